@@ -2,7 +2,7 @@
 
 use crate::{
     cli::READ_DOCUMENT,
-    config::{Approvals, Dialect, Live, ModelConfig, Subagent, WebConfig},
+    config::{ApprovalsConfig, Dialect, HotConfig, ModelConfig, Subagent, WebConfig},
     machine::Machine,
 };
 use pudu_client::{
@@ -31,34 +31,34 @@ use std::{
 /// Makes what runs work with. Where no model is configured, one that the machine has is used, and otherwise
 /// the built-in offline model. A tool of an extension never takes the place of one of our own.
 pub(crate) fn setup(
-    live: &Live,
+    hot: &HotConfig,
     machine: &Machine,
     extensions: Vec<Arc<dyn Tool>>,
 ) -> Result<AgentSetup, ModelError> {
-    let configured = if live.models.is_empty() { &machine.models } else { &live.models };
+    let configured = if hot.models.is_empty() { &machine.models } else { &hot.models };
     let mut models =
-        configured.iter().map(|config| model(config, live.rest)).collect::<Result<Vec<_>, _>>()?;
+        configured.iter().map(|config| model(config, hot.rest)).collect::<Result<Vec<_>, _>>()?;
     if models.is_empty() {
         models.push(offline());
     }
-    let steps = live.runs.recursion_limit;
-    let bounds = RunBounds { steps, time: live.runs.timeout, subagents: live.runs.subagents };
-    let sandboxes = machine.sandboxes(live);
-    let own = tools(live, sandboxes.shell())?;
+    let steps = hot.runs.recursion_limit;
+    let bounds = RunBounds { steps, time: hot.runs.timeout, subagents: hot.runs.subagents };
+    let sandboxes = machine.sandboxes(hot);
+    let own = tools(hot, sandboxes.shell())?;
     let foreign = foreign(&own, extensions);
     let deferred: Vec<_> =
-        foreign.iter().filter(|_| live.tool_search).map(|tool| tool.spec().clone()).collect();
+        foreign.iter().filter(|_| hot.tool_search).map(|tool| tool.spec().clone()).collect();
     let tools = own.into_iter().chain(foreign);
-    let kinds = live.subagents.iter().map(|subagent| kind(subagent, &models)).collect();
-    let Approvals { dangerous, agent_changes, tools: asked, timeout } = live.approvals.clone();
+    let kinds = hot.subagents.iter().map(|subagent| kind(subagent, &models)).collect();
+    let ApprovalsConfig { dangerous, agent_changes, tools: asked, timeout } = hot.approvals.clone();
     let setup =
         AgentSetup::new(models, tools, bounds, sandboxes).with_deferred(deferred).with_subagents(kinds);
-    let setup = setup.with_groups(groups(live));
+    let setup = setup.with_groups(groups(hot));
     let shared = agent_changes.then(|| UPDATE_AGENT.to_owned()).into_iter().collect();
     let policy = ApprovalPolicy { tools: asked, shared, dangerous };
     let setup =
-        setup.with_policy(policy, timeout).with_documents(DOCUMENTS.clone()).with_loops(live.loops.clone());
-    Ok(setup.with_results(live.results.rules.clone(), &live.results.folder))
+        setup.with_policy(policy, timeout).with_documents(DOCUMENTS.clone()).with_loops(hot.loops.clone());
+    Ok(setup.with_results(hot.results.rules.clone(), &hot.results.folder))
 }
 
 /// Leaves out what would take the place of a tool of our own, also of one that is not offered: such names mean
@@ -80,11 +80,11 @@ fn foreign(own: &[Arc<dyn Tool>], extensions: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn
 }
 
 /// Returns the groups of tools. Built-in tools, which every agent has, are in no group.
-pub(crate) fn groups(live: &Live) -> ToolGroups {
-    let configured = live.tools.iter().filter(|tool| !tool.tool.is_built_in());
+pub(crate) fn groups(hot: &HotConfig) -> ToolGroups {
+    let configured = hot.tools.iter().filter(|tool| !tool.tool.is_built_in());
     let of = configured.map(|tool| (tool.tool.name().to_owned(), tool.group.clone()));
     let of: BTreeMap<String, String> = of.collect();
-    let names = of.values().chain(&live.tool_groups).filter(|name| !name.is_empty()).cloned().collect();
+    let names = of.values().chain(&hot.tool_groups).filter(|name| !name.is_empty()).cloned().collect();
     ToolGroups { names, of }
 }
 
@@ -186,8 +186,8 @@ fn thoughts(dialect: Dialect) -> Option<&'static str> {
     }
 }
 
-fn tools(live: &Live, shell: Option<Shell>) -> Result<Vec<Arc<dyn Tool>>, ModelError> {
-    let sandbox = &live.sandbox;
+fn tools(hot: &HotConfig, shell: Option<Shell>) -> Result<Vec<Arc<dyn Tool>>, ModelError> {
+    let sandbox = &hot.sandbox;
     let limits = tools::ToolLimits {
         bash: sandbox.bash_output_max_chars,
         read_file: sandbox.read_file_output_max_chars,
@@ -197,8 +197,8 @@ fn tools(live: &Live, shell: Option<Shell>) -> Result<Vec<Arc<dyn Tool>>, ModelE
         shell: shell.unwrap_or(Shell::Host),
     };
     let without_tls = |error: reqwest::Error| ModelError::Unreachable(error.to_string());
-    let guard = Guard::new(AllowedTargets::new(&live.reachable)).map_err(without_tls)?;
-    let made = live.offered(shell.is_some()).map(|tool| match &tool.web {
+    let guard = Guard::new(AllowedTargets::new(&hot.reachable)).map_err(without_tls)?;
+    let made = hot.offered(shell.is_some()).map(|tool| match &tool.web {
         Some(config) => web_tool(config, &guard).map_err(without_tls),
         None => Ok(tools::tool(tool.tool.name(), limits)),
     });
@@ -227,9 +227,9 @@ mod tests {
     use serde_json::json;
 
     /// A tool that has nothing but a name.
-    struct Named(Arc<ToolSpec>);
+    struct NamedTool(Arc<ToolSpec>);
 
-    impl Tool for Named {
+    impl Tool for NamedTool {
         fn spec(&self) -> &Arc<ToolSpec> {
             &self.0
         }
@@ -241,7 +241,7 @@ mod tests {
 
     fn named(name: &str) -> Arc<dyn Tool> {
         let (name, about, parameters) = (name.to_owned(), String::new(), json!({}));
-        Arc::new(Named(Arc::new(ToolSpec { name, description: about, parameters, idempotent: false })))
+        Arc::new(NamedTool(Arc::new(ToolSpec { name, description: about, parameters, idempotent: false })))
     }
 
     #[test]

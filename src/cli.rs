@@ -34,11 +34,11 @@ struct Cli {
     #[arg(long, global = true, value_name = "ADDRESS")]
     bind: Option<String>,
     #[command(subcommand)]
-    command: Option<Verb>,
+    command: Option<CliCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum CliCommand {
     /// Run the daemon (what `pudu` alone does).
     Run,
     /// Chat in the terminal.
@@ -74,10 +74,10 @@ enum Verb {
     Storage(storage::Verb),
     /// List, show, make and remove custom agents.
     #[command(subcommand)]
-    Agent(agent::Verb),
+    Agent(agent::AgentCommand),
     /// List, switch, install and remove skills.
     #[command(subcommand)]
-    Skill(skill::Verb),
+    Skill(skill::SkillCommand),
     /// Ask a running daemon whether it lives; for health checks.
     Health {
         /// Its health endpoint; that of the daemon in this folder, or where it is configured or told to listen.
@@ -113,31 +113,33 @@ pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
     let start = Start { config: cli.config, bind: cli.bind, env: Env::process(), dir: PathBuf::new() };
     match cli.command {
-        None | Some(Verb::Run) => run::daemon(start),
-        Some(Verb::Chat(args)) => chat::chat(start, args),
-        Some(Verb::Config(ConfigVerb::Check { json })) => written(|out| config::check(&start, json, out)),
-        Some(Verb::Config(ConfigVerb::Upgrade)) => written(|out| config::upgrade(&start, out)),
-        Some(Verb::Doctor { json }) => doctor::doctor(&start, json),
-        Some(Verb::Connect { account }) => remote::print(connect::connect(&start, &account)),
-        Some(Verb::Audit { thread, limit, json }) => {
+        None | Some(CliCommand::Run) => run::daemon(start),
+        Some(CliCommand::Chat(args)) => chat::chat(start, args),
+        Some(CliCommand::Config(ConfigVerb::Check { json })) => {
+            written(|out| config::check(&start, json, out))
+        }
+        Some(CliCommand::Config(ConfigVerb::Upgrade)) => written(|out| config::upgrade(&start, out)),
+        Some(CliCommand::Doctor { json }) => doctor::doctor(&start, json),
+        Some(CliCommand::Connect { account }) => remote::print(connect::connect(&start, &account)),
+        Some(CliCommand::Audit { thread, limit, json }) => {
             remote::print(audit::audit(&start, thread.map(Into::into), limit, json))
         }
-        Some(Verb::Storage(verb)) => remote::print(storage::storage(&start, &verb)),
-        Some(Verb::Agent(verb)) => agent::agent(&start, &verb),
-        Some(Verb::Skill(verb)) => skill::skill(&start, &verb),
-        Some(Verb::Health { url }) => health::ask(url, &start),
-        Some(Verb::Completions { shell }) => {
+        Some(CliCommand::Storage(verb)) => remote::print(storage::storage(&start, &verb)),
+        Some(CliCommand::Agent(verb)) => agent::agent(&start, &verb),
+        Some(CliCommand::Skill(verb)) => skill::skill(&start, &verb),
+        Some(CliCommand::Health { url }) => health::ask(url, &start),
+        Some(CliCommand::Completions { shell }) => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "pudu", &mut script);
             say(&script, ExitCode::SUCCESS)
         }
-        Some(Verb::Man) => written(manual),
-        Some(Verb::ReadDocument) => pudu_client::documents::serve(pudu_client::sandbox::withdraw),
+        Some(CliCommand::Man) => written(manual),
+        Some(CliCommand::ReadDocument) => pudu_client::documents::serve(pudu_client::sandbox::withdraw),
     }
 }
 
 /// Writes the manual page: pudu's own, and below it what each command takes.
-fn manual(out: &mut dyn Write) -> io::Result<config::Verdict> {
+fn manual(out: &mut dyn Write) -> io::Result<config::ConfigVerdict> {
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
     let page = clap_mangen::Man::new(command.clone()).render(out).and_then(|()| {
@@ -151,11 +153,11 @@ fn manual(out: &mut dyn Write) -> io::Result<config::Verdict> {
             if verb.has_subcommands() { man.render_subcommands_section(out) } else { Ok(()) }
         })
     });
-    page.map(|()| config::Verdict::Fine)
+    page.map(|()| config::ConfigVerdict::Fine)
 }
 
 /// Writes to standard output what a command has to say, and ends as it does.
-fn written(command: impl FnOnce(&mut dyn Write) -> io::Result<config::Verdict>) -> ExitCode {
+fn written(command: impl FnOnce(&mut dyn Write) -> io::Result<config::ConfigVerdict>) -> ExitCode {
     let mut words = Vec::new();
     match command(&mut words) {
         Ok(verdict) => say(&words, verdict.into()),

@@ -42,28 +42,31 @@ mod watch;
 mod web;
 
 pub(crate) use {
-    approvals::Approvals,
-    channel::{Account, Allow, CLOSING, Capacity, Choosing, FollowUps, LOCAL, Manners, Session, Timing},
+    approvals::ApprovalsConfig,
+    channel::{
+        AccountConfig, AccountPolicy, Allow, CLOSING, Capacity, Choosing, FollowUpMode, LOCAL,
+        SessionOverrides, Timing,
+    },
     class::{Dialect, Native},
-    containers::{Docker, Provider},
+    containers::{DockerConfig, SandboxBackend},
     database::{Backend, Database},
-    elsewhere::Provisioner,
+    elsewhere::ProvisionerConfig,
     env::Env,
     find::Start,
-    gateway::Gateway,
+    gateway::GatewayConfig,
     limits::{Runs, Uploads},
     model::ModelConfig,
     output::LongResults,
     problem::{Problem, Report, Severity, nearest},
-    sandbox::{Sandbox, ToolConfig},
-    skills::Shelf,
+    sandbox::{SandboxConfig, ToolConfig},
+    skills::SkillsConfig,
     subagents::Subagent,
     watch::Watcher,
     web::WebConfig,
 };
 
 #[cfg(feature = "kubernetes")]
-pub(crate) use elsewhere::{Home, Kubernetes};
+pub(crate) use elsewhere::{HomeVolume, KubernetesConfig};
 
 use indexmap::IndexMap;
 use pudu_client::{
@@ -73,7 +76,7 @@ use pudu_client::{
 };
 use raw::Node;
 pub(crate) use raw::Pos;
-use reader::{Key, Reader, Section};
+use reader::{ConfigReader, Key, Section};
 use secrecy::{ExposeSecret, SecretString};
 use std::{
     fs::File,
@@ -97,7 +100,7 @@ pub(crate) struct Config {
     /// Settings that need a restart.
     pub(crate) fixed: Fixed,
     /// Settings that are picked up for the next message.
-    pub(crate) live: Arc<Live>,
+    pub(crate) hot: Arc<HotConfig>,
 }
 
 /// Settings that the daemon is built from; a change needs a restart.
@@ -108,20 +111,20 @@ pub(crate) struct Fixed {
     /// How much is logged.
     pub(crate) log_level: LogLevel,
     /// The HTTP API and the page.
-    pub(crate) gateway: Gateway,
+    pub(crate) gateway: GatewayConfig,
     /// The store.
     pub(crate) database: Database,
     /// How much may wait and run.
     pub(crate) capacity: Capacity,
     /// Folders of skills.
-    pub(crate) skills: Shelf,
+    pub(crate) skills: SkillsConfig,
     /// Sandboxes of commands.
-    pub(crate) provider: Provider,
+    pub(crate) provider: SandboxBackend,
 }
 
 /// Settings that are looked up for each message.
 #[derive(Clone, Debug)]
-pub(crate) struct Live {
+pub(crate) struct HotConfig {
     /// The models, the default first. Empty where none is configured and the environment has no key.
     pub(crate) models: Vec<ModelConfig>,
     /// The tools.
@@ -133,9 +136,9 @@ pub(crate) struct Live {
     /// Names, addresses and networks that may be reached from here though they are not the open internet.
     pub(crate) reachable: Vec<String>,
     /// Limits and rights in the sandbox.
-    pub(crate) sandbox: Sandbox,
+    pub(crate) sandbox: SandboxConfig,
     /// Actions of the agent that need approval.
-    pub(crate) approvals: Approvals,
+    pub(crate) approvals: ApprovalsConfig,
     /// Handling of tool results that are too long for a model.
     pub(crate) results: LongResults,
     /// Whether tools of MCP servers are found by searching.
@@ -153,26 +156,26 @@ pub(crate) struct Live {
     /// When things happen.
     pub(crate) timing: Timing,
     /// The bots that are on, in the file's order.
-    pub(crate) accounts: Vec<Account>,
+    pub(crate) accounts: Vec<AccountConfig>,
     /// How each bot that is on behaves, by its name.
-    pub(crate) manners: IndexMap<String, Manners>,
+    pub(crate) policies: IndexMap<String, AccountPolicy>,
     /// How long what accounts leave behind is kept where they do not say otherwise.
     pub(crate) retention: Retention,
 }
 
-impl Live {
+impl HotConfig {
     /// Returns the accounts that everybody in the world may use.
     pub(crate) fn open_to_the_world(&self) -> Vec<&str> {
-        let open = |account: &&Account| {
+        let open = |account: &&AccountConfig| {
             account.platform.is_public()
-                && self.manners.get(&account.name).is_some_and(Manners::admits_everybody)
+                && self.policies.get(&account.name).is_some_and(AccountPolicy::admits_everybody)
         };
         self.accounts.iter().filter(open).map(|account| account.name.as_str()).collect()
     }
 
     /// Returns how long what each account leaves behind is kept.
     pub(crate) fn retention(&self) -> RetentionRules {
-        let own = self.manners.iter().map(|(name, manners)| (name.clone(), manners.retention));
+        let own = self.policies.iter().map(|(name, policy)| (name.clone(), policy.retention));
         RetentionRules { usual: self.retention, accounts: own.collect() }
     }
 
@@ -209,7 +212,7 @@ const LOG_LEVELS: &[(&str, LogLevel)] = &[
 
 /// A configuration that can be used, and what was found while it was read.
 #[derive(Clone, Debug)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedConfig {
     /// The configuration.
     pub(crate) config: Config,
     /// The file, and warnings and notes about it.
@@ -217,14 +220,14 @@ pub(crate) struct Loaded {
     /// The keys that were asked for, by their path.
     keys: IndexMap<String, Key>,
     /// Fingerprint of the file before it was read.
-    stamp: Option<watch::Stamp>,
+    stamp: Option<watch::ConfigStamp>,
     /// Whether the file says anything.
     says: bool,
     /// Secrets in the configuration.
     secrets: Vec<SecretString>,
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// Returns where a key's value stands, or else its section.
     pub(crate) fn place(&self, key: &str) -> Option<Pos> {
         self.keys.get(key).and_then(|key| key.at)
@@ -279,12 +282,12 @@ pub(crate) enum ConfigError {
 }
 
 /// Finds, reads and understands the configuration.
-pub(crate) fn load(start: &Start) -> Result<Loaded, ConfigError> {
+pub(crate) fn load(start: &Start) -> Result<LoadedConfig, ConfigError> {
     let file = start.file()?;
     load_file(start, file.as_deref())
 }
 
-fn load_file(start: &Start, file: Option<&Path>) -> Result<Loaded, ConfigError> {
+fn load_file(start: &Start, file: Option<&Path>) -> Result<LoadedConfig, ConfigError> {
     let stamp = file.and_then(watch::stamp);
     let (env, mut problems) = environment(start, file);
     let start = Start { env, ..start.clone() };
@@ -303,9 +306,14 @@ fn load_file(start: &Start, file: Option<&Path>) -> Result<Loaded, ConfigError> 
     }
     let report = Report::new(file.map(Into::into), problems);
     match config {
-        Some(config) if !report.has_errors() => {
-            Ok(Loaded { config, report, keys: log.keys, stamp, says: !root.entries().is_empty(), secrets })
-        }
+        Some(config) if !report.has_errors() => Ok(LoadedConfig {
+            config,
+            report,
+            keys: log.keys,
+            stamp,
+            says: !root.entries().is_empty(),
+            secrets,
+        }),
         _ => Err(ConfigError::Wrong(report)),
     }
 }
@@ -334,9 +342,9 @@ fn environment(start: &Start, file: Option<&Path>) -> (Env, Vec<Problem>) {
         Err(error) => vec![Problem::warning(None, "", error.to_string(), "make it readable, or remove it")],
     };
     // The report is about the config file, so a place in the other one is told in words.
-    let name = |Problem { at, what, mend, .. }: Problem| {
+    let name = |Problem { at, what, help, .. }: Problem| {
         let what = at.map_or_else(|| what.clone(), |at| format!("line {}: {what}", at.line));
-        Problem::warning(None, ".env", what, mend)
+        Problem::warning(None, ".env", what, help)
     };
     (env, problems.into_iter().map(name).collect())
 }
@@ -357,7 +365,7 @@ fn read_file(path: &Path) -> Result<Vec<u8>, ConfigError> {
 }
 
 fn understand(root: &Node, start: &Start) -> (Option<Config>, reader::Log) {
-    let reader = Reader::new(root, &start.env);
+    let reader = ConfigReader::new(root, &start.env);
     let top = reader.fixed();
     top.later(later::SECTIONS);
     protections::check(&top);
@@ -365,10 +373,10 @@ fn understand(root: &Node, start: &Start) -> (Option<Config>, reader::Log) {
     let fixed = fixed(&top, start);
     let accounts = channel::accounts(&reader.accounts());
     let provider = fixed.as_ref().map(|fixed| fixed.provider.clone()).unwrap_or_default();
-    let live = live(&reader.live(), &start.env, &provider);
+    let hot = hot(&reader.live(), &start.env, &provider);
     let log = reader.finish(channel::homes);
     let accounts = accounts.into_iter().map(|account| account.stamped(&log.keys)).collect();
-    (fixed.map(|fixed| Config { fixed, live: Arc::new(Live { accounts, ..live }) }), log)
+    (fixed.map(|fixed| Config { fixed, hot: Arc::new(HotConfig { accounts, ..hot }) }), log)
 }
 
 fn fixed(top: &Section<'_>, start: &Start) -> Option<Fixed> {
@@ -382,7 +390,7 @@ fn fixed(top: &Section<'_>, start: &Start) -> Option<Fixed> {
     Some(Fixed { home, log_level, gateway, database: database?, capacity, skills, provider })
 }
 
-fn live(top: &Section<'_>, env: &Env, provider: &Provider) -> Live {
+fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
     let mut models = model::read(top, env);
     if models.is_empty() {
         models.extend(ModelConfig::from_env(env));
@@ -390,7 +398,7 @@ fn live(top: &Section<'_>, env: &Env, provider: &Provider) -> Live {
     let sandbox = sandbox::limits(top, provider);
     let tools = sandbox::tools(top, env);
     let retention = retention::read(top, None);
-    Live {
+    HotConfig {
         models,
         tool_groups: sandbox::groups(top),
         agents_api: top.section("agents_api").flag("enabled").or(false),
@@ -407,7 +415,7 @@ fn live(top: &Section<'_>, env: &Env, provider: &Provider) -> Live {
         runs: limits::runs(top),
         timing: channel::timing(top),
         accounts: Vec::new(),
-        manners: channel::manners(top, &retention),
+        policies: channel::policies(top, &retention),
         retention,
     }
 }

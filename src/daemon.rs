@@ -4,14 +4,14 @@ use crate::{
     agent,
     bus::{Inbox, InboxItem, Outbox},
     clock,
-    config::{self, Backend, CLOSING, Config, Loaded, Start, Watcher},
-    dispatch::{Account, Accounts, Dispatcher, Known, Refusals, Rules, Shared},
+    config::{self, Backend, CLOSING, Config, LoadedConfig, Start, Watcher},
+    connections::{self, Connections},
+    dispatch::{Account, Accounts, DispatchRules, Dispatcher, PairedPeople, Refusals, Shared},
     extensions::{self, Extensions},
-    gateway::{self, Gateway, Token},
+    gateway::{self, GatewayState, GatewayToken},
     home::Home,
-    lines::{self, Lines},
     links::Links,
-    local::{self, Local},
+    local::{self, LocalChannel},
     machine::{Exposed, Machine},
     sent, skills,
 };
@@ -46,8 +46,8 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 /// A daemon that runs.
 pub(crate) struct Daemon {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) local: Arc<Local>,
-    lines: Arc<Lines>,
+    pub(crate) local: Arc<LocalChannel>,
+    lines: Arc<Connections>,
     watcher: Arc<Watcher>,
     extensions: Arc<Extensions>,
     machine: Arc<Machine>,
@@ -92,12 +92,12 @@ pub(crate) struct Greeting {
 
 impl Daemon {
     /// Builds and starts a daemon.
-    pub(crate) async fn start(start: Start, loaded: Loaded, scope: Scope) -> Result<(Self, Greeting)> {
+    pub(crate) async fn start(start: Start, loaded: LoadedConfig, scope: Scope) -> Result<(Self, Greeting)> {
         arm(&start);
         let watcher = Arc::new(Watcher::new(start.clone(), &loaded));
         let file = loaded.report.file.clone();
         extensions::check(&start, file.as_deref()).map_err(anyhow::Error::msg)?;
-        let Config { fixed, live } = loaded.config;
+        let Config { fixed, hot } = loaded.config;
         let listener = match scope {
             Scope::Whole => Some(listen(&fixed.gateway).await?),
             Scope::Local => None,
@@ -106,29 +106,29 @@ impl Daemon {
         let skills = skills::open(&start, &fixed, file.as_deref())?;
         let (db, (machine, model)) = tokio::join!(
             open(&fixed.database, &fixed.home),
-            Machine::look(&fixed.home, &fixed.provider, &live, skills.clone())
+            Machine::look(&fixed.home, &fixed.provider, &hot, skills.clone())
         );
         let (db, machine) = (db?, Arc::new(machine));
         let claim = db.claim().await.context("cannot have the database alone")?;
         db.abandon_audit_entries(clock::now()).await.context("cannot write into the store")?;
-        machine.tell(&live);
+        machine.tell(&hot);
         skills::tidy(&skills);
-        let setup = agent::setup(&live, &machine, Vec::new())?;
+        let setup = agent::setup(&hot, &machine, Vec::new())?;
         let token = token(&fixed.gateway, listener.as_ref(), &fixed.home, machine.exposed())?;
-        let made = token.as_ref().is_some_and(Token::guards_all) && fixed.gateway.token.is_none();
+        let made = token.as_ref().is_some_and(GatewayToken::guards_all) && fixed.gateway.token.is_none();
         let made = made.then(|| fixed.home.join(gateway::token::FILE));
         let client =
             Client::new(db.clone(), machine.folders.clone(), setup, skills, fixed.capacity.max_concurrency);
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let (inbox, arrivals) =
             Inbox::new(db.clone(), fixed.capacity.inbound_queue_maxsize, &tasks, stop.clone());
-        let local = Arc::new(Local::new(inbox.clone()));
-        let wanted = if scope == Scope::Whole { live.accounts.as_slice() } else { &[] };
-        let accounts = accounts(wanted, &live, &local)?;
+        let local = Arc::new(LocalChannel::new(inbox.clone()));
+        let wanted = if scope == Scope::Whole { hot.accounts.as_slice() } else { &[] };
+        let accounts = accounts(wanted, &hot, &local)?;
         let links = Links::open(&fixed.home, fixed.gateway.public_url.clone())?;
-        let known = Known::read(&db).await.context("cannot read who is known")?;
+        let known = PairedPeople::read(&db).await.context("cannot read who is known")?;
         let turns = TaskTracker::new();
-        let outbox = Outbox::new(db.clone(), inbox.clone(), live.timing.outbox_max_age, turns.clone());
+        let outbox = Outbox::new(db.clone(), inbox.clone(), hot.timing.outbox_max_age, turns.clone());
         let store = store_words(&fixed.database.backend);
         let shared = Arc::new(Shared {
             db,
@@ -137,7 +137,7 @@ impl Daemon {
             outbox,
             home: fixed.home,
             accounts,
-            rules: RwLock::new(Arc::new(rules(&live))),
+            rules: RwLock::new(Arc::new(rules(&hot))),
             drain: CancellationToken::new(),
             tasks: turns,
             refusals: Refusals::default(),
@@ -149,7 +149,7 @@ impl Daemon {
             home.announce(&format!("http://{}", listener.local_addr()?))?;
         }
         let dispatcher = Dispatcher::new(shared.clone());
-        let lines = Arc::new(Lines::new(shared.clone(), dispatcher.clone(), stop.clone()));
+        let lines = Arc::new(Connections::new(shared.clone(), dispatcher.clone(), stop.clone()));
         let extensions = Arc::default();
         let daemon = Self {
             _home: home,
@@ -175,7 +175,7 @@ impl Daemon {
         daemon.keep_house();
         let accounts = wanted.iter().map(|account| account.name.clone()).collect();
         let sandbox = machine.words(&daemon.watcher.current());
-        let open = if scope == Scope::Whole { live.open_to_the_world() } else { Vec::new() };
+        let open = if scope == Scope::Whole { hot.open_to_the_world() } else { Vec::new() };
         for account in &open {
             tracing::warn!(account, "everybody in the world may use this account: {CLOSING}");
         }
@@ -183,10 +183,10 @@ impl Daemon {
         Ok((daemon, Greeting { address, model, token: made, store, sandbox, accounts, open }))
     }
 
-    fn serve(&self, listener: TcpListener, token: Token) -> Result<SocketAddr> {
+    fn serve(&self, listener: TcpListener, token: GatewayToken) -> Result<SocketAddr> {
         let bound = listener.local_addr()?;
         let (shared, local) = (self.shared.clone(), self.local.clone());
-        let gateway = Gateway::new(
+        let gateway = GatewayState::new(
             shared,
             local,
             self.lines.clone(),
@@ -212,13 +212,13 @@ impl Daemon {
             (self.shared.clone(), self.watcher.clone(), self.extensions.clone());
         let last = Mutex::new(watcher.current());
         let refresh = Arc::new(move || {
-            let live = watcher.current();
+            let hot = watcher.current();
             let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-            if !Arc::ptr_eq(&last, &live) {
-                apply(&shared, &live, &machine, &extensions);
-                *last = live.clone();
+            if !Arc::ptr_eq(&last, &hot) {
+                apply(&shared, &hot, &machine, &extensions);
+                *last = hot.clone();
             }
-            live
+            hot
         });
         let (lines, stop, look) = (self.lines.clone(), self.stop.clone(), refresh.clone());
         self.tasks.spawn(dispatcher.run(arrivals, move || drop(refresh())));
@@ -325,13 +325,13 @@ impl Daemon {
 }
 
 /// Deletes what is old or too much.
-async fn sweep(shared: &Shared, live: &config::Live) {
+async fn sweep(shared: &Shared, hot: &config::HotConfig) {
     sent::sweep(&shared.home).await;
     match shared.db.sweep(clock::now()).await {
         Ok(swept) => tracing::debug!(?swept, "deleted old rows"),
         Err(error) => tracing::warn!(%error, "failed to delete old rows"),
     }
-    match shared.client.storage().prune(&live.retention(), clock::now()).await {
+    match shared.client.storage().prune(&hot.retention(), clock::now()).await {
         Ok(pruned) if pruned != Pruned::default() => {
             tracing::info!(?pruned, "deleted what `retention` does not keep");
         }
@@ -341,30 +341,34 @@ async fn sweep(shared: &Shared, live: &config::Live) {
 }
 
 /// Makes an edited configuration count from the next message on.
-fn apply(shared: &Shared, live: &config::Live, machine: &Machine, extensions: &Extensions) {
+fn apply(shared: &Shared, hot: &config::HotConfig, machine: &Machine, extensions: &Extensions) {
     // Whoever comes later has seen what the one before has seen, and more.
     let tools = extensions.lock();
-    match agent::setup(live, machine, tools.all()) {
+    match agent::setup(hot, machine, tools.all()) {
         Ok(setup) => shared.client.configure(setup),
         Err(error) => tracing::error!(%error, "the edited models cannot be used, those before stay"),
     }
-    shared.set_rules(rules(live));
-    shared.outbox.set_oldest(live.timing.outbox_max_age);
-    lines::apply_policies(shared, live);
+    shared.set_rules(rules(hot));
+    shared.outbox.set_oldest(hot.timing.outbox_max_age);
+    connections::apply_policies(shared, hot);
 }
 
-fn rules(live: &config::Live) -> Rules {
-    Rules { follow_up_window: live.timing.follow_up_window, uploads: live.uploads.clone() }
+fn rules(hot: &config::HotConfig) -> DispatchRules {
+    DispatchRules { follow_up_window: hot.timing.follow_up_window, uploads: hot.uploads.clone() }
 }
 
 /// Makes the accounts: the local one, and those that are configured. Nothing is connected yet.
-fn accounts(wanted: &[config::Account], live: &config::Live, local: &Arc<Local>) -> Result<Accounts> {
+fn accounts(
+    wanted: &[config::AccountConfig],
+    hot: &config::HotConfig,
+    local: &Arc<LocalChannel>,
+) -> Result<Accounts> {
     let accounts = Accounts::default();
     let own = local.clone() as Arc<dyn Channel>;
-    accounts.put(local::ACCOUNT, Arc::new(Account::new(own, lines::own_policy(live))));
+    accounts.put(local::ACCOUNT, Arc::new(Account::new(own, connections::own_policy(hot))));
     for account in wanted {
-        let policy = lines::policy(live, &account.name);
-        accounts.put(&account.name, Arc::new(Account::new(lines::channel(account)?, policy)));
+        let policy = connections::policy(hot, &account.name);
+        accounts.put(&account.name, Arc::new(Account::new(connections::channel(account)?, policy)));
     }
     Ok(accounts)
 }
@@ -372,21 +376,21 @@ fn accounts(wanted: &[config::Account], live: &config::Live, local: &Arc<Local>)
 /// Returns the token that the gateway asks for: the operator's or one of its own, and everywhere where one was
 /// chosen or other machines can reach it.
 fn token(
-    gateway: &config::Gateway,
+    gateway: &config::GatewayConfig,
     listener: Option<&TcpListener>,
     home: &Path,
     exposed: Exposed,
-) -> Result<Option<Token>> {
+) -> Result<Option<GatewayToken>> {
     let Some(listener) = listener else { return Ok(None) };
     let open = !listener.local_addr()?.ip().is_loopback();
     let secret = match &gateway.token {
         Some(token) => token.clone(),
         None => gateway::token::kept(home)?,
     };
-    Ok(Some(Token { secret, everywhere: open || gateway.token.is_some(), exposed }))
+    Ok(Some(GatewayToken { secret, everywhere: open || gateway.token.is_some(), exposed }))
 }
 
-async fn listen(gateway: &config::Gateway) -> Result<TcpListener> {
+async fn listen(gateway: &config::GatewayConfig) -> Result<TcpListener> {
     let (host, port) = (gateway.host.as_str(), gateway.port);
     TcpListener::bind((host, port)).await.map_err(|error| {
         let hint = match error.kind() {
@@ -418,7 +422,7 @@ pub(crate) fn store_words(backend: &Backend) -> String {
 
 /// Arms the crash point that a test asks for. Does nothing in a release build.
 fn arm(start: &Start) {
-    let Some(wish) = start.env.get("PUDU_CRASH_AT").filter(|wish| !wish.is_empty()) else { return };
-    let (name, nth) = wish.rsplit_once('#').unwrap_or((wish, "1"));
+    let Some(wanted) = start.env.get("PUDU_CRASH_AT").filter(|wanted| !wanted.is_empty()) else { return };
+    let (name, nth) = wanted.rsplit_once('#').unwrap_or((wanted, "1"));
     crash::arm(name, nth.parse().unwrap_or(1));
 }

@@ -1,7 +1,7 @@
 //! Which model answers where none is configured: one for which the environment has a key, a local Ollama,
 //! or the built-in offline model.
 
-use crate::config::{Live, ModelConfig};
+use crate::config::{HotConfig, ModelConfig};
 use pudu_client::net;
 use serde_json::Value;
 use std::time::Duration;
@@ -12,8 +12,8 @@ const OLLAMA: &str = "http://127.0.0.1:11434";
 const PROBE_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// Returns models found on this machine, and a line that says which model answers and why.
-pub(crate) async fn models(live: &Live) -> (Vec<ModelConfig>, String) {
-    if let Some(first) = live.models.first() {
+pub(crate) async fn models(hot: &HotConfig) -> (Vec<ModelConfig>, String) {
+    if let Some(first) = hot.models.first() {
         return (Vec::new(), format!("{} ({} at {})", first.name, first.model, first.base_url));
     }
     let found: Vec<ModelConfig> =

@@ -25,14 +25,14 @@ mod shared;
 mod turn;
 mod view;
 
-pub(crate) use access::{Access, Known, Refusals};
-pub(crate) use account::{Account, Accounts, Policy};
+pub(crate) use access::{Access, PairedPeople, Refusals};
+pub(crate) use account::{Account, AccountRules, Accounts};
 pub(crate) use pairing::GOOD_FOR;
-pub(crate) use shared::{Rules, Shared};
+pub(crate) use shared::{DispatchRules, Shared};
 
 use crate::bus::InboxItem;
 use absent::Absent;
-use command::Command;
+use command::SlashCommand;
 use conversation::{ConversationActor, ConversationEvent};
 use mailboxes::Mailboxes;
 use pudu_channels::InboundKind;
@@ -122,8 +122,8 @@ impl Dispatcher {
 
     /// Reads the command of an event. What asks for a skill is none: it is talk. Where a skill has the name of a
     /// command, the command is meant.
-    async fn command(&self, kind: &InboundKind) -> Option<Command> {
-        let command = Command::of(kind)?;
+    async fn command(&self, kind: &InboundKind) -> Option<SlashCommand> {
+        let command = SlashCommand::of(kind)?;
         let is_skill = !commands::exists(&command)
             && named(&self.shared().client.catalog().await.enabled(), &command.name).is_some();
         (!is_skill).then_some(command)

@@ -42,8 +42,8 @@ impl Extensions {
     }
 
     /// Holds the servers' tools still while something is made of them.
-    pub(crate) fn lock(&self) -> Tools<'_> {
-        Tools(self.servers.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn lock(&self) -> ExtensionTools<'_> {
+        ExtensionTools(self.servers.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Ends the servers.
@@ -56,9 +56,9 @@ impl Extensions {
 }
 
 /// The servers' tools, which do not change as long as this lives.
-pub(crate) struct Tools<'a>(MutexGuard<'a, Option<Servers>>);
+pub(crate) struct ExtensionTools<'a>(MutexGuard<'a, Option<Servers>>);
 
-impl Tools<'_> {
+impl ExtensionTools<'_> {
     /// Returns all tools.
     pub(crate) fn all(&self) -> Vec<Arc<dyn Tool>> {
         self.0.as_ref().map(|servers| servers.tools().to_vec()).unwrap_or_default()

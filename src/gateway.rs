@@ -25,9 +25,9 @@ pub(crate) mod token;
 mod uploads;
 mod webhook;
 
-pub(crate) use guard::Token;
+pub(crate) use guard::GatewayToken;
 
-use crate::{config::Watcher, dispatch::Shared, lines::Lines, local::Local};
+use crate::{config::Watcher, connections::Connections, dispatch::Shared, local::LocalChannel};
 use axum::{
     Router,
     extract::DefaultBodyLimit,
@@ -42,16 +42,19 @@ use tower_http::catch_panic::CatchPanicLayer;
 /// Maximum size of a request body, in bytes, except where files are uploaded.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 
+/// A JSON answer and its status.
+type JsonReply = (axum::http::StatusCode, axum::Json<serde_json::Value>);
+
 /// State that handlers share.
 #[derive(Clone)]
-pub(crate) struct Gateway(Arc<Inner>);
+pub(crate) struct GatewayState(Arc<Inner>);
 
 struct Inner {
     shared: Arc<Shared>,
-    local: Arc<Local>,
-    lines: Arc<Lines>,
+    local: Arc<LocalChannel>,
+    connections: Arc<Connections>,
     watcher: Arc<Watcher>,
-    guard: guard::Guard,
+    guard: guard::RequestGuard,
     /// One permit a request with files.
     uploads: Semaphore,
     /// Failed posts to webhooks.
@@ -60,22 +63,32 @@ struct Inner {
     stop: CancellationToken,
 }
 
-impl Gateway {
+impl GatewayState {
     /// Makes a gateway that answers at `bound`. What changes who may speak asks for the token; all
     /// but health, the page, links and webhooks may.
     pub(crate) fn new(
         shared: Arc<Shared>,
-        local: Arc<Local>,
-        lines: Arc<Lines>,
+        local: Arc<LocalChannel>,
+        lines: Arc<Connections>,
         watcher: Arc<Watcher>,
         bound: SocketAddr,
-        token: Token,
+        token: GatewayToken,
         stop: CancellationToken,
     ) -> Self {
-        let guard = guard::Guard::new(bound, token);
+        let guard = guard::RequestGuard::new(bound, token);
         let uploads = Semaphore::new(uploads::MAX_CONCURRENT_UPLOADS);
         let (failures, started) = (failures::Failures::default(), Instant::now());
-        Self(Arc::new(Inner { shared, local, lines, watcher, guard, uploads, failures, started, stop }))
+        Self(Arc::new(Inner {
+            shared,
+            local,
+            connections: lines,
+            watcher,
+            guard,
+            uploads,
+            failures,
+            started,
+            stop,
+        }))
     }
 
     /// Serves until `stop`, then lets requests at work finish.

@@ -30,7 +30,7 @@ pub(crate) struct Links {
 
 /// Content of a link.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedLink {
     /// The thread.
     #[serde(rename = "t")]
     pub(crate) thread: ThreadId,
@@ -42,7 +42,7 @@ pub(crate) struct Opened {
     until: i64,
 }
 
-impl Opened {
+impl OpenedLink {
     /// Returns the name of what was kept to be sent, where the link opens that and no file of the thread.
     pub(crate) fn kept(&self) -> Option<&str> {
         self.path.strip_prefix(KEPT)
@@ -63,7 +63,7 @@ impl Links {
     /// Makes a link to a file of a thread; `None` where nobody could open it.
     pub(crate) fn to(&self, thread: &ThreadId, path: &str, now: i64) -> Option<Url> {
         let until = now + i64::try_from(GOOD_FOR.as_millis()).unwrap_or(i64::MAX);
-        let opened = Opened { thread: thread.clone(), path: path.to_owned(), until };
+        let opened = OpenedLink { thread: thread.clone(), path: path.to_owned(), until };
         let text = serde_json::to_vec(&opened).ok()?;
         let mac = self.mac(&text).finalize().into_bytes();
         let token = format!("{}.{}", URL_SAFE_NO_PAD.encode(&text), URL_SAFE_NO_PAD.encode(mac));
@@ -78,13 +78,13 @@ impl Links {
     }
 
     /// Opens a link; `None` for one that is not ours, or not any more.
-    pub(crate) fn read(&self, token: &str, now: i64) -> Option<Opened> {
+    pub(crate) fn read(&self, token: &str, now: i64) -> Option<OpenedLink> {
         let (text, mac) = token.split_once('.')?;
         let text = URL_SAFE_NO_PAD.decode(text).ok()?;
         let mac = URL_SAFE_NO_PAD.decode(mac).ok()?;
         // Compares in constant time.
         self.mac(&text).verify_slice(&mac).ok()?;
-        let opened: Opened = serde_json::from_slice(&text).ok()?;
+        let opened: OpenedLink = serde_json::from_slice(&text).ok()?;
         (now < opened.until).then_some(opened)
     }
 

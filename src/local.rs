@@ -8,9 +8,9 @@ mod follow;
 mod reply;
 mod room;
 
-pub(crate) use follow::Change;
-pub(crate) use room::{From, Line};
-use room::{Reading, Room};
+pub(crate) use follow::TranscriptChange;
+pub(crate) use room::{From, TranscriptLine};
+use room::{LocalRoom, TranscriptReader};
 
 use crate::{bus::Inbox, clock};
 use pudu_channels::{
@@ -33,13 +33,13 @@ pub(crate) use crate::config::LOCAL as ACCOUNT;
 const ROOMS: usize = 512;
 
 /// The local channel.
-pub(crate) struct Local {
+pub(crate) struct LocalChannel {
     inbox: Inbox,
     health: HealthCell,
-    rooms: Mutex<HashMap<String, Arc<Room>>>,
+    rooms: Mutex<HashMap<String, Arc<LocalRoom>>>,
 }
 
-impl Local {
+impl LocalChannel {
     pub(crate) fn new(inbox: Inbox) -> Self {
         Self { inbox, health: HealthCell::default(), rooms: Mutex::default() }
     }
@@ -50,7 +50,7 @@ impl Local {
         let kind = InboundKind::Message { text: text.to_owned(), attachments: Vec::new(), album: None };
         let kept = self.accept(chat, key, &id, kind).await?;
         if kept == Accepted::New {
-            self.room(chat).put(Line::said(id, text));
+            self.room(chat).put(TranscriptLine::said(id, text));
         }
         Ok(kept)
     }
@@ -91,7 +91,7 @@ impl Local {
     }
 
     /// Returns a room; makes it if it is not there.
-    pub(crate) fn room(&self, chat: &str) -> Arc<Room> {
+    pub(crate) fn room(&self, chat: &str) -> Arc<LocalRoom> {
         let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(room) = rooms.get(chat) {
             return room.clone();
@@ -100,7 +100,7 @@ impl Local {
             // One that somebody reads or a reply grows in is held by them as well.
             rooms.retain(|_, room| Arc::strong_count(room) > 1 || room.read());
         }
-        let room = Arc::new(Room::default());
+        let room = Arc::new(LocalRoom::default());
         rooms.insert(chat.to_owned(), room.clone());
         room
     }
@@ -118,18 +118,18 @@ impl Local {
 }
 
 /// Returns what was said in a thread as lines.
-pub(crate) fn past(state: &ThreadState) -> Vec<Line> {
+pub(crate) fn past(state: &ThreadState) -> Vec<TranscriptLine> {
     let line = |message: &Arc<Message>| match &**message {
-        Message::Human(human) => Some(Line::said(human.id.to_string(), &human.text)),
+        Message::Human(human) => Some(TranscriptLine::said(human.id.to_string(), &human.text)),
         Message::Assistant(reply) if !reply.text.trim().is_empty() => {
-            Some(Line::told(reply.id.to_string(), &reply.text, true))
+            Some(TranscriptLine::told(reply.id.to_string(), &reply.text, true))
         }
         Message::Assistant(_) | Message::Tool(_) => None,
     };
     state.messages.values().filter_map(line).collect()
 }
 
-impl Channel for Local {
+impl Channel for LocalChannel {
     fn account(&self) -> &str {
         ACCOUNT
     }
@@ -166,7 +166,7 @@ impl Channel for Local {
 
     fn open_reply(&self, reply_target: ReplyTarget, reply_store: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
         let room = self.room(&reply_target.address.chat);
-        Box::new(reply::Reply::new(room, reply_target.saved, reply_store))
+        Box::new(reply::LocalReply::new(room, reply_target.saved, reply_store))
     }
 
     fn acknowledge<'a>(

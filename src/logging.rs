@@ -13,8 +13,8 @@ use std::{
 use tracing::Metadata;
 use tracing_subscriber::{EnvFilter, Layer, fmt, layer::SubscriberExt, util::SubscriberInitExt};
 
-/// The longest line of the log, in bytes.
-const LONGEST_LINE: usize = 16 * 1024;
+/// Maximum length of a line of the log, in bytes.
+const MAX_LINE_BYTES: usize = 16 * 1024;
 /// The lines of libraries that are written in a minute.
 const LIBRARY_LINES: u32 = 100;
 const MINUTE: Duration = Duration::from_secs(60);
@@ -22,7 +22,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Starts logging to standard error. The configured level holds for pudu, its libraries speak up from
 /// warnings on; `filter` (from `RUST_LOG`) wins over both. What is known to be secret is hidden.
 pub(crate) fn start(config: &Config, filter: Option<&str>) {
-    begin(config, filter, Target::Stderr);
+    begin(config, filter, LogTarget::Stderr);
 }
 
 /// Like `start`, but writes to a file of its own, in place of the one before: for a process whose standard
@@ -31,18 +31,18 @@ pub(crate) fn start_in_file(config: &Config, filter: Option<&str>, path: &Path) 
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    begin(config, filter, Target::File(Arc::new(File::create(path)?)));
+    begin(config, filter, LogTarget::File(Arc::new(File::create(path)?)));
     Ok(())
 }
 
-fn begin(config: &Config, filter: Option<&str>, target: Target) {
+fn begin(config: &Config, filter: Option<&str>, target: LogTarget) {
     let level = level(config.fixed.log_level);
     let plain = format!(
         "warn,html5ever=off,pudu={level},pudu_channels={level},pudu_client={level},pudu_harness={level},pudu_store={level},pudu_mcp={level}"
     );
     let filter =
         filter.and_then(|filter| EnvFilter::try_new(filter).ok()).unwrap_or_else(|| EnvFilter::new(plain));
-    let terminal = matches!(target, Target::Stderr) && io::stderr().is_terminal();
+    let terminal = matches!(target, LogTarget::Stderr) && io::stderr().is_terminal();
     let make = Scrubbing { target, flood: Arc::default() };
     let layer = if terminal {
         fmt::layer().with_writer(make).with_target(false).boxed()
@@ -66,7 +66,7 @@ fn level(level: LogLevel) -> &'static str {
 /// Makes writers that hide secrets.
 #[derive(Clone)]
 struct Scrubbing {
-    target: Target,
+    target: LogTarget,
     flood: Arc<Mutex<Flood>>,
 }
 
@@ -90,31 +90,31 @@ impl Flood {
 
 /// Destination of a log.
 #[derive(Clone)]
-enum Target {
+enum LogTarget {
     Stderr,
     File(Arc<File>),
 }
 
 impl Scrubbing {
-    fn line(&self, fate: Fate) -> Line {
-        Line { target: self.target.clone(), text: Vec::new(), fate }
+    fn line(&self, fate: LineFate) -> LogLine {
+        LogLine { target: self.target.clone(), text: Vec::new(), fate }
     }
 }
 
 impl fmt::MakeWriter<'_> for Scrubbing {
-    type Writer = Line;
+    type Writer = LogLine;
 
-    fn make_writer(&self) -> Line {
-        self.line(Fate::Said)
+    fn make_writer(&self) -> LogLine {
+        self.line(LineFate::Said)
     }
 
-    fn make_writer_for(&self, about: &Metadata<'_>) -> Line {
+    fn make_writer_for(&self, about: &Metadata<'_>) -> LogLine {
         let fate = match about.target() {
-            target if target.starts_with("pudu") => Fate::Said,
+            target if target.starts_with("pudu") => LineFate::Said,
             _ => match self.flood.lock().unwrap_or_else(PoisonError::into_inner).count(Instant::now()) {
-                (true, _) => Fate::Dropped,
-                (false, true) => Fate::Last,
-                (false, false) => Fate::Said,
+                (true, _) => LineFate::Dropped,
+                (false, true) => LineFate::Last,
+                (false, false) => LineFate::Said,
             },
         };
         self.line(fate)
@@ -123,7 +123,7 @@ impl fmt::MakeWriter<'_> for Scrubbing {
 
 /// The fate of a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum LineFate {
     Said,
     /// Said, and that there were more.
     Last,
@@ -131,26 +131,26 @@ enum Fate {
 }
 
 /// One event, written as a whole so that no secret is torn apart.
-struct Line {
-    target: Target,
+struct LogLine {
+    target: LogTarget,
     text: Vec<u8>,
-    fate: Fate,
+    fate: LineFate,
 }
 
-impl Line {
+impl LogLine {
     /// Returns the text that is written: the whole, or its beginning in a line of the same kind.
     fn shown(&self) -> String {
         let text = scrub::hide(&String::from_utf8_lossy(&self.text)).into_owned();
-        let mut shown = if text.len() <= LONGEST_LINE {
+        let mut shown = if text.len() <= MAX_LINE_BYTES {
             text
         } else {
-            let beginning = text.get(..text.floor_char_boundary(LONGEST_LINE)).unwrap_or_default();
+            let beginning = text.get(..text.floor_char_boundary(MAX_LINE_BYTES)).unwrap_or_default();
             match text.starts_with('{') {
                 true => format!("{}\n", json!({ "cut_line": beginning, "bytes": text.len() })),
                 false => format!("{beginning}… ({} bytes)\n", text.len()),
             }
         };
-        if self.fate == Fate::Last {
+        if self.fate == LineFate::Last {
             let words = "leaving out further lines of libraries for a minute";
             shown.push_str(&if shown.starts_with('{') {
                 format!("{}\n", json!({ "level": "WARN", "message": words }))
@@ -162,7 +162,7 @@ impl Line {
     }
 }
 
-impl Write for Line {
+impl Write for LogLine {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.text.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -173,15 +173,15 @@ impl Write for Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for LogLine {
     fn drop(&mut self) {
-        if self.fate == Fate::Dropped {
+        if self.fate == LineFate::Dropped {
             return;
         }
         let text = self.shown();
         let written = match &self.target {
-            Target::Stderr => io::stderr().write_all(text.as_bytes()),
-            Target::File(file) => file.as_ref().write_all(text.as_bytes()),
+            LogTarget::Stderr => io::stderr().write_all(text.as_bytes()),
+            LogTarget::File(file) => file.as_ref().write_all(text.as_bytes()),
         };
         // Nobody is left to tell when the log is gone.
         written.ok();
@@ -192,20 +192,20 @@ impl Drop for Line {
 mod tests {
     use super::*;
 
-    fn shown(text: &str, fate: Fate) -> String {
-        let target = Target::File(Arc::new(tempfile::tempfile().unwrap()));
-        Line { target, text: text.into(), fate }.shown()
+    fn shown(text: &str, fate: LineFate) -> String {
+        let target = LogTarget::File(Arc::new(tempfile::tempfile().unwrap()));
+        LogLine { target, text: text.into(), fate }.shown()
     }
 
     #[test]
     fn a_line_is_bounded_and_of_its_kind() {
-        assert_eq!(shown("short\n", Fate::Said), "short\n");
-        let long = format!("{{\"message\":\"{}\"}}\n", "ü\\".repeat(LONGEST_LINE));
-        let cut: serde_json::Value = serde_json::from_str(&shown(&long, Fate::Said)).unwrap();
+        assert_eq!(shown("short\n", LineFate::Said), "short\n");
+        let long = format!("{{\"message\":\"{}\"}}\n", "ü\\".repeat(MAX_LINE_BYTES));
+        let cut: serde_json::Value = serde_json::from_str(&shown(&long, LineFate::Said)).unwrap();
         assert_eq!(cut["bytes"], long.len());
-        assert!(cut["cut_line"].as_str().unwrap().len() > LONGEST_LINE - 4);
-        assert!(shown(&"x".repeat(2 * LONGEST_LINE), Fate::Said).ends_with("… (32768 bytes)\n"));
-        let last = shown("{\"a\":1}\n", Fate::Last);
+        assert!(cut["cut_line"].as_str().unwrap().len() > MAX_LINE_BYTES - 4);
+        assert!(shown(&"x".repeat(2 * MAX_LINE_BYTES), LineFate::Said).ends_with("… (32768 bytes)\n"));
+        let last = shown("{\"a\":1}\n", LineFate::Last);
         assert!(last.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{last}");
         assert_eq!(last.lines().count(), 2);
     }

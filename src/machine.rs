@@ -3,10 +3,10 @@
 mod elsewhere;
 
 use crate::{
-    config::{self, Live, ModelConfig, Provider},
+    config::{self, HotConfig, ModelConfig, SandboxBackend},
     discover,
 };
-use elsewhere::Wanted;
+use elsewhere::RemoteSettings;
 use pudu_client::{
     base::{Network, SandboxError, SandboxProvider},
     containers::{ContainerEngine, DockerEngine, DockerSettings, ExecMethod, GEM, Pool, PoolRules},
@@ -36,10 +36,10 @@ pub(crate) struct Machine {
     /// Folders of threads.
     pub(crate) folders: Folders,
     jail: Result<Arc<Jail>, Unconfined>,
-    provider: Provider,
-    shelf: Arc<Skillshelf>,
+    provider: SandboxBackend,
+    skill_mounts: Arc<SkillMounts>,
     /// The containers, and what they were configured with.
-    pool: Mutex<Option<(Recipe, config::Sandbox, Pool)>>,
+    pool: Mutex<Option<(Recipe, config::SandboxConfig, Pool)>>,
     exposed: Exposed,
 }
 
@@ -62,15 +62,15 @@ impl Exposed {
 #[derive(PartialEq)]
 enum Recipe {
     Docker(Box<DockerSettings>),
-    Provisioner(config::Provisioner, Wanted),
+    Provisioner(config::ProvisionerConfig, RemoteSettings),
     #[cfg(feature = "kubernetes")]
-    Kubernetes(Box<config::Kubernetes>, Wanted),
+    Kubernetes(Box<config::KubernetesConfig>, RemoteSettings),
 }
 
 /// The skills that are on, as sandboxes show them.
-struct Skillshelf(Skills);
+struct SkillMounts(Skills);
 
-impl MountSource for Skillshelf {
+impl MountSource for SkillMounts {
     fn mounts(&self) -> Vec<Mount> {
         let mount = |(agent, host): (&str, &Path)| Mount {
             host: host.to_owned(),
@@ -85,47 +85,52 @@ impl Machine {
     /// Looks around; also returns which model answers, and why that one.
     pub(crate) async fn look(
         home: &Path,
-        provider: &Provider,
-        live: &Live,
+        provider: &SandboxBackend,
+        hot: &HotConfig,
         skills: Skills,
     ) -> (Self, String) {
         let found = async {
             // Its first call reads root certificates: on a thread of its own, while the others wait for the kernel.
             tokio::task::spawn_blocking(net::tls).await.ok();
-            discover::models(live).await
+            discover::models(hot).await
         };
         let (jail, (models, model)) = tokio::join!(Jail::probe(), found);
         let jail = jail.map(Arc::new);
         let jailed = jail.as_ref().ok().and_then(|jail| jail.owner());
-        let owner = owner(provider, jailed, live.sandbox.allow_host_bash);
+        let owner = owner(provider, jailed, hot.sandbox.allow_host_bash);
         let folders = Folders::new(home.to_owned(), owner);
-        let shelf = Arc::new(Skillshelf(skills));
+        let shelf = Arc::new(SkillMounts(skills));
         let (pool, exposed) = (Mutex::default(), Exposed::default());
-        (Self { models, folders, jail, provider: provider.clone(), shelf, pool, exposed }, model)
+        (
+            Self { models, folders, jail, provider: provider.clone(), skill_mounts: shelf, pool, exposed },
+            model,
+        )
     }
 
     /// Returns the sandboxes that a configuration asks for.
-    pub(crate) fn sandboxes(&self, live: &Live) -> Arc<dyn SandboxProvider> {
+    pub(crate) fn sandboxes(&self, hot: &HotConfig) -> Arc<dyn SandboxProvider> {
         // Before the first command that could.
-        if self.exposes(live) && !self.exposed.is() {
+        if self.exposes(hot) && !self.exposed.is() {
             self.exposed.set();
             tracing::info!("commands reach what listens on this machine: the HTTP API asks for its token");
         }
-        match self.recipe(live) {
-            None => Arc::new(self.local(live)),
-            Some(recipe) => Arc::new(self.containers(recipe, live)),
+        match self.recipe(hot) {
+            None => Arc::new(self.local(hot)),
+            Some(recipe) => Arc::new(self.containers(recipe, hot)),
         }
     }
 
     /// Returns what containers are made by; `None` where commands run here.
-    fn recipe(&self, live: &Live) -> Option<Recipe> {
-        let wanted = Wanted::of(&live.sandbox);
+    fn recipe(&self, hot: &HotConfig) -> Option<Recipe> {
+        let wanted = RemoteSettings::of(&hot.sandbox);
         match &self.provider {
-            Provider::Local => None,
-            Provider::Docker(docker) => Some(Recipe::Docker(Box::new(self.settings(docker, live)))),
-            Provider::Provisioner(provisioner) => Some(Recipe::Provisioner(provisioner.clone(), wanted)),
+            SandboxBackend::Local => None,
+            SandboxBackend::Docker(docker) => Some(Recipe::Docker(Box::new(self.settings(docker, hot)))),
+            SandboxBackend::Provisioner(provisioner) => {
+                Some(Recipe::Provisioner(provisioner.clone(), wanted))
+            }
             #[cfg(feature = "kubernetes")]
-            Provider::Kubernetes(kubernetes) => Some(Recipe::Kubernetes(kubernetes.clone(), wanted)),
+            SandboxBackend::Kubernetes(kubernetes) => Some(Recipe::Kubernetes(kubernetes.clone(), wanted)),
         }
     }
 
@@ -144,29 +149,29 @@ impl Machine {
     }
 
     /// Asks whoever makes sandboxes elsewhere whether it is there; `None` where nobody does.
-    pub(crate) async fn examine(&self, live: &Live) -> Option<Result<String, SandboxError>> {
+    pub(crate) async fn examine(&self, hot: &HotConfig) -> Option<Result<String, SandboxError>> {
         match &self.provider {
-            Provider::Local | Provider::Docker(_) => None,
-            Provider::Provisioner(provisioner) => {
-                let wanted = Wanted::of(&live.sandbox);
+            SandboxBackend::Local | SandboxBackend::Docker(_) => None,
+            SandboxBackend::Provisioner(provisioner) => {
+                let wanted = RemoteSettings::of(&hot.sandbox);
                 let found = elsewhere::provisioner(provisioner, &self.folders, wanted).examine().await;
                 Some(found.map(|count| format!("it answers, takes the key, and has {count} sandboxes")))
             }
             #[cfg(feature = "kubernetes")]
-            Provider::Kubernetes(kubernetes) => {
-                let wanted = Wanted::of(&live.sandbox);
+            SandboxBackend::Kubernetes(kubernetes) => {
+                let wanted = RemoteSettings::of(&hot.sandbox);
                 Some(elsewhere::kubernetes(kubernetes, &self.folders, wanted).version().await)
             }
         }
     }
 
-    fn local(&self, live: &Live) -> LocalSandboxes {
-        let sandbox = &live.sandbox;
+    fn local(&self, hot: &HotConfig) -> LocalSandboxes {
+        let sandbox = &hot.sandbox;
         let proxy = || Arc::new(Proxy::new(sandbox.allowed_domains.clone())) as Arc<dyn Egress>;
         let options = Options {
             host_shell: sandbox.allow_host_bash,
             mounts: sandbox.mounts.clone(),
-            mount_source: Some(self.shelf.clone()),
+            mount_source: Some(self.skill_mounts.clone()),
             environment: sandbox.environment.clone(),
             network: sandbox.network,
             egress: (sandbox.network == Network::Proxy).then(proxy),
@@ -177,35 +182,33 @@ impl Machine {
 
     /// Returns the containers; the same ones as long as nothing that concerns them was edited, and those that know
     /// of the ones before if something was.
-    fn containers(&self, recipe: Recipe, live: &Live) -> Pool {
+    fn containers(&self, recipe: Recipe, hot: &HotConfig) -> Pool {
         let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
         let made = match pool.take() {
-            Some((old, sandbox, made)) if old == recipe && sandbox == live.sandbox => made,
+            Some((old, sandbox, made)) if old == recipe && sandbox == hot.sandbox => made,
             // The same containers will do, kept by other rules or with other folders.
-            Some((old, _, made)) if old == recipe => {
-                made.renew(made.engine(), self.places(live), rules(live))
-            }
-            Some((.., made)) => made.renew(self.engine(&recipe), self.places(live), rules(live)),
-            None => Pool::new(self.engine(&recipe), self.places(live), rules(live)),
+            Some((old, _, made)) if old == recipe => made.renew(made.engine(), self.places(hot), rules(hot)),
+            Some((.., made)) => made.renew(self.engine(&recipe), self.places(hot), rules(hot)),
+            None => Pool::new(self.engine(&recipe), self.places(hot), rules(hot)),
         };
-        *pool = Some((recipe, live.sandbox.clone(), made.clone()));
+        *pool = Some((recipe, hot.sandbox.clone(), made.clone()));
         made
     }
 
     /// Returns what reaches the files of threads without a shell.
-    fn places(&self, live: &Live) -> LocalSandboxes {
+    fn places(&self, hot: &HotConfig) -> LocalSandboxes {
         let options = Options {
-            mounts: live.sandbox.mounts.clone(),
-            mount_source: Some(self.shelf.clone()),
+            mounts: hot.sandbox.mounts.clone(),
+            mount_source: Some(self.skill_mounts.clone()),
             ..Options::default()
         };
         LocalSandboxes::new(self.folders.clone(), None, options)
     }
 
     /// Returns how containers are made.
-    pub(crate) fn settings(&self, docker: &config::Docker, live: &Live) -> DockerSettings {
+    pub(crate) fn settings(&self, docker: &config::DockerConfig, hot: &HotConfig) -> DockerSettings {
         let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        let sandbox = &live.sandbox;
+        let sandbox = &hot.sandbox;
         DockerSettings {
             host: docker.host.clone(),
             certificates: docker.certificates.clone(),
@@ -252,67 +255,77 @@ impl Machine {
     }
 
     /// Returns whether a configuration's commands reach the ports of this machine's loopback.
-    fn exposes(&self, live: &Live) -> bool {
+    fn exposes(&self, hot: &HotConfig) -> bool {
         match (&self.provider, &self.jail) {
-            (Provider::Local, Ok(_)) => live.sandbox.network == Network::Full,
-            (Provider::Local, Err(_)) => live.sandbox.allow_host_bash,
+            (SandboxBackend::Local, Ok(_)) => hot.sandbox.network == Network::Full,
+            (SandboxBackend::Local, Err(_)) => hot.sandbox.allow_host_bash,
             _ => false,
         }
     }
 
     /// Returns one line about the sandbox of commands.
-    pub(crate) fn words(&self, live: &Live) -> String {
-        let network = match live.sandbox.network {
+    pub(crate) fn words(&self, hot: &HotConfig) -> String {
+        let network = match hot.sandbox.network {
             Network::None => "no network",
             Network::Proxy => "some domains by a proxy",
             Network::Full => "the whole network",
         };
         match (&self.provider, &self.jail) {
-            (Provider::Docker(docker), _) => {
+            (SandboxBackend::Docker(docker), _) => {
                 let by = match docker.api {
                     ExecMethod::Aio => "by its own API",
                     ExecMethod::Exec => "by exec",
                 };
                 format!("containers of {} {by}, on {}; {network}", docker.image, docker.host)
             }
-            (Provider::Provisioner(provisioner), _) => elsewhere::words(provisioner),
+            (SandboxBackend::Provisioner(provisioner), _) => elsewhere::words(provisioner),
             #[cfg(feature = "kubernetes")]
-            (Provider::Kubernetes(kubernetes), _) => {
-                let held = if live.sandbox.network == Network::None {
+            (SandboxBackend::Kubernetes(kubernetes), _) => {
+                let held = if hot.sandbox.network == Network::None {
                     ", where the cluster keeps to policies"
                 } else {
                     ""
                 };
                 format!("Pods of Kubernetes with {}; {network}{held}", kubernetes.image)
             }
-            (Provider::Local, Ok(jail)) if self.exposes(live) => {
+            (SandboxBackend::Local, Ok(jail)) if self.exposes(hot) => {
                 format!("confined: {}; {network}, so the HTTP API asks for its token", jail.words())
             }
-            (Provider::Local, Ok(jail)) => format!("confined: {}; {network}", jail.words()),
-            (Provider::Local, Err(_)) if live.sandbox.allow_host_bash => {
+            (SandboxBackend::Local, Ok(jail)) => format!("confined: {}; {network}", jail.words()),
+            (SandboxBackend::Local, Err(_)) if hot.sandbox.allow_host_bash => {
                 "that of this machine, with nothing between (sandbox.allow_host_bash); the HTTP API asks for its \
                  token, but this shell can read that too"
                     .to_owned()
             }
-            (Provider::Local, Err(_)) => {
+            (SandboxBackend::Local, Err(_)) => {
                 "none: this machine cannot confine commands (pudu doctor says more)".to_owned()
             }
         }
     }
 
     /// Logs the state of the sandbox, and its missing mounts.
-    pub(crate) fn tell(&self, live: &Live) {
-        match (&self.provider, &self.jail, live.sandbox.allow_host_bash) {
-            (Provider::Local, Ok(jail), _) => tracing::info!(means = jail.words(), "commands are confined"),
-            (Provider::Local, Err(Unconfined { why, mend }), true) => {
-                tracing::warn!(why, mend, "commands are NOT confined: they run in the shell of this machine");
+    pub(crate) fn tell(&self, hot: &HotConfig) {
+        match (&self.provider, &self.jail, hot.sandbox.allow_host_bash) {
+            (SandboxBackend::Local, Ok(jail), _) => {
+                tracing::info!(means = jail.words(), "commands are confined")
             }
-            (Provider::Local, Err(Unconfined { why, mend }), false) => {
-                tracing::warn!(why, mend, "commands cannot be confined here, so the agent has no shell");
+            (SandboxBackend::Local, Err(Unconfined { why, help }), true) => {
+                tracing::warn!(
+                    why,
+                    mend = help,
+                    "commands are NOT confined: they run in the shell of this machine"
+                );
             }
-            _ => tracing::info!(means = self.words(live), "commands run in containers"),
+            (SandboxBackend::Local, Err(Unconfined { why, help }), false) => {
+                tracing::warn!(
+                    why,
+                    mend = help,
+                    "commands cannot be confined here, so the agent has no shell"
+                );
+            }
+            _ => tracing::info!(means = self.words(hot), "commands run in containers"),
         }
-        for mount in live.sandbox.mounts.iter().filter(|mount| !mount.host.is_dir()) {
+        for mount in hot.sandbox.mounts.iter().filter(|mount| !mount.host.is_dir()) {
             let (folder, path) = (mount.host.display(), &mount.agent);
             tracing::warn!(%folder, path, "a mount of the sandbox is left out: there is no such folder");
         }
@@ -324,32 +337,32 @@ impl Machine {
     }
 
     /// Returns where commands run.
-    pub(crate) fn provider(&self) -> &Provider {
+    pub(crate) fn provider(&self) -> &SandboxBackend {
         &self.provider
     }
 }
 
-fn rules(live: &Live) -> PoolRules {
-    let keep = live.sandbox.keep;
-    let network = live.sandbox.network;
+fn rules(hot: &HotConfig) -> PoolRules {
+    let keep = hot.sandbox.keep;
+    let network = hot.sandbox.network;
     PoolRules { idle_timeout: keep.idle_timeout, replicas: keep.replicas, network }
 }
 
 /// Returns the owner of threads' files, if that is not the daemon's own user: only root can give files away,
 /// and nobody's commands run as root but those of the host's shell. File tools have this user's rights, also
 /// if there are no commands.
-fn owner(provider: &Provider, jailed: Option<(u32, u32)>, host_shell: bool) -> Option<(u32, u32)> {
+fn owner(provider: &SandboxBackend, jailed: Option<(u32, u32)>, host_shell: bool) -> Option<(u32, u32)> {
     let root = rustix::process::geteuid().is_root();
     match provider {
-        Provider::Local => {
+        SandboxBackend::Local => {
             let alone = root && !host_shell && pudu_client::sandbox::can_change_user();
             jailed.or(alone.then_some(NOBODY_ELSE))
         }
-        Provider::Docker(config::Docker { api: ExecMethod::Aio, .. }) => root.then_some(GEM),
-        Provider::Docker(_) => root.then(|| jailed.unwrap_or(NOBODY_ELSE)),
-        Provider::Provisioner(_) => root.then_some(GEM),
+        SandboxBackend::Docker(config::DockerConfig { api: ExecMethod::Aio, .. }) => root.then_some(GEM),
+        SandboxBackend::Docker(_) => root.then(|| jailed.unwrap_or(NOBODY_ELSE)),
+        SandboxBackend::Provisioner(_) => root.then_some(GEM),
         #[cfg(feature = "kubernetes")]
-        Provider::Kubernetes(kubernetes) => {
+        SandboxBackend::Kubernetes(kubernetes) => {
             let user = kubernetes.run_as.map(|user| (user, user));
             root.then(|| user.or(jailed).unwrap_or(NOBODY_ELSE))
         }

@@ -150,10 +150,10 @@ async fn the_doctor_names_what_is_wrong_and_the_mend() {
     house.write_config(&wrong);
     let (ok, said) = house.pudu(&["doctor"]);
     assert!(
-        !ok && said.contains("BAD   token: Unauthorized\n        mend: copy the token from @BotFather"),
+        !ok && said.contains("BAD   token: Unauthorized\n        help: copy the token from @BotFather"),
         "{said}"
     );
-    assert!(said.contains("custom/odd: ") && said.contains("mend: mend it (docs/skills.md)"), "{said}");
+    assert!(said.contains("custom/odd: ") && said.contains("help: mend it (docs/skills.md)"), "{said}");
     assert!(said.contains("MCP servers\n  ok    tools: 0 of those that answer\n  BAD   gone: "), "{said}");
     assert!(
         said.contains("  BAD   store: SQLite in ") && said.contains("let pudu's user write there"),

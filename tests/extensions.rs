@@ -75,11 +75,11 @@ async fn a_program_that_another_user_names_is_not_run() {
     chown(&file, Some(0), None).unwrap();
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o666)).unwrap();
     let (ok, said) = house.pudu(&["doctor"]);
-    let mend = format!("chmod go-w {}", file.display());
-    assert!(said.contains("other users may write to") && said.contains(&mend), "{ok} {said}");
+    let help = format!("chmod go-w {}", file.display());
+    assert!(said.contains("other users may write to") && said.contains(&help), "{ok} {said}");
     // Nor does switching a skill make it the operator's own.
     let (ok, said) = house.pudu(&["skill", "disable", "web-page"]);
-    assert!(!ok && said.contains("other users may write to") && said.contains(&mend), "{said}");
+    assert!(!ok && said.contains("other users may write to") && said.contains(&help), "{said}");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o666, "it is as it was");
     assert!(!proof.exists());
     // A file that names no program is nobody's danger.

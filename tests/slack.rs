@@ -653,7 +653,7 @@ async fn the_doctor_says_what_is_missing_and_how_to_mend_it() {
         !ok && said.contains("BAD   scope chat:write") && said.contains("poor  scope files:read"),
         "{said}"
     );
-    assert!(said.contains("mend: add chat:write at https://api.slack.com/apps"), "{said}");
+    assert!(said.contains("help: add chat:write at https://api.slack.com/apps"), "{said}");
     office.slack.revoke("invalid_auth");
     let (ok, said) = office.house.pudu(&["doctor"]);
     assert!(!ok && said.contains("BAD   bot token: invalid_auth"), "{said}");

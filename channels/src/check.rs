@@ -25,14 +25,14 @@ pub enum CheckResult {
         /// The missing part.
         why: String,
         /// How to mend it.
-        mend: String,
+        help: String,
     },
     /// The account cannot work like this.
     Bad {
         /// The cause.
         why: String,
         /// How to mend it.
-        mend: String,
+        help: String,
     },
 }
 
@@ -45,8 +45,8 @@ impl Check {
 
     /// It works, but not everything will.
     #[must_use]
-    pub fn poor(what: impl Into<String>, why: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { what: what.into(), found: CheckResult::Poor { why: why.into(), mend: mend.into() } }
+    pub fn poor(what: impl Into<String>, why: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { what: what.into(), found: CheckResult::Poor { why: why.into(), help: help.into() } }
     }
 
     /// Compares the platform's clock with this machine's; `why` tells what goes wrong when they differ.
@@ -62,8 +62,8 @@ impl Check {
 
     /// The account cannot work like this.
     #[must_use]
-    pub fn bad(what: impl Into<String>, why: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { what: what.into(), found: CheckResult::Bad { why: why.into(), mend: mend.into() } }
+    pub fn bad(what: impl Into<String>, why: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { what: what.into(), found: CheckResult::Bad { why: why.into(), help: help.into() } }
     }
 }
 

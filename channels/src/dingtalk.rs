@@ -199,7 +199,7 @@ impl Channel for DingTalkChannel {
     fn limits(&self) -> ChannelLimits {
         ChannelLimits {
             download: download::MAX_DOWNLOAD_BYTES,
-            upload: messages::LARGEST_FILE,
+            upload: messages::MAX_UPLOAD_BYTES,
             threads: false,
         }
     }

@@ -17,8 +17,8 @@ use tokio::time::{Instant, sleep_until};
 
 /// How many views may follow each other without the interval.
 const BURST: u32 = 2;
-/// A platform that asks for more is asked again after this.
-const LONGEST_HOLD: Duration = Duration::from_secs(24 * 60 * 60);
+/// Maximum time that a platform may ask to wait; then it is asked again.
+const MAX_HOLD: Duration = Duration::from_secs(24 * 60 * 60);
 /// When more chats than this are remembered, idle ones are forgotten.
 const MAX_TRACKED_CHATS: usize = 4096;
 
@@ -76,7 +76,7 @@ impl<K: Clone + Eq + Hash> Pacer<K> {
 
     /// Keeps everything from the chat for `wait` from now on, a day at most.
     pub fn hold(&self, chat: &K, wait: Duration) {
-        let until = Instant::now() + wait.min(LONGEST_HOLD);
+        let until = Instant::now() + wait.min(MAX_HOLD);
         self.with(chat, |pace| pace.not_before = pace.not_before.max(until));
     }
 
@@ -184,6 +184,6 @@ mod tests {
     async fn a_wait_beyond_all_reason_is_a_day() {
         let pacer = Pacer::<i64>::default();
         pacer.hold(&7, Duration::MAX);
-        assert_eq!(pacer.held(&7), Some(LONGEST_HOLD));
+        assert_eq!(pacer.held(&7), Some(MAX_HOLD));
     }
 }

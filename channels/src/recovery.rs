@@ -30,7 +30,7 @@ pub(crate) const LONG_CALL: Duration = Duration::from_secs(15);
 /// How often a platform that fails is tried.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
 /// Nothing is tried more often than this because others succeed, once it failed a few times.
-const LONGEST_FLOOR: Duration = Duration::from_secs(4);
+const MAX_RETRY_FLOOR: Duration = Duration::from_secs(4);
 /// So many tries in vain are a platform that comes and goes; more are one's own trouble.
 const FORGIVEN: u32 = 3;
 
@@ -119,10 +119,10 @@ impl Backoff {
     }
 
     /// Waits as [`Recovery::pause`], but never less than a floor since the last try. The floor grows with `wait`, up
-    /// to [`LONGEST_FLOOR`]: no further, because nobody is to wait longer for a platform that is well. It does grow
+    /// to [`MAX_RETRY_FLOOR`]: no further, because nobody is to wait longer for a platform that is well. It does grow
     /// further for what fails again and again while the platform answers others.
     pub(crate) async fn pause(&mut self, recovery: &Recovery, wait: Duration) {
-        let longest = LONGEST_FLOOR.saturating_mul(1 << self.vain.saturating_sub(FORGIVEN).min(16));
+        let longest = MAX_RETRY_FLOOR.saturating_mul(1 << self.vain.saturating_sub(FORGIVEN).min(16));
         let floor = wait.min(longest).saturating_sub(self.tried.elapsed());
         sleep(floor).await;
         // What happened meanwhile counts once.
@@ -247,7 +247,7 @@ mod tests {
             recovery.answered();
         };
         tokio::join!(backoff.pause(&recovery, LONG), other);
-        assert_eq!(begun.elapsed(), LONGEST_FLOOR);
+        assert_eq!(begun.elapsed(), MAX_RETRY_FLOOR);
     }
 
     #[test]

@@ -403,8 +403,8 @@ impl<M: PlatformMessages> PlatformReply<M> {
         Ok(Some(self.messages.post(&intent, &page).await?))
     }
 
-    /// Takes away what a growing reply does not fill any more. A message that cannot be deleted stays: after a
-    /// restart the words that filled it come again.
+    /// Takes away what a growing reply does not fill any more. A message that cannot be deleted stays: after
+    /// a restart the words that filled it come again.
     async fn shrink(&mut self, pages: &[M::Page]) -> Result<(), SendError> {
         if self.messages.erases() {
             return self.keep(pages.len()).await;

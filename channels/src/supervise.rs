@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-/// The first pause.
-const SHORTEST: Duration = Duration::from_secs(1);
+/// First delay before connecting again.
+const MIN_RECONNECT_DELAY: Duration = Duration::from_secs(1);
 /// Maximum delay between attempts, unless the platform asks for a longer one: when it is well again, people
 /// do not wait longer than this and what it takes to connect.
 const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(6);
@@ -84,7 +84,7 @@ struct ReconnectDelays {
 impl ReconnectDelays {
     /// Returns between half of and the whole pause, so that many that were cut at once do not come at once.
     fn next(&mut self) -> Duration {
-        let whole = SHORTEST.saturating_mul(1 << self.tries.min(10)).min(MAX_RECONNECT_DELAY);
+        let whole = MIN_RECONNECT_DELAY.saturating_mul(1 << self.tries.min(10)).min(MAX_RECONNECT_DELAY);
         self.tries += 1;
         whole.mul_f64(0.5 + fastrand::f64() / 2.0)
     }

@@ -18,11 +18,12 @@ use std::{
 use tokio_util::task::TaskTracker;
 
 /// The first wait after a failed delivery; each next is twice as long.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-/// No wait of our own is longer. It may end sooner when the platform answers another call of the account.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// No wait that a platform asks for is longer: then it is asked again.
-const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Maximum delay of our own before the next try. It may end sooner when the platform answers another call
+/// of the account.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
+/// Maximum delay that a platform may ask for: then it is asked again.
+const MAX_PLATFORM_DELAY: Duration = Duration::from_secs(3600);
 
 /// A reply on its way.
 #[derive(Clone, Debug)]
@@ -172,7 +173,7 @@ impl Outbox {
             fresh: !self.too_old(item),
             failures: 0,
             hastened: false,
-            due: Instant::now() + Duration::from_millis(early).min(LONGEST_PAUSE),
+            due: Instant::now() + Duration::from_millis(early).min(MAX_PLATFORM_DELAY),
             asked_for: false,
         };
         if early > 0 || matches!(self.attempt(&mut delivery).await, Attempt::Failed) {
@@ -277,8 +278,8 @@ impl Outbox {
 /// Returns how long to wait before the next try.
 fn wait(error: &SendError, attempt: u32) -> Duration {
     match error {
-        SendError::Later { after } => (*after).min(LONGEST_PAUSE),
-        _ => FIRST_WAIT.saturating_mul(2u32.saturating_pow(attempt)).min(LONGEST_WAIT),
+        SendError::Later { after } => (*after).min(MAX_PLATFORM_DELAY),
+        _ => FIRST_RETRY_DELAY.saturating_mul(2u32.saturating_pow(attempt)).min(MAX_RETRY_DELAY),
     }
 }
 

@@ -5,12 +5,12 @@
 use super::{chat, run, say};
 use crate::{
     agent,
-    config::{Loaded, Start, nearest},
+    config::{LoadedConfig, Start, nearest},
     skills,
 };
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
-use pudu_client::agents::{AgentProfile, Agents, BrokenAgent, CustomAgent, LONGEST_SOUL};
+use pudu_client::agents::{AgentProfile, Agents, BrokenAgent, CustomAgent, MAX_SOUL_BYTES};
 use serde_json::{Value, json};
 use std::{
     fmt::Write as _,
@@ -21,7 +21,7 @@ use std::{
 };
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Verb {
+pub(super) enum AgentCommand {
     /// List the agents, and those that cannot be used.
     List {
         /// Print JSON, for programs.
@@ -61,7 +61,7 @@ pub(super) enum Verb {
 }
 
 /// Does what is asked for and says it.
-pub(super) fn agent(start: &Start, verb: &Verb) -> ExitCode {
+pub(super) fn agent(start: &Start, verb: &AgentCommand) -> ExitCode {
     let loaded = match run::load(start) {
         Ok(loaded) => loaded,
         Err(code) => return code,
@@ -72,13 +72,13 @@ pub(super) fn agent(start: &Start, verb: &Verb) -> ExitCode {
     }
 }
 
-fn act(start: &Start, loaded: &Loaded, verb: &Verb) -> Result<String> {
+fn act(start: &Start, loaded: &LoadedConfig, verb: &AgentCommand) -> Result<String> {
     let agents = &Agents::new(loaded.config.fixed.home.clone());
     Ok(match verb {
-        Verb::List { json: true } => format!("{:#}\n", as_json(agents)),
-        Verb::List { json: false } => chat::fitted(&list(agents)),
-        Verb::Show { name } => show(&agents.find(name)?),
-        Verb::New { name, description, soul, model, tool_groups, skills } => {
+        AgentCommand::List { json: true } => format!("{:#}\n", as_json(agents)),
+        AgentCommand::List { json: false } => chat::fitted(&list(agents)),
+        AgentCommand::Show { name } => show(&agents.find(name)?),
+        AgentCommand::New { name, description, soul, model, tool_groups, skills } => {
             let profile = AgentProfile {
                 about: description.clone(),
                 model: model.clone(),
@@ -90,7 +90,7 @@ fn act(start: &Start, loaded: &Loaded, verb: &Verb) -> Result<String> {
             let made = agents.create(name, &profile)?;
             format!("{0} is made; /agent {0} in a chat switches to it\n", made.name)
         }
-        Verb::Remove { name } => {
+        AgentCommand::Remove { name } => {
             agents.remove(name)?;
             format!("{name} is removed\n")
         }
@@ -98,9 +98,9 @@ fn act(start: &Start, loaded: &Loaded, verb: &Verb) -> Result<String> {
 }
 
 /// Refuses names of what is not there: an agent that wants it would answer otherwise than was meant, or not at all.
-fn known(start: &Start, loaded: &Loaded, profile: &AgentProfile) -> Result<()> {
-    let (live, groups) = (&loaded.config.live, agent::groups(&loaded.config.live));
-    let models: Vec<&str> = live.models.iter().map(|model| model.name.as_str()).collect();
+fn known(start: &Start, loaded: &LoadedConfig, profile: &AgentProfile) -> Result<()> {
+    let (hot, groups) = (&loaded.config.hot, agent::groups(&loaded.config.hot));
+    let models: Vec<&str> = hot.models.iter().map(|model| model.name.as_str()).collect();
     all_in("model", profile.model.iter(), &models)?;
     let groups: Vec<&str> = groups.names.iter().map(String::as_str).collect();
     all_in("tool group", profile.tool_groups.iter().flatten(), &groups)?;
@@ -167,9 +167,9 @@ fn list(agents: &Agents) -> String {
     out
 }
 
-fn show(persona: &CustomAgent) -> String {
-    let profile = &persona.profile;
-    let mut out = format!("{}\n  {}\n", persona.name, profile.about);
+fn show(custom: &CustomAgent) -> String {
+    let profile = &custom.profile;
+    let mut out = format!("{}\n  {}\n", custom.name, profile.about);
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(out, "  {name:11} {value}");
     };
@@ -181,7 +181,7 @@ fn show(persona: &CustomAgent) -> String {
     line("model", profile.model.as_deref().unwrap_or("the default"));
     line("tool groups", &some(&profile.tool_groups));
     line("skills", &some(&profile.skills));
-    persona.odd.iter().for_each(|note| line("note", note));
+    custom.odd.iter().for_each(|note| line("note", note));
     format!("{out}\n{}\n", profile.soul.trim_end())
 }
 
@@ -190,7 +190,7 @@ fn names(text: &str) -> Vec<String> {
 }
 
 fn read(path: &Path) -> Result<String> {
-    let most = LONGEST_SOUL as u64 + 1;
+    let most = MAX_SOUL_BYTES as u64 + 1;
     let mut text = String::new();
     let read = match path == Path::new("-") {
         true => io::stdin().take(most).read_to_string(&mut text),

@@ -17,15 +17,15 @@ use serde_json::Value;
 
 /// Lists the newest deeds, the newest last.
 pub(super) async fn audit(start: &Start, thread: Option<ThreadId>, most: u32, json: bool) -> Result<String> {
-    let mut deeds = match home::neighbour(&start.home()) {
+    let mut entries = match home::neighbour(&start.home()) {
         Some(_) => asked(start, thread.as_ref(), most).await?,
         None => read(start, thread.as_ref(), most).await?,
     };
-    deeds.reverse();
+    entries.reverse();
     if json {
-        return Ok(serde_json::to_string_pretty(&deeds)?);
+        return Ok(serde_json::to_string_pretty(&entries)?);
     }
-    if deeds.is_empty() {
+    if entries.is_empty() {
         return Ok(match thread {
             Some(thread) => format!(
                 "Nothing was done in a thread {thread}; `pudu audit` names those in which something was."
@@ -33,7 +33,7 @@ pub(super) async fn audit(start: &Start, thread: Option<ThreadId>, most: u32, js
             None => "Nothing was done yet.".to_owned(),
         });
     }
-    Ok(deeds.iter().map(line).collect::<Vec<_>>().join("\n"))
+    Ok(entries.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
 async fn asked(start: &Start, thread: Option<&ThreadId>, most: u32) -> Result<Vec<Value>> {
@@ -54,35 +54,35 @@ async fn read(start: &Start, thread: Option<&ThreadId>, most: u32) -> Result<Vec
         Backend::Sqlite { .. } | Backend::Postgres { .. } => {}
     }
     let db = daemon::open(&fixed.database, &fixed.home).await?;
-    let deeds =
+    let entries =
         db.within(STORE_TIMEOUT).audit_entries(thread, most).await.context("the store cannot be read");
     db.close().await;
     // Nobody works here: what is open has ended with the daemon, and the next one will note it.
     let alone = matches!(fixed.database.backend, Backend::Sqlite { .. }) && !home::is_taken(&fixed.home);
-    let close = |deed: AuditEntry| match deed.ended {
-        None if alone => AuditEntry { code: Some(ABANDONED), ..deed },
-        _ => deed,
+    let close = |entry: AuditEntry| match entry.ended {
+        None if alone => AuditEntry { code: Some(ABANDONED), ..entry },
+        _ => entry,
     };
-    Ok(deeds?.into_iter().map(close).map(|deed| gateway::audit::told(&deed)).collect())
+    Ok(entries?.into_iter().map(close).map(|entry| gateway::audit::told(&entry)).collect())
 }
 
-fn line(deed: &Value) -> String {
+fn line(entry: &Value) -> String {
     // One deed is one line, whatever a command has in it.
     let text = |key: &str| -> String {
-        deed.get(key).and_then(Value::as_str).unwrap_or_default().chars().map(plain).collect()
+        entry.get(key).and_then(Value::as_str).unwrap_or_default().chars().map(plain).collect()
     };
     let [at, account, person, thread] = ["at", "account", "person", "thread"].map(text);
     let [action, verdict, detail] = ["action", "verdict", "detail"].map(text);
-    format!("{at}  {account}:{person}  {thread}  {action}  {verdict}  {}  {detail}", end(deed))
+    format!("{at}  {account}:{person}  {thread}  {action}  {verdict}  {}  {detail}", end(entry))
 }
 
-fn end(deed: &Value) -> String {
-    let code = deed.get("code").and_then(Value::as_i64);
-    match (code, deed.get("killed").and_then(Value::as_str)) {
+fn end(entry: &Value) -> String {
+    let code = entry.get("code").and_then(Value::as_i64);
+    match (code, entry.get("killed").and_then(Value::as_str)) {
         (_, Some(why @ ("stopped" | "the daemon ended"))) => why.to_owned(),
         (_, Some(why)) => format!("killed: {why}"),
         (Some(code), None) => format!("exit {code}"),
-        (None, None) if deed.get("ended").is_some_and(|at| !at.is_null()) => "over".to_owned(),
+        (None, None) if entry.get("ended").is_some_and(|at| !at.is_null()) => "over".to_owned(),
         (None, None) => "not ended".to_owned(),
     }
 }

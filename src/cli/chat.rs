@@ -20,7 +20,7 @@ mod wire;
 mod wrap;
 
 use crate::{
-    config::{Loaded, Start},
+    config::{LoadedConfig, Start},
     daemon::{Daemon, Scope},
     gateway::token,
     home, logging,
@@ -28,10 +28,10 @@ use crate::{
 use anyhow::{Context, Result, bail};
 use inside::Inside;
 use paint::Paint;
-use prompt::Prompt;
-use remote::Remote;
+use prompt::LinePrompt;
+use remote::RemoteChat;
 use secrecy::SecretString;
-use session::Session;
+use session::TerminalSession;
 use std::{
     io::{self, IsTerminal},
     path::PathBuf,
@@ -39,7 +39,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use wire::{Entry, Wire};
+use wire::{ChatWire, CommandEntry};
 
 /// A daemon on this machine answers within this time, one elsewhere within the longer one.
 const NEAR: Duration = Duration::from_millis(500);
@@ -84,7 +84,7 @@ pub(super) fn chat(start: Start, args: Args) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return super::run::fail(&error.into()),
     };
-    let ended = runtime.block_on(live(start, loaded, args));
+    let ended = runtime.block_on(hot(start, loaded, args));
     // A prompt that nobody answers must not keep the process.
     runtime.shutdown_background();
     ended.map_or_else(|error| super::run::fail(&error), ExitCode::from)
@@ -92,7 +92,7 @@ pub(super) fn chat(start: Start, args: Args) -> ExitCode {
 
 /// How a chat ended. What went wrong has been told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ended {
+enum ChatEnd {
     Well,
     Failed,
     /// There was nothing to say.
@@ -101,20 +101,20 @@ enum Ended {
     Stopped,
 }
 
-impl From<Ended> for ExitCode {
-    fn from(ended: Ended) -> Self {
+impl From<ChatEnd> for ExitCode {
+    fn from(ended: ChatEnd) -> Self {
         match ended {
-            Ended::Well => Self::SUCCESS,
-            Ended::Failed => Self::FAILURE,
-            Ended::Unsaid => Self::from(2),
+            ChatEnd::Well => Self::SUCCESS,
+            ChatEnd::Failed => Self::FAILURE,
+            ChatEnd::Unsaid => Self::from(2),
             // As shells tell it of a program that SIGINT ended.
-            Ended::Stopped => Self::from(130),
+            ChatEnd::Stopped => Self::from(130),
         }
     }
 }
 
 /// Chats, and tells how it ended.
-async fn live(start: Start, loaded: Option<Loaded>, args: Args) -> Result<Ended> {
+async fn hot(start: Start, loaded: Option<LoadedConfig>, args: Args) -> Result<ChatEnd> {
     let mut manner = Manner::of(&start);
     // Before anything is started: what cannot be read is not said in part.
     if !args.question.is_empty() || !args.file.is_empty() || !manner.person {
@@ -123,7 +123,7 @@ async fn live(start: Start, loaded: Option<Loaded>, args: Args) -> Result<Ended>
             eprintln!(
                 "error: there is nothing to say: give a question, a file with -f, or text through a pipe"
             );
-            return Ok(Ended::Unsaid);
+            return Ok(ChatEnd::Unsaid);
         }
         manner.says = Some(text);
     }
@@ -131,7 +131,7 @@ async fn live(start: Start, loaded: Option<Loaded>, args: Args) -> Result<Ended>
     let Some(loaded) = loaded else {
         let url = args.url.unwrap_or_default();
         super::remote::address(&url)?;
-        let remote = Remote::new(&url, token, &args.name)?;
+        let remote = RemoteChat::new(&url, token, &args.name)?;
         if !remote.answers(FAR).await {
             bail!("no pudu answers at {url}");
         }
@@ -140,7 +140,7 @@ async fn live(start: Start, loaded: Option<Loaded>, args: Args) -> Result<Ended>
     let fixed = &loaded.config.fixed;
     if let Some(url) = home::neighbour(&fixed.home).or_else(|| fixed.gateway.url()) {
         let token = token.or_else(|| fixed.gateway.token.clone()).or_else(|| token::found(&fixed.home));
-        let remote = Remote::new(&url, token, &args.name)?;
+        let remote = RemoteChat::new(&url, token, &args.name)?;
         if remote.answers(NEAR).await {
             return talk(Arc::new(remote), manner, &format!("pudu at {url}")).await;
         }
@@ -149,7 +149,7 @@ async fn live(start: Start, loaded: Option<Loaded>, args: Args) -> Result<Ended>
 }
 
 /// Chats with a daemon in this process. Its log goes to a file: here it would garble the talk.
-async fn inside(start: Start, loaded: Loaded, chat: String, manner: Manner) -> Result<Ended> {
+async fn inside(start: Start, loaded: LoadedConfig, chat: String, manner: Manner) -> Result<ChatEnd> {
     logging::start_in_file(&loaded.config, start.env.get("RUST_LOG"), &start.home().join("chat.log"))
         .context("the log cannot be written")?;
     let (daemon, greeting) = Daemon::start(start, loaded, Scope::Local).await?;
@@ -190,23 +190,23 @@ impl Manner {
     }
 }
 
-async fn talk(wire: Arc<dyn Wire>, manner: Manner, about: &str) -> Result<Ended> {
+async fn talk(wire: Arc<dyn ChatWire>, manner: Manner, about: &str) -> Result<ChatEnd> {
     if let Some(text) = manner.says {
         return piped::run(wire, text, io::stdout()).await;
     }
     let mut commands = wire.commands().await;
     let (name, help) = ("quit".to_owned(), "Leave (Ctrl-D does too)".to_owned());
-    commands.push(Entry { name, argument: String::new(), help });
+    commands.push(CommandEntry { name, argument: String::new(), help });
     // Somebody else's folder is not littered for a history.
     let history = manner.history.filter(|path| path.parent().is_some_and(std::path::Path::is_dir));
-    let _found = terminal::Found::now()?;
-    let prompt = Prompt::new(commands, manner.paint, history)?;
+    let _found = terminal::TerminalGuard::now()?;
+    let prompt = LinePrompt::new(commands, manner.paint, history)?;
     let greeting = format!(
         "{about}\n/help tells what I understand, a line that ends with \\ goes on in the next one, \
          Ctrl-C stops an answer, Ctrl-D leaves."
     );
     // A person has seen how it went.
-    Session::new(wire, prompt, manner.paint).run(&greeting).await.map(|()| Ended::Well)
+    TerminalSession::new(wire, prompt, manner.paint).run(&greeting).await.map(|()| ChatEnd::Well)
 }
 
 /// Cuts the lines of a list where a person's terminal ends; a program gets all of them.

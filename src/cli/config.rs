@@ -1,12 +1,12 @@
 //! `pudu config check` and `pudu config upgrade`.
 //!
-//! Both write what people read to `out` and say with a [`Verdict`] how it went. Nothing here prints a secret:
-//! reports never have one, and the summary tells only that there is one.
+//! Both write what people read to `out` and say with a [`ConfigVerdict`] how it went. Nothing here prints a
+//! secret: reports never have one, and the summary tells only that there is one.
 
 use crate::{
     config::{
-        Account, Backend, CLOSING, Config, ConfigError, Loaded, ModelConfig, Problem, Report, Severity,
-        Start, VERSION, load,
+        AccountConfig, Backend, CLOSING, Config, ConfigError, LoadedConfig, ModelConfig, Problem, Report,
+        Severity, Start, VERSION, load,
         upgrade::{Upgraded, upgrade as upgraded},
     },
     extensions,
@@ -22,24 +22,25 @@ use std::{
 
 /// How a command went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum ConfigVerdict {
     /// As it should.
     Fine,
     /// Something is to be mended.
     Wrong,
 }
 
-impl From<Verdict> for ExitCode {
-    fn from(verdict: Verdict) -> Self {
+impl From<ConfigVerdict> for ExitCode {
+    fn from(verdict: ConfigVerdict) -> Self {
         match verdict {
-            Verdict::Fine => Self::SUCCESS,
-            Verdict::Wrong => Self::FAILURE,
+            ConfigVerdict::Fine => Self::SUCCESS,
+            ConfigVerdict::Wrong => Self::FAILURE,
         }
     }
 }
 
-/// Reads the configuration and the extensions as the daemon would, and tells what they say and what is wrong with them.
-pub(crate) fn check(start: &Start, as_json: bool, out: &mut dyn Write) -> io::Result<Verdict> {
+/// Reads the configuration and the extensions as the daemon would, and tells what they say and what is wrong
+/// with them.
+pub(crate) fn check(start: &Start, as_json: bool, out: &mut dyn Write) -> io::Result<ConfigVerdict> {
     let loaded = match load(start) {
         Ok(loaded) => loaded,
         Err(error) => {
@@ -47,7 +48,7 @@ pub(crate) fn check(start: &Start, as_json: bool, out: &mut dyn Write) -> io::Re
                 true => writeln!(out, "{:#}", json!({ "usable": false, "problems": problems_of(&error) }))?,
                 false => writeln!(out, "{}", told(&error))?,
             }
-            return Ok(Verdict::Wrong);
+            return Ok(ConfigVerdict::Wrong);
         }
     };
     loaded.remember_secrets();
@@ -56,21 +57,21 @@ pub(crate) fn check(start: &Start, as_json: bool, out: &mut dyn Write) -> io::Re
     let extensions = extensions::check(start, report.file.as_deref()).err();
     let reports: Vec<&Report> = std::iter::once(&report).chain(&extensions).collect();
     let wrong = reports.iter().any(|report| report.has_errors());
-    let verdict = if wrong { Verdict::Wrong } else { Verdict::Fine };
+    let verdict = if wrong { ConfigVerdict::Wrong } else { ConfigVerdict::Fine };
     if as_json {
         let summary: Map<_, _> = summary(&loaded.config)
             .into_iter()
             .map(|(name, value)| (name.to_owned(), value.into()))
             .collect();
         let problems: Vec<_> = reports.iter().flat_map(|report| listed_problems(report)).collect();
-        let told = json!({ "file": report.file, "usable": verdict == Verdict::Fine, "problems": problems, "summary": summary });
+        let told = json!({ "file": report.file, "usable": verdict == ConfigVerdict::Fine, "problems": problems, "summary": summary });
         writeln!(out, "{}", scrub::hide(&format!("{told:#}")))?;
         return Ok(verdict);
     }
     for (_, line) in reports.iter().flat_map(|report| report.lines()) {
         writeln!(out, "{line}")?;
     }
-    if verdict == Verdict::Wrong {
+    if verdict == ConfigVerdict::Wrong {
         return Ok(verdict);
     }
     writeln!(out, "{}", headline(&report))?;
@@ -80,17 +81,18 @@ pub(crate) fn check(start: &Start, as_json: bool, out: &mut dyn Write) -> io::Re
     Ok(verdict)
 }
 
-/// Returns what is wrong with credentials as far as their shape tells, and which accounts are open to the world.
-fn doubts(loaded: &Loaded) -> Vec<Problem> {
-    let live = &loaded.config.live;
-    let wrong = live.accounts.iter().flat_map(|account| {
+/// Returns what is wrong with credentials as far as their shape tells, and which accounts are open to the
+/// world.
+fn doubts(loaded: &LoadedConfig) -> Vec<Problem> {
+    let hot = &loaded.config.hot;
+    let wrong = hot.accounts.iter().flat_map(|account| {
         let doubts = account.platform.doubts();
-        doubts.into_iter().map(move |(key, what, mend)| {
+        doubts.into_iter().map(move |(key, what, help)| {
             let key = format!("channels.{}.{key}", account.name);
-            Problem::error(loaded.place(&key), &key, what, mend)
+            Problem::error(loaded.place(&key), &key, what, help)
         })
     });
-    let open = live.open_to_the_world().into_iter().map(|name| {
+    let open = hot.open_to_the_world().into_iter().map(|name| {
         let (account, list) = (format!("channels.{name}"), format!("channels.{name}.allowed_users"));
         Problem::warning(
             loaded.place(&list),
@@ -124,21 +126,21 @@ fn problem(file: Option<&Path>, problem: &Problem) -> Value {
         "column": problem.at.map(|at| at.column),
         "key": problem.key,
         "problem": scrub::hide(&problem.what),
-        "help": Some(&problem.mend).filter(|mend| !mend.is_empty()),
+        "help": Some(&problem.help).filter(|help| !help.is_empty()),
     })
 }
 
 /// Raises the file's version. The file as it was stays beside it as `….bak`.
-pub(crate) fn upgrade(start: &Start, out: &mut dyn Write) -> io::Result<Verdict> {
+pub(crate) fn upgrade(start: &Start, out: &mut dyn Write) -> io::Result<ConfigVerdict> {
     let file = match start.file() {
         Ok(Some(file)) => file,
         Ok(None) => {
             writeln!(out, "there is no config file; without one all defaults hold")?;
-            return Ok(Verdict::Fine);
+            return Ok(ConfigVerdict::Fine);
         }
         Err(error) => {
             writeln!(out, "{}", told(&error))?;
-            return Ok(Verdict::Wrong);
+            return Ok(ConfigVerdict::Wrong);
         }
     };
     // A link stays a link: what it leads to is replaced.
@@ -147,14 +149,14 @@ pub(crate) fn upgrade(start: &Start, out: &mut dyn Write) -> io::Result<Verdict>
     match upgraded(&old) {
         Err(report) => {
             writeln!(out, "{}", Report { file: Some(file), ..report })?;
-            Ok(Verdict::Wrong)
+            Ok(ConfigVerdict::Wrong)
         }
         Ok(new) => {
             if new.text != old {
                 replace(&target, &old, &new.text)?;
             }
             write!(out, "{}", changes(&file, &old, &new))?;
-            Ok(Verdict::Fine)
+            Ok(ConfigVerdict::Fine)
         }
     }
 }
@@ -215,7 +217,7 @@ fn headline(report: &Report) -> String {
     }
 }
 
-fn summary(Config { fixed, live }: &Config) -> Vec<(&'static str, String)> {
+fn summary(Config { fixed, hot }: &Config) -> Vec<(&'static str, String)> {
     let gateway = &fixed.gateway;
     let token = if gateway.token.is_some() {
         "a token is asked for"
@@ -228,14 +230,14 @@ fn summary(Config { fixed, live }: &Config) -> Vec<(&'static str, String)> {
         Backend::Postgres { .. } => "postgres".to_owned(),
     };
     // Whether there is a shell is for `pudu doctor` to find out.
-    let tools: Vec<_> = live.offered(true).map(|tool| tool.tool.name()).collect();
+    let tools: Vec<_> = hot.offered(true).map(|tool| tool.tool.name()).collect();
     vec![
         ("home", fixed.home.display().to_string()),
         ("gateway", format!("{}:{}, {token}", gateway.host, gateway.port)),
         ("database", store),
-        ("models", listed(live.models.iter().map(model))),
+        ("models", listed(hot.models.iter().map(model))),
         ("tools", tools.join(", ")),
-        ("accounts", listed(live.accounts.iter().map(account))),
+        ("accounts", listed(hot.accounts.iter().map(account))),
     ]
 }
 
@@ -252,7 +254,7 @@ fn model(model: &ModelConfig) -> String {
     format!("{} ({} at {host}, {key})", shown(&model.name), shown(&model.model))
 }
 
-fn account(account: &Account) -> String {
+fn account(account: &AccountConfig) -> String {
     let platform = &account.platform;
     format!("{} ({}, {})", shown(&account.name), platform.name(), platform.transport())
 }
@@ -270,17 +272,17 @@ mod tests {
 
     /// Runs a command in a folder with this file; returns its words with the folder's name taken out.
     fn run(
-        command: impl Fn(&Start, &mut dyn Write) -> io::Result<Verdict>,
+        command: impl Fn(&Start, &mut dyn Write) -> io::Result<ConfigVerdict>,
         dir: &tempfile::TempDir,
         env: Env,
-    ) -> (Verdict, String) {
+    ) -> (ConfigVerdict, String) {
         let start = Start { env, dir: dir.path().to_owned(), ..Start::default() };
         let mut out = Vec::new();
         let verdict = command(&start, &mut out).unwrap();
         (verdict, String::from_utf8(out).unwrap().replace(&format!("{}/", dir.path().display()), ""))
     }
 
-    fn plain_check(start: &Start, out: &mut dyn Write) -> io::Result<Verdict> {
+    fn plain_check(start: &Start, out: &mut dyn Write) -> io::Result<ConfigVerdict> {
         check(start, false, out)
     }
 
@@ -302,7 +304,7 @@ mod tests {
         assert_eq!(
             swapped,
             (
-                Verdict::Wrong,
+                ConfigVerdict::Wrong,
                 vec![
                     "31: error: channels.slack.bot_token: this is an app-level token (xapp-)".to_owned(),
                     "58: error: channels.slack.app_token: this is a bot's token".to_owned(),
@@ -320,7 +322,7 @@ mod tests {
             assert_eq!(
                 telegram(bad),
                 (
-                    Verdict::Wrong,
+                    ConfigVerdict::Wrong,
                     vec![
                         "34: error: channels.telegram.bot_token: this has not the shape of a token of Telegram's"
                             .to_owned()
@@ -329,12 +331,12 @@ mod tests {
                 "{bad}"
             );
         }
-        assert_eq!(telegram(&good), (Verdict::Fine, vec![]));
+        assert_eq!(telegram(&good), (ConfigVerdict::Fine, vec![]));
         let open = told(&format!("telegram: {{bot_token: '{good}'}}"));
         assert_eq!(
             open,
             (
-                Verdict::Fine,
+                ConfigVerdict::Fine,
                 vec![
                     "12: warning: channels.telegram: everybody in the world may use this account".to_owned()
                 ]
@@ -348,17 +350,17 @@ mod tests {
             let dir = folder("log_level: debug\n");
             fs::write(dir.path().join("extensions_config.json"), extensions).unwrap();
             let (verdict, words) = run(plain_check, &dir, Env::default());
-            assert_eq!(verdict == Verdict::Wrong, !expected.is_empty(), "{words}");
+            assert_eq!(verdict == ConfigVerdict::Wrong, !expected.is_empty(), "{words}");
             assert!(words.starts_with(expected), "{words}");
         };
-        let booleans = "`true` or `false`, without quotes, is expected here\n  mend: ";
+        let booleans = "`true` or `false`, without quotes, is expected here\n  help: ";
         check(
             "{\n\"skills\": {\"a\": {\"enabled\": \"no\"}}}",
             &format!("extensions_config.json:2:32: error: skills.a.enabled: {booleans}"),
         );
         check(
             "[]",
-            "extensions_config.json:1:0: error: an object in braces, `{…}`, is expected here\n  mend: ",
+            "extensions_config.json:1:0: error: an object in braces, `{…}`, is expected here\n  help: ",
         );
         check(
             "{\"mcpServers\": {,}}",
@@ -376,14 +378,17 @@ mod tests {
         let (verdict, told) = json("log_level: debug\n");
         assert_eq!(
             (verdict, &told["usable"], &told["summary"]["database"]),
-            (Verdict::Fine, &json!(true), &json!("sqlite in .pudu/data"))
+            (ConfigVerdict::Fine, &json!(true), &json!("sqlite in .pudu/data"))
         );
         let (verdict, told) = json("gateway: {port: no}\n");
         let expected = json!([{
             "file": told["problems"][0]["file"], "severity": "error", "line": 1, "column": 17, "key": "gateway.port", "help": null,
             "problem": "found `false`, expected whole number, 0 to 65535",
         }]);
-        assert_eq!((verdict, &told["usable"], &told["problems"]), (Verdict::Wrong, &json!(false), &expected));
+        assert_eq!(
+            (verdict, &told["usable"], &told["problems"]),
+            (ConfigVerdict::Wrong, &json!(false), &expected)
+        );
     }
 
     fn folder(text: &str) -> tempfile::TempDir {
@@ -400,7 +405,7 @@ mod tests {
              database: {backend: postgres, postgres_url: 'postgres://u:hush-4@h/d'}\n",
         );
         let expected = "config.yaml:6:76: warning: channels.bot.colour: pudu does not know this key
-  mend: remove it, or see docs/configuration.md for the keys there are
+  help: remove it, or see docs/configuration.md for the keys there are
 config.yaml: note: not used by this version: memory
 config.yaml can be used, with 1 warning:
   home      .pudu
@@ -410,7 +415,7 @@ config.yaml can be used, with 1 warning:
   tools     web_search, web_fetch, image_search, ls, read_file, write_file, str_replace, glob, grep, bash, present_files, list_uploaded_files
   accounts  bot (telegram, polling)
 ";
-        assert_eq!(run(plain_check, &dir, Env::default()), (Verdict::Fine, expected.to_owned()));
+        assert_eq!(run(plain_check, &dir, Env::default()), (ConfigVerdict::Fine, expected.to_owned()));
     }
 
     #[test]
@@ -418,10 +423,10 @@ config.yaml can be used, with 1 warning:
         let dir = folder("config_version: 34\ngateway: {port: no}\n");
         let expected =
             "config.yaml:2:17: error: gateway.port: found `false`, expected whole number, 0 to 65535\n";
-        assert_eq!(run(plain_check, &dir, Env::default()), (Verdict::Wrong, expected.to_owned()));
+        assert_eq!(run(plain_check, &dir, Env::default()), (ConfigVerdict::Wrong, expected.to_owned()));
         let env = Env::from([("PUDU_CONFIG", "x.yaml")]);
         let expected = "error: x.yaml, named by PUDU_CONFIG, is not there\n";
-        assert_eq!(run(plain_check, &dir, env), (Verdict::Wrong, expected.to_owned()));
+        assert_eq!(run(plain_check, &dir, env), (ConfigVerdict::Wrong, expected.to_owned()));
     }
 
     #[test]
@@ -430,7 +435,7 @@ config.yaml can be used, with 1 warning:
         let dir = folder(old);
         let file = dir.path().join("config.yaml");
         let (verdict, words) = run(upgrade, &dir, Env::default());
-        assert_eq!(verdict, Verdict::Fine);
+        assert_eq!(verdict, ConfigVerdict::Fine);
         assert!(
             words.starts_with("config.yaml is of version 34 now, from 3, and nothing else changed; the file as it was is config.yaml.bak\n"),
             "{words}"
@@ -438,7 +443,8 @@ config.yaml can be used, with 1 warning:
         let new = fs::read_to_string(&file).unwrap();
         assert_eq!(new, "config_version: 34\n# mine\nlog_level: debug\n");
         assert_eq!(fs::read_to_string(dir.path().join("config.yaml.bak")).unwrap(), old);
-        let nothing = (Verdict::Fine, "config.yaml has everything already; nothing was changed\n".to_owned());
+        let nothing =
+            (ConfigVerdict::Fine, "config.yaml has everything already; nothing was changed\n".to_owned());
         assert_eq!(run(upgrade, &dir, Env::default()), nothing);
         assert_eq!(fs::read_to_string(&file).unwrap(), new);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "no other file is left");
@@ -446,7 +452,8 @@ config.yaml can be used, with 1 warning:
 
     #[test]
     fn the_example_itself_has_everything() {
-        let nothing = (Verdict::Fine, "config.yaml has everything already; nothing was changed\n".to_owned());
+        let nothing =
+            (ConfigVerdict::Fine, "config.yaml has everything already; nothing was changed\n".to_owned());
         assert_eq!(run(upgrade, &folder(EXAMPLE), Env::default()), nothing);
     }
 
@@ -459,7 +466,7 @@ config.yaml can be used, with 1 warning:
         fs::write(&real, "config_version: 1\n").unwrap();
         fs::set_permissions(&real, fs::Permissions::from_mode(0o600)).unwrap();
         std::os::unix::fs::symlink(&real, dir.path().join("config.yaml")).unwrap();
-        assert_eq!(run(upgrade, &dir, Env::default()).0, Verdict::Fine);
+        assert_eq!(run(upgrade, &dir, Env::default()).0, ConfigVerdict::Fine);
         assert!(dir.path().join("config.yaml").is_symlink());
         assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(

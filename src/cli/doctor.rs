@@ -11,8 +11,8 @@ mod told;
 
 use super::run;
 use crate::{
-    config::{Account, CLOSING, Live, Loaded, Provider, Start},
-    lines,
+    config::{AccountConfig, CLOSING, HotConfig, LoadedConfig, SandboxBackend, Start},
+    connections,
     machine::Machine,
 };
 use futures_util::{StreamExt, stream::FuturesOrdered};
@@ -30,7 +30,7 @@ use std::{
     process::ExitCode,
     time::Duration,
 };
-use told::Told;
+use told::Findings;
 
 /// How long the check of one account may take.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
@@ -47,7 +47,7 @@ pub(super) fn doctor(start: &Start, json: bool) -> ExitCode {
     let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().enable_all().build() else {
         return ExitCode::FAILURE;
     };
-    let mut told = Told::new(!json);
+    let mut told = Findings::new(!json);
     runtime.block_on(examine(start, &loaded, &mut told));
     let words = match json {
         true => scrub::hide(&format!("{:#}\n", as_json(&told.groups))).into_owned(),
@@ -60,31 +60,31 @@ pub(super) fn doctor(start: &Start, json: bool) -> ExitCode {
 }
 
 /// A part of the examination: its group, and what is found.
-type Part<'a> = (String, BoxFuture<'a, Vec<Check>>);
+type Examination<'a> = (String, BoxFuture<'a, Vec<Check>>);
 
 /// Examines everything at once, and tells in order.
-async fn examine(start: &Start, loaded: &Loaded, told: &mut Told) {
-    let (fixed, live) = (&loaded.config.fixed, &loaded.config.live);
+async fn examine(start: &Start, loaded: &LoadedConfig, told: &mut Findings) {
+    let (fixed, hot) = (&loaded.config.fixed, &loaded.config.hot);
     let config = match &loaded.report.file {
         Some(file) => Check::good("config", format!("{} can be used", file.display())),
         None => Check::good("config", "no file; the defaults are used"),
     };
     told.add("pudu", vec![config]);
-    let (machine, model) = Machine::look(&fixed.home, &fixed.provider, live, Skills::none()).await;
-    let configured = if live.models.is_empty() { &machine.models } else { &live.models };
-    let mut parts: Vec<Part<'_>> = Vec::new();
+    let (machine, model) = Machine::look(&fixed.home, &fixed.provider, hot, Skills::none()).await;
+    let configured = if hot.models.is_empty() { &machine.models } else { &hot.models };
+    let mut parts: Vec<Examination<'_>> = Vec::new();
     parts.push(("pudu".to_owned(), Box::pin(async { vec![store::check(loaded).await] })));
     parts.push(("pudu".to_owned(), Box::pin(async { vec![Check::good("default model", model)] })));
     for model in configured {
         parts.push(("pudu".to_owned(), Box::pin(async { vec![model::check(model).await] })));
     }
-    parts.push(("sandbox".to_owned(), Box::pin(sandbox(&machine, live))));
+    parts.push(("sandbox".to_owned(), Box::pin(sandbox(&machine, hot))));
     parts.push(("skills".to_owned(), Box::pin(async { skills::check(start, loaded) })));
     parts.push(("MCP servers".to_owned(), Box::pin(extensions::check(start, loaded))));
     parts.push(("agents".to_owned(), Box::pin(async { agents::check(loaded, configured) })));
-    for account in &live.accounts {
+    for account in &hot.accounts {
         let name = format!("{} ({})", account.name, account.platform.name());
-        parts.push((name, Box::pin(connection(account, live))));
+        parts.push((name, Box::pin(connection(account, hot))));
     }
     let names: Vec<String> = parts.iter().map(|(name, _)| name.clone()).collect();
     let mut found: FuturesOrdered<_> = parts.into_iter().map(|(_, checks)| checks).collect();
@@ -101,38 +101,38 @@ async fn examine(start: &Start, loaded: &Loaded, told: &mut Told) {
 }
 
 /// Asks an account's platform.
-async fn connection(account: &Account, live: &Live) -> Vec<Check> {
-    let mut checks = match lines::channel(account) {
+async fn connection(account: &AccountConfig, hot: &HotConfig) -> Vec<Check> {
+    let mut checks = match connections::channel(account) {
         Ok(channel) => tokio::time::timeout(CHECK_TIMEOUT, channel.check()).await.unwrap_or_else(|_| {
             let help = "see whether this machine reaches the platform";
             vec![Check::bad("connection", "no answer in time", help)]
         }),
         Err(error) => vec![Check::bad("config", format!("{error:#}"), "mend it in the configuration")],
     };
-    if live.open_to_the_world().contains(&account.name.as_str()) {
+    if hot.open_to_the_world().contains(&account.name.as_str()) {
         checks.push(Check::poor("access", "everybody in the world may use it", CLOSING));
     }
     checks
 }
 
 /// Checks the sandbox of commands, and proves it by trying to get out.
-async fn sandbox(machine: &Machine, live: &Live) -> Vec<Check> {
-    let words = machine.words(live);
-    if let Provider::Docker(docker) = machine.provider() {
-        return container::check(machine, docker, live).await;
+async fn sandbox(machine: &Machine, hot: &HotConfig) -> Vec<Check> {
+    let words = machine.words(hot);
+    if let SandboxBackend::Docker(docker) = machine.provider() {
+        return container::check(machine, docker, hot).await;
     }
-    if let Some(found) = machine.examine(live).await {
-        return elsewhere::check(machine, live, found).await;
+    if let Some(found) = machine.examine(hot).await {
+        return elsewhere::check(machine, hot, found).await;
     }
     let jail = match machine.jail() {
         Ok(jail) => jail.clone(),
-        Err(Unconfined { why, mend }) if live.sandbox.allow_host_bash => {
-            return vec![Check::poor("shell", format!("{words}; it is not confined because {why}"), mend)];
+        Err(Unconfined { why, help }) if hot.sandbox.allow_host_bash => {
+            return vec![Check::poor("shell", format!("{words}; it is not confined because {why}"), help)];
         }
-        Err(Unconfined { why, mend }) => return vec![Check::poor("shell", format!("{words}: {why}"), mend)],
+        Err(Unconfined { why, help }) => return vec![Check::poor("shell", format!("{words}: {why}"), help)],
     };
     let mut checks = vec![Check::good("shell", words)];
-    checks.extend(mounts(live));
+    checks.extend(mounts(hot));
     let Ok(folder) = Scratch::make(&std::env::temp_dir()) else {
         checks.push(Check::bad(
             "escape",
@@ -141,7 +141,7 @@ async fn sandbox(machine: &Machine, live: &Live) -> Vec<Check> {
         ));
         return checks;
     };
-    checks.push(match prove(jail, &folder.0, live.sandbox.network).await {
+    checks.push(match prove(jail, &folder.0, hot.sandbox.network).await {
         Ok(proofs) => verdict(&proofs),
         Err(error) => Check::bad("escape", error.to_string(), "see docs/sandbox.md"),
     });
@@ -149,8 +149,8 @@ async fn sandbox(machine: &Machine, live: &Live) -> Vec<Check> {
 }
 
 /// Names the mounts that are left out.
-fn mounts(live: &Live) -> Vec<Check> {
-    let missing = live.sandbox.mounts.iter().filter(|mount| !mount.host.is_dir());
+fn mounts(hot: &HotConfig) -> Vec<Check> {
+    let missing = hot.sandbox.mounts.iter().filter(|mount| !mount.host.is_dir());
     let told = missing.map(|mount| {
         let why = format!("there is no folder {}", mount.host.display());
         Check::poor(&mount.agent, why, "make it, or remove the mount")
@@ -166,8 +166,8 @@ fn verdict(proofs: &[Proof]) -> Check {
             Check::good("escape", format!("tried and failed: {}", tried.join(", ")))
         }
         broken => {
-            let mend = "do not let strangers speak to the agent; set `tools:` without bash, and tell us";
-            Check::bad("escape", format!("a command can {}", broken.join(", ")), mend)
+            let help = "do not let strangers speak to the agent; set `tools:` without bash, and tell us";
+            Check::bad("escape", format!("a command can {}", broken.join(", ")), help)
         }
     }
 }
@@ -194,11 +194,11 @@ impl Drop for Scratch {
 fn as_json(patients: &[(String, Vec<Check>)]) -> Value {
     let check = |Check { what, found }: &Check| match found {
         CheckResult::Good(how) => json!({ "check": what, "result": "ok", "found": how, "help": null }),
-        CheckResult::Poor { why, mend } => {
-            json!({ "check": what, "result": "poor", "found": why, "help": mend })
+        CheckResult::Poor { why, help } => {
+            json!({ "check": what, "result": "poor", "found": why, "help": help })
         }
-        CheckResult::Bad { why, mend } => {
-            json!({ "check": what, "result": "bad", "found": why, "help": mend })
+        CheckResult::Bad { why, help } => {
+            json!({ "check": what, "result": "bad", "found": why, "help": help })
         }
     };
     let group = |(name, checks): &(String, Vec<Check>)| json!({ "name": name, "checks": checks.iter().map(check).collect::<Vec<_>>() });
@@ -221,7 +221,7 @@ mod tests {
         let fine = verdict(&[proof("mount", None), proof("be root", None)]);
         assert_eq!(told("s", &[fine]), "s\n  ok    escape: tried and failed: mount, be root\n");
         let bad = told("s", &[verdict(&[proof("mount", Some("ESCAPED")), proof("be root", None)])]);
-        assert!(bad.starts_with("s\n  BAD   escape: a command can mount\n        mend: "), "{bad}");
+        assert!(bad.starts_with("s\n  BAD   escape: a command can mount\n        help: "), "{bad}");
     }
 
     #[test]
@@ -231,8 +231,8 @@ mod tests {
             Check::poor("privacy", "it is on", "switch it off"),
             Check::bad("socket", "refused", "open the firewall"),
         ];
-        let expected = "telegram\n  ok    token: @pudu_bot\n  poor  privacy: it is on\n        mend: switch it off\n  \
-                        BAD   socket: refused\n        mend: open the firewall\n";
+        let expected = "telegram\n  ok    token: @pudu_bot\n  poor  privacy: it is on\n        help: switch it off\n  \
+                        BAD   socket: refused\n        help: open the firewall\n";
         assert_eq!(told("telegram", &checks), expected);
     }
 }

@@ -1,7 +1,7 @@
 //! `pudu`: the daemon, from start to a clean end.
 
 use crate::{
-    config::{self, CLOSING, Loaded, Start},
+    config::{self, CLOSING, LoadedConfig, Start},
     daemon::{Daemon, Greeting, Scope},
     logging,
 };
@@ -23,7 +23,7 @@ pub(super) fn daemon(start: Start) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&error.into()),
     };
-    let ended = runtime.block_on(live(start, loaded));
+    let ended = runtime.block_on(hot(start, loaded));
     // What is left resumes after the next start; waiting for it here would only delay that.
     runtime.shutdown_background();
     match ended {
@@ -33,7 +33,7 @@ pub(super) fn daemon(start: Start) -> ExitCode {
 }
 
 /// Reads the configuration and shows what is odd about it.
-pub(super) fn load(start: &Start) -> Result<Loaded, ExitCode> {
+pub(super) fn load(start: &Start) -> Result<LoadedConfig, ExitCode> {
     match config::load(start) {
         Ok(loaded) => {
             loaded.remember_secrets();
@@ -54,7 +54,7 @@ pub(super) fn fail(error: &anyhow::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-async fn live(start: Start, loaded: Loaded) -> anyhow::Result<()> {
+async fn hot(start: Start, loaded: LoadedConfig) -> anyhow::Result<()> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let (daemon, greeting) = Daemon::start(start, loaded, Scope::Whole).await?;
     greet(&greeting);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Verb {
+pub(super) enum SkillCommand {
     /// List the skills, those that are off, and those that are broken.
     List {
         /// Print JSON, for programs.
@@ -52,13 +52,13 @@ pub(super) enum Verb {
 }
 
 /// Does what is asked for and says it.
-pub(super) fn skill(start: &Start, verb: &Verb) -> ExitCode {
+pub(super) fn skill(start: &Start, verb: &SkillCommand) -> ExitCode {
     let loaded = match run::load(start) {
         Ok(loaded) => loaded,
         Err(code) => return code,
     };
     let file = loaded.report.file.as_deref();
-    if matches!(verb, Verb::Enable { .. } | Verb::Disable { .. }) {
+    if matches!(verb, SkillCommand::Enable { .. } | SkillCommand::Disable { .. }) {
         let place = extensions::place(start, file);
         if let Err(report) = extensions::may_be_changed(&place, start) {
             return run::fail(&anyhow!("{report}"));
@@ -71,11 +71,11 @@ pub(super) fn skill(start: &Start, verb: &Verb) -> ExitCode {
     }
 }
 
-fn act(skills: &Skills, verb: &Verb) -> Result<String> {
+fn act(skills: &Skills, verb: &SkillCommand) -> Result<String> {
     Ok(match verb {
-        Verb::List { json: true } => format!("{:#}\n", as_json(skills)),
-        Verb::List { json: false } => chat::fitted(&list(skills)),
-        Verb::Show { name, json } => {
+        SkillCommand::List { json: true } => format!("{:#}\n", as_json(skills)),
+        SkillCommand::List { json: false } => chat::fitted(&list(skills)),
+        SkillCommand::Show { name, json } => {
             let catalog = skills.read();
             let entry = catalog.get(name).with_context(|| format!("there is no skill `{name}`"))?;
             match json {
@@ -83,10 +83,10 @@ fn act(skills: &Skills, verb: &Verb) -> Result<String> {
                 false => show(entry),
             }
         }
-        Verb::Install { file, replace } => install(skills, file, *replace)?,
-        Verb::Enable { name } => switched(&skills.set_enabled(name, true)?),
-        Verb::Disable { name } => switched(&skills.set_enabled(name, false)?),
-        Verb::Remove { name } => {
+        SkillCommand::Install { file, replace } => install(skills, file, *replace)?,
+        SkillCommand::Enable { name } => switched(&skills.set_enabled(name, true)?),
+        SkillCommand::Disable { name } => switched(&skills.set_enabled(name, false)?),
+        SkillCommand::Remove { name } => {
             skills.remove(name)?;
             format!("{name} is removed\n")
         }

@@ -83,8 +83,7 @@ async fn work(start: &Start, verb: &Verb) -> Result<Value> {
     }
     let _home = Home::take(&fixed.home)?;
     let db = daemon::open(&fixed.database, &fixed.home).await?;
-    let done =
-        alone(&db, Folders::new(fixed.home.clone(), None), &loaded.config.live.retention(), verb).await;
+    let done = alone(&db, Folders::new(fixed.home.clone(), None), &loaded.config.hot.retention(), verb).await;
     db.close().await;
     done
 }

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 /// Actions of the agent that need approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Approvals {
+pub(crate) struct ApprovalsConfig {
     /// Handling of commands that look dangerous.
     pub(crate) dangerous: Dangerous,
     /// Whether an agent that changes itself needs somebody's approval.
@@ -24,14 +24,14 @@ const AGENT_CHANGES: &[(&str, bool)] = &[("ask", true), ("allow", false)];
 
 /// Reads it. On the host's own shell nothing dangerous is let through unless somebody says so. A tool may say of
 /// itself that it needs approval.
-pub(super) fn approvals(top: &Section<'_>, host_shell: bool, tools: &[ToolConfig]) -> Approvals {
+pub(super) fn approvals(top: &Section<'_>, host_shell: bool, tools: &[ToolConfig]) -> ApprovalsConfig {
     let section = top.section("approvals");
     let default = if host_shell { Dangerous::Block } else { Dangerous::Allow };
     let told = "allow; block with `sandbox.allow_host_bash`";
     let named = section.names("tools").or_told(Vec::new(), "none");
     named.iter().for_each(|name| doubt(&section, name));
     let own = tools.iter().filter(|tool| tool.approval).map(|tool| tool.tool.name().to_owned());
-    Approvals {
+    ApprovalsConfig {
         dangerous: section.choice("dangerous", DANGEROUS).or_told(default, told),
         agent_changes: section.choice("agent_changes", AGENT_CHANGES).or(true),
         tools: named.into_iter().chain(own).collect(),

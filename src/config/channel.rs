@@ -4,8 +4,8 @@
 //! platform are two entries. An account is on with `enabled: true`, off with `enabled: false`, and where
 //! neither is said it is on as soon as it has credentials. Of an account that is off nothing is demanded.
 //!
-//! To add a platform: one file beside `telegram.rs` with its [`Platform`] and its [`Reader`], one line in
-//! [`READERS`]; its line in `other.rs` goes.
+//! To add a platform: one file beside `telegram.rs` with its [`Platform`] and its [`PlatformReader`], one
+//! line in [`READERS`]; its line in `other.rs` goes.
 
 mod dingtalk;
 mod discord;
@@ -17,7 +17,7 @@ mod telegram;
 
 use super::{
     problem::nearest,
-    raw::{Entry, Value},
+    raw::{MappingEntry, NodeValue},
     reader::{Effect, Key, Section},
     retention,
 };
@@ -26,7 +26,7 @@ use jiff::tz::TimeZone;
 use pudu_channels::{Channel, ChannelError, ChatCommand};
 use pudu_client::Retention;
 use secrecy::{ExposeSecret, SecretString};
-pub(crate) use session::Session;
+pub(crate) use session::SessionOverrides;
 use std::{
     collections::BTreeSet,
     fmt,
@@ -37,7 +37,7 @@ use std::{
 
 /// A bot on a platform.
 #[derive(Clone, Debug)]
-pub(crate) struct Account {
+pub(crate) struct AccountConfig {
     /// Its key under `channels:`.
     pub(crate) name: String,
     /// Its platform, with the settings to connect to it.
@@ -46,7 +46,7 @@ pub(crate) struct Account {
     pub(crate) print: u64,
 }
 
-impl Account {
+impl AccountConfig {
     /// Notes what the account's connection is made of.
     pub(super) fn stamped(self, keys: &IndexMap<String, Key>) -> Self {
         let below = format!("channels.{}.", self.name);
@@ -87,7 +87,7 @@ pub(crate) trait Platform: fmt::Debug + Send + Sync {
 pub(crate) type Menu = Vec<ChatCommand>;
 
 /// How the accounts of a platform are read.
-struct Reader {
+struct PlatformReader {
     /// The platform's name.
     name: &'static str,
     /// The keys without which nothing works there.
@@ -102,15 +102,15 @@ struct Reader {
     ids: &'static str,
 }
 
-type ReadId = fn(&Value) -> Result<String, String>;
+type ReadId = fn(&NodeValue) -> Result<String, String>;
 
 /// The platforms that pudu speaks.
-const READERS: &[&Reader] =
+const READERS: &[&PlatformReader] =
     &[&telegram::READER, &feishu::READER, &dingtalk::READER, &slack::READER, &discord::READER];
 
 /// How an account behaves; looked up for each message.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Manners {
+pub(crate) struct AccountPolicy {
     /// People who may speak to it.
     pub(crate) allowed_users: Allow,
     /// Chats in which it may be spoken to.
@@ -120,9 +120,9 @@ pub(crate) struct Manners {
     /// Ids of the approvers; if empty, the person for whom the run works.
     pub(crate) approvers: BTreeSet<String>,
     /// Handling of messages that come during a run.
-    pub(crate) follow_ups: FollowUps,
+    pub(crate) follow_ups: FollowUpMode,
     /// The agent that answers, and how.
-    pub(crate) session: Session,
+    pub(crate) session: SessionOverrides,
     /// Whether people choose who answers; if nothing is said, they do unless `session` names an agent.
     pub(crate) agent_choice: Option<Choosing>,
     /// The time zone of its people, which the model is told.
@@ -131,7 +131,7 @@ pub(crate) struct Manners {
     pub(crate) retention: Retention,
 }
 
-impl Manners {
+impl AccountPolicy {
     /// Returns whether nobody is kept out.
     pub(crate) fn admits_everybody(&self) -> bool {
         !self.pairing && self.allowed_users == Allow::Everyone && self.allowed_chats == Allow::Everyone
@@ -162,7 +162,7 @@ impl Allow {
 
 /// Handling of a message that comes while the conversation's run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FollowUps {
+pub(crate) enum FollowUpMode {
     /// It waits for the next turn.
     Queue,
     /// It is put in before the run's next step.
@@ -204,8 +204,8 @@ pub(crate) struct Capacity {
     pub(crate) max_concurrency: usize,
 }
 
-const FOLLOW_UPS: &[(&str, FollowUps)] =
-    &[("queue", FollowUps::Queue), ("steer", FollowUps::Steer), ("interrupt", FollowUps::Interrupt)];
+const FOLLOW_UPS: &[(&str, FollowUpMode)] =
+    &[("queue", FollowUpMode::Queue), ("steer", FollowUpMode::Steer), ("interrupt", FollowUpMode::Interrupt)];
 
 const CHOOSING: &[(&str, Choosing)] =
     &[("fixed", Choosing::Fixed), ("choose", Choosing::Choose), ("create", Choosing::Create)];
@@ -239,29 +239,30 @@ fn timezone(wide: &Section<'_>) -> TimeZone {
 }
 
 /// Reads the accounts that are on.
-pub(super) fn accounts(top: &Section<'_>) -> Vec<Account> {
+pub(super) fn accounts(top: &Section<'_>) -> Vec<AccountConfig> {
     let found: Vec<_> = find(top).into_iter().filter_map(account).collect();
     refuse_twins(&found);
     found.into_iter().map(|(account, _)| account).collect()
 }
 
-fn account(found: Found<'_>) -> Option<(Account, Section<'_>)> {
+fn account(found: AccountSection<'_>) -> Option<(AccountConfig, Section<'_>)> {
     let platform = match found.kind {
-        Kind::Ours(reader) => (reader.read)(&found.section),
-        Kind::Other(other) => {
+        SectionKind::Ours(reader) => (reader.read)(&found.section),
+        SectionKind::Other(other) => {
             other::read(&found.section, other);
             None
         }
     };
-    let account = Account { name: found.name.to_owned(), platform: platform?, print: 0 };
+    let account = AccountConfig { name: found.name.to_owned(), platform: platform?, print: 0 };
     found.section.is_needed().then_some((account, found.section))
 }
 
 /// One bot is one account: two would take each other's messages.
-fn refuse_twins(found: &[(Account, Section<'_>)]) {
-    let same = |a: &Account, b: &Account| {
-        let proof =
-            |account: &Account| account.platform.secrets().first().map(|s| s.expose_secret().to_owned());
+fn refuse_twins(found: &[(AccountConfig, Section<'_>)]) {
+    let same = |a: &AccountConfig, b: &AccountConfig| {
+        let proof = |account: &AccountConfig| {
+            account.platform.secrets().first().map(|s| s.expose_secret().to_owned())
+        };
         a.platform.name() == b.platform.name() && proof(a) == proof(b)
     };
     for (at, (account, section)) in found.iter().enumerate() {
@@ -273,15 +274,15 @@ fn refuse_twins(found: &[(Account, Section<'_>)]) {
 }
 
 /// Reads how each account behaves, by its name.
-pub(super) fn manners(top: &Section<'_>, kept: &Retention) -> IndexMap<String, Manners> {
+pub(super) fn policies(top: &Section<'_>, kept: &Retention) -> IndexMap<String, AccountPolicy> {
     let wide = top.section("channels");
-    let follow_ups = wide.choice("follow_ups", FOLLOW_UPS).or(FollowUps::Queue);
+    let follow_ups = wide.choice("follow_ups", FOLLOW_UPS).or(FollowUpMode::Queue);
     let told = "create; fixed where `session` names an agent";
     let choosing = wide.choice("agent_choice", CHOOSING).optional(told);
     let (common, zone) = (session::read(&wide), timezone(&wide));
-    let one = |Found { name, kind, section }: Found<'_>| {
-        let Kind::Ours(reader) = kind else { return None };
-        let manners = Manners {
+    let one = |AccountSection { name, kind, section }: AccountSection<'_>| {
+        let SectionKind::Ours(reader) = kind else { return None };
+        let policy = AccountPolicy {
             allowed_users: allow(&section, "allowed_users", reader.ids, reader.user),
             allowed_chats: allow(&section, "allowed_chats", reader.ids, reader.chat),
             pairing: section.flag("pairing").or(false),
@@ -295,21 +296,21 @@ pub(super) fn manners(top: &Section<'_>, kept: &Retention) -> IndexMap<String, M
             timezone: section.timezone("timezone").or_told(zone.clone(), "`channels.timezone`"),
             retention: retention::read(&section, Some(kept)),
         };
-        section.is_needed().then(|| (name.to_owned(), manners))
+        section.is_needed().then(|| (name.to_owned(), policy))
     };
     find(top).into_iter().filter_map(one).collect()
 }
 
 /// An account's section, which is needed if the account is on.
-struct Found<'r> {
+struct AccountSection<'r> {
     name: &'r str,
-    kind: Kind,
+    kind: SectionKind,
     section: Section<'r>,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
-    Ours(&'static Reader),
+enum SectionKind {
+    Ours(&'static PlatformReader),
     Other(&'static other::Other),
 }
 
@@ -332,26 +333,27 @@ const WIDE: &[&str] = &[
 ];
 
 /// Finds the accounts. A key that is neither an account nor known stays unknown.
-fn find<'r>(top: &Section<'r>) -> Vec<Found<'r>> {
+fn find<'r>(top: &Section<'r>) -> Vec<AccountSection<'r>> {
     let wide = top.section("channels");
     let accounts = wide.present().filter(|entry| !WIDE.contains(&entry.key.as_str()));
     accounts.filter_map(|entry| open(&wide, entry)).collect()
 }
 
-fn open<'r>(wide: &Section<'r>, entry: &'r Entry) -> Option<Found<'r>> {
+fn open<'r>(wide: &Section<'r>, entry: &'r MappingEntry) -> Option<AccountSection<'r>> {
     if entry.key == LOCAL {
-        let mend = "give the account another name, and its platform as `type:`";
-        wide.refuse(&entry.key, "this is the name of the page and the terminal", mend);
+        let help = "give the account another name, and its platform as `type:`";
+        wide.refuse(&entry.key, "this is the name of the page and the terminal", help);
         wide.section(&entry.key).ignore_rest();
         return None;
     }
     let typed = match entry.node.entry("type").map(|entry| &entry.node.value) {
-        Some(Value::Text(text)) => Some(text.as_str()),
+        Some(NodeValue::Text(text)) => Some(text.as_str()),
         _ => None,
     };
     let name = typed.unwrap_or(&entry.key);
     let Some((kind, pattern, credentials)) = platform(name) else {
-        let meant = entry.node.entry("enabled").is_some_and(|entry| entry.node.value == Value::Bool(true));
+        let meant =
+            entry.node.entry("enabled").is_some_and(|entry| entry.node.value == NodeValue::Bool(true));
         if typed.is_some() || meant {
             refuse(wide, entry, name);
         } else if let Some(near) = nearest(name, platforms()).filter(|_| !entry.node.entries().is_empty()) {
@@ -374,18 +376,18 @@ fn open<'r>(wide: &Section<'r>, entry: &'r Entry) -> Option<Found<'r>> {
     let default = credentials.iter().any(|key| section.entry(key).is_some());
     let unsaid = section.entry("enabled").is_none();
     let enabled = section.flag("enabled").or_told(default, "true once there are credentials");
-    let whole = matches!(entry.node.value, Value::Map(_) | Value::Null);
-    if unsaid && whole && !default && matches!(kind, Kind::Ours(_)) {
+    let whole = matches!(entry.node.value, NodeValue::Map(_) | NodeValue::Null);
+    if unsaid && whole && !default && matches!(kind, SectionKind::Ours(_)) {
         let what = format!("this account is off: no `{}`", credentials.join("`, no `"));
         section.warn_here(what, "write what is missing, or `enabled: false` if it shall be off");
     }
-    Some(Found { name: &entry.key, kind, section: section.needed(enabled) })
+    Some(AccountSection { name: &entry.key, kind, section: section.needed(enabled) })
 }
 
-fn platform(name: &str) -> Option<(Kind, &'static str, &'static [&'static str])> {
+fn platform(name: &str) -> Option<(SectionKind, &'static str, &'static [&'static str])> {
     match READERS.iter().find(|reader| reader.name == name) {
-        Some(reader) => Some((Kind::Ours(reader), reader.name, reader.credentials)),
-        None => other::find(name).map(|other| (Kind::Other(other), other.name, other.credentials)),
+        Some(reader) => Some((SectionKind::Ours(reader), reader.name, reader.credentials)),
+        None => other::find(name).map(|other| (SectionKind::Other(other), other.name, other.credentials)),
     }
 }
 
@@ -398,7 +400,7 @@ const OF_ACCOUNTS: &[&str] = &["allowed_chats", "allowed_users", "approvers", "p
 
 /// Returns where a key belongs that is an account's, where no account is there yet that could have it.
 pub(super) fn homes(key: &str) -> Vec<String> {
-    let has = |reader: &&&Reader| reader.credentials.contains(&key) || OF_ACCOUNTS.contains(&key);
+    let has = |reader: &&&PlatformReader| reader.credentials.contains(&key) || OF_ACCOUNTS.contains(&key);
     let all: Vec<_> =
         READERS.iter().filter(has).map(|reader| format!("channels.{}.{key}", reader.name)).collect();
     match all.len() {
@@ -407,16 +409,16 @@ pub(super) fn homes(key: &str) -> Vec<String> {
     }
 }
 
-fn refuse(wide: &Section<'_>, entry: &Entry, name: &str) {
-    let mend = match nearest(name, platforms()) {
+fn refuse(wide: &Section<'_>, entry: &MappingEntry, name: &str) {
+    let help = match nearest(name, platforms()) {
         Some(near) => format!("did you mean `type: {near}`?"),
         None => format!("write `type:` with one of {}", platforms().collect::<Vec<_>>().join(", ")),
     };
-    wide.refuse(&entry.key, format!("\"{name}\" is not a platform that pudu knows"), mend);
+    wide.refuse(&entry.key, format!("\"{name}\" is not a platform that pudu knows"), help);
 }
 
 /// Reads who approves. Names can change hands here as well.
-fn approvers(section: &Section<'_>, reader: &Reader) -> BTreeSet<String> {
+fn approvers(section: &Section<'_>, reader: &PlatformReader) -> BTreeSet<String> {
     let show = |ids: &Vec<String>| ids.join(", ");
     let ids = section.list("approvers", reader.ids, show, reader.user);
     ids.or_told(Vec::new(), "whoever is answered").into_iter().collect()

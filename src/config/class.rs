@@ -24,14 +24,14 @@ pub(super) enum Class {
     /// A tool.
     Tool(Native),
     /// A model or a sandbox that cannot be had; why, and what to use.
-    Refused(Kind, &'static str),
+    Refused(ClassKind, &'static str),
     /// A tool that is left out of this version.
     NotYet,
 }
 
 /// The kinds of parts that have a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ClassKind {
     /// An entry of `models`.
     Model,
     /// `sandbox.use`.
@@ -167,14 +167,14 @@ const CLASSES: &[(&str, Class)] = &[
     ("deerflow.models.patched_stepfun:PatchedChatStepFun", Class::Model(Dialect::StepFun)),
     ("deerflow.models.vllm_provider:VllmChatModel", Class::Model(Dialect::Vllm)),
     ("deerflow.models.mindie_provider:MindIEChatModel", Class::Model(Dialect::MindIe)),
-    ("deerflow.models.claude_provider:ClaudeChatModel", Class::Refused(Kind::Model, NO_LOGIN)),
-    ("deerflow.models.openai_codex_provider:CodexChatModel", Class::Refused(Kind::Model, NO_LOGIN)),
+    ("deerflow.models.claude_provider:ClaudeChatModel", Class::Refused(ClassKind::Model, NO_LOGIN)),
+    ("deerflow.models.openai_codex_provider:CodexChatModel", Class::Refused(ClassKind::Model, NO_LOGIN)),
     ("deerflow.sandbox.local:LocalSandboxProvider", Class::Sandbox),
     ("deerflow.community.aio_sandbox:AioSandboxProvider", Class::Containers),
     ("pudu.sandbox:KubernetesProvider", Class::Pods),
-    ("deerflow.community.boxlite:BoxliteProvider", Class::Refused(Kind::Sandbox, NO_SANDBOX)),
-    ("deerflow.community.tenki:TenkiSandboxProvider", Class::Refused(Kind::Sandbox, NO_SANDBOX)),
-    ("deerflow.community.e2b_sandbox:E2BSandboxProvider", Class::Refused(Kind::Sandbox, NO_SANDBOX)),
+    ("deerflow.community.boxlite:BoxliteProvider", Class::Refused(ClassKind::Sandbox, NO_SANDBOX)),
+    ("deerflow.community.tenki:TenkiSandboxProvider", Class::Refused(ClassKind::Sandbox, NO_SANDBOX)),
+    ("deerflow.community.e2b_sandbox:E2BSandboxProvider", Class::Refused(ClassKind::Sandbox, NO_SANDBOX)),
     ("deerflow.sandbox.tools:ls_tool", Class::Tool(Native::Ls)),
     ("deerflow.sandbox.tools:read_file_tool", Class::Tool(Native::ReadFile)),
     ("deerflow.sandbox.tools:write_file_tool", Class::Tool(Native::WriteFile)),
@@ -219,18 +219,18 @@ const CLASSES: &[(&str, Class)] = &[
 ];
 
 impl Class {
-    fn kind(self) -> Kind {
+    fn kind(self) -> ClassKind {
         match self {
-            Self::Model(_) => Kind::Model,
-            Self::Sandbox | Self::Containers | Self::Pods => Kind::Sandbox,
-            Self::Tool(_) | Self::NotYet => Kind::Tool,
+            Self::Model(_) => ClassKind::Model,
+            Self::Sandbox | Self::Containers | Self::Pods => ClassKind::Sandbox,
+            Self::Tool(_) | Self::NotYet => ClassKind::Tool,
             Self::Refused(kind, _) => kind,
         }
     }
 }
 
 /// Reads the `use` of a section. What is refused or unknown is reported and comes back as `None`.
-pub(super) fn read(section: &Section<'_>, kind: Kind, default: Option<&'static str>) -> Option<Class> {
+pub(super) fn read(section: &Section<'_>, kind: ClassKind, default: Option<&'static str>) -> Option<Class> {
     let setting = section.text("use");
     let path = match default {
         Some(default) => setting.or(default.to_owned()),

@@ -1,29 +1,29 @@
 //! Sandboxes that are containers: which engine makes them, of what, and for how long.
 
 #[cfg(feature = "kubernetes")]
-use super::elsewhere::Kubernetes;
-use super::{Start, elsewhere::Provisioner, reader::Section};
+use super::elsewhere::KubernetesConfig;
+use super::{Start, elsewhere::ProvisionerConfig, reader::Section};
 use pudu_client::{base::Network, containers::ExecMethod, sandbox::CommandLimits};
 use std::{path::PathBuf, time::Duration};
 
 /// Sandboxes of commands. A change needs a restart: it decides the owner of threads' files.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) enum Provider {
+pub(crate) enum SandboxBackend {
     /// On this machine, confined by its kernel.
     #[default]
     Local,
     /// In containers of an engine.
-    Docker(Docker),
+    Docker(DockerConfig),
     /// In sandboxes of a provisioner.
-    Provisioner(Provisioner),
+    Provisioner(ProvisionerConfig),
     /// In Pods of a cluster.
     #[cfg(feature = "kubernetes")]
-    Kubernetes(Box<Kubernetes>),
+    Kubernetes(Box<KubernetesConfig>),
 }
 
 /// A container engine, and what containers are made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Docker {
+pub(crate) struct DockerConfig {
     /// The engine's address.
     pub(crate) host: String,
     /// Folder of the certificates for it.
@@ -69,10 +69,10 @@ const APIS: &[(&str, ExecMethod)] = &[("aio", ExecMethod::Aio), ("exec", ExecMet
 pub(super) const KEYS: &[&str] =
     &["api", "container_prefix", "cpus", "docker_host", "idle_timeout", "image", "port", "replicas"];
 
-impl Provider {
+impl SandboxBackend {
     /// Whether commands run in the all-in-one image, which is a whole desktop.
     pub(super) fn is_aio(&self) -> bool {
-        matches!(self, Self::Docker(Docker { api: ExecMethod::Aio, .. }))
+        matches!(self, Self::Docker(DockerConfig { api: ExecMethod::Aio, .. }))
     }
 
     /// Returns the default network access of commands. The all-in-one image is spoken to over the network.
@@ -133,7 +133,7 @@ impl Provider {
 }
 
 /// Reads which engine makes containers of what.
-pub(super) fn docker(section: &Section<'_>, start: &Start) -> Docker {
+pub(super) fn docker(section: &Section<'_>, start: &Start) -> DockerConfig {
     let env = |name: &str| start.env.get(name).filter(|value| !value.is_empty());
     let image = section.text("image").or(IMAGE.to_owned());
     let api = section.choice("api", APIS).or_told(usual(&image), "aio for the all-in-one image, else exec");
@@ -148,7 +148,7 @@ pub(super) fn docker(section: &Section<'_>, start: &Start) -> Docker {
     let reach = env("DEER_FLOW_SANDBOX_HOST").unwrap_or("127.0.0.1").to_owned();
     let near = matches!(reach.as_str(), "localhost" | "127.0.0.1" | "::1");
     let bind = env("DEER_FLOW_SANDBOX_BIND_HOST").unwrap_or(if near { "127.0.0.1" } else { "0.0.0.0" });
-    Docker {
+    DockerConfig {
         certificates: env("DOCKER_CERT_PATH").filter(|_| verified).map(|path| start.dir.join(path)),
         image,
         api,
@@ -184,9 +184,9 @@ fn usual(image: &str) -> ExecMethod {
 }
 
 /// Reads how long they are kept.
-pub(super) fn keep(section: &Section<'_>, provider: &Provider) -> Keep {
+pub(super) fn keep(section: &Section<'_>, provider: &SandboxBackend) -> Keep {
     let usual = Keep::default();
-    if matches!(provider, Provider::Local) {
+    if matches!(provider, SandboxBackend::Local) {
         return usual;
     }
     Keep {

@@ -7,7 +7,7 @@ use url::Url;
 
 /// Address and settings of a provisioner.
 #[derive(Clone, Debug)]
-pub(crate) struct Provisioner {
+pub(crate) struct ProvisionerConfig {
     /// Its address.
     pub(crate) url: Url,
     /// Its key.
@@ -19,7 +19,7 @@ pub(crate) struct Provisioner {
 /// How Pods are made.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(not(feature = "kubernetes"), allow(dead_code, reason = "read, and refused"))]
-pub(crate) struct Kubernetes {
+pub(crate) struct KubernetesConfig {
     /// Path of the kubeconfig.
     pub(crate) kubeconfig: Option<PathBuf>,
     /// Which of its contexts.
@@ -27,7 +27,7 @@ pub(crate) struct Kubernetes {
     /// The namespace.
     pub(crate) namespace: Option<String>,
     /// The volume that holds pudu's home there.
-    pub(crate) home: Home,
+    pub(crate) home: HomeVolume,
     /// Prefix of the Pods' names.
     pub(crate) prefix: String,
     /// The image.
@@ -41,7 +41,7 @@ pub(crate) struct Kubernetes {
 /// Volume that holds pudu's home in a cluster.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(not(feature = "kubernetes"), allow(dead_code, reason = "read, and refused"))]
-pub(crate) enum Home {
+pub(crate) enum HomeVolume {
     /// A claim.
     Claim(String),
     /// A folder of the nodes.
@@ -55,7 +55,7 @@ const IMAGE: &str = "python:3.13-slim";
 const MAX_POD_PREFIX_BYTES: usize = 40;
 const NO_HOME: &str = "write `home: claim NAME` for the claim that it is on, or `home: host PATH` for the folder that nodes have it in";
 
-impl PartialEq for Provisioner {
+impl PartialEq for ProvisionerConfig {
     fn eq(&self, other: &Self) -> bool {
         let open = |provisioner: &Self| provisioner.key.as_ref().map(|key| key.expose_secret().to_owned());
         self.url == other.url && self.shared == other.shared && open(self) == open(other)
@@ -63,7 +63,7 @@ impl PartialEq for Provisioner {
 }
 
 /// Reads where the provisioner is; `None` if there is none.
-pub(super) fn provisioner(section: &Section<'_>, wanted: bool) -> Option<Provisioner> {
+pub(super) fn provisioner(section: &Section<'_>, wanted: bool) -> Option<ProvisionerConfig> {
     let url = section.url("provisioner_url").optional("none");
     let wanted = wanted && url.is_some();
     let key = section.clone().needed(wanted).secret("provisioner_api_key").optional("none");
@@ -71,14 +71,14 @@ pub(super) fn provisioner(section: &Section<'_>, wanted: bool) -> Option<Provisi
     if let Some(url) = &url
         && (!url.username().is_empty() || url.password().is_some())
     {
-        let mend = "put the key into provisioner_api_key, which is sent in a header";
-        section.refuse("provisioner_url", "an address with a name or a password ends up in logs", mend);
+        let help = "put the key into provisioner_api_key, which is sent in a header";
+        section.refuse("provisioner_url", "an address with a name or a password ends up in logs", help);
     }
-    Some(Provisioner { url: url?, key, shared })
+    Some(ProvisionerConfig { url: url?, key, shared })
 }
 
 /// Reads how Pods are made; `None` if nothing says where the home is.
-pub(super) fn kubernetes(section: &Section<'_>, wanted: bool) -> Option<Kubernetes> {
+pub(super) fn kubernetes(section: &Section<'_>, wanted: bool) -> Option<KubernetesConfig> {
     let inner = section.section("kubernetes");
     let home = inner.text("home").optional("none");
     let kubeconfig =
@@ -106,7 +106,7 @@ pub(super) fn kubernetes(section: &Section<'_>, wanted: bool) -> Option<Kubernet
     }
     let image = section.text("image").or(IMAGE.to_owned());
     let prefix = prefix(section);
-    Some(Kubernetes { kubeconfig, context, namespace, home, prefix, image, pull_secret, run_as })
+    Some(KubernetesConfig { kubeconfig, context, namespace, home, prefix, image, pull_secret, run_as })
 }
 
 /// Returns the prefix of names. A Pod's name allows fewer characters than a container's.
@@ -124,10 +124,10 @@ fn prefix(section: &Section<'_>) -> String {
     prefix
 }
 
-fn parse(text: &str) -> Option<Home> {
+fn parse(text: &str) -> Option<HomeVolume> {
     match text.split_once(' ').map(|(kind, name)| (kind, name.trim()))? {
-        ("claim", name) if !name.contains([' ', '/']) => Some(Home::Claim(name.to_owned())),
-        ("host", path) if path.starts_with('/') => Some(Home::Host(path.to_owned())),
+        ("claim", name) if !name.contains([' ', '/']) => Some(HomeVolume::Claim(name.to_owned())),
+        ("host", path) if path.starts_with('/') => Some(HomeVolume::Host(path.to_owned())),
         _ => None,
     }
 }

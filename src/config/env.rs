@@ -144,13 +144,13 @@ mod tests {
         let mut env = Env::default();
         let problems: Vec<_> =
             env.add_file("sk-secret\n2X=secret\nA=\"secret\n").iter().map(ToString::to_string).collect();
-        let mend = "\n  mend: write NAME=value, each on its own line";
+        let help = "\n  help: write NAME=value, each on its own line";
         assert_eq!(
             problems,
             [
-                format!("1:1: warning: this line has no `=`{mend}"),
-                format!("2:1: warning: what stands before `=` is not a name{mend}"),
-                format!("3:1: warning: a quote is not closed in this line{mend}"),
+                format!("1:1: warning: this line has no `=`{help}"),
+                format!("2:1: warning: what stands before `=` is not a name{help}"),
+                format!("3:1: warning: a quote is not closed in this line{help}"),
             ]
         );
     }

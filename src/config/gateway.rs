@@ -10,7 +10,7 @@ use url::Url;
 
 /// The HTTP API and the page.
 #[derive(Clone, Debug)]
-pub(crate) struct Gateway {
+pub(crate) struct GatewayConfig {
     /// The name or IP address to listen on.
     pub(crate) host: String,
     /// The port; 0 takes any free one.
@@ -21,7 +21,7 @@ pub(crate) struct Gateway {
     pub(crate) public_url: Option<Url>,
 }
 
-impl Gateway {
+impl GatewayConfig {
     /// Returns where a daemon with this configuration answers on this machine; `None` if the port is any.
     pub(crate) fn url(&self) -> Option<String> {
         let host = match self.host.as_str() {
@@ -33,7 +33,7 @@ impl Gateway {
     }
 }
 
-pub(super) fn read(top: &Section<'_>, start: &Start) -> Gateway {
+pub(super) fn read(top: &Section<'_>, start: &Start) -> GatewayConfig {
     let section = top.section("gateway");
     let host = section.text("host").or("127.0.0.1".to_owned());
     let port = section.number("port", 0..=u16::MAX).or(8001);
@@ -62,7 +62,7 @@ pub(super) fn read(top: &Section<'_>, start: &Start) -> Gateway {
         let what = format!("\"{host}\" can be reached from other machines, and no token is chosen");
         section.warn("token", what, "set gateway.token, or use the one that pudu makes in its home folder");
     }
-    Gateway { host, port, token, public_url }
+    GatewayConfig { host, port, token, public_url }
 }
 
 fn from_env(section: &Section<'_>, start: &Start, host: String, port: u16) -> (String, u16) {
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn the_configured_address_is_one_that_can_be_called() {
         let check = |host: &str, port: u16, expect: Option<&str>| {
-            let gateway = Gateway { host: host.into(), port, token: None, public_url: None };
+            let gateway = GatewayConfig { host: host.into(), port, token: None, public_url: None };
             assert_eq!(gateway.url().as_deref(), expect, "{host}:{port}");
         };
         check("127.0.0.1", 8001, Some("http://127.0.0.1:8001"));

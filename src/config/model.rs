@@ -5,10 +5,10 @@
 //! the rest is unknown.
 
 use super::{
-    class::{self, Class, Dialect, Kind},
+    class::{self, Class, ClassKind, Dialect},
     env::Env,
-    raw::{Entry, Node, Pos, Value},
-    reader::{Reader, Section},
+    raw::{MappingEntry, Node, NodeValue, Pos},
+    reader::{ConfigReader, Section},
 };
 use indexmap::IndexMap;
 use pudu_client::net::scrub;
@@ -65,7 +65,7 @@ pub(crate) struct ModelConfig {
 }
 
 /// Defaults of a dialect's usual server.
-struct Home {
+struct DialectDefaults {
     base_url: &'static str,
     /// The variables that name another server, as the provider's own clients read them.
     urls: &'static [&'static str],
@@ -76,7 +76,7 @@ struct Home {
 }
 
 impl Dialect {
-    fn home(self) -> Home {
+    fn home(self) -> DialectDefaults {
         const GEMINI: &str = "https://generativelanguage.googleapis.com/v1beta/openai";
         let (base_url, keys): (_, &[&str]) = match self {
             Self::OpenAi | Self::Signed => ("https://api.openai.com/v1", &["OPENAI_API_KEY"]),
@@ -99,7 +99,7 @@ impl Dialect {
             Self::OpenAi | Self::Signed => &["OPENAI_BASE_URL", "OPENAI_API_BASE"],
             _ => &[],
         };
-        Home { base_url, urls, keys, path }
+        DialectDefaults { base_url, urls, keys, path }
     }
 }
 
@@ -168,7 +168,7 @@ pub(super) fn read(top: &Section<'_>, env: &Env) -> Vec<ModelConfig> {
 }
 
 fn one(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
-    let class = class::read(section, Kind::Model, Some(DEFAULT_CLASS));
+    let class = class::read(section, ClassKind::Model, Some(DEFAULT_CLASS));
     let (dialect, known) = match class {
         Some(Class::Model(dialect)) => (dialect, true),
         _ => (Dialect::OpenAi, false),
@@ -232,8 +232,8 @@ fn api_key(
     let key = written.or_else(|| env.first(home.keys).map(|(_, key)| SecretString::from(key)));
     let public = base_url.is_some_and(|url| !is_local(url) && url.as_str() == home.base_url);
     if let (None, [name, ..], true) = (&key, home.keys, public && !spoilt && section.is_needed()) {
-        let mend = format!("set {name}, or write `api_key: $NAME` with a variable of your own");
-        section.refuse("api_key", format!("no key is written, and {name} is not set"), mend);
+        let help = format!("set {name}, or write `api_key: $NAME` with a variable of your own");
+        section.refuse("api_key", format!("no key is written, and {name} is not set"), help);
     }
     key
 }
@@ -299,13 +299,13 @@ impl ModelConfig {
     /// Reads an entry as if it were written, so that every default stands in one place.
     fn plain(class: &str, model: &str, env: &Env) -> Option<Self> {
         let at = Pos { line: 1, column: 1 };
-        let entry = |(key, text): (&str, &str)| Entry {
+        let entry = |(key, text): (&str, &str)| MappingEntry {
             key: key.to_owned(),
             at,
-            node: Node { at, value: Value::Text(text.to_owned()) },
+            node: Node { at, value: NodeValue::Text(text.to_owned()) },
         };
         let entries = [("use", class), ("name", model), ("model", model)].map(entry);
-        let root = Node { at, value: Value::Map(entries.into()) };
-        one(&Reader::new(&root, env).live(), env)
+        let root = Node { at, value: NodeValue::Map(entries.into()) };
+        one(&ConfigReader::new(&root, env).live(), env)
     }
 }

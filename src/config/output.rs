@@ -94,8 +94,8 @@ fn folder(section: &Section<'_>) -> String {
     if down && folder.len() <= MAX_FOLDER_BYTES && !folder.contains(['\\', '\0']) {
         return folder;
     }
-    let mend = "name a folder below a thread's outputs, such as .tool-results";
-    section.refuse("storage_subdir", "this is no plain folder below the outputs", mend);
+    let help = "name a folder below a thread's outputs, such as .tool-results";
+    section.refuse("storage_subdir", "this is no plain folder below the outputs", help);
     RESULTS_FOLDER.to_owned()
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct Problem {
     /// The actual and the expected value.
     pub(crate) what: String,
     /// The remedy, or empty.
-    pub(crate) mend: String,
+    pub(crate) help: String,
 }
 
 impl Problem {
@@ -49,14 +49,14 @@ impl Problem {
         at: impl Into<Option<Pos>>,
         key: &str,
         what: impl Into<String>,
-        mend: impl Into<String>,
+        help: impl Into<String>,
     ) -> Self {
         Self {
             severity: Severity::Error,
             at: at.into(),
             key: key.to_owned(),
             what: what.into(),
-            mend: mend.into(),
+            help: help.into(),
         }
     }
 
@@ -65,9 +65,9 @@ impl Problem {
         at: impl Into<Option<Pos>>,
         key: &str,
         what: impl Into<String>,
-        mend: impl Into<String>,
+        help: impl Into<String>,
     ) -> Self {
-        Self { severity: Severity::Warning, ..Self::error(at, key, what, mend) }
+        Self { severity: Severity::Warning, ..Self::error(at, key, what, help) }
     }
 
     /// Something good to know about the whole file.
@@ -86,9 +86,9 @@ impl fmt::Display for Problem {
             write!(f, "{}: ", self.key)?;
         }
         f.write_str(&self.what)?;
-        match self.mend.as_str() {
+        match self.help.as_str() {
             "" => Ok(()),
-            mend => write!(f, "\n  mend: {mend}"),
+            help => write!(f, "\n  help: {help}"),
         }
     }
 }
@@ -124,7 +124,7 @@ impl Report {
         let hidden = Problem {
             key: scrub::hide(&problem.key).into_owned(),
             what: unsecret(&problem.what),
-            mend: unsecret(&problem.mend),
+            help: unsecret(&problem.help),
             ..problem.clone()
         };
         let told = hidden.to_string();
@@ -207,9 +207,9 @@ mod tests {
         assert_eq!(
             report.to_string(),
             "c.yaml: error: m: missing\n\
-             c.yaml:4:2: error: a.x: worse\n  mend: mend it\n\
+             c.yaml:4:2: error: a.x: worse\n  help: mend it\n\
              c.yaml:9:2: error: z: bad\n\
-             c.yaml:1:2: warning: b: odd\n  mend: change it\n\
+             c.yaml:1:2: warning: b: odd\n  help: change it\n\
              c.yaml: note: n"
         );
     }

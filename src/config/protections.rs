@@ -43,8 +43,8 @@ const ALWAYS: &[(&str, &str)] = &[
 
 /// Refuses what is switched on and not built, and says where switching off has no effect.
 pub(super) fn check(top: &Section<'_>) {
-    for (key, what, mend) in UNBUILT {
-        refuse_if_on(&top.section(key), what, mend);
+    for (key, what, help) in UNBUILT {
+        refuse_if_on(&top.section(key), what, help);
     }
     for (key, what) in ALWAYS {
         let section = top.section(key);
@@ -60,7 +60,7 @@ pub(super) fn check(top: &Section<'_>) {
 }
 
 /// Refuses a section that is switched on, or that says something without saying whether it is.
-pub(super) fn refuse_if_on(section: &Section<'_>, what: &str, mend: &str) {
+pub(super) fn refuse_if_on(section: &Section<'_>, what: &str, help: &str) {
     section.ignore_rest();
     let says = section.present().any(|entry| entry.key != "enabled");
     let enabled = section.flag("enabled");
@@ -68,8 +68,8 @@ pub(super) fn refuse_if_on(section: &Section<'_>, what: &str, mend: &str) {
         return;
     }
     match enabled.foreign() {
-        Some(true) => section.refuse("enabled", what, mend),
-        None if says => section.refuse_here(what, mend),
+        Some(true) => section.refuse("enabled", what, help),
+        None if says => section.refuse_here(what, help),
         Some(false) | None => {}
     }
 }

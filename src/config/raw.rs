@@ -33,12 +33,12 @@ pub(crate) struct Node {
     /// Position of its beginning; for an alias, the position of the alias.
     pub(crate) at: Pos,
     /// The value.
-    pub(crate) value: Value,
+    pub(crate) value: NodeValue,
 }
 
 /// A value, as it was typed.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value {
+pub(crate) enum NodeValue {
     /// Nothing, `null` or `~`.
     Null,
     /// `true`, `yes`, `on`, or the opposite.
@@ -52,12 +52,12 @@ pub(crate) enum Value {
     /// A list.
     List(Vec<Node>),
     /// A mapping in the order of the file. A key that is there twice is here twice.
-    Map(Vec<Entry>),
+    Map(Vec<MappingEntry>),
 }
 
 /// A key, its place and its value.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct MappingEntry {
     /// The key as text, also where it looks like a number.
     pub(crate) key: String,
     /// Position of the key.
@@ -68,15 +68,15 @@ pub(crate) struct Entry {
 
 impl Node {
     /// Returns the entries of a mapping; anything else has none.
-    pub(crate) fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[MappingEntry] {
         match &self.value {
-            Value::Map(entries) => entries,
+            NodeValue::Map(entries) => entries,
             _ => &[],
         }
     }
 
     /// Returns the entry of a key; of two with the same key the last.
-    pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
+    pub(crate) fn entry(&self, key: &str) -> Option<&MappingEntry> {
         self.entries().iter().rev().find(|entry| entry.key == key)
     }
 }
@@ -124,7 +124,7 @@ fn read(text: &str, duplicate_keys: DuplicateKeyPolicy) -> Result<Node, Error> {
 }
 
 fn duplicates(node: &Node, path: &str, problems: &mut Vec<Problem>) {
-    if let Value::List(items) = &node.value {
+    if let NodeValue::List(items) = &node.value {
         for (index, item) in items.iter().enumerate() {
             duplicates(item, &format!("{path}[{index}]"), problems);
         }
@@ -151,7 +151,7 @@ fn not_text(bytes: &[u8], valid: usize) -> Problem {
 
 fn syntax(text: &str, error: &Error) -> Problem {
     let at = error.location().map_or(Pos { line: 1, column: 1 }, Pos::from);
-    let (what, mend) = match error {
+    let (what, help) = match error {
         Error::DuplicateMappingKey { key, .. } => {
             let key = key.as_deref().unwrap_or("(not a text)");
             return Problem::error(at, key, "the key is there twice", "keep one of the two");
@@ -167,7 +167,7 @@ fn syntax(text: &str, error: &Error) -> Problem {
             words => (words, advice(text, at)),
         },
     };
-    Problem::error(at, "", format!("this is not YAML: {what}"), mend)
+    Problem::error(at, "", format!("this is not YAML: {what}"), help)
 }
 
 /// Cuts the place off the parser's words: it is told once, before them.
@@ -192,12 +192,12 @@ impl From<Location> for Pos {
 
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let found = Spanned::<Value>::deserialize(from)?;
+        let found = Spanned::<NodeValue>::deserialize(from)?;
         Ok(Self { at: found.referenced.into(), value: found.value })
     }
 }
 
-impl<'de> Deserialize<'de> for Value {
+impl<'de> Deserialize<'de> for NodeValue {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_any(AnyValue)
     }
@@ -206,50 +206,50 @@ impl<'de> Deserialize<'de> for Value {
 struct AnyValue;
 
 impl<'de> Visitor<'de> for AnyValue {
-    type Value = Value;
+    type Value = NodeValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
 
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_unit<E>(self) -> Result<NodeValue, E> {
+        Ok(NodeValue::Null)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
+    fn visit_bool<E>(self, value: bool) -> Result<NodeValue, E> {
+        Ok(NodeValue::Bool(value))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::Int(value.into()))
+    fn visit_i64<E>(self, value: i64) -> Result<NodeValue, E> {
+        Ok(NodeValue::Int(value.into()))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(Value::Int(value.into()))
+    fn visit_u64<E>(self, value: u64) -> Result<NodeValue, E> {
+        Ok(NodeValue::Int(value.into()))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(Value::Float(value))
+    fn visit_f64<E>(self, value: f64) -> Result<NodeValue, E> {
+        Ok(NodeValue::Float(value))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::Text(value.to_owned()))
+    fn visit_str<E>(self, value: &str) -> Result<NodeValue, E> {
+        Ok(NodeValue::Text(value.to_owned()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<NodeValue, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = from.next_element()? {
             items.push(item);
         }
-        Ok(Value::List(items))
+        Ok(NodeValue::List(items))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<NodeValue, A::Error> {
         let mut entries = Vec::new();
         while let Some((key, node)) = from.next_entry::<Spanned<String>, Node>()? {
-            entries.push(Entry { key: key.value, at: key.referenced.into(), node });
+            entries.push(MappingEntry { key: key.value, at: key.referenced.into(), node });
         }
-        Ok(Value::Map(entries))
+        Ok(NodeValue::Map(entries))
     }
 }
 
@@ -261,14 +261,14 @@ mod tests {
     /// Writes a tree as `path@line:column=value` lines.
     fn flat(node: &Node, path: &str, out: &mut Vec<String>) {
         match &node.value {
-            Value::Map(entries) => {
+            NodeValue::Map(entries) => {
                 for entry in entries {
                     let path = join(path, &entry.key);
                     out.push(format!("{path}@{}:{}", entry.at.line, entry.at.column));
                     flat(&entry.node, &path, out);
                 }
             }
-            Value::List(items) => {
+            NodeValue::List(items) => {
                 items.iter().enumerate().for_each(|(i, item)| flat(item, &format!("{path}[{i}]"), out));
             }
             value => out.push(format!("{path}={value:?}@{}:{}", node.at.line, node.at.column)),
@@ -334,8 +334,8 @@ mod tests {
         check(
             "a: 1\na: 2\nb:\n  c: 1\n  c: 2\n",
             &[
-                "2:1: error: a: the key is there twice, first in line 1\n  mend: keep one of the two",
-                "5:3: error: b.c: the key is there twice, first in line 4\n  mend: keep one of the two",
+                "2:1: error: a: the key is there twice, first in line 1\n  help: keep one of the two",
+                "5:3: error: b.c: the key is there twice, first in line 4\n  help: keep one of the two",
                 "a@1:1",
                 "a=Int(1)@1:4",
                 "a@2:1",

@@ -11,7 +11,7 @@
 use super::{
     env::{self, Env},
     problem::{Problem, Severity, join, nearest},
-    raw::{Entry, Node, Pos, Value},
+    raw::{MappingEntry, Node, NodeValue, Pos},
 };
 use indexmap::IndexMap;
 use pudu_client::net::scrub;
@@ -23,7 +23,7 @@ use std::{
 };
 
 /// One reading of one file.
-pub(super) struct Reader<'a> {
+pub(super) struct ConfigReader<'a> {
     root: &'a Node,
     env: &'a Env,
     log: RefCell<Log>,
@@ -74,7 +74,7 @@ pub(super) enum Effect {
     NextMessage,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ConfigReader<'a> {
     /// Starts to read a tree.
     pub(super) fn new(root: &'a Node, env: &'a Env) -> Self {
         Self { root, env, log: RefCell::default() }
@@ -125,7 +125,7 @@ fn closing(key: &str) -> Option<&'static str> {
 }
 
 fn unknown_keys(node: &Node, path: &str, homes: fn(&str) -> Vec<String>, log: &mut Log) {
-    if let Value::List(items) = &node.value {
+    if let NodeValue::List(items) = &node.value {
         for (index, item) in items.iter().enumerate() {
             unknown_keys(item, &format!("{path}[{index}]"), homes, log);
         }
@@ -135,7 +135,7 @@ fn unknown_keys(node: &Node, path: &str, homes: fn(&str) -> Vec<String>, log: &m
         match log.sections.get(path) {
             Some(known) if !known.contains(&entry.key) => {
                 let meant = meant(&entry.key, path, known, homes, log);
-                let mend = match meant.as_slice() {
+                let help = match meant.as_slice() {
                     [] => "remove it, or see docs/configuration.md for the keys there are".to_owned(),
                     names => format!("did you mean `{}`?", names.join("` or `")),
                 };
@@ -143,7 +143,7 @@ fn unknown_keys(node: &Node, path: &str, homes: fn(&str) -> Vec<String>, log: &m
                     Some(_) => Severity::Error,
                     None => Severity::Warning,
                 };
-                let problem = Problem::warning(entry.at, &below, "pudu does not know this key", mend);
+                let problem = Problem::warning(entry.at, &below, "pudu does not know this key", help);
                 log.problems.push(Problem { severity, ..problem });
             }
             _ => unknown_keys(&entry.node, &below, homes, log),
@@ -185,7 +185,7 @@ fn meant(
 /// A mapping of the file, or its absence.
 #[derive(Clone)]
 pub(super) struct Section<'r> {
-    pub(super) reader: &'r Reader<'r>,
+    pub(super) reader: &'r ConfigReader<'r>,
     node: Option<&'r Node>,
     at: Option<Pos>,
     pub(super) path: String,
@@ -219,7 +219,7 @@ impl<'r> Section<'r> {
     /// Returns the mappings in the list under a key.
     pub(super) fn items(&self, key: &str) -> Vec<Self> {
         let Some(entry) = self.entry(key) else { return Vec::new() };
-        let Value::List(items) = &entry.node.value else {
+        let NodeValue::List(items) = &entry.node.value else {
             let what = format!("found {}, expected a list", kind(&entry.node.value));
             self.note(Problem::error(
                 entry.node.at,
@@ -243,7 +243,7 @@ impl<'r> Section<'r> {
         };
         // What is no mapping is told of; that it lacks keys goes without saying.
         let whole = |section: &Self| {
-            section.node.is_none_or(|node| matches!(node.value, Value::Map(_) | Value::Null))
+            section.node.is_none_or(|node| matches!(node.value, NodeValue::Map(_) | NodeValue::Null))
         };
         items.iter().enumerate().map(item).filter(whole).collect()
     }
@@ -289,16 +289,16 @@ impl<'r> Section<'r> {
     }
 
     /// Returns the value's entry where it is neither absent nor null, by its key or another name of it.
-    pub(super) fn entry(&self, key: &str) -> Option<&'r Entry> {
+    pub(super) fn entry(&self, key: &str) -> Option<&'r MappingEntry> {
         self.know(key);
         let names = std::iter::once(key)
             .chain(self.aliases.iter().filter(|(_, name)| *name == key).map(|(alias, _)| *alias));
         let node = self.node?;
-        names.filter_map(|name| node.entry(name)).find(|entry| entry.node.value != Value::Null)
+        names.filter_map(|name| node.entry(name)).find(|entry| entry.node.value != NodeValue::Null)
     }
 
     /// Returns the keys that the section has in the file.
-    pub(super) fn present(&self) -> impl Iterator<Item = &'r Entry> {
+    pub(super) fn present(&self) -> impl Iterator<Item = &'r MappingEntry> {
         self.node.map(Node::entries).unwrap_or_default().iter()
     }
 
@@ -317,23 +317,23 @@ impl<'r> Section<'r> {
     }
 
     /// Reports that a key's value cannot be used.
-    pub(super) fn refuse(&self, key: &str, what: impl Into<String>, mend: impl Into<String>) {
-        self.note(Problem::error(self.place(key), &join(&self.path, key), what, mend));
+    pub(super) fn refuse(&self, key: &str, what: impl Into<String>, help: impl Into<String>) {
+        self.note(Problem::error(self.place(key), &join(&self.path, key), what, help));
     }
 
     /// Reports that the section as a whole cannot be used.
-    pub(super) fn refuse_here(&self, what: impl Into<String>, mend: impl Into<String>) {
-        self.note(Problem::error(self.at, &self.path, what, mend));
+    pub(super) fn refuse_here(&self, what: impl Into<String>, help: impl Into<String>) {
+        self.note(Problem::error(self.at, &self.path, what, help));
     }
 
     /// Reports that a key's value is probably not meant.
-    pub(super) fn warn(&self, key: &str, what: impl Into<String>, mend: impl Into<String>) {
-        self.note(Problem::warning(self.place(key), &join(&self.path, key), what, mend));
+    pub(super) fn warn(&self, key: &str, what: impl Into<String>, help: impl Into<String>) {
+        self.note(Problem::warning(self.place(key), &join(&self.path, key), what, help));
     }
 
     /// Reports that the section as a whole is probably not meant.
-    pub(super) fn warn_here(&self, what: impl Into<String>, mend: impl Into<String>) {
-        self.note(Problem::warning(self.at, &self.path, what, mend));
+    pub(super) fn warn_here(&self, what: impl Into<String>, help: impl Into<String>) {
+        self.note(Problem::warning(self.at, &self.path, what, help));
     }
 
     fn place(&self, key: &str) -> Option<Pos> {
@@ -365,15 +365,15 @@ impl<'r> Section<'r> {
         }
         let name = rest.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(rest);
         if !env::is_name(name) {
-            let mend = "write $NAME or ${NAME}; a text that begins with a dollar sign begins with `$$`";
-            self.note(Problem::error(at, key, "a text with `$` in front must be a variable's name", mend));
+            let help = "write $NAME or ${NAME}; a text that begins with a dollar sign begins with `$$`";
+            self.note(Problem::error(at, key, "a text with `$` in front must be a variable's name", help));
             return None;
         }
         let value = self.reader.env.get(name);
         if value.is_none() && self.needed {
             let what = format!("the environment variable {name} is not set");
-            let mend = format!("set {name}, or write {name}=… into the file .env beside this one");
-            self.note(Problem::error(at, key, what, mend));
+            let help = format!("set {name}, or write {name}=… into the file .env beside this one");
+            self.note(Problem::error(at, key, what, help));
         }
         value.map(str::to_owned)
     }
@@ -385,7 +385,7 @@ impl<'r> Section<'r> {
 
     fn check_shape(&self) {
         match self.node {
-            Some(Node { value: Value::Map(_) | Value::Null, .. }) | None => {}
+            Some(Node { value: NodeValue::Map(_) | NodeValue::Null, .. }) | None => {}
             Some(Node { value, at }) => {
                 let what = format!("found {}, expected a mapping", kind(value));
                 self.note(Problem::error(*at, &self.path, what, self.shape(value)));
@@ -396,9 +396,9 @@ impl<'r> Section<'r> {
 
 impl Section<'_> {
     /// Returns how to write the section, with the word that stands in its place if that may be shown.
-    fn shape(&self, value: &Value) -> String {
+    fn shape(&self, value: &NodeValue) -> String {
         match value {
-            Value::Text(word) if self.path.starts_with("models[") && is_name(word) => {
+            NodeValue::Text(word) if self.path.starts_with("models[") && is_name(word) => {
                 format!("write `- {{name: {word}, model: {word}}}`, and `use:` where it is not OpenAI's")
             }
             _ => "write `key: value` lines, indented alike".to_owned(),
@@ -412,30 +412,30 @@ fn is_name(word: &str) -> bool {
 }
 
 /// Returns the value for a message. Long text is cut; an address that may have a password in it is not shown.
-pub(super) fn describe(value: &Value) -> String {
+pub(super) fn describe(value: &NodeValue) -> String {
     match value {
-        Value::Bool(value) => format!("`{value}`"),
-        Value::Int(value) => format!("the number {value}"),
-        Value::Float(value) => format!("the number {value}"),
-        Value::Text(text) if text.contains("://") && text.contains('@') => {
+        NodeValue::Bool(value) => format!("`{value}`"),
+        NodeValue::Int(value) => format!("the number {value}"),
+        NodeValue::Float(value) => format!("the number {value}"),
+        NodeValue::Text(text) if text.contains("://") && text.contains('@') => {
             "an address with a name or a password in it".to_owned()
         }
-        Value::Text(text) if text.chars().count() > 40 => {
+        NodeValue::Text(text) if text.chars().count() > 40 => {
             format!("\"{}…\"", text.chars().take(40).collect::<String>())
         }
-        Value::Text(text) => format!("\"{text}\""),
-        Value::Null | Value::List(_) | Value::Map(_) => kind(value).to_owned(),
+        NodeValue::Text(text) => format!("\"{text}\""),
+        NodeValue::Null | NodeValue::List(_) | NodeValue::Map(_) => kind(value).to_owned(),
     }
 }
 
 /// Returns the kind of a value, for messages about values that may be secret.
-pub(super) fn kind(value: &Value) -> &'static str {
+pub(super) fn kind(value: &NodeValue) -> &'static str {
     match value {
-        Value::Null => "nothing",
-        Value::Bool(_) => "a yes or no",
-        Value::Int(_) | Value::Float(_) => "a number",
-        Value::Text(_) => "text",
-        Value::List(_) => "a list",
-        Value::Map(_) => "a mapping",
+        NodeValue::Null => "nothing",
+        NodeValue::Bool(_) => "a yes or no",
+        NodeValue::Int(_) | NodeValue::Float(_) => "a number",
+        NodeValue::Text(_) => "text",
+        NodeValue::List(_) => "a list",
+        NodeValue::Map(_) => "a mapping",
     }
 }

@@ -2,11 +2,11 @@
 
 use super::{
     Start,
-    class::{self, Class, Kind, Native},
-    containers::{self, Keep, Provider},
+    class::{self, Class, ClassKind, Native},
+    containers::{self, Keep, SandboxBackend},
     elsewhere,
     env::Env,
-    raw::Value,
+    raw::NodeValue,
     reader::{Section, describe},
     web::{self, WebConfig},
 };
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 /// Rights in a sandbox, and how much of its output is shown to the model.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Sandbox {
+pub(crate) struct SandboxConfig {
     /// Whether the shell of this very machine may be used where commands cannot be confined.
     pub(crate) allow_host_bash: bool,
     /// Network access of commands.
@@ -84,19 +84,20 @@ const UNSUPPORTED_KEYS: &[&str] = &[
 ];
 
 /// Reads where commands run.
-pub(super) fn provider(top: &Section<'_>, start: &Start) -> Provider {
+pub(super) fn provider(top: &Section<'_>, start: &Start) -> SandboxBackend {
     let section = top.section("sandbox");
     section.later(UNSUPPORTED_KEYS);
-    let class = class::read(&section, Kind::Sandbox, Some("deerflow.sandbox.local:LocalSandboxProvider"));
+    let class =
+        class::read(&section, ClassKind::Sandbox, Some("deerflow.sandbox.local:LocalSandboxProvider"));
     let provisioner = elsewhere::provisioner(&section, matches!(class, Some(Class::Containers)));
     let kubernetes = elsewhere::kubernetes(&section, matches!(class, Some(Class::Pods)));
     section.know_all(containers::KEYS);
     unchosen(&section);
     match (class, provisioner, kubernetes) {
-        (Some(Class::Containers), Some(provisioner), _) => Provider::Provisioner(provisioner),
-        (Some(Class::Containers), None, _) => Provider::Docker(containers::docker(&section, start)),
+        (Some(Class::Containers), Some(provisioner), _) => SandboxBackend::Provisioner(provisioner),
+        (Some(Class::Containers), None, _) => SandboxBackend::Docker(containers::docker(&section, start)),
         #[cfg(feature = "kubernetes")]
-        (Some(Class::Pods), _, Some(kubernetes)) => Provider::Kubernetes(Box::new(kubernetes)),
+        (Some(Class::Pods), _, Some(kubernetes)) => SandboxBackend::Kubernetes(Box::new(kubernetes)),
         #[cfg(not(feature = "kubernetes"))]
         (Some(Class::Pods), ..) => {
             section.refuse(
@@ -104,9 +105,9 @@ pub(super) fn provider(top: &Section<'_>, start: &Start) -> Provider {
                 "this pudu was built without Kubernetes",
                 "take one that was built with the feature",
             );
-            Provider::Local
+            SandboxBackend::Local
         }
-        _ => Provider::Local,
+        _ => SandboxBackend::Local,
     }
 }
 
@@ -123,23 +124,23 @@ fn unchosen(section: &Section<'_>) {
     if section.entry("use").is_some() {
         return;
     }
-    for (key, mend) in keys.into_iter().filter(|(key, _)| section.entry(key).is_some()) {
-        section.warn(key, "this has no effect: without `use`, commands run on this machine", mend);
+    for (key, help) in keys.into_iter().filter(|(key, _)| section.entry(key).is_some()) {
+        section.warn(key, "this has no effect: without `use`, commands run on this machine", help);
     }
 }
 
 /// Reads what may be done there.
-pub(super) fn limits(top: &Section<'_>, provider: &Provider) -> Sandbox {
+pub(super) fn limits(top: &Section<'_>, provider: &SandboxBackend) -> SandboxConfig {
     let section = top.section("sandbox");
     let network = section
         .choice("network", NETWORKS)
         .or_told(provider.network(), "none; full for the all-in-one image");
     provider.check(&section, network);
-    let network = if matches!(provider, Provider::Provisioner(_)) { Network::Full } else { network };
+    let network = if matches!(provider, SandboxBackend::Provisioner(_)) { Network::Full } else { network };
     let allowed_domains = domains(&section, network);
     let limits = provider.limits();
     let told = |usual: u64, aio: u64| format!("{usual}; {aio} for the all-in-one image");
-    Sandbox {
+    SandboxConfig {
         keep: containers::keep(&section, provider),
         allow_host_bash: section.flag("allow_host_bash").or(false),
         network,
@@ -164,8 +165,8 @@ pub(super) fn limits(top: &Section<'_>, provider: &Provider) -> Sandbox {
 
 fn domains(section: &Section<'_>, network: Network) -> Vec<Domain> {
     let show = |domains: &Vec<Domain>| domains.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let one = |value: &Value| match value {
-        Value::Text(text) => Domain::parse(text),
+    let one = |value: &NodeValue| match value {
+        NodeValue::Text(text) => Domain::parse(text),
         other => Err(format!("write names such as example.org or *.example.org, not {}", describe(other))),
     };
     let setting = section.list("allowed_domains", "domains", show, one);
@@ -211,9 +212,9 @@ fn environment(section: &Section<'_>) -> Vec<(String, String)> {
 
 /// DeerFlow's keys; a mount that cannot be is an error.
 fn mount(section: &Section<'_>) -> Option<Mount> {
-    let mend = "name a folder of this machine and where the agent finds it";
-    let host = section.text("host_path").required(mend);
-    let agent = section.text("container_path").required(mend);
+    let help = "name a folder of this machine and where the agent finds it";
+    let host = section.text("host_path").required(help);
+    let agent = section.text("container_path").required(help);
     let read_only = section.flag("read_only").or(false);
     match Mount::configured(host?.into(), &agent?, read_only) {
         Ok(mount) => Some(mount),
@@ -265,7 +266,7 @@ pub(super) fn groups(top: &Section<'_>) -> Vec<String> {
 }
 
 fn tool(section: &Section<'_>, env: &Env) -> Option<ToolConfig> {
-    let class = class::read(section, Kind::Tool, None);
+    let class = class::read(section, ClassKind::Tool, None);
     let name = section.text("name").or_told(String::new(), "the tool's own");
     let group = section.text("group").optional("the tool's usual one: web, file:read, file:write or bash");
     match class? {

@@ -5,7 +5,7 @@
 
 use super::{
     problem::{Problem, join, nearest},
-    raw::{Node, Value},
+    raw::{Node, NodeValue},
     reader::{Section, describe, kind},
 };
 use jiff::tz::TimeZone;
@@ -15,7 +15,7 @@ use std::{fmt::Display, ops::RangeInclusive, str::FromStr, time::Duration};
 use url::Url;
 
 /// Writes a value as a person would type it.
-type Show<T> = Box<dyn Fn(&T) -> String>;
+type ShowValue<T> = Box<dyn Fn(&T) -> String>;
 
 /// One key's value, before it is said what stands in for its absence.
 #[must_use]
@@ -23,7 +23,7 @@ pub(super) struct Setting<'s, 'r, T> {
     section: &'s Section<'r>,
     key: &'s str,
     kind: String,
-    show: Show<T>,
+    show: ShowValue<T>,
     value: Option<T>,
     /// Whether there was a value that could not be used, which is reported already.
     spoilt: bool,
@@ -61,9 +61,9 @@ impl<T> Setting<'_, '_, T> {
     }
 
     /// Insists on it, where the section has an effect.
-    pub(super) fn required(self, mend: &str) -> Option<T> {
+    pub(super) fn required(self, help: &str) -> Option<T> {
         if self.value.is_none() && !self.spoilt && self.section.is_needed() {
-            self.section.refuse(self.key, "this is missing or empty", mend);
+            self.section.refuse(self.key, "this is missing or empty", help);
         }
         self.optional("required")
     }
@@ -157,8 +157,8 @@ impl<'r> Section<'r> {
         self.scalar(key, &kind, false, show, move |value| {
             // `on` and `off` are a yes and a no to YAML, unless they stand in quotes.
             let typed = match value {
-                Value::Bool(true) => Some("on".to_owned()),
-                Value::Bool(false) => Some("off".to_owned()),
+                NodeValue::Bool(true) => Some("on".to_owned()),
+                NodeValue::Bool(false) => Some("off".to_owned()),
                 value => text(value)?,
             };
             let Some(typed) = typed else { return Ok(None) };
@@ -177,12 +177,12 @@ impl<'r> Section<'r> {
         key: &'s str,
         kind: &str,
         show: impl Fn(&Vec<T>) -> String + 'static,
-        one: impl Fn(&Value) -> Result<T, String>,
+        one: impl Fn(&NodeValue) -> Result<T, String>,
     ) -> Setting<'s, 'r, Vec<T>> {
         let path = join(&self.path, key);
         let entry = self.entry(key);
         let nodes = match entry.map(|entry| &entry.node) {
-            Some(Node { value: Value::List(nodes), .. }) => nodes.iter().collect(),
+            Some(Node { value: NodeValue::List(nodes), .. }) => nodes.iter().collect(),
             other => Vec::from_iter(other),
         };
         let (mut items, mut spoilt) = (Vec::new(), false);
@@ -200,8 +200,8 @@ impl<'r> Section<'r> {
 
     /// Reads a list of plain names.
     pub(super) fn names<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, Vec<String>> {
-        let name = |value: &Value| match value {
-            Value::Text(text) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
+        let name = |value: &NodeValue| match value {
+            NodeValue::Text(text) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
             _ => Err("write names".to_owned()),
         };
         self.list(key, "names", |names: &Vec<String>| names.join(", "), name)
@@ -238,17 +238,17 @@ impl<'r> Section<'r> {
     /// Reads whatever is there as JSON; what cannot be had is reported and left out.
     fn json(&self, path: &str, node: &Node) -> Option<Json> {
         Some(match &node.value {
-            Value::Null => Json::Null,
-            Value::Bool(value) => Json::from(*value),
-            Value::Int(value) => i64::try_from(*value)
+            NodeValue::Null => Json::Null,
+            NodeValue::Bool(value) => Json::from(*value),
+            NodeValue::Int(value) => i64::try_from(*value)
                 .map(Json::from)
                 .or_else(|_| u64::try_from(*value).map(Json::from))
                 .ok()?,
-            Value::Float(value) => Json::from(*value),
-            Value::Text(text) => Json::from(self.expand(path, node.at, text)?),
-            Value::List(items) => items.iter().filter_map(|item| self.json(path, item)).collect(),
-            Value::Map(entries) => {
-                let pair = |entry: &super::raw::Entry| {
+            NodeValue::Float(value) => Json::from(*value),
+            NodeValue::Text(text) => Json::from(self.expand(path, node.at, text)?),
+            NodeValue::List(items) => items.iter().filter_map(|item| self.json(path, item)).collect(),
+            NodeValue::Map(entries) => {
+                let pair = |entry: &super::raw::MappingEntry| {
                     Some((entry.key.clone(), self.json(&join(path, &entry.key), &entry.node)?))
                 };
                 Json::Object(entries.iter().filter_map(pair).collect())
@@ -262,19 +262,19 @@ impl<'r> Section<'r> {
         expected: &str,
         secret: bool,
         show: impl Fn(&T) -> String + 'static,
-        parse: impl Fn(&Value) -> Result<Option<T>, String>,
+        parse: impl Fn(&NodeValue) -> Result<Option<T>, String>,
     ) -> Setting<'s, 'r, T> {
         let node = self.entry(key).map(|entry| &entry.node);
         let path = join(&self.path, key);
         let (value, spoilt) = match node.map(|node| (node, self.resolve(&path, node))) {
             None => (None, false),
             Some((_, None)) => (None, true),
-            Some((_, Some(Value::Text(empty)))) if empty.is_empty() => (None, false),
+            Some((_, Some(NodeValue::Text(empty)))) if empty.is_empty() => (None, false),
             Some((node, Some(typed))) => match parse(&typed) {
                 Ok(value) => (value, false),
-                Err(mend) => {
+                Err(help) => {
                     let found = if secret { kind(&typed).to_owned() } else { found(&node.value) };
-                    self.mismatch(&path, node, &found, expected, &mend);
+                    self.mismatch(&path, node, &found, expected, &help);
                     (None, true)
                 }
             },
@@ -283,18 +283,18 @@ impl<'r> Section<'r> {
     }
 
     /// Returns the value with a variable's text in place of its name.
-    fn resolve(&self, path: &str, node: &Node) -> Option<Value> {
+    fn resolve(&self, path: &str, node: &Node) -> Option<NodeValue> {
         match &node.value {
-            Value::Text(text) => Some(Value::Text(self.expand(path, node.at, text)?)),
+            NodeValue::Text(text) => Some(NodeValue::Text(self.expand(path, node.at, text)?)),
             other => Some(other.clone()),
         }
     }
 
     /// Returns the parts of a value that lists several between commas; `None` stands for what is not known.
-    fn pieces(&self, path: &str, node: &Node) -> Vec<Option<Value>> {
+    fn pieces(&self, path: &str, node: &Node) -> Vec<Option<NodeValue>> {
         match self.resolve(path, node) {
-            Some(Value::Text(text)) => {
-                text.split(',').map(|part| Some(Value::Text(part.trim().to_owned()))).collect()
+            Some(NodeValue::Text(text)) => {
+                text.split(',').map(|part| Some(NodeValue::Text(part.trim().to_owned()))).collect()
             }
             other => vec![other],
         }
@@ -305,45 +305,45 @@ impl<'r> Section<'r> {
         path: &str,
         kind: &str,
         node: &Node,
-        piece: Option<Value>,
-        parse: impl Fn(&Value) -> Result<T, String>,
+        piece: Option<NodeValue>,
+        parse: impl Fn(&NodeValue) -> Result<T, String>,
     ) -> Option<T> {
         match parse(&piece?) {
             Ok(item) => Some(item),
-            Err(mend) => {
-                self.mismatch(path, node, &found(&node.value), &format!("a list of {kind}"), &mend);
+            Err(help) => {
+                self.mismatch(path, node, &found(&node.value), &format!("a list of {kind}"), &help);
                 None
             }
         }
     }
 
-    fn mismatch(&self, path: &str, node: &Node, found: &str, expected: &str, mend: &str) {
-        self.note(Problem::error(node.at, path, format!("found {found}, expected {expected}"), mend));
+    fn mismatch(&self, path: &str, node: &Node, found: &str, expected: &str, help: &str) {
+        self.note(Problem::error(node.at, path, format!("found {found}, expected {expected}"), help));
     }
 }
 
 /// Returns the value for a message; of a variable only its name.
-fn found(value: &Value) -> String {
+fn found(value: &NodeValue) -> String {
     match value {
-        Value::Text(text) if text.starts_with('$') && !text.starts_with("$$") => {
+        NodeValue::Text(text) if text.starts_with('$') && !text.starts_with("$$") => {
             format!("something else in the variable {text}")
         }
         value => describe(value),
     }
 }
 
-fn text(value: &Value) -> Result<Option<String>, String> {
+fn text(value: &NodeValue) -> Result<Option<String>, String> {
     match value {
-        Value::Text(text) => Ok(Some(text.clone()).filter(|text| !text.is_empty())),
-        Value::Bool(_) | Value::Int(_) | Value::Float(_) => Err("put it in quotes".to_owned()),
+        NodeValue::Text(text) => Ok(Some(text.clone()).filter(|text| !text.is_empty())),
+        NodeValue::Bool(_) | NodeValue::Int(_) | NodeValue::Float(_) => Err("put it in quotes".to_owned()),
         _ => Err(String::new()),
     }
 }
 
-fn flag(value: &Value) -> Result<Option<bool>, String> {
+fn flag(value: &NodeValue) -> Result<Option<bool>, String> {
     let typed = match value {
-        Value::Bool(value) => return Ok(Some(*value)),
-        Value::Text(text) => text.to_lowercase(),
+        NodeValue::Bool(value) => return Ok(Some(*value)),
+        NodeValue::Text(text) => text.to_lowercase(),
         _ => return Err(String::new()),
     };
     match typed.as_str() {
@@ -353,24 +353,24 @@ fn flag(value: &Value) -> Result<Option<bool>, String> {
     }
 }
 
-fn whole(value: &Value) -> Option<i128> {
+fn whole(value: &NodeValue) -> Option<i128> {
     match value {
-        Value::Int(value) => Some(*value),
+        NodeValue::Int(value) => Some(*value),
         // Exact up to 2^53, beyond which no setting goes.
         #[allow(clippy::cast_possible_truncation)]
-        Value::Float(value) if value.fract() == 0.0 && value.abs() < 9e15 => Some(*value as i128),
-        Value::Text(text) => i128::from_str(text.trim()).ok(),
+        NodeValue::Float(value) if value.fract() == 0.0 && value.abs() < 9e15 => Some(*value as i128),
+        NodeValue::Text(text) => i128::from_str(text.trim()).ok(),
         _ => None,
     }
 }
 
-fn decimal(value: &Value) -> Option<f64> {
+fn decimal(value: &NodeValue) -> Option<f64> {
     match value {
         // Exact up to 2^53, beyond which no setting goes.
         #[allow(clippy::cast_precision_loss)]
-        Value::Int(value) => Some(*value as f64),
-        Value::Float(value) => Some(*value),
-        Value::Text(text) => f64::from_str(text.trim()).ok().filter(|n| n.is_finite()),
+        NodeValue::Int(value) => Some(*value as f64),
+        NodeValue::Float(value) => Some(*value),
+        NodeValue::Text(text) => f64::from_str(text.trim()).ok().filter(|n| n.is_finite()),
         _ => None,
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// Skills.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Shelf {
+pub(crate) struct SkillsConfig {
     /// The operator's own folder of skills, with `public` and `custom` in it.
     pub(crate) path: PathBuf,
     /// Folder of skills in the sandbox: below `/mnt`, without a slash at the end.
@@ -17,7 +17,7 @@ const USUAL: &str = "/mnt/skills";
 /// What the agent has for other things.
 const TAKEN: [&str; 2] = ["/mnt/user-data", "/mnt/acp-workspace"];
 
-pub(super) fn read(top: &Section<'_>, start: &Start) -> Shelf {
+pub(super) fn read(top: &Section<'_>, start: &Start) -> SkillsConfig {
     let section = top.section("skills");
     section.later(&["use", "deferred_discovery"]);
     let path = section.text("path").optional("`skills` in the home folder");
@@ -31,7 +31,7 @@ pub(super) fn read(top: &Section<'_>, start: &Start) -> Shelf {
             "choose a path below /mnt that is not the agent's own, such as /mnt/skills",
         );
     }
-    Shelf {
+    SkillsConfig {
         path: path.map_or_else(|| start.home().join("skills"), |path| start.dir.join(path)),
         container_path,
     }

@@ -89,9 +89,9 @@ fn own(section: &Section<'_>, name: &str) -> Option<Subagent> {
 
 /// A budget that nobody keeps is refused.
 fn unbudgeted(section: &Section<'_>) {
-    let mend = "bound it with `max_turns` and `timeout_seconds`; then write `enabled: false`";
+    let help = "bound it with `max_turns` and `timeout_seconds`; then write `enabled: false`";
     let budget = section.section("token_budget");
-    protections::refuse_if_on(&budget, "this version stops no sub-agent for its tokens", mend);
+    protections::refuse_if_on(&budget, "this version stops no sub-agent for its tokens", help);
 }
 
 /// Takes over what the operator changes of a kind.

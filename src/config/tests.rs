@@ -10,7 +10,7 @@ use super::*;
 use std::fmt::Write as _;
 
 /// Reads a file's text in an empty folder with this environment.
-fn read<const N: usize>(text: &str, env: [(&str, &str); N]) -> Result<Loaded, ConfigError> {
+fn read<const N: usize>(text: &str, env: [(&str, &str); N]) -> Result<LoadedConfig, ConfigError> {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("config.yaml");
     std::fs::write(&file, text).unwrap();
@@ -28,7 +28,7 @@ fn read<const N: usize>(text: &str, env: [(&str, &str); N]) -> Result<Loaded, Co
 }
 
 /// Reads what must be right.
-fn good<const N: usize>(text: &str, env: [(&str, &str); N]) -> Loaded {
+fn good<const N: usize>(text: &str, env: [(&str, &str); N]) -> LoadedConfig {
     read(text, env).unwrap_or_else(|error| panic!("{error}"))
 }
 

@@ -18,14 +18,14 @@ const OTHERS_WRITE: u32 = 0o002;
 
 /// The reason why a file is not taken.
 #[derive(Debug, thiserror::Error)]
-#[error("{} is not taken: {what}. {mend}", file.display())]
+#[error("{} is not taken: {what}. {help}", file.display())]
 pub(crate) struct Untrusted {
     /// The file.
     pub(crate) file: PathBuf,
     /// The fault, in words.
     pub(crate) what: String,
     /// The operator's way out.
-    pub(crate) mend: String,
+    pub(crate) help: String,
 }
 
 /// User and group of the process, as files know them.
@@ -44,7 +44,7 @@ pub(crate) fn check(file: &Path) -> Result<(), Untrusted> {
     let unknown = |error: io::Error| Untrusted {
         file: file.to_owned(),
         what: format!("whose it is cannot be told: {error}"),
-        mend: "Make its folder readable".to_owned(),
+        help: "Make its folder readable".to_owned(),
     };
     // A link's own place counts as well: who can change it can lead it elsewhere.
     let place = std::path::absolute(file).map_err(unknown)?;
@@ -54,8 +54,8 @@ pub(crate) fn check(file: &Path) -> Result<(), Untrusted> {
         if about.is_symlink() {
             continue;
         }
-        if let Some((what, mend)) = us.objection(path, &about) {
-            return Err(Untrusted { file: file.to_owned(), what, mend });
+        if let Some((what, help)) = us.objection(path, &about) {
+            return Err(Untrusted { file: file.to_owned(), what, help });
         }
     }
     Ok(())
@@ -67,8 +67,8 @@ impl Us {
         if about.uid() != 0 && about.uid() != self.user {
             let what =
                 format!("{shown} belongs to user {}, and pudu runs as user {}", about.uid(), self.user);
-            let mend = format!("If you have read it and trust it: chown {} {shown}", self.user);
-            return Some((what, mend));
+            let help = format!("If you have read it and trust it: chown {} {shown}", self.user);
+            return Some((what, help));
         }
         // Many systems give each user a group of his own, with the user's number; others put all into one.
         let own_group = about.gid() == self.group && self.group == self.user;

@@ -5,7 +5,7 @@
 use super::{
     VERSION,
     problem::{Problem, Report},
-    raw::{Entry, Node, Value, parse},
+    raw::{MappingEntry, Node, NodeValue, parse},
 };
 
 /// An upgraded file.
@@ -29,8 +29,8 @@ pub(crate) fn upgrade(text: &str) -> Result<Upgraded, Report> {
         Ok(read) if same(&before, &read) => Ok(Upgraded { text: after, from }),
         _ => {
             let what = "the version cannot be raised without changing what the file says";
-            let mend = format!("write `config_version: {VERSION}` by hand");
-            Err(Report::new(None, vec![Problem::error(entry.at, "config_version", what, mend)]))
+            let help = format!("write `config_version: {VERSION}` by hand");
+            Err(Report::new(None, vec![Problem::error(entry.at, "config_version", what, help)]))
         }
     }
 }
@@ -42,16 +42,16 @@ fn tree(text: &str) -> Result<Node, Report> {
     }
 }
 
-fn version(root: &Node) -> Option<(&Entry, i128)> {
+fn version(root: &Node) -> Option<(&MappingEntry, i128)> {
     let entry = root.entry("config_version")?;
     match &entry.node.value {
-        Value::Int(version) => Some((entry, *version)),
+        NodeValue::Int(version) => Some((entry, *version)),
         _ => None,
     }
 }
 
 /// Writes the new version in the place of the old one.
-fn raised(text: &str, entry: &Entry, from: i128) -> String {
+fn raised(text: &str, entry: &MappingEntry, from: i128) -> String {
     let old = from.to_string();
     let replace = |(number, line): (u64, &str)| {
         let at = (number == entry.node.at.line).then(|| line.find(':')).flatten();

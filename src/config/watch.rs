@@ -7,7 +7,7 @@
 //! has changed and needs a restart is named and stays as it was.
 
 use super::{
-    Allow, CLOSING, Config, ConfigError, Live, Loaded, Report, Start, load_file,
+    Allow, CLOSING, Config, ConfigError, HotConfig, LoadedConfig, Report, Start, load_file,
     reader::{Effect, Key},
 };
 use indexmap::IndexMap;
@@ -27,26 +27,26 @@ pub(crate) struct Watcher {
     file: PathBuf,
     /// The keys as they were when the daemon was built.
     built: IndexMap<String, Key>,
-    state: Mutex<State>,
+    state: Mutex<WatchState>,
 }
 
 #[derive(Debug)]
-struct State {
-    seen: Option<Stamp>,
+struct WatchState {
+    seen: Option<ConfigStamp>,
     /// A file that was not there before, and since when.
-    settling: Option<(Option<Stamp>, Instant)>,
+    settling: Option<(Option<ConfigStamp>, Instant)>,
     /// Whether the file in force says anything.
     says: bool,
-    live: Arc<Live>,
+    hot: Arc<HotConfig>,
     restart: Vec<String>,
 }
 
 /// Fingerprint of a file that tells whether it was changed.
-pub(super) type Stamp = (SystemTime, u64, u64);
+pub(super) type ConfigStamp = (SystemTime, u64, u64);
 
 /// Result of reading an edited file.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum ConfigNews {
     /// It is in force.
     Changed {
         /// Keys that have another value now and need a restart to be in force.
@@ -61,26 +61,26 @@ pub(crate) enum News {
 impl Watcher {
     /// Watches the file that was loaded, or the place where one would be looked for first. An edit since it
     /// was read is seen.
-    pub(crate) fn new(start: Start, loaded: &Loaded) -> Self {
+    pub(crate) fn new(start: Start, loaded: &LoadedConfig) -> Self {
         let file = loaded.report.file.clone().unwrap_or_else(|| start.dir.join("config.yaml"));
-        let Config { live, .. } = &loaded.config;
-        let (says, live) = (loaded.says, Arc::clone(live));
-        let state = State { seen: loaded.stamp, settling: None, says, live, restart: Vec::new() };
+        let Config { hot, .. } = &loaded.config;
+        let (says, hot) = (loaded.says, Arc::clone(hot));
+        let state = WatchState { seen: loaded.stamp, settling: None, says, hot, restart: Vec::new() };
         Self { start, file, built: loaded.keys.clone(), state: Mutex::new(state) }
     }
 
     /// Returns the configuration in force, after a look at the file; tells the log what is new.
-    pub(crate) fn current(&self) -> Arc<Live> {
+    pub(crate) fn current(&self) -> Arc<HotConfig> {
         match self.look(Instant::now()) {
             None => {}
-            Some(News::Broken(error)) => {
+            Some(ConfigNews::Broken(error)) => {
                 tracing::error!(
                     "the edited configuration cannot be used, the one before stays in force:\n{error}"
                 );
             }
-            Some(News::Changed { restart, report }) => {
+            Some(ConfigNews::Changed { restart, report }) => {
                 tracing::info!(file = %self.file.display(), "the edited configuration is in force");
-                for account in self.state().live.open_to_the_world() {
+                for account in self.state().hot.open_to_the_world() {
                     tracing::warn!(account, "everybody in the world may use this account: {CLOSING}");
                 }
                 report.lines().for_each(|(_, line)| tracing::warn!("{line}"));
@@ -89,11 +89,11 @@ impl Watcher {
                 }
             }
         }
-        Arc::clone(&self.state().live)
+        Arc::clone(&self.state().hot)
     }
 
     /// Looks at the file; returns what is new, once.
-    pub(crate) fn look(&self, now: Instant) -> Option<News> {
+    pub(crate) fn look(&self, now: Instant) -> Option<ConfigNews> {
         let mut state = self.state();
         let found = stamp(&self.file);
         if found == state.seen {
@@ -118,21 +118,21 @@ impl Watcher {
             return None;
         }
         (state.settling, state.seen) = (None, found);
-        loaded.iter().for_each(Loaded::remember_secrets);
+        loaded.iter().for_each(LoadedConfig::remember_secrets);
         match loaded {
-            Ok(loaded) if state.loses_all(&loaded) => Some(News::Broken(ConfigError::Emptied)),
+            Ok(loaded) if state.loses_all(&loaded) => Some(ConfigNews::Broken(ConfigError::Emptied)),
             Ok(loaded) => {
                 if let Some(account) = state.opened(&loaded) {
-                    return Some(News::Broken(ConfigError::Opened { account }));
+                    return Some(ConfigNews::Broken(ConfigError::Opened { account }));
                 }
                 state.says = loaded.says;
                 let restart = self.needs_restart(&loaded.keys);
                 let news = restart.iter().filter(|key| !state.restart.contains(key)).cloned().collect();
                 state.restart = restart;
-                state.live = loaded.config.live;
-                Some(News::Changed { restart: news, report: loaded.report })
+                state.hot = loaded.config.hot;
+                Some(ConfigNews::Changed { restart: news, report: loaded.report })
             }
-            Err(error) => Some(News::Broken(error)),
+            Err(error) => Some(ConfigNews::Broken(error)),
         }
     }
 
@@ -147,45 +147,44 @@ impl Watcher {
         self.built.keys().chain(added).filter(differs).cloned().collect()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WatchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl WatchState {
     /// Returns whether a file lost all its settings, or all its accounts: an unwanted account is switched off
     /// instead.
-    fn loses_all(&self, new: &Loaded) -> bool {
+    fn loses_all(&self, new: &LoadedConfig) -> bool {
         let switched_off =
             || new.keys.keys().any(|key| key.starts_with("channels.") && key.ends_with(".enabled"));
-        let live = &new.config.live;
+        let hot = &new.config.hot;
         (self.says && !new.says)
-            || (!self.live.accounts.is_empty() && live.accounts.is_empty() && !switched_off())
+            || (!self.hot.accounts.is_empty() && hot.accounts.is_empty() && !switched_off())
     }
 
     /// Returns an account that not everybody could use and now can, without a list that says so: each list that
     /// named somebody has to say it, or any of them where none did.
-    fn opened(&self, new: &Loaded) -> Option<String> {
-        let before = self.live.open_to_the_world();
+    fn opened(&self, new: &LoadedConfig) -> Option<String> {
+        let before = self.hot.open_to_the_world();
         let unsaid = |name: &&str| {
-            let Some(manners) = self.live.manners.get(*name).filter(|_| !before.contains(name)) else {
+            let Some(policy) = self.hot.policies.get(*name).filter(|_| !before.contains(name)) else {
                 return false;
             };
             let said = |list| new.keys.get(&format!("channels.{name}.{list}")).is_some_and(|key| key.said);
-            let lists =
-                [("allowed_users", &manners.allowed_users), ("allowed_chats", &manners.allowed_chats)];
+            let lists = [("allowed_users", &policy.allowed_users), ("allowed_chats", &policy.allowed_chats)];
             let mut narrow = lists.iter().filter(|(_, allow)| **allow != Allow::Everyone).peekable();
             match narrow.peek() {
                 Some(_) => narrow.any(|(list, _)| !said(*list)),
                 None => !lists.iter().any(|(list, _)| said(*list)),
             }
         };
-        let open = new.config.live.open_to_the_world();
+        let open = new.config.hot.open_to_the_world();
         open.into_iter().find(unsaid).map(str::to_owned)
     }
 }
 
-pub(super) fn stamp(file: &Path) -> Option<Stamp> {
+pub(super) fn stamp(file: &Path) -> Option<ConfigStamp> {
     use std::os::unix::fs::MetadataExt;
     let meta = std::fs::metadata(file).ok()?;
     Some((meta.modified().ok()?, meta.len(), meta.ino()))
@@ -197,12 +196,12 @@ mod tests {
     use std::{cell::Cell, fs};
 
     /// A folder with a config file whose time of change is set by hand, as two edits may fall into one tick.
-    struct Desk {
+    struct ConfigFolder {
         dir: tempfile::TempDir,
         edits: u64,
     }
 
-    impl Desk {
+    impl ConfigFolder {
         fn new() -> Self {
             Self { dir: tempfile::tempdir().unwrap(), edits: 0 }
         }
@@ -234,30 +233,30 @@ mod tests {
 
     impl Watched {
         /// Looks a while after the last look.
-        fn look_after(&self, time: Duration) -> Option<News> {
+        fn look_after(&self, time: Duration) -> Option<ConfigNews> {
             self.now.set(self.now.get() + time);
             self.watcher.look(self.now.get())
         }
 
         /// Looks as often as an edit needs.
-        fn look(&self) -> Option<News> {
+        fn look(&self) -> Option<ConfigNews> {
             self.look_after(SETTLING).or_else(|| self.look_after(SETTLING))
         }
 
-        fn current(&self) -> Arc<Live> {
+        fn current(&self) -> Arc<HotConfig> {
             self.look();
-            Arc::clone(&self.watcher.state().live)
+            Arc::clone(&self.watcher.state().hot)
         }
     }
 
     /// Writes news as words, the folder's name taken out.
-    fn told(news: Option<News>) -> String {
+    fn told(news: Option<ConfigNews>) -> String {
         match news {
             None => "nothing".to_owned(),
-            Some(News::Changed { restart, report }) => {
+            Some(ConfigNews::Changed { restart, report }) => {
                 format!("changed, restart: [{}], {} problems", restart.join(", "), report.problems.len())
             }
-            Some(News::Broken(error)) => {
+            Some(ConfigNews::Broken(error)) => {
                 format!("broken: {}", error.to_string().rsplit('/').next().unwrap_or_default())
             }
         }
@@ -265,10 +264,10 @@ mod tests {
 
     #[test]
     fn an_edit_counts_after_two_equal_looks() {
-        let mut folder = Desk::new();
+        let mut folder = ConfigFolder::new();
         folder.write("channels: {telegram: {bot_token: one, allowed_users: [1]}}\n");
         let watched = folder.watch();
-        let users = || watched.watcher.state().live.manners["telegram"].allowed_users.clone();
+        let users = || watched.watcher.state().hot.policies["telegram"].allowed_users.clone();
         let only = users();
         folder.write("channels: {telegram: {bot_token: one}}\n");
         assert_eq!(told(watched.look_after(SETTLING)), "nothing", "it may be half of a file");
@@ -283,7 +282,7 @@ mod tests {
     fn a_file_that_lost_all_its_accounts_is_a_mistake_and_one_that_switches_them_off_is_not() {
         let one = "channels: {telegram: {bot_token: one}}\n";
         let check = |edit: &str, expected: &str, accounts: usize| {
-            let mut folder = Desk::new();
+            let mut folder = ConfigFolder::new();
             folder.write(one);
             let watched = folder.watch();
             folder.write_raw(edit);
@@ -311,7 +310,7 @@ mod tests {
     #[test]
     fn an_edit_that_opens_an_account_to_the_world_says_so_or_is_refused() {
         let check = |edit: &str, expected: &str| {
-            let mut folder = Desk::new();
+            let mut folder = ConfigFolder::new();
             folder.write("channels: {telegram: {bot_token: one, allowed_users: [1]}}\n");
             let watched = folder.watch();
             folder.write(&format!("channels: {{telegram: {{bot_token: one{edit}}}}}\n"));
@@ -329,7 +328,7 @@ mod tests {
         check(", allowed_chats: [-5]", "changed, restart: [], 0 problems");
         check(", pairing: true", "changed, restart: [], 0 problems");
         // Nobody is let in who was not: it was open before.
-        let mut folder = Desk::new();
+        let mut folder = ConfigFolder::new();
         folder.write("channels: {telegram: {bot_token: one}}\n");
         let watched = folder.watch();
         folder.write("channels: {telegram: {bot_token: one, follow_ups: steer}}\n");
@@ -338,7 +337,7 @@ mod tests {
 
     #[test]
     fn an_edit_is_picked_up_once() {
-        let mut folder = Desk::new();
+        let mut folder = ConfigFolder::new();
         folder.write("uploads: {max_files: 1}\n");
         let watcher = folder.watch();
         assert_eq!((watcher.current().uploads.max_files, told(watcher.look())), (1, "nothing".to_owned()));
@@ -349,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_broken_edit_is_told_once_and_the_one_before_stays() {
-        let mut folder = Desk::new();
+        let mut folder = ConfigFolder::new();
         folder.write("uploads: {max_files: 1}\n");
         let watcher = folder.watch();
         folder.write("uploads: {max_files: many}\n");
@@ -365,7 +364,7 @@ mod tests {
 
     #[test]
     fn what_needs_a_restart_is_named_once() {
-        let mut folder = Desk::new();
+        let mut folder = ConfigFolder::new();
         folder.write("channels: {telegram: {bot_token: one, allowed_users: []}}\n");
         let watcher = folder.watch();
         folder.write("channels: {telegram: {bot_token: one, api_url: 'https://api.telegram.org/', allowed_users: [1]}}\n");
@@ -391,12 +390,12 @@ mod tests {
     #[test]
     fn an_account_connects_anew_only_for_what_its_connection_is_made_of() {
         let prints = |two: &str| {
-            let mut folder = Desk::new();
+            let mut folder = ConfigFolder::new();
             folder.write(&format!(
                 "channels: {{one: {{type: telegram, bot_token: a}}, two: {{type: telegram, bot_token: b{two}}}}}\n"
             ));
-            let live = folder.watch().current();
-            live.accounts.iter().map(|account| account.print).collect::<Vec<_>>()
+            let hot = folder.watch().current();
+            hot.accounts.iter().map(|account| account.print).collect::<Vec<_>>()
         };
         let before = prints("");
         assert_eq!(prints(", allowed_users: [7], follow_ups: steer"), before);
@@ -409,7 +408,7 @@ mod tests {
 
     #[test]
     fn a_file_that_appears_is_picked_up() {
-        let mut folder = Desk::new();
+        let mut folder = ConfigFolder::new();
         let watcher = folder.watch();
         assert_eq!(watcher.current().uploads.max_files, 10);
         folder.write("uploads: {max_files: 7}\n");

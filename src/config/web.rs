@@ -1,6 +1,6 @@
 //! The tools that reach out of the house: who searches and fetches for them, and what may be reached.
 
-use super::{env::Env, raw::Value, reader::Section};
+use super::{env::Env, raw::NodeValue, reader::Section};
 pub(crate) use pudu_client::tools::web::{Provider, Safe as SafeSearch, WebCapability as WebKind};
 use secrecy::SecretString;
 use std::{net::IpAddr, time::Duration};
@@ -126,8 +126,8 @@ fn api_key(section: &Section<'_>, provider: Provider, elsewhere: bool, env: &Env
     let (name, needed) = variable(provider)?;
     let key = written.or_else(|| env.first(&[name]).map(|(_, key)| SecretString::from(key)));
     if key.is_none() && needed && !elsewhere && !spoilt {
-        let mend = format!("set {name}, or write `api_key: $NAME` with a variable of your own");
-        section.refuse("api_key", format!("no key is written, and {name} is not set"), mend);
+        let help = format!("set {name}, or write `api_key: $NAME` with a variable of your own");
+        section.refuse("api_key", format!("no key is written, and {name} is not set"), help);
     }
     key
 }
@@ -139,8 +139,8 @@ pub(super) fn allowed(top: &Section<'_>) -> Vec<String> {
     section.list("allowed_hosts", "names, addresses or networks", show, host).or_told(Vec::new(), "none")
 }
 
-fn host(value: &Value) -> Result<String, String> {
-    let Value::Text(text) = value else { return Err("put it in quotes".to_owned()) };
+fn host(value: &NodeValue) -> Result<String, String> {
+    let NodeValue::Text(text) = value else { return Err("put it in quotes".to_owned()) };
     let text = text.trim().to_lowercase();
     if let Some((address, prefix)) = text.split_once('/') {
         let widest = match address.parse::<IpAddr>() {

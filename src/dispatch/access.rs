@@ -22,7 +22,7 @@ pub(crate) struct Access {
 
 /// Verdict of the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum AccessVerdict {
     /// Speak.
     Welcome,
     /// Be told politely that it cannot be.
@@ -57,27 +57,27 @@ impl Access {
     }
 
     /// Judges who did something where. `known`: they made themselves known by a code.
-    pub(crate) fn judge(&self, inbound: &Inbound, known: bool) -> Verdict {
+    pub(crate) fn judge(&self, inbound: &Inbound, known: bool) -> AccessVerdict {
         if !inbound.addressed {
-            return Verdict::Ignore;
+            return AccessVerdict::Ignore;
         }
         let user = self.knows(&inbound.sender.id, known);
         let closed = self.pairing || self.users != Allow::Everyone;
         let chat = self.chats.permits(&inbound.address.chat) || (inbound.private && closed);
         match (user && chat, inbound.private) {
-            (true, _) => Verdict::Welcome,
-            (false, true) => Verdict::Refuse,
+            (true, _) => AccessVerdict::Welcome,
+            (false, true) => AccessVerdict::Refuse,
             // In a group a refusal would only make noise for those who may speak.
-            (false, false) => Verdict::Ignore,
+            (false, false) => AccessVerdict::Ignore,
         }
     }
 }
 
 /// People known to each account, as the store has them.
 #[derive(Default)]
-pub(crate) struct Known(RwLock<BTreeSet<(String, String)>>);
+pub(crate) struct PairedPeople(RwLock<BTreeSet<(String, String)>>);
 
-impl Known {
+impl PairedPeople {
     /// Reads who is known.
     pub(crate) async fn read(db: &Db) -> Result<Self, StoreError> {
         let paired = db.paired().await?.into_iter().map(|paired| (paired.account, paired.person));
@@ -146,34 +146,34 @@ mod tests {
     #[test]
     fn ids_decide_and_names_do_not() {
         let only = |ids: &[&str]| Allow::Only(ids.iter().map(|id| (*id).to_owned()).collect());
-        let check = |users: Allow, chats: Allow, inbound: Inbound, expect: Verdict| {
+        let check = |users: Allow, chats: Allow, inbound: Inbound, expect: AccessVerdict| {
             let access = Access { users, chats, pairing: false };
             assert_eq!(access.judge(&inbound, false), expect, "{inbound:?}");
         };
-        check(Allow::Everyone, Allow::Everyone, inbound("7", "Eve", false, true), Verdict::Welcome);
-        check(Allow::Everyone, Allow::Everyone, inbound("7", "Eve", false, false), Verdict::Ignore);
-        check(only(&["1"]), Allow::Everyone, inbound("1", "Ada", true, true), Verdict::Welcome);
-        check(only(&["1"]), Allow::Everyone, inbound("7", "1", true, true), Verdict::Refuse);
-        check(only(&["1"]), Allow::Everyone, inbound("7", "Ada", false, true), Verdict::Ignore);
-        check(Allow::Everyone, only(&["x"]), inbound("1", "Ada", false, true), Verdict::Ignore);
-        check(only(&["1"]), only(&["x"]), inbound("1", "Ada", true, true), Verdict::Welcome);
-        check(only(&[]), Allow::Everyone, inbound("1", "Ada", true, true), Verdict::Refuse);
+        check(Allow::Everyone, Allow::Everyone, inbound("7", "Eve", false, true), AccessVerdict::Welcome);
+        check(Allow::Everyone, Allow::Everyone, inbound("7", "Eve", false, false), AccessVerdict::Ignore);
+        check(only(&["1"]), Allow::Everyone, inbound("1", "Ada", true, true), AccessVerdict::Welcome);
+        check(only(&["1"]), Allow::Everyone, inbound("7", "1", true, true), AccessVerdict::Refuse);
+        check(only(&["1"]), Allow::Everyone, inbound("7", "Ada", false, true), AccessVerdict::Ignore);
+        check(Allow::Everyone, only(&["x"]), inbound("1", "Ada", false, true), AccessVerdict::Ignore);
+        check(only(&["1"]), only(&["x"]), inbound("1", "Ada", true, true), AccessVerdict::Welcome);
+        check(only(&[]), Allow::Everyone, inbound("1", "Ada", true, true), AccessVerdict::Refuse);
     }
 
     #[test]
     fn with_codes_nobody_is_let_in_who_is_neither_listed_nor_known() {
         let ada = || Allow::Only(["1".to_owned()].into());
-        let check = |users: Allow, user: &str, known: bool, private: bool, expect: Verdict| {
+        let check = |users: Allow, user: &str, known: bool, private: bool, expect: AccessVerdict| {
             let access = Access { users, chats: Allow::Everyone, pairing: true };
             assert_eq!(access.judge(&inbound(user, "x", private, true), known), expect, "{user} {known}");
         };
-        check(Allow::Everyone, "7", false, true, Verdict::Refuse);
-        check(Allow::Everyone, "7", false, false, Verdict::Ignore);
-        check(Allow::Everyone, "7", true, true, Verdict::Welcome);
-        check(Allow::Everyone, "7", true, false, Verdict::Welcome);
-        check(ada(), "1", false, true, Verdict::Welcome);
-        check(ada(), "7", true, true, Verdict::Welcome);
-        check(ada(), "7", false, true, Verdict::Refuse);
+        check(Allow::Everyone, "7", false, true, AccessVerdict::Refuse);
+        check(Allow::Everyone, "7", false, false, AccessVerdict::Ignore);
+        check(Allow::Everyone, "7", true, true, AccessVerdict::Welcome);
+        check(Allow::Everyone, "7", true, false, AccessVerdict::Welcome);
+        check(ada(), "1", false, true, AccessVerdict::Welcome);
+        check(ada(), "7", true, true, AccessVerdict::Welcome);
+        check(ada(), "7", false, true, AccessVerdict::Refuse);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The accounts that there are, and how each treats people.
 
-use super::{access::Access, mode::Mode};
+use super::{access::Access, mode::FollowUpMode};
 use crate::{
     clock,
     config::{self, Choosing},
@@ -15,20 +15,20 @@ use std::{
 };
 
 /// DeerFlow's ceiling for a run's steps.
-const MOST_STEPS: u64 = 1000;
+const MAX_STEPS: u64 = 1000;
 
 /// One account: its channel and whom it listens to. Conversations keep it while its channel is replaced.
 pub(crate) struct Account {
     channel: RwLock<Arc<dyn Channel>>,
-    policy: RwLock<Arc<Policy>>,
+    policy: RwLock<Arc<AccountRules>>,
 }
 
 /// How an account treats people. Changes for the next message.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Policy {
+pub(crate) struct AccountRules {
     pub(crate) access: Access,
-    pub(crate) mode: Mode,
-    pub(crate) session: config::Session,
+    pub(crate) mode: FollowUpMode,
+    pub(crate) session: config::SessionOverrides,
     /// Ids of the approvers; if empty, the person for whom the run works.
     pub(crate) approvers: BTreeSet<String>,
     /// Whether people choose who answers, where the configuration says so.
@@ -39,7 +39,7 @@ pub(crate) struct Policy {
 
 /// Agent and settings for a person.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Session {
+pub(crate) struct AgentSession {
     /// The agent; `None` is the lead agent.
     pub(crate) agent: Option<String>,
     /// The model, where nobody chose another.
@@ -50,10 +50,10 @@ pub(crate) struct Session {
     pub(crate) authoring: Authoring,
 }
 
-impl Policy {
+impl AccountRules {
     /// A policy without settings for runs.
-    pub(crate) fn open(access: Access, mode: Mode) -> Self {
-        let (session, approvers) = (config::Session::default(), BTreeSet::new());
+    pub(crate) fn open(access: Access, mode: FollowUpMode) -> Self {
+        let (session, approvers) = (config::SessionOverrides::default(), BTreeSet::new());
         Self { access, mode, session, approvers, agent_choice: None, timezone: TimeZone::system() }
     }
 
@@ -63,7 +63,7 @@ impl Policy {
     }
 
     /// Returns what holds for runs that answer a person.
-    pub(crate) fn session(&self, person: &str) -> Session {
+    pub(crate) fn session(&self, person: &str) -> AgentSession {
         let session = self.session.of_user(person);
         let text = |key| session.context.get(key).and_then(Value::as_str).map(str::to_owned);
         let agent = session.assistant_id.clone().or_else(|| text("agent_name"));
@@ -73,10 +73,10 @@ impl Policy {
             Choosing::Create => Authoring::Itself,
             Choosing::Fixed | Choosing::Choose => Authoring::Nothing,
         };
-        Session {
+        AgentSession {
             agent,
             model: text("model_name"),
-            steps: steps.and_then(|steps| u32::try_from(steps.clamp(1, MOST_STEPS)).ok()),
+            steps: steps.and_then(|steps| u32::try_from(steps.clamp(1, MAX_STEPS)).ok()),
             authoring,
         }
     }
@@ -97,12 +97,12 @@ impl Policy {
 
     /// That of an account which the configuration does not name.
     pub(crate) fn closed() -> Self {
-        Self::open(Access::nobody(), Mode::Queue)
+        Self::open(Access::nobody(), FollowUpMode::Queue)
     }
 }
 
 impl Account {
-    pub(crate) fn new(channel: Arc<dyn Channel>, policy: Policy) -> Self {
+    pub(crate) fn new(channel: Arc<dyn Channel>, policy: AccountRules) -> Self {
         Self { channel: RwLock::new(channel), policy: RwLock::new(Arc::new(policy)) }
     }
 
@@ -115,17 +115,17 @@ impl Account {
         *self.channel.write().unwrap_or_else(PoisonError::into_inner) = channel;
     }
 
-    pub(crate) fn policy(&self) -> Arc<Policy> {
+    pub(crate) fn policy(&self) -> Arc<AccountRules> {
         self.policy.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn set_policy(&self, policy: Policy) {
+    pub(crate) fn set_policy(&self, policy: AccountRules) {
         *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
     }
 
     /// Lets nobody speak to it any more. What waits already is answered by whom it was said to.
     pub(crate) fn close(&self) {
-        self.set_policy(Policy { access: Access::nobody(), ..(*self.policy()).clone() });
+        self.set_policy(AccountRules { access: Access::nobody(), ..(*self.policy()).clone() });
     }
 }
 

@@ -4,7 +4,7 @@
 //! one from before neither.
 
 use super::{
-    account::{Policy, Session},
+    account::{AccountRules, AgentSession},
     shared::Shared,
 };
 use crate::{bus::retry_until_stored, config::Choosing};
@@ -49,38 +49,38 @@ impl AgentChoice {
 /// Returns the session for a person: with the agent chosen in the conversation, or else the account's.
 pub(super) async fn settle(
     shared: &Shared,
-    policy: &Policy,
+    policy: &AccountRules,
     key: &str,
     chosen: Option<&str>,
     person: &str,
-) -> Session {
+) -> AgentSession {
     let (session, choosing) = (policy.session(person), policy.choosing(person));
     let Some(choice) = chosen.map(AgentChoice::parse).filter(|_| choosing != Choosing::Fixed) else {
         return session;
     };
     match choice {
-        AgentChoice::Lead => Session { agent: None, ..session },
-        AgentChoice::Named(name) => Session { agent: Some(name), ..session },
+        AgentChoice::Lead => AgentSession { agent: None, ..session },
+        AgentChoice::Named(name) => AgentSession { agent: Some(name), ..session },
         AgentChoice::New(name) if shared.client.has_agent(&name).await => {
             // It was made: from now on it is a choice like any other.
             let named = || shared.db.set_agent(key, Some(&name));
             retry_until_stored("a new agent could not be chosen", named).await;
-            Session { agent: Some(name), ..session }
+            AgentSession { agent: Some(name), ..session }
         }
         AgentChoice::New(name) if choosing == Choosing::Create => {
-            Session { agent: None, authoring: Authoring::New(name), ..session }
+            AgentSession { agent: None, authoring: Authoring::New(name), ..session }
         }
         AgentChoice::New(_) => session,
     }
 }
 
 /// Returns the custom agent of a session, if it is one and can be read.
-pub(super) async fn custom(shared: &Shared, session: &Session) -> Option<CustomAgent> {
-    shared.client.persona(session.agent.as_ref()?).await.ok()
+pub(super) async fn custom(shared: &Shared, session: &AgentSession) -> Option<CustomAgent> {
+    shared.client.custom_agent(session.agent.as_ref()?).await.ok()
 }
 
 /// Returns the skills of a session's agent.
-pub(super) async fn skills(shared: &Shared, session: &Session) -> Arc<[Skill]> {
+pub(super) async fn skills(shared: &Shared, session: &AgentSession) -> Arc<[Skill]> {
     if let Authoring::New(_) = session.authoring {
         return Arc::default();
     }
@@ -92,7 +92,7 @@ pub(super) async fn skills(shared: &Shared, session: &Session) -> Arc<[Skill]> {
 }
 
 /// Returns the refusal of a skill that a message asks for and a session's agent does not have.
-pub(super) async fn withheld(shared: &Shared, session: &Session, text: &str) -> Option<String> {
+pub(super) async fn withheld(shared: &Shared, session: &AgentSession, text: &str) -> Option<String> {
     let word = text.strip_prefix('/')?.split(char::is_whitespace).next()?;
     let all = shared.client.catalog().await.enabled();
     let skill = named(&all, word)?;
@@ -103,7 +103,7 @@ pub(super) async fn withheld(shared: &Shared, session: &Session, text: &str) -> 
     Some(format!("The skill `/{skill}` is not available to `{name}`. {rest}"))
 }
 
-impl Session {
+impl AgentSession {
     /// Returns the name of who answers.
     pub(super) fn agent_name(&self) -> String {
         match (&self.authoring, &self.agent) {

@@ -81,8 +81,8 @@ impl Shared {
         let by = if asked.person == sender.id { &asked.name } else { &sender.name };
         let decided = approvals.decide(key, approve, by).await.map_err(broken)?;
         // A press that a platform delivers again finds its own decision.
-        let ruling = decided.and_then(|asked| asked.decision);
-        match ruling.is_some_and(|r| r.approved == approve && r.by.as_deref() == Some(by)) {
+        let decision = decided.and_then(|asked| asked.decision);
+        match decision.is_some_and(|r| r.approved == approve && r.by.as_deref() == Some(by)) {
             true => Ok(()),
             false => Err("That was decided already."),
         }

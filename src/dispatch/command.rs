@@ -4,14 +4,14 @@ use pudu_channels::InboundKind;
 
 /// A slash command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Command {
+pub(crate) struct SlashCommand {
     /// Its name, in lower case and without the slash. No command need have it.
     pub(crate) name: String,
     /// The text behind it.
     pub(crate) argument: Option<String>,
 }
 
-impl Command {
+impl SlashCommand {
     /// Reads a command. Only a slash at the very beginning with a plain word behind it makes one: `/mnt/x`,
     /// `//help` and ` /new` are talk.
     pub(crate) fn parse(text: &str) -> Option<Self> {
@@ -42,8 +42,8 @@ mod tests {
     #[test]
     fn only_a_plain_word_behind_the_first_slash_is_a_command() {
         let check = |text: &str, name: &str, argument: Option<&str>| {
-            let command = Command { name: name.into(), argument: argument.map(str::to_owned) };
-            assert_eq!(Command::parse(text), Some(command), "{text:?}");
+            let command = SlashCommand { name: name.into(), argument: argument.map(str::to_owned) };
+            assert_eq!(SlashCommand::parse(text), Some(command), "{text:?}");
         };
         check("/new", "new", None);
         check("/HELP now", "help", Some("now"));
@@ -52,7 +52,7 @@ mod tests {
         check("/agent new poet", "agent", Some("new poet"));
         check("/data-analysis x", "data-analysis", Some("x"));
         for talk in ["", "/", "//help", " /new", "/mnt/path", "new", "/é", "/a.b"] {
-            assert_eq!(Command::parse(talk), None, "{talk:?}");
+            assert_eq!(SlashCommand::parse(talk), None, "{talk:?}");
         }
     }
 }

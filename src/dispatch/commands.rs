@@ -19,7 +19,7 @@ mod unknown;
 mod usage;
 
 use super::{
-    command::Command,
+    command::SlashCommand,
     conversation::{CommandCall, CommandFn},
 };
 use pudu_client::{base::Skill, store::StoreError};
@@ -63,17 +63,17 @@ const MAX_LISTED_SKILLS: usize = 60;
 /// Maximum length of a skill's description in the menu, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 160;
 
-fn find(command: &Command) -> Option<&'static CommandSpec> {
+fn find(command: &SlashCommand) -> Option<&'static CommandSpec> {
     TABLE.iter().chain(HIDDEN).find(|spec| spec.name == command.name)
 }
 
 /// Tells whether there is a command of this name.
-pub(super) fn exists(command: &Command) -> bool {
+pub(super) fn exists(command: &SlashCommand) -> bool {
     find(command).is_some()
 }
 
 /// Returns a command with its work; one that nobody knows is answered with a suggestion.
-pub(super) fn call(command: Command) -> CommandCall {
+pub(super) fn call(command: SlashCommand) -> CommandCall {
     let run = find(&command).map_or(unknown::RUN, |spec| spec.run);
     CommandCall { command, run }
 }
@@ -109,7 +109,7 @@ mod tests {
     fn every_row_is_found_by_its_name_and_has_a_line_in_the_help() {
         let mut seen = Vec::new();
         for spec in TABLE.iter().chain(HIDDEN) {
-            let command = Command::parse(&format!("/{}", spec.name)).unwrap();
+            let command = SlashCommand::parse(&format!("/{}", spec.name)).unwrap();
             assert!(exists(&command), "{}", spec.name);
             assert!(!seen.contains(&spec.name), "{} stands for two", spec.name);
             seen.push(spec.name);
@@ -121,7 +121,7 @@ mod tests {
                 "Telegram's limits of a menu"
             );
         }
-        assert!(!exists(&Command::parse("/data-analysis").unwrap()));
+        assert!(!exists(&SlashCommand::parse("/data-analysis").unwrap()));
     }
 
     #[test]

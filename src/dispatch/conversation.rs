@@ -3,12 +3,12 @@
 //! It never waits for a run or a platform itself, so commands are answered at once.
 
 use super::{
-    account::{Account, Policy, Session},
+    account::{Account, AccountRules, AgentSession},
     agent,
-    command::Command,
+    command::SlashCommand,
     input,
     mailboxes::Mailboxes,
-    mode::Mode,
+    mode::FollowUpMode,
     reply,
     running::{RunningTurn, over},
     shared::Shared,
@@ -52,12 +52,13 @@ pub(super) enum ConversationEvent {
 
 /// A command with its work.
 pub(super) struct CommandCall {
-    pub(super) command: Command,
+    pub(super) command: SlashCommand,
     pub(super) run: CommandFn,
 }
 
 /// The work of a command: it answers the event that gave it.
-pub(super) type CommandFn = for<'a> fn(&'a mut ConversationActor, InboxItem, Command) -> BoxFuture<'a, ()>;
+pub(super) type CommandFn =
+    for<'a> fn(&'a mut ConversationActor, InboxItem, SlashCommand) -> BoxFuture<'a, ()>;
 
 /// A reply that is known, and where it goes.
 pub(super) type KnownReply = (OutboxItem, ReplyTarget, FinalView);
@@ -163,9 +164,9 @@ impl ConversationActor {
         self.follow_up = true;
         self.acknowledge(&arrival);
         match self.mode().await {
-            Mode::Queue => self.wait(arrival),
-            Mode::Steer => self.steer(arrival).await,
-            Mode::Interrupt => {
+            FollowUpMode::Queue => self.wait(arrival),
+            FollowUpMode::Steer => self.steer(arrival).await,
+            FollowUpMode::Interrupt => {
                 if let Some(running) = &self.running {
                     running.control.cancel.cancel();
                 }
@@ -285,7 +286,7 @@ impl ConversationActor {
 
     /// Takes what comes first, and all behind it up to what somebody else is to answer: nobody gets another
     /// person's agent by speaking beside them.
-    async fn together(&mut self, policy: &Policy, record: Option<&ConversationRow>) -> Vec<InboxItem> {
+    async fn together(&mut self, policy: &AccountRules, record: Option<&ConversationRow>) -> Vec<InboxItem> {
         let chosen = record.and_then(|record| record.agent.as_deref());
         let settle = async |arrival: &InboxItem| {
             let person = &arrival.inbound.sender.id;
@@ -307,7 +308,7 @@ impl ConversationActor {
     async fn open(
         &mut self,
         said: Vec<InboxItem>,
-        policy: &Policy,
+        policy: &AccountRules,
         record: Option<ConversationRow>,
         again: bool,
     ) {
@@ -369,7 +370,7 @@ impl ConversationActor {
         &mut self,
         turn: TurnId,
         control: Control,
-        session: Option<Session>,
+        session: Option<AgentSession>,
         work: impl FnOnce(Arc<Delivering>) -> F,
     ) where
         F: Future<Output = TurnEnd> + Send + 'static,
@@ -461,13 +462,13 @@ impl ConversationActor {
     }
 
     /// Returns what a message does while a run works: what people chose here, or the account's setting.
-    pub(super) async fn mode(&self) -> Mode {
+    pub(super) async fn mode(&self) -> FollowUpMode {
         let chosen = self.record().await.and_then(|record| record.mode);
-        chosen.as_deref().and_then(Mode::parse).unwrap_or_else(|| self.account.policy().mode)
+        chosen.as_deref().and_then(FollowUpMode::parse).unwrap_or_else(|| self.account.policy().mode)
     }
 
     /// Returns agent and settings for a person.
-    pub(super) async fn session(&self, person: &str) -> Session {
+    pub(super) async fn session(&self, person: &str) -> AgentSession {
         let chosen = self.record().await.and_then(|record| record.agent);
         agent::settle(&self.shared, &self.account.policy(), &self.key, chosen.as_deref(), person).await
     }

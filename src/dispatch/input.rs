@@ -2,7 +2,7 @@
 //! the platform into the thread's uploads and read if they are documents.
 
 use super::{
-    account::{Account, Policy},
+    account::{Account, AccountRules},
     shared::Shared,
 };
 use crate::{bus::InboxItem, config::Uploads};
@@ -24,7 +24,7 @@ pub(super) fn item_id(id: &MessageId) -> Option<InboxItemId> {
 }
 
 /// Returns an arrival's words as a message of the thread.
-pub(super) fn human(arrival: &InboxItem, text: &str, policy: &Policy) -> Human {
+pub(super) fn human(arrival: &InboxItem, text: &str, policy: &AccountRules) -> Human {
     let sender = &arrival.inbound.sender;
     let (name, id) = (sender.name.clone(), sender.id.clone());
     let (sender, person) = if arrival.inbound.private { (None, None) } else { (Some(name), Some(id)) };

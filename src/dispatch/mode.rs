@@ -1,8 +1,8 @@
 //! Descriptions of what a message does while a run works.
 
-pub(crate) use crate::config::FollowUps as Mode;
+pub(crate) use crate::config::FollowUpMode;
 
-impl Mode {
+impl FollowUpMode {
     /// All modes, the default first.
     pub(crate) const ALL: [Self; 3] = [Self::Queue, Self::Steer, Self::Interrupt];
 

@@ -6,7 +6,7 @@ use super::{
     absent::Absent,
     account::Account,
     agent,
-    command::Command,
+    command::SlashCommand,
     conversation::ConversationEvent,
     reply,
     turn::{Interruption, TurnJob},
@@ -170,5 +170,5 @@ impl Dispatcher {
 /// Whether an event asks the last question again.
 fn asks_again(arrival: &InboxItem) -> bool {
     let edited = matches!(arrival.inbound.kind, InboundKind::Edit { .. });
-    Command::of(&arrival.inbound.kind).is_some_and(|command| !edited && command.name == "retry")
+    SlashCommand::of(&arrival.inbound.kind).is_some_and(|command| !edited && command.name == "retry")
 }

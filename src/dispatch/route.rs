@@ -7,7 +7,7 @@
 //! person is at work the newest, or the one that was talked in last. Where each question begins a thread, the
 //! threads are what a chat consists of, and a command that stands beside them concerns one of them likewise.
 
-use super::{access::Verdict, account::Policy, approval::pressed, command::Command};
+use super::{access::AccessVerdict, account::AccountRules, approval::pressed, command::SlashCommand};
 use pudu_channels::{Address, Inbound, InboundKind};
 
 /// Facts about an arrival that the event does not tell by itself.
@@ -16,7 +16,7 @@ pub(super) struct Facts {
     /// Whether the sender made themselves known to the account by a code.
     pub(super) paired: bool,
     /// The command that the event gives; a request for a skill is none.
-    pub(super) command: Option<Command>,
+    pub(super) command: Option<SlashCommand>,
     /// Whether each question begins a thread on the platform.
     pub(super) threads: bool,
 }
@@ -58,9 +58,9 @@ pub(super) enum EventKind {
     /// Somebody says something, or presses a choice that is no command.
     Say,
     /// Somebody changes or takes back a message; the change may make a command of it.
-    Change(Option<Command>),
+    Change(Option<SlashCommand>),
     /// Somebody gives a command.
-    Command(Command),
+    Command(SlashCommand),
 }
 
 /// A conversation that an event may concern.
@@ -77,7 +77,7 @@ pub(super) enum Candidate {
 }
 
 /// Decides the way of an arrival.
-pub(super) fn route(policy: &Policy, inbound: &Inbound, facts: Facts) -> Route {
+pub(super) fn route(policy: &AccountRules, inbound: &Inbound, facts: Facts) -> Route {
     let (access, paired) = (&policy.access, policy.access.pairing && facts.paired);
     if let Some(code) = code(inbound, facts.command.as_ref()).filter(|_| access.pairing) {
         return match access.takes_code(inbound) {
@@ -87,9 +87,9 @@ pub(super) fn route(policy: &Policy, inbound: &Inbound, facts: Facts) -> Route {
         };
     }
     match access.judge(inbound, paired) {
-        Verdict::Ignore => Route::Ignore,
-        Verdict::Refuse => Route::RefuseStranger,
-        Verdict::Welcome => match pressed(&inbound.kind) {
+        AccessVerdict::Ignore => Route::Ignore,
+        AccessVerdict::Refuse => Route::RefuseStranger,
+        AccessVerdict::Welcome => match pressed(&inbound.kind) {
             Some((approval, approve)) => Route::Decide { approval: approval.to_owned(), approve },
             None => Route::Converse(converse(inbound, facts)),
         },
@@ -97,8 +97,8 @@ pub(super) fn route(policy: &Policy, inbound: &Inbound, facts: Facts) -> Route {
 }
 
 /// Returns the code that a message shows.
-fn code<'a>(inbound: &Inbound, command: Option<&'a Command>) -> Option<&'a str> {
-    let shows = |command: &&Command| matches!(command.name.as_str(), "connect" | "start");
+fn code<'a>(inbound: &Inbound, command: Option<&'a SlashCommand>) -> Option<&'a str> {
+    let shows = |command: &&SlashCommand| matches!(command.name.as_str(), "connect" | "start");
     let said = matches!(inbound.kind, InboundKind::Message { .. });
     command.filter(|_| said).filter(shows)?.argument.as_deref()
 }
@@ -120,7 +120,7 @@ fn converse(inbound: &Inbound, Facts { command, threads, .. }: Facts) -> Convers
 
 /// A private chat is one conversation. Who cannot give a command in a thread there means the thread with "stop",
 /// if it is all that can be stopped.
-fn alone(inbound: &Inbound, command: Option<&Command>, threads: bool) -> Vec<Candidate> {
+fn alone(inbound: &Inbound, command: Option<&SlashCommand>, threads: bool) -> Vec<Candidate> {
     let own = inbound.address.key();
     let typed = matches!(inbound.kind, InboundKind::Message { .. });
     let stops = command.is_some_and(|command| command.name == "stop");
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use crate::{
         config::Allow,
-        dispatch::{access::Access, mode::Mode},
+        dispatch::{access::Access, mode::FollowUpMode},
     };
     use pudu_channels::{EventKey, Sender};
 
@@ -200,7 +200,7 @@ mod tests {
     }
 
     fn facts(inbound: &Inbound, paired: bool, threads: bool) -> Facts {
-        Facts { paired, command: Command::of(&inbound.kind), threads }
+        Facts { paired, command: SlashCommand::of(&inbound.kind), threads }
     }
 
     #[test]
@@ -235,7 +235,7 @@ mod tests {
         ];
         for (access, paired, place, kind, expected) in table {
             let inbound = event(place, kind.clone());
-            let policy = Policy::open((*access).clone(), Mode::Queue);
+            let policy = AccountRules::open((*access).clone(), FollowUpMode::Queue);
             let route = route(&policy, &inbound, facts(&inbound, *paired, false));
             match expected {
                 Some(expected) => assert_eq!(route, *expected, "{access:?} {paired} {kind:?}"),
@@ -245,7 +245,7 @@ mod tests {
             }
         }
         let unaddressed = Inbound { addressed: false, ..event("private", said("/connect xyz")) };
-        let policy = Policy::open(pairing, Mode::Queue);
+        let policy = AccountRules::open(pairing, FollowUpMode::Queue);
         assert_eq!(route(&policy, &unaddressed, facts(&unaddressed, false, false)), Route::Ignore);
     }
 
@@ -293,7 +293,7 @@ mod tests {
         ];
         for (inbound, threads, candidates, remember) in table {
             let route = route(
-                &Policy::open(Access::everyone(), Mode::Queue),
+                &AccountRules::open(Access::everyone(), FollowUpMode::Queue),
                 &inbound,
                 facts(&inbound, false, threads),
             );
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn an_event_is_said_given_or_changes_something() {
-        let command = |name: &str| Command { name: name.into(), argument: None };
+        let command = |name: &str| SlashCommand { name: name.into(), argument: None };
         let table = [
             (said("hi"), EventKind::Say),
             (pressed("one of two"), EventKind::Say),

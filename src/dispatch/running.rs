@@ -1,7 +1,7 @@
 //! The turn that a conversation has at work.
 
 use super::{
-    account::Session,
+    account::AgentSession,
     turn::{Delivering, TurnEnd},
 };
 use crate::bus::InboxItem;
@@ -15,7 +15,7 @@ pub(super) struct RunningTurn {
     pub(super) control: Control,
     pub(super) since: Instant,
     /// Agent and settings; `None` if a reply is only delivered.
-    pub(super) session: Option<Session>,
+    pub(super) session: Option<AgentSession>,
     /// Arrivals that were handed to the run while it works.
     pub(super) steered: Vec<InboxItem>,
     /// How far the delivery of its reply is.

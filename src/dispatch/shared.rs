@@ -1,7 +1,7 @@
 //! The services that dispatching works with, and the rules for all accounts.
 
 use super::{
-    access::{Known, Refusals},
+    access::{PairedPeople, Refusals},
     account::Accounts,
 };
 use crate::{
@@ -17,9 +17,9 @@ use std::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// Rules for all accounts. A change takes effect with the next message.
+/// DispatchRules for all accounts. A change takes effect with the next message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Rules {
+pub(crate) struct DispatchRules {
     /// Follow-ups that come within this time of each other are answered together.
     pub(crate) follow_up_window: Duration,
     /// Limits of files that people send with one turn.
@@ -38,20 +38,20 @@ pub(crate) struct Shared {
     pub(crate) drain: CancellationToken,
     /// Turns, deliveries and conversations.
     pub(crate) tasks: TaskTracker,
-    pub(crate) rules: RwLock<Arc<Rules>>,
+    pub(crate) rules: RwLock<Arc<DispatchRules>>,
     pub(crate) refusals: Refusals,
-    pub(crate) known: Known,
+    pub(crate) known: PairedPeople,
     pub(crate) links: Links,
     /// Cancelled when it is known which tools of extensions there are: turns that a restart cut wait for that.
     pub(crate) extended: CancellationToken,
 }
 
 impl Shared {
-    pub(crate) fn rules(&self) -> Arc<Rules> {
+    pub(crate) fn rules(&self) -> Arc<DispatchRules> {
         self.rules.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn set_rules(&self, rules: Rules) {
+    pub(crate) fn set_rules(&self, rules: DispatchRules) {
         *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
     }
 

@@ -1,7 +1,7 @@
 //! One turn: from what people said to the reply that they see.
 
 use super::{
-    account::{Account, Policy, Session},
+    account::{Account, AccountRules, AgentSession},
     approval,
     input::{self, Input, item_id, message_id},
     reply,
@@ -61,7 +61,7 @@ pub(super) struct TurnJob {
     /// The model that people chose.
     pub(super) model: Option<String>,
     /// The account's settings of runs for this person.
-    pub(super) session: Session,
+    pub(super) session: AgentSession,
     /// The people's messages.
     pub(super) said: Vec<InboxItem>,
     /// Whether the last question is asked again, instead of what was said.
@@ -83,7 +83,7 @@ impl TurnJob {
     }
 
     /// The one who is answered.
-    fn asker(&self, policy: &Policy) -> Asker {
+    fn asker(&self, policy: &AccountRules) -> Asker {
         let (account, person) = (self.reply_target.address.account.clone(), self.reply_target.sender.clone());
         let mut said = self.said.iter().rev().map(|arrival| &arrival.inbound.sender);
         let name = said.find(|sender| sender.id == person).map(|sender| sender.name.clone());
@@ -92,8 +92,8 @@ impl TurnJob {
     }
 
     /// Returns the run's task: people's choice of a model comes before the account's session.
-    fn task(&self, policy: &Policy, input: Vec<Human>, again: Option<MessageId>) -> RunTask {
-        let Session { agent, model, steps, authoring } = self.session.clone();
+    fn task(&self, policy: &AccountRules, input: Vec<Human>, again: Option<MessageId>) -> RunTask {
+        let AgentSession { agent, model, steps, authoring } = self.session.clone();
         let model = self.model.clone().or(model);
         let asker = Some(self.asker(policy));
         let (thread, run) = (self.thread.clone(), self.run.clone());

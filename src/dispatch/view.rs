@@ -5,15 +5,15 @@ use crate::{clock, sent};
 use pudu_channels::{ChannelLimits, Choice, FinalView, OutFile, Prompt, ReplyView, render::fenced};
 use pudu_client::{
     RunEnd,
-    base::{Decision, Finish, MOST_FILES, Outcome, Question, SandboxError, ThreadId},
+    base::{Decision, Finish, MAX_ARTIFACTS, Outcome, Question, SandboxError, ThreadId},
     harness::{Activity, Progress, Working},
     net::scrub,
 };
 use std::path::Path;
 use url::Url;
 
-/// An option that is longer is no button, in bytes: not every platform shows more.
-const LONGEST_LABEL: usize = 40;
+/// Maximum length of an option that becomes a button, in bytes: not every platform shows more.
+const MAX_LABEL_BYTES: usize = 40;
 
 /// Said where the provider's filter ended an answer.
 const FILTERED: &str = "⚠️ *The provider's content filter ended this answer. Ask in other words, or leave out what it may have taken offence at.*";
@@ -46,7 +46,7 @@ pub(super) fn live(progress: &Progress, others: bool) -> ReplyView {
     let asked = progress.asked.first();
     let whose = if others { OTHERS } else { "" };
     let ask = asked.map(|asked| {
-        let what = format!("🔐 May I? {}", asked.wish);
+        let what = format!("🔐 May I? {}", asked.request);
         let more = match asked.whole.as_deref() {
             None => String::new(),
             Some(whole) if is_file(whole) => IN_FILE.to_owned(),
@@ -111,7 +111,7 @@ fn paragraphs(parts: &[&str]) -> String {
 /// Returns a question's words, and its options to click. Options that are too long for a button, or that would
 /// be taken for commands, are listed and answered by their number.
 fn asked(Question { text, options }: &Question) -> (String, Vec<Choice>) {
-    let plain = |option: &String| option.len() <= LONGEST_LABEL && !option.starts_with('/');
+    let plain = |option: &String| option.len() <= MAX_LABEL_BYTES && !option.starts_with('/');
     if options.iter().all(plain) {
         let choice = |option: &String| Choice { label: option.clone(), action: option.clone() };
         return (text.clone(), options.iter().map(choice).collect());
@@ -188,7 +188,7 @@ async fn files(
 ) -> (Vec<OutFile>, String) {
     let sandbox = shared.client.files(thread);
     let (mut files, mut missing) = (Vec::new(), Vec::new());
-    for path in paths.iter().take(MOST_FILES) {
+    for path in paths.iter().take(MAX_ARTIFACTS) {
         let name = path.rsplit('/').next().unwrap_or(path).to_owned();
         match sent::keep(&shared.home, &sandbox, path).await {
             Ok(file) => match link(shared, limits, thread, path, &file).await {
@@ -206,19 +206,19 @@ async fn files(
             }
         }
     }
-    missing.extend(too_many(paths.get(MOST_FILES..).unwrap_or_default()));
+    missing.extend(too_many(paths.get(MAX_ARTIFACTS..).unwrap_or_default()));
     (files, missing.join("\n"))
 }
 
 /// Returns the note on files that do not go with an answer because there are too many.
 fn too_many(paths: &[String]) -> Option<String> {
     let name = |path: &String| format!("`{}`", path.rsplit('/').next().unwrap_or(path).replace('`', "'"));
-    let mut names: Vec<String> = paths.iter().take(MOST_FILES).map(name).collect();
-    if let Some(more) = paths.len().checked_sub(MOST_FILES + 1) {
+    let mut names: Vec<String> = paths.iter().take(MAX_ARTIFACTS).map(name).collect();
+    if let Some(more) = paths.len().checked_sub(MAX_ARTIFACTS + 1) {
         names.push(format!("{} more", more + 1));
     }
     let what = "files go with one answer. Not sent; ask for them if you need them";
-    (!names.is_empty()).then(|| format!("⚠️ No more than {MOST_FILES} {what}: {}", names.join(", ")))
+    (!names.is_empty()).then(|| format!("⚠️ No more than {MAX_ARTIFACTS} {what}: {}", names.join(", ")))
 }
 
 /// Makes a link to a file that is too large for the chat; `None` for any other.

@@ -3,7 +3,7 @@
 //! All of it is off unless `agents_api.enabled`. What changes agents asks for the operator's token: an agent
 //! speaks to everybody, and may be given tools.
 
-use super::Gateway;
+use super::{GatewayState, JsonReply};
 use axum::{
     Json,
     extract::{Path, Query, Request, State},
@@ -15,10 +15,8 @@ use pudu_client::agents::{AgentChange, AgentError, AgentProfile, Agents, CustomA
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-type Told = (StatusCode, Json<Value>);
-
 /// Lets through where the operator switched this on.
-pub(super) async fn enabled(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
+pub(super) async fn enabled(State(gateway): State<GatewayState>, request: Request, next: Next) -> Response {
     if !gateway.0.watcher.current().agents_api {
         let why = "the agents API is off; `agents_api: {enabled: true}` in config.yaml switches it on";
         return (StatusCode::FORBIDDEN, Json(json!({ "detail": why }))).into_response();
@@ -27,7 +25,7 @@ pub(super) async fn enabled(State(gateway): State<Gateway>, request: Request, ne
 }
 
 /// Lists the agents, by name. Those that cannot be used are named apart.
-pub(super) async fn list(State(gateway): State<Gateway>) -> Json<Value> {
+pub(super) async fn list(State(gateway): State<GatewayState>) -> Json<Value> {
     let roster = gateway.0.shared.client.roster().await;
     let broken: Vec<Value> =
         roster.broken.iter().map(|broken| json!({ "name": broken.name, "detail": broken.why })).collect();
@@ -36,12 +34,15 @@ pub(super) async fn list(State(gateway): State<Gateway>) -> Json<Value> {
 
 /// A name to look at.
 #[derive(Deserialize)]
-pub(super) struct Asked {
+pub(super) struct AgentNameQuery {
     name: String,
 }
 
 /// Answers whether an agent of a name can be made.
-pub(super) async fn check(State(gateway): State<Gateway>, Query(Asked { name }): Query<Asked>) -> Told {
+pub(super) async fn check(
+    State(gateway): State<GatewayState>,
+    Query(AgentNameQuery { name }): Query<AgentNameQuery>,
+) -> JsonReply {
     let name = match normal(&name) {
         Ok(name) => name,
         Err(error) => return refused(&error),
@@ -52,14 +53,14 @@ pub(super) async fn check(State(gateway): State<Gateway>, Query(Asked { name }):
 }
 
 /// Shows one agent.
-pub(super) async fn show(State(gateway): State<Gateway>, Path(name): Path<String>) -> Told {
+pub(super) async fn show(State(gateway): State<GatewayState>, Path(name): Path<String>) -> JsonReply {
     told(StatusCode::OK, work(&gateway, move |agents| agents.find(&name)).await)
 }
 
 /// An agent to make.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Wish {
+pub(super) struct NewAgent {
     name: String,
     #[serde(default)]
     description: String,
@@ -71,8 +72,8 @@ pub(super) struct Wish {
 }
 
 /// Makes an agent.
-pub(super) async fn create(State(gateway): State<Gateway>, Json(wish): Json<Wish>) -> Told {
-    let Wish { name, description: about, model, tool_groups, skills, soul } = wish;
+pub(super) async fn create(State(gateway): State<GatewayState>, Json(request): Json<NewAgent>) -> JsonReply {
+    let NewAgent { name, description: about, model, tool_groups, skills, soul } = request;
     if let Some(refusal) = unknown_model(&gateway, model.as_deref()) {
         return refusal;
     }
@@ -102,10 +103,10 @@ fn there<'de, T: Deserialize<'de>, D: Deserializer<'de>>(value: D) -> Result<Opt
 
 /// Changes an agent, from its next run on.
 pub(super) async fn update(
-    State(gateway): State<Gateway>,
+    State(gateway): State<GatewayState>,
     Path(name): Path<String>,
     Json(edit): Json<Edit>,
-) -> Told {
+) -> JsonReply {
     let Edit { description: about, model, tool_groups, skills, soul } = edit;
     if let Some(refusal) = unknown_model(&gateway, model.as_ref().and_then(Option::as_deref)) {
         return refusal;
@@ -115,14 +116,14 @@ pub(super) async fn update(
 }
 
 /// Takes an agent away.
-pub(super) async fn remove(State(gateway): State<Gateway>, Path(name): Path<String>) -> Response {
+pub(super) async fn remove(State(gateway): State<GatewayState>, Path(name): Path<String>) -> Response {
     match work(&gateway, move |agents| agents.remove(&name)).await {
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
         Err(error) => refused(&error).into_response(),
     }
 }
 
-fn unknown_model(gateway: &Gateway, wanted: Option<&str>) -> Option<Told> {
+fn unknown_model(gateway: &GatewayState, wanted: Option<&str>) -> Option<JsonReply> {
     let wanted = wanted?;
     let models = gateway.0.shared.client.models();
     if models.iter().any(|model| model.name == wanted) {
@@ -134,7 +135,7 @@ fn unknown_model(gateway: &Gateway, wanted: Option<&str>) -> Option<Told> {
 
 /// Works on agents where it may block.
 async fn work<T: Send + 'static>(
-    gateway: &Gateway,
+    gateway: &GatewayState,
     work: impl FnOnce(Agents) -> Result<T, AgentError> + Send + 'static,
 ) -> Result<T, AgentError> {
     let agents = gateway.0.shared.client.agents();
@@ -143,17 +144,17 @@ async fn work<T: Send + 'static>(
     })
 }
 
-fn told(status: StatusCode, done: Result<CustomAgent, AgentError>) -> Told {
+fn told(status: StatusCode, done: Result<CustomAgent, AgentError>) -> JsonReply {
     match done {
-        Ok(persona) => (status, Json(shown(&persona))),
+        Ok(custom) => (status, Json(shown(&custom))),
         Err(error) => refused(&error),
     }
 }
 
-fn shown(persona: &CustomAgent) -> Value {
-    let profile = &persona.profile;
+fn shown(custom: &CustomAgent) -> Value {
+    let profile = &custom.profile;
     json!({
-        "name": persona.name,
+        "name": custom.name,
         "description": profile.about,
         "model": profile.model,
         "tool_groups": profile.tool_groups,
@@ -162,7 +163,7 @@ fn shown(persona: &CustomAgent) -> Value {
     })
 }
 
-fn refused(error: &AgentError) -> Told {
+fn refused(error: &AgentError) -> JsonReply {
     let status = match error {
         AgentError::Name { .. } | AgentError::Wrong(_) => StatusCode::UNPROCESSABLE_ENTITY,
         AgentError::Unknown(_) => StatusCode::NOT_FOUND,

@@ -2,8 +2,8 @@
 //! inside skill archives.
 
 use super::{
-    Gateway,
-    file::{self, Show},
+    GatewayState,
+    file::{self, FileDisposition},
     guard::refuse,
     thread,
 };
@@ -28,16 +28,16 @@ const MAX_MEMBER_BYTES: u64 = 16 * 1024 * 1024;
 
 /// How an artifact is to come.
 #[derive(Deserialize)]
-pub(super) struct Wish {
+pub(super) struct ArtifactQuery {
     #[serde(default)]
     download: String,
 }
 
 /// Sends a file of a thread.
 pub(super) async fn get(
-    State(gateway): State<Gateway>,
+    State(gateway): State<GatewayState>,
     Path((thread, path)): Path<(String, String)>,
-    Query(wish): Query<Wish>,
+    Query(request): Query<ArtifactQuery>,
     headers: HeaderMap,
 ) -> Response {
     let thread = match thread::id(&thread) {
@@ -48,9 +48,9 @@ pub(super) async fn get(
         Ok(path) => path,
         Err(refusal) => return *refusal,
     };
-    let show = match wish.download.to_ascii_lowercase().as_str() {
-        "1" | "true" | "yes" | "on" => Show::Download,
-        _ => Show::Inline,
+    let show = match request.download.to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" => FileDisposition::Download,
+        _ => FileDisposition::Inline,
     };
     let name = path.rsplit('/').next().unwrap_or_default();
     let sandbox = gateway.0.shared.client.files(&thread);
@@ -91,7 +91,7 @@ fn archived(path: &str) -> Option<(String, &str)> {
     Some((format!("{archive}{}", ARCHIVE.trim_end_matches('/')), inner))
 }
 
-async fn inside(open: std::fs::File, size: u64, inner: &str, name: &str, show: Show) -> Response {
+async fn inside(open: std::fs::File, size: u64, inner: &str, name: &str, show: FileDisposition) -> Response {
     if size > MAX_ARCHIVE_BYTES {
         return refuse(StatusCode::PAYLOAD_TOO_LARGE, "the archive is too large to be looked into");
     }

@@ -1,6 +1,6 @@
 //! The audit log of sandboxes, for whoever runs pudu.
 
-use super::Gateway;
+use super::GatewayState;
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
     Json,
@@ -15,20 +15,22 @@ use serde_json::{Value, json};
 const DEEDS: (u32, u32) = (100, 1000);
 
 #[derive(Deserialize)]
-pub(super) struct Asked {
+pub(super) struct AuditQuery {
     limit: Option<u32>,
     thread: Option<String>,
 }
 
 /// Lists the newest deeds, the newest first.
 pub(super) async fn list(
-    State(gateway): State<Gateway>,
-    Query(asked): Query<Asked>,
+    State(gateway): State<GatewayState>,
+    Query(asked): Query<AuditQuery>,
 ) -> (StatusCode, Json<Value>) {
     let most = asked.limit.unwrap_or(DEEDS.0).clamp(1, DEEDS.1);
     let thread = asked.thread.map(Into::into);
     match gateway.0.shared.db.within(STORE_TIMEOUT).audit_entries(thread.as_ref(), most).await {
-        Ok(deeds) => (StatusCode::OK, Json(json!({ "deeds": deeds.iter().map(told).collect::<Vec<_>>() }))),
+        Ok(entries) => {
+            (StatusCode::OK, Json(json!({ "deeds": entries.iter().map(told).collect::<Vec<_>>() })))
+        }
         Err(error) => {
             tracing::error!(%error, "the audit could not be read");
             (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({ "detail": "that could not be read just now" })))
@@ -37,19 +39,19 @@ pub(super) async fn list(
 }
 
 /// Writes a deed as the API tells it.
-pub(crate) fn told(deed: &AuditEntry) -> Value {
-    let killed = deed.code.and_then(killed);
+pub(crate) fn told(entry: &AuditEntry) -> Value {
+    let killed = entry.code.and_then(killed);
     json!({
-        "at": clock::text(deed.at),
-        "thread": deed.thread,
-        "run": deed.run,
-        "account": deed.account,
-        "person": deed.person,
-        "action": deed.action,
-        "detail": deed.detail,
-        "verdict": deed.verdict,
-        "code": deed.code.filter(|_| killed.is_none()),
+        "at": clock::text(entry.at),
+        "thread": entry.thread,
+        "run": entry.run,
+        "account": entry.account,
+        "person": entry.person,
+        "action": entry.action,
+        "detail": entry.detail,
+        "verdict": entry.verdict,
+        "code": entry.code.filter(|_| killed.is_none()),
         "killed": killed,
-        "ended": deed.ended.map(clock::text),
+        "ended": entry.ended.map(clock::text),
     })
 }

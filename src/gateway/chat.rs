@@ -1,13 +1,13 @@
 //! The local chats over HTTP: say, press, follow, fetch.
 
 use super::{
-    Gateway,
-    file::{self as files, Show},
+    GatewayState,
+    file::{self as files, FileDisposition},
     guard::refuse,
 };
 use crate::{
     console,
-    local::{Change, Line},
+    local::{TranscriptChange, TranscriptLine},
 };
 use axum::{
     Json,
@@ -29,7 +29,7 @@ const MAX_MESSAGE_BYTES: usize = 256 * 1024;
 
 /// A message that is posted.
 #[derive(Deserialize)]
-pub(super) struct Said {
+pub(super) struct ChatMessage {
     text: String,
     /// Deduplication key: a message with the same key is taken once, however often it is sent.
     key: Option<String>,
@@ -37,9 +37,9 @@ pub(super) struct Said {
 
 /// Takes a message. It is kept for good when this answers.
 pub(super) async fn say(
-    State(gateway): State<Gateway>,
+    State(gateway): State<GatewayState>,
     Path(chat): Path<String>,
-    said: Result<Json<Said>, JsonRejection>,
+    said: Result<Json<ChatMessage>, JsonRejection>,
 ) -> Response {
     let Json(said) = match said {
         Ok(said) => said,
@@ -56,7 +56,7 @@ pub(super) async fn say(
 
 /// A button that was pressed.
 #[derive(Deserialize)]
-pub(super) struct Pressed {
+pub(super) struct ButtonPress {
     line: String,
     action: String,
     key: Option<String>,
@@ -64,9 +64,9 @@ pub(super) struct Pressed {
 
 /// Takes a press of a button.
 pub(super) async fn press(
-    State(gateway): State<Gateway>,
+    State(gateway): State<GatewayState>,
     Path(chat): Path<String>,
-    pressed: Result<Json<Pressed>, JsonRejection>,
+    pressed: Result<Json<ButtonPress>, JsonRejection>,
 ) -> Response {
     let Json(pressed) = match pressed {
         Ok(pressed) => pressed,
@@ -120,20 +120,20 @@ fn bad_text(text: &str) -> Option<Response> {
 
 /// A line as the page gets it, its Markdown as safe HTML beside it.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct RenderedLine<'a> {
     #[serde(flatten)]
-    line: &'a Line,
+    line: &'a TranscriptLine,
     html: String,
 }
 
-impl<'a> From<&'a Line> for Shown<'a> {
-    fn from(line: &'a Line) -> Self {
+impl<'a> From<&'a TranscriptLine> for RenderedLine<'a> {
+    fn from(line: &'a TranscriptLine) -> Self {
         Self { line, html: console::html(&line.text) }
     }
 }
 
 /// Follows a chat until the reader or the daemon goes.
-pub(super) async fn events(State(gateway): State<Gateway>, Path(chat): Path<String>) -> Response {
+pub(super) async fn events(State(gateway): State<GatewayState>, Path(chat): Path<String>) -> Response {
     if let Some(refusal) = bad_name(&chat) {
         return refusal;
     }
@@ -145,15 +145,15 @@ pub(super) async fn events(State(gateway): State<Gateway>, Path(chat): Path<Stri
     ([("x-accel-buffering", "no")], Sse::new(following).keep_alive(keep)).into_response()
 }
 
-fn told(change: &Change) -> Event {
+fn told(change: &TranscriptChange) -> Event {
     match change {
-        Change::Transcript(lines) => transcript(lines),
-        Change::Line(line) => event("line", &Shown::from(line)),
+        TranscriptChange::Transcript(lines) => transcript(lines),
+        TranscriptChange::Line(line) => event("line", &RenderedLine::from(line)),
     }
 }
 
-fn transcript(lines: &[Line]) -> Event {
-    event("transcript", &lines.iter().map(Shown::from).collect::<Vec<_>>())
+fn transcript(lines: &[TranscriptLine]) -> Event {
+    event("transcript", &lines.iter().map(RenderedLine::from).collect::<Vec<_>>())
 }
 
 fn event(name: &str, data: &impl Serialize) -> Event {
@@ -162,13 +162,13 @@ fn event(name: &str, data: &impl Serialize) -> Event {
 
 /// Sends a file that came with a line, always as a download.
 pub(super) async fn file(
-    State(gateway): State<Gateway>,
+    State(gateway): State<GatewayState>,
     Path((chat, line, index)): Path<(String, String, usize)>,
     headers: HeaderMap,
 ) -> Response {
     let missing = || refuse(StatusCode::NOT_FOUND, "there is no such file");
     let Some(file) = gateway.0.local.file(&chat, &line, index) else { return missing() };
     let Ok(open) = tokio::fs::File::open(&file.path).await else { return missing() };
-    let sent = files::send(&headers, open.into_std().await, &file.name, Show::Download).await;
+    let sent = files::send(&headers, open.into_std().await, &file.name, FileDisposition::Download).await;
     sent.unwrap_or_else(|_| missing())
 }

@@ -22,10 +22,10 @@ const MAX_TRACKED_PEERS: usize = 4096;
 
 /// The failures of late.
 #[derive(Debug, Default)]
-pub(super) struct Failures(Mutex<HashMap<IpAddr, Count>>);
+pub(super) struct Failures(Mutex<HashMap<IpAddr, FailureCount>>);
 
 #[derive(Clone, Copy, Debug)]
-struct Count {
+struct FailureCount {
     since: Instant,
     failures: u32,
 }
@@ -48,15 +48,15 @@ impl Failures {
         if counts.len() >= MAX_TRACKED_PEERS && !counts.contains_key(&peer) {
             return;
         }
-        let count = counts.entry(peer).or_insert(Count { since: now, failures: 0 });
+        let count = counts.entry(peer).or_insert(FailureCount { since: now, failures: 0 });
         if !count.is_new(now) {
-            *count = Count { since: now, failures: 0 };
+            *count = FailureCount { since: now, failures: 0 };
         }
         count.failures = count.failures.saturating_add(1);
     }
 }
 
-impl Count {
+impl FailureCount {
     fn is_new(self, now: Instant) -> bool {
         now.duration_since(self.since) < MINUTE
     }

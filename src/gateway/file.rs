@@ -1,7 +1,7 @@
 //! Files on their way out: whole or in part, and never as a page of ours. What a browser would run comes as a
 //! download, and all of it in a sandbox of the browser's.
 
-use super::{Gateway, guests::Visitor};
+use super::{GatewayState, guests::Visitor};
 use crate::{clock, sent};
 use axum::{
     Extension,
@@ -36,7 +36,7 @@ const ACTIVE: [&str; 8] = [
 
 /// How a file is sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Show {
+pub(super) enum FileDisposition {
     /// As a download.
     Download,
     /// In the browser, unless it would run there.
@@ -45,7 +45,7 @@ pub(super) enum Show {
 
 /// Sends the file that a signed link opens.
 pub(super) async fn linked(
-    State(gateway): State<Gateway>,
+    State(gateway): State<GatewayState>,
     Path(token): Path<String>,
     Extension(visitor): Extension<Visitor>,
     headers: HeaderMap,
@@ -59,27 +59,32 @@ pub(super) async fn linked(
         let Some(path) = sent::kept(&shared.home, kept) else { return gone() };
         let Ok(file) = tokio::fs::File::open(path).await else { return gone() };
         let file = file.into_std().await;
-        return send(&headers, file, sent::ASKED, Show::Download).await.unwrap_or_else(|_| gone());
+        return send(&headers, file, sent::ASKED, FileDisposition::Download).await.unwrap_or_else(|_| gone());
     }
     let Ok((file, _)) = shared.client.files(&opened.thread).open(&opened.path).await else { return gone() };
     let name = opened.path.rsplit('/').next().unwrap_or_default();
-    send(&headers, file, name, Show::Download).await.unwrap_or_else(|_| gone())
+    send(&headers, file, name, FileDisposition::Download).await.unwrap_or_else(|_| gone())
 }
 
 /// Sends an open file, or the part that is asked for.
-pub(super) async fn send(headers: &HeaderMap, file: File, name: &str, show: Show) -> io::Result<Response> {
+pub(super) async fn send(
+    headers: &HeaderMap,
+    file: File,
+    name: &str,
+    show: FileDisposition,
+) -> io::Result<Response> {
     let guessed = mime_guess::from_path(name).first_raw();
     let (file, meta, text) = tokio::task::spawn_blocking(move || examine(file, guessed.is_none())).await??;
     let kind = guessed.unwrap_or(if text { "text/plain" } else { "application/octet-stream" });
-    let seal = Seal::of(&meta);
+    let seal = FileValidator::of(&meta);
     let mut response = match wanted(headers, &seal, meta.len()) {
-        Wanted::Nothing => StatusCode::NOT_MODIFIED.into_response(),
-        Wanted::Impossible => {
+        FileRequest::Nothing => StatusCode::NOT_MODIFIED.into_response(),
+        FileRequest::Impossible => {
             let all = [(header::CONTENT_RANGE, format!("bytes */{}", meta.len()))];
             return Ok((StatusCode::RANGE_NOT_SATISFIABLE, all).into_response());
         }
-        Wanted::All => whole(file, meta.len()),
-        Wanted::Part(range) => part(file, range, meta.len()).await?,
+        FileRequest::All => whole(file, meta.len()),
+        FileRequest::Part(range) => part(file, range, meta.len()).await?,
     };
     let into = response.headers_mut();
     for (name, value) in [(header::ETAG, &seal.tag), (header::LAST_MODIFIED, &seal.date)] {
@@ -91,7 +96,7 @@ pub(super) async fn send(headers: &HeaderMap, file: File, name: &str, show: Show
 }
 
 /// Sends what is in memory, likewise but whole.
-pub(super) fn send_bytes(bytes: Vec<u8>, name: &str, show: Show) -> Response {
+pub(super) fn send_bytes(bytes: Vec<u8>, name: &str, show: FileDisposition) -> Response {
     let guessed = mime_guess::from_path(name).first_raw();
     let kind = guessed.unwrap_or(if is_text(&bytes) { "text/plain" } else { "application/octet-stream" });
     let mut response = bytes.into_response();
@@ -100,15 +105,15 @@ pub(super) fn send_bytes(bytes: Vec<u8>, name: &str, show: Show) -> Response {
 }
 
 /// Returns the headers that tell a browser how to treat a file.
-fn described(name: &str, kind: &str, show: Show) -> HeaderMap {
-    let attached = show == Show::Download || is_active(kind);
+fn described(name: &str, kind: &str, show: FileDisposition) -> HeaderMap {
+    let attached = show == FileDisposition::Download || is_active(kind);
     let place = if attached { "attachment" } else { "inline" };
     let name: String = name.bytes().map(percent).collect();
     // A download is bytes: no browser is to have ideas of its own about them.
     let kind = match show {
-        Show::Download => "application/octet-stream".to_owned(),
-        Show::Inline if kind.starts_with("text/") => format!("{kind}; charset=utf-8"),
-        Show::Inline => kind.to_owned(),
+        FileDisposition::Download => "application/octet-stream".to_owned(),
+        FileDisposition::Inline if kind.starts_with("text/") => format!("{kind}; charset=utf-8"),
+        FileDisposition::Inline => kind.to_owned(),
     };
     let pairs = [
         (header::CONTENT_TYPE, kind),
@@ -139,12 +144,12 @@ fn is_text(bytes: &[u8]) -> bool {
 }
 
 /// Version of a file, for conditional requests.
-struct Seal {
+struct FileValidator {
     tag: String,
     date: String,
 }
 
-impl Seal {
+impl FileValidator {
     fn of(meta: &Metadata) -> Self {
         let tag = format!("\"{:x}-{:x}-{:x}-{:x}\"", meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec());
         let modified = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
@@ -160,7 +165,7 @@ impl Seal {
 
 /// The requested part of a file.
 #[derive(Debug, PartialEq, Eq)]
-enum Wanted {
+enum FileRequest {
     /// The asker has it already.
     Nothing,
     All,
@@ -168,24 +173,24 @@ enum Wanted {
     Impossible,
 }
 
-fn wanted(headers: &HeaderMap, seal: &Seal, size: u64) -> Wanted {
+fn wanted(headers: &HeaderMap, seal: &FileValidator, size: u64) -> FileRequest {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let same = match (text(header::IF_NONE_MATCH), text(header::IF_MODIFIED_SINCE)) {
         (Some(list), _) => seal.is_in(list),
         (None, since) => since == Some(&seal.date),
     };
     if same {
-        return Wanted::Nothing;
+        return FileRequest::Nothing;
     }
     // A part of something else is of no use.
     let current = text(header::IF_RANGE).is_none_or(|have| have == seal.tag || have == seal.date);
-    let Some(asked) = text(header::RANGE).filter(|_| current) else { return Wanted::All };
-    let Ok(parsed) = http_range_header::parse_range_header(asked) else { return Wanted::All };
+    let Some(asked) = text(header::RANGE).filter(|_| current) else { return FileRequest::All };
+    let Ok(parsed) = http_range_header::parse_range_header(asked) else { return FileRequest::All };
     match parsed.validate(size).map(<[_; 1]>::try_from) {
-        Ok(Ok([range])) => Wanted::Part(range),
+        Ok(Ok([range])) => FileRequest::Part(range),
         // Several parts may be answered with the whole.
-        Ok(Err(_)) => Wanted::All,
-        Err(_) => Wanted::Impossible,
+        Ok(Err(_)) => FileRequest::All,
+        Err(_) => FileRequest::Impossible,
     }
 }
 
@@ -229,28 +234,28 @@ mod tests {
 
     #[test]
     fn what_is_wanted_of_a_file() {
-        let seal = Seal { tag: "\"a\"".into(), date: "Sun, 06 Nov 1994 08:49:37 GMT".into() };
-        let check = |pairs: &[(header::HeaderName, &str)], expect: Wanted| {
+        let seal = FileValidator { tag: "\"a\"".into(), date: "Sun, 06 Nov 1994 08:49:37 GMT".into() };
+        let check = |pairs: &[(header::HeaderName, &str)], expect: FileRequest| {
             assert_eq!(wanted(&headers(pairs), &seal, 100), expect, "{pairs:?}");
         };
-        check(&[], Wanted::All);
-        check(&[(header::RANGE, "bytes=0-9")], Wanted::Part(0..=9));
-        check(&[(header::RANGE, "bytes=90-")], Wanted::Part(90..=99));
-        check(&[(header::RANGE, "bytes=-5")], Wanted::Part(95..=99));
-        check(&[(header::RANGE, "bytes=100-")], Wanted::Impossible);
-        check(&[(header::RANGE, "bytes=0-1,5-6")], Wanted::All);
-        check(&[(header::RANGE, "lines=1-2")], Wanted::All);
-        check(&[(header::RANGE, "bytes=0-9"), (header::IF_RANGE, "\"b\"")], Wanted::All);
-        check(&[(header::RANGE, "bytes=0-9"), (header::IF_RANGE, "\"a\"")], Wanted::Part(0..=9));
-        check(&[(header::IF_NONE_MATCH, "\"b\", W/\"a\"")], Wanted::Nothing);
-        check(&[(header::IF_NONE_MATCH, "\"b\"")], Wanted::All);
-        check(&[(header::IF_MODIFIED_SINCE, "Sun, 06 Nov 1994 08:49:37 GMT")], Wanted::Nothing);
+        check(&[], FileRequest::All);
+        check(&[(header::RANGE, "bytes=0-9")], FileRequest::Part(0..=9));
+        check(&[(header::RANGE, "bytes=90-")], FileRequest::Part(90..=99));
+        check(&[(header::RANGE, "bytes=-5")], FileRequest::Part(95..=99));
+        check(&[(header::RANGE, "bytes=100-")], FileRequest::Impossible);
+        check(&[(header::RANGE, "bytes=0-1,5-6")], FileRequest::All);
+        check(&[(header::RANGE, "lines=1-2")], FileRequest::All);
+        check(&[(header::RANGE, "bytes=0-9"), (header::IF_RANGE, "\"b\"")], FileRequest::All);
+        check(&[(header::RANGE, "bytes=0-9"), (header::IF_RANGE, "\"a\"")], FileRequest::Part(0..=9));
+        check(&[(header::IF_NONE_MATCH, "\"b\", W/\"a\"")], FileRequest::Nothing);
+        check(&[(header::IF_NONE_MATCH, "\"b\"")], FileRequest::All);
+        check(&[(header::IF_MODIFIED_SINCE, "Sun, 06 Nov 1994 08:49:37 GMT")], FileRequest::Nothing);
     }
 
     #[test]
     fn what_a_browser_would_run_is_a_download() {
         let check = |name: &str, kind: &str, disposition: &str| {
-            let response = send_bytes(b"x".to_vec(), name, Show::Inline);
+            let response = send_bytes(b"x".to_vec(), name, FileDisposition::Inline);
             let text = |name| response.headers()[name].to_str().unwrap();
             let expect = format!("{disposition}; filename*=UTF-8''{name}");
             assert_eq!((text("content-type"), text("content-disposition")), (kind, expect.as_str()));

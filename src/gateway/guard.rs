@@ -8,7 +8,7 @@
 //! token, on a loopback address as well: not everybody on this machine runs the bots.
 
 use super::{
-    Gateway,
+    GatewayState,
     failures::{Failures, network, peer},
     guests::Visitor,
 };
@@ -41,16 +41,16 @@ const WRONG: &str =
 /// The delay of an address that has shown too many wrong tokens. The right one has it too, and is let in all the same.
 const PENALTY: Duration = Duration::from_secs(1);
 
-pub(super) struct Guard {
+pub(super) struct RequestGuard {
     loopback: bool,
     port: u16,
-    token: Token,
+    token: GatewayToken,
     /// Tokens that were wrong. A proxy in front stands for all who come through it, whatever they say who they are.
     wrong: Failures,
 }
 
 /// The gateway's token, and what asks for it.
-pub(crate) struct Token {
+pub(crate) struct GatewayToken {
     pub(crate) secret: SecretString,
     /// Whether everything asks for it, or only what changes who may speak.
     pub(crate) everywhere: bool,
@@ -58,15 +58,15 @@ pub(crate) struct Token {
     pub(crate) exposed: Exposed,
 }
 
-impl Token {
+impl GatewayToken {
     /// Returns whether everything asks for it by now.
     pub(crate) fn guards_all(&self) -> bool {
         self.everywhere || self.exposed.is()
     }
 }
 
-impl Guard {
-    pub(super) fn new(bound: SocketAddr, token: Token) -> Self {
+impl RequestGuard {
+    pub(super) fn new(bound: SocketAddr, token: GatewayToken) -> Self {
         Self { loopback: bound.ip().is_loopback(), port: bound.port(), token, wrong: Failures::default() }
     }
 
@@ -111,26 +111,26 @@ impl Guard {
     }
 
     /// Looks at the token that a request shows, and notes what that says of its connection. Wrong ones take time.
-    async fn examine(&self, headers: &HeaderMap, from: IpAddr, visitor: &Visitor) -> Shown {
+    async fn examine(&self, headers: &HeaderMap, from: IpAddr, visitor: &Visitor) -> ShownProof {
         // Where nobody is asked, a cookie may be another pudu's of this machine: browsers know no ports.
         let asked = self.token.guards_all() || bearer(headers).is_some();
         if given(headers).is_none() || !asked {
-            return Shown::Nothing;
+            return ShownProof::Nothing;
         }
         let from = peer(from, headers).unwrap_or(from);
         let slow = self.slow_down(from).await;
         if self.shows_token(headers) {
             visitor.prove();
-            return Shown::Token;
+            return ShownProof::Token;
         }
         self.note_wrong(from);
-        if slow { Shown::WrongAgain } else { Shown::Wrong }
+        if slow { ShownProof::WrongAgain } else { ShownProof::Wrong }
     }
 }
 
 /// The proof that a request shows.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum ShownProof {
     Token,
     Nothing,
     Wrong,
@@ -138,7 +138,7 @@ enum Shown {
     WrongAgain,
 }
 
-impl Shown {
+impl ShownProof {
     fn refusal(self) -> Response {
         match self {
             Self::WrongAgain => {
@@ -177,7 +177,7 @@ fn embedded(headers: &HeaderMap) -> bool {
 
 /// Lets through who may use the API.
 pub(super) async fn check(
-    State(gateway): State<Gateway>,
+    State(gateway): State<GatewayState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     Extension(visitor): Extension<Visitor>,
     mut request: Request,
@@ -188,7 +188,7 @@ pub(super) async fn check(
         return refuse(StatusCode::FORBIDDEN, "this request comes from another site");
     }
     let shown = guard.examine(request.headers(), peer.ip(), &visitor).await;
-    if shown != Shown::Token && guard.token.guards_all() {
+    if shown != ShownProof::Token && guard.token.guards_all() {
         return shown.refusal();
     }
     request.extensions_mut().insert(shown);
@@ -199,15 +199,15 @@ pub(super) async fn check(
 }
 
 /// Lets through who runs the bots. Comes behind [`check`].
-pub(super) async fn operator(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
+pub(super) async fn operator(State(gateway): State<GatewayState>, request: Request, next: Next) -> Response {
     if !gateway.0.guard.shows_token(request.headers()) {
-        return request.extensions().get().copied().unwrap_or(Shown::Nothing).refusal();
+        return request.extensions().get().copied().unwrap_or(ShownProof::Nothing).refusal();
     }
     next.run(request).await
 }
 
 /// Lets through who is not another site.
-pub(super) async fn same_site(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
+pub(super) async fn same_site(State(gateway): State<GatewayState>, request: Request, next: Next) -> Response {
     // Probes ask by address; they get nothing that a page could use.
     let probe = matches!(request.uri().path(), "/health" | "/ready");
     if !probe && !gateway.0.guard.same_site(request.headers()) {
@@ -224,7 +224,7 @@ pub(super) struct Login {
 
 /// Gives the page a cookie for its token.
 pub(super) async fn session(
-    State(gateway): State<Gateway>,
+    State(gateway): State<GatewayState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     Json(login): Json<Login>,
 ) -> Response {
@@ -233,7 +233,7 @@ pub(super) async fn session(
     if !same(login.token.expose_secret(), &guard.token.secret) {
         guard.note_wrong(peer.ip());
         return match slow {
-            true => Shown::WrongAgain.refusal(),
+            true => ShownProof::WrongAgain.refusal(),
             false => refuse(StatusCode::UNAUTHORIZED, "the token is wrong"),
         };
     }
@@ -258,9 +258,12 @@ mod tests {
         pairs.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect()
     }
 
-    fn guard(bound: &str, token: Option<&str>) -> Guard {
+    fn guard(bound: &str, token: Option<&str>) -> RequestGuard {
         let (secret, everywhere) = (token.unwrap_or("of our own").into(), token.is_some());
-        Guard::new(bound.parse().unwrap(), Token { secret, everywhere, exposed: Exposed::default() })
+        RequestGuard::new(
+            bound.parse().unwrap(),
+            GatewayToken { secret, everywhere, exposed: Exposed::default() },
+        )
     }
 
     #[test]

@@ -15,14 +15,14 @@ use tokio_util::sync::CancellationToken;
 /// All that are connected.
 #[derive(Clone)]
 pub(super) struct Guests {
-    all: Arc<Mutex<Book>>,
+    all: Arc<Mutex<GuestBook>>,
     /// So many of one address may have proved nothing.
     share: usize,
 }
 
 /// In the order in which they came.
 #[derive(Default)]
-struct Book {
+struct GuestBook {
     next: u64,
     guests: BTreeMap<u64, Stay>,
 }
@@ -46,7 +46,7 @@ impl Visitor {
 
 /// One that is connected, as long as this is there.
 pub(super) struct Guest {
-    all: Arc<Mutex<Book>>,
+    all: Arc<Mutex<GuestBook>>,
     number: u64,
     leave: CancellationToken,
 }
@@ -105,12 +105,12 @@ impl Guests {
         first.inspect(|entry| entry.leave.cancel()).is_some()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Book> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, GuestBook> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Book {
+impl GuestBook {
     fn unproved(&self) -> impl Iterator<Item = &Stay> {
         let open = |entry: &&Stay| !entry.proved.load(Ordering::Relaxed) && !entry.leave.is_cancelled();
         self.guests.values().filter(open)

@@ -1,13 +1,13 @@
 //! Whether the daemon lives, and whether it can do its work.
 
-use super::Gateway;
+use super::GatewayState;
 use crate::local;
 use axum::{Json, extract::State, http::StatusCode};
 use pudu_channels::HealthState;
 use serde_json::{Value, json};
 
 /// Answers that the process lives.
-pub(super) async fn health(State(gateway): State<Gateway>) -> Json<Value> {
+pub(super) async fn health(State(gateway): State<GatewayState>) -> Json<Value> {
     Json(
         json!({ "status": "healthy", "service": "pudu", "uptime_seconds": gateway.0.started.elapsed().as_secs() }),
     )
@@ -16,7 +16,7 @@ pub(super) async fn health(State(gateway): State<Gateway>) -> Json<Value> {
 /// Readiness: the store answers, there is room for one of the accounts, there is a model, one of the platforms is
 /// there if there are any, and the daemon is not on its way out. A platform that is away is named: to restart the
 /// daemon would take it from all the others.
-pub(super) async fn ready(State(gateway): State<Gateway>) -> (StatusCode, Json<Value>) {
+pub(super) async fn ready(State(gateway): State<GatewayState>) -> (StatusCode, Json<Value>) {
     let shared = &gateway.0.shared;
     let store = shared.db.ping().await.is_ok();
     let model = !shared.client.models().is_empty();

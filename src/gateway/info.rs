@@ -1,6 +1,6 @@
 //! Lists of models, channels and commands.
 
-use super::Gateway;
+use super::GatewayState;
 use crate::dispatch::commands;
 use axum::{
     Json,
@@ -12,14 +12,14 @@ use pudu_client::net::scrub;
 use serde_json::{Map, Value, json};
 
 /// Lists the models, the default first.
-pub(super) async fn models(State(gateway): State<Gateway>) -> Json<Value> {
+pub(super) async fn models(State(gateway): State<GatewayState>) -> Json<Value> {
     let models = gateway.0.shared.client.models();
     let entry = |model: &pudu_client::ModelInfo| json!({ "name": model.name, "display_name": model.title, "description": model.about });
     Json(json!({ "models": models.iter().map(entry).collect::<Vec<_>>() }))
 }
 
 /// Lists the channels and how they are doing.
-pub(super) async fn channels(State(gateway): State<Gateway>) -> Json<Value> {
+pub(super) async fn channels(State(gateway): State<GatewayState>) -> Json<Value> {
     let mut channels = Map::new();
     for (name, account) in gateway.0.shared.accounts.all() {
         let health = account.channel().health();
@@ -38,11 +38,11 @@ pub(super) async fn channels(State(gateway): State<Gateway>) -> Json<Value> {
 
 /// Connects one account anew; the others do not notice.
 pub(super) async fn restart(
-    State(gateway): State<Gateway>,
+    State(gateway): State<GatewayState>,
     Path(name): Path<String>,
 ) -> (StatusCode, Json<Value>) {
-    let live = gateway.0.watcher.current();
-    match gateway.0.lines.restart(&name, &live).await {
+    let hot = gateway.0.watcher.current();
+    match gateway.0.connections.restart(&name, &hot).await {
         Ok(()) => {
             (StatusCode::OK, Json(json!({ "success": true, "message": format!("Channel {name} restarted") })))
         }
@@ -55,7 +55,7 @@ pub(super) async fn restart(
 }
 
 /// Lists the slash commands, in the order in which help shows them, and the skills behind them.
-pub(super) async fn commands(State(gateway): State<Gateway>) -> Json<Value> {
+pub(super) async fn commands(State(gateway): State<GatewayState>) -> Json<Value> {
     let skills = gateway.0.shared.client.catalog().await.enabled();
     let entry = |(name, argument, help)| json!({ "name": name, "argument": argument, "help": help });
     Json(json!({ "commands": commands::offered(&skills).map(entry).collect::<Vec<_>>() }))

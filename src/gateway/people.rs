@@ -1,18 +1,16 @@
 //! People who are known to an account by a code, and codes for new ones.
 
-use super::Gateway;
+use super::{GatewayState, JsonReply};
 use crate::{bus::STORE_TIMEOUT, dispatch::GOOD_FOR};
 use axum::{
     Json,
     extract::{Path, State},
     http::StatusCode,
 };
-use serde_json::{Value, json};
-
-type Told = (StatusCode, Json<Value>);
+use serde_json::json;
 
 /// Makes a code by which one person can connect.
-pub(super) async fn connect(State(gateway): State<Gateway>, Path(name): Path<String>) -> Told {
+pub(super) async fn connect(State(gateway): State<GatewayState>, Path(name): Path<String>) -> JsonReply {
     let shared = &gateway.0.shared;
     let Some(account) = shared.accounts.get(&name) else { return unknown(&name) };
     if !account.policy().access.pairing {
@@ -43,7 +41,7 @@ pub(super) async fn connect(State(gateway): State<Gateway>, Path(name): Path<Str
 }
 
 /// Lists who is known to an account by a code.
-pub(super) async fn list(State(gateway): State<Gateway>, Path(name): Path<String>) -> Told {
+pub(super) async fn list(State(gateway): State<GatewayState>, Path(name): Path<String>) -> JsonReply {
     match gateway.0.shared.db.within(STORE_TIMEOUT).paired().await {
         Ok(paired) => {
             let own = paired.into_iter().filter(|paired| paired.account == name);
@@ -57,9 +55,9 @@ pub(super) async fn list(State(gateway): State<Gateway>, Path(name): Path<String
 
 /// Forgets somebody whom an account knows by a code.
 pub(super) async fn forget(
-    State(gateway): State<Gateway>,
+    State(gateway): State<GatewayState>,
     Path((name, person)): Path<(String, String)>,
-) -> Told {
+) -> JsonReply {
     match gateway.0.shared.unpair(&name, &person).await {
         Ok(true) => (StatusCode::OK, Json(json!({ "success": true }))),
         Ok(false) => (StatusCode::NOT_FOUND, Json(json!({ "detail": "the account does not know them" }))),
@@ -67,11 +65,11 @@ pub(super) async fn forget(
     }
 }
 
-fn unknown(name: &str) -> Told {
+fn unknown(name: &str) -> JsonReply {
     (StatusCode::NOT_FOUND, Json(json!({ "detail": format!("there is no account `{name}`") })))
 }
 
-fn failed(error: &anyhow::Error) -> Told {
+fn failed(error: &anyhow::Error) -> JsonReply {
     tracing::error!("pairing failed: {error:#}");
     (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({ "detail": "that could not be stored just now" })))
 }

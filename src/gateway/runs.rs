@@ -1,6 +1,6 @@
 //! The runs that work, and their events, for programs that want more than a chat shows.
 
-use super::{Gateway, guard::refuse};
+use super::{GatewayState, guard::refuse};
 use axum::{
     Json,
     extract::{Path, State},
@@ -20,7 +20,7 @@ use std::{convert::Infallible, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 /// Lists the runs that work or wait to, oldest first.
-pub(super) async fn list(State(gateway): State<Gateway>) -> Json<Value> {
+pub(super) async fn list(State(gateway): State<GatewayState>) -> Json<Value> {
     let runs = gateway.0.shared.client.runs();
     let entry = |(run, replay): &(RunId, std::sync::Arc<pudu_client::harness::Replay>)| json!({ "run_id": run, "progress": progress(&replay.progress()) });
     Json(json!({ "runs": runs.iter().map(entry).collect::<Vec<_>>() }))
@@ -29,7 +29,7 @@ pub(super) async fn list(State(gateway): State<Gateway>) -> Json<Value> {
 /// Follows a run's events; with `Last-Event-ID`, from the one behind it on. A reader that has fallen out of
 /// the ring gets a `gap` with all that happened so far, and goes on from there.
 pub(super) async fn events(
-    State(gateway): State<Gateway>,
+    State(gateway): State<GatewayState>,
     Path(run): Path<String>,
     headers: HeaderMap,
 ) -> Response {

@@ -43,10 +43,15 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// Serves until `stop`, then lets requests at work finish.
 pub(super) async fn serve(listener: TcpListener, app: Router, stop: CancellationToken) {
-    serve_within(listener, app, stop, Room::new(MAX_CONNECTIONS, SPARE)).await;
+    serve_within(listener, app, stop, ConnectionLimit::new(MAX_CONNECTIONS, SPARE)).await;
 }
 
-async fn serve_within(listener: TcpListener, app: Router, stop: CancellationToken, mut room: Room) {
+async fn serve_within(
+    listener: TcpListener,
+    app: Router,
+    stop: CancellationToken,
+    mut room: ConnectionLimit,
+) {
     let (tasks, graceful) = (TaskTracker::new(), GracefulShutdown::new());
     let guests = room.guests.clone();
     let full = app.clone().layer(middleware::from_fn(refuse));
@@ -82,7 +87,7 @@ async fn refuse(request: Request, next: Next) -> Response {
 }
 
 /// How many connections there may be.
-struct Room {
+struct ConnectionLimit {
     usual: Arc<Semaphore>,
     spare: Arc<Semaphore>,
     guests: Guests,
@@ -97,7 +102,7 @@ struct Taken {
     spare: bool,
 }
 
-impl Room {
+impl ConnectionLimit {
     fn new(most: usize, spare: usize) -> Self {
         let (usual, spare) = (Arc::new(Semaphore::new(most)), Arc::new(Semaphore::new(spare)));
         Self { usual, spare, guests: Guests::new(most / SHARE), told: None }
@@ -109,8 +114,8 @@ impl Room {
         let (stream, peer) = accept(listener).await;
         self.guests.keep_share(peer.ip());
         let (place, spare) = match place {
-            Place::Usual(place) => (place, false),
-            Place::Spare(spare) => match self.vacated().await {
+            ConnectionSlot::Usual(place) => (place, false),
+            ConnectionSlot::Spare(spare) => match self.vacated().await {
                 Some(place) => (place, false),
                 None => (spare, true),
             },
@@ -132,12 +137,12 @@ impl Room {
         tokio::time::timeout(LEAVING, self.usual.clone().acquire_owned()).await.ok()?.ok()
     }
 
-    async fn place(&self) -> Place {
+    async fn place(&self) -> ConnectionSlot {
         // Nobody closes them.
         tokio::select! {
             biased;
-            Ok(place) = self.usual.clone().acquire_owned() => Place::Usual(place),
-            Ok(place) = self.spare.clone().acquire_owned() => Place::Spare(place),
+            Ok(place) = self.usual.clone().acquire_owned() => ConnectionSlot::Usual(place),
+            Ok(place) = self.spare.clone().acquire_owned() => ConnectionSlot::Spare(place),
             else => std::future::pending().await,
         }
     }
@@ -150,7 +155,7 @@ impl Room {
     }
 }
 
-enum Place {
+enum ConnectionSlot {
     Usual(OwnedSemaphorePermit),
     Spare(OwnedSemaphorePermit),
 }
@@ -187,7 +192,7 @@ mod tests {
             .route("/", get(|| async { "page" }))
             .route("/prove", get(proved))
             .route("/health", get(|| async { "well" }));
-        let server = tokio::spawn(serve_within(listener, app, stop.clone(), Room::new(2, 1)));
+        let server = tokio::spawn(serve_within(listener, app, stop.clone(), ConnectionLimit::new(2, 1)));
         let mut idle = Vec::new();
         for _ in 0..2 {
             let mut stream = TcpStream::connect(place).await.unwrap();

@@ -3,7 +3,7 @@
 //! Everybody with access to the API sees them. Changes ask for the operator's token: a skill tells the agent
 //! what to do, for everybody.
 
-use super::{Gateway, thread};
+use super::{GatewayState, JsonReply, thread};
 use crate::sent;
 use axum::{
     Json,
@@ -17,16 +17,14 @@ use pudu_client::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-type Told = (StatusCode, Json<Value>);
-
 /// Lists the skills, by name.
-pub(super) async fn list(State(gateway): State<Gateway>) -> Json<Value> {
+pub(super) async fn list(State(gateway): State<GatewayState>) -> Json<Value> {
     let catalog = gateway.0.shared.client.catalog().await;
     Json(json!({ "skills": catalog.entries.iter().map(shown).collect::<Vec<_>>() }))
 }
 
 /// Shows one skill.
-pub(super) async fn show(State(gateway): State<Gateway>, Path(name): Path<String>) -> Told {
+pub(super) async fn show(State(gateway): State<GatewayState>, Path(name): Path<String>) -> JsonReply {
     match gateway.0.shared.client.catalog().await.get(&name) {
         Some(entry) => (StatusCode::OK, Json(shown(entry))),
         None => refused(&SkillError::Unknown(name)),
@@ -35,16 +33,16 @@ pub(super) async fn show(State(gateway): State<Gateway>, Path(name): Path<String
 
 /// New state of a skill's switch.
 #[derive(Deserialize)]
-pub(super) struct Switch {
+pub(super) struct SkillToggle {
     enabled: bool,
 }
 
 /// Switches a skill on or off, from the next run on.
 pub(super) async fn switch(
-    State(gateway): State<Gateway>,
+    State(gateway): State<GatewayState>,
     Path(name): Path<String>,
-    Json(Switch { enabled }): Json<Switch>,
-) -> Told {
+    Json(SkillToggle { enabled }): Json<SkillToggle>,
+) -> JsonReply {
     match work(&gateway, move |skills| skills.set_enabled(&name, enabled)).await {
         Ok(entry) => {
             tracing::info!(skill = entry.name, enabled, "a skill was switched");
@@ -56,16 +54,16 @@ pub(super) async fn switch(
 
 /// Location of the archive.
 #[derive(Deserialize)]
-pub(super) struct Wish {
+pub(super) struct InstallRequest {
     thread_id: String,
     path: String,
 }
 
 /// Installs a skill from an archive among a thread's files.
 pub(super) async fn install(
-    State(gateway): State<Gateway>,
-    Json(Wish { thread_id, path }): Json<Wish>,
-) -> Told {
+    State(gateway): State<GatewayState>,
+    Json(InstallRequest { thread_id, path }): Json<InstallRequest>,
+) -> JsonReply {
     let told = |status, why: &str| (status, Json(json!({ "detail": why })));
     let Some(thread) = thread::read(&thread_id) else {
         return told(StatusCode::UNPROCESSABLE_ENTITY, thread::WRONG);
@@ -97,7 +95,7 @@ pub(super) async fn install(
 
 /// Works on skills where it may block.
 async fn work<T: Send + 'static>(
-    gateway: &Gateway,
+    gateway: &GatewayState,
     work: impl FnOnce(Skills) -> Result<T, SkillError> + Send + 'static,
 ) -> Result<T, SkillError> {
     let skills = gateway.0.shared.client.skills();
@@ -125,7 +123,7 @@ fn finding(finding: &Finding) -> Value {
     json!({ "severity": severity, "file": finding.file, "line": finding.line, "rule": finding.rule, "what": finding.what })
 }
 
-fn refused(error: &SkillError) -> Told {
+fn refused(error: &SkillError) -> JsonReply {
     let (status, detail) = match error {
         SkillError::Unknown(_) => (StatusCode::NOT_FOUND, json!(error.to_string())),
         SkillError::Exists { .. } => (StatusCode::CONFLICT, json!(error.to_string())),

@@ -1,7 +1,7 @@
 //! How much chats leave behind, pruning it, and deleting a thread.
 
 use super::{
-    Gateway,
+    GatewayState,
     guard::refuse,
     thread::{WRONG, read},
 };
@@ -19,7 +19,7 @@ use pudu_client::{
 use serde_json::{Value, json};
 
 /// Lists what each account leaves behind.
-pub(super) async fn show(State(gateway): State<Gateway>) -> Response {
+pub(super) async fn show(State(gateway): State<GatewayState>) -> Response {
     let (storage, rules) = (gateway.storage(), gateway.0.watcher.current().retention());
     match storage.usage(&rules, clock::now()).await {
         Ok(usage) => Json(told(&usage)).into_response(),
@@ -28,7 +28,7 @@ pub(super) async fn show(State(gateway): State<Gateway>) -> Response {
 }
 
 /// Deletes what the rules do not keep.
-pub(super) async fn prune(State(gateway): State<Gateway>) -> Response {
+pub(super) async fn prune(State(gateway): State<GatewayState>) -> Response {
     let (storage, rules) = (gateway.storage(), gateway.0.watcher.current().retention());
     match storage.prune(&rules, clock::now()).await {
         Ok(pruned) => Json(counts(&pruned)).into_response(),
@@ -37,7 +37,7 @@ pub(super) async fn prune(State(gateway): State<Gateway>) -> Response {
 }
 
 /// Deletes a thread with its log, its runs and its files. The answer's shape is DeerFlow's.
-pub(super) async fn delete(State(gateway): State<Gateway>, Path(thread): Path<String>) -> Response {
+pub(super) async fn delete(State(gateway): State<GatewayState>, Path(thread): Path<String>) -> Response {
     let Some(id) = read(&thread) else { return refuse(StatusCode::UNPROCESSABLE_ENTITY, WRONG) };
     match gateway.0.shared.client.delete_thread(&id).await {
         Ok(Deletion::Done) => {
@@ -50,7 +50,7 @@ pub(super) async fn delete(State(gateway): State<Gateway>, Path(thread): Path<St
     }
 }
 
-impl Gateway {
+impl GatewayState {
     fn storage(&self) -> pudu_client::Storage {
         self.0.shared.client.storage().within(STORE_TIMEOUT)
     }

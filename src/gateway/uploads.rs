@@ -1,7 +1,7 @@
 //! Files that programs put among a thread's uploads: several at once, all or none, and as Markdown beside them
 //! where they are documents.
 
-use super::{Gateway, artifacts::refused, file::in_address, guard::refuse, thread};
+use super::{GatewayState, artifacts::refused, file::in_address, guard::refuse, thread};
 use crate::{bus::STORE_TIMEOUT, clock, config::Uploads, local};
 use axum::{
     Json,
@@ -36,7 +36,7 @@ type Refused = Box<Response>;
 
 /// Takes files.
 pub(super) async fn put(
-    State(gateway): State<Gateway>,
+    State(gateway): State<GatewayState>,
     Path(thread): Path<String>,
     form: Result<Multipart, MultipartRejection>,
 ) -> Response {
@@ -63,7 +63,7 @@ pub(super) async fn put(
     }
 }
 
-async fn take(gateway: &Gateway, thread: &ThreadId, form: Multipart) -> Result<Vec<Value>, Refused> {
+async fn take(gateway: &GatewayState, thread: &ThreadId, form: Multipart) -> Result<Vec<Value>, Refused> {
     let shared = &gateway.0.shared;
     let rules = shared.rules().uploads.clone();
     let parts = receive(form, &rules, shared.home.join("tmp")).await?;
@@ -96,12 +96,12 @@ async fn take(gateway: &Gateway, thread: &ThreadId, form: Multipart) -> Result<V
 }
 
 /// A file that came, outside of the thread's folder. It is gone when this is, unless it was moved.
-struct Part {
+struct UploadedPart {
     name: String,
     path: PathBuf,
 }
 
-impl Drop for Part {
+impl Drop for UploadedPart {
     fn drop(&mut self) {
         // An error means that it was moved.
         std::fs::remove_file(&self.path).ok();
@@ -109,7 +109,11 @@ impl Drop for Part {
 }
 
 /// Writes the form's files to disk as they come, within the limits.
-async fn receive(mut form: Multipart, rules: &Uploads, folder: PathBuf) -> Result<Vec<Part>, Refused> {
+async fn receive(
+    mut form: Multipart,
+    rules: &Uploads,
+    folder: PathBuf,
+) -> Result<Vec<UploadedPart>, Refused> {
     tokio::fs::create_dir_all(&folder).await.map_err(|error| broken(&error))?;
     let (mut parts, mut fields, mut left) = (Vec::new(), 0, rules.max_total_size);
     while let Some(field) = form.next_field().await.map_err(|error| garbled(&error))? {
@@ -124,14 +128,19 @@ async fn receive(mut form: Multipart, rules: &Uploads, folder: PathBuf) -> Resul
             let detail = format!("Too many files: {} may come at once", rules.max_files);
             return no(StatusCode::PAYLOAD_TOO_LARGE, &detail);
         }
-        let part = Part { name, path: folder.join(format!("{}.part", MessageId::fresh())) };
+        let part = UploadedPart { name, path: folder.join(format!("{}.part", MessageId::fresh())) };
         write(field, &part, &mut left, rules).await?;
         parts.push(part);
     }
     Ok(parts)
 }
 
-async fn write(mut field: Field<'_>, part: &Part, left: &mut u64, rules: &Uploads) -> Result<(), Refused> {
+async fn write(
+    mut field: Field<'_>,
+    part: &UploadedPart,
+    left: &mut u64,
+    rules: &Uploads,
+) -> Result<(), Refused> {
     let mut file = tokio::fs::File::create_new(&part.path).await.map_err(|error| broken(&error))?;
     let mut size = 0;
     while let Some(bytes) = field.chunk().await.map_err(|error| garbled(&error))? {
@@ -216,7 +225,7 @@ fn artifact(thread: &ThreadId, path: &str) -> String {
 }
 
 /// Lists the uploads.
-pub(super) async fn list(State(gateway): State<Gateway>, Path(thread): Path<String>) -> Response {
+pub(super) async fn list(State(gateway): State<GatewayState>, Path(thread): Path<String>) -> Response {
     let thread = match thread::id(&thread) {
         Ok(thread) => thread,
         Err(refusal) => return *refusal,
@@ -237,7 +246,7 @@ pub(super) async fn list(State(gateway): State<Gateway>, Path(thread): Path<Stri
 }
 
 /// Answers the limits of uploads.
-pub(super) async fn limits(State(gateway): State<Gateway>, Path(thread): Path<String>) -> Response {
+pub(super) async fn limits(State(gateway): State<GatewayState>, Path(thread): Path<String>) -> Response {
     if let Err(refusal) = thread::id(&thread) {
         return *refusal;
     }
@@ -249,7 +258,7 @@ pub(super) async fn limits(State(gateway): State<Gateway>, Path(thread): Path<St
 
 /// Removes an upload, and the text that was made of it.
 pub(super) async fn remove(
-    State(gateway): State<Gateway>,
+    State(gateway): State<GatewayState>,
     Path((thread, name)): Path<(String, String)>,
 ) -> Response {
     let thread = match thread::id(&thread) {

@@ -1,7 +1,7 @@
 //! Webhooks, by which platforms deliver events. The channel judges, decodes and stores a post; here it is
 //! only carried: after a look at the headers, within a time, and not for a peer that fails again and again.
 
-use super::{Gateway, MAX_BODY_BYTES, failures, guests::Visitor};
+use super::{GatewayState, MAX_BODY_BYTES, failures, guests::Visitor};
 use axum::{
     Extension, Json,
     body::to_bytes,
@@ -18,7 +18,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Takes what a platform posts for an account.
 pub(super) async fn take(
-    State(gateway): State<Gateway>,
+    State(gateway): State<GatewayState>,
     Path((platform, account)): Path<(String, String)>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     Extension(visitor): Extension<Visitor>,

@@ -1,7 +1,7 @@
 //! Following a room: the transcript first, then every change. A reader that falls behind gets the transcript
 //! again, so that what it shows is right in any case.
 
-use super::{Line, Local, Reading, Room};
+use super::{LocalChannel, LocalRoom, TranscriptLine, TranscriptReader};
 use crate::bus::STORE_TIMEOUT;
 use futures_util::{Stream, stream};
 use pudu_client::{Client, store::Db};
@@ -10,21 +10,21 @@ use tokio::sync::broadcast::error::RecvError;
 
 /// Change of a transcript, as a reader receives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum TranscriptChange {
     /// The whole transcript: it replaces what was known.
-    Transcript(Vec<Line>),
+    Transcript(Vec<TranscriptLine>),
     /// A line that is new or has changed.
-    Line(Line),
+    Line(TranscriptLine),
 }
 
-impl Local {
+impl LocalChannel {
     /// Follows a chat. A room that is new begins with what its thread remembers.
     pub(crate) async fn follow(
         &self,
         chat: &str,
         db: &Db,
         client: &Client,
-    ) -> impl Stream<Item = Change> + use<> {
+    ) -> impl Stream<Item = TranscriptChange> + use<> {
         let room = self.room(chat);
         if room.needs_past() {
             past(chat, &room, db, client).await;
@@ -36,8 +36,8 @@ impl Local {
     }
 }
 
-async fn past(chat: &str, room: &Room, db: &Db, client: &Client) {
-    let known = db.within(STORE_TIMEOUT).conversation(&Local::conversation(chat)).await.ok().flatten();
+async fn past(chat: &str, room: &LocalRoom, db: &Db, client: &Client) {
+    let known = db.within(STORE_TIMEOUT).conversation(&LocalChannel::conversation(chat)).await.ok().flatten();
     if let Some(known) = known
         && let Ok(state) = client.state(&known.thread).await
     {
@@ -45,16 +45,19 @@ async fn past(chat: &str, room: &Room, db: &Db, client: &Client) {
     }
 }
 
-async fn next(room: &Arc<Room>, reading: Option<Reading>) -> Option<(Change, Reading)> {
+async fn next(
+    room: &Arc<LocalRoom>,
+    reading: Option<TranscriptReader>,
+) -> Option<(TranscriptChange, TranscriptReader)> {
     let Some(mut reading) = reading else { return Some(afresh(room)) };
     match reading.changes.recv().await {
-        Ok(line) => Some((Change::Line(line), reading)),
+        Ok(line) => Some((TranscriptChange::Line(line), reading)),
         Err(RecvError::Lagged(_)) => Some(afresh(room)),
         Err(RecvError::Closed) => None,
     }
 }
 
-fn afresh(room: &Room) -> (Change, Reading) {
+fn afresh(room: &LocalRoom) -> (TranscriptChange, TranscriptReader) {
     let mut reading = room.follow();
-    (Change::Transcript(std::mem::take(&mut reading.lines)), reading)
+    (TranscriptChange::Transcript(std::mem::take(&mut reading.lines)), reading)
 }

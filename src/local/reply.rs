@@ -1,20 +1,24 @@
 //! A reply in a room: one line that grows in place.
 
-use super::{EVERY, Line, Room};
+use super::{EVERY, LocalRoom, TranscriptLine};
 use pudu_channels::{BoxFuture, FinalView, LiveReply, ReplyHandle, ReplyStore, ReplyView, SendError};
 use pudu_client::base::MessageId;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-pub(super) struct Reply {
-    room: Arc<Room>,
+pub(super) struct LocalReply {
+    room: Arc<LocalRoom>,
     reply_store: Box<dyn ReplyStore>,
     line: Option<String>,
     shown: Option<Instant>,
 }
 
-impl Reply {
-    pub(super) fn new(room: Arc<Room>, saved: Option<ReplyHandle>, reply_store: Box<dyn ReplyStore>) -> Self {
+impl LocalReply {
+    pub(super) fn new(
+        room: Arc<LocalRoom>,
+        saved: Option<ReplyHandle>,
+        reply_store: Box<dyn ReplyStore>,
+    ) -> Self {
         let line = saved.and_then(|handle| handle.messages.into_iter().next());
         Self { room, reply_store, line, shown: None }
     }
@@ -31,7 +35,7 @@ impl Reply {
     }
 }
 
-impl LiveReply for Reply {
+impl LiveReply for LocalReply {
     fn ready<'a>(&'a mut self) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             if let Some(shown) = self.shown {
@@ -44,7 +48,7 @@ impl LiveReply for Reply {
         Box::pin(async move {
             let id = self.line().await?;
             let ((text, choices), activity) = (view.whole(), view.activity.clone());
-            self.room.put(Line { id, text, activity, choices, ..Line::default() });
+            self.room.put(TranscriptLine { id, text, activity, choices, ..TranscriptLine::default() });
             self.shown = Some(Instant::now());
             Ok(())
         })
@@ -55,7 +59,7 @@ impl LiveReply for Reply {
             let id = self.line().await?;
             let FinalView { text, files, choices, failed, .. } = view.clone();
             let names = files.iter().map(|file| file.name.clone()).collect();
-            self.room.put(Line {
+            self.room.put(TranscriptLine {
                 id,
                 text,
                 choices,
@@ -63,7 +67,7 @@ impl LiveReply for Reply {
                 paths: files,
                 done: true,
                 failed,
-                ..Line::default()
+                ..TranscriptLine::default()
             });
             Ok(())
         })

@@ -16,7 +16,7 @@ const BEHIND: usize = 64;
 
 /// One line of a transcript.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Line {
+pub(crate) struct TranscriptLine {
     /// Its id: a line with the same id replaces the older one.
     pub(crate) id: String,
     /// The speaker.
@@ -55,7 +55,7 @@ pub(crate) enum From {
     Pudu,
 }
 
-impl Line {
+impl TranscriptLine {
     /// Makes a person's line.
     pub(crate) fn said(id: String, text: &str) -> Self {
         Self { id, from: From::You, text: text.to_owned(), done: true, ..Self::default() }
@@ -69,13 +69,13 @@ impl Line {
 
 /// A room.
 #[derive(Debug)]
-pub(crate) struct Room {
-    lines: Mutex<Vec<Line>>,
-    changes: broadcast::Sender<Line>,
+pub(crate) struct LocalRoom {
+    lines: Mutex<Vec<TranscriptLine>>,
+    changes: broadcast::Sender<TranscriptLine>,
     seeded: AtomicBool,
 }
 
-impl Default for Room {
+impl Default for LocalRoom {
     fn default() -> Self {
         Self {
             lines: Mutex::default(),
@@ -87,16 +87,16 @@ impl Default for Room {
 
 /// A reader's view of the room.
 #[derive(Debug)]
-pub(crate) struct Reading {
+pub(crate) struct TranscriptReader {
     /// The transcript so far.
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<TranscriptLine>,
     /// Changes from then on.
-    pub(crate) changes: broadcast::Receiver<Line>,
+    pub(crate) changes: broadcast::Receiver<TranscriptLine>,
 }
 
-impl Room {
+impl LocalRoom {
     /// Adds a line, or replaces the one with its id.
-    pub(crate) fn put(&self, line: Line) {
+    pub(crate) fn put(&self, line: TranscriptLine) {
         let mut lines = self.lines();
         match lines.iter_mut().find(|other| other.id == line.id) {
             Some(other) => *other = line.clone(),
@@ -112,7 +112,7 @@ impl Room {
     pub(super) fn seen(&self, id: &str) {
         let line = self.lines().iter().find(|line| line.id == id).cloned();
         if let Some(line) = line {
-            self.put(Line { seen: true, ..line });
+            self.put(TranscriptLine { seen: true, ..line });
         }
     }
 
@@ -132,9 +132,9 @@ impl Room {
     }
 
     /// Reads from now on.
-    pub(crate) fn follow(&self) -> Reading {
+    pub(crate) fn follow(&self) -> TranscriptReader {
         let lines = self.lines();
-        Reading { changes: self.changes.subscribe(), lines: lines.clone() }
+        TranscriptReader { changes: self.changes.subscribe(), lines: lines.clone() }
     }
 
     /// Returns a file of a line.
@@ -147,15 +147,15 @@ impl Room {
         self.changes.receiver_count() > 0
     }
 
-    fn lines(&self) -> std::sync::MutexGuard<'_, Vec<Line>> {
+    fn lines(&self) -> std::sync::MutexGuard<'_, Vec<TranscriptLine>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Takes out of the past what the room shows itself: what was said in it, which the thread has under another
 /// id, and the answer that a resumed reply shows.
-fn forget_shown(past: &mut Vec<Line>, lines: &[Line]) {
-    let asked = |past: &[Line]| past.iter().rposition(|line| line.from == From::You);
+fn forget_shown(past: &mut Vec<TranscriptLine>, lines: &[TranscriptLine]) {
+    let asked = |past: &[TranscriptLine]| past.iter().rposition(|line| line.from == From::You);
     for said in lines.iter().rev().filter(|line| line.from == From::You) {
         if let Some(at) = asked(past)
             && past.get(at).is_some_and(|line| line.text == said.text)
@@ -165,7 +165,7 @@ fn forget_shown(past: &mut Vec<Line>, lines: &[Line]) {
     }
     let Some(first) = lines.first().filter(|line| line.from == From::Pudu) else { return };
     let answer = asked(past).map_or(0, |at| at + 1);
-    let shows = |line: &Line| first.text.contains(line.text.trim());
+    let shows = |line: &TranscriptLine| first.text.contains(line.text.trim());
     if !first.done || past.iter().skip(answer).any(shows) {
         past.truncate(answer);
     }
@@ -177,21 +177,21 @@ mod tests {
     use pudu_client::base::{Assistant, Finish, Human, Message, Update};
     use std::sync::Arc;
 
-    fn bot(id: &str, text: &str, done: bool) -> Line {
-        Line::told(id.into(), text, done)
+    fn bot(id: &str, text: &str, done: bool) -> TranscriptLine {
+        TranscriptLine::told(id.into(), text, done)
     }
 
     #[test]
     fn a_line_with_a_known_id_replaces_and_readers_hear_of_it() {
-        let room = Room::default();
-        room.put(Line::said("1".into(), "hi"));
+        let room = LocalRoom::default();
+        room.put(TranscriptLine::said("1".into(), "hi"));
         let mut reading = room.follow();
         room.put(bot("2", "Hel", false));
         room.put(bot("2", "Hello", true));
-        assert_eq!(reading.lines, [Line::said("1".into(), "hi")]);
+        assert_eq!(reading.lines, [TranscriptLine::said("1".into(), "hi")]);
         assert_eq!(reading.changes.try_recv().unwrap().text, "Hel");
         assert_eq!(reading.changes.try_recv().unwrap().text, "Hello");
-        assert_eq!(room.follow().lines, [Line::said("1".into(), "hi"), bot("2", "Hello", true)]);
+        assert_eq!(room.follow().lines, [TranscriptLine::said("1".into(), "hi"), bot("2", "Hello", true)]);
     }
 
     fn asked(text: &str) -> Message {
@@ -212,10 +212,10 @@ mod tests {
 
     #[test]
     fn the_past_comes_first_and_nothing_twice() {
-        let you = |text: &str| Line::said(format!("room-{text}"), text);
-        let check = |past: &[Message], here: &[Line], expect: &[&str]| {
+        let you = |text: &str| TranscriptLine::said(format!("room-{text}"), text);
+        let check = |past: &[Message], here: &[TranscriptLine], expect: &[&str]| {
             let state = ThreadState::fold(past.iter().map(|m| Update::Message(Arc::new(m.clone()))));
-            let room = Room::default();
+            let room = LocalRoom::default();
             here.iter().for_each(|line| room.put(line.clone()));
             room.remember(&state);
             let texts: Vec<String> = room.follow().lines.into_iter().map(|line| line.text).collect();
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_room_is_bounded() {
-        let room = Room::default();
+        let room = LocalRoom::default();
         for n in 0..LINES + 5 {
             room.put(bot(&n.to_string(), "", true));
         }

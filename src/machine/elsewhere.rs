@@ -1,8 +1,8 @@
 //! Engines for sandboxes that others make.
 
 #[cfg(feature = "kubernetes")]
-use crate::config::{Home, Kubernetes};
-use crate::config::{Provisioner, Sandbox};
+use crate::config::{HomeVolume, KubernetesConfig};
+use crate::config::{ProvisionerConfig, SandboxConfig};
 use pudu_client::{
     base::Network,
     containers,
@@ -11,27 +11,27 @@ use pudu_client::{
 
 /// The part of the configuration that such sandboxes are made of; when it changes, so do they.
 #[derive(Clone, PartialEq)]
-pub(super) struct Wanted {
+pub(super) struct RemoteSettings {
     network: Network,
     environment: Vec<(String, String)>,
     mounts: Vec<Mount>,
     limits: CommandLimits,
 }
 
-impl Wanted {
-    pub(super) fn of(sandbox: &Sandbox) -> Self {
-        let Sandbox { network, environment, mounts, limits, .. } = sandbox.clone();
+impl RemoteSettings {
+    pub(super) fn of(sandbox: &SandboxConfig) -> Self {
+        let SandboxConfig { network, environment, mounts, limits, .. } = sandbox.clone();
         Self { network, environment, mounts, limits }
     }
 }
 
 /// Returns the engine that asks a provisioner.
 pub(super) fn provisioner(
-    provisioner: &Provisioner,
+    provisioner: &ProvisionerConfig,
     folders: &Folders,
-    wanted: Wanted,
+    wanted: RemoteSettings,
 ) -> containers::ProvisionerEngine {
-    let Provisioner { url, key, shared } = provisioner.clone();
+    let ProvisionerConfig { url, key, shared } = provisioner.clone();
     containers::ProvisionerEngine::new(containers::provisioner::ProvisionerSettings {
         url,
         key,
@@ -44,7 +44,7 @@ pub(super) fn provisioner(
 }
 
 /// Returns in a few words the place of a provisioner's sandboxes, and how files come there.
-pub(super) fn words(provisioner: &Provisioner) -> String {
+pub(super) fn words(provisioner: &ProvisionerConfig) -> String {
     let files = if provisioner.shared { "folders are shared" } else { "files are carried" };
     let host = provisioner.url.host_str().unwrap_or_default();
     let port = provisioner.url.port().map_or_else(String::new, |port| format!(":{port}"));
@@ -54,16 +54,16 @@ pub(super) fn words(provisioner: &Provisioner) -> String {
 /// Returns the engine that makes Pods.
 #[cfg(feature = "kubernetes")]
 pub(super) fn kubernetes(
-    kubernetes: &Kubernetes,
+    kubernetes: &KubernetesConfig,
     folders: &Folders,
-    wanted: Wanted,
+    wanted: RemoteSettings,
 ) -> containers::KubernetesEngine {
     use containers::kubernetes::{PodSettings, Volume, owner};
-    let Kubernetes { kubeconfig, context, namespace, home, prefix, image, pull_secret, run_as } =
+    let KubernetesConfig { kubeconfig, context, namespace, home, prefix, image, pull_secret, run_as } =
         kubernetes.clone();
     let volume = match home {
-        Home::Claim(claim) => Volume::Claim(claim),
-        Home::Host(path) => Volume::Host(path),
+        HomeVolume::Claim(claim) => Volume::Claim(claim),
+        HomeVolume::Host(path) => Volume::Host(path),
     };
     let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let user = folders.owner().or_else(|| run_as.map(|user| (user, user))).unwrap_or(own);

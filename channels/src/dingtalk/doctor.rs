@@ -49,11 +49,11 @@ fn credentials(error: &DingError) -> Check {
 
 async fn stream(dingtalk: &DingTalkChannel) -> Check {
     let what = "stream";
-    let mend =
+    let help =
         "open the app's page \"Events and callbacks\", choose Stream mode, and publish the app's version";
     let (mut url, ticket) = match dingtalk.api.open(&[UNUSED]).await {
         Ok(opened) => opened,
-        Err(error) => return Check::bad(what, error.to_string(), mend),
+        Err(error) => return Check::bad(what, error.to_string(), help),
     };
     url.query_pairs_mut().append_pair("ticket", ticket.expose_secret());
     match Socket::connect(url.as_str(), KEEPALIVE).await {
@@ -72,8 +72,8 @@ async fn stream(dingtalk: &DingTalkChannel) -> Check {
 async fn cards(dingtalk: &DingTalkChannel) -> Check {
     let what = "cards";
     let Some(style) = &dingtalk.state.style else {
-        let mend = "make an AI card template and set `card_template_id`: answers then grow in place";
-        return Check::poor(what, "no `card_template_id`: answers come whole, at the end", mend);
+        let help = "make an AI card template and set `card_template_id`: answers then grow in place";
+        return Check::poor(what, "no `card_template_id`: answers come whole, at the end", help);
     };
     // A card that is delivered to nobody: it is made and finished as those of answers are.
     let name = format!("pudu-doctor-{:016x}", fastrand::u64(..));
@@ -101,9 +101,9 @@ async fn cards(dingtalk: &DingTalkChannel) -> Check {
 fn permission(what: &str, name: &str, error: Option<DingError>) -> Check {
     match error {
         Some(DingError::Forbidden(why)) => {
-            let mend =
+            let help =
                 format!("apply for {name} on the app's page \"Permissions\", then publish the app's version");
-            Check::bad(what, why, mend)
+            Check::bad(what, why, help)
         }
         Some(DingError::Unconnected(why) | DingError::Unknown(why)) => {
             Check::poor(what, why, "run the doctor again")
@@ -123,8 +123,8 @@ mod tests {
         assert!(good(permission("x", "y", None)));
         assert!(good(permission("x", "y", Some(DingError::Refused("a part is missing".into())))));
         let check = permission("x", "y", Some(DingError::Forbidden("no".into())));
-        assert!(matches!(check.found, CheckResult::Bad { ref mend, .. } if mend.contains("apply for y")));
+        assert!(matches!(check.found, CheckResult::Bad { ref help, .. } if help.contains("apply for y")));
         let check = credentials(&DingError::Credentials("no".into()));
-        assert!(matches!(check.found, CheckResult::Bad { ref mend, .. } if mend.contains("Client Secret")));
+        assert!(matches!(check.found, CheckResult::Bad { ref help, .. } if help.contains("Client Secret")));
     }
 }

@@ -38,10 +38,11 @@ use tokio::time::Instant;
 
 use kept::{DingDedupKey, DingIntent, DingMessageRef, StoredDedupKey, posted_message};
 
-/// The largest file that DingTalk takes, in bytes.
-pub(super) const LARGEST_FILE: u64 = 20_000_000;
-/// Unfinished changes of one reply, at most: a month has 10,000 calls in DingTalk's standard edition.
-const MOST_CHANGES: u32 = 300;
+/// Maximum size of a file that DingTalk takes, in bytes.
+pub(super) const MAX_UPLOAD_BYTES: u64 = 20_000_000;
+/// Maximum number of unfinished changes of one reply: a month has 10,000 calls in DingTalk's standard
+/// edition.
+const MAX_CARD_UPDATES: u32 = 300;
 /// After so many changes they come half as often.
 const SLOWER: u32 = 60;
 /// Maximum interval between updates of a card.
@@ -311,7 +312,7 @@ impl PlatformMessages for DingMessages {
     const PLATFORM: &'static str = "DingTalk";
     /// Cards with more than about 3,000 characters were seen to stay blank.
     const LIMIT: Limit = Limit { unit: Unit::Chars, max: 2800 };
-    const MAX_FILE_BYTES: u64 = LARGEST_FILE;
+    const MAX_FILE_BYTES: u64 = MAX_UPLOAD_BYTES;
 
     fn page(&self, draft: &MessageDraft) -> DingTalkPage {
         self.finished.store(draft.done, Ordering::Relaxed);
@@ -421,7 +422,7 @@ impl PlatformMessages for DingMessages {
             // What cannot change waits for the end; then another takes its place.
             return if page.done { Err(CallError::Gone) } else { Ok(()) };
         }
-        if !page.done && !page.asks && self.changes >= MOST_CHANGES {
+        if !page.done && !page.asks && self.changes >= MAX_CARD_UPDATES {
             return Ok(());
         }
         let finished = sent.done || sent.ending;

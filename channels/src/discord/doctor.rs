@@ -121,8 +121,8 @@ fn servers(servers: &[BotGuild]) -> Vec<Check> {
     };
     let poor = |server: &BotGuild| {
         let (what, lacks) = (format!("server {}", server.name), lacks(server));
-        let mend = "invite the bot anew by the address above, or permit it to its role there";
-        (!lacks.is_empty()).then(|| Check::poor(what, format!("the bot may not: {}", lacks.join(", ")), mend))
+        let help = "invite the bot anew by the address above, or permit it to its role there";
+        (!lacks.is_empty()).then(|| Check::poor(what, format!("the bot may not: {}", lacks.join(", ")), help))
     };
     let found: Vec<Check> = servers.iter().filter_map(poor).collect();
     match (servers, found.is_empty()) {
@@ -176,7 +176,7 @@ mod tests {
         assert!(starts(&RemainingStarts { remaining: 900, total: 1000 }).is_none());
         assert!(starts(&RemainingStarts { remaining: 99, total: 1000 }).is_some());
         let check = token(&DiscordApiError::Auth("401".into()));
-        assert!(matches!(check.found, CheckResult::Bad { ref mend, .. } if mend.contains("Reset Token")));
+        assert!(matches!(check.found, CheckResult::Bad { ref help, .. } if help.contains("Reset Token")));
         let server = |permissions: u64| BotGuild { name: "s".into(), permissions: permissions.to_string() };
         let all = PERMISSIONS.iter().map(|(bit, _)| 1 << bit).sum();
         assert!(good(&servers(&[server(all), server(ADMINISTRATOR)])[0]));

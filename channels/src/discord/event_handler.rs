@@ -159,8 +159,9 @@ impl DiscordEventHandler {
         }
     }
 
-    /// Keeps a message that an event tells of. Where it stands may not be known now: if it is for the bot in any
-    /// case it is kept as it is, otherwise it waits, as does what is said behind it, and keeps no other waiting.
+    /// Keeps a message that an event tells of. Where it stands may not be known now: if it is for the bot in
+    /// any case it is kept as it is, otherwise it waits, as does what is said behind it, and keeps no other
+    /// waiting.
     async fn said(
         &self,
         me: &DiscordIdentity,

@@ -33,8 +33,8 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 const TYPING: Duration = Duration::from_secs(9);
 /// How long a nonce surely counts, in milliseconds; Discord says "a few minutes".
 const NONCE: i64 = 120_000;
-/// The longest nonce, in characters.
-const LONGEST_NONCE: usize = 25;
+/// Maximum length of a nonce, in characters.
+const MAX_NONCE_CHARS: usize = 25;
 /// Clocks differ by less than this, in milliseconds.
 const SKEW: i64 = 120_000;
 /// Pages of a history that are looked through, of a hundred messages.
@@ -459,7 +459,7 @@ async fn known(since: i64, history: &MessageHistory<'_>) -> Result<HashSet<Strin
 
 /// Returns what Discord knows a repetition by.
 fn nonce(key: &str) -> String {
-    key.chars().take(LONGEST_NONCE).collect()
+    key.chars().take(MAX_NONCE_CHARS).collect()
 }
 
 #[cfg(test)]

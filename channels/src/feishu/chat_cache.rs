@@ -45,8 +45,8 @@ pub(super) enum ChatKind {
     Topics,
 }
 
-/// How a message stands in its chat, as the platform tells it. Whether its thread is a conversation of its own
-/// does not follow from that alone.
+/// How a message stands in its chat, as the platform tells it. Whether its thread is a conversation of its
+/// own does not follow from that alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MessageLocation {
     pub(super) chat: String,
@@ -109,8 +109,8 @@ impl ChatCache {
         self.names.get(person).unwrap_or_else(|| format!("user {}", short()))
     }
 
-    /// Returns somebody's name; it is asked for if it is not known and the app may. Who asks for the same person
-    /// meanwhile waits for the same answer, and nobody else waits.
+    /// Returns somebody's name; it is asked for if it is not known and the app may. Who asks for the same
+    /// person meanwhile waits for the same answer, and nobody else waits.
     pub(super) async fn ask_name(&self, client: &FeishuClient, person: &str) -> String {
         if self.names.get(person).is_none() && self.may_ask() {
             let question = self.question(person);

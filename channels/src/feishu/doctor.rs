@@ -95,9 +95,9 @@ pub(super) async fn check(feishu: &FeishuChannel) -> Vec<Check> {
 fn credentials(failure: &FeishuError) -> Check {
     let why = failure.error.to_string();
     if failure.is_credentials() {
-        let mend = "copy App ID and App Secret from the developer console into `app_id` and `app_secret`; see that \
+        let help = "copy App ID and App Secret from the developer console into `app_id` and `app_secret`; see that \
                     `domain` is Feishu's or Lark's, wherever the app is";
-        return Check::bad("credentials", why, mend);
+        return Check::bad("credentials", why, help);
     }
     Check::bad("connection", why, "see whether this machine reaches `domain` (proxy, firewall, DNS)")
 }
@@ -151,10 +151,10 @@ async fn scope(client: &FeishuClient, probe: &ScopeProbe) -> Check {
     let result = client.call(probe.method.clone(), probe.path, body).await;
     match (result, probe.without) {
         (Err(failure), without) if failure.is_scope() => {
-            let mend = format!("add {} {CONSOLE}", probe.scope);
+            let help = format!("add {} {CONSOLE}", probe.scope);
             match without {
-                Some(without) => Check::poor(what, without, mend),
-                None => Check::bad(what, "pudu cannot write", mend),
+                Some(without) => Check::poor(what, without, help),
+                None => Check::bad(what, "pudu cannot write", help),
             }
         }
         (
@@ -174,7 +174,7 @@ mod tests {
     fn what_is_wrong_comes_with_its_mend() {
         let mends = |check: Check| match check.found {
             CheckResult::Good(_) => String::new(),
-            CheckResult::Poor { mend, .. } | CheckResult::Bad { mend, .. } => mend,
+            CheckResult::Poor { help, .. } | CheckResult::Bad { help, .. } => help,
         };
         assert!(mends(credentials(&failure(200, 10_014, "app secret invalid", None))).contains("App Secret"));
         assert!(mends(credentials(&CallError::Unconnected("no".into()).into())).contains("proxy"));

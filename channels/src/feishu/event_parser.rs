@@ -107,7 +107,8 @@ impl FeishuEventParser {
             _ => ChatKind::Topics,
         };
         let private = room == ChatKind::Private;
-        // A group that shows all as threads calls itself a group here: only the chat itself tells which it is.
+        // A group that shows all as threads calls itself a group here: only the chat itself tells which it
+        // is.
         if room != ChatKind::Group {
             self.places.entered(chat, room);
         }
@@ -186,8 +187,8 @@ impl FeishuEventParser {
     ) -> Result<bool, FeishuAcceptError> {
         let threaded = stand.thread.is_some() && stand.room == ChatKind::Group;
         let Some(root) = stand.root.as_deref().filter(|_| threaded) else { return Ok(false) };
-        // A group that is shown as topics calls itself a group: what opened a topic stands in the topic itself,
-        // and not in the group.
+        // A group that is shown as topics calls itself a group: what opened a topic stands in the topic
+        // itself, and not in the group.
         let opened = self.places.place(root).is_some_and(|place| place.topic == stand.thread);
         if opened || self.knows(&self.address(&stand.chat, stand.thread.clone()), root, sink).await? {
             return Ok(false);
@@ -210,8 +211,8 @@ impl FeishuEventParser {
         known.map_err(|ReplyStoreError(why)| FeishuAcceptError::Unread(why))
     }
 
-    /// Returns the files of a message that is answered. In a group a file cannot mention the bot: who wants it
-    /// read answers it. Words of others are not taken along.
+    /// Returns the files of a message that is answered. In a group a file cannot mention the bot: who wants
+    /// it read answers it. Words of others are not taken along.
     async fn files_of(&self, message: &str) -> Vec<Attachment> {
         let Some(id) = plain(message) else { return Vec::new() };
         let path = format!("im/v1/messages/{id}");
@@ -323,7 +324,8 @@ fn place(stand: MessageLocation, chain: bool) -> MessageInfo {
     MessageInfo { chat: stand.chat, topic, private, sender: stand.sender }
 }
 
-/// Files come one by one and before the words that belong to them: alone with the bot they wait for each other.
+/// Files come one by one and before the words that belong to them: alone with the bot they wait for each
+/// other.
 fn kind(said: MessageContent, private: bool, from: &str) -> InboundKind {
     let alone = private && said.text.is_empty() && !said.files.is_empty();
     InboundKind::Message { album: alone.then(|| from.to_owned()), text: said.text, attachments: said.files }

@@ -21,8 +21,8 @@ const SETS: usize = 64;
 const BYTES: usize = 8 * 1024 * 1024;
 /// How often the peer is pinged until it says otherwise; the platform's own default.
 pub(super) const PING: Duration = Duration::from_secs(120);
-/// The peer may ask for no pings more frequent than this, and none rarer than [`PING`].
-const SHORTEST: Duration = Duration::from_secs(1);
+/// Minimum ping interval that the peer may ask for; the maximum is [`PING`].
+const MIN_PING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Result of reading a frame.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,7 +70,7 @@ impl ClientConfig {
     /// Returns how often the peer wants to be pinged.
     pub(super) fn ping(&self) -> Option<Duration> {
         let seconds = u64::try_from(self.ping_interval?).ok().filter(|seconds| *seconds > 0)?;
-        Some(Duration::from_secs(seconds).clamp(SHORTEST, PING))
+        Some(Duration::from_secs(seconds).clamp(MIN_PING_INTERVAL, PING))
     }
 }
 

@@ -93,8 +93,8 @@ impl<M: PlatformMessages> PlatformReply<M> {
         Ok(())
     }
 
-    /// The reply is finished: nothing is asked any more. Returns the number of the first thing to choose, where
-    /// that is done by number.
+    /// The reply is finished: nothing is asked any more. Returns the number of the first thing to choose,
+    /// where that is done by number.
     pub(super) fn conclude(&mut self, view: &FinalView) -> Option<usize> {
         self.offer = None;
         if self.record.asked != PromptRecord::default() {

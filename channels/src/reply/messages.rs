@@ -129,8 +129,8 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
         page: &Self::Page,
     ) -> impl Future<Output = Result<Self::Ref, CallError>> + Send;
 
-    /// Makes a message show a page; `Ok` if it does already. What is kept of it may change; where that has to be
-    /// kept before a call is made it answers [`CallError::Keep`], and is asked again.
+    /// Makes a message show a page; `Ok` if it does already. What is kept of it may change; where that has to
+    /// be kept before a call is made it answers [`CallError::Keep`], and is asked again.
     fn edit(
         &mut self,
         sent: &mut Self::Ref,
@@ -170,7 +170,7 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
         Value::Null
     }
 
-    /// Takes back what [`Self::memo`] returned before a restart.
+    /// Takes back what [`Self::platform_state`] returned before a restart.
     fn restore_platform_state(&mut self, _memo: &Value) {}
 }
 

@@ -99,7 +99,8 @@ impl NumberedChoices {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something is asked in a place. Its numbers are none that were shown there lately, and not below `least`.
+    /// Something is asked in a place. Its numbers are none that were shown there lately, and not below
+    /// `least`.
     pub(crate) fn ask(
         self: &Arc<Self>,
         address: &Address,

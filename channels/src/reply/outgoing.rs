@@ -1,14 +1,17 @@
 //! The files of a finished reply, in order, behind its text.
 //!
-//! A platform that fails says nothing of a file: it is waited for, as it is for words, as long as nobody waits for the
-//! reply's end. What a platform refuses, and what cannot be read, is left at once, and the text says so.
+//! A platform that fails says nothing of a file: it is waited for, as it is for words, as long as nobody
+//! waits for the reply's end. What a platform refuses, and what cannot be read, is left at once, and the text
+//! says so.
 //!
-//! A file whose sending had no answer is looked for, or sent again under the same key ([`Messages::find_file`]), as
-//! often as it takes. Where the platform has neither keys nor a history it is sent once more: at worst it is there
-//! twice. The second try waits for a minute, so that a platform that fails for a moment does not use it up. If it has
-//! no answer either the file is left, and the text says so. Text is never doubled.
+//! A file whose sending had no answer is looked for, or sent again under the same key
+//! ([`PlatformMessages::find_file`]), as often as it takes. Where the platform has neither keys nor a history
+//! it is sent once more: at worst it is there twice. The second try waits for a minute, so that a platform
+//! that fails for a moment does not use it up. If it has no answer either the file is left, and the text says
+//! so. Text is never doubled.
 //!
-//! Once somebody waits, all files together have one [`Deadline`]. The conversation goes on behind it in any case.
+//! Once somebody waits, all files together have one [`Deadline`]. The conversation goes on behind it in any
+//! case.
 
 use super::{
     CallError, FoundFile, MessageHistory, PlatformMessages, PlatformReply,
@@ -20,7 +23,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 /// How often a file may be sent of which nothing tells whether it is there.
 const TRIES: u8 = 2;
-/// How long the last of these tries waits, and one whose file may still appear, when nobody waits for the reply's end.
+/// How long the last of these tries waits, and one whose file may still appear, when nobody waits for the
+/// reply's end.
 const REST: Duration = Duration::from_secs(60);
 /// How long a platform that fails is tried when somebody waits for the reply's end.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(6);
@@ -31,8 +35,8 @@ const MAX_TRANSFER_TIME: Duration = Duration::from_secs(60);
 /// The pause between tries then.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A longer text is not said in messages instead of a file, in bytes.
-const LONGEST_WORDS: u64 = 64 * 1024;
+/// Maximum length of a text that is said in messages instead of a file, in bytes.
+const MAX_INLINE_TEXT_BYTES: u64 = 64 * 1024;
 
 /// Why a file is left whose sending has no answer.
 const UNCERTAIN: &str = "it is not certain that it arrived";
@@ -245,9 +249,9 @@ impl<M: PlatformMessages> PlatformReply<M> {
     }
 }
 
-/// Until when files are sent on once somebody waits for the reply's end: a grace for a platform that fails, and the
-/// time that the bytes take which are left. It is one for all files, and counts anew when one has arrived: a platform
-/// that takes them is well.
+/// Until when files are sent on once somebody waits for the reply's end: a grace for a platform that fails,
+/// and the time that the bytes take which are left. It is one for all files, and counts anew when one has
+/// arrived: a platform that takes them is well.
 struct Deadline {
     hurry: Hurry,
     /// From when on it counts, if somebody waits.
@@ -255,8 +259,8 @@ struct Deadline {
 }
 
 impl Deadline {
-    /// Does some work while `bytes` are left; `None` when somebody waits and it takes too long. What hangs since the
-    /// platform failed is left halfway, so that there is time for another try.
+    /// Does some work while `bytes` are left; `None` when somebody waits and it takes too long. What hangs
+    /// since the platform failed is left halfway, so that there is time for another try.
     async fn keep<T>(&mut self, bytes: u64, work: impl Future<Output = T>) -> Option<T> {
         let (hurry, since) = (&self.hurry, &mut self.since);
         let over = async {
@@ -307,7 +311,7 @@ fn transfer(bytes: u64) -> Duration {
 /// Returns a file's text, or why it cannot be said in messages.
 async fn words(file: &OutFile) -> Result<String, String> {
     let length = tokio::fs::metadata(&file.path).await.map_err(|error| error.to_string())?.len();
-    if length > LONGEST_WORDS {
+    if length > MAX_INLINE_TEXT_BYTES {
         return Err(format!("{} can be sent neither as a file nor, so long, in messages", file.name));
     }
     tokio::fs::read_to_string(&file.path).await.map_err(|error| error.to_string())

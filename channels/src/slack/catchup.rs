@@ -25,8 +25,8 @@ const CHATS: usize = 40;
 const PAGES: usize = 5;
 const MESSAGES: &str = "100";
 const THREADS: usize = 10;
-/// How long it waits where Slack asks for it.
-const LONGEST_WAIT: Duration = Duration::from_secs(90);
+/// Maximum delay where Slack asks for one.
+const MAX_RATE_LIMIT_DELAY: Duration = Duration::from_secs(90);
 
 /// Last events of a chat, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,7 +66,7 @@ impl SlackChannel {
             let from = (seen.heard - MARGIN).max(floor);
             let mut looked = self.look_at(&chat, from, sink).await;
             if let Err(Missed::Slack(SlackApiError::Wait(after))) = looked {
-                sleep(after.min(LONGEST_WAIT)).await;
+                sleep(after.min(MAX_RATE_LIMIT_DELAY)).await;
                 looked = self.look_at(&chat, from, sink).await;
             }
             match looked {

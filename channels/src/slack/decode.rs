@@ -26,8 +26,8 @@ pub(super) const BY_ID: &str = "id:";
 
 /// Where the hint of a slash command has the address at which it can be answered.
 pub(super) const RESPOND: &str = "respond";
-/// A longer address is not kept.
-const LONGEST_URL: usize = 1024;
+/// Maximum length of an address that is kept.
+const MAX_URL_BYTES: usize = 1024;
 
 /// Decodes the events of one account.
 #[derive(Debug)]
@@ -227,7 +227,7 @@ impl SlackDecoder<'_> {
         let text = typed(&slash.command, slash.text.trim(), self.commands);
         let text = words(&text, &self.me.user, &HashMap::new()).text;
         let mut hint = self.hint(slash.team_id.as_deref());
-        if let Some(url) = slash.response_url.as_deref().filter(|url| url.len() <= LONGEST_URL) {
+        if let Some(url) = slash.response_url.as_deref().filter(|url| url.len() <= MAX_URL_BYTES) {
             hint[RESPOND] = url.into();
         }
         Some(Inbound {

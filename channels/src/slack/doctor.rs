@@ -69,14 +69,14 @@ fn token(error: &SlackApiError) -> Check {
 
 fn scopes(scopes: &str) -> Vec<Check> {
     let has = |scope: &str| scopes.split(',').any(|other| other.trim() == scope);
-    let mend =
+    let help =
         |scope: &str| format!("add {scope} at {APPS}, \"OAuth & Permissions\", and install the app anew");
     let missing = |(scope, why): &(&str, &str)| {
-        (!has(scope)).then(|| (format!("scope {scope}"), (*why).to_owned(), mend(scope)))
+        (!has(scope)).then(|| (format!("scope {scope}"), (*why).to_owned(), help(scope)))
     };
     let mut found: Vec<Check> =
-        NEEDED.iter().filter_map(missing).map(|(what, why, mend)| Check::bad(what, why, mend)).collect();
-    found.extend(USEFUL.iter().filter_map(missing).map(|(what, why, mend)| Check::poor(what, why, mend)));
+        NEEDED.iter().filter_map(missing).map(|(what, why, help)| Check::bad(what, why, help)).collect();
+    found.extend(USEFUL.iter().filter_map(missing).map(|(what, why, help)| Check::poor(what, why, help)));
     if found.is_empty() {
         found.push(Check::good("scopes", "all that pudu uses"));
     }
@@ -131,10 +131,10 @@ mod tests {
         assert_eq!(scopes(all), [Check::good("scopes", "all that pudu uses")]);
         let found = scopes("chat:write,im:history,channels:history");
         assert!(
-            matches!(&found[0].found, CheckResult::Bad { mend, .. } if mend.contains("app_mentions:read"))
+            matches!(&found[0].found, CheckResult::Bad { help, .. } if help.contains("app_mentions:read"))
         );
         assert!(found[1..].iter().all(|check| matches!(check.found, CheckResult::Poor { .. })));
         let check = token(&SlackApiError::Auth("invalid_auth".into()));
-        assert!(matches!(check.found, CheckResult::Bad { ref mend, .. } if mend.contains("xoxb-")));
+        assert!(matches!(check.found, CheckResult::Bad { ref help, .. } if help.contains("xoxb-")));
     }
 }

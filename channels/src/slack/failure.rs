@@ -182,9 +182,9 @@ pub(super) fn fatal(error: &SlackApiError) -> Option<ChannelError> {
 
 /// Socket Mode is switched off.
 pub(super) fn off() -> ChannelError {
-    let mend =
+    let help =
         "switch it on at https://api.slack.com/apps under \"Socket Mode\", or set `event_delivery: http`";
-    ChannelError::Config(format!("Socket Mode is off for this app: {mend}"))
+    ChannelError::Config(format!("Socket Mode is off for this app: {help}"))
 }
 
 #[cfg(test)]

@@ -100,6 +100,6 @@ mod tests {
         assert!(!good(updates(&TelegramUpdateMode::Polling, &info("https://other.org", None))));
         assert!(!good(updates(&hook(), &info("https://example.org", Some("timeout")))));
         let check = token(&TelegramCallError::Token("Unauthorized".into()));
-        assert!(matches!(check.found, CheckResult::Bad { ref mend, .. } if mend.contains("@BotFather")));
+        assert!(matches!(check.found, CheckResult::Bad { ref help, .. } if help.contains("@BotFather")));
     }
 }

@@ -25,10 +25,11 @@ pub struct ApprovalRequest {
 
 /// Knows the people who approve.
 pub trait Approver: Send + Sync {
-    /// Waits until somebody decided, or time ran out, which is a no. Tells [`crate::Event::Asked`] as soon as
-    /// the question is durable. Asked again for the same call, it goes on waiting, or says what was decided.
-    fn decide<'a>(&'a self, wish: &'a ApprovalRequest, tell: &'a Tell) -> BoxFuture<'a, Decision>;
+    /// Waits until somebody decided, or time ran out, which is a no. Tells
+    /// [`crate::RunEvent::ApprovalRequested`] as soon as the question is durable. Asked again for the same
+    /// call, it goes on waiting, or says what was decided.
+    fn decide<'a>(&'a self, request: &'a ApprovalRequest, tell: &'a Tell) -> BoxFuture<'a, Decision>;
 
     /// Hears of what was refused without asking anybody.
-    fn refused<'a>(&'a self, wish: &'a ApprovalRequest) -> BoxFuture<'a, ()>;
+    fn refused<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ()>;
 }

@@ -61,7 +61,8 @@ pub enum RunEvent {
         /// Names the question to whoever decides.
         key: String,
         /// The action that waits for approval, in a line for people.
-        wish: String,
+        #[serde(rename = "wish")]
+        request: String,
         /// All of it, where the line leaves something out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         whole: Option<Arc<str>>,

@@ -65,8 +65,8 @@ pub struct ToolCx {
     pub allowed_tools: Option<Arc<[String]>>,
 }
 
-/// So many files go to people with one answer.
-pub const MOST_FILES: usize = 20;
+/// Maximum number of files that go to people with one answer.
+pub const MAX_ARTIFACTS: usize = 20;
 
 /// Takes what a call tells while it works.
 pub type Tell = Arc<dyn Fn(RunEvent) + Send + Sync>;

@@ -30,14 +30,14 @@ use std::{
 const MAX_AGENTS: usize = 200;
 /// So many agents there may be before another can be made.
 const FULL: usize = 100;
-/// A soul is no longer, in bytes.
-pub const LONGEST_SOUL: usize = 64 * 1024;
-/// What an agent is for is said in so many characters.
-pub const LONGEST_ABOUT: usize = 1_000;
-/// So many groups or skills may be named.
-pub const MOST_NAMES: usize = 200;
-/// The name of a group, a skill or a model is no longer, in characters.
-const LONGEST_NAME: usize = 200;
+/// Maximum size of a soul, in bytes.
+pub const MAX_SOUL_BYTES: usize = 64 * 1024;
+/// Maximum length of an agent's description, in characters.
+pub const MAX_DESCRIPTION_CHARS: usize = 1_000;
+/// Maximum number of groups or skills named.
+pub const MAX_LISTED_NAMES: usize = 200;
+/// Maximum length of the name of a group, a skill or a model, in characters.
+const MAX_LISTED_NAME_CHARS: usize = 200;
 
 /// Profile of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -225,7 +225,7 @@ impl Agents {
                 continue;
             }
             match self.find(&name) {
-                Ok(persona) if persona.name == name => roster.agents.push(persona),
+                Ok(custom) if custom.name == name => roster.agents.push(custom),
                 Ok(_) | Err(AgentError::Unknown(_) | AgentError::Name { .. }) => {
                     let why = "a folder of agents has a name of small letters, digits and hyphens: rename it";
                     roster.broken.push(BrokenAgent { name, why: why.to_owned() });
@@ -280,9 +280,9 @@ impl Agents {
         let folder = disk::inside(&root, &old.name)?;
         let now = old.profile.clone();
         if let Some((what, more)) = change.more(&now).filter(|_| change.only_less) {
-            let mend = "whoever runs this bot writes it into its config.yaml, or lets people approve \
+            let help = "whoever runs this bot writes it into its config.yaml, or lets people approve \
                         update_agent (approvals.tools)";
-            return Err(AgentError::Wrong(format!("you cannot give yourself more {what} ({more}): {mend}")));
+            return Err(AgentError::Wrong(format!("you cannot give yourself more {what} ({more}): {help}")));
         }
         let profile = checked(AgentProfile {
             about: change.about.unwrap_or(now.about),
@@ -314,7 +314,7 @@ impl Agents {
         let _alone = disk::alone(&root)?;
         // A broken one can be taken away too.
         let name = match self.editable(wanted) {
-            Ok(persona) => persona.name,
+            Ok(custom) => custom.name,
             Err(AgentError::Broken { name, .. }) if root.join(&name).is_dir() => name,
             Err(error) => return Err(error),
         };
@@ -324,8 +324,8 @@ impl Agents {
     }
 
     fn editable(&self, wanted: &str) -> Result<CustomAgent, AgentError> {
-        let persona = self.find(wanted)?;
-        if persona.legacy { Err(AgentError::Legacy(persona.name)) } else { Ok(persona) }
+        let custom = self.find(wanted)?;
+        if custom.legacy { Err(AgentError::Legacy(custom.name)) } else { Ok(custom) }
     }
 
     /// Returns an agent's folder and whether it is the older one.
@@ -362,21 +362,23 @@ fn checked(profile: AgentProfile) -> Result<AgentProfile, AgentError> {
     let wrong = |text: String| Err(AgentError::Wrong(text));
     let plain: String = profile.about.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let about = plain.split_whitespace().collect::<Vec<_>>().join(" ");
-    if about.chars().count() > LONGEST_ABOUT {
-        return wrong(format!("the description has more than {LONGEST_ABOUT} characters"));
+    if about.chars().count() > MAX_DESCRIPTION_CHARS {
+        return wrong(format!("the description has more than {MAX_DESCRIPTION_CHARS} characters"));
     }
     // With the end of its last line it is that long.
-    if profile.soul.trim_end().len() >= LONGEST_SOUL {
-        return wrong(format!("the soul has more than {} KiB", LONGEST_SOUL / 1024));
+    if profile.soul.trim_end().len() >= MAX_SOUL_BYTES {
+        return wrong(format!("the soul has more than {} KiB", MAX_SOUL_BYTES / 1024));
     }
     for (what, names) in [("groups of tools", &profile.tool_groups), ("skills", &profile.skills)] {
-        if names.as_ref().is_some_and(|names| names.len() > MOST_NAMES) {
-            return wrong(format!("there are more than {MOST_NAMES} {what}"));
+        if names.as_ref().is_some_and(|names| names.len() > MAX_LISTED_NAMES) {
+            return wrong(format!("there are more than {MAX_LISTED_NAMES} {what}"));
         }
     }
     let names = [&profile.tool_groups, &profile.skills].into_iter().flatten().flatten();
     for name in names.chain(&profile.model) {
-        if name.trim().is_empty() || name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control)
+        if name.trim().is_empty()
+            || name.chars().count() > MAX_LISTED_NAME_CHARS
+            || name.chars().any(char::is_control)
         {
             return wrong(format!("{name:?} is no name of a tool group, a skill or a model"));
         }

@@ -115,26 +115,31 @@ impl Drop for Waits<'_> {
 /// Asks the one for whom a run works.
 pub(crate) struct StoredApprovals {
     pub(crate) approvals: Arc<PendingApprovals>,
-    pub(crate) ledger: audit::AuditLog,
+    pub(crate) audit_log: audit::AuditLog,
     pub(crate) asker: Asker,
 }
 
 impl Approver for StoredApprovals {
-    fn decide<'a>(&'a self, wish: &'a ApprovalRequest, tell: &'a Tell) -> BoxFuture<'a, Decision> {
+    fn decide<'a>(&'a self, request: &'a ApprovalRequest, tell: &'a Tell) -> BoxFuture<'a, Decision> {
         Box::pin(async move {
             if self.asker.cannot_approve {
-                self.ledger
-                    .note("ask", &wish.line, "denied: nobody who may allow it sees it".to_owned())
+                self.audit_log
+                    .note("ask", &request.line, "denied: nobody who may allow it sees it".to_owned())
                     .await;
-                return Decision { request: wish.line.clone(), approved: false, by: None, not_asked: true };
+                return Decision {
+                    request: request.line.clone(),
+                    approved: false,
+                    by: None,
+                    not_asked: true,
+                };
             }
-            let asked = self.approvals.ask(self.question(wish), |found| {
-                let (call, key) = (wish.call.clone(), found.id.clone());
+            let asked = self.approvals.ask(self.question(request), |found| {
+                let (call, key) = (request.call.clone(), found.id.clone());
                 tell(RunEvent::ApprovalRequested {
                     call,
                     key,
-                    wish: wish.line.clone(),
-                    whole: wish.whole.clone(),
+                    request: request.line.clone(),
+                    whole: request.whole.clone(),
                 });
             });
             let ruling = asked.await.unwrap_or_else(|error| {
@@ -146,9 +151,9 @@ impl Approver for StoredApprovals {
                 (false, Some(by)) => format!("denied by {by}"),
                 (false, None) => "denied: nobody answered in time".to_owned(),
             };
-            self.ledger.note("ask", &wish.line, verdict).await;
+            self.audit_log.note("ask", &request.line, verdict).await;
             Decision {
-                request: wish.line.clone(),
+                request: request.line.clone(),
                 approved: ruling.approved,
                 by: ruling.by,
                 not_asked: false,
@@ -156,23 +161,23 @@ impl Approver for StoredApprovals {
         })
     }
 
-    fn refused<'a>(&'a self, wish: &'a ApprovalRequest) -> BoxFuture<'a, ()> {
-        Box::pin(self.ledger.note("ask", &wish.line, "blocked".to_owned()))
+    fn refused<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ()> {
+        Box::pin(self.audit_log.note("ask", &request.line, "blocked".to_owned()))
     }
 }
 
 impl StoredApprovals {
-    fn question(&self, wish: &ApprovalRequest) -> Approval {
+    fn question(&self, request: &ApprovalRequest) -> Approval {
         let patience = *self.approvals.patience.read().unwrap_or_else(PoisonError::into_inner);
         let asked = now();
         Approval {
             id: fresh(),
-            run: wish.run.clone(),
-            call: wish.call.clone(),
-            thread: wish.thread.clone(),
-            tool: wish.tool.clone(),
-            arguments: digest(wish),
-            wish: wish.line.clone(),
+            run: request.run.clone(),
+            call: request.call.clone(),
+            thread: request.thread.clone(),
+            tool: request.tool.clone(),
+            arguments: digest(request),
+            request: request.line.clone(),
             account: self.asker.account.clone(),
             person: self.asker.person.clone(),
             name: self.asker.name.clone(),
@@ -184,8 +189,8 @@ impl StoredApprovals {
 }
 
 /// SHA-256 of the tool's name and its arguments, whose keys are in order.
-fn digest(wish: &ApprovalRequest) -> String {
-    let text = format!("{}\n{}", wish.tool, wish.args);
+fn digest(request: &ApprovalRequest) -> String {
+    let text = format!("{}\n{}", request.tool, request.args);
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -206,11 +211,11 @@ mod tests {
         let db = Db::open(&DbLocation::Sqlite(home.join("pudu.db"))).await.unwrap();
         let asker =
             Asker { account: "a".into(), person: "5".into(), name: "Ada".into(), cannot_approve: false };
-        let ledger =
+        let audit_log =
             audit::AuditLog { db: db.clone(), thread: "t".into(), run: "r".into(), asker: asker.clone() };
         StoredApprovals {
             approvals: Arc::new(PendingApprovals::new(db, Duration::from_secs(600))),
-            ledger,
+            audit_log,
             asker,
         }
     }
@@ -218,7 +223,7 @@ mod tests {
     /// Asks for a call with arguments, and approves whatever is asked. Tells what came of it, and whether
     /// anybody was asked.
     async fn approved(desk: &StoredApprovals, args: Value) -> (bool, bool) {
-        let wish = ApprovalRequest {
+        let request = ApprovalRequest {
             thread: "t".into(),
             run: "r".into(),
             call: "c".into(),
@@ -233,7 +238,7 @@ mod tests {
                 bell.try_send(key).unwrap();
             }
         });
-        let decided = desk.decide(&wish, &tell);
+        let decided = desk.decide(&request, &tell);
         let mut asked = false;
         tokio::pin!(decided);
         let decision = loop {

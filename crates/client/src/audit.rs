@@ -27,8 +27,8 @@ impl AuditLog {
     /// Notes what needs no end. A failure is logged: what was decided counts nevertheless.
     pub(crate) async fn note(&self, action: &str, detail: &str, verdict: String) {
         let ended = Some(now());
-        let deed = AuditEntry { verdict, ended, ..self.deed(action, detail) };
-        if let Err(error) = self.db.begin_audit_entry(deed).await {
+        let entry = AuditEntry { verdict, ended, ..self.entry(action, detail) };
+        if let Err(error) = self.db.begin_audit_entry(entry).await {
             tracing::error!(%error, "a decision could not be noted");
         }
     }
@@ -40,14 +40,14 @@ impl AuditLog {
         detail: &str,
         work: impl Future<Output = Result<T, ToolError>>,
     ) -> Result<T, ToolError> {
-        let deed = self.begin(action, detail).await.map_err(|error| ToolError(error.to_string()))?;
+        let entry = self.begin(action, detail).await.map_err(|error| ToolError(error.to_string()))?;
         let done = work.await;
-        self.end(deed, Some(i32::from(done.is_err()))).await;
+        self.end(entry, Some(i32::from(done.is_err()))).await;
         done
     }
 
     async fn begin(&self, action: &str, detail: &str) -> Result<AuditEntryId, SandboxError> {
-        self.db.begin_audit_entry(self.deed(action, detail)).await.map_err(|error: StoreError| {
+        self.db.begin_audit_entry(self.entry(action, detail)).await.map_err(|error: StoreError| {
             tracing::error!(%error, "a deed could not be noted, so it is not done");
             SandboxError::Refused(
                 "this could not be written into the audit log, so it is not done".to_owned(),
@@ -61,7 +61,7 @@ impl AuditLog {
         }
     }
 
-    fn deed(&self, action: &str, detail: &str) -> AuditEntry {
+    fn entry(&self, action: &str, detail: &str) -> AuditEntry {
         AuditEntry {
             at: now(),
             thread: self.thread.clone(),
@@ -118,15 +118,15 @@ pub fn killed(code: i64) -> Option<&'static str> {
 /// A sandbox whose commands and writes are noted.
 pub(crate) struct Audited {
     pub(crate) sandbox: Arc<dyn Sandbox>,
-    pub(crate) ledger: AuditLog,
+    pub(crate) audit_log: AuditLog,
 }
 
 impl Sandbox for Audited {
     fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         Box::pin(async move {
-            let deed = self.ledger.begin("exec", &command.script).await?;
+            let entry = self.audit_log.begin("exec", &command.script).await?;
             let done = self.sandbox.exec(command).await;
-            self.ledger.end(deed, done.as_ref().ok().and_then(code)).await;
+            self.audit_log.end(entry, done.as_ref().ok().and_then(code)).await;
             done
         })
     }
@@ -142,9 +142,9 @@ impl Sandbox for Audited {
         append: bool,
     ) -> BoxFuture<'a, Result<(), SandboxError>> {
         Box::pin(async move {
-            let deed = self.ledger.begin("write", path).await?;
+            let entry = self.audit_log.begin("write", path).await?;
             let done = self.sandbox.write(path, bytes, append).await;
-            self.ledger.end(deed, Some(i32::from(done.is_err()))).await;
+            self.audit_log.end(entry, Some(i32::from(done.is_err()))).await;
             done
         })
     }

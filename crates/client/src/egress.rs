@@ -46,8 +46,8 @@ const MAX_CONNECTIONS: usize = 128;
 const CONNECT: Duration = Duration::from_secs(10);
 /// A client says what it wants within this time.
 const HEAD: Duration = Duration::from_secs(30);
-/// The head of a request is not longer, in bytes.
-const LARGEST_HEAD: usize = 64 * 1024;
+/// Maximum size of a request's head, in bytes.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// What concerns one connection only and is not handed on.
 const HOP_BY_HOP: [HeaderName; 6] = [
     CONNECTION,
@@ -112,7 +112,7 @@ async fn converse(rules: Arc<ProxyRules>, stream: TcpStream) {
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
-        .max_buf_size(LARGEST_HEAD)
+        .max_buf_size(MAX_HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     if connection.await.is_err() {

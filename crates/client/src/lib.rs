@@ -5,14 +5,14 @@
 
 pub mod agents;
 mod approvals;
+mod assemble;
 mod audit;
-mod cast;
+mod catalog_cache;
 pub mod egress;
-mod lent;
-mod live;
-mod look;
+mod lazy_sandbox;
 mod results;
 mod run;
+mod run_registry;
 mod setup;
 mod storage;
 mod threads;
@@ -38,10 +38,10 @@ pub use setup::{AgentSetup, ModelInfo, ToolGroups};
 pub use storage::{AccountUsage, Pruned, Retention, RetentionLimits, RetentionRules, Storage};
 
 use agents::{Agents, CustomAgent, Roster};
+use catalog_cache::CatalogCache;
 use futures_util::FutureExt;
 use harness::{Memory, Replay};
-use live::RunRegistry;
-use look::CatalogCache;
+use run_registry::RunRegistry;
 use sandbox::{Folders, ThreadFiles};
 use skills::{Catalog, Skills};
 use std::{
@@ -68,10 +68,10 @@ struct Inner {
     folders: Folders,
     setup: RwLock<Arc<AgentSetup>>,
     skills: Skills,
-    look: CatalogCache,
+    catalog_cache: CatalogCache,
     agents: Agents,
     threads: Threads,
-    live: RunRegistry,
+    runs: RunRegistry,
     approvals: Arc<PendingApprovals>,
     /// One permit a run: the whole admission control.
     admission: Arc<Semaphore>,
@@ -89,14 +89,14 @@ impl Client {
     pub fn new(db: Db, folders: Folders, setup: AgentSetup, skills: Skills, concurrency: usize) -> Self {
         Self(Arc::new(Inner {
             threads: Threads::new(Arc::new(db.clone())),
-            live: RunRegistry::default(),
+            runs: RunRegistry::default(),
             approvals: Arc::new(PendingApprovals::new(db.clone(), setup.patience)),
             db,
             agents: Agents::new(folders.home().to_owned()),
             folders,
             setup: RwLock::new(Arc::new(setup)),
             skills,
-            look: CatalogCache::default(),
+            catalog_cache: CatalogCache::default(),
             admission: Arc::new(Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS))),
             memory: Memory::default(),
             tasks: TaskTracker::new(),
@@ -136,11 +136,11 @@ impl Client {
 
     /// Returns the skills as they are now.
     pub async fn catalog(&self) -> Arc<Catalog> {
-        self.0.look.at(self.skills()).await
+        self.0.catalog_cache.at(self.skills()).await
     }
 
-    /// Returns the handle on the custom agents. What it does blocks; [`Client::roster`] and [`Client::persona`] do
-    /// not.
+    /// Returns the handle on the custom agents. What it does blocks; [`Client::roster`] and
+    /// [`Client::custom_agent`] do not.
     #[must_use]
     pub fn agents(&self) -> Agents {
         self.0.agents.clone()
@@ -153,7 +153,7 @@ impl Client {
     }
 
     /// Finds a custom agent; the error is for people.
-    pub async fn persona(&self, name: &str) -> Result<CustomAgent, String> {
+    pub async fn custom_agent(&self, name: &str) -> Result<CustomAgent, String> {
         let (agents, name) = (self.agents(), name.to_owned());
         match tokio::task::spawn_blocking(move || agents.find(&name)).await {
             Ok(found) => found.map_err(|error| error.told()),
@@ -177,8 +177,8 @@ impl Client {
     }
 
     /// Returns the models, tool groups and skills of an agent that do not exist at the moment.
-    pub async fn notes(&self, persona: &CustomAgent) -> Vec<String> {
-        persona.notes(&self.setup(), &*self.catalog().await)
+    pub async fn notes(&self, custom: &CustomAgent) -> Vec<String> {
+        custom.notes(&self.setup(), &*self.catalog().await)
     }
 
     /// Returns what a thread remembers.
@@ -225,7 +225,7 @@ impl Client {
         let (ended, done) = oneshot::channel();
         let run = Run { replay: Arc::new(Replay::default()), done };
         let (id, live) = (task.run.clone(), self.clone());
-        self.0.live.open(id.clone(), run.replay.clone());
+        self.0.runs.open(id.clone(), run.replay.clone());
         let (replay, steering) = (run.replay.clone(), control.steering.clone());
         let work = AssertUnwindSafe(run::work(self.clone(), task, replay.clone(), control, admission))
             .catch_unwind();
@@ -246,7 +246,7 @@ impl Client {
                 }
             };
             ended.send(end).ok();
-            live.0.live.close(&id);
+            live.0.runs.close(&id);
         });
         run
     }
@@ -254,13 +254,13 @@ impl Client {
     /// Returns the replay ring of a run that works, or ended a minute ago at most.
     #[must_use]
     pub fn replay(&self, run: &base::RunId) -> Option<Arc<Replay>> {
-        self.0.live.get(run)
+        self.0.runs.get(run)
     }
 
     /// Returns the runs that work or wait to, oldest first.
     #[must_use]
     pub fn runs(&self) -> Vec<(base::RunId, Arc<Replay>)> {
-        self.0.live.list()
+        self.0.runs.list()
     }
 
     /// Returns how many runs work or wait to.
@@ -269,7 +269,8 @@ impl Client {
         self.0.tasks.len()
     }
 
-    /// Ends all runs where they are, and lets none begin: nothing is written of that, and they go on after a restart.
+    /// Ends all runs where they are, and lets none begin: nothing is written of that, and they go on after a
+    /// restart.
     pub async fn suspend(&self) {
         self.0.suspend.cancel();
         self.0.tasks.close();
@@ -280,7 +281,7 @@ impl Client {
     /// nobody can want to read any more.
     pub fn trim(&self) {
         self.0.threads.trim();
-        self.0.live.trim();
+        self.0.runs.trim();
     }
 
     fn setup(&self) -> Arc<AgentSetup> {

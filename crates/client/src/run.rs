@@ -2,7 +2,7 @@
 
 use crate::{
     Admission, Client,
-    cast::{self, AssembledAgent},
+    assemble::{self, AssembledAgent},
     now,
 };
 use pudu_base::{
@@ -194,15 +194,15 @@ async fn answer(
     steering: &Steering,
     cancel: &CancellationToken,
 ) -> Outcome {
-    let AssembledAgent { agent, skills, place } = match cast::assemble(client, task).await {
+    let AssembledAgent { agent, skills, place } = match assemble::assemble(client, task).await {
         Ok(cast) => cast,
         Err(hint) => return tell(turn, error_for_people(&hint)),
     };
-    ledger(client.0.db.run_started(&task.run, &task.thread, agent.model.name(), now()).await);
+    audit_log(client.0.db.run_started(&task.run, &task.thread, agent.model.name(), now()).await);
     let mut chain = lead_chain(&agent, SkillPolicy::new(skills, task.first.clone()));
     let outcome = pudu_harness::run(&agent, &mut chain, turn, steering, cancel).await;
     place.give_back().await;
-    ledger(client.0.db.run_ended(&task.run, &outcome, turn.usage, now()).await);
+    audit_log(client.0.db.run_ended(&task.run, &outcome, turn.usage, now()).await);
     outcome
 }
 
@@ -342,7 +342,7 @@ pub(crate) async fn failed(hint: &str, replay: &Replay, steering: &Steering) -> 
 }
 
 /// The ledger is for people to look at: a run does not fail because it could not be entered.
-fn ledger(result: Result<(), pudu_store::StoreError>) {
+fn audit_log(result: Result<(), pudu_store::StoreError>) {
     if let Err(error) = result {
         tracing::warn!(%error, "a run could not be entered in the ledger");
     }

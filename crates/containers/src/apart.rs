@@ -173,8 +173,8 @@ fn quoted(path: &str) -> String {
     format!("'{}'", path.replace('\'', r"'\''"))
 }
 
-/// Reads what [`LIST_OUTPUTS_SCRIPT`] says: the time there, and the files. A line that is none is left out; a name with a line break
-/// in it makes such lines.
+/// Reads what [`LIST_OUTPUTS_SCRIPT`] says: the time there, and the files. A line that is none is left out; a
+/// name with a line break in it makes such lines.
 fn stamps(said: &str) -> (u64, BTreeMap<String, FileVersion>) {
     let mut lines = said.lines();
     let now = lines.next().and_then(|line| line.trim().parse().ok()).unwrap_or_default();

@@ -3,7 +3,7 @@
 //!
 //! Deliberately absent: how a container is made ([`Engine`]), and what lies in it ([`Local::furnish`]).
 
-mod shelf;
+mod table;
 #[cfg(test)]
 mod tests;
 
@@ -11,8 +11,8 @@ use crate::{BoxId, ContainerEngine, Order};
 use futures_util::future::join_all;
 use pudu_base::{BoxFuture, Network, Sandbox, SandboxError, SandboxProvider, Shell, ThreadId};
 use pudu_sandbox::{LocalSandboxes, Mount};
-use shelf::{ContainerEntry, ContainerTable};
 use std::{sync::Arc, time::Duration};
+use table::{ContainerEntry, ContainerTable};
 
 /// How often parked containers are looked at.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(15);
@@ -22,8 +22,8 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(15);
 pub struct PoolRules {
     /// A container that nobody worked in for so long is taken away; never if zero.
     pub idle_timeout: Duration,
-    /// So many there should be at most. Parked ones make room for others, the longest parked first; where all are in
-    /// use there is one more all the same, as in DeerFlow, until one of them is given back.
+    /// So many there should be at most. Parked ones make room for others, the longest parked first; where all
+    /// are in use there is one more all the same, as in DeerFlow, until one of them is given back.
     pub replicas: usize,
     /// Network access of their commands.
     pub network: Network,
@@ -31,30 +31,30 @@ pub struct PoolRules {
 
 /// Gives each thread its container.
 ///
-/// Clones share their containers. One that was [renewed](Pool::renew) does so too: what the earlier one lent stays
-/// lent, and is replaced when its thread asks again.
+/// Clones share their containers. One that was [renewed](Pool::renew) does so too: what the earlier one lent
+/// stays lent, and is replaced when its thread asks again.
 #[derive(Clone)]
 pub struct Pool {
     engine: Arc<dyn ContainerEngine>,
     places: Arc<LocalSandboxes>,
     rules: PoolRules,
-    shelf: Arc<ContainerTable>,
+    table: Arc<ContainerTable>,
 }
 
 impl Pool {
-    /// Makes one without containers. The places say what threads find in them, and reach the files of threads; they
-    /// need no shell.
+    /// Makes one without containers. The places say what threads find in them, and reach the files of
+    /// threads; they need no shell.
     #[must_use]
     pub fn new(engine: Arc<dyn ContainerEngine>, places: LocalSandboxes, rules: PoolRules) -> Self {
-        let shelf = Arc::new(ContainerTable::new(engine.clone(), rules));
-        Self { engine, places: Arc::new(places), rules, shelf }
+        let table = Arc::new(ContainerTable::new(engine.clone(), rules));
+        Self { engine, places: Arc::new(places), rules, table }
     }
 
     /// Returns one that makes containers in another way, and knows those of this one.
     #[must_use]
     pub fn renew(&self, engine: Arc<dyn ContainerEngine>, places: LocalSandboxes, rules: PoolRules) -> Self {
-        self.shelf.follow(engine.clone(), rules);
-        Self { engine, places: Arc::new(places), rules, shelf: self.shelf.clone() }
+        self.table.follow(engine.clone(), rules);
+        Self { engine, places: Arc::new(places), rules, table: self.table.clone() }
     }
 
     /// Returns the engine that makes its containers.
@@ -63,8 +63,8 @@ impl Pool {
         self.engine.clone()
     }
 
-    /// Looks after the containers until the future is dropped: finds those that an earlier daemon left behind, and
-    /// takes away what is not needed any more, by the rules of the pool that was made last.
+    /// Looks after the containers until the future is dropped: finds those that an earlier daemon left
+    /// behind, and takes away what is not needed any more, by the rules of the pool that was made last.
     pub async fn keep(&self) {
         let mut found = false;
         loop {
@@ -72,19 +72,19 @@ impl Pool {
             self.tidy().await;
             tokio::select! {
                 () = tokio::time::sleep(SWEEP_INTERVAL) => {}
-                () = self.shelf.crowded.notified() => {}
+                () = self.table.crowded.notified() => {}
             }
         }
     }
 
     /// Takes all containers away, within a time; what is left then is found by the next daemon.
     pub async fn close(&self, patience: Duration) {
-        let ids = self.shelf.close();
+        let ids = self.table.close();
         let stopping = join_all(ids.iter().map(async |(id, engine)| {
-            let _alone = self.shelf.alone(id).await;
+            let _alone = self.table.alone(id).await;
             stop(&**engine, id).await;
         }));
-        let engine = self.shelf.newest().0;
+        let engine = self.table.newest().0;
         let both = async { tokio::join!(stopping, engine.close()) };
         if tokio::time::timeout(patience, both).await.is_err() {
             tracing::warn!(
@@ -94,9 +94,10 @@ impl Pool {
         }
     }
 
-    /// Parks what runs and is not known: an earlier daemon of this home made it. Says whether the engine answered.
+    /// Parks what runs and is not known: an earlier daemon of this home made it. Says whether the engine
+    /// answered.
     async fn find(&self) -> bool {
-        let engine = self.shelf.newest().0;
+        let engine = self.table.newest().0;
         let ids = match engine.running().await {
             Ok(ids) => ids,
             Err(error) => {
@@ -105,8 +106,8 @@ impl Pool {
             }
         };
         for id in ids {
-            let _alone = self.shelf.alone(&id).await;
-            if self.shelf.park_found(&id, &engine) {
+            let _alone = self.table.alone(&id).await;
+            if self.table.park_found(&id, &engine) {
                 tracing::info!(%id, "found the sandbox of an earlier start");
             }
         }
@@ -115,9 +116,9 @@ impl Pool {
 
     /// Takes away what was parked for too long, and what is too many.
     async fn tidy(&self) {
-        let PoolRules { idle_timeout, replicas, .. } = self.shelf.newest().1;
-        let mut stale = self.shelf.parked_since(idle_timeout);
-        stale.extend(self.shelf.surplus(replicas, &stale));
+        let PoolRules { idle_timeout, replicas, .. } = self.table.newest().1;
+        let mut stale = self.table.parked_since(idle_timeout);
+        stale.extend(self.table.surplus(replicas, &stale));
         for id in stale {
             self.retire(&id).await;
         }
@@ -125,12 +126,12 @@ impl Pool {
 
     /// Takes one away if it is still parked.
     async fn retire(&self, id: &BoxId) {
-        let _alone = self.shelf.alone(id).await;
-        if let Some(engine) = self.shelf.take_parked(id)
+        let _alone = self.table.alone(id).await;
+        if let Some(engine) = self.table.take_parked(id)
             && !stop(&*engine, id).await
         {
             // It may be there still: it is looked at again later.
-            self.shelf.park_found(id, &engine);
+            self.table.park_found(id, &engine);
         }
     }
 
@@ -144,15 +145,15 @@ impl Pool {
             Some(shown) => self.places.furnish_with(thread, shown).await?,
             None => self.places.furnish(thread).await?,
         };
-        let _alone = self.shelf.alone(&id).await;
-        let known = self.shelf.peek(&id);
+        let _alone = self.table.alone(&id).await;
+        let known = self.table.peek(&id);
         let users = known.as_ref().map_or(0, |entry| entry.users);
         if let Some(entry) = known
             && let Some(sandbox) = self.there(&id, entry, &mounts).await
         {
             return Ok(sandbox);
         }
-        let coming = self.shelf.count_in(&id)?;
+        let coming = self.table.count_in(&id)?;
         self.make_room(&id).await;
         let order = Order { id: id.clone(), thread: thread.clone(), mounts, files };
         let sandbox = self.engine.start(&order).await?;
@@ -164,17 +165,17 @@ impl Pool {
         Ok(sandbox)
     }
 
-    /// Returns the thread's container if it can still be used: what was made to another order, and what is dead, is
-    /// taken away first.
+    /// Returns the thread's container if it can still be used: what was made to another order, and what is
+    /// dead, is taken away first.
     async fn there(&self, id: &BoxId, entry: ContainerEntry, mounts: &[Mount]) -> Option<Arc<dyn Sandbox>> {
         let same = Arc::ptr_eq(&entry.engine, &self.engine) && entry.mounts == mounts;
         if let Some(sandbox) = entry.sandbox.filter(|_| same || entry.users > 0)
             && entry.engine.alive(id).await
         {
-            self.shelf.lend_again(id);
+            self.table.lend_again(id);
             return Some(sandbox);
         }
-        self.shelf.remove(id);
+        self.table.remove(id);
         // One that was found only is the engine's to judge.
         if entry.found && Arc::ptr_eq(&entry.engine, &self.engine) {
             return None;
@@ -187,10 +188,10 @@ impl Pool {
     /// Takes parked containers away until there is room for one more, or none is parked.
     async fn make_room(&self, id: &BoxId) {
         // The new one is counted already.
-        for other in self.shelf.surplus(self.rules.replicas, &[]) {
+        for other in self.table.surplus(self.rules.replicas, &[]) {
             self.retire(&other).await;
         }
-        let (count, cap) = (self.shelf.len(), self.rules.replicas);
+        let (count, cap) = (self.table.len(), self.rules.replicas);
         if count > cap {
             tracing::warn!(%id, count, cap, "all sandboxes are in use, so there is one more than sandbox.replicas");
         }
@@ -214,13 +215,13 @@ impl SandboxProvider for Pool {
     fn acquire_with<'a>(
         &'a self,
         thread: &'a ThreadId,
-        shelf: &'a [String],
+        table: &'a [String],
     ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
-        Box::pin(self.lend(thread, Some(shelf)))
+        Box::pin(self.lend(thread, Some(table)))
     }
 
     fn release<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, ()> {
-        self.shelf.give_back(&BoxId::of(thread));
+        self.table.give_back(&BoxId::of(thread));
         Box::pin(std::future::ready(()))
     }
 

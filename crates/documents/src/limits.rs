@@ -13,7 +13,7 @@ pub struct DocumentLimits {
     pub entries: usize,
     /// How large an archive's files may be together, unpacked, in bytes.
     pub expanded: u64,
-    /// How many times its own size an archive may unpack to, above [`Limits::MIN_BOMB_BYTES`].
+    /// How many times its own size an archive may unpack to, above [`DocumentLimits::MIN_BOMB_BYTES`].
     pub ratio: u64,
     /// How deep elements may be nested.
     pub depth: usize,

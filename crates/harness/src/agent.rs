@@ -111,8 +111,9 @@ impl Toolbox {
 pub struct NoApprover;
 
 impl Approver for NoApprover {
-    fn decide<'a>(&'a self, wish: &'a ApprovalRequest, _: &'a Tell) -> BoxFuture<'a, Decision> {
-        let decision = Decision { request: wish.line.clone(), approved: false, by: None, not_asked: false };
+    fn decide<'a>(&'a self, request: &'a ApprovalRequest, _: &'a Tell) -> BoxFuture<'a, Decision> {
+        let decision =
+            Decision { request: request.line.clone(), approved: false, by: None, not_asked: false };
         Box::pin(std::future::ready(decision))
     }
 

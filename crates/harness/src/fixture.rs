@@ -259,12 +259,12 @@ impl Bench {
     pub(crate) async fn run(&self, says: Option<&str>) -> (Outcome, Progress) {
         let (seq, state) = self.log.load(&"t".into()).await.unwrap();
         let replay = Arc::new(Replay::default());
-        let mut turn = RunState::new("t".into(), "r".into(), seq, state, replay.clone());
+        let mut run_state = RunState::new("t".into(), "r".into(), seq, state, replay.clone());
         if let Some(text) = says {
-            turn.apply(human("h", text));
+            run_state.apply(human("h", text));
         }
         let mut chain = lead_chain(&self.agent, SkillPolicy::default());
-        let outcome = run(&self.agent, &mut chain, &mut turn, &self.steering, &self.cancel).await;
+        let outcome = run(&self.agent, &mut chain, &mut run_state, &self.steering, &self.cancel).await;
         (outcome, replay.progress())
     }
 

@@ -13,10 +13,10 @@ mod replay;
 mod results;
 mod retry;
 mod run;
+mod run_state;
 mod skills;
 mod steering;
 pub mod subagent;
-mod turn;
 
 pub use agent::{Agent, NoApprover, RunBounds, Toolbox, lead_prompt};
 pub use deferred::{SEARCH, ToolCatalog, searching};
@@ -29,6 +29,6 @@ pub use replay::{Activity, Gap, PendingCall, Progress, Replay, ReplayItem, Repla
 pub use results::{ResultRules, Results};
 pub use retry::{RestRules, Retry};
 pub use run::run;
+pub use run_state::RunState;
 pub use skills::skills_prompt;
 pub use steering::{MailboxSlot, Steering};
-pub use turn::RunState;

@@ -46,7 +46,7 @@ pub struct PendingCall {
     /// Names the question to whoever decides.
     pub key: String,
     /// The requested action, in a line for people.
-    pub wish: String,
+    pub request: String,
     /// All of it, where the line leaves something out.
     pub whole: Option<Arc<str>>,
 }
@@ -125,10 +125,10 @@ impl Progress {
                     }
                 }
             }
-            RunEvent::ApprovalRequested { call, key, wish, whole } => {
+            RunEvent::ApprovalRequested { call, key, request: wish, whole } => {
                 self.asked.retain(|asked| asked.call != *call);
                 let (call, key, wish) = (call.clone(), key.clone(), wish.clone());
-                self.asked.push(PendingCall { call, key, wish, whole: whole.clone() });
+                self.asked.push(PendingCall { call, key, request: wish, whole: whole.clone() });
             }
             RunEvent::ApprovalDecided { call, decision } => {
                 self.asked.retain(|asked| asked.call != *call);

@@ -9,9 +9,9 @@ use std::{
 use tokio::{sync::Notify, time::Instant};
 
 /// The first wait; each next is twice as long.
-const FIRST_WAIT: Duration = Duration::from_millis(500);
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(500);
 /// A person waits no longer than this for one try; if the provider asks for more, that is told at once.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 /// A request waits no longer, all in all, for a provider that rests or asks for time.
 const MAX_TOTAL_WAIT: Duration = Duration::from_secs(10 * 60);
 
@@ -185,7 +185,7 @@ impl Asking {
         };
         // Who asks for time works; that is no reason to fail, but some day the person wants to know.
         let is_over = match asked {
-            Some(asked) => asked > LONGEST_WAIT || self.began.elapsed() + asked > MAX_TOTAL_WAIT,
+            Some(asked) => asked > MAX_RETRY_DELAY || self.began.elapsed() + asked > MAX_TOTAL_WAIT,
             None => {
                 self.failures += 1;
                 self.failures >= self.tries
@@ -204,7 +204,7 @@ impl Asking {
 
 /// Returns how long to wait: as long as the provider asks, and longer each time where that does not help.
 fn wait(asked: Option<Duration>, attempt: u32, tries: u32) -> Duration {
-    let own = |steps: u32| FIRST_WAIT.saturating_mul(2u32.saturating_pow(steps)).min(LONGEST_WAIT);
+    let own = |steps: u32| FIRST_RETRY_DELAY.saturating_mul(2u32.saturating_pow(steps)).min(MAX_RETRY_DELAY);
     match asked {
         Some(asked) if attempt < tries => asked,
         Some(asked) => asked.max(own(attempt - tries)),
@@ -374,7 +374,7 @@ mod tests {
         let start = Instant::now();
         assert_eq!(ask(&stubborn).await.pop(), Some(Err(busy(Some(60)))));
         assert!(
-            (MAX_TOTAL_WAIT - LONGEST_WAIT..=MAX_TOTAL_WAIT).contains(&start.elapsed()),
+            (MAX_TOTAL_WAIT - MAX_RETRY_DELAY..=MAX_TOTAL_WAIT).contains(&start.elapsed()),
             "{:?}",
             start.elapsed()
         );

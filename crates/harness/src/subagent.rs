@@ -2,8 +2,8 @@
 //!
 //! A sub-agent is the same [`run`](crate::run) with another chain, other tools and a thread that is forgotten
 //! when its work is done. It works in its parent's sandbox, and dropping the call cancels it. What is
-//! deliberately absent: a pool or a second executor. At most [`MAX_CONCURRENT_SUBAGENTS`] work side by side, because no reply may
-//! ask for more.
+//! deliberately absent: a pool or a second executor. At most [`MAX_CONCURRENT_SUBAGENTS`] work side by side,
+//! because no reply may ask for more.
 
 use crate::{
     Agent, Replay, RunBounds, RunState, SEARCH, SkillPolicy, Steering, searching, skills_prompt,
@@ -220,11 +220,11 @@ async fn work(
         model: agent.model.name().to_owned(),
     });
     let replay = Arc::new(Replay::default());
-    let mut turn = turn(cx, args.prompt, replay.clone());
+    let mut run_state = run_state(cx, args.prompt, replay.clone());
     let mut chain = subagent_chain(&agent, skills);
     let (steering, cancel) = (Steering::default(), CancellationToken::new());
     let outcome = {
-        let run = crate::run(&agent, &mut chain, &mut turn, &steering, &cancel);
+        let run = crate::run(&agent, &mut chain, &mut run_state, &steering, &cancel);
         let mut run = std::pin::pin!(run);
         let mut ticks = replay.ticks();
         let mut shown = Vec::new();
@@ -242,8 +242,8 @@ async fn work(
             }
         }
     };
-    let usage = turn.usage;
-    let (report, decisions) = (report(turn.state()), replay.progress().decided);
+    let usage = run_state.usage;
+    let (report, decisions) = (report(run_state.state()), replay.progress().decided);
     let (text, said) = match outcome {
         Outcome::Success if !report.is_empty() => {
             (format!("Task Succeeded. Result: {report}"), TaskStage::Completed { usage })
@@ -267,7 +267,7 @@ async fn work(
 }
 
 /// Begins a thread in which nothing but the task was said.
-fn turn(cx: &ToolCx, prompt: String, replay: Arc<Replay>) -> RunState {
+fn run_state(cx: &ToolCx, prompt: String, replay: Arc<Replay>) -> RunState {
     let human = Human::new("task", prompt);
     let state = ThreadState::fold([Update::Message(Arc::new(Message::Human(human)))]);
     // The parent's run, and its call, name what is done in the sandbox and what people are asked.
@@ -310,8 +310,8 @@ impl ThreadLog for Forgetful {
     }
 }
 
-/// People see what a sub-agent asks for in its parent's reply. Sub-agents number their calls each for itself, so
-/// the calls are told with the one that they belong to.
+/// People see what a sub-agent asks for in its parent's reply. Sub-agents number their calls each for itself,
+/// so the calls are told with the one that they belong to.
 struct Above {
     approver: Arc<dyn Approver>,
     tell: Tell,
@@ -330,26 +330,26 @@ pub(crate) fn below(task: &CallId) -> String {
 }
 
 impl Approver for Above {
-    fn decide<'a>(&'a self, wish: &'a ApprovalRequest, _: &'a Tell) -> BoxFuture<'a, Decision> {
+    fn decide<'a>(&'a self, request: &'a ApprovalRequest, _: &'a Tell) -> BoxFuture<'a, Decision> {
         Box::pin(async move {
             let (task, above) = (self.task.clone(), self.tell.clone());
             let tell: Tell = Arc::new(move |event| {
                 above(match event {
-                    RunEvent::ApprovalRequested { call, key, wish, whole } => {
-                        RunEvent::ApprovalRequested { call: Self::named(&task, &call), key, wish, whole }
+                    RunEvent::ApprovalRequested { call, key, request, whole } => {
+                        RunEvent::ApprovalRequested { call: Self::named(&task, &call), key, request, whole }
                     }
                     other => other,
                 });
             });
-            let decision = self.approver.decide(wish, &tell).await;
-            let call = Self::named(&self.task, &wish.call);
+            let decision = self.approver.decide(request, &tell).await;
+            let call = Self::named(&self.task, &request.call);
             (self.tell)(RunEvent::ApprovalDecided { call, decision: decision.clone() });
             decision
         })
     }
 
-    fn refused<'a>(&'a self, wish: &'a ApprovalRequest) -> BoxFuture<'a, ()> {
-        self.approver.refused(wish)
+    fn refused<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ()> {
+        self.approver.refused(request)
     }
 }
 

@@ -2,8 +2,8 @@
 //! streamable HTTP. Servers are strangers: what they send is bounded, what they are told is only what
 //! their entry in the configuration says, and one that fails never holds the others up.
 //!
-//! A program that embeds this calls [`enter`] first thing in its `main` and names itself ([`Config::guarded_by`]):
-//! then no process of a server outlives it, whatever ends it.
+//! A program that embeds this calls [`enter`] first thing in its `main` and names itself
+//! ([`McpConfig::guarded_by`]): then no process of a server outlives it, whatever ends it.
 //!
 //! Deliberately absent: prompts, resources, sampling and elicitation (tools are all that the agent uses), the
 //! old SSE transport and OAuth (an entry that asks for them is reported, not half-served), a session for each

@@ -3,8 +3,9 @@
 //! handles; what is done below them is done with the rights of the files' owner ([`rights`]), and the kernel decides.
 
 use crate::{
+    monitor,
     mounts::{self, Mount, ROOT},
-    names, rights, share, watch,
+    names, rights, share,
 };
 use cap_std::{
     ambient_authority,
@@ -91,7 +92,7 @@ impl Files {
         if mount.read_only {
             return Err(SandboxError::ReadOnly { path: path.to_owned() });
         }
-        if watch::almost_full(&mount.host) {
+        if monitor::almost_full(&mount.host) {
             return Err(SandboxError::Refused("the disk of this machine is almost full".to_owned()));
         }
         self.as_owner(path, || {
@@ -162,7 +163,7 @@ impl Files {
             return Err(too_large(size));
         }
         let folder = kept.parent().unwrap_or(kept);
-        if watch::almost_full_with(folder, size) {
+        if monitor::almost_full_with(folder, size) {
             return Err(SandboxError::Refused("the disk of this machine is almost full".to_owned()));
         }
         let copied = copy(file, kept, most.saturating_add(1)).map_err(|error| failed(path, error));

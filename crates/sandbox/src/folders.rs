@@ -4,7 +4,7 @@
 use crate::{
     ROOT, Upload, discard,
     files::{Files, Owner},
-    results, share, watch,
+    monitor, results, share,
 };
 use pudu_base::{MessageId, SandboxError, SharedFile, ThreadId};
 use std::{
@@ -51,7 +51,7 @@ impl Folders {
     /// too many, in folders too deep, or something among them cannot be looked at. It blocks.
     #[must_use]
     pub fn size(&self, thread: &ThreadId) -> Option<u64> {
-        watch::bytes(&self.thread(thread))
+        monitor::bytes(&self.thread(thread))
     }
 
     /// Removes all files of a thread: they are moved out of its way, so that a thread that begins under the same id has

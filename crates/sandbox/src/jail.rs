@@ -3,14 +3,14 @@
 use crate::{
     CommandLimits, Unconfined,
     capture::Capture,
-    cell::JailSpec,
     group::{CommandGroup, CommandGroups},
     init::{
         InitError, NAME, NOBODY_ELSE,
         wire::{self, GO_ON, HOLD, InitMessage, JailPlan, Net},
     },
+    jail_spec::JailSpec,
+    monitor::{FullFolders, ResourceMonitor, WriteHold},
     shell::{DRAIN, drain, failed},
-    watch::{FullFolders, ResourceMonitor, WriteHold},
 };
 use pudu_base::{BoxFuture, Exec, Killed, Network, SandboxError, ShellCommand};
 use rustix::{
@@ -34,7 +34,7 @@ use tokio::{
 };
 
 /// An argument of a program cannot be longer than 128 KiB.
-const LONGEST_SCRIPT: usize = 120_000;
+const MAX_SCRIPT_BYTES: usize = 120_000;
 /// How long the kernel may take to end what a command left behind, before it is killed a second time.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a sandbox that is tried out may take to answer.
@@ -74,7 +74,7 @@ impl Jail {
         let groups = CommandGroups::open().map_err(|error| error.to_string());
         let mut jail = Self { init, identity, from_root, groups, proc: false, full: FullFolders::default() };
         let environment = [("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
-        let cell = JailSpec {
+        let spec = JailSpec {
             environment: &environment,
             mounts: Vec::new(),
             network: Network::None,
@@ -83,7 +83,7 @@ impl Jail {
             egress: None,
         };
         let script = "test -e /proc/self/status && echo proc; echo works".to_owned();
-        let done = jail.run(&ShellCommand { script, timeout: PROBE_TIMEOUT }, cell).await;
+        let done = jail.run(&ShellCommand { script, timeout: PROBE_TIMEOUT }, spec).await;
         let why = match done {
             Ok(done) if done.stdout.ends_with("works\n") => {
                 jail.proc = done.stdout.starts_with("proc");
@@ -94,7 +94,7 @@ impl Jail {
             }
             Err(error) => error.to_string(),
         };
-        Err(Unconfined { mend: mend(from_root), why })
+        Err(Unconfined { help: help(from_root), why })
     }
 
     /// Returns the user and group that the files of threads have to belong to, if that is not the daemon's
@@ -120,21 +120,21 @@ impl Jail {
     }
 
     /// Runs a command in a sandbox of its own. Dropping the future kills everything in it.
-    pub(crate) async fn run(&self, command: &ShellCommand, cell: JailSpec<'_>) -> Result<Exec, SandboxError> {
-        if command.script.len() > LONGEST_SCRIPT || command.script.contains('\0') {
+    pub(crate) async fn run(&self, command: &ShellCommand, spec: JailSpec<'_>) -> Result<Exec, SandboxError> {
+        if command.script.len() > MAX_SCRIPT_BYTES || command.script.contains('\0') {
             let text = "this command is too long or holds a zero byte: write it to a file and run that";
             return Err(SandboxError::Refused(text.to_owned()));
         }
-        let cleaning = match cell.disk {
-            Some(folder) => self.full.still(folder, cell.limits.disk).await,
+        let cleaning = match spec.disk {
+            Some(folder) => self.full.still(folder, spec.limits.disk).await,
             None => false,
         };
-        let watched = self.begin_to_watch(&cell, cleaning).await;
-        let group = self.groups.as_ref().ok().and_then(|groups| groups.open_one(&cell.limits));
-        let net = net(&cell);
+        let watched = self.begin_to_watch(&spec, cleaning).await;
+        let group = self.groups.as_ref().ok().and_then(|groups| groups.open_one(&spec.limits));
+        let net = net(&spec);
         let (mut child, control, reins) = self.spawn(net, group.as_ref()).map_err(failed)?;
         let counted = group.as_ref().is_some_and(CommandGroup::counts_kernel_memory);
-        let plan = JailPlan { counted, ..self.plan(command, &cell, net, cleaning) };
+        let plan = JailPlan { counted, ..self.plan(command, &spec, net, cleaning) };
         let (mut out, mut err) = (Capture::default(), Capture::default());
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let end = {
@@ -143,8 +143,8 @@ impl Jail {
             });
             let mut drained = false;
             let output = (reading.as_mut(), &mut drained);
-            let limits = watch(watched, reins, group.as_ref(), cell.limits.memory);
-            let end = supervise(&plan, control, &cell, command.timeout, output, limits).await;
+            let limits = monitor(watched, reins, group.as_ref(), spec.limits.memory);
+            let end = supervise(&plan, control, &spec, command.timeout, output, limits).await;
             reap(&mut child).await;
             if !drained {
                 tokio::time::timeout(DRAIN, reading).await.ok();
@@ -153,14 +153,14 @@ impl Jail {
         };
         let (code, mut killed) = match end {
             CommandEnd::Word(InitMessage::Exited(code)) => (Some(code), None),
-            CommandEnd::Word(InitMessage::Memory) => (None, Some(Killed::Memory(cell.limits.memory))),
+            CommandEnd::Word(InitMessage::Memory) => (None, Some(Killed::Memory(spec.limits.memory))),
             CommandEnd::Word(InitMessage::Failed(why)) => return Err(broken(&why)),
             CommandEnd::NeverReady => return Err(broken("it ended before it was ready")),
             CommandEnd::Word(_) | CommandEnd::Gone => (None, None),
             CommandEnd::Killed(why) => (None, Some(why)),
         };
         if group.is_some_and(|group| group.out_of_memory()) {
-            killed = killed.or(Some(Killed::Memory(cell.limits.memory)));
+            killed = killed.or(Some(Killed::Memory(spec.limits.memory)));
         }
         let (cut, mut stderr) = (out.is_cut() || err.is_cut(), err.text());
         if cleaning && code != Some(0) {
@@ -172,20 +172,20 @@ impl Jail {
     /// Counts the command's folder before it begins to grow.
     async fn begin_to_watch<'a>(
         &'a self,
-        cell: &JailSpec<'a>,
+        spec: &JailSpec<'a>,
         cleaning: bool,
     ) -> Option<ResourceMonitor<'a>> {
-        let folder = cell.disk?;
-        Some(ResourceMonitor::begin(folder.to_owned(), cell.limits.disk, cleaning, &self.full).await)
+        let folder = spec.disk?;
+        Some(ResourceMonitor::begin(folder.to_owned(), spec.limits.disk, cleaning, &self.full).await)
     }
 
-    fn plan(&self, command: &ShellCommand, cell: &JailSpec<'_>, net: Net, cleaning: bool) -> JailPlan {
+    fn plan(&self, command: &ShellCommand, spec: &JailSpec<'_>, net: Net, cleaning: bool) -> JailPlan {
         JailPlan {
             script: command.script.clone(),
-            environment: cell.environment.to_vec(),
-            mounts: cell.mounts.clone(),
+            environment: spec.environment.to_vec(),
+            mounts: spec.mounts.clone(),
             // Who only cleans up writes to no file at all.
-            limits: CommandLimits { disk: if cleaning { 0 } else { cell.limits.disk }, ..cell.limits },
+            limits: CommandLimits { disk: if cleaning { 0 } else { spec.limits.disk }, ..spec.limits },
             identity: self.identity,
             from_root: self.from_root,
             net,
@@ -227,7 +227,7 @@ impl WriteHold for Reins {
 }
 
 /// Returns when a command takes too much of the disk, or something of it was ended for the memory that it took.
-async fn watch(
+async fn monitor(
     disk: Option<ResourceMonitor<'_>>,
     reins: Reins,
     group: Option<&CommandGroup>,
@@ -251,8 +251,8 @@ async fn watch(
     }
 }
 
-fn net(cell: &JailSpec<'_>) -> Net {
-    match cell.network {
+fn net(spec: &JailSpec<'_>) -> Net {
+    match spec.network {
         Network::None => Net::Loopback,
         Network::Proxy => Net::Served,
         Network::Full => Net::Shared,
@@ -263,7 +263,7 @@ fn broken(why: &str) -> SandboxError {
     SandboxError::Refused(format!("the sandbox could not be made: {why}"))
 }
 
-fn mend(from_root: bool) -> String {
+fn help(from_root: bool) -> String {
     let text = if from_root {
         "run pudu as another user than root, or give it CAP_SYS_ADMIN; in a container also let the calls mount, \
          pivot_root and unshare through"
@@ -292,7 +292,7 @@ enum CommandEnd {
 async fn supervise(
     plan: &JailPlan,
     mut control: UnixStream,
-    cell: &JailSpec<'_>,
+    spec: &JailSpec<'_>,
     timeout: Duration,
     (mut reading, drained): (Pin<&mut impl Future<Output = ()>>, &mut bool),
     limits: impl Future<Output = Killed>,
@@ -317,7 +317,7 @@ async fn supervise(
             word = words.next(&control) => match word {
                 Some(InitMessage::Ready) => ready = true,
                 Some(InitMessage::Listening) => {
-                    if let (Some(egress), Some(listener)) = (cell.egress, words.listener()) {
+                    if let (Some(egress), Some(listener)) = (spec.egress, words.listener()) {
                         serving = egress.serve(listener);
                     }
                 }

@@ -1,16 +1,16 @@
 //! Sandboxes on this machine: the agent's commands run and its files live in them.
 //!
-//! [`LocalSandboxes`] is the provider for this machine. A thread has a folder of its own. File tools reach it only through
-//! a directory handle that the kernel confines (`openat2` with `RESOLVE_BENEATH` where it exists), so that no path
-//! and no symlink leads out. Commands see it as `/mnt/user-data` in a file system made for them, in namespaces of
-//! their own, without a right and without a network unless the operator gives one ([`Jail`]). Where the kernel
-//! has no namespaces to give there is no shell, unless the operator allows the machine's.
+//! [`LocalSandboxes`] is the provider for this machine. A thread has a folder of its own. File tools reach it
+//! only through a directory handle that the kernel confines (`openat2` with `RESOLVE_BENEATH` where it
+//! exists), so that no path and no symlink leads out. Commands see it as `/mnt/user-data` in a file system
+//! made for them, in namespaces of their own, without a right and without a network unless the operator gives
+//! one ([`Jail`]). Where the kernel has no namespaces to give there is no shell, unless the operator allows
+//! the machine's.
 //!
 //! A program that embeds this calls [`enter`] first thing in its `main`: sandboxes are that program, started anew.
 //! Deliberately absent: filtering commands by their text, which protects nobody.
 
 mod capture;
-mod cell;
 mod discard;
 mod files;
 mod folders;
@@ -23,8 +23,10 @@ mod init;
 #[cfg_attr(target_os = "linux", path = "jail.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "no_jail.rs")]
 mod jail;
+mod jail_spec;
 mod limits;
 mod local;
+mod monitor;
 mod mounts;
 mod names;
 mod prove;
@@ -32,21 +34,20 @@ mod results;
 mod rights;
 mod share;
 mod shell;
-mod watch;
 
 pub use capture::{Capture, END};
-pub use cell::Unconfined;
 pub use folders::{Folders, ThreadFiles};
 #[cfg(target_os = "linux")]
 pub use init::{enter, withdraw};
 pub use jail::Jail;
 #[cfg(not(target_os = "linux"))]
 pub use jail::{enter, withdraw};
+pub use jail_spec::Unconfined;
 pub use limits::CommandLimits;
 pub use local::{Egress, LocalSandboxes, MountSource, Options};
+pub use monitor::disk;
 pub use mounts::{ACP, Mount, ROOT, SKILLS};
 pub use prove::{Proof, prove, prove_in};
 pub use rights::can_change_user;
 pub use share::Upload;
 pub use shell::DRAIN;
-pub use watch::disk;

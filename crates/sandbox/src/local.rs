@@ -3,9 +3,9 @@
 
 use crate::{
     CommandLimits, Jail,
-    cell::JailSpec,
     files::Files,
     folders::{Folders, blocking},
+    jail_spec::JailSpec,
     mounts::{ACP, Mount, ROOT},
     share, shell,
 };
@@ -155,7 +155,7 @@ impl LocalSandbox {
         let options = &self.options;
         let mounts = blocking(&self.files, ROOT, |files, _| files.mounts().map(<[Mount]>::to_vec)).await?;
         let folder = mounts.first().map(|own| own.host.clone());
-        let cell = JailSpec {
+        let spec = JailSpec {
             environment: &environment(options),
             mounts,
             network: options.network,
@@ -163,7 +163,7 @@ impl LocalSandbox {
             disk: folder.as_deref(),
             egress: options.egress.as_deref(),
         };
-        jail.run(command, cell).await
+        jail.run(command, spec).await
     }
 }
 

@@ -1,6 +1,6 @@
 //! Stand-in on systems without namespaces: every probe fails.
 
-use crate::{Unconfined, cell::Cell};
+use crate::{Unconfined, jail_spec::Cell};
 use pudu_base::{Command, Exec, SandboxError};
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ impl Jail {
     pub async fn probe() -> Result<Self, Unconfined> {
         Err(Unconfined {
             why: "commands are confined by Linux only".to_owned(),
-            mend: "run pudu on Linux, or in a Linux container".to_owned(),
+            help: "run pudu on Linux, or in a Linux container".to_owned(),
         })
     }
 

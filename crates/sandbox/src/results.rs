@@ -4,7 +4,7 @@
 use crate::{
     ROOT,
     files::{Files, failed},
-    watch,
+    monitor,
 };
 use cap_std::{
     fs::{Dir, DirBuilder, DirBuilderExt, OpenOptions},
@@ -29,7 +29,7 @@ const LOOKED_AT: usize = 10_000;
 /// Keeps a text as a new file in a folder below the outputs, and returns its path as the agent knows it.
 pub(crate) fn keep(files: &Files, folder: &str, name: &str, text: &str) -> Result<String, SandboxError> {
     let path = format!("{ROOT}/{OUTPUTS}/{folder}/{name}");
-    let host = files.mounts()?.first().is_some_and(|own| watch::almost_full(&own.host));
+    let host = files.mounts()?.first().is_some_and(|own| monitor::almost_full(&own.host));
     if host || text.len() > MAX_RESULT_BYTES || !plain(folder) || !plain(name) {
         return Err(SandboxError::Refused(format!("{path} cannot be kept: too large, or no room for it")));
     }

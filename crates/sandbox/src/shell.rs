@@ -2,7 +2,7 @@
 //! give. It is no sandbox: it is asked for by name in the configuration, gets none of the daemon's environment,
 //! and is killed with all that stayed in its process group.
 
-use crate::{capture::Capture, watch};
+use crate::{capture::Capture, monitor};
 use pudu_base::{Exec, Killed, SandboxError, ShellCommand};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::{io, path::Path, pin::pin, process::Stdio, time::Duration};
@@ -29,7 +29,7 @@ pub(crate) async fn run(
             tokio::join!(drain(stdout, &mut out), drain(stderr, &mut err));
         });
         let mut drained = false;
-        let mut disk = pin!(watch::disk(workspace.to_owned(), disk));
+        let mut disk = pin!(monitor::disk(workspace.to_owned(), disk));
         let mut late = pin!(tokio::time::sleep(command.timeout));
         let ended = loop {
             tokio::select! {

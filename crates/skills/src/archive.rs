@@ -14,18 +14,18 @@ use zip::{CompressionMethod, ZipArchive, read::ZipFile};
 
 /// Maximum size of an archive, in bytes.
 pub(crate) const MAX_ARCHIVE_BYTES: u64 = 100 * 1024 * 1024;
-/// So many entries at most.
-const MOST_ENTRIES: usize = 4096;
-/// Written out it is no larger, in bytes.
-const LARGEST_WRITTEN: u64 = 512 * 1024 * 1024;
-/// A `SKILL.md` is no larger, in bytes: it goes into a request whole.
-pub(crate) const LARGEST_SKILL: u64 = 128 * 1024;
+/// Maximum number of entries.
+const MAX_ENTRIES: usize = 4096;
+/// Maximum size of the extracted archive, in bytes.
+const MAX_EXTRACTED_BYTES: u64 = 512 * 1024 * 1024;
+/// Maximum size of a `SKILL.md`, in bytes: it goes into a request whole.
+pub(crate) const MAX_SKILL_MD_BYTES: u64 = 128 * 1024;
 /// An entry above a mebibyte grows no more than so many times.
 const STEEPEST: u64 = 200;
 /// So small an entry may grow as it likes, in bytes.
 const HARMLESS: u64 = 1024 * 1024;
-/// So many dangers are told.
-const MOST_TOLD: usize = 20;
+/// Maximum number of dangers reported.
+const MAX_REPORTED_DANGERS: usize = 20;
 /// What every entry of a zip's directory begins with.
 const DIRECTORY_MARK: &[u8; 4] = b"PK\x01\x02";
 
@@ -50,7 +50,7 @@ impl ArchiveRefusal {
     }
 
     fn tell(&mut self, entry: Option<&str>, why: impl Into<String>) {
-        if self.dangers.len() < MOST_TOLD {
+        if self.dangers.len() < MAX_REPORTED_DANGERS {
             self.dangers.push((entry.map(str::to_owned), why.into()));
         }
     }
@@ -160,15 +160,15 @@ fn count(archive: &mut (impl Read + Seek)) -> Result<u64, ArchiveRefusal> {
         let end = kept + read;
         let seen = buffer.get(..end).unwrap_or_default();
         marks += seen.windows(DIRECTORY_MARK.len()).filter(|window| window == DIRECTORY_MARK).count();
-        if read == 0 || marks > MOST_ENTRIES {
+        if read == 0 || marks > MAX_ENTRIES {
             break;
         }
         // A mark may lie across two pieces.
         kept = end.min(DIRECTORY_MARK.len() - 1);
         buffer.copy_within(end - kept..end, 0);
     }
-    if marks > MOST_ENTRIES {
-        return Err(ArchiveRefusal::of(format!("it has more than {MOST_ENTRIES} entries")));
+    if marks > MAX_ENTRIES {
+        return Err(ArchiveRefusal::of(format!("it has more than {MAX_ENTRIES} entries")));
     }
     archive.rewind().map_err(unreadable)?;
     Ok(size)
@@ -191,8 +191,8 @@ struct ArchiveEntry {
 }
 
 fn plan<R: Read + Seek>(zip: &mut ZipArchive<R>, size: u64) -> Result<ExtractPlan, ArchiveRefusal> {
-    if zip.len() > MOST_ENTRIES {
-        return Err(ArchiveRefusal::of(format!("it has more than {MOST_ENTRIES} entries")));
+    if zip.len() > MAX_ENTRIES {
+        return Err(ArchiveRefusal::of(format!("it has more than {MAX_ENTRIES} entries")));
     }
     if zip.has_duplicate_names() {
         return Err(ArchiveRefusal::of("two of its entries have one name"));
@@ -212,8 +212,8 @@ fn plan<R: Read + Seek>(zip: &mut ZipArchive<R>, size: u64) -> Result<ExtractPla
             Err((name, why)) => refusal.add(&name, why),
         }
     }
-    if written > LARGEST_WRITTEN {
-        refusal.tell(None, format!("written out it has more than {} MiB", LARGEST_WRITTEN / 1024 / 1024));
+    if written > MAX_EXTRACTED_BYTES {
+        refusal.tell(None, format!("written out it has more than {} MiB", MAX_EXTRACTED_BYTES / 1024 / 1024));
     }
     if written > 4 * HARMLESS && written / STEEPEST > size {
         refusal.tell(None, "it grows more than any honest archive does");
@@ -354,10 +354,10 @@ fn write<R: Read>(
         return Ok(None);
     }
     let is_skill = entry.path == "SKILL.md";
-    if is_skill && entry.size > LARGEST_SKILL {
+    if is_skill && entry.size > MAX_SKILL_MD_BYTES {
         return Err(ArchiveRefusal::at(
             &entry.name,
-            format!("it is larger than {} KiB", LARGEST_SKILL / 1024),
+            format!("it is larger than {} KiB", MAX_SKILL_MD_BYTES / 1024),
         ));
     }
     let mut out = sink.file(&entry.path, entry.program).map_err(stuck)?;

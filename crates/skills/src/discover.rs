@@ -1,7 +1,7 @@
 //! Finds skills in a folder: every folder with a `SKILL.md`, at any depth that makes sense, and nothing below
 //! one that was found. Links are not followed, and nothing that begins with a dot is looked at.
 
-use crate::{Front, archive::LARGEST_SKILL, catalog::BrokenSkill};
+use crate::{Front, archive::MAX_SKILL_MD_BYTES, catalog::BrokenSkill};
 use std::{
     fs,
     io::{self, Read},
@@ -11,14 +11,14 @@ use std::{
 
 /// Maximum number of folder levels that are looked at.
 const MAX_DEPTH: usize = 4;
-/// So many folders of one root are looked at.
-const MOST_FOLDERS: usize = 2_000;
-/// So many entries of one folder are looked at.
-const MOST_ENTRIES: usize = 2_000;
-/// So many skills of one root are taken.
-const MOST_SKILLS: usize = 256;
-/// The name of a folder is no longer, in bytes.
-const LONGEST_NAME: usize = 128;
+/// Maximum number of folders of one root that are looked at.
+const MAX_FOLDERS: usize = 2_000;
+/// Maximum number of entries of one folder that are looked at.
+const MAX_FOLDER_ENTRIES: usize = 2_000;
+/// Maximum number of skills of one root.
+const MAX_SKILLS: usize = 256;
+/// Maximum length of a folder's name, in bytes.
+const MAX_FOLDER_NAME_BYTES: usize = 128;
 
 /// Owner of a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,7 +92,7 @@ pub(crate) fn look(root: &Root) -> Haul {
 
 impl Haul {
     fn spoilt(&mut self, folder: &Path, why: impl Into<String>) {
-        if self.broken.len() < MOST_SKILLS {
+        if self.broken.len() < MAX_SKILLS {
             self.broken.push(BrokenSkill { folder: folder.to_owned(), why: why.into() });
         }
     }
@@ -113,10 +113,10 @@ fn walk(folder: &Path, below: &str, depth: usize, haul: &mut Haul) {
     };
     let mut names = Vec::new();
     for entry in entries.flatten() {
-        if names.len() >= MOST_ENTRIES {
+        if names.len() >= MAX_FOLDER_ENTRIES {
             haul.spoilt(
                 folder,
-                format!("it has more than {MOST_ENTRIES} entries; the rest is not looked at"),
+                format!("it has more than {MAX_FOLDER_ENTRIES} entries; the rest is not looked at"),
             );
             break;
         }
@@ -135,14 +135,14 @@ fn walk(folder: &Path, below: &str, depth: usize, haul: &mut Haul) {
         if !kind.is_dir() {
             continue;
         }
-        if name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
+        if name.len() > MAX_FOLDER_NAME_BYTES || name.chars().any(char::is_control) {
             haul.spoilt(&path, "its name is too long, or has characters that nobody sees");
             continue;
         }
-        if haul.folders >= MOST_FOLDERS || haul.found.len() >= MOST_SKILLS {
+        if haul.folders >= MAX_FOLDERS || haul.found.len() >= MAX_SKILLS {
             haul.spoilt(
                 &path,
-                format!("it is left out: {MOST_SKILLS} skills and {MOST_FOLDERS} folders are the most"),
+                format!("it is left out: {MAX_SKILLS} skills and {MAX_FOLDERS} folders are the most"),
             );
             return;
         }
@@ -175,10 +175,11 @@ fn read(file: &Path) -> Result<Option<String>, String> {
         Err(error) => return Err(format!("its SKILL.md cannot be read: {error}")),
     }
     let mut bytes = Vec::new();
-    let opened = fs::File::open(file).and_then(|open| open.take(LARGEST_SKILL + 1).read_to_end(&mut bytes));
+    let opened =
+        fs::File::open(file).and_then(|open| open.take(MAX_SKILL_MD_BYTES + 1).read_to_end(&mut bytes));
     opened.map_err(|error| format!("its SKILL.md cannot be read: {error}"))?;
-    if bytes.len() as u64 > LARGEST_SKILL {
-        return Err(format!("its SKILL.md is larger than {} KiB", LARGEST_SKILL / 1024));
+    if bytes.len() as u64 > MAX_SKILL_MD_BYTES {
+        return Err(format!("its SKILL.md is larger than {} KiB", MAX_SKILL_MD_BYTES / 1024));
     }
     String::from_utf8(bytes).map(Some).map_err(|_| "its SKILL.md is not UTF-8 text".to_owned())
 }

@@ -5,12 +5,12 @@ use serde_saphyr::{budget, options};
 
 /// Maximum size of the head, in bytes.
 const MAX_FRONTMATTER_BYTES: usize = 16 * 1024;
-/// A name is no longer, in characters.
-const LONGEST_NAME: usize = 64;
-/// A description is no longer, in characters.
-const LONGEST_ABOUT: usize = 1024;
-/// So many tools may be named.
-const MOST_TOOLS: usize = 64;
+/// Maximum length of a name, in characters.
+const MAX_NAME_CHARS: usize = 64;
+/// Maximum length of a description, in characters.
+const MAX_DESCRIPTION_CHARS: usize = 1024;
+/// Maximum number of tools named.
+const MAX_TOOLS: usize = 64;
 /// The keys that a head may have.
 const KEYS: [&str; 10] = [
     "name",
@@ -79,8 +79,10 @@ impl Front {
         let about =
             about.ok_or("`description` is missing in its head: say what it does and when to use it")?;
         let length = about.chars().count();
-        if length > LONGEST_ABOUT {
-            return Err(format!("`description` has {length} characters; {LONGEST_ABOUT} is the most"));
+        if length > MAX_DESCRIPTION_CHARS {
+            return Err(format!(
+                "`description` has {length} characters; {MAX_DESCRIPTION_CHARS} is the most"
+            ));
         }
         let tools = head.get("allowed-tools").map(tools).transpose()?;
         let mut odd: Vec<String> = head
@@ -123,10 +125,10 @@ fn head(text: &str) -> Result<&str, String> {
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let hyphens = name.starts_with('-') || name.ends_with('-') || name.contains("--");
-    if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(plain) || hyphens {
-        let shown: String = name.chars().take(LONGEST_NAME).collect();
+    if name.is_empty() || name.len() > MAX_NAME_CHARS || !name.chars().all(plain) || hyphens {
+        let shown: String = name.chars().take(MAX_NAME_CHARS).collect();
         return Err(format!(
-            "`{}` is no name of a skill: it has small letters, digits and single hyphens inside, {LONGEST_NAME} at most",
+            "`{}` is no name of a skill: it has small letters, digits and single hyphens inside, {MAX_NAME_CHARS} at most",
             shown.escape_debug()
         ));
     }
@@ -156,8 +158,8 @@ fn tools(value: &Value) -> Result<Vec<String>, String> {
             tools.push(name);
         }
     }
-    if tools.len() > MOST_TOOLS {
-        return Err(format!("`allowed-tools` names {} tools; {MOST_TOOLS} is the most", tools.len()));
+    if tools.len() > MAX_TOOLS {
+        return Err(format!("`allowed-tools` names {} tools; {MAX_TOOLS} is the most", tools.len()));
     }
     Ok(tools)
 }

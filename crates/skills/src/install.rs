@@ -47,7 +47,7 @@ pub(crate) fn install(skills: &Skills, file: &Path, replace: bool) -> Result<Ins
 /// Checks that a skill may take a place. It may replace a shipped one if that is asked for, until it is
 /// removed, and never one that the operator put there by hand.
 fn vacant(catalog: &Catalog, place: &Path, name: &str, replace: bool) -> Result<(), SkillError> {
-    let exists = |where_, mend| Err(SkillError::Exists { name: name.to_owned(), where_, mend });
+    let exists = |where_, help| Err(SkillError::Exists { name: name.to_owned(), where_, help });
     let other = catalog.get(name).filter(|entry| entry.folder != place);
     match other.map(|entry| entry.category) {
         Some(Category::Custom) => exists("custom", "give the new one another `name` in its SKILL.md"),

@@ -35,14 +35,14 @@ pub enum SkillError {
     #[error("there is no skill `{0}`")]
     Unknown(String),
     /// A skill of that name is there already.
-    #[error("a skill `{name}` is there already ({where_}); {mend}")]
+    #[error("a skill `{name}` is there already ({where_}); {help}")]
     Exists {
         /// Its name.
         name: String,
         /// Its place, in words.
         where_: &'static str,
         /// The remedy.
-        mend: &'static str,
+        help: &'static str,
     },
     /// The skill is not pudu's to take away.
     #[error("`{name}` is {what} and cannot be removed here; `pudu skill disable {name}` switches it off")]

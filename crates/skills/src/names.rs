@@ -2,10 +2,10 @@
 
 use unicode_normalization::UnicodeNormalization;
 
-/// A path is no longer, in bytes.
-const LONGEST_PATH: usize = 512;
-/// One name of it is no longer, in bytes: what file systems take.
-const LONGEST_NAME: usize = 255;
+/// Maximum length of a path, in bytes.
+const MAX_PATH_BYTES: usize = 512;
+/// Maximum length of one name of a path, in bytes: what file systems take.
+const MAX_NAME_BYTES: usize = 255;
 /// Maximum number of folders in a path.
 const MAX_DEPTH: usize = 12;
 
@@ -17,7 +17,7 @@ pub(crate) fn parts(name: &str) -> Result<Vec<&str>, &'static str> {
     if name.is_empty() || name == "/" {
         return Err("it has no name");
     }
-    if name.len() > LONGEST_PATH {
+    if name.len() > MAX_PATH_BYTES {
         return Err("its name is too long");
     }
     if name.contains('\\') {
@@ -40,7 +40,7 @@ pub(crate) fn parts(name: &str) -> Result<Vec<&str>, &'static str> {
         match *part {
             "" => return Err("its name has an empty part"),
             "." | ".." => return Err("its name has a part `.` or `..`, which leads out of its folder"),
-            part if part.len() > LONGEST_NAME => return Err("its name is too long"),
+            part if part.len() > MAX_NAME_BYTES => return Err("its name is too long"),
             part if part.ends_with(['.', ' ']) || part.starts_with(' ') => {
                 return Err("a part of its name begins or ends with a space, or ends with a dot");
             }

@@ -23,7 +23,7 @@ pub struct Approval {
     /// A digest of the call's arguments: approved are exactly these.
     pub arguments: String,
     /// The requested action, in a line for people.
-    pub wish: String,
+    pub request: String,
     /// The account by which the one who is asked came; empty if none.
     pub account: String,
     /// The one who is asked: the platform's id.
@@ -55,7 +55,7 @@ const BY_CALL: &str = "SELECT * FROM approvals WHERE run = $1 AND call = $2";
 impl FromRow<'_, AnyRow> for Approval {
     fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
         let text = |at: &str| row.try_get::<String, _>(at);
-        let ruling = match row.try_get::<Option<i64>, _>("approved")? {
+        let decision = match row.try_get::<Option<i64>, _>("approved")? {
             Some(approved) => Some(ApprovalDecision {
                 approved: approved != 0,
                 by: row.try_get("decided_by")?,
@@ -70,13 +70,13 @@ impl FromRow<'_, AnyRow> for Approval {
             thread: text("thread")?.into(),
             tool: text("tool")?,
             arguments: text("arguments")?,
-            wish: text("wish")?,
+            request: text("wish")?,
             account: text("account")?,
             person: text("person")?,
             name: text("name")?,
             asked: row.try_get("asked")?,
             deadline: row.try_get("deadline")?,
-            decision: ruling,
+            decision,
         })
     }
 }
@@ -88,9 +88,9 @@ impl Db {
     }
 
     /// Decides a question, unless it is decided. Returns it as it stands then; `None` if it is unknown.
-    pub async fn decide(&self, id: &str, ruling: ApprovalDecision) -> Result<Option<Approval>, StoreError> {
-        self.write(&crash::DECIDE, (id.to_owned(), ruling), |(id, ruling), tx| {
-            Box::pin(decide(tx, id, ruling))
+    pub async fn decide(&self, id: &str, decision: ApprovalDecision) -> Result<Option<Approval>, StoreError> {
+        self.write(&crash::DECIDE, (id.to_owned(), decision), |(id, decision), tx| {
+            Box::pin(decide(tx, id, decision))
         })
         .await
     }
@@ -108,7 +108,8 @@ async fn ask(tx: &mut AnyConnection, approval: &Approval) -> Result<Approval, St
     let sql = "INSERT INTO approvals
         (id, run, call, thread, tool, arguments, wish, account, person, name, asked, deadline)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (run, call) DO NOTHING";
-    let Approval { id, run, call, thread, tool, arguments, wish, account, person, name, .. } = approval;
+    let Approval { id, run, call, thread, tool, arguments, request: wish, account, person, name, .. } =
+        approval;
     let texts =
         [id, run.as_str(), call.as_str(), thread.as_str(), tool, arguments, wish, account, person, name];
     let insert = texts.into_iter().fold(sqlx::query(sql), |query, text| query.bind(text));
@@ -119,11 +120,11 @@ async fn ask(tx: &mut AnyConnection, approval: &Approval) -> Result<Approval, St
 async fn decide(
     tx: &mut AnyConnection,
     id: &str,
-    ruling: &ApprovalDecision,
+    decision: &ApprovalDecision,
 ) -> Result<Option<Approval>, StoreError> {
     let sql = "UPDATE approvals SET approved = $1, decided_by = $2, decided = $3
         WHERE id = $4 AND approved IS NULL";
-    let update = sqlx::query(sql).bind(i64::from(ruling.approved)).bind(&ruling.by).bind(ruling.at);
+    let update = sqlx::query(sql).bind(i64::from(decision.approved)).bind(&decision.by).bind(decision.at);
     update.bind(id).execute(&mut *tx).await?;
     Ok(sqlx::query_as(BY_ID).bind(id).fetch_optional(tx).await?)
 }

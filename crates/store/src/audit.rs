@@ -60,8 +60,8 @@ impl FromRow<'_, AnyRow> for AuditEntry {
 
 impl Db {
     /// Notes that something is about to be done, or was refused.
-    pub async fn begin_audit_entry(&self, deed: AuditEntry) -> Result<AuditEntryId, StoreError> {
-        self.write(&crash::DEED_BEGINS, deed, |deed, tx| Box::pin(begins(tx, deed))).await
+    pub async fn begin_audit_entry(&self, entry: AuditEntry) -> Result<AuditEntryId, StoreError> {
+        self.write(&crash::DEED_BEGINS, entry, |entry, tx| Box::pin(begins(tx, entry))).await
     }
 
     /// Notes how it ended.
@@ -169,7 +169,7 @@ async fn size(tx: &mut AnyConnection, account: &str, limits: AuditLimits) -> Res
     Ok(AuditSize { rows, due: old.max(surplus) })
 }
 
-macro_rules! deeds {
+macro_rules! entries {
     ($only:literal, $code:literal, $most:literal) => {
         concat!(
             "SELECT audit.at, audit.thread, audit.run, account, person, action, detail, verdict,
@@ -184,8 +184,8 @@ macro_rules! deeds {
     };
 }
 
-const DEEDS: &str = deeds!("", "$1", "$2");
-const DEEDS_OF_THREAD: &str = deeds!("WHERE audit.thread = $1", "$2", "$3");
+const DEEDS: &str = entries!("", "$1", "$2");
+const DEEDS_OF_THREAD: &str = entries!("WHERE audit.thread = $1", "$2", "$3");
 
 async fn any_open(tx: &mut AnyConnection) -> Result<bool, StoreError> {
     let open = sqlx::query("SELECT 1 FROM audit WHERE ended IS NULL LIMIT 1");
@@ -214,14 +214,14 @@ async fn abandoned(tx: &mut AnyConnection, now: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-async fn begins(tx: &mut AnyConnection, deed: &AuditEntry) -> Result<AuditEntryId, StoreError> {
+async fn begins(tx: &mut AnyConnection, entry: &AuditEntry) -> Result<AuditEntryId, StoreError> {
     let sql = "INSERT INTO audit (at, thread, run, account, person, action, detail, verdict, code, ended)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id";
-    let AuditEntry { thread, run, account, person, action, detail, verdict, .. } = deed;
+    let AuditEntry { thread, run, account, person, action, detail, verdict, .. } = entry;
     let texts = [thread.as_str(), run.as_str(), account, person, action, detail, verdict];
     let insert =
-        texts.into_iter().fold(sqlx::query_scalar(sql).bind(deed.at), |query, text| query.bind(text));
-    Ok(AuditEntryId(insert.bind(deed.code).bind(deed.ended).fetch_one(tx).await?))
+        texts.into_iter().fold(sqlx::query_scalar(sql).bind(entry.at), |query, text| query.bind(text));
+    Ok(AuditEntryId(insert.bind(entry.code).bind(entry.ended).fetch_one(tx).await?))
 }
 
 async fn ends(

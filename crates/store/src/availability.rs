@@ -12,9 +12,9 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 /// The first pause between two tries.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// No pause between two tries is longer.
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(100);
+/// Maximum delay between two tries.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(2);
 /// An outage that goes on is logged again after this time.
 const REMINDER_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -97,8 +97,8 @@ pub(crate) struct RetryDelays {
 impl Default for RetryDelays {
     fn default() -> Self {
         let pauses = backon::ExponentialBuilder::new()
-            .with_min_delay(FIRST_PAUSE)
-            .with_max_delay(LONGEST_PAUSE)
+            .with_min_delay(FIRST_RETRY_DELAY)
+            .with_max_delay(MAX_RETRY_DELAY)
             .with_jitter()
             .without_max_times()
             .build();
@@ -108,6 +108,6 @@ impl Default for RetryDelays {
 
 impl RetryDelays {
     pub(crate) fn next(&mut self) -> Duration {
-        self.pauses.next().unwrap_or(LONGEST_PAUSE)
+        self.pauses.next().unwrap_or(MAX_RETRY_DELAY)
     }
 }

@@ -42,7 +42,7 @@ pub use db::Db;
 pub use error::StoreError;
 pub use inbox::{InboxItemId, InboxRow, InsertedEvent, NewInboxItem};
 pub use location::{DbLocation, PostgresUrl};
-pub use pairing::{MOST_CODES, Paired};
+pub use pairing::{MAX_UNUSED_CODES, Paired};
 pub use sweep::{KEEP_DONE, KEEP_MESSAGES, KEEP_PARKED, KEEP_TURNS, Swept};
 pub use talk::{ChatConversations, ConversationRow};
 pub use threads::{Deletion, FileSize, ThreadRow};

@@ -5,8 +5,8 @@
 use crate::{Db, StoreError, crash};
 use sqlx::AnyConnection;
 
-/// So many unused codes of one account are good at once; a new one beyond that is refused.
-pub const MOST_CODES: i64 = 20;
+/// Maximum number of unused codes of one account; a new one beyond that is refused.
+pub const MAX_UNUSED_CODES: i64 = 20;
 
 /// Somebody whom an account knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ async fn offer(
     sqlx::query("DELETE FROM pairing_codes WHERE expires <= $1").bind(now).execute(&mut *tx).await?;
     let sql = "SELECT COUNT(*) FROM pairing_codes WHERE account = $1 AND person IS NULL";
     let (waiting,): (i64,) = sqlx::query_as(sql).bind(account).fetch_one(&mut *tx).await?;
-    if waiting >= MOST_CODES {
+    if waiting >= MAX_UNUSED_CODES {
         return Ok(false);
     }
     let sql = "INSERT INTO pairing_codes (hash, account, expires) VALUES ($1, $2, $3)";

@@ -13,8 +13,8 @@ use serde::Deserialize;
 const RESULTS: (usize, usize) = (100, 500);
 /// Maximum size of a file that is searched, in bytes.
 const MAX_FILE_BYTES: u64 = 1_000_000;
-/// Longer lines are not looked at, in bytes; they are data, no text.
-const LONGEST_LINE: usize = 2_000;
+/// Maximum length of a line that is searched, in bytes; longer ones are data, no text.
+const MAX_LINE_BYTES: usize = 2_000;
 /// As much of a line is shown, in characters.
 const SHOWN: usize = 200;
 /// A pattern is no longer, in bytes: reading it takes many times as much.
@@ -113,7 +113,7 @@ fn search(path: &str, text: &str, pattern: &Regex, most: usize, lines: &mut Vec<
         if lines.len() == most {
             return;
         }
-        if line.len() <= LONGEST_LINE && pattern.is_match(line) {
+        if line.len() <= MAX_LINE_BYTES && pattern.is_match(line) {
             let shown: String = line.chars().take(SHOWN).collect();
             lines.push(format!("{path}:{}: {shown}", at + 1));
         }

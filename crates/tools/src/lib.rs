@@ -90,8 +90,8 @@ pub fn tool(name: &str, limits: ToolLimits) -> Option<Arc<dyn Tool>> {
     })
 }
 
-/// The largest file that a tool reads or makes, in bytes.
-const LARGEST_FILE: u64 = 16 * 1024 * 1024;
+/// Maximum size of a file that a tool reads or makes, in bytes.
+const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
 // Not `From`: neither type is ours.
 #[allow(clippy::needless_pass_by_value, reason = "fits map_err")]
@@ -101,18 +101,18 @@ fn failed(error: SandboxError) -> ToolError {
 
 /// Refuses to make a text file that no tool could read again.
 fn check_size(path: &str, size: u64) -> Result<(), ToolError> {
-    if size <= LARGEST_FILE {
+    if size <= MAX_FILE_BYTES {
         return Ok(());
     }
     Err(ToolError(format!(
-        "{path} would have {size} bytes, more than the {LARGEST_FILE} that a text file may have here: write less at \
+        "{path} would have {size} bytes, more than the {MAX_FILE_BYTES} that a text file may have here: write less at \
          once, or use bash"
     )))
 }
 
 /// Reads a file that has to be text.
 async fn read_text(sandbox: &dyn pudu_base::Sandbox, path: &str) -> Result<String, ToolError> {
-    let bytes = sandbox.read(path, LARGEST_FILE).await.map_err(failed)?;
+    let bytes = sandbox.read(path, MAX_FILE_BYTES).await.map_err(failed)?;
     String::from_utf8(bytes).map_err(|_| ToolError(format!("{path} is not a text file in UTF-8")))
 }
 

@@ -1,7 +1,7 @@
 //! Sends files to the people in the chat.
 
 use crate::failed;
-use pudu_base::{MOST_FILES, ToolCx, ToolError, ToolOutput, TypedTool, Update};
+use pudu_base::{MAX_ARTIFACTS, ToolCx, ToolError, ToolOutput, TypedTool, Update};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -27,9 +27,9 @@ impl TypedTool for PresentFiles {
         if args.filepaths.is_empty() {
             return Err(ToolError("name at least one file".to_owned()));
         }
-        if args.filepaths.len() > MOST_FILES {
+        if args.filepaths.len() > MAX_ARTIFACTS {
             let text = format!(
-                "{} files are too many: no more than {MOST_FILES} go with one answer; put them into an archive",
+                "{} files are too many: no more than {MAX_ARTIFACTS} go with one answer; put them into an archive",
                 args.filepaths.len()
             );
             return Err(ToolError(text));

@@ -1,7 +1,7 @@
 //! Writes a text file.
 
 use crate::{
-    LARGEST_FILE, check_size, edit, failed,
+    MAX_FILE_BYTES, check_size, edit, failed,
     mark::{knows, mark},
 };
 use pudu_base::{SandboxError, ToolCx, ToolError, ToolOutput, TypedTool};
@@ -41,7 +41,7 @@ impl TypedTool for WriteFile {
 
 /// Fails if the agent would replace what it does not know.
 async fn check(path: &str, cx: &ToolCx) -> Result<(), ToolError> {
-    match cx.sandbox.read(path, LARGEST_FILE).await {
+    match cx.sandbox.read(path, MAX_FILE_BYTES).await {
         Ok(bytes) if bytes.is_empty() => Ok(()),
         Ok(bytes) => knows(cx, path, &bytes),
         Err(SandboxError::Missing { .. }) => Ok(()),

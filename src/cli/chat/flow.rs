@@ -4,7 +4,7 @@
 //! drawn again and again.
 
 use super::markdown::settled;
-use crate::local::Line;
+use crate::local::TranscriptLine;
 use std::collections::HashMap;
 
 /// The answers that grow, each with what was printed of it.
@@ -15,7 +15,7 @@ pub(super) struct Flow {
 
 /// Output for an answer.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Step {
+pub(super) struct AnswerStep {
     /// Markdown to print for good.
     pub(super) print: String,
     /// Markdown to show below it for now.
@@ -24,12 +24,13 @@ pub(super) struct Step {
 
 impl Flow {
     /// Takes the newest view of an answer. A text that is not what was printed and more of it begins anew.
-    pub(super) fn step(&mut self, line: &Line) -> Step {
+    pub(super) fn step(&mut self, line: &TranscriptLine) -> AnswerStep {
         let before = self.printed.get(&line.id).map_or("", String::as_str);
         let before = if line.text.starts_with(before) { before.len() } else { 0 };
         let end = if line.done { line.text.len() } else { settled(&line.text).max(before) };
         let part = |from: usize, to: usize| line.text.get(from..to).unwrap_or_default();
-        let step = Step { print: part(before, end).to_owned(), tail: part(end, line.text.len()).to_owned() };
+        let step =
+            AnswerStep { print: part(before, end).to_owned(), tail: part(end, line.text.len()).to_owned() };
         if line.done {
             self.printed.remove(&line.id);
         } else {
@@ -39,7 +40,7 @@ impl Flow {
     }
 
     /// Goes on with an answer under another id: after a restart of the daemon it may have one.
-    pub(super) fn adopt(&mut self, line: &Line) {
+    pub(super) fn adopt(&mut self, line: &TranscriptLine) {
         if self.printed.contains_key(&line.id) {
             return;
         }
@@ -55,12 +56,12 @@ impl Flow {
 mod tests {
     use super::*;
 
-    fn line(id: &str, text: &str, done: bool) -> Line {
-        Line::told(id.into(), text, done)
+    fn line(id: &str, text: &str, done: bool) -> TranscriptLine {
+        TranscriptLine::told(id.into(), text, done)
     }
 
-    fn step(print: &str, tail: &str) -> Step {
-        Step { print: print.into(), tail: tail.into() }
+    fn step(print: &str, tail: &str) -> AnswerStep {
+        AnswerStep { print: print.into(), tail: tail.into() }
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The chat of a daemon in this process.
 
-use super::wire::{Act, Entry, Letter, News, Unsent, Wire};
+use super::wire::{Act, ChatNews, ChatWire, CommandEntry, Letter, Unsent};
 use crate::{
     dispatch::{Shared, commands},
-    local::{Change, Line, Local},
+    local::{LocalChannel, TranscriptChange, TranscriptLine},
 };
 use futures_util::{StreamExt, stream, stream::BoxStream};
 use pudu_channels::{AcceptError, BoxFuture, ReplyHandle};
@@ -11,18 +11,18 @@ use std::sync::Arc;
 
 /// The chat of a daemon in this process.
 pub(super) struct Inside {
-    pub(super) local: Arc<Local>,
+    pub(super) local: Arc<LocalChannel>,
     pub(super) shared: Arc<Shared>,
     pub(super) chat: String,
 }
 
-impl Wire for Inside {
-    fn follow(&self) -> BoxStream<'static, News> {
+impl ChatWire for Inside {
+    fn follow(&self) -> BoxStream<'static, ChatNews> {
         let (local, shared, chat) = (self.local.clone(), self.shared.clone(), self.chat.clone());
         let changes = async move {
             let mut resumed = resumed(&chat, &shared).await;
             let changes = local.follow(&chat, &shared.db, &shared.client).await;
-            changes.map(move |change| News::Change(with(change, std::mem::take(&mut resumed))))
+            changes.map(move |change| ChatNews::Change(with(change, std::mem::take(&mut resumed))))
         };
         stream::once(changes).flatten().boxed()
     }
@@ -42,10 +42,10 @@ impl Wire for Inside {
         })
     }
 
-    fn commands<'a>(&'a self) -> BoxFuture<'a, Vec<Entry>> {
+    fn commands<'a>(&'a self) -> BoxFuture<'a, Vec<CommandEntry>> {
         Box::pin(async move {
             let skills = self.shared.client.catalog().await.enabled();
-            let entry = |(name, argument, help): (&str, &str, String)| Entry {
+            let entry = |(name, argument, help): (&str, &str, String)| CommandEntry {
                 name: name.to_owned(),
                 argument: argument.to_owned(),
                 help,
@@ -61,21 +61,21 @@ impl Wire for Inside {
 
 /// Returns the lines in which the process before this one had begun to answer. They go on growing, but the
 /// room may not have them yet.
-async fn resumed(chat: &str, shared: &Shared) -> Vec<Line> {
-    let conversation = Local::conversation(chat);
+async fn resumed(chat: &str, shared: &Shared) -> Vec<TranscriptLine> {
+    let conversation = LocalChannel::conversation(chat);
     let turns = shared.db.open_turns().await.unwrap_or_default();
     let own = turns.into_iter().filter(|turn| turn.conversation == conversation);
     let handles = own.filter_map(|turn| serde_json::from_str::<ReplyHandle>(&turn.handle?).ok());
-    handles.flat_map(|handle| handle.messages).map(|id| Line::told(id, "", false)).collect()
+    handles.flat_map(|handle| handle.messages).map(|id| TranscriptLine::told(id, "", false)).collect()
 }
 
 /// Adds to a transcript the lines that it does not have.
-fn with(change: Change, more: Vec<Line>) -> Change {
-    let Change::Transcript(mut lines) = change else { return change };
+fn with(change: TranscriptChange, more: Vec<TranscriptLine>) -> TranscriptChange {
+    let TranscriptChange::Transcript(mut lines) = change else { return change };
     for line in more {
         if lines.iter().all(|other| other.id != line.id) {
             lines.push(line);
         }
     }
-    Change::Transcript(lines)
+    TranscriptChange::Transcript(lines)
 }

@@ -4,8 +4,8 @@
 //! Code is not wrapped, so that it can be copied. A table that is too wide becomes a list of its rows.
 
 use super::{
-    paint::{Look, Paint, tame},
-    wrap::{Cell, cells, wrap, write},
+    paint::{Paint, TextLook, tame},
+    wrap::{StyledChar, cells, wrap, write},
 };
 use pudu_channels::render::{self, Rich, Span, Style};
 use pulldown_cmark::{Event, Options, Parser};
@@ -60,7 +60,7 @@ fn code_line(out: &mut Vec<String>, line: &str, at: usize, span: &Span, language
 
 /// Writes a table as it is drawn, or row by row where it is too wide: each cell with the name of its column.
 fn table(out: &mut Vec<String>, drawn: &str, layout: Layout) {
-    let dim = |text: &str| layout.paint.text(Look::DIM, text);
+    let dim = |text: &str| layout.paint.text(TextLook::DIM, text);
     let is_rule = |line: &str| line.chars().all(|c| matches!(c, '─' | '┼'));
     if drawn.lines().all(|line| line.width() <= layout.width) {
         out.extend(drawn.lines().map(|line| match is_rule(line) {
@@ -77,8 +77,8 @@ fn table(out: &mut Vec<String>, drawn: &str, layout: Layout) {
             out.push(dim(&"─".repeat(layout.width.min(20))));
         }
         for (name, cell) in names.iter().zip(row).filter(|(_, cell)| !cell.is_empty()) {
-            let line: Vec<Cell> =
-                cells(name, Look::BOLD).chain(cells(&format!(": {cell}"), Look::default())).collect();
+            let line: Vec<StyledChar> =
+                cells(name, TextLook::BOLD).chain(cells(&format!(": {cell}"), TextLook::default())).collect();
             out.extend(wrap(&line, layout.width.max(1), 2).iter().map(|part| write(part, layout.paint)));
         }
     }
@@ -88,7 +88,7 @@ fn table(out: &mut Vec<String>, drawn: &str, layout: Layout) {
 fn frame(title: &str, layout: Layout) -> String {
     let title = if title.is_empty() { String::new() } else { format!(" {title} ") };
     let rest = layout.width.min(60).saturating_sub(title.len() + 2);
-    layout.paint.text(Look::DIM, &format!("──{title}{}", "─".repeat(rest)))
+    layout.paint.text(TextLook::DIM, &format!("──{title}{}", "─".repeat(rest)))
 }
 
 /// Writes a line of text, in as many lines as it needs.
@@ -97,14 +97,14 @@ fn flowing(out: &mut Vec<String>, rich: &Rich, line: &str, at: usize, layout: La
         .spans
         .iter()
         .any(|span| span.style == Style::Quote && span.range.start <= at && at < span.range.end);
-    let mark = if quoted { layout.paint.text(Look::DIM, "▎ ") } else { String::new() };
+    let mark = if quoted { layout.paint.text(TextLook::DIM, "▎ ") } else { String::new() };
     let room = layout.width.saturating_sub(if quoted { 2 } else { 0 }).max(1);
     let parts = wrap(&looks(rich, line, at), room, hanging(line).min(room / 2));
     out.extend(parts.iter().map(|part| format!("{mark}{}", write(part, layout.paint))));
 }
 
 /// Gives each character of a line its look, and each link its target.
-fn looks(rich: &Rich, line: &str, at: usize) -> Vec<Cell> {
+fn looks(rich: &Rich, line: &str, at: usize) -> Vec<StyledChar> {
     let (start, end) = (at, at + line.len());
     let inside = |edge: &usize| start < *edge && *edge < end;
     let edges = rich.spans.iter().flat_map(|span| [span.range.start, span.range.end]);
@@ -116,26 +116,26 @@ fn looks(rich: &Rich, line: &str, at: usize) -> Vec<Cell> {
         let [from, to] = pair else { continue };
         let text = rich.text.get(*from..*to).unwrap_or_default();
         let over = rich.spans.iter().filter(|span| span.range.start <= *from && *to <= span.range.end);
-        let look = over.fold(Look::default(), |look, span| look.with(look_of(&span.style)));
+        let look = over.fold(TextLook::default(), |look, span| look.with(look_of(&span.style)));
         out.extend(cells(text, look));
         for target in
             rich.spans.iter().filter(|span| span.range.end == *to).filter_map(|span| target(rich, span))
         {
-            out.extend(cells(&format!(" ({target})"), Look::DIM));
+            out.extend(cells(&format!(" ({target})"), TextLook::DIM));
         }
     }
     out
 }
 
-fn look_of(style: &Style) -> Look {
+fn look_of(style: &Style) -> TextLook {
     match style {
-        Style::Bold => Look::BOLD,
-        Style::Italic => Look::ITALIC,
-        Style::Strike => Look::STRIKE,
-        Style::Code => Look::CODE,
-        Style::Quote => Look::DIM,
-        Style::Link(_) => Look::UNDERLINE,
-        Style::Pre(_) | Style::Table { .. } => Look::default(),
+        Style::Bold => TextLook::BOLD,
+        Style::Italic => TextLook::ITALIC,
+        Style::Strike => TextLook::STRIKE,
+        Style::Code => TextLook::CODE,
+        Style::Quote => TextLook::DIM,
+        Style::Link(_) => TextLook::UNDERLINE,
+        Style::Pre(_) | Style::Table { .. } => TextLook::default(),
     }
 }
 

@@ -8,9 +8,9 @@ pub(super) struct Paint {
 
 /// A look; several combine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Look(u8);
+pub(super) struct TextLook(u8);
 
-impl Look {
+impl TextLook {
     pub(super) const BOLD: Self = Self(1);
     pub(super) const DIM: Self = Self(1 << 1);
     pub(super) const ITALIC: Self = Self(1 << 2);
@@ -30,14 +30,14 @@ impl Look {
 }
 
 /// What the terminal calls each look.
-const CODES: [(Look, &str); 7] = [
-    (Look::BOLD, "1"),
-    (Look::DIM, "2"),
-    (Look::ITALIC, "3"),
-    (Look::UNDERLINE, "4"),
-    (Look::STRIKE, "9"),
-    (Look::CODE, "36"),
-    (Look::WARN, "33"),
+const CODES: [(TextLook, &str); 7] = [
+    (TextLook::BOLD, "1"),
+    (TextLook::DIM, "2"),
+    (TextLook::ITALIC, "3"),
+    (TextLook::UNDERLINE, "4"),
+    (TextLook::STRIKE, "9"),
+    (TextLook::CODE, "36"),
+    (TextLook::WARN, "33"),
 ];
 
 impl Paint {
@@ -52,7 +52,7 @@ impl Paint {
     }
 
     /// Returns a text in a look.
-    pub(super) fn text(self, look: Look, text: &str) -> String {
+    pub(super) fn text(self, look: TextLook, text: &str) -> String {
         let codes: Vec<&str> =
             CODES.iter().filter(|(one, _)| look.has(*one)).map(|(_, code)| *code).collect();
         if !self.on || codes.is_empty() || text.is_empty() {
@@ -73,13 +73,13 @@ mod tests {
 
     #[test]
     fn looks_combine_and_may_be_unwanted() {
-        let check = |no_color: Option<&str>, look: Look, expect: &str| {
+        let check = |no_color: Option<&str>, look: TextLook, expect: &str| {
             assert_eq!(Paint::new(no_color).text(look, "x"), expect);
         };
-        check(None, Look::default(), "x");
-        check(None, Look::BOLD, "\x1b[1mx\x1b[0m");
-        check(Some(""), Look::BOLD.with(Look::CODE), "\x1b[1;36mx\x1b[0m");
-        check(Some("1"), Look::BOLD, "x");
+        check(None, TextLook::default(), "x");
+        check(None, TextLook::BOLD, "\x1b[1mx\x1b[0m");
+        check(Some(""), TextLook::BOLD.with(TextLook::CODE), "\x1b[1;36mx\x1b[0m");
+        check(Some("1"), TextLook::BOLD, "x");
     }
 
     #[test]

@@ -4,10 +4,10 @@
 //! for a person to decide elsewhere. Ctrl-C stops the answer where it is made, and not this program alone.
 
 use super::{
-    DOUBT, Ended,
-    post::{Post, Report},
-    talk::{STOP, Talk},
-    wire::{Act, News, Wire},
+    ChatEnd, DOUBT,
+    post::{PendingPosts, PostReport},
+    talk::{ChatTranscript, STOP},
+    wire::{Act, ChatNews, ChatWire},
 };
 use anyhow::{Context, Result, bail};
 use futures_util::StreamExt;
@@ -26,12 +26,12 @@ const WAITS: &str = "This waits for a person, who can decide it with `pudu chat`
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Sends a message and writes the answers.
-pub(super) async fn run(wire: Arc<dyn Wire>, text: String, mut out: impl Write) -> Result<Ended> {
+pub(super) async fn run(wire: Arc<dyn ChatWire>, text: String, mut out: impl Write) -> Result<ChatEnd> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut pipe = Pipe {
         news: wire.follow(),
-        post: Post::new(wire.clone()),
-        talk: Talk::default(),
+        post: PendingPosts::new(wire.clone()),
+        talk: ChatTranscript::default(),
         wire,
         lost: false,
         taken: false,
@@ -45,13 +45,13 @@ pub(super) async fn run(wire: Arc<dyn Wire>, text: String, mut out: impl Write) 
                 _ = interrupt.recv() => false,
             };
             eprintln!("{}", if stopped { "Stopped." } else { "Not stopped: pudu could not be told, and may go on." });
-            return Ok(Ended::Stopped);
+            return Ok(ChatEnd::Stopped);
         }
     };
-    let (mut first, mut ended) = (true, Ended::Well);
-    for Answer { text, failed } in answers {
+    let (mut first, mut ended) = (true, ChatEnd::Well);
+    for PipedAnswer { text, failed } in answers {
         if failed {
-            ended = Ended::Failed;
+            ended = ChatEnd::Failed;
             eprintln!("{text}");
             continue;
         }
@@ -66,16 +66,16 @@ pub(super) async fn run(wire: Arc<dyn Wire>, text: String, mut out: impl Write) 
 }
 
 /// An answer as it goes out.
-struct Answer {
+struct PipedAnswer {
     text: String,
     failed: bool,
 }
 
 struct Pipe {
-    wire: Arc<dyn Wire>,
-    news: futures_util::stream::BoxStream<'static, News>,
-    post: Post,
-    talk: Talk,
+    wire: Arc<dyn ChatWire>,
+    news: futures_util::stream::BoxStream<'static, ChatNews>,
+    post: PendingPosts,
+    talk: ChatTranscript,
     lost: bool,
     /// Whether what was said is kept.
     taken: bool,
@@ -95,7 +95,7 @@ impl Pipe {
     }
 
     /// Sends a message and returns the answers.
-    async fn say(&mut self, text: String) -> Result<Vec<Answer>> {
+    async fn say(&mut self, text: String) -> Result<Vec<PipedAnswer>> {
         self.begin().await?;
         if self.post.take(Act::Say(text)).is_err() {
             bail!("too much waits to be sent");
@@ -123,15 +123,15 @@ impl Pipe {
     }
 
     /// Listens until nothing is awaited any more.
-    async fn listen(&mut self) -> Result<Vec<Answer>> {
+    async fn listen(&mut self) -> Result<Vec<PipedAnswer>> {
         let mut answers = Vec::new();
         while self.talk.busy() {
             tokio::select! {
                 news = self.news.next() => answers.extend(self.hear(news)?),
                 report = self.post.next() => match report {
-                    Report::Taken => self.taken = true,
-                    Report::Delayed(reason) => eprintln!("{reason}; trying again…"),
-                    Report::Refused(_, reason) => bail!("not sent: {reason}"),
+                    PostReport::Taken => self.taken = true,
+                    PostReport::Delayed(reason) => eprintln!("{reason}; trying again…"),
+                    PostReport::Refused(_, reason) => bail!("not sent: {reason}"),
                 },
                 () = tokio::time::sleep(DOUBT), if self.taken && self.talk.in_doubt() => self.talk.settle(),
             }
@@ -151,29 +151,29 @@ impl Pipe {
         }
     }
 
-    fn hear(&mut self, news: Option<News>) -> Result<Vec<Answer>> {
+    fn hear(&mut self, news: Option<ChatNews>) -> Result<Vec<PipedAnswer>> {
         match news {
-            Some(News::Change(change)) => {
+            Some(ChatNews::Change(change)) => {
                 self.lost = false;
                 Ok(self.talk.hear(change).iter().map(|line| self.written(line)).collect())
             }
-            Some(News::Lost) => {
+            Some(ChatNews::Lost) => {
                 if !std::mem::replace(&mut self.lost, true) {
                     eprintln!("pudu cannot be reached; trying again…");
                 }
                 Ok(Vec::new())
             }
-            Some(News::Refused(reason)) => bail!(reason),
+            Some(ChatNews::Refused(reason)) => bail!(reason),
             None => bail!("the chat has ended"),
         }
     }
 
     /// Writes an answer and where its files are.
-    fn written(&self, line: &crate::local::Line) -> Answer {
+    fn written(&self, line: &crate::local::TranscriptLine) -> PipedAnswer {
         let place = |(index, name): (usize, &String)| {
             format!("\n{name}: {}", self.wire.file(&line.id, index).unwrap_or_default())
         };
         let files: String = line.files.iter().enumerate().map(place).collect();
-        Answer { text: format!("{}{files}", line.text), failed: line.failed }
+        PipedAnswer { text: format!("{}{files}", line.text), failed: line.failed }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{
     remote::backoff,
-    wire::{Act, Letter, Unsent, Wire},
+    wire::{Act, ChatWire, Letter, Unsent},
 };
 use pudu_channels::BoxFuture;
 use pudu_client::base::MessageId;
@@ -13,8 +13,8 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 const MAX_PENDING_MESSAGES: usize = 64;
 
 /// The letters on their way.
-pub(super) struct Post {
-    wire: Arc<dyn Wire>,
+pub(super) struct PendingPosts {
+    wire: Arc<dyn ChatWire>,
     waiting: VecDeque<Letter>,
     underway: Option<BoxFuture<'static, (Letter, Result<(), Unsent>)>>,
     /// How often in a row the letter underway failed.
@@ -23,7 +23,7 @@ pub(super) struct Post {
 
 /// Result of sending a letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Report {
+pub(super) enum PostReport {
     /// It is kept.
     Taken,
     /// It could not be sent for the first time, and is tried on.
@@ -32,8 +32,8 @@ pub(super) enum Report {
     Refused(Act, String),
 }
 
-impl Post {
-    pub(super) fn new(wire: Arc<dyn Wire>) -> Self {
+impl PendingPosts {
+    pub(super) fn new(wire: Arc<dyn ChatWire>) -> Self {
         Self { wire, waiting: VecDeque::new(), underway: None, failures: 0 }
     }
 
@@ -48,7 +48,7 @@ impl Post {
 
     /// Sends until there is something to tell; for ever if there is nothing to send. May be dropped and
     /// called again.
-    pub(super) async fn next(&mut self) -> Report {
+    pub(super) async fn next(&mut self) -> PostReport {
         loop {
             if self.underway.is_none() {
                 match self.waiting.pop_front() {
@@ -65,20 +65,20 @@ impl Post {
         }
     }
 
-    fn judge(&mut self, letter: Letter, result: Result<(), Unsent>) -> Option<Report> {
+    fn judge(&mut self, letter: Letter, result: Result<(), Unsent>) -> Option<PostReport> {
         match result {
             Ok(()) => {
                 self.failures = 0;
-                Some(Report::Taken)
+                Some(PostReport::Taken)
             }
             Err(Unsent::Refused(reason)) => {
                 self.failures = 0;
-                Some(Report::Refused(letter.act, reason))
+                Some(PostReport::Refused(letter.act, reason))
             }
             Err(Unsent::Later { reason, after }) => {
                 self.failures += 1;
                 self.dispatch(letter, after.unwrap_or_default().max(backoff(self.failures)));
-                (self.failures == 1).then_some(Report::Delayed(reason))
+                (self.failures == 1).then_some(PostReport::Delayed(reason))
             }
         }
     }
@@ -96,18 +96,18 @@ impl Post {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::chat::wire::{Entry, News};
+    use crate::cli::chat::wire::{ChatNews, CommandEntry};
     use futures_util::stream::{self, BoxStream, StreamExt};
     use std::sync::Mutex;
 
     /// A wire that answers as told and keeps what it was sent.
-    struct Fake {
+    struct FakeWire {
         answers: Mutex<VecDeque<Result<(), Unsent>>>,
         sent: Mutex<Vec<Letter>>,
     }
 
-    impl Wire for Fake {
-        fn follow(&self) -> BoxStream<'static, News> {
+    impl ChatWire for FakeWire {
+        fn follow(&self) -> BoxStream<'static, ChatNews> {
             stream::pending().boxed()
         }
 
@@ -116,7 +116,7 @@ mod tests {
             Box::pin(std::future::ready(self.answers.lock().unwrap().pop_front().unwrap()))
         }
 
-        fn commands<'a>(&'a self) -> BoxFuture<'a, Vec<Entry>> {
+        fn commands<'a>(&'a self) -> BoxFuture<'a, Vec<CommandEntry>> {
             Box::pin(std::future::ready(Vec::new()))
         }
 
@@ -132,16 +132,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_letter_is_sent_with_its_key_until_it_is_taken_and_the_next_waits() {
         let later = || Err(Unsent::Later { reason: "gone".into(), after: None });
-        let fake = Arc::new(Fake {
+        let fake = Arc::new(FakeWire {
             answers: Mutex::new([later(), later(), Ok(()), Ok(())].into()),
             sent: Mutex::default(),
         });
-        let mut post = Post::new(fake.clone());
+        let mut post = PendingPosts::new(fake.clone());
         post.take(say("one")).unwrap();
         post.take(say("two")).unwrap();
-        assert_eq!(post.next().await, Report::Delayed("gone".into()));
-        assert_eq!(post.next().await, Report::Taken);
-        assert_eq!(post.next().await, Report::Taken);
+        assert_eq!(post.next().await, PostReport::Delayed("gone".into()));
+        assert_eq!(post.next().await, PostReport::Taken);
+        assert_eq!(post.next().await, PostReport::Taken);
         let sent = fake.sent.lock().unwrap().clone();
         let acts: Vec<Act> = sent.iter().map(|letter| letter.act.clone()).collect();
         assert_eq!(acts, [say("one"), say("one"), say("one"), say("two")]);
@@ -151,16 +151,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_refused_letter_comes_back() {
         let refused = Err(Unsent::Refused("too long".into()));
-        let fake = Arc::new(Fake { answers: Mutex::new([refused].into()), sent: Mutex::default() });
-        let mut post = Post::new(fake);
+        let fake = Arc::new(FakeWire { answers: Mutex::new([refused].into()), sent: Mutex::default() });
+        let mut post = PendingPosts::new(fake);
         post.take(say("one")).unwrap();
-        assert_eq!(post.next().await, Report::Refused(say("one"), "too long".into()));
+        assert_eq!(post.next().await, PostReport::Refused(say("one"), "too long".into()));
     }
 
     #[test]
     fn only_so_much_waits() {
-        let fake = Arc::new(Fake { answers: Mutex::default(), sent: Mutex::default() });
-        let mut post = Post::new(fake);
+        let fake = Arc::new(FakeWire { answers: Mutex::default(), sent: Mutex::default() });
+        let mut post = PendingPosts::new(fake);
         for _ in 0..MAX_PENDING_MESSAGES {
             post.take(say("x")).unwrap();
         }

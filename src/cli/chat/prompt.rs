@@ -4,8 +4,8 @@
 //! line; Ctrl-D leaves.
 
 use super::{
-    paint::{Look, Paint},
-    wire::Entry,
+    paint::{Paint, TextLook},
+    wire::CommandEntry,
 };
 use rustyline::{
     Cmd, ColorMode, CompletionType, ConditionalEventHandler, Config, Context, Editor, Event, EventContext,
@@ -43,7 +43,7 @@ pub(super) enum Typed {
 }
 
 /// The prompt.
-pub(super) struct Prompt {
+pub(super) struct LinePrompt {
     ask: mpsc::Sender<String>,
     typed: mpsc::Receiver<Typed>,
     printer: Box<dyn ExternalPrinter + Send>,
@@ -51,17 +51,17 @@ pub(super) struct Prompt {
     open: bool,
 }
 
-impl Prompt {
+impl LinePrompt {
     /// Makes a prompt that is not open yet. Lines are remembered in `history`, if that is given.
     pub(super) fn new(
-        commands: Vec<Entry>,
+        commands: Vec<CommandEntry>,
         paint: Paint,
         history: Option<PathBuf>,
     ) -> rustyline::Result<Self> {
         let (ask, asked) = mpsc::channel(1);
         let (tell, typed) = mpsc::channel(4);
         let busy = Arc::new(AtomicBool::new(false));
-        let mut editor = editor(Words { commands, paint }, history.as_deref())?;
+        let mut editor = editor(CommandCompleter { commands, paint }, history.as_deref())?;
         let stop = Stop { busy: busy.clone(), tell: tell.clone() };
         editor.bind_sequence(KeyEvent::ctrl('C'), EventHandler::Conditional(Box::new(stop)));
         editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
@@ -100,7 +100,10 @@ impl Prompt {
     }
 }
 
-fn editor(words: Words, history: Option<&Path>) -> rustyline::Result<Editor<Words, DefaultHistory>> {
+fn editor(
+    words: CommandCompleter,
+    history: Option<&Path>,
+) -> rustyline::Result<Editor<CommandCompleter, DefaultHistory>> {
     let color = if words.paint.is_on() { ColorMode::Enabled } else { ColorMode::Disabled };
     let config = Config::builder()
         .max_history_size(HISTORY)?
@@ -119,7 +122,7 @@ fn editor(words: Words, history: Option<&Path>) -> rustyline::Result<Editor<Word
 
 /// Reads lines as long as somebody asks for them.
 fn read<H: History>(
-    mut editor: Editor<Words, H>,
+    mut editor: Editor<CommandCompleter, H>,
     mut asked: mpsc::Receiver<String>,
     tell: &mpsc::Sender<Typed>,
     history: Option<&Path>,
@@ -139,7 +142,7 @@ fn read<H: History>(
     }
 }
 
-fn remember<H: History>(editor: &mut Editor<Words, H>, line: &str, history: Option<&Path>) {
+fn remember<H: History>(editor: &mut Editor<CommandCompleter, H>, line: &str, history: Option<&Path>) {
     let added = !line.trim().is_empty() && editor.add_history_entry(line).unwrap_or(false);
     if let Some(path) = history.filter(|_| added)
         && let Err(error) = editor.append_history(path)
@@ -166,14 +169,14 @@ impl ConditionalEventHandler for Stop {
 }
 
 /// Completes and explains slash commands.
-struct Words {
-    commands: Vec<Entry>,
+struct CommandCompleter {
+    commands: Vec<CommandEntry>,
     paint: Paint,
 }
 
-impl Words {
+impl CommandCompleter {
     /// Returns the commands that a line may be the beginning of.
-    fn fitting<'a>(&'a self, line: &'a str) -> impl Iterator<Item = &'a Entry> {
+    fn fitting<'a>(&'a self, line: &'a str) -> impl Iterator<Item = &'a CommandEntry> {
         let name = line.strip_prefix('/');
         self.commands.iter().filter(move |entry| name.is_some_and(|name| entry.name.starts_with(name)))
     }
@@ -205,7 +208,7 @@ impl Hint for Suggestion {
     }
 }
 
-impl Hinter for Words {
+impl Hinter for CommandCompleter {
     type Hint = Suggestion;
 
     fn hint(&self, line: &str, pos: usize, _: &Context<'_>) -> Option<Suggestion> {
@@ -213,12 +216,12 @@ impl Hinter for Words {
     }
 }
 
-impl Completer for Words {
+impl Completer for CommandCompleter {
     type Candidate = Pair;
 
     fn complete(&self, line: &str, pos: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
-        let space = |entry: &Entry| if entry.argument.is_empty() { "" } else { " " };
-        let pair = |entry: &Entry| Pair {
+        let space = |entry: &CommandEntry| if entry.argument.is_empty() { "" } else { " " };
+        let pair = |entry: &CommandEntry| Pair {
             display: format!("/{}{}{}", entry.name, space(entry), entry.argument),
             replacement: format!("/{}{}", entry.name, space(entry)),
         };
@@ -226,17 +229,17 @@ impl Completer for Words {
     }
 }
 
-impl Highlighter for Words {
+impl Highlighter for CommandCompleter {
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, _: bool) -> Cow<'b, str> {
-        Cow::Owned(self.paint.text(Look::BOLD.with(Look::CODE), prompt))
+        Cow::Owned(self.paint.text(TextLook::BOLD.with(TextLook::CODE), prompt))
     }
 
     fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
-        Cow::Owned(self.paint.text(Look::DIM, hint))
+        Cow::Owned(self.paint.text(TextLook::DIM, hint))
     }
 }
 
-impl Validator for Words {
+impl Validator for CommandCompleter {
     /// A line that ends with a backslash goes on in the next one.
     fn validate(&self, line: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         Ok(match goes_on(line.input()) {
@@ -262,19 +265,22 @@ fn whole(text: &str) -> String {
     lines.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
 }
 
-impl Helper for Words {}
+impl Helper for CommandCompleter {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn words() -> Words {
-        let entry = |name: &str, argument: &str| Entry {
+    fn words() -> CommandCompleter {
+        let entry = |name: &str, argument: &str| CommandEntry {
             name: name.into(),
             argument: argument.into(),
             help: format!("About {name}"),
         };
-        Words { commands: vec![entry("new", ""), entry("models", "[name]")], paint: Paint::new(Some("1")) }
+        CommandCompleter {
+            commands: vec![entry("new", ""), entry("models", "[name]")],
+            paint: Paint::new(Some("1")),
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The chat of a daemon that runs elsewhere, over its HTTP API.
 
-use super::wire::{Act, Entry, Letter, News, Unsent, Wire};
-use crate::local::{Change, Line};
+use super::wire::{Act, ChatNews, ChatWire, CommandEntry, Letter, Unsent};
+use crate::local::{TranscriptChange, TranscriptLine};
 use futures_util::{StreamExt, stream, stream::BoxStream};
 use pudu_channels::BoxFuture;
 use pudu_client::net::{
@@ -24,14 +24,14 @@ const WRONG_TOKEN: &str = "the daemon does not take this token: see `gateway.tok
 
 /// The chat of a daemon that runs elsewhere.
 #[derive(Clone)]
-pub(super) struct Remote {
+pub(super) struct RemoteChat {
     client: Client,
     url: String,
     token: Option<SecretString>,
     chat: String,
 }
 
-impl Remote {
+impl RemoteChat {
     /// Makes a way to a chat of the daemon at `url`.
     pub(super) fn new(url: &str, token: Option<SecretString>, chat: &str) -> Result<Self, Error> {
         let url = url.trim_end_matches('/').to_owned();
@@ -84,9 +84,9 @@ impl Remote {
     }
 }
 
-impl Wire for Remote {
-    fn follow(&self) -> BoxStream<'static, News> {
-        let state = Reader { remote: self.clone(), following: None, failures: 0 };
+impl ChatWire for RemoteChat {
+    fn follow(&self) -> BoxStream<'static, ChatNews> {
+        let state = ChatReader { remote: self.clone(), following: None, failures: 0 };
         stream::unfold(state, |mut reader| async move { Some((reader.next().await, reader)) }).boxed()
     }
 
@@ -111,15 +111,15 @@ impl Wire for Remote {
         })
     }
 
-    fn commands<'a>(&'a self) -> BoxFuture<'a, Vec<Entry>> {
+    fn commands<'a>(&'a self) -> BoxFuture<'a, Vec<CommandEntry>> {
         #[derive(Default, Deserialize)]
-        struct Answer {
-            commands: Vec<Entry>,
+        struct CommandsResponse {
+            commands: Vec<CommandEntry>,
         }
         Box::pin(async move {
             let request = self.client.get(format!("{}/api/commands", self.url)).timeout(REQUEST_TIMEOUT);
             let Ok(answer) = self.known(request).send().await else { return Vec::new() };
-            answer.json::<Answer>().await.unwrap_or_default().commands
+            answer.json::<CommandsResponse>().await.unwrap_or_default().commands
         })
     }
 
@@ -143,19 +143,19 @@ enum Shut {
 }
 
 /// Follows a chat across lost connections.
-struct Reader {
-    remote: Remote,
+struct ChatReader {
+    remote: RemoteChat,
     following: Option<Following>,
     /// How often in a row the daemon could not be reached.
     failures: u32,
 }
 
-impl Reader {
-    async fn next(&mut self) -> News {
+impl ChatReader {
+    async fn next(&mut self) -> ChatNews {
         loop {
             if let Some(following) = &mut self.following {
                 match following.next().await {
-                    Some(change) => return News::Change(change),
+                    Some(change) => return ChatNews::Change(change),
                     None => self.following = None,
                 }
                 return self.lost();
@@ -166,15 +166,15 @@ impl Reader {
                 Err(Shut::Lost) => return self.lost(),
                 Err(Shut::Refused(reason)) => {
                     self.failures += 1;
-                    return News::Refused(reason);
+                    return ChatNews::Refused(reason);
                 }
             }
         }
     }
 
-    fn lost(&mut self) -> News {
+    fn lost(&mut self) -> ChatNews {
         self.failures += 1;
-        News::Lost
+        ChatNews::Lost
     }
 }
 
@@ -190,7 +190,7 @@ pub(super) fn backoff(failures: u32) -> Duration {
 struct Following {
     bytes: BoxStream<'static, Result<Vec<u8>, Error>>,
     decoder: SseDecoder,
-    ready: VecDeque<Change>,
+    ready: VecDeque<TranscriptChange>,
 }
 
 impl Following {
@@ -200,7 +200,7 @@ impl Following {
     }
 
     /// Returns the next change; nothing when the connection is over.
-    async fn next(&mut self) -> Option<Change> {
+    async fn next(&mut self) -> Option<TranscriptChange> {
         while self.ready.is_empty() {
             let chunk = tokio::time::timeout(SILENCE, self.bytes.next()).await.ok()??.ok()?;
             let events = self.decoder.push(&chunk).ok()?;
@@ -211,10 +211,12 @@ impl Following {
 }
 
 /// Reads an event; what a newer daemon may say besides is passed over.
-fn change(event: &str, data: &str) -> Option<Change> {
+fn change(event: &str, data: &str) -> Option<TranscriptChange> {
     match event {
-        "transcript" => serde_json::from_str::<Vec<Line>>(data).ok().map(Change::Transcript),
-        "line" => serde_json::from_str(data).ok().map(Change::Line),
+        "transcript" => {
+            serde_json::from_str::<Vec<TranscriptLine>>(data).ok().map(TranscriptChange::Transcript)
+        }
+        "line" => serde_json::from_str(data).ok().map(TranscriptChange::Line),
         _ => None,
     }
 }
@@ -225,10 +227,13 @@ mod tests {
 
     #[test]
     fn events_are_read_and_strange_ones_passed_over() {
-        let line = Line::told("1".into(), "*hi*", true);
+        let line = TranscriptLine::told("1".into(), "*hi*", true);
         let data = r#"{"id":"1","from":"pudu","text":"*hi*","html":"<p></p>","done":true,"new":1}"#;
-        assert_eq!(change("line", data), Some(Change::Line(line.clone())));
-        assert_eq!(change("transcript", &format!("[{data}]")), Some(Change::Transcript(vec![line])));
+        assert_eq!(change("line", data), Some(TranscriptChange::Line(line.clone())));
+        assert_eq!(
+            change("transcript", &format!("[{data}]")),
+            Some(TranscriptChange::Transcript(vec![line]))
+        );
         assert_eq!(change("line", "oops"), None);
         assert_eq!(change("other", data), None);
     }

@@ -8,15 +8,15 @@ use super::{
     DOUBT,
     flow::Flow,
     markdown::{self, Layout},
-    paint::{Look, Paint, tame},
-    post::{Post, Report},
-    prompt::{Prompt, Typed},
+    paint::{Paint, TextLook, tame},
+    post::{PendingPosts, PostReport},
+    prompt::{LinePrompt, Typed},
     screen::Screen,
-    talk::{STOP, Talk},
+    talk::{ChatTranscript, STOP},
     terminal::{self, Hush},
-    wire::{Act, News, Wire},
+    wire::{Act, ChatNews, ChatWire},
 };
-use crate::local::{Change, From, Line};
+use crate::local::{From, TranscriptChange, TranscriptLine};
 use anyhow::{Result, bail};
 use futures_util::StreamExt;
 use pudu_channels::Choice;
@@ -39,13 +39,13 @@ const WIDEST: usize = 100;
 const PAST: usize = 12;
 
 /// A person at a terminal.
-pub(super) struct Session {
-    wire: Arc<dyn Wire>,
-    post: Post,
-    talk: Talk,
+pub(super) struct TerminalSession {
+    wire: Arc<dyn ChatWire>,
+    post: PendingPosts,
+    talk: ChatTranscript,
     flow: Flow,
     screen: Screen<Stdout>,
-    prompt: Prompt,
+    prompt: LinePrompt,
     paint: Paint,
     /// Held while watching.
     watching: Option<Hush>,
@@ -61,12 +61,12 @@ pub(super) struct Session {
     doubt: Option<Instant>,
 }
 
-impl Session {
-    pub(super) fn new(wire: Arc<dyn Wire>, prompt: Prompt, paint: Paint) -> Self {
+impl TerminalSession {
+    pub(super) fn new(wire: Arc<dyn ChatWire>, prompt: LinePrompt, paint: Paint) -> Self {
         Self {
-            post: Post::new(wire.clone()),
+            post: PendingPosts::new(wire.clone()),
             wire,
-            talk: Talk::default(),
+            talk: ChatTranscript::default(),
             flow: Flow::default(),
             screen: Screen::new(io::stdout()),
             prompt,
@@ -83,7 +83,7 @@ impl Session {
 
     /// Talks until the person leaves.
     pub(super) async fn run(mut self, greeting: &str) -> Result<()> {
-        self.print(&[self.paint.text(Look::DIM, greeting), String::new()])?;
+        self.print(&[self.paint.text(TextLook::DIM, greeting), String::new()])?;
         let mut news = self.wire.follow();
         let (mut interrupt, mut terminate) =
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
@@ -139,31 +139,31 @@ impl Session {
         Ok(())
     }
 
-    fn news(&mut self, news: News) -> Result<()> {
+    fn news(&mut self, news: ChatNews) -> Result<()> {
         match news {
-            News::Refused(reason) => bail!(reason),
-            News::Lost if self.lost => Ok(()),
-            News::Lost => {
+            ChatNews::Refused(reason) => bail!(reason),
+            ChatNews::Lost if self.lost => Ok(()),
+            ChatNews::Lost => {
                 self.lost = true;
-                self.note(Look::WARN, "pudu cannot be reached; trying again…")
+                self.note(TextLook::WARN, "pudu cannot be reached; trying again…")
             }
-            News::Change(change) => {
+            ChatNews::Change(change) => {
                 if std::mem::take(&mut self.lost) {
-                    self.note(Look::DIM, "connected again")?;
+                    self.note(TextLook::DIM, "connected again")?;
                 }
                 self.change(change)
             }
         }
     }
 
-    fn change(&mut self, change: Change) -> Result<()> {
+    fn change(&mut self, change: TranscriptChange) -> Result<()> {
         match &change {
-            Change::Transcript(lines) if !self.talk.has_begun() => self.past(lines)?,
-            Change::Transcript(lines) => lines.iter().for_each(|line| self.flow.adopt(line)),
-            Change::Line(line) if line.from == From::You && line.seen => {
-                self.note(Look::DIM, "seen, it waits its turn")?;
+            TranscriptChange::Transcript(lines) if !self.talk.has_begun() => self.past(lines)?,
+            TranscriptChange::Transcript(lines) => lines.iter().for_each(|line| self.flow.adopt(line)),
+            TranscriptChange::Line(line) if line.from == From::You && line.seen => {
+                self.note(TextLook::DIM, "seen, it waits its turn")?;
             }
-            Change::Line(_) => {}
+            TranscriptChange::Line(_) => {}
         }
         for line in self.talk.hear(change) {
             self.finish(&line)?;
@@ -191,13 +191,17 @@ impl Session {
     /// Lays out choices, with the numbers that take them.
     fn numbered(&self, choices: &[Choice]) -> Vec<String> {
         let one = |(index, choice): (usize, &Choice)| {
-            format!("{} {}", self.paint.text(Look::CODE, &format!("[{}]", index + 1)), tame(&choice.label))
+            format!(
+                "{} {}",
+                self.paint.text(TextLook::CODE, &format!("[{}]", index + 1)),
+                tame(&choice.label)
+            )
         };
         choices.iter().enumerate().map(one).collect()
     }
 
     /// Shows how the last talk ended.
-    fn past(&mut self, lines: &[Line]) -> Result<()> {
+    fn past(&mut self, lines: &[TranscriptLine]) -> Result<()> {
         let Some(asked) = lines.iter().rposition(|line| line.from == From::You) else { return Ok(()) };
         let mut shown = Vec::new();
         for line in lines.iter().skip(asked).filter(|line| line.done) {
@@ -210,18 +214,18 @@ impl Session {
             shown.truncate(PAST);
             shown.extend(["…".to_owned(), String::new()]);
         }
-        let shown: Vec<String> = shown.iter().map(|line| self.paint.text(Look::DIM, line)).collect();
+        let shown: Vec<String> = shown.iter().map(|line| self.paint.text(TextLook::DIM, line)).collect();
         self.print(&shown)
     }
 
     /// Prints what is left of an answer, its files and its choices.
-    fn finish(&mut self, line: &Line) -> Result<()> {
+    fn finish(&mut self, line: &TranscriptLine) -> Result<()> {
         let step = self.flow.step(line);
         self.markdown(&step.print)?;
         let mut extras = Vec::new();
         for (index, name) in line.files.iter().enumerate() {
             let place = self.wire.file(&line.id, index).unwrap_or_default();
-            extras.push(format!("{}  {}", tame(name), self.paint.text(Look::DIM, &tame(&place))));
+            extras.push(format!("{}  {}", tame(name), self.paint.text(TextLook::DIM, &tame(&place))));
         }
         extras.extend(self.numbered(&line.choices));
         if !extras.is_empty() {
@@ -231,15 +235,15 @@ impl Session {
         self.print(&extras)
     }
 
-    fn report(&mut self, report: Report) -> Result<()> {
+    fn report(&mut self, report: PostReport) -> Result<()> {
         match report {
-            Report::Taken => Ok(()),
-            Report::Delayed(reason) => {
-                self.note(Look::WARN, &format!("not sent yet: {reason}; trying again…"))
+            PostReport::Taken => Ok(()),
+            PostReport::Delayed(reason) => {
+                self.note(TextLook::WARN, &format!("not sent yet: {reason}; trying again…"))
             }
-            Report::Refused(act, reason) => {
+            PostReport::Refused(act, reason) => {
                 self.talk.settle();
-                self.note(Look::WARN, &format!("not sent: {reason}"))?;
+                self.note(TextLook::WARN, &format!("not sent: {reason}"))?;
                 if let Act::Say(text) = act {
                     self.draft = text;
                 }
@@ -271,7 +275,7 @@ impl Session {
         self.print(&[String::new()])?;
         if let Err(Act::Say(text)) = self.post.take(act) {
             self.draft = text;
-            self.note(Look::WARN, "not sent: too much waits to be sent")?;
+            self.note(TextLook::WARN, "not sent: too much waits to be sent")?;
         }
         Ok(())
     }
@@ -298,7 +302,7 @@ impl Session {
         self.print(&lines)
     }
 
-    fn note(&mut self, look: Look, text: &str) -> Result<()> {
+    fn note(&mut self, look: TextLook, text: &str) -> Result<()> {
         let line = self.paint.text(look, &format!("· {}", tame(text)));
         self.print(&[line, String::new()])
     }
@@ -331,10 +335,10 @@ impl Session {
         Ok(self.screen.draw(&lines, terminal::size())?)
     }
 
-    fn status(&self, open: Option<&Line>) -> String {
+    fn status(&self, open: Option<&TranscriptLine>) -> String {
         let frame = FRAMES.get(self.frame % FRAMES.len()).copied().unwrap_or_default();
         let doing = match open {
-            Some(Line { activity: Some(activity), .. }) => tame(activity),
+            Some(TranscriptLine { activity: Some(activity), .. }) => tame(activity),
             Some(_) => String::new(),
             None if self.talk.in_doubt() => String::new(),
             None => "Thinking…".to_owned(),
@@ -343,9 +347,9 @@ impl Session {
             Some(_) => "a number and Enter decide, Ctrl-C stops",
             None => "Ctrl-C stops",
         };
-        let hint = self.paint.text(Look::DIM, hint);
+        let hint = self.paint.text(TextLook::DIM, hint);
         let gap = if doing.is_empty() { "" } else { "  " };
-        format!("{} {doing}{gap}{hint}", self.paint.text(Look::CODE, frame))
+        format!("{} {doing}{gap}{hint}", self.paint.text(TextLook::CODE, frame))
     }
 }
 

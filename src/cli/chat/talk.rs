@@ -1,6 +1,6 @@
 //! State of a chat: which answers are new, which still grow, and whether one is awaited.
 
-use crate::local::{Change, From, Line};
+use crate::local::{From, TranscriptChange, TranscriptLine};
 use pudu_channels::Choice;
 use std::collections::VecDeque;
 
@@ -11,13 +11,13 @@ const REMEMBERED: usize = 512;
 
 /// State of a chat.
 #[derive(Debug, Default)]
-pub(super) struct Talk {
+pub(super) struct ChatTranscript {
     begun: bool,
     /// Finished lines that are known: id and text.
     known: VecDeque<(String, String)>,
-    open: Vec<Line>,
+    open: Vec<TranscriptLine>,
     /// Lines that grow and answer somebody else.
-    apart: Vec<Line>,
+    apart: Vec<TranscriptLine>,
     awaited: Awaited,
 }
 
@@ -33,20 +33,20 @@ pub(super) enum Awaited {
     FollowUp,
 }
 
-impl Talk {
+impl ChatTranscript {
     /// Hears a change and returns the lines of pudu's that are finished by it. The first transcript is the
     /// past: nothing in it is new.
-    pub(super) fn hear(&mut self, change: Change) -> Vec<Line> {
+    pub(super) fn hear(&mut self, change: TranscriptChange) -> Vec<TranscriptLine> {
         match change {
-            Change::Line(line) => self.line(line).into_iter().collect(),
-            Change::Transcript(lines) if !self.begun => {
+            TranscriptChange::Line(line) => self.line(line).into_iter().collect(),
+            TranscriptChange::Transcript(lines) if !self.begun => {
                 self.begun = true;
                 for line in lines {
                     self.past(line);
                 }
                 Vec::new()
             }
-            Change::Transcript(lines) => self.again(lines),
+            TranscriptChange::Transcript(lines) => self.again(lines),
         }
     }
 
@@ -61,13 +61,13 @@ impl Talk {
     }
 
     /// Returns the answers that grow.
-    pub(super) fn open(&self) -> &[Line] {
+    pub(super) fn open(&self) -> &[TranscriptLine] {
         &self.open
     }
 
     /// Returns the newest growing answer that waits for a decision, and what can be chosen.
-    pub(super) fn decision(&self) -> Option<(&Line, Vec<Choice>)> {
-        let chosen = |line: &Line| -> Vec<Choice> {
+    pub(super) fn decision(&self) -> Option<(&TranscriptLine, Vec<Choice>)> {
+        let chosen = |line: &TranscriptLine| -> Vec<Choice> {
             line.choices.iter().filter(|choice| choice.action != STOP).cloned().collect()
         };
         let mut waiting = self.open.iter().rev().map(|line| (line, chosen(line)));
@@ -98,7 +98,7 @@ impl Talk {
         self.awaited = Awaited::No;
     }
 
-    fn past(&mut self, line: Line) {
+    fn past(&mut self, line: TranscriptLine) {
         match (line.from, line.done) {
             (From::Pudu, false) => self.open.push(line),
             (From::Pudu, true) => self.remember(&line),
@@ -108,16 +108,16 @@ impl Talk {
 
     /// Hears the transcript after a connection was lost. Only what follows the last thing that was said can
     /// be new; after a restart of the daemon known lines may have other ids.
-    fn again(&mut self, lines: Vec<Line>) -> Vec<Line> {
+    fn again(&mut self, lines: Vec<TranscriptLine>) -> Vec<TranscriptLine> {
         let newest = lines.iter().rposition(|line| line.from == From::You).map_or(0, |at| at + 1);
         self.open.retain(|open| lines.iter().any(|line| line.id == open.id));
         self.follow_apart(&lines);
-        let fresh = |talk: &Self, at: usize, line: &Line| {
+        let fresh = |talk: &Self, at: usize, line: &TranscriptLine| {
             let growing = talk.open.iter().chain(&talk.apart).any(|open| open.id == line.id);
             let told = talk.known.iter().any(|(_, text)| *text == line.text);
             growing || !line.done || (at >= newest && !told)
         };
-        let lines: Vec<Line> = lines
+        let lines: Vec<TranscriptLine> = lines
             .into_iter()
             .enumerate()
             .filter(|(at, line)| fresh(self, *at, line))
@@ -127,15 +127,17 @@ impl Talk {
     }
 
     /// Finds what was set apart in a transcript in which it may have another id; what is not there is gone.
-    fn follow_apart(&mut self, lines: &[Line]) {
+    fn follow_apart(&mut self, lines: &[TranscriptLine]) {
         let known = &self.known;
         self.apart.retain_mut(|apart| {
             if lines.iter().any(|line| line.id == apart.id) {
                 return true;
             }
-            let heard = |line: &Line| known.iter().any(|(id, text)| *id == line.id || *text == line.text);
-            let goes_on =
-                |line: &&Line| line.from == From::Pudu && line.text.starts_with(&apart.text) && !heard(line);
+            let heard =
+                |line: &TranscriptLine| known.iter().any(|(id, text)| *id == line.id || *text == line.text);
+            let goes_on = |line: &&TranscriptLine| {
+                line.from == From::Pudu && line.text.starts_with(&apart.text) && !heard(line)
+            };
             let found = lines.iter().find(goes_on);
             if let Some(line) = found {
                 *apart = line.clone();
@@ -144,7 +146,7 @@ impl Talk {
         });
     }
 
-    fn line(&mut self, line: Line) -> Option<Line> {
+    fn line(&mut self, line: TranscriptLine) -> Option<TranscriptLine> {
         if line.from == From::You || self.known.iter().any(|(id, _)| *id == line.id) {
             return None;
         }
@@ -172,7 +174,7 @@ impl Talk {
         line.done.then_some(line)
     }
 
-    fn line_apart(&mut self, at: usize, line: Line) {
+    fn line_apart(&mut self, at: usize, line: TranscriptLine) {
         self.apart.swap_remove(at);
         match line.done {
             true => self.remember(&line),
@@ -180,7 +182,7 @@ impl Talk {
         }
     }
 
-    fn remember(&mut self, line: &Line) {
+    fn remember(&mut self, line: &TranscriptLine) {
         if self.known.len() >= REMEMBERED {
             self.known.pop_front();
         }
@@ -192,57 +194,57 @@ impl Talk {
 mod tests {
     use super::*;
 
-    fn pudu(id: &str, text: &str, done: bool) -> Line {
-        Line::told(id.into(), text, done)
+    fn pudu(id: &str, text: &str, done: bool) -> TranscriptLine {
+        TranscriptLine::told(id.into(), text, done)
     }
 
-    fn you(text: &str) -> Line {
-        Line::said(text.into(), text)
+    fn you(text: &str) -> TranscriptLine {
+        TranscriptLine::said(text.into(), text)
     }
 
-    fn texts(lines: &[Line]) -> Vec<&str> {
+    fn texts(lines: &[TranscriptLine]) -> Vec<&str> {
         lines.iter().map(|line| line.text.as_str()).collect()
     }
 
     #[test]
     fn the_past_is_not_new_and_each_answer_is_new_once() {
-        let mut talk = Talk::default();
-        assert_eq!(talk.hear(Change::Transcript(vec![you("q"), pudu("1", "old", true)])), []);
+        let mut talk = ChatTranscript::default();
+        assert_eq!(talk.hear(TranscriptChange::Transcript(vec![you("q"), pudu("1", "old", true)])), []);
         talk.said();
         assert!(talk.busy());
-        assert_eq!(talk.hear(Change::Line(you("q2"))), []);
-        assert_eq!(talk.hear(Change::Line(pudu("2", "ne", false))), []);
+        assert_eq!(talk.hear(TranscriptChange::Line(you("q2"))), []);
+        assert_eq!(talk.hear(TranscriptChange::Line(pudu("2", "ne", false))), []);
         assert_eq!(texts(talk.open()), ["ne"]);
-        assert_eq!(texts(&talk.hear(Change::Line(pudu("2", "new", true)))), ["new"]);
-        assert_eq!(talk.hear(Change::Line(pudu("2", "new", true))), []);
+        assert_eq!(texts(&talk.hear(TranscriptChange::Line(pudu("2", "new", true)))), ["new"]);
+        assert_eq!(talk.hear(TranscriptChange::Line(pudu("2", "new", true))), []);
         assert!(!talk.busy());
     }
 
     #[test]
     fn after_a_lost_connection_only_the_newest_answer_can_be_new() {
-        let mut talk = Talk::default();
-        talk.hear(Change::Transcript(vec![]));
-        talk.hear(Change::Line(pudu("1", "first", true)));
+        let mut talk = ChatTranscript::default();
+        talk.hear(TranscriptChange::Transcript(vec![]));
+        talk.hear(TranscriptChange::Line(pudu("1", "first", true)));
         talk.said();
-        talk.hear(Change::Line(pudu("2", "sec", false)));
+        talk.hear(TranscriptChange::Line(pudu("2", "sec", false)));
         let transcript = [you("q"), pudu("m1", "first", true), you("q2"), pudu("2", "second", true)];
-        assert_eq!(texts(&talk.hear(Change::Transcript(transcript.to_vec()))), ["second"]);
+        assert_eq!(texts(&talk.hear(TranscriptChange::Transcript(transcript.to_vec()))), ["second"]);
         assert!(!talk.busy());
         let cut = [you("q2"), pudu("3", "third", true), you("meanwhile")];
-        talk.hear(Change::Line(pudu("3", "thi", false)));
-        assert_eq!(texts(&talk.hear(Change::Transcript(cut.to_vec()))), ["third"]);
+        talk.hear(TranscriptChange::Line(pudu("3", "thi", false)));
+        assert_eq!(texts(&talk.hear(TranscriptChange::Transcript(cut.to_vec()))), ["third"]);
         let renamed = [you("q"), pudu("m1", "first", true), you("q2"), pudu("m2", "second", true)];
-        assert_eq!(talk.hear(Change::Transcript(renamed.to_vec())), []);
+        assert_eq!(talk.hear(TranscriptChange::Transcript(renamed.to_vec())), []);
     }
 
     #[test]
     fn a_follow_up_may_become_part_of_the_answer_that_grows() {
-        let mut talk = Talk::default();
-        talk.hear(Change::Transcript(vec![]));
-        talk.hear(Change::Line(pudu("1", "a", false)));
+        let mut talk = ChatTranscript::default();
+        talk.hear(TranscriptChange::Transcript(vec![]));
+        talk.hear(TranscriptChange::Line(pudu("1", "a", false)));
         talk.said();
         assert!(!talk.in_doubt());
-        talk.hear(Change::Line(pudu("1", "ab", true)));
+        talk.hear(TranscriptChange::Line(pudu("1", "ab", true)));
         assert!(talk.busy() && talk.in_doubt());
         talk.settle();
         assert!(!talk.busy());
@@ -256,40 +258,40 @@ mod tests {
             line.choices = actions.iter().map(|action| choice(action)).collect();
             line
         };
-        let mut talk = Talk::default();
-        talk.hear(Change::Transcript(vec![]));
-        talk.hear(Change::Line(with(&[STOP])));
+        let mut talk = ChatTranscript::default();
+        talk.hear(TranscriptChange::Transcript(vec![]));
+        talk.hear(TranscriptChange::Line(with(&[STOP])));
         assert_eq!(talk.decision(), None);
         let asked = with(&["/approve k", "/deny k", STOP]);
-        talk.hear(Change::Line(asked.clone()));
+        talk.hear(TranscriptChange::Line(asked.clone()));
         assert_eq!(talk.decision(), Some((&asked, vec![choice("/approve k"), choice("/deny k")])));
-        talk.hear(Change::Line(pudu("1", "✅ You approved it", true)));
+        talk.hear(TranscriptChange::Line(pudu("1", "✅ You approved it", true)));
         assert_eq!(talk.decision(), None);
     }
 
     #[test]
     fn what_is_set_apart_is_not_told_and_what_follows_it_is() {
-        let mut talk = Talk::default();
-        talk.hear(Change::Transcript(vec![you("theirs"), pudu("1", "old", false)]));
+        let mut talk = ChatTranscript::default();
+        talk.hear(TranscriptChange::Transcript(vec![you("theirs"), pudu("1", "old", false)]));
         talk.set_apart();
         assert!(!talk.busy());
         talk.said();
         assert!(talk.busy() && !talk.in_doubt());
-        assert_eq!(talk.hear(Change::Line(pudu("1", "older", false))), []);
-        assert_eq!(talk.hear(Change::Line(pudu("1", "oldest", true))), []);
+        assert_eq!(talk.hear(TranscriptChange::Line(pudu("1", "older", false))), []);
+        assert_eq!(talk.hear(TranscriptChange::Line(pudu("1", "oldest", true))), []);
         assert!(talk.busy() && talk.in_doubt());
-        assert_eq!(texts(&talk.hear(Change::Line(pudu("2", "mine", true)))), ["mine"]);
+        assert_eq!(texts(&talk.hear(TranscriptChange::Line(pudu("2", "mine", true)))), ["mine"]);
         assert!(!talk.busy());
     }
 
     #[test]
     fn what_is_set_apart_stays_so_under_another_id() {
-        let mut talk = Talk::default();
-        talk.hear(Change::Transcript(vec![you("theirs"), pudu("1", "old", false)]));
+        let mut talk = ChatTranscript::default();
+        talk.hear(TranscriptChange::Transcript(vec![you("theirs"), pudu("1", "old", false)]));
         talk.set_apart();
         talk.said();
         let transcript = [you("theirs"), pudu("m1", "old and done", true), you("q"), pudu("2", "mine", true)];
-        assert_eq!(texts(&talk.hear(Change::Transcript(transcript.to_vec()))), ["mine"]);
+        assert_eq!(texts(&talk.hear(TranscriptChange::Transcript(transcript.to_vec()))), ["mine"]);
         assert!(!talk.busy());
     }
 }

@@ -27,18 +27,18 @@ pub(super) fn key_waits() -> bool {
 }
 
 /// Leaves the terminal as it was found, whatever happens meanwhile.
-pub(super) struct Found {
+pub(super) struct TerminalGuard {
     modes: Termios,
 }
 
-impl Found {
+impl TerminalGuard {
     /// Remembers how the terminal is.
     pub(super) fn now() -> io::Result<Self> {
         Ok(Self { modes: tcgetattr(io::stdin())? })
     }
 }
 
-impl Drop for Found {
+impl Drop for TerminalGuard {
     fn drop(&mut self) {
         // A terminal that is gone needs nothing.
         tcsetattr(io::stdin(), OptionalActions::Now, &self.modes).ok();

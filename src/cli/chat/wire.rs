@@ -1,22 +1,22 @@
 //! The way to a chat: what is said goes in, what changes comes out. `remote.rs` goes by HTTP to a daemon that
 //! runs, `inside.rs` to one in this process.
 
-use crate::local::Change;
+use crate::local::TranscriptChange;
 use futures_util::stream::BoxStream;
 use pudu_channels::BoxFuture;
 use serde::Deserialize;
 use std::time::Duration;
 
 /// The way to a chat.
-pub(super) trait Wire: Send + Sync {
+pub(super) trait ChatWire: Send + Sync {
     /// Follows the chat, for ever: it comes back by itself when the connection is lost.
-    fn follow(&self) -> BoxStream<'static, News>;
+    fn follow(&self) -> BoxStream<'static, ChatNews>;
 
     /// Sends a letter. It is kept for good when this succeeds; sent again, it counts once.
     fn send<'a>(&'a self, letter: &'a Letter) -> BoxFuture<'a, Result<(), Unsent>>;
 
     /// Returns the slash commands; none if they cannot be had.
-    fn commands<'a>(&'a self) -> BoxFuture<'a, Vec<Entry>>;
+    fn commands<'a>(&'a self) -> BoxFuture<'a, Vec<CommandEntry>>;
 
     /// Returns the path or address of a line's file.
     fn file(&self, line: &str, index: usize) -> Option<String>;
@@ -24,9 +24,9 @@ pub(super) trait Wire: Send + Sync {
 
 /// Change of a chat or its connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum ChatNews {
     /// Something was said or has changed.
-    Change(Change),
+    Change(TranscriptChange),
     /// The daemon cannot be reached for now.
     Lost,
     /// The daemon does not let us in, and a person has to act.
@@ -67,7 +67,7 @@ pub(super) enum Unsent {
 
 /// A slash command, for completion.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct CommandEntry {
     /// Its name without the slash.
     pub(super) name: String,
     /// Placeholder for its argument.

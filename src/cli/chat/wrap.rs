@@ -1,29 +1,29 @@
 //! Breaking styled text into lines that fit the terminal.
 
-use super::paint::{Look, Paint};
+use super::paint::{Paint, TextLook};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
 /// One visible character and its look.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Cell {
+pub(super) struct StyledChar {
     text: String,
-    look: Look,
+    look: TextLook,
 }
 
 /// Cuts a text into cells.
-pub(super) fn cells(text: &str, look: Look) -> impl Iterator<Item = Cell> {
-    text.graphemes(true).map(move |text| Cell { text: text.replace('\t', "    "), look })
+pub(super) fn cells(text: &str, look: TextLook) -> impl Iterator<Item = StyledChar> {
+    text.graphemes(true).map(move |text| StyledChar { text: text.replace('\t', "    "), look })
 }
 
 /// Returns how many columns cells take.
-pub(super) fn width(cells: &[Cell]) -> usize {
+pub(super) fn width(cells: &[StyledChar]) -> usize {
     cells.iter().map(|cell| cell.text.width()).sum()
 }
 
 /// Breaks a line at spaces so that each part fits; a word that is too long is cut. Parts after the first
 /// begin with `indent` spaces.
-pub(super) fn wrap(line: &[Cell], room: usize, indent: usize) -> Vec<Vec<Cell>> {
+pub(super) fn wrap(line: &[StyledChar], room: usize, indent: usize) -> Vec<Vec<StyledChar>> {
     let (mut parts, mut rest, mut hung) = (Vec::new(), line, 0);
     while !rest.is_empty() && width(rest) + hung > room {
         let (part, tail) = rest.split_at(break_at(rest, room.saturating_sub(hung).max(1)));
@@ -38,14 +38,14 @@ pub(super) fn wrap(line: &[Cell], room: usize, indent: usize) -> Vec<Vec<Cell>> 
 }
 
 /// Returns after how many cells a line is broken.
-fn break_at(line: &[Cell], room: usize) -> usize {
+fn break_at(line: &[StyledChar], room: usize) -> usize {
     let mut taken = 0;
     let fits = line.iter().take_while(|cell| {
         taken += cell.text.width();
         taken <= room
     });
     let fits = fits.count().max(1);
-    let blank = |cell: &Cell| cell.text == " ";
+    let blank = |cell: &StyledChar| cell.text == " ";
     if line.get(fits).is_some_and(blank) {
         return fits + 1;
     }
@@ -57,9 +57,9 @@ fn break_at(line: &[Cell], room: usize) -> usize {
 }
 
 /// Puts spaces before a part and drops those behind it.
-fn hang(part: &[Cell], indent: usize) -> Vec<Cell> {
+fn hang(part: &[StyledChar], indent: usize) -> Vec<StyledChar> {
     let end = part.iter().rposition(|cell| cell.text != " ").map_or(0, |at| at + 1);
-    let space = Cell { text: " ".to_owned(), look: Look::default() };
+    let space = StyledChar { text: " ".to_owned(), look: TextLook::default() };
     let mut hung = vec![space; if end == 0 { 0 } else { indent }];
     hung.extend(part.iter().take(end).cloned());
     hung
@@ -76,9 +76,9 @@ pub(super) fn clip(line: &str, room: usize) -> String {
 }
 
 /// Writes cells as one line.
-pub(super) fn write(cells: &[Cell], paint: Paint) -> String {
+pub(super) fn write(cells: &[StyledChar], paint: Paint) -> String {
     let runs = cells.chunk_by(|a, b| a.look == b.look);
-    let run = |run: &[Cell]| {
+    let run = |run: &[StyledChar]| {
         let text: String = run.iter().map(|cell| cell.text.as_str()).collect();
         run.first().map_or_else(String::new, |first| paint.text(first.look, &text))
     };
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn lines_break_at_spaces_and_hang() {
         let check = |text: &str, room: usize, indent: usize, expect: &[&str]| {
-            let line: Vec<Cell> = cells(text, Look::default()).collect();
+            let line: Vec<StyledChar> = cells(text, TextLook::default()).collect();
             let parts = wrap(&line, room, indent);
             let parts: Vec<String> = parts.iter().map(|part| write(part, Paint::new(Some("1")))).collect();
             assert_eq!(parts, expect, "{text:?} in {room}");

@@ -2,8 +2,8 @@
 
 use crate::{
     agent,
-    config::{Loaded, ModelConfig},
-    lines,
+    config::{LoadedConfig, ModelConfig},
+    connections,
 };
 use pudu_channels::Check;
 use pudu_client::{
@@ -12,36 +12,35 @@ use pudu_client::{
 };
 
 /// Looks at each agent, and at whom each account lets answer.
-pub(super) fn check(loaded: &Loaded, models: &[ModelConfig]) -> Vec<Check> {
+pub(super) fn check(loaded: &LoadedConfig, models: &[ModelConfig]) -> Vec<Check> {
     let agents = Agents::new(loaded.config.fixed.home.clone());
-    let (roster, groups) = (agents.list(), agent::groups(&loaded.config.live));
-    let mut checks: Vec<Check> =
-        roster.agents.iter().map(|persona| usable(persona, models, &groups)).collect();
+    let (roster, groups) = (agents.list(), agent::groups(&loaded.config.hot));
+    let mut checks: Vec<Check> = roster.agents.iter().map(|custom| usable(custom, models, &groups)).collect();
     checks.extend(roster.broken.iter().map(|BrokenAgent { name, why }| {
         Check::bad(name, why.clone(), format!("mend its files, or take it away: pudu agent remove {name}"))
     }));
-    let live = &loaded.config.live;
-    for (account, manners) in &live.manners {
-        let policy = lines::policy(live, account);
+    let hot = &loaded.config.hot;
+    for (account, configured) in &hot.policies {
+        let policy = connections::policy(hot, account);
         // Nobody has an empty id: that is what holds for all who are not named.
-        let people = std::iter::once("").chain(manners.session.users.keys().map(String::as_str));
+        let people = std::iter::once("").chain(configured.session.users.keys().map(String::as_str));
         let mut named: Vec<String> = people.filter_map(|person| policy.session(person).agent).collect();
         named.sort();
         named.dedup();
         for name in named {
             if let Err(error @ (AgentError::Unknown(_) | AgentError::Name { .. })) = agents.find(&name) {
-                let mend = "make it (pudu agent new), or name another one in its `session`";
-                checks.push(Check::bad(format!("channels.{account}"), error.to_string(), mend));
+                let help = "make it (pudu agent new), or name another one in its `session`";
+                checks.push(Check::bad(format!("channels.{account}"), error.to_string(), help));
             }
         }
     }
     checks
 }
 
-fn usable(persona: &CustomAgent, models: &[ModelConfig], groups: &ToolGroups) -> Check {
-    let lacks = persona.lacks(models.iter().map(|model| model.name.as_str()), groups);
+fn usable(custom: &CustomAgent, models: &[ModelConfig], groups: &ToolGroups) -> Check {
+    let lacks = custom.lacks(models.iter().map(|model| model.name.as_str()), groups);
     match lacks.as_slice() {
-        [] => Check::good(&persona.name, "can answer"),
-        lacks => Check::poor(&persona.name, lacks.join("; "), "mend its config.yaml (docs/agents.md)"),
+        [] => Check::good(&custom.name, "can answer"),
+        lacks => Check::poor(&custom.name, lacks.join("; "), "mend its config.yaml (docs/agents.md)"),
     }
 }

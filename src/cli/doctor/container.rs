@@ -2,24 +2,24 @@
 
 use super::{Check, Scratch, mounts, verdict};
 use crate::{
-    config::{Docker, Live},
+    config::{DockerConfig, HotConfig},
     machine::Machine,
 };
 use pudu_client::containers::{self, ExecMethod, prove};
 
 /// Asks the engine, makes a container, and tries to get out of it.
-pub(super) async fn check(machine: &Machine, docker: &Docker, live: &Live) -> Vec<Check> {
-    let settings = machine.settings(docker, live);
+pub(super) async fn check(machine: &Machine, docker: &DockerConfig, hot: &HotConfig) -> Vec<Check> {
+    let settings = machine.settings(docker, hot);
     let found = match containers::DockerEngine::new(settings.clone()).look().await {
         Ok(found) => found,
         Err(error) => {
-            let mend = "start the engine, let pudu's user use its socket, or set sandbox.docker_host";
-            return vec![Check::bad("engine", error.to_string(), mend)];
+            let help = "start the engine, let pudu's user use its socket, or set sandbox.docker_host";
+            return vec![Check::bad("engine", error.to_string(), help)];
         }
     };
     let root = if found.rootless { ", without root" } else { "" };
     let engine = format!("{} (API {}) at {}{root}", found.version, found.api, docker.host);
-    let mut checks = vec![Check::good("engine", engine), Check::good("shell", machine.words(live))];
+    let mut checks = vec![Check::good("engine", engine), Check::good("shell", machine.words(hot))];
     checks.push(match found.image {
         true => Check::good("image", format!("{} is there", docker.image)),
         false => {
@@ -27,7 +27,7 @@ pub(super) async fn check(machine: &Machine, docker: &Docker, live: &Live) -> Ve
             Check::poor("image", why, format!("docker pull {}", docker.image))
         }
     });
-    checks.extend(mounts(live));
+    checks.extend(mounts(hot));
     if docker.api == ExecMethod::Aio {
         let why = "the image needs the engine's filter of system calls off, and its user may become root in the container";
         checks.push(Check::poor(

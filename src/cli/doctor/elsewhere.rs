@@ -1,7 +1,7 @@
 //! Whether those who make sandboxes elsewhere do, and whether commands stay in them.
 
 use super::{Check, verdict};
-use crate::{config::Live, machine::Machine};
+use crate::{config::HotConfig, machine::Machine};
 use pudu_client::{
     base::{Exec, Network, Sandbox, SandboxError, Shell, ShellCommand, ThreadId},
     sandbox::prove_in,
@@ -17,14 +17,18 @@ const LOOKING: Duration = Duration::from_secs(20);
 const MEND: &str = "see docs/sandbox.md";
 
 /// Asks whoever makes sandboxes, has one made, runs a command in it, and tries to get out. It is gone after this.
-pub(super) async fn check(machine: &Machine, live: &Live, found: Result<String, SandboxError>) -> Vec<Check> {
-    let words = machine.words(live);
+pub(super) async fn check(
+    machine: &Machine,
+    hot: &HotConfig,
+    found: Result<String, SandboxError>,
+) -> Vec<Check> {
+    let words = machine.words(hot);
     let said = match found {
         Ok(said) => said,
         Err(error) => return vec![Check::bad("maker", format!("{words}: {error}"), MEND)],
     };
     let mut checks = vec![Check::good("shell", words), Check::good("maker", said)];
-    checks.extend(tried(machine, live).await);
+    checks.extend(tried(machine, hot).await);
     machine.close().await;
     let folder = machine.folders.home().join("users/default/threads").join(PATIENT);
     // What is left of it harms nobody.
@@ -32,8 +36,8 @@ pub(super) async fn check(machine: &Machine, live: &Live, found: Result<String, 
     checks
 }
 
-async fn tried(machine: &Machine, live: &Live) -> Vec<Check> {
-    let (thread, sandboxes) = (ThreadId::from(PATIENT), machine.sandboxes(live));
+async fn tried(machine: &Machine, hot: &HotConfig) -> Vec<Check> {
+    let (thread, sandboxes) = (ThreadId::from(PATIENT), machine.sandboxes(hot));
     let sandbox = match tokio::time::timeout(MAKING, sandboxes.acquire(&thread)).await {
         Ok(Ok(sandbox)) => sandbox,
         Ok(Err(error)) => return vec![Check::bad("sandbox", error.to_string(), MEND)],

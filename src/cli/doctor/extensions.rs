@@ -1,23 +1,23 @@
 //! Whether the MCP servers start and have tools.
 
 use crate::{
-    config::{Loaded, Start},
+    config::{LoadedConfig, Start},
     extensions,
 };
 use pudu_channels::Check;
 use pudu_client::mcp::Skipped;
 
 /// Starts each server for a moment; nothing is said where there are none.
-pub(super) async fn check(start: &Start, loaded: &Loaded) -> Vec<Check> {
-    let mend = "see docs/extensions.md";
+pub(super) async fn check(start: &Start, loaded: &LoadedConfig) -> Vec<Check> {
+    let help = "see docs/extensions.md";
     let (tools, skipped) = match extensions::look(start, loaded.report.file.as_deref()).await {
         None => return Vec::new(),
-        Some(Err(error)) => return vec![Check::bad("file", error, mend)],
+        Some(Err(error)) => return vec![Check::bad("file", error, help)],
         Some(Ok(found)) => found,
     };
     let mut checks = vec![Check::good("tools", format!("{tools} of those that answer"))];
     checks.extend(
-        skipped.into_iter().map(|Skipped { server, failure }| Check::bad(server, failure.to_string(), mend)),
+        skipped.into_iter().map(|Skipped { server, failure }| Check::bad(server, failure.to_string(), help)),
     );
     checks
 }

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 /// How long a provider may take to answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// A longer list of models is none, in bytes.
-const LONGEST_LIST: usize = 8 * 1024 * 1024;
+/// Maximum size of a list of models, in bytes.
+const MAX_LIST_BYTES: usize = 8 * 1024 * 1024;
 
 /// Looks at one model.
 pub(super) async fn check(config: &ModelConfig) -> Check {
@@ -104,7 +104,7 @@ async fn ask(http: &Client, config: &ModelConfig, method: Method, url: String) -
 /// Reads an answer, as far as a list of models may be long.
 async fn start_of(mut answer: Response) -> Result<Vec<u8>, Error> {
     let mut body = Vec::new();
-    while body.len() <= LONGEST_LIST
+    while body.len() <= MAX_LIST_BYTES
         && let Some(chunk) = answer.chunk().await?
     {
         body.extend_from_slice(&chunk);

@@ -1,14 +1,14 @@
 //! Whether the skills can be read.
 
 use crate::{
-    config::{Loaded, Start},
+    config::{LoadedConfig, Start},
     skills,
 };
 use pudu_channels::Check;
 use pudu_client::skills::BrokenSkill;
 
 /// Counts the skills, and names each that is broken.
-pub(super) fn check(start: &Start, loaded: &Loaded) -> Vec<Check> {
+pub(super) fn check(start: &Start, loaded: &LoadedConfig) -> Vec<Check> {
     let catalog = match skills::open(start, &loaded.config.fixed, loaded.report.file.as_deref()) {
         Ok(skills) => skills.read(),
         Err(error) => {

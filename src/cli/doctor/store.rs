@@ -1,14 +1,14 @@
 //! Whether the store can be opened. One that a daemon works with is left to it.
 
 use crate::{
-    config::{Backend, Loaded},
+    config::{Backend, LoadedConfig},
     daemon, home,
 };
 use anyhow::Result;
 use pudu_channels::Check;
 
 /// Opens the store, and closes it again.
-pub(super) async fn check(loaded: &Loaded) -> Check {
+pub(super) async fn check(loaded: &LoadedConfig) -> Check {
     let fixed = &loaded.config.fixed;
     let words = daemon::store_words(&fixed.database.backend);
     if let Some(url) = home::neighbour(&fixed.home) {
@@ -17,18 +17,18 @@ pub(super) async fn check(loaded: &Loaded) -> Check {
     match opened(loaded).await {
         Ok(()) => Check::good("store", format!("{words} can be opened")),
         Err(error) => {
-            let mend = match fixed.database.backend {
+            let help = match fixed.database.backend {
                 Backend::Postgres { .. } => {
                     "see `database` in docs/configuration.md, and whether the server runs"
                 }
                 Backend::Memory | Backend::Sqlite { .. } => "let pudu's user write there, and make room",
             };
-            Check::bad("store", format!("{words}: {error:#}"), mend)
+            Check::bad("store", format!("{words}: {error:#}"), help)
         }
     }
 }
 
-async fn opened(loaded: &Loaded) -> Result<()> {
+async fn opened(loaded: &LoadedConfig) -> Result<()> {
     let fixed = &loaded.config.fixed;
     let db = daemon::open(&fixed.database, &fixed.home).await?;
     let alone = db.check_unclaimed().await;

@@ -8,7 +8,7 @@ use std::{
 };
 
 /// The findings so far, by group.
-pub(super) struct Told {
+pub(super) struct Findings {
     pub(super) groups: Vec<(String, Vec<Check>)>,
     /// Whether they are written as they come.
     aloud: bool,
@@ -16,7 +16,7 @@ pub(super) struct Told {
     waiting: bool,
 }
 
-impl Told {
+impl Findings {
     pub(super) fn new(aloud: bool) -> Self {
         Self { groups: Vec::new(), aloud, waiting: false }
     }
@@ -64,8 +64,8 @@ pub(super) fn lines(checks: &[Check]) -> String {
         // Writing to a String cannot fail.
         let _ = match found {
             CheckResult::Good(how) => writeln!(out, "  ok    {what}: {how}"),
-            CheckResult::Poor { why, mend } => writeln!(out, "  poor  {what}: {why}\n        mend: {mend}"),
-            CheckResult::Bad { why, mend } => writeln!(out, "  BAD   {what}: {why}\n        mend: {mend}"),
+            CheckResult::Poor { why, help } => writeln!(out, "  poor  {what}: {why}\n        help: {help}"),
+            CheckResult::Bad { why, help } => writeln!(out, "  BAD   {what}: {why}\n        help: {help}"),
         };
     }
     scrub::hide(&out).into_owned()

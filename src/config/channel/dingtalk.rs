@@ -1,8 +1,8 @@
 //! An app with its robot on DingTalk.
 
 use super::{
-    super::{raw::Value, reader::Section},
-    Menu, Platform, Reader,
+    super::{raw::NodeValue, reader::Section},
+    Menu, Platform, PlatformReader,
 };
 use pudu_channels::{
     Channel, ChannelError,
@@ -14,9 +14,9 @@ use url::Url;
 
 /// Platform settings of a DingTalk account: the channel's own configuration but for the name.
 #[derive(Debug)]
-struct DingTalk(DingTalkConfig);
+struct DingTalkAccountConfig(DingTalkConfig);
 
-impl Platform for DingTalk {
+impl Platform for DingTalkAccountConfig {
     fn name(&self) -> &'static str {
         READER.name
     }
@@ -37,7 +37,7 @@ impl Platform for DingTalk {
 }
 
 /// How its accounts are read.
-pub(super) const READER: Reader = Reader {
+pub(super) const READER: PlatformReader = PlatformReader {
     name: "dingtalk",
     credentials: &["client_id", "client_secret"],
     read,
@@ -61,7 +61,7 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     let group_conversations =
         section.choice("group_conversations", CONVERSATIONS).or(GroupConversations::Group);
     let client_id = client_id?;
-    Some(Arc::new(DingTalk(DingTalkConfig {
+    Some(Arc::new(DingTalkAccountConfig(DingTalkConfig {
         account: String::new(),
         robot_code: robot_code.unwrap_or_else(|| client_id.clone()),
         client_id,
@@ -82,12 +82,12 @@ fn card(section: &Section<'_>) -> Option<CardStyle> {
 }
 
 /// Ids are texts; one without a letter may have been typed as a number.
-fn id(value: &Value) -> Result<String, String> {
+fn id(value: &NodeValue) -> Result<String, String> {
     match value {
-        Value::Text(text) if !text.trim().is_empty() && !text.contains(char::is_whitespace) => {
+        NodeValue::Text(text) if !text.trim().is_empty() && !text.contains(char::is_whitespace) => {
             Ok(text.trim().to_owned())
         }
-        Value::Int(number) => Ok(number.to_string()),
+        NodeValue::Int(number) => Ok(number.to_string()),
         _ => Err("write staff ids (userId in DingTalk's address book), in quotes".to_owned()),
     }
 }

@@ -1,8 +1,8 @@
 //! A bot on Discord.
 
 use super::{
-    super::{raw::Value, reader::Section},
-    Menu, Platform, Reader,
+    super::{raw::NodeValue, reader::Section},
+    Menu, Platform, PlatformReader,
 };
 use pudu_channels::{
     Channel, ChannelError,
@@ -14,9 +14,9 @@ use url::Url;
 
 /// Platform settings of a Discord account: the channel's own configuration but for name and menu.
 #[derive(Debug)]
-struct Discord(DiscordConfig);
+struct DiscordAccountConfig(DiscordConfig);
 
-impl Platform for Discord {
+impl Platform for DiscordAccountConfig {
     fn name(&self) -> &'static str {
         READER.name
     }
@@ -40,7 +40,7 @@ impl Platform for Discord {
 }
 
 /// How its accounts are read.
-pub(super) const READER: Reader = Reader {
+pub(super) const READER: PlatformReader = PlatformReader {
     name: "discord",
     credentials: &["bot_token"],
     read,
@@ -63,7 +63,13 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     let guilds = (!guilds.is_empty()).then_some(guilds);
     let rules = ListenRules { guilds, require_mention, open_channels, threads };
     let (account, commands) = (String::new(), Vec::new());
-    Some(Arc::new(Discord(DiscordConfig { account, bot_token: bot_token?, api_url, rules, commands })))
+    Some(Arc::new(DiscordAccountConfig(DiscordConfig {
+        account,
+        bot_token: bot_token?,
+        api_url,
+        rules,
+        commands,
+    })))
 }
 
 fn ids(section: &Section<'_>, key: &str, told: &str) -> BTreeSet<String> {
@@ -71,10 +77,10 @@ fn ids(section: &Section<'_>, key: &str, told: &str) -> BTreeSet<String> {
     section.list(key, READER.ids, show, id).or_told(Vec::new(), told).into_iter().collect()
 }
 
-fn id(value: &Value) -> Result<String, String> {
+fn id(value: &NodeValue) -> Result<String, String> {
     let id = match value {
-        Value::Int(id) => u64::try_from(*id).ok(),
-        Value::Text(text) => text.trim().parse().ok(),
+        NodeValue::Int(id) => u64::try_from(*id).ok(),
+        NodeValue::Text(text) => text.trim().parse().ok(),
         _ => None,
     };
     let id = id.map(|id: u64| id.to_string());

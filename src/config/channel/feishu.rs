@@ -1,8 +1,8 @@
 //! A bot on Feishu or Lark.
 
 use super::{
-    super::{raw::Value, reader::Section},
-    Menu, Platform, Reader,
+    super::{raw::NodeValue, reader::Section},
+    Menu, Platform, PlatformReader,
 };
 use pudu_channels::{
     Channel, ChannelError,
@@ -14,9 +14,9 @@ use url::Url;
 
 /// Platform settings of a Feishu account: the channel's own configuration but for its name.
 #[derive(Debug)]
-struct Feishu(FeishuConfig);
+struct FeishuAccountConfig(FeishuConfig);
 
-impl Platform for Feishu {
+impl Platform for FeishuAccountConfig {
     fn name(&self) -> &'static str {
         READER.name
     }
@@ -43,7 +43,7 @@ impl Platform for Feishu {
 }
 
 /// How its accounts are read.
-pub(super) const READER: Reader = Reader {
+pub(super) const READER: PlatformReader = PlatformReader {
     name: "feishu",
     credentials: &["app_id", "app_secret"],
     read,
@@ -65,7 +65,7 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     let require_mention = section.flag("require_mention").or(true);
     let usual = u64::try_from(feishu::STREAM_INTERVAL.as_millis()).ok()?;
     let interval = section.number("stream_interval_ms", 100..=60_000_u64).or(usual);
-    Some(Arc::new(Feishu(FeishuConfig {
+    Some(Arc::new(FeishuAccountConfig(FeishuConfig {
         account: String::new(),
         app_id: app_id?,
         app_secret: app_secret?,
@@ -85,17 +85,17 @@ fn mode(section: &Section<'_>, posted: bool) -> Option<FeishuEventMode> {
     let keys = [("encrypt_key", encrypt_key.is_none()), ("verification_token", verification_token.is_none())];
     for (key, missing) in keys {
         if missing && section.is_needed() {
-            let mend = "copy it from the developer console: Events & Callbacks, Encryption Strategy";
-            section.refuse(key, "`mode: webhook` needs it: without it anybody could post", mend);
+            let help = "copy it from the developer console: Events & Callbacks, Encryption Strategy";
+            section.refuse(key, "`mode: webhook` needs it: without it anybody could post", help);
         }
     }
     Some(FeishuEventMode::Webhook { encrypt_key: encrypt_key?, verification_token: verification_token? })
 }
 
 /// People are known by `open_id`, chats by `chat_id`.
-fn id(value: &Value) -> Result<String, String> {
+fn id(value: &NodeValue) -> Result<String, String> {
     let id = match value {
-        Value::Text(text) => text.trim(),
+        NodeValue::Text(text) => text.trim(),
         _ => "",
     };
     let known = ["ou_", "oc_"].iter().any(|prefix| id.len() > prefix.len() && id.starts_with(prefix));

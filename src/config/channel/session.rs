@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json};
 
 /// An agent and its settings.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Session {
+pub(crate) struct SessionOverrides {
     /// The agent's name; `None` is the lead agent.
     pub(crate) assistant_id: Option<String>,
     /// Goes into the run's config.
@@ -18,9 +18,9 @@ pub(crate) struct Session {
 }
 
 /// Reads the `session` of an account, or of all of them.
-pub(super) fn read(of: &Section<'_>) -> Session {
+pub(super) fn read(of: &Section<'_>) -> SessionOverrides {
     let section = of.section("session").needed(of.is_needed());
-    let session = Session {
+    let session = SessionOverrides {
         assistant_id: section.text("assistant_id").optional("lead_agent"),
         config: section.map("config").or(Map::new()),
         context: section.map("context").or(Map::new()),
@@ -37,7 +37,7 @@ pub(super) fn read(of: &Section<'_>) -> Session {
     session
 }
 
-impl Session {
+impl SessionOverrides {
     /// Lays this one over a more common one: what is said here counts.
     pub(super) fn over(self, common: &Self) -> Self {
         Self {
@@ -69,10 +69,10 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn session(value: &Json) -> Session {
+    fn session(value: &Json) -> SessionOverrides {
         let map = |key| value.get(key).and_then(Json::as_object).cloned().unwrap_or_default();
         let assistant_id = value.get("assistant_id").and_then(Json::as_str).map(str::to_owned);
-        Session { assistant_id, config: map("config"), context: map("context"), users: map("users") }
+        SessionOverrides { assistant_id, config: map("config"), context: map("context"), users: map("users") }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! A bot on Slack.
 
 use super::{
-    super::{raw::Value, reader::Section},
-    Menu, Platform, Reader,
+    super::{raw::NodeValue, reader::Section},
+    Menu, Platform, PlatformReader,
 };
 use pudu_channels::{
     Channel, ChannelError,
@@ -14,9 +14,9 @@ use url::Url;
 
 /// Platform settings of a Slack account: the channel's own configuration but for name and menu.
 #[derive(Debug)]
-struct Slack(SlackConfig);
+struct SlackAccountConfig(SlackConfig);
 
-impl Platform for Slack {
+impl Platform for SlackAccountConfig {
     fn name(&self) -> &'static str {
         READER.name
     }
@@ -78,7 +78,7 @@ impl Platform for Slack {
 }
 
 /// How its accounts are read.
-pub(super) const READER: Reader = Reader {
+pub(super) const READER: PlatformReader = PlatformReader {
     name: "slack",
     credentials: &["bot_token", "app_token"],
     read,
@@ -111,7 +111,7 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     };
     let (account, commands) = (String::new(), Vec::new());
     let bot_token = bot_token?;
-    Some(Arc::new(Slack(SlackConfig {
+    Some(Arc::new(SlackAccountConfig(SlackConfig {
         account,
         bot_token,
         api_url,
@@ -123,21 +123,21 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
 }
 
 /// Reads a secret that one of the two ways of events needs.
-fn secret(section: &Section<'_>, key: &str, needed: bool, told: &str, mend: &str) -> Option<SecretString> {
+fn secret(section: &Section<'_>, key: &str, needed: bool, told: &str, help: &str) -> Option<SecretString> {
     let secret = section.secret(key);
-    if needed { secret.required(mend) } else { secret.optional(told) }
+    if needed { secret.required(help) } else { secret.optional(told) }
 }
 
 /// Ids begin with a letter that tells what they are, and have no small letters: names have.
-fn id(value: &Value) -> Result<String, String> {
-    let text = if let Value::Text(text) = value { text.trim() } else { "" };
+fn id(value: &NodeValue) -> Result<String, String> {
+    let text = if let NodeValue::Text(text) = value { text.trim() } else { "" };
     let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
     let fits = text.starts_with(['U', 'W', 'C', 'D', 'G']) && text.chars().all(plain);
     let has_digit = text.contains(|c: char| c.is_ascii_digit());
     if fits && has_digit {
         return Ok(text.to_owned());
     }
-    let mend = "write ids like U012ABCDEF (in Slack: a person's profile, ⋮, \"Copy member ID\"): a name can change hands, \
+    let help = "write ids like U012ABCDEF (in Slack: a person's profile, ⋮, \"Copy member ID\"): a name can change hands, \
                 and whoever has it then would be let in";
-    Err(mend.to_owned())
+    Err(help.to_owned())
 }

@@ -1,8 +1,8 @@
 //! A bot on Telegram.
 
 use super::{
-    super::{model::is_local, raw::Value, reader::Section},
-    Menu, Platform, Reader,
+    super::{model::is_local, raw::NodeValue, reader::Section},
+    Menu, Platform, PlatformReader,
 };
 use pudu_channels::{
     Channel, ChannelError,
@@ -14,9 +14,9 @@ use url::Url;
 
 /// Platform settings of a Telegram account: the channel's own configuration but for name and menu.
 #[derive(Debug)]
-struct Telegram(TelegramConfig);
+struct TelegramAccountConfig(TelegramConfig);
 
-impl Platform for Telegram {
+impl Platform for TelegramAccountConfig {
     fn name(&self) -> &'static str {
         READER.name
     }
@@ -42,7 +42,7 @@ impl Platform for Telegram {
             let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
             !id.is_empty()
                 && id.chars().all(|c| c.is_ascii_digit())
-                && rest.len() >= SHORTEST_TOKEN
+                && rest.len() >= MIN_TOKEN_CHARS
                 && rest.chars().all(plain)
         });
         match good {
@@ -66,11 +66,17 @@ impl Platform for Telegram {
 }
 
 /// How its accounts are read.
-pub(super) const READER: Reader =
-    Reader { name: "telegram", credentials: &["bot_token"], read, user, chat: id, ids: "numeric ids" };
+pub(super) const READER: PlatformReader = PlatformReader {
+    name: "telegram",
+    credentials: &["bot_token"],
+    read,
+    user,
+    chat: id,
+    ids: "numeric ids",
+};
 
-/// What follows the colon of a token has 35 characters; older ones were shorter by few.
-const SHORTEST_TOKEN: usize = 30;
+/// Minimum length of what follows the colon of a token: 35 characters; older ones were shorter by few.
+const MIN_TOKEN_CHARS: usize = 30;
 /// Whether updates are delivered.
 const MODES: &[(&str, bool)] = &[("polling", false), ("webhook", true)];
 
@@ -83,7 +89,7 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     let require_mention = section.flag("require_mention").or(true);
     let mode = if delivered { webhook? } else { TelegramUpdateMode::Polling };
     let (account, commands) = (String::new(), Menu::new());
-    Some(Arc::new(Telegram(TelegramConfig {
+    Some(Arc::new(TelegramAccountConfig(TelegramConfig {
         account,
         token: token?,
         api_url,
@@ -93,8 +99,8 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     })))
 }
 
-/// A shorter secret of a webhook can be found by trying.
-const SHORTEST: usize = 16;
+/// Minimum length of a webhook's secret: a shorter one can be found by trying.
+const MIN_SECRET_CHARS: usize = 16;
 const CHOOSE: &str = "choose 16 to 256 letters, digits, `_` or `-`, by `openssl rand -hex 32` for one";
 
 fn webhook(section: &Section<'_>) -> Option<TelegramUpdateMode> {
@@ -109,16 +115,16 @@ fn webhook(section: &Section<'_>) -> Option<TelegramUpdateMode> {
     let secret = secret_token.expose_secret();
     if secret.len() > 256 || !secret.chars().all(plain) {
         section.refuse("secret_token", "Telegram does not accept this secret", CHOOSE);
-    } else if secret.len() < SHORTEST {
+    } else if secret.len() < MIN_SECRET_CHARS {
         section.refuse("secret_token", "this can be guessed: whoever does speaks as anybody", CHOOSE);
     }
     Some(TelegramUpdateMode::Webhook { url, secret_token })
 }
 
-fn id(value: &Value) -> Result<String, String> {
+fn id(value: &NodeValue) -> Result<String, String> {
     let id = match value {
-        Value::Int(id) => i64::try_from(*id).ok(),
-        Value::Text(text) => text.trim().parse().ok(),
+        NodeValue::Int(id) => i64::try_from(*id).ok(),
+        NodeValue::Text(text) => text.trim().parse().ok(),
         _ => None,
     };
     let id = id.map(|id: i64| id.to_string());
@@ -126,7 +132,7 @@ fn id(value: &Value) -> Result<String, String> {
 }
 
 /// Groups have negative ids, people do not.
-fn user(value: &Value) -> Result<String, String> {
+fn user(value: &NodeValue) -> Result<String, String> {
     match id(value)? {
         group if group.starts_with('-') => Err("write a group's id under `allowed_chats`".to_owned()),
         id => Ok(id),

@@ -1,7 +1,7 @@
 //! Holds the types, `config.example.yaml` and `docs/configuration.md` together.
 
 use super::*;
-use raw::Value;
+use raw::NodeValue;
 use reader::Effect;
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ fn documented_lines() -> BTreeMap<String, Line> {
 }
 
 fn walk(node: &Node, path: &str, lines: &[&str], found: &mut BTreeMap<String, Line>) {
-    if let Value::List(items) = &node.value {
+    if let NodeValue::List(items) = &node.value {
         items.iter().for_each(|item| walk(item, &format!("{path}[]"), lines, found));
     }
     for entry in node.entries() {
@@ -125,7 +125,7 @@ fn the_example_can_be_read_with_every_key_in_use() {
         .replace("mode: polling", "mode: webhook")
         .replace("mode: ws", "mode: webhook");
     let expected = "config.yaml:LINE: warning: checkpointer: this has no effect beside `database`\n  \
-                    mend: remove it; pudu keeps everything in one store\
+                    help: remove it; pudu keeps everything in one store\
 ";
     let line = text.lines().position(|line| line.starts_with("checkpointer")).unwrap() + 3;
     assert_eq!(good(&text, env).report.to_string(), expected.replace("LINE", &format!("{line}:3")));

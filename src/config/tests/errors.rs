@@ -14,7 +14,7 @@ fn a_time_zone_is_one_that_there_is() {
         "channels: {timezone: Mars/Olympus}\n",
         "
 config.yaml:2:22: error: channels.timezone: found \"Mars/Olympus\", expected time zone
-  mend: write the name of one that this machine knows, such as Europe/Berlin",
+  help: write the name of one that this machine knows, such as Europe/Berlin",
     );
 }
 
@@ -43,22 +43,22 @@ uploads:
         text,
         "
 config.yaml:2:12: error: log_level: found \"inof\", expected one of trace, debug, info, warning, warn, error, critical
-  mend: did you mean `info`?
+  help: did you mean `info`?
 config.yaml:4:9: error: gateway.port: found the number 70000, expected whole number, 0 to 65535
 config.yaml:8:17: error: database.postgres_url: the environment variable NO_SUCH is not set
-  mend: set NO_SUCH, or write NO_SUCH=… into the file .env beside this one
+  help: set NO_SUCH, or write NO_SUCH=… into the file .env beside this one
 config.yaml:11:12: error: models[0].model: found the number 4, expected text
-  mend: put it in quotes
+  help: put it in quotes
 config.yaml:12:14: error: models[0].api_key: found a list, expected secret
 config.yaml:13:15: error: models[0].base_url: found \"example.com\", expected URL
-  mend: begin it with https:// or http://
+  help: begin it with https:// or http://
 config.yaml:14:18: error: models[0].temperature: found \"hot\", expected number, 0 to 2
 config.yaml:15:10: error: sandbox: found text, expected a mapping
-  mend: write `key: value` lines, indented alike
+  help: write `key: value` lines, indented alike
 config.yaml:18:3: error: uploads.max_files: the key is there twice, first in line 17
-  mend: keep one of the two
+  help: keep one of the two
 config.yaml:5:3: warning: gateway.hots: pudu does not know this key
-  mend: did you mean `host`?",
+  help: did you mean `host`?",
     );
 }
 
@@ -68,13 +68,13 @@ fn an_unknown_key_is_told_with_the_nearest_known_one() {
         "chanels: {}\nchannels:\n  telegram:\n    enabled: false\n    bot_tokn: x\n  webex: 1\nfavourite: x\n",
         "
 config.yaml:2:1: warning: chanels: pudu does not know this key
-  mend: did you mean `channels`?
+  help: did you mean `channels`?
 config.yaml:6:5: warning: channels.telegram.bot_tokn: pudu does not know this key
-  mend: did you mean `bot_token`?
+  help: did you mean `bot_token`?
 config.yaml:7:3: warning: channels.webex: pudu does not know this key
-  mend: remove it, or see docs/configuration.md for the keys there are
+  help: remove it, or see docs/configuration.md for the keys there are
 config.yaml:8:1: warning: favourite: pudu does not know this key
-  mend: remove it, or see docs/configuration.md for the keys there are",
+  help: remove it, or see docs/configuration.md for the keys there are",
     );
 }
 
@@ -95,16 +95,16 @@ fn a_missing_variable_is_an_error_only_where_it_is_needed() {
          tools: [{name: web_search, use: deerflow.community.infoquest.tools:web_search_tool, api_key: $NONE}]\n",
         "
 config.yaml:7:33: warning: tools[0].use: this tool is not in this version; it is left out
-  mend: nothing has to be done; the agent works without it
+  help: nothing has to be done; the agent works without it
 config.yaml: note: not used by this version: memory",
     );
     check(
         "channels:\n  telegram: {bot_token: \"${NONE}\", session: {context: {deep: [{er: $NONE}]}}}\n",
         "
 config.yaml:3:25: error: channels.telegram.bot_token: the environment variable NONE is not set
-  mend: set NONE, or write NONE=… into the file .env beside this one
+  help: set NONE, or write NONE=… into the file .env beside this one
 config.yaml:3:68: error: channels.telegram.session.context.deep.er: the environment variable NONE is not set
-  mend: set NONE, or write NONE=… into the file .env beside this one
+  help: set NONE, or write NONE=… into the file .env beside this one
 config.yaml: note: not used by this version: channels.telegram.session.context",
     );
 }
@@ -115,9 +115,9 @@ fn what_a_variable_holds_is_never_shown() {
     let expected = "
 config.yaml:2:17: error: gateway.port: found something else in the variable $PORT, expected whole number, 0 to 65535
 config.yaml:3:34: error: channels.telegram.bot_token: this is missing or empty
-  mend: @BotFather gives one; or set `enabled: false`
+  help: @BotFather gives one; or set `enabled: false`
 config.yaml:3:57: error: channels.telegram.allowed_users: found something else in the variable $USERS, expected a list of numeric ids
-  mend: write ids: a name can change hands, and whoever has it then would be let in";
+  help: write ids: a name can change hands, and whoever has it then would be let in";
     assert_eq!(said(text, [("PORT", "hush"), ("EMPTY", ""), ("USERS", "hush")]), expected.trim_start());
 }
 
@@ -129,14 +129,14 @@ fn what_may_be_a_secret_is_never_shown() {
         text,
         "
 config.yaml:2:18: error: gateway.token: found a number, expected secret
-  mend: put it in quotes
+  help: put it in quotes
 config.yaml:4:34: error: models[0].api_key: found a number, expected secret
-  mend: put it in quotes
+  help: put it in quotes
 config.yaml:4:60: error: models[0].default_headers: found text, expected a mapping
 config.yaml:4:83: error: models[0].base_url: found an address with a name or a password in it, expected URL
-  mend: begin it with https:// or http://
+  help: begin it with https:// or http://
 config.yaml:5:22: error: channels.telegram: found text, expected a mapping
-  mend: write `key: value` lines, indented alike
+  help: write `key: value` lines, indented alike
 config.yaml:6:45: error: database.postgres_url: found a list, expected secret",
     );
 }
@@ -147,25 +147,25 @@ fn a_text_with_a_dollar_sign_is_a_variable_or_two_dollar_signs() {
         "models: [{name: a, model: $5 off, api_key: k}]\n",
         "
 config.yaml:2:27: error: models[0].model: a text with `$` in front must be a variable's name
-  mend: write $NAME or ${NAME}; a text that begins with a dollar sign begins with `$$`",
+  help: write $NAME or ${NAME}; a text that begins with a dollar sign begins with `$$`",
     );
     let loaded = good("models: [{name: $$5 off, model: a, api_key: k}]\n", []);
-    assert_eq!(loaded.config.live.models[0].name, "$5 off");
+    assert_eq!(loaded.config.hot.models[0].name, "$5 off");
 }
 
 #[test]
 fn only_ids_open_the_door_and_an_emptied_variable_does_not() {
-    let mend = "write ids: a name can change hands, and whoever has it then would be let in";
+    let help = "write ids: a name can change hands, and whoever has it then would be let in";
     let group = "write a group's id under `allowed_chats`";
-    for (typed, found, mend) in [
-        ("[1, \"@bob\"]", "\"@bob\"", mend),
-        ("bob", "\"bob\"", mend),
-        ("[1.5]", "the number 1.5", mend),
-        ("\"\"", "\"\"", mend),
+    for (typed, found, help) in [
+        ("[1, \"@bob\"]", "\"@bob\"", help),
+        ("bob", "\"bob\"", help),
+        ("[1.5]", "the number 1.5", help),
+        ("\"\"", "\"\"", help),
         ("[1, -1001234567890]", "the number -1001234567890", group),
     ] {
         let expected = format!(
-            "error: channels.telegram.allowed_users: found {found}, expected a list of numeric ids\n  mend: {mend}"
+            "error: channels.telegram.allowed_users: found {found}, expected a list of numeric ids\n  help: {help}"
         );
         let said = said(&format!("channels: {{telegram: {{bot_token: t, allowed_users: {typed}}}}}\n"), []);
         assert!(said.ends_with(&expected), "{typed}: {said}");
@@ -178,7 +178,7 @@ fn no_account_takes_the_place_of_the_page() {
         "channels:\n  local: {type: telegram, bot_token: t}\n",
         "
 config.yaml:3:10: error: channels.local: this is the name of the page and the terminal
-  mend: give the account another name, and its platform as `type:`",
+  help: give the account another name, and its platform as `type:`",
     );
 }
 
@@ -191,7 +191,7 @@ fn one_bot_is_one_account() {
         ),
         "
 config.yaml:4:3: error: channels.two: this is the same bot as `channels.one`
-  mend: keep one of the two, or give each a bot of its own",
+  help: keep one of the two, or give each a bot of its own",
     );
     good("channels:\n  one: {type: telegram, bot_token: b}\n  two: {type: discord, bot_token: b}\n", []);
 }
@@ -210,15 +210,15 @@ fn a_class_that_cannot_be_had_names_what_to_use() {
         lines[..5],
         [
             "config.yaml:2:16: error: sandbox.use: \"deerflow.community.boxlite:BoxliteProvider\" cannot be used",
-            "  mend: this sandbox is not in this version; use deerflow.community.aio_sandbox:AioSandboxProvider for containers, \
+            "  help: this sandbox is not in this version; use deerflow.community.aio_sandbox:AioSandboxProvider for containers, \
              deerflow.sandbox.local:LocalSandboxProvider for this machine, or leave `use` out",
             "config.yaml:4:20: error: models[0].use: \"deerflow.models.claude_provider:ClaudeChatModel\" cannot be used",
-            "  mend: it borrows the login of a command line program, which pudu does not; use langchain_anthropic:ChatAnthropic \
+            "  help: it borrows the login of a command line program, which pudu does not; use langchain_anthropic:ChatAnthropic \
              or langchain_openai:ChatOpenAI with an API key",
             "config.yaml:5:20: error: models[1].use: \"langchain_openai:ChatOpenAi\" is not a path that pudu knows",
         ]
     );
-    let start = "  mend: did you mean langchain_openai:ChatOpenAI? known, nearest first: langchain_openai:ChatOpenAI, ";
+    let start = "  help: did you mean langchain_openai:ChatOpenAI? known, nearest first: langchain_openai:ChatOpenAI, ";
     assert!(lines[5].starts_with(start), "{}", lines[5]);
     assert_eq!(
         lines[6],
@@ -235,25 +235,25 @@ fn accounts_are_checked_as_a_whole() {
          \x20 four: {type: telegram, bot_token: t, mode: webhook}\n",
         "
 config.yaml:3:8: error: channels.one: \"telegrm\" is not a platform that pudu knows
-  mend: did you mean `type: telegram`?
+  help: did you mean `type: telegram`?
 config.yaml:4:8: error: channels.two: \"two\" is not a platform that pudu knows
-  mend: write `type:` with one of telegram, feishu, dingtalk, slack, discord
+  help: write `type:` with one of telegram, feishu, dingtalk, slack, discord
 config.yaml:5:3: error: channels.slack.app_token: this is missing or empty
-  mend: an app-level token (xapp-) with connections:write, made at https://api.slack.com/apps, \"Basic Information\"
+  help: an app-level token (xapp-) with connections:write, made at https://api.slack.com/apps, \"Basic Information\"
 config.yaml:6:71: error: channels.three.webhook.url: Telegram delivers only to https:// addresses
-  mend: write the public https:// address that leads to pudu's gateway
+  help: write the public https:// address that leads to pudu's gateway
 config.yaml:6:102: error: channels.three.webhook.secret_token: Telegram does not accept this secret
-  mend: choose 16 to 256 letters, digits, `_` or `-`, by `openssl rand -hex 32` for one
+  help: choose 16 to 256 letters, digits, `_` or `-`, by `openssl rand -hex 32` for one
 config.yaml:7:3: error: channels.four.webhook.url: this is missing or empty
-  mend: write the public https:// address that leads to pudu's gateway
+  help: write the public https:// address that leads to pudu's gateway
 config.yaml:7:3: error: channels.four.webhook.secret_token: this is missing or empty
-  mend: choose 16 to 256 letters, digits, `_` or `-`, by `openssl rand -hex 32` for one",
+  help: choose 16 to 256 letters, digits, `_` or `-`, by `openssl rand -hex 32` for one",
     );
     check(
         "channels:\n  telegram: {bot_token: t, mode: webhook, webhook: {url: 'https://x.org/', secret_token: fifteen-letters}}\n",
         "
 config.yaml:3:90: error: channels.telegram.webhook.secret_token: this can be guessed: whoever does speaks as anybody
-  mend: choose 16 to 256 letters, digits, `_` or `-`, by `openssl rand -hex 32` for one",
+  help: choose 16 to 256 letters, digits, `_` or `-`, by `openssl rand -hex 32` for one",
     );
 }
 
@@ -263,11 +263,11 @@ fn models_need_a_key_where_their_provider_does_and_names_of_their_own() {
         "models:\n  - {name: a, model: b}\n  - {name: a, model: c, base_url: 'http://10.0.0.1/v1'}\n  - {model: z, use: langchain_ollama:ChatOllama}\n",
         "
 config.yaml:3:5: error: models[0].api_key: no key is written, and OPENAI_API_KEY is not set
-  mend: set OPENAI_API_KEY, or write `api_key: $NAME` with a variable of your own
+  help: set OPENAI_API_KEY, or write `api_key: $NAME` with a variable of your own
 config.yaml:4:12: error: models[1].name: two models have the name \"a\"
-  mend: give each its own; people choose a model by its name
+  help: give each its own; people choose a model by its name
 config.yaml:5:5: error: models[2].name: this is missing or empty
-  mend: give the name by which people choose the model",
+  help: give the name by which people choose the model",
     );
 }
 
@@ -275,7 +275,7 @@ config.yaml:5:5: error: models[2].name: this is missing or empty
 fn an_older_file_is_told_about_the_upgrade_and_a_newer_one_about_its_keys() {
     let said = |text| good(text, []).report.to_string();
     assert_eq!(said("config_version: 34\n"), "");
-    let upgrade = "  mend: `pudu config upgrade` raises it, and changes no value";
+    let upgrade = "  help: `pudu config upgrade` raises it, and changes no value";
     assert_eq!(
         said("config_version: 12\n"),
         format!(
@@ -286,7 +286,7 @@ fn an_older_file_is_told_about_the_upgrade_and_a_newer_one_about_its_keys() {
     assert_eq!(
         said("config_version: 35\n"),
         "config.yaml:1:17: warning: config_version: the file has the shape of version 35, this pudu knows 34\n  \
-         mend: keys that are newer than this pudu have no effect"
+         help: keys that are newer than this pudu have no effect"
     );
 }
 
@@ -309,8 +309,8 @@ fn variables_that_are_not_what_they_should_be_are_named() {
     let said = |bind, env| load(&start(bind, env)).unwrap_err().to_string();
     assert_eq!(
         said(Some("a b"), Env::from([("GATEWAY_PORT", "http")])),
-        "error: GATEWAY_PORT: the variable does not hold a port\n  mend: set it to 0 to 65535\n\
-         error: --bind: \"a b\" is not an address\n  mend: write HOST:PORT, HOST or :PORT"
+        "error: GATEWAY_PORT: the variable does not hold a port\n  help: set it to 0 to 65535\n\
+         error: --bind: \"a b\" is not an address\n  help: write HOST:PORT, HOST or :PORT"
     );
 }
 
@@ -443,13 +443,13 @@ fn what_long_results_and_approvals_cannot_be_is_told() {
         "
 config.yaml:3:55: error: tools[0].approval: found \"perhaps\", expected one of required
 config.yaml:5:19: error: tool_output.storage_subdir: this is no plain folder below the outputs
-  mend: name a folder below a thread's outputs, such as .tool-results
+  help: name a folder below a thread's outputs, such as .tool-results
 config.yaml:6:19: error: tool_output.tool_overrides: bash has text, expected whole number, 0 to 10000000
-  mend: write `tool: characters`; 0 keeps no result of it
+  help: write `tool: characters`; 0 keeps no result of it
 config.yaml:6:19: error: tool_output.tool_overrides: ls has -1, expected whole number, 0 to 10000000
-  mend: write `tool: characters`; 0 keeps no result of it
+  help: write `tool: characters`; 0 keeps no result of it
 config.yaml:7:26: warning: tool_output.externalize_min_chars: what is shown of a long result, 3000, is more than this
-  mend: make the head or the tail smaller, or this larger",
+  help: make the head or the tail smaller, or this larger",
     );
 }
 
@@ -520,7 +520,7 @@ fn a_key_in_the_wrong_place_is_told_where_it_belongs_and_one_that_closes_a_door_
     };
     told(
         "channels: {telegram: {token: x}}\n",
-        "warning: channels.telegram.token: pudu does not know this key\n  mend: did you mean `bot_token`?",
+        "warning: channels.telegram.token: pudu does not know this key\n  help: did you mean `bot_token`?",
     );
     told(
         "channels: {telegram: {token: x}}\n",
@@ -534,29 +534,29 @@ fn a_key_in_the_wrong_place_is_told_where_it_belongs_and_one_that_closes_a_door_
     told("bot_token: x\n", "did you mean `channels.telegram.bot_token` or `channels.slack.bot_token` or");
     told(
         "channels: {bot_token: x, telegram: {}}\n",
-        "channels.bot_token: pudu does not know this key\n  mend: did you mean `channels.telegram.bot_token`?",
+        "channels.bot_token: pudu does not know this key\n  help: did you mean `channels.telegram.bot_token`?",
     );
     told(
         "port: 80\n",
-        "warning: port: pudu does not know this key\n  mend: did you mean `gateway.port` or `sandbox.port`?",
+        "warning: port: pudu does not know this key\n  help: did you mean `gateway.port` or `sandbox.port`?",
     );
     told(
         "channels: {allowed_users: [1], telegram: {bot_token: t}}\n",
-        "error: channels.allowed_users: pudu does not know this key\n  mend: did you mean `channels.telegram.allowed_users`?",
+        "error: channels.allowed_users: pudu does not know this key\n  help: did you mean `channels.telegram.allowed_users`?",
     );
     told(
         "allowed_users: [1]\n",
-        "error: allowed_users: pudu does not know this key\n  mend: did you mean `channels.ACCOUNT.allowed_users`?",
+        "error: allowed_users: pudu does not know this key\n  help: did you mean `channels.ACCOUNT.allowed_users`?",
     );
     told(
         "channels: {allow_users: [1], telegram: {bot_token: t}}\n",
-        "error: channels.allow_users: pudu does not know this key\n  mend: did you mean `channels.telegram.allowed_users`?",
+        "error: channels.allow_users: pudu does not know this key\n  help: did you mean `channels.telegram.allowed_users`?",
     );
     let accounts: String =
         ["a", "b", "c", "d"].map(|name| format!("{name}: {{type: telegram, bot_token: t}}, ")).concat();
     told(
         &format!("channels: {{allowed_users: [1], {accounts}}}\n"),
-        "error: channels.allowed_users: pudu does not know this key\n  mend: did you mean `channels.a.allowed_users` or",
+        "error: channels.allowed_users: pudu does not know this key\n  help: did you mean `channels.a.allowed_users` or",
     );
     told(
         "channels: {telegram: {bot_token: t, allow_users: [1]}}\n",
@@ -577,7 +577,7 @@ fn a_name_in_the_place_of_a_model_and_a_host_that_is_none_are_told_with_the_mend
         "models: [gpt-5]\n",
         "
 config.yaml:2:10: error: models[0]: found text, expected a mapping
-  mend: write `- {name: gpt-5, model: gpt-5}`, and `use:` where it is not OpenAI's",
+  help: write `- {name: gpt-5, model: gpt-5}`, and `use:` where it is not OpenAI's",
     );
     for host in ["bad host", "127.0.0.1:8001", "http://localhost", "[::1]"] {
         let said = said(&format!("gateway: {{host: \"{host}\"}}\n"), []);

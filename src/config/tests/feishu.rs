@@ -7,7 +7,7 @@ use secrecy::ExposeSecret;
 fn a_feishu_account_has_all_that_it_needs() {
     let read = |text: &str| {
         let loaded = good(text, [("T", "hush"), ("K", "key"), ("V", "token")]);
-        let platform = loaded.config.live.accounts[0].platform.clone();
+        let platform = loaded.config.hot.accounts[0].platform.clone();
         let secrets: Vec<_> = platform.secrets().into_iter().map(ExposeSecret::expose_secret).collect();
         (format!("{platform:?}"), platform.transport(), secrets.join(" "))
     };
@@ -34,13 +34,13 @@ fn a_feishu_account_has_all_that_it_needs() {
 /// GHSA-g353-mgv3-8pcj: a webhook is not opened with the verification token alone.
 #[test]
 fn a_webhook_is_not_opened_without_its_keys() {
-    let mend = "mend: copy it from the developer console: Events & Callbacks, Encryption Strategy";
+    let help = "help: copy it from the developer console: Events & Callbacks, Encryption Strategy";
     for (missing, there) in [("encrypt_key", "verification_token"), ("verification_token", "encrypt_key")] {
         let text =
             format!("channels: {{feishu: {{app_id: a, app_secret: s, mode: webhook, {there}: hush}}}}\n");
         let said = said(&text, []);
         let expected = format!("channels.feishu.{missing}: `mode: webhook` needs it");
-        assert!(said.contains(&expected) && said.contains(mend) && !said.contains("hush"), "{said}");
+        assert!(said.contains(&expected) && said.contains(help) && !said.contains("hush"), "{said}");
     }
     let off = "channels: {feishu: {enabled: false, app_id: a, mode: webhook}}\n";
     assert_eq!(said(off, []), "");

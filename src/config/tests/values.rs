@@ -18,12 +18,12 @@ fn values_may_be_typed_as_text_or_come_from_variables() {
                 sandbox: {allow_host_bash: $YES, bash_command_timeout: \"90.5\", ls_output_max_chars: 0}\n\
                 uploads: {max_files: \"3\"}\nlog_level: WARNING\n";
     let env = [("HOST", "::1"), ("PORT", "9000"), ("TOKEN", "t"), ("YES", "on")];
-    let Config { fixed, live } = good(text, env).config;
-    let Gateway { host, port, token, .. } = fixed.gateway;
+    let Config { fixed, hot } = good(text, env).config;
+    let GatewayConfig { host, port, token, .. } = fixed.gateway;
     assert_eq!((host.as_str(), port, token.unwrap().expose_secret()), ("::1", 9000, "t"));
     assert_eq!(fixed.log_level, LogLevel::Warn);
-    assert_eq!(live.uploads.max_files, 3);
-    let expected = Sandbox {
+    assert_eq!(hot.uploads.max_files, 3);
+    let expected = SandboxConfig {
         allow_host_bash: true,
         network: Network::None,
         allowed_domains: Vec::new(),
@@ -36,14 +36,14 @@ fn values_may_be_typed_as_text_or_come_from_variables() {
         ls_output_max_chars: 10_000_000,
         bash_command_timeout: Duration::from_millis(90_500),
     };
-    assert_eq!(live.sandbox, expected);
+    assert_eq!(hot.sandbox, expected);
 }
 
 #[test]
 fn containers_are_made_as_deerflow_makes_them_unless_something_is_said() {
     let aio = "deerflow.community.aio_sandbox:AioSandboxProvider";
-    let Config { fixed, live } = good(&format!("sandbox: {{use: \"{aio}\"}}\n"), []).config;
-    let expected = Docker {
+    let Config { fixed, hot } = good(&format!("sandbox: {{use: \"{aio}\"}}\n"), []).config;
+    let expected = DockerConfig {
         host: "unix:///var/run/docker.sock".into(),
         certificates: None,
         image: "enterprise-public-cn-beijing.cr.volces.com/vefaas-public/all-in-one-sandbox:latest".into(),
@@ -54,8 +54,8 @@ fn containers_are_made_as_deerflow_makes_them_unless_something_is_said() {
         prefix: "deer-flow-sandbox".into(),
         host_home: None,
     };
-    assert_eq!(fixed.provider, Provider::Docker(expected));
-    let sandbox = &live.sandbox;
+    assert_eq!(fixed.provider, SandboxBackend::Docker(expected));
+    let sandbox = &hot.sandbox;
     assert_eq!(
         (sandbox.network, sandbox.limits.memory, sandbox.limits.processes),
         (Network::Full, 8 << 30, 4096)
@@ -70,8 +70,8 @@ fn containers_are_made_as_deerflow_makes_them_unless_something_is_said() {
     ];
     let text = "sandbox: {use: \"src.community.aio_sandbox:AioSandboxProvider\", image: $IMAGE, port: 8080, cpus: 1.5, \
                 idle_timeout: 0, replicas: 5, container_prefix: box}\n";
-    let Config { fixed, live } = good(text, env).config;
-    let expected = Docker {
+    let Config { fixed, hot } = good(text, env).config;
+    let expected = DockerConfig {
         host: "tcp://engine:2376".into(),
         certificates: Some("/certs".into()),
         image: "python:3.13".into(),
@@ -82,10 +82,10 @@ fn containers_are_made_as_deerflow_makes_them_unless_something_is_said() {
         prefix: "box".into(),
         host_home: Some("/srv/deer".into()),
     };
-    assert_eq!(fixed.provider, Provider::Docker(expected));
-    assert_eq!((live.sandbox.network, live.sandbox.limits), (Network::None, CommandLimits::default()));
+    assert_eq!(fixed.provider, SandboxBackend::Docker(expected));
+    assert_eq!((hot.sandbox.network, hot.sandbox.limits), (Network::None, CommandLimits::default()));
     let keep = containers::Keep { idle_timeout: Duration::ZERO, replicas: 5, cpus: Some(1.5) };
-    assert_eq!(live.sandbox.keep, keep);
+    assert_eq!(hot.sandbox.keep, keep);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_sandbox_has_the_network_the_folders_and_the_limits_that_it_is_given() {
                 mounts: [{host_path: /srv/a, container_path: /mnt/a/, read_only: true}, \
                 {host_path: $PLACE, container_path: /opt/b}]\n  \
                 memory_limit: 1073741824\n  process_limit: 64\n  disk_limit: 5000000\n";
-    let sandbox = &good(text, [("ZONE", "UTC"), ("PLACE", "/srv/b")]).config.live.sandbox;
+    let sandbox = &good(text, [("ZONE", "UTC"), ("PLACE", "/srv/b")]).config.hot.sandbox;
     let pairs =
         [("EMPTY", ""), ("N", "5"), ("TZ", "UTC")].map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mut environment = sandbox.environment.clone();
@@ -142,7 +142,7 @@ fn the_file_beside_the_config_adds_variables() {
     let said = loaded.report.problems.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(
         said,
-        ["warning: .env: line 3: this line has no `=`\n  mend: write NAME=value, each on its own line"]
+        ["warning: .env: line 3: this line has no `=`\n  help: write NAME=value, each on its own line"]
     );
 }
 
@@ -172,7 +172,7 @@ models:
     when_thinking_disabled: {thinking: {type: disabled}}
 ";
     let loaded = good(text, [("KEY", "k")]);
-    let model = &loaded.config.live.models[0];
+    let model = &loaded.config.hot.models[0];
     let secrets: std::collections::BTreeMap<_, _> =
         model.default_headers.iter().map(|(name, value)| (name.as_str(), value.expose_secret())).collect();
     assert_eq!(secrets, [("X-Team", "k"), ("X-N", "1")].into());
@@ -237,7 +237,7 @@ fn each_class_has_its_server_and_its_variable() {
     for (class, base_url, expected) in cases {
         let text = format!("models: [{{name: a, model: m, use: {class}, base_url: '{base_url}'}}]\n");
         let loaded = good(&text, env);
-        let model = &loaded.config.live.models[0];
+        let model = &loaded.config.hot.models[0];
         let key = model.api_key.as_ref().map_or("-", |key| key.expose_secret());
         assert_eq!(format!("{:?} {} {key}", model.dialect, model.base_url), expected, "{class}");
     }
@@ -257,7 +257,7 @@ fn without_a_model_a_key_in_the_environment_is_enough() {
     );
     let ollama = ModelConfig::ollama("llama3").unwrap();
     assert_eq!((ollama.name.as_str(), ollama.base_url.as_str()), ("llama3", "http://127.0.0.1:11434/v1"));
-    assert_eq!(good("models:\n", [("OPENAI_API_KEY", "k")]).config.live.models.len(), 1);
+    assert_eq!(good("models:\n", [("OPENAI_API_KEY", "k")]).config.hot.models.len(), 1);
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn the_store_is_named_by_either_section() {
 #[test]
 fn tools_are_those_listed_and_all_where_none_is() {
     let tools = |text: &str| {
-        let tools = &good(text, []).config.live.tools;
+        let tools = &good(text, []).config.hot.tools;
         tools.iter().map(|tool| format!("{}:{}", tool.tool.name(), tool.group)).collect::<Vec<_>>().join(" ")
     };
     let all = "web_search:web web_fetch:web image_search:web ls:file:read read_file:file:read \
@@ -311,11 +311,11 @@ fn tools_are_those_listed_and_all_where_none_is() {
 #[test]
 fn an_account_is_on_when_it_says_so_or_has_credentials() {
     let names = |text: &str| {
-        let Config { live, .. } = good(text, [("T", "1:x")]).config;
-        let names: Vec<_> = live.accounts.iter().map(|account| account.name.clone()).collect();
+        let Config { hot, .. } = good(text, [("T", "1:x")]).config;
+        let names: Vec<_> = hot.accounts.iter().map(|account| account.name.clone()).collect();
         assert_eq!(
             names,
-            live.manners.keys().cloned().collect::<Vec<_>>(),
+            hot.policies.keys().cloned().collect::<Vec<_>>(),
             "both halves know the same accounts"
         );
         names.join(" ")
@@ -359,7 +359,7 @@ fn a_discord_account_listens_as_deerflows_keys_say() {
     ];
     for (keys, expected) in cases {
         let text = format!("channels: {{discord: {{bot_token: $T, {keys}}}}}\n");
-        let discord = good(&text, [("T", "d")]).config.live.accounts[0].platform.clone();
+        let discord = good(&text, [("T", "d")]).config.hot.accounts[0].platform.clone();
         let url = Url::parse("https://discord.com/api").unwrap();
         assert_eq!(
             format!("{discord:?}"),
@@ -395,7 +395,7 @@ fn a_slack_account_has_what_its_way_of_events_needs() {
         ),
     ];
     for (text, url, delivery, mention, own) in cases {
-        let slack = good(text, [("T", "xoxb-1")]).config.live.accounts[0].platform.clone();
+        let slack = good(text, [("T", "xoxb-1")]).config.hot.accounts[0].platform.clone();
         let url = Url::parse(url).unwrap();
         assert_eq!(
             format!("{slack:?}"),
@@ -411,7 +411,7 @@ fn a_slack_account_has_what_its_way_of_events_needs() {
 fn a_telegram_account_has_all_that_it_needs() {
     let text = "channels: {bot: {type: telegram, bot_token: $T, api_url: 'http://127.0.0.1:9', mode: webhook,
         require_mention: no, webhook: {url: 'https://x.org/hook', secret_token: s-1_Ab2_C3-d4E_5}}}\n";
-    let telegram = good(text, [("T", "1:x")]).config.live.accounts[0].platform.clone();
+    let telegram = good(text, [("T", "1:x")]).config.hot.accounts[0].platform.clone();
     assert_eq!(
         format!("{telegram:?}"),
         format!(
@@ -428,7 +428,7 @@ fn a_telegram_account_has_all_that_it_needs() {
 #[test]
 fn a_dingtalk_account_has_all_that_it_needs() {
     let read = |text: &str| {
-        let platform = good(text, [("T", "hush")]).config.live.accounts[0].platform.clone();
+        let platform = good(text, [("T", "hush")]).config.hot.accounts[0].platform.clone();
         let secrets: Vec<_> = platform.secrets().into_iter().map(ExposeSecret::expose_secret).collect();
         assert_eq!(secrets, ["hush"]);
         format!("{platform:?}")
@@ -458,9 +458,9 @@ fn a_dingtalk_account_has_all_that_it_needs() {
     );
     let typed =
         "channels: {dingtalk: {client_id: ding1, client_secret: $T, allowed_users: [\"016a\", manager1, 7]}}";
-    let live = good(typed, [("T", "hush")]).config.live;
+    let hot = good(typed, [("T", "hush")]).config.hot;
     let only = ["016a", "7", "manager1"].map(str::to_owned);
-    assert_eq!(live.manners["dingtalk"].allowed_users, Allow::Only(only.into()));
+    assert_eq!(hot.policies["dingtalk"].allowed_users, Allow::Only(only.into()));
 }
 
 #[test]
@@ -479,12 +479,12 @@ fn who_may_speak_is_read_in_every_shape() {
         let text = format!(
             "channels: {{telegram: {{bot_token: t, allowed_users: {typed}, allowed_chats: {typed}}}}}\n"
         );
-        let live = good(&text, [("IDS", "5, 6"), ("ID", "5")]).config.live;
-        let manners = &live.manners["telegram"];
-        assert_eq!((&manners.allowed_users, &manners.allowed_chats), (&expected, &expected), "{typed}");
+        let hot = good(&text, [("IDS", "5, 6"), ("ID", "5")]).config.hot;
+        let policy = &hot.policies["telegram"];
+        assert_eq!((&policy.allowed_users, &policy.allowed_chats), (&expected, &expected), "{typed}");
     }
     let group = "channels: {telegram: {bot_token: t, allowed_chats: [-1001234567890]}}\n";
-    assert_eq!(good(group, []).config.live.manners["telegram"].allowed_chats, only(&["-1001234567890"]));
+    assert_eq!(good(group, []).config.hot.policies["telegram"].allowed_chats, only(&["-1001234567890"]));
     assert_eq!(
         (only(&["1"]).permits("1"), only(&["1"]).permits("2"), Allow::Everyone.permits("2")),
         (true, false, true)
@@ -504,7 +504,7 @@ fn an_account_has_its_own_manners_or_those_of_all() {
   telegram: {bot_token: t, follow_ups: interrupt, agent_choice: create, session: {context: {b: 2}}}
   two: {type: telegram, bot_token: t2}
 ";
-    let Config { fixed, live } = good(text, []).config;
+    let Config { fixed, hot } = good(text, []).config;
     assert_eq!(fixed.capacity, Capacity { inbound_queue_maxsize: 1000, max_concurrency: 5 });
     let timing = Timing {
         shutdown_grace_period: Duration::from_millis(1500),
@@ -512,13 +512,13 @@ fn an_account_has_its_own_manners_or_those_of_all() {
         outbox_max_age: Duration::from_secs(60),
         timezone: jiff::tz::TimeZone::system(),
     };
-    assert_eq!(live.timing, timing);
-    let manners = |name: &str| {
-        let Manners { follow_ups, agent_choice, session, .. } = &live.manners[name];
+    assert_eq!(hot.timing, timing);
+    let policy = |name: &str| {
+        let AccountPolicy { follow_ups, agent_choice, session, .. } = &hot.policies[name];
         json!([format!("{follow_ups:?} {agent_choice:?}"), session.assistant_id, session.context])
     };
-    assert_eq!(manners("telegram"), json!(["Interrupt Some(Create)", "all", {"a": 1, "b": 2}]));
-    assert_eq!(manners("two"), json!(["Steer Some(Choose)", "all", {"a": 1, "b": 1}]));
+    assert_eq!(policy("telegram"), json!(["Interrupt Some(Create)", "all", {"a": 1, "b": 2}]));
+    assert_eq!(policy("two"), json!(["Steer Some(Choose)", "all", {"a": 1, "b": 1}]));
 }
 
 #[test]
@@ -526,10 +526,10 @@ fn a_file_in_deerflows_shape_works_as_it_is() {
     let text = include_str!("deerflow.yaml");
     let env = [("TEST_KEY", "k"), ("TEST_BOT", "1:x")];
     let loaded = good(text, env);
-    let Config { live, .. } = &loaded.config;
-    let models: Vec<_> = live.models.iter().map(|model| model.name.as_str()).collect();
+    let Config { hot, .. } = &loaded.config;
+    let models: Vec<_> = hot.models.iter().map(|model| model.name.as_str()).collect();
     assert_eq!(models, ["plain", "deep", "local", "served"]);
-    let accounts: Vec<_> = live.accounts.iter().map(|account| account.name.as_str()).collect();
+    let accounts: Vec<_> = hot.accounts.iter().map(|account| account.name.as_str()).collect();
     assert_eq!(accounts, ["telegram", "dingtalk"]);
     let unknown = loaded.report.problems.iter().filter(|problem| problem.what.contains("does not know"));
     assert_eq!(unknown.collect::<Vec<_>>(), Vec::<&Problem>::new());
@@ -537,7 +537,7 @@ fn a_file_in_deerflows_shape_works_as_it_is() {
 
 #[test]
 fn long_results_are_as_deerflow_has_them() {
-    let results = |text: &str| good(text, []).config.live.results.clone();
+    let results = |text: &str| good(text, []).config.hot.results.clone();
     let usual = LongResults {
         rules: pudu_client::harness::ResultRules::default(),
         folder: ".tool-results".to_owned(),
@@ -559,13 +559,13 @@ fn a_tool_may_say_of_itself_that_it_needs_approval() {
     let text = "tools:\n  - {use: 'deerflow.community.ddg_search.tools:web_search_tool', approval: required}\n  \
                 - {use: 'deerflow.sandbox.tools:ls_tool'}\n\
                 approvals: {tools: [mail_send]}\n";
-    let live = good(text, []).config.live;
-    assert_eq!(live.approvals.tools, ["mail_send".to_owned(), "web_search".to_owned()].into());
+    let hot = good(text, []).config.hot;
+    assert_eq!(hot.approvals.tools, ["mail_send".to_owned(), "web_search".to_owned()].into());
 }
 
 #[test]
 fn a_run_that_repeats_itself_is_ended_as_deerflow_ends_it() {
-    let rules = |text: &str| good(text, []).config.live.loops.clone();
+    let rules = |text: &str| good(text, []).config.hot.loops.clone();
     assert_eq!(rules(""), Some(LoopRules::default()));
     assert_eq!(rules("loop_detection: {enabled: false}\n"), None);
     let own = rules(
@@ -575,8 +575,8 @@ fn a_run_that_repeats_itself_is_ended_as_deerflow_ends_it() {
     let tool = CallFrequency { warn: 5, stop: 6 };
     let tools = [("bash".to_owned(), CallFrequency { warn: 150, stop: 300 })].into();
     assert_eq!(own, Some(LoopRules { warn: 2, stop: 4, window: 9, tool, tools }));
-    assert_eq!(good("subagents: {max_total_per_run: 2}\n", []).config.live.runs.subagents, 2);
+    assert_eq!(good("subagents: {max_total_per_run: 2}\n", []).config.hot.runs.subagents, 2);
     let rest =
-        good("circuit_breaker: {failure_threshold: 9, recovery_timeout_sec: 60}\n", []).config.live.rest;
+        good("circuit_breaker: {failure_threshold: 9, recovery_timeout_sec: 60}\n", []).config.hot.rest;
     assert_eq!(rest, RestRules { after: 9, time: Duration::from_secs(60) });
 }

@@ -6,7 +6,7 @@ use secrecy::ExposeSecret;
 fn shown(entry: &str) -> String {
     let text = format!("tools: [{{use: {entry}}}]\n");
     let env = [("TAVILY_API_KEY", "env"), ("MINE", "mine")];
-    let tool = good(&text, env).config.live.tools[0].clone();
+    let tool = good(&text, env).config.hot.tools[0].clone();
     let web = tool.web.unwrap();
     let key = web.api_key.map_or_else(|| "-".to_owned(), |key| key.expose_secret().to_owned());
     let url = web.base_url.map_or_else(|| "-".to_owned(), String::from);
@@ -59,14 +59,14 @@ fn a_key_that_is_needed_and_nowhere_is_an_error() {
     assert_eq!(
         said("tools:\n  - {use: 'deerflow.community.serper.tools:image_search_tool'}\n", []),
         "config.yaml:3:5: error: tools[0].api_key: no key is written, and SERPER_API_KEY is not set\n  \
-         mend: set SERPER_API_KEY, or write `api_key: $NAME` with a variable of your own"
+         help: set SERPER_API_KEY, or write `api_key: $NAME` with a variable of your own"
     );
 }
 
 #[test]
 fn what_may_be_reached_is_names_addresses_and_networks() {
     let reached =
-        |typed: &str| good(&format!("web: {{allowed_hosts: {typed}}}\n"), []).config.live.reachable.join(" ");
+        |typed: &str| good(&format!("web: {{allowed_hosts: {typed}}}\n"), []).config.hot.reachable.join(" ");
     for (typed, expect) in [
         ("[]", ""),
         ("wiki.internal", "wiki.internal"),
@@ -89,7 +89,7 @@ fn what_may_be_reached_is_names_addresses_and_networks() {
     ] {
         let said = said(&format!("web: {{allowed_hosts: [{typed}]}}\n"), []);
         assert!(
-            said.contains("web.allowed_hosts") && said.ends_with(&format!("mend: {expect}")),
+            said.contains("web.allowed_hosts") && said.ends_with(&format!("help: {expect}")),
             "{typed}: {said}"
         );
     }

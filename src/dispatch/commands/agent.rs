@@ -3,7 +3,7 @@
 use super::{CommandSpec, MAX_ACTION_BYTES, MAX_BUTTONS, brief, not_stored};
 use crate::dispatch::{
     agent::{self, AgentChoice},
-    command::Command,
+    command::SlashCommand,
     conversation::ConversationActor,
 };
 use crate::{
@@ -28,7 +28,7 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
 /// The answer where people may not choose.
 const FIXED: &str = "Who answers here is fixed by whoever runs this bot.";
 
-async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: Command) {
+async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCommand) {
     let person = arrival.inbound.sender.id.clone();
     let words = command.argument.unwrap_or_default();
     let (first, rest) = words.split_once(char::is_whitespace).unwrap_or((&words, ""));
@@ -56,7 +56,7 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: Command
 }
 
 async fn choose(actor: &ConversationActor, arrival: InboxItem, name: &str) {
-    match actor.shared.client.persona(name).await {
+    match actor.shared.client.custom_agent(name).await {
         Ok(persona) => switch(actor, arrival, Some(AgentChoice::Named(persona.name))).await,
         Err(why) => {
             let roster = actor.shared.client.roster().await;

@@ -2,7 +2,7 @@
 
 use super::{CommandSpec, MAX_ACTION_BYTES, MAX_BUTTONS, not_stored};
 use crate::bus::InboxItem;
-use crate::dispatch::{agent, command::Command, conversation::ConversationActor};
+use crate::dispatch::{agent, command::SlashCommand, conversation::ConversationActor};
 use pudu_channels::{Choice, FinalView};
 use pudu_client::ModelInfo;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
     run: |actor, arrival, command| Box::pin(run(actor, arrival, command)),
 };
 
-async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: Command) {
+async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCommand) {
     let models = actor.shared.client.models();
     let chosen = chosen(actor, &arrival.inbound.sender.id).await;
     let Some(name) = command.argument else {

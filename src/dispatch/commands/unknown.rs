@@ -3,14 +3,14 @@
 use super::TABLE;
 use crate::bus::InboxItem;
 use crate::dispatch::{
-    command::Command,
+    command::SlashCommand,
     conversation::{CommandFn, ConversationActor},
 };
 use pudu_client::{base::Skill, model::Offline};
 
 pub(super) const RUN: CommandFn = |actor, arrival, command| Box::pin(run(actor, arrival, command));
 
-async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: Command) {
+async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCommand) {
     let person = &arrival.inbound.sender.id;
     // The model without a model calls tools by hand.
     if command.name == "tool" && super::models::chosen(actor, person).await.as_deref() == Some(Offline::NAME)

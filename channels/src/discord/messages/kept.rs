@@ -1,5 +1,5 @@
-//! What is kept of Discord's messages, before they are sent and when they are there. Stored: a change must read the
-//! old.
+//! What is kept of Discord's messages, before they are sent and when they are there. Stored: a change must
+//! read the old.
 
 use crate::reply::{MessageRef, SendIntent};
 use serde::{Deserialize, Serialize};

@@ -151,7 +151,8 @@ fn open(fake: &Fake) -> PlatformReply<Fake> {
     PlatformReply::open(fake.clone(), &target, Box::new(Nothing))
 }
 
-/// Delivers a reply with so many files of so many bytes, with the outbox's pauses; `hurry` is told what it wants.
+/// Delivers a reply with so many files of so many bytes, with the outbox's pauses; `hurry` is told what it
+/// wants.
 async fn deliver(way: Way, tells: FoundFile, files: (usize, u64), hurry: Hurry) -> Outcome {
     let folder = tempfile::tempdir().unwrap();
     let files = (0..files.0).map(|n| file(folder.path(), n, files.1)).collect();

@@ -6,8 +6,8 @@ const SYSTEM: [&str; 9] = ["etc", "usr", "bin", "sbin", "boot", "lib", "lib64", 
 const HOMES: [&str; 2] = ["home", "Users"];
 /// Names of the folder where somebody lives or a script runs.
 const HERE: [&str; 5] = ["~", "$HOME", "${HOME}", "$PWD", "${PWD}"];
-/// A word stands for no more paths; what lists more is looked at no further.
-const MOST_PATHS: usize = 64;
+/// Maximum number of paths that a word stands for; what lists more is looked at no further.
+const MAX_EXPANDED_PATHS: usize = 64;
 
 /// Returns whether a path names everything below a place, and not a thing that was made here.
 pub(super) fn is_broad(word: &str) -> bool {
@@ -32,7 +32,9 @@ fn paths(word: &str) -> Vec<String> {
     let mut open = vec![word.to_owned()];
     while let Some(path) = open.pop() {
         match list(&path) {
-            Some(listed) if open.len() + done.len() + listed.len() <= MOST_PATHS => open.extend(listed),
+            Some(listed) if open.len() + done.len() + listed.len() <= MAX_EXPANDED_PATHS => {
+                open.extend(listed)
+            }
             _ => done.push(path),
         }
     }

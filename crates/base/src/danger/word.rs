@@ -5,8 +5,8 @@ use super::{
     script::{ParsedCommand, ScriptReader, ScriptResult},
 };
 
-/// A sum is no longer, in characters; what is longer is read as commands.
-const LONGEST_SUM: usize = 1_000;
+/// Maximum length of a sum, in characters; what is longer is read as commands.
+const MAX_ARITHMETIC_CHARS: usize = 1_000;
 
 /// A word of a command.
 #[derive(Debug, Default)]
@@ -186,7 +186,7 @@ impl ScriptReader {
         (self.peek() == Some('(') && self.ahead(1) == Some('(')).then_some(())?;
         let mut open = 0_usize;
         let mut inner = None;
-        for (at, c) in self.chars.iter().enumerate().skip(self.at).take(LONGEST_SUM) {
+        for (at, c) in self.chars.iter().enumerate().skip(self.at).take(MAX_ARITHMETIC_CHARS) {
             match c {
                 '(' => open += 1,
                 ')' => open -= 1,

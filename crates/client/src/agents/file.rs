@@ -2,7 +2,7 @@
 //!
 //! Keys of a `config.yaml` that this version does not know stay in it when it is changed; comments do not.
 
-use super::{AgentProfile, LONGEST_SOUL};
+use super::{AgentProfile, MAX_SOUL_BYTES};
 use serde_json::{Map, Value};
 use serde_saphyr::{budget, options};
 use std::{
@@ -13,8 +13,8 @@ use std::{
 
 const CONFIG: &str = "config.yaml";
 const SOUL: &str = "SOUL.md";
-/// A `config.yaml` is no longer, in bytes.
-const LONGEST_CONFIG: u64 = 64 * 1024;
+/// Maximum size of a `config.yaml`, in bytes.
+const MAX_CONFIG_BYTES: u64 = 64 * 1024;
 /// The keys that count, and `name`, which the folder says already.
 const KEYS: [&str; 5] = ["name", "description", "model", "tool_groups", "skills"];
 
@@ -28,7 +28,7 @@ pub(super) fn is_agent(folder: &Path) -> bool {
 
 /// Reads an agent; returns also what is odd about its file. The error says what is wrong, and the mend.
 pub(super) fn read(folder: &Path) -> Result<(AgentProfile, Vec<String>), String> {
-    let soul = text(&folder.join(SOUL), LONGEST_SOUL as u64).map_err(|why| format!("its {SOUL} {why}"))?;
+    let soul = text(&folder.join(SOUL), MAX_SOUL_BYTES as u64).map_err(|why| format!("its {SOUL} {why}"))?;
     let config = mapping(folder)?;
     let wrong = |why: String| format!("its {CONFIG} cannot be used: {why}");
     let profile = AgentProfile {
@@ -43,7 +43,7 @@ pub(super) fn read(folder: &Path) -> Result<(AgentProfile, Vec<String>), String>
 
 /// Reads the whole `config.yaml`; one that is not there is empty.
 pub(super) fn mapping(folder: &Path) -> Result<Map<String, Value>, String> {
-    let read = text(&folder.join(CONFIG), LONGEST_CONFIG).map_err(|why| format!("its {CONFIG} {why}"))?;
+    let read = text(&folder.join(CONFIG), MAX_CONFIG_BYTES).map_err(|why| format!("its {CONFIG} {why}"))?;
     parse(read.as_deref().unwrap_or_default())
 }
 
@@ -92,8 +92,8 @@ pub(super) fn config(
         all.insert(key.to_owned(), value);
     }
     text.push_str(&rest);
-    if text.len() as u64 > LONGEST_CONFIG {
-        return Err(format!("its {CONFIG} would be larger than {} KiB", LONGEST_CONFIG / 1024));
+    if text.len() as u64 > MAX_CONFIG_BYTES {
+        return Err(format!("its {CONFIG} would be larger than {} KiB", MAX_CONFIG_BYTES / 1024));
     }
     match parse(&text) {
         Ok(read) if read == all => Ok((CONFIG, text.into_bytes())),

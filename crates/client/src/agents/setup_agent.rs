@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 pub(crate) struct SetupAgent {
     pub(crate) agents: Agents,
-    pub(crate) ledger: AuditLog,
+    pub(crate) audit_log: AuditLog,
     /// The name that it gets.
     pub(crate) name: String,
     /// The skills that there are.
@@ -43,7 +43,7 @@ impl TypedTool for SetupAgent {
         let (agents, name) = (self.agents.clone(), self.name.clone());
         let detail = format!("{name}: {}", profile.about);
         let work = async move { blocking(move || agents.create(&name, &profile)).await };
-        let made = self.ledger.noted(Self::NAME, &detail, work).await?;
+        let made = self.audit_log.noted(Self::NAME, &detail, work).await?;
         Ok(format!("The agent `{}` is made. It answers here from the next message on.", made.name).into())
     }
 }

@@ -240,11 +240,11 @@ async fn what_an_agent_wants_to_be_has_to_be_there() {
     use pudu_store::{Db, DbLocation};
     let (_home, agents) = house();
     let db = Db::open(&DbLocation::Memory).await.unwrap();
-    let ledger = AuditLog { db, thread: "t".into(), run: "r".into(), asker: crate::Asker::default() };
+    let audit_log = AuditLog { db, thread: "t".into(), run: "r".into(), asker: crate::Asker::default() };
     let groups = crate::ToolGroups { names: ["web", "bash"].map(str::to_owned).into(), ..Default::default() };
     let known = AgentOptions { models: vec!["big".into()], groups, skills: vec!["x".into(), "y".into()] };
     let now = AgentProfile { tool_groups: names(&["web"]), skills: names(&[]), ..AgentProfile::default() };
-    let tool = UpdateAgent { agents, ledger, name: "a".into(), now, known, approved: false };
+    let tool = UpdateAgent { agents, audit_log, name: "a".into(), now, known, approved: false };
     for (args, note) in [
         (r#"{"soul": "x", "tool_groups": ["bash", "web"]}"#, Some("more tools (bash)")),
         (r#"{"tool_groups": ["bash"], "skills": ["x", "y"]}"#, Some("more tools (bash), more skills (x, y)")),

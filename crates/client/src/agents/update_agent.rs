@@ -15,7 +15,7 @@ pub const UPDATE_AGENT: &str = "update_agent";
 
 pub(crate) struct UpdateAgent {
     pub(crate) agents: Agents,
-    pub(crate) ledger: AuditLog,
+    pub(crate) audit_log: AuditLog,
     /// The agent's name.
     pub(crate) name: String,
     /// The agent's current profile.
@@ -77,7 +77,7 @@ impl TypedTool for UpdateAgent {
         let (agents, name) = (self.agents.clone(), self.name.clone());
         let changed = changed.join(", ");
         let work = async move { setup_agent::blocking(move || agents.update(&name, change)).await };
-        self.ledger.noted(Self::NAME, &detail, work).await?;
+        self.audit_log.noted(Self::NAME, &detail, work).await?;
         Ok(format!("Changed: {changed}. It counts from the next message on.").into())
     }
 }

@@ -93,14 +93,14 @@ pub(super) fn failed(doing: &str, error: Error) -> SandboxError {
             )
         }
         error => {
-            let mend = match io_kind(&error) {
+            let help = match io_kind(&error) {
                 Some(io::ErrorKind::PermissionDenied) => {
                     "; let pudu's user into the group that has the socket (usually docker)"
                 }
                 Some(_) => "; see whether it runs",
                 None => "",
             };
-            format!("the container engine could not {doing}: {}{mend}", root(&error))
+            format!("the container engine could not {doing}: {}{help}", root(&error))
         }
     };
     SandboxError::Refused(text)

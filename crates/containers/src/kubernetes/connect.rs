@@ -26,8 +26,8 @@ pub(crate) struct Cluster {
 pub(crate) async fn connect(settings: &PodSettings) -> Result<Cluster, ClusterError> {
     pudu_net::install_crypto();
     let mut config = config(settings).await.map_err(|why| {
-        let mend = "set sandbox.kubernetes.kubeconfig, or run pudu in the cluster with a service account";
-        ClusterError::Refused(format!("no cluster is known: {why}; {mend}"))
+        let help = "set sandbox.kubernetes.kubeconfig, or run pudu in the cluster with a service account";
+        ClusterError::Refused(format!("no cluster is known: {why}; {help}"))
     })?;
     config.connect_timeout = Some(CONNECT);
     let namespace = settings.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());

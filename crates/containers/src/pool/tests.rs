@@ -330,9 +330,9 @@ async fn an_agent_with_other_skills_has_another_container() {
     };
     let places = LocalSandboxes::new(Folders::new(place.home.path().to_owned(), None), None, options);
     place.pool = place.pool.renew(place.engine.clone(), places, rules(3));
-    let take = async |shelf: &[&str]| {
-        let shelf: Vec<String> = shelf.iter().map(|&path| path.to_owned()).collect();
-        place.pool.acquire_with(&"a".into(), &shelf).await.map(drop).unwrap();
+    let take = async |table: &[&str]| {
+        let table: Vec<String> = table.iter().map(|&path| path.to_owned()).collect();
+        place.pool.acquire_with(&"a".into(), &table).await.map(drop).unwrap();
         place.give("a").await;
         place.said()
     };

@@ -223,9 +223,9 @@ impl ProvisionerApi {
         while let Some(chunk) = chunks.next().await {
             body.extend_from_slice(&chunk.map_err(|error| self.unreachable(&error))?);
             if body.len() > MAX_RESPONSE_BYTES {
-                let mend = "see that sandbox.provisioner_url names DeerFlow's provisioner";
+                let help = "see that sandbox.provisioner_url names DeerFlow's provisioner";
                 return Err(ProvisionerError::Refused(
-                    self.advice("answers with more than a megabyte", mend),
+                    self.advice("answers with more than a megabyte", help),
                 ));
             }
         }
@@ -243,8 +243,8 @@ impl ProvisionerApi {
             }
             inner.to_string()
         };
-        let mend = "see that it runs, and that sandbox.provisioner_url is right";
-        ProvisionerError::Away(self.advice(&format!("cannot be reached: {why}"), mend))
+        let help = "see that it runs, and that sandbox.provisioner_url is right";
+        ProvisionerError::Away(self.advice(&format!("cannot be reached: {why}"), help))
     }
 
     /// Maps an error response.
@@ -254,21 +254,21 @@ impl ProvisionerApi {
             StatusCode::NOT_FOUND => ProvisionerError::Missing,
             StatusCode::CONFLICT => ProvisionerError::Taken(said),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                let mend = "set sandbox.provisioner_api_key to what PROVISIONER_API_KEY is there";
-                ProvisionerError::Refused(self.advice(&format!("refuses the key ({status}): {said}"), mend))
+                let help = "set sandbox.provisioner_api_key to what PROVISIONER_API_KEY is there";
+                ProvisionerError::Refused(self.advice(&format!("refuses the key ({status}): {said}"), help))
             }
             status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-                let mend = "its own log says why";
-                ProvisionerError::Away(self.advice(&format!("could not do it ({status}): {said}"), mend))
+                let help = "its own log says why";
+                ProvisionerError::Away(self.advice(&format!("could not do it ({status}): {said}"), help))
             }
             status if status.is_redirection() => {
-                let mend = "set sandbox.provisioner_url to where it really is";
-                ProvisionerError::Refused(self.advice(&format!("sends elsewhere ({status})"), mend))
+                let help = "set sandbox.provisioner_url to where it really is";
+                ProvisionerError::Refused(self.advice(&format!("sends elsewhere ({status})"), help))
             }
             status => {
-                let mend = "see that the provisioner is of a DeerFlow version that goes with this";
+                let help = "see that the provisioner is of a DeerFlow version that goes with this";
                 ProvisionerError::Refused(
-                    self.advice(&format!("refuses the request ({status}): {said}"), mend),
+                    self.advice(&format!("refuses the request ({status}): {said}"), help),
                 )
             }
         }
@@ -276,14 +276,14 @@ impl ProvisionerApi {
 
     /// Returns the error of an address with another service.
     fn nowhere(&self) -> ProvisionerError {
-        let mend = "see that sandbox.provisioner_url names DeerFlow's provisioner";
-        ProvisionerError::Refused(self.advice("has no /api/sandboxes", mend))
+        let help = "see that sandbox.provisioner_url names DeerFlow's provisioner";
+        ProvisionerError::Refused(self.advice("has no /api/sandboxes", help))
     }
 
-    fn advice(&self, what: &str, mend: &str) -> String {
+    fn advice(&self, what: &str, help: &str) -> String {
         let port = self.base.port().map_or_else(String::new, |port| format!(":{port}"));
         let host = self.base.host_str().unwrap_or_default();
-        format!("the provisioner at {host}{port} {what}; {mend}")
+        format!("the provisioner at {host}{port} {what}; {help}")
     }
 }
 

@@ -111,11 +111,11 @@ mod tests {
     use serde_json::{Value, json};
 
     fn judge(policy: &ApprovalPolicy, tool: &str, args: Value) -> Gate {
-        let turn =
+        let run_state =
             RunState::new("t".into(), "r".into(), 0, ThreadState::default(), Arc::new(Replay::default()));
         let call = ToolCall { id: "c".into(), name: tool.into(), args, garbled: None };
         let agent = Agent { policy: Arc::new(policy.clone()), ..Bench::new(Vec::new()).agent };
-        ApprovalGate::new(&agent).before_tool(&turn, &call)
+        ApprovalGate::new(&agent).before_tool(&run_state, &call)
     }
 
     #[test]

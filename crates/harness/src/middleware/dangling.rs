@@ -2,7 +2,7 @@
 //! edited histories leave such; this puts the request in order. The thread itself stays as it is.
 
 use super::Middleware;
-use crate::{RunState, turn};
+use crate::{RunState, run_state};
 use pudu_base::{BoxFuture, CallId, Message, Request, RunFailure, ToolCall, ToolResult};
 use std::{collections::HashMap, sync::Arc};
 
@@ -68,7 +68,7 @@ fn in_order(messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
 fn missing(call: &ToolCall) -> Arc<Message> {
     let text = "Error: this call was interrupted and has no result.".to_owned();
     let id = format!("missing-{}", call.id).into();
-    Arc::new(Message::Tool(ToolResult { id, error: true, ..turn::result(call, text) }))
+    Arc::new(Message::Tool(ToolResult { id, error: true, ..run_state::result(call, text) }))
 }
 
 #[cfg(test)]
@@ -98,7 +98,7 @@ mod tests {
     fn result(call: &str) -> Arc<Message> {
         let made = ToolCall { id: call.into(), name: "ls".into(), args: json!({}), garbled: None };
         let id = format!("r-{call}").into();
-        Arc::new(Message::Tool(ToolResult { id, ..turn::result(&made, "ok".into()) }))
+        Arc::new(Message::Tool(ToolResult { id, ..run_state::result(&made, "ok".into()) }))
     }
 
     fn check(messages: Vec<Arc<Message>>, expect: &[&str]) {

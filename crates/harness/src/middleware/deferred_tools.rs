@@ -29,16 +29,16 @@ impl DeferredTools {
     }
 
     /// Returns those that were found; none if that was in another catalogue.
-    fn found<'a>(&self, turn: &'a RunState) -> impl Iterator<Item = &'a String> {
-        let promoted = &turn.state().promoted;
+    fn found<'a>(&self, run_state: &'a RunState) -> impl Iterator<Item = &'a String> {
+        let promoted = &run_state.state().promoted;
         let same = promoted.catalog == self.catalog.hash();
         promoted.names.iter().take(if same { usize::MAX } else { 0 })
     }
 
     /// Returns what the model may call: what is not deferred, and behind it what was found, in that order, so that the
     /// request begins like the one before.
-    fn visible(&mut self, turn: &RunState, all: &[Arc<ToolSpec>]) -> Specs {
-        let found: Vec<String> = self.found(turn).cloned().collect();
+    fn visible(&mut self, run_state: &RunState, all: &[Arc<ToolSpec>]) -> Specs {
+        let found: Vec<String> = self.found(run_state).cloned().collect();
         if let Some(shown) = self.shown.as_ref().filter(|shown| shown.found == found) {
             return shown.specs.clone();
         }
@@ -58,18 +58,18 @@ impl Middleware for DeferredTools {
 
     fn before_model<'a>(
         &'a mut self,
-        turn: &'a mut RunState,
+        run_state: &'a mut RunState,
         request: &'a mut Request,
     ) -> BoxFuture<'a, Result<(), RunFailure>> {
         if !self.catalog.is_empty() {
-            request.tools = self.visible(turn, &request.tools);
+            request.tools = self.visible(run_state, &request.tools);
             request.system.push_str(self.catalog.prompt());
         }
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn before_tool(&mut self, turn: &RunState, call: &ToolCall) -> Gate {
-        if !self.catalog.has(&call.name) || self.found(turn).any(|name| *name == call.name) {
+    fn before_tool(&mut self, run_state: &RunState, call: &ToolCall) -> Gate {
+        if !self.catalog.has(&call.name) || self.found(run_state).any(|name| *name == call.name) {
             return Gate::Allow;
         }
         Gate::Deny(format!(

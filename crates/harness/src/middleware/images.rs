@@ -52,13 +52,13 @@ impl Middleware for Images {
 
     fn before_model<'a>(
         &'a mut self,
-        turn: &'a mut RunState,
+        run_state: &'a mut RunState,
         request: &'a mut Request,
     ) -> BoxFuture<'a, Result<(), RunFailure>> {
         Box::pin(async move {
             // What an earlier request held is given back before more is waited for.
             self.held = None;
-            let wanted = if self.sees { newest(turn) } else { Vec::new() };
+            let wanted = if self.sees { newest(run_state) } else { Vec::new() };
             let fitting = self.fitting(wanted).await;
             if fitting.is_empty() {
                 return Ok(());
@@ -79,9 +79,9 @@ impl Middleware for Images {
 }
 
 /// Returns the images of the newest results, oldest first.
-fn newest(turn: &RunState) -> Vec<Image> {
+fn newest(run_state: &RunState) -> Vec<Image> {
     let mut images: Vec<Image> = Vec::new();
-    for message in turn.state().messages.values().rev() {
+    for message in run_state.state().messages.values().rev() {
         let Message::Tool(result) = &**message else { break };
         images.extend(result.image.clone());
     }
@@ -100,7 +100,7 @@ mod tests {
     use tokio::time::{Duration, timeout};
 
     /// A turn in which the agent has seen an image of 20 MiB.
-    fn turn() -> RunState {
+    fn run_state() -> RunState {
         let image = Image { path: "20".into(), mime: "image/png".into() };
         let text = String::new();
         let result = ToolResult {
@@ -126,8 +126,8 @@ mod tests {
             |_| Images { sees: true, memory: bench.agent.memory.for_run(), ..Images::new(&bench.agent) };
         let mut runs: Vec<Images> = (0..4).map(run).collect();
         let shown = async |images: &mut Images| {
-            let (mut turn, mut request) = (turn(), Request::default());
-            let asked = images.before_model(&mut turn, &mut request);
+            let (mut run_state, mut request) = (run_state(), Request::default());
+            let asked = images.before_model(&mut run_state, &mut request);
             timeout(Duration::from_secs(1), asked).await.is_ok_and(|asked| asked.is_ok())
         };
         for (run, expect) in [(0, true), (1, true), (2, true), (3, false), (0, true), (3, false)] {
@@ -135,7 +135,7 @@ mod tests {
         }
         let Update::Message(reply) = assistant(Vec::new()) else { unreachable!() };
         let Message::Assistant(mut reply) = Arc::unwrap_or_clone(reply) else { unreachable!() };
-        runs[1].after_model(&mut turn(), &mut reply);
+        runs[1].after_model(&mut run_state(), &mut reply);
         assert!(shown(&mut runs[3]).await);
     }
 }

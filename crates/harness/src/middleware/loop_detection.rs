@@ -150,8 +150,8 @@ impl Middleware for LoopDetection {
     }
 
     /// A run that a crash cut goes on counting where it was.
-    fn before_run<'a>(&'a mut self, turn: &'a mut RunState) -> BoxFuture<'a, Result<(), RunFailure>> {
-        let messages = turn.state().messages.values().rev();
+    fn before_run<'a>(&'a mut self, run_state: &'a mut RunState) -> BoxFuture<'a, Result<(), RunFailure>> {
+        let messages = run_state.state().messages.values().rev();
         let own = messages.take_while(|message| !matches!(&***message, Message::Human(_)));
         let replies: Vec<_> = own.cloned().collect();
         for message in replies.iter().rev() {
@@ -177,7 +177,7 @@ impl Middleware for LoopDetection {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn after_model(&mut self, turn: &mut RunState, reply: &mut Assistant) {
+    fn after_model(&mut self, run_state: &mut RunState, reply: &mut Assistant) {
         if reply.calls.is_empty() {
             return;
         }
@@ -185,13 +185,13 @@ impl Middleware for LoopDetection {
             None => {}
             Some(Repetition::Warn(text)) => self.hint(text),
             Some(Repetition::Stop(reason)) => {
-                tracing::warn!(thread = %turn.thread, reason, "stopped a run that repeats itself");
+                tracing::warn!(thread = %run_state.thread, reason, "stopped a run that repeats itself");
                 reply.calls.clear();
                 let gap = if reply.text.is_empty() { "" } else { "\n\n" };
                 let delta =
                     format!("{gap}{reason} and stopped there. Tell me how to go on, or ask in another way.");
                 reply.text.push_str(&delta);
-                turn.tell(RunEvent::Text { message: reply.id.clone(), delta });
+                run_state.tell(RunEvent::Text { message: reply.id.clone(), delta });
             }
         }
     }

@@ -39,18 +39,18 @@ impl SkillPolicy {
     }
 
     /// Returns what was said and done in this run so far.
-    fn said<'a>(&self, turn: &'a RunState) -> impl DoubleEndedIterator<Item = &'a Arc<Message>> {
-        let messages = &turn.state().messages;
+    fn said<'a>(&self, run_state: &'a RunState) -> impl DoubleEndedIterator<Item = &'a Arc<Message>> {
+        let messages = &run_state.state().messages;
         let last = || messages.values().rposition(|message| matches!(**message, Message::Human(_)));
         let first = self.first.as_ref().and_then(|id| messages.get_index_of(id)).or_else(last);
         messages.values().skip(first.unwrap_or(messages.len()))
     }
 
     /// Returns the skills that are active now.
-    fn active(&self, turn: &RunState) -> Vec<&Skill> {
+    fn active(&self, run_state: &RunState) -> Vec<&Skill> {
         let (mut read, mut failed) = (Vec::new(), HashSet::new());
         let mut active: Vec<&Skill> = Vec::new();
-        for message in self.said(turn) {
+        for message in self.said(run_state) {
             match &**message {
                 Message::Human(human) => active.extend(asked(&self.skills, human)),
                 Message::Assistant(reply) => read.extend(reply.calls.iter().filter(|call| call.name == READ)),
@@ -60,7 +60,7 @@ impl SkillPolicy {
                 Message::Tool(_) => {}
             }
         }
-        let open = turn.open_calls();
+        let open = run_state.open_calls();
         let done = |call: &&&ToolCall| !failed.contains(&call.id) && !open.contains(call);
         for call in read.iter().filter(done) {
             let path = call.args.get("path").and_then(serde_json::Value::as_str).unwrap_or_default();
@@ -92,10 +92,10 @@ impl Middleware for SkillPolicy {
 
     fn before_model<'a>(
         &'a mut self,
-        turn: &'a mut RunState,
+        run_state: &'a mut RunState,
         request: &'a mut Request,
     ) -> BoxFuture<'a, Result<(), RunFailure>> {
-        let now: HashSet<&MessageId> = self.said(turn).map(|message| message.id()).collect();
+        let now: HashSet<&MessageId> = self.said(run_state).map(|message| message.id()).collect();
         for message in request.messages.iter_mut().filter(|message| now.contains(message.id())) {
             if let Message::Human(human) = &**message
                 && let Some(skill) = asked(&self.skills, human)
@@ -107,16 +107,16 @@ impl Middleware for SkillPolicy {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn only(&self, turn: &RunState) -> Option<Arc<[String]>> {
-        let active = self.active(turn);
+    fn only(&self, run_state: &RunState) -> Option<Arc<[String]>> {
+        let active = self.active(run_state);
         let mut declared = active.iter().filter_map(|skill| skill.tools.as_ref()).peekable();
         declared.peek()?;
         let always = ALWAYS.iter().map(|&name| name.to_owned());
         Some(declared.flatten().cloned().chain(always).collect())
     }
 
-    fn before_tool(&mut self, turn: &RunState, call: &ToolCall) -> Gate {
-        let active = self.active(turn);
+    fn before_tool(&mut self, run_state: &RunState, call: &ToolCall) -> Gate {
+        let active = self.active(run_state);
         let declared: Vec<&str> =
             active.iter().filter_map(|skill| skill.tools.as_ref()).flatten().map(String::as_str).collect();
         let free = active.iter().all(|skill| skill.tools.is_none());

@@ -27,8 +27,8 @@ impl Middleware for SubagentLimit {
     }
 
     /// A run that a crash cut goes on counting where it was.
-    fn before_run<'a>(&'a mut self, turn: &'a mut RunState) -> BoxFuture<'a, Result<(), RunFailure>> {
-        let messages = turn.state().messages.values().rev();
+    fn before_run<'a>(&'a mut self, run_state: &'a mut RunState) -> BoxFuture<'a, Result<(), RunFailure>> {
+        let messages = run_state.state().messages.values().rev();
         let own = messages.take_while(|message| !matches!(&***message, Message::Human(_)));
         self.begun = own
             .filter_map(|message| match &**message {

@@ -93,7 +93,7 @@ mod tests {
 
     fn talk(turns: usize, bytes: usize) -> Vec<Arc<Message>> {
         let text = "x".repeat(bytes - 16);
-        let turn = |n: usize| {
+        let run_state = |n: usize| {
             let human = Human::new(format!("h{n}"), text.clone());
             let reply = Assistant {
                 id: format!("a{n}").as_str().into(),
@@ -106,7 +106,7 @@ mod tests {
             };
             [Arc::new(Message::Human(human)), Arc::new(Message::Assistant(reply))]
         };
-        (0..turns).flat_map(turn).collect()
+        (0..turns).flat_map(run_state).collect()
     }
 
     #[test]

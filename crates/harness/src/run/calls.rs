@@ -2,11 +2,11 @@
 //! soon as it is there: a restart repeats no finished tool.
 
 use super::{Chain, commit};
-use crate::{Agent, Gate, RunState, memory::Metered, turn};
+use crate::{Agent, Gate, RunState, memory::Metered, run_state};
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use pudu_base::{
-    ApprovalRequest, Decision, MOST_FILES, Message, RunEvent, RunFailure, Tell, ToolCall, ToolCx, ToolError,
-    ToolOutput, ToolResult, Update,
+    ApprovalRequest, Decision, MAX_ARTIFACTS, Message, RunEvent, RunFailure, Tell, ToolCall, ToolCx,
+    ToolError, ToolOutput, ToolResult, Update,
 };
 use std::{collections::VecDeque, panic::AssertUnwindSafe, sync::Arc};
 
@@ -37,10 +37,10 @@ struct CallQueue {
 
 impl CallQueue {
     /// Takes those that may start now. One that a restart cut runs alone: if the process ends again, it was that one.
-    fn start(&mut self, turn: &RunState) -> Vec<(ToolCall, Option<Decision>)> {
+    fn start(&mut self, run_state: &RunState) -> Vec<(ToolCall, Option<Decision>)> {
         let mut started = Vec::new();
         while let Some((call, _)) = self.waiting.front() {
-            let alone = turn.state().interrupted.contains_key(&call.id);
+            let alone = run_state.state().interrupted.contains_key(&call.id);
             let most = if alone || self.alone { 1 } else { SIDE_BY_SIDE };
             if self.running >= most {
                 break;
@@ -60,78 +60,84 @@ impl CallQueue {
 pub(super) async fn perform(
     agent: &Agent,
     chain: &mut Chain,
-    turn: &mut RunState,
+    run_state: &mut RunState,
     calls: Vec<ToolCall>,
 ) -> Result<(), RunFailure> {
     let (work, mut queue) = (CallWork::new(), CallQueue::default());
-    for call in calls.iter().filter(|call| turn.state().begun.contains(&call.id)).collect::<Vec<_>>() {
-        turn.apply(Update::Interrupt(call.id.clone()));
+    for call in calls.iter().filter(|call| run_state.state().begun.contains(&call.id)).collect::<Vec<_>>() {
+        run_state.apply(Update::Interrupt(call.id.clone()));
     }
     for call in calls {
-        match admit(agent, chain, turn, &call) {
+        match admit(agent, chain, run_state, &call) {
             Gate::Allow => queue.waiting.push_back((call, None)),
-            Gate::Ask(line) => work.push(ask(agent, turn, call, line)),
+            Gate::Ask(line) => work.push(ask(agent, run_state, call, line)),
             Gate::Block(line, text) => {
-                agent.approver.refused(&wish(turn, &call, line)).await;
-                turn.refuse(&call, text);
+                agent.approver.refused(&request(run_state, &call, line)).await;
+                run_state.refuse(&call, text);
             }
-            Gate::Deny(text) => turn.refuse(&call, text),
+            Gate::Deny(text) => run_state.refuse(&call, text),
         }
     }
-    commit(agent, turn).await?;
+    commit(agent, run_state).await?;
     // First those that run alone.
-    queue.waiting.make_contiguous().sort_by_key(|(call, _)| !turn.state().interrupted.contains_key(&call.id));
-    finish(agent, chain, turn, work, queue).await
+    queue
+        .waiting
+        .make_contiguous()
+        .sort_by_key(|(call, _)| !run_state.state().interrupted.contains_key(&call.id));
+    finish(agent, chain, run_state, work, queue).await
 }
 
 async fn finish<'a>(
     agent: &'a Agent,
     chain: &mut Chain,
-    turn: &mut RunState,
+    run_state: &mut RunState,
     mut work: CallWork<'a>,
     mut queue: CallQueue,
 ) -> Result<(), RunFailure> {
     loop {
-        let started = queue.start(turn);
-        begin(agent, turn, &started).await?;
-        work.extend(started.into_iter().map(|(call, decision)| invoke(agent, chain, turn, call, decision)));
+        let started = queue.start(run_state);
+        begin(agent, run_state, &started).await?;
+        work.extend(
+            started.into_iter().map(|(call, decision)| invoke(agent, chain, run_state, call, decision)),
+        );
         let Some(step) = work.next().await else { return Ok(()) };
         match step {
             CallStep::Decided(call, decision) if decision.approved => {
-                tell_decision(turn, &call, &decision);
+                tell_decision(run_state, &call, &decision);
                 queue.waiting.push_back((call, Some(decision)));
             }
             CallStep::Decided(call, decision) => {
-                tell_decision(turn, &call, &decision);
-                turn.answer(denied(&call, decision));
-                commit(agent, turn).await?;
+                tell_decision(run_state, &call, &decision);
+                run_state.answer(denied(&call, decision));
+                commit(agent, run_state).await?;
             }
             CallStep::Ended(call, decision, mut result) => {
                 queue.ended();
                 for middleware in chain.iter_mut().rev() {
-                    middleware.after_tool(turn, &call, &mut result);
+                    middleware.after_tool(run_state, &call, &mut result);
                 }
-                record(turn, &call, decision, *result);
-                commit(agent, turn).await?;
+                record(run_state, &call, decision, *result);
+                commit(agent, run_state).await?;
             }
         }
     }
 }
 
 /// Decides whether a call is made.
-fn admit(agent: &Agent, chain: &mut Chain, turn: &RunState, call: &ToolCall) -> Gate {
+fn admit(agent: &Agent, chain: &mut Chain, run_state: &RunState, call: &ToolCall) -> Gate {
     if let Some(raw) = &call.garbled {
         let raw: String = raw.chars().take(500).collect();
         return Gate::Deny(format!("Error: the arguments are no JSON object: {raw}"));
     }
     let tool = agent.tools.get(&call.name);
-    if interruptions(turn, call) >= MAX_INTERRUPTIONS {
+    if interruptions(run_state, call) >= MAX_INTERRUPTIONS {
         tracing::warn!(tool = call.name, "refused tool call: the process ended in the middle of it before");
         let text = "Error: the process ended in the middle of this call each time that it was made, so it is not made again. Do it in another way, or say that it cannot be done.";
         return Gate::Deny(text.to_owned());
     }
     // Asked first: also a tool that is gone meanwhile may have had its effect.
-    if turn.state().interrupted.contains_key(&call.id) && tool.is_none_or(|tool| !tool.spec().idempotent) {
+    if run_state.state().interrupted.contains_key(&call.id) && tool.is_none_or(|tool| !tool.spec().idempotent)
+    {
         let text = "Error: a restart interrupted this call. It may or may not have had its effect: look before you repeat it.";
         return Gate::Deny(text.to_owned());
     }
@@ -140,13 +146,13 @@ fn admit(agent: &Agent, chain: &mut Chain, turn: &RunState, call: &ToolCall) -> 
         let text = format!("Error: there is no tool {}. There are: {there}.", call.name);
         return Gate::Deny(text);
     }
-    let gates = chain.iter_mut().map(|middleware| middleware.before_tool(turn, call));
+    let gates = chain.iter_mut().map(|middleware| middleware.before_tool(run_state, call));
     gates.fold(Gate::Allow, Gate::stricter)
 }
 
 /// Returns how often a restart cut this call, or another one of the same tool with the same arguments.
-fn interruptions(turn: &RunState, call: &ToolCall) -> u32 {
-    let state = turn.state();
+fn interruptions(run_state: &RunState, call: &ToolCall) -> u32 {
+    let state = run_state.state();
     if state.interrupted.is_empty() {
         return 0;
     }
@@ -161,28 +167,28 @@ fn interruptions(turn: &RunState, call: &ToolCall) -> u32 {
 /// Writes down that calls begin.
 async fn begin(
     agent: &Agent,
-    turn: &mut RunState,
+    run_state: &mut RunState,
     calls: &[(ToolCall, Option<Decision>)],
 ) -> Result<(), RunFailure> {
     for (call, _) in calls {
-        turn.apply(Update::Begin(call.id.clone()));
+        run_state.apply(Update::Begin(call.id.clone()));
     }
-    commit(agent, turn).await
+    commit(agent, run_state).await
 }
 
 /// Waits for somebody's decision.
-fn ask<'a>(agent: &'a Agent, turn: &RunState, call: ToolCall, line: String) -> BoxFuture<'a, CallStep> {
-    let (wish, tell) = (wish(turn, &call, line), teller(turn));
+fn ask<'a>(agent: &'a Agent, run_state: &RunState, call: ToolCall, line: String) -> BoxFuture<'a, CallStep> {
+    let (request, tell) = (request(run_state, &call, line), teller(run_state));
     Box::pin(async move {
-        let decision = agent.approver.decide(&wish, &tell).await;
+        let decision = agent.approver.decide(&request, &tell).await;
         CallStep::Decided(call, decision)
     })
 }
 
-fn wish(turn: &RunState, call: &ToolCall, line: String) -> ApprovalRequest {
+fn request(run_state: &RunState, call: &ToolCall, line: String) -> ApprovalRequest {
     ApprovalRequest {
-        thread: turn.thread.clone(),
-        run: turn.run.clone(),
+        thread: run_state.thread.clone(),
+        run: run_state.run.clone(),
         call: call.id.clone(),
         tool: call.name.clone(),
         args: call.args.clone(),
@@ -195,19 +201,19 @@ fn wish(turn: &RunState, call: &ToolCall, line: String) -> ApprovalRequest {
 fn invoke<'a>(
     agent: &'a Agent,
     chain: &Chain,
-    turn: &RunState,
+    run_state: &RunState,
     call: ToolCall,
     decision: Option<Decision>,
 ) -> BoxFuture<'a, CallStep> {
-    turn.tell(RunEvent::ToolStarted { call: call.id.clone(), tool: call.name.clone() });
+    run_state.tell(RunEvent::ToolStarted { call: call.id.clone(), tool: call.name.clone() });
     let cx = ToolCx {
-        thread: turn.thread.clone(),
-        run: turn.run.clone(),
+        thread: run_state.thread.clone(),
+        run: run_state.run.clone(),
         call: call.id.clone(),
         sandbox: Arc::new(Metered::new(agent.sandbox.clone(), agent.memory.clone())),
-        marks: turn.state().marks.clone(),
-        events: teller(turn),
-        allowed_tools: chain.iter().find_map(|middleware| middleware.only(turn)),
+        marks: run_state.state().marks.clone(),
+        events: teller(run_state),
+        allowed_tools: chain.iter().find_map(|middleware| middleware.only(run_state)),
     };
     Box::pin(async move {
         let result = match agent.tools.get(&call.name) {
@@ -227,13 +233,13 @@ fn invoke<'a>(
 }
 
 /// Returns a way to tell the run's readers that outlives a borrow of the turn.
-fn teller(turn: &RunState) -> Tell {
-    let replay = turn.replay.clone();
+fn teller(run_state: &RunState) -> Tell {
+    let replay = run_state.replay.clone();
     Arc::new(move |event| replay.publish(event))
 }
 
-fn tell_decision(turn: &RunState, call: &ToolCall, decision: &Decision) {
-    turn.tell(RunEvent::ApprovalDecided { call: call.id.clone(), decision: decision.clone() });
+fn tell_decision(run_state: &RunState, call: &ToolCall, decision: &Decision) {
+    run_state.tell(RunEvent::ApprovalDecided { call: call.id.clone(), decision: decision.clone() });
 }
 
 fn denied(call: &ToolCall, decision: Decision) -> ToolResult {
@@ -246,16 +252,16 @@ fn denied(call: &ToolCall, decision: Decision) -> ToolResult {
         None => "Error: nobody approved this in time. Say what you would have done, and go on without it."
             .to_owned(),
     };
-    ToolResult { error: true, decision: Some(decision), ..turn::result(call, text) }
+    ToolResult { error: true, decision: Some(decision), ..run_state::result(call, text) }
 }
 
 /// Names the files for people that are too many for the run's answer.
-fn left_out(turn: &RunState) -> Option<String> {
-    let own = turn.state().artifacts.iter().filter(|(_, run)| **run == turn.run);
+fn left_out(run_state: &RunState) -> Option<String> {
+    let own = run_state.state().artifacts.iter().filter(|(_, run)| **run == run_state.run);
     let names: Vec<&str> =
-        own.skip(MOST_FILES).map(|(path, _)| path.rsplit('/').next().unwrap_or(path)).collect();
-    let more = names.len().saturating_sub(MOST_FILES);
-    let named = names.iter().take(MOST_FILES).copied().collect::<Vec<_>>().join(", ");
+        own.skip(MAX_ARTIFACTS).map(|(path, _)| path.rsplit('/').next().unwrap_or(path)).collect();
+    let more = names.len().saturating_sub(MAX_ARTIFACTS);
+    let named = names.iter().take(MAX_ARTIFACTS).copied().collect::<Vec<_>>().join(", ");
     match (names.is_empty(), more) {
         (true, _) => None,
         (false, 0) => Some(named),
@@ -264,7 +270,7 @@ fn left_out(turn: &RunState) -> Option<String> {
 }
 
 fn record(
-    turn: &mut RunState,
+    run_state: &mut RunState,
     call: &ToolCall,
     decision: Option<Decision>,
     result: Result<ToolOutput, ToolError>,
@@ -274,20 +280,27 @@ fn record(
     let presents = output.updates.iter().any(|update| matches!(update, Update::Artifacts { .. }));
     for update in std::mem::take(&mut output.updates) {
         if let Update::Artifacts { paths, .. } = &update {
-            turn.tell(RunEvent::Artifacts { paths: paths.clone() });
+            run_state.tell(RunEvent::Artifacts { paths: paths.clone() });
         }
-        turn.apply(update);
+        run_state.apply(update);
     }
-    if let Some(names) = presents.then(|| left_out(turn)).flatten() {
+    if let Some(names) = presents.then(|| left_out(run_state)).flatten() {
         output.text.push_str(&format!(
-            " Not sent, because no more than {MOST_FILES} files go with one answer: {names}. Tell people, who may ask for them with their next message."
+            " Not sent, because no more than {MAX_ARTIFACTS} files go with one answer: {names}. Tell people, who may ask for them with their next message."
         ));
     }
     if output.usage != pudu_base::Usage::default() {
-        turn.usage += output.usage;
-        turn.tell(RunEvent::Usage { usage: output.usage });
+        run_state.usage += output.usage;
+        run_state.tell(RunEvent::Usage { usage: output.usage });
     }
     let ToolOutput { question, image, decisions, text, .. } = output;
-    turn.answer(ToolResult { error, question, image, decision, decisions, ..turn::result(call, text) });
-    turn.tell(RunEvent::ToolEnded { call: call.id.clone(), tool: call.name.clone(), error });
+    run_state.answer(ToolResult {
+        error,
+        question,
+        image,
+        decision,
+        decisions,
+        ..run_state::result(call, text)
+    });
+    run_state.tell(RunEvent::ToolEnded { call: call.id.clone(), tool: call.name.clone(), error });
 }

@@ -226,11 +226,11 @@ async fn a_restart_behind_a_question_asks_nobody_again() {
 struct Boss(Mutex<Option<tokio::sync::oneshot::Receiver<Decision>>>);
 
 impl Approver for Boss {
-    fn decide<'a>(&'a self, wish: &'a ApprovalRequest, tell: &'a Tell) -> BoxFuture<'a, Decision> {
+    fn decide<'a>(&'a self, request: &'a ApprovalRequest, tell: &'a Tell) -> BoxFuture<'a, Decision> {
         tell(RunEvent::ApprovalRequested {
-            call: wish.call.clone(),
+            call: request.call.clone(),
             key: "k".into(),
-            wish: wish.line.clone(),
+            request: request.line.clone(),
             whole: None,
         });
         let word = self.0.lock().unwrap().take().unwrap();

@@ -179,12 +179,12 @@ async fn a_stop_of_the_parent_stops_it_and_what_it_does_is_seen() {
 struct Ada(tokio::sync::watch::Sender<bool>);
 
 impl Approver for Ada {
-    fn decide<'a>(&'a self, wish: &'a ApprovalRequest, tell: &'a Tell) -> BoxFuture<'a, Decision> {
-        let (call, key) = (wish.call.clone(), wish.run.to_string());
-        tell(RunEvent::ApprovalRequested { call, key, wish: wish.line.clone(), whole: None });
+    fn decide<'a>(&'a self, request: &'a ApprovalRequest, tell: &'a Tell) -> BoxFuture<'a, Decision> {
+        let (call, key) = (request.call.clone(), request.run.to_string());
+        tell(RunEvent::ApprovalRequested { call, key, request: request.line.clone(), whole: None });
         Box::pin(async move {
             self.0.subscribe().wait_for(|word| *word).await.unwrap();
-            yes(&wish.line)
+            yes(&request.line)
         })
     }
 
@@ -193,8 +193,8 @@ impl Approver for Ada {
     }
 }
 
-fn yes(wish: &str) -> Decision {
-    Decision { request: wish.to_owned(), approved: true, by: Some("Ada".into()), not_asked: false }
+fn yes(request: &str) -> Decision {
+    Decision { request: request.to_owned(), approved: true, by: Some("Ada".into()), not_asked: false }
 }
 
 /// A thread whose sub-agents have to ask before they read.
@@ -217,10 +217,10 @@ async fn what_sub_agents_ask_for_side_by_side_is_seen_and_what_was_decided_stays
     let both = calls(vec![hand("1", "go"), hand("2", "go")]);
     let (bench, ada) = careful(vec![both, reads(), reads(), says("ok"), says("ok"), says("done")]);
     let replay = Arc::new(Replay::default());
-    let mut turn = RunState::new("t".into(), "r".into(), 0, ThreadState::default(), replay.clone());
-    turn.apply(human("h", "go"));
+    let mut run_state = RunState::new("t".into(), "r".into(), 0, ThreadState::default(), replay.clone());
+    run_state.apply(human("h", "go"));
     let mut chain = lead_chain(&bench.agent, SkillPolicy::default());
-    let run = crate::run(&bench.agent, &mut chain, &mut turn, &bench.steering, &bench.cancel);
+    let run = crate::run(&bench.agent, &mut chain, &mut run_state, &bench.steering, &bench.cancel);
     let deciding = async {
         while bench.asked().len() < 3 {
             tokio::task::yield_now().await;
@@ -238,7 +238,7 @@ async fn what_sub_agents_ask_for_side_by_side_is_seen_and_what_was_decided_stays
         Message::Tool(result) => Some(result.decisions.clone()),
         _ => None,
     };
-    let kept: Vec<_> = turn.state().messages.values().filter_map(of).collect();
+    let kept: Vec<_> = run_state.state().messages.values().filter_map(of).collect();
     assert_eq!(kept, [[yes("`reads {}`")], [yes("`reads {}`")]]);
 }
 
@@ -333,10 +333,10 @@ async fn a_skill_that_is_active_binds_sub_agents_too() {
             .agent
             .tools
             .with(Kinds::new(vec![kind]).unwrap().task(&bench.agent, Arc::default()).unwrap());
-        let mut turn = RunState::new("t".into(), "r".into(), 0, ThreadState::default(), Arc::default());
-        turn.apply(human("h", "/look at it"));
+        let mut run_state = RunState::new("t".into(), "r".into(), 0, ThreadState::default(), Arc::default());
+        run_state.apply(human("h", "/look at it"));
         let mut chain = lead_chain(&bench.agent, SkillPolicy::new([skill(tools)].into(), Some("h".into())));
-        crate::run(&bench.agent, &mut chain, &mut turn, &bench.steering, &bench.cancel).await;
+        crate::run(&bench.agent, &mut chain, &mut run_state, &bench.steering, &bench.cancel).await;
         assert_eq!(bench.model.tools.lock().unwrap()[1], expect);
     }
 }

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// A reply never has more parallel calls than this; more is a broken or hostile server.
-const MOST_CALLS: usize = 128;
+/// Maximum number of parallel calls in a reply; more is a broken or hostile server.
+const MAX_PARALLEL_CALLS: usize = 128;
 /// Maximum size of an unstreamed response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
 
@@ -102,7 +102,7 @@ impl ChunkDecoder {
             let partial = self.calls.entry(index).or_default();
             partial.take(call);
             let size = partial.arguments.len();
-            if self.calls.len() > MOST_CALLS || size > MAX_RESPONSE_BYTES {
+            if self.calls.len() > MAX_PARALLEL_CALLS || size > MAX_RESPONSE_BYTES {
                 return Err(garbled("too many or too large tool calls"));
             }
         }

@@ -47,7 +47,7 @@ fn work(control: &UnixStream) -> Result<InitMessage, InitError> {
     let proc = Proc::open().trying("opening /proc")?;
     root::build(&plan)?;
     give_up(&plan, proc)?;
-    let children = reap::Children::watch()?;
+    let children = reap::Children::monitor()?;
     wire::say(control, &InitMessage::Ready, None)?;
     let shell = start(&plan)?;
     reap::until_the_end(control, &children, &shell, &plan)

@@ -15,13 +15,13 @@ use std::{
 /// What commands may have of each, all together. A user has 128 instances usually; nested namespaces are forbidden
 /// anyway.
 const SHARES: [(&str, u32); 4] = [
-    (INSTANCES, MOST_INSTANCES),
+    (INSTANCES, MAX_INOTIFY_INSTANCES),
     ("sys/user/max_inotify_watches", 16_384),
     ("sys/user/max_fanotify_groups", 0),
     ("sys/user/max_user_namespaces", 0),
 ];
 const INSTANCES: &str = "sys/user/max_inotify_instances";
-const MOST_INSTANCES: u32 = 16;
+const MAX_INOTIFY_INSTANCES: u32 = 16;
 
 /// The machine's `/proc`, kept open for as long as the sandbox is made: its own cannot be written to. The settings in
 /// it are those of the namespaces that whoever opens them is in.
@@ -55,5 +55,5 @@ pub(super) fn are_set(proc: &Proc) -> bool {
     let mut text = String::new();
     let read =
         proc.file(INSTANCES, OFlags::RDONLY).ok().and_then(|mut file| file.read_to_string(&mut text).ok());
-    read.is_some() && text.trim().parse().is_ok_and(|most: u32| most <= MOST_INSTANCES)
+    read.is_some() && text.trim().parse().is_ok_and(|most: u32| most <= MAX_INOTIFY_INSTANCES)
 }

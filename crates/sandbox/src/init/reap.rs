@@ -27,7 +27,7 @@ use std::{
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(150);
 /// Nobody fills memory quicker, in bytes for each millisecond.
-const QUICKEST: u64 = 4 << 20;
+const MAX_ALLOC_BYTES_PER_MS: u64 = 4 << 20;
 /// Looking takes this share of the time at most.
 const SHARE: u32 = 5;
 
@@ -36,7 +36,7 @@ pub(super) struct Children(SignalFd);
 
 impl Children {
     /// Begins to watch. Has to be done before there is a child.
-    pub(super) fn watch() -> Result<Self, InitError> {
+    pub(super) fn monitor() -> Result<Self, InitError> {
         let mut signals = SigSet::empty();
         signals.add(Signal::SIGCHLD);
         signals.thread_block().trying("waiting for children")?;
@@ -83,7 +83,7 @@ pub(super) fn until_the_end(
         if Instant::now() >= due {
             let begin = Instant::now();
             let Some(left) = usage.left() else { return Ok(InitMessage::Memory) };
-            let pause = Duration::from_millis(left / QUICKEST)
+            let pause = Duration::from_millis(left / MAX_ALLOC_BYTES_PER_MS)
                 .clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL)
                 .max(begin.elapsed() * SHARE);
             due = Instant::now() + pause;

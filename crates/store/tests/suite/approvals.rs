@@ -9,7 +9,7 @@ pub(crate) fn question(id: &str, call: &str) -> Approval {
         thread: "thread".into(),
         tool: "bash".into(),
         arguments: "digest".into(),
-        wish: "`rm -rf /mnt/user-data`".into(),
+        request: "`rm -rf /mnt/user-data`".into(),
         account: "telegram".into(),
         person: "7".into(),
         name: "Ada".into(),
@@ -19,7 +19,7 @@ pub(crate) fn question(id: &str, call: &str) -> Approval {
     }
 }
 
-fn ruling(approved: bool, by: Option<&str>) -> ApprovalDecision {
+fn decision(approved: bool, by: Option<&str>) -> ApprovalDecision {
     ApprovalDecision { approved, by: by.map(str::to_owned), at: NOW + 1 }
 }
 
@@ -27,11 +27,11 @@ pub(crate) async fn a_question_is_decided_once(db: Db) {
     let asked = question("1", "call");
     assert_eq!(db.ask(&asked).await.unwrap(), asked);
     assert_eq!(db.approval("1").await.unwrap(), Some(asked.clone()));
-    let decided = Some(Approval { decision: Some(ruling(true, Some("Ada"))), ..asked });
-    assert_eq!(db.decide("1", ruling(true, Some("Ada"))).await.unwrap(), decided);
-    assert_eq!(db.decide("1", ruling(false, None)).await.unwrap(), decided, "the first decision stays");
+    let decided = Some(Approval { decision: Some(decision(true, Some("Ada"))), ..asked });
+    assert_eq!(db.decide("1", decision(true, Some("Ada"))).await.unwrap(), decided);
+    assert_eq!(db.decide("1", decision(false, None)).await.unwrap(), decided, "the first decision stays");
     assert_eq!(db.approval("1").await.unwrap(), decided);
-    assert_eq!(db.decide("2", ruling(true, None)).await.unwrap(), None);
+    assert_eq!(db.decide("2", decision(true, None)).await.unwrap(), None);
     assert_eq!(db.approval("2").await.unwrap(), None);
 }
 

@@ -2,7 +2,7 @@ use crate::fixture::NOW;
 use pudu_base::{Outcome, Usage};
 use pudu_store::{ABANDONED, AuditEntry, Db, STOPPED};
 
-pub(crate) fn deed(detail: &str) -> AuditEntry {
+pub(crate) fn entry(detail: &str) -> AuditEntry {
     AuditEntry {
         at: NOW,
         thread: "thread".into(),
@@ -18,18 +18,18 @@ pub(crate) fn deed(detail: &str) -> AuditEntry {
 }
 
 pub(crate) async fn a_deed_is_there_before_it_ends(db: Db) {
-    let first = db.begin_audit_entry(deed("ls")).await.unwrap();
-    let elsewhere = AuditEntry { thread: "other".into(), verdict: "blocked".into(), ..deed("rm -rf /") };
+    let first = db.begin_audit_entry(entry("ls")).await.unwrap();
+    let elsewhere = AuditEntry { thread: "other".into(), verdict: "blocked".into(), ..entry("rm -rf /") };
     db.begin_audit_entry(elsewhere.clone()).await.unwrap();
-    assert_eq!(db.audit_entries(None, 10).await.unwrap(), [elsewhere.clone(), deed("ls")]);
+    assert_eq!(db.audit_entries(None, 10).await.unwrap(), [elsewhere.clone(), entry("ls")]);
     db.end_audit_entry(first, Some(0), NOW + 5).await.unwrap();
-    let ended = AuditEntry { code: Some(0), ended: Some(NOW + 5), ..deed("ls") };
+    let ended = AuditEntry { code: Some(0), ended: Some(NOW + 5), ..entry("ls") };
     assert_eq!(db.audit_entries(Some(&"thread".into()), 10).await.unwrap(), [ended]);
     assert_eq!(db.audit_entries(None, 1).await.unwrap(), [elsewhere]);
 }
 
 pub(crate) async fn a_deed_whose_end_nobody_noted_ended_with_its_run_or_with_the_process(db: Db) {
-    let of = |run: &str| AuditEntry { run: run.into(), ..deed("sleep 600") };
+    let of = |run: &str| AuditEntry { run: run.into(), ..entry("sleep 600") };
     for run in ["stopped", "open"] {
         db.run_started(&run.into(), &"thread".into(), "model", NOW).await.unwrap();
         db.begin_audit_entry(of(run)).await.unwrap();

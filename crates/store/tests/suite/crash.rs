@@ -75,8 +75,8 @@ async fn script(db: &Db) {
     db.unpair("telegram", "7").await.unwrap();
     db.ask(&crate::approvals::question("1", "call")).await.unwrap();
     db.decide("1", ApprovalDecision { approved: true, by: None, at: NOW }).await.unwrap();
-    let deed = db.begin_audit_entry(crate::audit::deed("ls")).await.unwrap();
-    db.end_audit_entry(deed, Some(0), NOW).await.unwrap();
+    let entry = db.begin_audit_entry(crate::audit::entry("ls")).await.unwrap();
+    db.end_audit_entry(entry, Some(0), NOW).await.unwrap();
     db.save_position("discord", "5", NOW).await.unwrap();
     db.thread_used(&"thread".into(), "telegram", NOW).await.unwrap();
     db.measured(vec![FileSize { thread: "thread".into(), updated: NOW, bytes: 1 }]).await.unwrap();

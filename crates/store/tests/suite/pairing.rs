@@ -1,5 +1,5 @@
 use crate::fixture::NOW;
-use pudu_store::{Db, MOST_CODES, Paired};
+use pudu_store::{Db, MAX_UNUSED_CODES, Paired};
 
 const EXPIRY: i64 = NOW + 600_000;
 
@@ -25,7 +25,7 @@ pub(crate) async fn a_code_is_good_for_one_person_and_for_its_time(db: Db) {
 }
 
 pub(crate) async fn codes_do_not_pile_up(db: Db) {
-    for n in 0..MOST_CODES {
+    for n in 0..MAX_UNUSED_CODES {
         assert!(db.offer_code("telegram", &format!("h{n}"), EXPIRY, NOW).await.unwrap());
     }
     assert!(!db.offer_code("telegram", "more", EXPIRY, NOW).await.unwrap());

@@ -1,5 +1,5 @@
 use crate::{
-    audit::deed,
+    audit::entry,
     fixture::{NOW, accept, turn},
     log::said,
 };
@@ -45,7 +45,7 @@ pub(crate) async fn a_deleted_thread_leaves_nothing_but_its_audit(db: Db) {
     db.run_started(&"run".into(), &"thread".into(), "gpt", NOW).await.unwrap();
     db.run_ended(&"run".into(), &Outcome::Success, Usage { input: 1, output: 1 }, NOW).await.unwrap();
     db.ask(&crate::approvals::question("1", "call")).await.unwrap();
-    db.begin_audit_entry(deed("ls")).await.unwrap();
+    db.begin_audit_entry(entry("ls")).await.unwrap();
 
     let id = "thread".into();
     assert_eq!(db.delete_thread(&id, i64::MAX, &"next".into()).await.unwrap(), Deletion::Done);
@@ -88,7 +88,7 @@ pub(crate) async fn a_thread_in_use_is_not_deleted(db: Db) {
 pub(crate) async fn of_the_audit_each_account_keeps_what_it_may(db: Db) {
     for n in 0..1_210 {
         let account = if n % 2 == 0 { "telegram" } else { "slack" };
-        db.begin_audit_entry(AuditEntry { at: NOW + n, account: account.into(), ..deed("ls") })
+        db.begin_audit_entry(AuditEntry { at: NOW + n, account: account.into(), ..entry("ls") })
             .await
             .unwrap();
     }

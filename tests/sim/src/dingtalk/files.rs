@@ -10,8 +10,8 @@ use serde_json::json;
 
 /// The largest file that may be uploaded.
 pub(crate) const MAX_FILE_BYTES: usize = 20 * 1024 * 1024;
-/// The largest voice message.
-const LARGEST_VOICE: usize = 2 * 1024 * 1024;
+/// Maximum size of a voice message, in bytes.
+const MAX_VOICE_BYTES: usize = 2 * 1024 * 1024;
 
 /// Answers `messageFiles/download`: a code becomes a short-lived address.
 pub(crate) fn locate(world: &mut World, ask: &Ask) -> Answer {
@@ -31,7 +31,7 @@ pub(crate) fn upload(world: &mut World, ask: &Ask) -> Answer {
     let kind = ask.text("type");
     let most = match kind {
         "image" | "file" | "video" => MAX_FILE_BYTES,
-        "voice" => LARGEST_VOICE,
+        "voice" => MAX_VOICE_BYTES,
         _ => return Err(Refusal::errcode(40004, "invalid media type")),
     };
     let (name, bytes) = ask.file.clone().ok_or_else(|| Refusal::errcode(40035, "media is missing"))?;

@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// The longest that a poll waits.
-const LONGEST_POLL: i64 = 50;
+/// Maximum time that a poll waits, in seconds.
+const MAX_POLL_SECS: i64 = 50;
 
 /// The server's inside.
 pub(crate) type Core = Stage<World>;
@@ -65,7 +65,7 @@ impl Core {
     async fn poll(&self, params: &Params) -> Answer {
         let limit = params.int("limit")?.filter(|limit| (1..=100).contains(limit)).unwrap_or(100);
         let limit = usize::try_from(limit).unwrap_or(100);
-        let wait = params.int("timeout")?.unwrap_or(0).clamp(0, LONGEST_POLL);
+        let wait = params.int("timeout")?.unwrap_or(0).clamp(0, MAX_POLL_SECS);
         let deadline = Instant::now() + Duration::from_secs(wait.unsigned_abs());
         let poll = self.act(|world| enter(world, params))?;
         let mut changed = self.watch();

@@ -67,7 +67,7 @@ fn read(name: &str, error: bool) -> Vec<Update> {
     vec![says(&format!("a-{name}"), vec![call(name, "read_file", &path)]), result(name, error)]
 }
 
-fn turn(updates: impl IntoIterator<Item = Update>) -> RunState {
+fn run_state(updates: impl IntoIterator<Item = Update>) -> RunState {
     RunState::new(
         "t".into(),
         "r".into(),
@@ -79,10 +79,10 @@ fn turn(updates: impl IntoIterator<Item = Update>) -> RunState {
 
 /// Tells which of some tools may be used.
 fn allowed(first: &str, updates: Vec<Update>) -> Vec<&'static str> {
-    let turn = turn(updates);
+    let run_state = run_state(updates);
     let mut policy = SkillPolicy::new(skills(), Some(first.into()));
     let tools = ["read_file", "present_files", "bash", "web_search", "write_file"];
-    let may = |tool: &&str| policy.before_tool(&turn, &call("c", tool, "/x")) == Gate::Allow;
+    let may = |tool: &&str| policy.before_tool(&run_state, &call("c", tool, "/x")) == Gate::Allow;
     tools.into_iter().filter(may).collect()
 }
 
@@ -130,9 +130,11 @@ fn the_next_run_begins_without_skills() {
 
 #[test]
 fn a_refused_call_tells_why() {
-    let turn = turn([human("h", "/bound do it")]);
+    let run_state = run_state([human("h", "/bound do it")]);
     let mut policy = SkillPolicy::new(skills(), Some("h".into()));
-    let Gate::Deny(text) = policy.before_tool(&turn, &call("c", "bash", "")) else { panic!("it is allowed") };
+    let Gate::Deny(text) = policy.before_tool(&run_state, &call("c", "bash", "")) else {
+        panic!("it is allowed")
+    };
     assert_eq!(
         text,
         "Error: bash may not be used while the skill bound is active. It allows web_search, besides read_file, ls, glob, grep, \
@@ -142,11 +144,12 @@ fn a_refused_call_tells_why() {
 
 #[tokio::test]
 async fn the_skill_goes_into_the_request_and_not_into_the_thread() {
-    let mut turn = turn([human("old", "/free before"), says("a", vec![]), human("h", "/bound the news")]);
-    let messages: Vec<Arc<Message>> = turn.state().messages.values().cloned().collect();
+    let mut run_state =
+        run_state([human("old", "/free before"), says("a", vec![]), human("h", "/bound the news")]);
+    let messages: Vec<Arc<Message>> = run_state.state().messages.values().cloned().collect();
     let mut request = Request { messages: messages.clone(), ..Request::default() };
     let mut policy = SkillPolicy::new(skills(), Some("h".into()));
-    policy.before_model(&mut turn, &mut request).await.unwrap();
+    policy.before_model(&mut run_state, &mut request).await.unwrap();
     let told = |message: &Arc<Message>| match &**message {
         Message::Human(human) => human.told().into_owned(),
         other => other.text().to_owned(),
@@ -157,5 +160,5 @@ async fn the_skill_goes_into_the_request_and_not_into_the_thread() {
                   says. Its other files are in /mnt/skills/public/bound. While it is active only these tools may be used: read_file, ls, \
                   glob, grep, list_uploaded_files, tool_search, ask_clarification, present_files, web_search.";
     assert_eq!(texts, ["/free before", "x", expect]);
-    assert_eq!(turn.state().messages.values().cloned().collect::<Vec<_>>(), messages);
+    assert_eq!(run_state.state().messages.values().cloned().collect::<Vec<_>>(), messages);
 }

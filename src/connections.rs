@@ -2,9 +2,9 @@
 
 use crate::{
     bus::Inbox,
-    config::{self, FollowUps, Live, Manners},
-    dispatch::{Access, Account, Dispatcher, Policy, Shared, commands},
-    local::{self, Local},
+    config::{self, AccountPolicy, FollowUpMode, HotConfig},
+    dispatch::{Access, Account, AccountRules, Dispatcher, Shared, commands},
+    local::{self, LocalChannel},
 };
 use anyhow::{Context, Result, bail};
 use pudu_channels::{Channel, ChannelError, ChatCommand, EventSink};
@@ -17,19 +17,19 @@ use tracing::Instrument;
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The connections of the accounts.
-pub(crate) struct Lines {
+pub(crate) struct Connections {
     shared: Arc<Shared>,
     dispatcher: Dispatcher,
     /// Ends them all.
     stop: CancellationToken,
     /// One edit is followed at a time.
-    book: Mutex<Book>,
+    book: Mutex<ConnectionTable>,
 }
 
 /// Connections of the accounts, open and retired.
 #[derive(Default)]
-struct Book {
-    open: HashMap<String, Line>,
+struct ConnectionTable {
+    open: HashMap<String, AccountConnection>,
     /// Accounts that are not configured any more. Conversations that are awake still know them.
     retired: HashMap<String, Arc<Account>>,
     /// Accounts that could not be connected, so that each failure is told once.
@@ -39,7 +39,7 @@ struct Book {
 }
 
 /// One account's connection.
-struct Line {
+struct AccountConnection {
     /// Fingerprint of the settings that it was made from.
     print: u64,
     listener: Listener,
@@ -52,13 +52,13 @@ struct Listener {
     task: JoinHandle<()>,
 }
 
-impl Lines {
+impl Connections {
     pub(crate) fn new(shared: Arc<Shared>, dispatcher: Dispatcher, stop: CancellationToken) -> Self {
         Self { shared, dispatcher, stop, book: Mutex::default() }
     }
 
     /// Starts to listen on every account that there is. `wanted` is what they were made from.
-    pub(crate) async fn open(&self, wanted: &[config::Account], local: Arc<Local>) {
+    pub(crate) async fn open(&self, wanted: &[config::AccountConfig], local: Arc<LocalChannel>) {
         let mut book = self.book.lock().await;
         book.local = Some(self.listen(local));
         for account in wanted {
@@ -69,9 +69,9 @@ impl Lines {
     }
 
     /// Brings the accounts to what an edited configuration says. One that cannot be made stays as it was.
-    pub(crate) async fn follow(&self, live: &Live) {
+    pub(crate) async fn follow(&self, hot: &HotConfig) {
         let mut book = self.book.lock().await;
-        let wanted = |name: &str| live.accounts.iter().any(|account| account.name == *name);
+        let wanted = |name: &str| hot.accounts.iter().any(|account| account.name == *name);
         let gone: Vec<String> = book.open.keys().filter(|name| !wanted(name)).cloned().collect();
         for name in gone {
             tracing::info!(account = name, "the account is not configured any more");
@@ -80,12 +80,12 @@ impl Lines {
                 line.listener.close().await;
             }
         }
-        for account in &live.accounts {
+        for account in &hot.accounts {
             let same = book.open.get(&account.name).is_some_and(|line| line.print == account.print);
             let told = book.failed.get(&account.name) == Some(&account.print);
             if !same
                 && !told
-                && let Err(error) = self.connect(&mut book, account, live).await
+                && let Err(error) = self.connect(&mut book, account, hot).await
             {
                 book.failed.insert(account.name.clone(), account.print);
                 tracing::error!(account = account.name, "the edited account cannot be used: {error:#}");
@@ -94,15 +94,20 @@ impl Lines {
     }
 
     /// Connects one account anew; the others do not notice.
-    pub(crate) async fn restart(&self, name: &str, live: &Live) -> Result<()> {
+    pub(crate) async fn restart(&self, name: &str, hot: &HotConfig) -> Result<()> {
         let mut book = self.book.lock().await;
-        match live.accounts.iter().find(|account| account.name == name) {
-            Some(account) => self.connect(&mut book, account, live).await,
+        match hot.accounts.iter().find(|account| account.name == name) {
+            Some(account) => self.connect(&mut book, account, hot).await,
             None => bail!("there is no account `{name}`"),
         }
     }
 
-    async fn connect(&self, book: &mut Book, account: &config::Account, live: &Live) -> Result<()> {
+    async fn connect(
+        &self,
+        book: &mut ConnectionTable,
+        account: &config::AccountConfig,
+        hot: &HotConfig,
+    ) -> Result<()> {
         let name = &account.name;
         let channel = channel(account)?;
         // The old connection goes first: platforms hand each event to one of two at random.
@@ -111,7 +116,7 @@ impl Lines {
         }
         match self.shared.accounts.get(name) {
             Some(known) => known.set_channel(channel.clone()),
-            None => self.shared.accounts.put(name, engage(book, name, channel.clone(), live)),
+            None => self.shared.accounts.put(name, engage(book, name, channel.clone(), hot)),
         }
         book.failed.remove(name);
         tracing::info!(account = name, "connecting");
@@ -121,15 +126,15 @@ impl Lines {
     }
 
     /// Takes an account out: nobody may speak to it any more.
-    fn retire(&self, book: &mut Book, name: &str) {
+    fn retire(&self, book: &mut ConnectionTable, name: &str) {
         let Some(account) = self.shared.accounts.get(name) else { return };
         self.shared.accounts.remove(name);
         account.close();
         book.retired.insert(name.to_owned(), account);
     }
 
-    fn line(&self, account: &config::Account, channel: Arc<dyn Channel>) -> Line {
-        Line { print: account.print, listener: self.listen(channel) }
+    fn line(&self, account: &config::AccountConfig, channel: Arc<dyn Channel>) -> AccountConnection {
+        AccountConnection { print: account.print, listener: self.listen(channel) }
     }
 
     fn listen(&self, channel: Arc<dyn Channel>) -> Listener {
@@ -141,7 +146,7 @@ impl Lines {
 
     /// Waits until all have said goodbye.
     pub(crate) async fn close(&self) {
-        let Book { open, local, .. } = std::mem::take(&mut *self.book.lock().await);
+        let ConnectionTable { open, local, .. } = std::mem::take(&mut *self.book.lock().await);
         let open = open.into_values().map(|line| line.listener).chain(local);
         futures_util::future::join_all(open.map(Listener::close)).await;
     }
@@ -169,17 +174,22 @@ async fn listen(channel: Arc<dyn Channel>, inbox: Inbox, stop: CancellationToken
 }
 
 /// Returns an account for a new name, or the one that had it before.
-fn engage(book: &mut Book, name: &str, channel: Arc<dyn Channel>, live: &Live) -> Arc<Account> {
+fn engage(
+    book: &mut ConnectionTable,
+    name: &str,
+    channel: Arc<dyn Channel>,
+    hot: &HotConfig,
+) -> Arc<Account> {
     let Some(account) = book.retired.remove(name) else {
-        return Arc::new(Account::new(channel, policy(live, name)));
+        return Arc::new(Account::new(channel, policy(hot, name)));
     };
     account.set_channel(channel);
-    account.set_policy(policy(live, name));
+    account.set_policy(policy(hot, name));
     account
 }
 
 /// Makes an account's channel.
-pub(crate) fn channel(account: &config::Account) -> Result<Arc<dyn Channel>> {
+pub(crate) fn channel(account: &config::AccountConfig) -> Result<Arc<dyn Channel>> {
     let menu = commands::TABLE.iter().map(|row| ChatCommand {
         name: row.name.to_owned(),
         argument: row.argument.to_owned(),
@@ -190,32 +200,32 @@ pub(crate) fn channel(account: &config::Account) -> Result<Arc<dyn Channel>> {
 }
 
 /// Returns how an account treats people.
-pub(crate) fn policy(live: &Live, name: &str) -> Policy {
-    let open = |manners: &Manners| {
+pub(crate) fn policy(hot: &HotConfig, name: &str) -> AccountRules {
+    let open = |configured: &AccountPolicy| {
         let access = Access {
-            users: manners.allowed_users.clone(),
-            chats: manners.allowed_chats.clone(),
-            pairing: manners.pairing,
+            users: configured.allowed_users.clone(),
+            chats: configured.allowed_chats.clone(),
+            pairing: configured.pairing,
         };
-        let (session, approvers) = (manners.session.clone(), manners.approvers.clone());
-        let (agent_choice, timezone) = (manners.agent_choice, manners.timezone.clone());
-        Policy { access, mode: manners.follow_ups, session, approvers, agent_choice, timezone }
+        let (session, approvers) = (configured.session.clone(), configured.approvers.clone());
+        let (agent_choice, timezone) = (configured.agent_choice, configured.timezone.clone());
+        AccountRules { access, mode: configured.follow_ups, session, approvers, agent_choice, timezone }
     };
-    live.manners.get(name).map_or_else(Policy::closed, open)
+    hot.policies.get(name).map_or_else(AccountRules::closed, open)
 }
 
 /// Returns how the page and the terminal treat people.
-pub(crate) fn own_policy(live: &Live) -> Policy {
-    let timezone = live.timing.timezone.clone();
-    Policy { timezone, ..Policy::open(Access::everyone(), FollowUps::Queue) }
+pub(crate) fn own_policy(hot: &HotConfig) -> AccountRules {
+    let timezone = hot.timing.timezone.clone();
+    AccountRules { timezone, ..AccountRules::open(Access::everyone(), FollowUpMode::Queue) }
 }
 
 /// Makes edited manners count from the next message on.
-pub(crate) fn apply_policies(shared: &Shared, live: &Live) {
+pub(crate) fn apply_policies(shared: &Shared, hot: &HotConfig) {
     for (name, account) in shared.accounts.all() {
-        match live.manners.contains_key(&name) {
-            true => account.set_policy(policy(live, &name)),
-            false if name == local::ACCOUNT => account.set_policy(own_policy(live)),
+        match hot.policies.contains_key(&name) {
+            true => account.set_policy(policy(hot, &name)),
+            false if name == local::ACCOUNT => account.set_policy(own_policy(hot)),
             // Its connection ends soon.
             false => account.close(),
         }

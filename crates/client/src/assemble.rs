@@ -6,7 +6,7 @@ use crate::{
     agents::{AgentOptions, AgentProfile, CustomAgent, SetupAgent, UPDATE_AGENT, UpdateAgent},
     approvals::StoredApprovals,
     audit::{AuditLog, Audited},
-    lent::LazySandbox,
+    lazy_sandbox::LazySandbox,
     results::ThreadResults,
 };
 use pudu_base::{Approver, Skill, Tool, erase, foreign};
@@ -45,26 +45,26 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
         Arc::new(LazySandbox::new(setup.sandboxes.clone(), task.thread.clone(), shelf(&role, &skills)));
     let asker = task.asker.clone().unwrap_or_default();
     let (thread, run) = (task.thread.clone(), task.run.clone());
-    let ledger = AuditLog { db: client.0.db.clone(), thread, run, asker: asker.clone() };
+    let audit_log = AuditLog { db: client.0.db.clone(), thread, run, asker: asker.clone() };
     let approver: Arc<dyn Approver> = match &task.asker {
         Some(_) => {
             let approvals = client.0.approvals.clone();
-            Arc::new(StoredApprovals { approvals, ledger: ledger.clone(), asker })
+            Arc::new(StoredApprovals { approvals, audit_log: audit_log.clone(), asker })
         }
         None => Arc::new(NoApprover),
     };
     let wanted = task.model.as_deref().or(match &role {
-        Role::Custom(persona) => persona.profile.model.as_deref(),
+        Role::Custom(custom) => custom.profile.model.as_deref(),
         Role::Lead | Role::AgentBuilder(_) => None,
     });
     let model = setup.model(wanted).ok_or("No model is configured.")?.clone();
-    let own = own_tool(client, &setup, task, &role, &catalog, &ledger);
+    let own = own_tool(client, &setup, task, &role, &catalog, &audit_log);
     let steps = task.steps.unwrap_or(setup.bounds.steps);
     let kept = ThreadResults { files: client.files(&task.thread), folder: setup.results_folder.clone() };
     let mut agent = searching(Agent {
         tools: tools(&setup, &role, model.supports_vision()),
         model,
-        sandbox: Arc::new(Audited { sandbox: place.clone(), ledger }),
+        sandbox: Arc::new(Audited { sandbox: place.clone(), audit_log }),
         log: client.0.threads.log(),
         approver,
         policy: setup.policy.clone(),
@@ -97,20 +97,20 @@ async fn role(
         return Ok(Role::AgentBuilder(name.clone()));
     }
     let Some(name) = &task.agent else { return Ok(Role::Lead) };
-    let persona = client.persona(name).await.map_err(|why| {
+    let custom = client.custom_agent(name).await.map_err(|why| {
         let folder = client.0.folders.home().join("users/default/agents");
         tracing::error!(agent = name, folder = %folder.display(), why, "an agent cannot answer");
         format!("{why} /agent lists those there are.")
     })?;
-    client.0.agents.tell(&persona.name, &persona.notes(setup, catalog));
-    Ok(Role::Custom(Box::new(persona)))
+    client.0.agents.tell(&custom.name, &custom.notes(setup, catalog));
+    Ok(Role::Custom(Box::new(custom)))
 }
 
 /// Returns the skills of a role.
 fn skills(role: &Role, catalog: &Catalog) -> Arc<[Skill]> {
     match role {
         Role::Lead => catalog.enabled(),
-        Role::Custom(persona) => persona.profile.skills_of(catalog),
+        Role::Custom(custom) => custom.profile.skills_of(catalog),
         Role::AgentBuilder(_) => Arc::default(),
     }
 }
@@ -132,7 +132,7 @@ impl AgentProfile {
 fn shelf(role: &Role, skills: &[Skill]) -> Option<Vec<String>> {
     let all = match role {
         Role::Lead => true,
-        Role::Custom(persona) => persona.profile.skills.is_none(),
+        Role::Custom(custom) => custom.profile.skills.is_none(),
         Role::AgentBuilder(_) => false,
     };
     let folder = |skill: &Skill| skill.path.trim_end_matches("/SKILL.md").to_owned();
@@ -141,7 +141,7 @@ fn shelf(role: &Role, skills: &[Skill]) -> Option<Vec<String>> {
 
 fn tools(setup: &AgentSetup, role: &Role, sees: bool) -> Toolbox {
     let groups = match role {
-        Role::Custom(persona) => persona.profile.tool_groups.as_deref(),
+        Role::Custom(custom) => custom.profile.tool_groups.as_deref(),
         Role::Lead | Role::AgentBuilder(_) => None,
     };
     let maker = matches!(role, Role::AgentBuilder(_));
@@ -158,19 +158,19 @@ fn own_tool(
     task: &RunTask,
     role: &Role,
     catalog: &Catalog,
-    ledger: &AuditLog,
+    audit_log: &AuditLog,
 ) -> Option<Arc<dyn Tool>> {
-    let (agents, ledger) = (client.agents(), ledger.clone());
+    let (agents, audit_log) = (client.agents(), audit_log.clone());
     let skills = catalog.entries.iter().map(|entry| entry.name.clone()).collect();
     match role {
-        Role::AgentBuilder(name) => Some(erase(SetupAgent { agents, ledger, name: name.clone(), skills })),
-        Role::Custom(persona) if task.authoring == Authoring::Itself && !persona.legacy => {
+        Role::AgentBuilder(name) => Some(erase(SetupAgent { agents, audit_log, name: name.clone(), skills })),
+        Role::Custom(custom) if task.authoring == Authoring::Itself && !custom.legacy => {
             let models = setup.models.iter().map(|(info, _)| info.name.clone()).collect();
             let known = AgentOptions { models, groups: setup.groups.clone(), skills };
             // That each call is approved gives it more only where the operator named the tool.
             let approved = setup.policy.tools.contains(UPDATE_AGENT);
-            let (name, now) = (persona.name.clone(), persona.profile.clone());
-            Some(erase(UpdateAgent { agents, ledger, name, now, known, approved }))
+            let (name, now) = (custom.name.clone(), custom.profile.clone());
+            Some(erase(UpdateAgent { agents, audit_log, name, now, known, approved }))
         }
         Role::Custom(_) | Role::Lead => None,
     }
@@ -179,8 +179,8 @@ fn own_tool(
 fn system(setup: &AgentSetup, role: &Role, changes: bool, skills: &[Skill], catalog: &Catalog) -> Arc<str> {
     let parts = match role {
         Role::Lead => vec![Some(setup.system.to_string()), skills_prompt(skills)],
-        Role::Custom(persona) => {
-            let soul = foreign::text(persona.profile.soul.trim());
+        Role::Custom(custom) => {
+            let soul = foreign::text(custom.profile.soul.trim());
             let soul = (!soul.is_empty()).then(|| format!("<soul>\n{soul}\n</soul>"));
             let changes = changes.then(|| CHANGES.to_owned());
             vec![Some(setup.system.to_string()), soul, changes, skills_prompt(skills)]

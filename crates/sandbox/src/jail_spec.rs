@@ -12,7 +12,7 @@ pub struct Unconfined {
     /// The kernel's error.
     pub why: String,
     /// The remedy for an operator.
-    pub mend: String,
+    pub help: String,
 }
 
 /// Specification of one command's sandbox.

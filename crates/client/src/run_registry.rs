@@ -36,8 +36,8 @@ impl RunRegistry {
         self.lock().get(run).map(|entry| entry.replay.clone())
     }
 
-    /// Returns the runs that work or wait to, oldest first. Whoever has read a run's last event does not find it
-    /// here any more.
+    /// Returns the runs that work or wait to, oldest first. Whoever has read a run's last event does not find
+    /// it here any more.
     pub(crate) fn list(&self) -> Vec<(RunId, Arc<Replay>)> {
         let live = self.lock();
         let working = live.iter().filter(|(_, entry)| entry.ended.is_none() && !entry.replay.ended());

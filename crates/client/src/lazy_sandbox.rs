@@ -1,4 +1,5 @@
-//! A thread's sandbox as long as a run needs it: asked for by the first tool that does, and given back at the end.
+//! A thread's sandbox as long as a run needs it: asked for by the first tool that does, and given back at the
+//! end.
 
 use pudu_base::{BoxFuture, DirEntry, Exec, Sandbox, SandboxError, SandboxProvider, ShellCommand, ThreadId};
 use std::sync::Arc;
@@ -129,15 +130,15 @@ mod tests {
     async fn a_sandbox_is_asked_for_once_when_it_is_needed_and_given_back_if_it_was() {
         let provider = Arc::new(Counter::default());
         let counts = || (provider.asked.load(Ordering::Relaxed), provider.back.load(Ordering::Relaxed));
-        let lent = LazySandbox::new(provider.clone(), "t".into(), None);
-        lent.give_back().await;
+        let lazy = LazySandbox::new(provider.clone(), "t".into(), None);
+        lazy.give_back().await;
         assert_eq!(counts(), (0, 0));
         // A failure is not kept.
-        assert!(lent.read("/mnt/user-data/a", 1).await.is_err());
-        lent.read("/mnt/user-data/a", 1).await.unwrap();
-        lent.list("/mnt/user-data", 1, 1).await.unwrap();
+        assert!(lazy.read("/mnt/user-data/a", 1).await.is_err());
+        lazy.read("/mnt/user-data/a", 1).await.unwrap();
+        lazy.list("/mnt/user-data", 1, 1).await.unwrap();
         assert_eq!(counts(), (2, 0));
-        lent.give_back().await;
+        lazy.give_back().await;
         assert_eq!(counts(), (2, 1));
     }
 }

@@ -89,7 +89,7 @@ impl ContainerTable {
             return Err(closed());
         }
         book.coming += 1;
-        Ok(Coming { shelf: self, id: id.clone() })
+        Ok(Coming { table: self, id: id.clone() })
     }
 
     /// Returns what is known of one.
@@ -146,7 +146,8 @@ impl ContainerTable {
         book.entries.iter().filter(|(_, entry)| stale(entry)).map(|(id, _)| id.clone()).collect()
     }
 
-    /// Returns so many of the parked ones, the longest parked first, as there are too many; some are gone already.
+    /// Returns so many of the parked ones, the longest parked first, as there are too many; some are gone
+    /// already.
     pub(super) fn surplus(&self, cap: usize, gone: &[BoxId]) -> Vec<BoxId> {
         let book = self.lock();
         let count = book.len().saturating_sub(gone.len()).saturating_sub(cap);
@@ -181,14 +182,14 @@ impl ContainerBook {
 
 /// A container that is being made; it counts as long as this lives.
 pub(super) struct Coming<'a> {
-    shelf: &'a ContainerTable,
+    table: &'a ContainerTable,
     id: BoxId,
 }
 
 impl Coming<'_> {
     /// It is there now.
     pub(super) fn settle(self, entry: ContainerEntry) -> Result<(), SandboxError> {
-        let mut book = self.shelf.lock();
+        let mut book = self.table.lock();
         if book.closed {
             return Err(closed());
         }
@@ -199,7 +200,7 @@ impl Coming<'_> {
 
 impl Drop for Coming<'_> {
     fn drop(&mut self) {
-        let mut book = self.shelf.lock();
+        let mut book = self.table.lock();
         book.coming = book.coming.saturating_sub(1);
     }
 }

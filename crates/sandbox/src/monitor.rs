@@ -1,7 +1,7 @@
-//! Watches the disk while a command runs: no quota that every file system has would do it for us. What cannot be
-//! counted is too much: else a command that hides its files would have no limit. Counting many files takes longer
-//! than writing a large one, so that the disk's free room says when to count: a command cannot have written more than
-//! the disk has lost. While it takes long, the command holds still.
+//! Watches the disk while a command runs: no quota that every file system has would do it for us. What cannot
+//! be counted is too much: else a command that hides its files would have no limit. Counting many files takes
+//! longer than writing a large one, so that the disk's free room says when to count: a command cannot have
+//! written more than the disk has lost. While it takes long, the command holds still.
 
 use cap_std::{
     ambient_authority,
@@ -20,35 +20,39 @@ use std::{
 const FLOOR: u64 = 256 << 20;
 /// So many files more have to fit on it, where its file system counts them.
 const FILES: u64 = 4096;
-/// The free space is looked at this often: seldom where the command may write much more, and often where it may not.
+/// The free space is looked at this often: seldom where the command may write much more, and often where it
+/// may not.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The disk may lose so much, by whomever, without anybody counting, in bytes.
 const LITTLE: u64 = 4 << 20;
 /// Nobody writes quicker, in bytes for each millisecond.
-const QUICKEST: u64 = 4 << 20;
+const MAX_WRITE_BYTES_PER_MS: u64 = 4 << 20;
 /// A folder that takes no longer to count is counted while the command goes on.
 const SHORT: Duration = Duration::from_millis(20);
-/// Counting a folder takes this share of the time at most, as long as the disk does not lose what is left to the
-/// command.
+/// Counting a folder takes this share of the time at most, as long as the disk does not lose what is left to
+/// the command.
 const SHARE: u32 = 20;
 /// The folder is not counted more often than this.
 const COUNT: Duration = Duration::from_millis(500);
 /// More entries than this, or folders deeper than that, are as bad as too many bytes.
 const ENTRIES: u64 = 1_000_000;
 const DEPTH: usize = 128;
-/// While a folder is cleaned up that cannot be counted, the disk may lose so much room, by whomever, in bytes.
+/// While a folder is cleaned up that cannot be counted, the disk may lose so much room, by whomever, in
+/// bytes.
 const NOISE: u64 = 64 << 20;
 /// So many folders are remembered as full.
 const REMEMBERED: usize = 1024;
 
-/// Returns when the folder is larger than it may be, or the disk almost full. A folder that is too large already
-/// may stay so, that it can be cleaned up, but not grow; of one that cannot be counted the disk's free room tells.
+/// Returns when the folder is larger than it may be, or the disk almost full. A folder that is too large
+/// already may stay so, that it can be cleaned up, but not grow; of one that cannot be counted the disk's
+/// free room tells.
 pub async fn disk(folder: PathBuf, limit: u64) -> Killed {
     ResourceMonitor::begin(folder, limit, true, &FullFolders::default()).await.run(NoHold).await
 }
 
-/// Holds what writes to a folder still while that is counted, so that nothing is written behind the counter's back.
+/// Holds what writes to a folder still while that is counted, so that nothing is written behind the counter's
+/// back.
 pub(crate) trait WriteHold: Send {
     /// Holds it, or lets it go on.
     fn hold(&mut self, still: bool);
@@ -117,8 +121,8 @@ pub(crate) struct ResourceMonitor<'a> {
 }
 
 impl<'a> ResourceMonitor<'a> {
-    /// Counts the folder, before there is a command: what that one writes is told by how much the disk has lost since.
-    /// A folder that cannot be counted is borne only where the command is one that cleans up.
+    /// Counts the folder, before there is a command: what that one writes is told by how much the disk has
+    /// lost since. A folder that cannot be counted is borne only where the command is one that cleans up.
     pub(crate) async fn begin(folder: PathBuf, limit: u64, cleaning: bool, full: &'a FullFolders) -> Self {
         let last = FolderCount::of(&folder).await;
         let judged = judge(None, last.bytes(), last.room.bytes, limit, cleaning);
@@ -222,7 +226,7 @@ impl Size {
 
 /// How long a command that may write so many bytes more is left alone.
 fn pause(left: u64) -> Duration {
-    Duration::from_millis(left / QUICKEST).clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL)
+    Duration::from_millis(left / MAX_WRITE_BYTES_PER_MS).clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL)
 }
 
 async fn look(folder: &Path) -> FreeSpace {

@@ -7,7 +7,7 @@ use pudu_base::{
 };
 use std::sync::Arc;
 
-/// The state of one run. [`Turn::apply`] is the only way to change the thread.
+/// The state of one run. [`RunState::apply`] is the only way to change the thread.
 pub struct RunState {
     /// The thread.
     pub thread: ThreadId,
@@ -24,8 +24,8 @@ pub struct RunState {
     draft: Option<AnswerDraft>,
 }
 
-/// Changes that are on their way into the log. Who waits for that may go away, and the log writes all the same:
-/// the next commit waits for it first.
+/// Changes that are on their way into the log. Who waits for that may go away, and the log writes all the
+/// same: the next commit waits for it first.
 struct Writing {
     updates: Arc<[Update]>,
     done: BoxFuture<'static, Result<Seq, LogError>>,
@@ -79,7 +79,7 @@ impl RunState {
         (self.pending.is_empty() && self.writing.is_none()).then_some((self.seq, self.state))
     }
 
-    /// Changes the thread. Durable after the next [`Turn::commit`].
+    /// Changes the thread. Durable after the next [`RunState::commit`].
     pub fn apply(&mut self, update: Update) {
         self.state.apply(update.clone());
         self.pending.push(update);

@@ -1,5 +1,5 @@
-//! One look at the skills for all runs that begin at the same moment: a look is file work on a thread of its own,
-//! and a hundred of them side by side would find the same.
+//! One look at the skills for all runs that begin at the same moment: a look is file work on a thread of its
+//! own, and a hundred of them side by side would find the same.
 
 use futures_util::{
     FutureExt,
