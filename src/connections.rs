@@ -209,7 +209,16 @@ pub(crate) fn policy(hot: &HotConfig, name: &str) -> AccountRules {
         };
         let (session, approvers) = (configured.session.clone(), configured.approvers.clone());
         let (agent_choice, timezone) = (configured.agent_choice, configured.timezone.clone());
-        AccountRules { access, mode: configured.follow_ups, session, approvers, agent_choice, timezone }
+        let max_steps = hot.runs.max_recursion_limit;
+        AccountRules {
+            access,
+            mode: configured.follow_ups,
+            session,
+            approvers,
+            agent_choice,
+            timezone,
+            max_steps,
+        }
     };
     hot.policies.get(name).map_or_else(AccountRules::closed, open)
 }

@@ -37,7 +37,7 @@ use conversation::{ConversationActor, ConversationEvent};
 use mailboxes::Mailboxes;
 use pudu_channels::InboundKind;
 use pudu_client::harness::middleware::named;
-use route::{Converse, EventKind, Facts, Route};
+use route::{Converse, EventKind, Route, RouteFacts};
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
@@ -101,7 +101,7 @@ impl Dispatcher {
             self.absent().events.push(arrival);
             return;
         };
-        let facts = Facts {
+        let facts = RouteFacts {
             paired: shared.known.has(&inbound.address.account, &inbound.sender.id),
             command: self.command(&inbound.kind).await,
             threads: account.channel().limits().threads,

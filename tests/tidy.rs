@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -43,6 +43,11 @@ const EDGES: &[(&str, &[&str])] = &[
     ("pudu", &["pudu-client", "pudu-channels"]),
     ("pudu-sim", &[]),
 ];
+
+/// Type names that several files may define: those of one trait's implementations, of the two ways to build a jail, of
+/// one type by two crates, and of what is nobody's but its file's.
+const SHARED_NAMES: &[&str] =
+    &["Args", "BoxFuture", "DedupKey", "Error", "Inner", "Jail", "Page", "Ref", "Unconfined", "Value"];
 
 /// A file has so many lines at most before its tests, and so many with them.
 const LINES: (usize, usize) = (500, 700);
@@ -89,6 +94,37 @@ fn files_can_be_read_in_one_go() {
         }
     }
     none(&format!("files above {} lines, or {} with tests", LINES.0, LINES.1), &offences);
+}
+
+#[test]
+fn type_names_say_in_full_what_they_are() {
+    let mut files: BTreeMap<String, BTreeSet<PathBuf>> = BTreeMap::new();
+    let ours = |path: &Path| ["src", "channels/src", "crates"].iter().any(|folder| path.starts_with(folder));
+    for (path, text) in sources().into_iter().filter(|(path, _)| ours(path) && !is_test(path)) {
+        for name in text.lines().filter_map(defined) {
+            files.entry(name.to_owned()).or_default().insert(path.clone());
+        }
+    }
+    let shared =
+        files.into_iter().filter(|(name, files)| files.len() > 1 && !SHARED_NAMES.contains(&name.as_str()));
+    let offences: Vec<String> = shared.map(|(name, files)| format!("{name}: {files:?}")).collect();
+    none("type names that several files define", &offences);
+}
+
+/// Returns the name of the type that a line defines.
+fn defined(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let rest = match line
+        .strip_prefix("pub")
+        .map(|rest| rest.trim_start_matches(|c: char| "(crate)super".contains(c)))
+    {
+        Some(rest) => rest.trim_start(),
+        None => line,
+    };
+    let kinds = ["struct ", "enum ", "trait ", "type "];
+    let rest = kinds.iter().find_map(|kind| rest.strip_prefix(kind))?;
+    let name = rest.split(|c: char| !c.is_alphanumeric()).next()?;
+    name.starts_with(char::is_uppercase).then_some(name)
 }
 
 #[test]

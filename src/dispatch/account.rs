@@ -14,8 +14,8 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-/// DeerFlow's ceiling for a run's steps.
-const MAX_STEPS: u64 = 1000;
+/// DeerFlow's ceiling for a run's steps, where the configuration sets none.
+const MAX_STEPS: u32 = 1000;
 
 /// One account: its channel and whom it listens to. Conversations keep it while its channel is replaced.
 pub(crate) struct Account {
@@ -35,6 +35,8 @@ pub(crate) struct AccountRules {
     pub(crate) agent_choice: Option<Choosing>,
     /// The time zone of its people, which the model is told.
     pub(crate) timezone: TimeZone,
+    /// Maximum number of model calls that a session may set for a run.
+    pub(crate) max_steps: u32,
 }
 
 /// Agent and settings for a person.
@@ -54,7 +56,15 @@ impl AccountRules {
     /// A policy without settings for runs.
     pub(crate) fn open(access: Access, mode: FollowUpMode) -> Self {
         let (session, approvers) = (config::SessionOverrides::default(), BTreeSet::new());
-        Self { access, mode, session, approvers, agent_choice: None, timezone: TimeZone::system() }
+        Self {
+            access,
+            mode,
+            session,
+            approvers,
+            agent_choice: None,
+            timezone: TimeZone::system(),
+            max_steps: MAX_STEPS,
+        }
     }
 
     /// Returns the day, the time and the time zone of its people, in words for the model.
@@ -76,7 +86,7 @@ impl AccountRules {
         AgentSession {
             agent,
             model: text("model_name"),
-            steps: steps.and_then(|steps| u32::try_from(steps.clamp(1, MAX_STEPS)).ok()),
+            steps: steps.and_then(|steps| u32::try_from(steps.clamp(1, self.max_steps.into())).ok()),
             authoring,
         }
     }

@@ -1,13 +1,13 @@
 //! Finds the conversation that an event concerns, among the candidates of its route.
 
-use super::{route::Candidate, shared::Shared};
+use super::{route::ConversationCandidate, shared::Shared};
 use crate::{bus::retry_until_stored, clock};
 use pudu_channels::{Inbound, ReplyTarget};
 use pudu_client::store::ChatConversations;
 use std::sync::Arc;
 
 /// Returns the key of the first candidate that is there.
-pub(super) async fn find(shared: &Shared, inbound: &Inbound, candidates: &[Candidate]) -> String {
+pub(super) async fn find(shared: &Shared, inbound: &Inbound, candidates: &[ConversationCandidate]) -> String {
     for candidate in candidates {
         if let Some(key) = look(shared, inbound, candidate).await {
             return key;
@@ -16,22 +16,22 @@ pub(super) async fn find(shared: &Shared, inbound: &Inbound, candidates: &[Candi
     inbound.address.key()
 }
 
-async fn look(shared: &Shared, inbound: &Inbound, candidate: &Candidate) -> Option<String> {
+async fn look(shared: &Shared, inbound: &Inbound, candidate: &ConversationCandidate) -> Option<String> {
     let (account, chat) = (&inbound.address.account, &inbound.address.chat);
     match candidate {
-        Candidate::Key(key) => Some(key.clone()),
-        Candidate::ChainOf(message) => {
+        ConversationCandidate::Key(key) => Some(key.clone()),
+        ConversationCandidate::ChainOf(message) => {
             let read = || shared.db.conversation_of(account, chat, message);
             let found = retry_until_stored("a message's conversation could not be read", read).await;
             found.flatten().map(|(key, _)| key)
         }
-        Candidate::AtWork { base, topics, own } => {
+        ConversationCandidate::AtWork { base, topics, own } => {
             let room = ChatConversations { account, chat, base, topics: *topics };
             let works = at_work(shared, room, &inbound.sender.id).await;
             let own = own.clone().filter(|own| works.contains(own));
             own.or_else(|| works.into_iter().next())
         }
-        Candidate::Latest { base, topics } => {
+        ConversationCandidate::Latest { base, topics } => {
             let room = ChatConversations { account, chat, base, topics: *topics };
             let read = || shared.db.latest(room);
             let found = retry_until_stored("a chat's conversations could not be read", read).await;

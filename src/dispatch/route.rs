@@ -10,9 +10,9 @@
 use super::{access::AccessVerdict, account::AccountRules, approval::pressed, command::SlashCommand};
 use pudu_channels::{Address, Inbound, InboundKind};
 
-/// Facts about an arrival that the event does not tell by itself.
+/// RouteFacts about an arrival that the event does not tell by itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Facts {
+pub(super) struct RouteFacts {
     /// Whether the sender made themselves known to the account by a code.
     pub(super) paired: bool,
     /// The command that the event gives; a request for a skill is none.
@@ -46,7 +46,7 @@ pub(super) enum Route {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Converse {
     /// Where the conversation is looked for; the first one that is found counts.
-    pub(super) candidates: Vec<Candidate>,
+    pub(super) candidates: Vec<ConversationCandidate>,
     /// Whether later answers to the message find the conversation by it.
     pub(super) remember: bool,
     pub(super) kind: EventKind,
@@ -65,7 +65,7 @@ pub(super) enum EventKind {
 
 /// A conversation that an event may concern.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Candidate {
+pub(super) enum ConversationCandidate {
     /// The one that a message belongs to.
     ChainOf(String),
     /// Of those in which a question of the sender is worked on `own`, or the newest.
@@ -77,7 +77,7 @@ pub(super) enum Candidate {
 }
 
 /// Decides the way of an arrival.
-pub(super) fn route(policy: &AccountRules, inbound: &Inbound, facts: Facts) -> Route {
+pub(super) fn route(policy: &AccountRules, inbound: &Inbound, facts: RouteFacts) -> Route {
     let (access, paired) = (&policy.access, policy.access.pairing && facts.paired);
     if let Some(code) = code(inbound, facts.command.as_ref()).filter(|_| access.pairing) {
         return match access.takes_code(inbound) {
@@ -103,7 +103,7 @@ fn code<'a>(inbound: &Inbound, command: Option<&'a SlashCommand>) -> Option<&'a 
     command.filter(|_| said).filter(shows)?.argument.as_deref()
 }
 
-fn converse(inbound: &Inbound, Facts { command, threads, .. }: Facts) -> Converse {
+fn converse(inbound: &Inbound, RouteFacts { command, threads, .. }: RouteFacts) -> Converse {
     let said = matches!(inbound.kind, InboundKind::Message { .. });
     let given = command.as_ref().filter(|_| said || matches!(inbound.kind, InboundKind::Press { .. }));
     let (candidates, in_chain) = match inbound.private {
@@ -120,19 +120,20 @@ fn converse(inbound: &Inbound, Facts { command, threads, .. }: Facts) -> Convers
 
 /// A private chat is one conversation. Who cannot give a command in a thread there means the thread with "stop",
 /// if it is all that can be stopped.
-fn alone(inbound: &Inbound, command: Option<&SlashCommand>, threads: bool) -> Vec<Candidate> {
+fn alone(inbound: &Inbound, command: Option<&SlashCommand>, threads: bool) -> Vec<ConversationCandidate> {
     let own = inbound.address.key();
     let typed = matches!(inbound.kind, InboundKind::Message { .. });
     let stops = command.is_some_and(|command| command.name == "stop");
-    let mut candidates = vec![Candidate::Key(own.clone())];
+    let mut candidates = vec![ConversationCandidate::Key(own.clone())];
     if threads && inbound.address.topic.is_none() && typed && stops {
-        candidates.insert(0, Candidate::AtWork { base: own.clone(), topics: true, own: Some(own) });
+        candidates
+            .insert(0, ConversationCandidate::AtWork { base: own.clone(), topics: true, own: Some(own) });
     }
     candidates
 }
 
 /// Tells also whether the event belongs to a chain, and not to a topic.
-fn in_group(inbound: &Inbound, command: bool, threads: bool) -> (Vec<Candidate>, bool) {
+fn in_group(inbound: &Inbound, command: bool, threads: bool) -> (Vec<ConversationCandidate>, bool) {
     let address = &inbound.address;
     let chain = match &inbound.kind {
         InboundKind::Message { .. } => inbound.reply_to.clone(),
@@ -140,20 +141,21 @@ fn in_group(inbound: &Inbound, command: bool, threads: bool) -> (Vec<Candidate>,
             Some(inbound.message.clone())
         }
     };
-    let mut candidates: Vec<Candidate> = chain.map(Candidate::ChainOf).into_iter().collect();
+    let mut candidates: Vec<ConversationCandidate> =
+        chain.map(ConversationCandidate::ChainOf).into_iter().collect();
     // A command that would begin a thread of its own is said to those that are there.
     let beside = threads && command && address.topic.as_ref() == Some(&inbound.message);
     if address.topic.is_some() && !beside {
         // A topic may hang below a message of a chain: then it goes on with that.
-        candidates.push(Candidate::Key(address.key()));
+        candidates.push(ConversationCandidate::Key(address.key()));
         return (candidates, false);
     }
     let base = Address { topic: None, ..address.clone() }.key();
     if command || !matches!(inbound.kind, InboundKind::Message { .. }) {
-        candidates.push(Candidate::AtWork { base: base.clone(), topics: threads, own: None });
-        candidates.push(Candidate::Latest { base: base.clone(), topics: threads });
+        candidates.push(ConversationCandidate::AtWork { base: base.clone(), topics: threads, own: None });
+        candidates.push(ConversationCandidate::Latest { base: base.clone(), topics: threads });
     }
-    candidates.push(Candidate::Key(match &inbound.kind {
+    candidates.push(ConversationCandidate::Key(match &inbound.kind {
         _ if address.topic.is_some() => address.key(),
         InboundKind::Message { album: Some(album), .. } => format!("{base}:a{album}"),
         _ => format!("{base}:m{}", inbound.message),
@@ -199,8 +201,8 @@ mod tests {
         InboundKind::Edit { text: text.into() }
     }
 
-    fn facts(inbound: &Inbound, paired: bool, threads: bool) -> Facts {
-        Facts { paired, command: SlashCommand::of(&inbound.kind), threads }
+    fn facts(inbound: &Inbound, paired: bool, threads: bool) -> RouteFacts {
+        RouteFacts { paired, command: SlashCommand::of(&inbound.kind), threads }
     }
 
     #[test]
@@ -251,15 +253,16 @@ mod tests {
 
     #[test]
     fn each_event_finds_its_conversation() {
-        let key = |key: &str| Candidate::Key(key.into());
-        let chain = |message: &str| Candidate::ChainOf(message.into());
-        let at_work = |topics| Candidate::AtWork { base: "a:c".into(), topics, own: None };
-        let latest = |topics| Candidate::Latest { base: "a:c".into(), topics };
+        let key = |key: &str| ConversationCandidate::Key(key.into());
+        let chain = |message: &str| ConversationCandidate::ChainOf(message.into());
+        let at_work = |topics| ConversationCandidate::AtWork { base: "a:c".into(), topics, own: None };
+        let latest = |topics| ConversationCandidate::Latest { base: "a:c".into(), topics };
         let answer = |kind| Inbound { reply_to: Some("5".into()), ..event("group", kind) };
         let album =
             InboundKind::Message { text: String::new(), attachments: Vec::new(), album: Some("8".into()) };
-        let stop = Candidate::AtWork { base: "a:c".into(), topics: true, own: Some("a:c".into()) };
-        let table: Vec<(Inbound, bool, Vec<Candidate>, bool)> = vec![
+        let stop =
+            ConversationCandidate::AtWork { base: "a:c".into(), topics: true, own: Some("a:c".into()) };
+        let table: Vec<(Inbound, bool, Vec<ConversationCandidate>, bool)> = vec![
             // A private chat is one conversation, also where somebody answers a message in it.
             (event("private", said("hi")), false, vec![key("a:c")], false),
             (event("private", said("/stop")), false, vec![key("a:c")], false),
