@@ -1,6 +1,6 @@
 //! Parsing of messages of every kind into text and files.
 
-use super::{chat_cache::plain, event::lax};
+use super::chat_cache::plain;
 use crate::{Attachment, name::clean};
 use serde::Deserialize;
 use serde_json::Value;
@@ -201,6 +201,11 @@ fn tidy(text: &str) -> String {
     } else {
         text.get(..end).unwrap_or_default().to_owned()
     }
+}
+
+/// Reads a field; one that is not what it should be is as good as none.
+pub(super) fn lax<'de, D: Deserializer<'de>, T: Default + DeserializeOwned>(field: D) -> Result<T, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(field)?).unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Events as the platform tells them. Everything is optional: what is strange is passed over, and never
 //! harms what comes beside it.
 
-use super::content::Mention;
+use super::content::{Mention, lax};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -157,11 +157,6 @@ impl CardAction {
 pub(super) struct CardContext {
     pub(super) open_message_id: String,
     pub(super) open_chat_id: String,
-}
-
-/// Reads a field; one that is not what it should be is as good as none.
-pub(super) fn lax<'de, D: Deserializer<'de>, T: Default + DeserializeOwned>(field: D) -> Result<T, D::Error> {
-    Ok(serde_json::from_value(Value::deserialize(field)?).unwrap_or_default())
 }
 
 /// Reads a time in milliseconds, as text or number.

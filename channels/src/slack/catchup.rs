@@ -179,7 +179,7 @@ mod tests {
     use super::*;
     use crate::{
         AcceptError, Accepted, Address, BoxFuture, Inbound, InboundKind, ReplyStoreError,
-        slack::{SlackConfig, SlackEventMode, decode::SlackIdentity},
+        slack::{SlackConfig, SlackEventMode, wire::SlackIdentity},
     };
     use axum::{Json, Router, routing::post};
     use serde_json::{Value, json};

@@ -5,19 +5,11 @@
 
 use super::{
     text::{named, words},
-    wire::{Actions, SlackFile, SlackMessage, Slash},
+    wire::{Actions, SlackFile, SlackIdentity, SlackMessage, Slash},
 };
 use crate::{Address, Attachment, ChatCommand, EventKey, Inbound, InboundKind, Sender};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-
-/// The bot itself, as `auth.test` tells.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct SlackIdentity {
-    pub(super) user: String,
-    pub(super) bot: String,
-    pub(super) team: String,
-}
 
 /// By which our own buttons are known.
 pub(super) const ACTION: &str = "pudu";

@@ -2,10 +2,10 @@
 
 use super::{
     account_state::SlackAccountState,
-    decode::{DecodeContext, SlackDecoder, SlackEvent, SlackIdentity},
+    decode::{DecodeContext, SlackDecoder, SlackEvent},
     failure::SlackApiError,
     turns::ChatLocks,
-    wire::{Actions, Callback, SlackMessage, Slash},
+    wire::{Actions, Callback, SlackIdentity, SlackMessage, Slash},
 };
 use crate::{AcceptError, ChatCommand, EventSink, HealthCell, Inbound, InboundKind, clock::now};
 use serde::de::DeserializeOwned;

@@ -1,8 +1,15 @@
 //! Slack's payloads, as far as they are needed. Every field may be missing; unknown ones are ignored.
 
-use super::decode::SlackIdentity;
 use serde::Deserialize;
 use serde_json::Value;
+
+/// The bot itself, as `auth.test` tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct SlackIdentity {
+    pub(super) user: String,
+    pub(super) bot: String,
+    pub(super) team: String,
+}
 
 /// A frame of Socket Mode.
 #[derive(Debug, Default, Deserialize)]

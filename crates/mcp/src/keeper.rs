@@ -2,10 +2,7 @@
 //! One task owns the session, so that any number of calls to a dead server start it once. It ends, and the
 //! server with it, when it is told to or when nobody is left who could ask.
 
-use crate::{
-    server::McpServer,
-    session::{McpSession, McpWire},
-};
+use crate::{listing::McpWire, server::McpServer, session::McpSession};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use std::{sync::Arc, time::Duration};
 use tokio::{

@@ -1,12 +1,16 @@
 //! A server's list of tools, checked against the limits of models.
 
-use crate::{server::McpServer, session::McpWire};
+use crate::server::McpServer;
 use pudu_base::ToolSpec;
 use rmcp::{
+    RoleClient,
     model::{PaginatedRequestParams, Tool},
-    service::ServiceError,
+    service::{Peer, ServiceError},
 };
 use serde_json::Value;
+
+/// The wire to a server, cheap to clone. Requests on it fail once its session has ended.
+pub(crate) type McpWire = Peer<RoleClient>;
 
 /// A server may have so many tools; a model could not tell more apart.
 const TOOLS: usize = 512;

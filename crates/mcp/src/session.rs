@@ -2,14 +2,15 @@
 
 use crate::{
     failure::{self, ServerFailure},
-    http, listing,
+    http,
+    listing::{self, McpWire},
     server::{McpServer, Transport},
     stdio::{self, Process},
 };
 use rmcp::{
     RoleClient, ServiceExt,
     model::{ClientCapabilities, ClientConfig, Implementation},
-    service::{Peer, RunningService},
+    service::RunningService,
     transport::async_rw::AsyncRwTransport,
 };
 use std::{future::pending, time::Duration};
@@ -17,9 +18,6 @@ use tokio::time::timeout;
 
 /// How long the protocol's part of a close may take.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// The wire to a server, cheap to clone. Requests on it fail once its session has ended.
-pub(crate) type McpWire = Peer<RoleClient>;
 
 /// A session with a server.
 pub(crate) struct McpSession {

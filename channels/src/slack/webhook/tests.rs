@@ -3,7 +3,7 @@ use crate::{
     AcceptError, Accepted, Address, HealthCell, HealthState, Inbound, InboundKind, KnownMessage,
     ReplyStoreError,
     clock::now,
-    slack::{account_state::SlackAccountState, client::SlackClient, decode::SlackIdentity},
+    slack::{account_state::SlackAccountState, client::SlackClient, wire::SlackIdentity},
 };
 use proptest::prelude::*;
 use pudu_net::reqwest::header::HeaderMap;
