@@ -20,7 +20,7 @@ use std::{
     process::ExitCode,
 };
 
-/// What this program is asked for by itself, to read a document.
+/// Name of the hidden subcommand with which the daemon starts itself to read a document.
 pub(crate) const READ_DOCUMENT: &str = "read-document";
 
 /// A super-agent that lives in your team's chats: one fast daemon.

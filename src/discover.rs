@@ -6,7 +6,7 @@ use pudu_client::net;
 use serde_json::Value;
 use std::time::Duration;
 
-/// Where Ollama answers if nobody moved it.
+/// URL at which Ollama listens by default.
 const OLLAMA: &str = "http://127.0.0.1:11434";
 /// How long a local server may take to answer.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(300);
@@ -47,7 +47,7 @@ fn name(model: &Value) -> Option<String> {
 
 /// Families of models that turn text into numbers and answer nothing.
 const EMBEDDING_FAMILIES: [&str; 3] = ["bert", "nomic-bert", "xlm-roberta"];
-/// What the names of such models have in them, also where the family is that of a model that talks.
+/// Parts of the names of embedding and reranking models, whose family may be that of a chat model.
 const EMBEDDING_NAMES: [&str; 6] = ["embed", "minilm", "bge-", "gte-", "e5-", "rerank"];
 
 /// Returns whether a model answers people.

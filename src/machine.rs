@@ -26,7 +26,7 @@ use std::{
 
 /// How long containers may take to stop when the daemon stops.
 const CONTAINER_STOP_TIMEOUT: Duration = Duration::from_secs(15);
-/// As whom commands run in containers where the daemon is root and the kernel's means have no user for that.
+/// User and group of commands in containers where the daemon is root and the jail names no user of its own.
 const NOBODY_ELSE: (u32, u32) = (65_533, 65_533);
 
 /// Facts found when the daemon started. They do not change while it runs.

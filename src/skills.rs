@@ -10,7 +10,7 @@ use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::Path};
 
 /// The folder of the shipped skills in the home.
 const SHIPPED: &str = "shipped-skills";
-/// Where skills are installed, in the home.
+/// Folder of installed skills, relative to the home folder.
 const OWN: &str = "users/default/skills/custom";
 
 /// Makes the handle; writes the shipped skills into the home if they are not there. `file` is the configuration's.

@@ -44,9 +44,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-/// Where DingTalk's API is.
+/// URL of DingTalk's API.
 pub const API_URL: &str = "https://api.dingtalk.com";
-/// Where DingTalk's older API is, which takes uploads and answers to a message's own address.
+/// URL of DingTalk's older API, which takes uploads and answers to a message's own address.
 pub const OAPI_URL: &str = "https://oapi.dingtalk.com";
 
 /// One app with its robot.

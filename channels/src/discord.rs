@@ -51,9 +51,9 @@ use std::{
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-/// Where Discord's own API is.
+/// URL of Discord's API.
 pub const API_URL: &str = "https://discord.com/api";
-/// What shows that a message is seen.
+/// Reaction on a message that was seen.
 const SEEN: &str = "👀";
 
 /// One bot.

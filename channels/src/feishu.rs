@@ -43,11 +43,11 @@ use std::{
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-/// Where Feishu's own platform is; Lark's is `https://open.larksuite.com`.
+/// URL of Feishu's platform; that of Lark's is `https://open.larksuite.com`.
 pub const DOMAIN: &str = "https://open.feishu.cn";
 /// How often an unfinished reply changes unless the configuration says otherwise.
 pub const STREAM_INTERVAL: Duration = Duration::from_millis(500);
-/// What is put on a message that waits.
+/// Reaction on a message that waits.
 const SEEN: &str = "OK";
 
 /// One self-built app.

@@ -41,9 +41,9 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 use webhook::SlackWebhook;
 
-/// Where Slack's own API is.
+/// URL of Slack's API.
 pub const API_URL: &str = "https://slack.com/api";
-/// What shows that a message is seen.
+/// Reaction on a message that was seen.
 const SEEN: &str = "eyes";
 
 /// One app in one workspace.

@@ -40,7 +40,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 use webhook::TelegramWebhook;
 
-/// Where Telegram's own API is.
+/// URL of Telegram's API.
 pub const API_URL: &str = "https://api.telegram.org";
 
 /// One bot.

@@ -44,7 +44,7 @@ use wire::{ChatWire, CommandEntry};
 /// A daemon on this machine answers within this time, one elsewhere within the longer one.
 const NEAR: Duration = Duration::from_millis(500);
 const FAR: Duration = Duration::from_secs(10);
-/// What was said while an answer grew counts as part of it when nothing has followed for so long.
+/// Time without a further line after which the lines that came while an answer grew count as part of it.
 const DOUBT: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug, clap::Args)]

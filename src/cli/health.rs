@@ -11,7 +11,7 @@ use std::{process::ExitCode, time::Duration};
 
 /// A daemon that lives answers within this time.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
-/// Where a daemon answers if nobody moved it.
+/// URL of the health check at the default address.
 const USUAL: &str = "http://127.0.0.1:8001/health";
 
 /// Returns where the daemon is: where `--bind` says, where that of this folder says, or where it is configured.

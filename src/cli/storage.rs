@@ -130,7 +130,7 @@ fn row(account: &Value) -> [String; 7] {
     ]
 }
 
-/// Says what was deleted, or is to be.
+/// Returns a description of the data that was deleted, or is to be deleted.
 fn pruned(counts: &Value) -> String {
     let [threads, stripped, bytes, audit] =
         ["threads", "threads_without_files", "bytes", "audit_rows"].map(|key| number(counts, key));

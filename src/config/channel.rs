@@ -138,7 +138,7 @@ impl AccountPolicy {
     }
 }
 
-/// What closes an account.
+/// Advice on how to restrict an account that is open to everybody.
 pub(crate) const CLOSING: &str = "name who may use it in `allowed_users` or `allowed_chats`, or let people in by a code with `pairing: true`";
 
 /// A list of those who may.

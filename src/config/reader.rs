@@ -114,7 +114,8 @@ impl<'a> ConfigReader<'a> {
     }
 }
 
-/// What says who may: where such a key is misspelt or stands in the wrong place, leaving it out would open a door.
+/// Keys that restrict access. Ignoring one that is misspelt or in the wrong place would leave an account
+/// open.
 const CLOSING_KEYS: &[&str] = &["allowed_chats", "allowed_guilds", "allowed_users", "approvers", "pairing"];
 /// A key that more sections have is of none in particular.
 const MAX_HOMES: usize = 3;

@@ -12,9 +12,9 @@ pub(crate) struct SkillsConfig {
     pub(crate) container_path: String,
 }
 
-/// Where the agent finds skills if nobody says otherwise.
+/// Path of the skills in the sandbox by default.
 const USUAL: &str = "/mnt/skills";
-/// What the agent has for other things.
+/// Paths of the sandbox that have another use.
 const TAKEN: [&str; 2] = ["/mnt/user-data", "/mnt/acp-workspace"];
 
 pub(super) fn read(top: &Section<'_>, start: &Start) -> SkillsConfig {

@@ -21,7 +21,7 @@ pub(crate) struct Subagent {
     pub(crate) bounds: RunBounds,
 }
 
-/// What DeerFlow calls the parent's model.
+/// DeerFlow's name for the parent's model.
 const INHERIT: &str = "inherit";
 /// How many model calls a kind of the operator's may take.
 const TURNS: u32 = 50;

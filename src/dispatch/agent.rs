@@ -16,7 +16,7 @@ use pudu_client::{
 };
 use std::sync::Arc;
 
-/// What stands before the name of an agent that is being made, where the choice is stored.
+/// Prefix of the name of an agent that is being made, in the stored choice.
 const NEW: &str = "new:";
 /// The agent chosen in a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]

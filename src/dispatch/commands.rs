@@ -67,7 +67,7 @@ fn find(command: &SlashCommand) -> Option<&'static CommandSpec> {
     TABLE.iter().chain(HIDDEN).find(|spec| spec.name == command.name)
 }
 
-/// Tells whether there is a command of this name.
+/// Returns whether there is a command of this name.
 pub(super) fn exists(command: &SlashCommand) -> bool {
     find(command).is_some()
 }

@@ -42,14 +42,14 @@ pub(super) async fn amend(shared: &Shared, waiting: &mut InboxItem, words: &str)
     }
 }
 
-/// What a turn tells its run, and what people are to be told of files that could not be had.
+/// Input of a turn: messages for its run, and notes for people about files that could not be fetched.
 #[derive(Default)]
 pub(super) struct Input {
     pub(super) messages: Vec<Human>,
     pub(super) notes: Vec<String>,
 }
 
-/// Tells whether files came with an arrival.
+/// Returns whether an arrival has attachments.
 pub(super) fn has_attachments(arrival: &InboxItem) -> bool {
     matches!(&arrival.inbound.kind, InboundKind::Message { attachments, .. } if !attachments.is_empty())
 }

@@ -39,7 +39,7 @@ pub(super) fn answer(
     });
 }
 
-/// Says something to the sender of an arrival, in the conversation of its address.
+/// Sends a text to the sender of an arrival, in the conversation of its address.
 pub(super) fn say(shared: &Arc<Shared>, account: &Arc<Account>, arrival: InboxItem, text: impl Into<String>) {
     let key = arrival.inbound.address.key();
     answer(

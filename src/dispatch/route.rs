@@ -45,7 +45,7 @@ pub(super) enum Route {
 /// An event for a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Converse {
-    /// Where the conversation is looked for; the first one that is found counts.
+    /// Conversations to look for, in this order; the first one that is found counts.
     pub(super) candidates: Vec<ConversationCandidate>,
     /// Whether later answers to the message find the conversation by it.
     pub(super) remember: bool,
@@ -68,7 +68,8 @@ pub(super) enum EventKind {
 pub(super) enum ConversationCandidate {
     /// The one that a message belongs to.
     ChainOf(String),
-    /// Of those in which a question of the sender is worked on `own`, or the newest.
+    /// A conversation in which a question of the sender is worked on: `own` if it is one of them, else the
+    /// newest.
     AtWork { base: String, topics: bool, own: Option<String> },
     /// The one of the chat that was talked in last.
     Latest { base: String, topics: bool },
@@ -132,7 +133,7 @@ fn alone(inbound: &Inbound, command: Option<&SlashCommand>, threads: bool) -> Ve
     candidates
 }
 
-/// Tells also whether the event belongs to a chain, and not to a topic.
+/// Returns the candidates for an event in a group, and whether it belongs to a chain rather than to a topic.
 fn in_group(inbound: &Inbound, command: bool, threads: bool) -> (Vec<ConversationCandidate>, bool) {
     let address = &inbound.address;
     let chain = match &inbound.kind {

@@ -15,9 +15,9 @@ use axum::{
 use pudu_client::{base::SandboxError, documents::member};
 use serde::Deserialize;
 
-/// Where an artifact's path begins.
+/// Prefix of every artifact's path.
 const ROOT: &str = "mnt/user-data/";
-/// Whose files are shown.
+/// Folders below [`ROOT`] whose files are shown.
 const SHOWN: [&str; 2] = ["outputs/", "uploads/"];
 /// The ending of archives that are looked into.
 const ARCHIVE: &str = ".skill/";

@@ -22,7 +22,8 @@ use tokio_util::io::ReaderStream;
 
 /// So much of a file tells text from anything else, in bytes.
 const HEAD: u64 = 8 * 1024;
-/// What a browser would run, whoever made it. Whatever is XML may be a picture or a page with scripts.
+/// Media types that a browser may execute, whoever made the file. Any XML may be a picture or a page with
+/// scripts.
 const ACTIVE: [&str; 8] = [
     "text/html",
     "text/xml",

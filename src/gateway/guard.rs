@@ -32,7 +32,7 @@ use tokio::time::Instant;
 
 /// The page's cookie.
 const COOKIE: &str = "pudu_token";
-/// What who shows no token is told.
+/// Answer to a request without a token.
 const HOW: &str = "send the token as `Authorization: Bearer …`; it is gateway.token, or in the home folder";
 /// Said of a token that is not the one.
 const WRONG: &str =

@@ -34,7 +34,7 @@ const SHARE: usize = 2;
 const LEAVING: Duration = Duration::from_millis(500);
 /// A request's head comes within this time, or its connection is closed.
 const HEAD: Duration = Duration::from_secs(10);
-/// Where there is no room, it comes within this.
+/// Timeout for a request's head on a connection for which there is no room.
 const HASTE: Duration = Duration::from_secs(1);
 /// After a failed accept, usually for want of files, it is tried again so much later.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -15,7 +15,8 @@ use std::time::Duration;
 const TOO_FAST: Duration = Duration::from_secs(1);
 /// An address that asked far too much is banned for five minutes.
 const BANNED: Duration = Duration::from_secs(5 * 60);
-/// What a session's address asks for when it got too much: about ten minutes, tried earlier.
+/// Delay after a session's address got too many messages. DingTalk asks for about ten minutes; it is tried
+/// earlier.
 const FLOODED: Duration = Duration::from_secs(60);
 
 /// Why a call failed.

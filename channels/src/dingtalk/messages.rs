@@ -53,7 +53,7 @@ const OFTEN: u8 = 12;
 const RARELY: Duration = Duration::from_secs(10 * 60);
 /// The value of a variable for buttons without any.
 const NO_BUTTONS: &str = "[]";
-/// What is left of a card whose words went elsewhere. A card cannot be deleted.
+/// Text left in a card whose answer was sent elsewhere. A card cannot be deleted.
 const MOVED: &str = "⤵";
 
 /// The messages of one reply.

@@ -21,7 +21,7 @@ use std::{
 
 /// Chats in which nothing was said for so long are left, in milliseconds.
 const LATELY: i64 = 7 * 24 * 3600 * 1000;
-/// What is older than this is not answered any more, in milliseconds.
+/// Maximum age of a missed message that is still answered, in milliseconds.
 pub(super) const MAX_ANSWER_AGE: i64 = 6 * 3600 * 1000;
 /// So far before the last sign of life it is looked, in milliseconds: by this process, and by one before it.
 const MARGIN: i64 = 60_000;

@@ -19,7 +19,7 @@ const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
 /// Discord lets in only who calls itself like this.
 const AGENT: &str =
     concat!("DiscordBot (", env!("CARGO_PKG_REPOSITORY"), ", ", env!("CARGO_PKG_VERSION"), ")");
-/// Where Discord keeps files.
+/// Hosts on which Discord keeps files.
 const FILES: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
 
 /// Discord's API with one bot's token.

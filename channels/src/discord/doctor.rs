@@ -19,7 +19,7 @@ const CONTENT: u64 = 1 << 18 | 1 << 19;
 /// How long the gateway may take to say hello.
 const HELLO: Duration = Duration::from_secs(15);
 const KEEPALIVE: Keepalive = Keepalive { ping: Duration::from_secs(10), idle: Duration::from_secs(15) };
-/// What the bot has to be allowed to do, by its bit.
+/// Permissions that the bot needs, each with its bit.
 const PERMISSIONS: [(u32, &str); 7] = [
     (6, "Add Reactions"),
     (10, "View Channels"),
@@ -29,7 +29,7 @@ const PERMISSIONS: [(u32, &str); 7] = [
     (35, "Create Public Threads"),
     (38, "Send Messages in Threads"),
 ];
-/// Who may do everything.
+/// Permission that includes all others.
 const ADMINISTRATOR: u64 = 1 << 3;
 
 #[derive(Deserialize)]

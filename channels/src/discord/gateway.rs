@@ -24,7 +24,7 @@ use twilight_gateway::{
 };
 use url::Url;
 
-/// What the bot wants to hear of.
+/// Gateway intents: the events that the bot subscribes to.
 const INTENTS: Intents = Intents::GUILDS
     .union(Intents::GUILD_MESSAGES)
     .union(Intents::DIRECT_MESSAGES)

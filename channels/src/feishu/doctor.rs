@@ -10,7 +10,7 @@ use std::time::SystemTime;
 const CONSOLE: &str =
     "in the developer console under Permissions & Scopes, then publish a version of the app";
 
-/// What no call can tell.
+/// Note about scopes that no API call can check.
 const UNASKED: &str = "which messages come hangs on im:message.p2p_msg:readonly and im:message.group_at_msg:readonly, \
                        which cannot be asked for";
 

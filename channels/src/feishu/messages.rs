@@ -38,7 +38,7 @@ use std::{
 const KEY: i64 = 55 * 60 * 1000;
 /// The engine tells an hour before the time of the intent.
 const MARGIN: i64 = 3600 * 1000;
-/// What is known is asked for from so long before the intent on.
+/// Time before an intent from which on known messages are asked for, in milliseconds.
 const BEFORE: i64 = 10 * 60 * 1000;
 /// Clocks of this machine and the platform differ by so much at most.
 const SKEW: i64 = 60 * 1000;

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 
 /// Chats in which nothing was said for so long are left.
 const LATELY: Duration = Duration::from_secs(3 * 24 * 3600);
-/// What is older than this is not answered any more.
+/// Maximum age of a missed message that is still answered.
 const OLDEST: Duration = Duration::from_secs(6 * 3600);
 /// So far before the newest message that is known it is looked: one before it may have been missed.
 const MARGIN: f64 = 600.0;

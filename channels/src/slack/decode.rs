@@ -13,10 +13,10 @@ use std::collections::HashMap;
 
 /// By which our own buttons are known.
 pub(super) const ACTION: &str = "pudu";
-/// Where the handle of a file is its id, because Slack tells of it only when asked.
+/// Prefix of a file's handle that is its id: Slack describes such a file only on request.
 pub(super) const BY_ID: &str = "id:";
 
-/// Where the hint of a slash command has the address at which it can be answered.
+/// Key in a slash command's hint for the URL that takes its answer.
 pub(super) const RESPOND: &str = "respond";
 /// Maximum length of an address that is kept.
 const MAX_URL_BYTES: usize = 1024;

@@ -5,14 +5,14 @@ use crate::{Check, supervise::ConnectionEnd};
 use serde::Deserialize;
 use std::time::SystemTime;
 
-/// What the bot needs at all.
+/// Scopes that the bot cannot work without, each with the consequence of its absence.
 const NEEDED: [(&str, &str); 3] = [
     ("chat:write", "it cannot answer"),
     ("app_mentions:read", "it hears of no mention in channels"),
     ("im:history", "it hears of no direct message"),
 ];
 
-/// What is missed where it is not there.
+/// Scopes that the bot can do without, each with the consequence of its absence.
 const USEFUL: [(&str, &str); 9] = [
     ("channels:history", "follow-ups in threads and what was missed in public channels are not seen"),
     ("groups:history", "follow-ups in threads and what was missed in private channels are not seen"),

@@ -44,7 +44,7 @@ use std::{
 use tokio::time::Instant;
 use url::Url;
 
-/// What our messages carry.
+/// Event type in the metadata of the bot's own messages.
 const EVENT: &str = "pudu_reply";
 /// How long a run works before its stop button appears.
 const STOP_BUTTON_DELAY: Duration = Duration::from_secs(8);

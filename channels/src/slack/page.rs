@@ -11,7 +11,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// What can be pressed while an answer grows is no reason to end its stream if it is only this.
+/// Action of the stop button, which alone is no reason to end an answer's stream.
 const STOP: &str = "/stop";
 /// Characters of a text that `chat.update` takes, less some for safety.
 const TEXT: usize = 3900;

@@ -25,7 +25,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// What the bot is told of; anything else is not asked for.
+/// Kinds of updates that the bot asks for.
 const KINDS: [&str; 3] = ["message", "edited_message", "callback_query"];
 /// The most that Telegram hands out at once.
 const BATCH: u8 = 100;

@@ -15,7 +15,7 @@ use secrecy::{ExposeSecret, SecretString};
 use std::sync::{Arc, OnceLock};
 use subtle::ConstantTimeEq;
 
-/// Where the secret stands.
+/// Header that carries the webhook's secret.
 const SECRET: &str = "x-telegram-bot-api-secret-token";
 
 /// Takes what Telegram posts for one account.

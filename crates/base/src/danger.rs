@@ -21,7 +21,7 @@ const SHELLS: [&str; 7] = ["sh", "bash", "zsh", "dash", "ash", "ksh", "fish"];
 const INTERPRETERS: [&str; 5] = ["perl", "ruby", "node", "php", "deno"];
 /// Programs that fetch from the network.
 const FETCHERS: [&str; 2] = ["curl", "wget"];
-/// What `systemctl` does that only looks.
+/// Subcommands of `systemctl` that change nothing.
 const LOOKS: [&str; 7] =
     ["status", "show", "cat", "is-active", "is-enabled", "list-units", "list-unit-files"];
 /// A command is no longer, in bytes; what is longer has to be looked at.

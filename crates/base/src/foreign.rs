@@ -69,7 +69,7 @@ const RESERVED: &[&str] = &[
     "working_directory",
 ];
 
-/// What a reader takes for the sign that opens a mark.
+/// Characters that a reader may take for the sign that opens a mark.
 const OPENING: &str = "<\u{fe64}\u{ff1c}\u{226e}\u{2c2}\u{2039}\u{2329}\u{3008}\u{27e8}\u{27ea}\u{276e}\u{276c}\u{2770}\u{29fc}\u{1438}";
 
 /// Letters of other alphabets that look like Latin ones, and which.

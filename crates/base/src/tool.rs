@@ -109,7 +109,7 @@ pub trait TypedTool: Send + Sync + 'static {
     type Args: DeserializeOwned + JsonSchema + Send;
     /// The name.
     const NAME: &'static str;
-    /// What it does, for the model.
+    /// Description of the tool, for the model.
     const DESCRIPTION: &'static str;
     /// Whether a call that a crash cut may simply be made again.
     const IDEMPOTENT: bool = false;

@@ -48,7 +48,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 const HEAD: Duration = Duration::from_secs(30);
 /// Maximum size of a request's head, in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
-/// What concerns one connection only and is not handed on.
+/// Headers that concern one connection only and are not forwarded.
 const HOP_BY_HOP: [HeaderName; 6] = [
     CONNECTION,
     PROXY_AUTHORIZATION,

@@ -1,4 +1,4 @@
-//! What chats leave behind: how large it is, how long it is kept, and how it is deleted.
+//! Stored data of chats: its size, how long it is kept, and how it is deleted.
 //!
 //! The rules are an account's own. A thread goes with its log, its runs and its files; files may go before their
 //! thread does; the audit has limits of its own, because it has to outlive what it tells of.
@@ -38,13 +38,13 @@ pub struct Retention {
 /// The retention of each account.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RetentionRules {
-    /// Of accounts that are not listed.
+    /// Retention of accounts that are not listed.
     pub usual: Retention,
-    /// Of single accounts.
+    /// Retention of single accounts.
     pub accounts: BTreeMap<String, Retention>,
 }
 
-/// What an account leaves behind.
+/// Stored data of an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountUsage {
     /// The account; empty where nobody knows whose it is.
@@ -59,11 +59,11 @@ pub struct AccountUsage {
     pub oldest: Option<i64>,
     /// Rows of the audit.
     pub audit_rows: u64,
-    /// What its rules have deleted next.
+    /// Data that its rules delete next.
     pub due: Pruned,
 }
 
-/// What was deleted, or is to be.
+/// Amount of data that was deleted, or is to be deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pruned {
     /// Threads, with their files.
@@ -83,7 +83,7 @@ pub struct Storage {
     folders: Folders,
 }
 
-/// What the rules say of an account's threads.
+/// Threads of an account that its rules delete, and those that lose their files.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct PrunePlan<'a> {
     delete: Vec<&'a ThreadRow>,
@@ -258,7 +258,7 @@ impl PrunePlan<'_> {
     }
 }
 
-/// Says what becomes of an account's threads, which are sorted by their last use, newest first.
+/// Returns the plan for an account's threads, which are sorted by their last use, newest first.
 fn plan<'a>(threads: &'a [ThreadRow], retention: &Retention, now: i64) -> PrunePlan<'a> {
     let mut plan = PrunePlan::default();
     let mut excess = Excess {

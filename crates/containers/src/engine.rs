@@ -5,7 +5,7 @@ use pudu_sandbox::Mount;
 use sha2::{Digest, Sha256};
 use std::{fmt, fmt::Write, sync::Arc};
 
-/// Whose threads they are, as long as there is one user only. It is part of what names containers.
+/// Owner of all threads, as long as there is one user only. Part of the fingerprint that names a container.
 const USER: &str = "default";
 
 /// Names a container: the same thread has the same one, whichever daemon asks and however often it started.

@@ -24,7 +24,8 @@ enum When {
     Apart,
 }
 
-/// What is tried, and the command that says `ESCAPED` if it works. `SECRET` stands for a file of the daemon's.
+/// Attempts to escape, each with the command that prints `ESCAPED` if it works. `SECRET` stands for a file of
+/// the daemon's.
 const ATTEMPTS: &[(&str, When, &str)] = &[
     ("read a file of the daemon", When::Always, "cat SECRET && echo ESCAPED"),
     ("find the engine's socket", When::Always, "test -S /var/run/docker.sock && echo ESCAPED"),

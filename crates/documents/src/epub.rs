@@ -13,13 +13,13 @@ use quick_xml::{
 };
 use std::collections::HashMap;
 
-/// What says where the book's own description is.
+/// Path of the file that names the book's package document.
 const CONTAINER: &str = "META-INF/container.xml";
 /// A chapter may have so many bytes.
 const CHAPTER: u64 = 32 * 1024 * 1024;
 /// A book is read to so many chapters.
 const CHAPTERS: usize = 5_000;
-/// What readers of text have no use for; pictures are files inside the book.
+/// Elements that are left out of the text; pictures are files inside the book.
 const SKIPPED: [&str; 9] =
     ["script", "style", "meta", "head", "noscript", "template", "svg", "iframe", "img"];
 /// Elements of HTML that have no end.

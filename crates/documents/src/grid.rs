@@ -3,7 +3,7 @@
 use crate::{DocumentLimits, draft::DocumentDraft};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What stands around each cell in a table, in bytes.
+/// Size of the Markdown around each cell in a table, in bytes.
 const AROUND: usize = 3;
 
 /// There is no room for another cell.

@@ -3,7 +3,7 @@
 use crate::{DocumentLimits, Error, draft::DocumentDraft, text};
 use dom_query::{Document, NodeRef};
 
-/// What no reader wants.
+/// Elements that are left out of the text.
 const SKIPPED: [&str; 8] = ["script", "style", "meta", "head", "noscript", "template", "svg", "iframe"];
 
 /// Elements that have no end, end by themselves when the next begins, or are no depth for a parser.

@@ -28,7 +28,7 @@ const TIME: Duration = Duration::from_secs(1800);
 pub const TASK: &str = "task";
 /// The tool that runs commands, and the kind of sub-agent that does nothing else.
 const BASH: &str = "bash";
-/// Of no use to a model that cannot see.
+/// Name of the tool that is of no use to a model without vision.
 const VIEW_IMAGE: &str = "view_image";
 /// Tools that no sub-agent has: it speaks to nobody and has no sub-agents of its own.
 const NEVER: [&str; 3] = [TASK, "ask_clarification", "present_files"];

@@ -20,14 +20,14 @@ use std::{
     time::Duration,
 };
 
-/// What a child process gets of the daemon's environment, and what if the daemon has none.
+/// Environment variables that a child process inherits, each with the value used if the daemon has none.
 const INHERITED: [(&str, &str); 3] =
     [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/"), ("LANG", "C.UTF-8")];
 
 /// The variable that names programs which servers may be, besides [`LAUNCHERS`]: DeerFlow's. Where it is set it
 /// holds for the file too.
 const PROGRAMS: &str = "DEER_FLOW_MCP_STDIO_COMMAND_ALLOWLIST";
-/// What may be started whatever that variable names.
+/// Programs that may be started whatever that variable names.
 const LAUNCHERS: [&str; 2] = ["npx", "uvx"];
 
 /// The enabled servers of a configuration.

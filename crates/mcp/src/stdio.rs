@@ -25,7 +25,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 /// How long a child that was asked to end may take.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
-/// What a child complained of is waited for so long after its end.
+/// Timeout for the rest of a child's error output after its end.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 /// As much of a line of complaint is taken at once, in bytes.
 const LINE: u64 = 2 * 1024;

@@ -14,7 +14,7 @@ use std::{
 };
 use url::form_urlencoded;
 
-/// What stands in a secret's place.
+/// Replacement for a secret in a text.
 pub const HIDDEN: &str = "[secret]";
 
 /// Shapes of secrets. Each has one capture group in front that is kept, so that a reader sees what was
@@ -42,7 +42,7 @@ const SHAPES: &[&str] = &[
 const MIN_SECRET_BYTES: usize = 6;
 /// In a talk, shorter ones are left: a password may be a word.
 const MIN_TALK_BYTES: usize = 12;
-/// What an address spells with `%`.
+/// Characters that are percent-encoded in a URL.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// So many issued tokens are known; the oldest have long expired.
 const MAX_ISSUED: usize = 256;

@@ -25,12 +25,12 @@ use std::{
 
 /// The folders that every thread has.
 const FOLDERS: [&str; 3] = ["workspace", UPLOADS, "outputs"];
-/// Where files from people go.
+/// Folder of files from people.
 pub(crate) const UPLOADS: &str = "uploads";
 /// Folders that nobody wants listed.
 const SKIPPED: [&str; 7] =
     [".git", "node_modules", "__pycache__", ".venv", "target", ".cache", ".tool-results"];
-/// What a list's paths may take, in bytes: there may be many, and each may be very long.
+/// Maximum size of a list's paths, in bytes: there may be many, and each may be very long.
 const MAX_LISTED_BYTES: usize = 16 << 20;
 /// Number of the next partial file, so that files written at the same time have different names.
 static PARTS: AtomicU64 = AtomicU64::new(0);

@@ -11,9 +11,9 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// What stands in every file outside, and in none inside.
+/// Content of every file outside of the thread, and of none inside.
 const OUTSIDE: &str = "of the host";
-/// What is written inside.
+/// Content that is written to files inside.
 const INSIDE: &[u8] = b"of the thread";
 
 /// A thread whose folder has links that lead out of it.

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-/// Where the tree is.
+/// Mount point of the control group tree.
 const TREE: &str = "/sys/fs/cgroup";
 /// The daemon's own group: one that has groups with limits below it may not have processes.
 const OWN: &str = "daemon";

@@ -39,7 +39,7 @@ const MAX_SCRIPT_BYTES: usize = 120_000;
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a sandbox that is tried out may take to answer.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
-/// What a command is told that failed where nothing may be written.
+/// Note in the error output of a command that failed while it could remove files, but not write any.
 const ONLY_CLEANING: &str = "\nThe files under /mnt/user-data are too many or too large, so this command could remove \
                              files, but not write any.\n";
 

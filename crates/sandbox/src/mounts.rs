@@ -6,11 +6,11 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// Where the agent finds its own files. What lies under it is the thread's own.
+/// Path at which the agent finds its own files. All files below it are the thread's own.
 pub const ROOT: &str = "/mnt/user-data";
-/// Where the agent finds skills.
+/// Path at which the agent finds skills.
 pub const SKILLS: &str = "/mnt/skills";
-/// Where other agents that work for this one leave their files.
+/// Path at which other agents that work for this one leave their files.
 pub const ACP: &str = "/mnt/acp-workspace";
 
 /// Paths of the sandbox that a configured mount cannot have: they are what a sandbox is made of.

@@ -16,10 +16,10 @@ pub struct Proof {
     pub broken: Option<String>,
 }
 
-/// What is no escape where the operator gives a network.
+/// Name of the attempt that is no escape if the operator allows a network.
 const NETWORK: &str = "reach the network";
-/// What is tried, and the command that says `ESCAPED` if it works. `SECRET` stands for a file of the daemon's
-/// outside of the thread.
+/// Attempts to escape, each with the command that prints `ESCAPED` if it works. `SECRET` stands for a file of
+/// the daemon's outside of the thread.
 const ATTEMPTS: &[(&str, &str)] = &[
     ("read a file of the daemon", "cat SECRET && echo ESCAPED"),
     ("read passwords of the machine", "cat /etc/shadow && echo ESCAPED"),
@@ -36,7 +36,8 @@ const ATTEMPTS: &[(&str, &str)] = &[
     (NETWORK, "(exec 3<>/dev/tcp/1.1.1.1/53) 2>/dev/null && echo ESCAPED"),
 ];
 
-/// What is tried where somebody else confines commands, in a container that is its own.
+/// Attempts to escape from a container of the command's own, where not the daemon but somebody else confines
+/// commands.
 const CONTAINED: &[(&str, &str)] = &[
     ("read passwords of the machine", "cat /etc/shadow && echo ESCAPED"),
     ("write to the image", "touch /usr/pudu-was-here /etc/pudu-was-here 2>/dev/null && echo ESCAPED"),

@@ -26,7 +26,7 @@ const STEEPEST: u64 = 200;
 const HARMLESS: u64 = 1024 * 1024;
 /// Maximum number of dangers reported.
 const MAX_REPORTED_DANGERS: usize = 20;
-/// What every entry of a zip's directory begins with.
+/// Signature of every entry in a zip's central directory.
 const DIRECTORY_MARK: &[u8; 4] = b"PK\x01\x02";
 
 /// Why an archive is not taken: every danger that was found, up to twenty.

@@ -25,7 +25,7 @@ const KEYS: [&str; 10] = [
     "secrets-autonomous",
 ];
 
-/// What other agents call tools that pudu has too.
+/// Names that other agents use for pudu's tools, each with pudu's own.
 const ALIASES: [(&str, &str); 10] = [
     ("Read", "read_file"),
     ("Write", "write_file"),

@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What such folders begin with. Nothing that begins with a dot is ever taken for a skill.
+/// Prefix of the names of staging folders. A folder whose name begins with a dot is never taken for a skill.
 const PREFIX: &str = ".staging-";
 
 /// The folder.

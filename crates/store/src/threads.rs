@@ -30,13 +30,13 @@ pub struct ThreadRow {
 pub struct FileSize {
     /// The thread.
     pub thread: ThreadId,
-    /// What its `updated` was when they were measured.
+    /// The thread's `updated` at the time of the measurement.
     pub updated: i64,
     /// Their size, in bytes.
     pub bytes: i64,
 }
 
-/// What became of the order to delete a thread.
+/// Result of the order to delete a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deletion {
     /// Its rows are gone; its files are to be removed.
@@ -110,7 +110,7 @@ impl Db {
         .await
     }
 
-    /// Tells whether a thread was not used since `unused_since` and has no open turn.
+    /// Returns whether a thread was not used since `unused_since` and has no open turn.
     pub async fn is_unused(&self, thread: &ThreadId, unused_since: i64) -> Result<bool, StoreError> {
         self.read((thread, unused_since), |(thread, since), tx| Box::pin(is_unused(tx, thread, *since))).await
     }
@@ -199,7 +199,7 @@ async fn measured(tx: &mut AnyConnection, sizes: &[FileSize]) -> Result<(), Stor
     Ok(())
 }
 
-/// Of a thread `$1`: it was not used after `$2`, and none of its turns is open.
+/// SQL condition that a thread `$1` was not used after `$2` and has no open turn.
 macro_rules! unused {
     ($begin:literal) => {
         concat!(

@@ -5,7 +5,7 @@ use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool, foreign};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Where files from people are.
+/// Folder of files from people, as the agent sees it.
 const UPLOADS: &str = "/mnt/user-data/uploads";
 /// Maximum number of uploads listed.
 const MAX_UPLOADS: usize = 500;

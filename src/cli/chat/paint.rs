@@ -29,7 +29,7 @@ impl TextLook {
     }
 }
 
-/// What the terminal calls each look.
+/// Terminal code (SGR parameter) of each text look.
 const CODES: [(TextLook, &str); 7] = [
     (TextLook::BOLD, "1"),
     (TextLook::DIM, "2"),

@@ -4,7 +4,7 @@ use crate::local::{From, TranscriptChange, TranscriptLine};
 use pudu_channels::Choice;
 use std::collections::VecDeque;
 
-/// What the button does that stops what is at work.
+/// Action of the button that stops the run at work.
 pub(super) const STOP: &str = "/stop";
 /// So many lines are remembered; a room has no more.
 const REMEMBERED: usize = 512;

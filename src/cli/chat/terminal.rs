@@ -6,7 +6,7 @@ use rustix::{
 };
 use std::io::{self, Write};
 
-/// Where nobody says otherwise, a terminal is so large.
+/// Columns and rows of a terminal whose size is unknown.
 const USUAL: (usize, usize) = (80, 24);
 /// Shows the cursor, and takes pasted text as typed again.
 const AS_FOUND: &str = "\x1b[?25h\x1b[?2004l";

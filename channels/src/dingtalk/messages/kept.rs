@@ -6,7 +6,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What is kept of a message before it is sent. Older records have nothing.
+/// Stored record of a message that is about to be sent; `None` in older records.
 pub(super) type StoredDedupKey = Option<DingDedupKey>;
 
 /// A message of DingTalk's that is about to be sent.

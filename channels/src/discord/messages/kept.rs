@@ -1,5 +1,4 @@
-//! What is kept of Discord's messages, before they are sent and when they are there. Stored: a change must
-//! read the old.
+//! Stored records of Discord's messages, before and after they are sent. A change must read the old format.
 
 use crate::reply::{MessageRef, SendIntent};
 use serde::{Deserialize, Serialize};
@@ -8,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::discord) struct DiscordMessageRef {
     pub(super) id: String,
-    /// Where; empty in the record of a message of which only the id is known.
+    /// Channel of the message; empty in the record of a message of which only the id is known.
     #[serde(default)]
     pub(super) channel: String,
     /// Whether it took the place of an interaction's "thinking…".
@@ -35,7 +34,7 @@ pub(in crate::discord) struct DiscordDedupKey {
     pub(super) after: u64,
 }
 
-/// What is kept of the reply as a whole.
+/// Stored state of the reply as a whole.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct DiscordReplyState {
     /// No thread could begin: the reply stands in the channel.
@@ -46,7 +45,7 @@ pub(super) struct DiscordReplyState {
     pub(super) used: bool,
 }
 
-/// What is read of a message of our own.
+/// A message of the bot's own, as Discord's API returns it.
 #[derive(Deserialize)]
 pub(super) struct PostedMessage {
     pub(super) id: String,

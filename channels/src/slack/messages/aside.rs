@@ -5,7 +5,7 @@ use super::{SlackMessageRef, SlackMessages};
 use crate::slack::{failure::SlackApiError, page::SlackPage};
 use serde_json::json;
 
-/// What is said besides.
+/// Note below an answer that only the asker sees.
 const OUTSIDE: &str = "_Only you see this: I am not in this conversation. Invite me to answer for all._";
 
 impl SlackMessages {

@@ -9,7 +9,7 @@ use crate::{
     slack::{decode::SlackIdentity, failure::SlackApiError, wire::SlackMessage},
 };
 
-/// Where nothing is known that stands before the reply, it is looked so far back, in milliseconds.
+/// Time to look back if no message before the reply is known, in milliseconds.
 const RECENT: i64 = 3600 * 1000;
 
 impl SlackMessages {

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 /// Slack takes a status away after two minutes.
 pub(super) const STATUS: Duration = Duration::from_secs(90);
-/// What the status says while nothing else is known.
+/// Text of the status while nothing else is known.
 pub(super) const THINKING: &str = "is thinking…";
 
 /// The status below the thread, and since when it stands there.

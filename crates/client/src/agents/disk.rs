@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What is being made or taken away begins with this; nothing that begins with a dot is an agent.
+/// Prefix of folders and files that are being made or removed. A name that begins with a dot is never an agent's.
 const PREFIX: &str = ".staging-";
 /// Files that are to be moved into their place end with this.
 const PART: &str = ".part";

@@ -5,7 +5,7 @@ pub(super) const MARK: &str = "PUDU_COMMAND";
 /// Its value for what belongs to no command and is never killed.
 pub(super) const NOBODY: &str = "nobody";
 
-/// What the container's own process does.
+/// Script of the container's first process.
 pub(super) const IDLE: &str = "while :; do sleep 86400; done";
 
 /// Begins a command in the better shell that there is. The command's text is an argument: nothing is put into it.

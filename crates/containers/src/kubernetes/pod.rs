@@ -10,17 +10,17 @@ use std::path::Path;
 
 /// The container that commands run in.
 pub(crate) const CONTAINER: &str = "sandbox";
-/// Says whose Pods they are.
+/// Label with the owner of a Pod.
 pub(crate) const OWNER: &str = "pudu.dev/owner";
-/// Says which sandbox a Pod is.
+/// Label with the id of a Pod's sandbox.
 pub(crate) const SANDBOX: &str = "pudu.dev/sandbox";
-/// Says what it reaches, for the policy.
+/// Label with the network that a Pod may reach, for the policy.
 const NETWORK: &str = "pudu.dev/network";
 /// A fingerprint of what a Pod was made to.
 pub(crate) const MADE_TO: &str = "pudu.dev/made-to";
 /// In the first process's environment: whoever is to end everything looks whether it is really in a sandbox.
 pub(crate) const MARK: &str = "PUDU_SANDBOX";
-/// What `/tmp` may take, as on this machine.
+/// Maximum size of `/tmp`, as on this machine.
 const TMP: &str = "512Mi";
 
 /// Waits for nothing, and collects what others leave behind.

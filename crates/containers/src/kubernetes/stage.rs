@@ -15,7 +15,7 @@ pub(crate) enum PodStage {
     Leaving,
 }
 
-/// What a container waits for that time alone does not bring.
+/// Reasons for waiting that do not pass by themselves, each with an explanation.
 const STUCK: &[(&str, &str)] = &[
     ("ImagePullBackOff", "its image cannot be had; see sandbox.image and sandbox.kubernetes.pull_secret"),
     ("InvalidImageName", "its image has no valid name; see sandbox.image"),

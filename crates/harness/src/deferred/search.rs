@@ -17,7 +17,7 @@ const QUERY: usize = 2_000;
 const PATTERN: usize = 1 << 20;
 /// So many bytes of schemas are told at once; what is beyond is in the model's tools from its next step on.
 const SCHEMAS: usize = 10_000;
-/// What is said of such a tool, in characters.
+/// Maximum length of the description of a tool without its schema, in characters.
 const SHORT: usize = 200;
 
 pub(super) struct ToolSearch(pub(super) Arc<ToolCatalog>);

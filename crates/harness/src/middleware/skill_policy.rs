@@ -9,7 +9,7 @@ use crate::RunState;
 use pudu_base::{BoxFuture, Human, Message, MessageId, Request, RunFailure, Skill, ToolCall, foreign};
 use std::{collections::HashSet, path::Path, sync::Arc};
 
-/// What any skill may use: to look around, to ask, and to hand over what it made.
+/// Tools that any skill may use: to look around, to ask, and to hand over its results.
 const ALWAYS: [&str; 8] = [
     "read_file",
     "ls",

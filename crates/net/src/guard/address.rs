@@ -15,7 +15,7 @@ const fn v6(a: u16, b: u16, c: u16, prefix: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0), prefix)
 }
 
-/// What is not the open internet, after IANA's registry of special addresses.
+/// IPv4 networks that are not the open internet, after IANA's registry of special addresses.
 const CLOSED_V4: &[(Ipv4Net, &str)] = &[
     (v4(0, 0, 0, 0, 8), "this host"),
     (v4(10, 0, 0, 0, 8), "a private network"),
@@ -38,7 +38,7 @@ const CLOSED_V4: &[(Ipv4Net, &str)] = &[
 const GLOBAL_V6: Ipv6Net = v6(0x2000, 0, 0, 3);
 const NAT64: Ipv6Net = v6(0x64, 0xff9b, 0, 96);
 
-/// What is not the open internet in spite of its prefix.
+/// IPv6 networks that are not the open internet in spite of their prefix.
 const CLOSED_V6: &[(Ipv6Net, &str)] = &[
     (v6(0x2001, 0, 0, 32), "Teredo"),
     (v6(0x2001, 0, 0, 23), "reserved"),

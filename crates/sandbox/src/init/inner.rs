@@ -19,9 +19,9 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-/// Where the daemon's proxy listens, as the command sees it.
+/// Address of the daemon's proxy, as the command sees it.
 pub(crate) const PROXY: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 3128);
-/// Where commands begin.
+/// Working directory of commands.
 const WORKSPACE: &str = "/mnt/user-data/workspace";
 
 pub(super) fn main() -> i32 {

@@ -21,7 +21,7 @@ const OPEN: u64 = 4096;
 const OPEN_UNCOUNTED: u64 = 1024;
 /// Before this kernel processes were counted by user over the whole machine, the daemon's own among them.
 const COUNTS_BY_NAMESPACE: (u32, u32) = (5, 14);
-/// What the count may be there, so that the daemon's user keeps room.
+/// Minimum limit of processes on such a kernel, so that the daemon's user keeps room.
 const OLD_COUNT: u64 = 4096;
 
 /// Leaves nothing that a program could be given when it is started.

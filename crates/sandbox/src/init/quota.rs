@@ -12,8 +12,8 @@ use std::{
     os::fd::OwnedFd,
 };
 
-/// What commands may have of each, all together. A user has 128 instances usually; nested namespaces are forbidden
-/// anyway.
+/// Limits of all commands together, each with its sysctl. A user usually has 128 inotify instances; nested
+/// namespaces are forbidden anyway.
 const SHARES: [(&str, u32); 4] = [
     (INSTANCES, MAX_INOTIFY_INSTANCES),
     ("sys/user/max_inotify_watches", 16_384),

@@ -23,7 +23,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What the command takes is looked at this often: seldom where it has much left, and often where it has not.
+/// Bounds of the interval between two looks at a command's memory: the more it has left, the longer.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(150);
 /// Nobody fills memory quicker, in bytes for each millisecond.

@@ -19,14 +19,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Where the new file system grows, and where the machine's is meanwhile.
+/// Mount points of the new root file system, and of the machine's until it is unmounted.
 const NEW: &str = "/new";
 const OLD: &str = "/old";
 /// Folders that every machine has. One becomes the place to build on; nobody else sees that.
 const PLACES: [&str; 4] = ["/tmp", "/run", "/var", "/mnt"];
-/// Where programs and their parts are. Links stay links.
+/// Folders of programs and their parts. Links stay links.
 const SYSTEM: [&str; 8] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix/store"];
-/// What programs look up in `/etc` and anybody may know.
+/// Entries of `/etc` that programs look up and anybody may know.
 const ETC: [&str; 24] = [
     "alternatives",
     "bash_completion.d",
@@ -57,11 +57,11 @@ const ETC: [&str; 24] = [
 const ETC_NET: [&str; 3] = ["host.conf", "hosts", "resolv.conf"];
 /// Devices that are safe in anybody's hands.
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
-/// What a fresh `/proc` has that is the machine's own: nothing here is the command's business.
+/// Entries of a fresh `/proc` that belong to the machine and are hidden from commands.
 const PROC_HIDDEN: [&str; 8] =
     ["kcore", "keys", "key-users", "kallsyms", "kmsg", "sched_debug", "sysrq-trigger", "timer_list"];
 
-/// What a memory file system may hold: the one for small parts, `/dev/shm`, and `/tmp`.
+/// Mount options, with the maximum size, of the memory file systems: the root, `/dev/shm`, and `/tmp`.
 const SMALL: &str = "mode=0755,size=16m,nr_inodes=16k";
 const SHARED: &str = "mode=1777,size=64m,nr_inodes=4k";
 const SCRATCH: &str = "mode=1777,size=512m,nr_inodes=100k";

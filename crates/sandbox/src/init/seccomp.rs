@@ -143,7 +143,7 @@ pub(super) fn install(filter: &Filter) -> Result<(), InitError> {
     Ok(())
 }
 
-/// What it takes to think, and to read and write what is open.
+/// System calls for computing, and for reading and writing open files.
 const THINKING: &[i64] = &[
     libc::SYS_read,
     libc::SYS_readv,

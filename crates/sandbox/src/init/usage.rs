@@ -15,10 +15,11 @@ use std::{
 const SMALL: u64 = 16 << 20;
 /// So many sockets, and so many pipes, are not counted.
 const ORDINARY: u64 = 64;
-/// What may wait in a socket and in a pipe, in bytes: twice `net.core.wmem_max`, and 16 pages.
+/// Maximum amount of data that waits in a socket and in a pipe, in bytes: twice `net.core.wmem_max`, and 16
+/// pages.
 const SOCKET: u64 = 2 * 212_992;
 const PIPE: u64 = 64 << 10;
-/// What the kernel keeps for a file that is watched, in bytes.
+/// Kernel memory for a watched file, in bytes.
 const WATCH: u64 = 256;
 /// So many files are watched at most by all processes together: the kernel has so many for each user, the daemon's own
 /// among them.

@@ -41,9 +41,9 @@ pub(crate) struct JailPlan {
     pub(crate) counted: bool,
 }
 
-/// What the daemon says while a command runs: hold still, as long as its files are counted.
+/// Byte with which the daemon stops a running command's processes while its files are counted.
 pub(crate) const HOLD: u8 = b'h';
-/// Go on.
+/// Byte with which the daemon lets them go on.
 pub(crate) const GO_ON: u8 = b'g';
 
 /// Kind of network of a sandbox.

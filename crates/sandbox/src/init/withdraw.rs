@@ -14,7 +14,8 @@ use rustix::{
 };
 use std::{fs, io};
 
-/// Whom commands and such processes run as where the daemon is root: a number that distributions and systemd keep free.
+/// User and group of commands and such processes if the daemon is root: a number that distributions and
+/// systemd keep free.
 pub(crate) const NOBODY_ELSE: (u32, u32) = (65_533, 65_533);
 
 /// Gives everything up. Has to be called while there is one thread.

@@ -12,9 +12,9 @@ use pudu_base::danger::{self, Danger, MAX_SCRIPT_BYTES};
 
 /// Endings of shell scripts, and the names of shells.
 const SHELLS: [&str; 7] = ["sh", "bash", "zsh", "ksh", "dash", "ash", "fish"];
-/// What a block of a page is called that has commands.
+/// Names of code blocks that contain commands.
 const BLOCKS: [&str; 3] = ["shell", "terminal", "shellscript"];
-/// What a block is called that has commands behind a prompt, and what they answer.
+/// Names of code blocks that contain commands behind a prompt, and their output.
 const SESSIONS: [&str; 3] = ["console", "shell-session", "shellsession"];
 /// So many findings of one file are told.
 const MAX_FINDINGS: usize = 100;

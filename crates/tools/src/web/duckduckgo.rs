@@ -13,7 +13,7 @@ const HTML: &str = "https://html.duckduckgo.com";
 const HOME: &str = "https://duckduckgo.com";
 /// It refuses what does not call itself a browser.
 const BROWSER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
-/// What only the riddle's page has.
+/// Marks that only the captcha's page contains.
 const RIDDLE: &[&str] = &["anomaly-modal", "challenge-form"];
 /// Everybody's results.
 const EVERYWHERE: &str = "wt-wt";

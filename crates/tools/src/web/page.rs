@@ -9,7 +9,7 @@ use pudu_net::reqwest::Url;
 
 /// An article that is shorter, in characters, is perhaps not what the page is about.
 const SHORT: usize = 200;
-/// What a page without an article is read without.
+/// Elements that are left out of a page without an article.
 const ASIDE: &[&str] = &["title", "nav", "footer", "aside"];
 
 /// Kinds besides `text/…` that are text.
