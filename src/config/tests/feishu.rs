@@ -13,7 +13,7 @@ fn a_feishu_account_has_all_that_it_needs() {
     };
     let config = |domain: &str, mode: &str, rest: &str| {
         format!(
-            "Feishu(Config {{ account: \"\", app_id: \"cli_1\", app_secret: SecretBox<str>([REDACTED]), domain: {:?}, \
+            "FeishuAccountConfig(FeishuConfig {{ account: \"\", app_id: \"cli_1\", app_secret: SecretBox<str>([REDACTED]), domain: {:?}, \
              mode: {mode}, {rest} }})",
             Url::parse(domain).unwrap(),
         )

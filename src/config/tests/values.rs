@@ -342,7 +342,7 @@ fn an_account_is_on_when_it_says_so_or_has_credentials() {
 fn a_discord_account_listens_as_deerflows_keys_say() {
     let rules = |guilds: &str, require_mention: bool, open_channels: &str, threads: bool| {
         format!(
-            "Rules {{ guilds: {guilds}, require_mention: {require_mention}, open_channels: {open_channels}, threads: {threads} }}"
+            "ListenRules {{ guilds: {guilds}, require_mention: {require_mention}, open_channels: {open_channels}, threads: {threads} }}"
         )
     };
     let cases = [
@@ -364,7 +364,7 @@ fn a_discord_account_listens_as_deerflows_keys_say() {
         assert_eq!(
             format!("{discord:?}"),
             format!(
-                "Discord(Config {{ account: \"\", bot_token: SecretBox<str>([REDACTED]), api_url: {url:?}, \
+                "DiscordAccountConfig(DiscordConfig {{ account: \"\", bot_token: SecretBox<str>([REDACTED]), api_url: {url:?}, \
                  rules: {expected}, commands: [] }})"
             ),
             "{keys}"
@@ -400,7 +400,7 @@ fn a_slack_account_has_what_its_way_of_events_needs() {
         assert_eq!(
             format!("{slack:?}"),
             format!(
-                "Slack(Config {{ account: \"\", bot_token: SecretBox<str>([REDACTED]), api_url: {url:?}, delivery: {delivery}, \
+                "SlackAccountConfig(SlackConfig {{ account: \"\", bot_token: SecretBox<str>([REDACTED]), api_url: {url:?}, delivery: {delivery}, \
                  require_mention: {mention}, bot_user_id: {own}, commands: [] }})"
             )
         );
@@ -415,7 +415,7 @@ fn a_telegram_account_has_all_that_it_needs() {
     assert_eq!(
         format!("{telegram:?}"),
         format!(
-            "Telegram(Config {{ account: \"\", token: SecretBox<str>([REDACTED]), api_url: {:?}, mode: Webhook \
+            "TelegramAccountConfig(TelegramConfig {{ account: \"\", token: SecretBox<str>([REDACTED]), api_url: {:?}, mode: Webhook \
              {{ url: {:?}, secret_token: SecretBox<str>([REDACTED]) }}, require_mention: false, commands: [] }})",
             Url::parse("http://127.0.0.1:9").unwrap(),
             Url::parse("https://x.org/hook").unwrap(),
@@ -435,7 +435,7 @@ fn a_dingtalk_account_has_all_that_it_needs() {
     };
     let config = |robot: &str, card: &str, rest: &str| {
         format!(
-            "DingTalk(Config {{ account: \"\", client_id: \"ding1\", client_secret: SecretBox<str>([REDACTED]), \
+            "DingTalkAccountConfig(DingTalkConfig {{ account: \"\", client_id: \"ding1\", client_secret: SecretBox<str>([REDACTED]), \
              robot_code: {robot:?}, api_url: {:?}, oapi_url: {:?}, card: {card}, {rest} }})",
             Url::parse("https://api.dingtalk.com").unwrap(),
             Url::parse("https://oapi.dingtalk.com").unwrap(),
