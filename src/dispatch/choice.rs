@@ -11,13 +11,18 @@ use crate::{
     bus::{InboxItem, OutboxItem, retry_until_stored},
     clock,
 };
-use pudu_channels::{FinalView, Hurry, InboundKind, ReplyTarget};
+use pudu_channels::{Address, FinalView, Hurry, InboundKind, ReplyTarget};
 use pudu_client::{
     base::foreign,
     store::{ChoiceOutcome, Offered},
 };
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+use tokio::time::sleep;
 
+/// Maximum number of times that a message is looked for which a press stands below.
+const LOOKS: u32 = 20;
+/// Interval between two of them.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// So many characters of a name or a label are shown.
 const MAX_SHOWN_CHARS: usize = 100;
 
@@ -26,10 +31,8 @@ impl Shared {
     /// reply that was answered already does not.
     pub(super) async fn choose(self: &Arc<Self>, account: &Arc<Account>, arrival: &InboxItem) -> bool {
         let InboundKind::Press { action } = &arrival.inbound.kind else { return true };
-        let (address, message) = (&arrival.inbound.address, &arrival.inbound.message);
-        let read = || self.db.offered(&address.account, &address.chat, message);
-        let found = retry_until_stored("failed to read what a press chooses from", read).await.flatten();
-        let Some(offered) = found else { return true };
+        let address = &arrival.inbound.address;
+        let Some(offered) = self.offered(address, &arrival.inbound.message).await else { return true };
         if let Some(by) = offered.chosen {
             return by == arrival.id;
         }
@@ -42,6 +45,29 @@ impl Shared {
             Some(ChoiceOutcome::Late) => return false,
         }
         true
+    }
+
+    /// Returns the reply that a message shows. Somebody may press before the store knows the message: while a reply is
+    /// on its way into the chat, it is looked for again.
+    async fn offered(&self, address: &Address, message: &str) -> Option<Offered> {
+        for _ in 0..LOOKS {
+            let read = || self.db.offered(&address.account, &address.chat, message);
+            let found = retry_until_stored("failed to read what a press chooses from", read).await.flatten();
+            if found.is_some() || !self.delivers_into(address).await {
+                return found;
+            }
+            sleep(LOOK_INTERVAL).await;
+        }
+        None
+    }
+
+    /// Returns whether a finished reply is on its way into a chat.
+    async fn delivers_into(&self, address: &Address) -> bool {
+        let turns = retry_until_stored("failed to read the open turns", || self.db.open_turns()).await;
+        turns.unwrap_or_default().iter().any(|turn| {
+            let chat = reply::stored_target(turn).is_some_and(|target| target.address.chat == address.chat);
+            turn.final_view.is_some() && turn.account == address.account && chat
+        })
     }
 
     /// Shows what was chosen in the message. Nobody waits for it.
