@@ -95,7 +95,7 @@ impl SlackChannel {
     #[cfg(feature = "fuzzing")]
     pub(crate) fn introduce(self) -> Self {
         let [user, bot, team] = ["U1", "B1", "T1"].map(str::to_owned);
-        self.handler.state.me.set(decode::SlackIdentity { user, bot, team }).ok();
+        self.handler.state.me.set(wire::SlackIdentity { user, bot, team }).ok();
         self
     }
 

@@ -2,7 +2,7 @@
 
 use super::chat_cache::plain;
 use crate::{Attachment, name::clean};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 
 /// Maximum length of a text, in bytes; longer text is cut. The platform takes 150 KB.

@@ -2,7 +2,7 @@
 //! harms what comes beside it.
 
 use super::content::{Mention, lax};
-use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde::Deserialize;
 use serde_json::Value;
 
 /// An event.

@@ -2,8 +2,8 @@
 //! identity, and the features that turned out not to work here.
 
 use super::{
-    client::SlackClient, decode::SlackIdentity, failure::SlackApiError, people::People, threads::ThreadCache,
-    turns::ChatLocks,
+    client::SlackClient, failure::SlackApiError, people::People, threads::ThreadCache, turns::ChatLocks,
+    wire::SlackIdentity,
 };
 use crate::pace::Pacer;
 use serde::{Deserialize, de::DeserializeOwned};

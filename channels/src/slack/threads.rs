@@ -2,7 +2,11 @@
 //!
 //! Threads in which this process spoke are remembered; of other threads Slack is asked once.
 
-use super::{client::SlackClient, decode::SlackIdentity, failure::SlackApiError, wire::HistoryPage};
+use super::{
+    client::SlackClient,
+    failure::SlackApiError,
+    wire::{HistoryPage, SlackIdentity},
+};
 use std::{
     collections::HashMap,
     sync::{Mutex, PoisonError},

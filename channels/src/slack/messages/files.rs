@@ -6,7 +6,10 @@ use crate::{
     OutFile,
     clock::now,
     reply::FoundFile,
-    slack::{decode::SlackIdentity, failure::SlackApiError, wire::SlackMessage},
+    slack::{
+        failure::SlackApiError,
+        wire::{SlackIdentity, SlackMessage},
+    },
 };
 
 /// Time to look back if no message before the reply is known, in milliseconds.

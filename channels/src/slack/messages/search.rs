@@ -5,8 +5,8 @@ use crate::{
     SendError,
     reply::SendIntent,
     slack::{
-        decode::SlackIdentity,
         failure::SlackApiError,
+        wire::SlackIdentity,
         wire::{HistoryPage, Metadata, SlackMessage},
     },
 };

@@ -1,7 +1,10 @@
 use super::{status::THINKING, *};
 use crate::{
     Address,
-    slack::{client::SlackClient, decode::SlackIdentity, wire::SlackMessage},
+    slack::{
+        client::SlackClient,
+        wire::{SlackIdentity, SlackMessage},
+    },
 };
 use futures_util::FutureExt;
 
