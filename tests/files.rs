@@ -147,7 +147,7 @@ async fn files_are_fetched_when_their_run_may_work_and_not_before() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     ada.reads_so(|text| text.contains("…")).await;
-    ada.says("/usage", "Tokens in this conversation: 0 read, 0 written, 0 in all, in 0 run(s).").await;
+    Talker::new(&house, "Cy").says("/usage", "No active conversation.").await;
     assert_eq!(house.telegram.count("getFile"), 0, "one run may work, and it does");
     bob.say("/stop");
     ada.reads_so(|text| text.starts_with("echo: look")).await;

@@ -10,7 +10,7 @@
 use super::{access::AccessVerdict, account::AccountRules, approval::pressed, command::SlashCommand};
 use pudu_channels::{Address, Inbound, InboundKind};
 
-/// RouteFacts about an arrival that the event does not tell by itself.
+/// Facts about an arrival that the event does not tell by itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RouteFacts {
     /// Whether the sender made themselves known to the account by a code.

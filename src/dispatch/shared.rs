@@ -17,7 +17,7 @@ use std::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// DispatchRules for all accounts. A change takes effect with the next message.
+/// Rules for all accounts. A change takes effect with the next message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DispatchRules {
     /// Follow-ups that come within this time of each other are answered together.

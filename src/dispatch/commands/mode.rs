@@ -26,7 +26,7 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCo
     };
     actor.ensure_thread(&arrival).await;
     let text = match actor.shared.db.set_mode(&actor.key, Some(mode.name())).await {
-        Ok(()) => format!("FollowUpMode `{}`: {}.", mode.name(), mode.about()),
+        Ok(()) => format!("Mode `{}`: {}.", mode.name(), mode.about()),
         Err(error) => not_stored(&error),
     };
     actor.answer(arrival, text);
