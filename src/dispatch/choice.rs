@@ -51,9 +51,11 @@ impl Shared {
     /// on its way into the chat, it is looked for again.
     async fn offered(&self, address: &Address, message: &str) -> Option<Offered> {
         for _ in 0..LOOKS {
+            // Asked first: what was on its way then may be known by now.
+            let delivers = self.delivers_into(address).await;
             let read = || self.db.offered(&address.account, &address.chat, message);
             let found = retry_until_stored("failed to read what a press chooses from", read).await.flatten();
-            if found.is_some() || !self.delivers_into(address).await {
+            if found.is_some() || !delivers {
                 return found;
             }
             sleep(LOOK_INTERVAL).await;
