@@ -86,7 +86,7 @@ mod tests {
         std::os::unix::fs::symlink(&outside, folder.join("a/link")).unwrap();
         fs::create_dir_all(folder.join("shut/in")).unwrap();
         for path in ["shut/in", "shut"] {
-            fs::set_permissions(folder.join(path), Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(folder.join(path), Permissions::from_mode(0o000)).unwrap();
         }
         all(&folder).unwrap();
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);

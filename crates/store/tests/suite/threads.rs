@@ -58,7 +58,7 @@ pub(crate) async fn a_deleted_thread_leaves_nothing_but_its_audit(db: Db) {
     assert_eq!((chosen.thread.as_str(), chosen.model.as_deref()), ("next", Some("gpt")));
 
     assert_eq!(db.delete_thread(&id, i64::MAX, &"next".into()).await.unwrap(), Deletion::Unknown);
-    assert_eq!(db.files_to_remove().await.unwrap(), [id.clone()]);
+    assert_eq!(db.files_to_remove().await.unwrap(), std::slice::from_ref(&id));
     db.files_removed(&id).await.unwrap();
     assert_eq!(db.files_to_remove().await.unwrap(), []);
     // One that comes under the same name is another one, and keeps its files.
