@@ -50,7 +50,7 @@ fn what_deerflow_writes_is_read_and_the_disabled_are_left_out() {
         "mcpInterceptors": [], "middlewares": null,
     });
     let config = McpConfig::parse(&file.to_string(), &HashMap::new()).unwrap();
-    assert_eq!(format!("{config:?}"), "Config { servers: [Server(github at npx)], unusable: [] }");
+    assert_eq!(format!("{config:?}"), "McpConfig { servers: [Server(github at npx)], unusable: [] }");
     assert!(McpConfig::parse("{}", &HashMap::new()).unwrap().is_empty());
 }
 
