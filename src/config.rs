@@ -70,7 +70,7 @@ pub(crate) use elsewhere::{HomeVolume, KubernetesConfig};
 
 use indexmap::IndexMap;
 use pudu_client::{
-    Retention, RetentionRules,
+    RetentionRules,
     harness::{LoopRules, RestRules},
     net::scrub,
 };
@@ -159,8 +159,8 @@ pub(crate) struct HotConfig {
     pub(crate) accounts: Vec<AccountConfig>,
     /// How each bot that is on behaves, by its name.
     pub(crate) policies: IndexMap<String, AccountPolicy>,
-    /// How long what accounts leave behind is kept where they do not say otherwise.
-    pub(crate) retention: Retention,
+    /// How long what accounts leave behind is kept.
+    pub(crate) retention: RetentionRules,
 }
 
 impl HotConfig {
@@ -171,12 +171,6 @@ impl HotConfig {
                 && self.policies.get(&account.name).is_some_and(AccountPolicy::admits_everybody)
         };
         self.accounts.iter().filter(open).map(|account| account.name.as_str()).collect()
-    }
-
-    /// Returns how long what each account leaves behind is kept.
-    pub(crate) fn retention(&self) -> RetentionRules {
-        let own = self.policies.iter().map(|(name, policy)| (name.clone(), policy.retention));
-        RetentionRules { usual: self.retention, accounts: own.collect() }
     }
 
     /// Returns the tools that the agent is offered: without a shell a model is better off not to know of one.
@@ -397,7 +391,6 @@ fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
     }
     let sandbox = sandbox::limits(top, provider);
     let tools = sandbox::tools(top, env);
-    let retention = retention::read(top, None);
     HotConfig {
         models,
         tool_groups: sandbox::groups(top),
@@ -415,8 +408,8 @@ fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
         runs: limits::runs(top),
         timing: channel::timing(top),
         accounts: Vec::new(),
-        policies: channel::policies(top, &retention),
-        retention,
+        policies: channel::policies(top),
+        retention: channel::retention(top),
     }
 }
 

@@ -331,10 +331,8 @@ async fn sweep(shared: &Shared, hot: &config::HotConfig) {
         Ok(swept) => tracing::debug!(?swept, "deleted old rows"),
         Err(error) => tracing::warn!(%error, "failed to delete old rows"),
     }
-    match shared.client.storage().prune(&hot.retention(), clock::now()).await {
-        Ok(pruned) if pruned != Pruned::default() => {
-            tracing::info!(?pruned, "deleted what `retention` does not keep");
-        }
+    match shared.client.storage().prune(&hot.retention, clock::now()).await {
+        Ok(pruned) if pruned != Pruned::default() => gateway::storage::report(&pruned),
         Ok(_) => {}
         Err(error) => tracing::warn!(%error, "failed to delete what `retention` does not keep"),
     }

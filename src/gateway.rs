@@ -20,7 +20,7 @@ mod runs;
 mod serve;
 mod skills;
 pub(crate) mod storage;
-mod thread;
+pub(crate) mod thread;
 pub(crate) mod token;
 mod uploads;
 mod webhook;

@@ -30,7 +30,10 @@ impl Home {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let place = said(&mut lock).map(|url| format!(" at {url}")).unwrap_or_default();
-                bail!("a pudu{place} works in {} already; PUDU_HOME names another folder", path.display());
+                bail!(
+                    "a pudu{place} works in {} already: end it first, or name another folder with PUDU_HOME",
+                    path.display()
+                );
             }
             Err(TryLockError::Error(error)) => {
                 return Err(error).with_context(|| format!("cannot lock {}", path.join(FILE).display()));

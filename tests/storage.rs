@@ -107,7 +107,9 @@ async fn too_many_bytes_take_the_files_of_the_threads_that_were_unused_for_longe
         well && told.starts_with("Deleted the files of 1 thread (2") && told.ends_with("KiB).\n"),
         "{told}"
     );
-    assert_eq!(folders(&house), [second]);
+    let written =
+        |folder: &std::path::Path, name: &str| folder.join("user-data/workspace").join(name).exists();
+    assert!(!written(&first, "first.txt") && written(&second, "second.txt"));
     house.start();
     ada.says("what was it?", "echo: what was it?").await;
     let messages = house.model.requests().last().unwrap().messages().to_vec();
@@ -147,6 +149,10 @@ async fn a_thread_is_deleted_on_demand_but_not_while_it_works() {
     assert!(!house.pudu(&["storage", "delete", "nosuch"]).0);
     let told = usage(&house);
     assert_eq!(told["accounts"][0]["threads"], 1, "{told}");
+    for wrong in ["", "../threads", "a\n"] {
+        let (well, told) = house.pudu(&["storage", "delete", wrong]);
+        assert!(!well && told.contains("a thread's id is 1 to 64"), "{wrong:?}: {told}");
+    }
     house.set("PUDU_CRASH_AT", "thread.files.before");
     house.start();
     let thread = told_thread(&house).await;
@@ -165,4 +171,25 @@ async fn a_thread_is_deleted_on_demand_but_not_while_it_works() {
 async fn told_thread(house: &House) -> String {
     let threads = house.database().await.threads("telegram").await.unwrap();
     threads[0].id.to_string()
+}
+
+#[tokio::test]
+async fn an_account_that_is_off_and_a_chat_with_a_choice_keep_their_own_limits() {
+    let mut house =
+        furnished("retention: {threads_max_age_days: 0}\n", "retention: {threads_max_age_days: 1}\n").await;
+    let ada = Talker::new(&house, "Ada");
+    ada.says("/mode steer", "Mode steer: a message reaches me while I work.").await;
+    ada.says("one", "echo: one").await;
+    let first = told_thread(&house).await;
+    assert!(house.pudu(&["storage", "delete", &first]).0);
+    ada.says("two", "echo: two").await;
+    let second = told_thread(&house).await;
+    assert_ne!(first, second);
+    house.stop().await;
+    age(&house, &second, 10).await;
+    let text = std::fs::read_to_string(house.path("config.yaml")).unwrap();
+    std::fs::write(house.path("config.yaml"), text.replace("enabled: true", "enabled: false")).unwrap();
+    let (_, told) = house.pudu(&["storage", "show"]);
+    assert!(told.lines().any(|line| line.starts_with("telegram  1 ") && line.ends_with("nothing")), "{told}");
+    assert_eq!(house.pudu(&["storage", "prune"]), (true, "Deleted nothing.\n".to_owned()));
 }

@@ -12,11 +12,11 @@ use anyhow::{Context, Result, anyhow, bail};
 use bytesize::ByteSize;
 use clap::Subcommand;
 use pudu_client::{
-    RetentionRules, Storage,
+    AccountUsage, RetentionRules, Storage,
     base::ThreadId,
     net::reqwest::Method,
     sandbox::Folders,
-    store::{Db, Deletion},
+    store::{Db, Deletion, StoreError},
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -37,13 +37,18 @@ pub(super) enum Verb {
     Prune,
     /// Delete a thread with its log, its runs and its files.
     Delete {
-        /// The thread's id; `pudu audit` tells it.
+        /// The thread's id, as `/status` in its chat and `pudu audit` tell it.
         thread: String,
     },
 }
 
 /// Does what is asked for and says it.
 pub(super) async fn storage(start: &Start, verb: &Verb) -> Result<String> {
+    if let Verb::Delete { thread } = verb
+        && gateway::thread::read(thread).is_none()
+    {
+        bail!("{}", gateway::thread::WRONG);
+    }
     let answer = match home::neighbour(&start.home()) {
         Some(_) => ask(start, verb).await?,
         None => work(start, verb).await?,
@@ -65,7 +70,7 @@ async fn ask(start: &Start, verb: &Verb) -> Result<Value> {
     remote::call_within(start, PRUNE_TIMEOUT, method, path, &[]).await
 }
 
-/// Works on the store itself. It is claimed as a daemon would, so that none starts meanwhile.
+/// Works on the store itself, in a home that no daemon has.
 async fn work(start: &Start, verb: &Verb) -> Result<Value> {
     let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
     let fixed = &loaded.config.fixed;
@@ -77,28 +82,42 @@ async fn work(start: &Start, verb: &Verb) -> Result<Value> {
     if nothing {
         // Asking makes no store.
         return match verb {
-            Verb::Delete { thread } => bail!("there is no thread {thread}"),
+            Verb::Delete { .. } => bail!("there is no such thread"),
             Verb::Show { .. } | Verb::Prune => Ok(json!({ "accounts": [] })),
         };
     }
+    let server = matches!(fixed.database.backend, Backend::Postgres { .. });
+    if server && !matches!(verb, Verb::Show { .. }) && !fixed.home.join("users").exists() {
+        bail!("{} has no files of threads: run this where the daemon's home is", fixed.home.display());
+    }
     let _home = Home::take(&fixed.home)?;
     let db = daemon::open(&fixed.database, &fixed.home).await?;
-    let done = alone(&db, Folders::new(fixed.home.clone(), None), &loaded.config.hot.retention(), verb).await;
+    let storage = Storage::new(db.clone(), Folders::new(fixed.home.clone(), None));
+    let rules = &loaded.config.hot.retention;
+    let done = match verb {
+        // A server may be another daemon's, which has the files: looking changes nothing there.
+        Verb::Show { .. } if server => shown(storage.usage_as_stored(rules, clock::now()).await),
+        Verb::Show { .. } => shown(storage.usage(rules, clock::now()).await),
+        Verb::Prune | Verb::Delete { .. } => alone(&db, &storage, rules, verb).await,
+    };
     db.close().await;
     done
 }
 
-async fn alone(db: &Db, folders: Folders, rules: &RetentionRules, verb: &Verb) -> Result<Value> {
+fn shown(usage: Result<Vec<AccountUsage>, StoreError>) -> Result<Value> {
+    Ok(gateway::storage::told(&usage.context("the store cannot be read")?))
+}
+
+/// Deletes, with the database claimed.
+async fn alone(db: &Db, storage: &Storage, rules: &RetentionRules, verb: &Verb) -> Result<Value> {
     let _claim = db.claim().await.context("cannot have the database alone")?;
-    let storage = Storage::new(db.clone(), folders);
-    match verb {
-        Verb::Show { .. } => Ok(gateway::storage::told(&storage.usage(rules, clock::now()).await?)),
-        Verb::Prune => Ok(gateway::storage::counts(&storage.prune(rules, clock::now()).await?)),
-        Verb::Delete { thread } => match storage.delete(&ThreadId::from(thread.as_str())).await? {
-            Deletion::Done => Ok(Value::Null),
-            Deletion::InUse => bail!("the thread has a turn that is not done: start pudu and let it end"),
-            Deletion::Unknown => bail!("there is no thread {thread}"),
-        },
+    let Verb::Delete { thread } = verb else {
+        return Ok(gateway::storage::counts(&storage.prune(rules, clock::now()).await?));
+    };
+    match storage.delete(&ThreadId::from(thread.as_str())).await? {
+        Deletion::Done => Ok(Value::Null),
+        Deletion::InUse => bail!("the thread has a turn that is not done: start pudu and let it end"),
+        Deletion::Unknown => bail!("there is no such thread"),
     }
 }
 

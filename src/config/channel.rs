@@ -24,7 +24,7 @@ use super::{
 use indexmap::IndexMap;
 use jiff::tz::TimeZone;
 use pudu_channels::{Channel, ChannelError, ChatCommand};
-use pudu_client::Retention;
+use pudu_client::RetentionRules;
 use secrecy::{ExposeSecret, SecretString};
 pub(crate) use session::SessionOverrides;
 use std::{
@@ -127,8 +127,6 @@ pub(crate) struct AccountPolicy {
     pub(crate) agent_choice: Option<Choosing>,
     /// The time zone of its people, which the model is told.
     pub(crate) timezone: TimeZone,
-    /// How long what it leaves behind is kept.
-    pub(crate) retention: Retention,
 }
 
 impl AccountPolicy {
@@ -274,7 +272,7 @@ fn refuse_twins(found: &[(AccountConfig, Section<'_>)]) {
 }
 
 /// Reads how each account behaves, by its name.
-pub(super) fn policies(top: &Section<'_>, kept: &Retention) -> IndexMap<String, AccountPolicy> {
+pub(super) fn policies(top: &Section<'_>) -> IndexMap<String, AccountPolicy> {
     let wide = top.section("channels");
     let follow_ups = wide.choice("follow_ups", FOLLOW_UPS).or(FollowUpMode::Queue);
     let told = "create; fixed where `session` names an agent";
@@ -294,11 +292,20 @@ pub(super) fn policies(top: &Section<'_>, kept: &Retention) -> IndexMap<String, 
                 .optional("`channels.agent_choice`")
                 .or(choosing),
             timezone: section.timezone("timezone").or_told(zone.clone(), "`channels.timezone`"),
-            retention: retention::read(&section, Some(kept)),
         };
         section.is_needed().then(|| (name.to_owned(), policy))
     };
     find(top).into_iter().filter_map(one).collect()
+}
+
+/// Reads how long what accounts leave behind is kept; that of an account that is off counts, too.
+pub(super) fn retention(top: &Section<'_>) -> RetentionRules {
+    let usual = retention::read(top, None);
+    let own = find(top).into_iter().filter_map(|found| match found.kind {
+        SectionKind::Ours(_) => Some((found.name.to_owned(), retention::read(&found.section, Some(&usual)))),
+        SectionKind::Other(_) => None,
+    });
+    RetentionRules { accounts: own.collect(), usual }
 }
 
 /// An account's section, which is needed if the account is on.

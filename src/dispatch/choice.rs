@@ -55,12 +55,19 @@ impl Shared {
             let delivers = self.delivers_into(address).await;
             let read = || self.db.offered(&address.account, &address.chat, message);
             let found = retry_until_stored("failed to read what a press chooses from", read).await.flatten();
-            if found.is_some() || !delivers {
+            if found.is_some() || !delivers || self.knows(address, message).await {
                 return found;
             }
             sleep(LOOK_INTERVAL).await;
         }
         None
+    }
+
+    /// Returns whether the store knows a message.
+    async fn knows(&self, address: &Address, message: &str) -> bool {
+        let read = || self.db.conversation_of(&address.account, &address.chat, message);
+        let found = retry_until_stored("failed to read a message's conversation", read).await;
+        found.flatten().is_some()
     }
 
     /// Returns whether a finished reply is on its way into a chat.

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 /// Lists what each account leaves behind.
 pub(super) async fn show(State(gateway): State<GatewayState>) -> Response {
-    let (storage, rules) = (gateway.storage(), gateway.0.watcher.current().retention());
+    let (storage, rules) = (gateway.storage(), gateway.0.watcher.current().retention.clone());
     match storage.usage(&rules, clock::now()).await {
         Ok(usage) => Json(told(&usage)).into_response(),
         Err(error) => failed(&error),
@@ -29,9 +29,12 @@ pub(super) async fn show(State(gateway): State<GatewayState>) -> Response {
 
 /// Deletes what the rules do not keep.
 pub(super) async fn prune(State(gateway): State<GatewayState>) -> Response {
-    let (storage, rules) = (gateway.storage(), gateway.0.watcher.current().retention());
+    let (storage, rules) = (gateway.storage(), gateway.0.watcher.current().retention.clone());
     match storage.prune(&rules, clock::now()).await {
-        Ok(pruned) => Json(counts(&pruned)).into_response(),
+        Ok(pruned) => {
+            report(&pruned);
+            Json(counts(&pruned)).into_response()
+        }
         Err(error) => failed(&error),
     }
 }
@@ -41,10 +44,13 @@ pub(super) async fn delete(State(gateway): State<GatewayState>, Path(thread): Pa
     let Some(id) = read(&thread) else { return refuse(StatusCode::UNPROCESSABLE_ENTITY, WRONG) };
     match gateway.0.shared.client.delete_thread(&id).await {
         Ok(Deletion::Done) => {
+            tracing::info!(thread = %id, "deleted a thread on request");
             let message = format!("Deleted local thread data for {id}");
             Json(json!({ "success": true, "message": message })).into_response()
         }
-        Ok(Deletion::InUse) => refuse(StatusCode::CONFLICT, "the thread has work in flight; stop it first"),
+        Ok(Deletion::InUse) => {
+            refuse(StatusCode::CONFLICT, "the thread has work in flight; /stop in its chat ends that")
+        }
         Ok(Deletion::Unknown) => refuse(StatusCode::NOT_FOUND, "there is no such thread"),
         Err(error) => failed(&error),
     }
@@ -80,6 +86,18 @@ pub(crate) fn counts(pruned: &Pruned) -> Value {
         "bytes": pruned.bytes,
         "audit_rows": pruned.audit_rows,
     })
+}
+
+/// Logs what was deleted.
+pub(crate) fn report(pruned: &Pruned) {
+    let Pruned { threads, stripped, bytes, audit_rows } = pruned;
+    tracing::info!(
+        threads,
+        threads_without_files = stripped,
+        bytes,
+        audit_rows,
+        "deleted what `retention` does not keep"
+    );
 }
 
 fn failed(error: &StoreError) -> Response {

@@ -5,10 +5,10 @@ use axum::{http::StatusCode, response::Response};
 use pudu_client::base::ThreadId;
 
 /// Said of what is no thread's id.
-pub(super) const WRONG: &str = "a thread's id is 1 to 64 of A-Z a-z 0-9 _ -";
+pub(crate) const WRONG: &str = "a thread's id is 1 to 64 of A-Z a-z 0-9 _ -";
 
 /// Reads a thread's id; `None` if it is none.
-pub(super) fn read(text: &str) -> Option<ThreadId> {
+pub(crate) fn read(text: &str) -> Option<ThreadId> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     ((1..=64).contains(&text.len()) && text.chars().all(plain)).then(|| text.into())
 }

@@ -70,7 +70,8 @@ async fn take(gateway: &GatewayState, thread: &ThreadId, form: Multipart) -> Res
     if parts.is_empty() {
         return no(StatusCode::BAD_REQUEST, "No files provided");
     }
-    // A thread that has files has a row, by which they are found when they are old.
+    // A thread that has files has a row, by which they are found when they are old. They are new until all are there.
+    let _kept = shared.client.keep_files().await;
     let db = shared.db.within(STORE_TIMEOUT);
     db.thread_used(thread, local::ACCOUNT, clock::now()).await.map_err(|error| broken(&error))?;
     let mut kept: Vec<(SharedFile, String)> = Vec::new();
@@ -92,6 +93,7 @@ async fn take(gateway: &GatewayState, thread: &ThreadId, form: Multipart) -> Res
         }
         told.push(shown(thread, &file, &called));
     }
+    db.thread_used(thread, local::ACCOUNT, clock::now()).await.map_err(|error| broken(&error))?;
     Ok(told)
 }
 

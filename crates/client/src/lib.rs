@@ -51,7 +51,7 @@ use std::{
 };
 use store::Db;
 use threads::Threads;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// The agent.
@@ -195,14 +195,19 @@ impl Client {
         Storage::new(self.0.db.clone(), self.0.folders.clone())
     }
 
+    /// Returns a guard; while it lives no thread loses its files.
+    pub async fn keep_files(&self) -> OwnedRwLockReadGuard<()> {
+        self.0.folders.keep_files().await
+    }
+
     /// Deletes a thread with its log, its runs and its files, unless a turn of it is open.
     ///
     /// # Errors
     /// When the store fails.
     pub async fn delete_thread(&self, thread: &base::ThreadId) -> Result<store::Deletion, store::StoreError> {
-        let deletion = self.storage().delete(thread).await?;
+        let deletion = self.storage().delete(thread).await;
         self.0.threads.forget(thread);
-        Ok(deletion)
+        deletion
     }
 
     /// Waits until one more run may work; `None` when `cancel` comes first. For callers that have work to do for a run

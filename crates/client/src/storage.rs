@@ -6,7 +6,7 @@
 use pudu_base::ThreadId;
 use pudu_sandbox::Folders;
 use pudu_store::{AuditLimits, AuditSize, Db, Deletion, FileSize, StoreError, ThreadRow};
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, io, time::Duration};
 
 /// A thread that was used within this time, in milliseconds, is never deleted for its size.
 const RECENT: i64 = 60 * 60 * 1000;
@@ -117,6 +117,18 @@ impl Storage {
     /// When the store fails.
     pub async fn usage(&self, rules: &RetentionRules, now: i64) -> Result<Vec<AccountUsage>, StoreError> {
         self.measure().await?;
+        self.usage_as_stored(rules, now).await
+    }
+
+    /// Like [`Storage::usage`], with the sizes of files as they were measured last. It writes nothing.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn usage_as_stored(
+        &self,
+        rules: &RetentionRules,
+        now: i64,
+    ) -> Result<Vec<AccountUsage>, StoreError> {
         let mut usage = Vec::new();
         for account in self.db.accounts().await? {
             let retention = rules.of(&account);
@@ -172,18 +184,23 @@ impl Storage {
     }
 
     async fn delete_unused(&self, thread: &ThreadId, since: i64) -> Result<Deletion, StoreError> {
+        // No upload comes between the rows and the files.
+        let still = self.folders.hold_uploads().await;
         let deletion = self.db.delete_thread(thread, since, &ThreadId::fresh()).await?;
         if deletion == Deletion::Done {
             self.remove_files(thread).await?;
         }
+        drop(still);
         Ok(deletion)
     }
 
     /// Removes the files of a thread that stays; tells whether it was unused.
     async fn strip(&self, row: &ThreadRow) -> Result<bool, StoreError> {
-        if !self.db.is_unused(&row.id, row.updated).await? || !self.remove_folder(&row.id).await {
+        let still = self.folders.hold_uploads().await;
+        if !self.db.is_unused(&row.id, row.updated).await? || !self.discard(&row.id, Folders::strip).await {
             return Ok(false);
         }
+        drop(still);
         let nothing = FileSize { thread: row.id.clone(), updated: row.updated, bytes: 0 };
         self.db.measured(vec![nothing]).await?;
         Ok(true)
@@ -191,15 +208,15 @@ impl Storage {
 
     /// Removes the files of a thread whose rows are gone.
     async fn remove_files(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        if self.remove_folder(thread).await {
+        if self.discard(thread, Folders::remove).await {
             self.db.files_removed(thread).await?;
         }
         Ok(())
     }
 
-    async fn remove_folder(&self, thread: &ThreadId) -> bool {
+    async fn discard(&self, thread: &ThreadId, how: fn(&Folders, &ThreadId) -> io::Result<()>) -> bool {
         let (folders, id) = (self.folders.clone(), thread.clone());
-        match tokio::task::spawn_blocking(move || folders.remove(&id)).await {
+        match tokio::task::spawn_blocking(move || how(&folders, &id)).await {
             Ok(Ok(())) => true,
             Ok(Err(error)) => {
                 tracing::warn!(%thread, %error, "failed to remove the files of a thread; trying again later");

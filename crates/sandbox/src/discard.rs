@@ -5,10 +5,11 @@
 //! nobody else knows, in a folder that is the daemon's.
 
 use pudu_base::MessageId;
+use rustix::fs::{Mode, OFlags};
 use std::{
     fs::{self, DirEntry, Permissions},
     io,
-    os::unix::fs::PermissionsExt,
+    os::{fd::AsRawFd, unix::fs::PermissionsExt},
     path::Path,
 };
 
@@ -59,8 +60,13 @@ fn discard(entry: &DirEntry, up: &Path) -> io::Result<()> {
 }
 
 /// Lets the owner into a folder: a command may have forbidden that. Where it cannot be allowed, what comes next fails.
+/// What became a symlink meanwhile is not followed.
 fn allow(folder: &Path) {
-    fs::set_permissions(folder, Permissions::from_mode(0o700)).ok();
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    if let Ok(opened) = rustix::fs::open(folder, flags, Mode::empty()) {
+        let opened = format!("/proc/self/fd/{}", opened.as_raw_fd());
+        fs::set_permissions(opened, Permissions::from_mode(0o700)).ok();
+    }
 }
 
 #[cfg(test)]

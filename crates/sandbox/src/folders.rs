@@ -6,6 +6,7 @@ use crate::{
     files::{Files, Owner},
     monitor, results, share,
 };
+use cap_std::{ambient_authority, fs::Dir};
 use pudu_base::{MessageId, SandboxError, SharedFile, ThreadId};
 use std::{
     fs::{self, File},
@@ -13,12 +14,15 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 /// The folders of all threads.
 #[derive(Clone, Debug)]
 pub struct Folders {
     home: PathBuf,
     owner: Owner,
+    /// Held by those who put files in, against those who remove them.
+    uploads: Arc<RwLock<()>>,
 }
 
 impl Folders {
@@ -27,7 +31,7 @@ impl Folders {
     pub fn new(home: PathBuf, owner: Option<(u32, u32)>) -> Self {
         // Sandboxes are made from another working folder than the daemon's.
         let home = std::path::absolute(&home).unwrap_or(home);
-        Self { home, owner }
+        Self { home, owner, uploads: Arc::default() }
     }
 
     /// Returns the home.
@@ -67,6 +71,42 @@ impl Folders {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             moved => moved.and_then(|()| discard::all(&deleted)),
         }
+    }
+
+    /// Removes the files of a thread that stays, and leaves its folders where they are: a container may show them. It
+    /// blocks.
+    ///
+    /// # Errors
+    /// When not all can be removed.
+    pub fn strip(&self, thread: &ThreadId) -> io::Result<()> {
+        let own = match Dir::open_ambient_dir(self.thread(thread).join("user-data"), ambient_authority()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            own => own?,
+        };
+        fs::create_dir_all(self.deleted())?;
+        let deleted = Dir::open_ambient_dir(self.deleted(), ambient_authority())?;
+        for folder in own.entries()? {
+            let folder = folder?;
+            if folder.file_type()?.is_dir() {
+                let dir = folder.open_dir()?;
+                for entry in dir.entries()? {
+                    dir.rename(entry?.file_name(), &deleted, MessageId::fresh().as_str())?;
+                }
+            } else {
+                own.rename(folder.file_name(), &deleted, MessageId::fresh().as_str())?;
+            }
+        }
+        discard::all(&self.deleted())
+    }
+
+    /// Returns a guard; while it lives nobody removes files of threads by [`Folders::hold_uploads`].
+    pub async fn keep_files(&self) -> OwnedRwLockReadGuard<()> {
+        self.uploads.clone().read_owned().await
+    }
+
+    /// Returns a guard; while it lives nobody who asks for [`Folders::keep_files`] puts files in.
+    pub async fn hold_uploads(&self) -> OwnedRwLockWriteGuard<()> {
+        self.uploads.clone().write_owned().await
     }
 
     /// Removes what is left of files that were removed. It blocks.
@@ -173,7 +213,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
 fn safe(id: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let name: String = id.chars().take(64).map(|c| if plain(c) { c } else { '-' }).collect();
-    if name == id { name } else { format!("{name}.{:016x}", fingerprint(id)) }
+    if name == id && !id.is_empty() { name } else { format!("{name}.{:016x}", fingerprint(id)) }
 }
 
 /// FNV-1a: tells ids apart that look alike once made safe; the same in every build.

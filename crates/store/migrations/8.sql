@@ -18,6 +18,9 @@ INSERT INTO threads (id, account, seq, created, updated, log_bytes, file_bytes, 
 INSERT INTO threads (id, account, seq, created, updated, log_bytes, file_bytes, measured)
     SELECT DISTINCT thread, '', 0, NOW_MS, NOW_MS, 0, 0, 0 FROM conversations
     WHERE thread NOT IN (SELECT id FROM threads);
+CREATE INDEX conversations_thread ON conversations (thread);
+CREATE INDEX turns_thread ON turns (thread) WHERE thread IS NOT NULL;
+CREATE INDEX approvals_thread ON approvals (thread);
 UPDATE threads SET account = COALESCE(
     (SELECT MAX(account) FROM conversations WHERE conversations.thread = threads.id),
     (SELECT MAX(account) FROM turns WHERE turns.thread = threads.id),

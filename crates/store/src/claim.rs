@@ -110,7 +110,7 @@ impl LockSession {
     /// Returns `None` while the session that was lost still has the lock.
     async fn try_renew(&mut self) -> Result<Option<AnyConnection>, StoreError> {
         let mut connection = engine::session(&self.location).await?;
-        let locked = lock(&mut connection).await?;
+        let locked = lock(&mut connection, SESSION_LOCK).await?;
         let owner: Option<String> =
             sqlx::query_scalar("SELECT name FROM owner").fetch_optional(&mut connection).await?;
         if owner.as_ref() != Some(&self.owner) {
@@ -131,17 +131,29 @@ impl LockSession {
 /// Opens a session that has the lock.
 async fn locked(location: &DbLocation) -> Result<AnyConnection, StoreError> {
     let mut connection = engine::session(location).await?;
+    wait_for_lock(&mut connection, SESSION_LOCK).await?;
+    Ok(connection)
+}
+
+/// Keeps other processes out until the transaction ends.
+pub(crate) async fn alone(tx: &mut AnyConnection) -> Result<(), StoreError> {
+    wait_for_lock(tx, TRANSACTION_LOCK).await
+}
+
+async fn wait_for_lock(connection: &mut AnyConnection, sql: &'static str) -> Result<(), StoreError> {
     for _ in 0..RELEASE_TIMEOUT.as_millis() / RETRY_INTERVAL.as_millis() {
-        if lock(&mut connection).await? {
-            return Ok(connection);
+        if lock(connection, sql).await? {
+            return Ok(());
         }
         tokio::time::sleep(RETRY_INTERVAL).await;
     }
     Err(TAKEN)
 }
 
-async fn lock(connection: &mut AnyConnection) -> Result<bool, StoreError> {
-    let sql = "SELECT CASE WHEN pg_try_advisory_lock($1) THEN 1 ELSE 0 END";
+const SESSION_LOCK: &str = "SELECT CASE WHEN pg_try_advisory_lock($1) THEN 1 ELSE 0 END";
+const TRANSACTION_LOCK: &str = "SELECT CASE WHEN pg_try_advisory_xact_lock($1) THEN 1 ELSE 0 END";
+
+async fn lock(connection: &mut AnyConnection, sql: &'static str) -> Result<bool, StoreError> {
     let taken: i32 = sqlx::query_scalar(sql).bind(LOCK_KEY).fetch_one(connection).await?;
     Ok(taken == 1)
 }

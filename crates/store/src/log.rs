@@ -175,9 +175,12 @@ fn insert_rows(count: usize) -> String {
     format!("INSERT INTO log (thread, seq, body, at, run) VALUES {rows}")
 }
 
-/// Stores a snapshot. If two loads come together, the one that read further wins.
+/// Stores a snapshot, unless the thread was deleted meanwhile. If two loads come together, the one that read further
+/// wins.
 async fn snapshot(tx: &mut AnyConnection, thread: &ThreadId, seq: Seq, body: &str) -> Result<(), StoreError> {
-    let sql = "INSERT INTO snapshots (thread, seq, body) VALUES ($1, $2, $3)
+    let sql = "INSERT INTO snapshots (thread, seq, body)
+        SELECT CAST($1 AS TEXT), CAST($2 AS BIGINT), CAST($3 AS TEXT)
+        WHERE EXISTS (SELECT 1 FROM threads WHERE id = $1 AND seq >= $2)
         ON CONFLICT (thread) DO UPDATE SET seq = excluded.seq, body = excluded.body
         WHERE snapshots.seq < excluded.seq";
     sqlx::query(sql).bind(thread.as_str()).bind(seq).bind(body).execute(tx).await?;

@@ -3,7 +3,7 @@
 //! Versions are counted from 1, one file each; a file that was released never changes again. There is
 //! no way back: an older program refuses a newer database and changes nothing.
 
-use crate::{StoreError, clock, engine::DbEngine};
+use crate::{StoreError, claim, clock, engine::DbEngine};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection};
 
 const MIGRATIONS: &[&str] = &[
@@ -25,6 +25,10 @@ pub(crate) async fn migrate(connection: &mut AnyConnection, engine: DbEngine) ->
         enter_schema(&mut tx).await?;
     }
     let found = version(&mut tx).await?;
+    if engine == DbEngine::Postgres && found > 0 && found < newest_known() {
+        // A process that works on the older shape would go on writing rows that lack what the newer one needs.
+        claim::alone(&mut tx).await?;
+    }
     for (number, sql) in (1..).zip(MIGRATIONS).filter(|(number, _)| *number > found) {
         let sql = sql.replace("ITEM_ID", engine.item_id()).replace("NOW_MS", &clock::now().to_string());
         // The text is one of ours, not anybody's input.
@@ -57,9 +61,14 @@ async fn version(tx: &mut AnyConnection) -> Result<i64, StoreError> {
         .await?;
     let newest = sqlx::query_scalar("SELECT COALESCE(MAX(version), 0) FROM schema_version");
     let found: i64 = newest.fetch_one(&mut *tx).await?;
-    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    let known = newest_known();
     if found > known {
         return Err(StoreError::Newer { found, known });
     }
     Ok(found)
+}
+
+/// Returns the version that this program knows.
+fn newest_known() -> i64 {
+    i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
 }

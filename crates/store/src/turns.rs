@@ -6,6 +6,7 @@
 use crate::{
     Db, InboxItemId, StoreError, crash,
     messages::{self, Recorded},
+    threads,
 };
 use pudu_base::{RunId, ThreadId};
 use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
@@ -261,6 +262,15 @@ async fn open(tx: &mut AnyConnection, turn: &NewTurn) -> Result<(), StoreError> 
     }
     let sql = "UPDATE conversations SET updated = $1 WHERE key = $2";
     sqlx::query(sql).bind(turn.now).bind(&turn.conversation).execute(&mut *tx).await?;
+    if let Some(thread) = &turn.thread {
+        let sql = "SELECT 1 FROM conversations WHERE key = $1 AND thread <> $2";
+        let moved = sqlx::query(sql).bind(&turn.conversation).bind(thread.as_str());
+        if moved.fetch_optional(&mut *tx).await?.is_some() {
+            // The thread was deleted meanwhile.
+            return Err(StoreError::Conflict("the conversation talks to another thread"));
+        }
+        threads::belongs(tx, thread.as_str(), &turn.account, turn.now).await?;
+    }
     claim(tx, &turn.id, &turn.items).await
 }
 

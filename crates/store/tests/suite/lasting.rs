@@ -111,6 +111,7 @@ pub(crate) async fn threads_from_before_they_had_a_table_have_rows_in_it(place: 
     db.close().await;
     let mut behind = place.connect().await;
     let back = "DROP TABLE threads; DROP TABLE deleted_threads; DROP INDEX audit_account;
+        DROP INDEX conversations_thread; DROP INDEX turns_thread; DROP INDEX approvals_thread;
         ALTER TABLE log DROP COLUMN at; ALTER TABLE log DROP COLUMN run;
         DELETE FROM schema_version WHERE version >= 8";
     run(&mut behind, back.into()).await;
@@ -130,5 +131,19 @@ pub(crate) async fn threads_from_before_they_had_a_table_have_rows_in_it(place: 
     // What nobody knows the age of is as young as the table.
     assert!(bound.updated > 1_700_000_000_000 && alone.updated > 1_700_000_000_000);
     assert_eq!(db.append(&"ran".into(), &"run".into(), 2, &[said("3", "c")]).await.unwrap(), 3);
+    db.close().await;
+}
+
+pub(crate) async fn a_database_that_somebody_works_on_keeps_its_shape(place: Place) {
+    let db = place.open().await;
+    let claim = db.claim().await.unwrap();
+    let mut behind = place.connect().await;
+    run(&mut behind, "DELETE FROM schema_version WHERE version >= 8".into()).await;
+    let refused = Db::open(&place.location).await.err().unwrap();
+    assert!(matches!(refused, StoreError::Conflict(_)), "{refused:?}");
+    let newest: i64 =
+        sqlx::query_scalar("SELECT MAX(version) FROM schema_version").fetch_one(&mut behind).await.unwrap();
+    assert_eq!(newest, 7);
+    drop(claim);
     db.close().await;
 }

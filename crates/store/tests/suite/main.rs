@@ -116,6 +116,7 @@ on_a_server! {
     outage::a_server_that_vanishes_between_two_calls_holds_up_neither,
     outage::a_caller_that_cannot_wait_gets_an_error,
     outage::nobody_waits_for_a_store_that_is_closed,
+    lasting::a_database_that_somebody_works_on_keeps_its_shape,
     outage::a_claim_outlives_its_session,
     outage::a_claim_that_another_process_took_is_lost,
 }

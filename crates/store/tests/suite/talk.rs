@@ -50,7 +50,12 @@ pub(crate) async fn the_conversation_that_was_talked_in_last_is_found(db: Db) {
     db.bind("telegram:-200:m1", "telegram", "-200", &"other".into(), NOW + 2).await.unwrap();
     assert_eq!(latest(false).await.as_deref(), Some("telegram:-100:m6"), "a topic is left aside");
     assert_eq!(latest(true).await.as_deref(), Some("telegram:-100:7"), "unless topics count");
-    let said = NewTurn { conversation: "telegram:-100:m5".into(), now: NOW + 3, ..turn("t", &[]) };
+    let said = NewTurn {
+        conversation: "telegram:-100:m5".into(),
+        thread: Some("older".into()),
+        now: NOW + 3,
+        ..turn("t", &[])
+    };
     db.open_turn(&said).await.unwrap();
     let both = (latest(false).await, latest(true).await);
     let m5 = || Some("telegram:-100:m5".to_owned());
@@ -66,6 +71,7 @@ pub(crate) async fn a_conversation_is_at_work_from_its_question_until_its_reply_
     };
     let works = |id: &str, key: &str, now| NewTurn {
         conversation: key.into(),
+        thread: None,
         run: Some("run".into()),
         now,
         ..turn(id, &[])

@@ -74,9 +74,14 @@ pub(crate) async fn a_deleted_thread_leaves_nothing_but_its_audit(db: Db) {
 
 pub(crate) async fn a_thread_in_use_is_not_deleted(db: Db) {
     let id = "thread".into();
-    db.thread_used(&id, "telegram", NOW).await.unwrap();
+    db.bind("key", "telegram", "-100", &id, NOW).await.unwrap();
     let item = accept(&db, "1").await;
-    db.open_turn(&NewTurn { thread: Some(id.clone()), ..turn("turn", &[item]) }).await.unwrap();
+    let elsewhere =
+        NewTurn { thread: Some("other".into()), conversation: "key".into(), ..turn("late", &[item]) };
+    assert!(db.open_turn(&elsewhere).await.is_err(), "the conversation does not talk to it");
+    db.open_turn(&NewTurn { thread: Some(id.clone()), conversation: "key".into(), ..turn("turn", &[item]) })
+        .await
+        .unwrap();
     let delete = async |since| db.delete_thread(&id, since, &"next".into()).await.unwrap();
     assert_eq!((delete(NOW).await, db.is_unused(&id, NOW).await.unwrap()), (Deletion::InUse, false));
     db.delivered(&TurnId("turn".into()), None, false, NOW).await.unwrap();
