@@ -301,11 +301,10 @@ pub(super) fn policies(top: &Section<'_>) -> IndexMap<String, AccountPolicy> {
 /// Reads how long what accounts leave behind is kept; that of an account that is off counts, too.
 pub(super) fn retention(top: &Section<'_>) -> RetentionRules {
     let usual = retention::read(top, None);
-    let own = find(top).into_iter().filter_map(|found| match found.kind {
-        SectionKind::Ours(_) => Some((found.name.to_owned(), retention::read(&found.section, Some(&usual)))),
-        SectionKind::Other(_) => None,
-    });
-    RetentionRules { accounts: own.collect(), usual }
+    let ours = find(top).into_iter().filter(|found| matches!(found.kind, SectionKind::Ours(_)));
+    let own = ours.map(|found| (found.name.to_owned(), retention::read(&found.section, Some(&usual))));
+    let accounts = own.filter(|(_, retention)| *retention != usual).collect();
+    RetentionRules { usual, accounts }
 }
 
 /// An account's section, which is needed if the account is on.
