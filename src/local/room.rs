@@ -121,14 +121,16 @@ impl LocalRoom {
         !self.seeded.swap(true, Ordering::SeqCst)
     }
 
-    /// Puts what a thread remembers before what the room has. The answer that a resumed reply shows is not
-    /// shown twice.
+    /// Puts what a thread remembers before what the room has. The answers that resumed replies show stand below their
+    /// questions, and nothing stands twice.
     pub(crate) fn remember(&self, state: &ThreadState) {
         let mut past = super::past(state);
         let mut lines = self.lines();
         past.retain(|line| !lines.iter().any(|other| other.id == line.id));
-        forget_shown(&mut past, &lines);
-        lines.splice(0..0, past);
+        forget_said(&mut past, &lines);
+        let leading = lines.iter().take_while(|line| line.from == From::Pudu).count();
+        let shown: Vec<_> = lines.drain(..leading).collect();
+        lines.splice(0..0, weave(past, shown));
     }
 
     /// Reads from now on.
@@ -152,23 +154,66 @@ impl LocalRoom {
     }
 }
 
-/// Takes out of the past what the room shows itself: what was said in it, which the thread has under another
-/// id, and the answer that a resumed reply shows.
-fn forget_shown(past: &mut Vec<TranscriptLine>, lines: &[TranscriptLine]) {
-    let asked = |past: &[TranscriptLine]| past.iter().rposition(|line| line.from == From::You);
+/// Takes out of the past what was said in the room, which the thread has under another id.
+fn forget_said(past: &mut Vec<TranscriptLine>, lines: &[TranscriptLine]) {
     for said in lines.iter().rev().filter(|line| line.from == From::You) {
-        if let Some(at) = asked(past)
-            && past.get(at).is_some_and(|line| line.text == said.text)
-        {
+        let asked = past.iter().rposition(|line| line.from == From::You);
+        if let Some(at) = asked.filter(|at| past.get(*at).is_some_and(|line| line.text == said.text)) {
             past.truncate(at);
         }
     }
-    let Some(first) = lines.first().filter(|line| line.from == From::Pudu) else { return };
-    let answer = asked(past).map_or(0, |at| at + 1);
-    let shows = |line: &TranscriptLine| first.text.contains(line.text.trim());
-    if !first.done || past.iter().skip(answer).any(shows) {
-        past.truncate(answer);
+}
+
+/// What people said and the answers to it.
+#[derive(Default)]
+struct Exchange {
+    questions: Vec<TranscriptLine>,
+    answers: Vec<TranscriptLine>,
+}
+
+impl Exchange {
+    /// Whether a reply of the room shows these answers: it grows still, or has their words.
+    fn is_shown_by(&self, reply: &TranscriptLine) -> bool {
+        !reply.done || self.answers.iter().any(|answer| reply.text.contains(answer.text.trim()))
     }
+}
+
+fn exchanges(past: Vec<TranscriptLine>) -> Vec<Exchange> {
+    let mut exchanges: Vec<Exchange> = Vec::new();
+    for line in past {
+        let begins = exchanges.last().is_none_or(|last| line.from == From::You && !last.answers.is_empty());
+        if begins {
+            exchanges.push(Exchange::default());
+        }
+        let Some(last) = exchanges.last_mut() else { continue };
+        match line.from {
+            From::You => last.questions.push(line),
+            From::Pudu => last.answers.push(line),
+        }
+    }
+    exchanges
+}
+
+/// Puts replies of the room in the place of the answers that they show, from the newest on; a reply that shows none,
+/// such as a command's answer, stands where it stood among the others.
+fn weave(past: Vec<TranscriptLine>, shown: Vec<TranscriptLine>) -> Vec<TranscriptLine> {
+    let mut exchanges = exchanges(past);
+    let mut woven: Vec<Vec<TranscriptLine>> = Vec::new();
+    for reply in shown.into_iter().rev() {
+        let answered = |exchange: &Exchange| !reply.done || !exchange.answers.is_empty();
+        let at = exchanges.iter().rposition(answered);
+        if let Some(at) = at.filter(|at| exchanges.get(*at).is_some_and(|found| found.is_shown_by(&reply))) {
+            // Those behind it wait for their answers.
+            let waiting = exchanges.split_off(at + 1);
+            woven.extend(waiting.into_iter().rev().map(|exchange| exchange.questions));
+            woven.push(vec![reply]);
+            woven.extend(exchanges.pop().map(|exchange| exchange.questions));
+        } else {
+            woven.push(vec![reply]);
+        }
+    }
+    let rest = exchanges.into_iter().flat_map(|exchange| [exchange.questions, exchange.answers]);
+    rest.chain(woven.into_iter().rev()).flatten().collect()
 }
 
 #[cfg(test)]
@@ -226,6 +271,15 @@ mod tests {
         // An answer that a restart cut goes on, or is delivered again.
         check(&past, &[bot("turn", "a", false)], &["q", "a", "q2", "a"]);
         check(&past, &[bot("turn", "a2", true)], &["q", "a", "q2", "a2"]);
+        // A restart cut one answer, and another message waited.
+        check(&past, &[bot("t1", "a", true), bot("t2", "a2", true)], &["q", "a", "q2", "a2"]);
+        check(&past[..3], &[bot("t1", "a", true), bot("t2", "", false)], &["q", "a", "q2", ""]);
+        check(&past[..3], &[bot("t1", "a", true)], &["q", "a", "q2"]);
+        check(
+            &past,
+            &[bot("t1", "a", true), bot("x", "y", true), bot("t2", "a2", true)],
+            &["q", "a", "y", "q2", "a2"],
+        );
         // Something was said before anybody followed the room.
         check(&past, &[you("q2"), bot("turn", "a2", true)], &["q", "a", "q2", "a2"]);
         check(&past, &[bot("old", "a", true), you("q2"), bot("turn", "a2", true)], &["q", "a", "q2", "a2"]);
