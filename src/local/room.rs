@@ -166,24 +166,24 @@ fn forget_said(past: &mut Vec<TranscriptLine>, lines: &[TranscriptLine]) {
 
 /// What people said and the answers to it.
 #[derive(Default)]
-struct Exchange {
+struct TranscriptExchange {
     questions: Vec<TranscriptLine>,
     answers: Vec<TranscriptLine>,
 }
 
-impl Exchange {
+impl TranscriptExchange {
     /// Whether a reply of the room shows these answers: it grows still, or has their words.
     fn is_shown_by(&self, reply: &TranscriptLine) -> bool {
         !reply.done || self.answers.iter().any(|answer| reply.text.contains(answer.text.trim()))
     }
 }
 
-fn exchanges(past: Vec<TranscriptLine>) -> Vec<Exchange> {
-    let mut exchanges: Vec<Exchange> = Vec::new();
+fn exchanges(past: Vec<TranscriptLine>) -> Vec<TranscriptExchange> {
+    let mut exchanges: Vec<TranscriptExchange> = Vec::new();
     for line in past {
         let begins = exchanges.last().is_none_or(|last| line.from == From::You && !last.answers.is_empty());
         if begins {
-            exchanges.push(Exchange::default());
+            exchanges.push(TranscriptExchange::default());
         }
         let Some(last) = exchanges.last_mut() else { continue };
         match line.from {
@@ -200,7 +200,7 @@ fn weave(past: Vec<TranscriptLine>, shown: Vec<TranscriptLine>) -> Vec<Transcrip
     let mut exchanges = exchanges(past);
     let mut woven: Vec<Vec<TranscriptLine>> = Vec::new();
     for reply in shown.into_iter().rev() {
-        let answered = |exchange: &Exchange| !reply.done || !exchange.answers.is_empty();
+        let answered = |exchange: &TranscriptExchange| !reply.done || !exchange.answers.is_empty();
         let at = exchanges.iter().rposition(answered);
         if let Some(at) = at.filter(|at| exchanges.get(*at).is_some_and(|found| found.is_shown_by(&reply))) {
             // Those behind it wait for their answers.
