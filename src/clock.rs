@@ -1,13 +1,7 @@
 //! The wall clock, in the one form that is stored and sent.
 
 use jiff::tz::TimeZone;
-use std::time::{SystemTime, UNIX_EPOCH};
-
-/// Returns the time in milliseconds since 1970.
-pub(crate) fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
+pub(crate) use pudu_client::store::now;
 
 /// Writes such a time as people and other programs read it: `2026-11-20T09:00:00.123Z`.
 pub(crate) fn text(millis: i64) -> String {

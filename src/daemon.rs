@@ -409,6 +409,15 @@ pub(crate) async fn open(database: &config::Database, home: &Path) -> Result<Db>
     Db::open(&location).await.with_context(|| format!("cannot open the store (home is {})", home.display()))
 }
 
+/// Returns whether there is a store to look at: asking makes none.
+pub(crate) fn has_store(backend: &Backend) -> bool {
+    match backend {
+        Backend::Memory => false,
+        Backend::Sqlite { dir } => dir.join(STORE).exists(),
+        Backend::Postgres { .. } => true,
+    }
+}
+
 /// Describes the store in a few words.
 pub(crate) fn store_words(backend: &Backend) -> String {
     match backend {

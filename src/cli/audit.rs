@@ -47,11 +47,8 @@ async fn asked(start: &Start, thread: Option<&ThreadId>, most: u32) -> Result<Ve
 async fn read(start: &Start, thread: Option<&ThreadId>, most: u32) -> Result<Vec<Value>> {
     let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
     let fixed = &loaded.config.fixed;
-    match &fixed.database.backend {
-        Backend::Memory => return Ok(Vec::new()),
-        // Asking makes no store.
-        Backend::Sqlite { dir } if !dir.join(daemon::STORE).exists() => return Ok(Vec::new()),
-        Backend::Sqlite { .. } | Backend::Postgres { .. } => {}
+    if !daemon::has_store(&fixed.database.backend) {
+        return Ok(Vec::new());
     }
     let db = daemon::open(&fixed.database, &fixed.home).await?;
     let entries =

@@ -74,13 +74,7 @@ async fn ask(start: &Start, verb: &Verb) -> Result<Value> {
 async fn work(start: &Start, verb: &Verb) -> Result<Value> {
     let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
     let fixed = &loaded.config.fixed;
-    let nothing = match &fixed.database.backend {
-        Backend::Memory => true,
-        Backend::Sqlite { dir } => !dir.join(daemon::STORE).exists(),
-        Backend::Postgres { .. } => false,
-    };
-    if nothing {
-        // Asking makes no store.
+    if !daemon::has_store(&fixed.database.backend) {
         return match verb {
             Verb::Delete { .. } => bail!("there is no such thread"),
             Verb::Show { .. } | Verb::Prune => Ok(json!({ "accounts": [] })),

@@ -50,17 +50,23 @@ impl Shared {
     /// Returns the reply that a message shows. Somebody may press before the store knows the message: while a reply is
     /// on its way into the chat, it is looked for again.
     async fn offered(&self, address: &Address, message: &str) -> Option<Offered> {
+        let read = || self.db.offered(&address.account, &address.chat, message);
+        let look =
+            async || retry_until_stored("failed to read what a press chooses from", read).await.flatten();
+        let mut found = look().await;
         for _ in 0..LOOKS {
-            // Asked first: what was on its way then may be known by now.
-            let delivers = self.delivers_into(address).await;
-            let read = || self.db.offered(&address.account, &address.chat, message);
-            let found = retry_until_stored("failed to read what a press chooses from", read).await.flatten();
-            if found.is_some() || !delivers || self.knows(address, message).await {
-                return found;
+            if found.is_some() {
+                break;
+            }
+            // Asked before the next look: what was on its way then may be known by now.
+            let settled = self.knows(address, message).await || !self.delivers_into(address).await;
+            found = look().await;
+            if settled {
+                break;
             }
             sleep(LOOK_INTERVAL).await;
         }
-        None
+        found
     }
 
     /// Returns whether the store knows a message.

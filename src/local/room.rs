@@ -164,7 +164,7 @@ fn forget_said(past: &mut Vec<TranscriptLine>, lines: &[TranscriptLine]) {
     }
 }
 
-/// What people said and the answers to it.
+/// Questions, and the answers to them.
 #[derive(Default)]
 struct TranscriptExchange {
     questions: Vec<TranscriptLine>,

@@ -47,9 +47,8 @@ use skills::{Catalog, Skills};
 use std::{
     panic::AssertUnwindSafe,
     sync::{Arc, PoisonError, RwLock},
-    time::{SystemTime, UNIX_EPOCH},
 };
-use store::Db;
+use store::{Db, now};
 use threads::Threads;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -292,10 +291,4 @@ impl Client {
     fn setup(&self) -> Arc<AgentSetup> {
         self.0.setup.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
-}
-
-/// Returns the time, in milliseconds since 1970.
-fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

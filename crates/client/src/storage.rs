@@ -161,8 +161,10 @@ impl Storage {
             let threads = self.db.threads(&account).await?;
             let plan = plan(&threads, retention, now);
             for row in plan.strip {
-                pruned.stripped += u64::from(self.strip(row).await?);
-                pruned.bytes += count(row.file_bytes);
+                if self.strip(row).await? {
+                    pruned.stripped += 1;
+                    pruned.bytes += count(row.file_bytes);
+                }
             }
             for row in plan.delete {
                 if self.delete_unused(&row.id, row.updated).await? == Deletion::Done {
@@ -242,6 +244,9 @@ impl Storage {
     async fn measure(&self) -> Result<(), StoreError> {
         loop {
             let threads = self.db.unmeasured(MEASURED_AT_ONCE.into()).await?;
+            if threads.is_empty() {
+                return Ok(());
+            }
             let is_last = threads.len() < usize::from(MEASURED_AT_ONCE);
             let folders = self.folders.clone();
             let measure = move |(thread, updated)| {

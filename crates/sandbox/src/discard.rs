@@ -60,7 +60,7 @@ fn discard(entry: &DirEntry, up: &Path) -> io::Result<()> {
 }
 
 /// Lets the owner into a folder: a command may have forbidden that. Where it cannot be allowed, what comes next fails.
-/// What became a symlink meanwhile is not followed.
+/// A folder that became a symlink meanwhile is not followed.
 fn allow(folder: &Path) {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     if let Ok(opened) = rustix::fs::open(folder, flags, Mode::empty()) {

@@ -1,9 +1,10 @@
-//! The time, where it is the store itself that notes it.
+//! The time, as the store keeps it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Returns the time, in milliseconds since 1970.
-pub(crate) fn now() -> i64 {
+#[must_use]
+pub fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

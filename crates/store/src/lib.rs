@@ -38,6 +38,7 @@ pub use approvals::{Approval, ApprovalDecision};
 pub use audit::{ABANDONED, AuditEntry, AuditEntryId, AuditLimits, AuditSize, STOPPED};
 pub use choices::{ChoiceOutcome, Offered};
 pub use claim::Claim;
+pub use clock::now;
 pub use db::Db;
 pub use error::StoreError;
 pub use inbox::{InboxItemId, InboxRow, InsertedEvent, NewInboxItem};
