@@ -1,8 +1,7 @@
 //! The agent's setup from the configuration: models, tools and bounds.
 
 use crate::{
-    cli::READ_DOCUMENT,
-    config::{ApprovalsConfig, Dialect, HotConfig, ModelConfig, Subagent, WebConfig},
+    config::{ApprovalsConfig, Dialect, HotConfig, ModelConfig, Subagent, WebConfig, is_own_tool},
     machine::Machine,
 };
 use pudu_client::{
@@ -10,10 +9,7 @@ use pudu_client::{
     agents::UPDATE_AGENT,
     base::{Model, ModelError, Shell, Tool},
     documents::{Converter, DocumentLimits},
-    harness::{
-        ApprovalPolicy, RestRules, Retry, RunBounds, SEARCH,
-        subagent::{self, SubagentKind},
-    },
+    harness::{ApprovalPolicy, RestRules, Retry, RunBounds, subagent::SubagentKind},
     model::{Offline, OpenAi, OpenAiSettings},
     net::{
         guard::{AllowedTargets, Guard},
@@ -27,6 +23,9 @@ use std::{
     path::Path,
     sync::{Arc, LazyLock},
 };
+
+/// Name of the hidden subcommand with which the daemon starts itself to read a document.
+pub(crate) const READ_DOCUMENT: &str = "read-document";
 
 /// Makes what runs work with. Where no model is configured, one that the machine has is used, and otherwise
 /// the built-in offline model. A tool of an extension never takes the place of one of our own.
@@ -64,17 +63,12 @@ pub(crate) fn setup(
 /// Leaves out what would take the place of a tool of our own, also of one that is not offered: such names mean
 /// something to policies, groups and skills.
 fn foreign(own: &[Arc<dyn Tool>], extensions: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
-    let taken = |name: &str| {
-        let ours = [SEARCH, subagent::TASK, "setup_agent", UPDATE_AGENT];
-        ours.contains(&name)
-            || tools::NAMES.contains(&name)
-            || own.iter().any(|tool| tool.spec().name == name)
-    };
+    let taken = |name: &str| is_own_tool(name) || own.iter().any(|tool| tool.spec().name == name);
     let (foreign, left): (Vec<_>, Vec<_>) =
         extensions.into_iter().partition(|tool| !taken(&tool.spec().name));
     for tool in left {
         let name = &tool.spec().name;
-        tracing::warn!(tool = name, "a tool of an extension has the name of one of our own and is left out");
+        tracing::warn!(tool = name, "dropped tool of extension: one of our own has its name");
     }
     foreign
 }
@@ -104,7 +98,7 @@ static DOCUMENTS: LazyLock<Converter> = LazyLock::new(|| {
     match own {
         Ok(own) => Converter::child(own, [READ_DOCUMENT], DocumentLimits::default()),
         Err(error) => {
-            tracing::warn!(%error, "documents are read in this process: its program is not found");
+            tracing::warn!(%error, "reading documents in this process: its program is not found");
             Converter::here(DocumentLimits::default())
         }
     }

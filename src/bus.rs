@@ -2,11 +2,13 @@
 //!
 //! Deliberately absent: who may speak and what is answered; that is the dispatcher's.
 
+mod delivery;
 mod inbox;
 mod lane;
 mod outbox;
 mod patience;
 
+pub(crate) use delivery::OutboxItem;
 pub(crate) use inbox::{Inbox, InboxItem};
-pub(crate) use outbox::{Outbox, OutboxItem};
+pub(crate) use outbox::Outbox;
 pub(crate) use patience::{STORE_TIMEOUT, retry_until_stored};

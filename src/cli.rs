@@ -12,16 +12,16 @@ mod run;
 mod skill;
 mod storage;
 
-use crate::config::{Env, Start};
+use crate::{
+    agent::READ_DOCUMENT,
+    config::{Env, Start},
+};
 use clap::{CommandFactory, Parser, Subcommand};
 use std::{
     io::{self, Write},
     path::PathBuf,
     process::ExitCode,
 };
-
-/// Name of the hidden subcommand with which the daemon starts itself to read a document.
-pub(crate) const READ_DOCUMENT: &str = "read-document";
 
 /// A super-agent that lives in your team's chats: one fast daemon.
 #[derive(Debug, Parser)]

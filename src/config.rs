@@ -42,9 +42,9 @@ mod watch;
 mod web;
 
 pub(crate) use {
-    approvals::ApprovalsConfig,
+    approvals::{ApprovalsConfig, is_own_tool},
     channel::{
-        AccountConfig, AccountPolicy, Allow, CLOSING, Capacity, Choosing, FollowUpMode, LOCAL,
+        AccountConfig, AccountPolicy, Allow, CLOSING, Capacity, Choosing, FollowUpMode, LOCAL, Menu,
         SessionOverrides, Timing,
     },
     class::{Dialect, Native},
@@ -57,7 +57,7 @@ pub(crate) use {
     limits::{Runs, Uploads},
     model::ModelConfig,
     output::LongResults,
-    problem::{Problem, Report, Severity, nearest},
+    problem::{Pos, Problem, Report, Severity, nearest},
     sandbox::{SandboxConfig, ToolConfig},
     skills::SkillsConfig,
     subagents::Subagent,
@@ -75,7 +75,6 @@ use pudu_client::{
     net::scrub,
 };
 use raw::Node;
-pub(crate) use raw::Pos;
 use reader::{ConfigReader, Key, Section};
 use secrecy::{ExposeSecret, SecretString};
 use std::{

@@ -3,11 +3,15 @@
 use crate::{
     bus::Inbox,
     config::{self, AccountPolicy, FollowUpMode, HotConfig},
-    dispatch::{Access, Account, AccountRules, Dispatcher, Shared, commands},
+    dispatch::{
+        Access, Account, AccountRules, Dispatcher, Shared,
+        commands::{self, CommandSpec},
+    },
     local::{self, LocalChannel},
 };
 use anyhow::{Context, Result, bail};
 use pudu_channels::{Channel, ChannelError, ChatCommand, EventSink};
+use pudu_texts::Language;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{sync::Mutex, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -74,7 +78,7 @@ impl Connections {
         let wanted = |name: &str| hot.accounts.iter().any(|account| account.name == *name);
         let gone: Vec<String> = book.open.keys().filter(|name| !wanted(name)).cloned().collect();
         for name in gone {
-            tracing::info!(account = name, "the account is not configured any more");
+            tracing::info!(account = name, "disconnecting account that is not configured any more");
             self.retire(&mut book, &name);
             if let Some(line) = book.open.remove(&name) {
                 line.listener.close().await;
@@ -88,7 +92,7 @@ impl Connections {
                 && let Err(error) = self.connect(&mut book, account, hot).await
             {
                 book.failed.insert(account.name.clone(), account.print);
-                tracing::error!(account = account.name, "the edited account cannot be used: {error:#}");
+                tracing::error!(account = account.name, "failed to apply edited account: {error:#}");
             }
         }
     }
@@ -156,7 +160,7 @@ impl Listener {
     async fn close(mut self) {
         self.stop.cancel();
         if timeout(DISCONNECT_TIMEOUT, &mut self.task).await.is_err() {
-            tracing::warn!(account = self.name, "the connection does not end; it is cut");
+            tracing::warn!(account = self.name, "cut connection that does not end");
             self.task.abort();
         }
     }
@@ -165,11 +169,11 @@ impl Listener {
 async fn listen(channel: Arc<dyn Channel>, inbox: Inbox, stop: CancellationToken) {
     let account = channel.account().to_owned();
     match channel.listen(&inbox as &dyn EventSink, stop).await {
-        Ok(()) => tracing::debug!(account, "the channel stopped"),
+        Ok(()) => tracing::debug!(account, "stopped channel"),
         Err(error @ ChannelError::Auth(_)) => {
-            tracing::error!(account, %error, "the channel gave up: check its credentials (pudu doctor)");
+            tracing::error!(account, %error, "gave up channel: check its credentials (pudu doctor)");
         }
-        Err(error) => tracing::error!(account, %error, "the channel gave up (pudu doctor)"),
+        Err(error) => tracing::error!(account, %error, "gave up channel (pudu doctor)"),
     }
 }
 
@@ -190,13 +194,25 @@ fn engage(
 
 /// Makes an account's channel.
 pub(crate) fn channel(account: &config::AccountConfig) -> Result<Arc<dyn Channel>> {
-    let menu = commands::TABLE.iter().map(|row| ChatCommand {
-        name: row.name.to_owned(),
-        argument: row.argument.to_owned(),
-        help: row.help.to_owned(),
-    });
     let name = &account.name;
-    account.platform.channel(name, menu.collect()).with_context(|| format!("channels.{name}"))
+    account.platform.channel(name, menu(account.language)).with_context(|| format!("channels.{name}"))
+}
+
+/// Returns the commands for a platform's menu: in the account's language, or else in each person's.
+fn menu(language: Option<Language>) -> config::Menu {
+    let usual = language.unwrap_or_default();
+    let command = |row: &CommandSpec| ChatCommand {
+        name: row.name.to_owned(),
+        argument: (row.argument)(usual).to_owned(),
+        help: (row.about)(usual).to_owned(),
+        // Also where the account has one: a menu from before it had may be there.
+        translations: Language::ALL
+            .into_iter()
+            .map(|own| (own, (row.about)(language.unwrap_or(own)).to_owned()))
+            .filter(|(own, _)| *own != Language::default())
+            .collect(),
+    };
+    commands::TABLE.iter().map(command).collect()
 }
 
 /// Returns how an account treats people.
@@ -218,6 +234,7 @@ pub(crate) fn policy(hot: &HotConfig, name: &str) -> AccountRules {
             agent_choice,
             timezone,
             max_steps,
+            language: configured.language,
         }
     };
     hot.policies.get(name).map_or_else(AccountRules::closed, open)
@@ -225,8 +242,8 @@ pub(crate) fn policy(hot: &HotConfig, name: &str) -> AccountRules {
 
 /// Returns how the page and the terminal treat people.
 pub(crate) fn own_policy(hot: &HotConfig) -> AccountRules {
-    let timezone = hot.timing.timezone.clone();
-    AccountRules { timezone, ..AccountRules::open(Access::everyone(), FollowUpMode::Queue) }
+    let (timezone, language) = (hot.timing.timezone.clone(), hot.timing.language);
+    AccountRules { timezone, language, ..AccountRules::open(Access::everyone(), FollowUpMode::Queue) }
 }
 
 /// Makes edited manners count from the next message on.

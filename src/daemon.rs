@@ -96,7 +96,12 @@ impl Daemon {
         arm(&start);
         let watcher = Arc::new(Watcher::new(start.clone(), &loaded));
         let file = loaded.report.file.clone();
-        extensions::check(&start, file.as_deref()).map_err(anyhow::Error::msg)?;
+        for report in extensions::check(&start, &loaded) {
+            if report.has_errors() {
+                return Err(anyhow::Error::msg(report));
+            }
+            report.lines().for_each(|(_, line)| tracing::warn!("{line}"));
+        }
         let Config { fixed, hot } = loaded.config;
         let listener = match scope {
             Scope::Whole => Some(listen(&fixed.gateway).await?),
@@ -177,7 +182,7 @@ impl Daemon {
         let sandbox = machine.words(&daemon.watcher.current());
         let open = if scope == Scope::Whole { hot.open_to_the_world() } else { Vec::new() };
         for account in &open {
-            tracing::warn!(account, "everybody in the world may use this account: {CLOSING}");
+            tracing::warn!(account, "opened account to everybody in the world: {CLOSING}");
         }
         let open = open.into_iter().map(str::to_owned).collect();
         Ok((daemon, Greeting { address, model, token: made, store, sandbox, accounts, open }))
@@ -241,7 +246,7 @@ impl Daemon {
             if connected == Some(true) {
                 apply(&shared, &watcher.current(), &machine, &extensions);
                 // Said when it is true for whoever reads it: from here on runs have the tools.
-                tracing::info!(tools = extensions.lock().all().len(), "MCP servers are connected");
+                tracing::info!(tools = extensions.lock().all().len(), "connected MCP servers");
             }
             shared.extended.cancel();
         });
@@ -295,17 +300,18 @@ impl Daemon {
         self.shut_down(Duration::ZERO).await;
     }
 
+    /// Waits until nothing can be stored any more, whatever is done: a new process can.
+    pub(crate) async fn until_store_broke(&self) {
+        self.shared.db.until_broken().await;
+    }
+
     async fn shut_down(&self, grace: Duration) -> usize {
         self.shared.drain.cancel();
         self.shared.tasks.close();
         let finished = tokio::time::timeout(grace, self.shared.tasks.wait()).await.is_ok();
         let left = self.shared.client.running();
         if !finished {
-            tracing::warn!(
-                runs = left,
-                ?grace,
-                "the time to drain is over: what is left goes on after a restart"
-            );
+            tracing::warn!(runs = left, ?grace, "ended drain: what is left goes on after a restart");
         }
         // What a run would say of what is taken from it below would be wrong.
         let runs = self.shared.client.runs().into_iter().map(|(run, _)| run).collect();
@@ -344,7 +350,7 @@ fn apply(shared: &Shared, hot: &config::HotConfig, machine: &Machine, extensions
     let tools = extensions.lock();
     match agent::setup(hot, machine, tools.all()) {
         Ok(setup) => shared.client.configure(setup),
-        Err(error) => tracing::error!(%error, "the edited models cannot be used, those before stay"),
+        Err(error) => tracing::error!(%error, "refused edited models, those before stay"),
     }
     shared.set_rules(rules(hot));
     shared.outbox.set_oldest(hot.timing.outbox_max_age);

@@ -7,6 +7,7 @@ mod absent;
 mod access;
 mod account;
 mod agent;
+mod answer;
 mod approval;
 mod choice;
 mod command;
@@ -97,7 +98,7 @@ impl Dispatcher {
     async fn receive(&self, arrival: InboxItem) {
         let (shared, inbound) = (self.shared(), &arrival.inbound);
         let Some(account) = shared.accounts.get(&inbound.address.account) else {
-            tracing::warn!(account = inbound.address.account, "an event waits for its account to be back");
+            tracing::warn!(account = inbound.address.account, "holding event until its account is back");
             self.absent().events.push(arrival);
             return;
         };
@@ -169,9 +170,11 @@ fn refuse(shared: &Arc<Shared>, account: &Arc<Account>, arrival: InboxItem) {
         shared.ignore(&arrival);
         return;
     }
-    let mend = match account.policy().access.pairing {
-        true => "Ask whoever runs this bot for a code, and send me `/connect CODE`.".to_owned(),
-        false => format!("Ask whoever runs this bot to add your id: {}", inbound.sender.id),
+    let policy = account.policy();
+    let language = policy.language(inbound);
+    let text = match policy.access.pairing {
+        true => language.stranger_by_code().to_owned(),
+        false => language.stranger_by_id(&inbound.sender.id),
     };
-    reply::say(shared, account, arrival, format!("I do not know you yet, so I cannot answer. {mend}"));
+    reply::say(shared, account, arrival, text);
 }

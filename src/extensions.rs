@@ -4,10 +4,10 @@
 //! Servers start in the background: a slow one must not hold the daemon up. Their tools are there from the
 //! next run on.
 
-use crate::config::{Pos, Problem, Report, Start, trust};
+use crate::config::{LoadedConfig, Pos, Problem, Report, Start, is_own_tool, nearest, trust};
 use pudu_client::{
     base::Tool,
-    mcp::{McpConfig, Servers, Skipped},
+    mcp::{McpConfig, Servers, Skipped, UnknownKey},
 };
 use std::{
     path::{Path, PathBuf},
@@ -31,7 +31,7 @@ impl Extensions {
             Ok(config) if config.is_empty() => return false,
             Ok(config) => config,
             Err(report) => {
-                tracing::error!("the extensions cannot be used: {report}");
+                tracing::error!("failed to load extensions: {report}");
                 return false;
             }
         };
@@ -65,10 +65,51 @@ impl ExtensionTools<'_> {
     }
 }
 
-/// Reads the file, if there is one: what it says must not be left out in silence.
-pub(crate) fn check(start: &Start, beside: Option<&Path>) -> Result<(), Report> {
-    let Some(path) = find(start, beside) else { return Ok(()) };
-    read(&path, start).map(drop)
+/// Checks the file, if there is one: what it says must not be left out in silence. Then the names in `approvals.tools`
+/// of the configuration, which the file alone can explain. Returns what is wrong with each of both.
+pub(crate) fn check(start: &Start, loaded: &LoadedConfig) -> Vec<Report> {
+    let beside = loaded.report.file.as_deref();
+    let (mut reports, mut servers) = (Vec::new(), Some(Vec::new()));
+    if let Some(path) = find(start, beside) {
+        match read(&path, start) {
+            Ok(config) => {
+                // A server without prefixes may have a tool of any name.
+                servers = (!config.has_bare_names()).then(|| config.server_names().to_vec());
+                let unknown = config.unknown_keys().iter().map(unknown).collect();
+                reports.push(Report::new(Some(path), unknown));
+            }
+            // Which tools there will be is not known then.
+            Err(report) => return vec![report],
+        }
+    }
+    let servers_tool = |name: &str, server: &String| {
+        name.strip_prefix(server.as_str()).is_some_and(|rest| rest.starts_with('_'))
+    };
+    let known = |name: &String| match &servers {
+        Some(servers) => is_own_tool(name) || servers.iter().any(|server| servers_tool(name, server)),
+        None => true,
+    };
+    let asked = loaded.config.hot.approvals.tools.iter();
+    let wrong = asked.filter(|name| !known(name)).map(|name| {
+        let what = format!("there is no tool \"{name}\": its calls would be made unasked");
+        let ours = name.strip_suffix("_tool").filter(|ours| is_own_tool(ours));
+        let help = ours.map(|ours| format!("did you mean `{ours}`?")).unwrap_or_else(|| {
+            "name a tool of pudu's, or SERVER_TOOL of a server in extensions_config.json; only servers with \
+             `\"tool_name_prefix\": false` have others"
+                .to_owned()
+        });
+        Problem::error(None, "approvals.tools", what, help)
+    });
+    reports.push(Report::new(loaded.report.file.clone(), wrong.collect()));
+    reports
+}
+
+fn unknown(UnknownKey { path, key, known }: &UnknownKey) -> Problem {
+    let help = match nearest(key, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "remove it, or see docs/extensions.md for the keys there are".to_owned(),
+    };
+    Problem::warning(None, path, "pudu does not know this key", help)
 }
 
 /// Starts the servers for a moment; returns how many tools they have, and which of them are not there. `None` if

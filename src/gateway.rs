@@ -7,6 +7,7 @@ mod agents;
 mod artifacts;
 pub(crate) mod audit;
 mod chat;
+mod errors;
 mod failures;
 mod file;
 mod guard;
@@ -165,6 +166,7 @@ impl GatewayState {
             .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
             .layer(middleware::from_fn(paced::pace))
             .layer(CatchPanicLayer::new())
+            .layer(middleware::from_fn(errors::shape))
             .with_state(self)
     }
 }

@@ -12,18 +12,18 @@ pub(crate) use follow::TranscriptChange;
 pub(crate) use room::{From, TranscriptLine};
 use room::{LocalRoom, TranscriptReader};
 
-use crate::{bus::Inbox, clock};
+use crate::{bus::Inbox, clock, dispatch::Shared};
 use pudu_channels::{
     AcceptError, Accepted, Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, Check,
     EventKey, EventSink, Health, HealthCell, Inbound, InboundKind, LiveReply, OutFile, ReplyStore,
     ReplyTarget, SendError, Sender,
 };
-use pudu_client::base::{Message, MessageId, ThreadState};
+use pudu_client::base::MessageId;
+use pudu_texts::Language;
 use std::{
     collections::HashMap,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -45,10 +45,16 @@ impl LocalChannel {
     }
 
     /// Takes what somebody says in a room. A second call with the same `key` says nothing twice.
-    pub(crate) async fn say(&self, chat: &str, key: &str, text: &str) -> Result<Accepted, AcceptError> {
+    pub(crate) async fn say(
+        &self,
+        chat: &str,
+        key: &str,
+        language: Language,
+        text: &str,
+    ) -> Result<Accepted, AcceptError> {
         let id = MessageId::fresh().to_string();
         let kind = InboundKind::Message { text: text.to_owned(), attachments: Vec::new(), album: None };
-        let kept = self.accept(chat, key, &id, kind).await?;
+        let kept = self.accept(chat, key, language, &id, kind).await?;
         if kept == Accepted::New {
             self.room(chat).put(TranscriptLine::said(id, text));
         }
@@ -60,16 +66,18 @@ impl LocalChannel {
         &self,
         chat: &str,
         key: &str,
+        language: Language,
         line: &str,
         action: &str,
     ) -> Result<Accepted, AcceptError> {
-        self.accept(chat, key, line, InboundKind::Press { action: action.to_owned() }).await
+        self.accept(chat, key, language, line, InboundKind::Press { action: action.to_owned() }).await
     }
 
     async fn accept(
         &self,
         chat: &str,
         key: &str,
+        language: Language,
         message: &str,
         kind: InboundKind,
     ) -> Result<Accepted, AcceptError> {
@@ -79,7 +87,11 @@ impl LocalChannel {
             private: true,
             message: message.to_owned(),
             reply_to: None,
-            sender: Sender { id: "local".to_owned(), name: "You".to_owned() },
+            sender: Sender {
+                id: "local".to_owned(),
+                name: language.you().to_owned(),
+                language: Some(language.tag().to_owned()),
+            },
             addressed: true,
             at: clock::now(),
             hint: None,
@@ -117,16 +129,10 @@ impl LocalChannel {
     }
 }
 
-/// Returns what was said in a thread as lines.
-pub(crate) fn past(state: &ThreadState) -> Vec<TranscriptLine> {
-    let line = |message: &Arc<Message>| match &**message {
-        Message::Human(human) => Some(TranscriptLine::said(human.id.to_string(), &human.text)),
-        Message::Assistant(reply) if !reply.text.trim().is_empty() => {
-            Some(TranscriptLine::told(reply.id.to_string(), &reply.text, true))
-        }
-        Message::Assistant(_) | Message::Tool(_) => None,
-    };
-    state.messages.values().filter_map(line).collect()
+/// Returns the language of the page and the terminal: the configured one, or else the person's.
+pub(crate) fn language(shared: &Shared, person: Option<Language>) -> Language {
+    let configured = shared.accounts.get(ACCOUNT).and_then(|account| account.policy().language);
+    configured.or(person).unwrap_or_default()
 }
 
 impl Channel for LocalChannel {
@@ -187,6 +193,3 @@ impl Channel for LocalChannel {
         Box::pin(std::future::ready(Err(SendError::Refused("this chat takes no files".to_owned()))))
     }
 }
-
-/// Unfinished views are shown at most this often.
-const EVERY: Duration = Duration::from_millis(40);

@@ -112,7 +112,9 @@ impl Machine {
         // Before the first command that could.
         if self.exposes(hot) && !self.exposed.is() {
             self.exposed.set();
-            tracing::info!("commands reach what listens on this machine: the HTTP API asks for its token");
+            tracing::info!(
+                "requiring the token of the HTTP API: commands reach what listens on this machine"
+            );
         }
         match self.recipe(hot) {
             None => Arc::new(self.local(hot)),
@@ -307,27 +309,19 @@ impl Machine {
     pub(crate) fn tell(&self, hot: &HotConfig) {
         match (&self.provider, &self.jail, hot.sandbox.allow_host_bash) {
             (SandboxBackend::Local, Ok(jail), _) => {
-                tracing::info!(means = jail.words(), "commands are confined")
+                tracing::info!(means = jail.words(), "confining commands")
             }
             (SandboxBackend::Local, Err(Unconfined { why, help }), true) => {
-                tracing::warn!(
-                    why,
-                    mend = help,
-                    "commands are NOT confined: they run in the shell of this machine"
-                );
+                tracing::warn!(why, help, "running commands UNCONFINED in the shell of this machine");
             }
             (SandboxBackend::Local, Err(Unconfined { why, help }), false) => {
-                tracing::warn!(
-                    why,
-                    mend = help,
-                    "commands cannot be confined here, so the agent has no shell"
-                );
+                tracing::warn!(why, help, "disabled the agent's shell: commands cannot be confined here");
             }
-            _ => tracing::info!(means = self.words(hot), "commands run in containers"),
+            _ => tracing::info!(means = self.words(hot), "running commands in containers"),
         }
         for mount in hot.sandbox.mounts.iter().filter(|mount| !mount.host.is_dir()) {
             let (folder, path) = (mount.host.display(), &mount.agent);
-            tracing::warn!(%folder, path, "a mount of the sandbox is left out: there is no such folder");
+            tracing::warn!(%folder, path, "left out mount of the sandbox: there is no such folder");
         }
     }
 

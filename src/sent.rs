@@ -53,7 +53,7 @@ pub(crate) async fn keep_text(home: &Path, text: &str) -> io::Result<PathBuf> {
 async fn make_more_room(folder: PathBuf) {
     let made = tokio::task::spawn_blocking(move || make_room(&folder, ROOM, MAX_SENT_FILES)).await;
     if let Ok(Err(error)) = made {
-        tracing::warn!(%error, "there is no room for files that are sent");
+        tracing::warn!(%error, "failed to make folder for sent files");
     }
 }
 
@@ -89,7 +89,7 @@ pub(crate) async fn sweep(home: &Path) {
     let folder = home.join(FOLDER);
     let swept = tokio::task::spawn_blocking(move || sweep_before(&folder, SystemTime::now() - KEPT)).await;
     if let Ok(Err(error)) = swept {
-        tracing::warn!(%error, "files that were sent could not be removed");
+        tracing::warn!(%error, "failed to remove sent files");
     }
 }
 

@@ -4,7 +4,7 @@ use crate::house::{House, SOON, Talker, http};
 use pudu_sim::{
     Fault, Telegram,
     model::{At, Reply},
-    telegram::Options,
+    telegram::{Options, View},
 };
 use serde_json::{Value, json};
 
@@ -94,6 +94,30 @@ async fn an_edited_account_connects_anew_and_the_other_does_not_notice() {
     ada.says("and here?", "echo: and here?").await;
 }
 
+/// A press below a message whose id the store does not know is looked for during two seconds: forty of them take longer
+/// than anybody else's patience.
+#[tokio::test]
+async fn an_account_that_waits_for_its_platform_keeps_no_other_waiting() {
+    let other = Telegram::start(Options { token: "8:other".into(), ..Options::default() }).await.unwrap();
+    let more = second(&other, "    require_mention: false\n");
+    let mut house = House::furnish(Options::default(), "", &more).await;
+    house.start();
+    house.telegram.fail_often("sendMessage", 1.0, Fault::CutAfter);
+    house.telegram.fail_often("editMessageText", 1.0, Fault::Silent);
+    let ada = Talker::new(&house, "Ada");
+    ada.say("/mode");
+    let offer =
+        |view: &View<'_>| view.answers(ada.chat).last().filter(|one| !one.buttons.is_empty()).cloned();
+    let offer = house.telegram.wait(SOON, offer).await.unwrap();
+    for _ in 0..40 {
+        house.telegram.press(ada.chat, ada.person, offer.id, &offer.buttons[0][0].text).unwrap();
+    }
+    let bob = other.add_person("Bob", None);
+    let group = other.add_group(pudu_sim::telegram::Kind::Supergroup, "team", &[bob]);
+    other.say(group, bob, "and here?").unwrap();
+    other.wait_answer(group, "echo: [Bob] and here?", SOON).await.unwrap();
+}
+
 #[tokio::test]
 async fn one_account_is_restarted_by_hand() {
     let house = House::open("").await;
@@ -124,7 +148,7 @@ async fn a_reply_that_waits_for_its_account_is_delivered_when_it_is_back() {
     let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
     house.write_config(&config.replace("enabled: true", "enabled: false"));
     house.start();
-    assert!(house.log().contains("a reply waits for its account to be back"));
+    assert!(house.log().contains("holding reply until its account is back"));
     house.write_config(&config);
     ada.reads("echo: hello").await;
     assert_eq!(ada.answers().len(), 1);
@@ -210,7 +234,7 @@ async fn what_waits_when_its_account_is_taken_out_is_answered_by_whom_it_was_sai
     house.acknowledged().await;
     let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
     house.write_config(&config.replace("enabled: true", "enabled: false"));
-    house.logs("the account is not configured any more").await;
+    house.logs("disconnecting account that is not configured any more").await;
     hold.proceed();
     ada.reads("echo: two").await;
     let ask = house.model.requests()[1].clone();
@@ -229,7 +253,7 @@ async fn an_account_that_is_taken_out_and_put_back_speaks_with_its_new_token() {
     ada.says("one", "echo: one").await;
     let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
     house.write_config(&config.replace("enabled: true", "enabled: false"));
-    house.logs("the account is not configured any more").await;
+    house.logs("disconnecting account that is not configured any more").await;
     let token = "9:another-token-of-the-same-bot";
     house.telegram.rotate(token);
     std::fs::write(

@@ -4,7 +4,7 @@
 use crate::{
     house::{House, SOON, Talker, http},
     platforms::on_each_platform,
-    scenarios::{Scene, last},
+    scene::{Scene, last},
 };
 use pudu_sim::{
     model::{Ask, At, Reply},
@@ -143,7 +143,7 @@ async fn making_can_be_given_up_and_a_name_that_cannot_be_is_refused_with_the_re
     house.start();
     let ada = Talker::new(&house, "Ada");
     let how = "Write /agent new NAME, and behind it what the agent is for.";
-    ada.says("/agent new poet", &format!("there is an agent poet already. {how}")).await;
+    ada.says("/agent new poet", &format!("There is an agent poet already. {how}")).await;
     ada.says(
         "/agent new default",
         &format!("default cannot be the name of an agent: it means something else already. {how}"),
@@ -232,7 +232,7 @@ async fn an_agent_and_its_sub_agents_have_the_tools_and_skills_that_its_file_say
     assert_eq!(requests[4].last_user(), "look around");
     let expect = ["ls", "read_file", "glob", "grep", "list_uploaded_files", "write_todos"];
     assert_eq!(requests[4].tools(), expect, "a sub-agent has no more, and is nobody who could be changed");
-    let note = "an agent is not quite as its file says";
+    let note = "ignored part of agent file";
     ada.says("again", "echo: again").await;
     assert_eq!(house.log().matches(note).count(), 3, "each is in the log once:\n{}", house.log());
 
@@ -318,7 +318,7 @@ async fn an_agent_that_breaks_answers_nobody_and_says_so_where_people_see_it() {
         text.starts_with("The agent careful cannot be used") && text.ends_with("those there are.")
     })
     .await;
-    assert!(house.log().contains("an agent cannot answer"), "{}", house.log());
+    assert!(house.log().contains("failed to load agent"), "{}", house.log());
     let (_, listed) = house.pudu(&["agent", "list"]);
     assert!(listed.contains("BROKEN  careful"), "{listed}");
     let (ok, found) = house.pudu(&["doctor"]);

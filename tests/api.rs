@@ -254,3 +254,50 @@ async fn a_connection_that_says_nothing_is_closed() {
     let closed = tokio::time::timeout(SOON, silent.read(&mut [0; 1])).await;
     assert!(matches!(closed, Ok(Ok(0) | Err(_))), "{closed:?}");
 }
+
+#[tokio::test]
+async fn every_error_has_the_same_shape() {
+    let house = House::open("").await;
+    let at = |path: &str| format!("http://{}{path}", house.address);
+    let json = ("content-type", "application/json");
+    let cases = [
+        (http().get(at("/api/nothing")), 404, "there is nothing at this address"),
+        (http().get(at("/nothing")), 404, "there is nothing at this address"),
+        (http().delete(at("/api/models")), 405, "this address does not take this method"),
+        (http().post(at("/health")), 405, "this address does not take this method"),
+        (http().post(at("/api/chat/a/messages")).header(json.0, json.1).body("{"), 400, "Failed to parse"),
+        (http().post(at("/api/chat/a/messages")).body("{}"), 415, "Expected request with"),
+        (
+            http().post(at("/api/chat/a/messages")).header(json.0, json.1).body("[1]"),
+            422,
+            "Failed to deserialize",
+        ),
+        (
+            http().get(at("/api/threads/a/artifacts/mnt/user-data/outputs/a?download=1&download=2")),
+            400,
+            "Failed to",
+        ),
+        (http().get(at("/api/runs/none/events")), 404, ""),
+        (http().get(at("/api/threads/a/artifacts/mnt/user-data/outputs/a")), 404, ""),
+        // The last one: the server closes the connection, which others would be given.
+        (
+            http().post(at("/api/chat/a/messages")).header(json.0, json.1).body("x".repeat((1 << 20) + 1)),
+            413,
+            "length limit exceeded",
+        ),
+    ];
+    for (call, status, detail) in cases {
+        let answer = call.send().await.unwrap();
+        let url = answer.url().clone();
+        assert_eq!(
+            (answer.status().as_u16(), &answer.headers()["content-type"]),
+            (status, &"application/json".parse().unwrap()),
+            "{url}"
+        );
+        if status == 405 {
+            assert!(answer.headers().contains_key("allow"), "{url}");
+        }
+        let told: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+        assert!(told["detail"].as_str().unwrap().contains(detail), "{url}: {told}");
+    }
+}

@@ -3,7 +3,7 @@
 use crate::{
     house::{House, SOON, Talker, http},
     platforms::on_each_platform,
-    scenarios::{Scene, is_final},
+    scene::{Scene, is_final},
 };
 use pudu_sim::{
     model::{Answer, Reply},

@@ -4,7 +4,7 @@
 use crate::{
     house::{House, Talker, http},
     platforms::on_each_platform,
-    scenarios::{Scene, last},
+    scene::{Scene, last},
 };
 use pudu_sim::{
     Fault,

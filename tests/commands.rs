@@ -3,7 +3,7 @@
 use crate::{
     house::{House, SOON, Talker},
     platforms::on_each_platform,
-    scenarios::{Scene, is_final, slowly},
+    scene::{Scene, is_final, slowly},
 };
 use pudu_sim::{model::Reply, platform::Shown, telegram::Kind};
 
@@ -41,11 +41,11 @@ async fn each_command_answers_once_and_costs_no_model_call() {
     .await;
     ada.say("/status@pudu_bot");
     ada.reads_so(|text| text.starts_with("No active conversation.")).await;
-    ada.says("/memory", "Memory contains 0 fact(s).").await;
+    ada.says("/memory", "Memory contains no facts.").await;
     ada.says("/retry", "There is nothing to ask again yet.").await;
     ada.says("/stop", "Nothing is running here.").await;
     ada.says("/new", "New conversation started.").await;
-    ada.says("/usage", "Tokens in this conversation: 0 read, 0 written, 0 in all, in 0 run(s).").await;
+    ada.says("/usage", "Tokens in this conversation: 0 read, 0 written, 0 in all, in 0 runs.").await;
     ada.says("/models gpt", "There is no model gpt. Did you mean sim? /models lists them.").await;
     ada.says("/models SIM", "This conversation now uses sim.").await;
     ada.says("/mode fast", "There is no mode fast. Choose queue, steer or interrupt.").await;
@@ -66,11 +66,11 @@ async fn new_forgets_and_status_and_usage_tell_the_truth() {
     let ada = Talker::new(&house, "Ada");
     house.model.next(Reply::text("hi").usage(120, 30));
     ada.says("hello", "hi").await;
-    ada.says("/usage", "Tokens in this conversation: 120 read, 30 written, 150 in all, in 1 run(s).").await;
+    ada.says("/usage", "Tokens in this conversation: 120 read, 30 written, 150 in all, in one run.").await;
     ada.say("/status");
     let status = ada.reads_so(|text| text.starts_with("Active thread: ")).await;
     for part in
-        ["Model: sim", "State: idle", "Waiting messages: 0", "Tokens: 150 in 1 run(s)", "telegram is ready"]
+        ["Model: sim", "State: idle", "Waiting messages: 0", "Tokens: 150 in one run", "telegram is ready"]
     {
         assert!(status.contains(part), "{part} is missing in {status}");
     }
@@ -109,7 +109,7 @@ async fn a_command_in_a_group_concerns_the_conversation_there() {
     house.model.next(Reply::text("hi").usage(7, 3));
     ada.says("@pudu_bot hello", "hi").await;
     ada.say("/usage@pudu_bot");
-    ada.reads("Tokens in this conversation: 7 read, 3 written, 10 in all, in 1 run(s).").await;
+    ada.reads("Tokens in this conversation: 7 read, 3 written, 10 in all, in one run.").await;
     ada.say("/usage@another_bot");
     ada.say("/help");
     ada.reads_so(|text| text.starts_with("Available commands:")).await;

@@ -55,7 +55,7 @@ const PLAIN: &str = "  image: debian:12\n  environment: {GREETING: hello}\n";
 async fn commands_run_in_a_container_of_the_thread_that_ends_with_the_daemon() {
     let Some((engine, mut house)) = house(PLAIN).await else { return };
     house.start();
-    assert!(house.log().contains("commands run in containers"), "{}", house.log());
+    assert!(house.log().contains("running commands in containers"), "{}", house.log());
     let ada = Talker::new(&house, "Ada");
     let told = run(&house, &ada, "pwd; echo $GREETING; echo report > ../outputs/a.md; id -u").await;
     let lines: Vec<&str> = told.lines().collect();
@@ -88,7 +88,7 @@ async fn a_daemon_that_was_killed_finds_its_containers_again() {
     house.kill();
     assert_eq!(engine.running(), before);
     house.start();
-    house.logs("found the sandbox of an earlier start").await;
+    house.logs("found sandbox of an earlier start").await;
     assert_eq!(run(&house, &ada, "cat file").await.trim(), "1");
     assert_eq!(engine.running(), before);
     let all = engine.processes(&before[0]);

@@ -1,6 +1,6 @@
 //! What people say in the crash test, what the model answers, and how what a chat shows is read as those answers.
 
-use crate::{house::House, scenarios::is_final};
+use crate::{house::House, scene::is_final};
 use pudu_sim::{
     model::{Ask, Reply},
     platform::{Shown, Words},

@@ -23,7 +23,7 @@ async fn house(sandbox: &str) -> Option<House> {
     std::fs::write(skill.join("SKILL.md"), "---\nname: by-hand\ndescription: Is there.\n---\nDo it.\n")
         .unwrap();
     house.start();
-    let confined = house.log().contains("commands are confined");
+    let confined = house.log().contains("confining commands");
     if !confined && std::env::var_os("PUDU_REQUIRE_SANDBOX").is_some() {
         panic!("commands cannot be confined here:\n{}", house.log());
     }

@@ -98,7 +98,11 @@ async fn a_configuration_that_nobody_named_has_to_be_the_operators() {
     let text = std::fs::read_to_string(house.path("config.yaml")).unwrap();
     chown(house.path("config.yaml"), Some(12_345), None).unwrap();
     house.write_config(&format!("{text}# an edit\n"));
-    assert!(house.log().contains("cannot be used, the one before stays in force"), "{}", house.log());
+    assert!(
+        house.log().contains("refused edited configuration, the one before stays in force"),
+        "{}",
+        house.log()
+    );
     assert!(house.log().contains("config.yaml belongs to user 12345"), "{}", house.log());
     house.stop().await;
     let (ok, said) = house.pudu(&["config", "check"]);

@@ -96,7 +96,7 @@ impl House {
     /// Writes the configuration's text; a daemon that runs has taken it up, or refused it, when this returns.
     #[expect(clippy::disallowed_methods, reason = "another process is waited for, by its log")]
     pub fn write_config(&self, text: &str) {
-        let heard = |log: &str| log.matches("the edited configuration").count();
+        let heard = |log: &str| log.matches("edited configuration").count();
         let before = heard(&self.log());
         std::fs::write(self.path("config.yaml"), text).unwrap();
         if self.daemon.is_some() {

@@ -3,7 +3,7 @@
 use crate::{
     asks::wish,
     house::SOON,
-    scenarios::{Scene, is_final},
+    scene::{Scene, is_final},
 };
 use pudu_sim::{DingTalk, Fault, Feishu, Platform, dingtalk, feishu, model::Reply, platform::Shown};
 use serde_json::json;

@@ -8,7 +8,7 @@
 use crate::{
     house::{House, SOON},
     platforms,
-    scenarios::is_final,
+    scene::is_final,
 };
 use futures_util::{StreamExt, future::join_all, stream};
 use pudu_sim::{

@@ -4,7 +4,7 @@
 use crate::{
     house::{House, SOON, Talker},
     platforms::on_each_platform,
-    scenarios::{Scene, is_final},
+    scene::{Scene, is_final},
 };
 use pudu_sim::{
     model::{Ask, Reply, RetryAfter},

@@ -6,7 +6,7 @@ use pudu_sim::{
 use std::{sync::Arc, time::Duration};
 
 /// Makes a module of tests for each platform, and in it a test for each scenario of a list: functions beside
-/// the call that take a [`Scene`](crate::scenarios::Scene).
+/// the call that take a [`Scene`](crate::scene::Scene).
 macro_rules! on_each_platform {
     ($scenarios:tt) => {
         $crate::platforms::on_each_platform!(telegram feishu dingtalk slack discord => $scenarios);
@@ -17,7 +17,7 @@ macro_rules! on_each_platform {
     (@tests $platform:ident $open:ident [$($scenario:ident)+]) => {
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn $scenario() {
-            let scene = $crate::scenarios::Scene::$open($crate::platforms::$platform().await).await;
+            let scene = $crate::scene::Scene::$open($crate::platforms::$platform().await).await;
             super::$scenario(scene).await;
         })+
     };

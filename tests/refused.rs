@@ -2,7 +2,7 @@
 
 use crate::{
     platforms::on_each_platform,
-    scenarios::{Scene, is_final, slowly},
+    scene::{Scene, is_final, slowly},
 };
 use pudu_sim::{Fault, model::Reply, platform::Shown};
 use serde_json::json;

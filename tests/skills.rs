@@ -4,7 +4,7 @@
 use crate::{
     house::{House, SOON, Talker, http},
     platforms::on_each_platform,
-    scenarios::{Scene, last},
+    scene::{Scene, last},
 };
 use pudu_sim::{
     model::{At, Reply},

@@ -527,7 +527,7 @@ async fn a_message_that_cannot_be_looked_for_is_sent_twice_at_most() {
         office.slack.fail("chat.postMessage", nth, Fault::CutAfter);
     }
     office.write(&office.direct, "hello", true, None);
-    office.house.logs("it is taken for shown").await;
+    office.house.logs("taking it for shown").await;
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!((office.count("chat.postMessage"), office.texts(&office.direct).len()), (2, 2));
     assert_eq!(office.texts(&office.direct)[1], "echo: hello", "the second says everything");

@@ -66,6 +66,9 @@ async fn a_thread_that_nobody_uses_goes_with_its_files_and_its_chat_starts_anew(
     assert!(told["file_bytes"].as_u64().unwrap() >= 50_010, "{told}");
     assert!(told["log_bytes"].as_u64().unwrap() > 50_000, "the log has what was written: {told}");
     assert_eq!(told["due"]["threads"], 0, "{told}");
+    assert_eq!(told["retention"]["threads_max_age_days"], 7, "the account's own: {told}");
+    assert_eq!(told["retention"]["files_max_bytes"], 0, "no limit: {told}");
+    assert_eq!(usage(&house)["retention"]["threads_max_age_days"], 30);
 
     house.stop().await;
     age(&house, &id(&old), 8).await;
@@ -73,6 +76,7 @@ async fn a_thread_that_nobody_uses_goes_with_its_files_and_its_chat_starts_anew(
     let (_, shown) = house.pudu(&["storage", "show"]);
     let line = shown.lines().find(|line| line.starts_with("telegram")).unwrap();
     assert!(line.contains("1 thread (") && line.contains("KiB"), "{shown}");
+    assert!(line.contains("  threads 7 days  "), "{shown}");
     house.start();
     house.logs("deleted what `retention` does not keep").await;
     assert_eq!(folders(&house), [young], "{old:?} is gone with all that was in it");

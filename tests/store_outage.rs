@@ -240,7 +240,7 @@ impl Ends {
 async fn finish(scene: &mut Scene, seed: u64) {
     let log = scene.house.log();
     // A lock of a second is no outage.
-    let told = log.contains("the store answers again") || (matches!(scene.store, Store::Sqlite) && !whole());
+    let told = log.contains("reached the store again") || (matches!(scene.store, Store::Sqlite) && !whole());
     assert!(told, "seed {seed}: nobody was told\n{log}");
     let db = match &scene.store {
         Store::Sqlite => scene.house.database().await,

@@ -1,6 +1,8 @@
 //! The house rules that no compiler knows: who may depend on whom, how long a file may be, and what must
 //! not be in the repository. Each check tells every offence at once, with the place to mend.
 
+mod circles;
+
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,6 +17,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("pudu-base", &[]),
     ("pudu-net", &[]),
     ("pudu-documents", &[]),
+    ("pudu-texts", &[]),
     ("pudu-harness", &["pudu-base"]),
     ("pudu-sandbox", &["pudu-base"]),
     ("pudu-containers", &["pudu-base", "pudu-net", "pudu-sandbox"]),
@@ -23,7 +26,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("pudu-model", &["pudu-base", "pudu-net"]),
     ("pudu-tools", &["pudu-base", "pudu-net"]),
     ("pudu-mcp", &["pudu-base", "pudu-net"]),
-    ("pudu-channels", &["pudu-net"]),
+    ("pudu-channels", &["pudu-net", "pudu-texts"]),
     (
         "pudu-client",
         &[
@@ -40,7 +43,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "pudu-skills",
         ],
     ),
-    ("pudu", &["pudu-client", "pudu-channels"]),
+    ("pudu", &["pudu-client", "pudu-channels", "pudu-texts"]),
     ("pudu-sim", &[]),
 ];
 

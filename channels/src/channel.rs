@@ -1,13 +1,14 @@
 //! The ports between a platform and the rest of the house.
 
-use crate::{Address, Attachment, Check, FinalView, Health, Hurry, Inbound, ReplyView, Webhook};
+use crate::{
+    Address, Attachment, BoxFuture, Check, EventSink, FinalView, Health, Hurry, ReplyHandle, ReplyStore,
+    ReplyStoreError, ReplyView, Webhook,
+};
+use pudu_texts::Language;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{path::Path, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
-
-/// A boxed future, written by hand so that the cost of a dynamic port is visible.
-pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// One account on one platform.
 pub trait Channel: Send + Sync {
@@ -94,120 +95,15 @@ pub struct ReplyTarget {
     /// The author's stable platform id.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sender: String,
+    /// The language of the reply; English in older records.
+    #[serde(default)]
+    pub language: Language,
     /// Copy of [`Inbound::hint`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<Value>,
-    /// State of this reply that the journal kept before a restart.
+    /// State of this reply that the reply store kept before a restart.
     pub saved: Option<ReplyHandle>,
 }
-
-/// State by which a channel finds its own messages of one reply again.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReplyHandle {
-    /// The channel's own record; nobody else reads it.
-    pub state: Value,
-    /// The platform's ids of the messages that show this reply: an answer to one of them continues the
-    /// conversation.
-    pub messages: Vec<String>,
-}
-
-/// Takes what comes in.
-pub trait EventSink: Send + Sync {
-    /// Keeps an event for good. Only after `Ok` may the platform be told that it arrived.
-    fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Accepted, AcceptError>>;
-
-    /// Like [`Self::accept`], and keeps in the same write that the account's stream of events goes on at
-    /// `position`. An event sink that keeps no positions lets each stream begin anew.
-    fn accept_at<'a>(
-        &'a self,
-        inbound: Inbound,
-        _position: StreamPosition,
-    ) -> BoxFuture<'a, Result<Accepted, AcceptError>> {
-        self.accept(inbound)
-    }
-
-    /// Keeps where an account's stream goes on: all events before were accepted, or concern nobody.
-    fn save_position<'a>(
-        &'a self,
-        _account: &'a str,
-        _position: StreamPosition,
-    ) -> BoxFuture<'a, Result<(), ReplyStoreError>> {
-        Box::pin(async { Ok(()) })
-    }
-
-    /// Returns where an account's stream goes on, as it was kept last.
-    fn position<'a>(
-        &'a self,
-        _account: &'a str,
-    ) -> BoxFuture<'a, Result<Option<StreamPosition>, ReplyStoreError>> {
-        Box::pin(async { Ok(None) })
-    }
-
-    /// Returns the messages of an account that were seen or sent since `since` (milliseconds since 1970), in
-    /// any chat: for platforms that do not send again what was missed.
-    fn known<'a>(
-        &'a self,
-        account: &'a str,
-        since: i64,
-    ) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>>;
-
-    /// Returns whether a message belongs to a conversation. Only account and chat of the address are
-    /// compared; the topic is ignored.
-    fn knows<'a>(
-        &'a self,
-        address: &'a Address,
-        message: &'a str,
-    ) -> BoxFuture<'a, Result<bool, ReplyStoreError>>;
-}
-
-/// Resume position of an account's event stream, in its channel's own encoding.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StreamPosition(pub String);
-
-/// An event is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accepted {
-    /// It is new.
-    New,
-    /// It had been kept before.
-    Duplicate,
-}
-
-/// An event is not kept. The platform must not be told that it arrived.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AcceptError {
-    /// Too much waits to be answered.
-    #[error("too many messages wait to be answered")]
-    Full,
-    /// The store failed.
-    #[error("the message could not be stored: {0}")]
-    Store(String),
-}
-
-/// Keeps what one reply needs to survive a restart.
-pub trait ReplyStore: Send + Sync {
-    /// Keeps the handle in place of the one before; durable when it returns.
-    fn save<'a>(&'a self, handle: &'a ReplyHandle) -> BoxFuture<'a, Result<(), ReplyStoreError>>;
-
-    /// Returns all messages of this account that were seen or sent since `since` (milliseconds since
-    /// 1970), in any chat.
-    fn known<'a>(&'a self, since: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>>;
-}
-
-/// A message that was seen or sent. The chat belongs to it: on some platforms every chat numbers its own
-/// messages, on others several chats share one sequence.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct KnownMessage {
-    /// The platform's id of the chat.
-    pub chat: String,
-    /// The platform's id of the message.
-    pub message: String,
-}
-
-/// The reply store could not be written or read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the reply's record could not be kept: {0}")]
-pub struct ReplyStoreError(pub String);
 
 /// One reply on its way to people: one message that grows in place.
 pub trait LiveReply: Send {

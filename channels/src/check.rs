@@ -60,6 +60,12 @@ impl Check {
         Self::poor("clock", said, "set this machine's clock (NTP)")
     }
 
+    /// The platform does not answer; `key` is the setting with its address.
+    pub(crate) fn unreachable(key: &str, error: impl std::fmt::Display) -> Self {
+        let help = format!("see whether this machine reaches `{key}` (proxy, firewall, DNS)");
+        Self::bad("connection", error.to_string(), help)
+    }
+
     /// The account cannot work like this.
     #[must_use]
     pub fn bad(what: impl Into<String>, why: impl Into<String>, help: impl Into<String>) -> Self {

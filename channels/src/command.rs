@@ -1,5 +1,7 @@
 //! The commands that people may type, for platforms that have a menu of them.
 
+use pudu_texts::Language;
+
 /// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChatCommand {
@@ -9,4 +11,6 @@ pub struct ChatCommand {
     pub argument: String,
     /// Help text of the command.
     pub help: String,
+    /// Help texts for people whose app has one of these languages.
+    pub translations: Vec<(Language, String)>,
 }

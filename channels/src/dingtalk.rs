@@ -23,10 +23,10 @@ pub use card::CardStyle;
 pub use decode::GroupConversations;
 
 use crate::{
-    Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, Check, EventSink, Health,
-    HealthCell, LiveReply, ReplyStore, ReplyTarget, SendError,
+    Address, Attachment, ChannelError, Check, EventSink, HealthCell, ReplyTarget, SendError,
     pace::Pacer,
-    reply::{NumberedChoices, PlatformReply},
+    platform::{PlatformAccount, check_base_url},
+    reply::{Capabilities, NumberedChoices, PlatformMessages},
 };
 use api::DingTalkApi;
 use decode::DingTalkDecoder;
@@ -173,73 +173,46 @@ impl DingTalkChannel {
 }
 
 fn check(config: &DingTalkConfig) -> Result<(), ChannelError> {
-    let wrong = |what: &str| Err(ChannelError::Config(what.to_owned()));
     if config.client_id.trim().is_empty() || config.client_secret.expose_secret().trim().is_empty() {
-        return wrong(
-            "client_id and client_secret have to be set: copy them from the app's page in the console",
-        );
+        return Err(ChannelError::Config(
+            "client_id and client_secret have to be set: copy them from the app's page in the console"
+                .to_owned(),
+        ));
     }
-    for (name, url) in [("api_url", &config.api_url), ("oapi_url", &config.oapi_url)] {
-        if !matches!(url.scheme(), "http" | "https") {
-            return wrong(&format!("{name} has to begin with http:// or https://"));
-        }
-    }
-    Ok(())
+    check_base_url("api_url", &config.api_url)?;
+    check_base_url("oapi_url", &config.oapi_url)
 }
 
-impl Channel for DingTalkChannel {
+impl PlatformAccount for DingTalkChannel {
+    const TYPE: &'static str = "dingtalk";
+    const CAPABILITIES: Capabilities = DingMessages::CAPABILITIES;
+
     fn account(&self) -> &str {
         &self.config.account
     }
 
-    fn platform(&self) -> &'static str {
-        "dingtalk"
+    fn health(&self) -> &HealthCell {
+        &self.health
     }
 
-    fn limits(&self) -> ChannelLimits {
-        ChannelLimits {
-            download: download::MAX_DOWNLOAD_BYTES,
-            upload: messages::MAX_UPLOAD_BYTES,
-            threads: false,
-        }
+    async fn run(&self, sink: &dyn EventSink, stop: CancellationToken) -> Result<(), ChannelError> {
+        self.receive(sink, stop).await
     }
 
-    fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>> {
-        Box::pin(doctor::check(self))
+    async fn doctor(&self) -> Vec<Check> {
+        doctor::check(self).await
     }
 
-    fn health(&self) -> Health {
-        self.health.get()
-    }
-
-    fn listen<'a>(
-        &'a self,
-        sink: &'a dyn EventSink,
-        stop: CancellationToken,
-    ) -> BoxFuture<'a, Result<(), ChannelError>> {
-        Box::pin(self.run(sink, stop))
-    }
-
-    fn open_reply(&self, reply_target: ReplyTarget, store: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
-        let messages = DingMessages::new(Arc::clone(&self.state), &reply_target);
-        Box::new(PlatformReply::open(messages, &reply_target, store))
+    fn messages(&self, target: &ReplyTarget) -> impl PlatformMessages {
+        DingMessages::new(Arc::clone(&self.state), target)
     }
 
     /// Robots cannot react to messages; the message that holds the answer's place says enough.
-    fn acknowledge<'a>(
-        &'a self,
-        _address: &'a Address,
-        _message: &'a str,
-    ) -> BoxFuture<'a, Result<(), SendError>> {
-        Box::pin(async { Ok(()) })
+    async fn acknowledge(&self, _address: &Address, _message: &str) -> Result<(), SendError> {
+        Ok(())
     }
 
-    fn download<'a>(
-        &'a self,
-        attachment: &'a Attachment,
-        to: &'a Path,
-        limit: u64,
-    ) -> BoxFuture<'a, Result<u64, SendError>> {
-        Box::pin(download::file(&self.api, &self.config.robot_code, attachment, to, limit))
+    async fn download(&self, attachment: &Attachment, to: &Path, limit: u64) -> Result<u64, SendError> {
+        download::file(&self.api, &self.config.robot_code, &attachment.handle, to, limit).await
     }
 }

@@ -20,6 +20,7 @@ mod looks;
 mod loopback;
 mod messages;
 mod page;
+mod placing;
 mod session;
 mod text;
 mod unplaced;
@@ -29,14 +30,16 @@ mod wire;
 pub use decode::ListenRules;
 
 use crate::{
-    Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, ChatCommand, Check, EventSink,
-    Health, LiveReply, ReplyStore, ReplyTarget, SendError, clock::now, reply::PlatformReply,
+    Address, Attachment, ChannelError, ChatCommand, Check, EventSink, HealthCell, ReplyTarget, SendError,
+    clock::now,
+    platform::{PlatformAccount, check_base_url},
+    reply::{Capabilities, PlatformMessages},
+    transport::CallError,
 };
 use account_state::{ApiRoute, DiscordAccountState};
 use client::DiscordClient;
 use deferred::DiscordHint;
 use event_handler::DiscordEventHandler;
-use failure::DiscordApiError;
 use messages::DiscordMessages;
 use pudu_net::reqwest::Method;
 use secrecy::{ExposeSecret, SecretString};
@@ -98,18 +101,6 @@ impl DiscordChannel {
         let (heard, behind) = (AtomicI64::new(0), AtomicBool::new(false));
         Ok(Self { config, handler, made: now(), heard, behind })
     }
-
-    async fn saw(&self, address: &Address, message: &str) -> Result<(), SendError> {
-        // A thread begins with a message that stands outside of it.
-        let outside = address.topic.as_deref() == Some(message);
-        let channel = address.topic.as_deref().filter(|_| !outside).unwrap_or(&address.chat);
-        let path = ["channels", channel, "messages", message, "reactions", SEEN, "@me"];
-        match self.handler.state.call::<Value>(ApiRoute::Sign, Method::PUT, &path, &Value::Null).await {
-            // A command is no message.
-            Ok(_) | Err(DiscordApiError::Gone(_)) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    }
 }
 
 fn check(config: &DiscordConfig) -> Result<(), ChannelError> {
@@ -118,48 +109,35 @@ fn check(config: &DiscordConfig) -> Result<(), ChannelError> {
     if token.is_empty() || !token.chars().all(|c| c.is_ascii_graphic()) {
         return wrong("the bot token is empty or has characters that no token has: copy it without \"Bot \"");
     }
-    if !matches!(config.api_url.scheme(), "http" | "https") {
-        return wrong("api_url has to begin with http:// or https://");
-    }
-    Ok(())
+    check_base_url("api_url", &config.api_url)
 }
 
-impl Channel for DiscordChannel {
+impl PlatformAccount for DiscordChannel {
+    const TYPE: &'static str = "discord";
+    const CAPABILITIES: Capabilities = DiscordMessages::CAPABILITIES;
+
     fn account(&self) -> &str {
         &self.config.account
     }
 
-    fn platform(&self) -> &'static str {
-        "discord"
+    fn health(&self) -> &HealthCell {
+        &self.handler.health
     }
 
-    fn limits(&self) -> ChannelLimits {
-        ChannelLimits {
-            download: download::MAX_DOWNLOAD_BYTES,
-            upload: upload::MAX_UPLOAD_BYTES,
-            threads: self.config.rules.threads,
-        }
+    fn threads(&self) -> bool {
+        self.config.rules.threads
     }
 
-    fn health(&self) -> Health {
-        self.handler.health.get()
+    async fn run(&self, sink: &dyn EventSink, stop: CancellationToken) -> Result<(), ChannelError> {
+        self.receive(sink, stop).await
     }
 
-    fn listen<'a>(
-        &'a self,
-        sink: &'a dyn EventSink,
-        stop: CancellationToken,
-    ) -> BoxFuture<'a, Result<(), ChannelError>> {
-        Box::pin(self.run(sink, stop))
+    async fn doctor(&self) -> Vec<Check> {
+        doctor::check(self).await
     }
 
-    fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>> {
-        Box::pin(doctor::check(self))
-    }
-
-    fn open_reply(&self, target: ReplyTarget, store: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
-        let messages = DiscordMessages::new(Arc::clone(&self.handler.state), &target);
-        Box::new(PlatformReply::open(messages, &target, store))
+    fn messages(&self, target: &ReplyTarget) -> impl PlatformMessages {
+        DiscordMessages::new(Arc::clone(&self.handler.state), target)
     }
 
     fn beside(&self, target: &ReplyTarget) -> ReplyTarget {
@@ -169,20 +147,19 @@ impl Channel for DiscordChannel {
         ReplyTarget { saved: None, hint, ..target.clone() }
     }
 
-    fn acknowledge<'a>(
-        &'a self,
-        address: &'a Address,
-        message: &'a str,
-    ) -> BoxFuture<'a, Result<(), SendError>> {
-        Box::pin(self.saw(address, message))
+    async fn acknowledge(&self, address: &Address, message: &str) -> Result<(), SendError> {
+        // A thread begins with a message that stands outside of it.
+        let outside = address.topic.as_deref() == Some(message);
+        let channel = address.topic.as_deref().filter(|_| !outside).unwrap_or(&address.chat);
+        let path = ["channels", channel, "messages", message, "reactions", SEEN, "@me"];
+        match self.handler.state.call::<Value>(ApiRoute::Sign, Method::PUT, &path, &Value::Null).await {
+            // A command is no message.
+            Ok(_) | Err(CallError::Gone(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
-    fn download<'a>(
-        &'a self,
-        attachment: &'a Attachment,
-        to: &'a Path,
-        limit: u64,
-    ) -> BoxFuture<'a, Result<u64, SendError>> {
-        Box::pin(download::file(&self.handler.state.client, attachment, to, limit))
+    async fn download(&self, attachment: &Attachment, to: &Path, limit: u64) -> Result<u64, SendError> {
+        download::file(&self.handler.state.client, &attachment.handle, to, limit).await
     }
 }

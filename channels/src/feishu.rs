@@ -14,7 +14,6 @@ mod event_parser;
 mod failure;
 mod frame;
 mod hook;
-mod lanes;
 mod listen;
 mod messages;
 mod protocol;
@@ -22,15 +21,17 @@ mod seal;
 mod upload;
 
 use crate::{
-    Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, Check, EventSink, Health,
-    HealthCell, LiveReply, ReplyStore, ReplyTarget, SendError, Webhook, pace::Pacer, reply::PlatformReply,
+    Address, Attachment, ChannelError, Check, EventSink, HealthCell, ReplyTarget, SendError, Webhook,
+    pace::Pacer,
+    platform::{PlatformAccount, check_base_url},
+    reply::{Capabilities, PlatformMessages},
+    transport::KeyedLocks,
 };
 use chat_cache::{ChatCache, plain};
 use chat_client::{FeishuAccountState, FeishuChatClient};
 use client::FeishuClient;
 use event_parser::FeishuEventParser;
 use hook::FeishuWebhook;
-use lanes::ChatLanes;
 use messages::FeishuMessages;
 use pudu_net::reqwest::Method;
 use secrecy::{ExposeSecret, SecretString};
@@ -106,7 +107,8 @@ pub struct FeishuChannel {
     state: FeishuAccountState,
     me: Arc<OnceLock<String>>,
     health: HealthCell,
-    lanes: ChatLanes,
+    /// The right to keep an event, in each chat.
+    order: Arc<KeyedLocks<String>>,
 }
 
 impl FeishuChannel {
@@ -125,16 +127,9 @@ impl FeishuChannel {
             bucket: Arc::new(chat_client::bucket()),
             places: Arc::new(ChatCache::default()),
             numbered: Arc::default(),
-            recovery: crate::recovery::Recovery::default(),
             interval: config.stream_interval,
         };
-        Ok(Self {
-            config,
-            state,
-            me: Arc::default(),
-            health: HealthCell::default(),
-            lanes: ChatLanes::default(),
-        })
+        Ok(Self { config, state, me: Arc::default(), health: HealthCell::default(), order: Arc::default() })
     }
 
     /// Lets it know who it is without asking.
@@ -153,16 +148,8 @@ impl FeishuChannel {
             me: Arc::clone(&self.me),
             require_mention: self.config.require_mention,
             health: self.health.clone(),
-            lanes: self.lanes.clone(),
+            order: Arc::clone(&self.order),
         }
-    }
-
-    /// The platform puts an emoji on a message once, however often it is asked.
-    async fn saw(&self, message: &str) -> Result<(), SendError> {
-        let id = plain(message).ok_or_else(|| SendError::Refused("there is no such message".to_owned()))?;
-        let body = json!({"reaction_type": {"emoji_type": SEEN}});
-        self.state.client.call(Method::POST, &format!("im/v1/messages/{id}/reactions"), Some(&body)).await?;
-        Ok(())
     }
 }
 
@@ -171,9 +158,7 @@ fn check(config: &FeishuConfig) -> Result<(), ChannelError> {
     if config.app_id.trim().is_empty() || config.app_secret.expose_secret().trim().is_empty() {
         return wrong("app_id and app_secret are needed: the developer console shows both");
     }
-    if !matches!(config.domain.scheme(), "http" | "https") {
-        return wrong("domain has to begin with http:// or https://");
-    }
+    check_base_url("domain", &config.domain)?;
     if let FeishuEventMode::Webhook { encrypt_key, verification_token } = &config.mode
         && (encrypt_key.expose_secret().is_empty() || verification_token.expose_secret().is_empty())
     {
@@ -182,29 +167,20 @@ fn check(config: &FeishuConfig) -> Result<(), ChannelError> {
     Ok(())
 }
 
-impl Channel for FeishuChannel {
+impl PlatformAccount for FeishuChannel {
+    const TYPE: &'static str = "feishu";
+    const CAPABILITIES: Capabilities = FeishuMessages::CAPABILITIES;
+
     fn account(&self) -> &str {
         &self.config.account
     }
 
-    fn platform(&self) -> &'static str {
-        "feishu"
+    fn health(&self) -> &HealthCell {
+        &self.health
     }
 
-    fn limits(&self) -> ChannelLimits {
-        ChannelLimits { download: download::MAX_DOWNLOAD_BYTES, upload: upload::FILE, threads: false }
-    }
-
-    fn health(&self) -> Health {
-        self.health.get()
-    }
-
-    fn listen<'a>(
-        &'a self,
-        sink: &'a dyn EventSink,
-        stop: CancellationToken,
-    ) -> BoxFuture<'a, Result<(), ChannelError>> {
-        Box::pin(self.run(sink, stop))
+    async fn run(&self, sink: &dyn EventSink, stop: CancellationToken) -> Result<(), ChannelError> {
+        self.receive(sink, stop).await
     }
 
     fn webhook(&self) -> Option<Arc<dyn Webhook>> {
@@ -218,29 +194,23 @@ impl Channel for FeishuChannel {
         }))
     }
 
-    fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>> {
-        Box::pin(doctor::check(self))
+    async fn doctor(&self) -> Vec<Check> {
+        doctor::check(self).await
     }
 
-    fn open_reply(&self, target: ReplyTarget, store: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
-        let chat_client = FeishuChatClient::new(self.state.clone(), &target);
-        Box::new(PlatformReply::open(FeishuMessages::new(chat_client), &target, store))
+    fn messages(&self, target: &ReplyTarget) -> impl PlatformMessages {
+        FeishuMessages::new(FeishuChatClient::new(self.state.clone(), target))
     }
 
-    fn acknowledge<'a>(
-        &'a self,
-        _address: &'a Address,
-        message: &'a str,
-    ) -> BoxFuture<'a, Result<(), SendError>> {
-        Box::pin(self.saw(message))
+    /// The platform puts an emoji on a message once, however often it is asked.
+    async fn acknowledge(&self, _address: &Address, message: &str) -> Result<(), SendError> {
+        let id = plain(message).ok_or_else(|| SendError::Refused("there is no such message".to_owned()))?;
+        let body = json!({"reaction_type": {"emoji_type": SEEN}});
+        self.state.client.call(Method::POST, &format!("im/v1/messages/{id}/reactions"), Some(&body)).await?;
+        Ok(())
     }
 
-    fn download<'a>(
-        &'a self,
-        attachment: &'a Attachment,
-        to: &'a Path,
-        limit: u64,
-    ) -> BoxFuture<'a, Result<u64, SendError>> {
-        Box::pin(download::file(&self.state.client, attachment, to, limit))
+    async fn download(&self, attachment: &Attachment, to: &Path, limit: u64) -> Result<u64, SendError> {
+        download::file(&self.state.client, &attachment.handle, to, limit).await
     }
 }

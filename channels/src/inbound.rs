@@ -44,6 +44,9 @@ pub struct Sender {
     pub id: String,
     /// The name that people see.
     pub name: String,
+    /// The tag of the person's language, where the platform tells it: `en`, `zh-CN`, `zh-hans`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
 }
 
 /// Action of a person.

@@ -46,8 +46,13 @@ pub(crate) fn extension_of(mime: &str) -> Option<&'static str> {
 
 /// Returns whether people expect to see a file of this name as a picture.
 pub(crate) fn is_picture(name: &str) -> bool {
+    has_extension(name, &["jpg", "jpeg", "png", "webp", "gif", "bmp"])
+}
+
+/// Returns whether a name ends in one of these, whatever their case.
+pub(crate) fn has_extension(name: &str, extensions: &[&str]) -> bool {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
-    ["jpg", "jpeg", "png", "webp", "gif", "bmp"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+    extensions.iter().any(|known| extension.eq_ignore_ascii_case(known))
 }
 
 #[cfg(test)]

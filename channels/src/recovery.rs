@@ -25,6 +25,7 @@ use tokio::{
 /// How long a call may take whose answer is short: a platform that is well again is noticed within this and a
 /// [`PROBE_INTERVAL`].
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(6);
+const _: () = assert!(pudu_net::CONNECT_TIMEOUT.as_millis() < CALL_TIMEOUT.as_millis());
 /// How long a call may take that must not be made twice: given up too early it is done all the same, and done again.
 pub(crate) const LONG_CALL: Duration = Duration::from_secs(15);
 /// How often a platform that fails is tried.

@@ -3,9 +3,9 @@
 //! The same for every platform; the differences are behind [`Messages`]. Every message of a reply goes
 //! through four steps:
 //!
-//! 1. *intend*: the journal records that a message is about to be sent, and how to find it again;
+//! 1. *intend*: the reply store records that a message is about to be sent, and how to find it again;
 //! 2. *send*: under an idempotency key, on platforms that have such keys;
-//! 3. *record*: the journal records the message's id;
+//! 3. *record*: the reply store records the message's id;
 //! 4. *change*: further text is added by edits, which may be repeated.
 //!
 //! If an intent has no id, after a crash or a call without an answer, the platform's [`Messages::find`] is
@@ -22,7 +22,7 @@ mod record;
 mod typing;
 
 pub(crate) use messages::{
-    CallError, ChatLock, FoundFile, MessageHistory, MessageRef, PlatformMessages, SendIntent,
+    Capabilities, EditOutcome, FoundFile, MessageHistory, MessageRef, PlatformMessages, SendIntent,
 };
 pub(crate) use numbered_choices::NumberedChoices;
 pub(crate) use pages::{MessageDraft, SIGN};
@@ -34,8 +34,10 @@ use crate::{
     clock::now,
     recovery::Backoff,
     render::{Rich, parse},
+    transport::{CallError, KeyedLock},
 };
 use numbered_choices::NumberedPrompt;
+use pudu_texts::Language;
 use record::{RecordPart, ReplyRecord, fresh_key};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -51,6 +53,7 @@ const KEEPS: usize = 8;
 pub(crate) struct PlatformReply<M: PlatformMessages> {
     messages: M,
     address: Address,
+    language: Language,
     record: ReplyRecord<M::Ref, M::DedupKey>,
     store: Box<dyn ReplyStore>,
     /// Whether the record is ahead of the store.
@@ -123,6 +126,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
         Self {
             messages,
             address,
+            language: target.language,
             record,
             store,
             unsaved: false,
@@ -145,18 +149,18 @@ impl<M: PlatformMessages> PlatformReply<M> {
         if self.typing.is_none() {
             self.typing = self.messages.typing();
         }
-        if self.messages.editable() {
+        if self.messages.capabilities().edits {
             let first = self.first_number();
             let pages = self.pages(|limit| pages::growing(view, first, limit));
             match self.show(&pages, false).await {
                 // What cannot grow does not have to.
-                Err(SendError::Refused(_)) if !self.messages.editable() => {}
+                Err(SendError::Refused(_)) if !self.messages.capabilities().edits => {}
                 shown => {
                     shown?;
                     self.shrink(&pages).await?;
                 }
             }
-            if self.messages.editable() {
+            if self.messages.capabilities().edits {
                 return Ok(());
             }
             // It was found just now that it does not.
@@ -176,7 +180,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
         }
         match (self.whole(view).await, note) {
             (Err(SendError::Refused(why)), Some(note)) => {
-                tracing::warn!(why, "a message takes no note; it is said alone");
+                tracing::warn!(why, "failed to add note to message; sending it alone");
                 self.alone(note, &view.files).await
             }
             (Err(SendError::Refused(why)), None) => self.instead(view, why).await,
@@ -201,8 +205,9 @@ impl<M: PlatformMessages> PlatformReply<M> {
 
     /// Posts a part of its own, unless it is there.
     async fn say(&mut self, at: usize, text: &str) -> Result<(), SendError> {
+        let (rich, language) = (parse(text), self.language);
         let page =
-            self.messages.page(&MessageDraft { rich: parse(text), done: true, ..MessageDraft::default() });
+            self.messages.page(&MessageDraft { rich, language, done: true, ..MessageDraft::default() });
         match self.record.part(at) {
             Some(_) => Ok(()),
             None => self.post(at, &page).await,
@@ -212,8 +217,12 @@ impl<M: PlatformMessages> PlatformReply<M> {
     /// Sends a notice that the platform does not take the answer, in its place: nothing half is left. That is
     /// no answer, and stays a refusal.
     async fn instead(&mut self, view: &FinalView, why: String) -> Result<(), SendError> {
-        tracing::error!(platform = M::PLATFORM, why, "an answer is refused for good; people are told so");
-        let text = format!("⚠️ {} does not take my answer.", M::PLATFORM);
+        tracing::error!(
+            platform = M::CAPABILITIES.platform,
+            why,
+            "failed to deliver answer: refused for good; telling people so"
+        );
+        let text = self.language.answer_refused(M::CAPABILITIES.platform);
         let view = FinalView { text, choices: view.choices.clone(), ..FinalView::default() };
         match self.whole(&view).await {
             Ok(()) | Err(SendError::Refused(_)) => Err(SendError::Refused(why)),
@@ -231,9 +240,9 @@ impl<M: PlatformMessages> PlatformReply<M> {
             let pages = match view.whole && !notes.is_empty() {
                 true => {
                     let view = self.in_words(view).await?;
-                    self.pages(|limit| pages::finished(&view, &[], first, limit))
+                    self.pages(|limit| pages::finished(&view, &[], first, limit, self.language))
                 }
-                false => self.pages(|limit| pages::finished(view, &notes, first, limit)),
+                false => self.pages(|limit| pages::finished(view, &notes, first, limit, self.language)),
             };
             self.show(&pages, true).await?;
             first = first.or_else(|| self.conclude(view));
@@ -248,7 +257,9 @@ impl<M: PlatformMessages> PlatformReply<M> {
 
     /// Renders what `drafts` makes, in smaller pieces where the markup makes one too long.
     fn pages(&self, drafts: impl FnOnce(crate::split::Limit) -> Vec<MessageDraft>) -> Vec<M::Page> {
-        drafts(M::LIMIT).into_iter().flat_map(|draft| self.fit(draft, M::LIMIT.max / 2)).collect()
+        let (language, limit) = (self.language, M::CAPABILITIES.text);
+        let drafts = drafts(limit).into_iter().map(|draft| MessageDraft { language, ..draft });
+        drafts.flat_map(|draft| self.fit(draft, limit.max / 2)).collect()
     }
 
     fn fit(&self, draft: MessageDraft, smaller: usize) -> Vec<M::Page> {
@@ -256,7 +267,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
         if !self.messages.overfull(&page) || smaller < pages::SMALLEST {
             return vec![page];
         }
-        let pieces = pages::halve(draft, crate::split::Limit { max: smaller, ..M::LIMIT });
+        let pieces = pages::halve(draft, crate::split::Limit { max: smaller, ..M::CAPABILITIES.text });
         pieces.into_iter().flat_map(|piece| self.fit(piece, smaller / 2)).collect()
     }
 
@@ -284,10 +295,10 @@ impl<M: PlatformMessages> PlatformReply<M> {
                 }
                 // Somebody deleted it, or it cannot change any more. Those behind it go too, so that the
                 // order stays.
-                Err(CallError::Gone) if !self.noting => self.keep(n).await?,
+                Err(CallError::Gone(_)) if !self.noting => self.keep(n).await?,
                 // The last words are worth another message; the half ones that it cannot change go.
                 Err(CallError::Refused(why)) if finished && round == 0 && !self.noting => {
-                    tracing::warn!(why, "a message takes no last change; the answer is sent anew");
+                    tracing::warn!(why, "failed to finish message; sending the answer anew");
                     self.keep(n).await?;
                 }
                 Err(error) => return Err(error.into()),
@@ -299,20 +310,23 @@ impl<M: PlatformMessages> PlatformReply<M> {
     /// Changes part `n`, which is there. What the change wants to be kept is kept first.
     async fn change(&mut self, n: usize, page: &M::Page) -> Result<(), CallError> {
         for _ in 0..KEEPS {
-            let Some(mut sent) = self.record.part(n).cloned() else { return Err(CallError::Gone) };
-            let result = self.messages.edit(&mut sent, page).await;
+            let Some(mut sent) = self.record.part(n).cloned() else {
+                return Err(CallError::Gone("the message is not there".to_owned()));
+            };
+            let edited = self.messages.edit(&mut sent, page).await;
             self.now_is_sent(n, sent);
-            if result != Err(CallError::Keep) {
-                return result;
+            if edited? == EditOutcome::Shown {
+                return Ok(());
             }
-            self.save().await.map_err(|error| CallError::Unconnected(error.to_string()))?;
+            let unsaved = |error: SendError| -> CallError { CallError::Unconnected(error.to_string()) };
+            self.save().await.map_err(unsaved)?;
         }
         Err(CallError::Unconnected("the message wants too much to be kept".to_owned()))
     }
 
     /// Sends part `n`, unless it is found to be there.
     async fn post(&mut self, n: usize, page: &M::Page) -> Result<(), SendError> {
-        let _turn: ChatLock = self.messages.lock_chat().await;
+        let _turn: Option<KeyedLock> = self.messages.lock_chat().await;
         if let Some(sent) = self.find(n).await? {
             return self.sent(n, sent, None).await;
         }
@@ -391,10 +405,10 @@ impl<M: PlatformMessages> PlatformReply<M> {
     async fn get_hold_of(&mut self, n: usize) -> Result<Option<M::Ref>, SendError> {
         let Some(intent) = self.record.intended(n).cloned() else { return Ok(None) };
         let found = self.find(n).await?;
-        if found.is_some() || !self.messages.idempotent_send() {
+        if found.is_some() || !self.messages.capabilities().idempotent_send {
             return Ok(found);
         }
-        if !self.messages.erases() {
+        if !self.messages.capabilities().deletes {
             self.messages.abandon(&SendIntent { n, ..intent }).await;
             return Ok(None);
         }
@@ -406,7 +420,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
     /// Takes away what a growing reply does not fill any more. A message that cannot be deleted stays: after
     /// a restart the words that filled it come again.
     async fn shrink(&mut self, pages: &[M::Page]) -> Result<(), SendError> {
-        if self.messages.erases() {
+        if self.messages.capabilities().deletes {
             return self.keep(pages.len()).await;
         }
         let sign = self.sign(false);
@@ -428,7 +442,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
     async fn keep(&mut self, count: usize) -> Result<(), SendError> {
         while self.record.parts.len() > count {
             let n = self.record.parts.len() - 1;
-            let _turn: ChatLock = self.messages.lock_chat().await;
+            let _turn: Option<KeyedLock> = self.messages.lock_chat().await;
             let sent = match self.record.part(n) {
                 Some(sent) => Some(sent.clone()),
                 None => self.get_hold_of(n).await?,
@@ -445,9 +459,9 @@ impl<M: PlatformMessages> PlatformReply<M> {
 
     async fn delete(&mut self, sent: &M::Ref) -> Result<(), SendError> {
         match self.messages.delete(sent).await {
-            Ok(()) | Err(CallError::Gone) => Ok(()),
+            Ok(()) | Err(CallError::Gone(_)) => Ok(()),
             Err(CallError::Refused(error)) => {
-                tracing::warn!(error, "a message that is not needed any more cannot be deleted");
+                tracing::warn!(error, "failed to delete message that is not needed any more");
                 Ok(())
             }
             Err(error) => Err(error.into()),

@@ -16,20 +16,21 @@ mod page;
 mod people;
 mod text;
 mod threads;
-mod turns;
 mod upload;
 mod webhook;
 mod wire;
 
 use crate::{
-    Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, ChatCommand, Check, EventSink,
-    Health, HealthCell, LiveReply, ReplyStore, ReplyTarget, SendError, Webhook, clock::now,
-    reply::PlatformReply,
+    Address, Attachment, ChannelError, ChatCommand, Check, EventSink, HealthCell, ReplyTarget, SendError,
+    Webhook,
+    clock::now,
+    platform::{PlatformAccount, check_base_url},
+    reply::{Capabilities, PlatformMessages},
+    transport::CallError,
 };
 use account_state::SlackAccountState;
 use client::SlackClient;
 use event_handler::SlackEventHandler;
-use failure::SlackApiError;
 use messages::SlackMessages;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
@@ -121,18 +122,6 @@ impl SlackChannel {
         };
         Ok(Self { config, handler, made: now(), heard: AtomicI64::new(0) })
     }
-
-    async fn saw(&self, address: &Address, message: &str) -> Result<(), SendError> {
-        // A slash command has no message.
-        if !message.starts_with(|c: char| c.is_ascii_digit()) {
-            return Ok(());
-        }
-        let params = json!({"channel": address.chat, "timestamp": message, "name": SEEN});
-        match self.handler.state.tell("reactions.add", &address.chat, &params).await {
-            Err(SlackApiError::Refused(why)) if why == "already_reacted" => Ok(()),
-            result => Ok(result?),
-        }
-    }
 }
 
 fn check(config: &SlackConfig) -> Result<(), ChannelError> {
@@ -144,9 +133,7 @@ fn check(config: &SlackConfig) -> Result<(), ChannelError> {
     if !fits(&config.bot_token) {
         return wrong("the bot token is empty or has characters that no token has");
     }
-    if !matches!(config.api_url.scheme(), "http" | "https") {
-        return wrong("api_url has to begin with http:// or https://");
-    }
+    check_base_url("api_url", &config.api_url)?;
     match &config.delivery {
         SlackEventMode::Socket { app_token } if !fits(app_token) => {
             wrong("Socket Mode needs an app_token (xapp-)")
@@ -158,33 +145,24 @@ fn check(config: &SlackConfig) -> Result<(), ChannelError> {
     }
 }
 
-impl Channel for SlackChannel {
+impl PlatformAccount for SlackChannel {
+    const TYPE: &'static str = "slack";
+    const CAPABILITIES: Capabilities = SlackMessages::CAPABILITIES;
+
     fn account(&self) -> &str {
         &self.config.account
     }
 
-    fn platform(&self) -> &'static str {
-        "slack"
+    fn health(&self) -> &HealthCell {
+        &self.handler.health
     }
 
-    fn limits(&self) -> ChannelLimits {
-        ChannelLimits {
-            download: download::MAX_DOWNLOAD_BYTES,
-            upload: upload::MAX_UPLOAD_BYTES,
-            threads: true,
-        }
+    fn threads(&self) -> bool {
+        true
     }
 
-    fn health(&self) -> Health {
-        self.handler.health.get()
-    }
-
-    fn listen<'a>(
-        &'a self,
-        sink: &'a dyn EventSink,
-        stop: CancellationToken,
-    ) -> BoxFuture<'a, Result<(), ChannelError>> {
-        Box::pin(self.run(sink, stop))
+    async fn run(&self, sink: &dyn EventSink, stop: CancellationToken) -> Result<(), ChannelError> {
+        self.receive(sink, stop).await
     }
 
     fn webhook(&self) -> Option<Arc<dyn Webhook>> {
@@ -192,29 +170,27 @@ impl Channel for SlackChannel {
         Some(Arc::new(SlackWebhook { handler: self.handler.clone(), secret: signing_secret.clone() }))
     }
 
-    fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>> {
-        Box::pin(doctor::check(self))
+    async fn doctor(&self) -> Vec<Check> {
+        doctor::check(self).await
     }
 
-    fn open_reply(&self, target: ReplyTarget, store: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
-        let messages = SlackMessages::new(Arc::clone(&self.handler.state), &target);
-        Box::new(PlatformReply::open(messages, &target, store))
+    fn messages(&self, target: &ReplyTarget) -> impl PlatformMessages {
+        SlackMessages::new(Arc::clone(&self.handler.state), target)
     }
 
-    fn acknowledge<'a>(
-        &'a self,
-        address: &'a Address,
-        message: &'a str,
-    ) -> BoxFuture<'a, Result<(), SendError>> {
-        Box::pin(self.saw(address, message))
+    async fn acknowledge(&self, address: &Address, message: &str) -> Result<(), SendError> {
+        // A slash command has no message.
+        if !message.starts_with(|c: char| c.is_ascii_digit()) {
+            return Ok(());
+        }
+        let params = json!({"channel": address.chat, "timestamp": message, "name": SEEN});
+        match self.handler.state.tell("reactions.add", &address.chat, &params).await {
+            Err(CallError::Refused(why)) if why == "already_reacted" => Ok(()),
+            result => Ok(result?),
+        }
     }
 
-    fn download<'a>(
-        &'a self,
-        attachment: &'a Attachment,
-        to: &'a Path,
-        limit: u64,
-    ) -> BoxFuture<'a, Result<u64, SendError>> {
-        Box::pin(download::file(&self.handler.state.client, attachment, to, limit))
+    async fn download(&self, attachment: &Attachment, to: &Path, limit: u64) -> Result<u64, SendError> {
+        download::file(&self.handler.state.client, attachment, to, limit).await
     }
 }

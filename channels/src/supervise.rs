@@ -51,12 +51,12 @@ where
             ConnectionEnd::Renew => pauses.after_renewal(),
             ConnectionEnd::Lost(why) => {
                 let pause = pauses.next();
-                tracing::warn!(why, ?pause, "the connection is lost; trying again");
+                tracing::warn!(why, ?pause, "reconnecting after lost connection");
                 health.failed(HealthState::Degraded, why);
                 pause
             }
             ConnectionEnd::Later(why, wait) => {
-                tracing::warn!(why, ?wait, "the platform asks to wait before connecting again");
+                tracing::warn!(why, ?wait, "reconnecting later: the platform asks to wait");
                 health.failed(HealthState::Degraded, why);
                 pauses.next().max(wait)
             }

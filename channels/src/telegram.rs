@@ -3,6 +3,7 @@
 //! Deliberately absent: who may speak (decided in one place for all platforms), and what is said.
 
 mod api;
+mod calls;
 mod chat_client;
 mod chats;
 mod client;
@@ -23,13 +24,14 @@ mod webhook;
 mod wire;
 
 use crate::{
-    Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, ChatCommand, Check, EventSink,
-    Health, HealthCell, LiveReply, ReplyStore, ReplyTarget, SendError, Webhook, pace::Pacer,
-    recovery::Recovery, reply::PlatformReply,
+    Address, Attachment, ChannelError, ChatCommand, Check, EventSink, HealthCell, ReplyTarget, SendError,
+    Webhook,
+    pace::Pacer,
+    platform::{PlatformAccount, check_base_url},
+    reply::{Capabilities, PlatformMessages},
 };
 use chat_client::{TelegramAccountState, TelegramChatClient};
 use client::TelegramClient;
-use decode::TelegramIdentity;
 use messages::TelegramMessages;
 use secrecy::{ExposeSecret, SecretString};
 use std::{
@@ -39,6 +41,7 @@ use std::{
 use tokio_util::sync::CancellationToken;
 use url::Url;
 use webhook::TelegramWebhook;
+use wire::TelegramIdentity;
 
 /// URL of Telegram's API.
 pub const API_URL: &str = "https://api.telegram.org";
@@ -91,13 +94,13 @@ impl TelegramChannel {
     /// If the configuration cannot work. The text says why and holds no secret.
     pub fn new(config: TelegramConfig) -> Result<Self, ChannelError> {
         check(&config)?;
-        let client = TelegramClient::new(config.token.expose_secret(), config.api_url.clone());
+        let client = TelegramClient::new(config.token.clone(), config.api_url.clone());
         let client = Arc::new(client.map_err(ChannelError::Config)?);
         let state = TelegramAccountState {
             api: client.clone(),
             pacer: Arc::new(Pacer::default()),
             chats: Arc::default(),
-            recovery: Recovery::default(),
+            transport: client.transport.clone(),
         };
         Ok(Self { config, client, state, me: Arc::default(), health: HealthCell::default() })
     }
@@ -113,12 +116,6 @@ impl TelegramChannel {
         // No chat has the number 0: Telegram says so where an address is not one of its own.
         TelegramChatClient::new(self.state.clone(), address.chat.parse().unwrap_or(0), private)
     }
-
-    async fn saw(&self, address: &Address, message: &str) -> Result<(), SendError> {
-        let id = message.parse().map_err(|_| SendError::Refused("there is no such message".to_owned()))?;
-        self.chat_client(address, false).call(&api::TelegramCall::Seen { id }).await?;
-        Ok(())
-    }
 }
 
 fn check(config: &TelegramConfig) -> Result<(), ChannelError> {
@@ -128,9 +125,7 @@ fn check(config: &TelegramConfig) -> Result<(), ChannelError> {
     if token.is_empty() || !token.chars().all(|c| fits(c) || c == ':') {
         return wrong("the bot token is empty or has characters that no token has: copy it from @BotFather");
     }
-    if !matches!(config.api_url.scheme(), "http" | "https") {
-        return wrong("api_url has to begin with http:// or https://");
-    }
+    check_base_url("api_url", &config.api_url)?;
     if let TelegramUpdateMode::Webhook { secret_token, .. } = &config.mode {
         let secret = secret_token.expose_secret();
         if !(1..=256).contains(&secret.len()) || !secret.chars().all(fits) {
@@ -140,17 +135,20 @@ fn check(config: &TelegramConfig) -> Result<(), ChannelError> {
     Ok(())
 }
 
-impl Channel for TelegramChannel {
+impl PlatformAccount for TelegramChannel {
+    const TYPE: &'static str = "telegram";
+    const CAPABILITIES: Capabilities = TelegramMessages::CAPABILITIES;
+
     fn account(&self) -> &str {
         &self.config.account
     }
 
-    fn platform(&self) -> &'static str {
-        "telegram"
+    fn health(&self) -> &HealthCell {
+        &self.health
     }
 
-    fn limits(&self) -> ChannelLimits {
-        ChannelLimits { download: download::MAX_DOWNLOAD_BYTES, upload: upload::DOCUMENT, threads: false }
+    async fn run(&self, sink: &dyn EventSink, stop: CancellationToken) -> Result<(), ChannelError> {
+        self.receive(sink, stop).await
     }
 
     fn webhook(&self) -> Option<Arc<dyn Webhook>> {
@@ -170,41 +168,21 @@ impl Channel for TelegramChannel {
         Some(format!("https://t.me/{}?start={code}", me.username))
     }
 
-    fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>> {
-        Box::pin(doctor::check(self))
+    async fn doctor(&self) -> Vec<Check> {
+        doctor::check(self).await
     }
 
-    fn health(&self) -> Health {
-        self.health.get()
+    fn messages(&self, target: &ReplyTarget) -> impl PlatformMessages {
+        TelegramMessages::new(self.chat_client(&target.address, target.private), target)
     }
 
-    fn listen<'a>(
-        &'a self,
-        sink: &'a dyn EventSink,
-        stop: CancellationToken,
-    ) -> BoxFuture<'a, Result<(), ChannelError>> {
-        Box::pin(self.run(sink, stop))
+    async fn acknowledge(&self, address: &Address, message: &str) -> Result<(), SendError> {
+        let id = message.parse().map_err(|_| SendError::Refused("there is no such message".to_owned()))?;
+        self.chat_client(address, false).call(&api::TelegramCall::Seen { id }).await?;
+        Ok(())
     }
 
-    fn open_reply(&self, target: ReplyTarget, store: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
-        let chat_client = self.chat_client(&target.address, target.private);
-        Box::new(PlatformReply::open(TelegramMessages::new(chat_client, &target), &target, store))
-    }
-
-    fn acknowledge<'a>(
-        &'a self,
-        address: &'a Address,
-        message: &'a str,
-    ) -> BoxFuture<'a, Result<(), SendError>> {
-        Box::pin(self.saw(address, message))
-    }
-
-    fn download<'a>(
-        &'a self,
-        attachment: &'a Attachment,
-        to: &'a Path,
-        limit: u64,
-    ) -> BoxFuture<'a, Result<u64, SendError>> {
-        Box::pin(download::file(&self.client, attachment, to, limit))
+    async fn download(&self, attachment: &Attachment, to: &Path, limit: u64) -> Result<u64, SendError> {
+        download::file(&self.client, &attachment.handle, to, limit).await
     }
 }

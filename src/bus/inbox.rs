@@ -6,7 +6,7 @@ use crate::{
 };
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use pudu_channels::{
-    AcceptError, Accepted, Address, BoxFuture, EventSink, Inbound, InboundKind, KnownMessage,
+    AcceptError, Accepted, Address, BoxFuture, EventKey, EventSink, Inbound, InboundKind, KnownMessage,
     ReplyStoreError, StreamPosition,
 };
 use pudu_client::store::{Db, InboxItemId, InboxRow, InsertedEvent, NewInboxItem};
@@ -17,7 +17,7 @@ use std::{
 };
 use tokio::sync::{
     mpsc::{self, error::TrySendError},
-    oneshot,
+    watch,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -55,22 +55,26 @@ struct Inner {
 /// Location of a person's message: its address and number.
 type MessagePlace = (Address, String);
 
+/// Identity of an event: its account and its key there.
+type EventIdentity = (String, EventKey);
+
+/// Outcome of storing an event, once it is known. All copies of the event wait for the same one.
+type StoreOutcome = Option<Result<Accepted, AcceptError>>;
+
 /// An event on its way in.
 struct Incoming {
     inbound: Inbound,
     position: Option<StreamPosition>,
     room: QueueSlot,
-    told: oneshot::Sender<Result<Accepted, AcceptError>>,
+    told: watch::Sender<StoreOutcome>,
 }
 
 /// Events that this process looks after.
 #[derive(Default)]
 struct HeldEvents {
     items: HashMap<InboxItemId, HeldEvent>,
-    /// Rooms of events that are not kept yet, by their numbers.
-    rooms: HashMap<u64, HeldEvent>,
-    /// How many rooms there were.
-    count: u64,
+    /// Events that are not kept yet, and their outcomes.
+    rooms: HashMap<EventIdentity, (HeldEvent, watch::Receiver<StoreOutcome>)>,
     /// How many items and rooms each account has.
     accounts: HashMap<String, usize>,
 }
@@ -103,7 +107,7 @@ impl Inbox {
     /// Returns what a process before this one kept and did not finish, each with its turn if it has one.
     /// Called once, before anything is accepted.
     pub(crate) async fn recover(&self) -> Vec<(InboxItem, Option<String>)> {
-        let items = retry_until_stored("what was left cannot be read", || self.0.db.pending()).await;
+        let items = retry_until_stored("failed to read pending events", || self.0.db.pending()).await;
         let mut left = Vec::new();
         for item in items.unwrap_or_default() {
             let turn = item.turn.clone();
@@ -124,7 +128,7 @@ impl Inbox {
         let old = clock::now().saturating_sub(FORGOTTEN);
         let forgotten = items.into_iter().filter(|item| item.turn.is_none() && item.at < old);
         for item in forgotten.filter(|item| !self.0.held().items.contains_key(&item.id)).collect::<Vec<_>>() {
-            tracing::warn!(item = item.id.0, "an event that nobody looked after is taken up");
+            tracing::warn!(item = item.id.0, "dispatching stored event that nobody held");
             if let Some(arrival) = self.take_up(item).await {
                 self.0.out.send(arrival).await.ok();
             }
@@ -139,7 +143,7 @@ impl Inbox {
                 Some(InboxItem { id: item.id, inbound, came: Instant::now() })
             }
             Err(error) => {
-                tracing::error!(item = item.id.0, %error, "a kept event cannot be read and is given up");
+                tracing::error!(item = item.id.0, %error, "dropped stored event: decode error");
                 self.finish(&[item.id]).await;
                 None
             }
@@ -149,7 +153,7 @@ impl Inbox {
     /// Marks events as done that get no reply of their own.
     pub(crate) async fn finish(&self, ids: &[InboxItemId]) {
         if let Err(error) = self.0.db.finish(ids, clock::now()).await {
-            tracing::error!(%error, "events could not be marked as done; they are looked at again");
+            tracing::error!(%error, "failed to mark events as done; looking at them again");
         }
         self.release(ids);
     }
@@ -196,22 +200,15 @@ impl Inbox {
                 return Box::pin(std::future::ready(Ok(Accepted::New)));
             }
         }
-        let gone = || AcceptError::Store("the daemon stops".to_owned());
-        let sent = QueueSlot::reserve(&self.0, &inbound).and_then(|room| {
-            let (told, kept) = oneshot::channel();
-            let sent = self.0.way_in.try_send(Incoming { inbound, position, room, told });
-            sent.map_err(|unsent| match unsent {
-                TrySendError::Full(_) => AcceptError::Full,
-                TrySendError::Closed(_) => gone(),
-            })?;
-            Ok(kept)
-        });
+        let sent = self.0.send(inbound, position);
         // An event that is refused by then is kept all the same when the store is back; the platform's next try finds
         // that it was there before.
         Box::pin(async move {
-            let told = tokio::time::timeout(STORE_TIMEOUT, sent?).await;
-            let away = || Err(AcceptError::Store("the store does not answer".to_owned()));
-            told.map_or_else(|_| away(), |told| told.unwrap_or_else(|_| Err(gone())))
+            let (mut outcome, copy) = sent?;
+            let told = tokio::time::timeout(STORE_TIMEOUT, outcome.wait_for(Option::is_some)).await;
+            let told = told.map_err(|_| AcceptError::Store("the store does not answer".to_owned()))?;
+            let accepted = told.ok().and_then(|told| told.clone()).unwrap_or_else(|| Err(stopping()))?;
+            Ok(if copy { Accepted::Duplicate } else { accepted })
         })
     }
 
@@ -240,6 +237,40 @@ impl Inner {
 
     fn held(&self) -> MutexGuard<'_, HeldEvents> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends an event to the keeper. Returns where its outcome will be, and whether it is a copy of one that is on its
+    /// way: that takes no place of its own.
+    fn send(
+        self: &Arc<Self>,
+        inbound: Inbound,
+        position: Option<StreamPosition>,
+    ) -> Result<(watch::Receiver<StoreOutcome>, bool), AcceptError> {
+        let (told, outcome) = watch::channel(None);
+        let identity = (inbound.address.account.clone(), inbound.key.clone());
+        {
+            let mut held = self.held();
+            if let Some((_, first)) = held.rooms.get(&identity) {
+                return Ok((first.clone(), true));
+            }
+            if held.count_of(&identity.0) >= self.limit {
+                return Err(AcceptError::Full);
+            }
+            let event = held.event(&inbound);
+            held.rooms.insert(identity.clone(), (event, outcome.clone()));
+        }
+        let room = QueueSlot(Arc::downgrade(self), identity);
+        let sent = self.way_in.try_send(Incoming { inbound, position, room, told });
+        sent.map_err(|unsent| {
+            let (refusal, event) = match unsent {
+                TrySendError::Full(event) => (AcceptError::Full, event),
+                TrySendError::Closed(event) => (stopping(), event),
+            };
+            // A copy may wait for it already.
+            event.told.send_replace(Some(Err(refusal.clone())));
+            refusal
+        })?;
+        Ok((outcome, false))
     }
 
     /// Keeps events side by side, so that they share a commit, and hands them on in the order in which they
@@ -271,7 +302,7 @@ impl Inner {
             Err(refusal) => Err(refusal),
         };
         drop(room);
-        told.send(kept).ok();
+        told.send_replace(Some(kept));
     }
 
     async fn store(
@@ -331,7 +362,7 @@ impl HeldEvents {
         };
         self.items
             .values()
-            .chain(self.rooms.values())
+            .chain(self.rooms.values().map(|(event, _)| event))
             .filter_map(|event| event.place.as_ref())
             .find(same)
             .map(|(address, _)| address.clone())
@@ -343,28 +374,19 @@ fn place(inbound: &Inbound) -> Option<MessagePlace> {
     theirs.then(|| (inbound.address.clone(), inbound.message.clone()))
 }
 
-/// Room for an event, given back when it is not needed any more.
-struct QueueSlot(Weak<Inner>, u64);
-
-impl QueueSlot {
-    fn reserve(inner: &Arc<Inner>, inbound: &Inbound) -> Result<Self, AcceptError> {
-        let mut held = inner.held();
-        if held.count_of(&inbound.address.account) >= inner.limit {
-            return Err(AcceptError::Full);
-        }
-        held.count += 1;
-        let (number, event) = (held.count, held.event(inbound));
-        held.rooms.insert(number, event);
-        Ok(Self(Arc::downgrade(inner), number))
-    }
+fn stopping() -> AcceptError {
+    AcceptError::Store("the daemon stops".to_owned())
 }
+
+/// Room for an event, given back when it is not needed any more.
+struct QueueSlot(Weak<Inner>, EventIdentity);
 
 impl Drop for QueueSlot {
     fn drop(&mut self) {
         if let Some(inner) = self.0.upgrade() {
             let mut held = inner.held();
             let gone = held.rooms.remove(&self.1);
-            held.forget(gone);
+            held.forget(gone.map(|(event, _)| event));
         }
     }
 }
@@ -430,5 +452,44 @@ impl EventSink for Inbox {
             let found = self.0.soon().conversation_of(&address.account, &address.chat, message).await;
             found.map(|found| found.is_some()).map_err(|error| ReplyStoreError(error.to_string()))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::future::join_all;
+    use pudu_channels::Sender;
+    use pudu_client::store::DbLocation;
+    use sqlx::{Connection, SqliteConnection};
+
+    fn said(key: &str) -> Inbound {
+        Inbound {
+            key: EventKey(key.to_owned()),
+            address: Address { account: "telegram".into(), chat: "1".into(), topic: None },
+            private: true,
+            message: key.to_owned(),
+            reply_to: None,
+            sender: Sender { id: "7".into(), name: "Ada".into(), language: None },
+            addressed: true,
+            at: 0,
+            hint: None,
+            kind: InboundKind::Message { text: key.to_owned(), attachments: Vec::new(), album: None },
+        }
+    }
+
+    #[tokio::test]
+    async fn copies_of_an_event_wait_for_the_store_in_one_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pudu.db");
+        let db = Db::open(&DbLocation::Sqlite(file.clone())).await.unwrap();
+        let (inbox, _taken) = Inbox::new(db, 2, &TaskTracker::new(), CancellationToken::new());
+        let mut lock = SqliteConnection::connect(&format!("sqlite://{}", file.display())).await.unwrap();
+        sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut lock).await.unwrap();
+        let deliveries = join_all(["1", "1", "1", "2", "3"].map(|key| inbox.accept(said(key))));
+        let (outcomes, unlocked) = tokio::join!(deliveries, sqlx::raw_sql("ROLLBACK").execute(&mut lock));
+        unlocked.unwrap();
+        let (new, copy) = (Ok(Accepted::New), Ok(Accepted::Duplicate));
+        assert_eq!(outcomes, [new.clone(), copy.clone(), copy, new, Err(AcceptError::Full)]);
     }
 }

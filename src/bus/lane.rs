@@ -3,7 +3,7 @@
 //! platform answers another call, or when something newer is to be said. A reply that only for its content is not
 //! taken holds up nobody.
 
-use super::outbox::{Attempt, Outbox, OutboxDelivery};
+use super::delivery::{Attempt, Deliverer, OutboxDelivery};
 use pudu_channels::Hurry;
 use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
@@ -11,13 +11,19 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::sync::{Notify, oneshot};
+use tokio_util::task::TaskTracker;
 
 /// Something newer waits so long for what was said before it: as long as a call, or files for which somebody waits.
 const PRECEDENCE_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// The lanes, by conversation.
-#[derive(Clone, Default)]
-pub(super) struct DeliveryLanes(Arc<Mutex<HashMap<String, DeliveryLane>>>);
+#[derive(Clone)]
+pub(super) struct DeliveryLanes {
+    lanes: Arc<Mutex<HashMap<String, DeliveryLane>>>,
+    deliverer: Deliverer,
+    /// Tasks in which replies wait for their next try.
+    tasks: TaskTracker,
+}
 
 /// Work handed to a lane's task. The inbox bounds it: there is an event behind each reply.
 #[derive(Default)]
@@ -33,15 +39,19 @@ struct DeliveryLane {
 }
 
 impl DeliveryLanes {
+    pub(super) fn new(deliverer: Deliverer, tasks: TaskTracker) -> Self {
+        Self { lanes: Arc::default(), deliverer, tasks }
+    }
+
     /// Lets a delivery wait for its next try.
-    pub(super) fn wait(&self, outbox: &Outbox, delivery: OutboxDelivery) {
+    pub(super) fn wait(&self, delivery: OutboxDelivery) {
         let key = delivery.item.conversation.clone();
         let mut lanes = self.lock();
         let lane = match lanes.entry(key.clone()) {
             Entry::Occupied(lane) => lane.into_mut(),
             Entry::Vacant(place) => {
                 let lane = place.insert(DeliveryLane::default());
-                outbox.tasks.spawn(work(self.clone(), outbox.clone(), key, lane.bell.clone()));
+                self.tasks.spawn(work(self.clone(), key, lane.bell.clone()));
                 lane
             }
         };
@@ -86,17 +96,17 @@ impl DeliveryLanes {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, DeliveryLane>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-async fn work(lanes: DeliveryLanes, outbox: Outbox, conversation: String, bell: Arc<Notify>) {
+async fn work(lanes: DeliveryLanes, conversation: String, bell: Arc<Notify>) {
     let mut waiting: VecDeque<OutboxDelivery> = VecDeque::new();
     while let Some(told) = lanes.told(&conversation, waiting.is_empty()) {
         waiting.extend(told.coming);
         if let Some(tried) = told.rounds {
             waiting.iter_mut().for_each(OutboxDelivery::hasten);
-            round(&outbox, &mut waiting).await;
+            round(&lanes.deliverer, &mut waiting).await;
             for tried in tried {
                 tried.send(()).ok();
             }
@@ -104,7 +114,7 @@ async fn work(lanes: DeliveryLanes, outbox: Outbox, conversation: String, bell: 
         }
         tokio::select! {
             () = bell.notified() => {}
-            () = due(&mut waiting) => round(&outbox, &mut waiting).await,
+            () = due(&mut waiting) => round(&lanes.deliverer, &mut waiting).await,
         }
     }
 }
@@ -118,11 +128,11 @@ async fn due(waiting: &mut VecDeque<OutboxDelivery>) {
 }
 
 /// Tries what waits, in order; what its platform wants later is left for later.
-async fn round(outbox: &Outbox, waiting: &mut VecDeque<OutboxDelivery>) {
+async fn round(deliverer: &Deliverer, waiting: &mut VecDeque<OutboxDelivery>) {
     for _ in 0..waiting.len() {
         let Some(mut delivery) = waiting.pop_front() else { return };
         let held = delivery.asked_for && delivery.due > Instant::now();
-        if held || matches!(outbox.attempt(&mut delivery).await, Attempt::Failed) {
+        if held || matches!(deliverer.attempt(&mut delivery).await, Attempt::Failed) {
             waiting.push_back(delivery);
         }
     }

@@ -1,140 +1,65 @@
 //! The outbox: a reply is kept before it is sent, and its events are done only when people see it.
 
 use crate::{
-    bus::{Inbox, inbox, lane::DeliveryLanes, retry_until_stored},
+    bus::{
+        Inbox,
+        delivery::{Attempt, Deliverer, OutboxDelivery, OutboxItem},
+        inbox,
+        lane::DeliveryLanes,
+        retry_until_stored,
+    },
     clock,
 };
 use pudu_channels::{
-    BoxFuture, FinalView, Hurry, KnownMessage, LiveReply, ReplyHandle, ReplyStore, ReplyStoreError, SendError,
+    BoxFuture, FinalView, Hurry, KnownMessage, LiveReply, ReplyHandle, ReplyStore, ReplyStoreError,
 };
-use pudu_client::store::{Db, Delivered, InboxItemId, NewTurn, ShownReply, TurnId};
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::{Duration, Instant},
-};
+use pudu_client::store::{Db, InboxItemId, NewTurn, ShownReply, TurnId};
+use std::time::Duration;
 use tokio_util::task::TaskTracker;
-
-/// The first wait after a failed delivery; each next is twice as long.
-const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
-/// Maximum delay of our own before the next try. It may end sooner when the platform answers another call
-/// of the account.
-const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
-/// Maximum delay that a platform may ask for: then it is asked again.
-const MAX_PLATFORM_DELAY: Duration = Duration::from_secs(3600);
-
-/// A reply on its way.
-#[derive(Clone, Debug)]
-pub(crate) struct OutboxItem {
-    /// The turn.
-    pub(crate) turn: TurnId,
-    /// The conversation's key.
-    pub(crate) conversation: String,
-    /// The account that replies.
-    pub(crate) account: String,
-    /// The chat.
-    pub(crate) chat: String,
-    /// When the turn was opened, in milliseconds since 1970.
-    pub(crate) created: i64,
-    /// Before this moment the platform wants no call, in milliseconds since 1970.
-    pub(crate) not_before: i64,
-}
-
-/// A reply on its way, and how its tries went.
-pub(super) struct OutboxDelivery {
-    pub(super) item: OutboxItem,
-    reply: Box<dyn LiveReply>,
-    view: FinalView,
-    pub(super) hurry: Hurry,
-    /// Whether it was young enough to be sent when it was taken on.
-    fresh: bool,
-    failures: u32,
-    /// Whether somebody waited for it already.
-    hastened: bool,
-    /// When it is tried next.
-    pub(super) due: Instant,
-    /// Whether the platform wants no call before then, whatever else works.
-    pub(super) asked_for: bool,
-}
-
-impl OutboxDelivery {
-    /// Makes the next try due at once, since somebody waits for the reply. The first call overrides even a
-    /// wait that the platform asked for: perhaps a file alone waits, which is given up then.
-    pub(super) fn hasten(&mut self) {
-        if !std::mem::replace(&mut self.hastened, true) {
-            self.due = Instant::now();
-        }
-    }
-
-    /// Waits for the next try, which may come sooner when the platform answers another call.
-    pub(super) async fn pause(&mut self) {
-        let wait = self.due.saturating_duration_since(Instant::now());
-        match self.asked_for {
-            true => tokio::time::sleep(wait).await,
-            false => self.reply.pause(wait).await,
-        }
-    }
-}
-
-/// Result of a try.
-pub(super) enum Attempt {
-    /// Nothing is left to do.
-    Settled,
-    /// It is to be tried again.
-    Failed,
-}
 
 /// Keeps replies until they are delivered.
 #[derive(Clone)]
 pub(crate) struct Outbox {
-    db: Db,
-    inbox: Inbox,
+    deliverer: Deliverer,
     lanes: DeliveryLanes,
-    /// Tasks of the lanes, in which replies wait for their next try.
-    pub(super) tasks: TaskTracker,
-    /// A reply older than this is not sent any more: nobody waits for it, and it would surprise. In
-    /// milliseconds; changes with the configuration.
-    oldest: Arc<AtomicU64>,
-}
-
-/// Gives up what keeps a reply that is too old to be tried on, and is not all of it: its files, of which its words tell
-/// then. Returns whether there is such a thing.
-fn gives_up_files(view: &FinalView, hurry: &Hurry) -> bool {
-    let last = !view.files.is_empty() && !hurry.is_stopped();
-    if last {
-        hurry.stop();
-    }
-    last
 }
 
 impl Outbox {
     pub(crate) fn new(db: Db, inbox: Inbox, oldest: Duration, tasks: TaskTracker) -> Self {
-        let outbox = Self { db, inbox, lanes: DeliveryLanes::default(), tasks, oldest: Arc::default() };
-        outbox.set_oldest(oldest);
-        outbox
+        let deliverer = Deliverer::new(db, inbox, oldest);
+        Self { lanes: DeliveryLanes::new(deliverer.clone(), tasks), deliverer }
     }
 
     /// Changes how old a reply may get.
     pub(crate) fn set_oldest(&self, oldest: Duration) {
-        self.oldest.store(u64::try_from(oldest.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.deliverer.set_oldest(oldest);
+    }
+
+    /// Returns whether a reply is too old to be sent.
+    pub(crate) fn too_old(&self, item: &OutboxItem) -> bool {
+        self.deliverer.too_old(item)
+    }
+
+    /// Gives a reply up; the row stays for people to look at.
+    pub(crate) async fn park(&self, item: &OutboxItem, reason: &str) {
+        self.deliverer.park(item, reason).await;
     }
 
     /// Returns the store of a reply.
     pub(crate) fn reply_store(&self, item: &OutboxItem) -> Box<dyn ReplyStore> {
-        Box::new(OutboxReplyStore { db: self.db.clone(), item: item.clone() })
+        Box::new(OutboxReplyStore { db: self.deliverer.db.clone(), item: item.clone() })
     }
 
     /// Keeps a turn and makes the events its own. False when some of them are settled or another turn's.
     pub(crate) async fn open(&self, turn: &NewTurn) -> bool {
-        retry_until_stored("a turn could not be opened", || self.db.open_turn(turn)).await.is_some()
+        retry_until_stored("failed to open turn", || self.deliverer.db.open_turn(turn)).await.is_some()
     }
 
     /// Takes events away from a turn that does not answer them after all; they wait again.
     pub(crate) async fn give_back(&self, turn: &TurnId, items: &[InboxItemId]) {
         if !items.is_empty() {
-            retry_until_stored("messages could not be taken back", || self.db.leave_turn(turn, items)).await;
+            retry_until_stored("failed to give messages back", || self.deliverer.db.leave_turn(turn, items))
+                .await;
         }
     }
 
@@ -142,10 +67,11 @@ impl Outbox {
     pub(crate) async fn conclude(&self, item: &OutboxItem, view: FinalView) -> FinalView {
         let kept = match serde_json::to_string(&view) {
             Ok(text) => {
-                retry_until_stored("a reply could not be kept", || self.db.conclude(&item.turn, &text)).await
+                retry_until_stored("failed to store reply", || self.deliverer.db.conclude(&item.turn, &text))
+                    .await
             }
             Err(error) => {
-                tracing::error!(%error, "a reply cannot be written down");
+                tracing::error!(%error, "failed to encode reply");
                 None
             }
         };
@@ -163,21 +89,11 @@ impl Outbox {
     ) {
         reply.hurry(hurry.clone());
         self.lanes.precede(&item.conversation).await;
-        let early = u64::try_from(item.not_before.saturating_sub(clock::now())).unwrap_or(0);
-        let mut delivery = OutboxDelivery {
-            item: item.clone(),
-            reply,
-            view: view.clone(),
-            hurry: hurry.clone(),
-            // A word that a reply is too old comes late by itself.
-            fresh: !self.too_old(item),
-            failures: 0,
-            hastened: false,
-            due: Instant::now() + Duration::from_millis(early).min(MAX_PLATFORM_DELAY),
-            asked_for: false,
-        };
-        if early > 0 || matches!(self.attempt(&mut delivery).await, Attempt::Failed) {
-            self.lanes.wait(self, delivery);
+        // A word that a reply is too old comes late by itself.
+        let fresh = !self.too_old(item);
+        let mut delivery = OutboxDelivery::new(item.clone(), reply, view.clone(), hurry.clone(), fresh);
+        if delivery.asked_for || matches!(self.deliverer.attempt(&mut delivery).await, Attempt::Failed) {
+            self.lanes.wait(delivery);
         }
     }
 
@@ -185,101 +101,6 @@ impl Outbox {
     /// replies.
     pub(crate) fn stop_files(&self, conversation: &str) -> bool {
         self.lanes.stop(conversation)
-    }
-
-    /// Tries to deliver a reply, once.
-    pub(super) async fn attempt(&self, delivery: &mut OutboxDelivery) -> Attempt {
-        let OutboxDelivery { item, reply, view, hurry, fresh, .. } = delivery;
-        let error = loop {
-            if *fresh && self.too_old(item) && !gives_up_files(view, hurry) {
-                self.park(item, "too old to be sent").await;
-                return Attempt::Settled;
-            }
-            let error = match reply.finish(view).await {
-                // Somebody chose something below it meanwhile: that is shown, too.
-                Ok(()) => match self.done(item, view).await {
-                    Some(newer) => {
-                        *view = newer;
-                        continue;
-                    }
-                    None => return Attempt::Settled,
-                },
-                Err(SendError::Refused(reason)) => {
-                    self.park(item, &reason).await;
-                    return Attempt::Settled;
-                }
-                Err(error) => error,
-            };
-            if !self.too_old(item) {
-                break error;
-            }
-            if !gives_up_files(view, hurry) {
-                self.park(item, &format!("too old to be sent: {error}")).await;
-                return Attempt::Settled;
-            }
-        };
-        self.put_off(delivery, &error).await;
-        Attempt::Failed
-    }
-
-    /// Notes that a try failed, and when the next one may come.
-    async fn put_off(&self, delivery: &mut OutboxDelivery, error: &SendError) {
-        let wait = wait(error, delivery.failures);
-        delivery.failures += 1;
-        delivery.due = Instant::now() + wait;
-        delivery.asked_for = matches!(error, SendError::Later { .. });
-        let OutboxItem { account, chat, turn, .. } = &delivery.item;
-        tracing::warn!(account, chat, turn = turn.0, %error, ?wait, "a reply could not be delivered and is tried again");
-        let next = clock::now().saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX));
-        if let Err(error) = self.db.failed(turn, &error.to_string(), next).await {
-            tracing::warn!(%error, "an attempt could not be noted");
-        }
-    }
-
-    /// Returns whether a reply is too old to be sent.
-    pub(crate) fn too_old(&self, item: &OutboxItem) -> bool {
-        let age = clock::now().saturating_sub(item.created);
-        u64::try_from(age).is_ok_and(|age| age > self.oldest.load(Ordering::Relaxed))
-    }
-
-    /// Gives a reply up; the row stays for people to look at.
-    pub(crate) async fn park(&self, item: &OutboxItem, reason: &str) {
-        let OutboxItem { account, chat, turn, .. } = item;
-        tracing::error!(account, chat, turn = turn.0, reason, "a reply is given up");
-        let park = || self.db.park(&item.turn, reason, clock::now());
-        self.release(retry_until_stored("a reply could not be given up", park).await);
-    }
-
-    /// Marks a reply as delivered, unless it reads otherwise by now: then that is returned.
-    async fn done(&self, item: &OutboxItem, view: &FinalView) -> Option<FinalView> {
-        let (mut shown, keep) = (serde_json::to_string(view).ok(), !view.choices.is_empty());
-        loop {
-            let done = || self.db.delivered(&item.turn, shown.as_deref(), keep, clock::now());
-            match retry_until_stored("a delivered reply could not be marked", done).await {
-                Some(Delivered::Outdated(newer)) => match serde_json::from_str::<FinalView>(&newer) {
-                    Ok(newer) if newer != *view => return Some(newer),
-                    // Another version wrote it in other letters.
-                    _ => shown = None,
-                },
-                Some(Delivered::Done(events)) => {
-                    self.release(Some(events));
-                    return None;
-                }
-                None => return None,
-            }
-        }
-    }
-
-    fn release(&self, events: Option<Vec<InboxItemId>>) {
-        self.inbox.release(&events.unwrap_or_default());
-    }
-}
-
-/// Returns how long to wait before the next try.
-fn wait(error: &SendError, attempt: u32) -> Duration {
-    match error {
-        SendError::Later { after } => (*after).min(MAX_PLATFORM_DELAY),
-        _ => FIRST_RETRY_DELAY.saturating_mul(2u32.saturating_pow(attempt)).min(MAX_RETRY_DELAY),
     }
 }
 
@@ -313,26 +134,13 @@ impl ReplyStore for OutboxReplyStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pudu_channels::ReplyView;
+    use pudu_channels::{ReplyView, SendError};
     use pudu_client::store::DbLocation;
-    use std::sync::atomic::AtomicU32;
+    use std::sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    };
     use tokio_util::sync::CancellationToken;
-
-    #[test]
-    fn no_platform_is_waited_for_longer_than_an_hour() {
-        let later = |seconds| SendError::Later { after: Duration::from_secs(seconds) };
-        let failed = || SendError::Unreachable("x".into());
-        let cases = [
-            (later(7), 3, 7),
-            (later(u64::MAX), 0, 3600),
-            (failed(), 0, 1),
-            (failed(), 4, 16),
-            (failed(), 40, 60),
-        ];
-        for (error, attempt, seconds) in cases {
-            assert_eq!(wait(&error, attempt), Duration::from_secs(seconds), "{error} {attempt}");
-        }
-    }
 
     /// Asks to wait each time.
     struct Busy(Arc<AtomicU32>, Duration);

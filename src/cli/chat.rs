@@ -29,6 +29,7 @@ use anyhow::{Context, Result, bail};
 use inside::Inside;
 use paint::Paint;
 use prompt::LinePrompt;
+use pudu_texts::Language;
 use remote::RemoteChat;
 use secrecy::SecretString;
 use session::TerminalSession;
@@ -97,8 +98,8 @@ enum ChatEnd {
     Failed,
     /// There was nothing to say.
     Unsaid,
-    /// By Ctrl-C.
-    Stopped,
+    /// By Ctrl-C, or another signal of this number.
+    Stopped(u8),
 }
 
 impl From<ChatEnd> for ExitCode {
@@ -107,8 +108,8 @@ impl From<ChatEnd> for ExitCode {
             ChatEnd::Well => Self::SUCCESS,
             ChatEnd::Failed => Self::FAILURE,
             ChatEnd::Unsaid => Self::from(2),
-            // As shells tell it of a program that SIGINT ended.
-            ChatEnd::Stopped => Self::from(130),
+            // As shells tell it of a program that a signal ended.
+            ChatEnd::Stopped(signal) => Self::from(128 + signal),
         }
     }
 }
@@ -131,7 +132,7 @@ async fn hot(start: Start, loaded: Option<LoadedConfig>, args: Args) -> Result<C
     let Some(loaded) = loaded else {
         let url = args.url.unwrap_or_default();
         super::remote::address(&url)?;
-        let remote = RemoteChat::new(&url, token, &args.name)?;
+        let remote = RemoteChat::new(&url, token, &args.name, person_language(&start))?;
         if !remote.answers(FAR).await {
             bail!("no pudu answers at {url}");
         }
@@ -140,7 +141,7 @@ async fn hot(start: Start, loaded: Option<LoadedConfig>, args: Args) -> Result<C
     let fixed = &loaded.config.fixed;
     if let Some(url) = home::neighbour(&fixed.home).or_else(|| fixed.gateway.url()) {
         let token = token.or_else(|| fixed.gateway.token.clone()).or_else(|| token::found(&fixed.home));
-        let remote = RemoteChat::new(&url, token, &args.name)?;
+        let remote = RemoteChat::new(&url, token, &args.name, person_language(&start))?;
         if remote.answers(NEAR).await {
             return talk(Arc::new(remote), manner, &format!("pudu at {url}")).await;
         }
@@ -152,8 +153,9 @@ async fn hot(start: Start, loaded: Option<LoadedConfig>, args: Args) -> Result<C
 async fn inside(start: Start, loaded: LoadedConfig, chat: String, manner: Manner) -> Result<ChatEnd> {
     logging::start_in_file(&loaded.config, start.env.get("RUST_LOG"), &start.home().join("chat.log"))
         .context("the log cannot be written")?;
+    let language = person_language(&start);
     let (daemon, greeting) = Daemon::start(start, loaded, Scope::Local).await?;
-    let wire = Inside { local: daemon.local.clone(), shared: daemon.shared.clone(), chat };
+    let wire = Inside { local: daemon.local.clone(), shared: daemon.shared.clone(), chat, language };
     let talked = talk(Arc::new(wire), manner, &format!("pudu with {}", greeting.model)).await;
     if daemon.shared.client.running() > 0 {
         eprintln!("Finishing what is at work; Ctrl-C leaves it for the next start.");
@@ -188,6 +190,12 @@ impl Manner {
             history: Some(start.home().join("chat_history")),
         }
     }
+}
+
+/// Returns the language of the terminal, where there is a catalogue.
+fn person_language(start: &Start) -> Option<Language> {
+    let (_, locale) = start.env.first(&["LC_ALL", "LC_MESSAGES", "LANG"])?;
+    Language::of_person(locale)
 }
 
 async fn talk(wire: Arc<dyn ChatWire>, manner: Manner, about: &str) -> Result<ChatEnd> {

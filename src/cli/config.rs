@@ -54,7 +54,7 @@ pub(crate) fn check(start: &Start, as_json: bool, out: &mut dyn Write) -> io::Re
     loaded.remember_secrets();
     let Report { file, problems } = loaded.report.clone();
     let report = Report::new(file, problems.into_iter().chain(doubts(&loaded)).collect());
-    let extensions = extensions::check(start, report.file.as_deref()).err();
+    let extensions = extensions::check(start, &loaded);
     let reports: Vec<&Report> = std::iter::once(&report).chain(&extensions).collect();
     let wrong = reports.iter().any(|report| report.has_errors());
     let verdict = if wrong { ConfigVerdict::Wrong } else { ConfigVerdict::Fine };
@@ -284,6 +284,45 @@ mod tests {
 
     fn plain_check(start: &Start, out: &mut dyn Write) -> io::Result<ConfigVerdict> {
         check(start, false, out)
+    }
+
+    #[test]
+    fn check_tells_of_unknown_keys_of_the_extensions_and_of_approvals_of_no_tool() {
+        let check = |config: &str, extensions: &str| {
+            let dir = folder(config);
+            fs::write(dir.path().join("extensions_config.json"), extensions).unwrap();
+            let (verdict, words) = run(plain_check, &dir, Env::default());
+            (verdict, words)
+        };
+        let server =
+            |more: &str| format!(r#"{{"mcpServers": {{"a": {{"url": "http://localhost/mcp"{more}}}}}}}"#);
+        let (verdict, told) =
+            check("{}", &server(r#", "urll": 1, "tools": {"x": {"off": true}}, "description": "d""#));
+        let expect = "\
+extensions_config.json: warning: mcpServers.a.urll: pudu does not know this key
+  help: did you mean `url`?
+extensions_config.json: warning: mcpServers.a.tools.x.off: pudu does not know this key
+  help: remove it, or see docs/extensions.md for the keys there are";
+        assert!(verdict == ConfigVerdict::Fine && told.starts_with(expect), "{told}");
+        let (_, told) = check("{}", r#"{"mcpServer": {}, "skills": {"pdf": {"enable": true}}}"#);
+        assert!(
+            told.contains("mcpServer: ")
+                && told.contains("`mcpServers`")
+                && told.contains("skills.pdf.enable: "),
+            "{told}"
+        );
+        let (verdict, told) = check("approvals: {tools: [shell, a_shell, bash]}", &server(""));
+        assert_eq!(verdict, ConfigVerdict::Wrong, "{told}");
+        assert!(told.contains("error: approvals.tools: there is no tool \"shell\""), "{told}");
+        let (verdict, told) = check("approvals: {tools: [shell]}", &server(r#", "tool_name_prefix": false"#));
+        assert_eq!(verdict, ConfigVerdict::Fine, "{told}");
+        let off = r#"{"mcpServers": {"jira": {"enabled": false}, "odd": {"type": "sse", "url": "http://localhost"}}}"#;
+        let (verdict, told) = check("approvals: {tools: [jira_search, odd_one]}", off);
+        assert_eq!(verdict, ConfigVerdict::Fine, "{told}");
+        let (_, told) = check("approvals: {tools: [bash_tool, github_create_issue]}", off);
+        let ours =
+            "there is no tool \"bash_tool\": its calls would be made unasked\n  help: did you mean `bash`?";
+        assert!(told.contains(ours) && told.contains("no tool \"github_create_issue\""), "{told}");
     }
 
     #[test]

@@ -62,6 +62,7 @@ async fn hot(start: Start, loaded: LoadedConfig) -> anyhow::Result<()> {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
         () = daemon.until_dispossessed() => anyhow::bail!("another pudu works on this database"),
+        () = daemon.until_store_broke() => anyhow::bail!("the store broke down; the log says why"),
     }
     tracing::info!("stopping: no new turns, those at work may finish; a second signal stops at once");
     tokio::select! {

@@ -18,7 +18,7 @@ use pudu_client::{
     sandbox::Folders,
     store::{Db, Deletion, StoreError},
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
 
@@ -77,7 +77,7 @@ async fn work(start: &Start, verb: &Verb) -> Result<Value> {
     if !daemon::has_store(&fixed.database.backend) {
         return match verb {
             Verb::Delete { .. } => bail!("there is no such thread"),
-            Verb::Show { .. } | Verb::Prune => Ok(json!({ "accounts": [] })),
+            Verb::Show { .. } | Verb::Prune => Ok(gateway::storage::told(&[], &loaded.config.hot.retention)),
         };
     }
     let server = matches!(fixed.database.backend, Backend::Postgres { .. });
@@ -90,16 +90,16 @@ async fn work(start: &Start, verb: &Verb) -> Result<Value> {
     let rules = &loaded.config.hot.retention;
     let done = match verb {
         // A server may be another daemon's, which has the files: looking changes nothing there.
-        Verb::Show { .. } if server => shown(storage.usage_as_stored(rules, clock::now()).await),
-        Verb::Show { .. } => shown(storage.usage(rules, clock::now()).await),
+        Verb::Show { .. } if server => shown(storage.usage_as_stored(rules, clock::now()).await, rules),
+        Verb::Show { .. } => shown(storage.usage(rules, clock::now()).await, rules),
         Verb::Prune | Verb::Delete { .. } => alone(&db, &storage, rules, verb).await,
     };
     db.close().await;
     done
 }
 
-fn shown(usage: Result<Vec<AccountUsage>, StoreError>) -> Result<Value> {
-    Ok(gateway::storage::told(&usage.context("the store cannot be read")?))
+fn shown(usage: Result<Vec<AccountUsage>, StoreError>, rules: &RetentionRules) -> Result<Value> {
+    Ok(gateway::storage::told(&usage.context("the store cannot be read")?, rules))
 }
 
 /// Deletes, with the database claimed.
@@ -118,17 +118,21 @@ async fn alone(db: &Db, storage: &Storage, rules: &RetentionRules, verb: &Verb) 
 fn table(answer: &Value) -> String {
     let accounts = answer.get("accounts").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     if accounts.is_empty() {
-        return "Nothing is stored yet.".to_owned();
+        return match answer.get("retention") {
+            Some(rules) => format!("Nothing is stored yet. `retention:` keeps {}.", keeps(rules)),
+            None => "Nothing is stored yet.".to_owned(),
+        };
     }
-    let mut rows = vec![["ACCOUNT", "THREADS", "LOGS", "FILES", "AUDIT", "OLDEST", "DUE"].map(str::to_owned)];
+    let mut rows =
+        vec![["ACCOUNT", "THREADS", "LOGS", "FILES", "AUDIT", "OLDEST", "KEEPS", "DUE"].map(str::to_owned)];
     rows.extend(accounts.iter().map(row));
     let table = columns(&rows);
     format!(
-        "{table}\n\nDUE is what `pudu storage prune` deletes, and the daemon by itself: `retention:` says what."
+        "{table}\n\nKEEPS is what `retention:` keeps. DUE is what `pudu storage prune` deletes, and the daemon by itself."
     )
 }
 
-fn row(account: &Value) -> [String; 7] {
+fn row(account: &Value) -> [String; 8] {
     let text = |key: &str| account.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let name = text("account");
     let day: String = text("oldest").chars().take(10).collect();
@@ -139,8 +143,28 @@ fn row(account: &Value) -> [String; 7] {
         size(number(account, "file_bytes")),
         number(account, "audit_rows").to_string(),
         if day.is_empty() { "-".to_owned() } else { day },
+        account.get("retention").map(keeps).unwrap_or_default(),
         account.get("due").map(pruned).unwrap_or_default(),
     ]
+}
+
+/// Returns a description of the limits that data has.
+fn keeps(rules: &Value) -> String {
+    let days = |key: &str| Some(number(rules, key)).filter(|days| *days > 0).map(|days| several(days, "day"));
+    let bytes = |key: &str| Some(number(rules, key)).filter(|bytes| *bytes > 0).map(size);
+    let rows =
+        Some(number(rules, "audit_max_rows")).filter(|rows| *rows > 0).map(|rows| several(rows, "row"));
+    let limits = [
+        ("threads", [days("threads_max_age_days"), bytes("threads_max_bytes")]),
+        ("files", [days("files_max_age_days"), bytes("files_max_bytes")]),
+        ("audit", [days("audit_max_age_days"), rows]),
+    ];
+    let limited = limits.into_iter().filter_map(|(what, limits)| {
+        let limits: Vec<String> = limits.into_iter().flatten().collect();
+        (!limits.is_empty()).then(|| format!("{what} {}", limits.join(" and ")))
+    });
+    let limited: Vec<String> = limited.collect();
+    if limited.is_empty() { "everything".to_owned() } else { limited.join(", ") }
 }
 
 /// Returns a description of the data that was deleted, or is to be deleted.

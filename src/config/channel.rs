@@ -25,6 +25,7 @@ use indexmap::IndexMap;
 use jiff::tz::TimeZone;
 use pudu_channels::{Channel, ChannelError, ChatCommand};
 use pudu_client::RetentionRules;
+use pudu_texts::Language;
 use secrecy::{ExposeSecret, SecretString};
 pub(crate) use session::SessionOverrides;
 use std::{
@@ -42,6 +43,8 @@ pub(crate) struct AccountConfig {
     pub(crate) name: String,
     /// Its platform, with the settings to connect to it.
     pub(crate) platform: Arc<dyn Platform>,
+    /// The language of its menus, where one is configured.
+    pub(crate) language: Option<Language>,
     /// Another number after an edit that needs a new connection.
     pub(crate) print: u64,
 }
@@ -51,6 +54,7 @@ impl AccountConfig {
     pub(super) fn stamped(self, keys: &IndexMap<String, Key>) -> Self {
         let below = format!("channels.{}.", self.name);
         let mut hasher = DefaultHasher::new();
+        self.language.hash(&mut hasher);
         let own =
             keys.iter().filter(|(path, key)| key.effect == Effect::Reconnect && path.starts_with(&below));
         own.for_each(|(path, key)| (path, key.value).hash(&mut hasher));
@@ -127,6 +131,8 @@ pub(crate) struct AccountPolicy {
     pub(crate) agent_choice: Option<Choosing>,
     /// The time zone of its people, which the model is told.
     pub(crate) timezone: TimeZone,
+    /// The language of its answers; if nothing is said, the person's.
+    pub(crate) language: Option<Language>,
 }
 
 impl AccountPolicy {
@@ -191,6 +197,8 @@ pub(crate) struct Timing {
     pub(crate) outbox_max_age: Duration,
     /// The time zone of people whose account names none.
     pub(crate) timezone: TimeZone,
+    /// The language of accounts that name none, and of the page and the terminal.
+    pub(crate) language: Option<Language>,
 }
 
 /// How much may wait and run; set once at the start.
@@ -229,7 +237,16 @@ pub(super) fn timing(top: &Section<'_>) -> Timing {
         follow_up_window: Duration::from_millis(window),
         outbox_max_age: section.seconds("outbox_max_age_seconds", 1.0).or(Duration::from_secs(6 * 3600)),
         timezone: timezone(&section),
+        language: language(&section),
     }
+}
+
+fn language(wide: &Section<'_>) -> Option<Language> {
+    wide.language("language").optional("the person's, else English")
+}
+
+fn own_language(section: &Section<'_>, common: Option<Language>) -> Option<Language> {
+    section.language("language").optional("`channels.language`").or(common)
 }
 
 fn timezone(wide: &Section<'_>) -> TimeZone {
@@ -238,12 +255,15 @@ fn timezone(wide: &Section<'_>) -> TimeZone {
 
 /// Reads the accounts that are on.
 pub(super) fn accounts(top: &Section<'_>) -> Vec<AccountConfig> {
-    let found: Vec<_> = find(top).into_iter().filter_map(account).collect();
+    let language = language(&top.section("channels"));
+    let found: Vec<_> = find(top).into_iter().filter_map(|found| account(found, language)).collect();
     refuse_twins(&found);
     found.into_iter().map(|(account, _)| account).collect()
 }
 
-fn account(found: AccountSection<'_>) -> Option<(AccountConfig, Section<'_>)> {
+fn account(found: AccountSection<'_>, common: Option<Language>) -> Option<(AccountConfig, Section<'_>)> {
+    let ours = matches!(found.kind, SectionKind::Ours(_));
+    let language = ours.then(|| own_language(&found.section, common)).flatten();
     let platform = match found.kind {
         SectionKind::Ours(reader) => (reader.read)(&found.section),
         SectionKind::Other(other) => {
@@ -251,7 +271,7 @@ fn account(found: AccountSection<'_>) -> Option<(AccountConfig, Section<'_>)> {
             None
         }
     };
-    let account = AccountConfig { name: found.name.to_owned(), platform: platform?, print: 0 };
+    let account = AccountConfig { name: found.name.to_owned(), platform: platform?, language, print: 0 };
     found.section.is_needed().then_some((account, found.section))
 }
 
@@ -277,7 +297,7 @@ pub(super) fn policies(top: &Section<'_>) -> IndexMap<String, AccountPolicy> {
     let follow_ups = wide.choice("follow_ups", FOLLOW_UPS).or(FollowUpMode::Queue);
     let told = "create; fixed where `session` names an agent";
     let choosing = wide.choice("agent_choice", CHOOSING).optional(told);
-    let (common, zone) = (session::read(&wide), timezone(&wide));
+    let (common, zone, language) = (session::read(&wide), timezone(&wide), language(&wide));
     let one = |AccountSection { name, kind, section }: AccountSection<'_>| {
         let SectionKind::Ours(reader) = kind else { return None };
         let policy = AccountPolicy {
@@ -292,6 +312,7 @@ pub(super) fn policies(top: &Section<'_>) -> IndexMap<String, AccountPolicy> {
                 .optional("`channels.agent_choice`")
                 .or(choosing),
             timezone: section.timezone("timezone").or_told(zone.clone(), "`channels.timezone`"),
+            language: own_language(&section, language),
         };
         section.is_needed().then(|| (name.to_owned(), policy))
     };
@@ -331,6 +352,7 @@ const WIDE: &[&str] = &[
     "gateway_url",
     "inbound_queue_maxsize",
     "langgraph_url",
+    "language",
     "max_concurrency",
     "outbox_max_age_seconds",
     "session",

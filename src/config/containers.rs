@@ -2,7 +2,11 @@
 
 #[cfg(feature = "kubernetes")]
 use super::elsewhere::KubernetesConfig;
-use super::{Start, elsewhere::ProvisionerConfig, reader::Section};
+use super::{
+    Start,
+    elsewhere::{ProvisionerConfig, container_prefix},
+    reader::Section,
+};
 use pudu_client::{base::Network, containers::ExecMethod, sandbox::CommandLimits};
 use std::{path::PathBuf, time::Duration};
 
@@ -87,8 +91,7 @@ impl SandboxBackend {
 
     /// Returns the default resource limits of a command, or of a whole container.
     pub(super) fn limits(&self) -> CommandLimits {
-        let usual = CommandLimits::default();
-        if self.is_aio() { CommandLimits { memory: 8 << 30, processes: 4096, ..usual } } else { usual }
+        if self.is_aio() { CommandLimits::DESKTOP } else { CommandLimits::COMMAND }
     }
 
     /// Refuses what cannot be had of this provider.
@@ -159,20 +162,6 @@ pub(super) fn docker(section: &Section<'_>, start: &Start) -> DockerConfig {
         host_home: env("DEER_FLOW_HOST_BASE_DIR").map(PathBuf::from),
         host,
     }
-}
-
-/// Reads what the names of containers begin with.
-pub(super) fn container_prefix(section: &Section<'_>) -> String {
-    let prefix = section.text("container_prefix").or("deer-flow-sandbox".to_owned());
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
-    if !prefix.starts_with(|c: char| c.is_ascii_alphanumeric())
-        || !prefix.chars().all(plain)
-        || prefix.len() > 64
-    {
-        let what = format!("no container can be called \"{prefix}-…\"");
-        section.refuse("container_prefix", what, "use at most 64 letters, digits, `_`, `.` and `-`");
-    }
-    prefix
 }
 
 /// DeerFlow's own image, and the one that it was made of.

@@ -1,6 +1,6 @@
 //! Sandboxes that others make: a provisioner, or a cluster.
 
-use super::{containers::container_prefix, reader::Section};
+use super::reader::Section;
 use secrecy::{ExposeSecret, SecretString};
 use std::path::PathBuf;
 use url::Url;
@@ -130,4 +130,18 @@ fn parse(text: &str) -> Option<HomeVolume> {
         ("host", path) if path.starts_with('/') => Some(HomeVolume::Host(path.to_owned())),
         _ => None,
     }
+}
+
+/// Reads what the names of containers begin with.
+pub(super) fn container_prefix(section: &Section<'_>) -> String {
+    let prefix = section.text("container_prefix").or("deer-flow-sandbox".to_owned());
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    if !prefix.starts_with(|c: char| c.is_ascii_alphanumeric())
+        || !prefix.chars().all(plain)
+        || prefix.len() > 64
+    {
+        let what = format!("no container can be called \"{prefix}-…\"");
+        section.refuse("container_prefix", what, "use at most 64 letters, digits, `_`, `.` and `-`");
+    }
+    prefix
 }

@@ -5,7 +5,7 @@
 //! reads what they share: `NAME=value`, `export`, comments, both kinds of quotes. Values are not expanded and
 //! do not span lines.
 
-use super::{problem::Problem, raw::Pos};
+use super::problem::{Pos, Problem};
 use std::{collections::BTreeMap, fmt};
 
 /// Environment variables.

@@ -7,7 +7,8 @@
 use super::{
     class::{self, Class, ClassKind, Dialect},
     env::Env,
-    raw::{MappingEntry, Node, NodeValue, Pos},
+    problem::Pos,
+    raw::{MappingEntry, Node, NodeValue},
     reader::{ConfigReader, Section},
 };
 use indexmap::IndexMap;

@@ -3,9 +3,17 @@
 //! One problem is one line that editors can jump to (`file:line:column: error: key: what`) and one that says
 //! what to do. Values of secrets and of environment variables never get in here.
 
-use super::raw::Pos;
 use pudu_client::net::scrub;
 use std::{fmt, path::PathBuf};
+
+/// A place in the file: line and column count from 1, columns in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Pos {
+    /// The line.
+    pub(crate) line: u64,
+    /// The column.
+    pub(crate) column: u64,
+}
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,7 +4,7 @@
 //! `Spanned` gives the place of each node, also deep inside. The budget below bounds what a hostile file can
 //! cost. What a key means, which keys exist and what `$NAME` stands for is not known here.
 
-use super::problem::{Problem, join};
+use super::problem::{Pos, Problem, join};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{Error, Location, Spanned, budget, options, options::DuplicateKeyPolicy};
 use std::{collections::HashMap, fmt};
@@ -17,15 +17,6 @@ const MAX_DEPTH: usize = 48;
 
 /// How many values a file may have once its aliases are written out.
 const MAX_NODES: usize = 50_000;
-
-/// A place in the file: line and column count from 1, columns in characters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Pos {
-    /// The line.
-    pub(crate) line: u64,
-    /// The column.
-    pub(crate) column: u64,
-}
 
 /// A value and its place.
 #[derive(Clone, Debug, PartialEq)]

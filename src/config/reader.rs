@@ -10,8 +10,8 @@
 
 use super::{
     env::{self, Env},
-    problem::{Problem, Severity, join, nearest},
-    raw::{MappingEntry, Node, NodeValue, Pos},
+    problem::{Pos, Problem, Severity, join, nearest},
+    raw::{MappingEntry, Node, NodeValue},
 };
 use indexmap::IndexMap;
 use pudu_client::net::scrub;
@@ -116,13 +116,23 @@ impl<'a> ConfigReader<'a> {
 
 /// Keys that restrict access. Ignoring one that is misspelt or in the wrong place would leave an account
 /// open.
-const CLOSING_KEYS: &[&str] = &["allowed_chats", "allowed_guilds", "allowed_users", "approvers", "pairing"];
+const CLOSING_KEYS: &[&str] =
+    &["allowed_chats", "allowed_guilds", "allowed_users", "approval", "approvers", "pairing"];
+/// Sections whose keys decide what is deleted, or who is asked before something is done. A misspelt key would leave
+/// that as it is by default.
+const CLOSING_SECTIONS: &[&str] = &["approvals", "retention"];
 /// A key that more sections have is of none in particular.
 const MAX_HOMES: usize = 3;
 
 /// Returns the closing key that a key is, or is near.
 fn closing(key: &str) -> Option<&'static str> {
     nearest(key, CLOSING_KEYS.iter().copied())
+}
+
+/// Returns whether an unknown key must not be ignored: it is, or probably is, one that restricts something.
+fn closes(key: &str, path: &str, meant: &[String]) -> bool {
+    let section = |path: &str| CLOSING_SECTIONS.contains(&path.rsplit('.').next().unwrap_or_default());
+    closing(key).is_some() || section(path) || section(key) || meant.iter().any(|key| section(key))
 }
 
 fn unknown_keys(node: &Node, path: &str, homes: fn(&str) -> Vec<String>, log: &mut Log) {
@@ -140,9 +150,9 @@ fn unknown_keys(node: &Node, path: &str, homes: fn(&str) -> Vec<String>, log: &m
                     [] => "remove it, or see docs/configuration.md for the keys there are".to_owned(),
                     names => format!("did you mean `{}`?", names.join("` or `")),
                 };
-                let severity = match closing(&entry.key) {
-                    Some(_) => Severity::Error,
-                    None => Severity::Warning,
+                let severity = match closes(&entry.key, path, &meant) {
+                    true => Severity::Error,
+                    false => Severity::Warning,
                 };
                 let problem = Problem::warning(entry.at, &below, "pudu does not know this key", help);
                 log.problems.push(Problem { severity, ..problem });

@@ -139,7 +139,10 @@ pub(super) fn limits(top: &Section<'_>, provider: &SandboxBackend) -> SandboxCon
     let network = if matches!(provider, SandboxBackend::Provisioner(_)) { Network::Full } else { network };
     let allowed_domains = domains(&section, network);
     let limits = provider.limits();
-    let told = |usual: u64, aio: u64| format!("{usual}; {aio} for the all-in-one image");
+    let told = |limit: fn(CommandLimits) -> u64| {
+        let [usual, aio] = [CommandLimits::COMMAND, CommandLimits::DESKTOP].map(limit);
+        format!("{usual}; {aio} for the all-in-one image")
+    };
     SandboxConfig {
         keep: containers::keep(&section, provider),
         allow_host_bash: section.flag("allow_host_bash").or(false),
@@ -150,10 +153,10 @@ pub(super) fn limits(top: &Section<'_>, provider: &SandboxBackend) -> SandboxCon
         limits: CommandLimits {
             memory: section
                 .number("memory_limit", 64 * MIB..=1 << 50)
-                .or_told(limits.memory, &told(2 << 30, 8 << 30)),
+                .or_told(limits.memory, &told(|limits| limits.memory)),
             processes: section
                 .number("process_limit", 8..=100_000)
-                .or_told(limits.processes, &told(256, 4096)),
+                .or_told(limits.processes, &told(|limits| limits.processes)),
             disk: section.number("disk_limit", MIB..=1 << 50).or(limits.disk),
         },
         bash_output_max_chars: chars(&section, "bash_output_max_chars", 20_000),

@@ -9,6 +9,7 @@ use super::{
     reader::{Section, describe, kind},
 };
 use jiff::tz::TimeZone;
+use pudu_texts::Language;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value as Json};
 use std::{fmt::Display, ops::RangeInclusive, str::FromStr, time::Duration};
@@ -137,6 +138,22 @@ impl<'r> Section<'r> {
             let Some(text) = text(value)? else { return Ok(None) };
             let help = "write the name of one that this machine knows, such as Europe/Berlin";
             TimeZone::get(&text).map(Some).map_err(|_| help.to_owned())
+        })
+    }
+
+    /// Reads a language that has a catalogue.
+    pub(super) fn language<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, Language> {
+        let show = |language: &Language| language.primary().to_owned();
+        self.scalar(key, "en or zh", false, show, |value| {
+            let Some(text) = text(value)? else { return Ok(None) };
+            match text.to_ascii_lowercase().as_str() {
+                "en" => Ok(Some(Language::English)),
+                "zh" | "zh-cn" | "zh-hans" => Ok(Some(Language::Chinese)),
+                _ => {
+                    Err("write en, or zh for Simplified Chinese; without the key each person gets their own"
+                        .to_owned())
+                }
+            }
         })
     }
 

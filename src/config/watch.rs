@@ -74,18 +74,16 @@ impl Watcher {
         match self.look(Instant::now()) {
             None => {}
             Some(ConfigNews::Broken(error)) => {
-                tracing::error!(
-                    "the edited configuration cannot be used, the one before stays in force:\n{error}"
-                );
+                tracing::error!("refused edited configuration, the one before stays in force:\n{error}");
             }
             Some(ConfigNews::Changed { restart, report }) => {
-                tracing::info!(file = %self.file.display(), "the edited configuration is in force");
+                tracing::info!(file = %self.file.display(), "applied edited configuration");
                 for account in self.state().hot.open_to_the_world() {
-                    tracing::warn!(account, "everybody in the world may use this account: {CLOSING}");
+                    tracing::warn!(account, "opened account to everybody in the world: {CLOSING}");
                 }
                 report.lines().for_each(|(_, line)| tracing::warn!("{line}"));
                 if !restart.is_empty() {
-                    tracing::warn!("needs a restart: {}", restart.join(", "));
+                    tracing::warn!("ignored until a restart: {}", restart.join(", "));
                 }
             }
         }

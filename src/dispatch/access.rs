@@ -135,7 +135,7 @@ mod tests {
             private,
             message: "1".into(),
             reply_to: None,
-            sender: Sender { id: user.into(), name: name.into() },
+            sender: Sender { id: user.into(), name: name.into(), language: None },
             addressed,
             at: 0,
             hint: None,

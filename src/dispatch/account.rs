@@ -6,8 +6,9 @@ use crate::{
     config::{self, Choosing},
 };
 use jiff::tz::TimeZone;
-use pudu_channels::Channel;
+use pudu_channels::{Channel, Inbound};
 use pudu_client::{Authoring, agents::is_lead};
+use pudu_texts::Language;
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -37,6 +38,8 @@ pub(crate) struct AccountRules {
     pub(crate) timezone: TimeZone,
     /// Maximum number of model calls that a session may set for a run.
     pub(crate) max_steps: u32,
+    /// The language of all answers, where the configuration says one.
+    pub(crate) language: Option<Language>,
 }
 
 /// Agent and settings for a person.
@@ -64,7 +67,15 @@ impl AccountRules {
             agent_choice: None,
             timezone: TimeZone::system(),
             max_steps: MAX_STEPS,
+            language: None,
         }
+    }
+
+    /// Returns the language of the answer to an event: the account's, or else the person's, where the platform tells
+    /// it and there is a catalogue, or else English.
+    pub(super) fn language(&self, inbound: &Inbound) -> Language {
+        let person = || inbound.sender.language.as_deref().and_then(Language::of_person);
+        self.language.or_else(person).unwrap_or_default()
     }
 
     /// Returns the day, the time and the time zone of its people, in words for the model.

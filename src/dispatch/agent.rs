@@ -10,10 +10,11 @@ use super::{
 use crate::{bus::retry_until_stored, config::Choosing};
 use pudu_client::{
     Authoring,
-    agents::{CustomAgent, LEAD},
+    agents::{AgentError, CustomAgent, LEAD, MAX_NAME_CHARS, NameProblem},
     base::Skill,
     harness::middleware::named,
 };
+use pudu_texts::Language;
 use std::sync::Arc;
 
 /// Prefix of the name of an agent that is being made, in the stored choice.
@@ -64,7 +65,7 @@ pub(super) async fn settle(
         AgentChoice::New(name) if shared.client.has_agent(&name).await => {
             // It was made: from now on it is a choice like any other.
             let named = || shared.db.set_agent(key, Some(&name));
-            retry_until_stored("a new agent could not be chosen", named).await;
+            retry_until_stored("failed to store choice of agent", named).await;
             AgentSession { agent: Some(name), ..session }
         }
         AgentChoice::New(name) if choosing == Choosing::Create => {
@@ -91,23 +92,46 @@ pub(super) async fn skills(shared: &Shared, session: &AgentSession) -> Arc<[Skil
     }
 }
 
+/// Returns a refused name of an agent, or an agent that cannot be used, in words.
+pub(super) fn problem(language: Language, error: &AgentError) -> String {
+    match error {
+        AgentError::Unknown(name) => language.agent_unknown(name),
+        AgentError::Exists(name) => language.agent_exists(name),
+        AgentError::Broken { name, why } => language.agent_broken(name, why),
+        AgentError::Full(most) => language.agents_full(most),
+        AgentError::Name { name, why } => match why {
+            NameProblem::TooLong => language.agent_name_long(MAX_NAME_CHARS, name),
+            NameProblem::Characters => language.agent_name_odd(name),
+            NameProblem::Taken => language.agent_name_taken(name),
+        },
+        error @ (AgentError::Legacy(_) | AgentError::Wrong(_) | AgentError::Io { .. }) => {
+            tracing::error!(%error, "failed to read an agent");
+            language.agent_unreadable().to_owned()
+        }
+    }
+}
+
 /// Returns the refusal of a skill that a message asks for and a session's agent does not have.
-pub(super) async fn withheld(shared: &Shared, session: &AgentSession, text: &str) -> Option<String> {
+pub(super) async fn withheld(
+    shared: &Shared,
+    session: &AgentSession,
+    language: Language,
+    text: &str,
+) -> Option<String> {
     let word = text.strip_prefix('/')?.split(char::is_whitespace).next()?;
     let all = shared.client.catalog().await.enabled();
     let skill = named(&all, word)?;
     if skills(shared, session).await.iter().any(|own| own.name == skill.name) {
         return None;
     }
-    let (name, skill, rest) = (session.agent_name(), &skill.name, "/skills lists those that are.");
-    Some(format!("The skill `/{skill}` is not available to `{name}`. {rest}"))
+    Some(language.skill_withheld(session.agent_name(language), &skill.name))
 }
 
 impl AgentSession {
     /// Returns the name of who answers.
-    pub(super) fn agent_name(&self) -> String {
+    pub(super) fn agent_name(&self, language: Language) -> String {
         match (&self.authoring, &self.agent) {
-            (Authoring::New(name), _) => format!("{name} (being made)"),
+            (Authoring::New(name), _) => language.agent_being_made(name),
             (_, Some(name)) => pudu_client::agents::normal(name).unwrap_or_else(|_| name.clone()),
             (_, None) => LEAD.to_owned(),
         }

@@ -9,12 +9,14 @@ use super::{account::Account, reply, shared::Shared};
 use crate::bus::InboxItem;
 use pudu_channels::InboundKind;
 use pudu_client::store::{Approval, TurnId};
+use pudu_texts::Language;
 use std::{sync::Arc, time::Instant};
 
 const APPROVE: &str = "/approve ";
 const DENY: &str = "/deny ";
-/// Said to whoever approves what nobody can have read.
-const UNREAD: &str = "The whole text has not reached this chat yet: wait for it, read it and press again. You can always press Deny.";
+
+/// Why a press decides nothing: its text in the person's language.
+type Excuse = fn(Language) -> &'static str;
 
 /// Returns the action of a button for a question.
 pub(super) fn action(key: &str, approve: bool) -> String {
@@ -45,7 +47,10 @@ impl Shared {
     ) {
         match self.ruled(account, &arrival, key, approve).await {
             Ok(()) => self.ignore(&arrival),
-            Err(why) => self.excuse(account, arrival, key, why),
+            Err(why) => {
+                let text = why(account.policy().language(&arrival.inbound));
+                self.excuse(account, arrival, key, text);
+            }
         }
     }
 
@@ -55,27 +60,28 @@ impl Shared {
         arrival: &InboxItem,
         key: &str,
         approve: bool,
-    ) -> Result<(), &'static str> {
-        const BROKEN: &str = "I could not note that just now. Try again in a moment.";
+    ) -> Result<(), Excuse> {
         let sender = &arrival.inbound.sender;
         let approvals = self.client.approvals();
         let broken = |error| {
-            tracing::error!(%error, "an approval could not be stored");
-            BROKEN
+            tracing::error!(%error, "failed to store approval");
+            Language::approval_unstored as Excuse
         };
-        let Some(asked) = approvals.get(key).await.map_err(broken)? else { return Err("That is over.") };
+        let Some(asked) = approvals.get(key).await.map_err(broken)? else {
+            return Err(Language::approval_over);
+        };
         if !may_decide(account, arrival, &asked) {
             tracing::info!(
                 approval = key,
                 person = sender.id,
-                "somebody wanted to decide what is not theirs"
+                "refused decision of somebody who may not decide"
             );
-            return Err("Somebody else has to decide that.");
+            return Err(Language::approval_not_yours);
         }
         // Whoever has not got all of it would decide on what the question shows of it.
         if approve && self.db.is_undelivered(&reading(key)).await.map_err(broken)? {
             tracing::info!(approval = key, "refused an approval of what has not been delivered whole");
-            return Err(UNREAD);
+            return Err(Language::approval_unread);
         }
         // Some platforms tell no name with a press.
         let by = if asked.person == sender.id { &asked.name } else { &sender.name };
@@ -84,7 +90,7 @@ impl Shared {
         let decision = decided.and_then(|asked| asked.decision);
         match decision.is_some_and(|r| r.approved == approve && r.by.as_deref() == Some(by)) {
             true => Ok(()),
-            false => Err("That was decided already."),
+            false => Err(Language::approval_late),
         }
     }
 

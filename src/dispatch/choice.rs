@@ -118,7 +118,8 @@ fn chosen(offered: &Offered, action: &str, name: &str) -> Option<(FinalView, Str
     let view: FinalView = serde_json::from_str(offered.final_view.as_deref()?).ok()?;
     let choice = view.choices.iter().find(|choice| choice.action == action)?;
     let (name, label) = (foreign::line(name, MAX_SHOWN_CHARS), foreign::line(&choice.label, MAX_SHOWN_CHARS));
-    let note = format!("✅ {name} chose: {label}");
+    let language = serde_json::from_str(&offered.reply_target).map(|target: ReplyTarget| target.language);
+    let note = language.unwrap_or_default().choice_made(label, name);
     let text = format!("{}\n\n{note}", view.text).trim_start().to_owned();
     let view = FinalView { text, choices: Vec::new(), note: Some(note), ..view };
     let kept = serde_json::to_string(&view).ok()?;

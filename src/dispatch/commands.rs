@@ -23,15 +23,16 @@ use super::{
     conversation::{CommandCall, CommandFn},
 };
 use pudu_client::{base::Skill, store::StoreError};
+use pudu_texts::Language;
 
 /// A command, as help and menus show it, and its work.
 pub(crate) struct CommandSpec {
     /// The command without its slash.
     pub(crate) name: &'static str,
-    /// Placeholder for its argument.
-    pub(crate) argument: &'static str,
+    /// Placeholder for its argument; empty where it takes none.
+    pub(crate) argument: fn(Language) -> &'static str,
     /// Its help text.
-    pub(crate) help: &'static str,
+    pub(crate) about: fn(Language) -> &'static str,
     run: CommandFn,
 }
 
@@ -51,6 +52,8 @@ pub(crate) const TABLE: &[CommandSpec] = &[
     help::COMMAND,
 ];
 
+/// The placeholder of a command without an argument.
+const NO_ARGUMENT: fn(Language) -> &'static str = |_| "";
 /// Commands that need no line in the help.
 const HIDDEN: &[CommandSpec] = &[start::COMMAND];
 
@@ -79,12 +82,16 @@ pub(super) fn call(command: SlashCommand) -> CommandCall {
 }
 
 /// Returns all that may be typed behind a slash: name, what may stand behind it, and what it does.
-pub(crate) fn offered(skills: &[Skill]) -> impl Iterator<Item = (&str, &'static str, String)> {
-    let row = |row: &'static CommandSpec| (row.name, row.argument, row.help.to_owned());
-    TABLE
-        .iter()
-        .map(row)
-        .chain(skills.iter().map(|skill| (skill.name.as_str(), "[request]", brief(&skill.about))))
+pub(crate) fn offered<'a>(
+    language: Language,
+    skills: &'a [Skill],
+) -> impl Iterator<Item = (&'a str, &'static str, String)> {
+    let row = move |row: &'static CommandSpec| {
+        (row.name, (row.argument)(language), (row.about)(language).to_owned())
+    };
+    let skill =
+        move |skill: &'a Skill| (skill.name.as_str(), language.argument_request(), brief(&skill.about));
+    TABLE.iter().map(row).chain(skills.iter().map(skill))
 }
 
 /// Returns the first sentence of what a skill is for.
@@ -96,14 +103,26 @@ pub(crate) fn brief(about: &str) -> String {
 }
 
 /// Returns the answer where a choice could not be stored.
-fn not_stored(error: &StoreError) -> String {
+fn not_stored(language: Language, error: &StoreError) -> String {
     tracing::error!(%error, "failed to store a choice");
-    "That could not be stored just now. Try again in a moment.".to_owned()
+    language.not_stored().to_owned()
+}
+
+/// Returns the mark behind a line of a list, if the line has one.
+fn mark(has: bool, mark: &str) -> String {
+    if has { format!(" {mark}") } else { String::new() }
+}
+
+/// Returns a count of rows as a number.
+fn count(rows: i64) -> usize {
+    usize::try_from(rows).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const EN: Language = Language::English;
 
     #[test]
     fn every_row_is_found_by_its_name_and_has_a_line_in_the_help() {
@@ -115,11 +134,11 @@ mod tests {
             seen.push(spec.name);
         }
         for spec in TABLE {
-            assert!(help::text(&[]).contains(&format!("`/{}", spec.name)), "{}", spec.name);
-            assert!(
-                spec.name.len() <= 32 && (3..=256).contains(&spec.help.len()),
-                "Telegram's limits of a menu"
-            );
+            for language in Language::ALL {
+                assert!(help::text(language, &[]).contains(&format!("`/{}", spec.name)), "{}", spec.name);
+                let about = (spec.about)(language).chars().count();
+                assert!(spec.name.len() <= 32 && (3..=256).contains(&about), "Telegram's limits of a menu");
+            }
         }
         assert!(!exists(&SlashCommand::parse("/data-analysis").unwrap()));
     }
@@ -127,12 +146,12 @@ mod tests {
     #[test]
     fn an_unknown_command_gets_a_suggestion() {
         assert!(
-            unknown::text("sotp", &[])
+            unknown::text(EN, "sotp", &[])
                 .starts_with("Unknown command: /sotp. Did you mean `/stop`? Available commands: /new | ")
         );
-        assert!(unknown::text("dance", &[]).starts_with("Unknown command: /dance. Available commands: "));
+        assert!(unknown::text(EN, "dance", &[]).starts_with("Unknown command: /dance. Available commands: "));
         let skills = [skill("data-analysis", "x")];
-        assert!(unknown::text("data-analyse", &skills).contains("Did you mean `/data-analysis`?"));
+        assert!(unknown::text(EN, "data-analyse", &skills).contains("Did you mean `/data-analysis`?"));
     }
 
     fn skill(name: &str, about: &str) -> Skill {
@@ -141,11 +160,13 @@ mod tests {
 
     #[test]
     fn skills_are_listed_by_their_first_sentence() {
-        assert_eq!(skills::text(&[]), "There are no skills here.");
+        assert_eq!(skills::text(EN, &[]), "There are no skills here.");
         let some = [skill("a", "Does this.\n Use it when asked."), skill("b", &"x".repeat(200))];
         let lines =
             format!("Skills:\n\n- `/a` — Does this\n- `/b` — {}…\n\nBegin a message", "x".repeat(160));
-        assert!(skills::text(&some).starts_with(&lines), "{}", skills::text(&some));
-        assert!(help::text(&some).contains("\n\nSkills, each with your request behind it: `/a`, `/b`\n\n"));
+        assert!(skills::text(EN, &some).starts_with(&lines), "{}", skills::text(EN, &some));
+        assert!(
+            help::text(EN, &some).contains("\n\nSkills, each with your request behind it: `/a`, `/b`\n\n")
+        );
     }
 }

@@ -147,7 +147,8 @@ impl ConversationActor {
             && text.starts_with('/')
         {
             let session = self.session(&arrival.inbound.sender.id).await;
-            if let Some(refusal) = agent::withheld(&self.shared, &session, text).await {
+            let language = self.language(&arrival);
+            if let Some(refusal) = agent::withheld(&self.shared, &session, language, text).await {
                 self.answer(arrival, refusal);
                 return;
             }
@@ -243,7 +244,7 @@ impl ConversationActor {
         let (account, inbound) = (self.account.clone(), arrival.inbound.clone());
         self.shared.tasks.spawn(async move {
             if let Err(error) = account.channel().acknowledge(&inbound.address, &inbound.message).await {
-                tracing::debug!(%error, "a message could not be acknowledged");
+                tracing::debug!(%error, "failed to acknowledge message");
             }
         });
     }
@@ -313,7 +314,7 @@ impl ConversationActor {
         again: bool,
     ) {
         let Some(newest) = said.last() else { return };
-        let reply_target = reply::target(newest);
+        let reply_target = reply::target(&self.account, newest);
         let item = reply::outbox_item(&self.key, &reply_target);
         let (thread, model, chosen) = match record {
             Some(known) => (known.thread, known.model, known.agent),
@@ -437,7 +438,8 @@ impl ConversationActor {
             let policy = self.account.policy();
             self.open(vec![arrival], &policy, record, true).await;
         } else {
-            self.answer(arrival, "There is nothing to ask again yet.");
+            let text = self.language(&arrival).nothing_to_retry();
+            self.answer(arrival, text);
         }
     }
 
@@ -451,14 +453,14 @@ impl ConversationActor {
     async fn bind(&self, arrival: &InboxItem) -> ThreadId {
         let (thread, address) = (ThreadId::fresh(), &arrival.inbound.address);
         let bind = || self.shared.db.bind(&self.key, &address.account, &address.chat, &thread, clock::now());
-        retry_until_stored("a conversation could not be bound to its thread", bind).await;
+        retry_until_stored("failed to bind conversation to its thread", bind).await;
         thread
     }
 
     /// Returns what is stored of the conversation.
     pub(super) async fn record(&self) -> Option<ConversationRow> {
         let read = || self.shared.db.conversation(&self.key);
-        retry_until_stored("a conversation could not be read", read).await.flatten()
+        retry_until_stored("failed to read conversation", read).await.flatten()
     }
 
     /// Returns what a message does while a run works: what people chose here, or the account's setting.
@@ -476,16 +478,6 @@ impl ConversationActor {
     /// Returns the skills of the agent that answers a person here.
     pub(super) async fn skills(&self, person: &str) -> Arc<[Skill]> {
         agent::skills(&self.shared, &self.session(person).await).await
-    }
-
-    /// Stores an answer and delivers it beside whatever runs.
-    pub(super) fn answer(&self, arrival: InboxItem, text: impl Into<String>) {
-        self.answer_with(arrival, FinalView { text: text.into(), ..FinalView::default() }, Vec::new());
-    }
-
-    /// Like `answer`; other events are done with it.
-    pub(super) fn answer_with(&self, arrival: InboxItem, view: FinalView, items: Vec<InboxItemId>) {
-        reply::answer(&self.shared, &self.account, &self.key, arrival, view, items);
     }
 }
 

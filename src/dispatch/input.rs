@@ -6,11 +6,13 @@ use super::{
     shared::Shared,
 };
 use crate::{bus::InboxItem, config::Uploads};
-use pudu_channels::{Attachment, InboundKind};
+use bytesize::ByteSize;
+use pudu_channels::{Attachment, InboundKind, SendError};
 use pudu_client::{
-    base::{Human, MessageId, ReadOutcome, SharedFile, ThreadId},
+    base::{Human, MessageId, ReadOutcome, SharedFile, ThreadId, UnreadCause},
     store::InboxItemId,
 };
+use pudu_texts::Language;
 use tokio_util::sync::CancellationToken;
 
 /// The id under which an arrival enters a thread: the same again after a restart.
@@ -38,7 +40,7 @@ pub(super) async fn amend(shared: &Shared, waiting: &mut InboxItem, words: &str)
     }
     let payload = serde_json::to_string(&waiting.inbound).unwrap_or_default();
     if let Err(error) = shared.db.amend(waiting.id, &payload).await {
-        tracing::error!(%error, "an edited message could not be kept");
+        tracing::error!(%error, "failed to store edited message");
     }
 }
 
@@ -60,6 +62,7 @@ pub(super) async fn read(
     account: &Account,
     said: &[InboxItem],
     thread: &ThreadId,
+    language: Language,
     cancel: &CancellationToken,
 ) -> Input {
     let (mut input, policy) = (Input::default(), account.policy());
@@ -77,13 +80,14 @@ pub(super) async fn read(
         for attachment in attachments {
             match basket.fetch(attachment).await {
                 Ok(file) => {
-                    input.notes.extend(unread(&file));
+                    input.notes.extend(unread(language, &file));
                     human.files.push(file);
                 }
-                Err(reason) => {
-                    let note = format!("⚠️ `{}` could not be fetched: {reason}", attachment.name);
-                    human.notes.push(note.clone());
-                    input.notes.push(note);
+                Err(problem) => {
+                    let name = &attachment.name;
+                    tracing::warn!(name, %problem, "failed to fetch a file");
+                    human.notes.push(format!("⚠️ `{name}` could not be fetched: {problem}"));
+                    input.notes.push(problem.note(language, name));
                 }
             }
         }
@@ -93,9 +97,50 @@ pub(super) async fn read(
 }
 
 /// Returns the note on a document that could not be read.
-fn unread(file: &SharedFile) -> Option<String> {
-    let Some(ReadOutcome::Failed { reason }) = &file.reading else { return None };
-    Some(format!("⚠️ `{}` could not be read: {reason}", file.name))
+fn unread(language: Language, file: &SharedFile) -> Option<String> {
+    let Some(ReadOutcome::Failed { cause, .. }) = &file.reading else { return None };
+    let name = &file.name;
+    Some(match cause {
+        None | Some(UnreadCause::Kind) => language.unread_kind(name),
+        Some(UnreadCause::Protected) => language.unread_protected(name),
+        Some(UnreadCause::TooLarge) => language.unread_large(name),
+        Some(UnreadCause::Damaged) => language.unread_damaged(name),
+        Some(UnreadCause::Empty) => language.unread_empty(name),
+        Some(UnreadCause::TooSlow) => language.unread_slow(name),
+        Some(UnreadCause::Broken) => language.unread_broken(name),
+        Some(UnreadCause::Unavailable) => language.unread_unavailable(name),
+    })
+}
+
+/// Why a file was not fetched; the words are for the model.
+#[derive(Debug, thiserror::Error)]
+enum FetchProblem {
+    #[error("too many files came together")]
+    TooMany,
+    #[error("stopped")]
+    Stopped,
+    #[error(transparent)]
+    Channel(#[from] SendError),
+    #[error("it could not be kept: {0}")]
+    Unkept(String),
+}
+
+impl FetchProblem {
+    /// Returns the note for people.
+    fn note(&self, language: Language, name: &str) -> String {
+        match self {
+            Self::TooMany => language.fetch_too_many(name),
+            Self::Stopped => language.fetch_stopped(name),
+            Self::Channel(SendError::TooLarge { limit }) => language.fetch_too_large(ByteSize(*limit), name),
+            Self::Channel(SendError::Refused(why)) => language.fetch_refused(name, why),
+            Self::Channel(SendError::Unreachable(_) | SendError::Later { .. }) => {
+                language.fetch_unreachable(name)
+            }
+            Self::Channel(SendError::File(_) | SendError::ReplyStore(_)) | Self::Unkept(_) => {
+                language.fetch_broken(name)
+            }
+        }
+    }
 }
 
 /// Returns whether the thread has a message already: a restart cut the turn after its files were fetched.
@@ -131,22 +176,23 @@ impl<'a> Basket<'a> {
 
     /// Fetches a file into the thread's uploads and reads it if it is a document, or says why it cannot be
     /// had.
-    async fn fetch(&mut self, attachment: &Attachment) -> Result<SharedFile, String> {
-        self.files = self.files.checked_sub(1).ok_or("too many files came together")?;
+    async fn fetch(&mut self, attachment: &Attachment) -> Result<SharedFile, FetchProblem> {
+        self.files = self.files.checked_sub(1).ok_or(FetchProblem::TooMany)?;
         let channel = self.account.channel();
         let limit = channel.limits().download.min(self.largest).min(self.bytes);
         let folder = self.shared.home.join("tmp");
-        tokio::fs::create_dir_all(&folder).await.map_err(|error| error.to_string())?;
+        let unkept = |error: &dyn std::error::Error| FetchProblem::Unkept(error.to_string());
+        tokio::fs::create_dir_all(&folder).await.map_err(|error| unkept(&error))?;
         let part = folder.join(format!("{}.part", MessageId::fresh()));
         let fetch = channel.download(attachment, &part, limit);
         let fetched = self.cancel.run_until_cancelled(fetch).await;
         let kept = match fetched {
-            None => Err("stopped".to_owned()),
-            Some(Err(error)) => Err(error.to_string()),
+            None => Err(FetchProblem::Stopped),
+            Some(Err(error)) => Err(error.into()),
             Some(Ok(size)) => {
                 self.bytes = self.bytes.saturating_sub(size);
                 let adopt = self.shared.client.adopt(self.thread, &part, &attachment.name);
-                adopt.await.map_err(|error| error.to_string())
+                adopt.await.map_err(|error| unkept(&error))
             }
         };
         // It was moved if all went well.

@@ -29,7 +29,7 @@ impl<E> Mailboxes<E> {
         };
         if sent.is_err() {
             // A mailbox has room for all that the inbox takes, so this is the end of the daemon.
-            tracing::warn!(key, "an event is answered after a restart");
+            tracing::warn!(key, "leaving event to the next start");
         }
     }
 

@@ -1,6 +1,7 @@
 //! Descriptions of what a message does while a run works.
 
 pub(crate) use crate::config::FollowUpMode;
+use pudu_texts::Language;
 
 impl FollowUpMode {
     /// All modes, the default first.
@@ -16,11 +17,11 @@ impl FollowUpMode {
     }
 
     /// Returns its description.
-    pub(crate) fn about(self) -> &'static str {
+    pub(crate) fn about(self, language: Language) -> &'static str {
         match self {
-            Self::Queue => "a message waits until I am done",
-            Self::Steer => "a message reaches me while I work",
-            Self::Interrupt => "a message stops what I do and is answered at once",
+            Self::Queue => language.mode_queue(),
+            Self::Steer => language.mode_steer(),
+            Self::Interrupt => language.mode_interrupt(),
         }
     }
 

@@ -44,20 +44,21 @@ impl Shared {
             at: clock::now(),
         };
         let redeemed = self.db.redeem_code(&hash(code), person).await;
+        let language = account.policy().language(&arrival.inbound);
         let text = match redeemed {
             Ok(true) => {
                 self.known.add(name, &sender.id);
-                tracing::info!(account = name, person = sender.id, "somebody connected by a code");
-                "Connected: I know you now. Say hello!"
+                tracing::info!(account = name, person = sender.id, "connected person by a code");
+                language.connected()
             }
             Ok(false) if !self.refusals.due(name, &format!("code:{}", sender.id), Instant::now()) => {
                 self.ignore(&arrival);
                 return;
             }
-            Ok(false) => "This code is not valid, or not any more. Ask whoever runs this bot for a new one.",
+            Ok(false) => language.code_invalid(),
             Err(error) => {
-                tracing::error!(%error, "a code could not be looked up");
-                "I could not look that code up just now. Try again in a moment."
+                tracing::error!(%error, "failed to look up code");
+                language.code_unreadable()
             }
         };
         reply::say(self, account, arrival, text);
@@ -67,7 +68,8 @@ impl Shared {
 /// Answers a code of somebody who needs none: listed, or known by one, this one perhaps, of which a restart
 /// cut the answer.
 pub(super) fn greet(shared: &Arc<Shared>, account: &Arc<Account>, arrival: InboxItem) {
-    reply::say(shared, account, arrival, "I know you already. Say hello!");
+    let text = account.policy().language(&arrival.inbound).known_already();
+    reply::say(shared, account, arrival, text);
 }
 
 /// Makes a code: 22 letters, digits, `-` and `_`.

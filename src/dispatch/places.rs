@@ -22,7 +22,7 @@ async fn look(shared: &Shared, inbound: &Inbound, candidate: &ConversationCandid
         ConversationCandidate::Key(key) => Some(key.clone()),
         ConversationCandidate::ChainOf(message) => {
             let read = || shared.db.conversation_of(account, chat, message);
-            let found = retry_until_stored("a message's conversation could not be read", read).await;
+            let found = retry_until_stored("failed to read conversation of message", read).await;
             found.flatten().map(|(key, _)| key)
         }
         ConversationCandidate::AtWork { base, topics, own } => {
@@ -34,7 +34,7 @@ async fn look(shared: &Shared, inbound: &Inbound, candidate: &ConversationCandid
         ConversationCandidate::Latest { base, topics } => {
             let room = ChatConversations { account, chat, base, topics: *topics };
             let read = || shared.db.latest(room);
-            let found = retry_until_stored("a chat's conversations could not be read", read).await;
+            let found = retry_until_stored("failed to read conversations of chat", read).await;
             found.flatten().map(|conversation| conversation.key)
         }
     }
@@ -44,7 +44,7 @@ async fn look(shared: &Shared, inbound: &Inbound, candidate: &ConversationCandid
 async fn at_work(shared: &Shared, room: ChatConversations<'_>, person: &str) -> Vec<String> {
     let works = || shared.db.at_work(room);
     let found =
-        retry_until_stored("what is worked on in a chat could not be read", works).await.unwrap_or_default();
+        retry_until_stored("failed to read active conversations of chat", works).await.unwrap_or_default();
     let theirs =
         |target: &str| serde_json::from_str(target).is_ok_and(|target: ReplyTarget| target.sender == person);
     found.into_iter().filter(|(_, target)| theirs(target)).map(|(key, _)| key).collect()
@@ -56,9 +56,10 @@ pub(super) fn remember(shared: &Arc<Shared>, inbound: &Inbound, key: &str) {
     let (shared, address, key) = (shared.clone(), inbound.address.clone(), key.to_owned());
     let message = [inbound.message.clone()];
     shared.clone().tasks.spawn(async move {
-        let kept = shared.db.record(&address.account, &address.chat, &message, &key, false, clock::now()).await;
+        let kept =
+            shared.db.record(&address.account, &address.chat, &message, &key, false, clock::now()).await;
         if let Err(error) = kept {
-            tracing::warn!(%error, "a message's conversation could not be kept: answers to it begin a new one");
+            tracing::warn!(%error, "failed to store conversation of message: answers to it begin a new one");
         }
     });
 }

@@ -17,21 +17,20 @@ use pudu_client::{
     Control,
     store::{StoreError, TurnRow},
 };
+use pudu_texts::Language;
 use std::{collections::HashMap, sync::Arc};
 
 /// A turn that was cut so often is taken to be the reason for it.
 const RESUMES: i64 = 12;
 
 /// Returns the answer that replaces a reply which is so old that it would surprise.
-fn too_late() -> FinalView {
-    let text = "I was away for too long to answer this in time. Ask again if it still matters.";
-    FinalView { text: text.to_owned(), failed: true, ..FinalView::default() }
+fn too_late(language: Language) -> FinalView {
+    FinalView { text: language.end_too_late().to_owned(), failed: true, ..FinalView::default() }
 }
 
 /// Returns the answer that replaces another try.
-fn given_up() -> FinalView {
-    let text = format!("⚠️ I was interrupted {RESUMES} times while I worked on this, so I stopped trying.");
-    FinalView { text, failed: true, ..FinalView::default() }
+fn given_up(language: Language) -> FinalView {
+    FinalView { text: language.end_given_up(RESUMES), failed: true, ..FinalView::default() }
 }
 
 impl Dispatcher {
@@ -47,7 +46,11 @@ impl Dispatcher {
             }
         }
         if !turns.is_empty() || !fresh.is_empty() {
-            tracing::info!(turns = turns.len(), messages = fresh.len(), "taking up what was left");
+            tracing::info!(
+                turns = turns.len(),
+                messages = fresh.len(),
+                "resuming turns and messages of an earlier start"
+            );
         }
         for row in turns {
             let said = claimed.remove(&row.id.0).unwrap_or_default();
@@ -73,11 +76,7 @@ impl Dispatcher {
     async fn take_up(&self, row: TurnRow, said: Vec<InboxItem>) {
         let shared = self.shared();
         let Some(account) = shared.accounts.get(&row.account) else {
-            tracing::warn!(
-                account = row.account,
-                turn = row.id.0,
-                "a reply waits for its account to be back"
-            );
+            tracing::warn!(account = row.account, turn = row.id.0, "holding reply until its account is back");
             self.absent().turns.push((row, said));
             return;
         };
@@ -103,8 +102,8 @@ impl Dispatcher {
             return;
         }
         let view = match late {
-            true => Some(too_late()),
-            false if view.is_none() && row.resumed >= RESUMES => Some(given_up()),
+            true => Some(too_late(reply_target.language)),
+            false if view.is_none() && row.resumed >= RESUMES => Some(given_up(reply_target.language)),
             false => view,
         };
         match (view, &row.run) {
@@ -145,9 +144,9 @@ impl Dispatcher {
             shared.outbox.park(&item, "its record is not whole").await;
             return;
         };
-        retry_until_stored("a turn's resumption could not be noted", || shared.db.resume(&row.id)).await;
+        retry_until_stored("failed to record resumption of turn", || shared.db.resume(&row.id)).await;
         let read = || shared.db.conversation(&row.conversation);
-        let known = retry_until_stored("a conversation could not be read", read).await.flatten();
+        let known = retry_until_stored("failed to read conversation", read).await.flatten();
         let chosen = known.as_ref().and_then(|known| known.agent.as_deref());
         let policy = account.policy();
         let session = agent::settle(shared, &policy, &row.conversation, chosen, &reply_target.sender).await;

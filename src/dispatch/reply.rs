@@ -24,7 +24,7 @@ pub(super) fn answer(
     view: FinalView,
     mut items: Vec<InboxItemId>,
 ) {
-    let target = target(&arrival);
+    let target = target(account, &arrival);
     let item = outbox_item(key, &target);
     items.push(arrival.id);
     let row = new_turn(&item, &target, items, serde_json::to_string(&view).ok());
@@ -66,13 +66,14 @@ pub(super) async fn deliver(
 }
 
 /// Returns where the answer to an arrival goes.
-pub(super) fn target(arrival: &InboxItem) -> ReplyTarget {
+pub(super) fn target(account: &Account, arrival: &InboxItem) -> ReplyTarget {
     let inbound = &arrival.inbound;
     ReplyTarget {
         address: inbound.address.clone(),
         private: inbound.private,
         reply_to: Some(inbound.message.clone()),
         sender: inbound.sender.id.clone(),
+        language: account.policy().language(inbound),
         hint: inbound.hint.clone(),
         saved: None,
     }

@@ -182,7 +182,7 @@ mod tests {
             private: where_ == "private",
             message: "9".into(),
             reply_to: None,
-            sender: Sender { id: "ada".into(), name: "Ada".into() },
+            sender: Sender { id: "ada".into(), name: "Ada".into(), language: None },
             addressed: true,
             at: 0,
             hint: None,

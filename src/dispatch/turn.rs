@@ -20,6 +20,7 @@ use pudu_client::{
     net::scrub,
     store::{Db, InboxItemId, TurnId},
 };
+use pudu_texts::Language;
 use std::{
     panic::AssertUnwindSafe,
     pin::pin,
@@ -144,10 +145,9 @@ pub(super) async fn perform(
     match end {
         Ok(end) => end,
         Err(_) => {
-            tracing::error!(turn = job.item.turn.0, "a turn broke down");
-            let text =
-                "⚠️ Something in me broke while I answered. Whoever runs this bot finds it in the log.";
-            let view = FinalView { text: text.to_owned(), failed: true, ..FinalView::default() };
+            tracing::error!(turn = job.item.turn.0, "aborted turn after panic");
+            let text = format!("⚠️ {}", job.reply_target.language.failed_broken());
+            let view = FinalView { text, failed: true, ..FinalView::default() };
             let view = shared.outbox.conclude(&job.item, view).await;
             let reply_target = shown(&shared.db, &job.item.turn, job.reply_target).await;
             reply::deliver(&shared, &account, &job.item, reply_target, &view, &delivering.hurry).await;
@@ -158,7 +158,7 @@ pub(super) async fn perform(
 
 /// Returns where a turn's reply goes, with what is there of it already: the word of its end takes its place.
 async fn shown(db: &Db, turn: &TurnId, reply_target: ReplyTarget) -> ReplyTarget {
-    let turns = retry_until_stored("what a turn showed cannot be read", || db.open_turns()).await;
+    let turns = retry_until_stored("failed to read open turns", || db.open_turns()).await;
     let row = turns.unwrap_or_default().into_iter().find(|row| row.id == *turn);
     row.and_then(|row| reply::stored_target(&row)).unwrap_or(reply_target)
 }
@@ -174,21 +174,22 @@ async fn work(
     if job.cut != Interruption::Never && !extended(shared, job).await {
         return TurnEnd::default();
     }
+    let language = job.reply_target.language;
     let admission = match job.brings_files() {
         true => admit(shared, job, &mut *reply).await,
         false => None,
     };
     let Input { messages, notes } =
-        input::read(shared, account, job.new_messages(), &job.thread, &job.control.cancel).await;
+        input::read(shared, account, job.new_messages(), &job.thread, language, &job.control.cancel).await;
     let again = job.again.then(|| job.said.first().map(message_id)).flatten();
     let policy = account.policy();
     let others = policy.has_others_decide(&job.reply_target.sender);
     let task = job.task(&policy, messages, again);
     let mut run = shared.client.start_admitted(task, job.control.clone(), admission);
     let hand_over = |key: &str, whole: &str| hand_over(shared, account, job, key, whole);
-    let shown = show(&mut run, &mut *reply, others, hand_over).await;
+    let shown = show(&mut run, &mut *reply, language, others, hand_over).await;
     let Some(ended) = shown else { return TurnEnd::default() };
-    let mut view = view::finished(shared, account.channel().limits(), &job.thread, &ended).await;
+    let mut view = view::finished(shared, account.channel().limits(), language, &job.thread, &ended).await;
     if !notes.is_empty() {
         view.text = format!("{}\n\n{}", view.text, notes.join("\n"));
     }
@@ -208,7 +209,7 @@ async fn admit(shared: &Shared, job: &TurnJob, reply: &mut dyn LiveReply) -> Opt
     match (&mut admit).now_or_never() {
         Some(admission) => admission,
         None => {
-            if let Err(error) = reply.update(&view::waiting()).await {
+            if let Err(error) = reply.update(&view::waiting(job.reply_target.language)).await {
                 tracing::debug!(%error, "failed to show that a turn waits");
             }
             admit.await
@@ -225,7 +226,7 @@ async fn extended(shared: &Shared, job: &TurnJob) -> bool {
         () = job.control.cancel.cancelled() => {}
         () = shared.drain.cancelled() => return false,
         () = sleep(EXTENSIONS_TIMEOUT) => {
-            tracing::warn!(turn = job.item.turn.0, "a turn goes on without the tools of MCP servers that are slow");
+            tracing::warn!(turn = job.item.turn.0, "continuing turn without slow MCP servers");
         }
     }
     true
@@ -236,11 +237,12 @@ async fn extended(shared: &Shared, job: &TurnJob) -> bool {
 async fn show<'a>(
     run: &mut Run,
     reply: &mut dyn LiveReply,
+    language: Language,
     others: bool,
     hand_over: impl Fn(&str, &str) -> BoxFuture<'a, ()>,
 ) -> Option<RunEnd> {
     let (mut ticks, mut handed) = (run.replay.ticks(), None);
-    let mut shown = view::waiting();
+    let mut shown = view::waiting(language);
     let mut fate = fate_of(reply.update(&shown).await);
     loop {
         // What is asked and not seen is shown again: nothing new comes before somebody decides.
@@ -262,7 +264,7 @@ async fn show<'a>(
             hand_over(key, whole).await;
             handed = Some(key.to_owned());
         }
-        let view = view::live(&progress, others);
+        let view = view::live(&progress, language, others);
         // After the last event only the final view is worth a call.
         if fate != UpdateOutcome::Deaf && progress.outcome.is_none() && (view != shown || due == Due::Again) {
             fate = fate_of(reply.update(&view).await);
@@ -289,8 +291,9 @@ fn hand_over<'a>(
         // Without its file the reply is refused, and so is whoever approves.
         let path = kept.unwrap_or_default();
         let link = shared.links.to_kept(&job.thread, &path, clock::now());
-        let link = link.map(|link| format!(" It can be read [here]({link}), too.")).unwrap_or_default();
-        let text = format!("📄 This is all of what I ask for.{link}");
+        let language = job.reply_target.language;
+        let link = link.map(|link| language.asked_whole_link(link)).unwrap_or_default();
+        let text = language.paragraph(&[language.asked_whole(), &link]);
         let files = vec![OutFile { name: sent::ASKED.to_owned(), path }];
         let view = FinalView { text, files, whole: true, ..FinalView::default() };
         let item = OutboxItem { turn, created: clock::now(), not_before: 0, ..job.item.clone() };
@@ -353,7 +356,7 @@ fn fate_of(result: Result<(), SendError>) -> UpdateOutcome {
         Ok(()) => UpdateOutcome::Shown,
         Err(SendError::Later { after }) => UpdateOutcome::Late(after),
         Err(error) => {
-            tracing::debug!(%error, "an unfinished view could not be shown");
+            tracing::debug!(%error, "failed to show unfinished view");
             if matches!(error, SendError::Refused(_)) {
                 UpdateOutcome::Deaf
             } else {
@@ -378,6 +381,7 @@ mod tests {
             private: true,
             reply_to: Some("7".into()),
             sender: "5".into(),
+            language: Language::English,
             hint: None,
             saved: None,
         };

@@ -5,61 +5,55 @@ use crate::{clock, sent};
 use pudu_channels::{ChannelLimits, Choice, FinalView, OutFile, Prompt, ReplyView, render::fenced};
 use pudu_client::{
     RunEnd,
-    base::{Decision, Finish, MAX_ARTIFACTS, Outcome, Question, SandboxError, ThreadId},
+    base::{
+        Decision, FailureCause, Finish, MAX_ARTIFACTS, Outcome, Question, RetryReason, RunFailure,
+        SandboxError, ThreadId,
+    },
     harness::{Activity, Progress, Working},
     net::scrub,
 };
+use pudu_texts::Language;
 use std::path::Path;
 use url::Url;
 
 /// Maximum length of an option that becomes a button, in bytes: not every platform shows more.
 const MAX_LABEL_BYTES: usize = 40;
 
-/// Said where the provider's filter ended an answer.
-const FILTERED: &str = "⚠️ *The provider's content filter ended this answer. Ask in other words, or leave out what it may have taken offence at.*";
-/// Said where an answer is as long as the model makes one.
-const LENGTH: &str =
-    "⚠️ *This is as long as the model makes one answer (`max_tokens`); write \"go on\" and I continue.*";
 /// Bytes of a question that stand in the message; more of it stands in a file.
 const MAX_ASKED_BYTES: usize = 3_000;
-/// Said of what does not.
-const IN_FILE: &str = "(All of it comes beside this question, as a file where this chat takes one: read it first. Nobody can approve it before it is here.)";
-/// Said below a question that others decide.
-const OTHERS: &str = "(Only those whom whoever runs this bot named decide that.)";
-/// Said of what nobody was asked about.
-const UNHEARD: &str = "Only those whom whoever runs this bot named may allow it, and they do not see this chat: ask for it in a group with one of them.";
 
 /// Shown while something can be stopped.
-fn stop() -> Choice {
-    Choice { label: "Stop".to_owned(), action: "/stop".to_owned() }
+fn stop(language: Language) -> Choice {
+    Choice { label: language.button_stop().to_owned(), action: "/stop".to_owned() }
 }
 
-fn retry() -> Choice {
-    Choice { label: "Try again".to_owned(), action: "/retry".to_owned() }
+fn retry(language: Language) -> Choice {
+    Choice { label: language.button_retry().to_owned(), action: "/retry".to_owned() }
 }
 
 /// Returns what is seen while a run works. Only the assistant's own words and the names of what it does:
 /// no arguments, no results, no thoughts.
 ///
 /// `others` says whether others decide than the one who is answered.
-pub(super) fn live(progress: &Progress, others: bool) -> ReplyView {
+pub(super) fn live(progress: &Progress, language: Language, others: bool) -> ReplyView {
     let asked = progress.asked.first();
-    let whose = if others { OTHERS } else { "" };
+    let whose = if others { language.approval_by_others() } else { "" };
     let ask = asked.map(|asked| {
-        let what = format!("🔐 May I? {}", asked.request);
+        let what = language.approval_question(&asked.request);
         let more = match asked.whole.as_deref() {
             None => String::new(),
-            Some(whole) if is_file(whole) => IN_FILE.to_owned(),
+            Some(whole) if is_file(whole) => language.approval_in_file().to_owned(),
             Some(whole) => fenced(whole),
         };
-        Prompt { text: paragraphs(&[&what, &more, whose]), choices: decide(&asked.key) }
+        Prompt { text: paragraphs(&[&what, &more, whose]), choices: decide(language, &asked.key) }
     });
     let activity = match asked {
-        Some(_) => Some("Waiting for your decision…".to_owned()),
-        None => working(&progress.tasks).or_else(|| activity(&progress.activity)),
+        Some(_) => Some(language.waiting_for_decision().to_owned()),
+        None => working(language, &progress.tasks).or_else(|| activity(language, &progress.activity)),
     };
-    let text = paragraphs(&[&scrub::hide_in_growing_talk(&progress.text), &decisions(&progress.decided)]);
-    ReplyView { text, activity, prompt: ask, choices: vec![stop()] }
+    let decided = decisions(language, &progress.decided);
+    let text = paragraphs(&[&scrub::hide_in_growing_talk(&progress.text), &decided]);
+    ReplyView { text, activity, prompt: ask, choices: vec![stop(language)] }
 }
 
 /// Whether all of what is asked is too long for a message.
@@ -74,30 +68,31 @@ pub(super) fn file_to_read(progress: &Progress) -> Option<(&str, &str)> {
     Some((&asked.key, whole))
 }
 
-fn decide(key: &str) -> Vec<Choice> {
+fn decide(language: Language, key: &str) -> Vec<Choice> {
     let choice =
         |label: &str, approve| Choice { label: label.to_owned(), action: approval::action(key, approve) };
-    vec![choice("Approve", true), choice("Deny", false)]
+    vec![choice(language.button_approve(), true), choice(language.button_deny(), false)]
 }
 
 /// Returns the line about the sub-agents' work.
-fn working(tasks: &[Working]) -> Option<String> {
+fn working(language: Language, tasks: &[Working]) -> Option<String> {
     let one = |task: &Working| match task.doing.as_slice() {
         [] => task.about.clone(),
-        doing => format!("{} ({})", task.about, doing.join(", ")),
+        doing => language.task_doing(&task.about, language.list(doing)),
     };
     let all: Vec<String> = tasks.iter().map(one).collect();
-    (!all.is_empty()).then(|| format!("Working on: {}…", all.join("; ")))
+    (!all.is_empty()).then(|| language.working_on(all.join(language.task_gap())))
 }
 
 /// Returns the lines about decisions.
-fn decisions(decisions: &[Decision]) -> String {
+fn decisions(language: Language, decisions: &[Decision]) -> String {
     let line = |Decision { request: wish, approved, by, not_asked: unasked }: &Decision| match (approved, by)
     {
-        _ if *unasked => format!("⛔ {wish} was not done. {UNHEARD}"),
-        (true, by) => format!("✅ {} approved {wish}", by.as_deref().unwrap_or("Somebody")),
-        (false, Some(by)) => format!("⛔ {by} did not allow {wish}"),
-        (false, None) => format!("⌛ Nobody allowed {wish} in time"),
+        _ if *unasked => language.nobody_asked(wish),
+        (true, Some(by)) => language.approved(by, wish),
+        (true, None) => language.approved_somehow(wish),
+        (false, Some(by)) => language.denied(by, wish),
+        (false, None) => language.approved_by_nobody(wish),
     };
     decisions.iter().map(line).collect::<Vec<_>>().join("\n")
 }
@@ -123,58 +118,88 @@ fn asked(Question { text, options }: &Question) -> (String, Vec<Choice>) {
 }
 
 /// Returns what is seen before anything happened.
-pub(super) fn waiting() -> ReplyView {
-    ReplyView { activity: activity(&Activity::Thinking), choices: vec![stop()], ..ReplyView::default() }
+pub(super) fn waiting(language: Language) -> ReplyView {
+    let (activity, choices) = (activity(language, &Activity::Thinking), vec![stop(language)]);
+    ReplyView { activity, choices, ..ReplyView::default() }
 }
 
-fn activity(activity: &Activity) -> Option<String> {
-    match activity {
-        Activity::Talking => None,
-        Activity::Idle | Activity::Thinking => Some("Thinking…".to_owned()),
-        Activity::Retrying { reason } => Some(format!("{}; trying again…", capital(reason))),
-        Activity::Tools(tools) if tools.is_empty() => Some("Thinking…".to_owned()),
-        Activity::Tools(tools) => {
+fn activity(language: Language, activity: &Activity) -> Option<String> {
+    let text = match activity {
+        Activity::Talking => return None,
+        Activity::Retrying { reason } => match reason {
+            RetryReason::Busy => language.retrying_busy(),
+            RetryReason::Garbled => language.retrying_broken(),
+            RetryReason::Unreachable => language.retrying_unreachable(),
+            RetryReason::Resting => language.retrying_resting(),
+        },
+        Activity::Tools(tools) if !tools.is_empty() => {
             let names: Vec<&str> = tools.iter().map(|(_, name)| name.as_str()).collect();
-            Some(format!("Running {}…", names.join(", ")))
+            return Some(language.running(language.list(&names)));
         }
-    }
+        Activity::Idle | Activity::Thinking | Activity::Tools(_) => language.thinking(),
+    };
+    Some(text.to_owned())
 }
 
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+/// Returns the cause of a failure in words; an older version stored English ones alone.
+fn failed(language: Language, failure: &RunFailure) -> String {
+    let Some(cause) = &failure.cause else { return failure.hint.clone() };
+    match cause {
+        FailureCause::Busy { detail, minutes: Some(minutes) } => language.failed_busy_long(detail, minutes),
+        FailureCause::Busy { detail, minutes: None } => language.failed_busy(detail),
+        FailureCause::Unreachable(detail) => language.failed_unreachable(detail),
+        FailureCause::Garbled => language.failed_garbled().to_owned(),
+        FailureCause::Auth(detail) => language.failed_auth(detail),
+        FailureCause::Quota(detail) => language.failed_quota(detail),
+        FailureCause::NoApi(detail) => language.failed_no_api(detail),
+        FailureCause::UnknownModel(detail) => language.failed_unknown_model(detail),
+        FailureCause::TooLong(detail) => language.failed_too_long(detail),
+        FailureCause::Filtered => language.failed_filtered().to_owned(),
+        FailureCause::Rejected(detail) => language.failed_rejected(detail),
+        FailureCause::NoModel => language.failed_no_model().to_owned(),
+        FailureCause::UnknownAgent(name) => {
+            language.paragraph(&[&language.agent_unknown(name), language.agents_listed()])
+        }
+        FailureCause::BrokenAgent { name, why } => {
+            language.paragraph(&[&language.agent_broken(name, why), language.agents_listed()])
+        }
+        FailureCause::UnreadableAgent => language.agent_unreadable().to_owned(),
+        FailureCause::History => language.failed_history().to_owned(),
+        FailureCause::Unheard => language.failed_unheard().to_owned(),
+        FailureCause::Unstored => language.failed_unstored().to_owned(),
+        FailureCause::Broken => language.failed_broken().to_owned(),
+    }
 }
 
 /// Returns what stays.
 pub(super) async fn finished(
     shared: &Shared,
     limits: ChannelLimits,
+    language: Language,
     thread: &ThreadId,
     ended: &RunEnd,
 ) -> FinalView {
-    let (files, missing) = files(shared, limits, thread, &ended.artifacts).await;
+    let (files, missing) = files(shared, limits, language, thread, &ended.artifacts).await;
     let (question, options) = ended.question.as_ref().map(asked).unwrap_or_default();
     let (note, choices) = match &ended.outcome {
         Outcome::Success => match (ended.finish, &ended.question) {
-            (Finish::Filtered, None) => (FILTERED.to_owned(), Vec::new()),
-            (Finish::Length, None) => (LENGTH.to_owned(), Vec::new()),
+            (Finish::Filtered, None) => (language.end_filtered().to_owned(), Vec::new()),
+            (Finish::Length, None) => (language.end_length().to_owned(), Vec::new()),
             _ => (question, options),
         },
-        Outcome::Stopped => ("*Stopped.*".to_owned(), Vec::new()),
-        Outcome::Timeout => ("⚠️ *I ran out of time; this is as far as I got.*".to_owned(), vec![retry()]),
-        Outcome::Limit => {
-            let text = "⚠️ *This took more steps than I am allowed; write \"go on\" and I continue.*";
-            (text.to_owned(), Vec::new())
-        }
+        Outcome::Stopped => (language.end_stopped().to_owned(), Vec::new()),
+        Outcome::Timeout => (language.end_timeout().to_owned(), vec![retry(language)]),
+        Outcome::Limit => (language.end_limit().to_owned(), Vec::new()),
         // What was not heard cannot be asked again: what would be is the question before.
         Outcome::Error(failure) => {
-            let choices = if ended.heard { vec![retry()] } else { Vec::new() };
-            (format!("⚠️ {}", failure.hint), choices)
+            let choices = if ended.heard { vec![retry(language)] } else { Vec::new() };
+            (format!("⚠️ {}", failed(language, failure)), choices)
         }
     };
-    let text = paragraphs(&[&ended.text, &decisions(&ended.decisions), &note, &missing]);
-    let text =
-        if text.is_empty() && files.is_empty() { "(The assistant said nothing.)".to_owned() } else { text };
+    let mut text = paragraphs(&[&ended.text, &decisions(language, &ended.decisions), &note, &missing]);
+    if text.is_empty() && files.is_empty() {
+        language.end_silent().clone_into(&mut text);
+    }
     let failed = matches!(ended.outcome, Outcome::Error(_) | Outcome::Timeout);
     FinalView { text, files, choices, failed, ..FinalView::default() }
 }
@@ -183,6 +208,7 @@ pub(super) async fn finished(
 async fn files(
     shared: &Shared,
     limits: ChannelLimits,
+    language: Language,
     thread: &ThreadId,
     paths: &[String],
 ) -> (Vec<OutFile>, String) {
@@ -192,33 +218,32 @@ async fn files(
         let name = path.rsplit('/').next().unwrap_or(path).to_owned();
         match sent::keep(&shared.home, &sandbox, path).await {
             Ok(file) => match link(shared, limits, thread, path, &file).await {
-                Some(link) => missing.push(format!("📎 [{name}]({link}) (a link that is good for a day)")),
+                Some(link) => missing.push(language.file_link(link, name)),
                 None => files.push(OutFile { name, path: file }),
             },
             Err(error) => {
-                tracing::warn!(%error, "a file to send is not there");
-                let why = match error {
-                    SandboxError::TooLarge { .. } => "it is too large",
-                    SandboxError::Missing { .. } => "it is not there any more",
-                    _ => "it cannot be had",
-                };
-                missing.push(format!("⚠️ `{name}` could not be sent: {why}."));
+                tracing::warn!(%error, "failed to find file to send");
+                missing.push(match error {
+                    SandboxError::TooLarge { .. } => language.file_large(name),
+                    SandboxError::Missing { .. } => language.file_gone(name),
+                    _ => language.file_unreadable(name),
+                });
             }
         }
     }
-    missing.extend(too_many(paths.get(MAX_ARTIFACTS..).unwrap_or_default()));
+    missing.extend(too_many(language, paths.get(MAX_ARTIFACTS..).unwrap_or_default()));
     (files, missing.join("\n"))
 }
 
 /// Returns the note on files that do not go with an answer because there are too many.
-fn too_many(paths: &[String]) -> Option<String> {
+fn too_many(language: Language, paths: &[String]) -> Option<String> {
     let name = |path: &String| format!("`{}`", path.rsplit('/').next().unwrap_or(path).replace('`', "'"));
-    let mut names: Vec<String> = paths.iter().take(MAX_ARTIFACTS).map(name).collect();
-    if let Some(more) = paths.len().checked_sub(MAX_ARTIFACTS + 1) {
-        names.push(format!("{} more", more + 1));
-    }
-    let what = "files go with one answer. Not sent; ask for them if you need them";
-    (!names.is_empty()).then(|| format!("⚠️ No more than {MAX_ARTIFACTS} {what}: {}", names.join(", ")))
+    let names: Vec<String> = paths.iter().take(MAX_ARTIFACTS).map(name).collect();
+    let names = match paths.len().saturating_sub(MAX_ARTIFACTS) {
+        0 => language.list(&names),
+        more => language.files_left(more, language.list(&names)),
+    };
+    (!names.is_empty()).then(|| language.files_too_many(MAX_ARTIFACTS, names))
 }
 
 /// Makes a link to a file that is too large for the chat; `None` for any other.
@@ -262,23 +287,26 @@ mod tests {
             let what = "No more than 20 files go with one answer. Not sent; ask for them if you need them";
             Some(format!("⚠️ {what}: {names}"))
         };
+        let too_many = |paths: &[String]| too_many(Language::English, paths);
         assert_eq!(too_many(&[]), None);
         assert_eq!(too_many(&paths(2)), said("`1`, `2`"));
         assert!(too_many(&paths(20)).unwrap().ends_with("`19`, `20`"));
-        assert!(too_many(&paths(23)).unwrap().ends_with("`19`, `20`, 3 more"));
+        assert!(too_many(&paths(23)).unwrap().ends_with("`19`, `20` and 3 more"));
     }
 
     #[test]
     fn what_the_agent_does_is_said_in_a_few_words() {
         let tools =
             |names: &[&str]| Activity::Tools(names.iter().map(|n| ((*n).into(), (*n).to_owned())).collect());
-        let check = |state: Activity, expect: Option<&str>| assert_eq!(activity(&state).as_deref(), expect);
+        let check = |state: Activity, expect: Option<&str>| {
+            assert_eq!(activity(Language::English, &state).as_deref(), expect);
+        };
         check(Activity::Idle, Some("Thinking…"));
         check(Activity::Talking, None);
         check(Activity::Thinking, Some("Thinking…"));
         check(tools(&["ls", "bash"]), Some("Running ls, bash…"));
         check(tools(&[]), Some("Thinking…"));
-        let busy = Activity::Retrying { reason: "the model is busy".into() };
+        let busy = Activity::Retrying { reason: RetryReason::Busy };
         check(busy, Some("The model is busy; trying again…"));
     }
 }

@@ -167,7 +167,7 @@ fn refused(error: &AgentError) -> JsonReply {
     let status = match error {
         AgentError::Name { .. } | AgentError::Wrong(_) => StatusCode::UNPROCESSABLE_ENTITY,
         AgentError::Unknown(_) => StatusCode::NOT_FOUND,
-        AgentError::Exists(_) | AgentError::Broken { .. } | AgentError::Legacy(_) | AgentError::Full => {
+        AgentError::Exists(_) | AgentError::Broken { .. } | AgentError::Legacy(_) | AgentError::Full(_) => {
             StatusCode::CONFLICT
         }
         AgentError::Io { .. } => StatusCode::INTERNAL_SERVER_ERROR,

@@ -62,7 +62,7 @@ pub(super) async fn get(
     }
     match sandbox.open(&path).await {
         Ok((open, _)) => file::send(&headers, open, name, show).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, path, "an artifact could not be sent");
+            tracing::warn!(%error, path, "failed to send artifact");
             refuse(StatusCode::INTERNAL_SERVER_ERROR, "the file could not be read")
         }),
         Err(error) => refused(&error),
@@ -119,7 +119,7 @@ pub(super) fn refused(error: &SandboxError) -> Response {
         SandboxError::Outside { .. } | SandboxError::ReadOnly { .. } => StatusCode::FORBIDDEN,
         SandboxError::Refused(_) | SandboxError::TooLarge { .. } => StatusCode::BAD_REQUEST,
         SandboxError::Io { .. } => {
-            tracing::warn!(%error, "a thread's file could not be had");
+            tracing::warn!(%error, "failed to open file of thread");
             return refuse(StatusCode::INTERNAL_SERVER_ERROR, "the file could not be had");
         }
     };

@@ -32,7 +32,7 @@ pub(super) async fn list(
             (StatusCode::OK, Json(json!({ "deeds": entries.iter().map(told).collect::<Vec<_>>() })))
         }
         Err(error) => {
-            tracing::error!(%error, "the audit could not be read");
+            tracing::error!(%error, "failed to read audit");
             (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({ "detail": "that could not be read just now" })))
         }
     }

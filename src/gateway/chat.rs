@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     console,
-    local::{TranscriptChange, TranscriptLine},
+    local::{self, TranscriptChange, TranscriptLine},
 };
 use axum::{
     Json,
@@ -21,6 +21,7 @@ use axum::{
 use futures_util::StreamExt;
 use pudu_channels::{AcceptError, Accepted};
 use pudu_client::base::MessageId;
+use pudu_texts::Language;
 use serde::{Deserialize, Serialize};
 use std::{convert::Infallible, time::Duration};
 
@@ -39,6 +40,7 @@ pub(super) struct ChatMessage {
 pub(super) async fn say(
     State(gateway): State<GatewayState>,
     Path(chat): Path<String>,
+    headers: HeaderMap,
     said: Result<Json<ChatMessage>, JsonRejection>,
 ) -> Response {
     let Json(said) = match said {
@@ -51,7 +53,8 @@ pub(super) async fn say(
         return refusal;
     }
     let key = said.key.unwrap_or_else(|| MessageId::fresh().to_string());
-    answer(gateway.0.local.say(&chat, &key, &said.text).await)
+    let language = local::language(&gateway.0.shared, preferred(&headers));
+    answer(gateway.0.local.say(&chat, &key, language, &said.text).await)
 }
 
 /// A button that was pressed.
@@ -66,6 +69,7 @@ pub(super) struct ButtonPress {
 pub(super) async fn press(
     State(gateway): State<GatewayState>,
     Path(chat): Path<String>,
+    headers: HeaderMap,
     pressed: Result<Json<ButtonPress>, JsonRejection>,
 ) -> Response {
     let Json(pressed) = match pressed {
@@ -78,7 +82,23 @@ pub(super) async fn press(
         return refusal;
     }
     let key = pressed.key.unwrap_or_else(|| MessageId::fresh().to_string());
-    answer(gateway.0.local.press(&chat, &key, &pressed.line, &pressed.action).await)
+    let language = local::language(&gateway.0.shared, preferred(&headers));
+    answer(gateway.0.local.press(&chat, &key, language, &pressed.line, &pressed.action).await)
+}
+
+/// Returns the language that a browser prefers, of those that there are.
+pub(super) fn preferred(headers: &HeaderMap) -> Option<Language> {
+    let weight = |part: &str| part.trim().strip_prefix("q=").and_then(|weight| weight.parse::<f32>().ok());
+    let weighted = |tag| {
+        let mut parts = str::split(tag, ';');
+        let tag = parts.next().unwrap_or_default().trim();
+        (parts.find_map(weight).unwrap_or(1.0), tag)
+    };
+    let tags = headers.get(header::ACCEPT_LANGUAGE)?.to_str().ok()?.split(',').map(weighted);
+    let mut tags: Vec<(f32, &str)> = tags.filter(|(weight, _)| *weight > 0.0).collect();
+    // Of the same weight the first counts.
+    tags.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    tags.into_iter().find_map(|(_, tag)| Language::of_person(tag))
 }
 
 fn answer(kept: Result<Accepted, AcceptError>) -> Response {
@@ -93,7 +113,7 @@ fn answer(kept: Result<Accepted, AcceptError>) -> Response {
             refusal
         }
         Err(error @ AcceptError::Store(_)) => {
-            tracing::error!(%error, "a message was refused");
+            tracing::error!(%error, "failed to store message");
             refuse(StatusCode::SERVICE_UNAVAILABLE, "the message could not be stored")
         }
     }

@@ -1,11 +1,11 @@
 //! Lists of models, channels and commands.
 
-use super::GatewayState;
-use crate::dispatch::commands;
+use super::{GatewayState, chat};
+use crate::{dispatch::commands, local};
 use axum::{
     Json,
     extract::{Path, State},
-    http::StatusCode,
+    http::{HeaderMap, StatusCode},
 };
 use pudu_channels::HealthState;
 use pudu_client::net::scrub;
@@ -55,8 +55,9 @@ pub(super) async fn restart(
 }
 
 /// Lists the slash commands, in the order in which help shows them, and the skills behind them.
-pub(super) async fn commands(State(gateway): State<GatewayState>) -> Json<Value> {
+pub(super) async fn commands(State(gateway): State<GatewayState>, headers: HeaderMap) -> Json<Value> {
+    let language = local::language(&gateway.0.shared, chat::preferred(&headers));
     let skills = gateway.0.shared.client.catalog().await.enabled();
     let entry = |(name, argument, help)| json!({ "name": name, "argument": argument, "help": help });
-    Json(json!({ "commands": commands::offered(&skills).map(entry).collect::<Vec<_>>() }))
+    Json(json!({ "commands": commands::offered(language, &skills).map(entry).collect::<Vec<_>>() }))
 }

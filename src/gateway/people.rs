@@ -70,6 +70,6 @@ fn unknown(name: &str) -> JsonReply {
 }
 
 fn failed(error: &anyhow::Error) -> JsonReply {
-    tracing::error!("pairing failed: {error:#}");
+    tracing::error!("failed to make pairing code: {error:#}");
     (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({ "detail": "that could not be stored just now" })))
 }

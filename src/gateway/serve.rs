@@ -150,7 +150,7 @@ impl ConnectionLimit {
     fn tell(&mut self) {
         if self.told.is_none_or(|told| told.elapsed() >= MINUTE) {
             self.told = Some(Instant::now());
-            tracing::warn!("too many connections are open; new ones are told to come later");
+            tracing::warn!("refusing connections: too many are open");
         }
     }
 }
@@ -165,7 +165,7 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
         match listener.accept().await {
             Ok(taken) => return taken,
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be taken");
+                tracing::warn!(%error, "failed to accept connection");
                 tokio::time::sleep(PAUSE).await;
             }
         }

@@ -45,7 +45,7 @@ pub(super) async fn switch(
 ) -> JsonReply {
     match work(&gateway, move |skills| skills.set_enabled(&name, enabled)).await {
         Ok(entry) => {
-            tracing::info!(skill = entry.name, enabled, "a skill was switched");
+            tracing::info!(skill = entry.name, enabled, "switched skill");
             (StatusCode::OK, Json(shown(&entry)))
         }
         Err(error) => refused(&error),
@@ -82,7 +82,7 @@ pub(super) async fn install(
     };
     match work(&gateway, move |skills| skills.install(&file, false)).await {
         Ok(Installed { name, report, .. }) => {
-            tracing::info!(skill = name, findings = report.findings.len(), "a skill was installed");
+            tracing::info!(skill = name, findings = report.findings.len(), "installed skill");
             let message = format!("Skill '{name}' installed successfully");
             let findings: Vec<Value> = report.findings.iter().map(finding).collect();
             let answer =
@@ -137,7 +137,7 @@ fn refused(error: &SkillError) -> JsonReply {
             (StatusCode::BAD_REQUEST, json!({ "message": message, "skill_name": name, "findings": findings }))
         }
         SkillError::State { .. } | SkillError::Io { .. } => {
-            tracing::error!(%error, "a skill could not be changed");
+            tracing::error!(%error, "failed to change skill");
             let why = "that could not be kept; whoever runs this finds the reason in the log";
             (StatusCode::INTERNAL_SERVER_ERROR, json!(why))
         }

@@ -13,16 +13,17 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use pudu_client::{
-    AccountUsage, Pruned,
+    AccountUsage, Pruned, Retention, RetentionRules,
     store::{Deletion, StoreError},
 };
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// Lists what each account leaves behind.
 pub(super) async fn show(State(gateway): State<GatewayState>) -> Response {
     let (storage, rules) = (gateway.storage(), gateway.0.watcher.current().retention.clone());
     match storage.usage(&rules, clock::now()).await {
-        Ok(usage) => Json(told(&usage)).into_response(),
+        Ok(usage) => Json(told(&usage, &rules)).into_response(),
         Err(error) => failed(&error),
     }
 }
@@ -62,8 +63,8 @@ impl GatewayState {
     }
 }
 
-/// Writes usage as the API tells it.
-pub(crate) fn told(usage: &[AccountUsage]) -> Value {
+/// Writes usage as the API tells it, with the rules in force.
+pub(crate) fn told(usage: &[AccountUsage], rules: &RetentionRules) -> Value {
     let account = |usage: &AccountUsage| {
         json!({
             "account": usage.account,
@@ -72,10 +73,26 @@ pub(crate) fn told(usage: &[AccountUsage]) -> Value {
             "file_bytes": usage.file_bytes,
             "oldest": usage.oldest.map(clock::text),
             "audit_rows": usage.audit_rows,
+            "retention": retention(&usage.retention),
             "due": counts(&usage.due),
         })
     };
-    json!({ "accounts": usage.iter().map(account).collect::<Vec<_>>() })
+    let accounts: Vec<Value> = usage.iter().map(account).collect();
+    json!({ "retention": retention(&rules.usual), "accounts": accounts })
+}
+
+/// Writes rules under the keys that they have in the configuration; 0 sets no limit.
+fn retention(retention: &Retention) -> Value {
+    let days = |age: Option<Duration>| age.map_or(0, |age| age.as_secs() / (24 * 60 * 60));
+    let Retention { threads, files, audit_age, audit_rows } = retention;
+    json!({
+        "threads_max_age_days": days(threads.age),
+        "threads_max_bytes": threads.bytes.unwrap_or(0),
+        "files_max_age_days": days(files.age),
+        "files_max_bytes": files.bytes.unwrap_or(0),
+        "audit_max_age_days": days(*audit_age),
+        "audit_max_rows": audit_rows.unwrap_or(0),
+    })
 }
 
 /// Writes what was deleted, or is to be, as the API tells it.

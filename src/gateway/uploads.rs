@@ -183,7 +183,7 @@ fn garbled(error: &axum::extract::multipart::MultipartError) -> Refused {
 }
 
 fn broken(error: &dyn std::error::Error) -> Refused {
-    tracing::error!(%error, "an upload could not be kept");
+    tracing::error!(%error, "failed to store upload");
     Box::new(refuse(StatusCode::INTERNAL_SERVER_ERROR, "the files could not be kept"))
 }
 
@@ -202,7 +202,7 @@ fn shown(thread: &ThreadId, file: &SharedFile, called: &str) -> Value {
             info.insert("markdown_virtual_path".to_owned(), text.path.as_str().into());
             info.insert("markdown_artifact_url".to_owned(), artifact(thread, &text.path).into());
         }
-        Some(ReadOutcome::Failed { reason }) => {
+        Some(ReadOutcome::Failed { reason, .. }) => {
             info.insert("markdown_error".to_owned(), reason.as_str().into());
         }
     }

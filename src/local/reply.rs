@@ -1,10 +1,13 @@
 //! A reply in a room: one line that grows in place.
 
-use super::{EVERY, LocalRoom, TranscriptLine};
+use super::room::{LocalRoom, TranscriptLine};
 use pudu_channels::{BoxFuture, FinalView, LiveReply, ReplyHandle, ReplyStore, ReplyView, SendError};
 use pudu_client::base::MessageId;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
+
+/// Unfinished views are shown at most this often.
+const EVERY: Duration = Duration::from_millis(40);
 
 pub(super) struct LocalReply {
     room: Arc<LocalRoom>,

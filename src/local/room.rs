@@ -1,10 +1,10 @@
 //! A room: the transcript of one local chat, and its readers.
 
 use pudu_channels::{Choice, OutFile};
-use pudu_client::base::ThreadState;
+use pudu_client::base::{Message, ThreadState};
 use serde::{Deserialize, Serialize};
 use std::sync::{
-    Mutex, PoisonError,
+    Arc, Mutex, PoisonError,
     atomic::{AtomicBool, Ordering},
 };
 use tokio::sync::broadcast;
@@ -124,7 +124,7 @@ impl LocalRoom {
     /// Puts what a thread remembers before what the room has. The answers that resumed replies show stand below their
     /// questions, and nothing stands twice.
     pub(crate) fn remember(&self, state: &ThreadState) {
-        let mut past = super::past(state);
+        let mut past = past(state);
         let mut lines = self.lines();
         past.retain(|line| !lines.iter().any(|other| other.id == line.id));
         forget_said(&mut past, &lines);
@@ -152,6 +152,18 @@ impl LocalRoom {
     fn lines(&self) -> std::sync::MutexGuard<'_, Vec<TranscriptLine>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns what was said in a thread as lines.
+fn past(state: &ThreadState) -> Vec<TranscriptLine> {
+    let line = |message: &Arc<Message>| match &**message {
+        Message::Human(human) => Some(TranscriptLine::said(human.id.to_string(), &human.text)),
+        Message::Assistant(reply) if !reply.text.trim().is_empty() => {
+            Some(TranscriptLine::told(reply.id.to_string(), &reply.text, true))
+        }
+        Message::Assistant(_) | Message::Tool(_) => None,
+    };
+    state.messages.values().filter_map(line).collect()
 }
 
 /// Takes out of the past what was said in the room, which the thread has under another id.

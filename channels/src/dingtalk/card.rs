@@ -2,10 +2,11 @@
 
 use super::{
     api::DingTalkApi,
-    failure::DingError,
+    failure::DingTalkError,
     page::{DingTalkPage, digest},
     robot::RobotTarget,
 };
+use crate::transport::CallError;
 use pudu_net::reqwest::Method;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -38,7 +39,7 @@ pub(super) struct DingTalkCard<'a> {
 
 impl DingTalkCard<'_> {
     /// Makes the card in a chat. HTTP 200 does not mean that anybody sees it.
-    pub(super) async fn make(&self, target: &RobotTarget, page: &DingTalkPage) -> Result<(), DingError> {
+    pub(super) async fn make(&self, target: &RobotTarget, page: &DingTalkPage) -> Result<(), DingTalkError> {
         let mut body = json!({
             "cardTemplateId": self.style.template,
             "outTrackId": self.name,
@@ -59,7 +60,7 @@ impl DingTalkCard<'_> {
                     json!({"spaceType": "IM_ROBOT", "robotCode": self.robot_code});
             }
             RobotTarget::Session => {
-                return Err(DingError::Refused("no card reaches this person".to_owned()));
+                return Err(CallError::Refused("no card reaches this person".to_owned()));
             }
         }
         let answer = self.call(Method::POST, "/v1.0/card/instances/createAndDeliver", &body).await?;
@@ -67,7 +68,7 @@ impl DingTalkCard<'_> {
     }
 
     /// Makes the card without delivering it to anybody.
-    pub(super) async fn make_unseen(&self) -> Result<(), DingError> {
+    pub(super) async fn make_unseen(&self) -> Result<(), DingTalkError> {
         let body = json!({
             "cardTemplateId": self.style.template, "outTrackId": self.name, "callbackType": "STREAM",
             "cardData": {"cardParamMap": {}},
@@ -77,7 +78,7 @@ impl DingTalkCard<'_> {
 
     /// Shows a page in place of the one before. The same change twice counts once: its name is made of what
     /// it is and of which one it is.
-    pub(super) async fn stream(&self, text: &str, finish: bool, nth: u32) -> Result<(), DingError> {
+    pub(super) async fn stream(&self, text: &str, finish: bool, nth: u32) -> Result<(), DingTalkError> {
         let guid = digest(&[self.name, &nth.to_string(), text, if finish { "end" } else { "" }]);
         let body = json!({
             "outTrackId": self.name, "guid": guid, "key": self.style.content_key, "content": text,
@@ -88,19 +89,19 @@ impl DingTalkCard<'_> {
     }
 
     /// Changes the buttons, if the template has any.
-    pub(super) async fn set_buttons(&self, page: &DingTalkPage) -> Result<(), DingError> {
+    pub(super) async fn set_buttons(&self, page: &DingTalkPage) -> Result<(), DingTalkError> {
         let Some(key) = &self.style.buttons_key else { return Ok(()) };
         self.put(Map::from_iter([(key.clone(), page.buttons().into())])).await
     }
 
     /// Changes everything of a card that is finished already.
-    pub(super) async fn replace(&self, page: &DingTalkPage) -> Result<(), DingError> {
+    pub(super) async fn replace(&self, page: &DingTalkPage) -> Result<(), DingTalkError> {
         let mut values = self.values(page);
         values.insert("flowStatus".to_owned(), "3".into());
         self.put(values).await
     }
 
-    async fn put(&self, values: Map<String, Value>) -> Result<(), DingError> {
+    async fn put(&self, values: Map<String, Value>) -> Result<(), DingTalkError> {
         let body = json!({
             "outTrackId": self.name, "cardData": {"cardParamMap": values},
             "cardUpdateOptions": {"updateCardDataByKey": true},
@@ -110,17 +111,17 @@ impl DingTalkCard<'_> {
 
     /// Makes an idempotent call, and repeats it at once where its outcome is unknown. A try that was perhaps
     /// done keeps the result uncertain, whatever the last try met.
-    async fn call(&self, method: Method, path: &str, body: &Value) -> Result<Value, DingError> {
+    async fn call(&self, method: Method, path: &str, body: &Value) -> Result<Value, DingTalkError> {
         let mut lost = None;
         let mut result = self.api.call(method.clone(), path, body).await;
         for pause in RETRY_DELAYS {
             match &result {
-                Err(failure @ DingError::Unknown(_)) => {
+                Err(failure @ CallError::Unknown(_)) => {
                     lost = Some(failure.clone());
                     sleep(pause).await;
                 }
-                Err(DingError::Unconnected(_)) => sleep(pause).await,
-                Err(DingError::Wait(wait)) if *wait <= SHORT_WAIT => sleep(*wait).await,
+                Err(CallError::Unconnected(_)) => sleep(pause).await,
+                Err(CallError::Wait(wait)) if *wait <= SHORT_WAIT => sleep(*wait).await,
                 _ => break,
             }
             result = self.api.call(method.clone(), path, body).await;
@@ -144,21 +145,21 @@ impl DingTalkCard<'_> {
 }
 
 /// HTTP 200 does not mean that it was done.
-fn succeeded(answer: Value) -> Result<Value, DingError> {
+fn succeeded(answer: Value) -> Result<Value, DingTalkError> {
     if answer["success"] != false {
         return Ok(answer);
     }
     let why: String = answer["errorMsg"].as_str().unwrap_or("no reason given").chars().take(300).collect();
-    Err(DingError::Refused(format!("DingTalk did not take the card's change: {why}")))
+    Err(CallError::Refused(format!("DingTalk did not take the card's change: {why}")))
 }
 
-fn delivered(answer: &Value) -> Result<(), DingError> {
+fn delivered(answer: &Value) -> Result<(), DingTalkError> {
     let results = answer["result"]["deliverResults"].as_array().map(Vec::as_slice).unwrap_or_default();
     let failed = results.iter().find(|result| result["success"] == false);
     match failed {
         Some(result) => {
             let why: String = result["errorMsg"].as_str().unwrap_or_default().chars().take(300).collect();
-            Err(DingError::Refused(format!("the card was not delivered: {why}")))
+            Err(CallError::Refused(format!("the card was not delivered: {why}")))
         }
         None => Ok(()),
     }
@@ -176,14 +177,14 @@ mod tests {
         assert_eq!(delivered(&answer(json!([]))), Ok(()));
         assert_eq!(delivered(&json!({})), Ok(()));
         assert!(succeeded(json!({"success": true})).is_ok() && succeeded(json!({})).is_ok());
-        assert!(matches!(succeeded(json!({"success": false})), Err(DingError::Refused(_))));
+        assert!(matches!(succeeded(json!({"success": false})), Err(CallError::Refused(_))));
         let failed = delivered(&answer(json!([{"success": false, "errorMsg": "spaceId is illegal"}])));
-        assert_eq!(failed, Err(DingError::Refused("the card was not delivered: spaceId is illegal".into())));
+        assert_eq!(failed, Err(CallError::Refused("the card was not delivered: spaceId is illegal".into())));
     }
 
     #[tokio::test]
     async fn what_was_perhaps_done_stays_so_whatever_the_next_try_meets() {
-        let check = async |answers: [&'static str; 3], expected: fn(&DingError) -> bool| {
+        let check = async |answers: [&'static str; 3], expected: fn(&DingTalkError) -> bool| {
             let mut answers = answers.into_iter();
             let server = DingTalkLoopback::start(move |path, _| match path {
                 "/v1.0/card/streaming" => answers.next().map_or((200, json!({})), failed),
@@ -196,9 +197,9 @@ mod tests {
             let result = card.stream("words", false, 1).await;
             assert!(result.as_ref().is_err_and(expected), "{result:?}");
         };
-        let unknown = |failure: &DingError| matches!(failure, DingError::Unknown(_));
-        let wait = |failure: &DingError| matches!(failure, DingError::Wait(_));
-        let refused = |failure: &DingError| matches!(failure, DingError::Refused(_));
+        let unknown = |failure: &DingTalkError| matches!(failure, CallError::Unknown(_));
+        let wait = |failure: &DingTalkError| matches!(failure, CallError::Wait(_));
+        let refused = |failure: &DingTalkError| matches!(failure, CallError::Refused(_));
         tokio::join!(
             check(["InternalError", "QpsLimit", "QpsLimit"], unknown),
             check(["InternalError", "invalidParameter", ""], unknown),

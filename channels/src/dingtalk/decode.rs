@@ -73,7 +73,7 @@ impl DingTalkDecoder {
             private,
             message: id,
             reply_to: answered(data),
-            sender: Sender { name: named(data, &sender), id: sender },
+            sender: Sender { name: named(data, &sender), id: sender, language: None },
             // A group's messages come only where the bot was mentioned.
             addressed: true,
             at: number(&data["createAt"]).unwrap_or(0),
@@ -93,10 +93,7 @@ impl DingTalkDecoder {
         }
         let address = self.address(private, group, &person);
         if !self.seal.fits(&card, &address) {
-            tracing::info!(
-                person,
-                "a press on a card is left out: the card does not belong to that place or person"
-            );
+            tracing::info!(person, "dropped press: the card does not belong to that place or person");
             return None;
         }
         let action = action(data).filter(|action| (1..=ACTION).contains(&action.len()))?;
@@ -106,7 +103,7 @@ impl DingTalkDecoder {
             private,
             message: card,
             reply_to: None,
-            sender: Sender { id: person.clone(), name: person },
+            sender: Sender { id: person.clone(), name: person, language: None },
             addressed: true,
             at: now,
             hint: serde_json::to_value(DingTalkHint { staff: true, ..DingTalkHint::default() }).ok(),
@@ -150,7 +147,7 @@ fn content(data: &Value) -> Option<(String, Vec<Attachment>)> {
         "video" => (String::new(), file("video.mp4")),
         "file" => (String::new(), file("file")),
         kind => {
-            tracing::info!(kind, "a message of a kind that cannot be read is left out");
+            tracing::info!(kind, "dropped message: unknown kind");
             return None;
         }
     })

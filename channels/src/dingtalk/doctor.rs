@@ -1,7 +1,12 @@
 //! Doctor checks of an account, made against DingTalk's API.
 
-use super::{DingTalkChannel, card::DingTalkCard, failure::DingError, listen::KEEPALIVE};
-use crate::{Check, socket::Socket};
+use super::{
+    DingTalkChannel,
+    card::DingTalkCard,
+    failure::{DingTalkCase, DingTalkError},
+    listen::KEEPALIVE,
+};
+use crate::{Check, socket::Socket, transport::CallError};
 use pudu_net::reqwest::Method;
 use secrecy::ExposeSecret;
 use serde_json::json;
@@ -17,7 +22,7 @@ pub(super) async fn check(dingtalk: &DingTalkChannel) -> Vec<Check> {
         Err(error) => return vec![credentials(&error)],
     };
     let mut found = vec![Check::good("credentials", "client id and secret are good")];
-    found.extend(clock.there.map(|there| {
+    found.extend(clock.map(|there| {
         Check::clock(there, SystemTime::now(), "addresses for answers look good or bad that are not")
     }));
     found.push(stream(dingtalk).await);
@@ -32,18 +37,14 @@ pub(super) async fn check(dingtalk: &DingTalkChannel) -> Vec<Check> {
     found
 }
 
-fn credentials(error: &DingError) -> Check {
+fn credentials(error: &DingTalkError) -> Check {
     match error {
-        DingError::Credentials(why) => Check::bad(
+        CallError::Auth(why) => Check::bad(
             "credentials",
             why,
             "copy Client ID and Client Secret from the app's page \"Credentials and basic information\"",
         ),
-        other => Check::bad(
-            "connection",
-            other.to_string(),
-            "see whether this machine reaches `api_url` (proxy, firewall, DNS)",
-        ),
+        other => Check::unreachable("api_url", other),
     }
 }
 
@@ -85,12 +86,12 @@ async fn cards(dingtalk: &DingTalkChannel) -> Check {
     };
     match tried {
         Ok(()) => Check::good(what, "a card can be made and written"),
-        Err(DingError::Strange(why)) => Check::bad(
+        Err(CallError::Special(DingTalkCase::Strange(why))) => Check::bad(
             what,
             why,
             "see that `card_content_key` is the name of the template's Markdown variable, and that streaming is on",
         ),
-        Err(DingError::Refused(why)) => {
+        Err(CallError::Refused(why)) => {
             Check::bad(what, why, "see that `card_template_id` is the id of a published template of this app")
         }
         Err(error) => permission(what, "Card.Streaming.Write and Card.Instance.Write", Some(error)),
@@ -98,14 +99,14 @@ async fn cards(dingtalk: &DingTalkChannel) -> Check {
 }
 
 /// Any answer but one about permissions says that there is the permission.
-fn permission(what: &str, name: &str, error: Option<DingError>) -> Check {
+fn permission(what: &str, name: &str, error: Option<DingTalkError>) -> Check {
     match error {
-        Some(DingError::Forbidden(why)) => {
+        Some(CallError::Special(DingTalkCase::Forbidden(why))) => {
             let help =
                 format!("apply for {name} on the app's page \"Permissions\", then publish the app's version");
             Check::bad(what, why, help)
         }
-        Some(DingError::Unconnected(why) | DingError::Unknown(why)) => {
+        Some(CallError::Unconnected(why) | CallError::Unknown(why)) => {
             Check::poor(what, why, "run the doctor again")
         }
         _ => Check::good(what, "permitted"),
@@ -121,10 +122,10 @@ mod tests {
     fn what_is_wrong_comes_with_its_mend() {
         let good = |check: Check| matches!(check.found, CheckResult::Good(_));
         assert!(good(permission("x", "y", None)));
-        assert!(good(permission("x", "y", Some(DingError::Refused("a part is missing".into())))));
-        let check = permission("x", "y", Some(DingError::Forbidden("no".into())));
+        assert!(good(permission("x", "y", Some(CallError::Refused("a part is missing".into())))));
+        let check = permission("x", "y", Some(CallError::Special(DingTalkCase::Forbidden("no".into()))));
         assert!(matches!(check.found, CheckResult::Bad { ref help, .. } if help.contains("apply for y")));
-        let check = credentials(&DingError::Credentials("no".into()));
+        let check = credentials(&CallError::Auth("no".into()));
         assert!(matches!(check.found, CheckResult::Bad { ref help, .. } if help.contains("Client Secret")));
     }
 }

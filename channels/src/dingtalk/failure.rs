@@ -3,11 +3,7 @@
 //! Two traps: HTTP 403 is mostly "too fast" and only sometimes "not allowed", and HTTP 200 is a failure where
 //! a number in it is not 0.
 
-use crate::{
-    http::{self, Unread},
-    reply::CallError,
-};
-use pudu_net::reqwest;
+use crate::transport::{CallError, ErrorCase, PlatformCase, RawResponse};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -20,53 +16,55 @@ const BANNED: Duration = Duration::from_secs(5 * 60);
 const FLOODED: Duration = Duration::from_secs(60);
 
 /// Why a call failed.
+pub(super) type DingTalkError = CallError<DingTalkCase>;
+
+/// Failures that only DingTalk has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum DingError {
-    /// Not before then. Nothing was done.
-    #[error("DingTalk asks to wait {0:?}")]
-    Wait(Duration),
+pub(super) enum DingTalkCase {
     /// This one person gets too many at the moment. Nothing was done.
     #[error("DingTalk holds back messages to this person for {0:?}")]
     Flooded(Duration),
-    /// The access token is not good any more. Nothing was done.
-    #[error("the access token is not valid: {0}")]
-    Token(String),
-    /// The app's credentials are not good.
-    #[error("the credentials are not valid: {0}")]
-    Credentials(String),
     /// The app lacks the permission, or the month's calls are used up. Nothing was done.
     #[error("{0}")]
     Forbidden(String),
-    /// Trying again does not help. Nothing was done.
-    #[error("{0}")]
-    Refused(String),
     /// `unknownError`: of a card's stream it mostly means that the template has no such variable.
     #[error("{0}")]
     Strange(String),
-    /// No connection came about. Nothing was done.
-    #[error("{0}")]
-    Unconnected(String),
-    /// It may be done or not.
-    #[error("{0}")]
-    Unknown(String),
 }
 
-impl DingError {
-    /// Maps the error of a call that nobody sees the effect of: an unknown outcome counts as not done.
-    pub(super) fn unseen(self) -> Self {
+impl ErrorCase for DingTalkCase {
+    fn general(self) -> CallError {
+        let what = self.to_string();
         match self {
-            Self::Strange(what) | Self::Unknown(what) => Self::Unconnected(what),
-            other => other,
+            Self::Flooded(wait) => CallError::Wait(wait),
+            Self::Forbidden(_) => CallError::Refused(what),
+            Self::Strange(_) => CallError::Unknown(what),
         }
+    }
+
+    fn is_outage(&self) -> bool {
+        matches!(self, Self::Strange(_))
     }
 }
 
+impl PlatformCase for DingTalkCase {}
+
+/// Returns whether DingTalk does not take a card, for whatever reason: ordinary messages may pass.
+pub(super) fn rules_out_cards(error: &DingTalkError) -> bool {
+    let special = |case: &DingTalkCase| matches!(case, DingTalkCase::Forbidden(_) | DingTalkCase::Strange(_));
+    matches!(error, CallError::Refused(_)) || matches!(error, CallError::Special(case) if special(case))
+}
+
 /// Reads an answer: its content, or what went wrong.
-pub(super) fn read(status: u16, retry_after: Option<u64>, body: &[u8]) -> Result<Value, DingError> {
+pub(super) fn read(response: &RawResponse) -> Result<Value, DingTalkError> {
+    read_parts(response.status, response.wait(), &response.body)
+}
+
+fn read_parts(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Result<Value, DingTalkError> {
     let content: Option<Value> = serde_json::from_slice(body).ok();
     let Some(content) = content.filter(Value::is_object) else { return Err(unreadable(status, retry_after)) };
     if content["punish"] == "deny" {
-        return Err(DingError::Wait(BANNED));
+        return Err(CallError::Wait(BANNED));
     }
     match (status, number(&content)) {
         (200..300, None | Some(0)) => Ok(content),
@@ -87,74 +85,41 @@ fn text(content: &Value, name: &str) -> String {
 }
 
 /// An error with a code in words.
-fn coded(status: u16, retry_after: Option<u64>, code: &str, message: &str) -> DingError {
+fn coded(status: u16, retry_after: Option<Duration>, code: &str, message: &str) -> DingTalkError {
     let what = format!("{message} ({code}, HTTP {status})");
     let has = |part: &str| code.contains(part);
     if has("QpsLimit") || has("Throttling") || status == 429 {
-        return DingError::Wait(retry_after.map_or(TOO_FAST, Duration::from_secs).max(TOO_FAST));
+        return CallError::Wait(retry_after.unwrap_or(TOO_FAST).max(TOO_FAST));
     }
     match status {
-        _ if has("invalidClientIdOrSecret") || has("authFailed") => DingError::Credentials(what),
-        401 => DingError::Token(what),
-        403 => DingError::Forbidden(what),
-        400..500 => DingError::Refused(what),
-        500 if code == "unknownError" => DingError::Strange(what),
-        503 if has("ServiceUnavailable") => {
-            DingError::Wait(retry_after.map_or(2 * TOO_FAST, Duration::from_secs))
-        }
-        _ => DingError::Unknown(what),
+        _ if has("invalidClientIdOrSecret") || has("authFailed") => CallError::Auth(what),
+        401 => CallError::StaleToken(what),
+        403 => CallError::Special(DingTalkCase::Forbidden(what)),
+        400..500 => CallError::Refused(what),
+        500 if code == "unknownError" => CallError::Special(DingTalkCase::Strange(what)),
+        503 if has("ServiceUnavailable") => CallError::Wait(retry_after.unwrap_or(2 * TOO_FAST)),
+        _ => CallError::Unknown(what),
     }
 }
 
 /// An error with a number, under HTTP 200.
-fn numbered(number: i64, message: &str) -> DingError {
+fn numbered(number: i64, message: &str) -> DingTalkError {
     let what = format!("{message} ({number})");
     match number {
-        90_002 | 90_018 => DingError::Wait(TOO_FAST),
-        130_101 => DingError::Wait(FLOODED),
-        40_001 | 40_014 | 42_001 => DingError::Token(what),
-        90_020 => DingError::Forbidden(what),
-        -1 => DingError::Unknown(what),
-        _ => DingError::Refused(what),
+        90_002 | 90_018 => CallError::Wait(TOO_FAST),
+        130_101 => CallError::Wait(FLOODED),
+        40_001 | 40_014 | 42_001 => CallError::StaleToken(what),
+        90_020 => CallError::Special(DingTalkCase::Forbidden(what)),
+        -1 => CallError::Unknown(what),
+        _ => CallError::Refused(what),
     }
 }
 
 /// An answer that is not JSON: something on the way made it, or DingTalk's own gate.
-fn unreadable(status: u16, retry_after: Option<u64>) -> DingError {
-    let what = format!("an answer that cannot be read (HTTP {status})");
+fn unreadable(status: u16, retry_after: Option<Duration>) -> DingTalkError {
     match status {
-        403 => DingError::Wait(BANNED),
-        413 => DingError::Refused("the request is too large".to_owned()),
-        429 => DingError::Wait(retry_after.map_or(TOO_FAST, Duration::from_secs).max(TOO_FAST)),
-        _ => DingError::Unknown(what),
-    }
-}
-
-/// Describes an error of the HTTP client without the URL, in which tokens stand.
-pub(super) fn unreachable(error: reqwest::Error) -> DingError {
-    let unconnected = error.is_connect();
-    let text = http::words(error);
-    if unconnected { DingError::Unconnected(text) } else { DingError::Unknown(text) }
-}
-
-/// Classifies an answer that could not be read: what was asked for is perhaps done.
-pub(super) fn unread(error: Unread) -> DingError {
-    match error {
-        Unread::Lost(error) => unreachable(error),
-        Unread::TooLarge => DingError::Unknown(Unread::TooLarge.to_string()),
-    }
-}
-
-impl From<DingError> for CallError {
-    fn from(failure: DingError) -> Self {
-        match failure {
-            DingError::Wait(wait) | DingError::Flooded(wait) => Self::Wait(wait),
-            DingError::Refused(what) | DingError::Forbidden(what) => Self::Refused(what),
-            DingError::Token(_) | DingError::Credentials(_) | DingError::Unconnected(_) => {
-                Self::Unconnected(failure.to_string())
-            }
-            DingError::Strange(what) | DingError::Unknown(what) => Self::Unknown(what),
-        }
+        403 => CallError::Wait(BANNED),
+        _ => CallError::of_status(status, Some(retry_after.unwrap_or(TOO_FAST).max(TOO_FAST))),
     }
 }
 
@@ -163,8 +128,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn seconds(seconds: u64) -> DingError {
-        DingError::Wait(Duration::from_secs(seconds))
+    fn seconds(seconds: u64) -> DingTalkError {
+        CallError::Wait(Duration::from_secs(seconds))
     }
 
     #[test]
@@ -172,57 +137,62 @@ mod tests {
         let api = |status: u16, code: &str| {
             let body = json!({"requestid": "r", "code": code, "message": "m"}).to_string();
             let what = format!("m ({code}, HTTP {status})");
-            (read(status, None, body.as_bytes()), what)
+            (read_parts(status, None, body.as_bytes()), what)
         };
-        let check = |status, code: &str, meaning: fn(String) -> DingError| {
+        let check = |status, code: &str, meaning: fn(String) -> DingTalkError| {
             let (found, what) = api(status, code);
             assert_eq!(found, Err(meaning(what)), "{status} {code}");
         };
-        check(401, "InvalidAuthentication", DingError::Token);
-        check(400, "invalidClientIdOrSecret", DingError::Credentials);
-        check(401, "authFailed", DingError::Credentials);
+        check(401, "InvalidAuthentication", CallError::StaleToken);
+        check(400, "invalidClientIdOrSecret", CallError::Auth);
+        check(401, "authFailed", CallError::Auth);
         check(403, "Forbidden.AccessDenied.QpsLimitForAppkeyAndApi", |_| seconds(1));
         check(403, "Forbidden.AccessDenied.QpsLimitForApi", |_| seconds(1));
-        check(403, "Forbidden.AccessDenied.ApiCountLimitForOrg", DingError::Forbidden);
-        check(403, "Forbidden.AccessDenied.AccessTokenPermissionDenied", DingError::Forbidden);
-        check(400, "invalidParameter.msgParam", DingError::Refused);
-        check(404, "InvalidAction.NotFound", DingError::Refused);
-        check(500, "unknownError", DingError::Strange);
-        check(500, "InternalError", DingError::Unknown);
+        check(403, "Forbidden.AccessDenied.ApiCountLimitForOrg", |what| {
+            CallError::Special(DingTalkCase::Forbidden(what))
+        });
+        check(403, "Forbidden.AccessDenied.AccessTokenPermissionDenied", |what| {
+            CallError::Special(DingTalkCase::Forbidden(what))
+        });
+        check(400, "invalidParameter.msgParam", CallError::Refused);
+        check(404, "InvalidAction.NotFound", CallError::Refused);
+        check(500, "unknownError", |what| CallError::Special(DingTalkCase::Strange(what)));
+        check(500, "InternalError", CallError::Unknown);
         check(503, "ServiceUnavailable", |_| seconds(2));
         check(429, "x", |_| seconds(1));
     }
 
     #[test]
     fn http_200_is_a_failure_where_its_number_is_not_0() {
-        let old =
-            |number: Value| read(200, None, json!({"errcode": number, "errmsg": "m"}).to_string().as_bytes());
+        let old = |number: Value| {
+            read_parts(200, None, json!({"errcode": number, "errmsg": "m"}).to_string().as_bytes())
+        };
         let check =
-            |number: i64, meaning: DingError| assert_eq!(old(number.into()), Err(meaning), "{number}");
+            |number: i64, meaning: DingTalkError| assert_eq!(old(number.into()), Err(meaning), "{number}");
         assert!(old(0.into()).is_ok() && old("0".into()).is_ok());
         check(90_018, seconds(1));
         check(90_002, seconds(1));
         check(130_101, seconds(60));
-        check(40_014, DingError::Token("m (40014)".into()));
-        check(90_020, DingError::Forbidden("m (90020)".into()));
-        check(300_001, DingError::Refused("m (300001)".into()));
-        check(-1, DingError::Unknown("m (-1)".into()));
+        check(40_014, CallError::StaleToken("m (40014)".into()));
+        check(90_020, CallError::Special(DingTalkCase::Forbidden("m (90020)".into())));
+        check(300_001, CallError::Refused("m (300001)".into()));
+        check(-1, CallError::Unknown("m (-1)".into()));
         assert_eq!(old("90018".into()), Err(seconds(1)));
     }
 
     #[test]
     fn an_answer_without_any_code_has_a_meaning_too() {
         let ban = json!({"status": 1111, "wait": 5, "punish": "deny"}).to_string();
-        let check = |status, body: &str, meaning: DingError| {
-            assert_eq!(read(status, None, body.as_bytes()), Err(meaning), "{status} {body}");
+        let check = |status, body: &str, meaning: DingTalkError| {
+            assert_eq!(read_parts(status, None, body.as_bytes()), Err(meaning), "{status} {body}");
         };
         check(200, &ban, seconds(300));
         check(403, &ban, seconds(300));
         check(403, "<html>403</html>", seconds(300));
-        check(502, "<html>502</html>", DingError::Unknown("an answer that cannot be read (HTTP 502)".into()));
-        check(200, "{\"ok\":tru", DingError::Unknown("an answer that cannot be read (HTTP 200)".into()));
-        check(200, "[]", DingError::Unknown("an answer that cannot be read (HTTP 200)".into()));
-        check(413, "", DingError::Refused("the request is too large".into()));
-        assert_eq!(read(429, Some(7), b""), Err(seconds(7)));
+        check(502, "<html>502</html>", CallError::Unknown("an answer that cannot be read (HTTP 502)".into()));
+        check(200, "{\"ok\":tru", CallError::Unknown("an answer that cannot be read (HTTP 200)".into()));
+        check(200, "[]", CallError::Unknown("an answer that cannot be read (HTTP 200)".into()));
+        check(413, "", CallError::Refused("the request is too large".into()));
+        assert_eq!(read_parts(429, Some(Duration::from_secs(7)), b""), Err(seconds(7)));
     }
 }

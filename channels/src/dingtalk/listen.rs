@@ -5,7 +5,7 @@
 
 use super::{
     DingTalkChannel,
-    failure::DingError,
+    failure::{DingTalkCase, DingTalkError},
     frame::{self, StreamFrame, Ticket},
 };
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
     clock::now,
     socket::{Keepalive, Socket, SocketError, SocketFrame as Heard},
     supervise::{ConnectionEnd, supervise},
+    transport::CallError,
 };
 use secrecy::ExposeSecret;
 use serde_json::Value;
@@ -40,7 +41,7 @@ const STORE_RETRY_DELAY: Duration = Duration::from_secs(2);
 const HELD: usize = 256;
 
 impl DingTalkChannel {
-    pub(super) async fn run(
+    pub(super) async fn receive(
         &self,
         sink: &dyn EventSink,
         stop: CancellationToken,
@@ -212,7 +213,7 @@ impl<'a> UnstoredEvents<'a> {
             match self.sink.accept(inbound.clone()).await {
                 Ok(_) => return Some(ticket.taken()),
                 Err(error) => {
-                    tracing::warn!(%error, "a message cannot be kept now; trying again");
+                    tracing::warn!(%error, "failed to accept message; trying again");
                     self.health.not_kept(error);
                 }
             }
@@ -280,12 +281,10 @@ impl<'a> UnstoredEvents<'a> {
 }
 
 /// Words a call for a connection that failed.
-fn unopened(failure: DingError) -> ConnectionEnd {
+fn unopened(failure: DingTalkError) -> ConnectionEnd {
     match failure {
-        DingError::Credentials(what) | DingError::Token(what) => {
-            ConnectionEnd::Fatal(ChannelError::Auth(what))
-        }
-        DingError::Wait(wait) | DingError::Flooded(wait) => {
+        CallError::Auth(what) | CallError::StaleToken(what) => ConnectionEnd::Fatal(ChannelError::Auth(what)),
+        CallError::Wait(wait) | CallError::Special(DingTalkCase::Flooded(wait)) => {
             ConnectionEnd::Later("DingTalk asks to wait".to_owned(), wait)
         }
         other => ConnectionEnd::Lost(other.to_string()),

@@ -9,21 +9,24 @@
 //! list sent messages. An answer is therefore sent until DingTalk confirms it: a duplicate is better than a
 //! loss. A placeholder that could not be taken back is not sent at all.
 
+mod cards;
 mod kept;
 
 use super::{
     DingTalkAccountState,
     card::DingTalkCard,
     decode::DingTalkHint,
-    failure::DingError,
+    download::MAX_DOWNLOAD_BYTES,
+    failure::{DingTalkCase, DingTalkError, rules_out_cards},
     page::{DingTalkPage, digest},
     robot::{Robot, RobotContent, RobotTarget},
 };
 use crate::{
     Address, OutFile, ReplyTarget, SendError,
     name::is_picture,
-    reply::{CallError, MessageDraft, MessageHistory, NumberedChoices, PlatformMessages},
+    reply::{Capabilities, EditOutcome, MessageDraft, MessageHistory, NumberedChoices, PlatformMessages},
     split::{Limit, Unit},
+    transport::CallError,
 };
 use serde_json::{Value, json};
 use std::{
@@ -131,100 +134,11 @@ impl DingMessages {
         slower.min(MAX_REFRESH_INTERVAL.max(self.state.interval))
     }
 
-    fn failed(&self, failure: DingError) -> CallError {
-        if let DingError::Wait(wait) = failure {
+    fn failed(&self, failure: DingTalkError) -> CallError {
+        if let CallError::Wait(wait) = failure {
             self.state.pacer.hold(&self.state.everybody, wait);
         }
         failure.into()
-    }
-
-    /// Gives cards up for this reply; for a while for all, where the fault is not this chat's.
-    fn give_up_cards(&mut self, failure: &DingError) {
-        self.plain = true;
-        let general = matches!(failure, DingError::Strange(_) | DingError::Forbidden(_));
-        tracing::warn!(
-            error = %failure,
-            "a card could not be used; the reply goes on as messages. Check `card_template_id`, \
-             `card_content_key` and the app's card permissions"
-        );
-        if general {
-            self.state.rest_cards();
-        }
-    }
-
-    async fn post_card(
-        &mut self,
-        intent: &DingIntent,
-        page: &DingTalkPage,
-    ) -> Result<Option<DingMessageRef>, CallError> {
-        let name = self.state.seal.name(&intent.key, self.private, &self.address);
-        let Some(card) = self.card(&name) else { return Ok(None) };
-        let made = card.make(&self.robot.target, page).await;
-        let there = made.is_ok();
-        let sent = self.posted_card(name.clone(), page);
-        let made = match made {
-            // It was perhaps there already, and shows something else: the change that follows sees to it.
-            Ok(()) if intent.again => {
-                let (shows, buttons) = (String::new(), String::new());
-                let ending = intent.dedup_key.as_ref().is_some_and(|tries| tries.done);
-                return Ok(Some(DingMessageRef { shows, buttons, done: false, ending, ..sent }));
-            }
-            Ok(()) if page.done => card.stream(&card.text(page), true, 0).await,
-            result => result,
-        };
-        match made {
-            Ok(()) => Ok(Some(sent)),
-            Err(error @ (DingError::Refused(_) | DingError::Forbidden(_) | DingError::Strange(_))) => {
-                self.give_up_cards(&error);
-                if there || intent.again {
-                    self.leave(&name).await;
-                }
-                Ok(None)
-            }
-            // The card is there, only not finished: under another name it would be there twice.
-            Err(error) if there => {
-                self.failed(error.clone());
-                Err(CallError::Unknown(error.to_string()))
-            }
-            Err(error) => Err(self.failed(error)),
-        }
-    }
-
-    fn posted_card(&self, id: String, page: &DingTalkPage) -> DingMessageRef {
-        DingMessageRef {
-            id,
-            card: true,
-            done: page.done,
-            ending: false,
-            nth: 1,
-            shows: digest(&[&page.words]),
-            buttons: digest(&[&page.buttons()]),
-        }
-    }
-
-    /// Ends a card whose words are elsewhere, as far as that can be done.
-    async fn leave(&self, name: &str) {
-        let Some(card) = self.card(name) else { return };
-        let page = DingTalkPage {
-            text: MOVED.to_owned(),
-            words: MOVED.to_owned(),
-            title: String::new(),
-            choices: Vec::new(),
-            done: true,
-            neutral: false,
-            asks: false,
-        };
-        // It may be finished: only streaming asks whether it is.
-        if let Err(error) = card.replace(&page).await {
-            tracing::debug!(%error, "a card that is not needed any more stays as it is");
-        }
-    }
-
-    /// Ends the card that an earlier try perhaps made, where the words go elsewhere now.
-    async fn leave_perhaps(&self, intent: &DingIntent) {
-        if intent.again && self.robot.target != RobotTarget::Session {
-            self.leave(&self.state.seal.name(&intent.key, self.private, &self.address)).await;
-        }
     }
 
     async fn post_message(
@@ -254,7 +168,8 @@ impl DingMessages {
         match self.robot.send_retrievable(&self.state.api, content).await {
             Ok(id) => Ok(posted_message(id, page)),
             Err(failure) => {
-                self.signless = matches!(failure, DingError::Refused(_) | DingError::Forbidden(_));
+                self.signless =
+                    matches!(failure, CallError::Refused(_) | CallError::Special(DingTalkCase::Forbidden(_)));
                 Err(self.failed(failure))
             }
         }
@@ -269,39 +184,6 @@ impl DingMessages {
         self.tried = Some(Instant::now());
         Ok(())
     }
-
-    /// Makes a card show a page; `streams` tells that it is not finished.
-    async fn change(
-        &mut self,
-        sent: &mut DingMessageRef,
-        page: &DingTalkPage,
-        streams: bool,
-    ) -> Result<(), DingError> {
-        let name = sent.id.clone();
-        let Some(card) = self.card(&name) else { return Err(DingError::Refused("no cards".to_owned())) };
-        if streams {
-            match card.stream(&card.text(page), page.done, sent.nth).await {
-                // An older record does not tell that it may be finished: what is can still be replaced.
-                Err(DingError::Refused(_)) => card.replace(page).await?,
-                streamed => streamed?,
-            }
-        } else {
-            card.replace(page).await?;
-        }
-        let buttons = digest(&[&page.buttons()]);
-        if sent.buttons != buttons && streams {
-            match card.set_buttons(page).await {
-                // The words are there, which counts.
-                Err(error @ (DingError::Refused(_) | DingError::Forbidden(_) | DingError::Strange(_))) => {
-                    tracing::warn!(%error, "a card's buttons could not be changed: check `card_buttons_key`");
-                }
-                result => result?,
-            }
-        }
-        *sent =
-            DingMessageRef { nth: sent.nth + 1, done: page.done || !streams, ..self.posted_card(name, page) };
-        Ok(())
-    }
 }
 
 impl PlatformMessages for DingMessages {
@@ -309,10 +191,27 @@ impl PlatformMessages for DingMessages {
     type Ref = DingMessageRef;
     type DedupKey = StoredDedupKey;
 
-    const PLATFORM: &'static str = "DingTalk";
-    /// Cards with more than about 3,000 characters were seen to stay blank.
-    const LIMIT: Limit = Limit { unit: Unit::Chars, max: 2800 };
-    const MAX_FILE_BYTES: u64 = MAX_UPLOAD_BYTES;
+    /// Capabilities of a reply in ordinary messages, which wait for the end.
+    const CAPABILITIES: Capabilities = Capabilities {
+        platform: "DingTalk",
+        // Cards with more than about 3,000 characters were seen to stay blank.
+        text: Limit { unit: Unit::Chars, max: 2800 },
+        max_upload_bytes: MAX_UPLOAD_BYTES,
+        max_download_bytes: MAX_DOWNLOAD_BYTES,
+        edits: false,
+        deletes: true,
+        buttons: false,
+        idempotent_send: false,
+    };
+
+    /// A card grows, is there once under its name, and stays.
+    fn capabilities(&self) -> Capabilities {
+        if !self.in_cards() {
+            return Self::CAPABILITIES;
+        }
+        let buttons = self.state.style.as_ref().is_some_and(|style| style.buttons_key.is_some());
+        Capabilities { edits: true, deletes: false, buttons, idempotent_send: true, ..Self::CAPABILITIES }
+    }
 
     fn page(&self, draft: &MessageDraft) -> DingTalkPage {
         self.finished.store(draft.done, Ordering::Relaxed);
@@ -329,15 +228,6 @@ impl PlatformMessages for DingMessages {
         DingTalkPage { done: false, ..page.clone() }
     }
 
-    fn editable(&self) -> bool {
-        self.in_cards()
-    }
-
-    /// A card stays.
-    fn erases(&self) -> bool {
-        !self.in_cards()
-    }
-
     async fn abandon(&mut self, intent: &DingIntent) {
         self.leave(&self.state.seal.name(&intent.key, self.private, &self.address)).await;
     }
@@ -348,16 +238,12 @@ impl PlatformMessages for DingMessages {
             && self.state.takes_back(&self.robot).await
     }
 
-    fn buttons(&self) -> bool {
-        self.in_cards() && self.state.style.as_ref().is_some_and(|style| style.buttons_key.is_some())
-    }
-
     fn numbered_choices(&self) -> Option<&Arc<NumberedChoices>> {
         Some(&self.state.numbered)
     }
 
     fn recovery(&self) -> Option<crate::recovery::Recovery> {
-        Some(self.state.api.recovery().clone())
+        Some(self.state.api.transport.writes.clone())
     }
 
     fn doubtful(&self) -> bool {
@@ -391,10 +277,6 @@ impl PlatformMessages for DingMessages {
         Ok(None)
     }
 
-    fn idempotent_send(&self) -> bool {
-        self.in_cards()
-    }
-
     async fn post(&mut self, intent: &DingIntent, page: &DingTalkPage) -> Result<Self::Ref, CallError> {
         self.lost = Some(false);
         self.check_rate_limit()?;
@@ -412,28 +294,28 @@ impl PlatformMessages for DingMessages {
         self.post_message(intent, page).await
     }
 
-    async fn edit(&mut self, sent: &mut Self::Ref, page: &DingTalkPage) -> Result<(), CallError> {
+    async fn edit(&mut self, sent: &mut Self::Ref, page: &DingTalkPage) -> Result<EditOutcome, CallError> {
         let same = sent.shows == digest(&[&page.words]) && sent.buttons == digest(&[&page.buttons()]);
         if same && sent.done == page.done {
-            return Ok(());
+            return Ok(EditOutcome::Shown);
         }
         self.carded |= sent.card;
         if !sent.card || !self.in_cards() {
             // What cannot change waits for the end; then another takes its place.
-            return if page.done { Err(CallError::Gone) } else { Ok(()) };
+            return if page.done { Err(gone()) } else { Ok(EditOutcome::Shown) };
         }
         if !page.done && !page.asks && self.changes >= MAX_CARD_UPDATES {
-            return Ok(());
+            return Ok(EditOutcome::Shown);
         }
         let finished = sent.done || sent.ending;
         // After a restart the words of a full card come again: it shows them.
         if finished && !page.done && !page.asks && sent.buttons == digest(&[NO_BUTTONS]) {
-            return Ok(());
+            return Ok(EditOutcome::Shown);
         }
         if page.done && !finished {
             sent.ending = true;
             self.ends = Some(sent.id.clone());
-            return Err(CallError::Keep);
+            return Ok(EditOutcome::SaveFirst);
         }
         // First: what has to wait is still to be finished then.
         self.check_rate_limit()?;
@@ -441,10 +323,10 @@ impl PlatformMessages for DingMessages {
         self.spend();
         self.changes += 1;
         match self.change(sent, page, streams).await {
-            Ok(()) => Ok(()),
-            Err(error @ (DingError::Refused(_) | DingError::Forbidden(_) | DingError::Strange(_))) => {
+            Ok(()) => Ok(EditOutcome::Shown),
+            Err(error) if rules_out_cards(&error) => {
                 self.give_up_cards(&error);
-                Err(CallError::Gone)
+                Err(gone())
             }
             Err(error) => Err(self.failed(error)),
         }
@@ -459,13 +341,13 @@ impl PlatformMessages for DingMessages {
             return Ok(());
         }
         let recalled = self.robot.recall(&self.state.api, &sent.id).await;
-        if matches!(recalled, Err(DingError::Refused(_) | DingError::Forbidden(_))) {
+        if matches!(recalled, Err(CallError::Refused(_) | CallError::Special(DingTalkCase::Forbidden(_)))) {
             self.state.takes_nothing_back();
         }
         recalled.map_err(|error| self.failed(error))
     }
 
-    async fn upload(&mut self, _key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
+    async fn upload(&mut self, _key: &str, file: &OutFile, _size: u64) -> Result<String, CallError> {
         self.check_rate_limit()?;
         if self.robot.target == RobotTarget::Session {
             let why = "DingTalk takes no files for people outside the organisation";
@@ -474,7 +356,7 @@ impl PlatformMessages for DingMessages {
         self.spend();
         let picture = is_picture(&file.name);
         let kind = if picture { "image" } else { "file" };
-        let id = self.state.api.upload(file, size, kind).await.map_err(|error| self.failed(error))?;
+        let id = self.state.api.upload(file, kind).await.map_err(|error| self.failed(error))?;
         let ending = Path::new(&file.name).extension().map(|ending| ending.to_string_lossy().into_owned());
         let content = if picture {
             RobotContent::Picture(id)
@@ -495,6 +377,11 @@ impl PlatformMessages for DingMessages {
     fn restore_platform_state(&mut self, memo: &Value) {
         self.plain |= memo["plain"] == true;
     }
+}
+
+/// A message that cannot change.
+fn gone() -> CallError {
+    CallError::Gone("the message cannot change".to_owned())
 }
 
 #[cfg(test)]

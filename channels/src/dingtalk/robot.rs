@@ -1,7 +1,11 @@
 //! Ordinary messages: to a person, to a group, or to the address that one message came with.
 
-use super::{api::DingTalkApi, decode::DingTalkHint, failure::DingError};
-use crate::clock::now;
+use super::{
+    api::DingTalkApi,
+    decode::DingTalkHint,
+    failure::{DingTalkCase, DingTalkError},
+};
+use crate::{clock::now, transport::CallError};
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -67,27 +71,33 @@ impl Robot {
         &self,
         api: &DingTalkApi,
         content: &RobotContent,
-    ) -> Result<String, DingError> {
+    ) -> Result<String, DingTalkError> {
         match &self.target {
             RobotTarget::Person(staff) => self.to_person(api, staff, content).await,
             RobotTarget::Group(group) => self.to_group(api, group, content).await,
             RobotTarget::Session => {
-                Err(DingError::Refused("the person is not in the organisation".to_owned()))
+                Err(CallError::Refused("the person is not in the organisation".to_owned()))
             }
         }
     }
 
     /// Sends something; returns the key by which it can be taken back, empty where there is none.
-    pub(super) async fn send(&self, api: &DingTalkApi, content: &RobotContent) -> Result<String, DingError> {
+    pub(super) async fn send(
+        &self,
+        api: &DingTalkApi,
+        content: &RobotContent,
+    ) -> Result<String, DingTalkError> {
         match self.send_retrievable(api, content).await {
             // The message's own address needs no permission and counts no calls.
-            Err(error @ (DingError::Forbidden(_) | DingError::Refused(_))) => match self.session(api) {
-                Some(url) => {
-                    tracing::debug!(%error, "the answer goes to the message's own address");
-                    self.to_session(api, url, content).await
+            Err(error @ (CallError::Special(DingTalkCase::Forbidden(_)) | CallError::Refused(_))) => {
+                match self.session(api) {
+                    Some(url) => {
+                        tracing::debug!(%error, "sending answer to the message's own address");
+                        self.to_session(api, url, content).await
+                    }
+                    None => Err(error),
                 }
-                None => Err(error),
-            },
+            }
             result => result,
         }
     }
@@ -97,7 +107,7 @@ impl Robot {
         api: &DingTalkApi,
         staff: &str,
         content: &RobotContent,
-    ) -> Result<String, DingError> {
+    ) -> Result<String, DingTalkError> {
         let mut body = self.body(content);
         body["userIds"] = json!([staff]);
         let answer = api.post("/v1.0/robot/oToMessages/batchSend", &body).await?;
@@ -110,7 +120,7 @@ impl Robot {
         api: &DingTalkApi,
         group: &str,
         content: &RobotContent,
-    ) -> Result<String, DingError> {
+    ) -> Result<String, DingTalkError> {
         let mut body = self.body(content);
         body["openConversationId"] = group.into();
         let answer = api.post("/v1.0/robot/groupMessages/send", &body).await?;
@@ -122,9 +132,9 @@ impl Robot {
         api: &DingTalkApi,
         url: Url,
         content: &RobotContent,
-    ) -> Result<String, DingError> {
+    ) -> Result<String, DingTalkError> {
         let RobotContent::Markdown { title, text } = content else {
-            return Err(DingError::Refused(
+            return Err(CallError::Refused(
                 "DingTalk takes no files where it lets the robot send no messages".to_owned(),
             ));
         };
@@ -135,7 +145,7 @@ impl Robot {
     }
 
     /// Takes a message back.
-    pub(super) async fn recall(&self, api: &DingTalkApi, key: &str) -> Result<(), DingError> {
+    pub(super) async fn recall(&self, api: &DingTalkApi, key: &str) -> Result<(), DingTalkError> {
         let mut body = json!({"robotCode": self.code, "processQueryKeys": [key]});
         let path = match &self.target {
             RobotTarget::Person(_) => "/v1.0/robot/otoMessages/batchRecall",
@@ -148,7 +158,7 @@ impl Robot {
         let answer = api.call(Method::POST, path, &body).await?;
         match answer["failedResult"].get(key) {
             // HTTP 200 does not mean that it is gone.
-            Some(why) => Err(DingError::Refused(format!("the message is not taken back: {why}"))),
+            Some(why) => Err(CallError::Refused(format!("the message is not taken back: {why}"))),
             None => Ok(()),
         }
     }
@@ -157,8 +167,8 @@ impl Robot {
     /// that cannot be determined now.
     pub(super) async fn takes_back(&self, api: &DingTalkApi) -> Option<bool> {
         match self.recall(api, NOTHING).await {
-            Ok(()) | Err(DingError::Refused(_)) => Some(true),
-            Err(DingError::Forbidden(_)) => Some(false),
+            Ok(()) | Err(CallError::Refused(_)) => Some(true),
+            Err(CallError::Special(DingTalkCase::Forbidden(_))) => Some(false),
             Err(_) => None,
         }
     }
@@ -180,18 +190,18 @@ fn key(answer: &Value) -> String {
 }
 
 /// HTTP 200 does not mean that the one person got it.
-fn arrived(answer: &Value) -> Result<(), DingError> {
+fn arrived(answer: &Value) -> Result<(), DingTalkError> {
     let names = |name: &str| answer[name].as_array().is_some_and(|people| !people.is_empty());
     if names("flowControlledStaffIdList") {
-        return Err(DingError::Flooded(FLOODED));
+        return Err(CallError::Special(DingTalkCase::Flooded(FLOODED)));
     }
     if names("invalidStaffIdList") {
-        return Err(DingError::Refused(
+        return Err(CallError::Refused(
             "DingTalk does not know this person's staff id, or it is not in the robot's scope".to_owned(),
         ));
     }
     if names("filteredStaffIdList") {
-        return Err(DingError::Refused("DingTalk filters the robot's messages to this person".to_owned()));
+        return Err(CallError::Refused("DingTalk filters the robot's messages to this person".to_owned()));
     }
     Ok(())
 }
@@ -202,12 +212,16 @@ mod tests {
 
     #[test]
     fn http_200_can_name_who_did_not_get_it() {
-        let check = |answer: Value, expected: Option<DingError>| assert_eq!(arrived(&answer).err(), expected);
+        let check =
+            |answer: Value, expected: Option<DingTalkError>| assert_eq!(arrived(&answer).err(), expected);
         check(json!({"processQueryKey": "k"}), None);
         check(json!({"processQueryKey": "k", "invalidStaffIdList": []}), None);
-        check(json!({"flowControlledStaffIdList": ["a"]}), Some(DingError::Flooded(FLOODED)));
-        assert!(matches!(arrived(&json!({"invalidStaffIdList": ["a"]})), Err(DingError::Refused(_))));
-        assert!(matches!(arrived(&json!({"filteredStaffIdList": ["a"]})), Err(DingError::Refused(_))));
+        check(
+            json!({"flowControlledStaffIdList": ["a"]}),
+            Some(CallError::Special(DingTalkCase::Flooded(FLOODED))),
+        );
+        assert!(matches!(arrived(&json!({"invalidStaffIdList": ["a"]})), Err(CallError::Refused(_))));
+        assert!(matches!(arrived(&json!({"filteredStaffIdList": ["a"]})), Err(CallError::Refused(_))));
     }
 
     #[test]

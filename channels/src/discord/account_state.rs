@@ -4,29 +4,30 @@
 use super::{
     client::{DiscordClient, DiscordResponse},
     deferred::Deferred,
-    failure::{DiscordApiError, Reach},
+    failure::DiscordError,
     guild_cache::GuildCache,
-    wire::DiscordUser,
+    wire::{DiscordMessage, DiscordUser},
 };
-use crate::{pace::Pacer, reply::ChatLock};
+use crate::{
+    pace::Pacer,
+    transport::{CallEffect, CallError, KeyedLocks},
+};
 use pudu_net::reqwest::Method;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::{
-    collections::HashMap,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError, Weak,
+        OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
-use tokio::sync::Semaphore;
 
 /// How often unfinished replies of one channel may change: five changes in five seconds are free, and other
 /// calls need room too.
 pub(super) const INTERVAL: Duration = Duration::from_millis(1200);
-/// Maximum number of channels remembered.
-const MAX_TRACKED_CHANNELS: usize = 4096;
+/// So many messages of a history are read at once.
+const PAGE: &str = "100";
 
 /// State that the replies and the listener of one account share.
 pub(super) struct DiscordAccountState {
@@ -39,7 +40,8 @@ pub(super) struct DiscordAccountState {
     pub(super) pacer: Pacer<String>,
     /// The waits that Discord asked for.
     holds: Pacer<(ApiRoute, String)>,
-    turns: Mutex<HashMap<String, Weak<Semaphore>>>,
+    /// The right to send in each channel.
+    pub(super) locks: KeyedLocks<String>,
     /// The newest id that was seen anywhere: what comes is newer.
     newest: AtomicU64,
 }
@@ -63,6 +65,13 @@ pub(super) enum ApiRoute {
     All,
 }
 
+/// A page of a channel's history.
+pub(super) struct MessagePage {
+    pub(super) messages: Vec<DiscordMessage>,
+    /// The message behind which the next page begins, if there may be one.
+    pub(super) next: Option<u64>,
+}
+
 impl DiscordAccountState {
     pub(super) fn new(client: DiscordClient) -> Self {
         Self {
@@ -72,14 +81,14 @@ impl DiscordAccountState {
             deferred: Deferred::default(),
             pacer: Pacer::default(),
             holds: Pacer::default(),
-            turns: Mutex::default(),
+            locks: KeyedLocks::default(),
             newest: AtomicU64::new(0),
         }
     }
 
     /// Returns the bot's identity. Asks Discord if no session has told it yet: a reply that a restart cut is
     /// resumed before the connection is there.
-    pub(super) async fn me(&self) -> Result<&DiscordIdentity, DiscordApiError> {
+    pub(super) async fn me(&self) -> Result<&DiscordIdentity, DiscordError> {
         #[derive(Deserialize)]
         struct About {
             id: String,
@@ -101,45 +110,40 @@ impl DiscordAccountState {
     /// Makes a call of a channel, unless it has to wait.
     pub(super) async fn call<T: DeserializeOwned>(
         &self,
-        lane: ApiRoute,
+        route: ApiRoute,
         verb: Method,
         path: &[&str],
         body: &Value,
-    ) -> Result<T, DiscordApiError> {
+    ) -> Result<T, DiscordError> {
         let channel = path.get(1).copied().unwrap_or_default();
-        self.check_rate_limit(&[lane], channel)?;
-        let told = match body {
-            Value::Null => {
-                self.client.request(verb, path).map(|request| request.header("content-length", "0"))
-            }
-            _ => self.client.request(verb, path).map(|request| request.json(body)),
+        self.check_rate_limit(&[route], channel)?;
+        let effect = CallEffect::of(&verb);
+        let request = self.client.request(verb, path);
+        let request = match body {
+            Value::Null => request.header("content-length", "0"),
+            _ => request.json(body),
         };
-        let told = self.client.send(told?).await;
-        self.heed(lane, channel, told)
+        self.heed(route, channel, self.client.send(effect, request).await)
     }
 
     /// Keeps what an answer says of limits.
     pub(super) fn heed<T>(
         &self,
-        lane: ApiRoute,
+        route: ApiRoute,
         channel: &str,
-        told: Result<DiscordResponse<T>, DiscordApiError>,
-    ) -> Result<T, DiscordApiError> {
+        told: Result<DiscordResponse<T>, DiscordError>,
+    ) -> Result<T, DiscordError> {
         match told {
             Ok(told) => {
                 if let Some(wait) = told.full {
-                    self.holds.hold(&(lane, channel.to_owned()), wait);
+                    self.holds.hold(&(route, channel.to_owned()), wait);
                 }
                 Ok(told.body)
             }
             Err(error) => {
                 match &error {
-                    DiscordApiError::Wait(after, Reach::All) => {
-                        self.holds.hold(&(ApiRoute::All, String::new()), *after)
-                    }
-                    DiscordApiError::Wait(after, Reach::Kind) => {
-                        self.holds.hold(&(lane, channel.to_owned()), *after)
-                    }
+                    CallError::WaitForAll(after) => self.holds.hold(&(ApiRoute::All, String::new()), *after),
+                    CallError::Wait(after) => self.holds.hold(&(route, channel.to_owned()), *after),
                     _ => {}
                 }
                 Err(error)
@@ -148,30 +152,42 @@ impl DiscordAccountState {
     }
 
     /// Fails while calls of these kinds in a channel have to wait.
-    pub(super) fn check_rate_limit(&self, lanes: &[ApiRoute], channel: &str) -> Result<(), DiscordApiError> {
+    pub(super) fn check_rate_limit(&self, routes: &[ApiRoute], channel: &str) -> Result<(), DiscordError> {
         if let Some(left) = self.holds.held(&(ApiRoute::All, String::new())) {
-            return Err(DiscordApiError::Wait(left, Reach::All));
+            return Err(CallError::WaitForAll(left));
         }
-        let held = lanes.iter().filter_map(|lane| self.holds.held(&(*lane, channel.to_owned()))).max();
-        held.map_or(Ok(()), |left| Err(DiscordApiError::Wait(left, Reach::Kind)))
+        let held = routes.iter().filter_map(|route| self.holds.held(&(*route, channel.to_owned()))).max();
+        held.map_or(Ok(()), |left| Err(CallError::Wait(left)))
     }
 
-    /// Waits for the turn to send in a channel.
-    pub(super) async fn lock_chat(&self, channel: &str) -> ChatLock {
-        // Never closed, so that there always is a turn.
-        self.turns_of(channel).acquire_owned().await.ok()
+    /// Reads what is newer than `after` in a channel, at most so many pages of a hundred messages, oldest first.
+    pub(super) async fn history(
+        &self,
+        channel: &str,
+        mut after: u64,
+        max_pages: usize,
+    ) -> Result<Vec<DiscordMessage>, DiscordError> {
+        let mut found = Vec::new();
+        for _ in 0..max_pages {
+            let page = self.history_page(channel, after).await?;
+            found.extend(page.messages);
+            let Some(next) = page.next else { break };
+            after = next;
+        }
+        Ok(found)
     }
 
-    fn turns_of(&self, channel: &str) -> Arc<Semaphore> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        if turns.len() >= MAX_TRACKED_CHANNELS {
-            turns.retain(|_, turns| turns.strong_count() > 0);
-        }
-        turns.get(channel).and_then(Weak::upgrade).unwrap_or_else(|| {
-            let fresh = Arc::new(Semaphore::new(1));
-            turns.insert(channel.to_owned(), Arc::downgrade(&fresh));
-            fresh
-        })
+    /// Reads the messages that follow `after` in a channel, a hundred at most, oldest first.
+    pub(super) async fn history_page(&self, channel: &str, after: u64) -> Result<MessagePage, DiscordError> {
+        self.check_rate_limit(&[ApiRoute::Read], channel)?;
+        let from = after.to_string();
+        let path = ["channels", channel, "messages"];
+        let told = self.client.get(&path, &[("after", from.as_str()), ("limit", PAGE)]).await;
+        let mut messages: Vec<DiscordMessage> = self.heed(ApiRoute::Read, channel, told)?;
+        let id = |message: &DiscordMessage| message.id.parse::<u64>().ok();
+        messages.sort_by_key(|message| id(message).unwrap_or(u64::MAX));
+        let next = messages.iter().filter_map(id).max().filter(|_| messages.len().to_string() == PAGE);
+        Ok(MessagePage { messages, next })
     }
 
     /// An id was seen.

@@ -3,13 +3,12 @@
 //! Discord waits three seconds for the first of these, whatever becomes of the connection over which the
 //! event came. They run on their own for that reason.
 
-use super::{
-    DiscordChannel, account_state::ApiRoute, event_handler::EventResponse, failure::DiscordApiError,
-};
-use crate::ChatCommand;
+use super::{DiscordChannel, account_state::ApiRoute, event_handler::EventResponse, failure::DiscordCase};
+use crate::{ChatCommand, transport::CallError};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use pudu_net::reqwest::Method;
-use serde_json::{Value, json};
+use pudu_texts::Language;
+use serde_json::{Map, Value, json};
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
@@ -63,7 +62,7 @@ impl DiscordChannel {
         let path = ["webhooks", &me.application, &token, "messages", "@original"];
         // Whoever took it away before did the same.
         if let Err(error) = state.call::<Value>(ApiRoute::Delete, Method::DELETE, &path, &Value::Null).await {
-            tracing::debug!(%error, "a command that gets no answer still says that it is thought about");
+            tracing::debug!(%error, "failed to remove placeholder of unanswered command");
         }
     }
 
@@ -74,12 +73,12 @@ impl DiscordChannel {
         for _ in 0..2 {
             let body = json!({"type": kind});
             match self.handler.state.call::<Value>(ApiRoute::Sign, Method::POST, &path, &body).await {
-                Ok(_) | Err(DiscordApiError::Done(_)) => return true,
+                Ok(_) | Err(CallError::Special(DiscordCase::Done(_))) => return true,
                 // It may have been taken or not. Saying it again does no harm, and the reply finds out.
-                Err(DiscordApiError::Unknown(_)) => perhaps = true,
-                Err(DiscordApiError::Unconnected(_)) => {}
+                Err(CallError::Unknown(_)) => perhaps = true,
+                Err(CallError::Unconnected(_)) => {}
                 Err(error) => {
-                    tracing::debug!(%error, perhaps, "an interaction could not be answered");
+                    tracing::debug!(%error, perhaps, "failed to answer interaction");
                     return perhaps;
                 }
             }
@@ -98,18 +97,36 @@ impl DiscordChannel {
         if let Err(error) =
             self.handler.state.call::<Value>(ApiRoute::Sign, Method::PUT, &path, &commands.into()).await
         {
-            tracing::warn!(%error, "the commands could not be registered; they can be typed all the same");
+            tracing::warn!(%error, "failed to register commands; they can be typed all the same");
             registered.store(false, Ordering::Relaxed);
         }
     }
 }
 
-fn command(ChatCommand { name, argument, help }: &ChatCommand) -> Value {
+fn command(ChatCommand { name, argument, help, translations }: &ChatCommand) -> Value {
     let cut = |text: &str| text.chars().take(DESCRIPTION).collect::<String>();
     let words = argument.trim_matches(['[', ']']);
     let option = json!({"type": 3, "name": "words", "description": cut(words), "required": false});
     let options: Vec<Value> = (!words.is_empty()).then_some(option).into_iter().collect();
-    json!({"type": 1, "name": name, "description": cut(help), "options": options})
+    let translated = translations.iter().flat_map(|(language, help)| {
+        locales(*language).iter().map(move |locale| ((*locale).to_owned(), cut(help).into()))
+    });
+    let translated: Map<String, Value> = translated.collect();
+    json!({
+        "type": 1,
+        "name": name,
+        "description": cut(help),
+        "description_localizations": translated,
+        "options": options,
+    })
+}
+
+/// Returns Discord's names of a language.
+fn locales(language: Language) -> &'static [&'static str] {
+    match language {
+        Language::English => &["en-GB", "en-US"],
+        Language::Chinese => &["zh-CN", "zh-TW"],
+    }
 }
 
 #[cfg(test)]
@@ -117,6 +134,22 @@ mod tests {
     use super::*;
     use crate::discord::loopback::DiscordLoopback;
     use std::sync::Mutex;
+
+    #[test]
+    fn a_command_says_what_it_does_in_the_languages_of_the_apps() {
+        let translations = vec![(Language::Chinese, "新对话".to_owned())];
+        let (name, help, argument) = ("new".to_owned(), "Start anew".to_owned(), String::new());
+        assert_eq!(
+            command(&ChatCommand { name, argument, help, translations }),
+            json!({
+                "type": 1,
+                "name": "new",
+                "description": "Start anew",
+                "description_localizations": {"zh-CN": "新对话", "zh-TW": "新对话"},
+                "options": [],
+            })
+        );
+    }
 
     #[tokio::test]
     async fn a_deferral_that_was_perhaps_taken_stays_so_whatever_the_next_try_meets() {

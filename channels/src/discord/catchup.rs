@@ -6,14 +6,8 @@
 //! something was said since. What is not found: private messages of people who never wrote before, changes,
 //! and what was taken back.
 
-use super::{
-    DiscordChannel,
-    account_state::ApiRoute,
-    event_handler::DiscordAcceptError,
-    failure::DiscordApiError,
-    wire::{DiscordMessage, id_at},
-};
-use crate::{EventSink, KnownMessage, clock::now};
+use super::{DiscordChannel, event_handler::DiscordIntakeError, wire::id_at};
+use crate::{EventSink, KnownMessage, clock::now, transport::read_missed};
 use std::{
     collections::{HashMap, HashSet},
     sync::atomic::Ordering,
@@ -29,7 +23,6 @@ const MARGIN_BEFORE: i64 = 600_000;
 /// Channels and threads that are looked at, and pages of a hundred messages in each.
 const PLACES: usize = 60;
 const PAGES: usize = 5;
-const PAGE: &str = "100";
 
 impl DiscordChannel {
     /// Everything up to now was heard, unless the history is still to be read.
@@ -57,8 +50,8 @@ impl DiscordChannel {
     }
 
     /// Offers what was missed. False when it has to be looked for again.
-    pub(super) async fn catch_up(&self, sink: &dyn EventSink) -> bool {
-        let complete = self.read_missed(self.heard.load(Ordering::Relaxed), sink).await;
+    pub(super) async fn catch_up(&self, round: u32, sink: &dyn EventSink) -> bool {
+        let complete = self.read_missed(self.heard.load(Ordering::Relaxed), round, sink).await;
         if complete {
             self.behind.store(false, Ordering::Relaxed);
         }
@@ -66,11 +59,11 @@ impl DiscordChannel {
     }
 
     /// Offers what was missed since `heard`, in milliseconds since 1970; 0 where this process never listened.
-    async fn read_missed(&self, heard: i64, sink: &dyn EventSink) -> bool {
+    async fn read_missed(&self, heard: i64, round: u32, sink: &dyn EventSink) -> bool {
         let known_messages = match sink.known(&self.handler.account, now() - LATELY).await {
             Ok(known_messages) => known_messages,
             Err(error) => {
-                tracing::warn!(%error, "what was missed cannot be looked for");
+                tracing::warn!(%error, "failed to look for missed messages");
                 return false;
             }
         };
@@ -82,10 +75,13 @@ impl DiscordChannel {
         let last = last_before(self.made, &known_messages);
         let Some(after) = boundary(heard, last) else { return true };
         if let Err(error) = self.handler.learn_all().await {
-            tracing::warn!(%error, "what was missed is looked for again later");
+            tracing::warn!(%error, "failed to read missed messages; reading again later");
             return false;
         }
-        self.read_all(self.places(newest, after), after, sink).await
+        read_missed(self.places(newest, after), round, |channel: String| async move {
+            self.read(&channel, after, sink).await
+        })
+        .await
     }
 
     /// Returns the channels and threads in which something may have been said, those of late first.
@@ -107,31 +103,13 @@ impl DiscordChannel {
         newest.into_iter().map(|(channel, _)| channel).take(PLACES).collect()
     }
 
-    async fn read_all(&self, channels: Vec<String>, after: u64, sink: &dyn EventSink) -> bool {
-        for channel in channels {
-            match self.read(&channel, after, sink).await {
-                Ok(()) => {}
-                Err(DiscordAcceptError::Unknown(
-                    DiscordApiError::Refused(why) | DiscordApiError::Gone(why),
-                )) => {
-                    tracing::debug!(why, channel, "a channel's history cannot be read");
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "what was missed is looked for again later");
-                    return false;
-                }
-            }
-        }
-        true
-    }
-
     /// Offers what is newer than `after` in a channel, oldest first.
     async fn read(
         &self,
         channel: &str,
         mut after: u64,
         sink: &dyn EventSink,
-    ) -> Result<(), DiscordAcceptError> {
+    ) -> Result<(), DiscordIntakeError> {
         let state = &self.handler.state;
         let Some(me) = state.me.get() else { return Ok(()) };
         // The history does not say to which server a message belongs, and whether it is private at all.
@@ -140,20 +118,13 @@ impl DiscordChannel {
             None => self.handler.look(channel).await?.guild,
         };
         for _ in 0..PAGES {
-            let from = after.to_string();
-            let path = ["channels", channel, "messages"];
-            let told = state.client.get(&path, &[("after", from.as_str()), ("limit", PAGE)]).await;
-            let mut page: Vec<DiscordMessage> = state.heed(ApiRoute::Read, channel, told)?;
-            page.sort_by_key(|message| message.id.parse::<u64>().unwrap_or(u64::MAX));
-            for message in &mut page {
+            let page = state.history_page(channel, after).await?;
+            for mut message in page.messages {
                 message.guild_id.clone_from(&guild);
-                self.handler.told(me, message, sink).await?;
+                self.handler.told(me, &message, sink).await?;
             }
-            let Some(last) = page.last().and_then(|message| message.id.parse().ok()) else { break };
-            after = last;
-            if page.len().to_string() != PAGE {
-                break;
-            }
+            let Some(next) = page.next else { break };
+            after = next;
         }
         Ok(())
     }

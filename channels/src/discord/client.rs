@@ -3,14 +3,15 @@
 //! Our own, over the HTTP client that everything shares: a wait has to come back to the caller as such, files
 //! are streamed from the disk, and `api_url` may have a path.
 
-use super::failure::{DiscordApiError, failure, unreachable, unread, unreadable};
+use super::failure::{DiscordError, failure};
 use crate::{
-    http,
-    recovery::{CALL_TIMEOUT, Recovery},
+    recovery::CALL_TIMEOUT,
+    transport::{AccountTransport, CallEffect, CallError, RawResponse, below_escaped},
 };
-use pudu_net::reqwest::{self, Method, RequestBuilder, Response, header, multipart::Form};
+use pudu_net::reqwest::{Method, RequestBuilder, header, multipart::Form};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::time::{Duration, SystemTime};
 use url::Url;
 
@@ -24,11 +25,9 @@ const FILES: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
 
 /// Discord's API with one bot's token.
 pub(super) struct DiscordClient {
-    http: reqwest::Client,
+    pub(super) transport: AccountTransport,
     api_url: Url,
-    token: SecretString,
-    recovery: Recovery,
-    reads: Recovery,
+    pub(super) token: SecretString,
 }
 
 /// An answer.
@@ -37,44 +36,25 @@ pub(super) struct DiscordResponse<T> {
     /// How long calls of this kind have to wait now: the last that may go was this one.
     pub(super) full: Option<Duration>,
     /// When Discord answered, by its clock.
-    pub(super) date: Option<String>,
+    pub(super) date: Option<SystemTime>,
 }
 
 impl DiscordClient {
     pub(super) fn new(api_url: Url, token: SecretString) -> Result<Self, String> {
-        let http = pudu_net::client().map_err(|error| error.without_url().to_string())?;
-        Ok(Self { http, api_url, token, recovery: Recovery::default(), reads: Recovery::default() })
-    }
-
-    pub(super) fn token(&self) -> &SecretString {
-        &self.token
-    }
-
-    /// Returns what tells when Discord takes messages again.
-    pub(super) fn recovery(&self) -> &Recovery {
-        &self.recovery
-    }
-
-    /// Returns what tells when Discord answers again, whatever it is asked.
-    pub(super) fn reads(&self) -> &Recovery {
-        &self.reads
+        Ok(Self { transport: AccountTransport::new()?, api_url, token })
     }
 
     /// Begins a call. Parts of the path that came from outside are escaped.
-    pub(super) fn request(&self, verb: Method, path: &[&str]) -> Result<RequestBuilder, DiscordApiError> {
-        let mut url = self.api_url.clone();
-        url.path_segments_mut()
-            .map_err(|()| DiscordApiError::Refused("api_url is no base".to_owned()))?
-            .pop_if_empty()
-            .push("v10")
-            .extend(path);
+    pub(super) fn request(&self, verb: Method, path: &[&str]) -> RequestBuilder {
+        let url = below_escaped(&self.api_url, ["v10"].into_iter().chain(path.iter().copied()));
         // Whoever answers an interaction shows the interaction's own token, which stands in the path.
         let open = matches!(path.first(), Some(&("webhooks" | "interactions")));
-        let request = self.http.request(verb, url).header(header::USER_AGENT, AGENT).timeout(CALL_TIMEOUT);
-        if open {
-            return Ok(request);
+        let request = self.transport.http.request(verb, url).header(header::USER_AGENT, AGENT);
+        let request = request.timeout(CALL_TIMEOUT);
+        match open {
+            true => request,
+            false => request.header(header::AUTHORIZATION, format!("Bot {}", self.token.expose_secret())),
         }
-        Ok(request.header(header::AUTHORIZATION, format!("Bot {}", self.token.expose_secret())))
     }
 
     /// Reads something.
@@ -82,11 +62,8 @@ impl DiscordClient {
         &self,
         path: &[&str],
         query: &[(&str, &str)],
-    ) -> Result<DiscordResponse<T>, DiscordApiError> {
-        let told = exchange(self.request(Method::GET, path)?.query(query)).await;
-        self.recovery.note_read(&told, DiscordApiError::is_outage);
-        self.reads.note(&told, DiscordApiError::is_outage);
-        told
+    ) -> Result<DiscordResponse<T>, DiscordError> {
+        self.send(CallEffect::Reads, self.request(Method::GET, path).query(query)).await
     }
 
     /// Makes a call with a form that brings files.
@@ -95,30 +72,28 @@ impl DiscordClient {
         verb: Method,
         path: &[&str],
         form: Form,
-        patience: Duration,
-    ) -> Result<DiscordResponse<T>, DiscordApiError> {
-        self.send(self.request(verb, path)?.multipart(form).timeout(patience)).await
+        timeout: Duration,
+    ) -> Result<DiscordResponse<T>, DiscordError> {
+        let request = self.request(verb, path).multipart(form);
+        self.send(CallEffect::Writes, request.timeout(timeout)).await
     }
 
     /// Sends a call and reads the answer.
     pub(super) async fn send<T: DeserializeOwned>(
         &self,
+        effect: CallEffect,
         request: RequestBuilder,
-    ) -> Result<DiscordResponse<T>, DiscordApiError> {
-        let told = exchange(request).await;
-        self.recovery.note(&told, DiscordApiError::is_outage);
-        self.reads.note(&told, DiscordApiError::is_outage);
-        told
+    ) -> Result<DiscordResponse<T>, DiscordError> {
+        self.transport.exchange(effect, request, MAX_RESPONSE_BYTES, |response| read(&response)).await
     }
 
-    /// Fetches a file. Its address is the right to it: the token goes nowhere but to the API.
-    pub(super) async fn file(&self, url: &str, patience: Duration) -> Result<Response, DiscordApiError> {
-        let url =
-            Url::parse(url).map_err(|_| DiscordApiError::Refused("the file has no address".to_owned()))?;
+    /// Begins to fetch a file. Its address is the right to it: the token goes nowhere but to the API.
+    pub(super) fn get_file(&self, url: &str) -> Result<RequestBuilder, DiscordError> {
+        let url = Url::parse(url).map_err(|_| CallError::Refused("the file has no address".to_owned()))?;
         if !self.keeps(&url) {
-            return Err(DiscordApiError::Refused("the file is not kept by Discord".to_owned()));
+            return Err(CallError::Refused("the file is not kept by Discord".to_owned()));
         }
-        self.http.get(url).timeout(patience).send().await.map_err(unreachable)
+        Ok(self.transport.http.get(url))
     }
 
     /// Returns whether a file's address is Discord's own, or that of the configured stand-in.
@@ -129,25 +104,19 @@ impl DiscordClient {
     }
 }
 
-async fn exchange<T: DeserializeOwned>(
-    request: RequestBuilder,
-) -> Result<DiscordResponse<T>, DiscordApiError> {
-    let response = request.send().await.map_err(unreachable)?;
-    let status = response.status().as_u16();
-    let header_wait = pudu_net::retry::after(response.headers(), SystemTime::now());
-    let word = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
-    let full = match word("x-ratelimit-remaining") {
-        Some("0") => seconds(word("x-ratelimit-reset-after")),
+fn read<T: DeserializeOwned>(response: &RawResponse) -> Result<DiscordResponse<T>, DiscordError> {
+    if !(200..300).contains(&response.status) {
+        return Err(failure(response));
+    }
+    let full = match response.header("x-ratelimit-remaining") {
+        Some("0") => seconds(response.header("x-ratelimit-reset-after")),
         _ => None,
     };
-    let date = word("date").map(str::to_owned);
-    let bytes = http::body(response, MAX_RESPONSE_BYTES).await.map_err(unread)?;
-    if !(200..300).contains(&status) {
-        return Err(failure(status, &bytes, header_wait));
-    }
-    let bytes = if bytes.is_empty() { b"null" } else { bytes.as_slice() };
-    let body = serde_json::from_slice(bytes).map_err(|_| unreadable(status, header_wait))?;
-    Ok(DiscordResponse { body, full, date })
+    let body = match response.body.as_slice() {
+        [] => serde_json::from_value(Value::Null).map_err(|_| response.unreadable())?,
+        _ => response.json()?,
+    };
+    Ok(DiscordResponse { body, full, date: response.date() })
 }
 
 fn seconds(word: Option<&str>) -> Option<Duration> {
@@ -202,7 +171,7 @@ mod tests {
             ),
         ];
         for (api, path, url, shown) in cases {
-            let request = client(api).request(Method::GET, &path).unwrap().build().unwrap();
+            let request = client(api).request(Method::GET, &path).build().unwrap();
             assert_eq!(request.url().as_str(), url);
             assert_eq!(request.headers().contains_key(header::AUTHORIZATION), shown, "{url}");
         }

@@ -4,13 +4,10 @@
 //! write there before it has taken the deferral, so the reply waits for it.
 
 use super::wire::made;
+use crate::transport::Cache;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 use tokio::{sync::watch, time::timeout};
 
 /// How long the right to answer an interaction lasts, in milliseconds: a quarter of an hour, less what clocks
@@ -63,72 +60,52 @@ pub(super) fn given(id: &str, now: i64) -> i64 {
     made(id).unwrap_or(now).min(now)
 }
 
-/// The commands of late.
-#[derive(Debug, Default)]
-pub(super) struct Deferred(Mutex<VecDeque<DeferredCommand>>);
+/// The commands of late, by their tokens.
+pub(super) struct Deferred(Cache<String, DeferredCommand>);
 
-#[derive(Debug)]
 struct DeferredCommand {
-    token: String,
     /// Whether Discord took the deferral; nothing while that is under way.
     taken: watch::Sender<Option<bool>>,
     /// Whether a reply has begun.
     answered: bool,
 }
 
+impl Default for Deferred {
+    fn default() -> Self {
+        Self(Cache::new(MAX_DEFERRED_COMMANDS))
+    }
+}
+
 impl Deferred {
     /// A command came and will be deferred.
     pub(super) fn expect(&self, token: &str) {
-        self.with(|entries| {
-            if entries.iter().any(|entry| entry.token == token) {
-                return;
-            }
-            if entries.len() >= MAX_DEFERRED_COMMANDS {
-                entries.pop_front();
-            }
-            let taken = watch::Sender::new(None);
-            entries.push_back(DeferredCommand { token: token.to_owned(), taken, answered: false });
-        });
+        let make = || DeferredCommand { taken: watch::Sender::new(None), answered: false };
+        self.0.change(token.to_owned(), make, |_| {});
     }
 
     /// Discord took the deferral, or did not.
     pub(super) fn taken(&self, token: &str, taken: bool) {
-        self.with(|entries| {
-            if let Some(entry) = entries.iter().find(|entry| entry.token == token) {
-                entry.taken.send_replace(Some(taken));
-            }
-        });
+        self.0.with(token, |command| command.taken.send_replace(Some(taken)));
     }
 
     /// A reply begins.
     pub(super) fn answered(&self, token: &str) {
-        self.with(|entries| {
-            if let Some(entry) = entries.iter_mut().find(|entry| entry.token == token) {
-                entry.answered = true;
-            }
-        });
+        self.0.with(token, |command| command.answered = true);
     }
 
     /// Returns whether a reply has begun.
     pub(super) fn is_answered(&self, token: &str) -> bool {
-        self.with(|entries| entries.iter().any(|entry| entry.token == token && entry.answered))
+        self.0.with(token, |command| command.answered).unwrap_or(false)
     }
 
     /// Waits until the command is deferred. False where that failed; a command of an earlier process is
     /// taken to be.
     pub(super) async fn ready(&self, token: &str) -> bool {
-        let entry = |entries: &mut VecDeque<DeferredCommand>| {
-            entries.iter().find(|entry| entry.token == token).map(|entry| entry.taken.subscribe())
-        };
-        let Some(mut taken) = self.with(entry) else { return true };
+        let Some(mut taken) = self.0.with(token, |command| command.taken.subscribe()) else { return true };
         match timeout(DEFERRAL_TIMEOUT, taken.wait_for(Option::is_some)).await {
             Ok(Ok(taken)) => taken.unwrap_or(true),
             _ => true,
         }
-    }
-
-    fn with<T>(&self, change: impl FnOnce(&mut VecDeque<DeferredCommand>) -> T) -> T {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -169,15 +146,5 @@ mod tests {
         assert!(!deferred.is_answered("a"));
         deferred.answered("a");
         assert!(deferred.is_answered("a") && !deferred.is_answered("b"));
-    }
-
-    #[test]
-    fn only_the_newest_are_remembered() {
-        let deferred = Deferred::default();
-        for n in 0..1000 {
-            deferred.expect(&n.to_string());
-            deferred.expect(&n.to_string());
-        }
-        assert_eq!(deferred.with(|entries| entries.len()), MAX_DEFERRED_COMMANDS);
     }
 }

@@ -3,12 +3,13 @@
 use super::{
     DiscordChannel,
     client::DiscordResponse,
-    failure::{DiscordApiError, mend_token},
+    failure::{DiscordError, mend_token},
     wire::{Application, DiscordUser},
 };
 use crate::{
     Check,
     socket::{Keepalive, Socket, SocketFrame},
+    transport::CallError,
 };
 use serde::Deserialize;
 use std::time::{Duration, SystemTime};
@@ -59,7 +60,7 @@ pub(super) async fn check(discord: &DiscordChannel) -> Vec<Check> {
         Err(error) => return vec![token(&error)],
     };
     let mut found = vec![Check::good("token", me.body.username.clone())];
-    found.extend(me.date.as_deref().and_then(clock));
+    found.extend(me.date.map(clock));
     match client.get::<Application>(&["applications", "@me"], &[]).await {
         Ok(told) => {
             found.push(intent(told.body.flags));
@@ -81,14 +82,10 @@ pub(super) async fn check(discord: &DiscordChannel) -> Vec<Check> {
     found
 }
 
-fn token(error: &DiscordApiError) -> Check {
+fn token(error: &DiscordError) -> Check {
     match error {
-        DiscordApiError::Auth(why) => Check::bad("token", why, mend_token("Discord refuses it")),
-        other => Check::bad(
-            "connection",
-            other.to_string(),
-            "see whether this machine reaches `api_url` (proxy, firewall, DNS)",
-        ),
+        CallError::Auth(why) => Check::bad("token", why, mend_token("Discord refuses it")),
+        other => Check::unreachable("api_url", other),
     }
 }
 
@@ -142,9 +139,8 @@ fn starts(starts: &RemainingStarts) -> Option<Check> {
     })
 }
 
-fn clock(date: &str) -> Option<Check> {
-    let there = httpdate::parse_http_date(date).ok()?;
-    Some(Check::clock(there, SystemTime::now(), "what comes three seconds late is taken for too late"))
+fn clock(there: SystemTime) -> Check {
+    Check::clock(there, SystemTime::now(), "what comes three seconds late is taken for too late")
 }
 
 async fn gateway(url: &str) -> Check {
@@ -175,7 +171,7 @@ mod tests {
         assert!(good(&intent(1 << 18)) && good(&intent(1 << 19)) && !good(&intent(1 << 15)));
         assert!(starts(&RemainingStarts { remaining: 900, total: 1000 }).is_none());
         assert!(starts(&RemainingStarts { remaining: 99, total: 1000 }).is_some());
-        let check = token(&DiscordApiError::Auth("401".into()));
+        let check = token(&CallError::Auth("401".into()));
         assert!(matches!(check.found, CheckResult::Bad { ref help, .. } if help.contains("Reset Token")));
         let server = |permissions: u64| BotGuild { name: "s".into(), permissions: permissions.to_string() };
         let all = PERMISSIONS.iter().map(|(bit, _)| 1 << bit).sum();

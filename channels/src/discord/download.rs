@@ -2,10 +2,10 @@
 //!
 //! A file's address is good for a day or so. One that has grown stale is asked for anew, by the message.
 
-use super::{client::DiscordClient, failure::unreachable, wire::DiscordAttachment, wire::DiscordMessage};
+use super::{client::DiscordClient, wire::DiscordAttachment, wire::DiscordMessage};
 use crate::{
-    Attachment, SendError,
-    fetch::{self, check},
+    SendError,
+    transport::{begin_fetch, save},
 };
 use pudu_net::reqwest::Response;
 use serde::{Deserialize, Serialize};
@@ -34,31 +34,21 @@ pub(super) fn handle(channel: &str, message: &str, file: &DiscordAttachment) -> 
     serde_json::to_string(&handle).unwrap_or_default()
 }
 
-/// Fetches a file to `to`, which is made.
+/// Fetches the file of a handle to `to`.
 pub(super) async fn file(
     client: &DiscordClient,
-    attachment: &Attachment,
+    handle: &str,
     to: &Path,
     limit: u64,
 ) -> Result<u64, SendError> {
-    let limit = limit.min(MAX_DOWNLOAD_BYTES);
-    check(attachment.size, limit)?;
-    let handle: Handle = serde_json::from_str(&attachment.handle)
-        .map_err(|_| SendError::Refused("the file has no address".to_owned()))?;
-    let mut response = client.file(&handle.url, fetch::patience(limit)).await?;
+    let handle: Handle =
+        serde_json::from_str(handle).map_err(|_| SendError::Refused("the file has no address".to_owned()))?;
+    let mut response = begin_fetch(client.get_file(&handle.url)?, limit).await?;
     if is_stale(&response) {
         let url = renewed(client, &handle).await?;
-        response = client.file(&url, fetch::patience(limit)).await?;
+        response = begin_fetch(client.get_file(&url)?, limit).await?;
     }
-    let status = response.status();
-    if status.is_redirection() || status.is_client_error() {
-        return Err(SendError::Refused(format!("the file cannot be fetched (HTTP {})", status.as_u16())));
-    }
-    if !status.is_success() {
-        return Err(SendError::Unreachable(format!("the file cannot be fetched (HTTP {})", status.as_u16())));
-    }
-    check(response.content_length(), limit)?;
-    fetch::keep(response.bytes_stream(), to, limit, |error| unreachable(error).into()).await
+    save(response, to, limit).await
 }
 
 fn is_stale(response: &Response) -> bool {

@@ -4,21 +4,20 @@ use super::{
     DiscordConfig,
     account_state::{DiscordAccountState, DiscordIdentity},
     decode::{DiscordDecoder, ListenRules},
-    failure::DiscordApiError,
-    looks::unplaced,
+    failure::DiscordCase,
+    guild_cache::CachedChannel,
     unplaced::Unplaced,
     wire::{ChannelInfo, Deleted, DiscordMessage, DiscordRole, Guild, Interaction},
 };
 use crate::{
-    AcceptError, Address, ChatCommand, EventKey, EventSink, HealthCell, Inbound, InboundKind, Sender,
-    clock::now, pace::Pacer,
+    Address, ChatCommand, EventKey, EventSink, HealthCell, Inbound, InboundKind, Sender,
+    clock::now,
+    pace::Pacer,
+    transport::{Cache, IntakeError},
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::Arc;
 
 /// Maximum number of messages remembered for the case that they are deleted.
 const MAX_RECENT_MESSAGES: usize = 2000;
@@ -30,7 +29,7 @@ pub(super) struct DiscordEventHandler {
     commands: Vec<ChatCommand>,
     pub(super) health: HealthCell,
     /// Authors of recent messages: Discord does not name the author when a message is deleted.
-    written: Mutex<VecDeque<RecentMessage>>,
+    written: Cache<String, RecentMessage>,
     /// The channels and servers that are not looked up again yet: the last try failed.
     pub(super) failed_looks: Pacer<String>,
     /// The messages that wait until it is known where they stand.
@@ -47,14 +46,8 @@ struct RecentMessage {
     addressed: bool,
 }
 
-/// An event was not kept: it has to come again.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum DiscordAcceptError {
-    #[error(transparent)]
-    Refused(#[from] AcceptError),
-    #[error("where it stands could not be asked for: {0}")]
-    Unknown(#[from] DiscordApiError),
-}
+/// Why an event was not kept: it has to come again.
+pub(super) type DiscordIntakeError = IntakeError<DiscordCase>;
 
 /// Work that remains after an event was stored.
 #[derive(Clone, Debug)]
@@ -82,7 +75,7 @@ impl DiscordEventHandler {
             rules: config.rules.clone(),
             commands: config.commands.clone(),
             health: HealthCell::default(),
-            written: Mutex::default(),
+            written: Cache::new(MAX_RECENT_MESSAGES),
             failed_looks: Pacer::default(),
             unplaced: Unplaced::default(),
         }
@@ -94,7 +87,7 @@ impl DiscordEventHandler {
         kind: &str,
         data: Value,
         sink: &dyn EventSink,
-    ) -> Result<EventResponse, DiscordAcceptError> {
+    ) -> Result<EventResponse, DiscordIntakeError> {
         let Some(me) = self.state.me.get() else { return Ok(EventResponse::Nothing) };
         match kind {
             "MESSAGE_CREATE" => {
@@ -167,7 +160,7 @@ impl DiscordEventHandler {
         me: &DiscordIdentity,
         message: DiscordMessage,
         sink: &dyn EventSink,
-    ) -> Result<(), DiscordAcceptError> {
+    ) -> Result<(), DiscordIntakeError> {
         self.state.saw(&message.id);
         let (place, sure) = match self.place(&message).await {
             Ok(place) => (place, true),
@@ -190,7 +183,7 @@ impl DiscordEventHandler {
         me: &DiscordIdentity,
         message: &DiscordMessage,
         sink: &dyn EventSink,
-    ) -> Result<(), DiscordAcceptError> {
+    ) -> Result<(), DiscordIntakeError> {
         self.state.saw(&message.id);
         let place = self.place(message).await?;
         self.keep(self.decoder(me).message(message, &place), sink).await
@@ -200,7 +193,7 @@ impl DiscordEventHandler {
         &self,
         inbound: Option<Inbound>,
         sink: &dyn EventSink,
-    ) -> Result<(), DiscordAcceptError> {
+    ) -> Result<(), DiscordIntakeError> {
         let Some(inbound) = inbound else { return Ok(()) };
         self.health.event(now());
         self.remember(&inbound);
@@ -213,7 +206,7 @@ impl DiscordEventHandler {
         me: &DiscordIdentity,
         message: &DiscordMessage,
         sink: &dyn EventSink,
-    ) -> Result<(), DiscordAcceptError> {
+    ) -> Result<(), DiscordIntakeError> {
         let place = self.place(message).await.unwrap_or_else(|error| self.somewhere(message, &error));
         if let Some(inbound) = self.decoder(me).edit(message, &place) {
             sink.accept(inbound).await?;
@@ -221,14 +214,11 @@ impl DiscordEventHandler {
         Ok(())
     }
 
-    async fn gone(&self, deleted: Deleted, sink: &dyn EventSink) -> Result<(), DiscordAcceptError> {
+    async fn gone(&self, deleted: Deleted, sink: &dyn EventSink) -> Result<(), DiscordIntakeError> {
         for id in deleted.id.into_iter().chain(deleted.ids) {
             self.unplaced.remove(&id);
-            let found = {
-                let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-                written.iter().find(|written| written.message == id).cloned()
-            };
-            let Some(RecentMessage { message, address, private, sender, addressed }) = found else {
+            let Some(RecentMessage { message, address, private, sender, addressed }) = self.written.get(&id)
+            else {
                 continue;
             };
             let inbound = Inbound {
@@ -253,11 +243,11 @@ impl DiscordEventHandler {
         me: &DiscordIdentity,
         told: &Interaction,
         sink: &dyn EventSink,
-    ) -> Result<EventResponse, DiscordAcceptError> {
+    ) -> Result<EventResponse, DiscordIntakeError> {
         self.state.saw(&told.id);
         let channel = told.channel_id.as_deref().unwrap_or_default();
         let place = self.place_of(channel, told.guild_id.as_deref()).await;
-        let place = place.unwrap_or_else(|error| unplaced(told.guild_id.as_deref(), &error));
+        let place = place.unwrap_or_else(|error| CachedChannel::in_guild(told.guild_id.as_deref(), &error));
         let now = now();
         let Some(inbound) = self.decoder(me).interaction(told, &place, now) else {
             return Ok(EventResponse::Nothing);
@@ -274,17 +264,14 @@ impl DiscordEventHandler {
     }
 
     fn remember(&self, inbound: &Inbound) {
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        if written.len() >= MAX_RECENT_MESSAGES {
-            written.pop_front();
-        }
-        written.push_back(RecentMessage {
+        let recent = RecentMessage {
             message: inbound.message.clone(),
             address: inbound.address.clone(),
             private: inbound.private,
             sender: inbound.sender.clone(),
             addressed: inbound.addressed,
-        });
+        };
+        self.written.put(inbound.message.clone(), recent);
     }
 
     pub(super) fn decoder<'a>(&'a self, me: &'a DiscordIdentity) -> DiscordDecoder<'a> {
@@ -303,7 +290,7 @@ fn read<T: DeserializeOwned>(data: Value, what: &str) -> Option<T> {
         Ok(read) => Some(read),
         Err(_) => {
             // The error may quote what was written.
-            tracing::warn!(what, "something from Discord cannot be read and is passed over");
+            tracing::warn!(what, "dropped Discord event: decode error");
             None
         }
     }

@@ -222,11 +222,11 @@ impl Parted {
 /// Reads a frame. One that cannot be read is passed over.
 fn read(text: &str) -> Result<GatewayEvent, Parted> {
     if text.len() > MAX_FRAME_BYTES {
-        tracing::warn!(bytes = text.len(), "a frame is too large and is passed over");
+        tracing::warn!(bytes = text.len(), "dropped frame: too large");
         return Ok(GatewayEvent::Nothing);
     }
     let Ok(frame) = serde_json::from_str::<GatewayFrame>(text) else {
-        tracing::warn!(bytes = text.len(), "a frame cannot be read and is passed over");
+        tracing::warn!(bytes = text.len(), "dropped frame: decode error");
         return Ok(GatewayEvent::Nothing);
     };
     match (frame.op, frame.s, frame.t) {

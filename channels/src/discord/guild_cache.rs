@@ -1,10 +1,15 @@
 //! The channels, threads and roles that Discord told of: where a thread belongs, and what things are called.
 //!
-//! Bounded: what does not fit is asked for when it is needed.
+//! Bounded: what was not used for long is forgotten. A channel is asked for when it is needed; a role without a name is
+//! shown by its id.
 
-use super::wire::{ChannelInfo, DiscordRole, Guild};
+use super::{
+    failure::DiscordError,
+    wire::{ChannelInfo, DiscordRole, Guild},
+};
+use hashlink::LruCache;
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 use tokio::sync::watch;
@@ -24,13 +29,14 @@ pub(super) struct GuildCache {
     expected: watch::Sender<usize>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct CachedGuilds {
-    channels: HashMap<String, CachedChannel>,
+    channels: LruCache<String, CachedChannel>,
     /// The servers that told of themselves, or were asked.
-    guilds: HashSet<String>,
-    roles: HashMap<String, String>,
-    own_roles: HashSet<String>,
+    guilds: LruCache<String, ()>,
+    roles: LruCache<String, String>,
+    /// The roles that servers made for the bot: one each, and nobody tells of them again.
+    own_roles: LruCache<String, ()>,
 }
 
 /// A channel or a thread.
@@ -47,9 +53,23 @@ pub(super) struct CachedChannel {
     pub(super) newest: u64,
 }
 
+impl CachedChannel {
+    /// Returns the place of something of which only the server is known, because of an error.
+    pub(super) fn in_guild(guild: Option<&str>, error: &DiscordError) -> Self {
+        tracing::debug!(%error, "failed to look up a channel");
+        Self { guild: guild.map(str::to_owned), ..Self::default() }
+    }
+}
+
 impl Default for GuildCache {
     fn default() -> Self {
-        Self { known: Mutex::default(), expected: watch::Sender::new(0) }
+        let known = CachedGuilds {
+            channels: LruCache::new(MAX_CACHE_ENTRIES),
+            guilds: LruCache::new(MAX_CACHE_ENTRIES),
+            roles: LruCache::new(MAX_CACHE_ENTRIES),
+            own_roles: LruCache::new(MAX_CACHE_ENTRIES),
+        };
+        Self { known: Mutex::new(known), expected: watch::Sender::new(0) }
     }
 }
 
@@ -57,7 +77,7 @@ impl GuildCache {
     /// A session begins: so many servers will tell of themselves.
     pub(super) fn expect(&self, guilds: usize) {
         // Until then something may have been said anywhere.
-        self.lock().channels.values_mut().for_each(|place| place.newest = u64::MAX);
+        self.lock().channels.iter_mut().for_each(|(_, place)| place.newest = u64::MAX);
         self.expected.send_replace(guilds);
     }
 
@@ -76,7 +96,7 @@ impl GuildCache {
 
     /// Returns whether a server's channels are known.
     pub(super) fn knows(&self, guild: &str) -> bool {
-        self.lock().guilds.contains(guild)
+        self.lock().guilds.get(guild).is_some()
     }
 
     /// A server was asked what it has. It is known once that is `whole`.
@@ -88,8 +108,8 @@ impl GuildCache {
         for role in guild.roles {
             known.keep_role(role, me);
         }
-        if whole && known.guilds.len() < MAX_CACHE_ENTRIES {
-            known.guilds.insert(guild.id);
+        if whole {
+            known.guilds.insert(guild.id, ());
         }
     }
 
@@ -119,7 +139,7 @@ impl GuildCache {
 
     /// Returns whether a role is the one that a server made for the bot: people mention it as the bot itself.
     pub(super) fn is_own_role(&self, id: &str) -> bool {
-        self.lock().own_roles.contains(id)
+        self.lock().own_roles.get(id).is_some()
     }
 
     /// Returns the channels and threads with messages newer than an id, and their newest.
@@ -156,20 +176,15 @@ impl CachedGuilds {
             threads: PARENTS.contains(&told.kind),
             newest: told.last_message_id.and_then(|id| id.parse().ok()).unwrap_or(0),
         };
-        if self.channels.len() < MAX_CACHE_ENTRIES || self.channels.contains_key(&told.id) {
-            self.channels.insert(told.id, place.clone());
-        }
+        self.channels.insert(told.id, place.clone());
         place
     }
 
     fn keep_role(&mut self, role: DiscordRole, me: &str) {
-        let own = role.tags.and_then(|tags| tags.bot_id).is_some_and(|bot| bot == me);
-        if own && self.own_roles.len() < MAX_CACHE_ENTRIES {
-            self.own_roles.insert(role.id.clone());
+        if role.tags.and_then(|tags| tags.bot_id).is_some_and(|bot| bot == me) {
+            self.own_roles.insert(role.id.clone(), ());
         }
-        if self.roles.len() < MAX_CACHE_ENTRIES || self.roles.contains_key(&role.id) {
-            self.roles.insert(role.id, role.name);
-        }
+        self.roles.insert(role.id, role.name);
     }
 }
 
@@ -213,5 +228,20 @@ mod tests {
         assert_eq!((places.name("4"), places.role_name("6")), (Some("voice".into()), Some("admins".into())));
         assert_eq!(places.newer_than(49), [("2".to_owned(), 50)]);
         assert_eq!(places.threads_of(&HashSet::from(["2".to_owned()])), ["3"]);
+    }
+
+    #[test]
+    fn the_bots_own_role_is_known_however_many_others_there_are() {
+        let places = GuildCache::default();
+        let role = |id: &str, bot: Option<&str>| {
+            let tags = bot.map(|bot| json!({"bot_id": bot}));
+            serde_json::from_value(json!({"id": id, "name": id, "tags": tags})).unwrap()
+        };
+        places.role(role("own", Some("7")), "7");
+        for id in 0..=MAX_CACHE_ENTRIES {
+            places.role(role(&id.to_string(), None), "7");
+        }
+        assert!(places.is_own_role("own"));
+        assert_eq!(places.lock().roles.len(), MAX_CACHE_ENTRIES);
     }
 }

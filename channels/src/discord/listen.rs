@@ -8,17 +8,18 @@ use super::{
     DiscordChannel,
     account_state::{ApiRoute, DiscordIdentity},
     answers::MAX_CONCURRENT_RESPONSES,
-    event_handler::{DiscordAcceptError, EventResponse},
-    failure::{DiscordApiError, mend_token},
+    event_handler::{DiscordIntakeError, EventResponse},
+    failure::{DiscordError, mend_token},
     gateway::{DispatchEvent, GatewayConnection, GatewayConnector, GatewayEvent, Parted},
     session::{Behind, GatewaySession},
     wire::Ready,
 };
 use crate::{
-    BoxFuture, ChannelError, EventSink, HealthState, ReplyStoreError, recovery::Backoff,
-    supervise::ConnectionEnd, supervise::supervise,
+    ChannelError, EventSink, HealthState, ReplyStoreError,
+    supervise::ConnectionEnd,
+    supervise::supervise,
+    transport::{CallError, CatchUp},
 };
-use futures_util::future::OptionFuture;
 use serde::Deserialize;
 use serde_json::Value;
 use std::{
@@ -49,7 +50,7 @@ struct SessionStartLimit {
 }
 
 impl DiscordChannel {
-    pub(super) async fn run(
+    pub(super) async fn receive(
         &self,
         sink: &dyn EventSink,
         stop: CancellationToken,
@@ -81,7 +82,7 @@ impl DiscordChannel {
 
     /// Goes on where this account's session was left, be it by another process.
     async fn take_up(&self, sink: &dyn EventSink) -> Result<GatewayConnector, ReplyStoreError> {
-        let mut gateway = GatewayConnector::new(self.handler.state.client.token());
+        let mut gateway = GatewayConnector::new(&self.handler.state.client.token);
         let kept = sink.position(&self.handler.account).await?;
         if let Some(mut session) = kept.as_ref().and_then(GatewaySession::read) {
             self.handler.unplaced.restore(mem::take(&mut session.unplaced));
@@ -116,8 +117,7 @@ impl DiscordChannel {
             sink,
             gateway,
             todo,
-            catch_up: None,
-            backoff: Backoff::new(),
+            catch_up: CatchUp::default(),
             flows: false,
             saved,
         };
@@ -145,10 +145,7 @@ struct ActiveSession<'a> {
     gateway: &'a mut GatewayConnector,
     /// Queue for work that this loop does not wait for.
     todo: &'a mpsc::Sender<EventResponse>,
-    /// Yields whether the history was read to its end, and the retry state.
-    catch_up: Option<BoxFuture<'a, (bool, Backoff)>>,
-    /// When the history may be read again.
-    backoff: Backoff,
+    catch_up: CatchUp<'a>,
     /// Whether events flow: the session began, or told all that it had to tell.
     flows: bool,
     /// The session as this connection stored it last, without an event, or found it.
@@ -166,9 +163,7 @@ impl ActiveSession<'_> {
                     return ConnectionEnd::Renew;
                 }
                 heard = link.next() => heard,
-                Some((complete, backoff)) = OptionFuture::from(self.catch_up.as_mut()) => {
-                    self.catch_up = None;
-                    self.backoff = if complete { Backoff::new() } else { backoff };
+                complete = self.catch_up.next() => {
                     if complete {
                         self.save().await;
                     } else {
@@ -222,7 +217,7 @@ impl ActiveSession<'_> {
     }
 
     /// Keeps what an event tells, and with it that the session goes on behind it.
-    async fn hear(&mut self, kind: &str, data: Value, seq: u64) -> Result<EventResponse, DiscordAcceptError> {
+    async fn hear(&mut self, kind: &str, data: Value, seq: u64) -> Result<EventResponse, DiscordIntakeError> {
         let handler = &self.discord.handler;
         let Some(session) = self.session(seq) else { return handler.hear(kind, data, self.sink).await };
         // The session is this bot's: Discord has taken it.
@@ -270,8 +265,8 @@ impl ActiveSession<'_> {
     }
 
     /// The session goes on before this event, over another connection.
-    fn not_kept(&self, error: &DiscordAcceptError) -> Parted {
-        tracing::warn!(account = self.discord.handler.account, %error, "an event is left with Discord");
+    fn not_kept(&self, error: &DiscordIntakeError) -> Parted {
+        tracing::warn!(account = self.discord.handler.account, %error, "failed to accept event; Discord sends it again");
         self.discord.handler.health.failed(HealthState::Degraded, error.to_string());
         Parted::lost(&error.to_string())
     }
@@ -302,14 +297,13 @@ impl ActiveSession<'_> {
 
     /// Reads in the history what was missed, after a while.
     fn look(&mut self, after: Duration) {
-        let (discord, sink, mut backoff) = (self.discord, self.sink, self.backoff);
-        self.catch_up = Some(Box::pin(async move {
-            backoff.pause(discord.handler.state.client.reads(), after).await;
-            backoff.tries();
+        let (discord, sink) = (self.discord, self.sink);
+        let reads = &discord.handler.state.client.transport.reads;
+        self.catch_up.begin(after, reads, |round| async move {
             // What the servers do not tell by then is looked for by what is known otherwise.
             timeout(SERVERS, discord.handler.state.places.complete()).await.ok();
-            (discord.catch_up(sink).await, backoff)
-        }));
+            discord.catch_up(round, sink).await
+        });
     }
 
     fn see_to(&self, todo: EventResponse) {
@@ -325,10 +319,10 @@ impl ActiveSession<'_> {
     }
 }
 
-fn ended(error: DiscordApiError) -> ConnectionEnd {
+fn ended(error: DiscordError) -> ConnectionEnd {
     match error {
-        DiscordApiError::Auth(why) => ConnectionEnd::Fatal(ChannelError::Auth(mend_token(&why))),
-        DiscordApiError::Wait(after, _) => {
+        CallError::Auth(why) => ConnectionEnd::Fatal(ChannelError::Auth(mend_token(&why))),
+        CallError::Wait(after) | CallError::WaitForAll(after) => {
             ConnectionEnd::Later("Discord has too many calls of this bot".to_owned(), after)
         }
         other => ConnectionEnd::Lost(other.to_string()),

@@ -3,11 +3,11 @@
 use super::{
     account_state::ApiRoute,
     event_handler::DiscordEventHandler,
-    failure::DiscordApiError,
+    failure::DiscordError,
     guild_cache::CachedChannel,
     wire::{ChannelInfo, DiscordMessage, Guild},
 };
-use crate::recovery::CALL_TIMEOUT;
+use crate::{recovery::CALL_TIMEOUT, transport::CallError};
 use pudu_net::reqwest::Method;
 use serde::Deserialize;
 use serde_json::Value;
@@ -26,12 +26,12 @@ const ALL_LOOKS: &str = "*";
 const GUILDS: usize = 50;
 
 impl DiscordEventHandler {
-    pub(super) async fn place(&self, message: &DiscordMessage) -> Result<CachedChannel, DiscordApiError> {
+    pub(super) async fn place(&self, message: &DiscordMessage) -> Result<CachedChannel, DiscordError> {
         self.place_of(&message.channel_id, message.guild_id.as_deref()).await
     }
 
-    pub(super) fn somewhere(&self, message: &DiscordMessage, error: &DiscordApiError) -> CachedChannel {
-        unplaced(message.guild_id.as_deref(), error)
+    pub(super) fn somewhere(&self, message: &DiscordMessage, error: &DiscordError) -> CachedChannel {
+        CachedChannel::in_guild(message.guild_id.as_deref(), error)
     }
 
     /// Returns the place of a channel, for an event that waits for it.
@@ -39,7 +39,7 @@ impl DiscordEventHandler {
         &self,
         channel: &str,
         guild: Option<&str>,
-    ) -> Result<CachedChannel, DiscordApiError> {
+    ) -> Result<CachedChannel, DiscordError> {
         let look = Box::pin(within(LOOK_TIMEOUT, self.look(channel)));
         self.place_by(channel, guild, self.soon(channel, look)).await
     }
@@ -50,8 +50,8 @@ impl DiscordEventHandler {
         &self,
         channel: &str,
         guild: Option<&str>,
-        look: impl Future<Output = Result<CachedChannel, DiscordApiError>>,
-    ) -> Result<CachedChannel, DiscordApiError> {
+        look: impl Future<Output = Result<CachedChannel, DiscordError>>,
+    ) -> Result<CachedChannel, DiscordError> {
         let Some(guild) = guild else { return Ok(CachedChannel::default()) };
         let places = &self.state.places;
         if !places.knows(guild) {
@@ -62,8 +62,8 @@ impl DiscordEventHandler {
             return Ok(place);
         }
         match look.await {
-            Err(error @ (DiscordApiError::Refused(_) | DiscordApiError::Gone(_))) => {
-                Ok(unplaced(Some(guild), &error))
+            Err(error @ (CallError::Refused(_) | CallError::Gone(_))) => {
+                Ok(CachedChannel::in_guild(Some(guild), &error))
             }
             place => place,
         }
@@ -73,18 +73,15 @@ impl DiscordEventHandler {
     async fn soon<T>(
         &self,
         what: &str,
-        look: impl Future<Output = Result<T, DiscordApiError>>,
-    ) -> Result<T, DiscordApiError> {
+        look: impl Future<Output = Result<T, DiscordError>>,
+    ) -> Result<T, DiscordError> {
         let (what, all) = (what.to_owned(), ALL_LOOKS.to_owned());
         if [&what, &all].into_iter().any(|what| self.failed_looks.held(what).is_some()) {
-            return Err(DiscordApiError::Unconnected("it could not be asked for a moment ago".to_owned()));
+            return Err(CallError::Unconnected("it could not be asked for a moment ago".to_owned()));
         }
         let begun = Instant::now();
         let told = look.await;
-        if told
-            .as_ref()
-            .is_err_and(|error| !matches!(error, DiscordApiError::Refused(_) | DiscordApiError::Gone(_)))
-        {
+        if told.as_ref().is_err_and(|error| !matches!(error, CallError::Refused(_) | CallError::Gone(_))) {
             // One that is refused at once is that one's trouble; where nothing answers, each would cost events that
             // time.
             let hangs = begun.elapsed() >= LOOK_TIMEOUT;
@@ -94,7 +91,7 @@ impl DiscordEventHandler {
     }
 
     /// Asks what a server has: what it tells of itself when a session begins. What is told in time is kept.
-    async fn learn_guild(&self, guild: &str, time: Duration) -> Result<(), DiscordApiError> {
+    async fn learn_guild(&self, guild: &str, time: Duration) -> Result<(), DiscordError> {
         #[derive(Default, Deserialize)]
         struct Active {
             #[serde(default)]
@@ -123,7 +120,7 @@ impl DiscordEventHandler {
     }
 
     /// Asks what the servers have that did not tell it themselves.
-    pub(super) async fn learn_all(&self) -> Result<(), DiscordApiError> {
+    pub(super) async fn learn_all(&self) -> Result<(), DiscordError> {
         #[derive(Deserialize)]
         struct Joined {
             id: String,
@@ -132,8 +129,8 @@ impl DiscordEventHandler {
         let joined: Vec<Joined> = self.state.call(ApiRoute::Read, Method::GET, &path, &Value::Null).await?;
         for Joined { id } in joined.iter().take(GUILDS).filter(|one| !self.state.places.knows(&one.id)) {
             match Box::pin(self.learn_guild(id, CALL_TIMEOUT)).await {
-                Err(DiscordApiError::Refused(why) | DiscordApiError::Gone(why)) => {
-                    tracing::debug!(why, "a server cannot be looked at");
+                Err(CallError::Refused(why) | CallError::Gone(why)) => {
+                    tracing::debug!(why, "failed to look up server");
                 }
                 result => result?,
             }
@@ -142,7 +139,7 @@ impl DiscordEventHandler {
     }
 
     /// Asks what a channel is.
-    pub(super) async fn look(&self, channel: &str) -> Result<CachedChannel, DiscordApiError> {
+    pub(super) async fn look(&self, channel: &str) -> Result<CachedChannel, DiscordError> {
         let path = ["channels", channel];
         let told = self.state.call::<ChannelInfo>(ApiRoute::Read, Method::GET, &path, &Value::Null).await?;
         Ok(self.state.places.channel(told))
@@ -152,15 +149,7 @@ impl DiscordEventHandler {
 /// Waits for an answer, but no longer than this.
 async fn within<T>(
     time: Duration,
-    call: impl Future<Output = Result<T, DiscordApiError>>,
-) -> Result<T, DiscordApiError> {
-    timeout(time, call)
-        .await
-        .unwrap_or_else(|_| Err(DiscordApiError::Unknown("no answer in time".to_owned())))
-}
-
-/// Returns the place of something of which only the server is known.
-pub(super) fn unplaced(guild: Option<&str>, error: &DiscordApiError) -> CachedChannel {
-    tracing::debug!(%error, "a channel cannot be looked at");
-    CachedChannel { guild: guild.map(str::to_owned), ..CachedChannel::default() }
+    call: impl Future<Output = Result<T, DiscordError>>,
+) -> Result<T, DiscordError> {
+    timeout(time, call).await.unwrap_or_else(|_| Err(CallError::Unknown("no answer in time".to_owned())))
 }

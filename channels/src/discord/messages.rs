@@ -12,7 +12,8 @@ mod kept;
 use super::{
     account_state::{ApiRoute, DiscordAccountState, INTERVAL},
     deferred::{DiscordHint, is_good},
-    failure::DiscordApiError,
+    download::MAX_DOWNLOAD_BYTES,
+    failure::{DiscordCase, DiscordError},
     page::{self, CONTENT, DiscordPage},
     upload,
     wire::{DiscordMessage, id_at},
@@ -21,8 +22,9 @@ use crate::{
     OutFile, ReplyTarget, SendError,
     clock::now,
     recovery::Recovery,
-    reply::{CallError, ChatLock, FoundFile, MessageDraft, MessageHistory, PlatformMessages, Typing},
+    reply::{Capabilities, EditOutcome, FoundFile, MessageDraft, MessageHistory, PlatformMessages, Typing},
     split::{Limit, Unit},
+    transport::{CallError, KeyedLock},
 };
 use kept::{DiscordDedupKey, DiscordIntent, DiscordMessageRef, DiscordReplyState, PostedMessage};
 use pudu_net::reqwest::Method;
@@ -39,7 +41,6 @@ const MAX_NONCE_CHARS: usize = 25;
 const SKEW: i64 = 120_000;
 /// Pages of a history that are looked through, of a hundred messages.
 const PAGES: usize = 5;
-const PAGE: &str = "100";
 
 /// The messages of one reply.
 pub(super) struct DiscordMessages {
@@ -109,16 +110,16 @@ impl DiscordMessages {
     }
 
     /// Begins the thread, if it is to begin and is not known to be there.
-    async fn begin_thread(&mut self) -> Result<(), DiscordApiError> {
+    async fn begin_thread(&mut self) -> Result<(), DiscordError> {
         let (Some(name), Some(message)) = (self.place.begins.clone(), self.place.thread.clone()) else {
             return Ok(());
         };
         let path = ["channels", &self.place.chat, "messages", &message, "threads"];
         let body = json!({"name": name, "auto_archive_duration": 1440});
         match self.state.call::<Value>(ApiRoute::Post, Method::POST, &path, &body).await {
-            Ok(_) | Err(DiscordApiError::Done(_)) => self.place.begins = None,
-            Err(error @ (DiscordApiError::Refused(_) | DiscordApiError::Gone(_))) => {
-                tracing::warn!(%error, "no thread can begin here; the answer stands in the channel");
+            Ok(_) | Err(CallError::Special(DiscordCase::Done(_))) => self.place.begins = None,
+            Err(error @ (CallError::Refused(_) | CallError::Gone(_))) => {
+                tracing::warn!(%error, "failed to begin thread; answering in the channel");
                 self.threadless();
             }
             Err(error) => return Err(error),
@@ -155,17 +156,15 @@ impl DiscordMessages {
     /// Shows a page in place of "thinking…". `None` where that is not there.
     async fn answer_command(&mut self, fields: &Value) -> Result<Option<DiscordMessageRef>, CallError> {
         let Some(token) = self.open_command().await else { return Ok(None) };
-        self.state.me().await.map_err(CallError::before)?;
+        self.state.me().await.map_err(DiscordError::before)?;
         let Some(path) = self.original(&token) else { return Ok(None) };
         match self.state.call::<PostedMessage>(ApiRoute::Edit, Method::PATCH, &path, fields).await {
             Ok(made) => {
                 self.used();
                 Ok(Some(DiscordMessageRef { id: made.id, channel: made.channel_id, original: true }))
             }
-            Err(
-                error @ (DiscordApiError::Gone(_) | DiscordApiError::Refused(_) | DiscordApiError::Auth(_)),
-            ) => {
-                tracing::debug!(%error, "a command is answered by a message");
+            Err(error @ (CallError::Gone(_) | CallError::Refused(_) | CallError::Auth(_))) => {
+                tracing::debug!(%error, "failed to answer through the interaction; sending a message");
                 self.used();
                 Ok(None)
             }
@@ -174,12 +173,12 @@ impl DiscordMessages {
     }
 
     /// Posts a message; without what it answers, if that may not be shown.
-    async fn say(&self, fields: Value) -> Result<PostedMessage, DiscordApiError> {
+    async fn say(&self, fields: Value) -> Result<PostedMessage, DiscordError> {
         let path = ["channels", self.channel(), "messages"];
         self.state.pacer.spend(&self.channel().to_owned(), INTERVAL);
         match self.state.call::<PostedMessage>(ApiRoute::Post, Method::POST, &path, &fields).await {
-            Err(DiscordApiError::NoReply(why)) => {
-                tracing::debug!(why, "a message stands alone");
+            Err(CallError::Special(DiscordCase::NoReply(why))) => {
+                tracing::debug!(why, "sending message without its reference");
                 let mut fields = fields;
                 fields["message_reference"] = Value::Null;
                 self.state.call(ApiRoute::Post, Method::POST, &path, &fields).await
@@ -223,23 +222,8 @@ impl DiscordMessages {
         self.command.is_some() && message.kind == 20 && !message.content.is_empty()
     }
 
-    async fn history(&self, after: u64) -> Result<Vec<DiscordMessage>, DiscordApiError> {
-        let mut found: Vec<DiscordMessage> = Vec::new();
-        let mut after = after;
-        for _ in 0..PAGES {
-            let from = after.to_string();
-            let path = ["channels", self.channel(), "messages"];
-            let told = self.state.client.get(&path, &[("after", from.as_str()), ("limit", PAGE)]).await;
-            let page: Vec<DiscordMessage> = self.state.heed(ApiRoute::Read, self.channel(), told)?;
-            let full = page.len().to_string() == PAGE;
-            after = page.iter().filter_map(|message| message.id.parse().ok()).max().unwrap_or(after);
-            found.extend(page);
-            if !full {
-                break;
-            }
-        }
-        found.sort_by_key(|message| message.id.parse::<u64>().unwrap_or(u64::MAX));
-        Ok(found)
+    async fn history(&self, after: u64) -> Result<Vec<DiscordMessage>, DiscordError> {
+        self.state.history(self.channel(), after, PAGES).await
     }
 }
 
@@ -248,10 +232,18 @@ impl PlatformMessages for DiscordMessages {
     type Ref = DiscordMessageRef;
     type DedupKey = DiscordDedupKey;
 
-    const PLATFORM: &'static str = "Discord";
-    // Escapes count too; most texts have few.
-    const LIMIT: Limit = Limit { unit: Unit::Chars, max: CONTENT - 100 };
-    const MAX_FILE_BYTES: u64 = upload::MAX_UPLOAD_BYTES;
+    const CAPABILITIES: Capabilities = Capabilities {
+        platform: "Discord",
+        // Escapes count too; most texts have few.
+        text: Limit { unit: Unit::Chars, max: CONTENT - 100 },
+        max_upload_bytes: upload::MAX_UPLOAD_BYTES,
+        max_download_bytes: MAX_DOWNLOAD_BYTES,
+        edits: true,
+        deletes: true,
+        buttons: true,
+        // The nonce does it.
+        idempotent_send: true,
+    };
 
     fn page(&self, draft: &MessageDraft) -> DiscordPage {
         DiscordPage::new(draft)
@@ -261,13 +253,8 @@ impl PlatformMessages for DiscordMessages {
         page.overfull()
     }
 
-    /// The nonce does it.
-    fn idempotent_send(&self) -> bool {
-        true
-    }
-
     fn recovery(&self) -> Option<Recovery> {
-        Some(self.state.client.recovery().clone())
+        Some(self.state.client.transport.writes.clone())
     }
 
     async fn ready(&mut self) {
@@ -278,8 +265,8 @@ impl PlatformMessages for DiscordMessages {
         Ok(self.state.check_rate_limit(&[ApiRoute::Post, ApiRoute::Edit], self.channel())?)
     }
 
-    async fn lock_chat(&self) -> ChatLock {
-        self.state.lock_chat(self.channel()).await
+    async fn lock_chat(&self) -> Option<KeyedLock> {
+        self.state.locks.lock(&self.channel().to_owned()).await
     }
 
     async fn dedup_key(
@@ -319,12 +306,10 @@ impl PlatformMessages for DiscordMessages {
                 }))
             }
             // The thread is not there yet: then nothing is. An earlier process may have begun it.
-            Err(DiscordApiError::Refused(_) | DiscordApiError::Gone(_)) if self.place.begins.is_some() => {
-                Ok(None)
-            }
+            Err(CallError::Refused(_) | CallError::Gone(_)) if self.place.begins.is_some() => Ok(None),
             // Where the history may not be read nothing is found, and at worst a message is there twice.
-            Err(DiscordApiError::Refused(why) | DiscordApiError::Gone(why)) => {
-                tracing::warn!(why, "a message that was perhaps sent cannot be looked for");
+            Err(CallError::Refused(why) | CallError::Gone(why)) => {
+                tracing::warn!(why, "failed to look for message that was perhaps sent");
                 Ok(None)
             }
             Err(error) => Err(error.into()),
@@ -342,23 +327,23 @@ impl PlatformMessages for DiscordMessages {
         Ok(self.posted(made))
     }
 
-    async fn edit(&mut self, sent: &mut Self::Ref, page: &DiscordPage) -> Result<(), CallError> {
+    async fn edit(&mut self, sent: &mut Self::Ref, page: &DiscordPage) -> Result<EditOutcome, CallError> {
         self.state.pacer.spend(&self.channel().to_owned(), INTERVAL);
         if sent.original {
-            self.state.me().await.map_err(CallError::before)?;
+            self.state.me().await.map_err(DiscordError::before)?;
         }
         let token = self.command.as_ref().filter(|command| sent.original && is_good(command.at, now()));
         if let Some(path) = token.and_then(|command| self.original(&command.token)) {
             match self.state.call::<PostedMessage>(ApiRoute::Edit, Method::PATCH, &path, &page.fields()).await
             {
                 // The token may have ended early: the message is an ordinary one.
-                Err(DiscordApiError::Gone(_) | DiscordApiError::Auth(_) | DiscordApiError::Refused(_)) => {}
-                result => return Ok(result.map(|_| ())?),
+                Err(CallError::Gone(_) | CallError::Auth(_) | CallError::Refused(_)) => {}
+                result => return Ok(result.map(|_| EditOutcome::Shown)?),
             }
         }
         let path = ["channels", self.channel_of(sent), "messages", &sent.id];
         self.state.call::<PostedMessage>(ApiRoute::Edit, Method::PATCH, &path, &page.fields()).await?;
-        Ok(())
+        Ok(EditOutcome::Shown)
     }
 
     async fn delete(&mut self, sent: &Self::Ref) -> Result<(), CallError> {
@@ -380,30 +365,29 @@ impl PlatformMessages for DiscordMessages {
     /// Sends a file. One that comes alone takes the place of "thinking…".
     async fn upload(&mut self, key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
         if self.command.as_ref().is_some_and(|command| !command.used) {
-            self.state.me().await.map_err(CallError::before)?;
+            self.state.me().await.map_err(DiscordError::before)?;
         }
         if let Some(token) = self.open_command().await
             && let Some(path) = self.original(&token)
         {
-            let form = upload::form(file, size, page::quiet()).await?;
-            let told =
-                upload::send::<PostedMessage>(&self.state.client, Method::PATCH, &path, form, size).await;
-            match self.state.heed(ApiRoute::Edit, "", told) {
+            let form = upload::form(file, page::quiet()).await?;
+            let told = self.state.client.bring(Method::PATCH, &path, form, upload::timeout(size)).await;
+            match self.state.heed::<PostedMessage>(ApiRoute::Edit, "", told) {
                 Ok(made) => {
                     self.used();
                     return Ok(made.id);
                 }
-                Err(DiscordApiError::Gone(_) | DiscordApiError::Auth(_)) => self.used(),
+                Err(CallError::Gone(_) | CallError::Auth(_)) => self.used(),
                 Err(error) => return Err(error.into()),
             }
         }
         // A thread without the file: that was certainly not sent.
-        self.begin_thread().await.map_err(CallError::before)?;
+        self.begin_thread().await.map_err(DiscordError::before)?;
         self.state.check_rate_limit(&[ApiRoute::Post], self.channel())?;
-        let form = upload::form(file, size, self.with_key(page::quiet(), key, false)).await?;
+        let form = upload::form(file, self.with_key(page::quiet(), key, false)).await?;
         let path = ["channels", self.channel(), "messages"];
-        let told = upload::send::<PostedMessage>(&self.state.client, Method::POST, &path, form, size).await;
-        let made = self.state.heed(ApiRoute::Post, self.channel(), told)?;
+        let told = self.state.client.bring(Method::POST, &path, form, upload::timeout(size)).await;
+        let made: PostedMessage = self.state.heed(ApiRoute::Post, self.channel(), told)?;
         Ok(self.posted(made).id)
     }
 
@@ -423,7 +407,7 @@ impl PlatformMessages for DiscordMessages {
                 if let Err(error) =
                     state.call::<Value>(ApiRoute::Sign, Method::POST, &path, &Value::Null).await
                 {
-                    tracing::debug!(%error, "typing could not be shown");
+                    tracing::debug!(%error, "failed to show typing");
                 }
             })
         }))

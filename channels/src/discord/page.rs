@@ -69,7 +69,7 @@ fn fitting(choices: &[Choice]) -> Vec<Choice> {
         if fits && !fitting.iter().any(|other| other.action == choice.action) {
             fitting.push(choice.clone());
         } else {
-            tracing::warn!(label = choice.label, "a button is left out: Discord does not take it");
+            tracing::warn!(label = choice.label, "dropped button: Discord does not take it");
         }
     }
     fitting

@@ -38,7 +38,7 @@ impl GatewaySession {
     /// Reads what was written down; nothing of what another version wrote that this one cannot read.
     pub(super) fn read(position: &StreamPosition) -> Option<Self> {
         serde_json::from_str(&position.0)
-            .inspect_err(|error| tracing::warn!(%error, "the kept session cannot be read; another begins"))
+            .inspect_err(|error| tracing::warn!(%error, "dropped stored session: decode error"))
             .ok()
     }
 }

@@ -3,32 +3,16 @@
 //! The stored session names them, so that no death of the process loses one. Their words are not stored, because
 //! they may be for others: the next process reads them from the channel.
 
-use super::{
-    account_state::ApiRoute,
-    catchup::MAX_ANSWER_AGE,
-    event_handler::{DiscordAcceptError, DiscordEventHandler},
-    failure::DiscordApiError,
-    wire::{DiscordMessage, made},
-};
-use crate::{EventSink, clock::now, recovery::Backoff};
-use futures_util::{StreamExt, stream};
-use pudu_net::reqwest::Method;
+use super::wire::DiscordMessage;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 use tokio::sync::Notify;
 
 /// So many wait at most; then the oldest is dropped. The stored session grows by some 80 bytes for each.
 const MAX_UNPLACED_MESSAGES: usize = 128;
-
-/// After how long it is asked again where they stand.
-const ASK_INTERVAL: Duration = Duration::from_secs(5);
-/// In so many channels at once it is asked again where messages stand.
-const CHANNELS_AT_ONCE: usize = 8;
 
 /// Locates a message whose place is unknown. Stored: a change must read the old.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,7 +81,7 @@ impl Unplaced {
     }
 
     /// Returns whether a message still waits: it may be deleted meanwhile.
-    fn names(&self, id: &str) -> bool {
+    pub(super) fn names(&self, id: &str) -> bool {
         self.lock().iter().any(|(named, _)| named.id == id)
     }
 
@@ -117,76 +101,6 @@ impl Unplaced {
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl DiscordEventHandler {
-    /// Keeps the messages that wait, as soon as it can be asked where they stand. Never ends.
-    pub(super) async fn place_later(&self, sink: &dyn EventSink) {
-        let mut backoff = Backoff::new();
-        loop {
-            if self.unplaced.is_empty() {
-                self.unplaced.some().await;
-                backoff = Backoff::new();
-            }
-            backoff.pause(self.state.client.reads(), ASK_INTERVAL).await;
-            backoff.tries();
-            let channels = stream::iter(self.unplaced.by_channel().into_values());
-            channels.for_each_concurrent(CHANNELS_AT_ONCE, |waiting| self.place_all(waiting, sink)).await;
-        }
-    }
-
-    /// Keeps the messages that wait in one channel, in order.
-    async fn place_all(&self, waiting: Vec<Waiting>, sink: &dyn EventSink) {
-        for (named, heard) in waiting {
-            let UnplacedMessage { id, channel, .. } = &named;
-            if made(id).is_none_or(|at| at < now() - MAX_ANSWER_AGE) {
-                tracing::warn!(
-                    message = id,
-                    channel,
-                    "dropped message: its place could not be asked for in time"
-                );
-            } else if let Err(error) = self.place_one(&named, heard, sink).await {
-                tracing::debug!(message = id, channel, %error, "a message waits on for its place");
-                return;
-            }
-            self.unplaced.remove(id);
-        }
-    }
-
-    /// Keeps a message that waits. Its words are read anew where a process before this one heard them.
-    async fn place_one(
-        &self,
-        named: &UnplacedMessage,
-        heard: Option<DiscordMessage>,
-        sink: &dyn EventSink,
-    ) -> Result<(), DiscordAcceptError> {
-        let UnplacedMessage { id, channel, guild } = named;
-        let me = self.state.me().await?;
-        let place = self.place_by(channel, guild.as_deref(), Box::pin(self.look(channel))).await?;
-        let message = match heard {
-            Some(message) => message,
-            None => {
-                let path = ["channels", channel, "messages", id];
-                match self.state.call(ApiRoute::Read, Method::GET, &path, &Value::Null).await {
-                    Ok(message) => DiscordMessage { guild_id: guild.clone(), ..message },
-                    Err(DiscordApiError::Refused(why) | DiscordApiError::Gone(why)) => {
-                        tracing::warn!(
-                            message = id,
-                            channel,
-                            why,
-                            "dropped message: it cannot be read any more"
-                        );
-                        return Ok(());
-                    }
-                    Err(error) => return Err(error.into()),
-                }
-            }
-        };
-        if !self.unplaced.names(id) {
-            return Ok(());
-        }
-        self.keep(self.decoder(me).message(&message, &place), sink).await
     }
 }
 

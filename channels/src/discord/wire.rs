@@ -230,6 +230,9 @@ pub(super) struct Interaction {
     pub(super) message: Option<DiscordMessage>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) data: Chosen,
+    /// The language of the person's app.
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) locale: Option<String>,
 }
 
 /// Data of a pressed button or an invoked command.

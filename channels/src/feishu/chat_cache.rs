@@ -5,18 +5,14 @@
 //! contents of a card. A place that cannot be looked up is not guessed.
 
 use super::{client::FeishuClient, failure::FeishuError};
-use crate::reply::CallError;
+use crate::transport::{Cache, KeyedLocks};
 use pudu_net::reqwest::Method;
 use serde_json::Value;
 use std::{
-    collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
-use tokio::{
-    sync::OnceCell,
-    time::{Instant, timeout},
-};
+use tokio::time::{Instant, timeout};
 
 /// A name may take so long to be looked up: the message waits for it.
 const NAME: Duration = Duration::from_millis(1000);
@@ -59,23 +55,35 @@ pub(super) struct MessageLocation {
 }
 
 /// Cache of messages, chats and names, the newest of each.
-#[derive(Debug, Default)]
 pub(super) struct ChatCache {
-    messages: Recent<MessageInfo>,
-    rooms: Recent<ChatKind>,
-    names: Recent<String>,
+    messages: Cache<String, MessageInfo>,
+    rooms: Cache<String, ChatKind>,
+    names: Cache<String, String>,
     /// Whether a message is part of a conversation: to the bot, or of it.
-    talked: Recent<bool>,
+    talked: Cache<String, bool>,
     /// Until then names are not asked for: the app may not.
     nameless: Mutex<Option<Instant>>,
-    /// The names that are being asked for.
-    asked: Mutex<HashMap<String, Weak<OnceCell<()>>>>,
+    /// The right to ask for a person's name.
+    asks: KeyedLocks<String>,
+}
+
+impl Default for ChatCache {
+    fn default() -> Self {
+        Self {
+            messages: Cache::new(MAX_CACHE_ENTRIES),
+            rooms: Cache::new(MAX_CACHE_ENTRIES),
+            names: Cache::new(MAX_CACHE_ENTRIES),
+            talked: Cache::new(MAX_CACHE_ENTRIES),
+            nameless: Mutex::default(),
+            asks: KeyedLocks::default(),
+        }
+    }
 }
 
 impl ChatCache {
     /// A message was seen or sent.
     pub(super) fn saw(&self, message: &str, place: MessageInfo) {
-        self.messages.put(message, place);
+        self.messages.put(message.to_owned(), place);
     }
 
     /// Returns where a message stands, if that is remembered.
@@ -85,12 +93,12 @@ impl ChatCache {
 
     /// It was told what sort of chat one is.
     pub(super) fn entered(&self, chat: &str, room: ChatKind) {
-        self.rooms.put(chat, room);
+        self.rooms.put(chat.to_owned(), room);
     }
 
     /// It was found out whether a message is part of a conversation.
     pub(super) fn talked(&self, message: &str, part: bool) {
-        self.talked.put(message, part);
+        self.talked.put(message.to_owned(), part);
     }
 
     /// Returns whether a message is part of a conversation, if that is remembered.
@@ -100,7 +108,7 @@ impl ChatCache {
 
     /// Somebody's name was told.
     pub(super) fn named(&self, person: &str, name: &str) {
-        self.names.put(person, name.to_owned());
+        self.names.put(person.to_owned(), name.to_owned());
     }
 
     /// Returns somebody's name, or a short form of the id.
@@ -112,9 +120,12 @@ impl ChatCache {
     /// Returns somebody's name; it is asked for if it is not known and the app may. Who asks for the same
     /// person meanwhile waits for the same answer, and nobody else waits.
     pub(super) async fn ask_name(&self, client: &FeishuClient, person: &str) -> String {
-        if self.names.get(person).is_none() && self.may_ask() {
-            let question = self.question(person);
-            question.get_or_init(|| self.learn_name(client, person)).await;
+        let unknown = || self.names.get(person).is_none() && self.may_ask();
+        if unknown() {
+            let _asks = self.asks.lock(&person.to_owned()).await;
+            if unknown() {
+                self.learn_name(client, person).await;
+            }
         }
         self.name(person)
     }
@@ -122,19 +133,6 @@ impl ChatCache {
     fn may_ask(&self) -> bool {
         let nameless = *self.nameless.lock().unwrap_or_else(PoisonError::into_inner);
         nameless.is_none_or(|until| until <= Instant::now())
-    }
-
-    /// Returns the question for a name that is under way, or a new one.
-    fn question(&self, person: &str) -> Arc<OnceCell<()>> {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(question) = asked.get(person).and_then(Weak::upgrade) {
-            return question;
-        }
-        // Those that nobody waits for any more are done.
-        asked.retain(|_, question| question.strong_count() > 0);
-        let question = Arc::new(OnceCell::new());
-        asked.insert(person.to_owned(), Arc::downgrade(&question));
-        question
     }
 
     async fn learn_name(&self, client: &FeishuClient, person: &str) {
@@ -175,7 +173,7 @@ impl ChatCache {
             (Some("group"), form) if form != Some("thread") => ChatKind::Group,
             _ => ChatKind::Topics,
         };
-        self.rooms.put(chat, room);
+        self.rooms.put(chat.to_owned(), room);
         Ok(Some(room))
     }
 }
@@ -185,9 +183,8 @@ fn passed(told: Result<Value, FeishuError>) -> Result<Option<Value>, FeishuError
     match told {
         Ok(told) => Ok(Some(told)),
         Err(failure) => {
-            tracing::warn!(error = %failure.error, "where a message stands cannot be looked up");
-            let refused = matches!(failure.error, CallError::Refused(_) | CallError::Gone);
-            if refused { Ok(None) } else { Err(failure) }
+            tracing::warn!(%failure, "failed to look up where a message stands");
+            if failure.is_final() { Ok(None) } else { Err(failure) }
         }
     }
 }
@@ -206,8 +203,7 @@ fn written(told: &Value, app: &str) -> Option<(String, Option<String>)> {
 async fn look_up_name(client: &FeishuClient, person: &str) -> Option<String> {
     let path = format!("contact/v3/users/{}?user_id_type=open_id", plain(person)?);
     let told = client.call(Method::GET, &path, None).await;
-    let told =
-        told.inspect_err(|failure| tracing::debug!(error = %failure.error, "a name cannot be looked up"));
+    let told = told.inspect_err(|error| tracing::debug!(%error, "failed to look up a name"));
     Some(told.ok()?.pointer("/user/name")?.as_str()?.to_owned()).filter(|name| !name.is_empty())
 }
 
@@ -217,50 +213,9 @@ pub(super) fn plain(id: &str) -> Option<&str> {
     ((1..=128).contains(&id.len()) && id.chars().all(fits)).then_some(id)
 }
 
-/// A map that forgets what was put in first.
-#[derive(Debug)]
-struct Recent<V>(Mutex<(HashMap<String, V>, VecDeque<String>)>);
-
-impl<V> Default for Recent<V> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-impl<V: Clone> Recent<V> {
-    fn get(&self, key: &str) -> Option<V> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).0.get(key).cloned()
-    }
-
-    fn put(&self, key: &str, value: V) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (map, order) = &mut *kept;
-        if map.insert(key.to_owned(), value).is_none() {
-            order.push_back(key.to_owned());
-        }
-        if map.len() > MAX_CACHE_ENTRIES
-            && let Some(oldest) = order.pop_front()
-        {
-            map.remove(&oldest);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_newest_are_remembered() {
-        let recent = Recent::default();
-        for n in 0..2 * MAX_CACHE_ENTRIES {
-            recent.put(&n.to_string(), n);
-            recent.put("0", 0);
-        }
-        let kept = recent.0.lock().unwrap();
-        assert!(kept.0.len() <= MAX_CACHE_ENTRIES && kept.1.len() <= MAX_CACHE_ENTRIES + 1);
-        assert_eq!(kept.0.get(&(2 * MAX_CACHE_ENTRIES - 1).to_string()), Some(&(2 * MAX_CACHE_ENTRIES - 1)));
-    }
 
     #[test]
     fn an_id_is_no_path() {

@@ -6,14 +6,8 @@ use super::{
     client::FeishuClient,
     failure::FeishuError,
 };
-use crate::{
-    ReplyTarget,
-    bucket::Bucket,
-    pace::Pacer,
-    recovery::Recovery,
-    reply::{CallError, NumberedChoices},
-};
-use pudu_net::reqwest::Method;
+use crate::{ReplyTarget, bucket::Bucket, pace::Pacer, reply::NumberedChoices, transport::CallError};
+use pudu_net::reqwest::{Method, multipart::Form};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
@@ -39,7 +33,6 @@ pub(super) struct FeishuAccountState {
     pub(super) bucket: Arc<Bucket>,
     pub(super) places: Arc<ChatCache>,
     pub(super) numbered: Arc<NumberedChoices>,
-    pub(super) recovery: Recovery,
     /// How often an unfinished reply may change.
     pub(super) interval: Duration,
 }
@@ -88,7 +81,7 @@ impl FeishuChatClient {
         self.state.bucket.ready().await;
     }
 
-    pub(super) fn check_rate_limit(&self) -> Result<(), CallError> {
+    pub(super) fn check_rate_limit(&self) -> Result<(), FeishuError> {
         self.state.pacer.held(&self.chat).map_or(Ok(()), |left| Err(CallError::Wait(left)))
     }
 
@@ -112,7 +105,7 @@ impl FeishuChatClient {
         }?;
         let id = sent["message_id"].as_str().unwrap_or_default().to_owned();
         if id.is_empty() {
-            return Err(CallError::Unknown("the platform does not say which message it is".to_owned()).into());
+            return Err(CallError::Unknown("the platform does not say which message it is".to_owned()));
         }
         let place = MessageInfo {
             chat: self.chat.clone(),
@@ -153,7 +146,7 @@ impl FeishuChatClient {
         let body = json!({"type": "card_json", "data": FeishuPage::sign().card(true).to_string()});
         let made = self.call(Method::POST, "cardkit/v1/cards", Some(&body)).await?;
         let id = made["card_id"].as_str().and_then(plain);
-        id.map(str::to_owned).ok_or_else(|| CallError::Refused("the platform gave no card".to_owned()).into())
+        id.map(str::to_owned).ok_or_else(|| CallError::Refused("the platform gave no card".to_owned()))
     }
 
     /// Does something with a card.
@@ -215,17 +208,20 @@ impl FeishuChatClient {
     }
 
     /// Uploads a form to `path`; returns the key that it got under `field`.
-    pub(super) async fn upload(
+    pub(super) async fn upload<F>(
         &self,
         path: &str,
-        form: pudu_net::reqwest::multipart::Form,
+        form: impl Fn() -> F,
         field: &str,
-        patience: Duration,
-    ) -> Result<String, FeishuError> {
+        timeout: Duration,
+    ) -> Result<String, FeishuError>
+    where
+        F: Future<Output = Result<Form, FeishuError>>,
+    {
         self.check_rate_limit()?;
-        let told = self.note(self.state.client.post_form(path, form, patience).await)?;
+        let told = self.heed(self.state.client.post_form(path, form, timeout).await)?;
         let key = told[field].as_str().map(str::to_owned);
-        key.ok_or_else(|| CallError::Unknown("the platform did not say where the file is".to_owned()).into())
+        key.ok_or_else(|| CallError::Unknown("the platform did not say where the file is".to_owned()))
     }
 
     /// Makes a call, unless the chat has to wait. What was perhaps made by one try stays so whatever the next
@@ -239,12 +235,12 @@ impl FeishuChatClient {
         let (mut pauses, mut doubt) = (PAUSES.iter(), None);
         loop {
             let result = self.state.client.call(method.clone(), path, body).await;
-            let pause = pauses.next().filter(|_| result.as_ref().is_err_and(is_outage));
-            let result = self.note(result);
+            let pause = pauses.next().filter(|_| result.as_ref().is_err_and(FeishuError::is_outage));
+            let result = self.heed(result);
             // Only what is posted comes into being; anything else is simply done again.
             match (pause, result) {
                 (Some(pause), result) => {
-                    doubt = doubt.or(result.err().filter(|failure| failure.error.may_be_done()));
+                    doubt = doubt.or(result.err().filter(FeishuError::may_be_done));
                     sleep(*pause).await;
                 }
                 (None, Err(failure)) if method == Method::POST => return Err(doubt.unwrap_or(failure)),
@@ -253,25 +249,21 @@ impl FeishuChatClient {
         }
     }
 
-    /// Notes what a call that was made says of the platform.
-    fn note<T>(&self, result: Result<T, FeishuError>) -> Result<T, FeishuError> {
-        self.state.recovery.note(&result, is_outage);
-        if let Err(failure @ FeishuError { error: CallError::Wait(pause), .. }) = &result {
-            self.state.pacer.hold(&self.chat, *pause);
-            if failure.is_everybodys() {
+    /// Keeps the wait that an answer asks for.
+    fn heed<T>(&self, result: Result<T, FeishuError>) -> Result<T, FeishuError> {
+        match &result {
+            Err(CallError::Wait(pause)) => self.state.pacer.hold(&self.chat, *pause),
+            Err(CallError::WaitForAll(pause)) => {
+                self.state.pacer.hold(&self.chat, *pause);
                 self.state.bucket.hold(*pause);
             }
+            _ => {}
         }
         result
     }
 }
 
-/// Returns whether the platform, or the way to it, fails.
-fn is_outage(failure: &FeishuError) -> bool {
-    matches!(failure.error, CallError::Unknown(_) | CallError::Unconnected(_))
-}
-
 /// An id that goes into a path.
 fn checked(id: &str) -> Result<&str, FeishuError> {
-    plain(id).ok_or_else(|| CallError::Refused("there is no such message".to_owned()).into())
+    plain(id).ok_or_else(|| CallError::Refused("there is no such message".to_owned()))
 }

@@ -4,40 +4,34 @@
 //! before which the platform gives out the same one. A token that the platform does not take any more is
 //! dropped, and the call made once more.
 
-use super::failure::{self, FeishuError};
-use crate::{ChannelError, http, reply::CallError};
-use pudu_net::{
-    reqwest::{self, Method, RequestBuilder, Response, multipart::Form},
-    scrub,
+use super::failure::{FeishuCase, FeishuError, failure, unreadable};
+use crate::{
+    ChannelError,
+    recovery::CALL_TIMEOUT,
+    transport::{
+        AccountTransport, CallEffect, CallError, IssuedToken, RawResponse, TokenCache, below, send,
+        transfer_timeout,
+    },
 };
+use pudu_net::reqwest::{Method, RequestBuilder, Response, header, multipart::Form};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, SystemTime};
-use tokio::{sync::Mutex, time::Instant};
 use url::Url;
 
-/// How long a call may take.
-pub(super) const CALL_TIMEOUT: Duration = crate::recovery::CALL_TIMEOUT;
 /// A token with less than this left is renewed; within the platform's own half hour.
-const RENEWAL: Duration = Duration::from_secs(25 * 60);
+const TOKEN_RENEWAL: Duration = Duration::from_secs(25 * 60);
 /// The largest answer that is read, in bytes.
-const ANSWER: usize = 4 * 1024 * 1024;
+const MAX_RESPONSE_BYTES: usize = 4 * 1024 * 1024;
 
 /// The client of one app.
 pub(super) struct FeishuClient {
-    http: reqwest::Client,
+    pub(super) transport: AccountTransport,
     domain: Url,
     app_id: String,
     app_secret: SecretString,
-    token: Mutex<Option<TenantToken>>,
-}
-
-#[derive(Clone)]
-struct TenantToken {
-    text: SecretString,
-    ends: Instant,
-    renew: Instant,
+    token: TokenCache<FeishuCase>,
 }
 
 /// Common fields of every response.
@@ -54,8 +48,8 @@ struct FeishuResponse {
 
 impl FeishuClient {
     pub(super) fn new(domain: Url, app_id: String, app_secret: SecretString) -> Result<Self, ChannelError> {
-        let http = pudu_net::client().map_err(|error| ChannelError::Config(failure::describe(error)))?;
-        Ok(Self { http, domain, app_id, app_secret, token: Mutex::default() })
+        let transport = AccountTransport::new().map_err(ChannelError::Config)?;
+        Ok(Self { transport, domain, app_id, app_secret, token: TokenCache::new(TOKEN_RENEWAL) })
     }
 
     pub(super) fn app_id(&self) -> &str {
@@ -69,178 +63,140 @@ impl FeishuClient {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Value, FeishuError> {
+        let effect = CallEffect::of(&method);
         self.with_token(|token| {
-            let request = self.request(method.clone(), path).bearer_auth(token.expose_secret());
-            match body {
-                Some(body) => request.json(body),
-                None => request,
-            }
+            let request = self.request(method.clone(), path, &token);
+            self.exchange(
+                effect,
+                match body {
+                    Some(body) => request.json(body),
+                    None => request,
+                },
+            )
         })
         .await
-        .map(|envelope| envelope.data)
+        .map(|response| response.data)
     }
 
     /// The same, of a call whose fields stand at the top of its answer.
     pub(super) async fn call_top(&self, path: &str) -> Result<Map<String, Value>, FeishuError> {
-        let request =
-            |token: &SecretString| self.request(Method::GET, path).bearer_auth(token.expose_secret());
-        self.with_token(request).await.map(|envelope| envelope.rest)
+        let call = |token| self.exchange(CallEffect::Reads, self.request(Method::GET, path, &token));
+        self.with_token(call).await.map(|response| response.rest)
     }
 
-    /// Posts a form. It is made once: a stream cannot be sent again.
-    pub(super) async fn post_form(
+    /// Posts a form, which is made anew for each try: a stream cannot be sent again.
+    pub(super) async fn post_form<F>(
         &self,
         path: &str,
-        form: Form,
-        patience: Duration,
-    ) -> Result<Value, FeishuError> {
-        let token = self.token().await?;
-        let request = self.request(Method::POST, path).bearer_auth(token.expose_secret());
-        let answer = exchange(request.multipart(form).timeout(patience)).await;
-        if answer.as_ref().is_err_and(FeishuError::is_token) {
-            self.forget(&token).await;
-        }
-        answer.map(|envelope| envelope.data)
+        form: impl Fn() -> F,
+        timeout: Duration,
+    ) -> Result<Value, FeishuError>
+    where
+        F: Future<Output = Result<Form, FeishuError>>,
+    {
+        let post = |token| {
+            let form = form();
+            async move {
+                let request = self.request(Method::POST, path, &token).multipart(form.await?);
+                self.exchange(CallEffect::Writes, request.timeout(timeout)).await
+            }
+        };
+        self.with_token(post).await.map(|response| response.data)
     }
 
     /// Starts a download below `open-apis/`. The token goes to the platform's own host alone: redirects are
     /// not followed with it.
-    pub(super) async fn fetch(&self, path: &str, patience: Duration) -> Result<Response, FeishuError> {
-        let mut renewed = false;
-        loop {
-            let token = self.token().await?;
-            let request = self.request(Method::GET, path).bearer_auth(token.expose_secret());
-            let response = request.timeout(patience).send().await.map_err(failure::unreachable)?;
+    pub(super) async fn fetch(&self, path: &str, limit: u64) -> Result<Response, FeishuError> {
+        self.with_token(|token| async move {
+            let request = self.request(Method::GET, path, &token).timeout(transfer_timeout(limit));
+            let response = send(request).await?;
             if response.status().is_success() && is_file(&response) {
                 return Ok(response);
             }
-            match read(response).await {
-                Err(failure) if failure.is_token() && !renewed => {
-                    renewed = true;
-                    self.forget(&token).await;
-                }
-                Err(failure) => return Err(failure),
-                Ok(_) => return Err(CallError::Refused("there is no file in the answer".to_owned()).into()),
-            }
-        }
+            read(&RawResponse::read(response, MAX_RESPONSE_BYTES).await?)?;
+            Err(CallError::Refused("there is no file in the answer".to_owned()))
+        })
+        .await
     }
 
-    /// Asks where the long connection is; returns the code, the words and the data as they come.
+    /// Asks where the long connection is; returns the data as they come.
     pub(super) async fn endpoint(&self) -> Result<Value, FeishuError> {
         let body = json!({"AppID": self.app_id, "AppSecret": self.app_secret.expose_secret()});
-        let request = self.http.post(self.url("callback/ws/endpoint")).header("locale", "zh");
-        exchange(request.json(&body).timeout(CALL_TIMEOUT)).await.map(|envelope| envelope.data)
+        let request =
+            self.transport.http.post(below(&self.domain, "callback/ws/endpoint")).header("locale", "zh");
+        let request = request.json(&body).timeout(CALL_TIMEOUT);
+        self.exchange(CallEffect::Reads, request).await.map(|response| response.data)
     }
 
     /// Returns the time by the platform's clock.
     pub(super) async fn clock(&self) -> Option<SystemTime> {
-        let token = self.token().await.ok()?;
-        let request = self.request(Method::GET, "bot/v3/info").bearer_auth(token.expose_secret());
-        let response = request.send().await.ok()?;
-        let told = response.headers().get(reqwest::header::DATE)?.to_str().ok()?;
-        httpdate::parse_http_date(told).ok()
+        let date = |token| {
+            let request = self.request(Method::GET, "bot/v3/info", &token);
+            let date = |response: RawResponse| Ok::<_, FeishuError>(response.date());
+            self.transport.exchange(CallEffect::Reads, request, MAX_RESPONSE_BYTES, date)
+        };
+        self.with_token(date).await.ok()?
     }
 
-    /// Returns a token, a new one if need be.
-    // One asks, the others wait for the answer: the lock is the single flight.
+    /// Tries the credentials: returns a token, a new one if need be.
     pub(super) async fn token(&self) -> Result<SecretString, FeishuError> {
-        let mut kept = self.token.lock().await;
-        let now = Instant::now();
-        if let Some(token) = kept.as_ref().filter(|token| now < token.renew) {
-            return Ok(token.text.clone());
-        }
-        match self.ask_token().await {
-            Ok(token) => Ok(kept.insert(token).text.clone()),
-            // The old one is good until its end.
-            Err(error) => match kept.as_ref().filter(|token| now < token.ends) {
-                Some(token) if !error.is_credentials() => Ok(token.text.clone()),
-                _ => Err(error),
-            },
-        }
+        self.token.get(self.issue()).await
     }
 
-    async fn ask_token(&self) -> Result<TenantToken, FeishuError> {
+    async fn issue(&self) -> Result<IssuedToken, FeishuError> {
         let body = json!({"app_id": self.app_id, "app_secret": self.app_secret.expose_secret()});
-        let request = self.request(Method::POST, "auth/v3/tenant_access_token/internal").json(&body);
-        let told = exchange(request).await.map_err(nothing_done)?;
+        let url = below(&self.domain, "open-apis/auth/v3/tenant_access_token/internal");
+        let request = self.transport.http.post(url).json(&body).timeout(CALL_TIMEOUT);
+        let told = self.exchange(CallEffect::Reads, request).await?;
         let text =
             told.rest.get("tenant_access_token").and_then(Value::as_str).filter(|text| !text.is_empty());
         let text = text.ok_or_else(|| CallError::Unconnected("the platform gave no token".to_owned()))?;
-        scrub::remember_issued(text);
         let seconds = told.rest.get("expire").and_then(Value::as_u64).unwrap_or(0).clamp(60, 7200);
-        let (life, now) = (Duration::from_secs(seconds), Instant::now());
-        let renew = now + life.saturating_sub(RENEWAL.min(life / 4));
-        Ok(TenantToken { text: SecretString::from(text), ends: now + life, renew })
+        Ok(IssuedToken { text: text.into(), lifetime: Duration::from_secs(seconds) })
     }
 
-    /// Drops a token that is not taken, unless another has replaced it already.
-    async fn forget(&self, bad: &SecretString) {
-        let mut kept = self.token.lock().await;
-        if kept.as_ref().is_some_and(|token| token.text.expose_secret() == bad.expose_secret()) {
-            *kept = None;
-        }
+    async fn with_token<T, F>(&self, call: impl Fn(SecretString) -> F) -> Result<T, FeishuError>
+    where
+        F: Future<Output = Result<T, FeishuError>>,
+    {
+        self.token.call(|| self.issue(), call).await
     }
 
-    async fn with_token(
+    async fn exchange(
         &self,
-        request: impl Fn(&SecretString) -> RequestBuilder,
+        effect: CallEffect,
+        request: RequestBuilder,
     ) -> Result<FeishuResponse, FeishuError> {
-        let token = self.token().await?;
-        match exchange(request(&token)).await {
-            Err(failure) if failure.is_token() => {
-                self.forget(&token).await;
-                let token = self.token().await?;
-                exchange(request(&token)).await
-            }
-            answer => answer,
-        }
+        self.transport.exchange(effect, request, MAX_RESPONSE_BYTES, |response| read(&response)).await
     }
 
-    fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.http.request(method, self.url(&format!("open-apis/{path}"))).timeout(CALL_TIMEOUT)
+    fn request(&self, method: Method, path: &str, token: &SecretString) -> RequestBuilder {
+        let request = self.transport.http.request(method, below(&self.domain, &format!("open-apis/{path}")));
+        request.bearer_auth(token.expose_secret()).timeout(CALL_TIMEOUT)
     }
-
-    /// A path below the domain, which may itself have one.
-    fn url(&self, path: &str) -> String {
-        format!("{}/{path}", self.domain.as_str().trim_end_matches('/'))
-    }
-}
-
-/// Asking for a token changes nothing: the call that wanted it was not made.
-fn nothing_done(failure: FeishuError) -> FeishuError {
-    match failure.error {
-        CallError::Unknown(what) => FeishuError { error: CallError::Unconnected(what), ..failure },
-        _ => failure,
-    }
-}
-
-async fn exchange(request: RequestBuilder) -> Result<FeishuResponse, FeishuError> {
-    read(request.send().await.map_err(failure::unreachable)?).await
 }
 
 /// A refusal comes as JSON, also as a 200; a file that is JSON itself comes with a name.
 fn is_file(response: &Response) -> bool {
-    let kind = response.headers().get(reqwest::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    response.headers().contains_key(reqwest::header::CONTENT_DISPOSITION)
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    response.headers().contains_key(header::CONTENT_DISPOSITION)
         || !kind.is_some_and(|kind| kind.starts_with("application/json"))
 }
 
 /// Reads an answer: its code first, its status where it has none.
-async fn read(response: Response) -> Result<FeishuResponse, FeishuError> {
-    let status = response.status().as_u16();
-    let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
-    let reset = header("x-ogw-ratelimit-reset").and_then(|seconds| seconds.parse().ok());
-    let log = header("x-tt-logid").unwrap_or_default().to_owned();
-    let body = http::body(response, ANSWER).await.map_err(failure::unread)?;
-    let Ok(envelope) = serde_json::from_slice::<FeishuResponse>(&body) else {
-        return Err(failure::unreadable(status, reset));
+fn read(response: &RawResponse) -> Result<FeishuResponse, FeishuError> {
+    let status = response.status;
+    let reset = response.header("x-ogw-ratelimit-reset").and_then(|seconds| seconds.parse().ok());
+    let Ok(told) = serde_json::from_slice::<FeishuResponse>(&response.body) else {
+        return Err(unreadable(status, reset));
     };
-    if envelope.code == 0 && status < 400 {
-        return Ok(envelope);
+    if told.code == 0 && status < 400 {
+        return Ok(told);
     }
     // The platform's support asks for the log's id.
-    tracing::debug!(code = envelope.code, status, log, msg = envelope.msg, "the platform refused a call");
-    Err(failure::failure(status, envelope.code, &envelope.msg, reset))
+    let log = response.header("x-tt-logid").unwrap_or_default();
+    tracing::debug!(code = told.code, status, log, msg = told.msg, "refused call");
+    Err(failure(status, told.code, &told.msg, reset))
 }
 
 #[cfg(test)]

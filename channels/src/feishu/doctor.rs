@@ -2,7 +2,7 @@
 //! the platform reports a missing scope before it looks for them. A card is made and sent to nobody.
 
 use super::{FeishuChannel, FeishuEventMode, card::FeishuPage, client::FeishuClient, failure::FeishuError};
-use crate::{Check, reply::CallError};
+use crate::{Check, transport::CallError};
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
 use std::time::SystemTime;
@@ -93,13 +93,13 @@ pub(super) async fn check(feishu: &FeishuChannel) -> Vec<Check> {
 }
 
 fn credentials(failure: &FeishuError) -> Check {
-    let why = failure.error.to_string();
-    if failure.is_credentials() {
+    let why = failure.to_string();
+    if matches!(failure, CallError::Auth(_)) {
         let help = "copy App ID and App Secret from the developer console into `app_id` and `app_secret`; see that \
                     `domain` is Feishu's or Lark's, wherever the app is";
         return Check::bad("credentials", why, help);
     }
-    Check::bad("connection", why, "see whether this machine reaches `domain` (proxy, firewall, DNS)")
+    Check::unreachable("domain", why)
 }
 
 async fn bot(client: &FeishuClient) -> Check {
@@ -110,7 +110,7 @@ async fn bot(client: &FeishuClient) -> Check {
         Ok(_) => Check::bad("bot", "the app has no bot", "add the Bot ability in the developer console"),
         Err(failure) => Check::bad(
             "bot",
-            failure.error.to_string(),
+            failure.to_string(),
             "add the Bot ability in the developer console, and publish a version of the app",
         ),
     }
@@ -137,7 +137,7 @@ async fn events(feishu: &FeishuChannel) -> Check {
             }
             Err(failure) => Check::bad(
                 what,
-                failure.error.to_string(),
+                failure.to_string(),
                 "choose the long connection under Events & Callbacks in the developer console, for events and for \
                  callbacks",
             ),
@@ -157,10 +157,7 @@ async fn scope(client: &FeishuClient, probe: &ScopeProbe) -> Check {
                 None => Check::bad(what, "pudu cannot write", help),
             }
         }
-        (
-            Err(FeishuError { code: 0, error: error @ (CallError::Unknown(_) | CallError::Unconnected(_)) }),
-            _,
-        ) => Check::poor(what, error.to_string(), "try again"),
+        (Err(failure), _) if failure.is_outage() => Check::poor(what, failure.to_string(), "try again"),
         _ => Check::good(what, "granted"),
     }
 }
@@ -177,6 +174,6 @@ mod tests {
             CheckResult::Poor { help, .. } | CheckResult::Bad { help, .. } => help,
         };
         assert!(mends(credentials(&failure(200, 10_014, "app secret invalid", None))).contains("App Secret"));
-        assert!(mends(credentials(&CallError::Unconnected("no".into()).into())).contains("proxy"));
+        assert!(mends(credentials(&CallError::Unconnected("no".into()))).contains("proxy"));
     }
 }

@@ -1,30 +1,27 @@
 //! Files of people's messages, streamed to the disk. They are had under their message only.
 
-use super::{chat_cache::plain, client::FeishuClient, failure::describe};
-use crate::{Attachment, SendError, fetch};
+use super::{chat_cache::plain, client::FeishuClient};
+use crate::{SendError, transport::save};
 use std::path::Path;
 
 /// Maximum size of a file that Feishu hands out, in bytes.
 pub(super) const MAX_DOWNLOAD_BYTES: u64 = 100_000_000;
 
-/// Fetches a file of at most `limit` bytes to `to`.
+/// Fetches the file of a handle, of at most `limit` bytes, to `to`.
 pub(super) async fn file(
     client: &FeishuClient,
-    attachment: &Attachment,
+    handle: &str,
     to: &Path,
     limit: u64,
 ) -> Result<u64, SendError> {
-    let path =
-        path(&attachment.handle).ok_or_else(|| SendError::Refused("there is no such file".to_owned()))?;
-    fetch::check(attachment.size, limit)?;
-    let response = match client.fetch(&path, fetch::patience(limit)).await {
-        Err(failure) if failure.code == 234_037 => {
+    let path = path(handle).ok_or_else(|| SendError::Refused("there is no such file".to_owned()))?;
+    let response = match client.fetch(&path, limit).await {
+        Err(failure) if failure.code() == Some(234_037) => {
             return Err(SendError::TooLarge { limit: MAX_DOWNLOAD_BYTES });
         }
         result => result?,
     };
-    fetch::check(response.content_length(), limit)?;
-    fetch::keep(response.bytes_stream(), to, limit, |error| SendError::Unreachable(describe(error))).await
+    save(response, to, limit).await
 }
 
 /// Returns the path of a file by its handle, `message/type/key`.

@@ -43,7 +43,7 @@ impl EventEnvelope {
             _ => Ok(FeishuEvent::Other),
         };
         told.unwrap_or_else(|error| {
-            tracing::warn!(kind = self.header.event_type, %error, "an event cannot be read and is passed over");
+            tracing::warn!(kind = self.header.event_type, %error, "dropped event: decode error");
             FeishuEvent::Other
         })
     }

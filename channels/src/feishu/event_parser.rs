@@ -9,13 +9,16 @@ use super::{
     client::FeishuClient,
     content::{self, Mention, MessageContent},
     event::{CardPress, EventEnvelope, FeishuEvent, Recalled, Received, millis},
-    lanes::ChatLanes,
+    failure::FeishuCase,
 };
 use crate::{
-    AcceptError, Address, Attachment, EventKey, EventSink, HealthCell, Inbound, InboundKind, ReplyStoreError,
-    Sender, clock::now, reply::NumberedChoices,
+    AcceptError, Address, Attachment, EventKey, EventSink, HealthCell, Inbound, InboundKind, Sender,
+    clock::now,
+    reply::NumberedChoices,
+    transport::{CallError, IntakeError, KeyedLocks},
 };
 use pudu_net::reqwest::Method;
+use pudu_texts::Language;
 use serde_json::{Value, json};
 use std::{
     sync::{Arc, OnceLock},
@@ -39,19 +42,16 @@ pub(super) struct FeishuEventParser {
     pub(super) me: Arc<OnceLock<String>>,
     pub(super) require_mention: bool,
     pub(super) health: HealthCell,
-    pub(super) lanes: ChatLanes,
+    /// Events of one chat are kept one after the other, those of others side by side: some of what an event needs
+    /// has to be looked up, and a message must not be overtaken by the next one or by its own recall.
+    pub(super) order: Arc<KeyedLocks<String>>,
 }
 
-/// An event is not taken: it has to come again.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum FeishuAcceptError {
-    #[error(transparent)]
-    Refused(#[from] AcceptError),
-    #[error("the conversations cannot be read: {0}")]
-    Unread(String),
-    #[error("where it was cannot be looked up now")]
-    Unfound,
-}
+/// Why an event was not kept: it has to come again.
+pub(super) type FeishuIntakeError = IntakeError<FeishuCase>;
+
+/// Maximum number of a chat's events under way; as many as one connection brings at a time.
+const MAX_EVENTS_PER_CHAT: usize = 64;
 
 impl FeishuEventParser {
     /// Keeps what an event tells; returns what the platform is to be told. Events of one chat are kept in the
@@ -60,11 +60,16 @@ impl FeishuEventParser {
         &self,
         event: &EventEnvelope,
         sink: &dyn EventSink,
-    ) -> Result<Option<Value>, FeishuAcceptError> {
+    ) -> Result<Option<Value>, FeishuIntakeError> {
         self.health.event(now());
         let told = event.told();
         let _turn = match told.chat() {
-            Some(chat) => Some(self.lanes.turn(chat).await.ok_or(AcceptError::Full)?),
+            Some(chat) => Some(
+                self.order
+                    .lock_within(&chat.to_owned(), MAX_EVENTS_PER_CHAT)
+                    .await
+                    .ok_or(AcceptError::Full)?,
+            ),
             None => None,
         };
         let pressed = matches!(told, FeishuEvent::Press(_));
@@ -76,8 +81,8 @@ impl FeishuEventParser {
         };
         let inbound = match inbound {
             // A press does not come again by itself: the person is asked to do it.
-            Err(FeishuAcceptError::Unfound | FeishuAcceptError::Unread(_)) if pressed => {
-                return Ok(Some(toast("warning", "Please try again in a moment.")));
+            Err(IntakeError::Lookup(_) | IntakeError::Store(_)) if pressed => {
+                return Ok(Some(toast("warning", Language::press_again)));
             }
             inbound => inbound?,
         };
@@ -85,16 +90,15 @@ impl FeishuEventParser {
         if let Some(inbound) = inbound {
             sink.accept(self.numbered.resolve(inbound)).await?;
         }
-        Ok(pressed.then(|| {
-            if known { toast("info", "👌") } else { toast("warning", "This button is not in use.") }
-        }))
+        Ok(pressed
+            .then(|| if known { toast("info", |_| "👌") } else { toast("warning", Language::press_unused) }))
     }
 
     async fn message(
         &self,
         Received { sender, message }: Received,
         sink: &dyn EventSink,
-    ) -> Result<Option<Inbound>, FeishuAcceptError> {
+    ) -> Result<Option<Inbound>, FeishuIntakeError> {
         let from = sender.sender_id.open_id.filter(|id| !id.is_empty());
         let ids = (self.me.get(), from, plain(&message.chat_id), plain(&message.message_id));
         let (Some(me), Some(from), Some(chat), Some(id)) = ids else { return Ok(None) };
@@ -155,7 +159,7 @@ impl FeishuEventParser {
             private,
             message: id.to_owned(),
             reply_to: if chain { root } else { parent },
-            sender: Sender { name, id: from.clone() },
+            sender: Sender { name, id: from.clone(), language: None },
             addressed,
             at: millis(message.create_time.as_ref()).unwrap_or_else(now),
             // Where a thread is no conversation of its own its answers belong into it all the same.
@@ -165,11 +169,11 @@ impl FeishuEventParser {
     }
 
     /// Returns where a message stands; `None` if that cannot be found out.
-    async fn find(&self, id: &str, sink: &dyn EventSink) -> Result<Option<MessageInfo>, FeishuAcceptError> {
+    async fn find(&self, id: &str, sink: &dyn EventSink) -> Result<Option<MessageInfo>, FeishuIntakeError> {
         if let Some(place) = self.places.place(id) {
             return Ok(Some(place));
         }
-        let stand = self.places.look_up(&self.client, id).await.map_err(|_| FeishuAcceptError::Unfound)?;
+        let stand = self.places.look_up(&self.client, id).await?;
         let Some(stand) = stand else { return Ok(None) };
         // In a group what a thread opened under stands in the group itself.
         let first = stand.room == ChatKind::Group && stand.root.is_none();
@@ -184,7 +188,7 @@ impl FeishuEventParser {
         &self,
         stand: &MessageLocation,
         sink: &dyn EventSink,
-    ) -> Result<bool, FeishuAcceptError> {
+    ) -> Result<bool, FeishuIntakeError> {
         let threaded = stand.thread.is_some() && stand.room == ChatKind::Group;
         let Some(root) = stand.root.as_deref().filter(|_| threaded) else { return Ok(false) };
         // A group that is shown as topics calls itself a group: what opened a topic stands in the topic
@@ -206,9 +210,8 @@ impl FeishuEventParser {
         at: &Address,
         message: &str,
         sink: &dyn EventSink,
-    ) -> Result<bool, FeishuAcceptError> {
-        let known = sink.knows(at, message).await;
-        known.map_err(|ReplyStoreError(why)| FeishuAcceptError::Unread(why))
+    ) -> Result<bool, FeishuIntakeError> {
+        Ok(sink.knows(at, message).await?)
     }
 
     /// Returns the files of a message that is answered. In a group a file cannot mention the bot: who wants
@@ -231,7 +234,7 @@ impl FeishuEventParser {
         &self,
         recalled: Recalled,
         sink: &dyn EventSink,
-    ) -> Result<Option<Inbound>, FeishuAcceptError> {
+    ) -> Result<Option<Inbound>, FeishuIntakeError> {
         let Some(id) = plain(&recalled.message_id) else { return Ok(None) };
         let place = self.find(id, sink).await?.filter(|place| place.chat == recalled.chat_id);
         Ok(place.and_then(|place| {
@@ -247,7 +250,7 @@ impl FeishuEventParser {
         event: &str,
         pressed: CardPress,
         sink: &dyn EventSink,
-    ) -> Result<Option<Inbound>, FeishuAcceptError> {
+    ) -> Result<Option<Inbound>, FeishuIntakeError> {
         let action = pressed.action.action().map(str::to_owned);
         let person = pressed.operator.open_id.filter(|id| !id.is_empty());
         let (Some(action), Some(person), Some(id)) =
@@ -257,7 +260,7 @@ impl FeishuEventParser {
         };
         let Some(place) = self.find(id, sink).await? else { return Ok(None) };
         if place.sender.is_some() || place.chat != pressed.context.open_chat_id || event.is_empty() {
-            tracing::warn!("a press is dropped: it is not under a message of ours in its chat");
+            tracing::warn!("dropped press: it is not under a message of ours in its chat");
             return Ok(None);
         }
         Ok(Some(self.about(format!("p:{event}"), id, place, person, InboundKind::Press { action })))
@@ -278,7 +281,7 @@ impl FeishuEventParser {
             private: place.private,
             message: message.to_owned(),
             reply_to: None,
-            sender: Sender { name: self.places.name(&person), id: person },
+            sender: Sender { name: self.places.name(&person), id: person, language: None },
             addressed: true,
             at: now(),
             hint: None,
@@ -289,8 +292,7 @@ impl FeishuEventParser {
     /// Reads a forwarded bundle: who wrote what, line by line.
     async fn bundle(&self, id: &str) -> Option<String> {
         let told = self.client.call(Method::GET, &format!("im/v1/messages/{id}"), None).await;
-        let told =
-            told.inspect_err(|failure| tracing::warn!(error = %failure.error, "a bundle cannot be read"));
+        let told = told.inspect_err(|error| tracing::warn!(%error, "failed to read a bundle"));
         let told = told.ok()?;
         let items = told["items"].as_array()?.iter();
         let inner = items.filter(|item| item["upper_message_id"].is_string()).take(BUNDLE);
@@ -313,8 +315,9 @@ impl FeishuEventParser {
 }
 
 /// Gives a lookup its time.
-async fn within<T>(work: impl Future<Output = Result<T, FeishuAcceptError>>) -> Result<T, FeishuAcceptError> {
-    timeout(LOOKUP, work).await.unwrap_or(Err(FeishuAcceptError::Unfound))
+async fn within<T>(work: impl Future<Output = Result<T, FeishuIntakeError>>) -> Result<T, FeishuIntakeError> {
+    let late = || IntakeError::Lookup(CallError::Unknown("no answer in time".to_owned()));
+    timeout(LOOKUP, work).await.unwrap_or_else(|_| Err(late()))
 }
 
 /// Returns where a message stands whose thread goes on with a conversation of the chat, or does not.
@@ -331,8 +334,10 @@ fn kind(said: MessageContent, private: bool, from: &str) -> InboundKind {
     InboundKind::Message { album: alone.then(|| from.to_owned()), text: said.text, attachments: said.files }
 }
 
-fn toast(kind: &str, content: &str) -> Value {
-    json!({"toast": {"type": kind, "content": content}})
+/// Returns what is shown to whoever pressed. The app takes the text of its own language.
+fn toast(kind: &str, content: fn(Language) -> &'static str) -> Value {
+    let own = json!({"en_us": content(Language::English), "zh_cn": content(Language::Chinese)});
+    json!({"toast": {"type": kind, "content": content(Language::English), "i18n": own}})
 }
 
 #[cfg(test)]

@@ -1,170 +1,163 @@
 //! Mapping of the platform's errors. Many come as HTTP 200, rate limits come as 400, so that the code in the
 //! body decides and the status only where there is none.
 
-use crate::{
-    http::{self, Unread},
-    reply::CallError,
-};
+use crate::transport::{CallError, ErrorCase, PlatformCase};
 use std::time::Duration;
 
 /// The pause where the platform does not say how long.
-const PAUSE: Duration = Duration::from_secs(1);
+const DEFAULT_WAIT: Duration = Duration::from_secs(1);
 /// Maximum delay that the platform may ask for.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(3600);
 
-/// A call that failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct FeishuError {
-    /// The platform's code; 0 where it gave none.
-    pub(super) code: i64,
-    /// The error's meaning.
-    pub(super) error: CallError,
+/// Why a call failed.
+pub(super) type FeishuError = CallError<FeishuCase>;
+
+/// Failures that only Feishu has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum FeishuCase {
+    /// A refusal with its code.
+    #[error("{what}")]
+    Refusal {
+        code: i64,
+        what: String,
+        /// Whether the message is not there, or cannot change any more.
+        gone: bool,
+    },
 }
 
-impl From<FeishuError> for CallError {
-    fn from(failure: FeishuError) -> Self {
-        failure.error
+impl ErrorCase for FeishuCase {
+    fn general(self) -> CallError {
+        match self {
+            Self::Refusal { what, gone: true, .. } => CallError::Gone(what),
+            Self::Refusal { what, gone: false, .. } => CallError::Refused(what),
+        }
+    }
+
+    fn is_outage(&self) -> bool {
+        false
     }
 }
 
-impl From<FeishuError> for crate::SendError {
-    fn from(failure: FeishuError) -> Self {
-        failure.error.into()
-    }
-}
+impl PlatformCase for FeishuCase {}
 
-impl From<CallError> for FeishuError {
-    fn from(error: CallError) -> Self {
-        Self { code: 0, error }
-    }
-}
-
+/// Questions about a refusal, by its code.
 impl FeishuError {
-    /// Returns whether the app as a whole exceeds its rate limit, not only in one chat.
-    pub(super) fn is_everybodys(&self) -> bool {
-        self.code == 99_991_400
+    /// Returns the code of a refusal.
+    pub(super) fn code(&self) -> Option<i64> {
+        match self {
+            Self::Special(FeishuCase::Refusal { code, .. }) => Some(*code),
+            _ => None,
+        }
     }
 
-    /// Returns whether the token is not good any more.
-    pub(super) fn is_token(&self) -> bool {
-        TOKEN.contains(&self.code)
+    /// Returns whether what is asked for is not there, or is refused: a wait or an outage is neither.
+    pub(super) fn is_final(&self) -> bool {
+        self.code().is_some() || matches!(self, Self::Refused(_) | Self::Gone(_))
     }
 
     /// Returns whether the app lacks the scope that the call needs.
     pub(super) fn is_scope(&self) -> bool {
-        self.code == 99_991_672
-    }
-
-    /// Returns whether the app's id or secret is wrong.
-    pub(super) fn is_credentials(&self) -> bool {
-        matches!(self.code, 10_003 | 10_014 | 10_012)
+        self.code() == Some(99_991_672)
     }
 
     /// Returns whether the message that is answered is gone, or takes no answers.
     pub(super) fn is_unanswerable(&self) -> bool {
-        matches!(self.code, 230_011 | 230_019 | 230_071)
+        matches!(self.code(), Some(230_011 | 230_019 | 230_071))
     }
 
     /// Returns whether a card's stream is closed, by the platform or by us.
     pub(super) fn is_closed(&self) -> bool {
-        matches!(self.code, 200_850 | 300_309)
+        matches!(self.code(), Some(200_850 | 300_309))
     }
 
     /// Returns whether an operation's number was not above the last one.
     pub(super) fn is_sequence(&self) -> bool {
-        self.code == 300_317
+        self.code() == Some(300_317)
     }
 
-    /// Returns whether the platform rejects the content: another form of it may pass.
-    pub(super) fn is_content(&self) -> bool {
-        matches!(self.code, 230_001 | 230_025 | 230_054 | 230_055 | 230_099 | 200_621 | 11_310)
-            || (300_301..=300_316).contains(&self.code)
+    /// Returns whether a simpler form of the same may pass: nothing was done, and the chat is not the cause.
+    pub(super) fn may_pass_otherwise(&self) -> bool {
+        let content = [230_001, 230_025, 230_054, 230_055, 230_099, 200_621, 11_310];
+        let card = [200_740, 200_750, 200_860];
+        let is = |code: i64| {
+            content.contains(&code) || card.contains(&code) || (300_301..=300_316).contains(&code)
+        };
+        self.is_scope() || self.code().is_some_and(is)
     }
 }
 
+/// Codes of tokens that are not good any more, and of wrong credentials.
 const TOKEN: [i64; 6] = [99_991_661, 99_991_663, 99_991_664, 99_991_665, 99_991_668, 99_991_671];
+const CREDENTIALS: [i64; 3] = [10_003, 10_014, 10_012];
 
 /// Classifies an answer of the platform whose code is not 0.
 pub(super) fn failure(status: u16, code: i64, msg: &str, reset: Option<u64>) -> FeishuError {
-    let told = || format!("{msg} (code {code})");
-    let pause = reset.map_or(PAUSE, |seconds| Duration::from_secs(seconds).clamp(PAUSE, MAX_RETRY_DELAY));
-    let error = match code {
+    let what = format!("{msg} (code {code})");
+    let refusal = |gone| CallError::Special(FeishuCase::Refusal { code, what: what.clone(), gone });
+    match code {
         // TRAP: as 400 and not as 429.
-        99_991_400 => CallError::Wait(pause),
+        99_991_400 => CallError::WaitForAll(wait(reset)),
         // A chat's, the message service's, a person who uses the card.
-        230_020 | 11_232 | 11_233 | 200_810 => CallError::Wait(PAUSE),
-        _ if TOKEN.contains(&code) => CallError::Unconnected(told()),
+        230_020 | 11_232 | 11_233 | 200_810 => CallError::Wait(DEFAULT_WAIT),
+        _ if TOKEN.contains(&code) => CallError::StaleToken(what),
+        _ if CREDENTIALS.contains(&code) => CallError::Auth(what),
         // 230049: it is being sent still, under the key that it was sent with.
-        1 | 1500 | 2200 | 230_049 | 1_000_040_343 => CallError::Unknown(told()),
-        230_011 | 230_031 | 200_740 | 200_750 => CallError::Gone,
-        _ if status == 429 => CallError::Wait(pause),
-        _ if status >= 500 => CallError::Unknown(told()),
-        _ => CallError::Refused(told()),
-    };
-    FeishuError { code, error }
+        1 | 1500 | 2200 | 230_049 | 1_000_040_343 => CallError::Unknown(what),
+        230_011 | 230_031 | 200_740 | 200_750 => refusal(true),
+        _ if status == 429 => CallError::Wait(wait(reset)),
+        _ if status >= 500 => CallError::Unknown(what),
+        _ => refusal(false),
+    }
 }
 
 /// Classifies an answer that is not the platform's: something on the way made it, or cut it.
 pub(super) fn unreadable(status: u16, reset: Option<u64>) -> FeishuError {
-    let what = format!("an answer that cannot be read (HTTP {status})");
-    let error = match status {
-        413 => CallError::Refused("the request is too large".to_owned()),
-        429 => failure(429, 99_991_400, "", reset).error,
-        404 => CallError::Refused(format!("{what}: is `domain` right?")),
-        _ => CallError::Unknown(what),
-    };
-    error.into()
-}
-
-/// Classifies an error of the HTTP client, described without the URL.
-pub(super) fn unreachable(error: pudu_net::reqwest::Error) -> FeishuError {
-    let connect = error.is_connect();
-    let what = describe(error);
-    if connect { CallError::Unconnected(what).into() } else { CallError::Unknown(what).into() }
-}
-
-/// Classifies an answer that could not be read: what was asked for is perhaps done.
-pub(super) fn unread(error: Unread) -> FeishuError {
-    match error {
-        Unread::Lost(error) => unreachable(error),
-        Unread::TooLarge => CallError::Unknown(Unread::TooLarge.to_string()).into(),
+    match status {
+        404 => {
+            CallError::Refused(format!("an answer that cannot be read (HTTP {status}): is `domain` right?"))
+        }
+        429 => CallError::WaitForAll(wait(reset)),
+        _ => CallError::of_status(status, None),
     }
 }
 
-/// Describes an error of the HTTP client without the URL.
-pub(super) fn describe(error: pudu_net::reqwest::Error) -> String {
-    if error.is_timeout() { "no answer in time".to_owned() } else { http::words(error) }
+fn wait(reset: Option<u64>) -> Duration {
+    reset.map_or(DEFAULT_WAIT, |seconds| Duration::from_secs(seconds).clamp(DEFAULT_WAIT, MAX_RETRY_DELAY))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::NoCase;
 
     #[test]
     fn every_code_has_its_meaning() {
-        let wait = |seconds| CallError::Wait(Duration::from_secs(seconds));
+        let wait = |seconds| CallError::<NoCase>::Wait(Duration::from_secs(seconds));
         let refused = |code: i64| CallError::Refused(format!("m (code {code})"));
+        let gone = |code: i64| CallError::Gone(format!("m (code {code})"));
         let unknown = |code: i64| CallError::Unknown(format!("m (code {code})"));
         let cases = [
             // TRAP: rate limits that come as 400 and as 200.
-            (400, 99_991_400, wait(7)),
-            (429, 99_991_400, wait(7)),
+            (400, 99_991_400, CallError::WaitForAll(Duration::from_secs(7))),
+            (429, 99_991_400, CallError::WaitForAll(Duration::from_secs(7))),
             (200, 230_020, wait(1)),
             (400, 230_020, wait(1)),
             (400, 11_232, wait(1)),
             (400, 11_233, wait(1)),
             (400, 200_810, wait(1)),
-            (400, 99_991_663, CallError::Unconnected("m (code 99991663)".into())),
-            (200, 99_991_668, CallError::Unconnected("m (code 99991668)".into())),
+            (400, 99_991_663, CallError::StaleToken("m (code 99991663)".into())),
+            (200, 99_991_668, CallError::StaleToken("m (code 99991668)".into())),
+            (200, 10_003, CallError::Auth("m (code 10003)".into())),
+            (200, 10_014, CallError::Auth("m (code 10014)".into())),
             (200, 2200, unknown(2200)),
             (200, 1500, unknown(1500)),
             // TRAP: refused, and there all the same: only the key tells that it is the same message.
             (400, 230_049, unknown(230_049)),
             (500, 4711, unknown(4711)),
-            (400, 230_011, CallError::Gone),
-            (400, 230_031, CallError::Gone),
-            (200, 200_740, CallError::Gone),
-            (400, 200_750, CallError::Gone),
+            (400, 230_011, gone(230_011)),
+            (400, 230_031, gone(230_031)),
+            (200, 200_740, gone(200_740)),
+            (400, 200_750, gone(200_750)),
             // TRAP: HTTP 200 that is a failure.
             (200, 230_002, refused(230_002)),
             (400, 230_006, refused(230_006)),
@@ -176,11 +169,13 @@ mod tests {
             (403, 99_991_672, refused(99_991_672)),
         ];
         for (status, code, meaning) in cases {
-            assert_eq!(failure(status, code, "m", Some(7)).error, meaning, "{status} {code}");
+            let found: CallError = failure(status, code, "m", Some(7)).into();
+            assert_eq!(found, meaning, "{status} {code}");
         }
-        assert_eq!(failure(400, 99_991_400, "m", None).error, wait(1));
-        assert_eq!(failure(400, 99_991_400, "m", Some(u64::MAX)).error, wait(3600));
-        assert_eq!(unreadable(429, Some(3)).error, wait(3));
-        assert!(unreadable(502, None).error.may_be_done());
+        let for_all = |seconds| CallError::WaitForAll(Duration::from_secs(seconds));
+        assert_eq!(failure(400, 99_991_400, "m", None), for_all(1));
+        assert_eq!(failure(400, 99_991_400, "m", Some(u64::MAX)), for_all(3600));
+        assert_eq!(unreadable(429, Some(3)), for_all(3));
+        assert!(unreadable(502, None).may_be_done());
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{
     event::EventEnvelope,
-    event_parser::{FeishuAcceptError, FeishuEventParser},
+    event_parser::{FeishuEventParser, FeishuIntakeError},
     seal,
 };
 use crate::{
@@ -67,10 +67,10 @@ impl Webhook for FeishuWebhook {
 
 impl FeishuWebhook {
     /// Reports whether an event was stored: a webhook has no connection whose end would show a failure.
-    fn tell(&self, why: Option<&FeishuAcceptError>) {
+    fn tell(&self, why: Option<&FeishuIntakeError>) {
         match why {
             Some(why) => {
-                tracing::warn!(%why, "an event was not kept: Feishu posts it again");
+                tracing::warn!(%why, "failed to accept event; Feishu posts it again");
                 self.parser.health.not_kept(why);
             }
             None => self.parser.health.kept(),
@@ -104,7 +104,7 @@ impl FeishuWebhook {
         let seconds = std::str::from_utf8(time).ok().and_then(|time| time.parse::<i64>().ok());
         let at = seconds.and_then(|seconds| seconds.checked_mul(1000)).ok_or(WebhookResponse::Forbidden)?;
         if now.saturating_sub(at).saturating_abs() > WINDOW {
-            tracing::warn!("a post of Feishu's is refused: its time is not this machine's");
+            tracing::warn!("refused post: its time is not this machine's");
             return Err(WebhookResponse::Forbidden);
         }
         Ok(true)

@@ -13,9 +13,9 @@ use super::{
 };
 use crate::{
     ChannelError, EventSink,
-    reply::CallError,
     socket::{Keepalive, Socket, SocketError, SocketFrame},
     supervise::{ConnectionEnd, supervise},
+    transport::CallError,
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use serde_json::Value;
@@ -34,7 +34,7 @@ const TOO_MANY: Duration = Duration::from_secs(60);
 const TOKEN: Duration = Duration::from_secs(60);
 
 impl FeishuChannel {
-    pub(super) async fn run(
+    pub(super) async fn receive(
         &self,
         sink: &dyn EventSink,
         stop: CancellationToken,
@@ -212,13 +212,13 @@ async fn keep(parser: FeishuEventParser, delivery: FeishuDelivery, sink: &dyn Ev
                 Ok(told)
             }
             Err(refusal) => {
-                tracing::warn!(%refusal, "an event was not kept: Feishu sends it again");
+                tracing::warn!(%refusal, "failed to accept event; Feishu sends it again");
                 parser.health.not_kept(refusal);
                 Err(())
             }
         },
         Err(error) => {
-            tracing::warn!(%error, "an event cannot be read and is passed over");
+            tracing::warn!(%error, "dropped event: decode error");
             Ok(None)
         }
     };
@@ -227,23 +227,25 @@ async fn keep(parser: FeishuEventParser, delivery: FeishuDelivery, sink: &dyn Ev
 
 /// Maps a failed call to how the connection ended.
 fn ended(failure: &FeishuError) -> ConnectionEnd {
-    match &failure.error {
-        _ if failure.is_credentials() => ConnectionEnd::Fatal(ChannelError::Auth(failure.error.to_string())),
-        CallError::Wait(pause) => ConnectionEnd::Later("Feishu asks to wait".to_owned(), *pause),
-        CallError::Refused(why) => ConnectionEnd::Fatal(ChannelError::Config(why.clone())),
+    match failure {
+        CallError::Auth(why) => ConnectionEnd::Fatal(ChannelError::Auth(why.clone())),
+        CallError::Wait(pause) | CallError::WaitForAll(pause) => {
+            ConnectionEnd::Later("Feishu asks to wait".to_owned(), *pause)
+        }
+        other if other.is_refused() => ConnectionEnd::Fatal(ChannelError::Config(other.to_string())),
         other => ConnectionEnd::Lost(other.to_string()),
     }
 }
 
 /// The endpoint has codes of its own: some pass, the others need a person's hand.
 fn refused_endpoint(failure: &FeishuError) -> ConnectionEnd {
-    match failure.code {
-        0 | 1 | 1_000_040_343 => ConnectionEnd::Lost(failure.error.to_string()),
-        403 | 514 => ConnectionEnd::Fatal(ChannelError::Auth(failure.error.to_string())),
+    match (failure, failure.code()) {
+        (_, Some(403 | 514)) => ConnectionEnd::Fatal(ChannelError::Auth(failure.to_string())),
+        // Something on the way refuses.
+        (CallError::Refused(why), _) => ConnectionEnd::Lost(why.clone()),
         _ => match ended(failure) {
-            ConnectionEnd::Fatal(_) => {
-                let why =
-                    format!("{}: is the long connection chosen in the developer console?", failure.error);
+            ConnectionEnd::Fatal(ChannelError::Config(why)) => {
+                let why = format!("{why}: is the long connection chosen in the developer console?");
                 ConnectionEnd::Fatal(ChannelError::Config(why))
             }
             other => other,

@@ -15,6 +15,7 @@
 use super::{
     card::FeishuPage,
     chat_client::{FeishuChatClient, Operation},
+    download::MAX_DOWNLOAD_BYTES,
     failure::FeishuError,
     upload,
 };
@@ -22,10 +23,11 @@ use crate::{
     OutFile, SendError,
     clock::now,
     reply::{
-        CallError, FoundFile, MessageDraft, MessageHistory, MessageRef, NumberedChoices, PlatformMessages,
-        SendIntent,
+        Capabilities, EditOutcome, FoundFile, MessageDraft, MessageHistory, MessageRef, NumberedChoices,
+        PlatformMessages, SendIntent,
     },
     split::{Limit, Unit},
+    transport::CallError,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -128,9 +130,9 @@ impl FeishuMessages {
     }
 
     /// Shows a reply in a worse way from now on. False where there is none.
-    fn degrade(&mut self, why: &CallError) -> bool {
+    fn degrade(&mut self, why: &FeishuError) -> bool {
         let Some(worse) = self.way.worse() else { return false };
-        tracing::warn!(%why, from = ?self.way, to = ?worse, "a reply is shown in a simpler way");
+        tracing::warn!(%why, from = ?self.way, to = ?worse, "showing reply in a simpler way");
         self.way = worse;
         true
     }
@@ -159,7 +161,7 @@ impl FeishuMessages {
     /// Puts a card's numbers further ahead of the clock. False where that was tried often enough.
     fn jump(&mut self, card: &mut CreatedCard) -> bool {
         let Some(jump) = JUMPS.get(self.jumps) else { return false };
-        tracing::warn!(jump, "a card's numbers go ahead of the clock, which went back");
+        tracing::warn!(jump, "advancing card's numbers: the clock went back");
         self.jumps += 1;
         card.ahead = card.ahead.saturating_add(*jump);
         true
@@ -243,8 +245,8 @@ impl FeishuMessages {
                 self.cards.insert(id.clone(), face);
                 Ok(Some(CreatedCard { id, at, ahead: 0 }))
             }
-            Err(FeishuError { error: error @ CallError::Refused(_), .. }) => {
-                self.degrade(&error);
+            Err(failure) if failure.is_refused() => {
+                self.degrade(&failure);
                 Ok(None)
             }
             Err(failure) => Err(failure.into()),
@@ -258,10 +260,22 @@ impl PlatformMessages for FeishuMessages {
     /// The card that the message is to show.
     type DedupKey = Option<CreatedCard>;
 
-    const PLATFORM: &'static str = "Feishu";
-    // Entities and escapes make it longer: what is too long then is cut smaller.
-    const LIMIT: Limit = Limit { unit: Unit::Bytes, max: 20_000 };
-    const MAX_FILE_BYTES: u64 = upload::FILE;
+    const CAPABILITIES: Capabilities = Capabilities {
+        platform: "Feishu",
+        // Entities and escapes make it longer: what is too long then is cut smaller.
+        text: Limit { unit: Unit::Bytes, max: 20_000 },
+        max_upload_bytes: upload::MAX_UPLOAD_BYTES,
+        max_download_bytes: MAX_DOWNLOAD_BYTES,
+        edits: true,
+        deletes: true,
+        buttons: true,
+        idempotent_send: true,
+    };
+
+    fn capabilities(&self) -> Capabilities {
+        let cards = matches!(self.way, Way::Stream | Way::Card);
+        Capabilities { edits: cards, buttons: cards, ..Self::CAPABILITIES }
+    }
 
     fn page(&self, draft: &MessageDraft) -> FeishuPage {
         FeishuPage::new(draft)
@@ -275,20 +289,12 @@ impl PlatformMessages for FeishuMessages {
         if self.way == Way::Stream { FeishuPage::sign() } else { page.clone() }
     }
 
-    fn editable(&self) -> bool {
-        matches!(self.way, Way::Stream | Way::Card)
-    }
-
-    fn buttons(&self) -> bool {
-        self.editable()
-    }
-
     fn numbered_choices(&self) -> Option<&Arc<NumberedChoices>> {
         Some(&self.chat_client.state.numbered)
     }
 
     fn recovery(&self) -> Option<crate::recovery::Recovery> {
-        Some(self.chat_client.state.recovery.clone())
+        Some(self.chat_client.state.client.transport.writes.clone())
     }
 
     async fn ready(&mut self) {
@@ -296,11 +302,7 @@ impl PlatformMessages for FeishuMessages {
     }
 
     fn check_rate_limit(&self) -> Result<(), CallError> {
-        self.chat_client.check_rate_limit()
-    }
-
-    fn idempotent_send(&self) -> bool {
-        true
+        Ok(self.chat_client.check_rate_limit()?)
     }
 
     async fn dedup_key(
@@ -343,31 +345,35 @@ impl PlatformMessages for FeishuMessages {
             match self.send(intent, page).await {
                 // A card that takes no change may be one that can be sent whole.
                 Err(failure)
-                    if (may_pass_otherwise(&failure)
-                        || (self.way == Way::Stream && matches!(failure.error, CallError::Refused(_))))
-                        && self.degrade(&failure.error) => {}
+                    if (failure.may_pass_otherwise()
+                        || (self.way == Way::Stream && failure.is_refused()))
+                        && self.degrade(&failure) => {}
                 result => return Ok(result?),
             }
         }
     }
 
-    async fn edit(&mut self, sent: &mut FeishuMessageRef, page: &FeishuPage) -> Result<(), CallError> {
-        let result = match (&mut sent.card, self.editable()) {
+    async fn edit(
+        &mut self,
+        sent: &mut FeishuMessageRef,
+        page: &FeishuPage,
+    ) -> Result<EditOutcome, CallError> {
+        let result = match (&mut sent.card, self.capabilities().edits) {
             // Only what is whole takes the place of what cannot change.
-            (_, false) if page.done => return Err(CallError::Gone),
-            (_, false) => return Ok(()),
+            (_, false) if page.done => return Err(gone()),
+            (_, false) => return Ok(EditOutcome::Shown),
             (Some(card), true) => match self.show(&card.clone(), page).await {
-                Err(failure) if failure.is_sequence() && self.jump(card) => return Err(CallError::Keep),
+                Err(failure) if failure.is_sequence() && self.jump(card) => {
+                    return Ok(EditOutcome::SaveFirst);
+                }
                 shown => shown,
             },
             (None, true) => self.chat_client.patch(&sent.id, page).await,
         };
         match result {
             // Another message, in a simpler way, takes its place.
-            Err(failure) if may_pass_otherwise(&failure) && self.degrade(&failure.error) => {
-                Err(CallError::Gone)
-            }
-            result => Ok(result?),
+            Err(failure) if failure.may_pass_otherwise() && self.degrade(&failure) => Err(gone()),
+            result => Ok(result.map(|()| EditOutcome::Shown)?),
         }
     }
 
@@ -402,9 +408,9 @@ impl PlatformMessages for FeishuMessages {
     }
 }
 
-/// Returns whether a simpler form of the same may pass: nothing was done, and the chat is not the cause.
-fn may_pass_otherwise(failure: &FeishuError) -> bool {
-    failure.is_scope() || failure.is_content() || matches!(failure.code, 200_740 | 200_750 | 200_860)
+/// A message that cannot change.
+fn gone() -> CallError {
+    CallError::Gone("the message cannot change".to_owned())
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ impl Protocol {
     pub(super) fn push(&mut self, bytes: &[u8], now: Instant) -> ProtocolStep {
         self.forget(now);
         let Ok(frame) = FeishuFrame::decode(bytes) else {
-            tracing::warn!(size = bytes.len(), "a message over the long connection is no frame");
+            tracing::warn!(size = bytes.len(), "dropped message of the long connection: no frame");
             return ProtocolStep::Nothing;
         };
         match (frame.method, frame.header("type")) {
@@ -115,7 +115,7 @@ impl Protocol {
         }
         let id = frame.header("message_id")?.to_owned();
         if sum > FRAGMENTS || seq >= sum {
-            tracing::warn!(sum, seq, "a fragment of an event makes no sense and is passed over");
+            tracing::warn!(sum, seq, "dropped fragment of event: inconsistent");
             return None;
         }
         let part = frame.payload.take().unwrap_or_default();
@@ -130,7 +130,7 @@ impl Protocol {
         }
         self.make_room(id, part.len());
         if self.bytes + part.len() > BYTES {
-            tracing::warn!("an event in fragments is too large and is passed over");
+            tracing::warn!("dropped event in fragments: too large");
             self.drop_set(id);
             return None;
         }

@@ -27,7 +27,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
     pub(super) async fn number(&mut self, view: &ReplyView) -> Result<(), SendError> {
         let choices = view.prompt.iter().flat_map(|ask| &ask.choices);
         let mut actions: Vec<String> = choices.map(|choice| choice.action.clone()).collect();
-        if self.messages.buttons() {
+        if self.messages.capabilities().buttons {
             actions.clear();
         }
         // The first view after a restart knows nothing yet.
@@ -76,7 +76,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
             match self.show(&pages, false).await {
                 // It is only a sign: what is asked, and the answer, may pass.
                 Err(SendError::Refused(why)) => {
-                    tracing::debug!(why, "a sign that something comes is refused");
+                    tracing::debug!(why, "failed to send placeholder");
                 }
                 shown => shown?,
             }
@@ -101,7 +101,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
             self.record.asked = PromptRecord::default();
             self.unsaved = true;
         }
-        let choices = if self.messages.buttons() { [].as_slice() } else { &view.choices };
+        let choices = if self.messages.capabilities().buttons { [].as_slice() } else { &view.choices };
         let first = self.messages.numbered_choices()?.list(&self.address, choices);
         self.lists = first.is_some();
         self.tell_who_lists();

@@ -1,11 +1,15 @@
 //! Port of a live reply to its platform: make a message, change it, find it, delete it.
 
 use super::{MessageDraft, NumberedChoices, Typing};
-use crate::{KnownMessage, OutFile, ReplyStore, SendError, recovery::Recovery, split::Limit};
+use crate::{
+    KnownMessage, OutFile, ReplyStore, SendError,
+    recovery::Recovery,
+    split::Limit,
+    transport::{CallError, KeyedLock},
+};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use std::{sync::Arc, time::Duration};
-use tokio::sync::OwnedSemaphorePermit;
+use std::sync::Arc;
 
 /// The messages of one reply on one platform. A value of it lives as long as the reply.
 pub(crate) trait PlatformMessages: Send + Sync + 'static {
@@ -16,12 +20,13 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
     /// Record of a message before it is sent, by which it can be found again; `()` where a key does it.
     type DedupKey: Clone + PartialEq + std::fmt::Debug + Serialize + DeserializeOwned + Send + Sync;
 
-    /// The platform's name, for people.
-    const PLATFORM: &'static str;
-    /// How much visible text a message holds.
-    const LIMIT: Limit;
-    /// The largest file that can be sent, in bytes.
-    const MAX_FILE_BYTES: u64;
+    /// The capabilities that hold unless [`Self::capabilities`] says otherwise.
+    const CAPABILITIES: Capabilities;
+
+    /// Returns the capabilities of this reply as it is shown now.
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
 
     /// Renders a message.
     fn page(&self, draft: &MessageDraft) -> Self::Page;
@@ -36,19 +41,8 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
         page.clone()
     }
 
-    /// Returns whether a message can change. If not, one message holds the place, `edit` answers
-    /// [`CallError::Gone`] to the final page, and the answer comes as new messages.
-    fn editable(&self) -> bool {
-        true
-    }
-
-    /// Returns whether a message can be deleted, so that nothing of it stays.
-    fn erases(&self) -> bool {
-        true
-    }
-
     /// Ends a message that was perhaps sent, where it cannot be deleted and is not needed.
-    fn abandon(&mut self, _slot: &SendIntent<Self::DedupKey>) -> impl Future<Output = ()> + Send {
+    fn abandon(&mut self, _intent: &SendIntent<Self::DedupKey>) -> impl Future<Output = ()> + Send {
         async {}
     }
 
@@ -56,11 +50,6 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
     /// back.
     fn holds_a_place(&mut self) -> impl Future<Output = bool> + Send {
         async { true }
-    }
-
-    /// Returns whether choices can be pressed. If not they are words, with numbers to answer by.
-    fn buttons(&self) -> bool {
-        true
     }
 
     /// Returns where the numbers of choices are remembered, where there may be no buttons.
@@ -91,12 +80,12 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
     fn check_rate_limit(&self) -> Result<(), CallError>;
 
     /// Waits for the turn to send, where replies of one chat have to take turns.
-    fn lock_chat(&self) -> impl Future<Output = ChatLock> + Send {
+    fn lock_chat(&self) -> impl Future<Output = Option<KeyedLock>> + Send {
         async { None }
     }
 
-    /// Returns what is to be kept before a message is sent. `before` is the mark under which it was perhaps
-    /// sent already, and not found.
+    /// Returns the key to store before a message is sent. `before` is the key under which it was perhaps sent already, and
+    /// not found.
     fn dedup_key(
         &mut self,
         before: Option<Self::DedupKey>,
@@ -112,11 +101,6 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
         history: &MessageHistory<'_>,
     ) -> impl Future<Output = Result<Option<Self::Ref>, SendError>> + Send;
 
-    /// Returns whether sending again under the same key makes no second message.
-    fn idempotent_send(&self) -> bool {
-        false
-    }
-
     /// Brings a record that an older version stored to the form of this one.
     fn upgrade(state: Value) -> Value {
         state
@@ -129,13 +113,13 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
         page: &Self::Page,
     ) -> impl Future<Output = Result<Self::Ref, CallError>> + Send;
 
-    /// Makes a message show a page; `Ok` if it does already. What is kept of it may change; where that has to
-    /// be kept before a call is made it answers [`CallError::Keep`], and is asked again.
+    /// Makes a message show a page; `Ok` if it does already. Its record may change; where that has to be stored before
+    /// a call is made it answers [`EditOutcome::SaveFirst`], and is asked again.
     fn edit(
         &mut self,
         sent: &mut Self::Ref,
         page: &Self::Page,
-    ) -> impl Future<Output = Result<(), CallError>> + Send;
+    ) -> impl Future<Output = Result<EditOutcome, CallError>> + Send;
 
     /// Deletes a message.
     fn delete(&mut self, sent: &Self::Ref) -> impl Future<Output = Result<(), CallError>> + Send;
@@ -171,7 +155,38 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
     }
 
     /// Takes back what [`Self::platform_state`] returned before a restart.
-    fn restore_platform_state(&mut self, _memo: &Value) {}
+    fn restore_platform_state(&mut self, _state: &Value) {}
+}
+
+/// Capabilities of a platform.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Capabilities {
+    /// The platform's name, for people.
+    pub(crate) platform: &'static str,
+    /// How much visible text a message holds.
+    pub(crate) text: Limit,
+    /// The largest file that can be sent, in bytes.
+    pub(crate) max_upload_bytes: u64,
+    /// The largest file that can be fetched, in bytes.
+    pub(crate) max_download_bytes: u64,
+    /// Whether a message can change. If not, one message holds the place, [`PlatformMessages::edit`] answers
+    /// [`CallError::Gone`] to the final page, and the answer comes as new messages.
+    pub(crate) edits: bool,
+    /// Whether a message can be deleted, so that nothing of it stays.
+    pub(crate) deletes: bool,
+    /// Whether choices can be pressed. If not they are words, with numbers to answer by.
+    pub(crate) buttons: bool,
+    /// Whether sending again under the same key makes no second message.
+    pub(crate) idempotent_send: bool,
+}
+
+/// Result of an edit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EditOutcome {
+    /// The message shows the page.
+    Shown,
+    /// The message's record changes and has to be stored first. Nothing was done.
+    SaveFirst,
 }
 
 /// Result of the search for a file that was perhaps sent.
@@ -186,9 +201,6 @@ pub(crate) enum FoundFile {
     /// Nothing tells: sent again it is perhaps there twice.
     Perhaps,
 }
-
-/// The right to send in a chat, until it is dropped.
-pub(crate) type ChatLock = Option<OwnedSemaphorePermit>;
 
 /// Record of a message that is there.
 pub(crate) trait MessageRef:
@@ -235,57 +247,5 @@ impl<'a> MessageHistory<'a> {
     /// Returns all messages that were seen or sent since `since`, in milliseconds since 1970.
     pub(crate) async fn known(&self, since: i64) -> Result<Vec<KnownMessage>, SendError> {
         Ok(self.store.known(since).await?)
-    }
-}
-
-/// Why a call failed, named by what it means for the message.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum CallError {
-    /// Nothing may go to this chat before then. Nothing was done.
-    #[error("the chat has to wait {0:?}")]
-    Wait(Duration),
-    /// The message is not there, or cannot change any more: another has to take its place.
-    #[error("the message is not there")]
-    Gone,
-    /// Trying again does not help. Nothing was done.
-    #[error("{0}")]
-    Refused(String),
-    /// No connection came about, or the credentials are not valid now. Nothing was done.
-    #[error("{0}")]
-    Unconnected(String),
-    /// The call may have been done or not.
-    #[error("{0}")]
-    Unknown(String),
-    /// The file to send could not be read. Nothing was done.
-    #[error("{0}")]
-    File(String),
-    /// The message's record changes and has to be stored first. Nothing was done.
-    #[error("what is kept of the message changes first")]
-    Keep,
-}
-
-impl CallError {
-    /// Returns what an error means where the call only prepared another: nothing was done.
-    pub(crate) fn before(error: impl Into<Self>) -> Self {
-        match error.into() {
-            Self::Unknown(what) => Self::Unconnected(what),
-            other => other,
-        }
-    }
-
-    /// Returns whether the call may have had its effect.
-    pub(crate) fn may_be_done(&self) -> bool {
-        matches!(self, Self::Unknown(_))
-    }
-}
-
-impl From<CallError> for SendError {
-    fn from(error: CallError) -> Self {
-        match error {
-            CallError::Wait(after) => Self::Later { after },
-            CallError::Unconnected(what) | CallError::Unknown(what) => Self::Unreachable(what),
-            CallError::File(what) => Self::File(what),
-            other => Self::Refused(other.to_string()),
-        }
     }
 }

@@ -255,7 +255,7 @@ mod tests {
             private: true,
             message: key.into(),
             reply_to: None,
-            sender: Sender { id: "5".into(), name: "Ada".into() },
+            sender: Sender { id: "5".into(), name: "Ada".into(), language: None },
             addressed: true,
             at: 0,
             hint: None,

@@ -14,10 +14,11 @@
 //! case.
 
 use super::{
-    CallError, FoundFile, MessageHistory, PlatformMessages, PlatformReply,
+    FoundFile, MessageHistory, PlatformMessages, PlatformReply,
     record::{Id, Sending, fresh_key},
 };
-use crate::{FinalView, Hurry, OutFile, SendError, clock::now, render::fenced};
+use crate::{FinalView, Hurry, OutFile, SendError, clock::now, render::fenced, transport::CallError};
+use pudu_texts::Language;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
@@ -37,11 +38,6 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// Maximum length of a text that is said in messages instead of a file, in bytes.
 const MAX_INLINE_TEXT_BYTES: u64 = 64 * 1024;
-
-/// Why a file is left whose sending has no answer.
-const UNCERTAIN: &str = "it is not certain that it arrived";
-/// Why a file is left that the platform does not take.
-const UNSENT: &str = "it could not be sent";
 
 /// How an unsettled file fared.
 #[derive(Clone, Debug)]
@@ -64,7 +60,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
     pub(super) async fn look_at(&mut self, files: &[OutFile]) {
         for (n, file) in files.iter().enumerate() {
             if self.tries(n).is_some()
-                && let Err(why) = size::<M>(file).await
+                && let Err(why) = size::<M>(file, self.language).await
             {
                 self.now_is(n, Sending::Failed { why });
             }
@@ -74,7 +70,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
     /// Returns a line for each file that was not sent.
     pub(super) fn notes(&self, files: &[OutFile]) -> Vec<String> {
         let note = |(file, state): (&OutFile, &Sending)| match state {
-            Sending::Failed { why } => Some(format!("📎 {} ({why})", file.name)),
+            Sending::Failed { why } => Some(self.language.unsent(&file.name, why)),
             Sending::Sent { .. } | Sending::Tried { .. } => None,
         };
         files.iter().zip(&self.record.files).filter_map(note).collect()
@@ -121,10 +117,11 @@ impl<M: PlatformMessages> PlatformReply<M> {
                 if !deadline.is_over(bytes) {
                     continue;
                 }
-                tracing::warn!(file = file.name, "a file is given up: it takes too long, and somebody waits");
+                tracing::warn!(file = file.name, "gave up file: it takes too long, and somebody waits");
                 // What was cut on its way may have arrived.
                 let begun = self.tries(n).is_some_and(|tries| tries.times > 0);
-                self.give_up(n, if begun { UNCERTAIN } else { "it could not be sent in time" });
+                let why = if begun { Language::unsent_uncertain } else { Language::unsent_late };
+                self.give_up(n, why);
                 return Ok(());
             };
             let Err(error) = sent else {
@@ -137,8 +134,8 @@ impl<M: PlatformMessages> PlatformReply<M> {
                 _ => PAUSE,
             };
             if !deadline.pause(last, pause).await {
-                tracing::warn!(file = file.name, %error, "a file is given up: somebody waits");
-                self.give_up(n, UNSENT);
+                tracing::warn!(file = file.name, %error, "gave up file: somebody waits");
+                self.give_up(n, Language::unsent_failed);
                 return Ok(());
             }
         }
@@ -147,8 +144,8 @@ impl<M: PlatformMessages> PlatformReply<M> {
     /// Sends a file once, unless it is found to be there, or was perhaps sent as often as it may be.
     async fn send_file(&mut self, n: usize, file: &OutFile) -> Result<(), SendError> {
         let Some(before) = self.tries(n) else { return Ok(()) };
-        let Ok(size) = size::<M>(file).await else {
-            self.give_up(n, UNSENT);
+        let Ok(size) = size::<M>(file, self.language).await else {
+            self.give_up(n, Language::unsent_failed);
             return Ok(());
         };
         let tries = match self.look_for(&before, file, size).await? {
@@ -158,7 +155,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
             }
             FoundFile::Repeatable => before.clone(),
             FoundFile::Absent if before.times >= TRIES && self.hurry.is_waited_for() => {
-                self.give_up(n, UNCERTAIN);
+                self.give_up(n, Language::unsent_uncertain);
                 return Ok(());
             }
             FoundFile::Absent => {
@@ -167,7 +164,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
                 FileAttempts { times, ..before.clone() }
             }
             FoundFile::Perhaps if before.times >= TRIES => {
-                self.give_up(n, UNCERTAIN);
+                self.give_up(n, Language::unsent_uncertain);
                 return Ok(());
             }
             FoundFile::Perhaps => {
@@ -179,9 +176,9 @@ impl<M: PlatformMessages> PlatformReply<M> {
         self.save().await?;
         match self.messages.upload(&tries.key, file, size).await {
             Ok(id) => self.now_is(n, Sending::Sent { id: Id::Text(id) }),
-            Err(error @ (CallError::Refused(_) | CallError::File(_) | CallError::Gone)) => {
-                tracing::warn!(%error, "a file was not sent");
-                self.give_up(n, UNSENT);
+            Err(error @ (CallError::Refused(_) | CallError::File(_) | CallError::Gone(_))) => {
+                tracing::warn!(%error, "failed to send file");
+                self.give_up(n, Language::unsent_failed);
             }
             Err(error) => {
                 match error.may_be_done() {
@@ -218,7 +215,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
     async fn bytes_left(&self, files: &[OutFile]) -> u64 {
         let mut left = 0u64;
         for (_, file) in files.iter().enumerate().filter(|(n, _)| self.tries(*n).is_some()) {
-            left = left.saturating_add(size::<M>(file).await.unwrap_or(0));
+            left = left.saturating_add(size::<M>(file, self.language).await.unwrap_or(0));
         }
         left
     }
@@ -234,8 +231,8 @@ impl<M: PlatformMessages> PlatformReply<M> {
         }
     }
 
-    fn give_up(&mut self, n: usize, why: &str) {
-        self.now_is(n, Sending::Failed { why: why.to_owned() });
+    fn give_up(&mut self, n: usize, why: fn(Language) -> &'static str) {
+        self.now_is(n, Sending::Failed { why: why(self.language).to_owned() });
     }
 
     fn now_is(&mut self, n: usize, state: Sending) {
@@ -318,17 +315,16 @@ async fn words(file: &OutFile) -> Result<String, String> {
 }
 
 /// Returns a file's size, or why it cannot be sent.
-async fn size<M: PlatformMessages>(file: &OutFile) -> Result<u64, String> {
+async fn size<M: PlatformMessages>(file: &OutFile, language: Language) -> Result<u64, String> {
     match tokio::fs::metadata(&file.path).await {
-        Ok(data) if !data.is_file() => Err("it is not a file".to_owned()),
-        Ok(data) if data.len() == 0 => Err("it is empty".to_owned()),
-        Ok(data) if data.len() > M::MAX_FILE_BYTES => Err(format!(
-            "it is larger than the {} MB that {} takes",
-            M::MAX_FILE_BYTES / 1_000_000,
-            M::PLATFORM
-        )),
+        Ok(data) if !data.is_file() => Err(language.unsent_not_file().to_owned()),
+        Ok(data) if data.len() == 0 => Err(language.unsent_empty().to_owned()),
+        Ok(data) if data.len() > M::CAPABILITIES.max_upload_bytes => {
+            let megabytes = M::CAPABILITIES.max_upload_bytes / 1_000_000;
+            Err(language.unsent_large(megabytes, M::CAPABILITIES.platform))
+        }
         Ok(data) => Ok(data.len()),
-        Err(_) => Err("it is not there any more".to_owned()),
+        Err(_) => Err(language.unsent_gone().to_owned()),
     }
 }
 

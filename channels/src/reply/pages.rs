@@ -5,6 +5,7 @@ use crate::{
     render::{Rich, Style, parse},
     split::{Limit, split},
 };
+use pudu_texts::Language;
 
 /// The longest activity that is shown, in characters.
 const ACTIVITY: usize = 120;
@@ -16,6 +17,8 @@ pub(super) const SMALLEST: usize = 64;
 /// One message to be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MessageDraft {
+    /// The language of what is added to its words.
+    pub(crate) language: Language,
     /// Its words.
     pub(crate) rich: Rich,
     /// The buttons under it.
@@ -46,7 +49,7 @@ impl MessageDraft {
                 let gap = gap(&rich, n);
                 rich.text.push_str(&format!("{gap}{} = {}", first + n, choice.label));
             }
-            rich.text.push_str("\nAnswer me with the number alone.");
+            rich.text.push_str(&format!("\n{}", self.language.answer_by_number()));
         }
         for (n, choice) in others.iter().enumerate() {
             let numbered = self.first.filter(|_| asks.is_empty());
@@ -73,7 +76,8 @@ pub(super) fn growing(view: &ReplyView, first: Option<usize>, limit: Limit) -> V
     let neutral = parts.is_empty();
     let mut last = parts.pop().unwrap_or_else(|| Rich::plain(SIGN));
     add_activity(&mut last, view.activity.as_deref(), if neutral { " " } else { "\n\n" }, limit);
-    let last = MessageDraft { rich: last, choices, asks, first, neutral, done: false };
+    let (language, done) = (Language::default(), false);
+    let last = MessageDraft { language, rich: last, choices, asks, first, neutral, done };
     parts.into_iter().map(full).chain([last]).collect()
 }
 
@@ -112,6 +116,7 @@ pub(super) fn finished(
     notes: &[String],
     first: Option<usize>,
     limit: Limit,
+    language: Language,
 ) -> Vec<MessageDraft> {
     let mut rich = parse(&view.text);
     for note in notes {
@@ -120,7 +125,7 @@ pub(super) fn finished(
     }
     let mut parts = split(&rich, limit);
     if parts.is_empty() && (view.files.is_empty() || !view.choices.is_empty()) {
-        parts.push(Rich::plain("(no text)"));
+        parts.push(Rich::plain(language.no_text()));
     }
     let mut drafts: Vec<MessageDraft> = parts.into_iter().map(full).collect();
     if let Some(last) = drafts.last_mut() {
@@ -142,6 +147,7 @@ mod tests {
     use super::*;
     use crate::{OutFile, split::Unit};
 
+    const EN: Language = Language::English;
     const LIMIT: Limit = Limit { unit: Unit::Utf16, max: 4096 };
 
     fn view(text: &str, activity: Option<&str>) -> ReplyView {
@@ -179,10 +185,10 @@ mod tests {
     fn a_finished_reply_ends_with_its_notes_even_behind_open_code() {
         let file = || vec![OutFile { name: "a.zip".into(), path: "a.zip".into() }];
         let note = ["📎 a.zip: too large".to_owned()];
-        let drafts = finished(&FinalView { files: file(), ..done("```\nx") }, &note, None, LIMIT);
+        let drafts = finished(&FinalView { files: file(), ..done("```\nx") }, &note, None, LIMIT, EN);
         assert_eq!(texts(&drafts), [("x\n\n📎 a.zip: too large", false)]);
-        assert_eq!(finished(&FinalView { files: file(), ..done(" ") }, &[], None, LIMIT), []);
-        assert_eq!(texts(&finished(&done(""), &[], None, LIMIT)), [("(no text)", false)]);
+        assert_eq!(finished(&FinalView { files: file(), ..done(" ") }, &[], None, LIMIT, EN), []);
+        assert_eq!(texts(&finished(&done(""), &[], None, LIMIT, EN)), [("(no text)", false)]);
     }
 
     #[test]
@@ -195,7 +201,7 @@ mod tests {
         let choices = vec![stop];
         let growing = growing(&ReplyView { choices: choices.clone(), ..view(&text, None) }, None, LIMIT);
         assert_eq!(shape(growing), [(0, true), (1, false)]);
-        let finished = finished(&FinalView { choices, ..done(&text) }, &[], None, LIMIT);
+        let finished = finished(&FinalView { choices, ..done(&text) }, &[], None, LIMIT, EN);
         assert_eq!(shape(finished), [(0, true), (1, true)]);
     }
 
@@ -208,12 +214,15 @@ mod tests {
         let words = |drafts: Vec<MessageDraft>| drafts.last().map(|last| last.in_words().text).unwrap();
         let asked = "3 = Approve\n4 = Deny\nAnswer me with the number alone.\n\nStop: /stop";
         assert_eq!(words(question(&ask, &stop, 3, LIMIT)), format!("May I?\n\n{asked}"));
+        let chinese = question(&ask, &[], 3, LIMIT).into_iter();
+        let chinese = chinese.map(|draft| MessageDraft { language: Language::Chinese, ..draft });
+        assert_eq!(words(chinese.collect()), "May I?\n\n3 = Approve\n4 = Deny\n直接回复数字即可。");
         let view =
             ReplyView { prompt: Some(ask), choices: stop.clone(), ..view("so far", Some("Waiting…")) };
         assert_eq!(words(growing(&view, Some(3), LIMIT)), format!("so far\n\nMay I?\n\nWaiting…\n\n{asked}"));
         assert!(!words(growing(&view, None, LIMIT)).contains("Approve"), "without a number it is no choice");
         let done = FinalView { choices: stop, ..done("yes") };
-        assert_eq!(words(finished(&done, &[], Some(1), LIMIT)), "yes\n\n1. Stop (/stop)");
-        assert_eq!(words(finished(&done, &[], None, LIMIT)), "yes\n\nStop: /stop");
+        assert_eq!(words(finished(&done, &[], Some(1), LIMIT, EN)), "yes\n\n1. Stop (/stop)");
+        assert_eq!(words(finished(&done, &[], None, LIMIT, EN)), "yes\n\nStop: /stop");
     }
 }

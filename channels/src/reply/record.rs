@@ -119,8 +119,9 @@ impl<S: MessageRef, M: Clone + Serialize + DeserializeOwned> ReplyRecord<S, M> {
     /// Reads a handle. One that this version cannot read still tells which messages there are.
     pub(super) fn restore(handle: &ReplyHandle, upgrade: impl FnOnce(Value) -> Value) -> Self {
         serde_json::from_value(upgrade(handle.state.clone())).unwrap_or_else(|error| {
-            tracing::warn!(%error, "the record of a reply cannot be read; its messages are taken up as they are");
-            let parts = handle.messages.iter().filter_map(|id| S::from_id(id)).map(RecordPart::Sent).collect();
+            tracing::warn!(%error, "failed to read record of reply; taking up its messages as they are");
+            let parts =
+                handle.messages.iter().filter_map(|id| S::from_id(id)).map(RecordPart::Sent).collect();
             Self { parts, ..Self::default() }
         })
     }

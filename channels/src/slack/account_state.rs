@@ -2,10 +2,16 @@
 //! identity, and the features that turned out not to work here.
 
 use super::{
-    client::SlackClient, failure::SlackApiError, people::People, threads::ThreadCache, turns::ChatLocks,
+    client::SlackClient,
+    failure::{SlackError, is_for_good},
+    people::People,
+    threads::ThreadCache,
     wire::SlackIdentity,
 };
-use crate::pace::Pacer;
+use crate::{
+    pace::Pacer,
+    transport::{CallError, KeyedLocks},
+};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::{
@@ -32,8 +38,8 @@ pub(super) struct SlackAccountState {
     pub(super) threads: ThreadCache,
     /// When each place may change again.
     pub(super) pacer: Pacer<String>,
-    /// Which reply sends in a thread.
-    pub(super) turns: ChatLocks,
+    /// The right to send in each thread.
+    pub(super) locks: KeyedLocks<String>,
     /// The waits that Slack asked for, by method.
     holds: Pacer<String>,
     /// How many replies are under way.
@@ -63,7 +69,7 @@ impl SlackAccountState {
             people: People::default(),
             threads: ThreadCache::default(),
             pacer: Pacer::default(),
-            turns: ChatLocks::default(),
+            locks: KeyedLocks::default(),
             holds: Pacer::default(),
             active: AtomicUsize::new(0),
             streams_off: AtomicBool::new(false),
@@ -72,7 +78,7 @@ impl SlackAccountState {
     }
 
     /// Returns the bot's identity; Slack is asked once.
-    pub(super) async fn me(&self) -> Result<&SlackIdentity, SlackApiError> {
+    pub(super) async fn me(&self) -> Result<&SlackIdentity, SlackError> {
         if let Some(me) = self.me.get() {
             return Ok(me);
         }
@@ -87,33 +93,28 @@ impl SlackAccountState {
         method: &str,
         channel: &str,
         params: &Value,
-    ) -> Result<T, SlackApiError> {
+    ) -> Result<T, SlackError> {
         let key = held(method, channel);
         if let Some(left) = self.holds.held(&key) {
-            return Err(SlackApiError::Wait(left));
+            return Err(CallError::Wait(left));
         }
         let result = self.client.write(method, params).await;
-        if let Err(SlackApiError::Wait(after)) = &result {
+        if let Err(CallError::Wait(after)) = &result {
             self.holds.hold(&key, *after);
         }
         result
     }
 
     /// Calls a method whose answer says nothing.
-    pub(super) async fn tell(
-        &self,
-        method: &str,
-        channel: &str,
-        params: &Value,
-    ) -> Result<(), SlackApiError> {
+    pub(super) async fn tell(&self, method: &str, channel: &str, params: &Value) -> Result<(), SlackError> {
         self.write::<Nothing>(method, channel, params).await.map(|Nothing {}| ())
     }
 
     /// Fails while messages to a channel, or changes of them, have to wait.
-    pub(super) fn check_rate_limit(&self, channel: &str) -> Result<(), SlackApiError> {
+    pub(super) fn check_rate_limit(&self, channel: &str) -> Result<(), SlackError> {
         let methods = ["chat.postMessage", "chat.update", "chat.stopStream"];
         let longest = methods.iter().filter_map(|method| self.holds.held(&held(method, channel))).max();
-        longest.map_or(Ok(()), |left| Err(SlackApiError::Wait(left)))
+        longest.map_or(Ok(()), |left| Err(CallError::Wait(left)))
     }
 
     /// Returns how long a reply waits between two changes.
@@ -130,7 +131,7 @@ impl SlackAccountState {
     /// There are no streams in this workspace.
     pub(super) fn no_streams(&self, why: &str) {
         if !self.streams_off.swap(true, Ordering::Relaxed) {
-            tracing::warn!(why, "Slack has no streams here; answers grow by changes of their message");
+            tracing::warn!(why, "switched streams off; answers grow by changes of their message");
         }
     }
 
@@ -145,11 +146,11 @@ impl SlackAccountState {
         }
         let params = json!({"channel_id": channel, "thread_ts": thread, "status": words});
         match timeout(STATUS, self.tell("assistant.threads.setStatus", channel, &params)).await {
-            Ok(Err(error)) if error.is_for_good() => {
-                tracing::debug!(%error, "there is no status here");
+            Ok(Err(error)) if is_for_good(&error) => {
+                tracing::debug!(%error, "switched statuses off");
                 self.status_off.store(true, Ordering::Relaxed);
             }
-            Ok(Err(error)) => tracing::debug!(%error, "the status could not be shown"),
+            Ok(Err(error)) => tracing::debug!(%error, "failed to show status"),
             Ok(Ok(())) | Err(_) => {}
         }
     }

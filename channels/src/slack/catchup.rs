@@ -5,14 +5,9 @@
 //! to the bot in a chat that it does not know, edits, and what was taken back. Where the app may not read the history
 //! it is left.
 
-use super::{
-    SlackChannel,
-    failure::SlackApiError,
-    wire::{HistoryPage, SlackMessage},
-};
-use crate::{EventSink, KnownMessage, clock::now};
+use super::{SlackChannel, event_handler::SlackIntakeError, wire::SlackMessage};
+use crate::{EventSink, KnownMessage, clock::now, transport::read_missed};
 use std::{collections::HashMap, sync::atomic::Ordering, time::Duration};
-use tokio::time::sleep;
 
 /// Chats in which nothing was said for so long are left.
 const LATELY: Duration = Duration::from_secs(3 * 24 * 3600);
@@ -25,8 +20,6 @@ const CHATS: usize = 40;
 const PAGES: usize = 5;
 const MESSAGES: &str = "100";
 const THREADS: usize = 10;
-/// Maximum delay where Slack asks for one.
-const MAX_RATE_LIMIT_DELAY: Duration = Duration::from_secs(90);
 
 /// Last events of a chat, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,13 +37,13 @@ impl SlackChannel {
     }
 
     /// Offers what was missed. False when not everything could be looked at.
-    pub(super) async fn catch_up(&self, sink: &dyn EventSink) -> bool {
+    pub(super) async fn catch_up(&self, round: u32, sink: &dyn EventSink) -> bool {
         let now = now();
         let since = |time: Duration| now - i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         let known = match sink.known(&self.handler.account, since(LATELY)).await {
             Ok(known) => known,
             Err(error) => {
-                tracing::warn!(%error, "what was missed cannot be looked for");
+                tracing::warn!(%error, "failed to look for missed messages");
                 return false;
             }
         };
@@ -62,41 +55,31 @@ impl SlackChannel {
         let mut chats: Vec<(String, ChatActivity)> = seen(&known, in_seconds(until)).into_iter().collect();
         chats.sort_by(|(_, a), (_, b)| b.newest.total_cmp(&a.newest));
         let floor = in_seconds(since(OLDEST));
-        for (chat, seen) in chats.into_iter().take(CHATS) {
-            let from = (seen.heard - MARGIN).max(floor);
-            let mut looked = self.look_at(&chat, from, sink).await;
-            if let Err(Missed::Slack(SlackApiError::Wait(after))) = looked {
-                sleep(after.min(MAX_RATE_LIMIT_DELAY)).await;
-                looked = self.look_at(&chat, from, sink).await;
-            }
-            match looked {
-                Ok(()) => {}
-                Err(Missed::Slack(error @ (SlackApiError::Wait(_) | SlackApiError::Auth(_)))) => {
-                    tracing::warn!(%error, "what was missed cannot be looked for now");
-                    return false;
-                }
-                Err(Missed::Slack(error)) => tracing::debug!(%error, chat, "a chat's history cannot be read"),
-                Err(Missed::Full) => return false,
-            }
-        }
-        true
+        let from: HashMap<String, f64> =
+            chats.iter().map(|(chat, seen)| (chat.clone(), (seen.heard - MARGIN).max(floor))).collect();
+        let chats = chats.into_iter().take(CHATS).map(|(chat, _)| chat).collect();
+        read_missed(chats, round, |chat: String| {
+            let from = from.get(&chat).copied().unwrap_or(floor);
+            async move { self.look_at(&chat, from, sink).await }
+        })
+        .await
     }
 
     /// Offers what is newer than `oldest` in a chat, with its threads, oldest first.
-    async fn look_at(&self, chat: &str, oldest: f64, sink: &dyn EventSink) -> Result<(), Missed> {
+    async fn look_at(&self, chat: &str, oldest: f64, sink: &dyn EventSink) -> Result<(), SlackIntakeError> {
         let from = format!("{oldest:.6}");
         let newer = |ts: Option<&String>| ts.and_then(|ts| seconds(ts)).is_some_and(|at| at > oldest);
         // Not from `oldest` on: the beginning of a thread in which somebody wrote since may be older.
-        let mut missed = self
-            .pages("conversations.history", &[("channel", chat)], |page| {
-                page.last().is_some_and(|message| newer(message.ts.as_ref()))
-            })
-            .await?;
+        let client = &self.handler.state.client;
+        let params = [("channel", chat), ("limit", MESSAGES)];
+        let more = |page: &[SlackMessage]| page.last().is_some_and(|message| newer(message.ts.as_ref()));
+        let mut missed = client.history("conversations.history", &params, PAGES, more).await?;
         let active = missed.iter().filter(|message| newer(message.latest_reply.as_ref())).take(THREADS);
         let roots: Vec<String> = active.filter_map(|message| message.ts.clone()).collect();
         for root in roots {
-            let params = [("channel", chat), ("ts", root.as_str()), ("oldest", from.as_str())];
-            missed.extend(self.pages("conversations.replies", &params, |_| true).await?);
+            let params =
+                [("channel", chat), ("ts", root.as_str()), ("oldest", from.as_str()), ("limit", MESSAGES)];
+            missed.extend(client.history("conversations.replies", &params, PAGES, |_| true).await?);
         }
         missed.retain(|message| newer(message.ts.as_ref()));
         missed.sort_by(|a, b| a.ts.cmp(&b.ts));
@@ -104,33 +87,9 @@ impl SlackChannel {
         for message in missed {
             let message =
                 SlackMessage { kind: "message".to_owned(), channel: Some(chat.to_owned()), ..message };
-            if let Err(error) = self.handler.message(&message, None, sink).await {
-                tracing::warn!(%error, "what was missed could not be kept; it is looked for again later");
-                return Err(Missed::Full);
-            }
+            self.handler.message(&message, None, sink).await?;
         }
         Ok(())
-    }
-
-    /// Reads one page after the other, as long as there are more and one says that they are wanted.
-    async fn pages(
-        &self,
-        method: &str,
-        params: &[(&str, &str)],
-        more: impl Fn(&[SlackMessage]) -> bool,
-    ) -> Result<Vec<SlackMessage>, SlackApiError> {
-        let (mut found, mut cursor) = (Vec::new(), String::new());
-        for _ in 0..PAGES {
-            let params = [params, &[("limit", MESSAGES), ("cursor", cursor.as_str())]].concat();
-            let page: HistoryPage = self.handler.state.client.read(method, &params).await?;
-            let wanted = more(&page.messages);
-            found.extend(page.messages);
-            cursor = page.response_metadata.next_cursor;
-            if !wanted || cursor.is_empty() {
-                break;
-            }
-        }
-        Ok(found)
     }
 }
 
@@ -155,18 +114,6 @@ fn seen(known: &[KnownMessage], until: f64) -> HashMap<String, ChatActivity> {
 #[expect(clippy::cast_precision_loss, reason = "milliseconds are exact up to 2^53")]
 fn in_seconds(millis: i64) -> f64 {
     millis as f64 / 1000.0
-}
-
-/// Why a chat was not looked through.
-enum Missed {
-    Slack(SlackApiError),
-    Full,
-}
-
-impl From<SlackApiError> for Missed {
-    fn from(error: SlackApiError) -> Self {
-        Self::Slack(error)
-    }
 }
 
 /// Returns a time stamp in seconds; `None` for what is not one.
@@ -252,7 +199,7 @@ mod tests {
         };
         let offered = async |slack: SlackChannel| {
             let chat_client = RecordingSink { known: vec![seen(90), seen(0)], offered: Mutex::default() };
-            assert!(slack.catch_up(&chat_client).await);
+            assert!(slack.catch_up(0, &chat_client).await);
             chat_client.offered.into_inner().unwrap()
         };
         // The connection was lost an hour ago, and the bot's answer is of this minute.

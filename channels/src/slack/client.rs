@@ -1,15 +1,21 @@
 //! Calls of Slack's Web API: forms for what reads, JSON for what writes, errors in HTTP 200.
 
-use super::failure::{SlackApiError, failure, unreachable, unread, unreadable};
-use crate::{
-    http,
-    recovery::{CALL_TIMEOUT, Recovery},
+use super::{
+    failure::{SlackError, failure},
+    wire::{HistoryPage, SlackMessage},
 };
-use pudu_net::reqwest::{self, RequestBuilder, Response, header};
+use crate::{
+    recovery::CALL_TIMEOUT,
+    transport::{AccountTransport, CallEffect, CallError, RawResponse, below, send},
+};
+use pudu_net::{
+    reqwest::{RequestBuilder, header},
+    retry,
+};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
-use std::time::Duration;
+use std::time::SystemTime;
 use url::{Url, form_urlencoded};
 
 /// Maximum size of an API response, in bytes: a page of a history with its blocks has some megabytes at
@@ -20,12 +26,10 @@ const FORM: &str = "application/x-www-form-urlencoded";
 
 /// Slack's Web API with the tokens of one app.
 pub(super) struct SlackClient {
-    http: reqwest::Client,
+    pub(super) transport: AccountTransport,
     api_url: Url,
     bot_token: SecretString,
     app_token: Option<SecretString>,
-    recovery: Recovery,
-    reads: Recovery,
 }
 
 /// Which token a call shows.
@@ -44,13 +48,12 @@ struct SlackResponseHead {
     needed: Option<String>,
 }
 
-/// An answer, and the scopes and the time that its headers tell.
+/// An answer, with the scopes and the time that its headers tell.
 pub(super) struct SlackResponse<T> {
     pub(super) body: T,
     /// `x-oauth-scopes`
     pub(super) scopes: Option<String>,
-    /// `date`
-    pub(super) date: Option<String>,
+    pub(super) date: Option<SystemTime>,
 }
 
 impl SlackClient {
@@ -59,25 +62,7 @@ impl SlackClient {
         bot_token: SecretString,
         app_token: Option<SecretString>,
     ) -> Result<Self, String> {
-        let http = pudu_net::client().map_err(|error| error.without_url().to_string())?;
-        Ok(Self {
-            http,
-            api_url,
-            bot_token,
-            app_token,
-            recovery: Recovery::default(),
-            reads: Recovery::default(),
-        })
-    }
-
-    /// Returns what tells when Slack takes messages again.
-    pub(super) fn recovery(&self) -> &Recovery {
-        &self.recovery
-    }
-
-    /// Returns what tells when Slack answers again, whatever it is asked.
-    pub(super) fn reads(&self) -> &Recovery {
-        &self.reads
+        Ok(Self { transport: AccountTransport::new()?, api_url, bot_token, app_token })
     }
 
     /// Calls a method that reads: Slack sees parameters of those only in forms.
@@ -85,10 +70,10 @@ impl SlackClient {
         &self,
         method: &str,
         params: &[(&str, &str)],
-    ) -> Result<T, SlackApiError> {
+    ) -> Result<T, SlackError> {
         let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(params).finish();
-        let request = self.http.post(self.url(method)?).header(header::CONTENT_TYPE, FORM).body(form);
-        Ok(self.send(request, SlackToken::Bot).await?.body)
+        let request = self.post(method).header(header::CONTENT_TYPE, FORM).body(form);
+        Ok(self.send(CallEffect::Reads, request, SlackToken::Bot).await?.body)
     }
 
     /// Calls a method that writes.
@@ -96,55 +81,70 @@ impl SlackClient {
         &self,
         method: &str,
         params: &Value,
-    ) -> Result<T, SlackApiError> {
-        let request = self.http.post(self.url(method)?).json(params);
-        let told = self.send(request, SlackToken::Bot).await;
-        self.recovery.note(&told, SlackApiError::is_outage);
-        Ok(told?.body)
+    ) -> Result<T, SlackError> {
+        Ok(self.send(CallEffect::Writes, self.post(method).json(params), SlackToken::Bot).await?.body)
     }
 
     /// Calls a method without parameters and returns the headers' words too.
     pub(super) async fn ask<T: DeserializeOwned>(
         &self,
         method: &str,
-    ) -> Result<SlackResponse<T>, SlackApiError> {
-        self.send(self.http.post(self.url(method)?), SlackToken::Bot).await
+    ) -> Result<SlackResponse<T>, SlackError> {
+        self.send(CallEffect::Reads, self.post(method), SlackToken::Bot).await
     }
 
     /// Asks for the address of a connection.
-    pub(super) async fn open<T: DeserializeOwned>(&self) -> Result<T, SlackApiError> {
-        let request = self.http.post(self.url("apps.connections.open")?);
-        Ok(self.send(request, SlackToken::App).await?.body)
+    pub(super) async fn open<T: DeserializeOwned>(&self) -> Result<T, SlackError> {
+        Ok(self.send(CallEffect::Reads, self.post("apps.connections.open"), SlackToken::App).await?.body)
     }
 
     /// Answers a slash command at the address that came with it, without the token: the address is the proof.
-    pub(super) async fn respond(&self, url: &Url, answer: &Value) -> Result<(), SlackApiError> {
-        let request = self.http.post(url.clone()).json(answer).timeout(CALL_TIMEOUT);
-        let response = request.send().await.map_err(unreachable)?;
-        let wait = pudu_net::retry::after(response.headers(), std::time::SystemTime::now());
+    pub(super) async fn respond(&self, url: &Url, answer: &Value) -> Result<(), SlackError> {
+        let request = self.transport.http.post(url.clone()).json(answer).timeout(CALL_TIMEOUT);
+        // The body says nothing: what was taken is taken, whatever becomes of the rest.
+        let response = send(request).await?;
         match response.status().as_u16() {
             200..300 => Ok(()),
-            status @ (429 | 500..) => Err(unreadable(status, wait)),
-            status => Err(SlackApiError::Refused(format!(
-                "no answer to the command is taken any more (HTTP {status})"
-            ))),
+            status @ (429 | 500..) => {
+                let wait = retry::after(response.headers(), SystemTime::now());
+                Err(CallError::of_status(status, wait))
+            }
+            status => {
+                Err(CallError::Refused(format!("no answer to the command is taken any more (HTTP {status})")))
+            }
         }
     }
 
-    /// The client, for addresses that are not the API's.
-    pub(super) fn http(&self) -> &reqwest::Client {
-        &self.http
-    }
-
-    /// Fetches a file of Slack's, with the token. Other hosts never see it.
-    pub(super) async fn file(&self, url: &str, patience: Duration) -> Result<Response, SlackApiError> {
-        let url =
-            Url::parse(url).map_err(|_| SlackApiError::Refused("the file has no address".to_owned()))?;
+    /// Begins to fetch a file of Slack's, with the token. Other hosts never see it.
+    pub(super) fn get_file(&self, url: &str) -> Result<RequestBuilder, SlackError> {
+        let url = Url::parse(url).map_err(|_| CallError::Refused("the file has no address".to_owned()))?;
         if !self.is_slacks(&url) {
-            return Err(SlackApiError::Refused("the file is not kept by Slack".to_owned()));
+            return Err(CallError::Refused("the file is not kept by Slack".to_owned()));
         }
-        let request = self.http.get(url).bearer_auth(self.bot_token.expose_secret()).timeout(patience);
-        request.send().await.map_err(unreachable)
+        Ok(self.transport.http.get(url).bearer_auth(self.bot_token.expose_secret()))
+    }
+
+    /// Reads at most so many pages of a channel's or a thread's history, as long as there are more and `more` wants
+    /// them.
+    pub(super) async fn history(
+        &self,
+        method: &str,
+        params: &[(&str, &str)],
+        max_pages: usize,
+        more: impl Fn(&[SlackMessage]) -> bool,
+    ) -> Result<Vec<SlackMessage>, SlackError> {
+        let (mut found, mut cursor) = (Vec::new(), String::new());
+        for _ in 0..max_pages {
+            let params = [params, &[("cursor", cursor.as_str())]].concat();
+            let page: HistoryPage = self.read(method, &params).await?;
+            let wanted = more(&page.messages);
+            found.extend(page.messages);
+            cursor = page.response_metadata.next_cursor;
+            if !wanted || cursor.is_empty() {
+                break;
+            }
+        }
+        Ok(found)
     }
 
     /// Returns whether an address is Slack's own, or that of the configured stand-in.
@@ -156,50 +156,38 @@ impl SlackClient {
         own || (url.scheme() == "https" && url.port().is_none() && (slack || files))
     }
 
-    fn url(&self, method: &str) -> Result<Url, SlackApiError> {
-        let base = self.api_url.as_str().trim_end_matches('/');
-        Url::parse(&format!("{base}/{method}"))
-            .map_err(|_| SlackApiError::Refused("api_url is no address".to_owned()))
+    fn post(&self, method: &str) -> RequestBuilder {
+        self.transport.http.post(below(&self.api_url, method))
     }
 
     async fn send<T: DeserializeOwned>(
         &self,
+        effect: CallEffect,
         request: RequestBuilder,
         token: SlackToken,
-    ) -> Result<SlackResponse<T>, SlackApiError> {
+    ) -> Result<SlackResponse<T>, SlackError> {
         let token = match token {
             SlackToken::Bot => &self.bot_token,
-            SlackToken::App => self
-                .app_token
-                .as_ref()
-                .ok_or_else(|| SlackApiError::Auth("there is no app_token".to_owned()))?,
+            SlackToken::App => {
+                self.app_token.as_ref().ok_or_else(|| CallError::Auth("there is no app_token".to_owned()))?
+            }
         };
-        let told = exchange(request.bearer_auth(token.expose_secret()).timeout(CALL_TIMEOUT)).await;
-        self.recovery.note_read(&told, SlackApiError::is_outage);
-        self.reads.note(&told, SlackApiError::is_outage);
-        told
+        let request = request.bearer_auth(token.expose_secret()).timeout(CALL_TIMEOUT);
+        self.transport.exchange(effect, request, MAX_RESPONSE_BYTES, |response| read(&response)).await
     }
 }
 
-async fn exchange<T: DeserializeOwned>(request: RequestBuilder) -> Result<SlackResponse<T>, SlackApiError> {
-    let response = request.send().await.map_err(unreachable)?;
-    let status = response.status().as_u16();
-    let wait = pudu_net::retry::after(response.headers(), std::time::SystemTime::now());
-    let word = |name: header::HeaderName| {
-        response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
-    };
-    let (scopes, date) = (word(header::HeaderName::from_static("x-oauth-scopes")), word(header::DATE));
-    let bytes = http::body(response, MAX_RESPONSE_BYTES).await.map_err(unread)?;
-    let envelope: SlackResponseHead = serde_json::from_slice(&bytes).map_err(|_| unreadable(status, wait))?;
-    if status == 429 {
-        return Err(unreadable(status, wait));
+fn read<T: DeserializeOwned>(response: &RawResponse) -> Result<SlackResponse<T>, SlackError> {
+    let head: SlackResponseHead = response.json()?;
+    if response.status == 429 {
+        return Err(response.unreadable());
     }
-    if !envelope.ok {
-        let error = envelope.error.unwrap_or_else(|| format!("nothing (HTTP {status})"));
-        return Err(failure(&error, wait, envelope.needed.as_deref()));
+    if !head.ok {
+        let error = head.error.unwrap_or_else(|| format!("nothing (HTTP {})", response.status));
+        return Err(failure(&error, response.wait(), head.needed.as_deref()));
     }
-    let body = serde_json::from_slice(&bytes).map_err(|_| unreadable(status, wait))?;
-    Ok(SlackResponse { body, scopes, date })
+    let scopes = response.header("x-oauth-scopes").map(str::to_owned);
+    Ok(SlackResponse { body: response.json()?, scopes, date: response.date() })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Doctor checks of an account, made against Slack's API.
 
-use super::{SlackChannel, SlackEventMode, failure::SlackApiError};
-use crate::{Check, supervise::ConnectionEnd};
+use super::{SlackChannel, SlackEventMode, failure::SlackError};
+use crate::{Check, supervise::ConnectionEnd, transport::CallError};
 use serde::Deserialize;
 use std::time::SystemTime;
 
@@ -45,25 +45,21 @@ pub(super) async fn check(slack: &SlackChannel) -> Vec<Check> {
     if let Some(scopes) = &told.scopes {
         found.extend(self::scopes(scopes));
     }
-    found.extend(told.date.as_deref().and_then(clock));
+    found.extend(told.date.map(clock));
     found.push(events(slack).await);
     found
 }
 
-fn token(error: &SlackApiError) -> Check {
+fn token(error: &SlackError) -> Check {
     match error {
-        SlackApiError::Auth(why) => Check::bad(
+        CallError::Auth(why) => Check::bad(
             "bot token",
             why,
             format!(
                 "copy the Bot User OAuth Token (xoxb-) from {APPS}, \"OAuth & Permissions\", into `bot_token`"
             ),
         ),
-        other => Check::bad(
-            "connection",
-            other.to_string(),
-            "see whether this machine reaches `api_url` (proxy, firewall, DNS)",
-        ),
+        other => Check::unreachable("api_url", other),
     }
 }
 
@@ -83,9 +79,8 @@ fn scopes(scopes: &str) -> Vec<Check> {
     found
 }
 
-fn clock(date: &str) -> Option<Check> {
-    let there = httpdate::parse_http_date(date).ok()?;
-    Some(Check::clock(there, SystemTime::now(), "posts that are five minutes off are refused"))
+fn clock(there: SystemTime) -> Check {
+    Check::clock(there, SystemTime::now(), "posts that are five minutes off are refused")
 }
 
 async fn events(slack: &SlackChannel) -> Check {
@@ -134,7 +129,7 @@ mod tests {
             matches!(&found[0].found, CheckResult::Bad { help, .. } if help.contains("app_mentions:read"))
         );
         assert!(found[1..].iter().all(|check| matches!(check.found, CheckResult::Poor { .. })));
-        let check = token(&SlackApiError::Auth("invalid_auth".into()));
+        let check = token(&CallError::Auth("invalid_auth".into()));
         assert!(matches!(check.found, CheckResult::Bad { ref help, .. } if help.contains("xoxb-")));
     }
 }

@@ -3,11 +3,14 @@
 use super::{
     account_state::SlackAccountState,
     decode::{DecodeContext, SlackDecoder, SlackEvent},
-    failure::SlackApiError,
-    turns::ChatLocks,
+    failure::SlackCase,
     wire::{Actions, Callback, SlackIdentity, SlackMessage, Slash},
 };
-use crate::{AcceptError, ChatCommand, EventSink, HealthCell, Inbound, InboundKind, clock::now};
+use crate::{
+    ChatCommand, EventSink, HealthCell, Inbound, InboundKind,
+    clock::now,
+    transport::{IntakeError, KeyedLocks},
+};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::Arc;
@@ -22,19 +25,11 @@ pub(super) struct SlackEventHandler {
     pub(super) health: HealthCell,
     /// Events of one chat are kept in the order in which they came, however long each waits for a name: what
     /// takes a message back has to find it.
-    pub(super) order: Arc<ChatLocks>,
+    pub(super) order: Arc<KeyedLocks<String>>,
 }
 
-/// An event was not kept: Slack has to bring it again.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum SlackAcceptError {
-    #[error(transparent)]
-    Refused(#[from] AcceptError),
-    #[error("what it needs could not be asked for: {0}")]
-    Unknown(#[from] SlackApiError),
-    #[error("the bot does not know yet who it is")]
-    Early,
-}
+/// Why an event was not kept: Slack has to bring it again.
+pub(super) type SlackIntakeError = IntakeError<SlackCase>;
 
 /// How an event came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +46,7 @@ impl SlackEventHandler {
         source: Source,
         payload: Value,
         sink: &dyn EventSink,
-    ) -> Result<(), SlackAcceptError> {
+    ) -> Result<(), SlackIntakeError> {
         self.health.event(now());
         let me = self.me()?;
         let inbound = match source {
@@ -73,7 +68,7 @@ impl SlackEventHandler {
             // A button is ours and waits for nobody's words.
             let typed = source == Source::Command;
             let chat = inbound.address.chat.clone();
-            let turn = async { if typed { self.order.lock_chat(&chat).await } else { None } };
+            let turn = async { if typed { self.order.lock(&chat).await } else { None } };
             let (_turn, inbound) = tokio::join!(turn, self.known(inbound));
             sink.accept(inbound).await?;
         }
@@ -87,6 +82,7 @@ impl SlackEventHandler {
         if let Some(name) = names.remove(&id) {
             inbound.sender.name = name;
         }
+        inbound.sender.language = self.state.people.language(&id);
         inbound
     }
 
@@ -96,12 +92,12 @@ impl SlackEventHandler {
         message: &SlackMessage,
         team: Option<&str>,
         sink: &dyn EventSink,
-    ) -> Result<(), SlackAcceptError> {
+    ) -> Result<(), SlackIntakeError> {
         let me = self.me()?;
         let decoder = self.decoder(me);
         let Some(heard) = decoder.hear(message, team) else { return Ok(()) };
         // What is asked for is asked side by side; only the keeping takes turns.
-        let (_turn, inbound) = tokio::join!(self.order.lock_chat(&heard.channel), self.complete(&heard));
+        let (_turn, inbound) = tokio::join!(self.order.lock(&heard.channel), self.complete(&heard));
         if let Some(inbound) = inbound? {
             sink.accept(inbound).await?;
         }
@@ -109,7 +105,7 @@ impl SlackEventHandler {
     }
 
     /// Makes an inbound of what was heard, with what has to be asked for.
-    async fn complete(&self, heard: &SlackEvent) -> Result<Option<Inbound>, SlackAcceptError> {
+    async fn complete(&self, heard: &SlackEvent) -> Result<Option<Inbound>, SlackIntakeError> {
         let me = self.me()?;
         let decoder = self.decoder(me);
         let mut context = DecodeContext::default();
@@ -126,12 +122,13 @@ impl SlackEventHandler {
             // Names are asked for only where somebody will read them.
             context.names = self.state.people.names(&self.state.client, &heard.people(me)).await;
             inbound = decoder.decode(heard, &context).unwrap_or(inbound);
+            inbound.sender.language = self.state.people.language(&inbound.sender.id);
         }
         Ok(Some(inbound))
     }
 
-    pub(super) fn me(&self) -> Result<&SlackIdentity, SlackAcceptError> {
-        self.state.me.get().ok_or(SlackAcceptError::Early)
+    pub(super) fn me(&self) -> Result<&SlackIdentity, SlackIntakeError> {
+        self.state.me.get().ok_or(SlackIntakeError::Early)
     }
 
     fn decoder<'a>(&'a self, me: &'a SlackIdentity) -> SlackDecoder<'a> {
@@ -149,11 +146,7 @@ fn read<T: DeserializeOwned>(payload: Value, what: &str) -> Option<T> {
         Ok(read) => Some(read),
         Err(error) => {
             // The line and column say where, and nothing of what was written.
-            tracing::warn!(
-                what,
-                line = error.line(),
-                "something from Slack cannot be read and is passed over"
-            );
+            tracing::warn!(what, line = error.line(), "dropped Slack event: decode error");
             None
         }
     }

@@ -1,27 +1,20 @@
 //! Mapping of Slack's errors. Most come with HTTP 200; the words are the API's own.
 
 use crate::{
-    ChannelError, SendError,
-    http::{self, Unread},
-    reply::CallError,
+    ChannelError,
+    transport::{CallError, ErrorCase, PlatformCase},
 };
 use std::time::Duration;
 
-/// Why a call failed, named by what the caller can do.
+/// Why a call failed.
+pub(super) type SlackError = CallError<SlackCase>;
+
+/// Failures that only Slack has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum SlackApiError {
-    /// Too many calls. Nothing was done.
-    #[error("Slack asks to wait {0:?}")]
-    Wait(Duration),
-    /// The credentials are not valid. Nothing was done.
-    #[error("Slack refused the credentials: {0}")]
-    Auth(String),
+pub(super) enum SlackCase {
     /// A scope is missing.
     #[error("the app lacks the scope {0}")]
     Scope(String),
-    /// The message is not there or cannot change.
-    #[error("{0}")]
-    Gone(String),
     /// The message is not a stream that is open, or it is one where none may be.
     #[error("{0}")]
     Stream(String),
@@ -31,43 +24,44 @@ pub(super) enum SlackApiError {
     /// The text or blocks are not taken as they are.
     #[error("{0}")]
     Content(String),
-    /// Trying again does not help.
-    #[error("Slack says {0}")]
-    Refused(String),
-    /// No connection came about. Nothing was done.
-    #[error("{0}")]
-    Unconnected(String),
-    /// The call may have been done or not.
-    #[error("{0}")]
-    Unknown(String),
 }
 
-impl SlackApiError {
-    /// Returns whether Slack, or the way to it, does not work now.
-    pub(super) fn is_outage(&self) -> bool {
-        matches!(self, Self::Unconnected(_) | Self::Unknown(_))
+impl ErrorCase for SlackCase {
+    fn general(self) -> CallError {
+        let what = self.to_string();
+        match self {
+            // Without it the bot is dumb; whoever runs it can give it back while the reply is still wanted.
+            Self::Scope(scope) if scope.contains("chat:write") => CallError::Unconnected(what),
+            _ => CallError::Refused(what),
+        }
     }
 
-    /// Returns whether Slack has no such method here, or the app may never call it.
-    pub(super) fn is_for_good(&self) -> bool {
-        let gone = ["unknown_method", "method_deprecated", "deprecated_endpoint"];
-        match self {
-            Self::Scope(_) => true,
-            Self::NoStream(what) => gone.contains(&what.as_str()),
-            _ => false,
-        }
+    fn is_outage(&self) -> bool {
+        false
+    }
+}
+
+impl PlatformCase for SlackCase {}
+
+/// Returns whether Slack has no such method here, or the app may never call it.
+pub(super) fn is_for_good(error: &SlackError) -> bool {
+    let gone = ["unknown_method", "method_deprecated", "deprecated_endpoint"];
+    match error {
+        CallError::Special(SlackCase::Scope(_)) => true,
+        CallError::Special(SlackCase::NoStream(what)) => gone.contains(&what.as_str()),
+        _ => false,
     }
 }
 
 /// The wait where Slack does not say how long.
-const WAIT: Duration = Duration::from_secs(2);
+const DEFAULT_WAIT: Duration = Duration::from_secs(2);
 
 /// Classifies an error by its name. `wait` is what `Retry-After` says, `needed` the scope that is missing.
-pub(super) fn failure(error: &str, wait: Option<Duration>, needed: Option<&str>) -> SlackApiError {
+pub(super) fn failure(error: &str, wait: Option<Duration>, needed: Option<&str>) -> SlackError {
     let what = error.to_owned();
     match error {
         "ratelimited" | "rate_limited" | "message_limit_exceeded" => {
-            SlackApiError::Wait(wait.unwrap_or(WAIT))
+            CallError::Wait(wait.unwrap_or(DEFAULT_WAIT))
         }
         "not_authed"
         | "invalid_auth"
@@ -80,17 +74,19 @@ pub(super) fn failure(error: &str, wait: Option<Duration>, needed: Option<&str>)
         | "ekm_access_denied"
         | "not_allowed_token_type"
         | "two_factor_setup_required"
-        | "app_not_found" => SlackApiError::Auth(what),
-        "missing_scope" => SlackApiError::Scope(needed.unwrap_or("that this needs").to_owned()),
+        | "app_not_found" => CallError::Auth(what),
+        "missing_scope" => {
+            CallError::Special(SlackCase::Scope(needed.unwrap_or("that this needs").to_owned()))
+        }
         "message_not_found"
         | "cant_update_message"
         | "cant_delete_message"
         | "edit_window_closed"
-        | "block_mismatch" => SlackApiError::Gone(what),
+        | "block_mismatch" => CallError::Gone(what),
         "message_not_in_streaming_state"
         | "streaming_state_conflict"
         | "message_not_owned_by_app"
-        | "streaming_mode_mismatch" => SlackApiError::Stream(what),
+        | "streaming_mode_mismatch" => CallError::Special(SlackCase::Stream(what)),
         "unknown_method"
         | "method_deprecated"
         | "deprecated_endpoint"
@@ -99,83 +95,32 @@ pub(super) fn failure(error: &str, wait: Option<Duration>, needed: Option<&str>)
         | "missing_recipient_team_id"
         | "user_not_found"
         | "feature_disabled"
-        | "not_allowed" => SlackApiError::NoStream(what),
+        | "not_allowed" => CallError::Special(SlackCase::NoStream(what)),
         "msg_too_long"
         | "msg_blocks_too_long"
         | "invalid_blocks"
         | "invalid_blocks_format"
         | "no_text"
         | "markdown_text_conflict"
-        | "invalid_chunks" => SlackApiError::Content(what),
+        | "invalid_chunks" => CallError::Special(SlackCase::Content(what)),
         "internal_error" | "fatal_error" | "request_timeout" | "service_unavailable" => {
-            SlackApiError::Unknown(what)
+            CallError::Unknown(what)
         }
-        "team_added_to_org" | "accesslimited" => SlackApiError::Unconnected(what),
-        _ => SlackApiError::Refused(what),
-    }
-}
-
-/// Classifies an answer that is not the API's own: something on the way made it, or cut it.
-pub(super) fn unreadable(status: u16, wait: Option<Duration>) -> SlackApiError {
-    match status {
-        413 => SlackApiError::Refused("the request is too large".to_owned()),
-        429 => SlackApiError::Wait(wait.unwrap_or(WAIT)),
-        _ => SlackApiError::Unknown(format!("an answer that cannot be read (HTTP {status})")),
-    }
-}
-
-/// Describes an error of the HTTP client without the URL, in which a secret may stand.
-pub(super) fn unreachable(error: pudu_net::reqwest::Error) -> SlackApiError {
-    let before = error.is_connect() || error.is_builder();
-    let text = http::words(error);
-    if before { SlackApiError::Unconnected(text) } else { SlackApiError::Unknown(text) }
-}
-
-/// Classifies an answer that could not be read: what was asked for is perhaps done.
-pub(super) fn unread(error: Unread) -> SlackApiError {
-    match error {
-        Unread::Lost(error) => unreachable(error),
-        Unread::TooLarge => SlackApiError::Unknown(Unread::TooLarge.to_string()),
-    }
-}
-
-impl From<SlackApiError> for CallError {
-    fn from(error: SlackApiError) -> Self {
-        let what = error.to_string();
-        match error {
-            SlackApiError::Wait(after) => Self::Wait(after),
-            SlackApiError::Auth(_) | SlackApiError::Unconnected(_) => Self::Unconnected(what),
-            SlackApiError::Gone(_) => Self::Gone,
-            SlackApiError::Unknown(_) => Self::Unknown(what),
-            // Without it the bot is dumb; whoever runs it can give it back while the reply is still wanted.
-            SlackApiError::Scope(scope) if scope.contains("chat:write") => Self::Unconnected(what),
-            SlackApiError::Scope(_)
-            | SlackApiError::Stream(_)
-            | SlackApiError::NoStream(_)
-            | SlackApiError::Content(_)
-            | SlackApiError::Refused(_) => Self::Refused(what),
-        }
-    }
-}
-
-impl From<SlackApiError> for SendError {
-    fn from(error: SlackApiError) -> Self {
-        CallError::from(error).into()
+        "team_added_to_org" | "accesslimited" => CallError::Unconnected(what),
+        _ => CallError::Refused(what),
     }
 }
 
 /// Returns the error that ends a connection for good, if this is one.
-pub(super) fn fatal(error: &SlackApiError) -> Option<ChannelError> {
+pub(super) fn fatal(error: &SlackError) -> Option<ChannelError> {
     match error {
-        SlackApiError::Auth(what) => Some(ChannelError::Auth(format!(
+        CallError::Auth(what) => Some(ChannelError::Auth(format!(
             "{what}: copy the tokens from https://api.slack.com/apps once more, and see that the app is installed"
         ))),
-        SlackApiError::Scope(scope) => Some(ChannelError::Config(format!(
+        CallError::Special(SlackCase::Scope(scope)) => Some(ChannelError::Config(format!(
             "the token lacks the scope {scope}: add it and install the app anew"
         ))),
-        SlackApiError::Refused(what) if what.contains("socket_mode") || what == "link_disabled" => {
-            Some(off())
-        }
+        CallError::Refused(what) if what.contains("socket_mode") || what == "link_disabled" => Some(off()),
         _ => None,
     }
 }
@@ -194,34 +139,30 @@ mod tests {
     #[test]
     fn every_error_has_its_meaning() {
         let seven = Duration::from_secs(7);
-        type SlackErrorConstructor = fn(String) -> SlackApiError;
+        type SlackErrorConstructor = fn(String) -> SlackError;
         let cases: [(&str, SlackErrorConstructor); 12] = [
-            ("invalid_auth", SlackApiError::Auth),
-            ("account_inactive", SlackApiError::Auth),
-            ("message_not_found", SlackApiError::Gone),
-            ("message_not_in_streaming_state", SlackApiError::Stream),
-            ("streaming_state_conflict", SlackApiError::Stream),
-            ("channel_type_not_supported", SlackApiError::NoStream),
-            ("unknown_method", SlackApiError::NoStream),
-            ("msg_too_long", SlackApiError::Content),
-            ("internal_error", SlackApiError::Unknown),
-            ("channel_not_found", SlackApiError::Refused),
-            ("not_in_channel", SlackApiError::Refused),
-            ("is_archived", SlackApiError::Refused),
+            ("invalid_auth", CallError::Auth),
+            ("account_inactive", CallError::Auth),
+            ("message_not_found", CallError::Gone),
+            ("message_not_in_streaming_state", |what| CallError::Special(SlackCase::Stream(what))),
+            ("streaming_state_conflict", |what| CallError::Special(SlackCase::Stream(what))),
+            ("channel_type_not_supported", |what| CallError::Special(SlackCase::NoStream(what))),
+            ("unknown_method", |what| CallError::Special(SlackCase::NoStream(what))),
+            ("msg_too_long", |what| CallError::Special(SlackCase::Content(what))),
+            ("internal_error", CallError::Unknown),
+            ("channel_not_found", CallError::Refused),
+            ("not_in_channel", CallError::Refused),
+            ("is_archived", CallError::Refused),
         ];
         for (error, meaning) in cases {
             assert_eq!(failure(error, Some(seven), None), meaning(error.into()), "{error}");
         }
-        assert_eq!(failure("ratelimited", Some(seven), None), SlackApiError::Wait(seven));
-        assert_eq!(failure("ratelimited", None, None), SlackApiError::Wait(WAIT));
+        assert_eq!(failure("ratelimited", Some(seven), None), CallError::Wait(seven));
+        assert_eq!(failure("ratelimited", None, None), CallError::Wait(DEFAULT_WAIT));
         assert_eq!(
             failure("missing_scope", None, Some("chat:write")),
-            SlackApiError::Scope("chat:write".into())
+            CallError::Special(SlackCase::Scope("chat:write".into()))
         );
-        assert_eq!(unreadable(429, Some(seven)), SlackApiError::Wait(seven));
-        assert!(matches!(unreadable(502, None), SlackApiError::Unknown(_)));
-        assert!(matches!(CallError::from(SlackApiError::Auth("x".into())), CallError::Unconnected(_)));
-        assert!(!CallError::from(SlackApiError::Wait(seven)).may_be_done());
     }
 
     #[test]
@@ -235,7 +176,7 @@ mod tests {
             ("internal_error", false),
         ];
         for (error, good) in cases {
-            assert_eq!(failure(error, None, None).is_for_good(), good, "{error}");
+            assert_eq!(is_for_good(&failure(error, None, None)), good, "{error}");
         }
     }
 }

@@ -6,15 +6,15 @@
 
 use super::{
     SlackChannel, SlackEventMode,
-    event_handler::{SlackAcceptError, Source},
-    failure::{SlackApiError, fatal, off},
+    event_handler::{SlackIntakeError, Source},
+    failure::{SlackError, fatal, off},
     wire::SocketModeFrame,
 };
 use crate::{
     BoxFuture, ChannelError, EventSink, HealthState,
-    recovery::Backoff,
     socket::{self, Keepalive, Socket, SocketError},
     supervise::{ConnectionEnd, supervise},
+    transport::{CallError, CatchUp},
 };
 use futures_util::{FutureExt, StreamExt, future::OptionFuture, stream::FuturesUnordered};
 use serde::Deserialize;
@@ -45,7 +45,7 @@ struct ConnectionsOpenResponse {
 }
 
 impl SlackChannel {
-    pub(super) async fn run(
+    pub(super) async fn receive(
         &self,
         sink: &dyn EventSink,
         stop: CancellationToken,
@@ -70,8 +70,19 @@ impl SlackChannel {
             Ok(Some(socket)) => SlackSession::new(self, sink, socket).run(stop).await,
             Ok(None) => {
                 self.handler.health.ready();
-                tokio::join!(stop.run_until_cancelled(self.catch_up(sink)), stop.cancelled());
+                stop.run_until_cancelled(self.catch_up_by_itself(sink)).await;
                 ConnectionEnd::Renew
+            }
+        }
+    }
+
+    /// Reads what was missed, where no connection has to be served beside it. Never ends.
+    async fn catch_up_by_itself(&self, sink: &dyn EventSink) {
+        let (mut catch_up, reads) = (CatchUp::default(), &self.handler.state.client.transport.reads);
+        catch_up.begin(Duration::ZERO, reads, |round| self.catch_up(round, sink));
+        loop {
+            if !catch_up.next().await {
+                catch_up.begin(CATCHUP_DELAY, reads, |round| self.catch_up(round, sink));
             }
         }
     }
@@ -81,11 +92,7 @@ impl SlackChannel {
         let known = self.handler.state.me.get().is_some();
         let me = self.handler.state.me().await.map_err(ended)?;
         if let Some(own) = self.config.bot_user_id.as_ref().filter(|own| **own != me.user && !known) {
-            tracing::warn!(
-                configured = own,
-                slack = me.user,
-                "`bot_user_id` is not what Slack says; Slack is right"
-            );
+            tracing::warn!(configured = own, slack = me.user, "ignored `bot_user_id`: Slack says another");
         }
         tracing::info!(
             account = &*self.handler.account,
@@ -126,10 +133,7 @@ struct SlackSession<'a> {
     kept: FuturesUnordered<BoxFuture<'a, Option<String>>>,
     next: Option<BoxFuture<'a, Result<Socket, ConnectionEnd>>>,
     renewed: Option<Instant>,
-    /// Yields whether the history was read to its end, and the retry state.
-    catch_up: Option<BoxFuture<'a, (bool, Backoff)>>,
-    /// When the history may be read again.
-    backoff: Backoff,
+    catch_up: CatchUp<'a>,
     /// Whether the history is still to be read for what was missed.
     behind: bool,
     broken: bool,
@@ -138,18 +142,19 @@ struct SlackSession<'a> {
 impl<'a> SlackSession<'a> {
     fn new(slack: &'a SlackChannel, sink: &'a dyn EventSink, socket: Socket) -> Self {
         slack.handler.health.ready();
-        Self {
+        let mut session = Self {
             slack,
             sink,
             socket,
             kept: FuturesUnordered::new(),
             next: None,
             renewed: None,
-            catch_up: Some(Box::pin(async move { (slack.catch_up(sink).await, Backoff::new()) })),
-            backoff: Backoff::new(),
+            catch_up: CatchUp::default(),
             behind: true,
             broken: false,
-        }
+        };
+        session.look(Duration::ZERO);
+        session
     }
 
     async fn run(mut self, stop: &CancellationToken) -> ConnectionEnd {
@@ -167,12 +172,10 @@ impl<'a> SlackSession<'a> {
                         break ended;
                     }
                 }
-                Some((complete, backoff)) = OptionFuture::from(self.catch_up.as_mut()) => {
-                    self.catch_up = None;
+                complete = self.catch_up.next() => {
                     self.behind = !complete;
-                    self.backoff = if complete { Backoff::new() } else { backoff };
                     if !complete {
-                        self.look_again();
+                        self.look(CATCHUP_DELAY);
                     }
                 }
             }
@@ -219,7 +222,7 @@ impl<'a> SlackSession<'a> {
             return Err(ConnectionEnd::Renew);
         }
         if self.next.is_none() {
-            tracing::debug!(reason = frame.reason, "Slack renews the connection");
+            tracing::debug!(reason = frame.reason, "renewing connection");
             self.next = Some(Box::pin(self.slack.open()));
         }
         Ok(())
@@ -262,22 +265,19 @@ impl<'a> SlackSession<'a> {
             Some(id) if !self.broken => {
                 self.socket.send_text(acknowledgement(&id)).await.ok();
             }
-            None if self.catch_up.is_none() => {
+            // What was refused is read in the history after a while.
+            None => {
                 self.behind = true;
-                self.look_again();
+                self.look(CATCHUP_DELAY);
             }
-            Some(_) | None => {}
+            Some(_) => {}
         }
     }
 
-    /// Reads the history for what was refused, after a while; while Slack fails, as soon as it does not.
-    fn look_again(&mut self) {
-        let (slack, sink, mut backoff) = (self.slack, self.sink, self.backoff);
-        self.catch_up = Some(Box::pin(async move {
-            backoff.pause(slack.handler.state.client.reads(), CATCHUP_DELAY).await;
-            backoff.tries();
-            (slack.catch_up(sink).await, backoff)
-        }));
+    fn look(&mut self, delay: Duration) {
+        let (slack, sink) = (self.slack, self.sink);
+        let reads = &slack.handler.state.client.transport.reads;
+        self.catch_up.begin(delay, reads, |round| slack.catch_up(round, sink));
     }
 }
 
@@ -311,8 +311,8 @@ fn keep<'a>(
     keep.boxed()
 }
 
-fn not_kept(slack: &SlackChannel, error: &SlackAcceptError) {
-    tracing::warn!(account = &*slack.handler.account, %error, "an event is left with Slack");
+fn not_kept(slack: &SlackChannel, error: &SlackIntakeError) {
+    tracing::warn!(account = &*slack.handler.account, %error, "failed to accept event; Slack sends it again");
     slack.handler.health.failed(HealthState::Degraded, error.to_string());
 }
 
@@ -322,7 +322,7 @@ fn read(frame: socket::SocketFrame) -> Result<Option<SocketModeFrame>, Connectio
         socket::SocketFrame::Text(text) => {
             let frame = serde_json::from_str(&text);
             if frame.is_err() {
-                tracing::warn!(bytes = text.len(), "a frame cannot be read and is passed over");
+                tracing::warn!(bytes = text.len(), "dropped frame: decode error");
             }
             Ok(frame.ok())
         }
@@ -347,12 +347,12 @@ fn lost(error: SocketError) -> ConnectionEnd {
     ConnectionEnd::Lost(error.to_string())
 }
 
-fn ended(error: SlackApiError) -> ConnectionEnd {
+fn ended(error: SlackError) -> ConnectionEnd {
     if let Some(error) = fatal(&error) {
         return ConnectionEnd::Fatal(error);
     }
     match error {
-        SlackApiError::Wait(after) => {
+        CallError::Wait(after) => {
             ConnectionEnd::Later("Slack has too many calls of this app".to_owned(), after)
         }
         other => ConnectionEnd::Lost(other.to_string()),

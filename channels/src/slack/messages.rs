@@ -19,17 +19,24 @@ mod status;
 mod streams;
 
 use super::{
-    account_state::SlackAccountState, decode::RESPOND, failure::SlackApiError, page::SlackPage, upload,
+    account_state::SlackAccountState,
+    decode::RESPOND,
+    download::MAX_DOWNLOAD_BYTES,
+    failure::{SlackCase, SlackError},
+    page::SlackPage,
+    upload,
 };
 use crate::{
     OutFile, ReplyTarget, SendError,
     recovery::Recovery,
     reply::{
-        CallError, ChatLock, FoundFile, MessageDraft, MessageHistory, MessageRef, PlatformMessages,
+        Capabilities, EditOutcome, FoundFile, MessageDraft, MessageHistory, MessageRef, PlatformMessages,
         SendIntent, Typing,
     },
     split::{Limit, Unit},
+    transport::{CallError, KeyedLock},
 };
+use pudu_texts::Language;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use status::{STATUS, ThreadStatus};
@@ -60,6 +67,8 @@ pub(super) struct SlackMessages {
     /// Response URL of a slash command from a channel in which the bot is not: only its author sees the
     /// answer.
     respond: Option<Url>,
+    /// The language of the reply.
+    language: Language,
     /// Text added to each open stream, as far as is certain.
     streams: HashMap<String, String>,
     /// Whether streams are refused here.
@@ -133,6 +142,7 @@ impl SlackMessages {
             channel: target.address.chat.clone(),
             thread: target.address.topic.clone(),
             recipient: target.sender.clone(),
+            language: target.language,
             team: team.unwrap_or_default().to_owned(),
             respond,
             state,
@@ -171,12 +181,12 @@ impl SlackMessages {
         &self,
         method: &str,
         params: &Value,
-    ) -> Result<T, SlackApiError> {
+    ) -> Result<T, SlackError> {
         self.state.write(method, &self.channel, params).await
     }
 
     /// Makes a message of a page: a stream, where it is to grow and streams are taken.
-    async fn make(&mut self, key: &str, page: &SlackPage) -> Result<SlackMessageRef, SlackApiError> {
+    async fn make(&mut self, key: &str, page: &SlackPage) -> Result<SlackMessageRef, SlackError> {
         let stream = if self.streams() && !page.done && !page.asks { self.start(page).await? } else { None };
         match stream {
             Some(post) => Ok(post),
@@ -185,7 +195,7 @@ impl SlackMessages {
     }
 
     /// Posts a message whole; once more without marks if Slack does not take them.
-    async fn say(&self, key: &str, page: &SlackPage) -> Result<SlackMessageRef, SlackApiError> {
+    async fn say(&self, key: &str, page: &SlackPage) -> Result<SlackMessageRef, SlackError> {
         let params = |text: &str, blocks: &[Value]| {
             let mut params = json!({
                 "channel": self.channel, "text": text,
@@ -204,8 +214,8 @@ impl SlackMessages {
             .write::<PostMessageResponse>("chat.postMessage", &params(&page.text, &page.blocks))
             .await
         {
-            Err(SlackApiError::Content(why)) => {
-                tracing::warn!(why, "a message is shown without marks");
+            Err(CallError::Special(SlackCase::Content(why))) => {
+                tracing::warn!(why, "sending message without marks");
                 self.write::<PostMessageResponse>("chat.postMessage", &params(&page.plain, &[])).await?
             }
             result => result?,
@@ -214,11 +224,11 @@ impl SlackMessages {
     }
 
     /// Makes a message show a page whole. An empty list takes old blocks away.
-    async fn change(&self, ts: &str, page: &SlackPage) -> Result<(), SlackApiError> {
+    async fn change(&self, ts: &str, page: &SlackPage) -> Result<(), SlackError> {
         let params = |text: &str, blocks: &[Value]| json!({"channel": self.channel, "ts": ts, "text": text, "blocks": blocks});
         match self.write::<PostMessageResponse>("chat.update", &params(&page.text, &page.blocks)).await {
-            Err(SlackApiError::Content(why)) => {
-                tracing::warn!(why, "a message is shown without marks");
+            Err(CallError::Special(SlackCase::Content(why))) => {
+                tracing::warn!(why, "sending message without marks");
                 self.write::<PostMessageResponse>("chat.update", &params(&page.plain, &[])).await?;
                 Ok(())
             }
@@ -227,13 +237,13 @@ impl SlackMessages {
     }
 
     /// Shows a page whole, whatever the message was before.
-    async fn replace(&mut self, post: &mut SlackMessageRef, page: &SlackPage) -> Result<(), SlackApiError> {
+    async fn replace(&mut self, post: &mut SlackMessageRef, page: &SlackPage) -> Result<(), SlackError> {
         if post.stream {
             self.close(&post.ts).await?;
             post.stream = false;
         }
         match self.change(&post.ts, page).await {
-            Err(SlackApiError::Stream(_)) => {
+            Err(CallError::Special(SlackCase::Stream(_))) => {
                 self.close(&post.ts).await?;
                 self.change(&post.ts, page).await
             }
@@ -263,9 +273,16 @@ impl PlatformMessages for SlackMessages {
     /// `None` is of a version that kept nothing.
     type DedupKey = Option<SlackDedupKey>;
 
-    const PLATFORM: &'static str = "Slack";
-    const LIMIT: Limit = Limit { unit: Unit::Chars, max: 3500 };
-    const MAX_FILE_BYTES: u64 = upload::MAX_UPLOAD_BYTES;
+    const CAPABILITIES: Capabilities = Capabilities {
+        platform: "Slack",
+        text: Limit { unit: Unit::Chars, max: 3500 },
+        max_upload_bytes: upload::MAX_UPLOAD_BYTES,
+        max_download_bytes: MAX_DOWNLOAD_BYTES,
+        edits: true,
+        deletes: true,
+        buttons: true,
+        idempotent_send: false,
+    };
 
     fn page(&self, draft: &MessageDraft) -> SlackPage {
         let mut page = SlackPage::new(draft);
@@ -279,7 +296,7 @@ impl PlatformMessages for SlackMessages {
     }
 
     fn recovery(&self) -> Option<Recovery> {
-        Some(self.state.client.recovery().clone())
+        Some(self.state.client.transport.writes.clone())
     }
 
     async fn ready(&mut self) {
@@ -294,10 +311,10 @@ impl PlatformMessages for SlackMessages {
         self.look = Instant::now() + STOP_BUTTON_DELAY;
     }
 
-    async fn lock_chat(&self) -> ChatLock {
+    async fn lock_chat(&self) -> Option<KeyedLock> {
         // Only in threads something is taken for ours because nobody knows it.
         self.thread.as_ref()?;
-        self.state.turns.lock_chat(&self.place()).await
+        self.state.locks.lock(&self.place()).await
     }
 
     fn check_rate_limit(&self) -> Result<(), CallError> {
@@ -334,12 +351,7 @@ impl PlatformMessages for SlackMessages {
                 self.blind = false;
                 Ok(self.pick(self.state.me().await?, &messages, intent, &known))
             }
-            Err(
-                error @ (SlackApiError::Wait(_)
-                | SlackApiError::Unconnected(_)
-                | SlackApiError::Unknown(_)
-                | SlackApiError::Auth(_)),
-            ) => Err(error.into()),
+            Err(error) if error.is_passing() => Err(error.into()),
             Err(error) => self.blindly(intent, &error),
         }
     }
@@ -352,7 +364,6 @@ impl PlatformMessages for SlackMessages {
         self.spend(self.streams());
         let post = self.make(&intent.key, page).await;
         let post = self.or_aside(post, intent.n, page).await;
-        let post = post.map_err(CallError::from);
         self.undone = post.as_ref().is_err_and(|error| !error.may_be_done());
         let post = post?;
         self.streaming = post.stream;
@@ -364,9 +375,9 @@ impl PlatformMessages for SlackMessages {
         Ok(post)
     }
 
-    async fn edit(&mut self, sent: &mut SlackMessageRef, page: &SlackPage) -> Result<(), CallError> {
+    async fn edit(&mut self, sent: &mut SlackMessageRef, page: &SlackPage) -> Result<EditOutcome, CallError> {
         if sent.is_lost() {
-            return Ok(());
+            return Ok(EditOutcome::Shown);
         }
         self.spend(sent.stream);
         if !(sent.stream && !page.asks && self.grow(sent, page).await?) {
@@ -375,7 +386,7 @@ impl PlatformMessages for SlackMessages {
         }
         self.streaming = sent.stream;
         self.say_status(page).await;
-        Ok(())
+        Ok(EditOutcome::Shown)
     }
 
     async fn delete(&mut self, sent: &SlackMessageRef) -> Result<(), CallError> {
@@ -386,8 +397,11 @@ impl PlatformMessages for SlackMessages {
             match self.close(&sent.ts).await {
                 // What cannot be closed may be deleted all the same.
                 Ok(())
-                | Err(SlackApiError::Refused(_) | SlackApiError::Content(_) | SlackApiError::NoStream(_)) => {
-                }
+                | Err(
+                    CallError::Refused(_)
+                    | CallError::Special(SlackCase::Content(_))
+                    | CallError::Special(SlackCase::NoStream(_)),
+                ) => {}
                 Err(error) => return Err(error.into()),
             }
         }

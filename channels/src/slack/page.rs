@@ -105,7 +105,7 @@ fn buttons(choices: &[Choice]) -> Vec<Value> {
     let fits = |choice: &&Choice| {
         let fits = (1..=VALUE).contains(&choice.action.chars().count()) && !choice.label.trim().is_empty();
         if !fits {
-            tracing::warn!(label = choice.label, "a button is left out: Slack takes 1 to 2000 characters");
+            tracing::warn!(label = choice.label, "dropped button: Slack takes 1 to 2000 characters");
         }
         fits
     };

@@ -1,12 +1,9 @@
-//! The names of people, looked up once and remembered.
+//! The names and languages of people, looked up once and remembered.
 
-use super::{client::SlackClient, failure::SlackApiError};
+use super::client::SlackClient;
+use crate::transport::Cache;
 use serde::Deserialize;
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 use tokio::time::{Instant, timeout};
 
 /// How long a message waits for a name.
@@ -19,9 +16,22 @@ const MAX_CACHED_NAMES: usize = 4096;
 /// Maximum number of names looked up for one message.
 const MAX_LOOKUPS_PER_MESSAGE: usize = 10;
 
-/// The names that are known.
-#[derive(Default)]
-pub(super) struct People(Mutex<HashMap<String, (Option<String>, Instant)>>);
+/// The people that are known.
+pub(super) struct People(Cache<String, KnownPerson>);
+
+/// A person who was looked up.
+#[derive(Clone)]
+struct KnownPerson {
+    name: Option<String>,
+    locale: Option<String>,
+    until: Instant,
+}
+
+impl Default for People {
+    fn default() -> Self {
+        Self(Cache::new(MAX_CACHED_NAMES))
+    }
+}
 
 #[derive(Deserialize)]
 struct UserInfoResponse {
@@ -32,6 +42,7 @@ struct UserInfoResponse {
 struct SlackUser {
     name: Option<String>,
     real_name: Option<String>,
+    locale: Option<String>,
     #[serde(default)]
     profile: SlackProfile,
 }
@@ -58,37 +69,37 @@ impl People {
         names
     }
 
+    /// Returns the language of a person, if somebody asked for the name lately.
+    pub(super) fn language(&self, id: &str) -> Option<String> {
+        self.0.get(id).and_then(|person| person.locale)
+    }
+
     fn known(&self, id: &str) -> Option<Option<String>> {
-        let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        names.get(id).filter(|(_, until)| *until > Instant::now()).map(|(name, _)| name.clone())
+        self.0.get(id).filter(|person| person.until > Instant::now()).map(|person| person.name)
     }
 
     async fn ask(&self, client: &SlackClient, id: &str, deadline: Instant) -> Option<String> {
         let left = deadline.saturating_duration_since(Instant::now());
-        let params = [("user", id)];
+        let params = [("user", id), ("include_locale", "true")];
         let asked = timeout(left, client.read::<UserInfoResponse>("users.info", &params)).await;
-        let name = match asked {
-            Ok(Ok(told)) => told.user.name(),
+        let (name, locale) = match asked {
+            Ok(Ok(told)) => {
+                let locale = told.user.locale.clone();
+                (told.user.name(), locale)
+            }
             Ok(Err(error)) => {
-                tell(&error);
-                None
+                tracing::debug!(%error, "failed to look up a person's name; the id stands for it");
+                (None, None)
             }
             // The others of this message have had the time: this one is asked for with the next.
             Err(_) if left < LOOKUP_TIMEOUT / 2 => return None,
-            Err(_) => None,
+            Err(_) => (None, None),
         };
         let lasts = if name.is_some() { FRESH } else { FAILED_LOOKUP_TTL };
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if names.len() >= MAX_CACHED_NAMES {
-            names.clear();
-        }
-        names.insert(id.to_owned(), (name.clone(), Instant::now() + lasts));
+        let person = KnownPerson { name: name.clone(), locale, until: Instant::now() + lasts };
+        self.0.put(id.to_owned(), person);
         name
     }
-}
-
-fn tell(error: &SlackApiError) {
-    tracing::debug!(%error, "a person's name could not be had; the id stands for it");
 }
 
 impl SlackUser {
@@ -112,16 +123,33 @@ mod tests {
         if form.contains("USLOW") {
             std::future::pending::<()>().await;
         }
-        Json(json!({"ok": true, "user": {"name": "bob"}}))
+        let mut user = json!({"name": "bob"});
+        if form.contains("include_locale=true") {
+            user["locale"] = "zh-CN".into();
+        }
+        Json(json!({"ok": true, "user": user}))
     }
 
-    #[tokio::test]
-    async fn a_name_for_which_no_time_was_left_is_asked_for_again() {
+    async fn client() -> SlackClient {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let api = format!("http://{}", listener.local_addr().unwrap());
         let router = Router::new().route("/users.info", post(told));
         tokio::spawn(async move { axum::serve(listener, router).await });
-        let client = SlackClient::new(api.parse().unwrap(), "xoxb-1".into(), None).unwrap();
+        SlackClient::new(api.parse().unwrap(), "xoxb-1".into(), None).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_person_who_was_looked_up_has_a_language() {
+        let people = People::default();
+        let client = client().await;
+        assert_eq!(people.language("U2"), None, "nobody asks for the language alone");
+        people.names(&client, &["U2".into()]).await;
+        assert_eq!(people.language("U2").as_deref(), Some("zh-CN"));
+    }
+
+    #[tokio::test]
+    async fn a_name_for_which_no_time_was_left_is_asked_for_again() {
+        let client = client().await;
         let people = People::default();
         let names = people.names(&client, &["USLOW".into(), "U2".into()]).await;
         assert_eq!(names, HashMap::new());

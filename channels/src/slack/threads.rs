@@ -4,13 +4,10 @@
 
 use super::{
     client::SlackClient,
-    failure::SlackApiError,
+    failure::SlackError,
     wire::{HistoryPage, SlackIdentity},
 };
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use crate::transport::Cache;
 
 /// Maximum number of threads remembered.
 const MAX_CACHED_THREADS: usize = 8192;
@@ -18,8 +15,13 @@ const MAX_CACHED_THREADS: usize = 8192;
 const LOOKED_AT: &str = "200";
 
 /// The threads that are known.
-#[derive(Default)]
-pub(super) struct ThreadCache(Mutex<HashMap<(String, String), bool>>);
+pub(super) struct ThreadCache(Cache<(String, String), bool>);
+
+impl Default for ThreadCache {
+    fn default() -> Self {
+        Self(Cache::new(MAX_CACHED_THREADS))
+    }
+}
 
 impl ThreadCache {
     /// The bot spoke here.
@@ -34,20 +36,16 @@ impl ThreadCache {
         me: &SlackIdentity,
         channel: &str,
         thread: &str,
-    ) -> Result<bool, SlackApiError> {
+    ) -> Result<bool, SlackError> {
         if let Some(known) = self.known(channel, thread) {
             return Ok(known);
         }
         let params = [("channel", channel), ("ts", thread), ("limit", LOOKED_AT)];
         let ours = match client.read::<HistoryPage>("conversations.replies", &params).await {
             Ok(page) => page.messages.iter().any(|message| message.user.as_deref() == Some(&me.user)),
-            Err(
-                error @ (SlackApiError::Wait(_) | SlackApiError::Unconnected(_) | SlackApiError::Unknown(_)),
-            ) => {
-                return Err(error);
-            }
+            Err(error) if error.is_passing() => return Err(error),
             Err(error) => {
-                tracing::debug!(%error, "a thread cannot be looked at; who means the bot there has to name it");
+                tracing::debug!(%error, "failed to look up thread; the bot has to be named there");
                 false
             }
         };
@@ -59,15 +57,10 @@ impl ThreadCache {
     }
 
     fn known(&self, channel: &str, thread: &str) -> Option<bool> {
-        let threads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        threads.get(&(channel.to_owned(), thread.to_owned())).copied()
+        self.0.get(&(channel.to_owned(), thread.to_owned()))
     }
 
     fn put(&self, channel: &str, thread: &str, ours: bool) {
-        let mut threads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if threads.len() >= MAX_CACHED_THREADS {
-            threads.clear();
-        }
-        threads.insert((channel.to_owned(), thread.to_owned()), ours);
+        self.0.put((channel.to_owned(), thread.to_owned()), ours);
     }
 }

@@ -1,7 +1,7 @@
 //! Events that Slack posts. Each post is signed; the signature is checked over the raw body, with its time,
 //! before anything of it is read.
 
-use super::event_handler::{SlackAcceptError, SlackEventHandler, Source};
+use super::event_handler::{SlackEventHandler, SlackIntakeError, Source};
 use crate::{
     BoxFuture, EventSink, Glance, HealthState, Webhook, WebhookRequest, WebhookResponse, clock::now,
     webhook::header,
@@ -64,8 +64,8 @@ impl SlackWebhook {
                 WebhookResponse::Taken(None)
             }
             Err(error) => {
-                tracing::warn!(%error, "an event was not kept: Slack posts it again");
-                if !matches!(error, SlackAcceptError::Early) {
+                tracing::warn!(%error, "failed to accept event; Slack posts it again");
+                if !matches!(error, SlackIntakeError::Early) {
                     self.handler.health.failed(HealthState::Degraded, error.to_string());
                 }
                 WebhookResponse::Later

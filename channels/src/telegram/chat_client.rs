@@ -1,10 +1,15 @@
 //! Calls for one chat: kept back while the chat is held, counted, and taken along when the chat moves.
 
 use super::{
-    api::{SentMessage, TelegramApi, TelegramCall, TelegramCallError},
-    chats::{Chats, TelegramChatLock},
+    api::{SentMessage, TelegramApi, TelegramCall},
+    chats::Chats,
+    failure::{TelegramCase, TelegramError},
 };
-use crate::{pace::Pacer, recovery::Recovery};
+use crate::{
+    pace::Pacer,
+    recovery::Recovery,
+    transport::{AccountTransport, CallError, KeyedLock},
+};
 use std::{sync::Arc, time::Duration};
 
 /// How often an unfinished reply may change in a private chat.
@@ -18,7 +23,7 @@ pub(super) struct TelegramAccountState {
     pub(super) api: Arc<dyn TelegramApi>,
     pub(super) pacer: Arc<Pacer<i64>>,
     pub(super) chats: Arc<Chats>,
-    pub(super) recovery: Recovery,
+    pub(super) transport: AccountTransport,
 }
 
 /// Calls of one account for one chat.
@@ -36,7 +41,7 @@ impl TelegramChatClient {
 
     /// Returns what tells when Telegram takes messages again.
     pub(super) fn recovery(&self) -> Recovery {
-        self.state.recovery.clone()
+        self.state.transport.writes.clone()
     }
 
     /// Waits until an unfinished view may be shown.
@@ -45,8 +50,8 @@ impl TelegramChatClient {
     }
 
     /// Waits for the turn to send.
-    pub(super) async fn lock_chat(&self) -> TelegramChatLock {
-        self.state.chats.turn(self.chat).await
+    pub(super) async fn lock_chat(&self) -> Option<KeyedLock> {
+        self.state.chats.locks.lock(&self.chat).await
     }
 
     /// Returns the newest message that was seen in the chat's sequence.
@@ -60,14 +65,10 @@ impl TelegramChatClient {
     }
 
     /// Makes a call, unless the chat has to wait.
-    pub(super) async fn call(&mut self, call: &TelegramCall) -> Result<SentMessage, TelegramCallError> {
+    pub(super) async fn call(&mut self, call: &TelegramCall) -> Result<SentMessage, TelegramError> {
         match self.once(call).await {
-            Err(TelegramCallError::Migrated(chat)) if chat != self.chat => {
-                tracing::info!(
-                    from = self.chat,
-                    to = chat,
-                    "the group became a supergroup: its replies follow"
-                );
+            Err(CallError::Special(TelegramCase::Migrated(chat))) if chat != self.chat => {
+                tracing::info!(from = self.chat, to = chat, "followed group that became a supergroup");
                 self.chat = chat;
                 self.once(call).await
             }
@@ -76,29 +77,21 @@ impl TelegramChatClient {
     }
 
     /// Fails while the chat has to wait: nothing needs to be written down for a call that is not made.
-    pub(super) fn check_rate_limit(&self) -> Result<(), TelegramCallError> {
-        self.state.pacer.held(&self.chat).map_or(Ok(()), |left| Err(TelegramCallError::Wait(left)))
+    pub(super) fn check_rate_limit(&self) -> Result<(), TelegramError> {
+        self.state.pacer.held(&self.chat).map_or(Ok(()), |left| Err(CallError::Wait(left)))
     }
 
-    async fn once(&self, call: &TelegramCall) -> Result<SentMessage, TelegramCallError> {
-        let TelegramAccountState { api, pacer, chats, recovery } = &self.state;
+    async fn once(&self, call: &TelegramCall) -> Result<SentMessage, TelegramError> {
+        let TelegramAccountState { api, pacer, chats, transport } = &self.state;
         self.check_rate_limit()?;
         if matches!(call, TelegramCall::Send { .. } | TelegramCall::Edit { .. } | TelegramCall::Upload { .. })
         {
             pacer.spend(&self.chat, self.interval);
         }
-        let result = api.call(self.chat, call).await;
-        match (call, &result) {
-            // A file that cannot be read makes no call.
-            (_, Err(TelegramCallError::File(_))) => {}
-            (TelegramCall::Typing { .. } | TelegramCall::Seen { .. }, _) => {
-                recovery.note_read(&result, TelegramCallError::is_outage)
-            }
-            _ => recovery.note(&result, TelegramCallError::is_outage),
-        }
+        let result = transport.note(call.effect(), api.call(self.chat, call).await);
         match &result {
             Ok(posted) if posted.id > 0 => chats.saw(self.chat, posted.id),
-            Err(TelegramCallError::Wait(after)) => pacer.hold(&self.chat, *after),
+            Err(CallError::Wait(after)) => pacer.hold(&self.chat, *after),
             _ => {}
         }
         result

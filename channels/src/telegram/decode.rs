@@ -5,17 +5,10 @@
 use super::{
     media::{attachments, described},
     text::{MessageText, words},
-    wire::{CallbackQuery, TelegramMessage, TelegramUpdate},
+    wire::{CallbackQuery, TelegramIdentity, TelegramMessage, TelegramUpdate, TelegramUser},
 };
 use crate::{Address, EventKey, Inbound, InboundKind, Sender};
 use serde_json::{Value, json};
-
-/// The bot itself, as `getMe` tells.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TelegramIdentity {
-    pub(super) id: i64,
-    pub(super) username: String,
-}
 
 /// Decodes the updates of one account.
 #[derive(Debug)]
@@ -62,7 +55,7 @@ impl TelegramDecoder<'_> {
 
     fn message(&self, key: EventKey, message: &TelegramMessage) -> Option<Inbound> {
         if let Some(to) = message.migrate_to_chat_id {
-            tracing::info!(chat = message.chat.id, to, "the group became a supergroup with another id");
+            tracing::info!(chat = message.chat.id, to, "noted group that became a supergroup");
         }
         let words = words(message, self.me);
         let text = [Some(words.text.clone()), described(message)];
@@ -123,7 +116,7 @@ impl TelegramDecoder<'_> {
             private: message.chat.kind == "private",
             message: message.message_id.to_string(),
             reply_to: None,
-            sender: Sender { id: query.from.id.to_string(), name: query.from.full_name() },
+            sender: person(&query.from),
             addressed: true,
             at: now,
             hint: None,
@@ -145,10 +138,18 @@ impl TelegramDecoder<'_> {
 /// who speaks as their channel, comes under a bot's name: then the chat that they speak as is the sender.
 fn sender(message: &TelegramMessage) -> Option<Sender> {
     if let Some(chat) = &message.sender_chat {
-        return Some(Sender { id: chat.id.to_string(), name: chat.title.clone().unwrap_or_default() });
+        return Some(Sender {
+            id: chat.id.to_string(),
+            name: chat.title.clone().unwrap_or_default(),
+            language: None,
+        });
     }
     let from = message.from.as_ref().filter(|from| !from.is_bot)?;
-    Some(Sender { id: from.id.to_string(), name: from.full_name() })
+    Some(person(from))
+}
+
+fn person(user: &TelegramUser) -> Sender {
+    Sender { id: user.id.to_string(), name: user.full_name(), language: user.language_code.clone() }
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Doctor checks of an account, made against Telegram's API.
 
 use super::{
-    TelegramChannel, TelegramUpdateMode, api::TelegramCallError, client::CALL_TIMEOUT, listen::GET_ME,
+    TelegramChannel, TelegramUpdateMode, client::CALL_TIMEOUT, failure::TelegramError, listen::GET_ME,
     wire::TelegramUser,
 };
-use crate::Check;
+use crate::{Check, transport::CallError};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -34,16 +34,12 @@ pub(super) async fn check(telegram: &TelegramChannel) -> Vec<Check> {
     found
 }
 
-fn token(error: &TelegramCallError) -> Check {
+fn token(error: &TelegramError) -> Check {
     match error {
-        TelegramCallError::Token(why) => {
+        CallError::Auth(why) => {
             Check::bad("token", why, "copy the token from @BotFather into `bot_token` once more")
         }
-        other => Check::bad(
-            "connection",
-            other.to_string(),
-            "see whether this machine reaches `api_url` (proxy, firewall, DNS)",
-        ),
+        other => Check::unreachable("api_url", other),
     }
 }
 
@@ -99,7 +95,7 @@ mod tests {
         assert!(good(updates(&hook(), &info("https://example.org", None))));
         assert!(!good(updates(&TelegramUpdateMode::Polling, &info("https://other.org", None))));
         assert!(!good(updates(&hook(), &info("https://example.org", Some("timeout")))));
-        let check = token(&TelegramCallError::Token("Unauthorized".into()));
+        let check = token(&CallError::Auth("Unauthorized".into()));
         assert!(matches!(check.found, CheckResult::Bad { ref help, .. } if help.contains("@BotFather")));
     }
 }

@@ -6,18 +6,21 @@
 
 use super::{
     TelegramChannel, TelegramUpdateMode,
-    api::TelegramCallError,
     chats::Chats,
     client::{CALL_TIMEOUT, TelegramClient},
-    decode::{TelegramDecoder, TelegramIdentity},
-    wire::{RawUpdate, TelegramUpdate, TelegramUser, UpdateEnvelope},
+    decode::TelegramDecoder,
+    failure::TelegramError,
+    wire::{RawUpdate, TelegramIdentity, TelegramUpdate, TelegramUser, UpdateEnvelope},
 };
-use crate::{AcceptError, ChannelError, ChatCommand, EventSink, HealthState, clock::now};
+use crate::{
+    AcceptError, ChannelError, ChatCommand, EventSink, HealthState, clock::now, transport::CallError,
+};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures_util::{StreamExt, stream::FuturesOrdered};
+use pudu_texts::Language;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use teloxide_core::payloads::{AnswerCallbackQuery, GetMe};
 use tokio::{
     task::JoinSet,
@@ -40,7 +43,7 @@ const QUIET: Duration = Duration::from_secs(6 * 24 * 3600);
 const PRESSES: usize = 256;
 
 impl TelegramChannel {
-    pub(super) async fn run(
+    pub(super) async fn receive(
         &self,
         sink: &dyn EventSink,
         stop: CancellationToken,
@@ -71,7 +74,7 @@ impl TelegramChannel {
     async fn start(&self) -> Result<(), ChannelError> {
         let me = self.insist(|| self.client.ask::<_, TelegramUser>(&GET_ME, CALL_TIMEOUT)).await?;
         if !self.config.require_mention && !me.can_read_all_group_messages {
-            tracing::warn!("privacy mode is on: in groups the bot gets only commands and answers to it");
+            tracing::warn!("found privacy mode on: in groups the bot gets only commands and answers to it");
         }
         let me = TelegramIdentity { id: me.id, username: me.username.unwrap_or_default() };
         tracing::info!(account = self.config.account, username = me.username, "connected to Telegram");
@@ -94,27 +97,39 @@ impl TelegramChannel {
         }
     }
 
+    /// Sets the menu of commands: one for everybody, and one for people whose app has another language.
     async fn tell_commands(&self) {
-        let command =
-            |ChatCommand { name, help, .. }: &ChatCommand| json!({"command": name, "description": help});
-        let commands: Vec<Value> = self.config.commands.iter().map(command).collect();
-        let commands = json!({"commands": commands});
-        if let Err(error) = self.client.ask_by_name::<_, bool>("SetMyCommands", &commands, CALL_TIMEOUT).await
-        {
-            tracing::warn!(%error, "the menu of commands could not be set");
+        let commands = &self.config.commands;
+        let others = commands.iter().flat_map(|command| &command.translations).map(|(language, _)| *language);
+        let others: BTreeSet<&str> = others.map(Language::primary).collect();
+        for own in std::iter::once(None).chain(others.into_iter().map(Some)) {
+            let help = |command: &ChatCommand| {
+                let own = command.translations.iter().find(|(language, _)| Some(language.primary()) == own);
+                own.map_or_else(|| command.help.clone(), |(_, help)| help.clone())
+            };
+            let command =
+                |command: &ChatCommand| json!({"command": command.name, "description": help(command)});
+            let mut menu = json!({"commands": commands.iter().map(command).collect::<Vec<_>>()});
+            if let Some(own) = own {
+                menu["language_code"] = own.into();
+            }
+            if let Err(error) = self.client.ask_by_name::<_, bool>("SetMyCommands", &menu, CALL_TIMEOUT).await
+            {
+                tracing::warn!(%error, "failed to set the menu of commands");
+            }
         }
     }
 
     /// Repeats a call until Telegram answers it or refuses it for good.
     async fn insist<T, F>(&self, call: impl Fn() -> F) -> Result<T, ChannelError>
     where
-        F: Future<Output = Result<T, TelegramCallError>>,
+        F: Future<Output = Result<T, TelegramError>>,
     {
         let mut backoff = patient();
         loop {
             match call().await {
                 Ok(answer) => return Ok(answer),
-                Err(TelegramCallError::Refused(what)) => return Err(ChannelError::Config(what)),
+                Err(CallError::Refused(what)) => return Err(ChannelError::Config(what)),
                 Err(error) => sleep(self.trouble(error, &mut backoff)?).await,
             }
         }
@@ -123,16 +138,16 @@ impl TelegramChannel {
     /// Notes what went wrong and returns how long to wait.
     fn trouble(
         &self,
-        error: TelegramCallError,
+        error: TelegramError,
         backoff: &mut ExponentialBackoff,
     ) -> Result<Duration, ChannelError> {
-        if let TelegramCallError::Token(what) = error {
+        if let CallError::Auth(what) = error {
             return Err(ChannelError::Auth(what));
         }
         let pause = backoff.next().unwrap_or(CALL_TIMEOUT);
-        tracing::warn!(account = self.config.account, %error, "Telegram gives no updates");
+        tracing::warn!(account = self.config.account, %error, "failed to get updates");
         self.health.failed(HealthState::Degraded, error.to_string());
-        Ok(if let TelegramCallError::Wait(after) = error { after.max(pause) } else { pause })
+        Ok(if let CallError::Wait(after) = error { after.max(pause) } else { pause })
     }
 }
 
@@ -201,7 +216,7 @@ impl<'a> LongPoll<'a> {
         Ok(())
     }
 
-    async fn ask(&self, seconds: u64) -> Result<Vec<RawUpdate>, TelegramCallError> {
+    async fn ask(&self, seconds: u64) -> Result<Vec<RawUpdate>, TelegramError> {
         let wanted =
             json!({"offset": self.offset, "limit": BATCH, "timeout": seconds, "allowed_updates": KINDS});
         let patience = Duration::from_secs(seconds) + CALL_TIMEOUT;
@@ -232,7 +247,7 @@ impl<'a> LongPoll<'a> {
     }
 
     fn refused(&mut self, refusal: &AcceptError) -> Duration {
-        tracing::warn!(account = self.telegram.config.account, %refusal, "updates are left with Telegram");
+        tracing::warn!(account = self.telegram.config.account, %refusal, "failed to accept updates; Telegram keeps them");
         self.telegram.health.failed(HealthState::Degraded, refusal.to_string());
         self.backoff.next().unwrap_or(CALL_TIMEOUT)
     }
@@ -240,7 +255,7 @@ impl<'a> LongPoll<'a> {
     /// Offers one update. Returns its number and the press to answer.
     async fn offer(&self, raw: &RawUpdate) -> (Option<i64>, Result<Option<String>, AcceptError>) {
         let Ok(UpdateEnvelope { update_id }) = serde_json::from_str(raw.get()) else {
-            tracing::warn!("something without a number came in place of an update");
+            tracing::warn!("dropped update: no number");
             return (None, Ok(None));
         };
         (Some(update_id), self.keep(update_id, raw).await)
@@ -248,7 +263,7 @@ impl<'a> LongPoll<'a> {
 
     async fn keep(&self, update_id: i64, raw: &RawUpdate) -> Result<Option<String>, AcceptError> {
         let Ok(update) = serde_json::from_str::<TelegramUpdate>(raw.get()) else {
-            tracing::warn!(update_id, kind = kind(raw), "an update cannot be read and is passed over");
+            tracing::warn!(update_id, kind = kind(raw), "dropped update: decode error");
             return Ok(None);
         };
         let TelegramChannel { config, me, state, .. } = self.telegram;
@@ -257,7 +272,7 @@ impl<'a> LongPoll<'a> {
         let decoder =
             TelegramDecoder { account: &config.account, me, require_mention: config.require_mention };
         let Some(delivery) = decoder.decode(&update, now()) else {
-            tracing::debug!(update_id, "an update does not concern the bot");
+            tracing::debug!(update_id, "dropped update: it does not concern the bot");
             return Ok(None);
         };
         self.sink.accept(delivery.inbound).await?;
@@ -282,7 +297,7 @@ impl<'a> LongPoll<'a> {
                 SHUTDOWN_TIMEOUT,
             );
             if let Err(error) = asked.await {
-                tracing::debug!(%error, "what was kept could not be confirmed; it will come again");
+                tracing::debug!(%error, "failed to confirm updates; they come again");
             }
         }
     }
@@ -291,7 +306,7 @@ impl<'a> LongPoll<'a> {
 async fn answer_press(client: Arc<TelegramClient>, query: String) {
     let query = AnswerCallbackQuery::new(teloxide_core::types::CallbackQueryId(query));
     if let Err(error) = client.ask::<_, bool>(&query, CALL_TIMEOUT).await {
-        tracing::debug!(%error, "a pressed button could not be answered");
+        tracing::debug!(%error, "failed to answer press");
     }
 }
 

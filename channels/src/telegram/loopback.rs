@@ -56,7 +56,7 @@ impl TelegramLoopback {
     }
 
     pub(super) fn client(&self) -> TelegramClient {
-        TelegramClient::new(TOKEN, self.url.parse().unwrap()).unwrap()
+        TelegramClient::new(TOKEN.into(), self.url.parse().unwrap()).unwrap()
     }
 
     pub(super) fn telegram(&self) -> TelegramChannel {
@@ -92,6 +92,7 @@ pub(super) fn config(url: &str) -> TelegramConfig {
             name: "new".into(),
             argument: String::new(),
             help: "Start anew".into(),
+            translations: vec![(pudu_texts::Language::Chinese, "新对话".into())],
         }],
     }
 }

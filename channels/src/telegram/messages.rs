@@ -5,25 +5,29 @@
 //! number is looked for ([`super::search`]): the search tries to edit each unknown number into the sign,
 //! which works for a message of ours in this chat and fails for anything else. The found message shows the
 //! sign, so no word gets into a wrong place, and Telegram's answer tells which message it answers and in
-//! which topic. A message that the journal knows is never touched.
+//! which topic. A message that the reply store knows is never touched.
 //!
 //! A message stays uncertain if more than a few dozen unseen ones of other people follow it, or if Telegram
 //! takes it up only after the search. Drafts (`sendMessageDraft`) are left out: the recorded message is on
 //! the screen already, and a draft would show the same words a second time below it.
 
 use super::{
-    api::{self, SentMessage, TelegramCall, TelegramText, Thread},
+    api::{SentMessage, TelegramCall, TelegramText, Thread},
     chat_client::TelegramChatClient,
+    download::MAX_DOWNLOAD_BYTES,
+    failure::{TelegramCase, TelegramError},
     pages::{self, TelegramPage},
     search::{KnownIds, MessageSearch},
-    upload::{DOCUMENT, is_picture},
+    upload::{MAX_UPLOAD_BYTES, is_picture},
 };
 use crate::{
     OutFile, ReplyTarget, SendError,
     reply::{
-        CallError, ChatLock, MessageDraft, MessageHistory, MessageRef, PlatformMessages, SendIntent, Typing,
+        Capabilities, EditOutcome, MessageDraft, MessageHistory, MessageRef, PlatformMessages, SendIntent,
+        Typing,
     },
     split::{Limit, Unit},
+    transport::{CallError, KeyedLock},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -84,10 +88,10 @@ impl TelegramMessages {
         &mut self,
         page: &TelegramPage,
         call: impl Fn(TelegramText) -> TelegramCall,
-    ) -> Result<SentMessage, api::TelegramCallError> {
+    ) -> Result<SentMessage, TelegramError> {
         match self.chat_client.call(&call(page.text.clone())).await {
-            Err(api::TelegramCallError::Markup(error)) => {
-                tracing::warn!(error, "a message is shown without markup");
+            Err(CallError::Special(TelegramCase::Markup(error))) => {
+                tracing::warn!(error, "sending message without markup");
                 self.chat_client.call(&call(page.plain.clone())).await
             }
             result => result,
@@ -95,13 +99,13 @@ impl TelegramMessages {
     }
 
     /// Changes a message into the sign. `Ok` if it is ours, `Foreign` if it belongs to another reply.
-    async fn probe(&mut self, id: i64) -> Result<(), api::TelegramCallError> {
+    async fn probe(&mut self, id: i64) -> Result<(), TelegramError> {
         for which in 0..pages::SIGNS.len() {
             match self.chat_client.call(&TelegramCall::Edit { id, text: pages::sign(which) }).await {
                 // It shows this sign already: the other one tells where it stands.
-                Err(api::TelegramCallError::NotModified) => {}
+                Err(CallError::Special(TelegramCase::NotModified)) => {}
                 Ok(posted) if self.fits(posted.thread) => return Ok(()),
-                Ok(_) => return Err(api::TelegramCallError::Foreign),
+                Ok(_) => return Err(CallError::Special(TelegramCase::Foreign)),
                 Err(error) => return Err(error),
             }
         }
@@ -127,16 +131,23 @@ impl PlatformMessages for TelegramMessages {
     type Ref = Number;
     type DedupKey = Floor;
 
-    const PLATFORM: &'static str = "Telegram";
-    const LIMIT: Limit = Limit { unit: Unit::Utf16, max: 4096 };
-    const MAX_FILE_BYTES: u64 = DOCUMENT;
+    const CAPABILITIES: Capabilities = Capabilities {
+        platform: "Telegram",
+        text: Limit { unit: Unit::Utf16, max: 4096 },
+        max_upload_bytes: MAX_UPLOAD_BYTES,
+        max_download_bytes: MAX_DOWNLOAD_BYTES,
+        edits: true,
+        deletes: true,
+        buttons: true,
+        idempotent_send: false,
+    };
 
     fn page(&self, draft: &MessageDraft) -> TelegramPage {
         TelegramPage::new(draft)
     }
 
     fn overfull(&self, page: &TelegramPage) -> bool {
-        page.length() > Self::LIMIT.max
+        page.length() > Self::CAPABILITIES.text.max
     }
 
     fn first(&self, page: &TelegramPage) -> TelegramPage {
@@ -155,7 +166,7 @@ impl PlatformMessages for TelegramMessages {
         Ok(self.chat_client.check_rate_limit()?)
     }
 
-    async fn lock_chat(&self) -> ChatLock {
+    async fn lock_chat(&self) -> Option<KeyedLock> {
         self.chat_client.lock_chat().await
     }
 
@@ -185,11 +196,11 @@ impl PlatformMessages for TelegramMessages {
         while let Some(id) = search.candidate(&known) {
             match self.probe(id).await {
                 Ok(()) => return Ok(Some(Number { id })),
-                Err(api::TelegramCallError::Gone) => search.missing(),
-                Err(api::TelegramCallError::Foreign) => search.foreign(),
+                Err(CallError::Gone(_)) => search.missing(),
+                Err(CallError::Special(TelegramCase::Foreign)) => search.foreign(),
                 Err(error) => {
                     self.search = Some((intent.key.clone(), search));
-                    return Err(CallError::from(error).into());
+                    return Err(error.into());
                 }
             }
         }
@@ -217,10 +228,10 @@ impl PlatformMessages for TelegramMessages {
         Ok(Number { id: posted.id })
     }
 
-    async fn edit(&mut self, sent: &mut Number, page: &TelegramPage) -> Result<(), CallError> {
+    async fn edit(&mut self, sent: &mut Number, page: &TelegramPage) -> Result<EditOutcome, CallError> {
         let id = sent.id;
         match self.put(page, |text| TelegramCall::Edit { id, text }).await {
-            Ok(_) | Err(api::TelegramCallError::NotModified) => Ok(()),
+            Ok(_) | Err(CallError::Special(TelegramCase::NotModified)) => Ok(EditOutcome::Shown),
             Err(error) => Err(error.into()),
         }
     }
@@ -235,14 +246,14 @@ impl PlatformMessages for TelegramMessages {
     async fn upload(&mut self, _key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
         if self.chat_client.recovery().is_failing() {
             let typing = TelegramCall::Typing { topic: self.thread.topic };
-            self.chat_client.call(&typing).await.map_err(api::TelegramCallError::before)?;
+            self.chat_client.call(&typing).await.map_err(TelegramError::before)?;
         }
         let to = Thread { reply_to: None, ..self.thread };
         let upload = |photo| TelegramCall::Upload { to, file: file.clone(), photo };
         if is_picture(file, size) {
             match self.chat_client.call(&upload(true)).await {
-                Err(api::TelegramCallError::Refused(why)) => {
-                    tracing::debug!(why, "a picture is sent as a document")
+                Err(CallError::Refused(why)) => {
+                    tracing::debug!(why, "failed to send picture; sending it as a document")
                 }
                 result => return Ok(result?.id.to_string()),
             }
@@ -257,7 +268,7 @@ impl PlatformMessages for TelegramMessages {
             Box::pin(async move {
                 // Nobody misses it, and the chat's wait is kept in any case.
                 if let Err(error) = chat_client.call(&TelegramCall::Typing { topic }).await {
-                    tracing::debug!(%error, "typing could not be shown");
+                    tracing::debug!(%error, "failed to show typing");
                 }
             })
         }))

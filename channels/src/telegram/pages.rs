@@ -52,7 +52,7 @@ fn fitting(choices: &[Choice]) -> Vec<Choice> {
     let fits = |choice: &&Choice| {
         let fits = (1..=ACTION).contains(&choice.action.len()) && !choice.label.trim().is_empty();
         if !fits {
-            tracing::warn!(label = choice.label, "a button is left out: Telegram takes 1 to 64 bytes");
+            tracing::warn!(label = choice.label, "dropped button: Telegram takes 1 to 64 bytes");
         }
         fits
     };

@@ -1,9 +1,6 @@
 //! The words of a message, and whether they address the bot.
 
-use super::{
-    decode::TelegramIdentity,
-    wire::{Entity, TelegramMessage},
-};
+use super::wire::{Entity, TelegramIdentity, TelegramMessage};
 use std::ops::Range;
 
 /// The words of a message, the bot's own mention removed.

@@ -2,9 +2,9 @@
 
 use super::{
     chats::Chats,
-    decode::{TelegramDecoder, TelegramIdentity, UpdateDelivery},
+    decode::{TelegramDecoder, UpdateDelivery},
     listen::see,
-    wire::{TelegramUpdate, UpdateEnvelope},
+    wire::{TelegramIdentity, TelegramUpdate, UpdateEnvelope},
 };
 use crate::{
     BoxFuture, EventSink, Glance, HealthCell, Webhook, WebhookRequest, WebhookResponse, clock::now,
@@ -64,7 +64,7 @@ impl TelegramWebhook {
             serde_json::from_slice(post.body).map_err(|_| WebhookResponse::Garbled)?;
         self.health.event(now());
         let Ok(update) = serde_json::from_slice::<TelegramUpdate>(post.body) else {
-            tracing::warn!(update_id, "an update cannot be read and is passed over");
+            tracing::warn!(update_id, "dropped update: decode error");
             return Ok(None);
         };
         see(&self.chats, &update);
@@ -78,7 +78,7 @@ async fn keep(delivery: UpdateDelivery, sink: &dyn EventSink) -> WebhookResponse
     match sink.accept(delivery.inbound).await {
         Ok(_) => WebhookResponse::Taken(response),
         Err(refusal) => {
-            tracing::warn!(%refusal, "an update was not kept: Telegram posts it again");
+            tracing::warn!(%refusal, "failed to accept update; Telegram posts it again");
             refusal.into()
         }
     }

@@ -7,6 +7,13 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+/// The bot itself, as `getMe` tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TelegramIdentity {
+    pub(super) id: i64,
+    pub(super) username: String,
+}
+
 /// One update, its kind not looked at yet.
 #[derive(Debug, Deserialize)]
 pub(super) struct UpdateEnvelope {
@@ -33,6 +40,8 @@ pub(super) struct TelegramUser {
     pub(super) first_name: String,
     pub(super) last_name: Option<String>,
     pub(super) username: Option<String>,
+    /// The language of the person's app.
+    pub(super) language_code: Option<String>,
     #[serde(default)]
     pub(super) can_read_all_group_messages: bool,
 }

@@ -1,6 +1,6 @@
 //! Events of a run while it works, and its outcome.
 
-use crate::{CallId, Decision, MessageId, Usage};
+use crate::{CallId, Decision, FailureCause, MessageId, RetryReason, RunFailure, Usage};
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 
@@ -29,8 +29,8 @@ pub enum RunEvent {
         attempt: u32,
         /// How long until the next.
         wait: Duration,
-        /// Why, in a few words for people.
-        reason: String,
+        /// Why.
+        reason: RetryReason,
     },
     /// A tool starts.
     ToolStarted {
@@ -146,27 +146,8 @@ pub enum Outcome {
     Error(RunFailure),
 }
 
-/// Why a run failed, for people.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunFailure {
-    /// The kind of failure.
-    pub class: FailureClass,
-    /// The failure and its remedy, in a sentence or two, without secrets.
-    pub hint: String,
-}
-
-/// The kinds of failure that people can act on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FailureClass {
-    /// The model's provider does not answer, or is overloaded.
-    Unavailable,
-    /// The provider refused the key.
-    Auth,
-    /// The account has no credit left.
-    Quota,
-    /// The provider did not accept the request.
-    Rejected,
-    /// The thread's log or the sandbox failed.
-    Internal,
+impl From<FailureCause> for Outcome {
+    fn from(cause: FailureCause) -> Self {
+        Self::Error(cause.into())
+    }
 }

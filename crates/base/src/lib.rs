@@ -9,6 +9,7 @@ mod approval;
 mod cut;
 pub mod danger;
 mod event;
+mod failure;
 pub mod foreign;
 mod frame;
 mod id;
@@ -25,7 +26,8 @@ mod usage;
 
 pub use approval::{ApprovalRequest, Approver};
 pub use cut::{Cut, ends};
-pub use event::{FailureClass, Outcome, RunEvent, RunFailure, TaskStage};
+pub use event::{Outcome, RunEvent, TaskStage};
+pub use failure::{FailureCause, FailureClass, RetryReason, RunFailure};
 pub use id::{CallId, MessageId, RunId, ThreadId};
 pub use log::{LogError, Seq, ThreadLog};
 pub use message::{Assistant, Decision, Finish, Human, Image, Message, Question, ToolCall, ToolResult};
@@ -34,7 +36,7 @@ pub use results::ResultFiles;
 pub use sandbox::{
     DirEntry, Exec, Killed, Network, Sandbox, SandboxError, SandboxProvider, Shell, ShellCommand,
 };
-pub use shared::{DocumentText, OutlineEntry, ReadOutcome, SharedFile};
+pub use shared::{DocumentText, OutlineEntry, ReadOutcome, SharedFile, UnreadCause};
 pub use skill::Skill;
 pub use state::{Marks, Promoted, ThreadState, Todo, TodoStatus, Update};
 pub use tool::{MAX_ARTIFACTS, Tell, Tool, ToolCx, ToolError, ToolOutput, ToolSpec, TypedTool, erase};

@@ -1,6 +1,6 @@
 //! The port to a language model.
 
-use crate::{Finish, Image, Message, ToolCall, ToolSpec, Usage};
+use crate::{FailureCause, Finish, Image, Message, RetryReason, ToolCall, ToolSpec, Usage};
 use futures_util::stream::BoxStream;
 use std::{sync::Arc, time::Duration};
 
@@ -68,8 +68,8 @@ pub enum Delta {
         attempt: u32,
         /// How long until the next.
         wait: Duration,
-        /// Why, in a few words.
-        reason: String,
+        /// Why.
+        reason: RetryReason,
     },
 }
 
@@ -118,5 +118,35 @@ impl ModelError {
     #[must_use]
     pub fn retriable(&self) -> bool {
         matches!(self, Self::Busy { .. } | Self::Unreachable(_) | Self::Garbled(_))
+    }
+}
+
+impl From<&ModelError> for FailureCause {
+    fn from(error: &ModelError) -> Self {
+        match error.clone() {
+            ModelError::Busy { retry_after, detail } => {
+                let minutes = retry_after.map(|wait| wait.as_secs()).filter(|seconds| *seconds >= 120);
+                Self::Busy { detail, minutes: minutes.map(|seconds| seconds.div_ceil(60)) }
+            }
+            ModelError::Unreachable(detail) => Self::Unreachable(detail),
+            ModelError::Garbled(_) => Self::Garbled,
+            ModelError::Auth(detail) => Self::Auth(detail),
+            ModelError::Quota(detail) => Self::Quota(detail),
+            ModelError::NoApi(detail) => Self::NoApi(detail),
+            ModelError::UnknownModel(detail) => Self::UnknownModel(detail),
+            ModelError::TooLong(detail) => Self::TooLong(detail),
+            ModelError::Filtered(_) => Self::Filtered,
+            ModelError::Rejected(detail) => Self::Rejected(detail),
+        }
+    }
+}
+
+impl From<&ModelError> for RetryReason {
+    fn from(error: &ModelError) -> Self {
+        match error {
+            ModelError::Busy { .. } => Self::Busy,
+            ModelError::Garbled(_) => Self::Garbled,
+            _ => Self::Unreachable,
+        }
     }
 }

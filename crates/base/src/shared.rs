@@ -35,9 +35,38 @@ pub enum ReadOutcome {
     Text(Box<DocumentText>),
     /// There is none.
     Failed {
-        /// Why, for whoever sent it.
+        /// Why, for the model.
         reason: String,
+        /// The cause, for those who word it themselves; older versions stored none, and newer ones others.
+        #[serde(
+            default,
+            deserialize_with = "crate::failure::known",
+            skip_serializing_if = "Option::is_none"
+        )]
+        cause: Option<UnreadCause>,
     },
+}
+
+/// Why a document was not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UnreadCause {
+    /// Its kind is not read, or its content is not of its kind.
+    Kind,
+    /// It needs a password.
+    Protected,
+    /// It is more than is taken.
+    TooLarge,
+    /// It is damaged.
+    Damaged,
+    /// There is no text in it.
+    Empty,
+    /// Reading it took too long.
+    TooSlow,
+    /// The reader crashed on it.
+    Broken,
+    /// There was nobody to read it.
+    Unavailable,
 }
 
 /// A document's text.
@@ -96,7 +125,7 @@ impl SharedFile {
         let mut told = format!("[file: {name} ({size} bytes) at {path}]");
         match &self.reading {
             None => {}
-            Some(ReadOutcome::Failed { reason }) => {
+            Some(ReadOutcome::Failed { reason, .. }) => {
                 // Writing to a String cannot fail.
                 let _ = write!(told, "\n[its text could not be read: {}]", foreign::line(reason, WORDS));
             }
@@ -162,7 +191,7 @@ mod tests {
         let check = |reading, expect: &str| assert_eq!(file(reading).told(), expect);
         let plain = "[file: a.pdf (7 bytes) at /mnt/user-data/uploads/a.pdf]";
         check(None, plain);
-        let failed = ReadOutcome::Failed { reason: "it is\nprotected".into() };
+        let failed = ReadOutcome::Failed { reason: "it is\nprotected".into(), cause: None };
         check(Some(failed), &format!("{plain}\n[its text could not be read: it is protected]"));
         let place = "[it is a PDF of 3 pages; its text is at /mnt/user-data/uploads/a.md, 12 lines of Markdown: \
                      read_file reads it by lines]";
@@ -194,7 +223,7 @@ mod tests {
         assert_eq!(serde_json::from_value::<SharedFile>(stored).unwrap(), read);
         let old = json!({"name": "a.pdf", "path": "/mnt/user-data/uploads/a.pdf", "size": 7});
         assert_eq!(serde_json::from_value::<SharedFile>(old).unwrap(), file(None));
-        let failed = file(Some(ReadOutcome::Failed { reason: "no".into() }));
+        let failed = file(Some(ReadOutcome::Failed { reason: "no".into(), cause: None }));
         assert_eq!(
             serde_json::to_value(&failed).unwrap()["reading"],
             json!({"outcome": "failed", "reason": "no"})

@@ -6,53 +6,38 @@
 //! who may choose or change an agent.
 
 mod disk;
+mod error;
 mod file;
 mod name;
 mod notes;
+mod profile;
 mod setup_agent;
 mod update_agent;
 
+pub use error::{AgentError, MAX_NAME_CHARS, NameProblem};
 pub use name::{LEAD, is_lead, normal};
+pub use profile::{AgentProfile, MAX_SOUL_BYTES};
 pub use update_agent::UPDATE_AGENT;
 pub(crate) use {
     setup_agent::SetupAgent,
     update_agent::{AgentOptions, UpdateAgent},
 };
 
+use error::FULL;
 use std::{
     collections::HashMap,
-    io,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
 
 /// Maximum number of agents listed.
 const MAX_AGENTS: usize = 200;
-/// So many agents there may be before another can be made.
-const FULL: usize = 100;
-/// Maximum size of a soul, in bytes.
-pub const MAX_SOUL_BYTES: usize = 64 * 1024;
 /// Maximum length of an agent's description, in characters.
 pub const MAX_DESCRIPTION_CHARS: usize = 1_000;
 /// Maximum number of groups or skills named.
 pub const MAX_LISTED_NAMES: usize = 200;
 /// Maximum length of the name of a group, a skill or a model, in characters.
 const MAX_LISTED_NAME_CHARS: usize = 200;
-
-/// Profile of an agent.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AgentProfile {
-    /// Its purpose, in a line for people.
-    pub about: String,
-    /// The model that it wants; the default if not said.
-    pub model: Option<String>,
-    /// The groups of configured tools that it has; all if not said.
-    pub tool_groups: Option<Vec<String>>,
-    /// The skills that it has; all that are switched on if not said.
-    pub skills: Option<Vec<String>>,
-    /// Its identity, for the system prompt.
-    pub soul: String,
-}
 
 /// An agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,70 +97,6 @@ impl AgentChange {
             (None, _) => Some((what, "all")),
             (Some(wanted), has) => Some((what, wanted.iter().find(|name| !has.contains(name))?.as_str())),
         })
-    }
-}
-
-/// Why something was not done to an agent. The texts are for people, and name no folder.
-#[derive(Debug, thiserror::Error)]
-pub enum AgentError {
-    /// It cannot be a name.
-    #[error("`{name}` cannot be the name of an agent: {why}")]
-    Name {
-        /// The given name.
-        name: String,
-        /// Why it is not allowed.
-        why: &'static str,
-    },
-    /// There is no such agent.
-    #[error("There is no agent `{0}`.")]
-    Unknown(String),
-    /// There is one of that name.
-    #[error("there is an agent `{0}` already")]
-    Exists(String),
-    /// It cannot be understood.
-    #[error("The agent `{name}` cannot be used: {why}.")]
-    Broken {
-        /// Its name.
-        name: String,
-        /// The cause, and the remedy.
-        why: String,
-    },
-    /// It lies where older versions kept agents.
-    #[error(
-        "`{0}` lies in the folder of older versions and is not changed there; move it from `agents` to `users/default/agents` in the home"
-    )]
-    Legacy(String),
-    /// A part of it cannot be.
-    #[error("{0}")]
-    Wrong(String),
-    /// There are as many as there may be.
-    #[error("there are {FULL} agents already; remove one first")]
-    Full,
-    /// The system failed.
-    #[error("{}: {why}", path.display())]
-    Io {
-        /// The path.
-        path: PathBuf,
-        /// The system's error.
-        why: io::Error,
-    },
-}
-
-impl AgentError {
-    fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |why| Self::Io { path: path.to_owned(), why }
-    }
-
-    /// Returns the error without paths of this machine, which go to the log.
-    #[must_use]
-    pub fn told(&self) -> String {
-        match self {
-            Self::Io { path, why } => {
-                tracing::error!(path = %path.display(), %why, "an agent's files could not be worked on");
-                "that could not be read or kept; whoever runs this finds the reason in the log".to_owned()
-            }
-            other => other.to_string(),
-        }
     }
 }
 
@@ -247,7 +168,7 @@ impl Agents {
             return Err(AgentError::Exists(name));
         }
         match disk::names(&self.roots()).len() {
-            FULL.. => Err(AgentError::Full),
+            FULL.. => Err(AgentError::Full(FULL)),
             _ => Ok(name),
         }
     }
@@ -264,7 +185,7 @@ impl Agents {
         let name = self.vacant(wanted)?;
         let config = file::config(&name, &profile, None).map_err(AgentError::Wrong)?;
         disk::create(&root, &name, &[config, file::soul(&profile.soul)])?;
-        tracing::info!(agent = name, "an agent was made");
+        tracing::info!(agent = name, "made agent");
         Ok(CustomAgent { name, profile, legacy: false, odd: Vec::new() })
     }
 
@@ -301,7 +222,7 @@ impl Agents {
             files.push(file::soul(&profile.soul));
         }
         disk::replace(&folder, &files)?;
-        tracing::info!(agent = old.name, files = files.len(), "an agent was changed");
+        tracing::info!(agent = old.name, files = files.len(), "changed agent");
         Ok(CustomAgent { profile, ..old })
     }
 
@@ -319,7 +240,7 @@ impl Agents {
             Err(error) => return Err(error),
         };
         disk::remove(&root, &name)?;
-        tracing::info!(agent = name, "an agent was taken away");
+        tracing::info!(agent = name, "removed agent");
         Ok(())
     }
 
@@ -349,7 +270,7 @@ impl Agents {
         if told.get(agent).map(Vec::as_slice).unwrap_or_default() == notes {
             return;
         }
-        notes.iter().for_each(|note| tracing::warn!(agent, note, "an agent is not quite as its file says"));
+        notes.iter().for_each(|note| tracing::warn!(agent, note, "ignored part of agent file"));
         if told.len() >= MAX_AGENTS {
             told.clear();
         }

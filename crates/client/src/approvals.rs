@@ -3,7 +3,7 @@
 //!
 //! Deliberately absent: who may decide, and how people see the question. That is for whoever knows people.
 
-use crate::{Asker, audit, now};
+use crate::{audit, now};
 use base::{ApprovalRequest, Approver, BoxFuture, Decision, RunEvent, Tell};
 use pudu_base as base;
 use pudu_store::{Approval, ApprovalDecision, Db, StoreError};
@@ -116,13 +116,12 @@ impl Drop for Waits<'_> {
 pub(crate) struct StoredApprovals {
     pub(crate) approvals: Arc<PendingApprovals>,
     pub(crate) audit_log: audit::AuditLog,
-    pub(crate) asker: Asker,
 }
 
 impl Approver for StoredApprovals {
     fn decide<'a>(&'a self, request: &'a ApprovalRequest, tell: &'a Tell) -> BoxFuture<'a, Decision> {
         Box::pin(async move {
-            if self.asker.cannot_approve {
+            if self.audit_log.asker.cannot_approve {
                 self.audit_log
                     .note("ask", &request.line, "denied: nobody who may allow it sees it".to_owned())
                     .await;
@@ -143,7 +142,7 @@ impl Approver for StoredApprovals {
                 });
             });
             let ruling = asked.await.unwrap_or_else(|error| {
-                tracing::error!(%error, "nobody could be asked for approval");
+                tracing::error!(%error, "failed to ask for approval");
                 ApprovalDecision { approved: false, by: None, at: now() }
             });
             let verdict = match (ruling.approved, &ruling.by) {
@@ -178,9 +177,9 @@ impl StoredApprovals {
             tool: request.tool.clone(),
             arguments: digest(request),
             request: request.line.clone(),
-            account: self.asker.account.clone(),
-            person: self.asker.person.clone(),
-            name: self.asker.name.clone(),
+            account: self.audit_log.asker.account.clone(),
+            person: self.audit_log.asker.person.clone(),
+            name: self.audit_log.asker.name.clone(),
             asked,
             deadline: asked.saturating_add(i64::try_from(patience.as_millis()).unwrap_or(i64::MAX)),
             decision: None,
@@ -202,6 +201,7 @@ fn fresh() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Asker;
     use crate::store::DbLocation;
     use serde_json::{Value, json};
     use tokio::sync::mpsc;
@@ -211,12 +211,10 @@ mod tests {
         let db = Db::open(&DbLocation::Sqlite(home.join("pudu.db"))).await.unwrap();
         let asker =
             Asker { account: "a".into(), person: "5".into(), name: "Ada".into(), cannot_approve: false };
-        let audit_log =
-            audit::AuditLog { db: db.clone(), thread: "t".into(), run: "r".into(), asker: asker.clone() };
+        let audit_log = audit::AuditLog { db: db.clone(), thread: "t".into(), run: "r".into(), asker };
         StoredApprovals {
             approvals: Arc::new(PendingApprovals::new(db, Duration::from_secs(600))),
             audit_log,
-            asker,
         }
     }
 

@@ -3,13 +3,13 @@
 
 use crate::{
     AgentSetup, Authoring, Client, RunTask,
-    agents::{AgentOptions, AgentProfile, CustomAgent, SetupAgent, UPDATE_AGENT, UpdateAgent},
+    agents::{AgentError, AgentOptions, AgentProfile, CustomAgent, SetupAgent, UPDATE_AGENT, UpdateAgent},
     approvals::StoredApprovals,
     audit::{AuditLog, Audited},
     lazy_sandbox::LazySandbox,
     results::ThreadResults,
 };
-use pudu_base::{Approver, Skill, Tool, erase, foreign};
+use pudu_base::{Approver, FailureCause, Skill, Tool, erase, foreign};
 use pudu_harness::{Agent, NoApprover, Results, RunBounds, Toolbox, searching, skills_prompt};
 use pudu_skills::Catalog;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ enum Role {
 }
 
 /// Puts together who answers. The error is for people.
-pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<AssembledAgent, String> {
+pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<AssembledAgent, FailureCause> {
     let (setup, catalog) = (client.setup(), client.catalog().await);
     let role = role(client, &setup, task, &catalog).await?;
     let skills = skills(&role, &catalog);
@@ -45,11 +45,11 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
         Arc::new(LazySandbox::new(setup.sandboxes.clone(), task.thread.clone(), shelf(&role, &skills)));
     let asker = task.asker.clone().unwrap_or_default();
     let (thread, run) = (task.thread.clone(), task.run.clone());
-    let audit_log = AuditLog { db: client.0.db.clone(), thread, run, asker: asker.clone() };
+    let audit_log = AuditLog { db: client.0.db.clone(), thread, run, asker };
     let approver: Arc<dyn Approver> = match &task.asker {
         Some(_) => {
             let approvals = client.0.approvals.clone();
-            Arc::new(StoredApprovals { approvals, audit_log: audit_log.clone(), asker })
+            Arc::new(StoredApprovals { approvals, audit_log: audit_log.clone() })
         }
         None => Arc::new(NoApprover),
     };
@@ -57,7 +57,7 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
         Role::Custom(custom) => custom.profile.model.as_deref(),
         Role::Lead | Role::AgentBuilder(_) => None,
     });
-    let model = setup.model(wanted).ok_or("No model is configured.")?.clone();
+    let model = setup.model(wanted).ok_or(FailureCause::NoModel)?.clone();
     let own = own_tool(client, &setup, task, &role, &catalog, &audit_log);
     let steps = task.steps.unwrap_or(setup.bounds.steps);
     let kept = ThreadResults { files: client.files(&task.thread), folder: setup.results_folder.clone() };
@@ -92,15 +92,19 @@ async fn role(
     setup: &AgentSetup,
     task: &RunTask,
     catalog: &Catalog,
-) -> Result<Role, String> {
+) -> Result<Role, FailureCause> {
     if let Authoring::New(name) = &task.authoring {
         return Ok(Role::AgentBuilder(name.clone()));
     }
     let Some(name) = &task.agent else { return Ok(Role::Lead) };
-    let custom = client.custom_agent(name).await.map_err(|why| {
+    let custom = client.custom_agent(name).await.map_err(|error| {
         let folder = client.0.folders.home().join("users/default/agents");
-        tracing::error!(agent = name, folder = %folder.display(), why, "an agent cannot answer");
-        format!("{why} /agent lists those there are.")
+        tracing::error!(agent = name, folder = %folder.display(), %error, "failed to load agent");
+        match error {
+            AgentError::Unknown(name) | AgentError::Name { name, .. } => FailureCause::UnknownAgent(name),
+            AgentError::Broken { name, why } => FailureCause::BrokenAgent { name, why },
+            _ => FailureCause::UnreadableAgent,
+        }
     })?;
     client.0.agents.tell(&custom.name, &custom.notes(setup, catalog));
     Ok(Role::Custom(Box::new(custom)))

@@ -29,7 +29,7 @@ impl AuditLog {
         let ended = Some(now());
         let entry = AuditEntry { verdict, ended, ..self.entry(action, detail) };
         if let Err(error) = self.db.begin_audit_entry(entry).await {
-            tracing::error!(%error, "a decision could not be noted");
+            tracing::error!(%error, "failed to record decision");
         }
     }
 
@@ -48,7 +48,7 @@ impl AuditLog {
 
     async fn begin(&self, action: &str, detail: &str) -> Result<AuditEntryId, SandboxError> {
         self.db.begin_audit_entry(self.entry(action, detail)).await.map_err(|error: StoreError| {
-            tracing::error!(%error, "a deed could not be noted, so it is not done");
+            tracing::error!(%error, "refused action: failed to record audit entry");
             SandboxError::Refused(
                 "this could not be written into the audit log, so it is not done".to_owned(),
             )
@@ -57,7 +57,7 @@ impl AuditLog {
 
     async fn end(&self, id: AuditEntryId, code: Option<i32>) {
         if let Err(error) = self.db.end_audit_entry(id, code.map(i64::from), now()).await {
-            tracing::error!(%error, "the end of a deed could not be noted");
+            tracing::error!(%error, "failed to record end of action");
         }
     }
 

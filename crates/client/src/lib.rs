@@ -15,6 +15,7 @@ mod run;
 mod run_registry;
 mod setup;
 mod storage;
+mod task;
 mod threads;
 mod uploads;
 
@@ -33,11 +34,12 @@ pub use pudu_tools as tools;
 pub use approvals::PendingApprovals;
 pub use audit::killed;
 pub use results::FOLDER as RESULTS_FOLDER;
-pub use run::{Asker, Authoring, Control, Run, RunEnd, RunTask};
+pub use run::{Control, Run, RunEnd};
 pub use setup::{AgentSetup, ModelInfo, ToolGroups};
 pub use storage::{AccountUsage, Pruned, Retention, RetentionLimits, RetentionRules, Storage};
+pub use task::{Asker, Authoring, RunTask};
 
-use agents::{Agents, CustomAgent, Roster};
+use agents::{AgentError, Agents, CustomAgent, Roster};
 use catalog_cache::CatalogCache;
 use futures_util::FutureExt;
 use harness::{Memory, Replay};
@@ -151,12 +153,15 @@ impl Client {
         tokio::task::spawn_blocking(move || agents.list()).await.unwrap_or_default()
     }
 
-    /// Finds a custom agent; the error is for people.
-    pub async fn custom_agent(&self, name: &str) -> Result<CustomAgent, String> {
+    /// Finds a custom agent.
+    ///
+    /// # Errors
+    /// When there is none of this name, or it cannot be used.
+    pub async fn custom_agent(&self, name: &str) -> Result<CustomAgent, AgentError> {
         let (agents, name) = (self.agents(), name.to_owned());
         match tokio::task::spawn_blocking(move || agents.find(&name)).await {
-            Ok(found) => found.map_err(|error| error.told()),
-            Err(_) => Err("Something broke while the agent was looked up.".to_owned()),
+            Ok(found) => found,
+            Err(error) => Err(AgentError::broken(error)),
         }
     }
 
@@ -166,12 +171,15 @@ impl Client {
         tokio::task::spawn_blocking(move || agents.exists(&name)).await.unwrap_or(false)
     }
 
-    /// Returns the normal form of a new agent's name, if it is free; the error is for people.
-    pub async fn vacant(&self, name: &str) -> Result<String, String> {
+    /// Returns the normal form of a new agent's name, if it is free.
+    ///
+    /// # Errors
+    /// When the name is taken or cannot be one, or there are too many.
+    pub async fn vacant(&self, name: &str) -> Result<String, AgentError> {
         let (agents, name) = (self.agents(), name.to_owned());
         match tokio::task::spawn_blocking(move || agents.vacant(&name)).await {
-            Ok(vacant) => vacant.map_err(|error| error.told()),
-            Err(_) => Err("something broke while the name was looked up".to_owned()),
+            Ok(vacant) => vacant,
+            Err(error) => Err(AgentError::broken(error)),
         }
     }
 
@@ -240,13 +248,8 @@ impl Client {
                 None => return,
                 Some(Ok(end)) => end,
                 Some(Err(_)) => {
-                    tracing::error!(run = %id, "a run broke down");
-                    run::failed(
-                        "Something in me broke. Whoever runs this bot finds it in the log.",
-                        &replay,
-                        &steering,
-                    )
-                    .await
+                    tracing::error!(run = %id, "aborted run after panic");
+                    run::failed(base::FailureCause::Broken, &replay, &steering).await
                 }
             };
             ended.send(end).ok();

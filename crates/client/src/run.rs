@@ -1,13 +1,13 @@
 //! One run, from the wish to its end.
 
 use crate::{
-    Admission, Client,
+    Admission, Client, RunTask,
     assemble::{self, AssembledAgent},
     now,
 };
 use pudu_base::{
-    Assistant, Decision, FailureClass, Finish, Human, Message, MessageId, Outcome, Question, RunEvent,
-    RunFailure, RunId, ThreadId, ThreadState, Update, Usage,
+    Assistant, Decision, FailureCause, Finish, Human, Message, MessageId, Outcome, Question, RunEvent, RunId,
+    ThreadState, Update, Usage,
 };
 use pudu_harness::{Replay, RunState, SkillPolicy, Steering, lead_chain};
 use std::sync::Arc;
@@ -19,66 +19,6 @@ const EARLIER: &str = "an earlier run ended before it";
 
 /// No more of the assistant's words are shown, in bytes, besides its last reply.
 const MAX_EARLIER_BYTES: usize = 128 * 1024;
-
-/// Said when the thread cannot take what people said.
-const UNHEARD: &str =
-    "What you said could not be stored. Send it again; whoever runs this bot finds the reason in its log.";
-
-/// Task of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RunTask {
-    /// The thread.
-    pub thread: ThreadId,
-    /// The run; the same one again after a restart.
-    pub run: RunId,
-    /// Messages of people. Those that the thread has already are skipped.
-    pub input: Vec<Human>,
-    /// The message with which the run begins, also after a restart, when `input` may leave it out as said already:
-    /// skills that were asked for since are at work, and calls that are open since are its own.
-    pub first: Option<MessageId>,
-    /// Whether it goes on after the process was stopped in order: its open calls are not to blame for that.
-    pub suspended: bool,
-    /// If set, the thread's last question is asked again under this id, and what was answered is taken
-    /// back. After a restart the id is there already and nothing is taken back a second time.
-    pub again: Option<MessageId>,
-    /// When it is asked again, with the time zone, in words for the model.
-    pub at: Option<String>,
-    /// The model; that of the agent, or the default, if none or unknown.
-    pub model: Option<String>,
-    /// Name of the agent; the lead agent if `None`.
-    pub agent: Option<String>,
-    /// The run's rights to change custom agents.
-    pub authoring: Authoring,
-    /// For whom it is done, who is asked to approve what needs it; if nobody, nothing is approved.
-    pub asker: Option<Asker>,
-    /// How many model calls it may take; as many as the setup allows if none.
-    pub steps: Option<u32>,
-}
-
-/// Rights of a run to change custom agents.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Authoring {
-    /// Nothing.
-    #[default]
-    Nothing,
-    /// If a custom agent answers, it may change what it is.
-    Itself,
-    /// It makes a new agent of this name: nobody else answers, and nothing else can be done.
-    New(String),
-}
-
-/// The one for whom a run works.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asker {
-    /// The account by which they came.
-    pub account: String,
-    /// The platform's id of them.
-    pub person: String,
-    /// The name that people see.
-    pub name: String,
-    /// Whether they may not approve what they ask for, and nobody who may sees it.
-    pub cannot_approve: bool,
-}
 
 /// How to reach a run while it works. Made by the caller, so that it can be stopped before it starts.
 #[derive(Clone, Debug, Default)]
@@ -144,9 +84,8 @@ pub(crate) async fn work(
     let (seq, state) = match client.0.threads.take(&task.thread).await {
         Ok(thread) => thread,
         Err(error) => {
-            tracing::error!(thread = %task.thread, %error, "a thread could not be read");
-            let hint = "What was said before could not be read, so I cannot answer. Send it again later.";
-            return failed(hint, &replay, &steering).await;
+            tracing::error!(thread = %task.thread, %error, "failed to read thread");
+            return failed(FailureCause::History, &replay, &steering).await;
         }
     };
     let mut turn = RunState::new(task.thread.clone(), task.run.clone(), seq, state, replay);
@@ -162,8 +101,8 @@ pub(crate) async fn work(
             match turn.commit(&client.0.threads.log()).await {
                 Ok(()) => (answer(&client, &task, &mut turn, &steering, &cancel).await, true),
                 Err(error) => {
-                    tracing::error!(thread = %task.thread, %error, "what was said could not be stored");
-                    (tell(&turn, error_for_people(UNHEARD)), false)
+                    tracing::error!(thread = %task.thread, %error, "failed to store messages of thread");
+                    (tell(&turn, FailureCause::Unheard.into()), false)
                 }
             }
         }
@@ -196,7 +135,7 @@ async fn answer(
 ) -> Outcome {
     let AssembledAgent { agent, skills, place } = match assemble::assemble(client, task).await {
         Ok(cast) => cast,
-        Err(hint) => return tell(turn, error_for_people(&hint)),
+        Err(cause) => return tell(turn, cause.into()),
     };
     audit_log(client.0.db.run_started(&task.run, &task.thread, agent.model.name(), now()).await);
     let mut chain = lead_chain(&agent, SkillPolicy::new(skills, task.first.clone()));
@@ -212,10 +151,6 @@ fn tell(turn: &RunState, outcome: Outcome) -> Outcome {
     outcome
 }
 
-fn error_for_people(hint: &str) -> Outcome {
-    Outcome::Error(RunFailure { class: FailureClass::Internal, hint: hint.to_owned() })
-}
-
 /// How the run ended, if a crash came between its end and its reply: nothing is done twice. A message that
 /// the thread has not heard yet is a reason to run once more.
 async fn ended_before(client: &Client, task: &RunTask, state: &ThreadState) -> Option<Outcome> {
@@ -224,7 +159,7 @@ async fn ended_before(client: &Client, task: &RunTask, state: &ThreadState) -> O
         return None;
     }
     client.0.db.run_outcome(&task.run).await.unwrap_or_else(|error| {
-        tracing::error!(%error, "the ledger could not be read");
+        tracing::error!(%error, "failed to read runs");
         None
     })
 }
@@ -325,8 +260,8 @@ fn artifacts(state: &ThreadState, run: &RunId) -> Vec<String> {
     state.artifacts.iter().filter(|(_, by)| *by == run).map(|(path, _)| path.clone()).collect()
 }
 
-pub(crate) async fn failed(hint: &str, replay: &Replay, steering: &Steering) -> RunEnd {
-    let outcome = error_for_people(hint);
+pub(crate) async fn failed(cause: FailureCause, replay: &Replay, steering: &Steering) -> RunEnd {
+    let outcome = Outcome::from(cause);
     replay.publish(RunEvent::Ended { outcome: outcome.clone() });
     RunEnd {
         outcome,
@@ -344,7 +279,7 @@ pub(crate) async fn failed(hint: &str, replay: &Replay, steering: &Steering) -> 
 /// The ledger is for people to look at: a run does not fail because it could not be entered.
 fn audit_log(result: Result<(), pudu_store::StoreError>) {
     if let Err(error) = result {
-        tracing::warn!(%error, "a run could not be entered in the ledger");
+        tracing::warn!(%error, "failed to record run");
     }
 }
 

@@ -59,6 +59,8 @@ pub struct AccountUsage {
     pub oldest: Option<i64>,
     /// Rows of the audit.
     pub audit_rows: u64,
+    /// Rules in force for it.
+    pub retention: Retention,
     /// Data that its rules delete next.
     pub due: Pruned,
 }
@@ -141,6 +143,7 @@ impl Storage {
                 file_bytes: sum(|row| row.file_bytes),
                 oldest: threads.last().map(|row| row.updated),
                 audit_rows: count(rows),
+                retention: *retention,
                 due: Pruned { audit_rows: count(due), ..plan(&threads, retention, now).size() },
                 account,
             });

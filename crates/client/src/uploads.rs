@@ -2,7 +2,8 @@
 
 use crate::Client;
 use pudu_base::{
-    DocumentText, MessageId, OutlineEntry, ReadOutcome, SandboxError, SharedFile, ThreadId, foreign,
+    DocumentText, MessageId, OutlineEntry, ReadOutcome, SandboxError, SharedFile, ThreadId, UnreadCause,
+    foreign,
 };
 use pudu_documents::{Document, DocumentKind, Error, Heading, outline};
 use std::{
@@ -41,8 +42,8 @@ impl Client {
             Ok(text) => Some(ReadOutcome::Text(Box::new(text))),
             Err(Error::Unknown) => None,
             Err(error) => {
-                tracing::info!(%thread, file = file.name, %error, "a document was not read");
-                Some(ReadOutcome::Failed { reason: error.to_string() })
+                tracing::info!(%thread, file = file.name, %error, "failed to read document");
+                Some(ReadOutcome::Failed { reason: error.to_string(), cause: Some(cause(&error)) })
             }
         };
     }
@@ -148,6 +149,19 @@ fn opening(markdown: &str) -> String {
 #[allow(clippy::needless_pass_by_value, reason = "fits map_err")]
 fn unavailable(error: impl std::fmt::Display) -> Error {
     Error::Unavailable(error.to_string())
+}
+
+fn cause(error: &Error) -> UnreadCause {
+    match error {
+        Error::Unknown | Error::Refused(_) => UnreadCause::Kind,
+        Error::Protected => UnreadCause::Protected,
+        Error::TooLarge(_) | Error::TooHungry => UnreadCause::TooLarge,
+        Error::Damaged(_) => UnreadCause::Damaged,
+        Error::Empty => UnreadCause::Empty,
+        Error::TooSlow => UnreadCause::TooSlow,
+        Error::Broke => UnreadCause::Broken,
+        Error::Unavailable(_) => UnreadCause::Unavailable,
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ mod wire;
 use crate::Runner;
 use pudu_base::{BoxFuture, DirEntry, Exec, Sandbox, SandboxError, ShellCommand};
 use pudu_net::reqwest::{self, Client, Response, StatusCode};
-use pudu_sandbox::{Mount, ROOT};
+use pudu_sandbox::{Mount, ROOT, THREAD_FOLDERS};
 use serde::{Serialize, de::DeserializeOwned};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio_util::task::TaskTracker;
@@ -93,7 +93,7 @@ impl Aio {
     /// # Errors
     /// When they cannot be made.
     pub async fn furnish(&self) -> Result<(), SandboxError> {
-        let folders = ["workspace", "uploads", "outputs"].map(|folder| format!("{ROOT}/{folder}")).join(" ");
+        let folders = THREAD_FOLDERS.map(|folder| format!("{ROOT}/{folder}")).join(" ");
         let command = ShellCommand { script: format!("mkdir -p {folders}"), timeout: CALL_TIMEOUT };
         let done = exec::run_at(self, &command, BTreeMap::new(), "/").await?;
         match done.code {

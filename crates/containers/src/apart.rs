@@ -73,7 +73,7 @@ impl Apart {
                 tracing::warn!(
                     file = upload.name,
                     size = upload.size,
-                    "an upload is too large to be brought to its sandbox"
+                    "skipped upload: too large for its sandbox"
                 );
             } else {
                 let bytes = self.own(&upload.path).await?;
@@ -149,7 +149,7 @@ impl Apart {
         let mut done = self.remote.exec(command).await?;
         let left = self.fetch().await.unwrap_or_else(|error| vec![error.to_string()]);
         if !left.is_empty() {
-            tracing::warn!(?left, "outputs of a command could not all be fetched from its sandbox");
+            tracing::warn!(?left, "failed to fetch all outputs from sandbox");
             done.stderr.push_str(&format!(
                 "\n[people cannot get all of /mnt/user-data/outputs: {}]",
                 left.join("; ")

@@ -158,7 +158,7 @@ impl DockerEngine {
 
     async fn started(&self, order: &Order) -> Result<ContainerInspectResponse, SandboxError> {
         let found = self.inspect(&order.id).await?.filter(runs);
-        tracing::info!(id = %order.id, image = self.0.settings.image, "a sandbox was made");
+        tracing::info!(id = %order.id, image = self.0.settings.image, "created sandbox");
         found.ok_or_else(|| {
             let text = "the container ended as soon as it began: see whether sandbox.image has /bin/sh, or the API \
                         that sandbox.api says";

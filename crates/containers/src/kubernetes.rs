@@ -90,10 +90,32 @@ pub enum Volume {
     Host(String),
 }
 
+impl Volume {
+    /// Returns the volume as it stands in the owner of Pods: other bytes would make strangers of Pods that run.
+    fn key(&self) -> String {
+        let (kind, name) = match self {
+            Self::Claim(name) => ("Claim", name),
+            Self::Host(path) => ("Host", path),
+        };
+        let mut key = format!("{kind}(\"");
+        for c in name.chars() {
+            match c {
+                '"' | '\\' => key.extend(['\\', c]),
+                '\n' => key.push_str("\\n"),
+                '\r' => key.push_str("\\r"),
+                '\t' => key.push_str("\\t"),
+                c => key.push(c),
+            }
+        }
+        key.push_str("\")");
+        key
+    }
+}
+
 /// Returns the owner of a home's Pods, wherever its daemon runs: the same volume and path are the same home.
 #[must_use]
 pub fn owner(volume: &Volume, home: &Path) -> String {
-    crate::engine::fingerprint(&format!("{volume:?} {}", home.display()))
+    crate::engine::fingerprint(&format!("{} {}", volume.key(), home.display()))
 }
 
 /// An engine that makes Pods.
@@ -151,7 +173,7 @@ impl KubernetesEngine {
         if self.runs(&order.id).await? {
             return Ok(false);
         }
-        tracing::warn!(thread = order.thread.as_str(), "a sandbox's Pod is gone; it gets a new one");
+        tracing::warn!(thread = order.thread.as_str(), "recreating lost Pod");
         self.ensure(order).await?;
         Ok(true)
     }
@@ -340,5 +362,28 @@ impl ContainerEngine for KubernetesEngine {
             self.0.tasks.close();
             self.0.tasks.wait().await;
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pods that run bear these: another owner would leave them running for ever.
+    #[test]
+    fn a_home_keeps_its_owner() {
+        let cases = [
+            (Volume::Claim("pudu-home".into()), "/var/lib/pudu", "1e099423b1466c88"),
+            (Volume::Host("/srv/pudu".into()), "/srv/pudu", "5e73d7cb020cb3da"),
+            (Volume::Host("/srv/büro \"a\\b\"\t".into()), "/data", "2d13f6062ce59a38"),
+        ];
+        for (volume, home, expect) in cases {
+            assert_eq!(owner(&volume, Path::new(home)), expect, "{volume:?}");
+            assert_eq!(
+                volume.key(),
+                format!("{volume:?}"),
+                "as it was written before it had an encoding of its own"
+            );
+        }
     }
 }

@@ -3,31 +3,22 @@
 //!
 //! Deliberately absent: how a container is made ([`Engine`]), and what lies in it ([`Local::furnish`]).
 
+mod rules;
 mod table;
+
+pub use rules::PoolRules;
 #[cfg(test)]
 mod tests;
 
 use crate::{BoxId, ContainerEngine, Order};
 use futures_util::future::join_all;
-use pudu_base::{BoxFuture, Network, Sandbox, SandboxError, SandboxProvider, Shell, ThreadId};
+use pudu_base::{BoxFuture, Sandbox, SandboxError, SandboxProvider, Shell, ThreadId};
 use pudu_sandbox::{LocalSandboxes, Mount};
 use std::{sync::Arc, time::Duration};
 use table::{ContainerEntry, ContainerTable};
 
 /// How often parked containers are looked at.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(15);
-
-/// How long containers are kept, and how many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PoolRules {
-    /// A container that nobody worked in for so long is taken away; never if zero.
-    pub idle_timeout: Duration,
-    /// So many there should be at most. Parked ones make room for others, the longest parked first; where all
-    /// are in use there is one more all the same, as in DeerFlow, until one of them is given back.
-    pub replicas: usize,
-    /// Network access of their commands.
-    pub network: Network,
-}
 
 /// Gives each thread its container.
 ///
@@ -87,10 +78,7 @@ impl Pool {
         let engine = self.table.newest().0;
         let both = async { tokio::join!(stopping, engine.close()) };
         if tokio::time::timeout(patience, both).await.is_err() {
-            tracing::warn!(
-                ?patience,
-                "not all sandboxes could be stopped in time; they are found at the next start"
-            );
+            tracing::warn!(?patience, "failed to stop all sandboxes in time; the next start finds them");
         }
     }
 
@@ -101,14 +89,14 @@ impl Pool {
         let ids = match engine.running().await {
             Ok(ids) => ids,
             Err(error) => {
-                tracing::warn!(%error, "sandboxes of an earlier start cannot be looked for yet");
+                tracing::warn!(%error, "failed to look for sandboxes of an earlier start");
                 return false;
             }
         };
         for id in ids {
             let _alone = self.table.alone(&id).await;
             if self.table.park_found(&id, &engine) {
-                tracing::info!(%id, "found the sandbox of an earlier start");
+                tracing::info!(%id, "found sandbox of an earlier start");
             }
         }
         true
@@ -180,7 +168,7 @@ impl Pool {
         if entry.found && Arc::ptr_eq(&entry.engine, &self.engine) {
             return None;
         }
-        tracing::info!(%id, "a sandbox is replaced: it is dead, or what it was made for has changed");
+        tracing::info!(%id, "replacing sandbox: it is dead, or its order has changed");
         stop(&*entry.engine, id).await;
         None
     }
@@ -193,7 +181,7 @@ impl Pool {
         }
         let (count, cap) = (self.table.len(), self.rules.replicas);
         if count > cap {
-            tracing::warn!(%id, count, cap, "all sandboxes are in use, so there is one more than sandbox.replicas");
+            tracing::warn!(%id, count, cap, "exceeded sandbox.replicas: all sandboxes are in use");
         }
     }
 }
@@ -202,7 +190,7 @@ impl Pool {
 async fn stop(engine: &dyn ContainerEngine, id: &BoxId) -> bool {
     let stopped = engine.stop(id).await;
     if let Err(error) = &stopped {
-        tracing::warn!(%id, %error, "a sandbox could not be stopped");
+        tracing::warn!(%id, %error, "failed to stop sandbox");
     }
     stopped.is_ok()
 }

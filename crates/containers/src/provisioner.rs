@@ -112,7 +112,7 @@ impl ProvisionerEngine {
         };
         let made = api.make(&wanted()).await?;
         let SandboxStatus::Over(status) = &made.status else { return Ok(made) };
-        tracing::info!(id = %order.id, status, "a sandbox has come to its end; it is made anew");
+        tracing::info!(id = %order.id, status, "recreating ended sandbox");
         api.take_away(order.id.as_str()).await?;
         let made = api.make(&wanted()).await?;
         match &made.status {

@@ -119,7 +119,7 @@ impl Converter {
             return serde_json::from_slice::<ConversionReply>(&answer).unwrap_or(Err(Error::Broke));
         }
         let complaint = String::from_utf8_lossy(&complaint);
-        tracing::debug!(%status, %complaint, "a document's reader broke down");
+        tracing::debug!(%status, %complaint, "failed to run document reader");
         Err(verdict(status, &complaint))
     }
 }

@@ -11,6 +11,7 @@
 mod archive;
 mod child;
 mod converter;
+mod document;
 mod draft;
 mod epub;
 mod error;
@@ -30,32 +31,11 @@ mod workbook;
 pub use archive::member;
 pub use child::serve;
 pub use converter::Converter;
+pub use document::Document;
 pub use error::Error;
 pub use kind::DocumentKind;
 pub use limits::DocumentLimits;
 pub use outline::{Heading, outline};
-
-use serde::{Deserialize, Serialize};
-
-/// A document as Markdown.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Document {
-    /// Its kind.
-    pub kind: DocumentKind,
-    /// Its title, if it says one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// Its content.
-    pub markdown: String,
-    /// The headings of the Markdown.
-    pub outline: Vec<Heading>,
-    /// How many pages, slides, sheets or chapters it has, where it has such.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parts: Option<usize>,
-    /// Parts that are missing from the Markdown, or may be wrong there.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<String>,
-}
 
 /// A thread that converts has so much stack, in bytes; most of it is never touched.
 const STACK: usize = 64 * 1024 * 1024;

@@ -1,9 +1,7 @@
 //! Setup of a run.
 
-use crate::{ApprovalPolicy, LoopRules, Memory, Results, ToolCatalog};
-use pudu_base::{
-    ApprovalRequest, Approver, BoxFuture, Decision, Model, Sandbox, Tell, ThreadLog, Tool, ToolSpec,
-};
+use crate::{ApprovalPolicy, LoopRules, Memory, Results, ToolCatalog, Toolbox};
+use pudu_base::{ApprovalRequest, Approver, BoxFuture, Decision, Model, Sandbox, Tell, ThreadLog};
 use std::{sync::Arc, time::Duration};
 
 /// An agent, assembled for a run: chosen when it starts, not changed while it lasts.
@@ -49,61 +47,6 @@ pub struct RunBounds {
 impl Default for RunBounds {
     fn default() -> Self {
         Self { steps: 100, time: Duration::from_secs(60 * 60), subagents: 6 }
-    }
-}
-
-/// The tools of a run, with their specifications made once.
-#[derive(Clone)]
-pub struct Toolbox {
-    tools: Arc<[Arc<dyn Tool>]>,
-    specs: Arc<[Arc<ToolSpec>]>,
-}
-
-impl Toolbox {
-    /// Puts tools together. Of two with one name the first counts.
-    #[must_use]
-    pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
-        let mut kept: Vec<Arc<dyn Tool>> = Vec::new();
-        for tool in tools {
-            if !kept.iter().any(|other| other.spec().name == tool.spec().name) {
-                kept.push(tool);
-            }
-        }
-        let specs = kept.iter().map(|tool| tool.spec().clone()).collect();
-        Self { tools: kept.into(), specs }
-    }
-
-    /// Finds a tool.
-    #[must_use]
-    pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.tools.iter().find(|tool| tool.spec().name == name)
-    }
-
-    /// Returns those whose names are wanted.
-    #[must_use]
-    pub fn only(&self, wanted: impl Fn(&str) -> bool) -> Self {
-        if self.specs.iter().all(|spec| wanted(&spec.name)) {
-            return self.clone();
-        }
-        Self::new(self.tools.iter().filter(|tool| wanted(&tool.spec().name)).cloned())
-    }
-
-    /// Returns them with one more.
-    #[must_use]
-    pub fn with(&self, tool: Arc<dyn Tool>) -> Self {
-        Self::new(self.tools.iter().cloned().chain([tool]))
-    }
-
-    /// Returns what the model is told of them.
-    #[must_use]
-    pub fn specs(&self) -> &Arc<[Arc<ToolSpec>]> {
-        &self.specs
-    }
-
-    /// Returns their names for a model that called one that is not here.
-    #[must_use]
-    pub fn names(&self) -> String {
-        self.specs.iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -5,9 +5,10 @@
 
 mod search;
 
-use crate::{Agent, Toolbox};
-use pudu_base::{ToolSpec, erase, foreign};
-use search::ToolSearch;
+pub use search::searching;
+
+use crate::Toolbox;
+use pudu_base::{ToolSpec, foreign};
 use sha2::{Digest, Sha256};
 use std::{collections::HashSet, fmt::Write, sync::Arc};
 
@@ -72,19 +73,6 @@ impl ToolCatalog {
         let part = Self::new(self.specs.iter().filter(inside).cloned());
         Arc::new(Self { hash: self.hash.clone(), ..part })
     }
-}
-
-/// Gives an agent `tool_search` for those of its tools that are in its catalogue; takes it away where none is.
-#[must_use]
-pub fn searching(agent: Agent) -> Agent {
-    let Agent { deferred, tools, .. } = &agent;
-    if deferred.is_empty() && tools.get(SEARCH).is_none() {
-        return agent;
-    }
-    let deferred = deferred.within(tools);
-    let rest = tools.only(|name| name != SEARCH);
-    let tools = if deferred.is_empty() { rest } else { rest.with(erase(ToolSearch(deferred.clone()))) };
-    Agent { deferred, tools, ..agent }
 }
 
 /// Sixteen hex digits that change with any of the tools.

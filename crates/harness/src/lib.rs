@@ -17,13 +17,14 @@ mod run_state;
 mod skills;
 mod steering;
 pub mod subagent;
+mod toolbox;
 
-pub use agent::{Agent, NoApprover, RunBounds, Toolbox, lead_prompt};
+pub use agent::{Agent, NoApprover, RunBounds, lead_prompt};
 pub use deferred::{SEARCH, ToolCatalog, searching};
 pub use memory::Memory;
 pub use middleware::{
-    ApprovalPolicy, CallFrequency, Dangerous, Gate, LoopRules, Middleware, SkillPolicy, lead_chain,
-    subagent_chain,
+    ApprovalPolicy, CallFrequency, Dangerous, Gate, LoopRules, MAX_CONCURRENT_SUBAGENTS, Middleware,
+    SkillPolicy, TASK, lead_chain, subagent_chain,
 };
 pub use replay::{Activity, Gap, PendingCall, Progress, Replay, ReplayItem, ReplayReader, Working};
 pub use results::{ResultRules, Results};
@@ -32,3 +33,4 @@ pub use run::run;
 pub use run_state::RunState;
 pub use skills::skills_prompt;
 pub use steering::{MailboxSlot, Steering};
+pub use toolbox::Toolbox;

@@ -1,6 +1,7 @@
 //! The concerns of a run, each a value that lives exactly as long as the run.
 
 mod approvals;
+mod chain;
 mod dangling;
 mod deferred_tools;
 mod images;
@@ -13,17 +14,18 @@ mod window;
 
 pub(crate) use approvals::whole;
 pub use approvals::{ApprovalGate, ApprovalPolicy, Dangerous};
+pub use chain::{lead_chain, subagent_chain};
 pub use dangling::Dangling;
 pub use deferred_tools::DeferredTools;
 pub use images::Images;
 pub use loop_detection::{CallFrequency, LoopDetection, LoopRules};
-pub use model_errors::{ModelErrors, failure};
+pub use model_errors::ModelErrors;
 pub use skill_policy::{SkillPolicy, asked, named};
-pub use subagent_limit::SubagentLimit;
+pub use subagent_limit::{MAX_CONCURRENT_SUBAGENTS, SubagentLimit, TASK};
 pub use tool_errors::ToolErrors;
 pub use window::Window;
 
-use crate::{Agent, RunState, subagent};
+use crate::RunState;
 use pudu_base::{Assistant, BoxFuture, ModelError, Request, RunFailure, ToolCall, ToolError, ToolOutput};
 use std::sync::Arc;
 
@@ -104,79 +106,5 @@ impl Gate {
             | (Self::Ask(_), Self::Ask(_) | Self::Allow) => self,
             _ => other,
         }
-    }
-}
-
-/// The lead agent's concerns, in order: a sub-agent's, and how many of those work at once.
-#[must_use]
-pub fn lead_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
-    let mut chain = everybodys(agent, skills);
-    chain.push(Box::new(SubagentLimit::new(subagent::MAX_CONCURRENT_SUBAGENTS, agent.bounds.subagents)));
-    chain.push(Box::new(ToolErrors));
-    chain
-}
-
-/// A sub-agent's concerns, in order.
-#[must_use]
-pub fn subagent_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
-    let mut chain = everybodys(agent, skills);
-    chain.push(Box::new(ToolErrors));
-    chain
-}
-
-/// Returns the middlewares that come first for every agent, in order.
-fn everybodys(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
-    let mut chain: Vec<Box<dyn Middleware>> = vec![
-        Box::new(skills),
-        Box::new(DeferredTools::new(agent.deferred.clone())),
-        Box::new(Window(agent.model.context_window())),
-        Box::new(Dangling),
-        Box::new(Images::new(agent)),
-        Box::new(ModelErrors),
-        Box::new(ApprovalGate::new(agent)),
-    ];
-    if let Some(rules) = &agent.loops {
-        chain.push(Box::new(LoopDetection::new(rules.clone())));
-    }
-    chain
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fixture::Bench;
-
-    fn names(chain: &[Box<dyn Middleware>]) -> Vec<&'static str> {
-        chain.iter().map(|middleware| middleware.name()).collect()
-    }
-
-    #[test]
-    fn the_chains_are_these() {
-        let agent = Agent { loops: Some(Arc::default()), ..Bench::new(vec![]).agent };
-        let lead = [
-            "skill_policy",
-            "deferred_tools",
-            "window",
-            "dangling",
-            "images",
-            "model_errors",
-            "approvals",
-            "loop_detection",
-            "subagent_limit",
-            "tool_errors",
-        ];
-        assert_eq!(names(&lead_chain(&agent, SkillPolicy::default())), lead);
-        let sub = [
-            "skill_policy",
-            "deferred_tools",
-            "window",
-            "dangling",
-            "images",
-            "model_errors",
-            "approvals",
-            "loop_detection",
-            "tool_errors",
-        ];
-        assert_eq!(names(&subagent_chain(&agent, SkillPolicy::default())), sub);
     }
 }

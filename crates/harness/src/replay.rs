@@ -3,8 +3,7 @@
 //! The writer never waits. A reader that falls out of the ring is told of the gap and gets the fold of
 //! everything so far, from which it goes on; durable state is in the thread log.
 
-use crate::subagent::below;
-use pudu_base::{CallId, Decision, MessageId, Outcome, RunEvent, TaskStage, Usage};
+use pudu_base::{CallId, Decision, MessageId, Outcome, RetryReason, RunEvent, TaskStage, Usage};
 use serde::Serialize;
 use std::{
     collections::VecDeque,
@@ -75,7 +74,7 @@ pub enum Activity {
     /// The model failed and is asked again.
     Retrying {
         /// Why, in a few words.
-        reason: String,
+        reason: RetryReason,
     },
     /// These tools run, oldest first.
     Tools(Vec<(CallId, String)>),
@@ -108,7 +107,7 @@ impl Progress {
                     self.text.truncate(self.begin);
                 }
             }
-            RunEvent::Retry { reason, .. } => self.activity = Activity::Retrying { reason: reason.clone() },
+            RunEvent::Retry { reason, .. } => self.activity = Activity::Retrying { reason: *reason },
             RunEvent::ToolStarted { call, tool } => match &mut self.activity {
                 Activity::Tools(tools) => tools.push((call.clone(), tool.clone())),
                 other => *other = Activity::Tools(vec![(call.clone(), tool.clone())]),
@@ -315,6 +314,11 @@ impl ReplayReader {
         self.next += 1;
         Some(ReplayItem::Event(id, event))
     }
+}
+
+/// Returns with what the names of calls begin that belong to a task.
+pub(crate) fn below(task: &CallId) -> String {
+    format!("{task}/")
 }
 
 #[cfg(test)]

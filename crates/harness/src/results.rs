@@ -81,7 +81,7 @@ impl Results {
         let path = match self.files.keep(tool, text).await {
             Ok(path) => path,
             Err(error) => {
-                tracing::warn!(tool, %error, "a long result could not be kept");
+                tracing::warn!(tool, %error, "failed to store long result");
                 return None;
             }
         };

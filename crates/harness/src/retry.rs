@@ -1,7 +1,7 @@
 //! A model that is asked again when asking again may help.
 
 use futures_util::{StreamExt, stream};
-use pudu_base::{Delta, Finish, Model, ModelError, ModelStream, Request};
+use pudu_base::{Delta, Finish, Model, ModelError, ModelStream, Request, RetryReason};
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -154,7 +154,7 @@ impl Asking {
             return None;
         }
         self.state = RetryState::Rest(true);
-        let reason = "the model failed often and rests".to_owned();
+        let reason = RetryReason::Resting;
         Some(Ok(Delta::Again { attempt: self.attempt.max(1), wait: left, reason }))
     }
 
@@ -198,7 +198,7 @@ impl Asking {
         }
         let wait = wait(asked, self.attempt, self.tries);
         self.state = RetryState::Ask(wait);
-        Ok(Delta::Again { attempt: self.attempt, wait, reason: reason(&error).to_owned() })
+        Ok(Delta::Again { attempt: self.attempt, wait, reason: RetryReason::from(&error) })
     }
 }
 
@@ -209,14 +209,6 @@ fn wait(asked: Option<Duration>, attempt: u32, tries: u32) -> Duration {
         Some(asked) if attempt < tries => asked,
         Some(asked) => asked.max(own(attempt - tries)),
         None => own(attempt.saturating_sub(1)),
-    }
-}
-
-fn reason(error: &ModelError) -> &'static str {
-    match error {
-        ModelError::Busy { .. } => "the model is busy",
-        ModelError::Garbled(_) => "the model's answer was broken",
-        _ => "the model cannot be reached",
     }
 }
 
@@ -308,8 +300,8 @@ mod tests {
         ModelError::Busy { retry_after: after.map(Duration::from_secs), detail: "slow".into() }
     }
 
-    fn again(attempt: u32, wait: u64, reason: &str) -> Result<Delta, ModelError> {
-        Ok(Delta::Again { attempt, wait: Duration::from_millis(wait), reason: reason.into() })
+    fn again(attempt: u32, wait: u64, reason: RetryReason) -> Result<Delta, ModelError> {
+        Ok(Delta::Again { attempt, wait: Duration::from_millis(wait), reason })
     }
 
     async fn ask(model: &Retry) -> DeltaScript {
@@ -326,10 +318,10 @@ mod tests {
         ]);
         let start = Instant::now();
         let expect = vec![
-            again(1, 7_000, "the model is busy"),
+            again(1, 7_000, RetryReason::Busy),
             text("Hel"),
-            again(2, 1_000, "the model cannot be reached"),
-            again(3, 2_000, "the model's answer was broken"),
+            again(2, 1_000, RetryReason::Unreachable),
+            again(3, 2_000, RetryReason::Garbled),
             text("Hello"),
             finish(),
         ];
@@ -355,7 +347,7 @@ mod tests {
             assert_eq!(ask(&model).await.pop(), Some(Err(busy(None))));
         }
         let start = Instant::now();
-        let waits = || again(1, 30_000, "the model failed often and rests");
+        let waits = || again(1, 30_000, RetryReason::Resting);
         let (one, two) = tokio::join!(ask(&model), ask(&model));
         let first = [waits(), text("back"), finish()];
         let (first, second) = if one == first { (one, two) } else { (two, one) };

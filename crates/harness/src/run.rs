@@ -5,7 +5,7 @@ mod calls;
 use crate::{Agent, Middleware, RunState, Steering};
 use futures_util::StreamExt;
 use pudu_base::{
-    Assistant, Delta, FailureClass, Finish, LogError, Message, Outcome, Request, RunEvent, RunFailure,
+    Assistant, Delta, FailureCause, Finish, LogError, Message, Outcome, Request, RunEvent, RunFailure,
     ToolCall, Update,
 };
 use std::{collections::HashSet, sync::Arc};
@@ -106,9 +106,8 @@ pub(super) async fn commit(agent: &Agent, run_state: &mut RunState) -> Result<()
 }
 
 fn log_failure(error: &LogError) -> RunFailure {
-    tracing::error!(%error, "a thread could not be written");
-    let hint = "What was said could not be stored. Whoever runs this bot finds the reason in its log.";
-    RunFailure { class: FailureClass::Internal, hint: hint.to_owned() }
+    tracing::error!(%error, "failed to write thread");
+    FailureCause::Unstored.into()
 }
 
 /// Asks the model once and returns its whole reply.
@@ -142,9 +141,9 @@ async fn ask(agent: &Agent, chain: &mut Chain, run_state: &mut RunState) -> Resu
         match delta {
             Ok(delta) => take(delta, run_state, &mut reply),
             Err(error) => {
-                tracing::warn!(model = agent.model.name(), %error, "a model call failed");
+                tracing::warn!(model = agent.model.name(), %error, "failed to call model");
                 let said = chain.iter_mut().find_map(|middleware| middleware.model_failed(run_state, &error));
-                return Err(said.unwrap_or_else(|| crate::middleware::failure(&error)));
+                return Err(said.unwrap_or_else(|| FailureCause::from(&error).into()));
             }
         }
     }

@@ -6,8 +6,8 @@
 //! because no reply may ask for more.
 
 use crate::{
-    Agent, Replay, RunBounds, RunState, SEARCH, SkillPolicy, Steering, searching, skills_prompt,
-    subagent_chain,
+    Agent, MAX_CONCURRENT_SUBAGENTS, Replay, RunBounds, RunState, SEARCH, SkillPolicy, Steering, TASK,
+    replay::below, searching, skills_prompt, subagent_chain,
 };
 use pudu_base::{
     ApprovalRequest, Approver, BoxFuture, CallId, Decision, Human, LogError, Message, Model, Outcome,
@@ -20,12 +20,8 @@ use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
-/// Maximum number of sub-agents at work side by side.
-pub const MAX_CONCURRENT_SUBAGENTS: usize = 3;
 /// A piece of work takes no longer, if nobody says otherwise.
 const TIME: Duration = Duration::from_secs(1800);
-/// The tool's name.
-pub const TASK: &str = "task";
 /// The tool that runs commands, and the kind of sub-agent that does nothing else.
 const BASH: &str = "bash";
 /// Name of the tool that is of no use to a model without vision.
@@ -322,11 +318,6 @@ impl Above {
     fn named(task: &CallId, call: &CallId) -> CallId {
         format!("{}{call}", below(task)).into()
     }
-}
-
-/// Returns with what the names of calls begin that belong to a task.
-pub(crate) fn below(task: &CallId) -> String {
-    format!("{task}/")
 }
 
 impl Approver for Above {

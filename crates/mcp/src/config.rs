@@ -35,7 +35,49 @@ const LAUNCHERS: [&str; 2] = ["npx", "uvx"];
 pub struct McpConfig {
     pub(crate) servers: Vec<McpServer>,
     pub(crate) unusable: Vec<Skipped>,
+    unknown: Vec<UnknownKey>,
+    /// Whether a server in the file has no prefix for its tools.
+    bare_names: bool,
+    /// All servers in the file.
+    names: Vec<String>,
 }
+
+/// A key of the file that nobody reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownKey {
+    /// Its path, with dots.
+    pub path: String,
+    /// The key itself.
+    pub key: String,
+    /// Keys that there are in its place.
+    pub known: &'static [&'static str],
+}
+
+/// Keys of the file.
+const FILE_KEYS: &[&str] = &["mcpServers", "skills", "mcpInterceptors", "middlewares"];
+/// Keys of a server; the last two are DeerFlow's and mean nothing here.
+const SERVER_KEYS: &[&str] = &[
+    "enabled",
+    "type",
+    "transport",
+    "command",
+    "args",
+    "env",
+    "url",
+    "headers",
+    "oauth",
+    "tool_name_prefix",
+    "tools",
+    "tool_call_timeout",
+    "session_init_timeout",
+    "description",
+    "routing",
+];
+/// Keys of a skill's or a tool's entry.
+const SWITCH_KEYS: &[&str] = &["enabled"];
+
+/// Keys of an object that nobody asked for.
+type OtherKeys = IndexMap<String, de::IgnoredAny>;
 
 /// The file cannot be read as a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,7 +106,9 @@ impl McpConfig {
     /// When the text is no JSON, or a key has another type than it should.
     pub fn parse(text: &str, vars: &HashMap<String, String>) -> Result<Self, McpConfigError> {
         let raw = read(text)?;
-        let mut config = Self::default();
+        let bare_names = raw.servers.values().any(|Object(entry)| !entry.tool_name_prefix);
+        let names = raw.servers.keys().cloned().collect();
+        let mut config = Self { unknown: raw.unknown_keys(), bare_names, names, ..Self::default() };
         let servers = raw.servers.into_iter().map(|(name, Object(entry))| (name, entry));
         for (name, entry) in servers.filter(|(_, entry)| entry.enabled) {
             match entry.resolve(&name, vars) {
@@ -95,6 +139,24 @@ impl McpConfig {
         self.servers.iter().any(|server| matches!(server.transport, Transport::Stdio(_)))
     }
 
+    /// Returns the keys of the file that nobody reads, those of servers that are off included.
+    #[must_use]
+    pub fn unknown_keys(&self) -> &[UnknownKey] {
+        &self.unknown
+    }
+
+    /// Returns whether a server's tools are called as the server calls them, also of one that is off or unusable.
+    #[must_use]
+    pub fn has_bare_names(&self) -> bool {
+        self.bare_names
+    }
+
+    /// Returns the servers of the file, also those that are off or unusable.
+    #[must_use]
+    pub fn server_names(&self) -> &[String] {
+        &self.names
+    }
+
     /// Returns whether there is nothing to connect to.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -106,13 +168,40 @@ impl McpConfig {
 struct RawConfig {
     #[serde(default, rename = "mcpServers")]
     servers: IndexMap<String, Object<ServerEntry>>,
-    #[serde(default, rename = "skills")]
-    _skills: IndexMap<String, Object<SkillSwitch>>,
+    #[serde(default)]
+    skills: IndexMap<String, Object<SkillSwitch>>,
     /// Interceptors of calls, which are not supported here.
     #[serde(default, rename = "mcpInterceptors", deserialize_with = "nothing")]
     _interceptors: (),
     #[serde(default, rename = "middlewares", deserialize_with = "nothing")]
     _middlewares: (),
+    #[serde(flatten)]
+    others: OtherKeys,
+}
+
+impl RawConfig {
+    fn unknown_keys(&self) -> Vec<UnknownKey> {
+        let mut found = Vec::new();
+        let mut add = |place: String, others: &OtherKeys, known: &'static [&'static str]| {
+            let unknown = others.keys().filter(|key| !known.contains(&key.as_str()));
+            found.extend(unknown.map(|key| UnknownKey {
+                path: format!("{place}{key}"),
+                key: key.clone(),
+                known,
+            }));
+        };
+        add(String::new(), &self.others, FILE_KEYS);
+        for (name, Object(server)) in &self.servers {
+            add(format!("mcpServers.{name}."), &server.others, SERVER_KEYS);
+            for (tool, entry) in &server.tools {
+                add(format!("mcpServers.{name}.tools.{tool}."), &entry.others, SWITCH_KEYS);
+            }
+        }
+        for (name, Object(skill)) in &self.skills {
+            add(format!("skills.{name}."), &skill.others, SWITCH_KEYS);
+        }
+        found
+    }
 }
 
 /// Whether a skill is switched on.
@@ -120,6 +209,8 @@ struct RawConfig {
 struct SkillSwitch {
     #[serde(rename = "enabled")]
     _enabled: Option<bool>,
+    #[serde(flatten)]
+    others: OtherKeys,
 }
 
 /// A JSON object, and no list of the values of its keys, which serde takes for one.
@@ -173,6 +264,8 @@ struct ServerEntry {
     tools: IndexMap<String, Override>,
     tool_call_timeout: Option<f64>,
     session_init_timeout: Option<f64>,
+    #[serde(flatten)]
+    others: OtherKeys,
 }
 
 /// Settings of one tool.
@@ -180,6 +273,8 @@ struct ServerEntry {
 struct Override {
     #[serde(default = "yes")]
     enabled: bool,
+    #[serde(flatten)]
+    others: OtherKeys,
 }
 
 #[derive(Deserialize)]
@@ -228,7 +323,7 @@ impl ServerEntry {
         let off = self.tools.iter().filter(|(_, tool)| !tool.enabled).map(|(name, _)| name.clone()).collect();
         let transport = self.transport(&mut expand)?;
         if !expand.missing.is_empty() {
-            tracing::warn!(server = name, missing = ?expand.missing, "variables of an MCP server are not set");
+            tracing::warn!(server = name, missing = ?expand.missing, "found unset variables of MCP server");
         }
         scrub::remember(expand.secrets);
         Ok(McpServer {

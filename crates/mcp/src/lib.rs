@@ -25,7 +25,7 @@ mod stdout;
 mod tool;
 mod warden;
 
-pub use config::{McpConfig, McpConfigError};
+pub use config::{McpConfig, McpConfigError, UnknownKey};
 pub use failure::{ServerFailure, Skipped};
 pub use servers::Servers;
 pub use warden::enter;

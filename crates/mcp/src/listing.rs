@@ -44,7 +44,7 @@ pub(crate) async fn ask(wire: &McpWire, server: &McpServer) -> Result<Vec<Listed
         }
     }
     if cursor.is_some() || found.len() > TOOLS {
-        tracing::warn!(server = server.name, "an MCP server has too many tools; the first {TOOLS} are used");
+        tracing::warn!(server = server.name, "dropped tools of MCP server beyond the first {TOOLS}");
         found.truncate(TOOLS);
     }
     Ok(found)
@@ -59,7 +59,7 @@ fn offer(tool: Tool, server: &McpServer) -> Option<ListedTool> {
     let parameters = Value::Object((*tool.input_schema).clone());
     if let Err(why) = fits(&name, &parameters) {
         let name: String = name.chars().take(2 * NAME).collect();
-        tracing::warn!(server = server.name, tool = name, "a tool of an MCP server is left out: {why}");
+        tracing::warn!(server = server.name, tool = name, "dropped tool of MCP server: {why}");
         return None;
     }
     let about = tool.description.unwrap_or_default().chars().take(ABOUT).collect();

@@ -32,18 +32,17 @@ impl Servers {
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         };
-        for skipped in &all.skipped {
-            tracing::warn!("{skipped}");
+        for Skipped { server, failure } in &all.skipped {
+            tracing::warn!(server, "skipped MCP server: {failure}");
         }
         // Each is told of when it is known: one that is silent holds back no line of another.
         let starting = config.servers.into_iter().map(|server| async {
             let begun = McpSession::first(&server).await.map_err(|failure| {
-                let skipped = Skipped { server: server.name.clone(), failure };
-                tracing::warn!("{skipped}");
-                skipped
+                tracing::warn!(server = server.name, "skipped MCP server: {failure}");
+                Skipped { server: server.name.clone(), failure }
             });
             if let Ok((_, found)) = &begun {
-                tracing::info!(server = server.name, tools = found.len(), "an MCP server is ready");
+                tracing::info!(server = server.name, tools = found.len(), "connected MCP server");
             }
             (server, begun)
         });
@@ -90,7 +89,7 @@ impl Servers {
             let name = &tool.spec().name;
             let new = names.insert(name.clone());
             if !new {
-                tracing::warn!(tool = name, "two tools of MCP servers have one name; the first is used");
+                tracing::warn!(tool = name, "dropped tool of MCP server: another one has its name");
             }
             new
         });

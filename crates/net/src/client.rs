@@ -3,8 +3,15 @@
 use crate::builder;
 use std::{sync::OnceLock, time::Duration};
 
-/// Returns the shared HTTP client: pooled connections, 10 s to connect, no limit on the whole exchange,
-/// because answers are streamed; callers bound the gaps. Redirects are not followed: no API that we
+/// Maximum time to connect: below the time of any call, so that a call which reached nobody is known to have done
+/// nothing.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
+/// An HTTP/2 connection with calls under way is asked this often whether it lives, and given this long to say so.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Returns the shared HTTP client: pooled connections, no limit on the whole exchange, because answers are streamed;
+/// callers bound the gaps. Redirects are not followed: no API that we
 /// call redirects, and a followed one would carry a key to another host.
 ///
 /// # Errors
@@ -15,7 +22,9 @@ pub fn client() -> Result<reqwest::Client, reqwest::Error> {
         return Ok(client.clone());
     }
     let client = builder()
-        .connect_timeout(Duration::from_secs(10))
+        .connect_timeout(CONNECT_TIMEOUT)
+        .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
+        .http2_keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
         .pool_idle_timeout(Duration::from_secs(60))
         .pool_max_idle_per_host(8)
         .tcp_nodelay(true)

@@ -9,10 +9,12 @@
 //! GET. Endpoints that the operator configured are trusted and go through [`client`](crate::client) instead.
 
 mod address;
+mod error;
 mod resolve;
 mod target;
 
 pub use address::closed;
+pub use error::GuardError;
 pub use resolve::{Lookup, Resolver, System};
 pub use target::AllowedTargets;
 
@@ -65,23 +67,6 @@ pub struct Fetched {
     pub retry_after: Option<Duration>,
     /// The body; empty unless the status is one of success.
     pub body: Bytes,
-}
-
-/// Why nothing came back. The texts are for whoever chose the URL.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum GuardError {
-    /// The URL, or where it leads, is not to be fetched; another may be.
-    #[error("{0}")]
-    Refused(String),
-    /// The host cannot be reached, or broke off; it may be there later.
-    #[error("{0}")]
-    Unreachable(String),
-    /// The body is larger than the bounds.
-    #[error("what is there is larger than {} KiB", .0 / 1024)]
-    TooLarge(usize),
-    /// It took longer than the bounds.
-    #[error("it took longer than {} s", .0.as_secs())]
-    TooSlow(Duration),
 }
 
 /// Fetches from the open internet, and from nowhere else.

@@ -10,6 +10,6 @@ pub mod scrub;
 pub mod sse;
 mod tls;
 
-pub use client::client;
+pub use client::{CONNECT_TIMEOUT, client};
 pub use reqwest;
 pub use tls::{builder, install_crypto, tls};

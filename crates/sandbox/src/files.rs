@@ -3,9 +3,12 @@
 //! handles; what is done below them is done with the rights of the files' owner ([`rights`]), and the kernel decides.
 
 use crate::{
+    failure::{failed, no_file},
     monitor,
-    mounts::{self, Mount, ROOT},
-    names, rights, share,
+    mounts::{self, Mount, ROOT, THREAD_FOLDERS, UPLOADS},
+    names,
+    rights::{self, Owner},
+    share,
 };
 use cap_std::{
     ambient_authority,
@@ -23,10 +26,6 @@ use std::{
     },
 };
 
-/// The folders that every thread has.
-const FOLDERS: [&str; 3] = ["workspace", UPLOADS, "outputs"];
-/// Folder of files from people.
-pub(crate) const UPLOADS: &str = "uploads";
 /// Folders that nobody wants listed.
 const SKIPPED: [&str; 7] =
     [".git", "node_modules", "__pycache__", ".venv", "target", ".cache", ".tool-results"];
@@ -34,9 +33,6 @@ const SKIPPED: [&str; 7] =
 const MAX_LISTED_BYTES: usize = 16 << 20;
 /// Number of the next partial file, so that files written at the same time have different names.
 static PARTS: AtomicU64 = AtomicU64::new(0);
-
-/// Owner of a thread's files, if that is not the daemon: user and group.
-pub(crate) type Owner = Option<(u32, u32)>;
 
 /// The files of one thread. The first mount is the thread's own folder; it is made when it is first used.
 pub(crate) struct Files {
@@ -195,7 +191,7 @@ impl Files {
     /// Returns the thread's workspace on this machine.
     pub(crate) fn workspace(&self) -> Result<PathBuf, SandboxError> {
         let mounts = self.mounts()?;
-        Ok(mounts.first().map_or_else(PathBuf::new, |own| own.host.join(FOLDERS[0])))
+        Ok(mounts.first().map_or_else(PathBuf::new, |own| own.host.join(THREAD_FOLDERS[0])))
     }
 
     /// Turns an agent's path into a handle and a path below it. What lies outside is refused by its words
@@ -220,6 +216,14 @@ impl Files {
         Ok((handle.get_or_init(|| dir), inner, mount))
     }
 
+    /// Opens the thread's folder for somebody who only looks: where it is not there, nothing in it is.
+    pub(crate) fn existing(&self, path: &str) -> Result<&Dir, SandboxError> {
+        match self.mounts.first().map(|own| own.host.symlink_metadata()) {
+            Some(Err(error)) => Err(failed(path, error)),
+            _ => self.own(),
+        }
+    }
+
     /// Opens the thread's folder, and makes it if it is not there.
     pub(crate) fn own(&self) -> Result<&Dir, SandboxError> {
         let (Some(own), Some(handle)) = (self.mounts.first(), self.handles.first()) else {
@@ -231,7 +235,7 @@ impl Files {
         let open = || {
             std::fs::create_dir_all(&own.host)?;
             let root = Dir::open_ambient_dir(&own.host, ambient_authority())?;
-            for folder in FOLDERS {
+            for folder in THREAD_FOLDERS {
                 let mut builder = DirBuilder::new();
                 builder.mode(0o700);
                 match root.create_dir_with(folder, &builder) {
@@ -254,7 +258,7 @@ impl Files {
         if root.dir_metadata()?.uid() != user {
             settle_all(root, (user, group))?;
         }
-        for folder in FOLDERS {
+        for folder in THREAD_FOLDERS {
             self.give(root, folder.as_ref())?;
         }
         Ok(())
@@ -407,25 +411,5 @@ impl Listed {
             }
         }
         Ok(())
-    }
-}
-
-fn no_file(path: &str) -> SandboxError {
-    SandboxError::Refused(format!("{path} is not a file"))
-}
-
-pub(crate) fn failed(path: &str, error: io::Error) -> SandboxError {
-    let path = path.to_owned();
-    match error.kind() {
-        // A name that is too long for any file, and a path through a file, are of nothing either.
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename => {
-            SandboxError::Missing { path }
-        }
-        // What the handle answers when a symlink leads out.
-        io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => SandboxError::Outside { path },
-        _ if error.raw_os_error() == Some(rustix::io::Errno::XDEV.raw_os_error()) => {
-            SandboxError::Outside { path }
-        }
-        _ => SandboxError::Io { path, source: error },
     }
 }

@@ -1,11 +1,7 @@
 //! Folders of threads on this machine. Every provider that shows a thread its folder shares this: the daemon
 //! puts files in and takes files out here, whoever runs the commands.
 
-use crate::{
-    ROOT, Upload, discard,
-    files::{Files, Owner},
-    monitor, results, share,
-};
+use crate::{ROOT, Upload, discard, files::Files, monitor, results, rights::Owner, share};
 use cap_std::{ambient_authority, fs::Dir};
 use pudu_base::{MessageId, SandboxError, SharedFile, ThreadId};
 use std::{
@@ -159,7 +155,11 @@ impl ThreadFiles {
     /// # Errors
     /// When the path is outside, missing, a symlink or below one, or no plain file.
     pub async fn open(&self, path: &str) -> Result<(File, u64), SandboxError> {
-        blocking(&self.0, path, |files, path| share::open(files.own()?, path)).await
+        blocking(&self.0, path, |files, path| {
+            share::inner(path)?;
+            share::open(files.existing(path)?, path)
+        })
+        .await
     }
 
     /// Lists the plain files among the uploads, by name, `limit` at most.
@@ -167,7 +167,11 @@ impl ThreadFiles {
     /// # Errors
     /// When they cannot be read.
     pub async fn uploads(&self, limit: usize) -> Result<Vec<Upload>, SandboxError> {
-        blocking(&self.0, ROOT, move |files, _| share::uploads(files.own()?, limit)).await
+        blocking(&self.0, ROOT, move |files, path| match files.existing(path) {
+            Err(SandboxError::Missing { .. }) => Ok(Vec::new()),
+            own => share::uploads(own?, limit),
+        })
+        .await
     }
 
     /// Removes a file from the uploads.
@@ -175,7 +179,11 @@ impl ThreadFiles {
     /// # Errors
     /// When the name is none, nothing has it, or what has it is no plain file.
     pub async fn remove_upload(&self, name: &str) -> Result<(), SandboxError> {
-        blocking(&self.0, name, |files, name| share::remove(files.own()?, name)).await
+        blocking(&self.0, name, |files, name| {
+            let path = share::upload_path(name)?;
+            share::remove(files.existing(&path)?, name)
+        })
+        .await
     }
 
     /// Keeps a text as a new file in a folder below the outputs, and returns its path as the agent knows it. Of many

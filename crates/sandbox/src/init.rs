@@ -9,6 +9,7 @@
 //! Deliberately absent: `unsafe`, threads, and anything that the command could have written. What is to be done
 //! comes over the socket in one piece, before the command exists.
 
+mod error;
 mod inner;
 mod loopback;
 mod mountinfo;
@@ -22,29 +23,12 @@ mod usage;
 pub(crate) mod wire;
 mod withdraw;
 
+pub(crate) use error::InitError;
 pub(crate) use withdraw::NOBODY_ELSE;
 pub use withdraw::withdraw;
 
-use std::{env, fmt::Display, process};
-
-/// The name under which this program is started as sandbox. An argument of a person's cannot be taken for it.
-pub(crate) const NAME: &str = "pudu-sandbox";
-
-/// A failed step, with the kernel's error.
-#[derive(Debug)]
-pub(crate) struct InitError(pub(crate) String);
-
-/// Adds the failed step to an error.
-pub(crate) trait Trying<T> {
-    /// Adds the words.
-    fn trying(self, what: impl Display) -> Result<T, InitError>;
-}
-
-impl<T, E: Display> Trying<T> for Result<T, E> {
-    fn trying(self, what: impl Display) -> Result<T, InitError> {
-        self.map_err(|error| InitError(format!("{what}: {error}")))
-    }
-}
+use std::{env, process};
+pub(crate) use wire::NAME;
 
 /// Becomes a process of a sandbox if this program was started as one; otherwise returns at once. Has to be the
 /// first thing that `main` does: one thread, nothing opened.

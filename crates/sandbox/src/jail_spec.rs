@@ -1,7 +1,7 @@
 //! Specification of one command's sandbox, and why there may be none: the same whether this system has
 //! namespaces or not.
 
-use crate::{CommandLimits, local::Egress, mounts::Mount};
+use crate::{CommandLimits, Egress, mounts::Mount};
 use pudu_base::Network;
 use std::path::Path;
 

@@ -12,6 +12,8 @@
 
 mod capture;
 mod discard;
+mod egress;
+mod failure;
 mod files;
 mod folders;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -36,6 +38,7 @@ mod share;
 mod shell;
 
 pub use capture::{Capture, END};
+pub use egress::Egress;
 pub use folders::{Folders, ThreadFiles};
 #[cfg(target_os = "linux")]
 pub use init::{enter, withdraw};
@@ -44,9 +47,9 @@ pub use jail::Jail;
 pub use jail::{enter, withdraw};
 pub use jail_spec::Unconfined;
 pub use limits::CommandLimits;
-pub use local::{Egress, LocalSandboxes, MountSource, Options};
+pub use local::{LocalSandboxes, MountSource, Options};
 pub use monitor::disk;
-pub use mounts::{ACP, Mount, ROOT, SKILLS};
+pub use mounts::{ACP, Mount, ROOT, SKILLS, THREAD_FOLDERS, UPLOADS};
 pub use prove::{Proof, prove, prove_in};
 pub use rights::can_change_user;
 pub use share::Upload;

@@ -13,8 +13,15 @@ pub struct CommandLimits {
     pub disk: u64,
 }
 
+impl CommandLimits {
+    /// Default limits of a command.
+    pub const COMMAND: Self = Self { memory: 2 << 30, processes: 256, disk: 2 << 30 };
+    /// Default limits of a container with a whole desktop in it.
+    pub const DESKTOP: Self = Self { memory: 8 << 30, processes: 4096, ..Self::COMMAND };
+}
+
 impl Default for CommandLimits {
     fn default() -> Self {
-        Self { memory: 2 << 30, processes: 256, disk: 2 << 30 }
+        Self::COMMAND
     }
 }

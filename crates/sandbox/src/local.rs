@@ -2,7 +2,7 @@
 //! where it cannot and the operator allows that.
 
 use crate::{
-    CommandLimits, Jail,
+    CommandLimits, Egress, Jail,
     files::Files,
     folders::{Folders, blocking},
     jail_spec::JailSpec,
@@ -13,14 +13,6 @@ use pudu_base::{
     BoxFuture, DirEntry, Exec, Network, Sandbox, SandboxError, SandboxProvider, Shell, ShellCommand, ThreadId,
 };
 use std::sync::Arc;
-use tokio::net::TcpListener;
-
-/// Serves what a sandbox with a proxy wants of the network.
-pub trait Egress: Send + Sync {
-    /// Serves one sandbox until the future is dropped. The listener is on the sandbox's own loopback; nobody else
-    /// can reach it.
-    fn serve(&self, listener: TcpListener) -> BoxFuture<'static, ()>;
-}
 
 /// Knows what is shown to the agent besides, at the moment.
 pub trait MountSource: Send + Sync {

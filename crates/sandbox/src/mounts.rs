@@ -8,6 +8,12 @@ use std::{
 
 /// Path at which the agent finds its own files. All files below it are the thread's own.
 pub const ROOT: &str = "/mnt/user-data";
+/// Folder of files from people.
+pub const UPLOADS: &str = "uploads";
+/// Folder of files for people.
+pub(crate) const OUTPUTS: &str = "outputs";
+/// Folders that every thread has.
+pub const THREAD_FOLDERS: [&str; 3] = ["workspace", UPLOADS, OUTPUTS];
 /// Path at which the agent finds skills.
 pub const SKILLS: &str = "/mnt/skills";
 /// Path at which other agents that work for this one leave their files.

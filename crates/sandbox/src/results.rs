@@ -1,11 +1,7 @@
 //! Results of tools that are too long for a model, kept in a folder of the thread's outputs. A command may change
 //! anything there at the same time, so no symlink is followed, and only plain files of that folder are removed.
 
-use crate::{
-    ROOT,
-    files::{Files, failed},
-    monitor,
-};
+use crate::{ROOT, failure::failed, files::Files, monitor, mounts::OUTPUTS};
 use cap_std::{
     fs::{Dir, DirBuilder, DirBuilderExt, OpenOptions},
     time::SystemTime,
@@ -17,8 +13,6 @@ use std::{
     path::{Component, Path},
 };
 
-/// Below this folder of the thread's.
-const OUTPUTS: &str = "outputs";
 /// Maximum size of a result that is kept, in bytes: no tool of the agent's could read a larger one.
 const MAX_RESULT_BYTES: usize = 16 << 20;
 /// So many are kept for a thread, the newest, and so many bytes of them.

@@ -5,8 +5,10 @@
 //! with the work and never comes back to root, so nothing can be forgotten. What is deliberately absent: any look at
 //! modes or owners here. Only Linux has users by thread; elsewhere files are reached as whoever the daemon is.
 
-use crate::files::Owner;
 use std::io;
+
+/// Owner of a thread's files, if that is not the daemon: user and group.
+pub(crate) type Owner = Option<(u32, u32)>;
 
 /// Does file work with the rights of an owner; as it is where there is none.
 ///

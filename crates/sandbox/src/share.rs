@@ -4,7 +4,8 @@
 
 use crate::{
     ROOT,
-    files::{UPLOADS, failed},
+    failure::{failed, no_file},
+    mounts::UPLOADS,
 };
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use pudu_base::SandboxError;
@@ -87,11 +88,17 @@ pub(crate) fn uploads(root: &Dir, limit: usize) -> Result<Vec<Upload>, SandboxEr
     listed().map_err(|error| failed(ROOT, error))
 }
 
-pub(crate) fn remove(root: &Dir, name: &str) -> Result<(), SandboxError> {
+/// Returns the agent's path of an upload, whose name is no path of its own.
+pub(crate) fn upload_path(name: &str) -> Result<String, SandboxError> {
     let path = format!("{ROOT}/{UPLOADS}/{name}");
-    if name.contains(['/', '\\', '\0']) || matches!(name, "" | "." | "..") {
-        return Err(SandboxError::Outside { path });
+    match name.contains(['/', '\\', '\0']) || matches!(name, "" | "." | "..") {
+        true => Err(SandboxError::Outside { path }),
+        false => Ok(path),
     }
+}
+
+pub(crate) fn remove(root: &Dir, name: &str) -> Result<(), SandboxError> {
+    let path = upload_path(name)?;
     let remove = || {
         let uploads = root.open_dir(UPLOADS)?;
         if !uploads.symlink_metadata(name)?.is_file() {
@@ -102,13 +109,10 @@ pub(crate) fn remove(root: &Dir, name: &str) -> Result<(), SandboxError> {
     remove().map_err(|error| failed(&path, error))
 }
 
-fn no_file(path: &str) -> SandboxError {
-    SandboxError::Refused(format!("{path} is not a file"))
-}
-
 #[cfg(test)]
 mod tests {
     use crate::{Folders, ThreadFiles};
+    use pudu_base::SandboxError;
     use std::io::Read;
 
     fn place() -> (tempfile::TempDir, ThreadFiles) {
@@ -162,6 +166,20 @@ mod tests {
             let opened = local.open(&format!("/mnt/user-data/outputs/{inner}")).await;
             assert!(opened.is_err(), "{inner}: {opened:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn who_looks_for_files_of_an_unknown_thread_makes_no_folder() {
+        let home = tempfile::tempdir().unwrap();
+        let folders = Folders::new(home.path().to_owned(), None);
+        let files = folders.of(&"unknown".into());
+        assert_eq!(files.uploads(10).await.unwrap(), []);
+        let opened = files.open("/mnt/user-data/outputs/a").await;
+        assert!(matches!(opened, Err(SandboxError::Missing { path }) if path == "/mnt/user-data/outputs/a"));
+        assert!(matches!(files.open("/etc/passwd").await, Err(SandboxError::Outside { .. })));
+        assert!(matches!(files.remove_upload("a").await, Err(SandboxError::Missing { .. })));
+        assert!(matches!(files.remove_upload("../a").await, Err(SandboxError::Outside { .. })));
+        assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0);
     }
 
     #[tokio::test]

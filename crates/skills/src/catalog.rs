@@ -1,36 +1,11 @@
-//! All skills of one moment, and the handle that brings the newest.
+//! All skills of one moment.
 
-use crate::{
-    Category, Front, Installed, SkillError,
-    discover::{self, FileStamp, FoundSkill, Root},
-    install,
-    state::{self, Switches},
-};
+use crate::{BrokenSkill, Category};
 use pudu_base::Skill;
 use std::{
-    fs::{self, File, OpenOptions},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
-
-/// Maximum size of the texts of all skills together, in bytes.
-const MAX_CATALOG_BYTES: usize = 8 * 1024 * 1024;
-
-/// Folders of skills, and the file with their switches.
-#[derive(Clone, Debug, Default)]
-pub struct CatalogPaths {
-    /// Those that ship with pudu.
-    pub shipped: PathBuf,
-    /// The operator's own, with `public` and `custom` in it.
-    pub shelf: PathBuf,
-    /// Folder of installed skills.
-    pub own: PathBuf,
-    /// The file with the switches.
-    pub state: PathBuf,
-    /// Folder of all skills in the sandbox.
-    pub container: String,
-}
 
 /// A skill of the catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,15 +32,6 @@ pub struct CatalogEntry {
     pub text: Arc<str>,
 }
 
-/// A folder that is no skill though it looks like one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BrokenSkill {
-    /// Its folder.
-    pub folder: PathBuf,
-    /// The cause, and the remedy.
-    pub why: String,
-}
-
 /// A skill that ships, and gives way to another one of its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hidden {
@@ -86,7 +52,7 @@ pub struct Catalog {
     pub broken: Vec<BrokenSkill>,
     /// Skills that are not used because the team has its own.
     pub hidden: Vec<Hidden>,
-    enabled: Arc<[Skill]>,
+    pub(crate) enabled: Arc<[Skill]>,
 }
 
 impl Catalog {
@@ -111,219 +77,3 @@ impl Catalog {
             .map(|entry| (entry.path.as_str(), entry.folder.as_path()))
     }
 }
-
-/// The skills of a home. Clones are the same.
-#[derive(Clone, Debug)]
-pub struct Skills(Arc<Inner>);
-
-#[derive(Debug)]
-struct Inner {
-    places: CatalogPaths,
-    known: Mutex<CachedCatalog>,
-}
-
-/// The newest catalog, and how everything looked from which it was made.
-#[derive(Debug, Default)]
-struct CachedCatalog {
-    catalog: Option<Arc<Catalog>>,
-    seen: Vec<(PathBuf, Option<FileStamp>)>,
-}
-
-impl Skills {
-    /// Names the places. Nothing is read yet.
-    #[must_use]
-    pub fn new(places: CatalogPaths) -> Self {
-        Self(Arc::new(Inner { places, known: Mutex::default() }))
-    }
-
-    /// Returns a handle on no skills at all.
-    #[must_use]
-    pub fn none() -> Self {
-        let skills = Self::new(CatalogPaths::default());
-        skills.lock().catalog = Some(Arc::default());
-        skills
-    }
-
-    /// Returns the places.
-    #[must_use]
-    pub fn places(&self) -> &CatalogPaths {
-        &self.0.places
-    }
-
-    /// Returns the catalog, made anew if anything on the disk looks different. Costs one look at each folder
-    /// and file from outside. What is broken is told in the log when it is first seen.
-    #[must_use]
-    pub fn read(&self) -> Arc<Catalog> {
-        let mut known = self.lock();
-        let same = known.seen.iter().all(|(path, stamp)| discover::stamp(path) == *stamp);
-        if let Some(catalog) = known.catalog.as_ref().filter(|_| same) {
-            return catalog.clone();
-        }
-        let (catalog, seen) = self.look();
-        let before = known.catalog.replace(Arc::new(catalog));
-        known.seen = seen;
-        let catalog = known.catalog.clone().unwrap_or_default();
-        drop(known);
-        for BrokenSkill { folder, why } in &catalog.broken {
-            let told = before
-                .as_ref()
-                .is_some_and(|before| before.broken.iter().any(|b| b.folder == *folder && b.why == *why));
-            if !told {
-                tracing::warn!(folder = %folder.display(), why, "a skill cannot be used");
-            }
-        }
-        catalog
-    }
-
-    /// Switches a skill on or off, and returns it.
-    ///
-    /// # Errors
-    /// When there is none, or the switch cannot be kept.
-    pub fn set_enabled(&self, name: &str, enabled: bool) -> Result<CatalogEntry, SkillError> {
-        let _alone = self.alone()?;
-        let unknown = || SkillError::Unknown(name.to_owned());
-        let entry = self.read().get(name).cloned().ok_or_else(unknown)?;
-        state::write(&self.places().state, name, enabled)?;
-        Ok(CatalogEntry { enabled, ..entry })
-    }
-
-    /// Installs a skill from an archive.
-    ///
-    /// # Errors
-    /// When the archive is refused, the scan blocks it, the name is taken, or the disk fails. Nothing of it
-    /// is kept then.
-    pub fn install(&self, archive: &Path, replace: bool) -> Result<Installed, SkillError> {
-        let _alone = self.alone()?;
-        install::install(self, archive, replace)
-    }
-
-    /// Takes away a skill that was installed, and its switch.
-    ///
-    /// # Errors
-    /// When there is none, it is not an installed one, or the disk fails.
-    pub fn remove(&self, name: &str) -> Result<(), SkillError> {
-        let _alone = self.alone()?;
-        install::remove(self, name)?;
-        state::forget(&self.places().state, name)
-    }
-
-    /// Keeps other processes, the command line for one, from changing skills at the same time.
-    fn alone(&self) -> Result<File, SkillError> {
-        let own = &self.places().own;
-        fs::DirBuilder::new().recursive(true).mode(0o755).create(own).map_err(SkillError::io(own))?;
-        let path = own.join(".lock");
-        let mut options = OpenOptions::new();
-        let file = options.create(true).truncate(false).write(true).mode(0o600).open(&path);
-        let file = file.map_err(SkillError::io(&path))?;
-        file.lock().map_err(SkillError::io(&path))?;
-        Ok(file)
-    }
-
-    fn look(&self) -> (Catalog, Vec<(PathBuf, Option<FileStamp>)>) {
-        let places = self.places();
-        let mut seen = vec![(places.state.clone(), discover::stamp(&places.state))];
-        let mut catalog = Catalog::default();
-        let switches = state::read(&places.state).map_err(|error| {
-            // Nothing that somebody switched off may come back because the file is spoilt.
-            let why = format!("no skill is used until this is mended: {error}");
-            catalog.broken.push(BrokenSkill { folder: places.state.clone(), why });
-        });
-        let mut room = MAX_CATALOG_BYTES;
-        for root in roots(places) {
-            let haul = discover::look(&root);
-            seen.extend(haul.seen);
-            catalog.broken.extend(haul.broken);
-            for found in haul.found {
-                if let Some(hidden) = hidden(&root, &found, &catalog) {
-                    catalog.hidden.push(hidden);
-                    continue;
-                }
-                match self.entry(&root, found, switches.as_ref().ok(), &catalog, &mut room) {
-                    Ok(entry) => catalog.entries.push(entry),
-                    Err(broken) => catalog.broken.push(broken),
-                }
-            }
-        }
-        catalog.entries.sort_by(|a, b| a.name.cmp(&b.name));
-        catalog.enabled = catalog.entries.iter().filter(|entry| entry.enabled).map(skill).collect();
-        (catalog, seen)
-    }
-
-    /// Makes an entry of what was found. Of two with one name, or in one place, the first counts.
-    fn entry(
-        &self,
-        root: &Root,
-        found: FoundSkill,
-        switches: Option<&Switches>,
-        catalog: &Catalog,
-        room: &mut usize,
-    ) -> Result<CatalogEntry, BrokenSkill> {
-        let FoundSkill { front: Front { name, about, license, tools, odd: _ }, text, folder, below } = found;
-        let path = format!("{}/{}/{below}", self.places().container, root.category.name());
-        if let Some(other) = catalog.entries.iter().find(|other| other.name == name || other.path == path) {
-            let why = format!("`{name}` of {} comes before it; give it another name", other.folder.display());
-            return Err(BrokenSkill { folder, why });
-        }
-        let Some(left) = room.checked_sub(text.len()) else {
-            let why = format!(
-                "the SKILL.md of all skills together are larger than {} MiB",
-                MAX_CATALOG_BYTES / 1024 / 1024
-            );
-            return Err(BrokenSkill { folder, why });
-        };
-        *room = left;
-        let enabled = switches.is_some_and(|switches| switches.get(&name).copied().unwrap_or(true));
-        let (category, editable) = (root.category, root.editable);
-        Ok(CatalogEntry {
-            name,
-            about,
-            license,
-            category,
-            enabled,
-            editable,
-            folder,
-            path,
-            tools,
-            text: text.into(),
-        })
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, CachedCatalog> {
-        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The roots, those that count first first: what the team has made its own comes before what ships.
-fn roots(places: &CatalogPaths) -> [Root; 4] {
-    let root = |path: PathBuf, category, editable| Root { path, category, editable };
-    [
-        root(places.own.clone(), Category::Custom, true),
-        root(places.shelf.join("custom"), Category::Custom, false),
-        root(places.shelf.join("public"), Category::Public, false),
-        root(places.shipped.clone(), Category::Public, false),
-    ]
-}
-
-/// Returns the entry of a shipped skill that gives way to one of another root.
-fn hidden(root: &Root, found: &FoundSkill, catalog: &Catalog) -> Option<Hidden> {
-    let name = &found.front.name;
-    let other = catalog.get(name).filter(|other| !other.folder.starts_with(&root.path))?;
-    (root.category == Category::Public).then(|| Hidden {
-        name: name.clone(),
-        folder: found.folder.clone(),
-        by: other.folder.clone(),
-    })
-}
-
-fn skill(entry: &CatalogEntry) -> Skill {
-    Skill {
-        name: entry.name.clone(),
-        about: entry.about.clone(),
-        path: format!("{}/SKILL.md", entry.path),
-        tools: entry.tools.clone(),
-        text: entry.text.clone(),
-    }
-}
-
-#[cfg(test)]
-mod tests;

@@ -1,7 +1,7 @@
 //! Finds skills in a folder: every folder with a `SKILL.md`, at any depth that makes sense, and nothing below
 //! one that was found. Links are not followed, and nothing that begins with a dot is looked at.
 
-use crate::{Front, archive::MAX_SKILL_MD_BYTES, catalog::BrokenSkill};
+use crate::{Front, archive::MAX_SKILL_MD_BYTES};
 use std::{
     fs,
     io::{self, Read},
@@ -57,6 +57,15 @@ pub(crate) struct FoundSkill {
     pub(crate) folder: PathBuf,
     /// The folder's path below its root.
     pub(crate) below: String,
+}
+
+/// A folder that is no skill though it looks like one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokenSkill {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// The cause, and the remedy.
+    pub why: String,
 }
 
 /// How a file or folder looked from outside. Two that are equal hold the same.

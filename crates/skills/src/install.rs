@@ -1,8 +1,6 @@
 //! Puts a skill from an archive into its place, or takes one away.
 
-use crate::{
-    Catalog, Category, ScanReport, ScanVerdict, SkillError, Skills, archive, scan, stage::StagingFolder,
-};
+use crate::{Catalog, Category, ScanReport, ScanVerdict, SkillError, archive, scan, stage::StagingFolder};
 use std::{fs::File, io::BufReader, path::Path};
 
 /// A skill that was installed.
@@ -18,14 +16,18 @@ pub struct Installed {
     pub report: ScanReport,
 }
 
-/// Unpacks beside the place, looks, and moves. The caller holds the lock.
-pub(crate) fn install(skills: &Skills, file: &Path, replace: bool) -> Result<Installed, SkillError> {
-    let own = &skills.places().own;
+/// Unpacks beside the place, looks, and moves. `own` is the folder of installed skills. The caller holds the lock.
+pub(crate) fn install(
+    own: &Path,
+    catalog: &Catalog,
+    file: &Path,
+    replace: bool,
+) -> Result<Installed, SkillError> {
     if file.is_dir() {
         let folder = file.join("SKILL.md").is_file();
         let path = file.to_owned();
         return Err(if folder {
-            SkillError::Folder { path, own: own.clone() }
+            SkillError::Folder { path, own: own.to_owned() }
         } else {
             SkillError::NoArchive { path }
         });
@@ -35,7 +37,7 @@ pub(crate) fn install(skills: &Skills, file: &Path, replace: bool) -> Result<Ins
     let contents = archive::unpack(archive, &mut stage)?;
     let name = contents.front.name;
     let place = own.join(&name);
-    vacant(&skills.read(), &place, &name, replace)?;
+    vacant(catalog, &place, &name, replace)?;
     let report = scan(&stage.inside()).map_err(SkillError::io(file))?;
     if report.verdict() == ScanVerdict::Block {
         return Err(SkillError::Blocked { name, report });
@@ -63,9 +65,7 @@ fn vacant(catalog: &Catalog, place: &Path, name: &str, replace: bool) -> Result<
 }
 
 /// Takes away a skill that was installed. The caller holds the lock.
-pub(crate) fn remove(skills: &Skills, name: &str) -> Result<(), SkillError> {
-    let own = &skills.places().own;
-    let catalog = skills.read();
+pub(crate) fn remove(own: &Path, catalog: &Catalog, name: &str) -> Result<(), SkillError> {
     // One that is broken has no name but that of its folder.
     let broken = || {
         let place = own.join(name);

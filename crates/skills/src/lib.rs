@@ -16,15 +16,17 @@ mod magic;
 mod names;
 mod scan;
 pub mod shipped;
+mod skills;
 mod stage;
 mod state;
 
 pub use archive::{ArchiveRefusal, Contents, examine};
-pub use catalog::{BrokenSkill, Catalog, CatalogEntry, CatalogPaths, Hidden, Skills};
-pub use discover::Category;
+pub use catalog::{Catalog, CatalogEntry, Hidden};
+pub use discover::{BrokenSkill, Category};
 pub use frontmatter::Front;
 pub use install::Installed;
 pub use scan::{Finding, FindingSeverity, ScanReport, ScanVerdict, scan};
+pub use skills::{CatalogPaths, Skills};
 
 use std::{io, path::PathBuf};
 

@@ -4,9 +4,13 @@
 //! hide something can. What a skill can do is bounded by the sandbox alone; this is advice, with a floor.
 
 mod commands;
+mod finding;
 mod rules;
 
+pub use finding::{Finding, FindingSeverity};
+
 use crate::{magic, names};
+use finding::shown;
 use std::{
     fmt, fs,
     io::{self, Read},
@@ -17,20 +21,8 @@ use std::{
 const MAX_SCANNED_BYTES: u64 = 2 * 1024 * 1024;
 /// Maximum number of findings reported.
 const MAX_FINDINGS: usize = 100;
-/// A line is shown with so many characters at most.
-const SHOWN: usize = 120;
-
 /// Comments with one of the words that are meant for a formatter.
 const HONEST: [&str; 3] = ["<!-- prettier-ignore", "<!-- prettier-ignore-start", "<!-- prettier-ignore-end"];
-
-/// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FindingSeverity {
-    /// A person should look at it.
-    Warn,
-    /// It is not installed.
-    Block,
-}
 
 /// Verdict on a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,21 +33,6 @@ pub enum ScanVerdict {
     Warn,
     /// It is not installed.
     Block,
-}
-
-/// Something that was found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// How bad it is.
-    pub severity: FindingSeverity,
-    /// The file, in the skill's folder.
-    pub file: String,
-    /// The line, from 1; 0 for the file as a whole.
-    pub line: usize,
-    /// The rule that found it.
-    pub rule: &'static str,
-    /// Description, with the words that were found.
-    pub what: String,
 }
 
 /// All that was found, the worst first.
@@ -248,13 +225,6 @@ fn unseen(file: &str, text: &str) -> Vec<Finding> {
 
 fn line(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
-}
-
-fn shown(found: &str) -> String {
-    let plain: String = found.split_whitespace().collect::<Vec<_>>().join(" ");
-    let cut: String = plain.chars().take(SHOWN).collect();
-    let more = if cut.len() < plain.len() { "…" } else { "" };
-    format!("`{}{more}`", cut.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'"))
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ pub fn tidy(place: &Path) {
     let Some(entries) = place.parent().and_then(|below| fs::read_dir(below).ok()) else { return };
     for entry in entries.flatten().filter(|entry| entry.path() != place) {
         if let Err(error) = fs::remove_dir_all(entry.path()) {
-            tracing::warn!(folder = %entry.path().display(), %error, "an older version's skills stay");
+            tracing::warn!(folder = %entry.path().display(), %error, "failed to remove skills of an older version");
         }
     }
 }

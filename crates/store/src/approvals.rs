@@ -3,9 +3,11 @@
 //! A question is bound to one call of one run and to its exact arguments; the first decision stays. Who may
 //! decide is for the caller to say.
 
-use crate::{Db, StoreError, crash};
+use crate::{
+    Db, StoreError, crash,
+    statement::{Columns, FromColumns, WriteTx, query},
+};
 use pudu_base::{CallId, RunId, ThreadId};
-use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 
 /// Something that somebody is asked to approve.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,14 +54,14 @@ pub struct ApprovalDecision {
 const BY_ID: &str = "SELECT * FROM approvals WHERE id = $1";
 const BY_CALL: &str = "SELECT * FROM approvals WHERE run = $1 AND call = $2";
 
-impl FromRow<'_, AnyRow> for Approval {
-    fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
-        let text = |at: &str| row.try_get::<String, _>(at);
-        let decision = match row.try_get::<Option<i64>, _>("approved")? {
+impl FromColumns for Approval {
+    fn from_columns(row: &impl Columns) -> Result<Self, StoreError> {
+        let text = |at: &str| row.column::<String, _>(at);
+        let decision = match row.column::<Option<i64>, _>("approved")? {
             Some(approved) => Some(ApprovalDecision {
                 approved: approved != 0,
-                by: row.try_get("decided_by")?,
-                at: row.try_get("decided")?,
+                by: row.column("decided_by")?,
+                at: row.column("decided")?,
             }),
             None => None,
         };
@@ -74,8 +76,8 @@ impl FromRow<'_, AnyRow> for Approval {
             account: text("account")?,
             person: text("person")?,
             name: text("name")?,
-            asked: row.try_get("asked")?,
-            deadline: row.try_get("deadline")?,
+            asked: row.column("asked")?,
+            deadline: row.column("deadline")?,
             decision,
         })
     }
@@ -98,13 +100,13 @@ impl Db {
     /// Returns a question.
     pub async fn approval(&self, id: &str) -> Result<Option<Approval>, StoreError> {
         self.read(id, |id, tx| {
-            Box::pin(async move { Ok(sqlx::query_as(BY_ID).bind(*id).fetch_optional(tx).await?) })
+            Box::pin(async move { query(BY_ID).bind(*id).fetch_optional(&mut WriteTx::Pooled(tx)).await })
         })
         .await
     }
 }
 
-async fn ask(tx: &mut AnyConnection, approval: &Approval) -> Result<Approval, StoreError> {
+async fn ask(tx: &mut WriteTx<'_>, approval: &Approval) -> Result<Approval, StoreError> {
     let sql = "INSERT INTO approvals
         (id, run, call, thread, tool, arguments, wish, account, person, name, asked, deadline)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (run, call) DO NOTHING";
@@ -112,19 +114,19 @@ async fn ask(tx: &mut AnyConnection, approval: &Approval) -> Result<Approval, St
         approval;
     let texts =
         [id, run.as_str(), call.as_str(), thread.as_str(), tool, arguments, wish, account, person, name];
-    let insert = texts.into_iter().fold(sqlx::query(sql), |query, text| query.bind(text));
-    insert.bind(approval.asked).bind(approval.deadline).execute(&mut *tx).await?;
-    Ok(sqlx::query_as(BY_CALL).bind(run.as_str()).bind(call.as_str()).fetch_one(tx).await?)
+    let insert = texts.into_iter().fold(query(sql), |query, text| query.bind(text));
+    insert.bind(approval.asked).bind(approval.deadline).execute(tx).await?;
+    query(BY_CALL).bind(run.as_str()).bind(call.as_str()).fetch_one(tx).await
 }
 
 async fn decide(
-    tx: &mut AnyConnection,
+    tx: &mut WriteTx<'_>,
     id: &str,
     decision: &ApprovalDecision,
 ) -> Result<Option<Approval>, StoreError> {
     let sql = "UPDATE approvals SET approved = $1, decided_by = $2, decided = $3
         WHERE id = $4 AND approved IS NULL";
-    let update = sqlx::query(sql).bind(i64::from(decision.approved)).bind(&decision.by).bind(decision.at);
-    update.bind(id).execute(&mut *tx).await?;
-    Ok(sqlx::query_as(BY_ID).bind(id).fetch_optional(tx).await?)
+    let update = query(sql).bind(i64::from(decision.approved)).bind(decision.by.as_deref()).bind(decision.at);
+    update.bind(id).execute(tx).await?;
+    query(BY_ID).bind(id).fetch_optional(tx).await
 }

@@ -2,7 +2,11 @@
 //! ended. A row is written before the deed. A row without an end belongs to a run that is over or to a
 //! process that died: neither has a command at work any more.
 
-use crate::{Db, StoreError, crash, sweep::CHUNK};
+use crate::{
+    Db, StoreError, crash,
+    statement::{WriteTx, query},
+    sweep::CHUNK,
+};
 use pudu_base::{RunId, ThreadId};
 use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 
@@ -152,12 +156,12 @@ const SURPLUS: &str = "DELETE FROM audit WHERE id IN
         ORDER BY id DESC LIMIT 1 OFFSET $2) LIMIT $3)";
 
 async fn prune(
-    tx: &mut AnyConnection,
+    tx: &mut WriteTx<'_>,
     sql: &'static str,
     account: &str,
     limit: i64,
 ) -> Result<u64, StoreError> {
-    Ok(sqlx::query(sql).bind(account).bind(limit).bind(CHUNK).execute(tx).await?.rows_affected())
+    query(sql).bind(account).bind(limit).bind(CHUNK).execute(tx).await
 }
 
 async fn size(tx: &mut AnyConnection, account: &str, limits: AuditLimits) -> Result<AuditSize, StoreError> {
@@ -204,33 +208,27 @@ async fn newest(
     Ok(query.bind(STOPPED).bind(i64::from(most)).fetch_all(tx).await?)
 }
 
-async fn abandoned(tx: &mut AnyConnection, now: i64) -> Result<(), StoreError> {
+async fn abandoned(tx: &mut WriteTx<'_>, now: i64) -> Result<(), StoreError> {
     let sql = "UPDATE audit SET
         ended = COALESCE((SELECT runs.ended FROM runs WHERE runs.id = audit.run), $1),
         code = CASE WHEN run IN (SELECT id FROM runs WHERE ended IS NOT NULL)
             THEN CAST($2 AS BIGINT) ELSE CAST($3 AS BIGINT) END
         WHERE ended IS NULL";
-    sqlx::query(sql).bind(now).bind(STOPPED).bind(ABANDONED).execute(tx).await?;
+    query(sql).bind(now).bind(STOPPED).bind(ABANDONED).execute(tx).await?;
     Ok(())
 }
 
-async fn begins(tx: &mut AnyConnection, entry: &AuditEntry) -> Result<AuditEntryId, StoreError> {
+async fn begins(tx: &mut WriteTx<'_>, entry: &AuditEntry) -> Result<AuditEntryId, StoreError> {
     let sql = "INSERT INTO audit (at, thread, run, account, person, action, detail, verdict, code, ended)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id";
     let AuditEntry { thread, run, account, person, action, detail, verdict, .. } = entry;
     let texts = [thread.as_str(), run.as_str(), account, person, action, detail, verdict];
-    let insert =
-        texts.into_iter().fold(sqlx::query_scalar(sql).bind(entry.at), |query, text| query.bind(text));
+    let insert = texts.into_iter().fold(query(sql).bind(entry.at), |query, text| query.bind(text));
     Ok(AuditEntryId(insert.bind(entry.code).bind(entry.ended).fetch_one(tx).await?))
 }
 
-async fn ends(
-    tx: &mut AnyConnection,
-    id: AuditEntryId,
-    code: Option<i64>,
-    now: i64,
-) -> Result<(), StoreError> {
+async fn ends(tx: &mut WriteTx<'_>, id: AuditEntryId, code: Option<i64>, now: i64) -> Result<(), StoreError> {
     let sql = "UPDATE audit SET code = $1, ended = $2 WHERE id = $3";
-    sqlx::query(sql).bind(code).bind(now).bind(id.0).execute(tx).await?;
+    query(sql).bind(code).bind(now).bind(id.0).execute(tx).await?;
     Ok(())
 }

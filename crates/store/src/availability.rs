@@ -48,7 +48,7 @@ impl Availability {
             }
             Some(outage) if now.duration_since(outage.logged) >= REMINDER_INTERVAL => {
                 outage.logged = now;
-                tracing::error!(%error, away = ?now.duration_since(outage.since), "the store is still out of reach");
+                tracing::error!(%error, away = ?now.duration_since(outage.since), "still waiting for the store");
             }
             Some(_) => {}
         }
@@ -62,7 +62,7 @@ impl Availability {
         let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(outage) = outage.take() {
             self.away.store(false, Ordering::Relaxed);
-            tracing::info!(away = ?outage.since.elapsed(), "the store answers again");
+            tracing::info!(away = ?outage.since.elapsed(), "reached the store again");
         }
     }
 

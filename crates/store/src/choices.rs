@@ -1,6 +1,10 @@
 //! Choices below a reply that people see: each is made by one event, once.
 
-use crate::{Db, InboxItemId, StoreError, TurnId, crash, turns::SETTLED};
+use crate::{
+    Db, InboxItemId, StoreError, TurnId, crash,
+    statement::{WriteTx, query},
+    turns::SETTLED,
+};
 use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 
 /// A reply below which something can be chosen, or could.
@@ -81,7 +85,7 @@ async fn offered(tx: &mut AnyConnection, place: &[&str; 3]) -> Result<Option<Off
 }
 
 async fn choose(
-    tx: &mut AnyConnection,
+    tx: &mut WriteTx<'_>,
     turn: &TurnId,
     by: InboxItemId,
     final_view: &str,
@@ -89,7 +93,7 @@ async fn choose(
 ) -> Result<ChoiceOutcome, StoreError> {
     let sql = "SELECT chosen, delivered, parked FROM turns WHERE id = $1";
     type ChoiceColumns = (Option<i64>, Option<i64>, Option<i64>);
-    let found: Option<ChoiceColumns> = sqlx::query_as(sql).bind(&turn.0).fetch_optional(&mut *tx).await?;
+    let found: Option<ChoiceColumns> = query(sql).bind(&turn.0).fetch_optional(tx).await?;
     let (chosen, delivered, parked) = found.ok_or(SETTLED)?;
     match chosen {
         Some(chosen) if chosen == by.0 => return Ok(ChoiceOutcome::Noted),
@@ -99,7 +103,7 @@ async fn choose(
     // It is young again: nobody is told that it comes too late.
     let sql = "UPDATE turns SET chosen = $1, final_view = $2, delivered = NULL, parked = NULL, attempts = 0,
         resumed = 0, next_at = $3, created = $3 WHERE id = $4";
-    let update = sqlx::query(sql).bind(by.0).bind(final_view).bind(now).bind(&turn.0);
+    let update = query(sql).bind(by.0).bind(final_view).bind(now).bind(&turn.0);
     update.execute(tx).await?;
     let is_settled = delivered.is_some() || parked.is_some();
     Ok(if is_settled { ChoiceOutcome::Reopened } else { ChoiceOutcome::Noted })

@@ -6,23 +6,17 @@
 
 use crate::{
     Db, DbLocation, StoreError,
-    engine::{self, DbEngine},
+    engine::DbEngine,
+    lock::{LOCK_KEY, SESSION_LOCK, TAKEN, lock, wait_for_lock},
+    pools,
 };
 use sqlx::AnyConnection;
 use std::time::Duration;
 
-/// The number under which PostgreSQL knows the claim; any would do, if nobody else uses it.
-const LOCK_KEY: i64 = 0x7075_6475;
-/// A process that was killed a moment ago may still seem to be there for so long.
-const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);
-/// The pause between two tries to have the lock.
-const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// The pause between two looks whether the claim still holds.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// A look that takes longer has lost the session.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
-
-const TAKEN: StoreError = StoreError::Conflict("another pudu works on this database");
 
 /// A database that is one process's alone as long as this lives.
 pub struct Claim {
@@ -79,7 +73,7 @@ impl Claim {
             }
             tracing::warn!("lost the session that claims the database; claiming it again");
             match session.renew().await {
-                Ok(()) => tracing::info!("the database is claimed again"),
+                Ok(()) => tracing::info!("reclaimed the database"),
                 Err(error) => return error,
             }
         }
@@ -109,10 +103,10 @@ impl LockSession {
 
     /// Returns `None` while the session that was lost still has the lock.
     async fn try_renew(&mut self) -> Result<Option<AnyConnection>, StoreError> {
-        let mut connection = engine::session(&self.location).await?;
+        let mut connection = pools::session(&self.location).await?;
         let locked = lock(&mut connection, SESSION_LOCK).await?;
         let owner: Option<String> =
-            sqlx::query_scalar("SELECT name FROM owner").fetch_optional(&mut connection).await?;
+            sqlx::query_scalar("SELECT name FROM owner WHERE id = 1").fetch_optional(&mut connection).await?;
         if owner.as_ref() != Some(&self.owner) {
             return Err(TAKEN);
         }
@@ -130,32 +124,9 @@ impl LockSession {
 
 /// Opens a session that has the lock.
 async fn locked(location: &DbLocation) -> Result<AnyConnection, StoreError> {
-    let mut connection = engine::session(location).await?;
+    let mut connection = pools::session(location).await?;
     wait_for_lock(&mut connection, SESSION_LOCK).await?;
     Ok(connection)
-}
-
-/// Keeps other processes out until the transaction ends.
-pub(crate) async fn alone(tx: &mut AnyConnection) -> Result<(), StoreError> {
-    wait_for_lock(tx, TRANSACTION_LOCK).await
-}
-
-async fn wait_for_lock(connection: &mut AnyConnection, sql: &'static str) -> Result<(), StoreError> {
-    for _ in 0..RELEASE_TIMEOUT.as_millis() / RETRY_INTERVAL.as_millis() {
-        if lock(connection, sql).await? {
-            return Ok(());
-        }
-        tokio::time::sleep(RETRY_INTERVAL).await;
-    }
-    Err(TAKEN)
-}
-
-const SESSION_LOCK: &str = "SELECT CASE WHEN pg_try_advisory_lock($1) THEN 1 ELSE 0 END";
-const TRANSACTION_LOCK: &str = "SELECT CASE WHEN pg_try_advisory_xact_lock($1) THEN 1 ELSE 0 END";
-
-async fn lock(connection: &mut AnyConnection, sql: &'static str) -> Result<bool, StoreError> {
-    let taken: i32 = sqlx::query_scalar(sql).bind(LOCK_KEY).fetch_one(connection).await?;
-    Ok(taken == 1)
 }
 
 async fn pid(connection: &mut AnyConnection) -> Result<i32, StoreError> {

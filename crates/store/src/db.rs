@@ -9,10 +9,14 @@ use crate::{
     DbLocation, StoreError,
     availability::{Availability, RetryDelays},
     crash,
-    engine::{self, DbEngine, Lease},
-    writer::{StoreWriter, WriteWork},
+    engine::DbEngine,
+    job::WriteWork,
+    pools::{self, DbConnections, Lease},
+    writer::StoreWriter,
 };
-use sqlx::AnyPool;
+use futures_util::future::join_all;
+use pudu_base::BoxFuture;
+use sqlx::{AnyConnection, AnyPool};
 use std::{sync::Arc, time::Duration};
 
 /// Whether the store answers is said within this time.
@@ -35,18 +39,22 @@ struct Inner {
     location: DbLocation,
     writer: StoreWriter,
     availability: Arc<Availability>,
-    write: AnyPool,
     read: AnyPool,
+    pools: Vec<AnyPool>,
 }
+
+/// Function of a read: asks with its data.
+pub(crate) type ReadWork<D, T> =
+    for<'a> fn(&'a D, &'a mut AnyConnection) -> BoxFuture<'a, Result<T, StoreError>>;
 
 impl Db {
     /// Opens the store, makes or updates its tables, and starts its writer.
     pub async fn open(location: &DbLocation) -> Result<Self, StoreError> {
         let availability = Arc::new(Availability::default());
-        let (engine, pools) = engine::connect(location, &availability).await?;
-        let writer = StoreWriter::start(pools.write.clone(), engine, availability.clone());
+        let DbConnections { engine, write, read, pools } = pools::connect(location, &availability).await?;
+        let writer = StoreWriter::start(write, engine.write_timeout(), availability.clone())?;
         let location = location.clone();
-        let inner = Inner { engine, location, writer, availability, write: pools.write, read: pools.read };
+        let inner = Inner { engine, location, writer, availability, read, pools };
         Ok(Self { inner: Arc::new(inner), limit: None })
     }
 
@@ -57,13 +65,18 @@ impl Db {
         Self { inner: self.inner.clone(), limit: Some(limit) }
     }
 
+    /// Waits until the writer broke down: nothing is written any more.
+    pub async fn until_broken(&self) {
+        self.inner.writer.until_broken().await;
+    }
+
     /// Takes no more writes, writes those that wait, and lets go of the database. Whoever waits for a store that does
     /// not answer gets an error. Dropping the store without this loses nothing that was answered.
     pub async fn close(&self) {
         self.inner.availability.close();
         // A server that vanished answers no farewell, and nothing that is still to be written was answered.
         tokio::time::timeout(WRITE_OUT_TIMEOUT, self.inner.writer.close()).await.ok();
-        let pools = async { tokio::join!(self.inner.write.close(), self.inner.read.close()) };
+        let pools = join_all(self.inner.pools.iter().map(AnyPool::close));
         tokio::time::timeout(FAREWELL_TIMEOUT, pools).await.ok();
     }
 
@@ -101,7 +114,7 @@ impl Db {
     }
 
     /// Runs one read, and again as long as the database fails.
-    pub(crate) async fn read<D: Sync, T>(&self, data: D, query: WriteWork<D, T>) -> Result<T, StoreError> {
+    pub(crate) async fn read<D: Sync, T>(&self, data: D, query: ReadWork<D, T>) -> Result<T, StoreError> {
         let patient = async {
             let (mut pauses, mut late) = (RetryDelays::default(), 0);
             loop {
@@ -125,12 +138,12 @@ impl Db {
     async fn read_once<D: Sync, T>(
         &self,
         data: &D,
-        query: WriteWork<D, T>,
+        query: ReadWork<D, T>,
         late: &mut u32,
     ) -> Result<T, StoreError> {
         let mut lease = Lease::take(&self.inner.read, self.inner.engine).await?;
         let query = query(data, lease.connection()?);
-        let answered = engine::in_time(self.inner.engine.read_timeout(), late, query).await;
+        let answered = pools::in_time(self.inner.engine.read_timeout(), late, query).await;
         lease.end(&answered);
         answered
     }
@@ -150,6 +163,6 @@ impl Db {
     }
 
     async fn bounded<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-        engine::in_time(self.limit, &mut 0, call).await
+        pools::in_time(self.limit, &mut 0, call).await
     }
 }

@@ -58,6 +58,20 @@ impl From<sqlx::Error> for StoreError {
     }
 }
 
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::Error as E;
+        let text = error.to_string();
+        match error {
+            E::SqliteFailure(cause, _) => by_sqlite(cause.extended_code.unsigned_abs() & 0xff, text),
+            E::FromSqlConversionFailure(..) | E::IntegralValueOutOfRange(..) | E::InvalidColumnType(..) => {
+                Self::Corrupt(text)
+            }
+            _ => Self::Rejected(text),
+        }
+    }
+}
+
 /// PostgreSQL's codes have five characters, SQLite's are numbers of at most four digits.
 fn by_code(code: &str, text: String) -> StoreError {
     match code.parse::<u32>() {

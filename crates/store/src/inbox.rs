@@ -1,11 +1,10 @@
 //! Events that came in: one row per event, kept before its platform is told, and known after it is done.
 
-use crate::{Db, StoreError, TurnId, crash, messages, positions};
+use crate::{
+    Db, InboxItemId, StoreError, TurnId, crash, messages, positions,
+    statement::{WriteTx, query},
+};
 use sqlx::AnyConnection;
-
-/// The number of an item. Later items have higher numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct InboxItemId(pub i64);
 
 /// An event to keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,14 +95,14 @@ async fn pending(tx: &mut AnyConnection) -> Result<Vec<InboxRow>, StoreError> {
     Ok(rows.into_iter().map(InboxRow::from).collect())
 }
 
-async fn accept(tx: &mut AnyConnection, item: &NewInboxItem) -> Result<InsertedEvent, StoreError> {
+async fn accept(tx: &mut WriteTx<'_>, item: &NewInboxItem) -> Result<InsertedEvent, StoreError> {
     if let Some(position) = &item.position {
         positions::save(tx, &item.account, position, item.at).await?;
     }
     let sql = "INSERT INTO inbox (account, event_key, payload, at) VALUES ($1, $2, $3, $4)
         ON CONFLICT (account, event_key) DO NOTHING RETURNING id";
-    let insert = sqlx::query_scalar(sql).bind(&item.account).bind(&item.event_key).bind(&item.payload);
-    let Some(id) = insert.bind(item.at).fetch_optional(&mut *tx).await? else {
+    let insert = query(sql).bind(&item.account).bind(&item.event_key).bind(&item.payload);
+    let Some(id) = insert.bind(item.at).fetch_optional(tx).await? else {
         return Ok(InsertedEvent::Duplicate);
     };
     if let Some(message) = &item.message {
@@ -112,17 +111,16 @@ async fn accept(tx: &mut AnyConnection, item: &NewInboxItem) -> Result<InsertedE
     Ok(InsertedEvent::New(InboxItemId(id)))
 }
 
-async fn amend(tx: &mut AnyConnection, id: InboxItemId, payload: &str) -> Result<bool, StoreError> {
+async fn amend(tx: &mut WriteTx<'_>, id: InboxItemId, payload: &str) -> Result<bool, StoreError> {
     let sql = "UPDATE inbox SET payload = $1 WHERE id = $2 AND done IS NULL";
-    let result = sqlx::query(sql).bind(payload).bind(id.0).execute(tx).await?;
-    Ok(result.rows_affected() == 1)
+    Ok(query(sql).bind(payload).bind(id.0).execute(tx).await? == 1)
 }
 
 /// The payload of what is done is of no use: only the key is still needed.
-async fn finish(tx: &mut AnyConnection, ids: &[InboxItemId], now: i64) -> Result<(), StoreError> {
+async fn finish(tx: &mut WriteTx<'_>, ids: &[InboxItemId], now: i64) -> Result<(), StoreError> {
     let sql = "UPDATE inbox SET done = $1, payload = '' WHERE id = $2 AND done IS NULL";
     for id in ids {
-        sqlx::query(sql).bind(now).bind(id.0).execute(&mut *tx).await?;
+        query(sql).bind(now).bind(id.0).execute(tx).await?;
     }
     Ok(())
 }

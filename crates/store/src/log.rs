@@ -8,10 +8,15 @@
 //!
 //! Deliberately absent: a cache. Callers that run threads keep their state between runs.
 
-use crate::{Db, StoreError, clock, crash, error::unreadable, threads};
+use crate::{
+    Db, StoreError, clock, crash,
+    error::unreadable,
+    statement::{WriteTx, query},
+    threads,
+};
 use futures_util::TryStreamExt;
 use pudu_base::{BoxFuture, LogError, RunId, Seq, ThreadId, ThreadLog, ThreadState, Update};
-use sqlx::{AnyConnection, AssertSqlSafe};
+use sqlx::AnyConnection;
 
 /// Rows of fewer bytes than this are read faster than a snapshot is written.
 const FLOOR: usize = 64 * 1024;
@@ -97,7 +102,7 @@ impl Db {
             Box::pin(snapshot(tx, thread, *seq, body))
         });
         if let Err(error) = kept.await {
-            tracing::warn!(%thread, %error, "a snapshot was not kept");
+            tracing::warn!(%thread, %error, "failed to store snapshot");
         }
     }
 }
@@ -151,7 +156,7 @@ const ROWS_AT_ONCE: usize = 500;
 
 /// The thread's own row has its position: whoever finds another one there changes nothing, and of two instances that
 /// come together one waits for the other.
-async fn append(tx: &mut AnyConnection, rows: &Rows) -> Result<Seq, StoreError> {
+async fn append(tx: &mut WriteTx<'_>, rows: &Rows) -> Result<Seq, StoreError> {
     let new = Seq::try_from(rows.bodies.len()).unwrap_or(Seq::MAX);
     let seq = rows.at.saturating_add(new);
     let bytes = rows.bodies.iter().map(String::len).sum();
@@ -160,10 +165,10 @@ async fn append(tx: &mut AnyConnection, rows: &Rows) -> Result<Seq, StoreError> 
     }
     for (bodies, at) in rows.bodies.chunks(ROWS_AT_ONCE).zip((rows.at + 1..).step_by(ROWS_AT_ONCE)) {
         let sql = insert_rows(bodies.len());
-        let mut insert = sqlx::query(AssertSqlSafe(sql)).bind(rows.thread.as_str()).bind(rows.now);
+        let mut insert = query(sql).bind(rows.thread.as_str()).bind(rows.now);
         insert = insert.bind(rows.run.as_str()).bind(at);
         insert = bodies.iter().fold(insert, |insert, body| insert.bind(body));
-        insert.execute(&mut *tx).await?;
+        insert.execute(tx).await?;
     }
     Ok(seq)
 }
@@ -177,13 +182,13 @@ fn insert_rows(count: usize) -> String {
 
 /// Stores a snapshot, unless the thread was deleted meanwhile. If two loads come together, the one that read further
 /// wins.
-async fn snapshot(tx: &mut AnyConnection, thread: &ThreadId, seq: Seq, body: &str) -> Result<(), StoreError> {
+async fn snapshot(tx: &mut WriteTx<'_>, thread: &ThreadId, seq: Seq, body: &str) -> Result<(), StoreError> {
     let sql = "INSERT INTO snapshots (thread, seq, body)
         SELECT CAST($1 AS TEXT), CAST($2 AS BIGINT), CAST($3 AS TEXT)
         WHERE EXISTS (SELECT 1 FROM threads WHERE id = $1 AND seq >= $2)
         ON CONFLICT (thread) DO UPDATE SET seq = excluded.seq, body = excluded.body
         WHERE snapshots.seq < excluded.seq";
-    sqlx::query(sql).bind(thread.as_str()).bind(seq).bind(body).execute(tx).await?;
+    query(sql).bind(thread.as_str()).bind(seq).bind(body).execute(tx).await?;
     Ok(())
 }
 

@@ -1,6 +1,9 @@
 //! Which conversation a platform's message belongs to, and which messages are known at all.
 
-use crate::{Db, StoreError, crash};
+use crate::{
+    Db, StoreError, crash,
+    statement::{WriteTx, query},
+};
 use sqlx::AnyConnection;
 
 /// Messages of one chat, and what they belong to.
@@ -77,7 +80,7 @@ async fn known_since(
 
 /// Notes that a person's message exists. What is known of it already stays.
 pub(crate) async fn seen(
-    tx: &mut AnyConnection,
+    tx: &mut WriteTx<'_>,
     account: &str,
     chat: &str,
     message: &str,
@@ -85,22 +88,22 @@ pub(crate) async fn seen(
 ) -> Result<(), StoreError> {
     let sql = "INSERT INTO messages (account, chat, message, ours, at) VALUES ($1, $2, $3, 0, $4)
         ON CONFLICT (account, chat, message) DO NOTHING";
-    sqlx::query(sql).bind(account).bind(chat).bind(message).bind(at).execute(tx).await?;
+    query(sql).bind(account).bind(chat).bind(message).bind(at).execute(tx).await?;
     Ok(())
 }
 
 /// A message that was ours once stays ours.
-pub(crate) async fn record(tx: &mut AnyConnection, recorded: &Recorded, now: i64) -> Result<(), StoreError> {
+pub(crate) async fn record(tx: &mut WriteTx<'_>, recorded: &Recorded, now: i64) -> Result<(), StoreError> {
     let sql = "INSERT INTO messages (account, chat, message, conversation, ours, at, turn)
         VALUES ($1, $2, $3, $4, $5, $6, $7)
         ON CONFLICT (account, chat, message) DO UPDATE SET conversation = excluded.conversation,
             turn = COALESCE(excluded.turn, messages.turn),
             ours = CASE WHEN messages.ours = 1 THEN 1 ELSE excluded.ours END";
     for message in &recorded.messages {
-        let insert = sqlx::query(sql).bind(&recorded.account).bind(&recorded.chat).bind(message);
+        let insert = query(sql).bind(&recorded.account).bind(&recorded.chat).bind(message);
         let insert = insert.bind(&recorded.conversation).bind(i64::from(recorded.ours)).bind(now);
         let insert = insert.bind(recorded.turn.as_deref());
-        insert.execute(&mut *tx).await?;
+        insert.execute(tx).await?;
     }
     Ok(())
 }

@@ -2,7 +2,10 @@
 //!
 //! Only the hash of a code is kept. What a code is and how long it is good is for the caller to say.
 
-use crate::{Db, StoreError, crash};
+use crate::{
+    Db, StoreError, crash,
+    statement::{WriteTx, query},
+};
 use sqlx::AnyConnection;
 
 /// Maximum number of unused codes of one account; a new one beyond that is refused.
@@ -68,41 +71,41 @@ async fn paired(tx: &mut AnyConnection) -> Result<Vec<Paired>, StoreError> {
 }
 
 async fn offer(
-    tx: &mut AnyConnection,
+    tx: &mut WriteTx<'_>,
     [account, hash]: &[String; 2],
     expires: i64,
     now: i64,
 ) -> Result<bool, StoreError> {
-    sqlx::query("DELETE FROM pairing_codes WHERE expires <= $1").bind(now).execute(&mut *tx).await?;
+    query("DELETE FROM pairing_codes WHERE expires <= $1").bind(now).execute(tx).await?;
     let sql = "SELECT COUNT(*) FROM pairing_codes WHERE account = $1 AND person IS NULL";
-    let (waiting,): (i64,) = sqlx::query_as(sql).bind(account).fetch_one(&mut *tx).await?;
+    let waiting: i64 = query(sql).bind(account).fetch_one(tx).await?;
     if waiting >= MAX_UNUSED_CODES {
         return Ok(false);
     }
     let sql = "INSERT INTO pairing_codes (hash, account, expires) VALUES ($1, $2, $3)";
-    sqlx::query(sql).bind(hash).bind(account).bind(expires).execute(tx).await?;
+    query(sql).bind(hash).bind(account).bind(expires).execute(tx).await?;
     Ok(true)
 }
 
-async fn redeem(tx: &mut AnyConnection, hash: &str, person: &Paired) -> Result<bool, StoreError> {
+async fn redeem(tx: &mut WriteTx<'_>, hash: &str, person: &Paired) -> Result<bool, StoreError> {
     let sql = "UPDATE pairing_codes SET person = $1 WHERE hash = $2 AND account = $3 AND expires > $4
         AND (person IS NULL OR person = $5)";
-    let update = sqlx::query(sql).bind(&person.person).bind(hash).bind(&person.account).bind(person.at);
-    if update.bind(&person.person).execute(&mut *tx).await?.rows_affected() == 0 {
+    let update = query(sql).bind(&person.person).bind(hash).bind(&person.account).bind(person.at);
+    if update.bind(&person.person).execute(tx).await? == 0 {
         return Ok(false);
     }
     let sql = "INSERT INTO paired (account, person, name, at) VALUES ($1, $2, $3, $4)
         ON CONFLICT (account, person) DO UPDATE SET name = excluded.name";
-    let insert = sqlx::query(sql).bind(&person.account).bind(&person.person);
+    let insert = query(sql).bind(&person.account).bind(&person.person);
     insert.bind(&person.name).bind(person.at).execute(tx).await?;
     Ok(true)
 }
 
-async fn unpair(tx: &mut AnyConnection, texts: &[String; 2]) -> Result<bool, StoreError> {
+async fn unpair(tx: &mut WriteTx<'_>, texts: &[String; 2]) -> Result<bool, StoreError> {
     // The code by which they came opens no second time.
     let codes = "DELETE FROM pairing_codes WHERE account = $1 AND person = $2";
-    texts.iter().fold(sqlx::query(codes), |query, text| query.bind(text)).execute(&mut *tx).await?;
+    texts.iter().fold(query(codes), |query, text| query.bind(text)).execute(tx).await?;
     let sql = "DELETE FROM paired WHERE account = $1 AND person = $2";
-    let delete = texts.iter().fold(sqlx::query(sql), |query, text| query.bind(text));
-    Ok(delete.execute(tx).await?.rows_affected() > 0)
+    let delete = texts.iter().fold(query(sql), |query, text| query.bind(text));
+    Ok(delete.execute(tx).await? > 0)
 }

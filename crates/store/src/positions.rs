@@ -1,6 +1,9 @@
 //! Up to where an account's events were accepted, in its channel's own words: where its stream goes on.
 
-use crate::{Db, StoreError, crash};
+use crate::{
+    Db, StoreError, crash,
+    statement::{WriteTx, query},
+};
 use sqlx::AnyConnection;
 
 impl Db {
@@ -26,13 +29,13 @@ async fn position(tx: &mut AnyConnection, account: &str) -> Result<Option<String
 }
 
 pub(crate) async fn save(
-    tx: &mut AnyConnection,
+    tx: &mut WriteTx<'_>,
     account: &str,
     position: &str,
     now: i64,
 ) -> Result<(), StoreError> {
     let sql = "INSERT INTO stream_positions (account, position, at) VALUES ($1, $2, $3)
         ON CONFLICT (account) DO UPDATE SET position = excluded.position, at = excluded.at";
-    sqlx::query(sql).bind(account).bind(position).bind(now).execute(tx).await?;
+    query(sql).bind(account).bind(position).bind(now).execute(tx).await?;
     Ok(())
 }

@@ -1,6 +1,9 @@
 //! The agent's runs: how they ended, and what they cost.
 
-use crate::{Db, StoreError, crash};
+use crate::{
+    Db, StoreError, crash,
+    statement::{WriteTx, query},
+};
 use pudu_base::{Outcome, RunId, ThreadId, Usage};
 use sqlx::AnyConnection;
 
@@ -66,19 +69,19 @@ fn tally((input, output, runs): (i64, i64, i64)) -> (Usage, i64) {
     (Usage { input: u64::try_from(input).unwrap_or(0), output: u64::try_from(output).unwrap_or(0) }, runs)
 }
 
-async fn started(tx: &mut AnyConnection, texts: &[String; 3], now: i64) -> Result<(), StoreError> {
+async fn started(tx: &mut WriteTx<'_>, texts: &[String; 3], now: i64) -> Result<(), StoreError> {
     let sql =
         "INSERT INTO runs (id, thread, model, started) VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO NOTHING";
-    let insert = texts.iter().fold(sqlx::query(sql), |query, text| query.bind(text));
+    let insert = texts.iter().fold(query(sql), |query, text| query.bind(text));
     insert.bind(now).execute(tx).await?;
     Ok(())
 }
 
-async fn ended(tx: &mut AnyConnection, end: &RunEndColumns) -> Result<(), StoreError> {
+async fn ended(tx: &mut WriteTx<'_>, end: &RunEndColumns) -> Result<(), StoreError> {
     let sql = "UPDATE runs SET ended = $1, outcome = $2, input = $3, output = $4
         WHERE id = $5 AND ended IS NULL";
     let tokens = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-    let update = sqlx::query(sql).bind(end.now).bind(&end.outcome);
+    let update = query(sql).bind(end.now).bind(&end.outcome);
     let update = update.bind(tokens(end.usage.input)).bind(tokens(end.usage.output));
     update.bind(end.id.as_str()).execute(tx).await?;
     Ok(())

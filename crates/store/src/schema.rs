@@ -3,7 +3,7 @@
 //! Versions are counted from 1, one file each; a file that was released never changes again. There is
 //! no way back: an older program refuses a newer database and changes nothing.
 
-use crate::{StoreError, claim, clock, engine::DbEngine};
+use crate::{StoreError, clock, engine::DbEngine, lock};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection};
 
 const MIGRATIONS: &[&str] = &[
@@ -27,7 +27,7 @@ pub(crate) async fn migrate(connection: &mut AnyConnection, engine: DbEngine) ->
     let found = version(&mut tx).await?;
     if engine == DbEngine::Postgres && found > 0 && found < newest_known() {
         // A process that works on the older shape would go on writing rows that lack what the newer one needs.
-        claim::alone(&mut tx).await?;
+        lock::alone(&mut tx).await?;
     }
     for (number, sql) in (1..).zip(MIGRATIONS).filter(|(number, _)| *number > found) {
         let sql = sql.replace("ITEM_ID", engine.item_id()).replace("NOW_MS", &clock::now().to_string());

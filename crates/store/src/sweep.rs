@@ -1,7 +1,9 @@
 //! Throws away what is of no more use, a little at a time, so that nobody waits long behind it.
 
-use crate::{Db, StoreError, crash};
-use sqlx::AnyConnection;
+use crate::{
+    Db, StoreError, crash,
+    statement::{WriteTx, query},
+};
 
 const HOUR: i64 = 60 * 60 * 1000;
 const DAY: i64 = 24 * HOUR;
@@ -62,6 +64,6 @@ impl Db {
     }
 }
 
-async fn chunk(tx: &mut AnyConnection, sql: &'static str, limit: i64) -> Result<u64, StoreError> {
-    Ok(sqlx::query(sql).bind(limit).bind(CHUNK).execute(tx).await?.rows_affected())
+async fn chunk(tx: &mut WriteTx<'_>, sql: &'static str, limit: i64) -> Result<u64, StoreError> {
+    query(sql).bind(limit).bind(CHUNK).execute(tx).await
 }

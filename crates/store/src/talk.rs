@@ -1,6 +1,10 @@
 //! Conversations: which thread a place talks to, who answers there, with which model and in which mode.
 
-use crate::{Db, StoreError, crash, threads};
+use crate::{
+    Db, StoreError, crash,
+    statement::{WriteTx, query},
+    threads,
+};
 use pudu_base::ThreadId;
 use sqlx::AnyConnection;
 
@@ -142,23 +146,22 @@ async fn at_work(
     Ok(rows.bind(i64::from(room.topics)).fetch_all(tx).await?)
 }
 
-async fn bind(tx: &mut AnyConnection, texts: &[String; 4], now: i64) -> Result<(), StoreError> {
+async fn bind(tx: &mut WriteTx<'_>, texts: &[String; 4], now: i64) -> Result<(), StoreError> {
     let sql = "INSERT INTO conversations (key, account, chat, thread, updated) VALUES ($1, $2, $3, $4, $5)
         ON CONFLICT (key) DO UPDATE SET thread = excluded.thread, updated = excluded.updated";
-    let insert = texts.iter().fold(sqlx::query(sql), |query, text| query.bind(text));
-    insert.bind(now).execute(&mut *tx).await?;
+    let insert = texts.iter().fold(query(sql), |query, text| query.bind(text));
+    insert.bind(now).execute(tx).await?;
     let [_, account, _, thread] = texts;
     threads::belongs(tx, thread, account, now).await
 }
 
 async fn choose(
-    tx: &mut AnyConnection,
+    tx: &mut WriteTx<'_>,
     sql: &'static str,
     key: &str,
     choice: Option<&str>,
 ) -> Result<(), StoreError> {
-    let result = sqlx::query(sql).bind(choice).bind(key).execute(tx).await?;
-    match result.rows_affected() {
+    match query(sql).bind(choice).bind(key).execute(tx).await? {
         0 => Err(StoreError::Conflict("the conversation has no thread yet")),
         _ => Ok(()),
     }

@@ -3,7 +3,10 @@
 //! A thread's row is written with its log, in the same transaction, so its position and its bytes are exact. The bytes
 //! of its files are as they were measured last: whoever measures says for which use of the thread that holds.
 
-use crate::{Db, StoreError, crash};
+use crate::{
+    Db, StoreError, crash,
+    statement::{WriteTx, query},
+};
 use pudu_base::{Seq, ThreadId};
 use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 use std::ops::Range;
@@ -135,7 +138,7 @@ impl Db {
 
 /// Moves a thread's position from the beginning of a range to its end. Tells whether it was there.
 pub(crate) async fn move_on(
-    tx: &mut AnyConnection,
+    tx: &mut WriteTx<'_>,
     thread: &ThreadId,
     seq: Range<Seq>,
     bytes: usize,
@@ -154,13 +157,13 @@ pub(crate) async fn move_on(
         }
     };
     let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-    let moved = sqlx::query(sql).bind(thread.as_str()).bind(seq.start).bind(seq.end).bind(bytes).bind(now);
-    Ok(moved.execute(tx).await?.rows_affected() > 0)
+    let moved = query(sql).bind(thread.as_str()).bind(seq.start).bind(seq.end).bind(bytes).bind(now);
+    Ok(moved.execute(tx).await? > 0)
 }
 
 /// Notes whose a thread is, if nobody said so before.
 pub(crate) async fn belongs(
-    tx: &mut AnyConnection,
+    tx: &mut WriteTx<'_>,
     thread: &str,
     account: &str,
     now: i64,
@@ -168,14 +171,14 @@ pub(crate) async fn belongs(
     let sql = "INSERT INTO threads (id, account, seq, created, updated, log_bytes, file_bytes, measured)
         VALUES ($1, $2, 0, $3, $3, 0, 0, 0)
         ON CONFLICT (id) DO UPDATE SET account = excluded.account WHERE threads.account = ''";
-    sqlx::query(sql).bind(thread).bind(account).bind(now).execute(tx).await?;
+    query(sql).bind(thread).bind(account).bind(now).execute(tx).await?;
     Ok(())
 }
 
-async fn used(tx: &mut AnyConnection, thread: &str, account: &str, now: i64) -> Result<(), StoreError> {
+async fn used(tx: &mut WriteTx<'_>, thread: &str, account: &str, now: i64) -> Result<(), StoreError> {
     belongs(tx, thread, account, now).await?;
     let sql = "UPDATE threads SET updated = $1 WHERE id = $2 AND updated < $1";
-    sqlx::query(sql).bind(now).bind(thread).execute(tx).await?;
+    query(sql).bind(now).bind(thread).execute(tx).await?;
     Ok(())
 }
 
@@ -191,10 +194,10 @@ async fn unmeasured(tx: &mut AnyConnection, limit: i64) -> Result<Vec<(ThreadId,
     Ok(rows.into_iter().map(|(id, updated)| (id.into(), updated)).collect())
 }
 
-async fn measured(tx: &mut AnyConnection, sizes: &[FileSize]) -> Result<(), StoreError> {
+async fn measured(tx: &mut WriteTx<'_>, sizes: &[FileSize]) -> Result<(), StoreError> {
     let sql = "UPDATE threads SET file_bytes = $1, measured = $2 WHERE id = $3";
     for FileSize { thread, updated, bytes } in sizes {
-        sqlx::query(sql).bind(*bytes).bind(*updated).bind(thread.as_str()).execute(&mut *tx).await?;
+        query(sql).bind(*bytes).bind(*updated).bind(thread.as_str()).execute(tx).await?;
     }
     Ok(())
 }
@@ -215,16 +218,11 @@ async fn is_unused(tx: &mut AnyConnection, thread: &ThreadId, since: i64) -> Res
     Ok(found.fetch_optional(tx).await?.is_some())
 }
 
-async fn delete(
-    tx: &mut AnyConnection,
-    thread: &str,
-    since: i64,
-    next: &str,
-) -> Result<Deletion, StoreError> {
-    let gone = sqlx::query(unused!("DELETE")).bind(thread).bind(since).execute(&mut *tx).await?;
-    if gone.rows_affected() == 0 {
-        let there = sqlx::query("SELECT 1 FROM threads WHERE id = $1").bind(thread);
-        let there = there.fetch_optional(tx).await?.is_some();
+async fn delete(tx: &mut WriteTx<'_>, thread: &str, since: i64, next: &str) -> Result<Deletion, StoreError> {
+    let gone = query(unused!("DELETE")).bind(thread).bind(since).execute(tx).await?;
+    if gone == 0 {
+        let there = query("SELECT 1 FROM threads WHERE id = $1").bind(thread);
+        let there = there.fetch_optional::<i64>(tx).await?.is_some();
         return Ok(if there { Deletion::InUse } else { Deletion::Unknown });
     }
     const ROWS: [&str; 7] = [
@@ -237,14 +235,14 @@ async fn delete(
         "INSERT INTO deleted_threads (id) VALUES ($1) ON CONFLICT (id) DO NOTHING",
     ];
     for sql in ROWS {
-        sqlx::query(sql).bind(thread).execute(&mut *tx).await?;
+        query(sql).bind(thread).execute(tx).await?;
     }
     let sql = "UPDATE conversations SET thread = $1 WHERE thread = $2";
-    sqlx::query(sql).bind(next).bind(thread).execute(&mut *tx).await?;
+    query(sql).bind(next).bind(thread).execute(tx).await?;
     Ok(Deletion::Done)
 }
 
-async fn forget_deleted(tx: &mut AnyConnection, thread: &str) -> Result<(), StoreError> {
-    sqlx::query("DELETE FROM deleted_threads WHERE id = $1").bind(thread).execute(tx).await?;
+async fn forget_deleted(tx: &mut WriteTx<'_>, thread: &str) -> Result<(), StoreError> {
+    query("DELETE FROM deleted_threads WHERE id = $1").bind(thread).execute(tx).await?;
     Ok(())
 }

@@ -4,17 +4,14 @@
 //! that moment, in the same transaction. So each event has exactly one reply to wait for.
 
 use crate::{
-    Db, InboxItemId, StoreError, crash,
+    Db, InboxItemId, StoreError, TurnId, crash,
     messages::{self, Recorded},
+    statement::{WriteTx, query},
     threads,
 };
 use pudu_base::{RunId, ThreadId};
 use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 use std::collections::HashMap;
-
-/// Names a turn. Chosen by the caller.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TurnId(pub String);
 
 /// A turn to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -249,23 +246,23 @@ fn plain(text: &str) -> String {
     text.replace('\0', "")
 }
 
-async fn open(tx: &mut AnyConnection, turn: &NewTurn) -> Result<(), StoreError> {
+async fn open(tx: &mut WriteTx<'_>, turn: &NewTurn) -> Result<(), StoreError> {
     let sql = "INSERT INTO turns
         (id, conversation, account, thread, run, placement, final_view, next_at, created)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8) ON CONFLICT (id) DO NOTHING";
-    let insert = sqlx::query(sql).bind(&turn.id.0).bind(&turn.conversation).bind(&turn.account);
+    let insert = query(sql).bind(&turn.id.0).bind(&turn.conversation).bind(&turn.account);
     let insert = insert.bind(turn.thread.as_ref().map(ThreadId::as_str));
     let insert = insert.bind(turn.run.as_ref().map(RunId::as_str));
     let insert = insert.bind(&turn.reply_target).bind(turn.final_view.as_deref()).bind(turn.now);
-    if insert.execute(&mut *tx).await?.rows_affected() == 0 {
+    if insert.execute(tx).await? == 0 {
         return Err(StoreError::Conflict("there is a turn with this id already"));
     }
     let sql = "UPDATE conversations SET updated = $1 WHERE key = $2";
-    sqlx::query(sql).bind(turn.now).bind(&turn.conversation).execute(&mut *tx).await?;
+    query(sql).bind(turn.now).bind(&turn.conversation).execute(tx).await?;
     if let Some(thread) = &turn.thread {
         let sql = "SELECT 1 FROM conversations WHERE key = $1 AND thread <> $2";
-        let moved = sqlx::query(sql).bind(&turn.conversation).bind(thread.as_str());
-        if moved.fetch_optional(&mut *tx).await?.is_some() {
+        let moved = query(sql).bind(&turn.conversation).bind(thread.as_str());
+        if moved.fetch_optional::<i64>(tx).await?.is_some() {
             // The thread was deleted meanwhile.
             return Err(StoreError::Conflict("the conversation talks to another thread"));
         }
@@ -275,45 +272,43 @@ async fn open(tx: &mut AnyConnection, turn: &NewTurn) -> Result<(), StoreError> 
 }
 
 /// The update changes nothing; its purpose is that a turn cannot conclude while it takes an event.
-async fn join(tx: &mut AnyConnection, turn: &TurnId, items: &[InboxItemId]) -> Result<(), StoreError> {
+async fn join(tx: &mut WriteTx<'_>, turn: &TurnId, items: &[InboxItemId]) -> Result<(), StoreError> {
     let sql = "UPDATE turns SET attempts = attempts
         WHERE id = $1 AND final_view IS NULL AND delivered IS NULL AND parked IS NULL";
-    changed(sqlx::query(sql).bind(&turn.0).execute(&mut *tx).await?.rows_affected())?;
+    changed(query(sql).bind(&turn.0).execute(tx).await?)?;
     claim(tx, turn, items).await
 }
 
-async fn resume(tx: &mut AnyConnection, turn: &TurnId) -> Result<(), StoreError> {
+async fn resume(tx: &mut WriteTx<'_>, turn: &TurnId) -> Result<(), StoreError> {
     let sql = "UPDATE turns SET resumed = resumed + 1 - suspended, suspended = 0
         WHERE id = $1 AND delivered IS NULL AND parked IS NULL";
-    changed(sqlx::query(sql).bind(&turn.0).execute(tx).await?.rows_affected())
+    changed(query(sql).bind(&turn.0).execute(tx).await?)
 }
 
-async fn suspend(tx: &mut AnyConnection, runs: &[RunId]) -> Result<(), StoreError> {
+async fn suspend(tx: &mut WriteTx<'_>, runs: &[RunId]) -> Result<(), StoreError> {
     let sql = "UPDATE turns SET suspended = 1
         WHERE delivered IS NULL AND parked IS NULL AND final_view IS NULL AND run = $1";
     for run in runs {
-        sqlx::query(sql).bind(run.as_str()).execute(&mut *tx).await?;
+        query(sql).bind(run.as_str()).execute(tx).await?;
     }
     Ok(())
 }
 
-async fn leave(tx: &mut AnyConnection, turn: &TurnId, items: &[InboxItemId]) -> Result<(), StoreError> {
+async fn leave(tx: &mut WriteTx<'_>, turn: &TurnId, items: &[InboxItemId]) -> Result<(), StoreError> {
     let sql = "UPDATE inbox SET turn = NULL WHERE id = $1 AND turn = $2 AND done IS NULL
         AND EXISTS (SELECT 1 FROM turns WHERE turns.id = $2 AND final_view IS NULL)";
     for item in items {
-        let result = sqlx::query(sql).bind(item.0).bind(&turn.0).execute(&mut *tx).await?;
-        if result.rows_affected() == 0 {
+        if query(sql).bind(item.0).bind(&turn.0).execute(tx).await? == 0 {
             return Err(StoreError::Conflict("the event is done or not of this turn"));
         }
     }
     Ok(())
 }
 
-async fn claim(tx: &mut AnyConnection, turn: &TurnId, items: &[InboxItemId]) -> Result<(), StoreError> {
+async fn claim(tx: &mut WriteTx<'_>, turn: &TurnId, items: &[InboxItemId]) -> Result<(), StoreError> {
     let sql = "UPDATE inbox SET turn = $1 WHERE id = $2 AND done IS NULL AND (turn IS NULL OR turn = $1)";
     for item in items {
-        let result = sqlx::query(sql).bind(&turn.0).bind(item.0).execute(&mut *tx).await?;
-        if result.rows_affected() == 0 {
+        if query(sql).bind(&turn.0).bind(item.0).execute(tx).await? == 0 {
             return Err(StoreError::Conflict("the event is done or has another turn"));
         }
     }
@@ -321,28 +316,28 @@ async fn claim(tx: &mut AnyConnection, turn: &TurnId, items: &[InboxItemId]) -> 
 }
 
 async fn save(
-    tx: &mut AnyConnection,
+    tx: &mut WriteTx<'_>,
     turn: &TurnId,
     handle: &str,
     recorded: &Recorded,
     now: i64,
 ) -> Result<(), StoreError> {
     let sql = "UPDATE turns SET handle = $1 WHERE id = $2 AND delivered IS NULL AND parked IS NULL";
-    changed(sqlx::query(sql).bind(handle).bind(&turn.0).execute(&mut *tx).await?.rows_affected())?;
+    changed(query(sql).bind(handle).bind(&turn.0).execute(tx).await?)?;
     messages::record(tx, recorded, now).await
 }
 
-async fn conclude(tx: &mut AnyConnection, turn: &TurnId, final_view: &str) -> Result<String, StoreError> {
+async fn conclude(tx: &mut WriteTx<'_>, turn: &TurnId, final_view: &str) -> Result<String, StoreError> {
     let sql = "UPDATE turns SET final_view = COALESCE(final_view, $1)
         WHERE id = $2 AND delivered IS NULL AND parked IS NULL RETURNING final_view";
-    let update = sqlx::query_scalar(sql).bind(final_view).bind(&turn.0);
+    let update = query(sql).bind(final_view).bind(&turn.0);
     update.fetch_optional(tx).await?.ok_or(SETTLED)
 }
 
 /// The words are in the thread's log and on the platform; a third copy would only cost room. They are kept where
 /// somebody may choose something below them: the choice is noted there.
 async fn delivered(
-    tx: &mut AnyConnection,
+    tx: &mut WriteTx<'_>,
     turn: &TurnId,
     shown: Option<&str>,
     keep: bool,
@@ -350,8 +345,7 @@ async fn delivered(
 ) -> Result<Delivered, StoreError> {
     if let Some(shown) = shown {
         let sql = "SELECT final_view FROM turns WHERE id = $1 AND delivered IS NULL";
-        let newest: Option<Option<String>> =
-            sqlx::query_scalar(sql).bind(&turn.0).fetch_optional(&mut *tx).await?;
+        let newest: Option<Option<String>> = query(sql).bind(&turn.0).fetch_optional(tx).await?;
         if let Some(newer) = newest.flatten().filter(|newest| newest != shown) {
             return Ok(Delivered::Outdated(newer));
         }
@@ -362,38 +356,38 @@ async fn delivered(
         "UPDATE turns SET delivered = COALESCE(delivered, $1), parked = NULL, error = NULL, final_view = NULL,
             handle = NULL WHERE id = $2"
     };
-    changed(sqlx::query(sql).bind(now).bind(&turn.0).execute(&mut *tx).await?.rows_affected())?;
+    changed(query(sql).bind(now).bind(&turn.0).execute(tx).await?)?;
     let sql = "UPDATE inbox SET done = $1, payload = '' WHERE turn = $2 AND done IS NULL RETURNING id";
     Ok(Delivered::Done(settle(tx, sql, turn, now).await?))
 }
 
-async fn failed(tx: &mut AnyConnection, turn: &TurnId, error: &str, next_at: i64) -> Result<(), StoreError> {
+async fn failed(tx: &mut WriteTx<'_>, turn: &TurnId, error: &str, next_at: i64) -> Result<(), StoreError> {
     let sql = "UPDATE turns SET attempts = attempts + 1, error = $1, next_at = $2
         WHERE id = $3 AND delivered IS NULL AND parked IS NULL";
-    changed(sqlx::query(sql).bind(error).bind(next_at).bind(&turn.0).execute(tx).await?.rows_affected())
+    changed(query(sql).bind(error).bind(next_at).bind(&turn.0).execute(tx).await?)
 }
 
 async fn park(
-    tx: &mut AnyConnection,
+    tx: &mut WriteTx<'_>,
     turn: &TurnId,
     reason: &str,
     now: i64,
 ) -> Result<Vec<InboxItemId>, StoreError> {
     let sql = "UPDATE turns SET parked = $1, error = $2
         WHERE id = $3 AND delivered IS NULL AND parked IS NULL";
-    changed(sqlx::query(sql).bind(now).bind(reason).bind(&turn.0).execute(&mut *tx).await?.rows_affected())?;
+    changed(query(sql).bind(now).bind(reason).bind(&turn.0).execute(tx).await?)?;
     let sql = "UPDATE inbox SET done = $1 WHERE turn = $2 AND done IS NULL RETURNING id";
     settle(tx, sql, turn, now).await
 }
 
 /// Marks a turn's events as done and returns them.
 async fn settle(
-    tx: &mut AnyConnection,
+    tx: &mut WriteTx<'_>,
     sql: &'static str,
     turn: &TurnId,
     now: i64,
 ) -> Result<Vec<InboxItemId>, StoreError> {
-    let done: Vec<i64> = sqlx::query_scalar(sql).bind(now).bind(&turn.0).fetch_all(tx).await?;
+    let done: Vec<i64> = query(sql).bind(now).bind(&turn.0).fetch_all(tx).await?;
     Ok(done.into_iter().map(InboxItemId).collect())
 }
 

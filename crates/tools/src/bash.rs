@@ -1,6 +1,6 @@
 //! Runs a shell command.
 
-use crate::failed;
+use crate::text_file::failed;
 use pudu_base::{Cut, Killed, Network, Shell, ShellCommand, ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;

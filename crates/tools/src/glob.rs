@@ -1,6 +1,6 @@
 //! Finds files by their names.
 
-use crate::failed;
+use crate::text_file::failed;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;

@@ -1,8 +1,8 @@
 //! Finds lines in files.
 
 use crate::{
-    failed,
     glob::{DEPTH, LOOKED_AT, below, matcher},
+    text_file::failed,
 };
 use pudu_base::{DirEntry, SandboxError, ToolCx, ToolError, ToolOutput, TypedTool};
 use regex::{Regex, RegexBuilder};

@@ -16,12 +16,13 @@ mod mark;
 mod present_files;
 mod read_file;
 mod str_replace;
+mod text_file;
 mod view_image;
 pub mod web;
 mod write_file;
 mod write_todos;
 
-use pudu_base::{Network, SandboxError, Shell, Tool, ToolError, erase};
+use pudu_base::{Network, Shell, Tool, erase};
 use std::{sync::Arc, time::Duration};
 
 /// How much tools return, in characters, and what commands find.
@@ -88,32 +89,6 @@ pub fn tool(name: &str, limits: ToolLimits) -> Option<Arc<dyn Tool>> {
         "list_uploaded_files" => erase(list_uploaded_files::ListUploadedFiles),
         _ => return None,
     })
-}
-
-/// Maximum size of a file that a tool reads or makes, in bytes.
-const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
-
-// Not `From`: neither type is ours.
-#[allow(clippy::needless_pass_by_value, reason = "fits map_err")]
-fn failed(error: SandboxError) -> ToolError {
-    ToolError(error.to_string())
-}
-
-/// Refuses to make a text file that no tool could read again.
-fn check_size(path: &str, size: u64) -> Result<(), ToolError> {
-    if size <= MAX_FILE_BYTES {
-        return Ok(());
-    }
-    Err(ToolError(format!(
-        "{path} would have {size} bytes, more than the {MAX_FILE_BYTES} that a text file may have here: write less at \
-         once, or use bash"
-    )))
-}
-
-/// Reads a file that has to be text.
-async fn read_text(sandbox: &dyn pudu_base::Sandbox, path: &str) -> Result<String, ToolError> {
-    let bytes = sandbox.read(path, MAX_FILE_BYTES).await.map_err(failed)?;
-    String::from_utf8(bytes).map_err(|_| ToolError(format!("{path} is not a text file in UTF-8")))
 }
 
 #[cfg(test)]

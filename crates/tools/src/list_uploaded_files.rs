@@ -1,6 +1,6 @@
 //! Lists the files that people sent.
 
-use crate::failed;
+use crate::text_file::failed;
 use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool, foreign};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,6 +1,6 @@
 //! Lists a folder.
 
-use crate::failed;
+use crate::text_file::failed;
 use pudu_base::{Cut, ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;

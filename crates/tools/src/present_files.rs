@@ -1,6 +1,6 @@
 //! Sends files to the people in the chat.
 
-use crate::failed;
+use crate::text_file::failed;
 use pudu_base::{MAX_ARTIFACTS, ToolCx, ToolError, ToolOutput, TypedTool, Update};
 use schemars::JsonSchema;
 use serde::Deserialize;

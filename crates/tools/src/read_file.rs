@@ -1,6 +1,6 @@
 //! Reads a text file, or some lines of it.
 
-use crate::{mark::mark, read_text};
+use crate::{mark::mark, text_file::read_text};
 use pudu_base::{Cut, ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;

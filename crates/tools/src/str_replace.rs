@@ -1,9 +1,9 @@
 //! Replaces text in a file.
 
 use crate::{
-    check_size, edit, failed,
+    edit,
     mark::{has_read, mark},
-    read_text,
+    text_file::{check_size, failed, read_text},
 };
 use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;

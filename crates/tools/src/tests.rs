@@ -2,8 +2,8 @@ mod bounds;
 
 use super::*;
 use pudu_base::{
-    BoxFuture, DirEntry, Exec, Image, Killed, Marks, Question, Sandbox, SandboxProvider, ShellCommand,
-    ThreadId, ThreadState, Todo, TodoStatus, ToolCx, ToolOutput, Update,
+    BoxFuture, DirEntry, Exec, Image, Killed, Marks, Question, Sandbox, SandboxError, SandboxProvider,
+    ShellCommand, ThreadId, ThreadState, Todo, TodoStatus, ToolCx, ToolError, ToolOutput, Update,
 };
 use pudu_sandbox::{Folders, LocalSandboxes, Options};
 use serde_json::{Value, json};

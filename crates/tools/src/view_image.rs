@@ -1,6 +1,6 @@
 //! Shows the model an image, where the model can see.
 
-use crate::failed;
+use crate::text_file::failed;
 use pudu_base::{Image, ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -17,6 +17,7 @@ mod image_search;
 mod jina;
 mod own;
 mod page;
+mod query;
 mod searxng;
 mod serper;
 mod strip;

@@ -1,8 +1,9 @@
 //! Writes a text file.
 
 use crate::{
-    MAX_FILE_BYTES, check_size, edit, failed,
+    edit,
     mark::{knows, mark},
+    text_file::{MAX_FILE_BYTES, check_size, failed},
 };
 use pudu_base::{SandboxError, ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;

@@ -3,10 +3,11 @@
 use super::wire::{Act, ChatNews, ChatWire, CommandEntry, Letter, Unsent};
 use crate::{
     dispatch::{Shared, commands},
-    local::{LocalChannel, TranscriptChange, TranscriptLine},
+    local::{self, LocalChannel, TranscriptChange, TranscriptLine},
 };
 use futures_util::{StreamExt, stream, stream::BoxStream};
 use pudu_channels::{AcceptError, BoxFuture, ReplyHandle};
+use pudu_texts::Language;
 use std::sync::Arc;
 
 /// The chat of a daemon in this process.
@@ -14,6 +15,8 @@ pub(super) struct Inside {
     pub(super) local: Arc<LocalChannel>,
     pub(super) shared: Arc<Shared>,
     pub(super) chat: String,
+    /// The person's language.
+    pub(super) language: Option<Language>,
 }
 
 impl ChatWire for Inside {
@@ -30,9 +33,10 @@ impl ChatWire for Inside {
     fn send<'a>(&'a self, letter: &'a Letter) -> BoxFuture<'a, Result<(), Unsent>> {
         Box::pin(async move {
             let (local, chat, key) = (&self.local, &self.chat, &letter.key);
+            let language = local::language(&self.shared, self.language);
             let kept = match &letter.act {
-                Act::Say(text) => local.say(chat, key, text).await,
-                Act::Press { line, action } => local.press(chat, key, line, action).await,
+                Act::Say(text) => local.say(chat, key, language, text).await,
+                Act::Press { line, action } => local.press(chat, key, language, line, action).await,
             };
             kept.map(drop).map_err(|refusal| match refusal {
                 AcceptError::Full | AcceptError::Store(_) => {
@@ -50,7 +54,8 @@ impl ChatWire for Inside {
                 argument: argument.to_owned(),
                 help,
             };
-            commands::offered(&skills).map(entry).collect()
+            let language = local::language(&self.shared, self.language);
+            commands::offered(language, &skills).map(entry).collect()
         })
     }
 

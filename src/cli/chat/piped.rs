@@ -1,7 +1,8 @@
 //! The chat for programs: one message is said, and its answer goes out as it was written. What others said before and
 //! how it is answered is not heard: a program takes the first answer for its own. What failed goes to standard error
 //! instead, and is told by the exit code. A program presses no buttons: what waits for a decision is told there too,
-//! for a person to decide elsewhere. Ctrl-C stops the answer where it is made, and not this program alone.
+//! for a person to decide elsewhere. Ctrl-C stops the answer where it is made, and not this program alone; so do a
+//! terminal that closes and `kill`.
 
 use super::{
     ChatEnd, DOUBT,
@@ -13,11 +14,11 @@ use anyhow::{Context, Result, bail};
 use futures_util::StreamExt;
 use pudu_channels::Choice;
 use std::{
-    io::{ErrorKind, Write},
+    io::{self, ErrorKind, Write},
     sync::Arc,
     time::Duration,
 };
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Said of what a program cannot decide.
 const WAITS: &str = "This waits for a person, who can decide it with `pudu chat` (and the same --name) at a terminal \
@@ -27,7 +28,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Sends a message and writes the answers.
 pub(super) async fn run(wire: Arc<dyn ChatWire>, text: String, mut out: impl Write) -> Result<ChatEnd> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut ends = EndSignals::new()?;
     let mut pipe = Pipe {
         news: wire.follow(),
         post: PendingPosts::new(wire.clone()),
@@ -39,13 +40,15 @@ pub(super) async fn run(wire: Arc<dyn ChatWire>, text: String, mut out: impl Wri
     };
     let answers = tokio::select! {
         answers = pipe.say(text) => answers?,
-        _ = interrupt.recv() => {
+        number = ends.next() => {
             let stopped = tokio::select! {
                 stopped = pipe.stop() => stopped,
-                _ = interrupt.recv() => false,
+                _ = ends.next() => false,
             };
-            eprintln!("{}", if stopped { "Stopped." } else { "Not stopped: pudu could not be told, and may go on." });
-            return Ok(ChatEnd::Stopped);
+            let told = if stopped { "Stopped." } else { "Not stopped: pudu could not be told, and may go on." };
+            // The terminal may be gone.
+            writeln!(io::stderr(), "{told}").ok();
+            return Ok(ChatEnd::Stopped(number));
         }
     };
     let (mut first, mut ended) = (true, ChatEnd::Well);
@@ -63,6 +66,41 @@ pub(super) async fn run(wire: Arc<dyn ChatWire>, text: String, mut out: impl Wri
         }
     }
     Ok(ended)
+}
+
+/// Signals that end this program.
+struct EndSignals {
+    interrupt: Signal,
+    terminate: Signal,
+    /// None under `nohup`.
+    hangup: Option<Signal>,
+}
+
+impl EndSignals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            hangup: (!ignores_hangup()).then(|| signal(SignalKind::hangup())).transpose()?,
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    /// Waits for one and returns its number.
+    async fn next(&mut self) -> u8 {
+        let kind = tokio::select! {
+            _ = self.interrupt.recv() => SignalKind::interrupt(),
+            _ = self.terminate.recv() => SignalKind::terminate(),
+            Some(()) = async { self.hangup.as_mut()?.recv().await } => SignalKind::hangup(),
+        };
+        u8::try_from(kind.as_raw_value()).unwrap_or_default()
+    }
+}
+
+/// Returns whether whoever started this program wants it to outlive the terminal.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
 /// An answer as it goes out.

@@ -147,7 +147,7 @@ fn remember<H: History>(editor: &mut Editor<CommandCompleter, H>, line: &str, hi
     if let Some(path) = history.filter(|_| added)
         && let Err(error) = editor.append_history(path)
     {
-        tracing::warn!(%error, "the history could not be written");
+        tracing::warn!(%error, "failed to write history");
     }
 }
 

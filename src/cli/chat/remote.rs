@@ -6,9 +6,13 @@ use futures_util::{StreamExt, stream, stream::BoxStream};
 use pudu_channels::BoxFuture;
 use pudu_client::net::{
     self,
-    reqwest::{Client, Error, RequestBuilder, Response, StatusCode, header::RETRY_AFTER},
+    reqwest::{
+        Client, Error, RequestBuilder, Response, StatusCode,
+        header::{ACCEPT_LANGUAGE, RETRY_AFTER},
+    },
     sse::SseDecoder,
 };
+use pudu_texts::Language;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::json;
@@ -29,13 +33,20 @@ pub(super) struct RemoteChat {
     url: String,
     token: Option<SecretString>,
     chat: String,
+    /// The person's language.
+    language: Option<Language>,
 }
 
 impl RemoteChat {
     /// Makes a way to a chat of the daemon at `url`.
-    pub(super) fn new(url: &str, token: Option<SecretString>, chat: &str) -> Result<Self, Error> {
+    pub(super) fn new(
+        url: &str,
+        token: Option<SecretString>,
+        chat: &str,
+        language: Option<Language>,
+    ) -> Result<Self, Error> {
         let url = url.trim_end_matches('/').to_owned();
-        Ok(Self { client: net::client()?, url, token, chat: chat.to_owned() })
+        Ok(Self { client: net::client()?, url, token, chat: chat.to_owned(), language })
     }
 
     /// Returns whether a pudu answers there within a time.
@@ -56,6 +67,10 @@ impl RemoteChat {
     }
 
     fn known(&self, request: RequestBuilder) -> RequestBuilder {
+        let request = match self.language {
+            Some(language) => request.header(ACCEPT_LANGUAGE, language.tag()),
+            None => request,
+        };
         match &self.token {
             Some(token) => request.bearer_auth(token.expose_secret()),
             None => request,

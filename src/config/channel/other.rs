@@ -20,6 +20,7 @@ const COMMON: &[&str] = &[
     "allowed_users",
     "api_url",
     "follow_ups",
+    "language",
     "pairing",
     "session",
     "timezone",

@@ -19,6 +19,18 @@ config.yaml:2:22: error: channels.timezone: found \"Mars/Olympus\", expected tim
 }
 
 #[test]
+fn a_language_is_one_that_has_a_catalogue() {
+    check(
+        "channels:\n  language: de\n  telegram: {bot_token: \"1:x\", language: zh-TW}\n",
+        "
+config.yaml:3:13: error: channels.language: found \"de\", expected en or zh
+  help: write en, or zh for Simplified Chinese; without the key each person gets their own
+config.yaml:4:42: error: channels.telegram.language: found \"zh-TW\", expected en or zh
+  help: write en, or zh for Simplified Chinese; without the key each person gets their own",
+    );
+}
+
+#[test]
 fn all_that_is_wrong_is_told_at_once_with_its_place_and_the_mend() {
     let text = "\
 log_level: inof
@@ -355,7 +367,7 @@ fn an_account_without_a_platform_and_an_approval_of_no_tool_are_told() {
     assert!(support.contains("error: channels.support") && support.contains("type: telegram"), "{support}");
     let check = |name: &str, near: &str| {
         let said = said(&format!("approvals: {{tools: [{name}]}}\n"), []);
-        let told = said.contains("warning: approvals.tools") && said.contains("did you mean");
+        let told = said.contains("error: approvals.tools") && said.contains("did you mean");
         assert_eq!(told, !near.is_empty(), "{said}");
         assert!(near.is_empty() || said.contains(&format!("`{near}`")), "{said}");
     };
@@ -363,6 +375,39 @@ fn an_account_without_a_platform_and_an_approval_of_no_tool_are_told() {
     check("write-file", "write_file");
     check("bash", "");
     check("demo_shout", "");
+    check("update-agent", "update_agent");
+    check("web_serch", "web_search");
+    check("jira_search", "");
+    check("edit_file", "");
+}
+
+#[test]
+fn a_misspelt_key_of_what_is_kept_or_approved_stops_the_start() {
+    let check = |text: &str, expect: &str| {
+        let said = said(text, []);
+        assert!(said.contains(expect), "{text}: {said}");
+    };
+    check(
+        "retention: {threads_max_age_day: 1}\n",
+        "error: retention.threads_max_age_day: pudu does not know this key\n  help: did you mean `threads_max_age_days`?",
+    );
+    check("retention: {keep: all}\n", "error: retention.keep: ");
+    check("channels: {retention: {threads_max_age_days: 1}}\n", "error: channels.retention: ");
+    check(
+        "tools: [{use: 'deerflow.sandbox.tools:bash_tool', aproval: required}]\n",
+        "error: tools[0].aproval: ",
+    );
+    check("retentions: {threads_max_age_days: 1}\n", "error: retentions: ");
+    check("channels: {retention: {}, telegram: {bot_token: t}}\n", "error: channels.retention: ");
+    check(
+        "channels: {telegram: {bot_token: t, retention: {files: 1}}}\n",
+        "error: channels.telegram.retention.files: ",
+    );
+    check(
+        "approval: {tools: [bash]}\n",
+        "error: approval: pudu does not know this key\n  help: did you mean `approvals`?",
+    );
+    check("approvals: {tool: [bash]}\n", "error: approvals.tool: ");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use pudu_client::{
     egress::Domain,
     sandbox::{CommandLimits, Mount},
 };
+use pudu_texts::Language;
 use secrecy::ExposeSecret;
 use serde_json::json;
 use std::time::Duration;
@@ -511,6 +512,7 @@ fn an_account_has_its_own_manners_or_those_of_all() {
         follow_up_window: Duration::ZERO,
         outbox_max_age: Duration::from_secs(60),
         timezone: jiff::tz::TimeZone::system(),
+        language: None,
     };
     assert_eq!(hot.timing, timing);
     let policy = |name: &str| {
@@ -519,6 +521,32 @@ fn an_account_has_its_own_manners_or_those_of_all() {
     };
     assert_eq!(policy("telegram"), json!(["Interrupt Some(Create)", "all", {"a": 1, "b": 2}]));
     assert_eq!(policy("two"), json!(["Steer Some(Choose)", "all", {"a": 1, "b": 1}]));
+}
+
+#[test]
+fn an_account_speaks_its_own_language_or_that_of_all_or_each_persons() {
+    let text = |wide: &str| {
+        format!(
+            "channels:{wide}
+  telegram: {{bot_token: t, language: zh}}
+  two: {{type: telegram, bot_token: t2, language: en}}
+  three: {{type: telegram, bot_token: t3}}
+"
+        )
+    };
+    let languages = |wide: &str| {
+        let Config { hot, .. } = good(&text(wide), []).config;
+        let accounts: Vec<_> = hot.accounts.iter().map(|account| account.language).collect();
+        let policies: Vec<_> = hot.policies.values().map(|policy| policy.language).collect();
+        assert_eq!(accounts, policies, "menus and answers");
+        (hot.timing.language, accounts, hot.accounts[2].print)
+    };
+    let (english, chinese) = (Some(Language::English), Some(Language::Chinese));
+    let (common, each, print) = languages("");
+    assert_eq!((common, each), (None, vec![chinese, english, None]));
+    let (common, each, other) = languages("\n  language: zh-CN");
+    assert_eq!((common, each), (chinese, vec![chinese, english, chinese]));
+    assert_ne!(print, other, "its menu is made anew");
 }
 
 #[test]

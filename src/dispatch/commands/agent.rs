@@ -1,6 +1,6 @@
 //! `/agent`: lists the agents, switches a conversation to one, or begins to make one.
 
-use super::{CommandSpec, MAX_ACTION_BYTES, MAX_BUTTONS, brief, not_stored};
+use super::{CommandSpec, MAX_ACTION_BYTES, MAX_BUTTONS, brief, mark, not_stored};
 use crate::dispatch::{
     agent::{self, AgentChoice},
     command::SlashCommand,
@@ -13,37 +13,33 @@ use crate::{
 use pudu_channels::{Choice, FinalView};
 use pudu_client::{
     Authoring,
-    agents::{CustomAgent, LEAD, Roster, is_lead},
+    agents::{LEAD, Roster, is_lead},
     store::StoreError,
 };
+use pudu_texts::Language;
 use std::fmt::Write;
 
 pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "agent",
-    argument: "[name|new name]",
-    help: "List the agents, switch to one, or make one",
+    argument: Language::argument_agent,
+    about: Language::about_agent,
     run: |actor, arrival, command| Box::pin(run(actor, arrival, command)),
 };
 
-/// The answer where people may not choose.
-const FIXED: &str = "Who answers here is fixed by whoever runs this bot.";
-
 async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCommand) {
-    let person = arrival.inbound.sender.id.clone();
+    let (person, language) = (arrival.inbound.sender.id.clone(), actor.language(&arrival));
     let words = command.argument.unwrap_or_default();
     let (first, rest) = words.split_once(char::is_whitespace).unwrap_or((&words, ""));
     let choosing = actor.account.policy().choosing(&person);
     match (first.to_lowercase().as_str(), choosing) {
         ("" | "list", _) => {
-            let view = agents(actor, &person, choosing).await;
+            let view = agents(actor, language, &person, choosing).await;
             actor.answer_with(arrival, view, Vec::new());
         }
-        (_, Choosing::Fixed) => actor.answer(arrival, FIXED),
+        (_, Choosing::Fixed) => actor.answer(arrival, language.agent_fixed()),
         ("new", Choosing::Choose) => {
-            actor.answer(
-                arrival,
-                "New agents are made by whoever runs this bot. /agent lists those there are.",
-            );
+            let text = language.paragraph(&[language.agent_not_made_here(), language.agents_listed()]);
+            actor.answer(arrival, text);
         }
         ("new", Choosing::Create) => {
             let name = rest.split_whitespace().next().unwrap_or_default().to_owned();
@@ -58,24 +54,27 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCo
 async fn choose(actor: &ConversationActor, arrival: InboxItem, name: &str) {
     match actor.shared.client.custom_agent(name).await {
         Ok(persona) => switch(actor, arrival, Some(AgentChoice::Named(persona.name))).await,
-        Err(why) => {
+        Err(error) => {
+            let language = actor.language(&arrival);
             let roster = actor.shared.client.roster().await;
             let near = roster.agents.iter().map(|agent| agent.name.as_str());
             let near = near.map(|known| (strsim::damerau_levenshtein(known, name), known)).min();
             let meant = match near {
-                Some((1..=2, known)) => format!(" Did you mean `{known}`?"),
+                Some((1..=2, known)) => language.did_you_mean(known),
                 _ => String::new(),
             };
-            actor.answer(arrival, format!("{why}{meant} /agent lists those there are."));
+            let problem = agent::problem(language, &error);
+            actor.answer(arrival, language.paragraph(&[&problem, &meant, language.agents_listed()]));
         }
     }
 }
 
 /// Switches the conversation; back to the account's default for none.
 async fn switch(actor: &ConversationActor, arrival: InboxItem, choice: Option<AgentChoice>) {
+    let language = actor.language(&arrival);
     let text = match keep(actor, &arrival, choice).await {
-        Ok(()) => introduce(actor, &arrival.inbound.sender.id).await,
-        Err(error) => not_stored(&error),
+        Ok(()) => introduce(actor, language, &arrival.inbound.sender.id).await,
+        Err(error) => not_stored(language, &error),
     };
     actor.answer(arrival, text);
 }
@@ -91,12 +90,15 @@ async fn keep(
 }
 
 /// Returns the message that introduces the agent from now on, with its problems.
-async fn introduce(actor: &ConversationActor, person: &str) -> String {
-    let Some(persona) = agent::custom(&actor.shared, &actor.session(person).await).await else {
-        return format!("`{}` answers here from now on.", actor.session(person).await.agent_name());
+async fn introduce(actor: &ConversationActor, language: Language, person: &str) -> String {
+    let session = actor.session(person).await;
+    let Some(persona) = agent::custom(&actor.shared, &session).await else {
+        return language.agent_answers(session.agent_name(language));
     };
-    let about = about(&persona);
-    let mut text = format!("`{}` answers here from now on{about}.", persona.name);
+    let mut text = match brief(&persona.profile.about) {
+        about if about.is_empty() => language.agent_answers(&persona.name),
+        about => language.agent_answers_for(about, &persona.name),
+    };
     for note in actor.shared.client.notes(&persona).await {
         // Writing to a String cannot fail.
         let _ = write!(text, "\n- ⚠️ {note}");
@@ -108,16 +110,20 @@ async fn introduce(actor: &ConversationActor, person: &str) -> String {
 async fn make(actor: &mut ConversationActor, arrival: InboxItem, name: &str) {
     let name = match actor.shared.client.vacant(name).await {
         Ok(name) => name,
-        Err(why) => {
-            let text = format!("{why}. Write `/agent new NAME`, and behind it what the agent is for.");
-            actor.answer(arrival, text);
+        Err(error) => {
+            let language = actor.language(&arrival);
+            let text = [&agent::problem(language, &error), language.agents_new_usage()];
+            actor.answer(arrival, language.paragraph(&text));
             return;
         }
     };
     actor.begin_anew(&arrival).await;
     match keep(actor, &arrival, Some(AgentChoice::New(name))).await {
         Ok(()) => actor.waiting.push_back(arrival),
-        Err(error) => actor.answer(arrival, not_stored(&error)),
+        Err(error) => {
+            let text = not_stored(actor.language(&arrival), &error);
+            actor.answer(arrival, text);
+        }
     }
 }
 
@@ -128,49 +134,49 @@ pub(super) async fn give_up_making(actor: &ConversationActor) -> bool {
     let made = actor.shared.client.has_agent(&name).await;
     let choice = made.then_some(name.as_str());
     let store = || actor.shared.db.set_agent(&actor.key, choice);
-    retry_until_stored("a choice could not be taken back", store).await;
+    retry_until_stored("failed to take back choice", store).await;
     !made
 }
 
-async fn agents(actor: &ConversationActor, person: &str, choosing: Choosing) -> FinalView {
+async fn agents(
+    actor: &ConversationActor,
+    language: Language,
+    person: &str,
+    choosing: Choosing,
+) -> FinalView {
     let session = actor.session(person).await;
-    let now = session.agent_name();
+    let now = session.agent_name(language);
     if choosing == Choosing::Fixed {
-        return FinalView { text: format!("`{now}` answers here. {FIXED}"), ..FinalView::default() };
+        let text = language.paragraph(&[&language.agent_answers_now(now), language.agent_fixed()]);
+        return FinalView { text, ..FinalView::default() };
     }
     let roster = actor.shared.client.roster().await;
-    let mut text = "Agents:\n".to_owned();
-    let mark = |name: &str| if name == now { " ← answers here" } else { "" };
+    let mut text = format!("{}\n", language.agents());
+    let mark = |name: &str| mark(name == now, language.agent_here());
     // Writing to a String cannot fail.
-    let _ = write!(text, "\n- `{LEAD}`: the usual one{}", mark(LEAD));
+    let _ = write!(text, "\n- `{LEAD}`{}{}", language.described(language.agent_lead()), mark(LEAD));
     for persona in &roster.agents {
-        let _ = write!(text, "\n- `{}`{}{}", persona.name, about(persona), mark(&persona.name));
+        let about = match brief(&persona.profile.about) {
+            about if about.is_empty() => about,
+            about => language.described(about),
+        };
+        let _ = write!(text, "\n- `{}`{about}{}", persona.name, mark(&persona.name));
         for note in actor.shared.client.notes(persona).await {
             let _ = write!(text, "\n  - ⚠️ {note}");
         }
     }
     for broken in &roster.broken {
-        let _ = write!(text, "\n- ⚠️ `{}` answers nobody: {}", broken.name, broken.why);
+        let _ = write!(text, "\n- ⚠️ {}", language.agent_broken_line(&broken.name, &broken.why));
     }
     if let Authoring::New(name) = &session.authoring {
-        let _ = write!(text, "\n- `{name}` is being made here");
+        let _ = write!(text, "\n- {}", language.agent_in_making(name));
     }
     if roster.more > 0 {
-        let _ = write!(text, "\n- and {} more", roster.more);
+        let _ = write!(text, "\n- {}", language.more(roster.more));
     }
-    text.push_str("\n\n`/agent NAME` switches this conversation, `/agent default` back.");
-    if choosing == Choosing::Create {
-        text.push_str(" `/agent new NAME` makes one.");
-    }
+    let new = if choosing == Choosing::Create { language.agents_new() } else { "" };
+    let _ = write!(text, "\n\n{}", language.paragraph(&[language.agents_switch(), new]));
     FinalView { text, choices: buttons(&roster, &now), ..FinalView::default() }
-}
-
-/// Returns an agent's purpose, to stand behind its name.
-fn about(persona: &CustomAgent) -> String {
-    match brief(&persona.profile.about) {
-        about if about.is_empty() => String::new(),
-        about => format!(": {about}"),
-    }
 }
 
 fn buttons(roster: &Roster, now: &str) -> Vec<Choice> {

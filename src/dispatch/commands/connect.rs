@@ -1,13 +1,15 @@
 //! `/connect` of somebody who is known already. Codes of others never come here.
 
 use super::CommandSpec;
+use pudu_texts::Language;
 
 pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "connect",
-    argument: "[code]",
-    help: "Make yourself known by a code",
+    argument: Language::argument_code,
+    about: Language::about_connect,
     run: |actor, arrival, _| {
-        actor.answer(arrival, "There is no need to: I know you already.");
+        let text = actor.language(&arrival).connect_needless();
+        actor.answer(arrival, text);
         Box::pin(std::future::ready(()))
     },
 };

@@ -4,34 +4,33 @@ use super::{CommandSpec, MAX_LISTED_SKILLS, TABLE};
 use crate::bus::InboxItem;
 use crate::dispatch::conversation::ConversationActor;
 use pudu_client::base::Skill;
+use pudu_texts::Language;
 
 pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "help",
-    argument: "",
-    help: "Show this help",
+    argument: super::NO_ARGUMENT,
+    about: Language::about_help,
     run: |actor, arrival, _| Box::pin(run(actor, arrival)),
 };
 
 async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
-    let text = text(&actor.skills(&arrival.inbound.sender.id).await);
+    let text = text(actor.language(&arrival), &actor.skills(&arrival.inbound.sender.id).await);
     actor.answer(arrival, text);
 }
 
 /// Returns the help.
-pub(super) fn text(skills: &[Skill]) -> String {
+pub(super) fn text(language: Language, skills: &[Skill]) -> String {
     let line = |row: &CommandSpec| {
-        let space = if row.argument.is_empty() { "" } else { " " };
-        format!("- `/{}{space}{}` — {}", row.name, row.argument, row.help)
+        let (argument, about) = ((row.argument)(language), (row.about)(language));
+        let space = if argument.is_empty() { "" } else { " " };
+        format!("- `/{}{space}{argument}` — {about}", row.name)
     };
     let lines: Vec<String> = TABLE.iter().map(line).collect();
     let names: Vec<String> =
         skills.iter().take(MAX_LISTED_SKILLS).map(|skill| format!("`/{}`", skill.name)).collect();
     let skills = match names.as_slice() {
         [] => String::new(),
-        names => format!("\n\nSkills, each with your request behind it: {}", names.join(", ")),
+        names => format!("\n\n{}", language.help_skills(language.list(names))),
     };
-    format!(
-        "Available commands:\n\n{}{skills}\n\nAnything else you write is for the assistant.",
-        lines.join("\n")
-    )
+    format!("{}\n\n{}{skills}\n\n{}", language.help_commands(), lines.join("\n"), language.help_talk())
 }

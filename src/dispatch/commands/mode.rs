@@ -1,42 +1,43 @@
 //! `/mode`: chooses what a message does while a run works.
 
-use super::{CommandSpec, not_stored};
+use super::{CommandSpec, mark, not_stored};
 use crate::bus::InboxItem;
 use crate::dispatch::{command::SlashCommand, conversation::ConversationActor, mode::FollowUpMode};
 use pudu_channels::{Choice, FinalView};
+use pudu_texts::Language;
 use std::fmt::Write;
 
 pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "mode",
-    argument: "[queue|steer|interrupt]",
-    help: "Choose what a message does while I work",
+    argument: |_| "[queue|steer|interrupt]",
+    about: Language::about_mode,
     run: |actor, arrival, command| Box::pin(run(actor, arrival, command)),
 };
 
 async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCommand) {
+    let language = actor.language(&arrival);
     let Some(name) = command.argument else {
-        let view = modes(actor.mode().await);
+        let view = modes(language, actor.mode().await);
         actor.answer_with(arrival, view, Vec::new());
         return;
     };
     let Some(mode) = FollowUpMode::parse(&name) else {
-        let text = format!("There is no mode `{name}`. Choose `queue`, `steer` or `interrupt`.");
-        actor.answer(arrival, text);
+        actor.answer(arrival, language.mode_unknown(name));
         return;
     };
     actor.ensure_thread(&arrival).await;
     let text = match actor.shared.db.set_mode(&actor.key, Some(mode.name())).await {
-        Ok(()) => format!("Mode `{}`: {}.", mode.name(), mode.about()),
-        Err(error) => not_stored(&error),
+        Ok(()) => language.mode_set(mode.about(language), mode.name()),
+        Err(error) => not_stored(language, &error),
     };
     actor.answer(arrival, text);
 }
 
-fn modes(now: FollowUpMode) -> FinalView {
-    let mut text = "What a message does while I work:\n".to_owned();
+fn modes(language: Language, now: FollowUpMode) -> FinalView {
+    let mut text = format!("{}\n", language.modes());
     for mode in FollowUpMode::ALL {
-        let mark = if mode == now { " ← in use" } else { "" };
-        let _ = write!(text, "\n- `{}`: {}{mark}", mode.name(), mode.about());
+        let about = language.described(mode.about(language));
+        let _ = write!(text, "\n- `{}`{about}{}", mode.name(), mark(mode == now, language.in_use()));
     }
     let button = |mode: FollowUpMode| Choice {
         label: mode.name().to_owned(),

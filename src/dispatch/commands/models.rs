@@ -1,24 +1,25 @@
 //! `/models`: lists the models, or switches a conversation to one.
 
-use super::{CommandSpec, MAX_ACTION_BYTES, MAX_BUTTONS, not_stored};
+use super::{CommandSpec, MAX_ACTION_BYTES, MAX_BUTTONS, mark, not_stored};
 use crate::bus::InboxItem;
 use crate::dispatch::{agent, command::SlashCommand, conversation::ConversationActor};
 use pudu_channels::{Choice, FinalView};
 use pudu_client::ModelInfo;
+use pudu_texts::Language;
 use std::fmt::Write;
 
 pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "models",
-    argument: "[name]",
-    help: "List the models, or switch to one",
+    argument: Language::argument_name,
+    about: Language::about_models,
     run: |actor, arrival, command| Box::pin(run(actor, arrival, command)),
 };
 
 async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCommand) {
-    let models = actor.shared.client.models();
+    let (models, language) = (actor.shared.client.models(), actor.language(&arrival));
     let chosen = chosen(actor, &arrival.inbound.sender.id).await;
     let Some(name) = command.argument else {
-        actor.answer_with(arrival, list(&models, chosen.as_deref()), Vec::new());
+        actor.answer_with(arrival, list(language, &models, chosen.as_deref()), Vec::new());
         return;
     };
     let Some(model) = models.iter().find(|model| model.name.eq_ignore_ascii_case(&name)) else {
@@ -26,14 +27,15 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCo
             let likeness = |model: &ModelInfo| strsim::jaro_winkler(&model.name, &name);
             likeness(a).total_cmp(&likeness(b))
         });
-        let meant = nearest.map(|model| format!(" Did you mean `{}`?", model.name)).unwrap_or_default();
-        actor.answer(arrival, format!("There is no model `{name}`.{meant} /models lists them."));
+        let meant = nearest.map(|model| language.did_you_mean(&model.name)).unwrap_or_default();
+        let text = language.paragraph(&[&language.model_unknown(name), &meant, language.models_listed()]);
+        actor.answer(arrival, text);
         return;
     };
     actor.ensure_thread(&arrival).await;
     let text = match actor.shared.db.set_model(&actor.key, Some(&model.name)).await {
-        Ok(()) => format!("This conversation now uses `{}`.", model.name),
-        Err(error) => not_stored(&error),
+        Ok(()) => language.model_in_use(&model.name),
+        Err(error) => not_stored(language, &error),
     };
     actor.answer(arrival, text);
 }
@@ -54,16 +56,19 @@ pub(super) async fn chosen(actor: &ConversationActor, person: &str) -> Option<St
     known.or_else(|| models.first().map(|model| model.name.clone()))
 }
 
-fn list(models: &[ModelInfo], chosen: Option<&str>) -> FinalView {
+fn list(language: Language, models: &[ModelInfo], chosen: Option<&str>) -> FinalView {
     if models.is_empty() {
-        return FinalView { text: "No models configured.".to_owned(), ..FinalView::default() };
+        return FinalView { text: language.models_none().to_owned(), ..FinalView::default() };
     }
-    let mut text = "Available models:\n".to_owned();
+    let mut text = format!("{}\n", language.models());
     for model in models {
-        let mark = if Some(model.name.as_str()) == chosen { " ← in use" } else { "" };
-        let about = model.about.as_ref().map(|about| format!(": {about}")).unwrap_or_default();
-        let title = if model.title == model.name { String::new() } else { format!(" ({})", model.title) };
-        let _ = write!(text, "\n- `{}`{title}{about}{mark}", model.name);
+        let mark = mark(Some(model.name.as_str()) == chosen, language.in_use());
+        let name = match model.title == model.name {
+            true => format!("`{}`", model.name),
+            false => language.with_title(format!("`{}`", model.name), &model.title),
+        };
+        let about = model.about.as_ref().map(|about| language.described(about)).unwrap_or_default();
+        let _ = write!(text, "\n- {name}{about}{mark}");
     }
     let other = models.iter().filter(|model| Some(model.name.as_str()) != chosen);
     let button =

@@ -3,20 +3,19 @@
 use super::{CommandSpec, agent::give_up_making};
 use crate::bus::InboxItem;
 use crate::dispatch::conversation::ConversationActor;
+use pudu_texts::Language;
 
 pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "new",
-    argument: "",
-    help: "Start a new conversation",
+    argument: super::NO_ARGUMENT,
+    about: Language::about_new,
     run: |actor, arrival, _| Box::pin(run(actor, arrival)),
 };
 
 /// An agent that was being made here is not made.
 async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
     actor.begin_anew(&arrival).await;
-    let text = match give_up_making(actor).await {
-        true => "New conversation started. The agent that was being made here is not made.",
-        false => "New conversation started.",
-    };
-    actor.answer(arrival, text);
+    let language = actor.language(&arrival);
+    let given_up = if give_up_making(actor).await { language.making_given_up() } else { "" };
+    actor.answer(arrival, language.paragraph(&[language.conversation_started(), given_up]));
 }

@@ -4,33 +4,33 @@ use super::{CommandSpec, MAX_LISTED_SKILLS, brief};
 use crate::bus::InboxItem;
 use crate::dispatch::conversation::ConversationActor;
 use pudu_client::base::Skill;
+use pudu_texts::Language;
 use std::fmt::Write;
 
 pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "skills",
-    argument: "",
-    help: "List the skills; /name asks for one",
+    argument: super::NO_ARGUMENT,
+    about: Language::about_skills,
     run: |actor, arrival, _| Box::pin(run(actor, arrival)),
 };
 
 async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
-    let text = text(&actor.skills(&arrival.inbound.sender.id).await);
+    let text = text(actor.language(&arrival), &actor.skills(&arrival.inbound.sender.id).await);
     actor.answer(arrival, text);
 }
 
 /// Lists the skills.
-pub(super) fn text(skills: &[Skill]) -> String {
+pub(super) fn text(language: Language, skills: &[Skill]) -> String {
     if skills.is_empty() {
-        return "There are no skills here.".to_owned();
+        return language.skills_none().to_owned();
     }
-    let mut text = "Skills:\n".to_owned();
+    let mut text = format!("{}\n", language.skills());
     for skill in skills.iter().take(MAX_LISTED_SKILLS) {
         // Writing to a String cannot fail.
         let _ = write!(text, "\n- `/{}` — {}", skill.name, brief(&skill.about));
     }
     if let Some(more @ 1..) = skills.len().checked_sub(MAX_LISTED_SKILLS) {
-        let _ = write!(text, "\n- and {more} more");
+        let _ = write!(text, "\n- {}", language.more(more));
     }
-    text.push_str("\n\nBegin a message with one of them, and say behind it what you want. I also use them by myself where they fit.");
-    text
+    format!("{text}\n\n{}", language.skills_usage())
 }

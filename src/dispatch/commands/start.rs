@@ -1,16 +1,15 @@
 //! `/start`, which Telegram sends at first contact.
 
 use super::CommandSpec;
-
-const HELLO: &str =
-    "Hello, I am pudu. Send me a message to start a conversation.\n\nType /help for available commands.";
+use pudu_texts::Language;
 
 pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "start",
-    argument: "[code]",
-    help: "Say hello",
+    argument: Language::argument_code,
+    about: Language::about_start,
     run: |actor, arrival, _| {
-        actor.answer(arrival, HELLO);
+        let text = actor.language(&arrival).hello();
+        actor.answer(arrival, text);
         Box::pin(std::future::ready(()))
     },
 };

@@ -1,72 +1,69 @@
 //! `/status`: shows the state of a conversation.
 
-use super::{CommandSpec, models};
+use super::{CommandSpec, count, models};
 use crate::dispatch::conversation::ConversationActor;
 use crate::{bus::InboxItem, clock};
 use pudu_channels::HealthState;
-use std::fmt::Write;
+use pudu_texts::Language;
 
 pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "status",
-    argument: "",
-    help: "Show what this conversation is at",
+    argument: super::NO_ARGUMENT,
+    about: Language::about_status,
     run: |actor, arrival, _| Box::pin(run(actor, arrival)),
 };
 
 async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
-    let text = text(actor, &arrival.inbound.sender.id).await;
+    let text = text(actor, actor.language(&arrival), &arrival.inbound.sender.id).await;
     actor.answer(arrival, text);
 }
 
-async fn text(actor: &ConversationActor, person: &str) -> String {
+async fn text(actor: &ConversationActor, language: Language, person: &str) -> String {
     let record = actor.record().await;
-    let model = models::chosen(actor, person).await.unwrap_or_else(|| "none".to_owned());
-    let mut text = match &record {
-        Some(record) => format!("Active thread: `{}`", record.thread),
-        None => "No active conversation.".to_owned(),
-    };
+    let model = models::chosen(actor, person).await;
     let state = match &actor.running {
-        Some(running) if running.works() => {
-            format!("working for {} s", running.since.elapsed().as_secs())
-        }
-        Some(_) => "delivering an answer".to_owned(),
-        None => "idle".to_owned(),
+        Some(running) if running.works() => language.state_working(running.since.elapsed().as_secs()),
+        Some(_) => language.state_delivering().to_owned(),
+        None => language.state_idle().to_owned(),
     };
-    let mut line = |name: &str, value: String| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "\n- {name}: {value}");
-    };
-    line("Agent", format!("`{}`", actor.session(person).await.agent_name()));
-    line("Model", format!("`{model}`"));
-    line("State", state);
-    line("Waiting messages", actor.waiting.len().to_string());
-    line("While I work", format!("{} ({})", actor.mode().await.name(), actor.mode().await.about()));
+    let mode = actor.mode().await;
+    let agent = actor.session(person).await.agent_name(language);
+    let mut lines = vec![
+        match &record {
+            Some(record) => language.status_thread(&record.thread),
+            None => language.no_conversation().to_owned(),
+        },
+        language.status_agent(agent),
+        language.status_model(model.as_deref().unwrap_or(language.model_none())),
+        language.status_state(state),
+        language.status_waiting(actor.waiting.len()),
+        language.status_mode(mode.about(language), mode.name()),
+    ];
     if let Some(record) = &record {
         let (usage, runs) = actor.shared.db.usage(&record.thread).await.unwrap_or_default();
-        line("Tokens", format!("{} in {runs} run(s)", usage.total()));
+        lines.push(language.status_tokens(count(runs), usage.total()));
     }
-    line("Channel", health(actor));
-    if let Ok(count @ 1..) = actor.shared.db.parked_count(&actor.key).await {
-        line("Replies that could not be delivered", count.to_string());
+    lines.push(health(actor, language));
+    if let Ok(undelivered @ 1..) = actor.shared.db.parked_count(&actor.key).await {
+        lines.push(language.status_undelivered(undelivered));
     }
-    text
+    lines.join("\n- ")
 }
 
-fn health(actor: &ConversationActor) -> String {
+fn health(actor: &ConversationActor, language: Language) -> String {
     let health = actor.account.channel().health();
     let state = match health.state {
-        HealthState::Connecting => "connecting",
-        HealthState::Ready => "ready",
-        HealthState::Degraded => "degraded",
-        HealthState::AuthFailed => "credentials refused",
-        HealthState::Stopped => "stopped",
+        HealthState::Connecting => language.health_connecting(),
+        HealthState::Ready => language.health_ready(),
+        HealthState::Degraded => language.health_degraded(),
+        HealthState::AuthFailed => language.health_refused(),
+        HealthState::Stopped => language.health_stopped(),
     };
-    let mut text = format!("`{}` is {state}", actor.account.channel().account());
-    if let Some(at) = health.last_event {
-        let _ = write!(text, ", last event {} s ago", (clock::now() - at).max(0) / 1000);
-    }
-    if let Some(error) = health.last_error {
-        let _ = write!(text, ", last error: {error}");
-    }
-    text
+    let event = health.last_event.map(|at| {
+        let seconds = (clock::now() - at).max(0) / 1000;
+        language.status_channel_event(seconds)
+    });
+    let error = health.last_error.map(|error| language.status_channel_error(error));
+    let parts = [Some(language.status_channel(actor.account.channel().account(), state)), event, error];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(language.clause_gap())
 }

@@ -5,11 +5,12 @@ use crate::bus::InboxItem;
 use crate::dispatch::conversation::ConversationActor;
 use pudu_channels::{FinalView, InboundKind};
 use pudu_client::store::InboxItemId;
+use pudu_texts::Language;
 
 pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "stop",
-    argument: "",
-    help: "Stop what is being worked on",
+    argument: super::NO_ARGUMENT,
+    about: Language::about_stop,
     run: |actor, arrival, _| Box::pin(run(actor, arrival)),
 };
 
@@ -22,11 +23,11 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
         actor.shared.inbox.finish(&[arrival.id]).await;
         return;
     }
+    let language = actor.language(&arrival);
     let text = match (stopped, dropped.len()) {
-        (false, 0) => "Nothing is running here.".to_owned(),
-        (_, 0) => "Stopped.".to_owned(),
-        (_, 1) => "Stopped. One waiting message was dropped.".to_owned(),
-        (_, count) => format!("Stopped. {count} waiting messages were dropped."),
+        (false, 0) => language.nothing_running().to_owned(),
+        (_, 0) => language.stopped().to_owned(),
+        (_, count) => language.stopped_and_dropped(count),
     };
     actor.answer_with(arrival, FinalView { text, ..FinalView::default() }, dropped);
 }

@@ -7,6 +7,7 @@ use crate::dispatch::{
     conversation::{CommandFn, ConversationActor},
 };
 use pudu_client::{base::Skill, model::Offline};
+use pudu_texts::Language;
 
 pub(super) const RUN: CommandFn = |actor, arrival, command| Box::pin(run(actor, arrival, command));
 
@@ -18,21 +19,22 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCo
         actor.say(arrival).await;
         return;
     }
-    let text = text(&command.name, &actor.skills(person).await);
+    let text = text(actor.language(&arrival), &command.name, &actor.skills(person).await);
     actor.answer(arrival, text);
 }
 
 /// Returns the answer to an unknown command, with the nearest command or skill.
-pub(super) fn text(name: &str, skills: &[Skill]) -> String {
+pub(super) fn text(language: Language, name: &str, skills: &[Skill]) -> String {
     let names = || TABLE.iter().map(|row| row.name);
     let all = names().chain(skills.iter().map(|skill| skill.name.as_str()));
     let nearest = all.map(|known| (strsim::damerau_levenshtein(known, name), known)).min();
     let meant = match nearest {
         Some((distance, known)) if distance <= 2 && distance < name.len() => {
-            format!(" Did you mean `/{known}`?")
+            language.did_you_mean(format!("/{known}"))
         }
         _ => String::new(),
     };
     let all: Vec<String> = names().map(|name| format!("/{name}")).collect();
-    format!("Unknown command: /{name}.{meant} Available commands: {}", all.join(" | "))
+    let available = language.commands_available(all.join(" | "));
+    language.paragraph(&[&language.command_unknown(name), &meant, &available])
 }

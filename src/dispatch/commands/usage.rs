@@ -1,33 +1,29 @@
 //! `/usage`: shows the tokens that a conversation spent.
 
-use super::CommandSpec;
+use super::{CommandSpec, count};
 use crate::bus::InboxItem;
 use crate::dispatch::conversation::ConversationActor;
+use pudu_texts::Language;
 
 pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "usage",
-    argument: "",
-    help: "Show the tokens spent here",
+    argument: super::NO_ARGUMENT,
+    about: Language::about_usage,
     run: |actor, arrival, _| Box::pin(run(actor, arrival)),
 };
 
 async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
-    let text = text(actor).await;
+    let text = text(actor, actor.language(&arrival)).await;
     actor.answer(arrival, text);
 }
 
-async fn text(actor: &ConversationActor) -> String {
-    let Some(record) = actor.record().await else { return "No active conversation.".to_owned() };
+async fn text(actor: &ConversationActor, language: Language) -> String {
+    let Some(record) = actor.record().await else { return language.no_conversation().to_owned() };
     match actor.shared.db.usage(&record.thread).await {
-        Ok((usage, runs)) => format!(
-            "Tokens in this conversation: {} read, {} written, {} in all, in {runs} run(s).",
-            usage.input,
-            usage.output,
-            usage.total()
-        ),
+        Ok((usage, runs)) => language.usage(usage.input, count(runs), usage.total(), usage.output),
         Err(error) => {
-            tracing::error!(%error, "the usage could not be read");
-            "The usage could not be read just now.".to_owned()
+            tracing::error!(%error, "failed to read usage");
+            language.usage_unreadable().to_owned()
         }
     }
 }

@@ -97,6 +97,11 @@ impl Slack {
         self.core.look(|world| world.options.clone())
     }
 
+    /// Gives a person's app another language, such as `zh-CN`.
+    pub fn speaks(&self, person: &str, locale: &str) {
+        self.core.act(|world| world.locales.insert(person.to_owned(), locale.to_owned()));
+    }
+
     /// Posts events to an address from now on, in place of Socket Mode.
     pub fn post_events(&self, url: &str) {
         self.core.act(|world| world.events_url = Some(url.to_owned()));

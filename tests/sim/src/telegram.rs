@@ -100,6 +100,15 @@ impl Telegram {
         self.core.act(|world| world.add_person(name, username))
     }
 
+    /// Gives a person's app another language, such as `zh-hans`.
+    pub fn speaks(&self, person: UserId, language: &str) {
+        self.core.act(|world| {
+            if let Some(user) = world.users.get_mut(&person) {
+                language.clone_into(&mut user.language);
+            }
+        });
+    }
+
     /// The private chat of a person.
     #[must_use]
     pub fn private(&self, person: UserId) -> ChatId {

@@ -28,7 +28,7 @@ fn inbound() -> Inbound {
         private: true,
         message: "msg1==".into(),
         reply_to: None,
-        sender: Sender { id: "0160".into(), name: "Ada".into() },
+        sender: Sender { id: "0160".into(), name: "Ada".into(), language: None },
         addressed: true,
         at: 1_690_362_102_194,
         hint: Some(json!({

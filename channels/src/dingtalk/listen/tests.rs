@@ -44,7 +44,7 @@ fn event(id: &str) -> (Ticket, Inbound) {
         private: true,
         message: id.to_owned(),
         reply_to: None,
-        sender: Sender { id: "u".into(), name: "Ada".into() },
+        sender: Sender { id: "u".into(), name: "Ada".into(), language: None },
         addressed: true,
         at: 1,
         hint: None,
@@ -137,11 +137,11 @@ async fn nothing_is_lost_where_waiting_is_broken_off() {
 fn only_credentials_end_it_for_good() {
     let wait = Duration::from_secs(1);
     let cases = [
-        (DingError::Credentials("no".into()), ConnectionEnd::Fatal(ChannelError::Auth("no".into()))),
-        (DingError::Token("no".into()), ConnectionEnd::Fatal(ChannelError::Auth("no".into()))),
-        (DingError::Wait(wait), ConnectionEnd::Later("DingTalk asks to wait".into(), wait)),
-        (DingError::Forbidden("no".into()), ConnectionEnd::Lost("no".into())),
-        (DingError::Unknown("no".into()), ConnectionEnd::Lost("no".into())),
+        (CallError::Auth("no".into()), ConnectionEnd::Fatal(ChannelError::Auth("no".into()))),
+        (CallError::StaleToken("no".into()), ConnectionEnd::Fatal(ChannelError::Auth("no".into()))),
+        (CallError::Wait(wait), ConnectionEnd::Later("DingTalk asks to wait".into(), wait)),
+        (CallError::Special(DingTalkCase::Forbidden("no".into())), ConnectionEnd::Lost("no".into())),
+        (CallError::Unknown("no".into()), ConnectionEnd::Lost("no".into())),
     ];
     for (failure, ended) in cases {
         assert_eq!(unopened(failure), ended);

@@ -5,6 +5,7 @@ use crate::{
     render::parse,
     reply::{MessageRef as _, PlatformReply},
 };
+use pudu_texts::Language;
 use std::sync::Mutex;
 
 #[test]
@@ -43,6 +44,7 @@ fn reply_target(private: bool, hint: Option<Value>) -> ReplyTarget {
         private,
         reply_to: None,
         sender: "u".into(),
+        language: Language::English,
         hint,
         saved: None,
     }
@@ -52,14 +54,14 @@ fn reply_target(private: bool, hint: Option<Value>) -> ReplyTarget {
 fn a_reply_knows_whom_it_reaches_and_how() {
     let check = |private, hint: Option<Value>, target: RobotTarget, grows| {
         let messages = messages(private, hint, true);
-        assert_eq!((&messages.robot.target, messages.editable()), (&target, grows));
+        assert_eq!((&messages.robot.target, messages.capabilities().edits), (&target, grows));
     };
     check(true, None, RobotTarget::Person("c".into()), true);
     check(true, Some(json!({"staff": true})), RobotTarget::Person("c".into()), true);
     check(true, Some(json!({"staff": false})), RobotTarget::Session, false);
     check(false, Some(json!({"staff": false})), RobotTarget::Group("c".into()), true);
     check(true, Some(json!("garbage")), RobotTarget::Person("c".into()), true);
-    assert!(!messages(true, None, false).editable());
+    assert!(!messages(true, None, false).capabilities().edits);
 }
 
 #[test]
@@ -80,8 +82,8 @@ async fn a_message_that_cannot_change_waits_for_the_end_and_then_makes_room() {
     let page = |text: &str, done| DingTalkPage::new(&draft(text, done));
     let mut sent =
         DingMessageRef { id: "k".into(), shows: "x".into(), ..DingMessageRef::from_id("k").unwrap() };
-    assert_eq!(messages.edit(&mut sent, &page("more", false)).await, Ok(()));
-    assert_eq!(messages.edit(&mut sent, &page("all", true)).await, Err(CallError::Gone));
+    assert_eq!(messages.edit(&mut sent, &page("more", false)).await, Ok(EditOutcome::Shown));
+    assert_eq!(messages.edit(&mut sent, &page("all", true)).await, Err(gone()));
     let whole = page("all", true);
     let mut answer = DingMessageRef {
         done: true,
@@ -89,7 +91,11 @@ async fn a_message_that_cannot_change_waits_for_the_end_and_then_makes_room() {
         buttons: digest(&[&whole.buttons()]),
         ..sent
     };
-    assert_eq!(messages.edit(&mut answer, &whole).await, Ok(()), "after a restart it is not sent again");
+    assert_eq!(
+        messages.edit(&mut answer, &whole).await,
+        Ok(EditOutcome::Shown),
+        "after a restart it is not sent again"
+    );
 }
 
 /// Keeps the record of one reply.
@@ -190,8 +196,8 @@ async fn an_answer_that_was_perhaps_sent_is_not_sent_again_because_others_succee
     let others = async {
         loop {
             tokio::time::sleep(Duration::from_millis(10)).await;
-            state.api.recovery().failed();
-            state.api.recovery().answered();
+            state.api.transport.writes.failed();
+            state.api.transport.writes.answered();
         }
     };
     tokio::select! {
@@ -206,16 +212,16 @@ async fn only_what_was_asked_and_answered_tells_that_dingtalk_is_there() {
     let server = DingTalkLoopback::start(|_, _| (200, json!({"processQueryKey": "k"}))).await;
     let state = server.state(false);
     state.takes_nothing_back();
-    let failing = || state.api.recovery().is_failing();
+    let failing = || state.api.transport.writes.is_failing();
     let mut reply = MemoryReplyStore::default().reply(&state);
-    state.api.recovery().failed();
+    state.api.transport.writes.failed();
     // The place cannot be held, so that nothing is shown and nothing is said.
     reply.update(&ReplyView::default()).await.unwrap();
     assert!(failing());
     reply.finish(&answer()).await.unwrap();
     assert!(!failing());
     reply.finish(&answer()).await.unwrap();
-    state.api.recovery().failed();
+    state.api.transport.writes.failed();
     reply.finish(&answer()).await.unwrap();
     assert!(failing(), "it is there already: no call was made");
 }
@@ -227,11 +233,11 @@ async fn a_card_whose_end_has_to_wait_is_finished_all_the_same() {
     let mut messages = on(Arc::clone(&state), true, None);
     let page = DingTalkPage::new(&MessageDraft { rich: parse("all"), done: true, ..MessageDraft::default() });
     let mut sent = DingMessageRef { card: true, ending: false, ..DingMessageRef::from_id("k").unwrap() };
-    assert_eq!(messages.edit(&mut sent, &page).await, Err(CallError::Keep));
+    assert_eq!(messages.edit(&mut sent, &page).await, Ok(EditOutcome::SaveFirst));
     state.pacer.hold(&state.everybody, Duration::from_millis(20));
     assert!(matches!(messages.edit(&mut sent, &page).await, Err(CallError::Wait(_))));
     tokio::time::sleep(Duration::from_millis(30)).await;
-    assert_eq!(messages.edit(&mut sent, &page).await, Ok(()));
+    assert_eq!(messages.edit(&mut sent, &page).await, Ok(EditOutcome::Shown));
     assert_eq!(server.calls(), ["streaming"], "only streaming finishes a card");
 }
 
@@ -260,7 +266,7 @@ async fn a_slow_answer_to_what_has_no_key_is_waited_for() {
             true => api.call(pudu_net::reqwest::Method::POST, "/x", &body).await,
             false => api.post("/x", &body).await,
         };
-        assert!(matches!(told, Err(DingError::Unknown(_))), "{told:?}");
+        assert!(matches!(told, Err(CallError::Unknown(_))), "{told:?}");
         took.push(begun.elapsed().as_secs());
         tokio::time::resume();
     }

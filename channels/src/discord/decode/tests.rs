@@ -26,8 +26,12 @@ impl Bench {
         });
         places.guild(serde_json::from_value(guild).unwrap(), ME);
         let me = DiscordIdentity { user: ME.into(), application: ME.into(), name: "pudu".into() };
-        let named =
-            |name: &str| ChatCommand { name: name.into(), argument: String::new(), help: String::new() };
+        let named = |name: &str| ChatCommand {
+            name: name.into(),
+            argument: String::new(),
+            help: String::new(),
+            translations: Vec::new(),
+        };
         Self { me, rules, places, commands: vec![named("stop"), named("mode")] }
     }
 
@@ -100,7 +104,7 @@ fn a_mention_in_a_channel_is_decoded_like_this() {
         private: false,
         message: ID.into(),
         reply_to: Some("8".into()),
-        sender: Sender { id: ADA.into(), name: "Ada the first".into() },
+        sender: Sender { id: ADA.into(), name: "Ada the first".into(), language: None },
         addressed: true,
         at: AT,
         hint: None,
@@ -253,7 +257,7 @@ fn buttons_and_commands_come_from_whom_discord_says_and_from_where() {
         private: false,
         message: "8".into(),
         reply_to: None,
-        sender: Sender { id: ADA.into(), name: "Ada".into() },
+        sender: Sender { id: ADA.into(), name: "Ada".into(), language: None },
         addressed: true,
         at: AT,
         hint: None,
@@ -261,6 +265,10 @@ fn buttons_and_commands_come_from_whom_discord_says_and_from_where() {
     };
     assert_eq!(bench.interact(&press(ME)), Some(expected.clone()));
     assert_eq!(bench.interact(&press("77")), None, "another bot's message");
+    let mut chinese = press(ME);
+    chinese["locale"] = json!("zh-CN");
+    let sender = Sender { language: Some("zh-CN".into()), ..expected.sender.clone() };
+    assert_eq!(bench.interact(&chinese), Some(Inbound { sender, ..expected.clone() }));
     let command =
         told(json!({"type": 2, "data": {"name": "mode", "options": [{"name": "words", "value": "steer"}]}}));
     let kind = InboundKind::Message { text: "/mode steer".into(), attachments: Vec::new(), album: None };

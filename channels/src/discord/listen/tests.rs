@@ -1,4 +1,5 @@
 use super::*;
+use crate::BoxFuture;
 use crate::{
     AcceptError, Accepted, Address, Inbound, KnownMessage, ReplyStoreError,
     discord::loopback::DiscordLoopback,
@@ -33,8 +34,7 @@ async fn what_is_answered_at_once_is_bounded_and_beyond_it_a_reply_does_not_wait
         sink: &NullSink,
         gateway: &mut gateway,
         todo: &todo,
-        catch_up: None,
-        backoff: Backoff::new(),
+        catch_up: CatchUp::default(),
         flows: true,
         saved: None,
     };

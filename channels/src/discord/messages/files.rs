@@ -5,11 +5,9 @@ use super::{DiscordMessages, NONCE, SKEW, known};
 use crate::{
     SendError,
     clock::now,
-    discord::{
-        failure::DiscordApiError,
-        wire::{DiscordMessage, id_at},
-    },
+    discord::wire::{DiscordMessage, id_at},
     reply::{FoundFile, MessageHistory},
+    transport::CallError,
 };
 
 impl DiscordMessages {
@@ -37,11 +35,8 @@ impl DiscordMessages {
                 let found = unknown.into_iter().find(|message| self.brings(message, size));
                 Ok(found.map_or(FoundFile::Repeatable, |message| FoundFile::There(message.id)))
             }
-            Err(DiscordApiError::Refused(why) | DiscordApiError::Gone(why)) => {
-                tracing::warn!(
-                    why,
-                    "a file that was perhaps sent cannot be looked for; it may be there twice"
-                );
+            Err(CallError::Refused(why) | CallError::Gone(why)) => {
+                tracing::warn!(why, "failed to look for file that was perhaps sent; it may be there twice");
                 Ok(FoundFile::Perhaps)
             }
             Err(error) => Err(error.into()),

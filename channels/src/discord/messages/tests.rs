@@ -5,6 +5,7 @@ use crate::{
     discord::loopback::{DiscordLoopback, ME},
     reply::PlatformReply,
 };
+use pudu_texts::Language;
 
 const TEAM: &str = "2";
 const ASKED: &str = "50";
@@ -30,6 +31,7 @@ fn target(hint: Option<DiscordHint>, saved: Option<Value>) -> ReplyTarget {
         private: false,
         reply_to: Some(ASKED.into()),
         sender: String::new(),
+        language: Language::English,
         hint: hint.and_then(|hint| hint.keep()),
         saved: saved.map(|state| ReplyHandle { state, messages: Vec::new() }),
     }

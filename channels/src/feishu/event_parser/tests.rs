@@ -46,7 +46,7 @@ fn inlet_of(url: &str) -> FeishuEventParser {
         me: Arc::new(me),
         require_mention: true,
         health: HealthCell::default(),
-        lanes: ChatLanes::default(),
+        order: Arc::default(),
     }
 }
 
@@ -119,7 +119,7 @@ fn inbound() -> Inbound {
         private: false,
         message: "om_1".into(),
         reply_to: None,
-        sender: Sender { id: "ou_a".into(), name: "Ada".into() },
+        sender: Sender { id: "ou_a".into(), name: "Ada".into(), language: None },
         addressed: true,
         at: 1000,
         hint: None,
@@ -232,13 +232,13 @@ async fn a_press_is_where_its_message_is() {
         key: EventKey("p:e1".into()),
         address: Address { topic: Some("omt_1".into()), ..inbound().address },
         message: "om_card".into(),
-        sender: Sender { id: "ou_b".into(), name: "user ou_b".into() },
+        sender: Sender { id: "ou_b".into(), name: "user ou_b".into(), language: None },
         at: found.at,
         kind: InboundKind::Press { action: "/stop".into() },
         ..inbound()
     };
     assert_eq!(found, expected);
-    assert_eq!(answer, Some(toast("info", "👌")));
+    assert_eq!(answer, Some(toast("info", |_| "👌")));
 }
 
 /// CVE-2026-32924 and CVE-2026-44993: an event whose room is not known decides nothing.
@@ -325,11 +325,11 @@ async fn where_something_was_that_cannot_be_looked_up_now_is_asked_again() {
         let told = json!({"message_id": "om_card", "chat_id": "oc_1"});
         let recalled = parser.take(&event("im.message.recalled_v1", &told), &tray).await;
         assert!(
-            matches!(recalled, Err(FeishuAcceptError::Unfound | FeishuAcceptError::Unread(_))),
+            matches!(recalled, Err(IntakeError::Lookup(_) | IntakeError::Store(_))),
             "{recalled:?} {answers:?}"
         );
         let (presses, answer) = kept(&parser, "card.action.trigger", press("om_card", "oc_1")).await;
-        let again = Some(toast("warning", "Please try again in a moment."));
+        let again = Some(toast("warning", Language::press_again));
         assert_eq!((presses.len(), answer), (0, again), "{answers:?}");
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::feishu::{chat_cache::ChatCache, client::FeishuClient, lanes::ChatLanes};
+use crate::feishu::{chat_cache::ChatCache, client::FeishuClient};
 use crate::{
     AcceptError, Accepted, Address, HealthCell, HealthState, Inbound, InboundKind, KnownMessage,
     ReplyStoreError, clock::now,
@@ -46,7 +46,7 @@ fn hook() -> FeishuWebhook {
         me: Arc::new(me),
         require_mention: true,
         health: HealthCell::default(),
-        lanes: ChatLanes::default(),
+        order: Arc::default(),
     };
     FeishuWebhook { parser, encrypt_key: KEY.into(), verification_token: "token".into() }
 }
@@ -127,7 +127,7 @@ async fn a_post_that_is_not_the_platforms_is_refused() {
         ("unsigned", HeaderMap::new(), &body),
         ("of another key", headers(seconds, "other", &body), &body),
         ("old", headers(seconds - 301, KEY, &body), &body),
-        ("ahead", headers(seconds + 301, KEY, &body), &body),
+        ("ahead", headers(seconds + 360, KEY, &body), &body),
         ("changed", headers(seconds, KEY, "{}"), &body),
         ("with another token", headers(seconds, KEY, &wrong_token), &wrong_token),
         ("clear and unsigned", HeaderMap::new(), &clear),

@@ -8,6 +8,7 @@ use crate::{
     reply::MessageDraft,
 };
 use axum::{Json, Router, extract::Request};
+use pudu_texts::Language;
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex},
@@ -90,7 +91,6 @@ async fn reply(target: ReplyTarget) -> (FeishuMessages, Platform) {
         bucket: Arc::new(crate::feishu::chat_client::bucket()),
         places: Arc::new(ChatCache::default()),
         numbered: Arc::default(),
-        recovery: crate::recovery::Recovery::default(),
         interval: Duration::from_millis(1),
     };
     (FeishuMessages::new(FeishuChatClient::new(state, &target)), platform)
@@ -102,6 +102,7 @@ fn target(topic: Option<&str>, private: bool) -> ReplyTarget {
         private,
         reply_to: Some("om_asked".into()),
         sender: "ou_a".into(),
+        language: Language::English,
         hint: None,
         saved: None,
     }
@@ -165,7 +166,7 @@ async fn a_number_goes_ahead_of_the_clock_only_when_that_is_kept() {
     for ahead in [1_000, 101_000, 10_101_000] {
         platform.refuse("cards/7001", 300_317);
         platform.refuse("cards/7001", 300_317);
-        assert_eq!(messages.edit(&mut sent, &page("a", false)).await, Err(CallError::Keep));
+        assert_eq!(messages.edit(&mut sent, &page("a", false)).await, Ok(EditOutcome::SaveFirst));
         assert_eq!(sent.card.as_ref().map(|card| card.ahead), Some(ahead));
     }
     messages.edit(&mut sent, &page("a", false)).await.unwrap();
@@ -215,14 +216,14 @@ async fn what_cannot_be_shown_in_one_way_is_shown_in_the_next() {
     messages.post(&unmade, &page("a", true)).await.unwrap();
     let kinds: Vec<Value> = platform.calls().into_iter().map(|(_, body)| body["msg_type"].clone()).collect();
     assert_eq!(kinds, ["interactive", "post", "text"]);
-    assert!(!messages.editable());
+    assert!(!messages.capabilities().edits);
     assert_eq!(messages.platform_state(), json!({"way": "text"}));
     let (mut again, _) = reply(target(None, true)).await;
     again.restore_platform_state(&json!({"way": "text"}));
-    assert!(!again.editable(), "a restart does not try the better ways anew");
+    assert!(!again.capabilities().edits, "a restart does not try the better ways anew");
     let mut fixed = FeishuMessageRef { id: "om_1".into(), card: None };
-    assert_eq!(again.edit(&mut fixed, &page("a", false)).await, Ok(()));
-    assert_eq!(again.edit(&mut fixed, &page("a", true)).await, Err(CallError::Gone));
+    assert_eq!(again.edit(&mut fixed, &page("a", false)).await, Ok(EditOutcome::Shown));
+    assert_eq!(again.edit(&mut fixed, &page("a", true)).await, Err(gone()));
 }
 
 #[tokio::test]
@@ -230,7 +231,7 @@ async fn a_card_that_is_gone_makes_room_for_another_message() {
     for code in [200_740, 200_750, 99_991_672] {
         let (mut messages, platform) = reply(target(None, true)).await;
         platform.refuse("cards/7001", code);
-        assert_eq!(messages.edit(&mut shown(0), &page("a", true)).await, Err(CallError::Gone), "{code}");
+        assert_eq!(messages.edit(&mut shown(0), &page("a", true)).await, Err(gone()), "{code}");
         assert_eq!(messages.platform_state(), json!({"way": "card"}));
     }
 }

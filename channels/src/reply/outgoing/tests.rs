@@ -1,9 +1,11 @@
 use super::*;
 use crate::{
     Address, BoxFuture, KnownMessage, LiveReply, ReplyHandle, ReplyStore, ReplyStoreError, ReplyTarget,
-    reply::{MessageDraft, MessageRef, SendIntent},
+    reply::{Capabilities, EditOutcome, MessageDraft, MessageRef, SendIntent},
     split::{Limit, Unit},
+    transport::CallError,
 };
+use pudu_texts::Language;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex};
 
@@ -51,9 +53,16 @@ impl PlatformMessages for Fake {
     type Ref = Message;
     type DedupKey = ();
 
-    const PLATFORM: &'static str = "Fake";
-    const LIMIT: Limit = Limit { unit: Unit::Chars, max: 4000 };
-    const MAX_FILE_BYTES: u64 = 50_000_000;
+    const CAPABILITIES: Capabilities = Capabilities {
+        platform: "Fake",
+        text: Limit { unit: Unit::Chars, max: 4000 },
+        max_upload_bytes: 50_000_000,
+        max_download_bytes: 0,
+        edits: true,
+        deletes: true,
+        buttons: true,
+        idempotent_send: false,
+    };
 
     fn page(&self, draft: &MessageDraft) -> String {
         draft.rich.text.clone()
@@ -82,13 +91,13 @@ impl PlatformMessages for Fake {
         Ok(Message(intent.n.to_string()))
     }
 
-    async fn edit(&mut self, _: &mut Message, page: &String) -> Result<(), CallError> {
+    async fn edit(&mut self, _: &mut Message, page: &String) -> Result<EditOutcome, CallError> {
         let mut seen = self.seen.lock().unwrap();
         if seen.unchangeable {
             return Err(CallError::Refused("too old".into()));
         }
         seen.text.clone_from(page);
-        Ok(())
+        Ok(EditOutcome::Shown)
     }
 
     async fn delete(&mut self, _: &Message) -> Result<(), CallError> {
@@ -147,7 +156,15 @@ fn file(folder: &std::path::Path, n: usize, bytes: u64) -> OutFile {
 fn open(fake: &Fake) -> PlatformReply<Fake> {
     let address = Address { account: "a".into(), chat: "1".into(), topic: None };
     let (sender, private) = (String::new(), true);
-    let target = ReplyTarget { address, private, reply_to: None, sender, hint: None, saved: None };
+    let target = ReplyTarget {
+        address,
+        private,
+        reply_to: None,
+        sender,
+        language: Language::English,
+        hint: None,
+        saved: None,
+    };
     PlatformReply::open(fake.clone(), &target, Box::new(Nothing))
 }
 

@@ -9,6 +9,7 @@ fn commands() -> Vec<ChatCommand> {
         name: name.into(),
         argument: if words { "[words]".into() } else { String::new() },
         help: "Does it".into(),
+        translations: Vec::new(),
     };
     vec![one("status", false), one("models", true)]
 }
@@ -47,7 +48,7 @@ fn both_events_of_a_mention_and_the_history_have_one_key() {
             private: false,
             message: "1763630000.000100".into(),
             reply_to: None,
-            sender: Sender { id: "U1".into(), name: "Ada".into() },
+            sender: Sender { id: "U1".into(), name: "Ada".into(), language: None },
             addressed: true,
             at: 1_763_630_000_000,
             hint: Some(json!({"team": "T1"})),

@@ -146,7 +146,7 @@ where
     let (slack, stop) = (fake.slack(), CancellationToken::new());
     let both = async {
         tokio::select! {
-            ended = slack.run(store, stop.clone()) => ended,
+            ended = slack.receive(store, stop.clone()) => ended,
             () = async { play.await; stop.cancel(); std::future::pending().await } => Ok(()),
         }
     };
@@ -258,10 +258,10 @@ fn each_goodbye_has_its_meaning() {
     assert_eq!(told("refresh_requested"), ConnectionEnd::Renew);
     assert!(matches!(told("other"), ConnectionEnd::Lost(_)));
     assert_eq!(
-        ended(SlackApiError::Auth("invalid_auth".into())),
-        ConnectionEnd::Fatal(fatal(&SlackApiError::Auth("invalid_auth".into())).unwrap())
+        ended(CallError::Auth("invalid_auth".into())),
+        ConnectionEnd::Fatal(fatal(&CallError::Auth("invalid_auth".into())).unwrap())
     );
-    assert!(matches!(ended(SlackApiError::Unknown("x".into())), ConnectionEnd::Lost(_)));
+    assert!(matches!(ended(CallError::Unknown("x".into())), ConnectionEnd::Lost(_)));
 }
 
 proptest! {

@@ -7,7 +7,7 @@ use crate::{
     clock::now,
     reply::FoundFile,
     slack::{
-        failure::SlackApiError,
+        failure::SlackError,
         wire::{SlackIdentity, SlackMessage},
     },
 };
@@ -17,21 +17,16 @@ const RECENT: i64 = 3600 * 1000;
 
 impl SlackMessages {
     /// Looks for a file of this reply that is not known to be there. Where the history may not be read nothing tells.
-    pub(super) async fn look_for_file(&self, file: &OutFile, size: u64) -> Result<FoundFile, SlackApiError> {
+    pub(super) async fn look_for_file(&self, file: &OutFile, size: u64) -> Result<FoundFile, SlackError> {
         let me = self.state.me().await?;
         match self.here(self.begun()).await {
             Ok(messages) => {
                 let found = self.pick_file(me, &messages, file, size);
                 Ok(found.map_or(FoundFile::Absent, FoundFile::There))
             }
-            Err(
-                error @ (SlackApiError::Wait(_)
-                | SlackApiError::Unconnected(_)
-                | SlackApiError::Unknown(_)
-                | SlackApiError::Auth(_)),
-            ) => Err(error),
+            Err(error) if error.is_passing() => Err(error),
             Err(error) => {
-                tracing::warn!(%error, "a file that was perhaps sent cannot be looked for; it may be there twice");
+                tracing::warn!(%error, "failed to look for file that was perhaps sent; it may be there twice");
                 Ok(FoundFile::Perhaps)
             }
         }

@@ -5,9 +5,9 @@ use crate::{
     SendError,
     reply::SendIntent,
     slack::{
-        failure::SlackApiError,
+        failure::SlackError,
         wire::SlackIdentity,
-        wire::{HistoryPage, Metadata, SlackMessage},
+        wire::{Metadata, SlackMessage},
     },
 };
 use std::{collections::HashSet, sync::atomic::Ordering};
@@ -17,33 +17,22 @@ const PAGES: usize = 5;
 
 impl SlackMessages {
     /// Returns what stands in the place of this reply since `since`, in milliseconds since 1970.
-    pub(super) async fn here(&self, since: i64) -> Result<Vec<SlackMessage>, SlackApiError> {
+    pub(super) async fn here(&self, since: i64) -> Result<Vec<SlackMessage>, SlackError> {
         let oldest = format!("{}.000000", since.max(0) / 1000);
-        let mut found = Vec::new();
-        let mut cursor = String::new();
-        for _ in 0..PAGES {
-            let mut params = vec![
-                ("channel", self.channel.as_str()),
-                ("oldest", oldest.as_str()),
-                ("limit", "200"),
-                ("include_all_metadata", "true"),
-                ("cursor", cursor.as_str()),
-            ];
-            let method = match &self.thread {
-                Some(thread) => {
-                    params.push(("ts", thread.as_str()));
-                    "conversations.replies"
-                }
-                None => "conversations.history",
-            };
-            let page: HistoryPage = self.state.client.read(method, &params).await?;
-            found.extend(page.messages);
-            cursor = page.response_metadata.next_cursor;
-            if cursor.is_empty() {
-                break;
+        let mut params = vec![
+            ("channel", self.channel.as_str()),
+            ("oldest", oldest.as_str()),
+            ("limit", "200"),
+            ("include_all_metadata", "true"),
+        ];
+        let method = match &self.thread {
+            Some(thread) => {
+                params.push(("ts", thread.as_str()));
+                "conversations.replies"
             }
-        }
-        Ok(found)
+            None => "conversations.history",
+        };
+        self.state.client.history(method, &params, PAGES, |_| true).await
     }
 
     /// Finds the message of a slot by its key, or, where a stream was to be begun, one that nobody knows.
@@ -80,13 +69,13 @@ impl SlackMessages {
     pub(super) fn blindly(
         &mut self,
         intent: &SendIntent<Option<SlackDedupKey>>,
-        why: &SlackApiError,
+        why: &SlackError,
     ) -> Result<Option<SlackMessageRef>, SendError> {
         self.blind = true;
         match (self.unknown(intent.dedup_key), self.ends.load(Ordering::Relaxed)) {
             (0, _) => Ok(None),
             (1, true) => {
-                tracing::warn!(%why, "a message that was perhaps sent cannot be looked for; it may be there twice");
+                tracing::warn!(%why, "failed to look for message that was perhaps sent; it may be there twice");
                 Ok(None)
             }
             (1, false) => {
@@ -95,7 +84,7 @@ impl SlackMessages {
                 Err(SendError::Unreachable(what))
             }
             _ => {
-                tracing::warn!(%why, "a message was perhaps sent twice and cannot be looked for: it is taken for shown");
+                tracing::warn!(%why, "failed to look for message that was perhaps sent twice; taking it for shown");
                 Ok(Some(SlackMessageRef { ts: String::new(), stream: false }))
             }
         }

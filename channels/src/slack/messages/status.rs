@@ -9,22 +9,25 @@ use tokio::time::Instant;
 
 /// Slack takes a status away after two minutes.
 pub(super) const STATUS: Duration = Duration::from_secs(90);
-/// Text of the status while nothing else is known.
-pub(super) const THINKING: &str = "is thinking…";
 
 /// The status below the thread, and since when it stands there.
-pub(super) struct ThreadStatus(Mutex<Option<(String, Instant)>>);
+pub(super) struct ThreadStatus {
+    shown: Mutex<Option<(String, Instant)>>,
+    /// Text of the status while nothing else is known.
+    thinking: &'static str,
+}
 
 impl ThreadStatus {
     /// A reply that a restart cut may have left words behind.
     pub(super) fn of(target: &ReplyTarget) -> Self {
-        let left = target.saved.as_ref().map(|_| (THINKING.to_owned(), Instant::now()));
-        Self(Mutex::new(left))
+        let thinking = target.language.is_thinking();
+        let left = target.saved.as_ref().map(|_| (thinking.to_owned(), Instant::now()));
+        Self { shown: Mutex::new(left), thinking }
     }
 
     /// Notes what is said now; false if it stands there already.
     pub(super) fn becomes(&self, words: &str) -> bool {
-        let mut status = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut status = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let before = status.as_ref().map_or("", |(words, _)| words);
         let new = before != words;
         if new {
@@ -35,12 +38,12 @@ impl ThreadStatus {
 
     /// Returns what has to be said: for the first time, or again before Slack takes it away.
     pub(super) fn due(&self) -> Option<String> {
-        let mut status = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut status = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if status.as_ref().is_some_and(|(_, at)| now.duration_since(*at) < STATUS) {
             return None;
         }
-        let words = status.take().map_or_else(|| THINKING.to_owned(), |(words, _)| words);
+        let words = status.take().map_or_else(|| self.thinking.to_owned(), |(words, _)| words);
         *status = Some((words.clone(), now));
         Some(words)
     }

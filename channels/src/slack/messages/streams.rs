@@ -2,8 +2,11 @@
 
 use super::{PostMessageResponse, SlackMessageRef, SlackMessages};
 use crate::{
-    reply::CallError,
-    slack::{failure::SlackApiError, page::SlackPage},
+    slack::{
+        failure::{SlackCase, SlackError},
+        page::SlackPage,
+    },
+    transport::CallError,
 };
 use serde_json::json;
 
@@ -12,19 +15,15 @@ const APPEND: usize = 11_000;
 
 impl SlackMessages {
     /// Begins a stream. `None` where there are none.
-    pub(super) async fn start(&mut self, page: &SlackPage) -> Result<Option<SlackMessageRef>, SlackApiError> {
+    pub(super) async fn start(&mut self, page: &SlackPage) -> Result<Option<SlackMessageRef>, SlackError> {
         let mut params = json!({"channel": self.channel, "thread_ts": self.thread});
         if !page.so_far.is_empty() {
             params["markdown_text"] = page.so_far.as_str().into();
         }
         if !self.recipient.is_empty() {
             let team = match self.team.as_str() {
-                "" => match self.state.me().await {
-                    Ok(me) => me.team.as_str(),
-                    // Only the question who the bot is was perhaps asked.
-                    Err(SlackApiError::Unknown(what)) => return Err(SlackApiError::Unconnected(what)),
-                    Err(error) => return Err(error),
-                },
+                // Only the question who the bot is was perhaps asked.
+                "" => self.state.me().await.map_err(SlackError::before)?.team.as_str(),
                 team => team,
             };
             params["recipient_user_id"] = self.recipient.as_str().into();
@@ -35,13 +34,13 @@ impl SlackMessages {
                 self.streams.insert(ts.clone(), page.so_far.clone());
                 Ok(Some(SlackMessageRef { ts, stream: true }))
             }
-            Err(
-                error @ (SlackApiError::NoStream(_) | SlackApiError::Content(_) | SlackApiError::Stream(_)),
-            ) => {
+            Err(CallError::Special(
+                error @ (SlackCase::NoStream(_) | SlackCase::Content(_) | SlackCase::Stream(_)),
+            )) => {
                 if error.to_string() == "unknown_method" {
                     self.state.no_streams("unknown_method");
                 }
-                tracing::debug!(%error, "the answer is no stream");
+                tracing::debug!(%error, "failed to begin stream; sending a message");
                 self.no_stream = true;
                 Ok(None)
             }
@@ -50,11 +49,11 @@ impl SlackMessages {
     }
 
     /// Closes a stream, whatever became of it.
-    pub(super) async fn close(&mut self, ts: &str) -> Result<(), SlackApiError> {
+    pub(super) async fn close(&mut self, ts: &str) -> Result<(), SlackError> {
         self.streams.remove(ts);
         let params = json!({"channel": self.channel, "ts": ts});
         match self.write::<PostMessageResponse>("chat.stopStream", &params).await {
-            Ok(_) | Err(SlackApiError::Stream(_)) => Ok(()),
+            Ok(_) | Err(CallError::Special(SlackCase::Stream(_))) => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -64,7 +63,7 @@ impl SlackMessages {
         &mut self,
         post: &mut SlackMessageRef,
         page: &SlackPage,
-    ) -> Result<bool, SlackApiError> {
+    ) -> Result<bool, SlackError> {
         let Some(before) = self.streams.remove(&post.ts) else { return Ok(false) };
         let target = if page.done { &page.whole } else { &page.so_far };
         let Some(new) = target.strip_prefix(before.as_str()) else {
@@ -100,15 +99,15 @@ impl SlackMessages {
             Ok(_) => {
                 self.streams.insert(post.ts.clone(), format!("{before}{new}"));
             }
-            Err(SlackApiError::Stream(why)) => {
-                tracing::debug!(why, "the stream is closed; the message goes on by changes");
+            Err(CallError::Special(SlackCase::Stream(why))) => {
+                tracing::debug!(why, "found stream closed; changing the message");
                 post.stream = false;
                 return Ok(false);
             }
-            Err(SlackApiError::Content(_)) => return Ok(false),
+            Err(CallError::Special(SlackCase::Content(_))) => return Ok(false),
             Err(error) => {
                 // Nothing was done: it goes on where it was. Otherwise the whole is shown next time.
-                if !CallError::from(error.clone()).may_be_done() {
+                if !error.may_be_done() {
                     self.streams.insert(post.ts.clone(), before);
                 }
                 return Err(error);

@@ -1,4 +1,4 @@
-use super::{status::THINKING, *};
+use super::*;
 use crate::{
     Address,
     slack::{
@@ -7,6 +7,7 @@ use crate::{
     },
 };
 use futures_util::FutureExt;
+use pudu_texts::Language;
 
 fn messages(thread: Option<&str>) -> SlackMessages {
     let client = SlackClient::new("http://127.0.0.1:9/api".parse().unwrap(), "xoxb-1".into(), None).unwrap();
@@ -15,8 +16,15 @@ fn messages(thread: Option<&str>) -> SlackMessages {
 
 fn reply(state: Arc<SlackAccountState>, thread: Option<&str>) -> SlackMessages {
     let address = Address { account: "slack".into(), chat: "C1".into(), topic: thread.map(Into::into) };
-    let target =
-        ReplyTarget { address, private: false, reply_to: None, sender: "U1".into(), hint: None, saved: None };
+    let target = ReplyTarget {
+        address,
+        private: false,
+        reply_to: None,
+        sender: "U1".into(),
+        language: Language::English,
+        hint: None,
+        saved: None,
+    };
     SlackMessages::new(state, &target)
 }
 
@@ -77,7 +85,7 @@ impl crate::ReplyStore for Nothing {
 async fn what_cannot_be_looked_for_is_sent_twice_at_most_and_whole_the_second_time() {
     let mut reply = messages(Some("1.0"));
     let history = MessageHistory::new(&Nothing, Vec::new());
-    let scope = SlackApiError::Scope("channels:history".into());
+    let scope = CallError::Special(SlackCase::Scope("channels:history".into()));
     let first = reply.dedup_key(None, 0, &history).await.unwrap();
     assert_eq!(first, Some(SlackDedupKey { stream: true, unknown: 1 }));
     let found = reply.blindly(&intent("k", first), &scope);
@@ -93,7 +101,7 @@ async fn what_cannot_be_looked_for_is_sent_twice_at_most_and_whole_the_second_ti
     let mut lost = reply.blindly(&intent("k", third), &scope).unwrap().unwrap();
     let page = SlackPage::new(&MessageDraft::default());
     let nothing = (reply.edit(&mut lost, &page).await, reply.delete(&lost).await, lost.id());
-    assert_eq!(nothing, (Ok(()), Ok(()), String::new()), "no call is made for it");
+    assert_eq!(nothing, (Ok(EditOutcome::Shown), Ok(()), String::new()), "no call is made for it");
     reply.blind = false;
     let seen = reply.dedup_key(Some(second), 0, &history).await.unwrap();
     assert_eq!(seen.map(|tries| tries.unknown), Some(1), "the history says that it is not there");
@@ -126,7 +134,7 @@ async fn a_stream_that_goes_on_by_changes_is_paced_like_them() {
 async fn a_status_is_said_once_again_before_it_fades_and_taken_back() {
     let reply = messages(Some("1.0"));
     let status = &reply.status;
-    assert_eq!((status.becomes(""), status.due().as_deref()), (false, Some(THINKING)));
+    assert_eq!((status.becomes(""), status.due().as_deref()), (false, Some("is thinking…")));
     assert_eq!((status.due(), status.becomes("Searching"), status.becomes("Searching")), (None, true, false));
     tokio::time::advance(STATUS).await;
     assert_eq!(status.due().as_deref(), Some("Searching"));

@@ -46,7 +46,7 @@ fn inbound(chat: i64, kind: InboundKind) -> Inbound {
         private: chat > 0,
         message: "10".into(),
         reply_to: None,
-        sender: Sender { id: "7".into(), name: "Ann Lee".into() },
+        sender: Sender { id: "7".into(), name: "Ann Lee".into(), language: None },
         addressed: chat > 0,
         at: 1_700_000_000_000,
         hint: None,
@@ -151,6 +151,25 @@ fn an_edit_carries_the_new_words() {
     assert_eq!(decode(&moved), None);
 }
 
+/// The `User` of the Bot API's own guide to webhooks, and the tags of Telegram's apps.
+#[test]
+fn a_person_comes_with_the_language_of_their_app() {
+    let from = |language: Value| {
+        let user = json!({"id": 1111111, "is_bot": false, "first_name": "Test Firstname",
+            "last_name": "Test Lastname", "username": "Testusername", "language_code": language});
+        let said = decode(&update(message(7, json!({"text": "hi", "from": &user})))).unwrap();
+        let query = json!({"id": "q1", "from": user, "data": "/stop",
+            "message": message(7, json!({"text": "?", "from": {"id": 42, "is_bot": true}}))});
+        let pressed = decode_with(true, &json!({"update_id": 123, "callback_query": query})).unwrap();
+        assert_eq!(said.sender, pressed.inbound.sender);
+        said.sender.language
+    };
+    for tag in ["en", "zh-hans", "zh-hant", "pt-br"] {
+        assert_eq!(from(json!(tag)).as_deref(), Some(tag));
+    }
+    assert_eq!(from(Value::Null), None);
+}
+
 #[test]
 fn a_press_comes_from_who_pressed_and_not_from_who_wrote() {
     let press = |message: Value, data: Value| {
@@ -160,7 +179,7 @@ fn a_press_comes_from_who_pressed_and_not_from_who_wrote() {
     };
     let keyboard = message(GROUP, json!({"text": "?", "from": {"id": 42, "is_bot": true}}));
     let wanted = Inbound {
-        sender: Sender { id: "9".into(), name: "Bo".into() },
+        sender: Sender { id: "9".into(), name: "Bo".into(), language: None },
         addressed: true,
         at: 5_000,
         ..inbound(GROUP, InboundKind::Press { action: "/stop".into() })
@@ -243,7 +262,7 @@ fn who_hides_behind_a_chat_is_that_chat() {
         "text": "hi", "from": {"id": 1_087_968_824, "is_bot": true, "first_name": "Group"},
         "sender_chat": {"id": GROUP, "type": "supergroup", "title": "Herd"},
     });
-    let sender = Sender { id: "-1001".into(), name: "Herd".into() };
+    let sender = Sender { id: "-1001".into(), name: "Herd".into(), language: None };
     assert_eq!(
         decode(&update(message(GROUP, fields))),
         Some(Inbound { sender, ..inbound(GROUP, said("hi")) })

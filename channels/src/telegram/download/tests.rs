@@ -1,5 +1,8 @@
 use super::*;
-use crate::telegram::loopback::{Do, TelegramLoopback};
+use crate::{
+    Attachment, Channel,
+    telegram::loopback::{Do, TelegramLoopback},
+};
 use serde_json::json;
 
 /// Fetches a file that the message declares to be as large as `declared`, Telegram as `found`, and that is
@@ -19,7 +22,7 @@ async fn fetched(
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("a.pdf");
     let attachment = Attachment { handle: "F".into(), name: "a.pdf".into(), size: declared };
-    let result = file(&server.client(), &attachment, &to, limit).await;
+    let result = Channel::download(&server.telegram(), &attachment, &to, limit).await;
     (result, std::fs::read(to).ok().map(|bytes| bytes.len()))
 }
 
@@ -43,6 +46,6 @@ async fn a_larger_file_is_refused_at_every_stage_and_leaves_nothing() {
 async fn telegrams_own_limit_is_told_as_one() {
     let server = TelegramLoopback::start(|_, _, _| Do::Error(400, "Bad Request: file is too big")).await;
     let attachment = Attachment { handle: "F".into(), name: "a".into(), size: None };
-    let result = file(&server.client(), &attachment, Path::new("/nowhere/a"), u64::MAX).await;
+    let result = Channel::download(&server.telegram(), &attachment, Path::new("/nowhere/a"), u64::MAX).await;
     assert_eq!(result, Err(SendError::TooLarge { limit: MAX_DOWNLOAD_BYTES }));
 }

@@ -112,8 +112,10 @@ async fn updates_are_kept_in_order_and_one_that_cannot_be_read_blocks_nothing() 
     let kinds = json!(["message", "edited_message", "callback_query"]);
     assert_eq!(*asked, json!({"offset": 0, "limit": 100, "timeout": 5, "allowed_updates": kinds}));
     assert_eq!(server.asked("deletewebhook"), [json!({"drop_pending_updates": false})]);
-    let menu = json!({"commands": [{"command": "new", "description": "Start anew"}]});
-    assert_eq!(server.asked("setmycommands"), [menu]);
+    let menu = |about: &str| json!([{"command": "new", "description": about}]);
+    let everybody = json!({"commands": menu("Start anew")});
+    let chinese = json!({"commands": menu("新对话"), "language_code": "zh"});
+    assert_eq!(server.asked("setmycommands"), [everybody, chinese]);
 }
 
 #[tokio::test]

@@ -4,11 +4,13 @@ use crate::{
     BoxFuture, Choice, KnownMessage, ReplyHandle, ReplyStore, ReplyStoreError, ReplyTarget,
     reply::PlatformReply,
     telegram::{
-        api::{SentMessage, TelegramApi, TelegramCall, TelegramCallError, TelegramText, Thread},
+        api::{SentMessage, TelegramApi, TelegramCall, TelegramText, Thread},
         chat_client::{TelegramAccountState, TelegramChatClient},
         chats::Chats,
+        failure::{TelegramCase, TelegramError},
         messages::TelegramMessages,
     },
+    transport::CallError,
 };
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -35,7 +37,7 @@ pub(super) struct VisibleMessage {
 /// Fault of the next call of a kind.
 pub(super) enum PlannedFault {
     /// It is refused.
-    Fails(TelegramCallError),
+    Fails(TelegramError),
     /// It is done, but the answer is lost.
     Lost,
 }
@@ -92,7 +94,7 @@ impl FakeTelegram {
             api: Arc::new(self.clone()),
             pacer: Arc::default(),
             chats: Arc::clone(chats),
-            recovery: crate::recovery::Recovery::default(),
+            transport: crate::transport::AccountTransport::new().unwrap(),
         };
         let chat_client =
             TelegramChatClient::new(state, target.address.chat.parse().unwrap(), target.private);
@@ -176,26 +178,26 @@ impl World {
     }
 
     /// Answers a call without any effect.
-    fn meets(&mut self, call: &TelegramCall) -> Result<SentMessage, TelegramCallError> {
+    fn meets(&mut self, call: &TelegramCall) -> Result<SentMessage, TelegramError> {
         match self.fault(call) {
             Some(PlannedFault::Fails(error)) => Err(error),
             _ => Ok(SentMessage::default()),
         }
     }
 
-    fn answer(&mut self, chat: i64, call: &TelegramCall) -> Result<SentMessage, TelegramCallError> {
+    fn answer(&mut self, chat: i64, call: &TelegramCall) -> Result<SentMessage, TelegramError> {
         self.log.push(told(call));
         match self.fault(call) {
             Some(PlannedFault::Fails(error)) => Err(error),
             Some(PlannedFault::Lost) => {
                 let _ = self.effect(chat, call);
-                Err(TelegramCallError::Unknown("no answer in time".into()))
+                Err(CallError::Unknown("no answer in time".into()))
             }
             None => self.effect(chat, call),
         }
     }
 
-    fn effect(&mut self, chat: i64, call: &TelegramCall) -> Result<SentMessage, TelegramCallError> {
+    fn effect(&mut self, chat: i64, call: &TelegramCall) -> Result<SentMessage, TelegramError> {
         match call {
             TelegramCall::Send { to, text } => Ok(self.post(chat, *to, text.clone())),
             TelegramCall::Upload { to, file, photo } => {
@@ -224,23 +226,23 @@ impl World {
         SentMessage { id, thread }
     }
 
-    fn edit(&mut self, chat: i64, id: i64, text: &TelegramText) -> Result<SentMessage, TelegramCallError> {
+    fn edit(&mut self, chat: i64, id: i64, text: &TelegramText) -> Result<SentMessage, TelegramError> {
         let seen = self.find(chat, id)?;
         if seen.body.starts_with("file:") || seen.body.starts_with("photo:") {
-            return Err(TelegramCallError::Foreign);
+            return Err(CallError::Special(TelegramCase::Foreign));
         }
         if (&seen.body, &seen.buttons) == (&text.body, &text.buttons) {
-            return Err(TelegramCallError::NotModified);
+            return Err(CallError::Special(TelegramCase::NotModified));
         }
         seen.body.clone_from(&text.body);
         seen.buttons.clone_from(&text.buttons);
         Ok(SentMessage { id, thread: seen.thread })
     }
 
-    fn find(&mut self, chat: i64, id: i64) -> Result<&mut VisibleMessage, TelegramCallError> {
+    fn find(&mut self, chat: i64, id: i64) -> Result<&mut VisibleMessage, TelegramError> {
         match self.own.get_mut(&id) {
             Some((place, seen)) if *place == chat => Ok(seen),
-            _ => Err(TelegramCallError::Gone),
+            _ => Err(CallError::Gone("gone".into())),
         }
     }
 }
@@ -261,7 +263,7 @@ impl TelegramApi for FakeTelegram {
         &'a self,
         chat: i64,
         call: &'a TelegramCall,
-    ) -> BoxFuture<'a, Result<SentMessage, TelegramCallError>> {
+    ) -> BoxFuture<'a, Result<SentMessage, TelegramError>> {
         Box::pin(async move {
             if let TelegramCall::Typing { .. } = call {
                 return self.with(|world| {

@@ -1,5 +1,4 @@
 use super::{
-    super::api::TelegramCallError,
     fake::{FakeTelegram, PlannedFault, Side},
     *,
 };
@@ -10,6 +9,7 @@ use crate::{
     split::split,
     telegram::chats::Chats,
 };
+use pudu_texts::Language;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -19,7 +19,15 @@ const HERD: i64 = -1_001_000_000_001;
 fn place(chat: i64, reply_to: i64) -> ReplyTarget {
     let address = Address { account: "telegram".into(), chat: chat.to_string(), topic: None };
     let reply_to = Some(reply_to.to_string());
-    ReplyTarget { address, private: chat > 0, reply_to, sender: String::new(), hint: None, saved: None }
+    ReplyTarget {
+        address,
+        private: chat > 0,
+        reply_to,
+        sender: String::new(),
+        language: Language::English,
+        hint: None,
+        saved: None,
+    }
 }
 
 fn growing(text: &str) -> ReplyView {
@@ -36,7 +44,7 @@ fn words(count: usize) -> String {
 
 /// The messages that a text makes.
 fn parts(text: &str) -> Vec<String> {
-    split(&parse(text), TelegramMessages::LIMIT).iter().map(html).collect()
+    split(&parse(text), TelegramMessages::CAPABILITIES.text).iter().map(html).collect()
 }
 
 fn is_send(call: &TelegramCall) -> bool {
@@ -47,7 +55,7 @@ fn is_edit(call: &TelegramCall) -> bool {
     matches!(call, TelegramCall::Edit { .. })
 }
 
-fn fails(fake: &FakeTelegram, concerns: fn(&TelegramCall) -> bool, error: TelegramCallError) {
+fn fails(fake: &FakeTelegram, concerns: fn(&TelegramCall) -> bool, error: TelegramError) {
     fake.with(|world| world.faults.push_back((concerns, PlannedFault::Fails(error))));
 }
 
@@ -228,7 +236,7 @@ async fn a_reply_that_looks_for_its_message_does_not_take_one_that_another_has_j
         let asked = fake.say(ANN);
         let chats: Arc<Chats> = Arc::default();
         let mut first = fake.open_in(&chats, &place(ANN, asked));
-        fails(&fake, is_send, TelegramCallError::Unknown("no answer in time".into()));
+        fails(&fake, is_send, CallError::Unknown("no answer in time".into()));
         first.update(&growing("one")).await.unwrap_err();
         fake.with(|world| world.saved = None);
         let mut second = fake.open_in(&chats, &place(ANN, asked));
@@ -250,7 +258,7 @@ async fn a_reply_that_looks_for_its_message_does_not_take_one_that_another_has_j
 async fn markup_that_telegram_does_not_understand_is_shown_plain() {
     let fake = FakeTelegram::default();
     let asked = fake.say(ANN);
-    fails(&fake, is_send, TelegramCallError::Markup("can't parse entities".into()));
+    fails(&fake, is_send, CallError::Special(TelegramCase::Markup("can't parse entities".into())));
     fake.open(&place(ANN, asked)).finish(&done("**a** < b")).await.unwrap();
     assert_eq!(told(&fake), ["send <b>a</b> &lt; b", "send a < b"]);
 }
@@ -261,7 +269,7 @@ async fn a_chat_that_has_to_wait_gets_nothing_before_then_not_even_a_final() {
     let asked = fake.say(ANN);
     let mut reply = fake.open(&place(ANN, asked));
     reply.update(&growing("one")).await.unwrap();
-    fails(&fake, is_edit, TelegramCallError::Wait(Duration::from_secs(30)));
+    fails(&fake, is_edit, CallError::Wait(Duration::from_secs(30)));
     let later = Err(SendError::Later { after: Duration::from_secs(30) });
     assert_eq!(reply.update(&growing("one two")).await, later);
     let calls = told(&fake).len();
@@ -275,12 +283,31 @@ async fn a_chat_that_has_to_wait_gets_nothing_before_then_not_even_a_final() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reply_in_chinese_has_its_notes_in_chinese() {
+    let gone = OutFile { name: "gone.txt".into(), path: "/gone".into() };
+    let cases = [
+        (FinalView { files: vec![gone], ..done("see") }, false, "see\n\n📎 gone.txt（文件已经不在了）"),
+        (done(""), false, "（没有文字）"),
+        (done("x"), true, "⚠️ Telegram 没有接受我的回答。"),
+    ];
+    for (view, refused, body) in cases {
+        let fake = FakeTelegram::default();
+        let target = ReplyTarget { language: Language::Chinese, ..place(ANN, fake.say(ANN)) };
+        if refused {
+            fails(&fake, is_send, TelegramError::Refused("bad words".into()));
+        }
+        assert_eq!(fake.open(&target).finish(&view).await.is_err(), refused);
+        assert_eq!(fake.bodies(ANN), [body]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn errors_say_what_can_be_done() {
     let told_so = ["send x", "send ⚠️ Telegram does not take my answer.", "edit 2 x"].as_slice();
     let cases = [
-        (TelegramCallError::Refused("bad words".into()), SendError::Refused("bad words".into()), told_so),
+        (CallError::Refused("bad words".into()), SendError::Refused("bad words".into()), told_so),
         (
-            TelegramCallError::Unconnected("no route".into()),
+            CallError::Unconnected("no route".into()),
             SendError::Unreachable("no route".into()),
             &["send x", "send x"],
         ),
@@ -301,7 +328,7 @@ async fn errors_say_what_can_be_done() {
 async fn a_reply_follows_its_group_to_the_new_id() {
     let fake = FakeTelegram::default();
     let asked = fake.say(-5);
-    fails(&fake, is_send, TelegramCallError::Migrated(HERD));
+    fails(&fake, is_send, CallError::Special(TelegramCase::Migrated(HERD)));
     let mut reply = fake.open(&place(-5, asked));
     reply.finish(&done("hi")).await.unwrap();
     assert_eq!((fake.bodies(-5), fake.bodies(HERD)), (vec![], vec!["hi".to_owned()]));
@@ -368,13 +395,9 @@ async fn files_follow_the_text_and_what_cannot_be_sent_is_told() {
     fails(
         &fake,
         |call| is_photo(call) && told_name(call) == "odd.jpg",
-        TelegramCallError::Refused("dimensions".into()),
+        CallError::Refused("dimensions".into()),
     );
-    fails(
-        &fake,
-        |call| is_upload(call) && told_name(call) == "bad.txt",
-        TelegramCallError::Refused("no".into()),
-    );
+    fails(&fake, |call| is_upload(call) && told_name(call) == "bad.txt", CallError::Refused("no".into()));
     reply.finish(&FinalView { files: files.clone(), ..done("see") }).await.unwrap();
     assert_eq!(
         fake.bodies(ANN),
@@ -425,7 +448,7 @@ async fn a_file_without_any_answer_is_left_after_two_tries() {
     let asked = fake.say(ANN);
     let mut reply = fake.open(&place(ANN, asked));
     for _ in 0..2 {
-        fails(&fake, is_upload, TelegramCallError::Unknown("no answer".into()));
+        fails(&fake, is_upload, CallError::Unknown("no answer".into()));
         assert_eq!(reply.finish(&last).await, Err(SendError::Unreachable("no answer".into())));
         tokio::time::sleep(Duration::from_secs(60)).await;
     }
@@ -440,14 +463,14 @@ async fn the_last_try_of_a_file_waits_until_telegram_answers() {
     let fake = FakeTelegram::default();
     let asked = fake.say(ANN);
     let mut reply = fake.open(&place(ANN, asked));
-    fails(&fake, is_upload, TelegramCallError::Unknown("no answer".into()));
+    fails(&fake, is_upload, CallError::Unknown("no answer".into()));
     assert!(reply.finish(&last).await.is_err());
     for _ in 0..9 {
         tokio::time::sleep(Duration::from_secs(60)).await;
         fails(
             &fake,
             |call| matches!(call, TelegramCall::Typing { .. }),
-            TelegramCallError::Unknown("no answer".into()),
+            CallError::Unknown("no answer".into()),
         );
         assert!(reply.finish(&last).await.is_err());
     }
@@ -492,7 +515,7 @@ async fn an_unknown_outcome_stays_unknown_over_a_refusal_that_follows() {
     assert!(reply.finish(&done("hi")).await.is_err());
     // The search finds nothing yet, and the next try is refused outright.
     let hidden = fake.with(|world| std::mem::take(&mut world.own));
-    fails(&fake, is_send, TelegramCallError::Unconnected("refused".into()));
+    fails(&fake, is_send, CallError::Unconnected("refused".into()));
     assert!(reply.finish(&done("hi")).await.is_err());
     fake.with(|world| world.own = hidden);
     reply.finish(&done("hi")).await.unwrap();

@@ -1,28 +1,12 @@
 //! Reads one word of a script: its quotes, and the commands that are run to make it up.
 
 use super::{
-    Danger,
-    script::{ParsedCommand, ScriptReader, ScriptResult},
+    kind::Danger,
+    syntax::{ParsedCommand, ScriptReader, ScriptResult, ShellWord},
 };
 
 /// Maximum length of a sum, in characters; what is longer is read as commands.
 const MAX_ARITHMETIC_CHARS: usize = 1_000;
-
-/// A word of a command.
-#[derive(Debug, Default)]
-pub(super) struct ShellWord {
-    /// Without its quotes; what is put in only when it runs stands as it is written.
-    pub(super) text: String,
-    pub(super) quoted: bool,
-    /// Commands that are run to make it up.
-    pub(super) inner: Vec<ParsedCommand>,
-}
-
-impl ShellWord {
-    pub(super) fn new(text: &str) -> Self {
-        Self { text: text.to_owned(), ..Self::default() }
-    }
-}
 
 impl ScriptReader {
     /// Reads a word; an empty one where none begins.

@@ -1,6 +1,6 @@
 //! Finds the program of a command behind those that only pass a command on.
 
-use super::word::ShellWord;
+use super::syntax::ShellWord;
 
 /// A program that passes a command on.
 struct Wrapper {

@@ -1,6 +1,6 @@
 //! Folders of agents: listed, made, changed and taken away in steps of which each is whole.
 
-use super::{AgentError, file::AgentFile};
+use super::{error::AgentError, file::AgentFile};
 use pudu_base::MessageId;
 use std::{
     collections::BTreeSet,

@@ -2,7 +2,7 @@
 //!
 //! Keys of a `config.yaml` that this version does not know stay in it when it is changed; comments do not.
 
-use super::{AgentProfile, MAX_SOUL_BYTES};
+use super::profile::{AgentProfile, MAX_SOUL_BYTES};
 use serde_json::{Map, Value};
 use serde_saphyr::{budget, options};
 use std::{

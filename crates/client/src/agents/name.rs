@@ -1,13 +1,11 @@
 //! The names of agents.
 
-use super::AgentError;
+use super::error::{AgentError, MAX_NAME_CHARS, NameProblem};
 
 /// The agent that answers where nobody named another.
 pub const LEAD: &str = "lead_agent";
 /// Names that mean something else where agents are chosen, or that the API has for itself.
 const TAKEN: [&str; 6] = ["check", "default", "lead", "lead-agent", "list", "new"];
-/// Maximum length of a name, in characters.
-const MAX_NAME_CHARS: usize = 64;
 
 /// Brings a name to DeerFlow's form.
 ///
@@ -18,10 +16,10 @@ pub fn normal(typed: &str) -> Result<String, AgentError> {
     let wrong = |why| Err(AgentError::Name { name: typed.chars().take(MAX_NAME_CHARS).collect(), why });
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.len() > MAX_NAME_CHARS {
-        return wrong("it has more than 64 characters");
+        return wrong(NameProblem::TooLong);
     }
     if !name.chars().all(fits) || !name.contains(|c: char| c != '-') {
-        return wrong("it is made of letters, digits and hyphens");
+        return wrong(NameProblem::Characters);
     }
     Ok(name)
 }
@@ -30,7 +28,7 @@ pub fn normal(typed: &str) -> Result<String, AgentError> {
 pub(super) fn fresh(typed: &str) -> Result<String, AgentError> {
     let name = normal(typed)?;
     match TAKEN.contains(&name.as_str()) {
-        true => Err(AgentError::Name { name, why: "it means something else already" }),
+        true => Err(AgentError::Name { name, why: NameProblem::Taken }),
         false => Ok(name),
     }
 }

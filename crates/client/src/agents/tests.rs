@@ -195,7 +195,7 @@ fn what_cannot_be_is_refused_and_leaves_nothing() {
     for n in 1..FULL {
         agents.create(&format!("a{n}"), &AgentProfile::default()).unwrap();
     }
-    assert!(matches!(agents.create("b", &poet()), Err(AgentError::Full)));
+    assert!(matches!(agents.create("b", &poet()), Err(AgentError::Full(FULL))));
 }
 
 #[test]

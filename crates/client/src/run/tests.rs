@@ -1,4 +1,5 @@
 use super::*;
+use crate::Authoring;
 use pudu_base::{Assistant, Finish, ToolCall, ToolResult};
 use serde_json::json;
 

@@ -125,7 +125,7 @@ impl Drop for AioSession {
             let request = KillRequest { session_id: &id, signal: "SIGKILL" };
             let killed: Result<Value, _> = aio.call("/v1/bash/kill", &request, CALL_TIMEOUT).await;
             if let Err(error) = killed {
-                tracing::debug!(%error, "a command that was given up may be gone already");
+                tracing::debug!(%error, "failed to kill abandoned command");
             }
             close(&aio, &id).await;
         });
@@ -136,6 +136,6 @@ async fn close(aio: &Aio, id: &str) {
     let path = format!("/v1/bash/sessions/{id}/close");
     let closed: Result<Value, _> = aio.call(&path, &json!({}), CALL_TIMEOUT).await;
     if let Err(error) = closed {
-        tracing::debug!(%error, "a session of a sandbox was not closed");
+        tracing::debug!(%error, "failed to close sandbox session");
     }
 }

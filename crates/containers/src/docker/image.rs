@@ -19,7 +19,7 @@ pub(super) async fn ensure(docker: &Docker, image: &str) -> Result<(), SandboxEr
         Err(error) if status(&error) == Some(404) => {}
         Err(error) => return Err(failed("look for the image", error)),
     }
-    tracing::info!(image, "the sandbox's image is fetched; this is done once and can take minutes");
+    tracing::info!(image, "fetching sandbox image; this is done once and can take minutes");
     let options = CreateImageOptions { from_image: Some(tagged(image)), ..Default::default() };
     let mut pulling = docker.create_image(Some(options), None, None);
     let mut told = Instant::now();
@@ -35,10 +35,17 @@ pub(super) async fn ensure(docker: &Docker, image: &str) -> Result<(), SandboxEr
             told = Instant::now();
             let part = step.progress_detail.unwrap_or_default();
             let (id, status) = (step.id.unwrap_or_default(), step.status.unwrap_or_default());
-            tracing::info!(image, layer = id, status, bytes = part.current, of = part.total, "fetching");
+            tracing::info!(
+                image,
+                layer = id,
+                status,
+                bytes = part.current,
+                of = part.total,
+                "fetching image layer"
+            );
         }
     }
-    tracing::info!(image, "the sandbox's image is there");
+    tracing::info!(image, "fetched sandbox image");
     Ok(())
 }
 

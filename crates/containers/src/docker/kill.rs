@@ -70,9 +70,9 @@ async fn kill(docker: &DockerEngine, id: &BoxId, exec: &str, mark: &str) {
         Ok(Err(error)) => error.to_string(),
         Err(_) => "it took too long".to_owned(),
     };
-    tracing::warn!(%id, why, "a command could not be killed by itself, so its whole container is taken away");
+    tracing::warn!(%id, why, "removing container: its command cannot be killed alone");
     if let Err(error) = docker.remove(id).await {
-        tracing::error!(%id, %error, "a container with a command that was to be killed could not be taken away");
+        tracing::error!(%id, %error, "failed to remove container of command to be killed");
     }
 }
 

@@ -80,7 +80,7 @@ impl ContainerShell {
         match self.create(command, mark).await? {
             Ok(exec) => Ok(exec),
             Err(error) if matches!(status(&error), Some(404 | 409)) => {
-                tracing::warn!(id = %self.order.id, "a sandbox is gone, and made anew");
+                tracing::warn!(id = %self.order.id, "recreating lost sandbox");
                 self.docker.start(&self.order).await?;
                 self.create(command, mark).await?.map_err(|error| failed("run the command", error))
             }

@@ -154,7 +154,7 @@ impl<'s> VolumeMounts<'s> {
             if at == pudu_sandbox::ROOT {
                 return Err(format!("{host} cannot be shown at {at}: it is not in pudu's home {home}"));
             }
-            tracing::warn!(%host, %home, at, "left out of Pods: it is not in pudu's home, which is all that they are shown");
+            tracing::warn!(%host, %home, at, "left mount out of Pods: it is not in pudu's home, which is all that they see");
             return Ok(());
         };
         let inner = inner.to_string_lossy();

@@ -261,7 +261,7 @@ impl PodHold {
         match kill(&self.target, &self.mark, alone).await {
             // A Pod that is gone has taken everything with it.
             Ok(()) | Err(ClusterError::Missing(_)) => {}
-            Err(error) => tracing::warn!(pod = self.target.pod, %error, "a command may still run in its Pod"),
+            Err(error) => tracing::warn!(pod = self.target.pod, %error, "failed to kill command in Pod"),
         }
     }
 }

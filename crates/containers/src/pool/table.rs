@@ -1,6 +1,7 @@
 //! The book on containers: which there are, who works in them, since when they are parked. It calls nobody.
 
-use crate::{BoxId, ContainerEngine, PoolRules, locks::Locks};
+use super::PoolRules;
+use crate::{BoxId, ContainerEngine, locks::Locks};
 use pudu_base::{Sandbox, SandboxError};
 use pudu_sandbox::Mount;
 use std::{

@@ -1,4 +1,5 @@
 use super::*;
+use pudu_base::Network;
 use pudu_base::{Exec, ShellCommand};
 use pudu_sandbox::{Folders, Mount, Options};
 use std::{

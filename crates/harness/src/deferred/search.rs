@@ -2,7 +2,8 @@
 //! them now.
 
 use super::{SEARCH, ToolCatalog};
-use pudu_base::{ToolCx, ToolError, ToolOutput, ToolSpec, TypedTool, Update};
+use crate::Agent;
+use pudu_base::{ToolCx, ToolError, ToolOutput, ToolSpec, TypedTool, Update, erase};
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,6 +20,19 @@ const PATTERN: usize = 1 << 20;
 const SCHEMAS: usize = 10_000;
 /// Maximum length of the description of a tool without its schema, in characters.
 const SHORT: usize = 200;
+
+/// Gives an agent `tool_search` for those of its tools that are in its catalogue; takes it away where none is.
+#[must_use]
+pub fn searching(agent: Agent) -> Agent {
+    let Agent { deferred, tools, .. } = &agent;
+    if deferred.is_empty() && tools.get(SEARCH).is_none() {
+        return agent;
+    }
+    let deferred = deferred.within(tools);
+    let rest = tools.only(|name| name != SEARCH);
+    let tools = if deferred.is_empty() { rest } else { rest.with(erase(ToolSearch(deferred.clone()))) };
+    Agent { deferred, tools, ..agent }
+}
 
 pub(super) struct ToolSearch(pub(super) Arc<ToolCatalog>);
 

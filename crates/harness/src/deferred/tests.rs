@@ -1,4 +1,5 @@
 use super::*;
+use crate::Agent;
 use crate::fixture::{Bench, ProbeTool, ScriptedReply, call, calls, says};
 use pudu_base::{Outcome, Tool, Update};
 use serde_json::json;

@@ -6,7 +6,7 @@
 mod line;
 
 use super::{Gate, Middleware};
-use crate::{Agent, RunState, Toolbox};
+use crate::{RunState, Toolbox};
 use pudu_base::{
     ToolCall,
     danger::{self, Danger},
@@ -48,10 +48,10 @@ pub struct ApprovalGate {
 }
 
 impl ApprovalGate {
-    /// Makes it for an agent.
+    /// Makes it for an agent with these tools.
     #[must_use]
-    pub fn new(agent: &Agent) -> Self {
-        Self { policy: agent.policy.clone(), tools: agent.tools.clone() }
+    pub fn new(policy: Arc<ApprovalPolicy>, tools: Toolbox) -> Self {
+        Self { policy, tools }
     }
 
     /// Returns the line that describes a call.
@@ -114,8 +114,8 @@ mod tests {
         let run_state =
             RunState::new("t".into(), "r".into(), 0, ThreadState::default(), Arc::new(Replay::default()));
         let call = ToolCall { id: "c".into(), name: tool.into(), args, garbled: None };
-        let agent = Agent { policy: Arc::new(policy.clone()), ..Bench::new(Vec::new()).agent };
-        ApprovalGate::new(&agent).before_tool(&run_state, &call)
+        let tools = Bench::new(Vec::new()).agent.tools;
+        ApprovalGate::new(Arc::new(policy.clone()), tools).before_tool(&run_state, &call)
     }
 
     #[test]

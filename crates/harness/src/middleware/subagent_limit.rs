@@ -2,9 +2,14 @@
 //! really asked for. A run may start only so many all in all; those beyond are refused, and the model reads why.
 
 use super::{Gate, Middleware};
-use crate::{RunState, subagent};
+use crate::RunState;
 use pudu_base::{Assistant, BoxFuture, CallId, Message, RunFailure, ToolCall};
 use std::collections::HashSet;
+
+/// Maximum number of sub-agents at work side by side.
+pub const MAX_CONCURRENT_SUBAGENTS: usize = 3;
+/// Name of the tool that starts a sub-agent.
+pub const TASK: &str = "task";
 
 /// Counts a run's sub-agents.
 pub struct SubagentLimit {
@@ -32,7 +37,7 @@ impl Middleware for SubagentLimit {
         let own = messages.take_while(|message| !matches!(&***message, Message::Human(_)));
         self.begun = own
             .filter_map(|message| match &**message {
-                Message::Tool(result) if result.tool == subagent::TASK => Some(result.call.clone()),
+                Message::Tool(result) if result.tool == TASK => Some(result.call.clone()),
                 _ => None,
             })
             .collect();
@@ -42,7 +47,7 @@ impl Middleware for SubagentLimit {
     fn after_model(&mut self, _turn: &mut RunState, reply: &mut Assistant) {
         let mut room = self.at_once;
         reply.calls.retain(|call| {
-            let is_task = call.name == subagent::TASK;
+            let is_task = call.name == TASK;
             let fits = !is_task || room > 0;
             room -= usize::from(is_task && fits);
             fits
@@ -50,7 +55,7 @@ impl Middleware for SubagentLimit {
     }
 
     fn before_tool(&mut self, _turn: &RunState, call: &ToolCall) -> Gate {
-        if call.name != subagent::TASK {
+        if call.name != TASK {
             return Gate::Allow;
         }
         self.begun.insert(call.id.clone());

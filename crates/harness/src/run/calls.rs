@@ -221,7 +221,7 @@ fn invoke<'a>(
             None => Ok(Err(ToolError("the tool is gone".to_owned()))),
         };
         let result = result.unwrap_or_else(|_| {
-            tracing::error!(tool = call.name, "a tool panicked");
+            tracing::error!(tool = call.name, "aborted tool call after panic");
             Err(ToolError(format!("{} broke down", call.name)))
         });
         let result = match result {

@@ -4,8 +4,8 @@ use crate::{
     fixture::{Bench, ScriptedReply, assistant, call, calls, human, says},
 };
 use pudu_base::{
-    ApprovalRequest, Approver, BoxFuture, Decision, Human, ModelError, Question, RunId, Seq, Tell, ThreadId,
-    ThreadLog, ThreadState, ToolResult,
+    ApprovalRequest, Approver, BoxFuture, Decision, FailureClass, Human, ModelError, Question, RunId, Seq,
+    Tell, ThreadId, ThreadLog, ThreadState, ToolResult,
 };
 use serde_json::json;
 use std::{

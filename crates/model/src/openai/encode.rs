@@ -1,7 +1,7 @@
 //! Our words in the wire's form. Borrows the messages: a long thread is written, never copied whole. Who says what
 //! is told by [`Human::told`](pudu_base::Human::told).
 
-use super::OpenAiSettings;
+use super::settings::OpenAiSettings;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use pudu_base::{Assistant, Message, ModelImage, Request, ToolCall, ToolResult, ToolSpec};
 use serde::{Serialize, Serializer, ser::SerializeSeq};
@@ -205,7 +205,6 @@ impl Serialize for WireTools<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::OpenAiSettings;
     use super::*;
     use pudu_base::{Finish, Human, Image, SharedFile};
     use serde_json::json;

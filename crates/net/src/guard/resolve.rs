@@ -1,7 +1,7 @@
 //! From a name to addresses: asked once a connection, judged, and only what was judged is connected to. So a
 //! name that tells the judge one address and the socket another has nobody to tell it to.
 
-use super::{AllowedTargets, GuardError};
+use super::{AllowedTargets, error::GuardError};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::{
     io,

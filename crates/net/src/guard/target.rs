@@ -1,6 +1,6 @@
 //! Checks of a URL before its name is resolved, and the operator's exceptions.
 
-use super::{GuardError, address};
+use super::{address, error::GuardError};
 use ipnet::IpNet;
 use reqwest::Url;
 use std::net::IpAddr;

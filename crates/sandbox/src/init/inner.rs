@@ -1,7 +1,8 @@
 //! The second process: the first of the new namespaces. Builds, gives up, starts the command, and collects.
 
 use super::{
-    InitError, Trying, loopback, outer, privileges,
+    error::{InitError, Trying},
+    loopback, outer, privileges,
     quota::{self, Proc},
     reap, root, seccomp,
     wire::{self, InitMessage, JailPlan, Net},

@@ -2,9 +2,9 @@
 //! second, and waits for it.
 
 use super::{
-    InitError, NAME, Trying,
+    error::{InitError, Trying},
     quota::{self, Proc},
-    wire,
+    wire::{self, NAME},
 };
 use nix::sched::{CloneFlags, unshare};
 use rustix::{

@@ -1,6 +1,6 @@
 //! Privileges of a process, and how it gives them up.
 
-use super::{InitError, Trying};
+use super::error::{InitError, Trying};
 use crate::CommandLimits;
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 use rustix::{

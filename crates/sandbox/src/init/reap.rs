@@ -1,7 +1,7 @@
 //! Loop of process 1 while the command runs: collects children, watches the memory, and listens for the end.
 
 use super::{
-    InitError, Trying,
+    error::{InitError, Trying},
     usage::UsageProbe,
     wire::{GO_ON, HOLD, InitMessage, JailPlan},
 };

@@ -2,7 +2,8 @@
 //! read-only but the thread's folder and what is in memory.
 
 use super::{
-    InitError, Trying, mountinfo,
+    error::{InitError, Trying},
+    mountinfo,
     wire::{JailPlan, Net},
 };
 use rustix::{

@@ -4,7 +4,10 @@
 //! Refused are calls that reach other processes, mounts, namespaces, devices and the machine as a whole, and
 //! those through which kernels have been broken most. Most of them fail without a capability anyway.
 
-use super::{InitError, Trying, wire::Net};
+use super::{
+    error::{InitError, Trying},
+    wire::Net,
+};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition as Condition,
     SeccompFilter, SeccompRule as Rule, TargetArch, apply_filter, sock_filter,

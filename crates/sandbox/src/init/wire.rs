@@ -1,7 +1,7 @@
 //! Protocol of daemon and sandbox over the control socket: one plan one way, a few messages the other. Each
 //! is JSON behind its length.
 
-use super::{InitError, Trying};
+use super::error::{InitError, Trying};
 use crate::{CommandLimits, mounts::Mount};
 use rustix::{
     io::{IoSlice, retry_on_intr},
@@ -17,6 +17,8 @@ use std::{
     },
 };
 
+/// The name under which this program is started as sandbox. An argument of a person's cannot be taken for it.
+pub(crate) const NAME: &str = "pudu-sandbox";
 /// Maximum size of a message, in bytes.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 

@@ -5,7 +5,12 @@
 //! Namespaces are taken where the kernel gives them; that a process stops being root and that the filter of calls is in
 //! force is not negotiable. Deliberately absent: limits, which are the caller's.
 
-use super::{InitError, Trying, outer, privileges, quota::Proc, seccomp};
+use super::{
+    error::{InitError, Trying},
+    outer, privileges,
+    quota::Proc,
+    seccomp,
+};
 use nix::sched::{CloneFlags, unshare};
 use rustix::{
     mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, mount_remount, unmount},

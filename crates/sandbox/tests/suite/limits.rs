@@ -54,8 +54,10 @@ async fn a_hog_of_memory_is_stopped_in_one_process_and_in_many() {
 #[tokio::test]
 async fn a_thread_that_fills_its_folder_is_stopped_and_can_clean_up() {
     let Some(house) = confined(limits(512 * MIB, 64, 48 * MIB)).await else { return };
-    let one = house.sh("head -c 100M /dev/zero > one; stat -c %s one").await;
-    assert_eq!(one.stdout.trim().parse::<u64>().unwrap(), 48 * MIB, "{one:?}");
+    let one = house.sh("head -c 100M /dev/zero > one").await;
+    // The command may be ended as soon as its file fills the folder, so that it cannot be asked.
+    let size = std::fs::metadata(house.on_host("workspace/one")).unwrap().len();
+    assert!((47 * MIB..=48 * MIB).contains(&size), "{size}: {one:?}");
     house.says("rm one").await;
     let many = "for i in $(seq 60); do head -c 4M /dev/urandom > f$i; sleep 0.1; done; echo all";
     let done = house.sh(many).await;

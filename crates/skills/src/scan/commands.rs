@@ -3,7 +3,7 @@
 //! Deliberately absent: guessing what is a command. Read are shell scripts, blocks of a page that say that
 //! they are for a shell, and what a page has as code within a line.
 
-use super::{
+use super::finding::{
     Finding,
     FindingSeverity::{self, Block, Warn},
     shown,

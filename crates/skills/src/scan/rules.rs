@@ -1,6 +1,6 @@
 //! Rules of the scan: one table. Patterns are linear in the length of the text.
 
-use super::FindingSeverity::{self, Block, Warn};
+use super::finding::FindingSeverity::{self, Block, Warn};
 use regex::Regex;
 use std::sync::LazyLock;
 

@@ -7,6 +7,7 @@ mod audit;
 mod crash;
 mod damage;
 mod fixture;
+mod full;
 mod inbox;
 mod lasting;
 mod log;

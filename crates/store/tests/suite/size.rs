@@ -4,9 +4,10 @@ use crate::{
     fixture::{NOW, Place, accept, event, turn},
     log::said,
 };
+use futures_util::future::join_all;
 use pudu_base::{Outcome, Seq, ThreadId, ThreadLog, Usage};
 use pudu_store::{Db, InsertedEvent, NewInboxItem, ShownReply, TurnId};
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Command};
 use tempfile::TempDir;
 
 fn bytes(folder: &Path) -> u64 {
@@ -86,4 +87,35 @@ async fn a_thousand_turns_cost_a_thousand_times_one() {
     let per_turn = marks[3] / 1_000;
     println!("bytes after each 250 turns of 2 KB: {marks:?}; {per_turn} for each turn");
     assert!(per_turn < 2_000 + 3_000, "{per_turn} bytes for each turn of 2 KB text");
+}
+
+/// How often the threads of this process have waited so far, each for another one or for the disk.
+fn waits() -> u64 {
+    let tasks = fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path().join("status"));
+    let waits = |status: String| {
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        line.unwrap().trim().parse::<u64>().unwrap()
+    };
+    tasks.filter_map(|status| fs::read_to_string(status).ok()).map(waits).sum()
+}
+
+/// Runs alone in a process, where nothing else waits.
+#[tokio::test]
+async fn a_write_costs_less_than_one_hand_over() {
+    if std::env::var_os("PUDU_STORE_ALONE").is_none() {
+        let test = ["--exact", "size::a_write_costs_less_than_one_hand_over"];
+        let mut alone = Command::new(std::env::current_exe().unwrap());
+        let output = alone.args(test).env("PUDU_STORE_ALONE", "1").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains("1 passed"), "{said}");
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let db = Place::file(&folder.path().join("pudu.db")).open().await;
+    accept(&db, "first").await;
+    let before = waits();
+    let events: Vec<_> = (0..1_000).map(|n| event(&n.to_string())).collect();
+    join_all(events.iter().map(|event| db.accept(event))).await;
+    let waited = waits().saturating_sub(before);
+    assert!(waited < 500, "1000 writes cost {waited} hand-overs");
 }

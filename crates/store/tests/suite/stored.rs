@@ -4,7 +4,7 @@ use crate::{
     fixture::{NOW, Place},
     log::{made, said},
 };
-use pudu_base::{FailureClass, Outcome, RunFailure, ThreadId, ThreadLog, Update, Usage};
+use pudu_base::{FailureCause, FailureClass, Outcome, RunFailure, ThreadId, ThreadLog, Update, Usage};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection};
 use tempfile::TempDir;
 
@@ -30,7 +30,14 @@ async fn the_stored_json_is_this() {
         ("2", Outcome::Stopped),
         ("3", Outcome::Timeout),
         ("4", Outcome::Limit),
-        ("5", Outcome::Error(RunFailure { class: FailureClass::Quota, hint: "Top up the account.".into() })),
+        (
+            "5",
+            Outcome::Error(RunFailure {
+                class: FailureClass::Quota,
+                hint: "Top up the account.".into(),
+                cause: Some(FailureCause::NoModel),
+            }),
+        ),
     ] {
         db.run_started(&run.into(), &thread, "gpt", NOW).await.unwrap();
         db.run_ended(&run.into(), &outcome, Usage::default(), NOW).await.unwrap();
@@ -49,7 +56,7 @@ async fn the_stored_json_is_this() {
     {"status":"stopped"}
     {"status":"timeout"}
     {"status":"limit"}
-    {"status":"error","class":"quota","hint":"Top up the account."}
+    {"status":"error","class":"quota","hint":"Top up the account.","cause":"no_model"}
     "#);
     behind.close().await.unwrap();
 }

@@ -1,7 +1,7 @@
 //! DuckDuckGo, by its pages for people: it has no API for searches. It answers a robot with a riddle now and
 //! then, by address and mood; then only another provider or patience helps, and the text says so.
 
-use super::{Hit, ImageResult, ProviderClient, Safe, image_search};
+use super::{Hit, ImageResult, ProviderClient, Safe};
 use dom_query::{Document, Selection};
 use pudu_base::ToolError;
 use pudu_net::reqwest::{Client, RequestBuilder, Url};
@@ -49,27 +49,32 @@ pub(super) async fn search(desk: &ProviderClient, query: &str, most: usize) -> R
     Ok(hits)
 }
 
+/// Wanted properties of images; empty ones are not asked for.
+pub(super) struct ImageFilters<'a> {
+    pub(super) size: &'a str,
+    pub(super) kind: &'a str,
+    pub(super) layout: &'a str,
+}
+
 pub(super) async fn images(
     desk: &ProviderClient,
     query: &str,
-    args: &image_search::Args,
+    filters: &ImageFilters<'_>,
 ) -> Result<Vec<ImageResult>, ToolError> {
     let home = desk.endpoint(HOME, "/");
     let asked = [("q", query), ("iax", "images"), ("ia", "images")];
     let page = page(desk, |client| client.get(&home).query(&asked)).await?;
     let token = token(&page).ok_or_else(|| robot(desk))?;
-    let filter = |name: &str, value: &Option<String>| match value.as_deref().map(str::trim) {
-        Some(value) if value.len() <= 20 && value.chars().all(|c| c.is_ascii_alphabetic()) => {
+    let filter = |name: &str, value: &str| match value.trim() {
+        "" => String::new(),
+        value if value.len() <= 20 && value.chars().all(|c| c.is_ascii_alphabetic()) => {
             format!("{name}:{value}")
         }
         _ => String::new(),
     };
-    let filters = format!(
-        ",{},,{},{},",
-        filter("size", &args.size),
-        filter("type", &args.type_image),
-        filter("layout", &args.layout)
-    );
+    let ImageFilters { size, kind, layout } = filters;
+    let filters =
+        format!(",{},,{},{},", filter("size", size), filter("type", kind), filter("layout", layout));
     let region = desk.settings.region.as_deref().unwrap_or(EVERYWHERE);
     let strict = if desk.settings.safe == Safe::Off { "-1" } else { "1" };
     let endpoint = desk.endpoint(HOME, "/i.js");

@@ -66,7 +66,7 @@ impl Exchange {
     /// Understands an answer.
     pub(crate) fn read<T: DeserializeOwned>(&self, answer: Value) -> Result<T, ToolError> {
         serde_json::from_value(answer).map_err(|error| {
-            tracing::warn!(provider = self.title, %error, "an answer to the web tools is not understood");
+            tracing::warn!(provider = self.title, %error, "failed to decode provider's answer");
             ToolError(format!("{} answered with something that is not understood: go on without", self.title))
         })
     }
@@ -97,7 +97,7 @@ impl Exchange {
     async fn once(&self, request: RequestBuilder) -> Result<ProviderResponse, ProviderError> {
         let unreachable = |error: Error| {
             let why = error.without_url().to_string();
-            tracing::debug!(provider = self.title, %why, "a provider of the web tools cannot be reached");
+            tracing::debug!(provider = self.title, %why, "failed to reach provider");
             ProviderError {
                 said: "cannot be reached: try again later".to_owned(),
                 again: Some(Duration::ZERO),

@@ -1,8 +1,11 @@
 //! Searches for images.
 
 use super::{
-    ImageResult, Provider, ProviderClient, brave, duckduckgo, foreign, serper,
-    web_search::{most, nothing, pretty, query},
+    ImageResult, Provider, ProviderClient, brave,
+    duckduckgo::{self, ImageFilters},
+    foreign,
+    query::{most, nothing, pretty, query},
+    serper,
 };
 use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
@@ -21,11 +24,19 @@ pub(crate) struct Args {
     /// How many images to return at most. The usual number if left out.
     max_results: Option<usize>,
     /// The size: Small, Medium, Large or Wallpaper. Not every provider looks at it.
-    pub(super) size: Option<String>,
+    size: Option<String>,
     /// The kind: photo, clipart, gif, transparent or line. Not every provider looks at it.
-    pub(super) type_image: Option<String>,
+    type_image: Option<String>,
     /// The shape: Square, Tall or Wide. Not every provider looks at it.
-    pub(super) layout: Option<String>,
+    layout: Option<String>,
+}
+
+impl Args {
+    fn filters(&self) -> ImageFilters<'_> {
+        let [size, kind, layout] =
+            [&self.size, &self.type_image, &self.layout].map(|wanted| wanted.as_deref().unwrap_or_default());
+        ImageFilters { size, kind, layout }
+    }
 }
 
 impl TypedTool for ImageSearch {
@@ -40,7 +51,7 @@ impl TypedTool for ImageSearch {
         let query = query(&args.query)?;
         let most = most(args.max_results, desk.settings.max_results);
         let images = match desk.provider {
-            Provider::DuckDuckGo => duckduckgo::images(desk, query, &args).await,
+            Provider::DuckDuckGo => duckduckgo::images(desk, query, &args.filters()).await,
             Provider::Brave => brave::images(desk, query, most).await,
             Provider::Serper => serper::images(desk, query, most).await,
             // `tool` makes no such search.

@@ -1,15 +1,15 @@
 //! Searches the web.
 
 use super::{
-    Hit, Provider, ProviderClient, brave, duckduckgo, exa, firecrawl, foreign, searxng, serper, tavily,
+    Hit, Provider, ProviderClient, brave, duckduckgo, exa, firecrawl, foreign,
+    query::{most, nothing, pretty, query},
+    searxng, serper, tavily,
 };
 use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Maximum length of a query, in characters: longer ones are refused by most providers.
-const MAX_QUERY_CHARS: usize = 400;
 /// A title is cut at so many characters.
 const TITLE: usize = 300;
 
@@ -59,31 +59,4 @@ fn listed(hit: &Hit, most: usize) -> Option<serde_json::Value> {
         "url": url,
         "snippet": foreign::line(&hit.snippet, most),
     }))
-}
-
-/// Checks what is looked for.
-pub(super) fn query(query: &str) -> Result<&str, ToolError> {
-    let query = query.trim();
-    if query.is_empty() {
-        return Err(ToolError("query is empty: say what to look for".to_owned()));
-    }
-    if query.chars().count() > MAX_QUERY_CHARS {
-        return Err(ToolError(format!(
-            "query is longer than {MAX_QUERY_CHARS} characters: use a few specific words"
-        )));
-    }
-    Ok(query)
-}
-
-/// The operator's number is what is usual and what there is at most.
-pub(super) fn most(wanted: Option<usize>, usual: usize) -> usize {
-    wanted.unwrap_or(usual).clamp(1, usual.max(1))
-}
-
-pub(super) fn nothing(said: &str, query: &str) -> String {
-    json!({"error": format!("{said}: try other words"), "query": query}).to_string()
-}
-
-pub(super) fn pretty(value: &serde_json::Value) -> String {
-    serde_json::to_string_pretty(value).unwrap_or_default()
 }

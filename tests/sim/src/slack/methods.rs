@@ -224,10 +224,14 @@ fn user(world: &mut World, params: &Params) -> Answer {
     let bot = id == BOT_USER;
     let known = world.people.get(id).map(String::as_str).or_else(|| bot.then_some("pudu"));
     let name = known.ok_or_else(|| Refusal::new("user_not_found"))?;
-    Ok(json!({"ok": true, "user": {
+    let mut user = json!({
         "id": id, "team_id": TEAM, "name": name.to_lowercase(), "real_name": name, "is_bot": bot,
         "profile": {"real_name": name, "display_name": name, "team": TEAM},
-    }}))
+    });
+    if params.flag("include_locale") == Some(true) {
+        user["locale"] = world.locales.get(id).map_or("en-US", String::as_str).into();
+    }
+    Ok(json!({"ok": true, "user": user}))
 }
 
 /// Tells whether a message is the bot's.

@@ -89,6 +89,8 @@ pub(crate) struct World {
     /// Where the server is, without a slash at the end; its answers say so.
     pub(crate) url: String,
     pub(crate) people: BTreeMap<String, String>,
+    /// The languages of people who have another than `en-US`.
+    pub(crate) locales: BTreeMap<String, String>,
     pub(crate) channels: BTreeMap<String, Channel>,
     pub(crate) files: HashMap<String, Stored>,
     pub(crate) scopes: BTreeSet<String>,
@@ -171,6 +173,7 @@ impl World {
             books: Books::new(options.seed),
             url: String::new(),
             people: BTreeMap::new(),
+            locales: BTreeMap::new(),
             channels: BTreeMap::new(),
             files: HashMap::new(),
             scopes: SCOPES.map(str::to_owned).into(),

@@ -82,12 +82,13 @@ fn set_commands(world: &mut World, params: &Params) -> Answer {
             return Err(Refusal::bad("BOT_COMMAND_DESCRIPTION_INVALID"));
         }
     }
-    world.commands = commands;
+    world.commands.insert(params.text("language_code").unwrap_or_default().to_owned(), commands);
     Ok(true.into())
 }
 
-fn get_commands(world: &mut World, _: &Params) -> Answer {
-    Ok(world.commands.clone())
+fn get_commands(world: &mut World, params: &Params) -> Answer {
+    let own = world.commands.get(params.text("language_code").unwrap_or_default());
+    Ok(own.cloned().unwrap_or_else(|| json!([])))
 }
 
 fn get_chat(world: &mut World, params: &Params) -> Answer {

@@ -72,7 +72,8 @@ type Done<T> = Result<T, Impossible>;
 impl World {
     pub(crate) fn add_person(&mut self, name: &str, username: Option<&str>) -> UserId {
         let id = UserId(500_000_000 + self.fresh());
-        self.users.insert(id, User { id, name: name.to_owned(), username: username.map(str::to_owned) });
+        let (username, language) = (username.map(str::to_owned), "en".to_owned());
+        self.users.insert(id, User { id, name: name.to_owned(), username, language });
         self.add_chat(Kind::Private, name, &[id]);
         id
     }

@@ -54,6 +54,8 @@ pub(crate) struct User {
     pub(crate) id: UserId,
     pub(crate) name: String,
     pub(crate) username: Option<String>,
+    /// The language of the person's app, as IETF tag.
+    pub(crate) language: String,
 }
 
 /// What kind of chat it is.

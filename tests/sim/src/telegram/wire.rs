@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 
 /// A `User`.
 pub(crate) fn user(user: &User) -> Value {
-    let mut object = json!({"id": user.id, "is_bot": false, "first_name": user.name, "language_code": "en"});
+    let mut object =
+        json!({"id": user.id, "is_bot": false, "first_name": user.name, "language_code": user.language});
     if let Some(username) = &user.username {
         object["username"] = username.as_str().into();
     }

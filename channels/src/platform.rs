@@ -1,0 +1,153 @@
+//! One account of a platform: the root of a platform's folder implements [`PlatformAccount`], and is a [`Channel`] by it.
+
+use crate::{
+    Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, Check, EventSink, Health,
+    HealthCell, LiveReply, ReplyStore, ReplyTarget, SendError, Webhook,
+    reply::{Capabilities, PlatformMessages, PlatformReply},
+    transport::check_size,
+};
+use std::{path::Path, sync::Arc};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+/// An account of a platform, without boxes.
+pub(crate) trait PlatformAccount: Send + Sync + 'static {
+    /// The platform's name, as `type:` of an account names it.
+    const TYPE: &'static str;
+    /// Capabilities of its replies and limits of its files.
+    const CAPABILITIES: Capabilities;
+
+    /// Returns the account's name.
+    fn account(&self) -> &str;
+
+    /// Returns the state of the connection.
+    fn health(&self) -> &HealthCell;
+
+    /// Returns whether each question in a chat begins a topic: see [`ChannelLimits::threads`].
+    fn threads(&self) -> bool {
+        false
+    }
+
+    /// Receives events until `stop`: see [`Channel::listen`].
+    fn run(
+        &self,
+        sink: &dyn EventSink,
+        stop: CancellationToken,
+    ) -> impl Future<Output = Result<(), ChannelError>> + Send;
+
+    /// Returns what takes the platform's posts, if events come that way.
+    fn webhook(&self) -> Option<Arc<dyn Webhook>> {
+        None
+    }
+
+    /// Returns a link that opens the platform and sends the bot a code.
+    fn connect_link(&self, _code: &str) -> Option<String> {
+        None
+    }
+
+    /// Tries what the account needs to work, for `pudu doctor`. Changes nothing on the platform.
+    fn doctor(&self) -> impl Future<Output = Vec<Check>> + Send;
+
+    /// Makes the calls of one reply.
+    fn messages(&self, target: &ReplyTarget) -> impl PlatformMessages;
+
+    /// Returns where a second reply to the same event goes: see [`Channel::beside`].
+    fn beside(&self, target: &ReplyTarget) -> ReplyTarget {
+        ReplyTarget { saved: None, ..target.clone() }
+    }
+
+    /// Shows the sender of a message that it is seen and waits its turn, where the platform has such a sign.
+    fn acknowledge(
+        &self,
+        address: &Address,
+        message: &str,
+    ) -> impl Future<Output = Result<(), SendError>> + Send;
+
+    /// Fetches a file of at most `limit` bytes to `to`: see [`Channel::download`]. The size that the message declares
+    /// is checked before.
+    fn download(
+        &self,
+        attachment: &Attachment,
+        to: &Path,
+        limit: u64,
+    ) -> impl Future<Output = Result<u64, SendError>> + Send;
+}
+
+impl<P: PlatformAccount> Channel for P {
+    fn account(&self) -> &str {
+        PlatformAccount::account(self)
+    }
+
+    fn platform(&self) -> &'static str {
+        P::TYPE
+    }
+
+    fn limits(&self) -> ChannelLimits {
+        ChannelLimits {
+            download: P::CAPABILITIES.max_download_bytes,
+            upload: P::CAPABILITIES.max_upload_bytes,
+            threads: self.threads(),
+        }
+    }
+
+    fn health(&self) -> Health {
+        PlatformAccount::health(self).get()
+    }
+
+    fn listen<'a>(
+        &'a self,
+        sink: &'a dyn EventSink,
+        stop: CancellationToken,
+    ) -> BoxFuture<'a, Result<(), ChannelError>> {
+        Box::pin(self.run(sink, stop))
+    }
+
+    fn webhook(&self) -> Option<Arc<dyn Webhook>> {
+        PlatformAccount::webhook(self)
+    }
+
+    fn connect_link(&self, code: &str) -> Option<String> {
+        PlatformAccount::connect_link(self, code)
+    }
+
+    fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>> {
+        Box::pin(self.doctor())
+    }
+
+    fn open_reply(&self, target: ReplyTarget, store: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
+        Box::new(PlatformReply::open(self.messages(&target), &target, store))
+    }
+
+    fn beside(&self, target: &ReplyTarget) -> ReplyTarget {
+        PlatformAccount::beside(self, target)
+    }
+
+    fn acknowledge<'a>(
+        &'a self,
+        address: &'a Address,
+        message: &'a str,
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        Box::pin(PlatformAccount::acknowledge(self, address, message))
+    }
+
+    fn download<'a>(
+        &'a self,
+        attachment: &'a Attachment,
+        to: &'a Path,
+        limit: u64,
+    ) -> BoxFuture<'a, Result<u64, SendError>> {
+        let limit = limit.min(P::CAPABILITIES.max_download_bytes);
+        Box::pin(async move {
+            check_size(attachment.size, limit)?;
+            PlatformAccount::download(self, attachment, to, limit).await
+        })
+    }
+}
+
+/// Fails for a base URL that is none of HTTP.
+pub(crate) fn check_base_url(key: &str, url: &Url) -> Result<(), ChannelError> {
+    match url.scheme() {
+        "http" | "https" => Ok(()),
+        _ => Err(ChannelError::Config(format!("{key} has to begin with http:// or https://"))),
+    }
+}

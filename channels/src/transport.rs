@@ -1,0 +1,21 @@
+//! The transport that all platforms share: one exchange over HTTP, one error, and what keeps calls apart or remembers
+//! their answers.
+//!
+//! A platform adds its base URL, its credentials and the meaning of its error codes. Deliberately absent: any
+//! platform's protocol.
+
+mod cache;
+mod catch_up;
+mod error;
+mod exchange;
+mod files;
+mod locks;
+mod token;
+
+pub(crate) use cache::Cache;
+pub(crate) use catch_up::{CatchUp, IntakeError, read_missed};
+pub(crate) use error::{CallError, DEFAULT_WAIT, ErrorCase, NoCase, PlatformCase, describe};
+pub(crate) use exchange::{AccountTransport, CallEffect, RawResponse, below, below_escaped, exchange, send};
+pub(crate) use files::{OutgoingFile, begin_fetch, check_size, fetch, save, transfer_timeout};
+pub(crate) use locks::{KeyedLock, KeyedLocks};
+pub(crate) use token::{IssuedToken, TokenCache};

@@ -1,0 +1,154 @@
+//! One exchange with a platform over HTTP: the request is sent, the answer is read whole, and its outcome is noted for
+//! those who wait for the platform.
+
+use super::{CallError, error::ErrorCase};
+use crate::recovery::Recovery;
+use pudu_net::{
+    reqwest::{Client, Method, RequestBuilder, Response, header::HeaderMap},
+    retry,
+};
+use serde::de::DeserializeOwned;
+use std::time::{Duration, SystemTime};
+use url::Url;
+
+/// The HTTP client of one account, and whether the platform answers it.
+#[derive(Clone)]
+pub(crate) struct AccountTransport {
+    pub(crate) http: Client,
+    /// State of the calls that write: recovered when the platform takes messages again.
+    pub(crate) writes: Recovery,
+    /// State of all calls: recovered when the platform answers again.
+    pub(crate) reads: Recovery,
+}
+
+/// Effect of a call on the platform. A platform may answer reads while it refuses writes: who waits to write is woken
+/// by successful writes alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallEffect {
+    Reads,
+    Writes,
+}
+
+/// Answer of a server, not judged yet.
+#[derive(Debug)]
+pub(crate) struct RawResponse {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+}
+
+impl CallEffect {
+    /// Returns the effect that a method announces.
+    pub(crate) fn of(method: &Method) -> Self {
+        if *method == Method::GET { Self::Reads } else { Self::Writes }
+    }
+}
+
+impl AccountTransport {
+    /// # Errors
+    /// When the system's TLS roots cannot be loaded.
+    pub(crate) fn new() -> Result<Self, String> {
+        let http = pudu_net::client().map_err(super::error::describe)?;
+        Ok(Self { http, writes: Recovery::default(), reads: Recovery::default() })
+    }
+
+    /// Sends a request; `read` judges the answer, of at most `max_bytes`. The outcome is noted.
+    pub(crate) async fn exchange<T, C: ErrorCase>(
+        &self,
+        effect: CallEffect,
+        request: RequestBuilder,
+        max_bytes: usize,
+        read: impl FnOnce(RawResponse) -> Result<T, CallError<C>>,
+    ) -> Result<T, CallError<C>> {
+        self.note(effect, exchange(request, max_bytes, read).await)
+    }
+
+    /// Notes what the outcome of a call tells of the platform.
+    pub(crate) fn note<T, C: ErrorCase>(
+        &self,
+        effect: CallEffect,
+        outcome: Result<T, CallError<C>>,
+    ) -> Result<T, CallError<C>> {
+        // A file that cannot be read makes no call.
+        if matches!(outcome, Err(CallError::File(_))) {
+            return outcome;
+        }
+        self.reads.note(&outcome, CallError::is_outage);
+        match effect {
+            CallEffect::Writes => self.writes.note(&outcome, CallError::is_outage),
+            CallEffect::Reads => self.writes.note_read(&outcome, CallError::is_outage),
+        }
+        outcome
+    }
+}
+
+/// Sends a request; `read` judges the answer, of at most `max_bytes`.
+pub(crate) async fn exchange<T, C: ErrorCase>(
+    request: RequestBuilder,
+    max_bytes: usize,
+    read: impl FnOnce(RawResponse) -> Result<T, CallError<C>>,
+) -> Result<T, CallError<C>> {
+    read(RawResponse::read(send(request).await?, max_bytes).await?)
+}
+
+/// Returns the URL of a path below a base, which may have a path of its own (a proxy).
+pub(crate) fn below(base: &Url, path: &str) -> String {
+    format!("{}/{}", base.as_str().trim_end_matches('/'), path.trim_start_matches('/'))
+}
+
+/// Returns the URL of a path below a base. Each part of the path is escaped.
+pub(crate) fn below_escaped<'a>(base: &Url, path: impl IntoIterator<Item = &'a str>) -> Url {
+    let mut url = base.clone();
+    // Only URLs without a host have no path, and no account has such a base.
+    if let Ok(mut segments) = url.path_segments_mut() {
+        segments.pop_if_empty().extend(path);
+    }
+    url
+}
+
+/// Sends a request, up to the headers of its answer.
+pub(crate) async fn send<C: ErrorCase>(request: RequestBuilder) -> Result<Response, CallError<C>> {
+    request.send().await.map_err(CallError::of_client)
+}
+
+impl RawResponse {
+    /// Reads an answer of at most `max_bytes`. What was asked for is perhaps done, if it cannot be read.
+    pub(crate) async fn read<C: ErrorCase>(
+        mut response: Response,
+        max_bytes: usize,
+    ) -> Result<Self, CallError<C>> {
+        let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(CallError::of_client)? {
+            if body.len() + chunk.len() > max_bytes {
+                return Err(CallError::Unknown("the answer is too large".to_owned()));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(Self { status, headers, body })
+    }
+
+    /// Decodes the body; one that cannot be decoded is not the platform's own.
+    pub(crate) fn json<T: DeserializeOwned, C: ErrorCase>(&self) -> Result<T, CallError<C>> {
+        serde_json::from_slice(&self.body).map_err(|_| self.unreadable())
+    }
+
+    /// Returns the failure that the status alone tells.
+    pub(crate) fn unreadable<C: ErrorCase>(&self) -> CallError<C> {
+        CallError::of_status(self.status, self.wait())
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// Returns how long the platform asks to wait.
+    pub(crate) fn wait(&self) -> Option<Duration> {
+        retry::after(&self.headers, SystemTime::now())
+    }
+
+    /// Returns the time by the platform's clock.
+    pub(crate) fn date(&self) -> Option<SystemTime> {
+        httpdate::parse_http_date(self.header("date")?).ok()
+    }
+}

@@ -1,0 +1,19 @@
+//! Profile of an agent.
+
+/// Maximum size of a soul, in bytes.
+pub const MAX_SOUL_BYTES: usize = 64 * 1024;
+
+/// Profile of an agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentProfile {
+    /// Its purpose, in a line for people.
+    pub about: String,
+    /// The model that it wants; the default if not said.
+    pub model: Option<String>,
+    /// The groups of configured tools that it has; all if not said.
+    pub tool_groups: Option<Vec<String>>,
+    /// The skills that it has; all that are switched on if not said.
+    pub skills: Option<Vec<String>>,
+    /// Its identity, for the system prompt.
+    pub soul: String,
+}

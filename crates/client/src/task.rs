@@ -1,0 +1,59 @@
+//! Task of a run: what is asked, by whom, and with which rights.
+
+use pudu_base::{Human, MessageId, RunId, ThreadId};
+
+/// Task of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunTask {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The run; the same one again after a restart.
+    pub run: RunId,
+    /// Messages of people. Those that the thread has already are skipped.
+    pub input: Vec<Human>,
+    /// The message with which the run begins, also after a restart, when `input` may leave it out as said already:
+    /// skills that were asked for since are at work, and calls that are open since are its own.
+    pub first: Option<MessageId>,
+    /// Whether it goes on after the process was stopped in order: its open calls are not to blame for that.
+    pub suspended: bool,
+    /// If set, the thread's last question is asked again under this id, and what was answered is taken
+    /// back. After a restart the id is there already and nothing is taken back a second time.
+    pub again: Option<MessageId>,
+    /// When it is asked again, with the time zone, in words for the model.
+    pub at: Option<String>,
+    /// The model; that of the agent, or the default, if none or unknown.
+    pub model: Option<String>,
+    /// Name of the agent; the lead agent if `None`.
+    pub agent: Option<String>,
+    /// The run's rights to change custom agents.
+    pub authoring: Authoring,
+    /// For whom it is done, who is asked to approve what needs it; if nobody, nothing is approved.
+    pub asker: Option<Asker>,
+    /// How many model calls it may take; as many as the setup allows if none.
+    pub steps: Option<u32>,
+}
+
+/// Rights of a run to change custom agents.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Authoring {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// If a custom agent answers, it may change what it is.
+    Itself,
+    /// It makes a new agent of this name: nobody else answers, and nothing else can be done.
+    New(String),
+}
+
+/// The one for whom a run works.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asker {
+    /// The account by which they came.
+    pub account: String,
+    /// The platform's id of them.
+    pub person: String,
+    /// The name that people see.
+    pub name: String,
+    /// Whether they may not approve what they ask for, and nobody who may sees it.
+    pub cannot_approve: bool,
+}

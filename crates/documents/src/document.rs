@@ -1,0 +1,24 @@
+//! A converted document.
+
+use crate::{DocumentKind, Heading};
+use serde::{Deserialize, Serialize};
+
+/// A document as Markdown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Document {
+    /// Its kind.
+    pub kind: DocumentKind,
+    /// Its title, if it says one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Its content.
+    pub markdown: String,
+    /// The headings of the Markdown.
+    pub outline: Vec<Heading>,
+    /// How many pages, slides, sheets or chapters it has, where it has such.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<usize>,
+    /// Parts that are missing from the Markdown, or may be wrong there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}

@@ -1,0 +1,82 @@
+//! The chains of the lead agent and of sub-agents.
+
+use super::{
+    ApprovalGate, Dangling, DeferredTools, Images, LoopDetection, MAX_CONCURRENT_SUBAGENTS, Middleware,
+    ModelErrors, SkillPolicy, SubagentLimit, ToolErrors, Window,
+};
+use crate::Agent;
+
+/// The lead agent's concerns, in order: a sub-agent's, and how many of those work at once.
+#[must_use]
+pub fn lead_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
+    let mut chain = everybodys(agent, skills);
+    chain.push(Box::new(SubagentLimit::new(MAX_CONCURRENT_SUBAGENTS, agent.bounds.subagents)));
+    chain.push(Box::new(ToolErrors));
+    chain
+}
+
+/// A sub-agent's concerns, in order.
+#[must_use]
+pub fn subagent_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
+    let mut chain = everybodys(agent, skills);
+    chain.push(Box::new(ToolErrors));
+    chain
+}
+
+/// Returns the middlewares that come first for every agent, in order.
+fn everybodys(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
+    let mut chain: Vec<Box<dyn Middleware>> = vec![
+        Box::new(skills),
+        Box::new(DeferredTools::new(agent.deferred.clone())),
+        Box::new(Window(agent.model.context_window())),
+        Box::new(Dangling),
+        Box::new(Images::new(agent)),
+        Box::new(ModelErrors),
+        Box::new(ApprovalGate::new(agent.policy.clone(), agent.tools.clone())),
+    ];
+    if let Some(rules) = &agent.loops {
+        chain.push(Box::new(LoopDetection::new(rules.clone())));
+    }
+    chain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Bench;
+    use std::sync::Arc;
+
+    fn names(chain: &[Box<dyn Middleware>]) -> Vec<&'static str> {
+        chain.iter().map(|middleware| middleware.name()).collect()
+    }
+
+    #[test]
+    fn the_chains_are_these() {
+        let agent = Agent { loops: Some(Arc::default()), ..Bench::new(vec![]).agent };
+        let lead = [
+            "skill_policy",
+            "deferred_tools",
+            "window",
+            "dangling",
+            "images",
+            "model_errors",
+            "approvals",
+            "loop_detection",
+            "subagent_limit",
+            "tool_errors",
+        ];
+        assert_eq!(names(&lead_chain(&agent, SkillPolicy::default())), lead);
+        let sub = [
+            "skill_policy",
+            "deferred_tools",
+            "window",
+            "dangling",
+            "images",
+            "model_errors",
+            "approvals",
+            "loop_detection",
+            "tool_errors",
+        ];
+        assert_eq!(names(&subagent_chain(&agent, SkillPolicy::default())), sub);
+    }
+}

@@ -1,0 +1,11 @@
+//! The port of a sandbox to the network.
+
+use pudu_base::BoxFuture;
+use tokio::net::TcpListener;
+
+/// Serves what a sandbox with a proxy wants of the network.
+pub trait Egress: Send + Sync {
+    /// Serves one sandbox until the future is dropped. The listener is on the sandbox's own loopback; nobody else
+    /// can reach it.
+    fn serve(&self, listener: TcpListener) -> BoxFuture<'static, ()>;
+}

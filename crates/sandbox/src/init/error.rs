@@ -1,0 +1,19 @@
+//! Failed steps of making a sandbox.
+
+use std::fmt::Display;
+
+/// A failed step, with the kernel's error.
+#[derive(Debug)]
+pub(crate) struct InitError(pub(crate) String);
+
+/// Adds the failed step to an error.
+pub(crate) trait Trying<T> {
+    /// Adds the words.
+    fn trying(self, what: impl Display) -> Result<T, InitError>;
+}
+
+impl<T, E: Display> Trying<T> for Result<T, E> {
+    fn trying(self, what: impl Display) -> Result<T, InitError> {
+        self.map_err(|error| InitError(format!("{what}: {error}")))
+    }
+}

@@ -1,0 +1,77 @@
+//! The writer's connection to a SQLite file. The writer's own thread works with it, so that a statement costs no hand-over
+//! to another thread.
+
+use crate::{StoreError, engine::DbEngine, statement::WriteTx};
+use rusqlite::{Connection, OpenFlags};
+use std::path::{Path, PathBuf};
+
+/// How many prepared statements are kept: there are about as many in the code.
+const MAX_PREPARED_STATEMENTS: usize = 96;
+
+/// A file, and the connection to it while there is one.
+pub(crate) struct DbFile {
+    path: PathBuf,
+    connection: Option<Connection>,
+}
+
+impl DbFile {
+    pub(crate) fn open(path: PathBuf) -> Result<Self, StoreError> {
+        let connection = Some(open(&path)?);
+        Ok(Self { path, connection })
+    }
+
+    /// Begins a transaction.
+    pub(crate) fn begin(&mut self) -> Result<WriteTx<'_>, StoreError> {
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => open(&self.path)?,
+        };
+        let connection = self.connection.insert(connection);
+        connection.execute_batch(DbEngine::Sqlite.begin())?;
+        Ok(WriteTx::File(connection))
+    }
+
+    pub(crate) fn commit(&mut self) -> Result<(), StoreError> {
+        let connection = self.connection.as_ref().ok_or(StoreError::Closed)?;
+        Ok(connection.execute_batch("COMMIT")?)
+    }
+
+    /// Leaves nothing of a transaction that failed. SQLite ends one by itself when the disk is full. The connection is
+    /// used again if it can still read: while a disk is full, a new one may find no room for its shared memory.
+    pub(crate) fn roll_back(&mut self) {
+        let usable = |connection: &Connection| {
+            if !connection.is_autocommit() {
+                connection.execute_batch("ROLLBACK")?;
+            }
+            connection.query_row("SELECT COUNT(*) FROM schema_version", [], |_| Ok(()))
+        };
+        self.connection = self.connection.take().filter(|connection| usable(connection).is_ok());
+    }
+}
+
+fn open(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.execute_batch(DbEngine::Sqlite.writing())?;
+    connection.set_prepared_statement_cache_capacity(MAX_PREPARED_STATEMENTS);
+    Ok(connection)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DbLocation, pools};
+    use std::sync::Arc;
+
+    #[tokio::test]
+    async fn a_commit_is_on_disk() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("pudu.db");
+        pools::connect(&DbLocation::Sqlite(path.clone()), &Arc::default()).await.unwrap();
+        let connection = open(&path).unwrap();
+        let pragma =
+            |name| connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0));
+        assert_eq!(pragma("journal_mode").unwrap(), "wal".to_owned().into());
+        assert_eq!(pragma("synchronous").unwrap(), 2.into(), "FULL");
+    }
+}

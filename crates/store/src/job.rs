@@ -1,0 +1,64 @@
+//! Writes that wait for the writer.
+
+use crate::{StoreError, crash, statement::WriteTx};
+use pudu_base::BoxFuture;
+use tokio::sync::oneshot;
+
+/// Function of a job: works with its data, inside a transaction. It must leave no trace when it fails.
+pub(crate) type WriteWork<D, T> =
+    for<'a> fn(&'a D, &'a mut WriteTx<'_>) -> BoxFuture<'a, Result<T, StoreError>>;
+
+/// A write that waits, whatever its types.
+pub(crate) trait WriteJob: Send {
+    fn name(&self) -> &'static crash::Write;
+
+    /// Runs the work and keeps what it gave.
+    fn run<'a>(&'a mut self, tx: &'a mut WriteTx<'_>) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Sends the caller the result, or why it does not count.
+    fn answer(self: Box<Self>, failure: Option<StoreError>);
+}
+
+/// A write with its data and the way back to its caller.
+pub(crate) struct WriteCall<D, T> {
+    name: &'static crash::Write,
+    data: D,
+    work: WriteWork<D, T>,
+    value: Option<T>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<D, T> WriteCall<D, T> {
+    pub(crate) fn new(
+        name: &'static crash::Write,
+        data: D,
+        work: WriteWork<D, T>,
+        reply: oneshot::Sender<Result<T, StoreError>>,
+    ) -> Self {
+        Self { name, data, work, value: None, reply }
+    }
+}
+
+impl<D: Send + Sync, T: Send> WriteJob for WriteCall<D, T> {
+    fn name(&self) -> &'static crash::Write {
+        self.name
+    }
+
+    fn run<'a>(&'a mut self, tx: &'a mut WriteTx<'_>) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            self.value = None;
+            self.value = Some((self.work)(&self.data, tx).await?);
+            Ok(())
+        })
+    }
+
+    fn answer(self: Box<Self>, failure: Option<StoreError>) {
+        let answer = match (failure, self.value) {
+            (None, Some(value)) => Ok(value),
+            (Some(error), _) => Err(error),
+            (None, None) => Err(StoreError::Closed),
+        };
+        // The caller may have gone; what was written stays written.
+        drop(self.reply.send(answer));
+    }
+}

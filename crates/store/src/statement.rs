@@ -1,0 +1,210 @@
+//! One statement of the writer, on either kind of connection.
+//!
+//! A file's connection belongs to the writer's own thread and does a statement at once. One by way of a pool may be a
+//! server's, or a database in memory. The SQL is the same.
+
+use crate::StoreError;
+use rusqlite::types::{FromSql, ToSql, ToSqlOutput, ValueRef};
+use sqlx::{Any, AnyConnection, AssertSqlSafe, Row, any::AnyRow};
+use std::borrow::Cow;
+
+/// A transaction of the writer.
+pub(crate) enum WriteTx<'c> {
+    File(&'c mut rusqlite::Connection),
+    Pooled(&'c mut AnyConnection),
+}
+
+/// A statement and its values.
+pub(crate) struct Statement<'q> {
+    sql: Cow<'static, str>,
+    values: Vec<BoundValue<'q>>,
+}
+
+/// A value of a statement. Columns are BIGINT and TEXT only.
+#[derive(Clone, Copy)]
+pub(crate) enum BoundValue<'q> {
+    Number(Option<i64>),
+    Text(Option<&'q str>),
+}
+
+/// Makes a statement; `$1` stands for the first value that is bound.
+pub(crate) fn query<'q>(sql: impl Into<Cow<'static, str>>) -> Statement<'q> {
+    Statement { sql: sql.into(), values: Vec::new() }
+}
+
+impl<'q> Statement<'q> {
+    pub(crate) fn bind(mut self, value: impl Into<BoundValue<'q>>) -> Self {
+        self.values.push(value.into());
+        self
+    }
+
+    /// Runs it and returns how many rows it changed.
+    pub(crate) async fn execute(self, tx: &mut WriteTx<'_>) -> Result<u64, StoreError> {
+        match tx {
+            WriteTx::File(connection) => {
+                let mut statement = self.prepared(connection)?;
+                Ok(u64::try_from(statement.raw_execute()?).unwrap_or(u64::MAX))
+            }
+            WriteTx::Pooled(connection) => {
+                Ok(self.pooled().execute(&mut **connection).await?.rows_affected())
+            }
+        }
+    }
+
+    /// Runs it and returns its rows.
+    pub(crate) async fn fetch_all<R: FromColumns>(self, tx: &mut WriteTx<'_>) -> Result<Vec<R>, StoreError> {
+        match tx {
+            WriteTx::File(connection) => {
+                let mut statement = self.prepared(connection)?;
+                let (mut rows, mut all) = (statement.raw_query(), Vec::new());
+                while let Some(row) = rows.next()? {
+                    all.push(R::from_columns(row)?);
+                }
+                Ok(all)
+            }
+            WriteTx::Pooled(connection) => {
+                let rows = self.pooled().fetch_all(&mut **connection).await?;
+                rows.iter().map(R::from_columns).collect()
+            }
+        }
+    }
+
+    /// Runs it and returns its row, if there is one.
+    pub(crate) async fn fetch_optional<R: FromColumns>(
+        self,
+        tx: &mut WriteTx<'_>,
+    ) -> Result<Option<R>, StoreError> {
+        Ok(self.fetch_all(tx).await?.into_iter().next())
+    }
+
+    /// Runs it and returns its row.
+    pub(crate) async fn fetch_one<R: FromColumns>(self, tx: &mut WriteTx<'_>) -> Result<R, StoreError> {
+        let row = self.fetch_optional(tx).await?;
+        row.ok_or_else(|| StoreError::Rejected("a statement returned no row".to_owned()))
+    }
+
+    /// Returns it as a file's connection runs it. SQLite takes `$1` for a name, whose place is where it first stands.
+    fn prepared<'c>(
+        &self,
+        connection: &'c rusqlite::Connection,
+    ) -> rusqlite::Result<rusqlite::CachedStatement<'c>> {
+        let mut statement = connection.prepare_cached(&self.sql)?;
+        for place in 1..=statement.parameter_count() {
+            let name = statement.parameter_name(place).unwrap_or_default();
+            let number = name.strip_prefix('$').and_then(|number| number.parse::<usize>().ok());
+            let value = number.and_then(|number| self.values.get(number.checked_sub(1)?));
+            let value = value.ok_or_else(|| rusqlite::Error::InvalidParameterName(name.to_owned()))?;
+            statement.raw_bind_parameter(place, value)?;
+        }
+        Ok(statement)
+    }
+
+    /// Returns it as a pool's connection runs it.
+    fn pooled(self) -> sqlx::query::Query<'q, Any, <Any as sqlx::Database>::Arguments> {
+        let query = match self.sql {
+            Cow::Borrowed(sql) => sqlx::query(sql),
+            // The text is one of ours, not anybody's input.
+            Cow::Owned(sql) => sqlx::query(AssertSqlSafe(sql)),
+        };
+        self.values.into_iter().fold(query, |query, value| match value {
+            BoundValue::Number(number) => query.bind(number),
+            BoundValue::Text(text) => query.bind(text),
+        })
+    }
+}
+
+impl From<i64> for BoundValue<'_> {
+    fn from(number: i64) -> Self {
+        Self::Number(Some(number))
+    }
+}
+
+impl From<Option<i64>> for BoundValue<'_> {
+    fn from(number: Option<i64>) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl<'q> From<&'q str> for BoundValue<'q> {
+    fn from(text: &'q str) -> Self {
+        Self::Text(Some(text))
+    }
+}
+
+impl<'q> From<&'q String> for BoundValue<'q> {
+    fn from(text: &'q String) -> Self {
+        Self::Text(Some(text))
+    }
+}
+
+impl<'q> From<Option<&'q str>> for BoundValue<'q> {
+    fn from(text: Option<&'q str>) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl ToSql for BoundValue<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        let value = match self {
+            Self::Number(Some(number)) => ValueRef::Integer(*number),
+            Self::Text(Some(text)) => ValueRef::Text(text.as_bytes()),
+            Self::Number(None) | Self::Text(None) => ValueRef::Null,
+        };
+        Ok(ToSqlOutput::Borrowed(value))
+    }
+}
+
+/// The value of a column.
+pub(crate) trait ColumnValue: FromSql + for<'r> sqlx::Decode<'r, Any> + sqlx::Type<Any> {}
+
+impl<T: FromSql + for<'r> sqlx::Decode<'r, Any> + sqlx::Type<Any>> ColumnValue for T {}
+
+/// A row of either kind of connection.
+pub(crate) trait Columns {
+    /// Returns the value of the column at a place, or of a name.
+    fn column<T: ColumnValue, I: rusqlite::RowIndex + sqlx::ColumnIndex<AnyRow>>(
+        &self,
+        at: I,
+    ) -> Result<T, StoreError>;
+}
+
+impl Columns for AnyRow {
+    fn column<T: ColumnValue, I: rusqlite::RowIndex + sqlx::ColumnIndex<AnyRow>>(
+        &self,
+        at: I,
+    ) -> Result<T, StoreError> {
+        Ok(self.try_get(at)?)
+    }
+}
+
+impl Columns for rusqlite::Row<'_> {
+    fn column<T: ColumnValue, I: rusqlite::RowIndex + sqlx::ColumnIndex<AnyRow>>(
+        &self,
+        at: I,
+    ) -> Result<T, StoreError> {
+        Ok(self.get(at)?)
+    }
+}
+
+/// A type that a row can be read as.
+pub(crate) trait FromColumns: Sized {
+    fn from_columns(row: &impl Columns) -> Result<Self, StoreError>;
+}
+
+macro_rules! scalars {
+    ($($scalar:ty),*) => {
+        $(impl FromColumns for $scalar {
+            fn from_columns(row: &impl Columns) -> Result<Self, StoreError> {
+                row.column(0)
+            }
+        })*
+    };
+}
+
+scalars!(i64, String, Option<String>);
+
+impl<A: ColumnValue, B: ColumnValue, C: ColumnValue> FromColumns for (A, B, C) {
+    fn from_columns(row: &impl Columns) -> Result<Self, StoreError> {
+        Ok((row.column(0)?, row.column(1)?, row.column(2)?))
+    }
+}

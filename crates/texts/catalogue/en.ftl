@@ -1,0 +1,277 @@
+### All texts for people in chats, in English. Each has a function of its name in `Language`, with the arguments in
+### alphabetical order. `zh-Hans.ftl` has the same texts with the same arguments; the build compares them.
+
+## Punctuation between the parts of a text.
+
+sentence_gap = { " " }
+clause_gap = { ", " }
+list_gap = { ", " }
+
+## Menus and /help: what a command does, and what stands behind it.
+
+about_agent = List the agents, switch to one, or make one
+about_connect = Make yourself known by a code
+about_help = Show this help
+about_memory = Count the facts of a DeerFlow memory (not used yet)
+about_mode = Choose what a message does while I work
+about_models = List the models, or switch to one
+about_new = Start a new conversation
+about_retry = Ask the last question again
+about_skills = List the skills; /name asks for one
+about_start = Say hello
+about_status = Show what this conversation is at
+about_stop = Stop what is being worked on
+about_usage = Show the tokens spent here
+argument_agent = [name|new name]
+argument_code = [code]
+argument_name = [name]
+argument_request = [request]
+help_commands = Available commands:
+help_skills = Skills, each with your request behind it: { $names }
+help_talk = Anything else you write is for the assistant.
+
+## Commands in general.
+
+command_unknown = Unknown command: /{ $name }.
+commands_available = Available commands: { $names }
+described = : { $about }
+did_you_mean = Did you mean `{ $name }`?
+in_use = ← in use
+more = and { $count } more
+no_conversation = No active conversation.
+not_stored = That could not be stored just now. Try again in a moment.
+with_title = { $name } ({ $title })
+
+## /start, /connect and strangers.
+
+hello =
+    Hello, I am pudu. Send me a message to start a conversation.
+
+    Type /help for available commands.
+code_invalid = This code is not valid, or not any more. Ask whoever runs this bot for a new one.
+code_unreadable = I could not look that code up just now. Try again in a moment.
+connect_needless = There is no need to: I know you already.
+connected = Connected: I know you now. Say hello!
+known_already = I know you already. Say hello!
+stranger_by_code = I do not know you yet, so I cannot answer. Ask whoever runs this bot for a code, and send me `/connect CODE`.
+stranger_by_id = I do not know you yet, so I cannot answer. Ask whoever runs this bot to add your id: { $id }
+
+## /new, /stop and /retry.
+
+conversation_started = New conversation started.
+making_given_up = The agent that was being made here is not made.
+nothing_running = Nothing is running here.
+nothing_to_retry = There is nothing to ask again yet.
+stopped = Stopped.
+stopped_and_dropped =
+    Stopped. { $count ->
+        [one] One waiting message was dropped.
+       *[other] { $count } waiting messages were dropped.
+    }
+
+## /mode.
+
+mode_interrupt = a message stops what I do and is answered at once
+mode_queue = a message waits until I am done
+mode_set = Mode `{ $name }`: { $about }.
+mode_steer = a message reaches me while I work
+mode_unknown = There is no mode `{ $name }`. Choose `queue`, `steer` or `interrupt`.
+modes = What a message does while I work:
+
+## /models.
+
+model_in_use = This conversation now uses `{ $name }`.
+model_none = none
+model_unknown = There is no model `{ $name }`.
+models = Available models:
+models_listed = /models lists them.
+models_none = No models configured.
+
+## /skills.
+
+skill_withheld = The skill `/{ $skill }` is not available to `{ $agent }`. /skills lists those that are.
+skills = Skills:
+skills_none = There are no skills here.
+skills_usage = Begin a message with one of them, and say behind it what you want. I also use them by myself where they fit.
+
+## /usage and /memory.
+
+memory_facts =
+    Memory contains { $count ->
+        [one] one fact
+       *[other] { $count } facts
+    }. This version does not use them yet.
+memory_none = Memory contains no facts.
+memory_unreadable = The memory could not be read.
+usage =
+    Tokens in this conversation: { $read } read, { $written } written, { $total } in all, in { $runs ->
+        [one] one run
+       *[other] { $runs } runs
+    }.
+usage_unreadable = The usage could not be read just now.
+
+## /status.
+
+health_connecting = connecting
+health_degraded = degraded
+health_refused = credentials refused
+health_ready = ready
+health_stopped = stopped
+state_delivering = delivering an answer
+state_idle = idle
+state_working = working for { $seconds } s
+status_agent = Agent: `{ $name }`
+status_channel = Channel: `{ $account }` is { $state }
+status_channel_error = last error: { $error }
+status_channel_event = last event { $seconds } s ago
+status_mode = While I work: `{ $name }` ({ $about })
+status_model = Model: `{ $name }`
+status_state = State: { $state }
+status_thread = Active thread: `{ $thread }`
+status_tokens =
+    Tokens: { $total } in { $runs ->
+        [one] one run
+       *[other] { $runs } runs
+    }
+status_undelivered = Replies that could not be delivered: { $number }
+status_waiting = Waiting messages: { $number }
+
+## /agent.
+
+agent_answers = `{ $name }` answers here from now on.
+agent_answers_for = `{ $name }` answers here from now on: { $about }.
+agent_answers_now = `{ $name }` answers here.
+agent_being_made = { $name } (being made)
+agent_broken = The agent `{ $name }` cannot be used: { $why }.
+agent_broken_line = `{ $name }` answers nobody: { $why }
+agent_exists = There is an agent `{ $name }` already.
+agent_fixed = Who answers here is fixed by whoever runs this bot.
+agent_here = ← answers here
+agent_in_making = `{ $name }` is being made here
+agent_lead = the usual one
+agent_name_long = `{ $name }` cannot be the name of an agent: it has more than { $most } characters.
+agent_name_odd = `{ $name }` cannot be the name of an agent: it is made of letters, digits and hyphens.
+agent_name_taken = `{ $name }` cannot be the name of an agent: it means something else already.
+agent_not_made_here = New agents are made by whoever runs this bot.
+agent_unknown = There is no agent `{ $name }`.
+agent_unreadable = The agent could not be read just now. Whoever runs this bot finds the reason in the log.
+agents = Agents:
+agents_full = There are { $most } agents already; remove one first.
+agents_listed = /agent lists those there are.
+agents_new = `/agent new NAME` makes one.
+agents_new_usage = Write `/agent new NAME`, and behind it what the agent is for.
+agents_switch = `/agent NAME` switches this conversation, `/agent default` back.
+
+## Buttons, and what came of them.
+
+button_approve = Approve
+button_deny = Deny
+button_retry = Try again
+button_stop = Stop
+choice_made = ✅ { $name } chose: { $label }
+
+## Approvals.
+
+approval_by_others = (Only those whom whoever runs this bot named decide that.)
+approval_in_file = (All of it comes beside this question, as a file where this chat takes one: read it first. Nobody can approve it before it is here.)
+approval_late = That was decided already.
+approval_not_yours = Somebody else has to decide that.
+approval_over = That is over.
+approval_question = 🔐 May I? { $request }
+approval_unread = The whole text has not reached this chat yet: wait for it, read it and press again. You can always press Deny.
+approval_unstored = I could not note that just now. Try again in a moment.
+approved = ✅ { $by } approved { $request }
+approved_by_nobody = ⌛ Nobody allowed { $request } in time
+approved_somehow = ✅ Somebody approved { $request }
+asked_whole = 📄 This is all of what I ask for.
+asked_whole_link = It can be read [here]({ $link }), too.
+denied = ⛔ { $by } did not allow { $request }
+nobody_asked = ⛔ { $request } was not done. Only those whom whoever runs this bot named may allow it, and they do not see this chat: ask for it in a group with one of them.
+
+## A run at work.
+
+running = Running { $tools }…
+thinking = Thinking…
+waiting_for_decision = Waiting for your decision…
+working_on = Working on: { $tasks }…
+task_gap = { "; " }
+task_doing = { $task } ({ $tools })
+retrying_broken = The model's answer was broken; trying again…
+retrying_busy = The model is busy; trying again…
+retrying_resting = The model failed often and rests; trying again…
+retrying_unreachable = The model cannot be reached; trying again…
+
+## A run's end.
+
+end_filtered = ⚠️ *The provider's content filter ended this answer. Ask in other words, or leave out what it may have taken offence at.*
+end_given_up = ⚠️ I was interrupted { $times } times while I worked on this, so I stopped trying.
+end_length = ⚠️ *This is as long as the model makes one answer (`max_tokens`); write "go on" and I continue.*
+end_limit = ⚠️ *This took more steps than I am allowed; write "go on" and I continue.*
+end_silent = (The assistant said nothing.)
+end_stopped = *Stopped.*
+end_timeout = ⚠️ *I ran out of time; this is as far as I got.*
+end_too_late = I was away for too long to answer this in time. Ask again if it still matters.
+
+## Why a run failed.
+
+failed_auth = The model's provider refused the key ({ $detail }). Whoever runs this bot has to mend it.
+failed_broken = Something in me broke while I answered. Whoever runs this bot finds it in the log.
+failed_busy = The model is busy ({ $detail }). Try again in a moment.
+failed_busy_long = The model is busy ({ $detail }). Try again in { $minutes } minutes.
+failed_filtered = The provider's content filter refused this. Say it in other words, or leave out what it may have taken offence at.
+failed_garbled = The model's answer could not be read. Try again.
+failed_history = What was said before could not be read, so I cannot answer. Send it again later.
+failed_no_api = There is no model where I look for it ({ $detail }). Whoever runs this bot has to mend the model's `base_url`, which often ends in /v1; `pudu doctor` looks at it.
+failed_no_model = No model is configured. Whoever runs this bot has to name one.
+failed_quota = The model's account has no credit left ({ $detail }). Whoever runs this bot has to mend it.
+failed_rejected = The model's provider did not accept the request ({ $detail }). Asking again does not help. Whoever runs this bot has to look at the model's settings.
+failed_too_long = This conversation has become too long for the model ({ $detail }). /new starts a fresh one.
+failed_unheard = What you said could not be stored. Send it again; whoever runs this bot finds the reason in its log.
+failed_unknown_model = The model's provider does not know this model ({ $detail }). /models lists those to choose from; whoever runs this bot has to mend its name.
+failed_unreachable = The model cannot be reached ({ $detail }). Try again in a moment.
+failed_unstored = What was said could not be stored. Whoever runs this bot finds the reason in its log.
+
+## Files that people send.
+
+fetch_broken = ⚠️ `{ $name }` could not be kept here. Whoever runs this bot finds the reason in the log.
+fetch_refused = ⚠️ `{ $name }` could not be fetched: the platform refused it ({ $why }).
+fetch_stopped = ⚠️ `{ $name }` was not fetched: stopped.
+fetch_too_large = ⚠️ `{ $name }` could not be fetched: it is larger than { $limit }.
+fetch_too_many = ⚠️ `{ $name }` was not fetched: too many files came together.
+fetch_unreachable = ⚠️ `{ $name }` could not be fetched: the platform could not be reached. Send it again.
+unread_broken = ⚠️ `{ $name }` could not be read: its reader broke down over it. It is damaged, or too unusual.
+unread_damaged = ⚠️ `{ $name }` could not be read: it is damaged.
+unread_empty = ⚠️ `{ $name }` could not be read: there is no text in it, perhaps only pictures.
+unread_kind = ⚠️ `{ $name }` could not be read: it is not a document of its kind, or of a kind that I do not know.
+unread_large = ⚠️ `{ $name }` could not be read: it is too large.
+unread_protected = ⚠️ `{ $name }` could not be read: it is protected by a password. Send it without one.
+unread_slow = ⚠️ `{ $name }` could not be read: it took too long.
+unread_unavailable = ⚠️ `{ $name }` could not be read just now. Send it again later.
+
+## Files that people get.
+
+file_gone = ⚠️ `{ $name }` could not be sent: it is not there any more.
+file_large = ⚠️ `{ $name }` could not be sent: it is too large.
+file_link = 📎 [{ $name }]({ $link }) (a link that is good for a day)
+file_unreadable = ⚠️ `{ $name }` could not be sent: it cannot be had.
+files_left = { $names } and { $count } more
+files_too_many = ⚠️ No more than { $most } files go with one answer. Not sent; ask for them if you need them: { $names }
+unsent = 📎 { $name } ({ $why })
+unsent_empty = it is empty
+unsent_failed = it could not be sent
+unsent_gone = it is not there any more
+unsent_large = it is larger than the { $megabytes } MB that { $platform } takes
+unsent_late = it could not be sent in time
+unsent_not_file = it is not a file
+unsent_uncertain = it is not certain that it arrived
+
+## What platforms add.
+
+answer_by_number = Answer me with the number alone.
+answer_refused = ⚠️ { $platform } does not take my answer.
+is_thinking = is thinking…
+no_text = (no text)
+only_you_see = _Only you see this: I am not in this conversation. Invite me to answer for all._
+press_again = Please try again in a moment.
+press_unused = This button is not in use.
+you = You

@@ -1,0 +1,260 @@
+### 聊天中展示给用户的全部文案，简体中文。文案名与参数须与 `en.ftl` 完全一致，构建时会检查。
+
+## 各部分之间的标点。
+
+sentence_gap = { "" }
+clause_gap = ，
+list_gap = 、
+
+## 命令菜单与 /help。
+
+about_agent = 查看、切换或创建智能体
+about_connect = 用配对码绑定身份
+about_help = 查看帮助
+about_memory = 查看 DeerFlow 记忆条数（暂未启用）
+about_mode = 设置我工作时如何处理新消息
+about_models = 查看或切换模型
+about_new = 开始新对话
+about_retry = 重新回答上一个问题
+about_skills = 查看技能，用 /技能名 调用
+about_start = 打个招呼
+about_status = 查看当前对话的状态
+about_stop = 停止正在进行的任务
+about_usage = 查看本对话的 token 用量
+argument_agent = [名称|new 名称]
+argument_code = [配对码]
+argument_name = [名称]
+argument_request = [需求]
+help_commands = 可用命令：
+help_skills = 技能（后面写上你的需求）：{ $names }
+help_talk = 其他消息会直接交给助手处理。
+
+## 命令通用。
+
+command_unknown = 未知命令：/{ $name }。
+commands_available = 可用命令：{ $names }
+described = ：{ $about }
+did_you_mean = 你是想用 `{ $name }` 吗？
+in_use = ← 使用中
+more = 还有 { $count } 个
+no_conversation = 当前没有进行中的对话。
+not_stored = 暂时没能保存，请稍后再试。
+with_title = { $name }（{ $title }）
+
+## /start、/connect 与陌生人。
+
+hello =
+    你好，我是 pudu。给我发条消息就可以开始对话。
+
+    发送 /help 查看可用命令。
+code_invalid = 这个配对码无效或已过期，请找管理员要一个新的。
+code_unreadable = 暂时无法核对这个配对码，请稍后再试。
+connect_needless = 不用绑定，我已经认识你了。
+connected = 绑定成功，我认识你了。跟我打个招呼吧！
+known_already = 我已经认识你了，直接跟我说话吧！
+stranger_by_code = 我还不认识你，暂时不能回答。请找管理员要一个配对码，然后发送 `/connect 配对码` 给我。
+stranger_by_id = 我还不认识你，暂时不能回答。请让管理员添加你的 ID：{ $id }
+
+## /new、/stop 与 /retry。
+
+conversation_started = 已开始新对话。
+making_given_up = 之前正在创建的智能体已取消。
+nothing_running = 当前没有正在进行的任务。
+nothing_to_retry = 还没有可以重新回答的问题。
+stopped = 已停止。
+stopped_and_dropped = 已停止，并丢弃了 { $count } 条排队中的消息。
+
+## /mode。
+
+mode_interrupt = 打断当前任务，立即回答新消息
+mode_queue = 新消息排队，等我忙完再处理
+mode_set = 已切换到 `{ $name }` 模式：{ $about }。
+mode_steer = 新消息直接交给正在进行的任务
+mode_unknown = 没有 `{ $name }` 这个模式，可选 `queue`、`steer` 或 `interrupt`。
+modes = 我工作时收到新消息：
+
+## /models。
+
+model_in_use = 本对话已改用 `{ $name }`。
+model_none = 无
+model_unknown = 没有名为 `{ $name }` 的模型。
+models = 可用模型：
+models_listed = 发送 /models 查看可用模型。
+models_none = 还没有配置模型。
+
+## /skills。
+
+skill_withheld = `{ $agent }` 不能使用技能 `/{ $skill }`，发送 /skills 查看可用的技能。
+skills = 技能：
+skills_none = 这里没有可用的技能。
+skills_usage = 在消息开头写上技能名，后面说明你的需求。合适的时候，我也会自己使用这些技能。
+
+## /usage 与 /memory。
+
+memory_facts = 共有 { $count } 条记忆，当前版本暂未启用。
+memory_none = 还没有任何记忆。
+memory_unreadable = 无法读取记忆。
+usage = 本对话的 token 用量：输入 { $read }，输出 { $written }，合计 { $total }，共运行 { $runs } 次。
+usage_unreadable = 暂时无法读取用量，请稍后再试。
+
+## /status。
+
+health_connecting = 连接中
+health_degraded = 不稳定
+health_refused = 凭据被拒绝
+health_ready = 正常
+health_stopped = 已停止
+state_delivering = 正在发送回答
+state_idle = 空闲
+state_working = 已运行 { $seconds } 秒
+status_agent = 智能体：`{ $name }`
+status_channel = 渠道：`{ $account }` { $state }
+status_channel_error = 最近的错误：{ $error }
+status_channel_event = 最近一次事件在 { $seconds } 秒前
+status_mode = 工作时收到新消息：`{ $name }`（{ $about }）
+status_model = 模型：`{ $name }`
+status_state = 状态：{ $state }
+status_thread = 当前会话：`{ $thread }`
+status_tokens = token 用量：{ $total }，共运行 { $runs } 次
+status_undelivered = 未能送达的回复：{ $number } 条
+status_waiting = 排队中的消息：{ $number } 条
+
+## /agent。
+
+agent_answers = 接下来由 `{ $name }` 在这里回答。
+agent_answers_for = 接下来由 `{ $name }` 在这里回答：{ $about }。
+agent_answers_now = 这里由 `{ $name }` 回答。
+agent_being_made = { $name }（创建中）
+agent_broken = 智能体 `{ $name }` 无法使用：{ $why }。
+agent_broken_line = `{ $name }` 无法使用：{ $why }
+agent_exists = 已经有名为 `{ $name }` 的智能体了。
+agent_fixed = 这里由谁回答由管理员指定。
+agent_here = ← 当前
+agent_in_making = `{ $name }` 正在这里创建
+agent_lead = 默认智能体
+agent_name_long = `{ $name }` 不能用作智能体的名称：不能超过 { $most } 个字符。
+agent_name_odd = `{ $name }` 不能用作智能体的名称：只能使用字母、数字和连字符。
+agent_name_taken = `{ $name }` 不能用作智能体的名称：它已有别的含义。
+agent_not_made_here = 只有管理员可以创建智能体。
+agent_unknown = 没有名为 `{ $name }` 的智能体。
+agent_unreadable = 暂时无法读取这个智能体，管理员可以在日志中查看原因。
+agents = 智能体：
+agents_full = 智能体已达到 { $most } 个上限，请先删除一个。
+agents_listed = 发送 /agent 查看已有的智能体。
+agents_new = 发送 `/agent new 名称` 可以创建新的智能体。
+agents_new_usage = 请发送 `/agent new 名称`，并在后面说明它的用途。
+agents_switch = 发送 `/agent 名称` 切换本对话的智能体，`/agent default` 恢复默认。
+
+## 按钮与选择结果。
+
+button_approve = 同意
+button_deny = 拒绝
+button_retry = 重试
+button_stop = 停止
+choice_made = ✅ { $name } 选择了：{ $label }
+
+## 审批。
+
+approval_by_others = （只有管理员指定的审批人可以决定。）
+approval_in_file = （完整内容会单独发出，支持文件的聊天里会以文件形式发送。请先看完，内容送达之前无法同意。）
+approval_late = 这件事已经有人决定了。
+approval_not_yours = 这件事需要由其他人决定。
+approval_over = 这件事已经结束了。
+approval_question = 🔐 可以执行吗？{ $request }
+approval_unread = 完整内容还没有送达，请等它到了、看完之后再按一次。你随时可以按“拒绝”。
+approval_unstored = 暂时没能记下你的决定，请稍后再试。
+approved = ✅ { $by } 同意了 { $request }
+approved_by_nobody = ⌛ { $request } 没有人及时同意
+approved_somehow = ✅ { $request } 已获同意
+asked_whole = 📄 这是我请求执行的完整内容。
+asked_whole_link = 也可以[在线查看]({ $link })。
+denied = ⛔ { $by } 拒绝了 { $request }
+nobody_asked = ⛔ { $request } 没有执行。只有管理员指定的审批人可以同意，而他们看不到这个聊天。请在有审批人的群里再问一次。
+
+## 进行中的任务。
+
+running = 正在运行 { $tools }…
+thinking = 正在思考…
+waiting_for_decision = 等你决定…
+working_on = 正在处理：{ $tasks }…
+task_gap = ；
+task_doing = { $task }（{ $tools }）
+retrying_broken = 模型的回答不完整，正在重试…
+retrying_busy = 模型繁忙，正在重试…
+retrying_resting = 模型连续出错，稍等片刻后重试…
+retrying_unreachable = 暂时连不上模型，正在重试…
+
+## 任务的结局。
+
+end_filtered = ⚠️ *回答被模型服务商的内容过滤中断了。请换个说法，或去掉可能触发过滤的内容。*
+end_given_up = ⚠️ 处理过程中被中断了 { $times } 次，我先不再尝试了。
+end_length = ⚠️ *已达到模型单次回答的长度上限（`max_tokens`），回复“继续”我就接着写。*
+end_limit = ⚠️ *步骤数已达到上限，回复“继续”我就接着做。*
+end_silent = （助手没有给出回答。）
+end_stopped = *已停止。*
+end_timeout = ⚠️ *时间用完了，先做到这里。*
+end_too_late = 我离开得太久，没能及时回答。如果还需要，请再问一次。
+
+## 任务失败的原因。
+
+failed_auth = 模型服务商拒绝了密钥（{ $detail }），请联系管理员处理。
+failed_broken = 回答时我内部出了错，管理员可以在日志中查看原因。
+failed_busy = 模型繁忙（{ $detail }），请稍后再试。
+failed_busy_long = 模型繁忙（{ $detail }），请 { $minutes } 分钟后再试。
+failed_filtered = 这条消息被模型服务商的内容过滤拒绝了。请换个说法，或去掉可能触发过滤的内容。
+failed_garbled = 无法解析模型的回答，请再试一次。
+failed_history = 无法读取之前的对话，暂时不能回答，请稍后重新发送。
+failed_no_api = 在配置的地址上找不到模型（{ $detail }）。请联系管理员检查模型的 `base_url`（通常以 /v1 结尾），可用 `pudu doctor` 诊断。
+failed_no_model = 还没有配置模型，请联系管理员添加。
+failed_quota = 模型账户余额不足（{ $detail }），请联系管理员处理。
+failed_rejected = 模型服务商没有接受这个请求（{ $detail }），重试也没有用，请联系管理员检查模型设置。
+failed_too_long = 对话太长，超出了模型的上限（{ $detail }）。发送 /new 开始新对话。
+failed_unheard = 你的消息没能保存，请重新发送。管理员可以在日志中查看原因。
+failed_unknown_model = 模型服务商没有这个模型（{ $detail }）。发送 /models 选择其他模型，或请管理员修改模型名称。
+failed_unreachable = 暂时连不上模型（{ $detail }），请稍后再试。
+failed_unstored = 对话内容没能保存，管理员可以在日志中查看原因。
+
+## 用户发来的文件。
+
+fetch_broken = ⚠️ `{ $name }` 没能保存下来，管理员可以在日志中查看原因。
+fetch_refused = ⚠️ 无法获取 `{ $name }`：平台没有提供这个文件（{ $why }）。
+fetch_stopped = ⚠️ 已停止，没有获取 `{ $name }`。
+fetch_too_large = ⚠️ 无法获取 `{ $name }`：文件超过了 { $limit }。
+fetch_too_many = ⚠️ 没有获取 `{ $name }`：一次发来的文件太多了。
+fetch_unreachable = ⚠️ 无法获取 `{ $name }`：暂时连不上平台，请重新发送。
+unread_broken = ⚠️ 无法读取 `{ $name }`：文件可能已损坏，或格式太特殊。
+unread_damaged = ⚠️ 无法读取 `{ $name }`：文件已损坏。
+unread_empty = ⚠️ 无法读取 `{ $name }`：里面没有文字，可能只有图片。
+unread_kind = ⚠️ 无法读取 `{ $name }`：文件内容与类型不符，或不支持这种文档。
+unread_large = ⚠️ 无法读取 `{ $name }`：文件太大。
+unread_protected = ⚠️ 无法读取 `{ $name }`：文件有密码保护，请去掉密码后重新发送。
+unread_slow = ⚠️ 无法读取 `{ $name }`：读取时间过长。
+unread_unavailable = ⚠️ 暂时无法读取 `{ $name }`，请稍后重新发送。
+
+## 发给用户的文件。
+
+file_gone = ⚠️ 无法发送 `{ $name }`：文件已经不在了。
+file_large = ⚠️ 无法发送 `{ $name }`：文件太大。
+file_link = 📎 [{ $name }]({ $link })（链接一天内有效）
+file_unreadable = ⚠️ 无法发送 `{ $name }`：文件读取失败。
+files_left = { $names } 等，另有 { $count } 个
+files_too_many = ⚠️ 一次回答最多附带 { $most } 个文件，以下文件没有发送，需要的话请告诉我：{ $names }
+unsent = 📎 { $name }（{ $why }）
+unsent_empty = 文件为空
+unsent_failed = 发送失败
+unsent_gone = 文件已经不在了
+unsent_large = 超过了 { $platform } 的 { $megabytes } MB 上限
+unsent_late = 没能及时发出
+unsent_not_file = 不是文件
+unsent_uncertain = 不确定是否已送达
+
+## 各平台补充的文案。
+
+answer_by_number = 直接回复数字即可。
+answer_refused = ⚠️ { $platform } 没有接受我的回答。
+is_thinking = 正在思考…
+no_text = （没有文字）
+only_you_see = _这条消息只有你能看到：我不在这个会话里，邀请我加入后大家都能看到回答。_
+press_again = 请稍后再试。
+press_unused = 这个按钮已失效。
+you = 你

@@ -1,0 +1,34 @@
+//! Arguments and results that all searches share.
+
+use pudu_base::ToolError;
+use serde_json::json;
+
+/// Maximum length of a query, in characters: longer ones are refused by most providers.
+const MAX_QUERY_CHARS: usize = 400;
+
+/// Checks what is looked for.
+pub(super) fn query(query: &str) -> Result<&str, ToolError> {
+    let query = query.trim();
+    if query.is_empty() {
+        return Err(ToolError("query is empty: say what to look for".to_owned()));
+    }
+    if query.chars().count() > MAX_QUERY_CHARS {
+        return Err(ToolError(format!(
+            "query is longer than {MAX_QUERY_CHARS} characters: use a few specific words"
+        )));
+    }
+    Ok(query)
+}
+
+/// The operator's number is what is usual and what there is at most.
+pub(super) fn most(wanted: Option<usize>, usual: usize) -> usize {
+    wanted.unwrap_or(usual).clamp(1, usual.max(1))
+}
+
+pub(super) fn nothing(said: &str, query: &str) -> String {
+    json!({"error": format!("{said}: try other words"), "query": query}).to_string()
+}
+
+pub(super) fn pretty(value: &serde_json::Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
