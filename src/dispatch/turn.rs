@@ -101,7 +101,21 @@ impl TurnJob {
         let first = self.said.first().map(message_id);
         let at = Some(policy.now());
         let suspended = self.cut == Interruption::Stop;
-        RunTask { thread, run, input, first, suspended, again, at, model, agent, authoring, asker, steps }
+        RunTask {
+            thread,
+            run,
+            input,
+            first,
+            suspended,
+            again,
+            at,
+            model,
+            agent,
+            authoring,
+            asker,
+            steps,
+            thinking: None,
+        }
     }
 }
 

@@ -260,6 +260,7 @@ mod tests {
             id: format!("a-{text}").into(),
             text: text.into(),
             reasoning: None,
+            provider_parts: None,
             calls: vec![],
             finish: Finish::Complete,
             model: None,

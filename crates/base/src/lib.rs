@@ -30,8 +30,10 @@ pub use event::{Outcome, RunEvent, TaskStage};
 pub use failure::{FailureCause, FailureClass, RetryReason, RunFailure};
 pub use id::{CallId, MessageId, RunId, ThreadId};
 pub use log::{LogError, Seq, ThreadLog};
-pub use message::{Assistant, Decision, Finish, Human, Image, Message, Question, ToolCall, ToolResult};
-pub use model::{Delta, Model, ModelError, ModelImage, ModelStream, Request};
+pub use message::{
+    Assistant, Decision, Finish, Human, Image, Message, ProviderParts, Question, ToolCall, ToolResult,
+};
+pub use model::{Delta, Model, ModelError, ModelImage, ModelStream, Request, Thinking};
 pub use results::ResultFiles;
 pub use sandbox::{
     DirEntry, Exec, Killed, Network, Sandbox, SandboxError, SandboxProvider, Shell, ShellCommand,

@@ -76,6 +76,9 @@ pub struct Assistant {
     /// The model's reasoning, for providers that want it back. Shown to nobody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
+    /// Parts that the model's provider wants back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_parts: Option<ProviderParts>,
     /// Tools that it wants called.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ToolCall>,
@@ -90,6 +93,16 @@ pub struct Assistant {
     pub usage: Option<Usage>,
 }
 
+/// Parts of a reply that its provider wants back as they were, such as signed thoughts. Only the wire that made them
+/// knows what is in them, and only the same model of the same provider gets them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProviderParts {
+    /// Names the wire, the provider's host and the model.
+    pub origin: String,
+    /// The parts, in the wire's own form.
+    pub parts: Value,
+}
+
 /// Why a model stopped talking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -101,6 +114,8 @@ pub enum Finish {
     Length,
     /// The provider's content filter cut it.
     Filtered,
+    /// The provider paused a long reply, which goes on when it is sent back.
+    Paused,
     /// The stream was stopped or broke; the text is what had come by then.
     Partial,
 }

@@ -1,7 +1,8 @@
 //! The port to a language model.
 
-use crate::{FailureCause, Finish, Image, Message, RetryReason, ToolCall, ToolSpec, Usage};
+use crate::{FailureCause, Finish, Image, Message, ProviderParts, RetryReason, ToolCall, ToolSpec, Usage};
 use futures_util::stream::BoxStream;
+use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 
 /// A model's reply as it comes. Dropping it cancels the call at once.
@@ -38,6 +39,38 @@ pub struct Request {
     pub tools: Arc<[Arc<ToolSpec>]>,
     /// Images that it sees behind the newest message; none for a model that cannot see.
     pub images: Vec<ModelImage>,
+    /// How hard it thinks first, where it can.
+    pub thinking: Thinking,
+}
+
+/// How hard a model thinks before it answers. A model that cannot be told so takes no notice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Thinking {
+    /// Not at all, or as little as the model can.
+    Off,
+    /// As hard as its configuration has it.
+    #[default]
+    On,
+    /// A little.
+    Low,
+    /// Harder.
+    Medium,
+    /// Hard.
+    High,
+}
+
+impl Thinking {
+    /// Returns the word that providers have for the effort; `None` where it is left to the configuration.
+    #[must_use]
+    pub fn effort(self) -> Option<&'static str> {
+        match self {
+            Self::Off | Self::On => None,
+            Self::Low => Some("low"),
+            Self::Medium => Some("medium"),
+            Self::High => Some("high"),
+        }
+    }
 }
 
 /// An image as a model sees it.
@@ -56,9 +89,11 @@ pub enum Delta {
     Text(String),
     /// The model's thoughts, from a model that wants them back; shown to nobody.
     Reasoning(String),
+    /// Parts that the provider wants back with the message.
+    ProviderParts(ProviderParts),
     /// A whole call of a tool.
     Call(ToolCall),
-    /// The cost of the call.
+    /// The cost of the call, once a reply.
     Usage(Usage),
     /// The reply is whole. A stream that ends without this was cut.
     Finish(Finish),

@@ -223,10 +223,11 @@ mod tests {
             id: "a".into(),
             text: "Let me look.".into(),
             reasoning: None,
+            provider_parts: None,
             calls: vec![call],
             finish: Finish::Complete,
             model: Some("gpt".into()),
-            usage: Some(Usage { input: 5, output: 2 }),
+            usage: Some(Usage::plain(5, 2)),
         };
         let result = ToolResult {
             id: "r".into(),

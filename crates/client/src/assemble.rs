@@ -64,6 +64,7 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
     let mut agent = searching(Agent {
         tools: tools(&setup, &role, model.supports_vision()),
         model,
+        thinking: task.thinking.unwrap_or_default(),
         sandbox: Arc::new(Audited { sandbox: place.clone(), audit_log }),
         log: client.0.threads.log(),
         approver,

@@ -1,6 +1,6 @@
 //! Task of a run: what is asked, by whom, and with which rights.
 
-use pudu_base::{Human, MessageId, RunId, ThreadId};
+use pudu_base::{Human, MessageId, RunId, Thinking, ThreadId};
 
 /// Task of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +23,8 @@ pub struct RunTask {
     pub at: Option<String>,
     /// The model; that of the agent, or the default, if none or unknown.
     pub model: Option<String>,
+    /// How hard the model thinks; as the agent or the model has it if none.
+    pub thinking: Option<Thinking>,
     /// Name of the agent; the lead agent if `None`.
     pub agent: Option<String>,
     /// The run's rights to change custom agents.

@@ -1,7 +1,7 @@
 //! Setup of a run.
 
 use crate::{ApprovalPolicy, LoopRules, Memory, Results, ToolCatalog, Toolbox};
-use pudu_base::{ApprovalRequest, Approver, BoxFuture, Decision, Model, Sandbox, Tell, ThreadLog};
+use pudu_base::{ApprovalRequest, Approver, BoxFuture, Decision, Model, Sandbox, Tell, Thinking, ThreadLog};
 use std::{sync::Arc, time::Duration};
 
 /// An agent, assembled for a run: chosen when it starts, not changed while it lasts.
@@ -9,6 +9,8 @@ use std::{sync::Arc, time::Duration};
 pub struct Agent {
     /// Model that answers.
     pub model: Arc<dyn Model>,
+    /// How hard the model thinks.
+    pub thinking: Thinking,
     /// Tools that it may call.
     pub tools: Toolbox,
     /// Sandbox of its tools.

@@ -227,6 +227,7 @@ impl Bench {
         let (writes, reads) = (ProbeTool::new("writes", false), ProbeTool::new("reads", true));
         let agent = Agent {
             model: model.clone(),
+            thinking: pudu_base::Thinking::On,
             tools: Toolbox::new([writes.clone() as Arc<dyn Tool>, reads.clone()]),
             sandbox: Arc::new(NoSandbox),
             log: log.clone(),
@@ -288,6 +289,7 @@ pub(crate) fn assistant(calls: Vec<ToolCall>) -> Update {
         id: "a".into(),
         text: "Let me look.".into(),
         reasoning: None,
+        provider_parts: None,
         calls,
         finish: Finish::Complete,
         model: None,

@@ -117,6 +117,7 @@ async fn ask(agent: &Agent, chain: &mut Chain, run_state: &mut RunState) -> Resu
         messages: run_state.state().messages.values().cloned().collect(),
         tools: agent.tools.specs().clone(),
         images: Vec::new(),
+        thinking: agent.thinking,
     };
     for middleware in chain.iter_mut() {
         middleware.before_model(run_state, &mut request).await?;
@@ -126,6 +127,7 @@ async fn ask(agent: &Agent, chain: &mut Chain, run_state: &mut RunState) -> Resu
         id: run_state.begin_draft(),
         text: String::new(),
         reasoning: None,
+        provider_parts: None,
         calls: Vec::new(),
         finish: Finish::Complete,
         model: Some(agent.model.name().to_owned()),
@@ -163,6 +165,7 @@ fn take(delta: Delta, run_state: &mut RunState, reply: &mut Assistant) {
     match delta {
         Delta::Text(text) => run_state.say(text),
         Delta::Reasoning(thought) => reply.reasoning.get_or_insert_default().push_str(&thought),
+        Delta::ProviderParts(parts) => reply.provider_parts = Some(parts),
         Delta::Call(call) => reply.calls.push(call),
         Delta::Usage(usage) => {
             reply.usage = Some(usage);
@@ -174,6 +177,7 @@ fn take(delta: Delta, run_state: &mut RunState, reply: &mut Assistant) {
             run_state.retract();
             reply.calls.clear();
             reply.reasoning = None;
+            reply.provider_parts = None;
             run_state.tell(RunEvent::Retry { attempt, wait, reason });
         }
     }

@@ -158,6 +158,7 @@ impl RunState {
                 id,
                 text,
                 reasoning: None,
+                provider_parts: None,
                 calls: Vec::new(),
                 finish: Finish::Partial,
                 model: Some(model.to_owned()),

@@ -11,8 +11,8 @@ use crate::{
 };
 use pudu_base::{
     ApprovalRequest, Approver, BoxFuture, CallId, Decision, Human, LogError, Message, Model, Outcome,
-    RunEvent, RunId, Seq, Skill, TaskStage, Tell, ThreadId, ThreadLog, ThreadState, Tool, ToolCx, ToolError,
-    ToolOutput, ToolSpec, Update,
+    RunEvent, RunId, Seq, Skill, TaskStage, Tell, Thinking, ThreadId, ThreadLog, ThreadState, Tool, ToolCx,
+    ToolError, ToolOutput, ToolSpec, Update,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -176,6 +176,7 @@ impl SubagentTask {
         let searches = kind.tools.is_none() && has(SEARCH);
         searching(Agent {
             model,
+            thinking: Thinking::Off,
             tools: parent.tools.only(has),
             sandbox: parent.sandbox.clone(),
             log: Arc::new(Forgetful),

@@ -23,7 +23,7 @@ impl Model for Offline {
         let mut deltas = reply(&request);
         let output = deltas.len() as u64;
         let input = request.messages.iter().map(|m| m.text().split_whitespace().count() as u64).sum();
-        deltas.push(Delta::Usage(Usage { input, output }));
+        deltas.push(Delta::Usage(Usage::plain(input, output)));
         deltas.push(Delta::Finish(Finish::Complete));
         stream::iter(deltas.into_iter().map(Ok)).boxed()
     }

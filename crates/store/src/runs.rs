@@ -66,7 +66,7 @@ async fn usage(tx: &mut AnyConnection, thread: &ThreadId) -> Result<(Usage, i64)
 }
 
 fn tally((input, output, runs): (i64, i64, i64)) -> (Usage, i64) {
-    (Usage { input: u64::try_from(input).unwrap_or(0), output: u64::try_from(output).unwrap_or(0) }, runs)
+    (Usage::plain(u64::try_from(input).unwrap_or(0), u64::try_from(output).unwrap_or(0)), runs)
 }
 
 async fn started(tx: &mut WriteTx<'_>, texts: &[String; 3], now: i64) -> Result<(), StoreError> {

@@ -88,6 +88,7 @@ mod tests {
             id: id.into(),
             text: String::new(),
             reasoning: None,
+            provider_parts: None,
             calls: ids.iter().map(call).collect(),
             finish: Finish::Complete,
             model: None,

@@ -99,6 +99,7 @@ mod tests {
                 id: format!("a{n}").as_str().into(),
                 text: text.clone(),
                 reasoning: None,
+                provider_parts: None,
                 calls: vec![],
                 finish: Finish::Complete,
                 model: None,

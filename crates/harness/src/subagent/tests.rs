@@ -39,7 +39,7 @@ fn hand(id: &str, prompt: &str) -> pudu_base::ToolCall {
 async fn a_sub_agent_works_alone_and_its_parent_reads_the_report() {
     let spends = ScriptedReply::Says(vec![
         Ok(Delta::Text("Three files.".into())),
-        Ok(Delta::Usage(Usage { input: 7, output: 2 })),
+        Ok(Delta::Usage(Usage::plain(7, 2))),
         Ok(Delta::Finish(Finish::Complete)),
     ]);
     let bench = bench(vec![
@@ -50,7 +50,7 @@ async fn a_sub_agent_works_alone_and_its_parent_reads_the_report() {
     ]);
     let (outcome, seen) = bench.run(Some("how many?")).await;
     assert_eq!((outcome, seen.text.as_str()), (Outcome::Success, "There are three."));
-    assert_eq!((seen.usage, seen.tasks.len()), (Usage { input: 7, output: 2 }, 0));
+    assert_eq!((seen.usage, seen.tasks.len()), (Usage::plain(7, 2), 0));
     let asked = bench.asked();
     assert_eq!(asked[1], ["human: count the files"], "it knows nothing of the talk");
     assert_eq!(asked[2][2], "tool: worked");

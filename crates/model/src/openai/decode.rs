@@ -86,9 +86,9 @@ impl ChunkDecoder {
                 self.finish = Some(finish(&reason));
             }
         }
-        deltas.extend(chunk.usage.map(|usage| {
-            Delta::Usage(Usage { input: usage.prompt_tokens, output: usage.completion_tokens })
-        }));
+        deltas.extend(
+            chunk.usage.map(|usage| Delta::Usage(Usage::plain(usage.prompt_tokens, usage.completion_tokens))),
+        );
         Ok(())
     }
 

@@ -227,6 +227,7 @@ mod tests {
             id: "a".into(),
             text: String::new(),
             reasoning: Some("hm".into()),
+            provider_parts: None,
             calls: vec![call],
             finish: Finish::Complete,
             model: None,
@@ -261,6 +262,7 @@ mod tests {
                 image: Image { path: "/mnt/user-data/uploads/a.png".into(), mime: "image/png".into() },
                 bytes: Arc::new(*b"png"),
             }],
+            thinking: pudu_base::Thinking::On,
         }
     }
 

@@ -40,6 +40,7 @@ fn says(id: &str, calls: Vec<ToolCall>) -> Update {
         id: id.into(),
         text: "x".into(),
         reasoning: None,
+        provider_parts: None,
         calls,
         finish: Finish::Complete,
         model: None,

@@ -38,7 +38,7 @@ fn text_thoughts_usage_and_the_end_come_in_order() {
         Delta::Reasoning("hm".into()),
         Delta::Text("Hel".into()),
         Delta::Text("lo".into()),
-        Delta::Usage(Usage { input: 3, output: 2 }),
+        Delta::Usage(Usage::plain(3, 2)),
         Delta::Finish(Finish::Complete),
     ];
     assert_eq!(decode(&text).unwrap(), expect);
@@ -82,11 +82,7 @@ fn a_whole_answer_is_read_as_well() {
     let body = json!({"choices": [{"message": {"role": "assistant", "content": "Hi"}, "finish_reason": "length"}],
         "usage": {"prompt_tokens": 1, "completion_tokens": 1}});
     assert_eq!(decoder.push(body.to_string().as_bytes()).unwrap(), []);
-    let expect = [
-        Delta::Text("Hi".into()),
-        Delta::Usage(Usage { input: 1, output: 1 }),
-        Delta::Finish(Finish::Length),
-    ];
+    let expect = [Delta::Text("Hi".into()), Delta::Usage(Usage::plain(1, 1)), Delta::Finish(Finish::Length)];
     assert_eq!(decoder.end().unwrap(), expect);
 }
 
