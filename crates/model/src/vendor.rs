@@ -43,7 +43,7 @@ impl Vendor {
     pub fn at(host: &str) -> Option<&'static Self> {
         let is_of =
             |end: &&str| host == *end || host.strip_suffix(*end).is_some_and(|rest| rest.ends_with('.'));
-        VENDORS.iter().find(|vendor| vendor.hosts.iter().any(|end| is_of(&end)))
+        VENDORS.iter().find(|vendor| vendor.hosts.iter().any(is_of))
     }
 }
 

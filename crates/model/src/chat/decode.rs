@@ -165,7 +165,7 @@ impl ChunkDecoder {
             kept.insert(parts::CALLS.to_owned(), Value::Array(extras));
         }
         let origin = std::mem::take(&mut self.origin);
-        (!kept.is_empty()).then(|| ProviderParts { origin, parts: Value::Object(kept) })
+        (!kept.is_empty()).then_some(ProviderParts { origin, parts: Value::Object(kept) })
     }
 }
 
