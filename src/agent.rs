@@ -1,7 +1,7 @@
 //! The agent's setup from the configuration: models, tools and bounds.
 
 use crate::{
-    config::{ApprovalsConfig, Dialect, HotConfig, ModelConfig, Subagent, WebConfig, is_own_tool},
+    config::{ApprovalsConfig, HotConfig, ModelConfig, Subagent, WebConfig, is_own_tool},
     machine::Machine,
 };
 use pudu_client::{
@@ -10,14 +10,13 @@ use pudu_client::{
     base::{Model, ModelError, Shell, Tool},
     documents::{Converter, DocumentLimits},
     harness::{ApprovalPolicy, RestRules, Retry, RunBounds, subagent::SubagentKind},
-    model::{Offline, OpenAi, OpenAiSettings},
+    model::{HttpModel, Offline},
     net::{
         guard::{AllowedTargets, Guard},
         reqwest,
     },
     tools::{self, web},
 };
-use serde_json::{Map, Value};
 use std::{
     collections::BTreeMap,
     path::Path,
@@ -115,69 +114,12 @@ fn offline() -> (ModelInfo, Arc<dyn Model>) {
 
 fn model(config: &ModelConfig, rest: RestRules) -> Result<(ModelInfo, Arc<dyn Model>), ModelError> {
     let info = ModelInfo {
-        name: config.name.clone(),
+        name: config.settings.name.clone(),
         title: config.display_name.clone(),
         about: Some(config.description.clone()).filter(|about| !about.is_empty()),
     };
-    let headers = config.default_headers.iter();
-    let model = OpenAi::new(OpenAiSettings {
-        name: config.name.clone(),
-        model: config.model.clone(),
-        base_url: config.base_url.to_string(),
-        api_key: config.api_key.clone(),
-        headers: headers.map(|(name, value)| (name.clone(), value.clone())).collect(),
-        extra: extra(config),
-        thoughts: thoughts(config.dialect),
-        window: config.context_window.into(),
-        sees: config.supports_vision,
-        gap: config.stream_chunk_timeout,
-        total: config.request_timeout,
-    })?;
+    let model = HttpModel::new(config.settings.clone())?;
     Ok((info, Arc::new(Retry::new(Arc::new(model), config.max_retries).with_rest(rest))))
-}
-
-/// Returns what a request carries besides our own keys.
-fn extra(config: &ModelConfig) -> Map<String, Value> {
-    let mut extra = config.extra_body.clone();
-    if let Some(tokens) = config.max_tokens {
-        extra.entry("max_tokens").or_insert_with(|| tokens.into());
-    }
-    if let Some(temperature) = config.temperature {
-        extra.entry("temperature").or_insert_with(|| temperature.into());
-    }
-    let thinking =
-        if config.supports_thinking { &config.when_thinking_enabled } else { &config.when_thinking_disabled };
-    merge(&mut extra, thinking);
-    extra
-}
-
-/// Merges objects key by key; what is no object is replaced. `extra_body` is how the Python client says
-/// "into the body".
-fn merge(into: &mut Map<String, Value>, from: &Map<String, Value>) {
-    for (key, value) in from {
-        match (key.as_str(), value, into.get_mut(key)) {
-            ("extra_body", Value::Object(inner), _) => merge(into, inner),
-            (_, Value::Object(inner), Some(Value::Object(old))) => merge(old, inner),
-            _ => {
-                into.insert(key.clone(), value.clone());
-            }
-        }
-    }
-}
-
-/// Returns the name under which a provider wants its model's thoughts back.
-fn thoughts(dialect: Dialect) -> Option<&'static str> {
-    match dialect {
-        Dialect::DeepSeek | Dialect::MiMo | Dialect::StepFun => Some("reasoning_content"),
-        Dialect::Vllm => Some("reasoning"),
-        Dialect::OpenAi
-        | Dialect::Signed
-        | Dialect::MiniMax
-        | Dialect::MindIe
-        | Dialect::Ollama
-        | Dialect::Anthropic
-        | Dialect::Gemini => None,
-    }
 }
 
 fn tools(hot: &HotConfig, shell: Option<Shell>) -> Result<Vec<Arc<dyn Tool>>, ModelError> {
@@ -218,7 +160,7 @@ fn web_tool(config: &WebConfig, guard: &Guard) -> Result<Option<Arc<dyn Tool>>, 
 mod tests {
     use super::*;
     use pudu_client::base::{BoxFuture, ToolCx, ToolError, ToolOutput, ToolSpec};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     /// A tool that has nothing but a name.
     struct NamedTool(Arc<ToolSpec>);
@@ -245,21 +187,5 @@ mod tests {
         let left = foreign(&[named("web_search")], all);
         let names: Vec<&str> = left.iter().map(|tool| tool.spec().name.as_str()).collect();
         assert_eq!(names, ["maps_search"]);
-    }
-
-    #[test]
-    fn what_a_request_carries_is_merged_key_by_key() {
-        let check = |into: Value, from: Value, expect: Value| {
-            let mut into = into.as_object().unwrap().clone();
-            merge(&mut into, from.as_object().unwrap());
-            assert_eq!(Value::Object(into), expect);
-        };
-        check(json!({"a": 1}), json!({"a": 2, "b": 3}), json!({"a": 2, "b": 3}));
-        check(json!({"t": {"x": 1}}), json!({"t": {"y": 2}}), json!({"t": {"x": 1, "y": 2}}));
-        check(
-            json!({}),
-            json!({"extra_body": {"thinking": {"type": "enabled"}}}),
-            json!({"thinking": {"type": "enabled"}}),
-        );
     }
 }

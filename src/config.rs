@@ -47,7 +47,7 @@ pub(crate) use {
         AccountConfig, AccountPolicy, Allow, CLOSING, Capacity, Choosing, FollowUpMode, LOCAL, Menu,
         SessionOverrides, Timing,
     },
-    class::{Dialect, Native},
+    class::Native,
     containers::{DockerConfig, SandboxBackend},
     database::{Backend, Database},
     elsewhere::ProvisionerConfig,

@@ -4,7 +4,7 @@ use crate::{ModelSettings, frames::ReplyDecoder, refusal};
 use futures_util::{StreamExt, stream};
 use pudu_base::{Delta, Model, ModelError, ModelStream, Request};
 use pudu_net::reqwest::{
-    self, Url,
+    self, Method, Url,
     header::{self, HeaderName, HeaderValue},
 };
 use secrecy::ExposeSecret;
@@ -66,15 +66,8 @@ async fn begin(
         ModelError::Rejected(format!("the request cannot be written: {error}"))
     };
     let body = wire.body(settings, request).map_err(|error| unwritten(&error))?;
-    let url = url(&settings.base_url, &wire.path(settings));
-    let mut call =
-        http.post(url).headers(wire.headers()).header(header::CONTENT_TYPE, "application/json").body(body);
-    for (name, value) in &settings.headers {
-        call = call.header(name, value.expose_secret());
-    }
-    if let Some((name, value)) = key(settings)? {
-        call = call.header(name, value);
-    }
+    let call = call(settings, http, Method::POST, &wire.path(settings))?;
+    let call = call.header(header::CONTENT_TYPE, "application/json").body(body);
     let response = tokio::time::timeout(settings.gap, call.send())
         .await
         .map_err(|_| silent(settings.gap))?
@@ -85,6 +78,43 @@ async fn begin(
     match kind(&response).starts_with("text/html") {
         true => Err(ModelError::NoApi("a web page answers".to_owned())),
         false => Ok(response),
+    }
+}
+
+/// Makes a request with the headers that this provider and its operator want.
+fn call(
+    settings: &ModelSettings,
+    http: &reqwest::Client,
+    method: Method,
+    path: &str,
+) -> Result<reqwest::RequestBuilder, ModelError> {
+    let mut call =
+        http.request(method, url(&settings.base_url, path)).headers(settings.wire.wire().headers());
+    for (name, value) in &settings.headers {
+        call = call.header(name, value.expose_secret());
+    }
+    if let Some((name, value)) = key(settings)? {
+        call = call.header(name, value);
+    }
+    Ok(call)
+}
+
+impl ModelSettings {
+    /// Makes the request for the list of the provider's models, which costs nothing.
+    ///
+    /// # Errors
+    /// When the key cannot be sent.
+    pub fn list_request(&self, http: &reqwest::Client) -> Result<reqwest::RequestBuilder, ModelError> {
+        call(self, http, Method::GET, &self.wire.wire().list_path(self))
+    }
+
+    /// Makes a request that asks nothing, which every provider refuses and none charges for.
+    ///
+    /// # Errors
+    /// When the key cannot be sent.
+    pub fn empty_request(&self, http: &reqwest::Client) -> Result<reqwest::RequestBuilder, ModelError> {
+        let call = call(self, http, Method::POST, &self.wire.wire().path(self))?;
+        Ok(call.header(header::CONTENT_TYPE, "application/json").body("{}"))
     }
 }
 

@@ -98,6 +98,27 @@ static VENDORS: &[Vendor] = &[
             },
         )
     },
+    Vendor {
+        path: "v1",
+        ..vendor(
+            "anthropic",
+            "https://api.anthropic.com/v1",
+            &["api.anthropic.com"],
+            &["ANTHROPIC_API_KEY"],
+            Dialect::PLAIN,
+        )
+    },
+    Vendor {
+        path: "v1beta/openai",
+        ..vendor(
+            "gemini",
+            "https://generativelanguage.googleapis.com/v1beta/openai",
+            &["generativelanguage.googleapis.com"],
+            &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+            Dialect { schema: SchemaForm::OpenApi, ..Dialect::PLAIN },
+        )
+    },
+    Vendor { path: "v1", ..vendor("ollama", "http://127.0.0.1:11434/v1", &[], &[], Dialect::PLAIN) },
     vendor(
         "deepseek",
         "https://api.deepseek.com/v1",

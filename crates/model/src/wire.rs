@@ -31,6 +31,11 @@ pub(crate) trait Wire: Send + Sync {
     /// Returns what is added to the base URL: a path that begins with a slash, and a query if it has one.
     fn path(&self, settings: &ModelSettings) -> String;
 
+    /// Returns what is added to the base URL for the list of models.
+    fn list_path(&self, _: &ModelSettings) -> String {
+        "/models".to_owned()
+    }
+
     /// Returns the header that carries the key, and what stands before the key in it.
     fn key_header(&self) -> (HeaderName, &'static str);
 
