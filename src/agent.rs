@@ -9,7 +9,7 @@ use pudu_client::{
     agents::UPDATE_AGENT,
     base::{Model, ModelError, Shell, Tool},
     documents::{Converter, DocumentLimits},
-    harness::{ApprovalPolicy, RestRules, Retry, RunBounds, subagent::SubagentKind},
+    harness::{ApprovalPolicy, Fallback, ModelGuards, Retry, RetryRules, RunBounds, subagent::SubagentKind},
     model::{HttpModel, Offline},
     net::{
         guard::{AllowedTargets, Guard},
@@ -34,8 +34,8 @@ pub(crate) fn setup(
     extensions: Vec<Arc<dyn Tool>>,
 ) -> Result<AgentSetup, ModelError> {
     let configured = if hot.models.is_empty() { &machine.models } else { &hot.models };
-    let mut models =
-        configured.iter().map(|config| model(config, hot.rest)).collect::<Result<Vec<_>, _>>()?;
+    machine.model_guards.set(hot.model_calls.rest, hot.model_calls.max_concurrent);
+    let mut models = models(configured, hot.model_calls.retries, &machine.model_guards)?;
     if models.is_empty() {
         models.push(offline());
     }
@@ -112,14 +112,43 @@ fn offline() -> (ModelInfo, Arc<dyn Model>) {
     (info, Arc::new(Offline))
 }
 
-fn model(config: &ModelConfig, rest: RestRules) -> Result<(ModelInfo, Arc<dyn Model>), ModelError> {
-    let info = ModelInfo {
+/// Makes the models, each with those that take its place.
+fn models(
+    configured: &[ModelConfig],
+    retries: RetryRules,
+    guards: &ModelGuards,
+) -> Result<Vec<(ModelInfo, Arc<dyn Model>)>, ModelError> {
+    let single = configured.iter().map(|config| model(config, retries, guards));
+    let single: Vec<Arc<dyn Model>> = single.collect::<Result<_, _>>()?;
+    let with_others = |(config, model): (&ModelConfig, &Arc<dyn Model>)| {
+        let named = |name: &String| single.iter().find(|other| other.name() == name).cloned();
+        let others: Vec<_> = config.fallbacks.iter().filter_map(named).collect();
+        let model =
+            if others.is_empty() { model.clone() } else { Arc::new(Fallback::new(model.clone(), others)) };
+        (info(config), model)
+    };
+    Ok(configured.iter().zip(&single).map(with_others).collect())
+}
+
+fn info(config: &ModelConfig) -> ModelInfo {
+    ModelInfo {
         name: config.settings.name.clone(),
         title: config.display_name.clone(),
         about: Some(config.description.clone()).filter(|about| !about.is_empty()),
-    };
-    let model = HttpModel::new(config.settings.clone())?;
-    Ok((info, Arc::new(Retry::new(Arc::new(model), config.max_retries).with_rest(rest))))
+    }
+}
+
+fn model(
+    config: &ModelConfig,
+    retries: RetryRules,
+    guards: &ModelGuards,
+) -> Result<Arc<dyn Model>, ModelError> {
+    let own = config.max_retries.map(|retries| retries.saturating_add(1));
+    let rules = RetryRules { attempts: own.unwrap_or(retries.attempts), ..retries };
+    let address = config.settings.base_url.as_str();
+    let retry = Retry::new(Arc::new(HttpModel::new(config.settings.clone())?), rules, guards, address);
+    // Who has others to ask does not wait for one that rests.
+    Ok(Arc::new(if config.fallbacks.is_empty() { retry } else { retry.without_waiting_for_rest() }))
 }
 
 fn tools(hot: &HotConfig, shell: Option<Shell>) -> Result<Vec<Arc<dyn Tool>>, ModelError> {

@@ -27,8 +27,10 @@ pub(crate) struct ModelConfig {
     pub(crate) display_name: String,
     /// A line about it, or empty.
     pub(crate) description: String,
-    /// How often a call that may succeed later is made again.
-    pub(crate) max_retries: u32,
+    /// How often a call that may succeed later is made again, if the model has a number of its own.
+    pub(crate) max_retries: Option<u32>,
+    /// The models that answer while this one cannot, in their order.
+    pub(crate) fallbacks: Vec<String>,
     /// Where it is and how it is spoken to.
     pub(crate) settings: ModelSettings,
 }
@@ -136,7 +138,22 @@ pub(super) fn read(top: &Section<'_>, env: &Env) -> Vec<ModelConfig> {
         }
         models.push(model);
     }
+    check_fallbacks(top, &models);
     models
+}
+
+/// Refuses models that are to take a place and are not there: nobody would answer in an outage.
+fn check_fallbacks(top: &Section<'_>, models: &[ModelConfig]) {
+    for section in top.items("models") {
+        let own = section.text("name").foreign();
+        for name in section.names("fallbacks").foreign().unwrap_or_default() {
+            let known = models.iter().any(|model| model.settings.name == name) && own.as_ref() != Some(&name);
+            if !known {
+                let what = format!("\"{name}\" is not the name of another model here");
+                section.refuse("fallbacks", what, "name models of this list, or leave it out");
+            }
+        }
+    }
 }
 
 fn one(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
@@ -159,7 +176,10 @@ fn one(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
     let config = ModelConfig {
         display_name: section.text("display_name").or_told(name.clone().unwrap_or_default(), "the name"),
         description: section.text("description").or(String::new()),
-        max_retries: section.number("max_retries", 0..=20).or(2),
+        max_retries: section
+            .number("max_retries", 0..=20)
+            .optional("one less than `llm_call.retry_max_attempts`"),
+        fallbacks: section.names("fallbacks").or(Vec::new()),
         settings: ModelSettings {
             wire,
             dialect: vendor_of.dialect(),

@@ -24,6 +24,11 @@ pub trait Model: Send + Sync {
         false
     }
 
+    /// Returns the name of the model that answered the newest request in this one's place, if it was not itself.
+    fn standby(&self) -> Option<String> {
+        None
+    }
+
     /// Asks it. Nothing happens before the stream is polled.
     fn stream(&self, request: Request) -> ModelStream;
 }
@@ -97,6 +102,8 @@ pub enum Delta {
     Usage(Usage),
     /// The reply is whole. A stream that ends without this was cut.
     Finish(Finish),
+    /// The name of the model that answers from here on, where another one takes the place of the one that was asked.
+    Model(String),
     /// The call failed and is made again: what came before does not count.
     Again {
         /// Which try failed, from 1.

@@ -117,6 +117,12 @@ impl Client {
         self.setup().models.iter().map(|(info, _)| info.clone()).collect()
     }
 
+    /// Returns the name of the model that answered last in the place of this one, or of the default.
+    #[must_use]
+    pub fn standby(&self, model: Option<&str>) -> Option<String> {
+        self.setup().model(model)?.standby()
+    }
+
     /// Returns the files of a thread.
     #[must_use]
     pub fn files(&self, thread: &base::ThreadId) -> ThreadFiles {

@@ -165,6 +165,7 @@ fn take(delta: Delta, run_state: &mut RunState, reply: &mut Assistant) {
     match delta {
         Delta::Text(text) => run_state.say(text),
         Delta::Reasoning(thought) => reply.reasoning.get_or_insert_default().push_str(&thought),
+        Delta::Model(name) => reply.model = Some(name),
         Delta::ProviderParts(parts) => reply.provider_parts = Some(parts),
         Delta::Call(call) => reply.calls.push(call),
         Delta::Usage(usage) => {

@@ -531,7 +531,6 @@ fn what_protects_is_obeyed_or_stops_the_start_and_is_never_noted() {
     refused("channel_connections: {enabled: true, require_bound_identity: true}\n", bound);
     refused("channel_connections: {require_bound_identity: true}\n", bound);
     refused("auth: {oidc: {enabled: true, providers: {}}}\n", "auth.oidc.enabled");
-    refused("llm_call: {max_concurrent_calls: 4}\n", "llm_call.max_concurrent_calls");
     refused("extensions: {middlewares: ['team.parts:Guard']}\n", "extensions.middlewares");
     refused(
         "safety_finish_reason: {detectors: [{use: 'team.parts:Own'}]}\n",
@@ -543,7 +542,9 @@ fn what_protects_is_obeyed_or_stops_the_start_and_is_never_noted() {
     );
     obeyed("safety_finish_reason: {enabled: true, detectors: null}\nsubagents: {max_total_per_run: 6}\n");
     obeyed("uploads: {auto_convert_documents: false}\nagents_api: {enabled: false}\n");
-    obeyed("auth: {local: {allow_registration: false}}\nllm_call: {max_concurrent_calls: 0}\n");
+    obeyed(
+        "auth: {local: {allow_registration: false}}\nllm_call: {max_concurrent_calls: 4, retry_max_attempts: 2}\n",
+    );
     obeyed("guardrails: {enabled: false, fail_closed: true}\nauthorization: {enabled: false}\n");
     obeyed(
         "channel_connections: {enabled: true, require_bound_identity: false, telegram: {enabled: false}}\n",

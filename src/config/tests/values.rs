@@ -1,7 +1,7 @@
 //! What a file means.
 
 use super::*;
-use pudu_client::harness::CallFrequency;
+use pudu_client::harness::{CallFrequency, RestRules};
 use pudu_client::{
     base::Network,
     containers::ExecMethod,
@@ -191,7 +191,7 @@ models:
         "names": [&model.name, &config.display_name, &config.description, &model.model],
         "wire": wire(model),
         "supports": [model.thinking.supported, model.sees, model.thinking.takes_effort],
-        "limits": [model.max_tokens.map(u64::from), Some(model.window), Some(u64::from(config.max_retries))],
+        "limits": [model.max_tokens.map(u64::from), Some(model.window), config.max_retries.map(u64::from)],
         "temperature": model.temperature,
         "times": [model.total.as_secs(), model.gap.as_secs()],
         "body": model.body,
@@ -616,7 +616,10 @@ fn a_run_that_repeats_itself_is_ended_as_deerflow_ends_it() {
     let tools = [("bash".to_owned(), CallFrequency { warn: 150, stop: 300 })].into();
     assert_eq!(own, Some(LoopRules { warn: 2, stop: 4, window: 9, tool, tools }));
     assert_eq!(good("subagents: {max_total_per_run: 2}\n", []).config.hot.runs.subagents, 2);
-    let rest =
-        good("circuit_breaker: {failure_threshold: 9, recovery_timeout_sec: 60}\n", []).config.hot.rest;
+    let rest = good("circuit_breaker: {failure_threshold: 9, recovery_timeout_sec: 60}\n", [])
+        .config
+        .hot
+        .model_calls
+        .rest;
     assert_eq!(rest, RestRules { after: 9, time: Duration::from_secs(60) });
 }

@@ -34,7 +34,7 @@ async fn text(actor: &ConversationActor, language: Language, person: &str) -> St
             None => language.no_conversation().to_owned(),
         },
         language.status_agent(agent),
-        language.status_model(model.as_deref().unwrap_or(language.model_none())),
+        model_line(actor, language, model.as_deref()),
         language.status_state(state),
         language.status_waiting(actor.waiting.len()),
         language.status_mode(mode.about(language), mode.name()),
@@ -48,6 +48,15 @@ async fn text(actor: &ConversationActor, language: Language, person: &str) -> St
         lines.push(language.status_undelivered(undelivered));
     }
     lines.join("\n- ")
+}
+
+/// Tells the model, and which one has answered in its place.
+fn model_line(actor: &ConversationActor, language: Language, model: Option<&str>) -> String {
+    let line = language.status_model(model.unwrap_or(language.model_none()));
+    match actor.shared.client.standby(model) {
+        Some(standby) => format!("{line}{}{}", language.clause_gap(), language.status_standby(&standby)),
+        None => line,
+    }
 }
 
 fn health(actor: &ConversationActor, language: Language) -> String {
