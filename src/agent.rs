@@ -107,6 +107,7 @@ fn offline() -> (ModelInfo, Arc<dyn Model>) {
     let info = ModelInfo {
         name: Offline::NAME.to_owned(),
         title: Offline::NAME.to_owned(),
+        price: None,
         about: Some("built in; echoes, and calls tools with /tool".to_owned()),
     };
     (info, Arc::new(Offline))
@@ -135,6 +136,7 @@ fn info(config: &ModelConfig) -> ModelInfo {
         name: config.settings.name.clone(),
         title: config.display_name.clone(),
         about: Some(config.description.clone()).filter(|about| !about.is_empty()),
+        price: config.price.clone(),
     }
 }
 

@@ -12,6 +12,7 @@ use super::{
     reader::{ConfigReader, Section},
 };
 use pudu_client::{
+    ModelPrice,
     model::{Dialect, ModelSettings, ThinkingRules, Vendor, WireKind},
     net::scrub,
 };
@@ -29,6 +30,8 @@ pub(crate) struct ModelConfig {
     pub(crate) description: String,
     /// How often a call that may succeed later is made again, if the model has a number of its own.
     pub(crate) max_retries: Option<u32>,
+    /// Its price, where it is written.
+    pub(crate) price: Option<ModelPrice>,
     /// The models that answer while this one cannot, in their order.
     pub(crate) fallbacks: Vec<String>,
     /// Where it is and how it is spoken to.
@@ -118,7 +121,7 @@ const CARRIED: &[&str] = &[
 ];
 
 /// Keys of the Python clients that have no counterpart: there is one client for all models.
-const UNSUPPORTED_KEYS: &[&str] = &["connect_timeout", "pool_timeout", "pricing", "write_timeout"];
+const UNSUPPORTED_KEYS: &[&str] = &["connect_timeout", "pool_timeout", "write_timeout"];
 
 /// Keys that ask for what is always done: replies are streamed, and each usage counts once however it is told.
 const ALWAYS: &[&str] = &["cumulative_stream_usage", "stream_usage", "streaming"];
@@ -179,6 +182,7 @@ fn one(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
         max_retries: section
             .number("max_retries", 0..=20)
             .optional("one less than `llm_call.retry_max_attempts`"),
+        price: price(section),
         fallbacks: section.names("fallbacks").or(Vec::new()),
         settings: ModelSettings {
             wire,
@@ -307,6 +311,32 @@ fn thinking(section: &Section<'_>) -> ThinkingRules {
         takes_effort: section.flag("supports_reasoning_effort").or(false),
         enabled,
         disabled: section.map("when_thinking_disabled").or(Map::new()),
+    }
+}
+
+/// Reads what a million tokens of each kind cost.
+fn price(section: &Section<'_>) -> Option<ModelPrice> {
+    const MAX_PRICE: f64 = 1_000_000.0;
+    let pricing = section.section("pricing");
+    let currency = pricing.text("currency").or("USD".to_owned());
+    let input = pricing.decimal("input_per_million", 0.0..=MAX_PRICE).optional("unknown");
+    let output = pricing.decimal("output_per_million", 0.0..=MAX_PRICE).optional("unknown");
+    let cached =
+        pricing.decimal("input_cache_hit_per_million", 0.0..=MAX_PRICE).optional("that of other input");
+    let cache_writes =
+        pricing.decimal("input_cache_write_per_million", 0.0..=MAX_PRICE).optional("that of other input");
+    match (input, output) {
+        (Some(input), Some(output)) => Some(ModelPrice { currency, input, output, cached, cache_writes }),
+        (None, None) if cached.is_none() && cache_writes.is_none() => None,
+        _ => {
+            let what = "a price needs `input_per_million` and `output_per_million`";
+            section.refuse(
+                "pricing",
+                what,
+                "write both, or leave `pricing` out: the cost is then called unknown",
+            );
+            None
+        }
     }
 }
 

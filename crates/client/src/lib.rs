@@ -10,6 +10,7 @@ mod audit;
 mod catalog_cache;
 pub mod egress;
 mod lazy_sandbox;
+mod price;
 mod results;
 mod run;
 mod run_registry;
@@ -33,6 +34,7 @@ pub use pudu_tools as tools;
 
 pub use approvals::PendingApprovals;
 pub use audit::killed;
+pub use price::ModelPrice;
 pub use results::FOLDER as RESULTS_FOLDER;
 pub use run::{Control, Run, RunEnd};
 pub use setup::{AgentSetup, ModelInfo, ToolGroups};

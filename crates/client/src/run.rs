@@ -1,9 +1,9 @@
 //! One run, from the wish to its end.
 
 use crate::{
-    Admission, Client, RunTask,
+    Admission, Asker, Client, RunTask,
     assemble::{self, AssembledAgent},
-    now,
+    now, price,
 };
 use pudu_base::{
     Assistant, Decision, FailureCause, Finish, Human, Message, MessageId, Outcome, Question, RunEvent, RunId,
@@ -114,7 +114,7 @@ pub(crate) async fn work(
         question: turn.state().question().cloned(),
         decisions: decisions(turn.state()),
         artifacts: artifacts(turn.state(), &task.run),
-        usage: turn.usage,
+        usage: turn.spending.usage(),
         unused: steering.close().await,
         outcome,
         heard,
@@ -141,7 +141,9 @@ async fn answer(
     let mut chain = lead_chain(&agent, SkillPolicy::new(skills, task.first.clone()));
     let outcome = pudu_harness::run(&agent, &mut chain, turn, steering, cancel).await;
     place.give_back().await;
-    audit_log(client.0.db.run_ended(&task.run, &outcome, turn.usage, now()).await);
+    let spender = task.asker.as_ref().map(Asker::spender).unwrap_or_default();
+    let spent = (spender, price::priced(&client.setup(), &turn.spending));
+    audit_log(client.0.db.run_ended(&task.run, &outcome, spent, now()).await);
     outcome
 }
 

@@ -5,8 +5,8 @@ mod calls;
 use crate::{Agent, Middleware, RunState, Steering};
 use futures_util::StreamExt;
 use pudu_base::{
-    Assistant, Delta, FailureCause, Finish, LogError, Message, Outcome, Request, RunEvent, RunFailure,
-    ToolCall, Update,
+    Assistant, Delta, FailureCause, Finish, LogError, Message, ModelCaller, Outcome, Request, RunEvent,
+    RunFailure, ToolCall, Update,
 };
 use std::{collections::HashSet, sync::Arc};
 use tokio_util::sync::CancellationToken;
@@ -150,6 +150,7 @@ async fn ask(agent: &Agent, chain: &mut Chain, run_state: &mut RunState) -> Resu
         }
     }
     reply.text = run_state.end_draft();
+    run_state.spending.add_call(ModelCaller::Lead, reply.model.as_deref().unwrap_or_default(), reply.usage);
     if reply.finish == Finish::Filtered {
         // What a filter cut is not what the model meant to ask for.
         reply.calls.clear();
@@ -170,7 +171,6 @@ fn take(delta: Delta, run_state: &mut RunState, reply: &mut Assistant) {
         Delta::Call(call) => reply.calls.push(call),
         Delta::Usage(usage) => {
             reply.usage = Some(usage);
-            run_state.usage += usage;
             run_state.tell(RunEvent::Usage { usage });
         }
         Delta::Finish(finish) => reply.finish = finish,

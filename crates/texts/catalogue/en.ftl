@@ -108,6 +108,21 @@ usage =
         [one] one run
        *[other] { $runs } runs
     }.
+usage_cache = The provider had { $percent } % of what was read in its cache.
+usage_cost = Cost: { $cost }.
+usage_cost_unknown =
+    The cost of { $calls ->
+        [one] one call
+       *[other] { $calls } calls
+    } is unknown: the model has no price here, or its provider did not tell the usage.
+usage_caller_lead = answers
+usage_caller_memory = memory
+usage_caller_subagent = sub-agents
+usage_caller_summary = summaries
+usage_caller_title = titles
+usage_part = { $model }, { $caller }: { $read } read, { $written } written
+usage_reasoning = Of what was written, { $tokens } were thoughts.
+usage_today = You today, here and elsewhere in this account: { $total } tokens.
 usage_unreadable = The usage could not be read just now.
 
 ## /status.

@@ -95,6 +95,17 @@ memory_facts = 共有 { $count } 条记忆，当前版本暂未启用。
 memory_none = 还没有任何记忆。
 memory_unreadable = 无法读取记忆。
 usage = 本对话的 token 用量：输入 { $read }，输出 { $written }，合计 { $total }，共运行 { $runs } 次。
+usage_cache = 其中 { $percent } % 的输入来自提供方的缓存。
+usage_cost = 费用：{ $cost }。
+usage_cost_unknown = 有 { $calls } 次调用的费用未知：此处没有该模型的价格，或提供方没有报告用量。
+usage_caller_lead = 回答
+usage_caller_memory = 记忆
+usage_caller_subagent = 子代理
+usage_caller_summary = 摘要
+usage_caller_title = 标题
+usage_part = { $model }（{ $caller }）：输入 { $read }，输出 { $written }
+usage_reasoning = 输出中有 { $tokens } 为思考。
+usage_today = 您今天在本账号中的用量：{ $total } token。
 usage_unreadable = 暂时无法读取用量，请稍后再试。
 
 ## /status。

@@ -1,9 +1,10 @@
 //! `/status`: shows the state of a conversation.
 
 use super::{CommandSpec, count, models};
-use crate::dispatch::conversation::ConversationActor;
+use crate::dispatch::{conversation::ConversationActor, spending};
 use crate::{bus::InboxItem, clock};
 use pudu_channels::HealthState;
+use pudu_client::store::SpendingFilter;
 use pudu_texts::Language;
 
 pub(super) const COMMAND: CommandSpec = CommandSpec {
@@ -41,7 +42,10 @@ async fn text(actor: &ConversationActor, language: Language, person: &str) -> St
     ];
     if let Some(record) = &record {
         let (usage, runs) = actor.shared.db.usage(&record.thread).await.unwrap_or_default();
+        let filter = SpendingFilter::Thread(record.thread.clone());
+        let sums = actor.shared.db.spending(&filter).await.unwrap_or_default();
         lines.push(language.status_tokens(count(runs), usage.total()));
+        lines.extend(spending::details(language, &sums));
     }
     lines.push(health(actor, language));
     if let Ok(undelivered @ 1..) = actor.shared.db.parked_count(&actor.key).await {
