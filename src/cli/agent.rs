@@ -81,6 +81,7 @@ fn act(start: &Start, loaded: &LoadedConfig, verb: &AgentCommand) -> Result<Stri
         AgentCommand::New { name, description, soul, model, tool_groups, skills } => {
             let profile = AgentProfile {
                 about: description.clone(),
+                thinking: None,
                 model: model.clone(),
                 tool_groups: tool_groups.as_deref().map(names),
                 skills: skills.as_deref().map(names),

@@ -15,6 +15,7 @@ mod skills;
 mod start;
 mod status;
 mod stop;
+mod think;
 mod unknown;
 mod usage;
 
@@ -43,6 +44,7 @@ pub(crate) const TABLE: &[CommandSpec] = &[
     retry::COMMAND,
     status::COMMAND,
     models::COMMAND,
+    think::COMMAND,
     agent::COMMAND,
     mode::COMMAND,
     skills::COMMAND,

@@ -15,6 +15,7 @@ use crate::bus::{InboxItem, OutboxItem, retry_until_stored};
 use pudu_channels::{FinalView, Hurry, InboundKind, ReplyTarget};
 use pudu_client::{
     Control,
+    base::Thinking,
     store::{StoreError, TurnRow},
 };
 use pudu_texts::Language;
@@ -155,6 +156,7 @@ impl Dispatcher {
             reply_target,
             thread,
             run,
+            thinking: known.as_ref().and_then(|known| Thinking::parse(known.thinking.as_deref()?)),
             model: known.and_then(|known| known.model),
             session,
             again: said.first().is_some_and(asks_again),

@@ -41,7 +41,7 @@ impl Reply {
                 Delta::Call(call) => reply.calls.push(call),
                 Delta::Usage(usage) => assert_eq!(reply.usage.replace(usage), None, "the usage comes once"),
                 Delta::Finish(finish) => reply.finish = Some(finish),
-                Delta::Again { .. } => panic!("a wire asks once"),
+                Delta::Again { .. } | Delta::Model(_) => panic!("a wire asks one model once"),
             }
         }
         reply

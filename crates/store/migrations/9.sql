@@ -1,3 +1,6 @@
+-- How hard the model thinks in a conversation, as people chose.
+ALTER TABLE conversations ADD COLUMN thinking TEXT;
+
 -- What runs spent on models, by caller and model. Without a price the cost is unknown, and so it is of calls whose
 -- provider told no usage. `day` is that of the run's end, in days since
 -- 1970 in UTC; `cost` is in millionths of the currency.

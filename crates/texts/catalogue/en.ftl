@@ -21,6 +21,7 @@ about_skills = List the skills; /name asks for one
 about_start = Say hello
 about_status = Show what this conversation is at
 about_stop = Stop what is being worked on
+about_think = Show or choose how hard the model thinks
 about_usage = Show the tokens spent here
 argument_agent = [name|new name]
 argument_code = [code]
@@ -108,6 +109,14 @@ usage =
         [one] one run
        *[other] { $runs } runs
     }.
+think_high = hard, for difficult questions
+think_levels = How hard I think before I answer, where the model can be told:
+think_low = a little
+think_medium = harder
+think_off = not at all, which is fastest
+think_on = as the model is configured
+think_set = Thinking is `{ $name }` here: { $about }.
+think_unknown = There is no `{ $name }`. /think lists what there is.
 usage_cache = The provider had { $percent } % of what was read in its cache.
 usage_cost = Cost: { $cost }.
 usage_cost_unknown =
