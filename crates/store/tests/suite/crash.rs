@@ -43,6 +43,7 @@ async fn script(db: &Db) {
     db.bind("key", "telegram", "-100", &"thread".into(), NOW).await.unwrap();
     db.set_model("key", Some("gpt")).await.unwrap();
     db.set_mode("key", Some("queue")).await.unwrap();
+    db.set_thinking("key", Some("low")).await.unwrap();
     db.set_agent("key", Some("poet")).await.unwrap();
     db.open_turn(&turn("first", &[one])).await.unwrap();
     db.join_turn(&first, &[two]).await.unwrap();

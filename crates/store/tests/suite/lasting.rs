@@ -79,7 +79,7 @@ pub(crate) async fn a_newer_database_is_refused(place: Place) {
     behind.close().await.unwrap();
     let refused = Db::open(&place.location).await.map(drop).unwrap_err();
     assert_eq!(refused, StoreError::Newer { found: 99, known: 9 });
-    let text = "the database has schema version 99, this pudu knows 8: run a newer pudu";
+    let text = "the database has schema version 99, this pudu knows 9: run a newer pudu";
     assert_eq!(refused.to_string(), text);
 }
 
