@@ -142,9 +142,8 @@ impl Reducer<'_> {
                 Some(Value::Object(parts.collect()))
             }
             ("items", Value::Array(parts)) => parts.first().map(|part| self.part(part, depth + 1)),
-            ("items", part) => Some(self.part(part, depth + 1)),
             ("additionalProperties", Value::Bool(_)) => Some(value.clone()),
-            ("additionalProperties", part) => Some(self.part(part, depth + 1)),
+            ("items" | "additionalProperties", part) => Some(self.part(part, depth + 1)),
             ("anyOf" | "oneOf" | "allOf", Value::Array(parts)) => {
                 Some(parts.iter().map(|part| self.part(part, depth + 1)).collect())
             }

@@ -165,7 +165,8 @@ impl ChunkDecoder {
             kept.insert(parts::CALLS.to_owned(), Value::Array(extras));
         }
         let origin = std::mem::take(&mut self.origin);
-        (!kept.is_empty()).then(|| ProviderParts { origin, parts: Value::Object(kept) })
+        let has_any = !kept.is_empty();
+        has_any.then_some(ProviderParts { origin, parts: Value::Object(kept) })
     }
 }
 
