@@ -43,7 +43,7 @@ impl Vendor {
     pub fn at(host: &str) -> Option<&'static Self> {
         let is_of =
             |end: &&str| host == *end || host.strip_suffix(*end).is_some_and(|rest| rest.ends_with('.'));
-        VENDORS.iter().find(|vendor| vendor.hosts.iter().any(|end| is_of(&end)))
+        VENDORS.iter().find(|vendor| vendor.hosts.iter().any(is_of))
     }
 }
 
@@ -182,6 +182,28 @@ static VENDORS: &[Vendor] = &[
         &["PERPLEXITY_API_KEY", "PPLX_API_KEY"],
         Dialect { asks_usage: false, ..Dialect::PLAIN },
     ),
+    Vendor {
+        wire: WireKind::Messages,
+        url_variables: &["ANTHROPIC_API_URL", "ANTHROPIC_BASE_URL"],
+        ..vendor(
+            "anthropic",
+            "https://api.anthropic.com",
+            &["api.anthropic.com"],
+            &["ANTHROPIC_API_KEY"],
+            Dialect { schema: SchemaForm::Plain, ..Dialect::PLAIN },
+        )
+    },
+    Vendor {
+        wire: WireKind::Gemini,
+        url_variables: &["GOOGLE_GEMINI_BASE_URL"],
+        ..vendor(
+            "gemini",
+            "https://generativelanguage.googleapis.com",
+            &["generativelanguage.googleapis.com"],
+            &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+            Dialect { schema: SchemaForm::OpenApi, ..Dialect::PLAIN },
+        )
+    },
     vendor(
         "vllm",
         "http://127.0.0.1:8000/v1",
