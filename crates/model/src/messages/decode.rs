@@ -88,10 +88,12 @@ impl MessageDecoder {
         }
     }
 
+    /// Begins a block, whose event has so many bytes.
     fn open(
         &mut self,
         index: u64,
         block: Map<String, Value>,
+        bytes: usize,
         out: &mut Vec<Delta>,
     ) -> Result<(), ModelError> {
         let text = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -120,11 +122,12 @@ impl MessageDecoder {
             }
             _ => {
                 self.think(text("thinking"), out);
+                self.kept_bytes += bytes;
                 BlockContent::Kept { block, input: String::new() }
             }
         };
         self.blocks.push(PartialBlock { index, is_open: true, content });
-        if self.blocks.len() > MAX_BLOCKS { Err(garbled("too many blocks")) } else { Ok(()) }
+        self.check_size()
     }
 
     fn think(&self, thought: String, out: &mut Vec<Delta>) {
@@ -161,13 +164,17 @@ impl MessageDecoder {
             }
             BlockContent::Kept { block, input } => {
                 self.kept_bytes += data.len();
-                if self.kept_bytes > MAX_KEPT_BYTES {
-                    return Err(garbled("too much that is kept for the provider"));
-                }
                 let thought = delta.thinking.clone();
                 keep(block, input, delta, data);
                 self.think(thought.unwrap_or_default(), out);
             }
+        }
+        self.check_size()
+    }
+
+    fn check_size(&self) -> Result<(), ModelError> {
+        if self.kept_bytes > MAX_KEPT_BYTES || self.blocks.len() > MAX_BLOCKS {
+            return Err(garbled("too many blocks, or too large ones"));
         }
         Ok(())
     }
@@ -195,7 +202,7 @@ impl MessageDecoder {
     /// Reads a reply that came as one document.
     fn whole(&mut self, message: MessagePart, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         for (index, block) in (0..).zip(message.content.into_iter().flatten()) {
-            self.open(index, block, out)?;
+            self.open(index, block, 0, out)?;
             self.close(index);
         }
         self.stop(message.stop_reason.as_deref())?;
@@ -303,7 +310,10 @@ impl EventDecoder for MessageDecoder {
         let index = event.index.unwrap_or(0);
         match event.kind.as_deref().unwrap_or(kind) {
             "message_start" => self.begin(event.message.unwrap_or_default())?,
-            "content_block_start" => self.open(index, event.content_block.unwrap_or_default(), out)?,
+            "content_block_start" => {
+                let block = event.content_block.unwrap_or_default();
+                self.open(index, block, data.len(), out)?;
+            }
             "content_block_delta" => self.grow(index, event.delta.unwrap_or_default(), data, out)?,
             "content_block_stop" => self.close(index),
             "message_delta" => {
