@@ -57,7 +57,7 @@ impl Sample {
         let (words, arguments) = (self.words.to_string(), self.arguments.to_string());
         let mut size = 0;
         while size < bytes {
-            let is_call = events.len() % CALL_SHARE == 0;
+            let is_call = events.len().is_multiple_of(CALL_SHARE);
             events.push(if is_call { arguments.clone() } else { words.clone() });
             size += events.last().map_or(0, String::len);
         }

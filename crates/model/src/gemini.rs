@@ -11,9 +11,6 @@ use crate::{
 use pudu_base::Request;
 use pudu_net::reqwest::header::HeaderName;
 
-/// The field of a part that holds the signature of its thoughts.
-const SIGNATURE: &str = "thoughtSignature";
-
 pub(crate) struct GeminiWire;
 
 impl Wire for GeminiWire {

@@ -25,21 +25,19 @@ pub(crate) struct SideTurn<P> {
 }
 
 /// Writes messages in the parts of a wire.
-pub(crate) trait TurnWriter<'a> {
-    type Part;
+pub(crate) trait TurnWriter<'a, P> {
+    fn words(&mut self, text: std::borrow::Cow<'a, str>) -> P;
 
-    fn words(&mut self, text: std::borrow::Cow<'a, str>) -> Self::Part;
+    fn reply(&mut self, reply: &'a Assistant) -> Vec<P>;
 
-    fn reply(&mut self, reply: &'a Assistant) -> Vec<Self::Part>;
-
-    fn result(&mut self, result: &'a ToolResult) -> Self::Part;
+    fn result(&mut self, result: &'a ToolResult) -> P;
 }
 
 /// Returns the turns of a thread, the first from the user.
-pub(crate) fn turns<'a, W: TurnWriter<'a>>(
+pub(crate) fn turns<'a, P, W: TurnWriter<'a, P>>(
     messages: &'a [Arc<Message>],
     writer: &mut W,
-) -> Vec<SideTurn<W::Part>> {
+) -> Vec<SideTurn<P>> {
     let mut builder = TurnBuilder { turns: Vec::new(), calls: &[], results: Vec::new(), words: Vec::new() };
     for message in messages {
         match &**message {
@@ -57,7 +55,7 @@ pub(crate) fn turns<'a, W: TurnWriter<'a>>(
 }
 
 /// Writes a person's message. Providers refuse empty text.
-fn words<'a, W: TurnWriter<'a>>(human: &'a Human, writer: &mut W) -> Option<W::Part> {
+fn words<'a, P, W: TurnWriter<'a, P>>(human: &'a Human, writer: &mut W) -> Option<P> {
     let told = human.told();
     (!told.trim().is_empty()).then(|| writer.words(told))
 }
@@ -73,12 +71,12 @@ struct TurnBuilder<'a, P> {
 }
 
 impl<'a, P> TurnBuilder<'a, P> {
-    fn result<W: TurnWriter<'a, Part = P>>(&mut self, result: &'a ToolResult, writer: &mut W) {
+    fn result<W: TurnWriter<'a, P>>(&mut self, result: &'a ToolResult, writer: &mut W) {
         let place = self.calls.iter().position(|call| call.id == result.call);
         self.results.push((place.unwrap_or(usize::MAX), writer.result(result)));
     }
 
-    fn reply<W: TurnWriter<'a, Part = P>>(&mut self, reply: &'a Assistant, writer: &mut W) {
+    fn reply<W: TurnWriter<'a, P>>(&mut self, reply: &'a Assistant, writer: &mut W) {
         self.end_user();
         let parts = writer.reply(reply);
         match self.turns.last_mut() {
@@ -113,9 +111,7 @@ mod tests {
     /// Notes each part as a word.
     struct PartNotes;
 
-    impl<'a> TurnWriter<'a> for PartNotes {
-        type Part = String;
-
+    impl<'a> TurnWriter<'a, String> for PartNotes {
         fn words(&mut self, text: Cow<'a, str>) -> String {
             text.into_owned()
         }

@@ -5,11 +5,11 @@
 mod arguments;
 mod chunk;
 
+pub(super) use self::chunk::SIGNATURE;
 use self::{
     arguments::StreamedCall,
-    chunk::{Candidate, ContentChunk, ContentPart, ContentUsage, FunctionCallPart},
+    chunk::{CandidatePart, ContentChunk, ContentUsage, FunctionCallPart, ReplyCandidate},
 };
-use super::SIGNATURE;
 use crate::{
     ModelSettings,
     calls::{CallPiece, PartialCalls},
@@ -70,7 +70,7 @@ impl ContentDecoder {
 
     fn candidate(
         &mut self,
-        candidate: Candidate,
+        candidate: ReplyCandidate,
         bytes: usize,
         out: &mut Vec<Delta>,
     ) -> Result<(), ModelError> {
@@ -83,7 +83,7 @@ impl ContentDecoder {
         Ok(())
     }
 
-    fn part(&mut self, part: ContentPart, bytes: usize, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+    fn part(&mut self, part: CandidatePart, bytes: usize, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         if part.thought == Some(true) {
             let thought = part.text.clone().filter(|text| self.keeps_thoughts && !text.is_empty());
             out.extend(thought.map(Delta::Reasoning));

@@ -2,7 +2,7 @@
 //! repeats the bytes of the one before it.
 
 use super::{
-    SIGNATURE,
+    decode::SIGNATURE,
     options::{has_budgets, options},
 };
 use crate::{
@@ -34,8 +34,9 @@ pub(super) fn body(settings: &ModelSettings, request: &Request) -> serde_json::R
     };
     let mut contents = turns(&request.messages, &mut writer);
     show(&request.images, &mut contents);
-    let system = (!request.system.trim().is_empty())
-        .then(|| Instruction { parts: [Part::Text { text: (&request.system).into(), signature: None }] });
+    let system = (!request.system.trim().is_empty()).then(|| SystemInstruction {
+        parts: [TurnPart::Text { text: (&request.system).into(), signature: None }],
+    });
     let tools = tools(&request.tools, &settings.dialect);
     serde_json::to_vec(&GenerateBody { options, tools, system_instruction: system, contents })
 }
@@ -48,25 +49,25 @@ struct GenerateBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<[Declarations<'a>; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    system_instruction: Option<Instruction<'a>>,
+    system_instruction: Option<SystemInstruction<'a>>,
     /// The last, so that what is before it is always the same.
     #[serde(serialize_with = "write_contents")]
-    contents: Vec<SideTurn<Part<'a>>>,
+    contents: Vec<SideTurn<TurnPart<'a>>>,
 }
 
 #[derive(Serialize)]
-struct Instruction<'a> {
-    parts: [Part<'a>; 1],
+struct SystemInstruction<'a> {
+    parts: [TurnPart<'a>; 1],
 }
 
 fn write_contents<S: serde::Serializer>(
-    turns: &[SideTurn<Part<'_>>],
+    turns: &[SideTurn<TurnPart<'_>>],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct RoleContent<'a> {
         role: &'static str,
-        parts: &'a [Part<'a>],
+        parts: &'a [TurnPart<'a>],
     }
     serializer.collect_seq(turns.iter().map(|turn| RoleContent {
         role: if turn.side == TurnSide::User { "user" } else { "model" },
@@ -76,7 +77,7 @@ fn write_contents<S: serde::Serializer>(
 
 #[derive(Serialize)]
 #[serde(untagged, rename_all_fields = "camelCase")]
-enum Part<'a> {
+enum TurnPart<'a> {
     Text {
         text: Cow<'a, str>,
         #[serde(rename = "thoughtSignature", skip_serializing_if = "Option::is_none")]
@@ -86,7 +87,7 @@ enum Part<'a> {
         inline_data: InlineData<'a>,
     },
     Call {
-        function_call: FunctionCall<'a>,
+        function_call: GeminiCall<'a>,
         #[serde(rename = "thoughtSignature", skip_serializing_if = "Option::is_none")]
         signature: Option<&'a str>,
     },
@@ -105,7 +106,7 @@ struct InlineData<'a> {
 }
 
 #[derive(Serialize)]
-struct FunctionCall<'a> {
+struct GeminiCall<'a> {
     /// The id, where Google gave one; not all its servers know the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
@@ -118,13 +119,13 @@ struct FunctionResponse<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     name: &'a str,
-    response: ResponseText<'a>,
+    response: ResultText<'a>,
 }
 
 /// A result. Under these names Google's models look for it; as text it cannot hold a word that the API refuses.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum ResponseText<'a> {
+enum ResultText<'a> {
     Output(&'a str),
     Error(&'a str),
 }
@@ -157,14 +158,14 @@ fn tools<'a>(specs: &'a [std::sync::Arc<ToolSpec>], dialect: &Dialect) -> Option
 }
 
 /// Shows images behind the newest message, each behind its name.
-fn show<'a>(images: &'a [ModelImage], contents: &mut Vec<SideTurn<Part<'a>>>) {
+fn show<'a>(images: &'a [ModelImage], contents: &mut Vec<SideTurn<TurnPart<'a>>>) {
     if images.is_empty() {
         return;
     }
     let parts = images.iter().flat_map(|shown| {
         let data = BASE64_STANDARD.encode(&shown.bytes);
-        let name = Part::Text { text: shown.image.path.as_str().into(), signature: None };
-        [name, Part::InlineData { inline_data: InlineData { mime_type: &shown.image.mime, data } }]
+        let name = TurnPart::Text { text: shown.image.path.as_str().into(), signature: None };
+        [name, TurnPart::InlineData { inline_data: InlineData { mime_type: &shown.image.mime, data } }]
     });
     match contents.last_mut().filter(|turn| turn.side == TurnSide::User) {
         Some(turn) => turn.parts.extend(parts),
@@ -180,16 +181,14 @@ struct PartWriter<'a> {
     ids: HashMap<&'a str, &'a str>,
 }
 
-impl<'a> TurnWriter<'a> for PartWriter<'a> {
-    type Part = Part<'a>;
-
-    fn words(&mut self, text: Cow<'a, str>) -> Part<'a> {
-        Part::Text { text, signature: None }
+impl<'a> TurnWriter<'a, TurnPart<'a>> for PartWriter<'a> {
+    fn words(&mut self, text: Cow<'a, str>) -> TurnPart<'a> {
+        TurnPart::Text { text, signature: None }
     }
 
-    fn reply(&mut self, reply: &'a Assistant) -> Vec<Part<'a>> {
+    fn reply(&mut self, reply: &'a Assistant) -> Vec<TurnPart<'a>> {
         let pieces = own_parts(reply, &self.origin).and_then(|parts| in_order(reply, parts));
-        let mut parts: Vec<Part<'a>> = match pieces {
+        let mut parts: Vec<TurnPart<'a>> = match pieces {
             Some(pieces) => pieces.into_iter().filter_map(|piece| self.piece(piece)).collect(),
             None => {
                 let calls = reply.calls.iter().map(|call| written(call, None, None));
@@ -202,16 +201,16 @@ impl<'a> TurnWriter<'a> for PartWriter<'a> {
         parts
     }
 
-    fn result(&mut self, result: &'a ToolResult) -> Part<'a> {
+    fn result(&mut self, result: &'a ToolResult) -> TurnPart<'a> {
         let text = &result.text;
-        let response = if result.error { ResponseText::Error(text) } else { ResponseText::Output(text) };
+        let response = if result.error { ResultText::Error(text) } else { ResultText::Output(text) };
         let id = self.ids.get(result.call.as_str()).copied();
-        Part::Response { function_response: FunctionResponse { id, name: &result.tool, response } }
+        TurnPart::Response { function_response: FunctionResponse { id, name: &result.tool, response } }
     }
 }
 
 impl<'a> PartWriter<'a> {
-    fn piece(&mut self, piece: OrderedPiece<'a>) -> Option<Part<'a>> {
+    fn piece(&mut self, piece: OrderedPiece<'a>) -> Option<TurnPart<'a>> {
         let field = |extra: Option<&'a Value>, name: &str| extra?.get(name)?.as_str();
         match piece {
             OrderedPiece::Words(text, extra) => words(text, field(extra, SIGNATURE)),
@@ -220,24 +219,24 @@ impl<'a> PartWriter<'a> {
                 self.ids.extend(id.map(|id| (call.id.as_str(), id)));
                 Some(written(call, id, field(extra, SIGNATURE)))
             }
-            OrderedPiece::Part(part) => Some(Part::Kept(part)),
+            OrderedPiece::Part(part) => Some(TurnPart::Kept(part)),
         }
     }
 }
 
 /// Google refuses text without a sign in it, unless it is there for the signature.
-fn words<'a>(text: &'a str, signature: Option<&'a str>) -> Option<Part<'a>> {
-    (!text.is_empty() || signature.is_some()).then(|| Part::Text { text: text.into(), signature })
+fn words<'a>(text: &'a str, signature: Option<&'a str>) -> Option<TurnPart<'a>> {
+    (!text.is_empty() || signature.is_some()).then(|| TurnPart::Text { text: text.into(), signature })
 }
 
-fn written<'a>(call: &'a ToolCall, id: Option<&'a str>, signature: Option<&'a str>) -> Part<'a> {
-    Part::Call { function_call: FunctionCall { id, name: &call.name, args: &call.args }, signature }
+fn written<'a>(call: &'a ToolCall, id: Option<&'a str>, signature: Option<&'a str>) -> TurnPart<'a> {
+    TurnPart::Call { function_call: GeminiCall { id, name: &call.name, args: &call.args }, signature }
 }
 
 /// Signs the first of the calls that a reply makes side by side: that one must be, and only that one is by Google.
-fn sign_first(parts: &mut [Part<'_>]) {
+fn sign_first(parts: &mut [TurnPart<'_>]) {
     let first = parts.iter_mut().find_map(|part| match part {
-        Part::Call { signature, .. } => Some(signature),
+        TurnPart::Call { signature, .. } => Some(signature),
         _ => None,
     });
     if let Some(signature) = first {

@@ -2,7 +2,7 @@
 
 mod event;
 
-use self::event::{BlockDelta, MessagePart, MessageUsage, StreamEvent};
+use self::event::{BlockDelta, MessageDocument, MessageEvent, MessageUsage};
 use crate::{
     ModelSettings,
     calls::{CallPiece, PartialCalls},
@@ -49,13 +49,13 @@ enum BlockContent {
     /// Words, of which so many bytes came.
     Words(usize),
     /// A call: its place among all, and how its arguments came.
-    Call { at: usize, arguments: CallArguments },
+    Call { at: usize, arguments: BlockArguments },
     /// Anything else, which goes back as it is, and its input as far as it came.
     Kept { block: Map<String, Value>, input: String },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum CallArguments {
+enum BlockArguments {
     Missing,
     /// Whole, with the beginning of the block.
     Given,
@@ -74,7 +74,7 @@ impl MessageDecoder {
 
     /// Begins the message. Gateways send its beginning twice, and some splice another message into an open one: what
     /// came of the first is then no reply, and a mixture of both would be none either.
-    fn begin(&mut self, message: MessagePart) -> Result<(), ModelError> {
+    fn begin(&mut self, message: MessageDocument) -> Result<(), ModelError> {
         self.count(message.usage);
         let id = message.id.unwrap_or_default();
         match &self.message {
@@ -117,7 +117,7 @@ impl MessageDecoder {
                 if let Some(input) = whole {
                     self.calls.set_arguments(at, input.to_string());
                 }
-                let arguments = if whole.is_some() { CallArguments::Given } else { CallArguments::Missing };
+                let arguments = if whole.is_some() { BlockArguments::Given } else { BlockArguments::Missing };
                 BlockContent::Call { at, arguments }
             }
             _ => {
@@ -156,7 +156,7 @@ impl MessageDecoder {
             BlockContent::Call { at, arguments } => {
                 let more = delta.partial_json.unwrap_or_default();
                 if !more.is_empty()
-                    && std::mem::replace(arguments, CallArguments::Streamed) == CallArguments::Given
+                    && std::mem::replace(arguments, BlockArguments::Streamed) == BlockArguments::Given
                 {
                     self.calls.set_arguments(*at, String::new());
                 }
@@ -200,7 +200,7 @@ impl MessageDecoder {
     }
 
     /// Reads a reply that came as one document.
-    fn whole(&mut self, message: MessagePart, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+    fn whole(&mut self, message: MessageDocument, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         for (index, block) in (0..).zip(message.content.into_iter().flatten()) {
             self.open(index, block, 0, out)?;
             self.close(index);
@@ -273,7 +273,7 @@ impl PartialBlock {
             BlockContent::Words(bytes) => order.words(bytes, None),
             BlockContent::Call { at, arguments } => {
                 let Some(call) = calls.get_mut(at) else { return };
-                if self.is_open && arguments == CallArguments::Missing {
+                if self.is_open && arguments == BlockArguments::Missing {
                     // Nobody knows what would have come.
                     call.garbled.get_or_insert_default();
                 }
@@ -302,7 +302,7 @@ impl EventDecoder for MessageDecoder {
         if kind == "error" {
             return Err(refusal::in_stream_text(data));
         }
-        let event: StreamEvent =
+        let event: MessageEvent =
             serde_json::from_str(data).map_err(|error| refusal::unreadable(data, &error))?;
         if let Some(error) = event.error.as_ref().filter(|error| !error.is_null()) {
             return Err(refusal::in_stream(error));

@@ -79,7 +79,7 @@ impl<'a> MessagesBody<'a> {
         let blocks = images.iter().flat_map(|shown| {
             let data = BASE64_STANDARD.encode(&shown.bytes);
             let source = ImageSource { r#type: "base64", media_type: &shown.image.mime, data };
-            [MarkedBlock::text(&shown.image.path), Block::Image { source }.into()]
+            [MarkedBlock::text(&shown.image.path), MessageBlock::Image { source }.into()]
         });
         match self.messages.last_mut().filter(|turn| turn.side == TurnSide::User) {
             Some(turn) => turn.parts.extend(blocks),
@@ -107,7 +107,7 @@ fn write_turns<S: serde::Serializer>(
 #[derive(Serialize)]
 struct MarkedBlock<'a> {
     #[serde(flatten)]
-    block: Block<'a>,
+    block: MessageBlock<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Option<CacheControl>,
 }
@@ -119,7 +119,7 @@ struct CacheControl {
 
 impl<'a> MarkedBlock<'a> {
     fn text(text: &'a str) -> Self {
-        Block::Text { text: text.into() }.into()
+        MessageBlock::Text { text: text.into() }.into()
     }
 
     fn mark(&mut self) {
@@ -127,15 +127,15 @@ impl<'a> MarkedBlock<'a> {
     }
 }
 
-impl<'a> From<Block<'a>> for MarkedBlock<'a> {
-    fn from(block: Block<'a>) -> Self {
+impl<'a> From<MessageBlock<'a>> for MarkedBlock<'a> {
+    fn from(block: MessageBlock<'a>) -> Self {
         Self { block, cache_control: None }
     }
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Block<'a> {
+enum MessageBlock<'a> {
     Text {
         text: Cow<'a, str>,
     },
@@ -184,12 +184,12 @@ fn tools<'a>(
         Some(Value::Array(tools)) => tools,
         _ => Vec::new(),
     };
-    let ours = specs.iter().map(|spec| Block::Tool {
+    let ours = specs.iter().map(|spec| MessageBlock::Tool {
         name: &spec.name,
         description: &spec.description,
         input_schema: without_alternatives(form.reduce(&spec.parameters)),
     });
-    operators.into_iter().map(Block::OwnTool).chain(ours).map(Into::into).collect()
+    operators.into_iter().map(MessageBlock::OwnTool).chain(ours).map(Into::into).collect()
 }
 
 /// Drops the alternatives of a whole schema: Anthropic refuses them there, and only there.
@@ -211,14 +211,12 @@ struct BlockWriter<'s> {
     origin: String,
 }
 
-impl<'a> TurnWriter<'a> for BlockWriter<'_> {
-    type Part = MarkedBlock<'a>;
-
-    fn words(&mut self, text: Cow<'a, str>) -> Self::Part {
-        Block::Text { text }.into()
+impl<'a> TurnWriter<'a, MarkedBlock<'a>> for BlockWriter<'_> {
+    fn words(&mut self, text: Cow<'a, str>) -> MarkedBlock<'a> {
+        MessageBlock::Text { text }.into()
     }
 
-    fn reply(&mut self, reply: &'a Assistant) -> Vec<Self::Part> {
+    fn reply(&mut self, reply: &'a Assistant) -> Vec<MarkedBlock<'a>> {
         let pieces = own_parts(reply, &self.origin).and_then(|parts| in_order(reply, parts));
         let mut blocks = match pieces {
             Some(pieces) => pieces.into_iter().filter_map(|piece| self.piece(piece)).collect(),
@@ -230,46 +228,46 @@ impl<'a> TurnWriter<'a> for BlockWriter<'_> {
         blocks.into_iter().map(Into::into).collect()
     }
 
-    fn result(&mut self, result: &'a ToolResult) -> Self::Part {
+    fn result(&mut self, result: &'a ToolResult) -> MarkedBlock<'a> {
         let tool_use_id = self.dialect.call_ids.form(result.call.as_str());
-        Block::ToolResult { tool_use_id, content: &result.text, is_error: result.error }.into()
+        MessageBlock::ToolResult { tool_use_id, content: &result.text, is_error: result.error }.into()
     }
 }
 
 impl BlockWriter<'_> {
-    fn plain<'a>(&self, reply: &'a Assistant) -> Vec<Block<'a>> {
+    fn plain<'a>(&self, reply: &'a Assistant) -> Vec<MessageBlock<'a>> {
         let calls = reply.calls.iter().map(|call| self.call(call));
         words(&reply.text).into_iter().chain(calls).collect()
     }
 
-    fn piece<'a>(&self, piece: OrderedPiece<'a>) -> Option<Block<'a>> {
+    fn piece<'a>(&self, piece: OrderedPiece<'a>) -> Option<MessageBlock<'a>> {
         match piece {
             OrderedPiece::Words(text, _) => words(text),
             OrderedPiece::Call(call, _) => Some(self.call(call)),
-            OrderedPiece::Part(block) => Some(Block::Kept(block)),
+            OrderedPiece::Part(block) => Some(MessageBlock::Kept(block)),
         }
     }
 
-    fn call<'a>(&self, call: &'a ToolCall) -> Block<'a> {
+    fn call<'a>(&self, call: &'a ToolCall) -> MessageBlock<'a> {
         let id = self.dialect.call_ids.form(call.id.as_str());
-        Block::ToolUse { id, name: &call.name, input: &call.args }
+        MessageBlock::ToolUse { id, name: &call.name, input: &call.args }
     }
 }
 
 /// Anthropic refuses text without words.
-fn words(text: &str) -> Option<Block<'_>> {
-    (!text.trim().is_empty()).then(|| Block::Text { text: text.into() })
+fn words(text: &str) -> Option<MessageBlock<'_>> {
+    (!text.trim().is_empty()).then(|| MessageBlock::Text { text: text.into() })
 }
 
-fn is_thought(block: &Block<'_>) -> bool {
-    let Block::Kept(block) = block else { return false };
+fn is_thought(block: &MessageBlock<'_>) -> bool {
+    let MessageBlock::Kept(block) = block else { return false };
     block.get("type").is_some_and(|kind| kind == "thinking" || kind == "redacted_thinking")
 }
 
 /// Drops white space from the end of a thread that ends with the model's words: Anthropic refuses it there.
 fn end_cleanly(messages: &mut [SideTurn<MarkedBlock<'_>>]) {
     let last = messages.last_mut().filter(|turn| turn.side == TurnSide::Model);
-    if let Some(Block::Text { text }) =
+    if let Some(MessageBlock::Text { text }) =
         last.and_then(|turn| turn.parts.last_mut()).map(|block| &mut block.block)
     {
         *text = Cow::Owned(text.trim_end().to_owned());

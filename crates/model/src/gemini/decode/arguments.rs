@@ -33,7 +33,7 @@ impl Default for StreamedCall {
 
 /// A step from a value into it.
 #[derive(Debug, PartialEq)]
-enum Step<'a> {
+enum PathStep<'a> {
     Field(&'a str),
     Item(usize),
 }
@@ -96,7 +96,7 @@ fn merge(into: &mut Value, from: Map<String, Value>) {
 }
 
 /// Reads a path such as `$.places[0].name` or `$['a b']`. `None` for one of another form, and for the root itself.
-fn steps(path: &str) -> Option<Vec<Step<'_>>> {
+fn steps(path: &str) -> Option<Vec<PathStep<'_>>> {
     let mut rest = path.strip_prefix('$').unwrap_or(path);
     let mut steps = Vec::new();
     while !rest.is_empty() {
@@ -105,7 +105,7 @@ fn steps(path: &str) -> Option<Vec<Step<'_>>> {
         } else {
             let name = rest.strip_prefix('.').unwrap_or(rest);
             let (name, tail) = name.split_at_checked(name.find(['.', '[']).unwrap_or(name.len()))?;
-            (Some(name).filter(|name| !name.is_empty()).map(Step::Field)?, tail)
+            (Some(name).filter(|name| !name.is_empty()).map(PathStep::Field)?, tail)
         };
         steps.push(step);
         rest = tail;
@@ -114,23 +114,23 @@ fn steps(path: &str) -> Option<Vec<Step<'_>>> {
 }
 
 /// Reads what stands behind a bracket: a place, or a name between quotes.
-fn bracket(inner: &str) -> Option<(Step<'_>, &str)> {
+fn bracket(inner: &str) -> Option<(PathStep<'_>, &str)> {
     for quote in ["'", "\""] {
         if let Some(quoted) = inner.strip_prefix(quote) {
             let (name, tail) = quoted.split_once(quote)?;
-            return Some((Step::Field(name), tail.strip_prefix(']')?));
+            return Some((PathStep::Field(name), tail.strip_prefix(']')?));
         }
     }
     let (number, tail) = inner.split_once(']')?;
-    Some((Step::Item(number.parse().ok().filter(|at| *at <= MAX_INDEX)?), tail))
+    Some((PathStep::Item(number.parse().ok().filter(|at| *at <= MAX_INDEX)?), tail))
 }
 
 /// Finds a place, and makes what leads to it. `None` where something else stands in the way.
-fn place<'v>(root: &'v mut Value, steps: &[Step<'_>]) -> Option<&'v mut Value> {
+fn place<'v>(root: &'v mut Value, steps: &[PathStep<'_>]) -> Option<&'v mut Value> {
     let mut at = root;
     for step in steps {
         at = match step {
-            Step::Field(name) => {
+            PathStep::Field(name) => {
                 let map = match at {
                     Value::Null => {
                         *at = Value::Object(Map::new());
@@ -140,7 +140,7 @@ fn place<'v>(root: &'v mut Value, steps: &[Step<'_>]) -> Option<&'v mut Value> {
                 };
                 map.entry(*name).or_insert(Value::Null)
             }
-            Step::Item(item) => {
+            PathStep::Item(item) => {
                 let list = match at {
                     Value::Null => {
                         *at = Value::Array(Vec::new());
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_path_is_read_or_refused() {
-        use Step::{Field, Item};
+        use PathStep::{Field, Item};
         for (path, expect) in [
             ("$.a", Some(vec![Field("a")])),
             ("$.a.b[2].c", Some(vec![Field("a"), Field("b"), Item(2), Field("c")])),

@@ -1,14 +1,16 @@
 //! Chunks as servers write them. Everything may be missing or null.
 
-use super::SIGNATURE;
 use pudu_base::Usage;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+/// The field of a part that holds the signature of its thoughts.
+pub(crate) const SIGNATURE: &str = "thoughtSignature";
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ContentChunk {
-    pub(super) candidates: Option<Vec<Candidate>>,
+    pub(super) candidates: Option<Vec<ReplyCandidate>>,
     pub(super) prompt_feedback: Option<PromptFeedback>,
     pub(super) usage_metadata: Option<ContentUsage>,
     pub(super) error: Option<Value>,
@@ -29,20 +31,20 @@ impl PromptFeedback {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Candidate {
+pub(super) struct ReplyCandidate {
     pub(super) index: Option<u64>,
-    pub(super) content: Option<Content>,
+    pub(super) content: Option<CandidateContent>,
     pub(super) finish_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Content {
-    pub(super) parts: Option<Vec<ContentPart>>,
+pub(super) struct CandidateContent {
+    pub(super) parts: Option<Vec<CandidatePart>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ContentPart {
+pub(super) struct CandidatePart {
     pub(super) text: Option<String>,
     pub(super) thought: Option<bool>,
     pub(super) function_call: Option<FunctionCallPart>,
@@ -52,7 +54,7 @@ pub(super) struct ContentPart {
     pub(super) rest: Map<String, Value>,
 }
 
-impl ContentPart {
+impl CandidatePart {
     /// Returns a part that is no call as it came.
     pub(super) fn into_raw(self) -> Map<String, Value> {
         let mut raw = self.rest;

@@ -5,10 +5,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 #[derive(Deserialize)]
-pub(super) struct StreamEvent {
+pub(super) struct MessageEvent {
     #[serde(rename = "type")]
     pub(super) kind: Option<String>,
-    pub(super) message: Option<MessagePart>,
+    pub(super) message: Option<MessageDocument>,
     pub(super) index: Option<u64>,
     pub(super) content_block: Option<Map<String, Value>>,
     pub(super) delta: Option<BlockDelta>,
@@ -18,7 +18,7 @@ pub(super) struct StreamEvent {
 
 /// The beginning of a message, or all of it.
 #[derive(Default, Deserialize)]
-pub(super) struct MessagePart {
+pub(super) struct MessageDocument {
     pub(super) id: Option<String>,
     pub(super) content: Option<Vec<Map<String, Value>>>,
     pub(super) stop_reason: Option<String>,
@@ -44,13 +44,13 @@ pub(super) struct MessageUsage {
     output_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
     cache_creation_input_tokens: Option<u64>,
-    output_tokens_details: Option<OutputDetails>,
+    output_tokens_details: Option<MessageOutputDetails>,
     /// The calls that the provider made for this one reply, each with its own usage; the rest tells only the last.
     iterations: Option<Vec<Self>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct OutputDetails {
+struct MessageOutputDetails {
     thinking_tokens: Option<u64>,
 }
 
