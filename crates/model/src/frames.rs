@@ -1,15 +1,18 @@
 //! Frames of a reply: server-sent events, or JSON documents one behind the other. What it is tells the first byte, not
 //! the header: servers send either under the name of the other.
 
-use crate::wire::{EventDecoder, garbled};
+use crate::{
+    ModelSettings,
+    wire::{EventDecoder, garbled},
+};
 use pudu_base::{Delta, ModelError};
 use pudu_net::sse::SseDecoder;
 
 /// Maximum size of one JSON document, in bytes.
 const MAX_DOCUMENT_BYTES: usize = 16 * 1024 * 1024;
 
-/// Reads the bytes of one reply.
-pub(crate) struct ReplyDecoder {
+/// Reads the bytes of one reply, without a socket: as they come, cut anywhere.
+pub struct ReplyDecoder {
     framing: Framing,
     events: Box<dyn EventDecoder>,
 }
@@ -22,12 +25,21 @@ enum Framing {
 }
 
 impl ReplyDecoder {
-    pub(crate) fn new(events: Box<dyn EventDecoder>) -> Self {
+    /// Makes what reads a reply of this model.
+    #[must_use]
+    pub fn of(settings: &ModelSettings) -> Self {
+        Self::new(settings.wire.wire().decoder(settings))
+    }
+
+    fn new(events: Box<dyn EventDecoder>) -> Self {
         Self { framing: Framing::Unknown(SseDecoder::default()), events }
     }
 
     /// Feeds bytes.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Delta>, ModelError> {
+    ///
+    /// # Errors
+    /// When the reply breaks its protocol, or carries an error of the provider.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Delta>, ModelError> {
         if let Framing::Unknown(sse) = &mut self.framing {
             let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
             self.framing = match first {
@@ -54,7 +66,10 @@ impl ReplyDecoder {
     }
 
     /// Ends the reply: no more bytes come.
-    pub(crate) fn end(&mut self) -> Result<Vec<Delta>, ModelError> {
+    ///
+    /// # Errors
+    /// When the reply is not whole.
+    pub fn end(&mut self) -> Result<Vec<Delta>, ModelError> {
         let mut out = Vec::new();
         self.events.end(&mut out)?;
         Ok(out)

@@ -157,7 +157,7 @@ struct ReplyReader {
 
 /// Turns a response's bytes into deltas. Dropping the stream closes the connection.
 fn deltas(response: reqwest::Response, settings: &ModelSettings, until: Instant) -> ModelStream {
-    let decoder = ReplyDecoder::new(settings.wire.wire().decoder(settings));
+    let decoder = ReplyDecoder::of(settings);
     let bytes = response.bytes_stream().boxed();
     let reading = ReplyReader { bytes, decoder, gap: settings.gap, until, over: false };
     stream::unfold(reading, |mut reading| async move {

@@ -145,6 +145,8 @@ fn classify(status: u16, retry_after: Option<Duration>, error: Option<&Value>, b
         // The model wrote a call that the provider could not read: it may do better.
         _ if is_one_of(&["tool_use_failed"]) => ModelError::Garbled(detail),
         401 | 403 => ModelError::Auth(detail),
+        // So Google refuses a key.
+        400 if lower.contains("api key not valid") => ModelError::Auth(detail),
         400 | 404 if is_one_of(&["model_not_found"]) => ModelError::UnknownModel(detail),
         // Only an API that is there knows of models.
         404 if lower.contains("model") => ModelError::UnknownModel(detail),
@@ -219,6 +221,9 @@ mod tests {
         check(404, json!({"detail": "Not Found"}), ModelError::NoApi("HTTP 404: Not Found".into()));
         check(404, json!("<!doctype html><h1>no</h1>"), ModelError::NoApi("HTTP 404".into()));
         check(405, says("Method Not Allowed"), ModelError::NoApi("HTTP 405: Method Not Allowed".into()));
+        let key =
+            json!([{"error": {"code": 400, "message": "API key not valid.", "status": "INVALID_ARGUMENT"}}]);
+        check(400, key, ModelError::Auth("HTTP 400: API key not valid.".into()));
         let filtered = json!({"error": {"message": "no", "code": "content_filter"}});
         check(400, filtered, ModelError::Filtered("HTTP 400: no".into()));
         let long = "This model's maximum context length is 8 tokens";

@@ -27,6 +27,8 @@ pub struct ModelSettings {
     pub body: Map<String, Value>,
     /// What is added to the body so that the model thinks, or does not.
     pub thinking: ThinkingRules,
+    /// What is marked for the provider's cache, on wires that want marks.
+    pub cache: CacheRules,
     /// How many tokens a reply may have; the provider's own limit if none.
     pub max_tokens: Option<u32>,
     /// How freely it chooses words; as the provider has it if none.
@@ -55,6 +57,7 @@ impl ModelSettings {
             headers: Vec::new(),
             body: Map::new(),
             thinking: ThinkingRules::default(),
+            cache: CacheRules::default(),
             max_tokens: None,
             temperature: None,
             window: 128_000,
@@ -68,6 +71,23 @@ impl ModelSettings {
     pub(crate) fn origin(&self) -> String {
         let host = self.base_url.host_str().unwrap_or_default();
         format!("{} {host} {}", self.wire.word(), self.model)
+    }
+}
+
+/// What the Messages wire marks for its provider's cache. Other providers cache without marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheRules {
+    /// Whether anything is marked; DeerFlow's `enable_prompt_caching`.
+    pub enabled: bool,
+    /// How many of the newest turns from the user are marked at most; DeerFlow's `prompt_cache_size`. Anthropic takes
+    /// four marks a request, and the system prompt and the tools have one each.
+    pub newest: usize,
+}
+
+impl Default for CacheRules {
+    /// As DeerFlow has it.
+    fn default() -> Self {
+        Self { enabled: true, newest: 3 }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the tests of all wires share: a reply's bytes are read whole, by single bytes, and cut at every byte.
 
 use crate::{ModelSettings, frames::ReplyDecoder};
-use pudu_base::{Delta, Finish, ModelError, ProviderParts, ToolCall, Usage};
+use pudu_base::{Assistant, Delta, Finish, ModelError, ProviderParts, ToolCall, ToolResult, Usage};
 use serde_json::Value;
 
 /// A reply as its reader understands it.
@@ -57,11 +57,38 @@ pub(crate) fn garbled_call(id: &str, name: &str, text: &str) -> ToolCall {
     ToolCall { id: id.into(), name: name.into(), args, garbled: Some(text.into()) }
 }
 
+pub(crate) fn reply(text: &str, calls: Vec<ToolCall>) -> Assistant {
+    Assistant {
+        id: "a".into(),
+        text: text.to_owned(),
+        reasoning: None,
+        provider_parts: None,
+        calls,
+        finish: Finish::Complete,
+        model: None,
+        usage: None,
+    }
+}
+
+pub(crate) fn result(call: &str, text: &str) -> ToolResult {
+    ToolResult {
+        id: "t".into(),
+        call: call.into(),
+        tool: "bash".into(),
+        text: text.to_owned(),
+        error: false,
+        question: None,
+        image: None,
+        decision: None,
+        decisions: Vec::new(),
+    }
+}
+
 fn in_chunks<'a>(
     settings: &ModelSettings,
     chunks: impl Iterator<Item = &'a [u8]>,
 ) -> Result<Reply, ModelError> {
-    let mut decoder = ReplyDecoder::new(settings.wire.wire().decoder(settings));
+    let mut decoder = ReplyDecoder::of(settings);
     let mut deltas = Vec::new();
     for chunk in chunks {
         deltas.extend(decoder.push(chunk)?);
@@ -73,16 +100,9 @@ fn in_chunks<'a>(
 /// Reads a reply whole, by single bytes, and cut at every byte, and returns what it is. Cut, it is the same or an
 /// error that says so; the usage, which comes last, may be missing.
 pub(crate) fn read(settings: &ModelSettings, bytes: &[u8]) -> Result<Reply, ModelError> {
-    let whole = in_chunks(settings, std::iter::once(bytes));
-    assert_eq!(
-        in_chunks(settings, bytes.chunks(1)),
-        whole,
-        "by single bytes: {}",
-        String::from_utf8_lossy(bytes)
-    );
+    let whole = read_open(settings, bytes);
     for at in 0..bytes.len() {
-        let (head, tail) = bytes.split_at(at);
-        assert_eq!(in_chunks(settings, [head, tail].into_iter()), whole, "in two pieces, at {at}");
+        let (head, _) = bytes.split_at(at);
         match (in_chunks(settings, std::iter::once(head)), &whole) {
             (Err(_), _) => {}
             (Ok(cut), Ok(whole)) => {
@@ -96,6 +116,23 @@ pub(crate) fn read(settings: &ModelSettings, bytes: &[u8]) -> Result<Reply, Mode
             }
             (Ok(cut), Err(error)) => panic!("cut at {at} it is a reply, {cut:?}, and whole it is {error}"),
         }
+    }
+    whole
+}
+
+/// Reads a reply whole, by single bytes, and in two pieces, but never cut: for replies that go on behind what looks
+/// like their end.
+pub(crate) fn read_open(settings: &ModelSettings, bytes: &[u8]) -> Result<Reply, ModelError> {
+    let whole = in_chunks(settings, std::iter::once(bytes));
+    assert_eq!(
+        in_chunks(settings, bytes.chunks(1)),
+        whole,
+        "by single bytes: {}",
+        String::from_utf8_lossy(bytes)
+    );
+    for at in 0..bytes.len() {
+        let (head, tail) = bytes.split_at(at);
+        assert_eq!(in_chunks(settings, [head, tail].into_iter()), whole, "in two pieces, at {at}");
     }
     whole
 }

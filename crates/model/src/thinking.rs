@@ -4,7 +4,7 @@ use pudu_base::Thinking;
 use serde_json::{Map, Value, json};
 
 /// How a model is told to think.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ThinkingRules {
     /// Whether it can be told at all.
     pub supported: bool,
@@ -14,6 +14,15 @@ pub struct ThinkingRules {
     pub enabled: Map<String, Value>,
     /// Fields of the body when it shall not think; without any they are derived from `enabled`.
     pub disabled: Map<String, Value>,
+    /// Whether the Messages wire makes a budget where thinking is on and has none; DeerFlow's `auto_thinking_budget`.
+    pub auto_budget: bool,
+}
+
+impl Default for ThinkingRules {
+    fn default() -> Self {
+        let (enabled, disabled) = (Map::new(), Map::new());
+        Self { supported: false, takes_effort: false, enabled, disabled, auto_budget: true }
+    }
 }
 
 impl ThinkingRules {
@@ -97,6 +106,7 @@ mod tests {
             takes_effort: true,
             enabled: map("enabled"),
             disabled: map("disabled"),
+            ..ThinkingRules::default()
         };
         let mut body = json!({"top_p": 1, "chat_template_kwargs": {"a": 1}}).as_object().cloned().unwrap();
         rules.apply(thinking, &mut body);

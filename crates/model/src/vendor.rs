@@ -98,26 +98,6 @@ static VENDORS: &[Vendor] = &[
             },
         )
     },
-    Vendor {
-        path: "v1",
-        ..vendor(
-            "anthropic",
-            "https://api.anthropic.com/v1",
-            &["api.anthropic.com"],
-            &["ANTHROPIC_API_KEY"],
-            Dialect::PLAIN,
-        )
-    },
-    Vendor {
-        path: "v1beta/openai",
-        ..vendor(
-            "gemini",
-            "https://generativelanguage.googleapis.com/v1beta/openai",
-            &["generativelanguage.googleapis.com"],
-            &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-            Dialect { schema: SchemaForm::OpenApi, ..Dialect::PLAIN },
-        )
-    },
     Vendor { path: "v1", ..vendor("ollama", "http://127.0.0.1:11434/v1", &[], &[], Dialect::PLAIN) },
     vendor(
         "deepseek",
@@ -203,6 +183,28 @@ static VENDORS: &[Vendor] = &[
         &["PERPLEXITY_API_KEY", "PPLX_API_KEY"],
         Dialect { asks_usage: false, ..Dialect::PLAIN },
     ),
+    Vendor {
+        wire: WireKind::Messages,
+        url_variables: &["ANTHROPIC_API_URL", "ANTHROPIC_BASE_URL"],
+        ..vendor(
+            "anthropic",
+            "https://api.anthropic.com",
+            &["api.anthropic.com"],
+            &["ANTHROPIC_API_KEY"],
+            Dialect { schema: SchemaForm::Plain, ..Dialect::PLAIN },
+        )
+    },
+    Vendor {
+        wire: WireKind::Gemini,
+        url_variables: &["GOOGLE_GEMINI_BASE_URL"],
+        ..vendor(
+            "gemini",
+            "https://generativelanguage.googleapis.com",
+            &["generativelanguage.googleapis.com"],
+            &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+            Dialect { schema: SchemaForm::OpenApi, ..Dialect::PLAIN },
+        )
+    },
     vendor(
         "vllm",
         "http://127.0.0.1:8000/v1",

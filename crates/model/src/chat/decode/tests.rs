@@ -416,7 +416,7 @@ fn row_40_calls_as_text_are_words_unless_the_engine_writes_them_so() {
 #[test]
 fn a_giant_reply_is_refused() {
     let many: Vec<Value> = (0..200).map(|n| piece(Some(n), Some("a"), Some("ls"), Some("{}"))).collect();
-    let mut decoder = crate::frames::ReplyDecoder::new(WireKind::Chat.wire().decoder(&settings()));
+    let mut decoder = crate::ReplyDecoder::of(&settings());
     assert!(matches!(decoder.push(events(&many).as_bytes()), Err(ModelError::Garbled(_))));
     assert!(matches!(read("data: <html>\n\n"), Err(ModelError::Garbled(_))));
 }
@@ -424,7 +424,7 @@ fn a_giant_reply_is_refused() {
 proptest! {
     #[test]
     fn garbage_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..400), start in "(\\{|data: \\{|)") {
-        let mut decoder = crate::frames::ReplyDecoder::new(WireKind::Chat.wire().decoder(&settings()));
+        let mut decoder = crate::ReplyDecoder::of(&settings());
         let _ = decoder.push(start.as_bytes()).and_then(|_| decoder.push(&bytes)).and_then(|_| decoder.end());
     }
 }
