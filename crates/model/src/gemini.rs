@@ -16,12 +16,12 @@ pub(crate) struct GeminiWire;
 impl Wire for GeminiWire {
     /// The base URL has the version at its end or not: Google's own clients leave it out.
     fn path(&self, settings: &ModelSettings) -> String {
-        let last = settings.base_url.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-        let has_version =
-            last.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-        let version = if has_version { "" } else { "/v1beta" };
         let model = settings.model.strip_prefix("models/").unwrap_or(&settings.model);
-        format!("{version}/models/{model}:streamGenerateContent?alt=sse")
+        format!("{}/models/{model}:streamGenerateContent?alt=sse", version(settings))
+    }
+
+    fn list_path(&self, settings: &ModelSettings) -> String {
+        format!("{}/models", version(settings))
     }
 
     fn key_header(&self) -> (HeaderName, &'static str) {
@@ -35,6 +35,14 @@ impl Wire for GeminiWire {
     fn decoder(&self, settings: &ModelSettings) -> Box<dyn EventDecoder> {
         Box::new(decode::ContentDecoder::new(settings))
     }
+}
+
+/// Returns the path of the API's version; empty where the base URL has it.
+fn version(settings: &ModelSettings) -> &'static str {
+    let last = settings.base_url.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let has_version =
+        last.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    if has_version { "" } else { "/v1beta" }
 }
 
 #[cfg(test)]

@@ -20,6 +20,10 @@ impl Wire for MessagesWire {
         if has_version { "/messages".to_owned() } else { "/v1/messages".to_owned() }
     }
 
+    fn list_path(&self, settings: &ModelSettings) -> String {
+        self.path(settings).replace("/messages", "/models")
+    }
+
     fn key_header(&self) -> (HeaderName, &'static str) {
         (HeaderName::from_static("x-api-key"), "")
     }
