@@ -4,6 +4,8 @@
 //! so every test of it runs in milliseconds.
 
 mod agent;
+mod compact;
+mod context;
 mod deferred;
 #[cfg(test)]
 mod fixture;
@@ -20,6 +22,8 @@ pub mod subagent;
 mod toolbox;
 
 pub use agent::{Agent, NoApprover, RunBounds, lead_prompt};
+pub use compact::{CompactOutcome, compact};
+pub use context::{ContextRules, ContextSetup, ContextSize};
 pub use deferred::{SEARCH, ToolCatalog, searching};
 pub use memory::Memory;
 pub use middleware::{
