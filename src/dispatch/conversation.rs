@@ -12,7 +12,7 @@ use super::{
     reply,
     running::{RunningTurn, over},
     shared::Shared,
-    turn::{self, Delivering, Interruption, TurnEnd, TurnJob},
+    turn::{self, Delivering, Interruption, TurnEnd, TurnJob, TurnWork},
 };
 use crate::{
     bus::{InboxItem, OutboxItem, retry_until_stored},
@@ -282,7 +282,7 @@ impl ConversationActor {
         let policy = self.account.policy();
         let record = self.record().await;
         let said = self.together(&policy, record.as_ref()).await;
-        self.open(said, &policy, record, false).await;
+        self.open(said, &policy, record, TurnWork::Answer).await;
     }
 
     /// Takes what comes first, and all behind it up to what somebody else is to answer: nobody gets another
@@ -306,12 +306,12 @@ impl ConversationActor {
     }
 
     /// Opens a turn for what was said and starts it.
-    async fn open(
+    pub(super) async fn open(
         &mut self,
         said: Vec<InboxItem>,
         policy: &AccountRules,
         record: Option<ConversationRow>,
-        again: bool,
+        work: TurnWork,
     ) {
         let Some(newest) = said.last() else { return };
         let reply_target = reply::target(&self.account, newest);
@@ -336,7 +336,7 @@ impl ConversationActor {
         let session =
             agent::settle(&self.shared, policy, &self.key, chosen.as_deref(), &reply_target.sender).await;
         let cut = Interruption::Never;
-        self.start(TurnJob { item, reply_target, thread, run, model, session, said, again, cut, control });
+        self.start(TurnJob { item, reply_target, thread, run, model, session, said, work, cut, control });
     }
 
     /// Performs a turn, now or when the one at work is over.
@@ -436,7 +436,7 @@ impl ConversationActor {
         };
         if asked {
             let policy = self.account.policy();
-            self.open(vec![arrival], &policy, record, true).await;
+            self.open(vec![arrival], &policy, record, TurnWork::Again).await;
         } else {
             let text = self.language(&arrival).nothing_to_retry();
             self.answer(arrival, text);

@@ -9,7 +9,7 @@ use super::{
     command::SlashCommand,
     conversation::ConversationEvent,
     reply,
-    turn::{Interruption, TurnJob},
+    turn::{Interruption, TurnJob, TurnWork},
 };
 use crate::bus::{InboxItem, OutboxItem, retry_until_stored};
 use pudu_channels::{FinalView, Hurry, InboundKind, ReplyTarget};
@@ -157,7 +157,7 @@ impl Dispatcher {
             run,
             model: known.and_then(|known| known.model),
             session,
-            again: said.first().is_some_and(asks_again),
+            work: said.first().map_or(TurnWork::Answer, wanted),
             said,
             cut: if row.suspended { Interruption::Stop } else { Interruption::Death },
             control: Control::default(),
@@ -166,8 +166,15 @@ impl Dispatcher {
     }
 }
 
-/// Whether an event asks the last question again.
-fn asks_again(arrival: &InboxItem) -> bool {
-    let edited = matches!(arrival.inbound.kind, InboundKind::Edit { .. });
-    SlashCommand::of(&arrival.inbound.kind).is_some_and(|command| !edited && command.name == "retry")
+/// Returns what the turn does that an event began.
+fn wanted(arrival: &InboxItem) -> TurnWork {
+    if matches!(arrival.inbound.kind, InboundKind::Edit { .. }) {
+        return TurnWork::Answer;
+    }
+    let command = SlashCommand::of(&arrival.inbound.kind);
+    match command.as_ref().map(|command| command.name.as_str()) {
+        Some("retry") => TurnWork::Again,
+        Some("compact") => TurnWork::Compact,
+        _ => TurnWork::Answer,
+    }
 }

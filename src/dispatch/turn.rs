@@ -49,6 +49,17 @@ pub(super) enum Interruption {
     Stop,
 }
 
+/// What a turn does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TurnWork {
+    /// It answers what was said.
+    Answer,
+    /// It answers the last question again, instead of what was said.
+    Again,
+    /// It summarises the conversation so far, and answers nothing.
+    Compact,
+}
+
 /// A turn to perform.
 pub(super) struct TurnJob {
     /// The outbox's record of it.
@@ -65,8 +76,8 @@ pub(super) struct TurnJob {
     pub(super) session: AgentSession,
     /// The people's messages.
     pub(super) said: Vec<InboxItem>,
-    /// Whether the last question is asked again, instead of what was said.
-    pub(super) again: bool,
+    /// What it does.
+    pub(super) work: TurnWork,
     /// Its last interruption.
     pub(super) cut: Interruption,
     /// How to reach the run.
@@ -76,7 +87,7 @@ pub(super) struct TurnJob {
 impl TurnJob {
     /// Returns what was said that the thread may not have yet.
     fn new_messages(&self) -> &[InboxItem] {
-        if self.again { &[] } else { &self.said }
+        if self.work == TurnWork::Answer { &self.said } else { &[] }
     }
 
     fn brings_files(&self) -> bool {
@@ -108,6 +119,7 @@ impl TurnJob {
             first,
             suspended,
             again,
+            compact: self.work == TurnWork::Compact,
             at,
             model,
             agent,
@@ -195,7 +207,7 @@ async fn work(
     };
     let Input { messages, notes } =
         input::read(shared, account, job.new_messages(), &job.thread, language, &job.control.cancel).await;
-    let again = job.again.then(|| job.said.first().map(message_id)).flatten();
+    let again = (job.work == TurnWork::Again).then(|| job.said.first().map(message_id)).flatten();
     let policy = account.policy();
     let others = policy.has_others_decide(&job.reply_target.sender);
     let task = job.task(&policy, messages, again);
