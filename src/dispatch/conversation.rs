@@ -70,7 +70,7 @@ pub(super) struct ConversationActor {
     pub(super) key: String,
     pub(super) waiting: VecDeque<InboxItem>,
     pub(super) running: Option<RunningTurn>,
-    /// A wish to ask the last question again, once the run is over.
+    /// A wish to ask the last question again, or to summarise, once the run is over.
     pub(super) again: Option<InboxItem>,
     /// Turns of a process before this one that wait for each other.
     later: VecDeque<ConversationEvent>,
@@ -273,8 +273,10 @@ impl ConversationActor {
     /// asked again comes after all that.
     async fn begin(&mut self) {
         if self.waiting.is_empty() {
-            if let Some(again) = self.again.take() {
-                self.retry(again).await;
+            match self.again.take() {
+                Some(again) if compacts(&again) => self.compact(again).await,
+                Some(again) => self.retry(again).await,
+                None => {}
             }
             return;
         }
@@ -479,6 +481,10 @@ impl ConversationActor {
     pub(super) async fn skills(&self, person: &str) -> Arc<[Skill]> {
         agent::skills(&self.shared, &self.session(person).await).await
     }
+}
+
+fn compacts(arrival: &InboxItem) -> bool {
+    SlashCommand::of(&arrival.inbound.kind).is_some_and(|command| command.name == "compact")
 }
 
 /// Waits for a moment; for ever if there is none.

@@ -6,13 +6,12 @@ use super::{
     absent::Absent,
     account::Account,
     agent,
-    command::SlashCommand,
     conversation::ConversationEvent,
     reply,
     turn::{Interruption, TurnJob, TurnWork},
 };
 use crate::bus::{InboxItem, OutboxItem, retry_until_stored};
-use pudu_channels::{FinalView, Hurry, InboundKind, ReplyTarget};
+use pudu_channels::{FinalView, Hurry, ReplyTarget};
 use pudu_client::{
     Control,
     store::{StoreError, TurnRow},
@@ -157,24 +156,11 @@ impl Dispatcher {
             run,
             model: known.and_then(|known| known.model),
             session,
-            work: said.first().map_or(TurnWork::Answer, wanted),
+            work: said.first().map_or(TurnWork::Answer, TurnWork::of),
             said,
             cut: if row.suspended { Interruption::Stop } else { Interruption::Death },
             control: Control::default(),
         };
         self.post(account, &row.conversation, ConversationEvent::Resume(Box::new(job)));
-    }
-}
-
-/// Returns what the turn does that an event began.
-fn wanted(arrival: &InboxItem) -> TurnWork {
-    if matches!(arrival.inbound.kind, InboundKind::Edit { .. }) {
-        return TurnWork::Answer;
-    }
-    let command = SlashCommand::of(&arrival.inbound.kind);
-    match command.as_ref().map(|command| command.name.as_str()) {
-        Some("retry") => TurnWork::Again,
-        Some("compact") => TurnWork::Compact,
-        _ => TurnWork::Answer,
     }
 }

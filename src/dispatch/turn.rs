@@ -3,6 +3,7 @@
 use super::{
     account::{Account, AccountRules, AgentSession},
     approval,
+    command::SlashCommand,
     input::{self, Input, item_id, message_id},
     reply,
     shared::Shared,
@@ -13,7 +14,7 @@ use crate::{
     clock, sent,
 };
 use futures_util::FutureExt;
-use pudu_channels::{BoxFuture, FinalView, Hurry, LiveReply, OutFile, ReplyTarget, SendError};
+use pudu_channels::{BoxFuture, FinalView, Hurry, InboundKind, LiveReply, OutFile, ReplyTarget, SendError};
 use pudu_client::{
     Admission, Asker, Control, Run, RunEnd, RunTask,
     base::{Human, MessageId, RunId, ThreadId},
@@ -58,6 +59,21 @@ pub(super) enum TurnWork {
     Again,
     /// It summarises the conversation so far, and answers nothing.
     Compact,
+}
+
+impl TurnWork {
+    /// Returns what the turn does that an event begins.
+    pub(super) fn of(arrival: &InboxItem) -> Self {
+        if matches!(arrival.inbound.kind, InboundKind::Edit { .. }) {
+            return Self::Answer;
+        }
+        let command = SlashCommand::of(&arrival.inbound.kind);
+        match command.as_ref().map(|command| command.name.as_str()) {
+            Some("retry") => Self::Again,
+            Some("compact") => Self::Compact,
+            _ => Self::Answer,
+        }
+    }
 }
 
 /// A turn to perform.

@@ -10,19 +10,28 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "compact",
     argument: super::NO_ARGUMENT,
     about: Language::about_compact,
-    run: |actor, arrival, _| Box::pin(run(actor, arrival)),
+    run: |actor, arrival, _| Box::pin(actor.compact(arrival)),
 };
 
-async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
-    let language = actor.language(&arrival);
-    if actor.running.is_some() || !actor.waiting.is_empty() || actor.again.is_some() {
-        actor.answer(arrival, language.compact_busy());
-        return;
+impl ConversationActor {
+    /// Summarises the conversation so far: behind a reply that is on its way, and not while a run works or something
+    /// waits for one.
+    pub(in crate::dispatch) async fn compact(&mut self, arrival: InboxItem) {
+        let language = self.language(&arrival);
+        let works = self.running.as_ref().is_some_and(|running| running.works());
+        if works || !self.waiting.is_empty() || self.again.is_some() {
+            self.answer(arrival, language.compact_busy());
+            return;
+        }
+        if self.running.is_some() {
+            self.again = Some(arrival);
+            return;
+        }
+        let Some(record) = self.record().await else {
+            self.answer(arrival, language.no_conversation());
+            return;
+        };
+        let policy = self.account.policy();
+        self.open(vec![arrival], &policy, Some(record), TurnWork::Compact).await;
     }
-    let Some(record) = actor.record().await else {
-        actor.answer(arrival, language.no_conversation());
-        return;
-    };
-    let policy = actor.account.policy();
-    actor.open(vec![arrival], &policy, Some(record), TurnWork::Compact).await;
 }

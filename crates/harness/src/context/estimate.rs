@@ -6,7 +6,7 @@ use serde_json::Value;
 /// Bytes that are safely no more than one token: English has about four, Chinese three.
 const BYTES_PER_TOKEN: u64 = 3;
 /// Tokens of an image: about the most that providers count for one that they have scaled down.
-const IMAGE_TOKENS: u64 = 1_600;
+pub(super) const IMAGE_TOKENS: u64 = 1_600;
 /// Bytes that a message takes besides its text.
 const MESSAGE_BYTES: usize = 16;
 /// Bytes that stand before a person's words at most, besides files and notes.

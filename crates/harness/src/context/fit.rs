@@ -3,14 +3,14 @@
 use super::{
     ContextRules,
     cut::{self, KeepBounds},
-    estimate::{TokenEstimate, request_bytes},
+    estimate::{IMAGE_TOKENS, TokenEstimate, request_bytes},
     mask::{self, MaskPlan},
     record, summary,
     view::view,
 };
 use crate::{Agent, RunState};
 use indexmap::IndexMap;
-use pudu_base::{Compaction, Message, Request, RunEvent, Update, Usage};
+use pudu_base::{Compaction, Human, Message, MessageId, Request, RunEvent, Update, Usage};
 use std::sync::Arc;
 
 /// A request takes so much of the window, in eighths: the rest is for the answer and for what estimates miss.
@@ -79,6 +79,7 @@ impl ContextFit {
     /// durable.
     pub(crate) async fn fit(&mut self, run_state: &mut RunState, request: &mut Request) {
         let all = std::mem::take(&mut request.messages);
+        let left = self.drop_images(request);
         self.show(run_state, &all, request);
         if self.sent_bytes == 0 {
             self.estimate.recall(run_state.state(), self.agent.model.name(), request);
@@ -97,10 +98,7 @@ impl ContextFit {
             // Better a pointer to a result that was never seen than no answer.
             self.mask(run_state, &all, request, true).await;
         }
-        while self.estimate.fixed(request) + self.tokens(request) > self.limit && request.images.len() > 1 {
-            let left = request.images.remove(0);
-            tracing::warn!(image = left.image.path, "dropped image: the request has no room for it");
-        }
+        request.messages.extend(left);
         (self.sent_bytes, self.sent_images) = (request_bytes(request), !request.images.is_empty());
     }
 
@@ -136,6 +134,20 @@ impl ContextFit {
         }
         self.limit = self.limit.min(self.estimate.tokens(self.sent_bytes) / 4 * 3);
         true
+    }
+
+    /// Leaves out images beyond half of what a request may take, the oldest first; the newest one stays. Returns what the
+    /// model is told of that: it stands where the images do, which no later request has in the same place.
+    fn drop_images(&self, request: &mut Request) -> Option<Arc<Message>> {
+        let room = usize::try_from(self.limit / 2 / IMAGE_TOKENS).unwrap_or(usize::MAX).max(1);
+        let count = request.images.len().checked_sub(room).filter(|count| *count > 0)?;
+        let left: Vec<String> = request.images.drain(..count).map(|left| left.image.path).collect();
+        tracing::warn!(count, "dropped images: the request has no room for them");
+        let guide = format!(
+            "[pudu: there is no room for all images at once. Not shown here: {}. Look at fewer at a time.]",
+            left.join(", ")
+        );
+        Some(Arc::new(Message::Human(Human { guide: Some(guide), ..Human::new("images-left-out", "") })))
     }
 
     fn rules(&self) -> &ContextRules {
@@ -195,7 +207,7 @@ impl ContextFit {
     }
 
     /// Keeps results in files that cannot be had again by calling their tool once more.
-    async fn keep_files(&self, results: &[Arc<Message>]) -> IndexMap<pudu_base::MessageId, String> {
+    async fn keep_files(&self, results: &[Arc<Message>]) -> IndexMap<MessageId, String> {
         let mut kept = IndexMap::new();
         for message in results {
             let Message::Tool(result) = &**message else { continue };

@@ -320,6 +320,41 @@ async fn a_turn_of_sixty_calls_and_a_hundred_thousand_tokens_fits_a_small_window
 }
 
 #[tokio::test]
+async fn a_sub_agent_keeps_its_system_prompt_and_its_task_whatever_is_left_out() {
+    let rules = ContextRules { triggers: vec![ContextSize::Messages(30)], ..ContextRules::default() };
+    let mut scene = Scene::new(ContextModel::new(16_000, vec![vec![6_000]; 40])).with_rules(rules);
+    scene.bench.agent.system = "You count files, and nothing else.".into();
+    let kind = crate::subagent::SubagentKind {
+        bounds: crate::RunBounds { steps: 100, ..crate::RunBounds::default() },
+        system: scene.bench.agent.system.clone(),
+        ..crate::subagent::builtin().swap_remove(0)
+    };
+    let kinds = crate::subagent::Kinds::new(vec![kind]).unwrap();
+    let task = kinds.task(&scene.bench.agent, Arc::default()).unwrap();
+    let args =
+        json!({"description": "count", "prompt": "count them all", "subagent_type": "general-purpose"});
+    let cx = ToolCx {
+        thread: "t".into(),
+        run: "r".into(),
+        call: "c".into(),
+        sandbox: scene.bench.agent.sandbox.clone(),
+        marks: Arc::default(),
+        events: Arc::new(|_| {}),
+        allowed_tools: None,
+    };
+    let report = task.call(args, &cx).await.unwrap();
+    assert!(report.text.starts_with("Task Succeeded."), "{}", report.text);
+    let asked = scene.model.asked();
+    assert_eq!(asked.len(), 41);
+    assert!(!scene.model.summaries().is_empty());
+    for request in &asked {
+        assert_eq!(request.system, "You count files, and nothing else.");
+        assert!(request.messages.iter().any(|message| message.text() == "count them all"));
+        assert!(written(request).len() / 4 < 16_000);
+    }
+}
+
+#[tokio::test]
 async fn old_results_become_pointers_to_kept_files_and_the_last_three_stay() {
     let scene = Scene::new(ContextModel::new(32_000, vec![vec![11_000]; 12]));
     scene.says("h", "go").await;
@@ -453,6 +488,32 @@ async fn a_person_can_have_a_conversation_summarised_at_once() {
         scene.says(&format!("h{n}"), &"what is new in the region? ".repeat(20)).await;
     }
     assert_eq!(compact().await.1, Some(CompactOutcome::Failed));
+}
+
+#[tokio::test]
+async fn images_that_a_window_has_no_room_for_are_named_and_the_newest_stay() {
+    let check = async |window: u64, count: usize, shown: usize| {
+        let scene = Scene::new(ContextModel::new(window, Vec::new()));
+        let image = |n: usize| pudu_base::ModelImage {
+            image: pudu_base::Image { path: format!("/mnt/{n}.png"), mime: "image/png".into() },
+            bytes: Arc::new([0]),
+        };
+        let mut run_state =
+            crate::RunState::new("t".into(), "r".into(), 0, ThreadState::default(), Arc::default());
+        let mut request = Request { images: (0..count).map(image).collect(), ..Request::default() };
+        ContextFit::new(&scene.bench.agent).fit(&mut run_state, &mut request).await;
+        assert_eq!(request.images.len(), shown, "{count} images in a window of {window}");
+        let told = request.messages.last().map(|message| match &**message {
+            Message::Human(human) => human.told().into_owned(),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(told.is_some(), shown < count);
+        assert!(told.is_none_or(|told| told.contains("Not shown here: /mnt/0.png")));
+    };
+    check(8_000, 1, 1).await;
+    check(8_000, 4, 2).await;
+    check(32_000, 20, 8).await;
+    check(128_000, 20, 20).await;
 }
 
 /// A thread in which a skill was read and work was given to two sub-agents.
