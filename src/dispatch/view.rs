@@ -318,6 +318,7 @@ mod tests {
         check(Activity::Idle, Some("Thinking…"));
         check(Activity::Talking, None);
         check(Activity::Thinking, Some("Thinking…"));
+        check(Activity::Summarizing, Some("Summarizing the conversation so far…"));
         check(tools(&["ls", "bash"]), Some("Running ls, bash…"));
         check(tools(&[]), Some("Thinking…"));
         let busy = Activity::Retrying { reason: RetryReason::Busy };
