@@ -1,11 +1,9 @@
 //! The block in place of a conversation's beginning: data in a frame, which gives nobody a right. Whatever is in it was
 //! made of foreign text by a model, so none of it may pass for an instruction.
 
-use pudu_base::{Compaction, Delegation, DelegationStatus, ends, foreign};
+use pudu_base::{Compaction, Delegation, DelegationStatus, foreign};
 use std::fmt::Write;
 
-/// Characters of a summary that are told, of its beginning and of its end.
-const SUMMARY_CHARS: (usize, usize) = (16_000, 8_000);
 /// Characters of the list of work that was given to sub-agents.
 const MAX_LIST_CHARS: usize = 6_000;
 /// Characters of a skill's path.
@@ -23,7 +21,7 @@ pub(super) fn text(left: &Compaction) -> String {
         parts.push(CUT.to_owned());
     }
     if let Some(summary) = &left.summary {
-        parts.push(format!("## Summary\n\n{}", shortened(&foreign::text(summary))));
+        parts.push(format!("## Summary\n\n{}", foreign::text(summary)));
     }
     if !left.delegations.is_empty() {
         parts.push(format!(
@@ -38,13 +36,6 @@ pub(super) fn text(left: &Compaction) -> String {
         parts.push(format!("{about}\n\n{}", lines.join("\n")));
     }
     format!("<conversation_so_far>\n{}\n</conversation_so_far>", parts.join("\n\n"))
-}
-
-fn shortened(summary: &str) -> String {
-    match ends(summary, SUMMARY_CHARS.0, SUMMARY_CHARS.1) {
-        Some((first, _, last)) => format!("{first}\n[…]\n{last}"),
-        None => summary.to_owned(),
-    }
 }
 
 /// Returns a line for each piece of work, as many as there is room for.
@@ -114,6 +105,5 @@ mod tests {
         assert!(said.contains("newest first\n\n- [done] count 49 (by bash): xxx"), "{said}");
         assert!(said.contains(" more are not listed)\n\n## Skills that were read;"), "{said}");
         assert!(said.len() < 8_000, "{} bytes", said.len());
-        assert!(text(&left(Some(&"y".repeat(100_000)))).len() < 25_000);
     }
 }

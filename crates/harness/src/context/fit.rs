@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{Agent, RunState};
 use indexmap::IndexMap;
-use pudu_base::{Compaction, Human, Message, MessageId, Request, RunEvent, Update, Usage};
+use pudu_base::{Compaction, ContextState, Human, Message, MessageId, Request, RunEvent, Update, Usage};
 use std::sync::Arc;
 
 /// A request takes so much of the window, in eighths: the rest is for the answer and for what estimates miss.
@@ -23,6 +23,8 @@ const MASK_STEP_PART: u64 = 4;
 const MIN_GAIN_PART: u64 = 8;
 /// A summary that a person or a number of messages asks for has to leave out at least so many tokens.
 const MIN_GAIN_TOKENS: u64 = 400;
+/// Characters of a summary for each token that it may take: fewer than English has, more than Chinese.
+const CHARS_PER_TOKEN: u64 = 2;
 /// Messages have to have at least this part of what a request may take.
 const MIN_ROOM_PART: u64 = 8;
 /// A run makes no more summaries between two messages of people, failed ones included.
@@ -282,8 +284,13 @@ impl ContextFit {
             return false;
         };
         let cut = run_state.state().context.compaction.as_ref().is_some_and(|last| last.cut);
-        let made = self.compaction(run_state, all, first, (Some(text), cut));
-        let (before, after) = self.compacted(run_state, all, request, made);
+        let most = usize::try_from(self.limit / 4 * CHARS_PER_TOKEN).unwrap_or(usize::MAX);
+        let made = self.compaction(run_state, all, first, (Some(summary::shortened(&text, most)), cut));
+        let Some((before, after)) = self.compact(run_state, all, request, made) else {
+            tracing::warn!("dropped summary: it is as long as what it summarizes");
+            self.failed += 1;
+            return false;
+        };
         run_state.tell(RunEvent::Summarized { before, after });
         true
     }
@@ -295,7 +302,7 @@ impl ContextFit {
         let last = run_state.state().context.compaction.as_ref();
         let summary = last.and_then(|last| last.summary.clone());
         let made = self.compaction(run_state, all, first, (summary, true));
-        self.compacted(run_state, all, request, made);
+        self.compact(run_state, all, request, made);
     }
 
     fn compaction(
@@ -321,22 +328,26 @@ impl ContextFit {
         }
     }
 
-    /// Writes a compaction down, and shows the thread with it. Returns the tokens of the request before and after.
-    fn compacted(
+    /// Writes a compaction down, and shows the thread with it. Returns the tokens of the request before and after; `None`
+    /// for one that saves nothing, which changes nothing.
+    fn compact(
         &self,
         run_state: &mut RunState,
         all: &[Arc<Message>],
         request: &mut Request,
         made: Compaction,
-    ) -> (u64, u64) {
+    ) -> Option<(u64, u64)> {
         let fixed = self.estimate.fixed(request);
-        let before = fixed + self.tokens(request);
-        let mut next = run_state.state().context.clone();
-        next.compaction = Some(Arc::new(made.clone()));
-        request.messages = view(all, &next, &self.rules().skill_tools);
-        let after = fixed + self.tokens(request);
+        let context = &run_state.state().context;
+        let next = ContextState { compaction: Some(Arc::new(made.clone())), ..context.clone() };
+        let shown = view(all, &next, &self.rules().skill_tools);
+        let (before, after) = (fixed + self.tokens(request), fixed + self.estimate.messages(&shown));
+        if after >= before {
+            return None;
+        }
+        request.messages = shown;
         run_state.apply(Update::Compact(Arc::new(Compaction { before, after, ..made })));
-        (before, after)
+        Some((before, after))
     }
 }
 

@@ -4,11 +4,13 @@
 use super::{ContextSetup, estimate::TokenEstimate};
 use crate::{Agent, RunState};
 use futures_util::StreamExt;
-use pudu_base::{Delta, Finish, Human, Message, Model, ModelError, Request, RunEvent, Thinking};
+use pudu_base::{Delta, Finish, Human, Message, Model, ModelError, Request, RunEvent, Thinking, ends};
 use std::sync::Arc;
 
 /// A summary is no longer, in bytes: a model that talks in circles is stopped.
 const MAX_SUMMARY_BYTES: usize = 64 * 1024;
+/// Characters of a summary that are kept.
+const MAX_SUMMARY_CHARS: usize = 24_000;
 /// A shorter text is no summary of anything, in characters.
 const MIN_SUMMARY_CHARS: usize = 40;
 /// Beginnings of texts that stand in a summary's place, in lower case.
@@ -133,6 +135,15 @@ async fn ask(model: &dyn Model, run_state: &mut RunState, request: Request) -> R
         }
     }
     Err(ModelError::Unreachable("the summary was cut".into()))
+}
+
+/// Returns a summary of so many characters at most: its beginning and its end, where the next steps stand.
+pub(super) fn shortened(summary: &str, most: usize) -> String {
+    let most = most.min(MAX_SUMMARY_CHARS);
+    match ends(summary, most / 3 * 2, most / 3) {
+        Some((first, _, last)) => format!("{first}\n[…]\n{last}"),
+        None => summary.to_owned(),
+    }
 }
 
 /// Returns whether a text may take a conversation's place.

@@ -320,6 +320,28 @@ async fn a_turn_of_sixty_calls_and_a_hundred_thousand_tokens_fits_a_small_window
 }
 
 #[tokio::test]
+async fn a_summary_that_is_too_long_is_shortened_and_one_that_saves_nothing_is_dropped() {
+    let model = ContextModel::new(8_000, vec![vec![400]; 100]);
+    *model.summary.lock().unwrap() = "The figures of a region. ".repeat(3_000);
+    let scene = Scene::new(model);
+    assert_eq!(scene.says("h", "go").await, Outcome::Success);
+    let summary = scene.state().context.compaction.unwrap().summary.clone().unwrap();
+    assert!(summary.len() < 4_000 && summary.contains("\n[…]\n"), "{} bytes", summary.len());
+    assert!(scene.model.asked().iter().all(|request| written(request).len() / 4 < 8_000));
+
+    let rules = ContextRules {
+        triggers: vec![ContextSize::Messages(8)],
+        keep: ContextSize::Messages(2),
+        ..ContextRules::default()
+    };
+    let model = ContextModel::new(128_000, vec![vec![600]; 10]);
+    *model.summary.lock().unwrap() = "The figures of a region. ".repeat(3_000);
+    let scene = Scene::new(model).with_rules(rules);
+    assert_eq!(scene.says("h", "go").await, Outcome::Success);
+    assert_eq!((scene.state().context.compaction, scene.model.summaries().len()), (None, 3));
+}
+
+#[tokio::test]
 async fn a_sub_agent_keeps_its_system_prompt_and_its_task_whatever_is_left_out() {
     let rules = ContextRules { triggers: vec![ContextSize::Messages(30)], ..ContextRules::default() };
     let mut scene = Scene::new(ContextModel::new(16_000, vec![vec![6_000]; 40])).with_rules(rules);
