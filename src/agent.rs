@@ -56,6 +56,8 @@ pub(crate) fn setup(
     let policy = ApprovalPolicy { tools: asked, shared, dangerous };
     let setup =
         setup.with_policy(policy, timeout).with_documents(DOCUMENTS.clone()).with_loops(hot.loops.clone());
+    let summaries = &hot.summarization;
+    let setup = setup.with_context(summaries.rules.clone(), summaries.model.as_deref());
     Ok(setup.with_results(hot.results.rules.clone(), &hot.results.folder))
 }
 

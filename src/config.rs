@@ -36,6 +36,7 @@ mod sandbox;
 mod setting;
 mod skills;
 mod subagents;
+mod summarization;
 pub(crate) mod trust;
 pub(crate) mod upgrade;
 mod watch;
@@ -79,6 +80,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
+use summarization::Summarization;
 use url::Url;
 
 /// The version of the configuration's shape: that of the DeerFlow it follows. A file says it in
@@ -140,6 +142,8 @@ pub(crate) struct HotConfig {
     pub(crate) tool_search: bool,
     /// The sub-agents.
     pub(crate) subagents: Vec<Subagent>,
+    /// When conversations are summarised.
+    pub(crate) summarization: Summarization,
     /// When a run that repeats itself is ended; never, if `None`.
     pub(crate) loops: Option<LoopRules>,
     /// Calls of models: when they are made again, and how many go on at once.
@@ -386,8 +390,10 @@ fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
     }
     let sandbox = sandbox::limits(top, provider);
     let tools = sandbox::tools(top, env);
+    let summarization = summarization::read(top, &models);
     HotConfig {
         models,
+        summarization,
         tool_groups: sandbox::groups(top),
         agents_api: top.section("agents_api").flag("enabled").or(false),
         reachable: web::allowed(top),

@@ -11,6 +11,7 @@ mod bounds;
 mod busy;
 mod chat;
 mod commands;
+mod compact;
 mod containers;
 mod crash;
 mod crash_mix;

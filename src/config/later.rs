@@ -20,7 +20,6 @@ pub(super) const SECTIONS: &[&str] = &[
     "skill_evolution",
     "stream_bridge",
     "suggestions",
-    "summarization",
     "title",
     "token_usage",
 ];

@@ -13,7 +13,7 @@ use super::{
 };
 use pudu_client::{
     ModelPrice,
-    model::{Dialect, ModelSettings, ThinkingRules, Vendor, WireKind},
+    model::{CacheRules, Dialect, ModelSettings, ThinkingRules, Vendor, WireKind},
     net::scrub,
 };
 use secrecy::{ExposeSecret, SecretString};
@@ -56,6 +56,8 @@ impl ModelVendor {
     fn dialect(self) -> Dialect {
         match self.host {
             Some(host) if host.wire == self.class.wire => host.dialect,
+            // Its endpoint in OpenAI's form takes the same schemas.
+            Some(host) => Dialect { schema: host.dialect.schema, ..Dialect::PLAIN },
             None if self.class.name != DEFAULT_VENDOR => self.class.dialect,
             _ => Dialect::PLAIN,
         }
@@ -123,8 +125,9 @@ const CARRIED: &[&str] = &[
 /// Keys of the Python clients that have no counterpart: there is one client for all models.
 const UNSUPPORTED_KEYS: &[&str] = &["connect_timeout", "pool_timeout", "write_timeout"];
 
-/// Keys that ask for what is always done: replies are streamed, and each usage counts once however it is told.
-const ALWAYS: &[&str] = &["cumulative_stream_usage", "stream_usage", "streaming"];
+/// Keys that ask for what is always done: replies are streamed, each usage counts once however it is told, and calls
+/// are made again by `max_retries` and `llm_call` alone.
+const ALWAYS: &[&str] = &["cumulative_stream_usage", "retry_max_attempts", "stream_usage", "streaming"];
 
 const DEFAULT_VENDOR: &str = "openai";
 const DEFAULT_CLASS: &str = "langchain_openai:ChatOpenAI";
@@ -191,6 +194,7 @@ fn one(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
             headers: headers(section),
             body: body(section, vendor_of, thinking.takes_effort),
             thinking,
+            cache: cache(section),
             max_tokens: section.number("max_tokens", 1..=10_000_000).optional("the provider's"),
             temperature: section.decimal("temperature", 0.0..=2.0).optional("the provider's"),
             window: section.number("context_window", 1..=100_000_000).or(128_000),
@@ -311,6 +315,16 @@ fn thinking(section: &Section<'_>) -> ThinkingRules {
         takes_effort: section.flag("supports_reasoning_effort").or(false),
         enabled,
         disabled: section.map("when_thinking_disabled").or(Map::new()),
+        auto_budget: section.flag("auto_thinking_budget").or(true),
+    }
+}
+
+/// Reads what is marked for the provider's cache.
+fn cache(section: &Section<'_>) -> CacheRules {
+    let usual = CacheRules::default();
+    CacheRules {
+        enabled: section.flag("enable_prompt_caching").or(usual.enabled),
+        newest: usize::from(section.number("prompt_cache_size", 0..=100_u8).or(3)),
     }
 }
 

@@ -4,6 +4,7 @@
 //! To add a command: one file with its [`CommandSpec`], one line in [`TABLE`].
 
 mod agent;
+mod compact;
 mod connect;
 mod help;
 mod memory;
@@ -49,6 +50,7 @@ pub(crate) const TABLE: &[CommandSpec] = &[
     mode::COMMAND,
     skills::COMMAND,
     usage::COMMAND,
+    compact::COMMAND,
     memory::COMMAND,
     connect::COMMAND,
     help::COMMAND,

@@ -12,7 +12,7 @@ use super::{
     reply,
     running::{RunningTurn, over},
     shared::Shared,
-    turn::{self, Delivering, Interruption, TurnEnd, TurnJob},
+    turn::{self, Delivering, Interruption, TurnEnd, TurnJob, TurnWork},
 };
 use crate::{
     bus::{InboxItem, OutboxItem, retry_until_stored},
@@ -70,7 +70,7 @@ pub(super) struct ConversationActor {
     pub(super) key: String,
     pub(super) waiting: VecDeque<InboxItem>,
     pub(super) running: Option<RunningTurn>,
-    /// A wish to ask the last question again, once the run is over.
+    /// A wish to ask the last question again, or to summarise, once the run is over.
     pub(super) again: Option<InboxItem>,
     /// Turns of a process before this one that wait for each other.
     later: VecDeque<ConversationEvent>,
@@ -273,8 +273,10 @@ impl ConversationActor {
     /// asked again comes after all that.
     async fn begin(&mut self) {
         if self.waiting.is_empty() {
-            if let Some(again) = self.again.take() {
-                self.retry(again).await;
+            match self.again.take() {
+                Some(again) if compacts(&again) => self.compact(again).await,
+                Some(again) => self.retry(again).await,
+                None => {}
             }
             return;
         }
@@ -282,7 +284,7 @@ impl ConversationActor {
         let policy = self.account.policy();
         let record = self.record().await;
         let said = self.together(&policy, record.as_ref()).await;
-        self.open(said, &policy, record, false).await;
+        self.open(said, &policy, record, TurnWork::Answer).await;
     }
 
     /// Takes what comes first, and all behind it up to what somebody else is to answer: nobody gets another
@@ -306,12 +308,12 @@ impl ConversationActor {
     }
 
     /// Opens a turn for what was said and starts it.
-    async fn open(
+    pub(super) async fn open(
         &mut self,
         said: Vec<InboxItem>,
         policy: &AccountRules,
         record: Option<ConversationRow>,
-        again: bool,
+        work: TurnWork,
     ) {
         let Some(newest) = said.last() else { return };
         let reply_target = reply::target(&self.account, newest);
@@ -348,7 +350,7 @@ impl ConversationActor {
             thinking,
             session,
             said,
-            again,
+            work,
             cut,
             control,
         });
@@ -451,7 +453,7 @@ impl ConversationActor {
         };
         if asked {
             let policy = self.account.policy();
-            self.open(vec![arrival], &policy, record, true).await;
+            self.open(vec![arrival], &policy, record, TurnWork::Again).await;
         } else {
             let text = self.language(&arrival).nothing_to_retry();
             self.answer(arrival, text);
@@ -494,6 +496,10 @@ impl ConversationActor {
     pub(super) async fn skills(&self, person: &str) -> Arc<[Skill]> {
         agent::skills(&self.shared, &self.session(person).await).await
     }
+}
+
+fn compacts(arrival: &InboxItem) -> bool {
+    SlashCommand::of(&arrival.inbound.kind).is_some_and(|command| command.name == "compact")
 }
 
 /// Waits for a moment; for ever if there is none.

@@ -6,13 +6,12 @@ use super::{
     absent::Absent,
     account::Account,
     agent,
-    command::SlashCommand,
     conversation::ConversationEvent,
     reply,
-    turn::{Interruption, TurnJob},
+    turn::{Interruption, TurnJob, TurnWork},
 };
 use crate::bus::{InboxItem, OutboxItem, retry_until_stored};
-use pudu_channels::{FinalView, Hurry, InboundKind, ReplyTarget};
+use pudu_channels::{FinalView, Hurry, ReplyTarget};
 use pudu_client::{
     Control,
     base::Thinking,
@@ -159,17 +158,11 @@ impl Dispatcher {
             thinking: known.as_ref().and_then(|known| Thinking::parse(known.thinking.as_deref()?)),
             model: known.and_then(|known| known.model),
             session,
-            again: said.first().is_some_and(asks_again),
+            work: said.first().map_or(TurnWork::Answer, TurnWork::of),
             said,
             cut: if row.suspended { Interruption::Stop } else { Interruption::Death },
             control: Control::default(),
         };
         self.post(account, &row.conversation, ConversationEvent::Resume(Box::new(job)));
     }
-}
-
-/// Whether an event asks the last question again.
-fn asks_again(arrival: &InboxItem) -> bool {
-    let edited = matches!(arrival.inbound.kind, InboundKind::Edit { .. });
-    SlashCommand::of(&arrival.inbound.kind).is_some_and(|command| !edited && command.name == "retry")
 }

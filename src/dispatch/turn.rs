@@ -3,6 +3,7 @@
 use super::{
     account::{Account, AccountRules, AgentSession},
     approval,
+    command::SlashCommand,
     input::{self, Input, item_id, message_id},
     reply,
     shared::Shared,
@@ -13,7 +14,7 @@ use crate::{
     clock, sent,
 };
 use futures_util::FutureExt;
-use pudu_channels::{BoxFuture, FinalView, Hurry, LiveReply, OutFile, ReplyTarget, SendError};
+use pudu_channels::{BoxFuture, FinalView, Hurry, InboundKind, LiveReply, OutFile, ReplyTarget, SendError};
 use pudu_client::{
     Admission, Asker, Control, Run, RunEnd, RunTask,
     base::{Human, MessageId, RunId, Thinking, ThreadId},
@@ -49,6 +50,32 @@ pub(super) enum Interruption {
     Stop,
 }
 
+/// What a turn does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TurnWork {
+    /// It answers what was said.
+    Answer,
+    /// It answers the last question again, instead of what was said.
+    Again,
+    /// It summarises the conversation so far, and answers nothing.
+    Compact,
+}
+
+impl TurnWork {
+    /// Returns what the turn does that an event begins.
+    pub(super) fn of(arrival: &InboxItem) -> Self {
+        if matches!(arrival.inbound.kind, InboundKind::Edit { .. }) {
+            return Self::Answer;
+        }
+        let command = SlashCommand::of(&arrival.inbound.kind);
+        match command.as_ref().map(|command| command.name.as_str()) {
+            Some("retry") => Self::Again,
+            Some("compact") => Self::Compact,
+            _ => Self::Answer,
+        }
+    }
+}
+
 /// A turn to perform.
 pub(super) struct TurnJob {
     /// The outbox's record of it.
@@ -67,8 +94,8 @@ pub(super) struct TurnJob {
     pub(super) session: AgentSession,
     /// The people's messages.
     pub(super) said: Vec<InboxItem>,
-    /// Whether the last question is asked again, instead of what was said.
-    pub(super) again: bool,
+    /// What it does.
+    pub(super) work: TurnWork,
     /// Its last interruption.
     pub(super) cut: Interruption,
     /// How to reach the run.
@@ -78,7 +105,7 @@ pub(super) struct TurnJob {
 impl TurnJob {
     /// Returns what was said that the thread may not have yet.
     fn new_messages(&self) -> &[InboxItem] {
-        if self.again { &[] } else { &self.said }
+        if self.work == TurnWork::Answer { &self.said } else { &[] }
     }
 
     fn brings_files(&self) -> bool {
@@ -111,6 +138,7 @@ impl TurnJob {
             first,
             suspended,
             again,
+            compact: self.work == TurnWork::Compact,
             at,
             model,
             agent,
@@ -198,7 +226,7 @@ async fn work(
     };
     let Input { messages, notes } =
         input::read(shared, account, job.new_messages(), &job.thread, language, &job.control.cancel).await;
-    let again = job.again.then(|| job.said.first().map(message_id)).flatten();
+    let again = (job.work == TurnWork::Again).then(|| job.said.first().map(message_id)).flatten();
     let policy = account.policy();
     let others = policy.has_others_decide(&job.reply_target.sender);
     let task = job.task(&policy, messages, again);

@@ -9,7 +9,7 @@ use pudu_client::{
         Decision, FailureCause, Finish, MAX_ARTIFACTS, Outcome, Question, RetryReason, RunFailure,
         SandboxError, ThreadId,
     },
-    harness::{Activity, Progress, Working},
+    harness::{Activity, CompactOutcome, Progress, Working},
     net::scrub,
 };
 use pudu_texts::Language;
@@ -137,6 +137,7 @@ fn activity(language: Language, activity: &Activity) -> Option<String> {
             let names: Vec<&str> = tools.iter().map(|(_, name)| name.as_str()).collect();
             return Some(language.running(language.list(&names)));
         }
+        Activity::Summarizing => language.summarizing(),
         Activity::Idle | Activity::Thinking | Activity::Tools(_) => language.thinking(),
     };
     Some(text.to_owned())
@@ -197,12 +198,25 @@ pub(super) async fn finished(
             (format!("⚠️ {}", failed(language, failure)), choices)
         }
     };
-    let mut text = paragraphs(&[&ended.text, &decisions(language, &ended.decisions), &note, &missing]);
+    let summarized = if ended.summarized { language.summarized() } else { "" };
+    let compacted = ended.compaction.map(|made| compacted(language, made)).unwrap_or_default();
+    let decided = decisions(language, &ended.decisions);
+    let mut text = paragraphs(&[&ended.text, &decided, &note, &missing, &compacted, summarized]);
     if text.is_empty() && files.is_empty() {
         language.end_silent().clone_into(&mut text);
     }
     let failed = matches!(ended.outcome, Outcome::Error(_) | Outcome::Timeout);
     FinalView { text, files, choices, failed, ..FinalView::default() }
+}
+
+/// Returns what came of a summary that somebody asked for.
+fn compacted(language: Language, made: CompactOutcome) -> String {
+    match made {
+        CompactOutcome::Done { before, after } => language.compacted(after, before),
+        CompactOutcome::NotEnough => language.compact_not_enough().to_owned(),
+        CompactOutcome::Failed => language.compact_failed().to_owned(),
+        CompactOutcome::Disabled => language.compact_disabled().to_owned(),
+    }
 }
 
 /// Finds the files to send; what is too large for the chat becomes a link, and what is not there is told.
@@ -305,6 +319,7 @@ mod tests {
         check(Activity::Idle, Some("Thinking…"));
         check(Activity::Talking, None);
         check(Activity::Thinking, Some("Thinking…"));
+        check(Activity::Summarizing, Some("Summarizing the conversation so far…"));
         check(tools(&["ls", "bash"]), Some("Running ls, bash…"));
         check(tools(&[]), Some("Thinking…"));
         let busy = Activity::Retrying { reason: RetryReason::Busy };

@@ -89,6 +89,15 @@ pub enum RunEvent {
         /// The tokens.
         usage: Usage,
     },
+    /// The conversation so far is being summarised.
+    Summarizing,
+    /// Models see a summary in place of the conversation's beginning from now on.
+    Summarized {
+        /// Tokens of a request before, as they were estimated.
+        before: u64,
+        /// Tokens of a request after it.
+        after: u64,
+    },
     /// The run is over. Always the last event.
     Ended {
         /// How.

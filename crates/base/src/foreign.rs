@@ -17,6 +17,7 @@ const RESERVED: &[&str] = &[
     "available_deferred_tools",
     "available_skills",
     "clarification_system",
+    "conversation_so_far",
     "bos",
     "critical_reminders",
     "current_uploads",

@@ -67,8 +67,9 @@ impl Human {
             None => told.push_str(&words),
         }
         if let Some(guide) = guide {
+            let gap = if told.is_empty() { "" } else { "\n\n" };
             // Writing to a String cannot fail.
-            let _ = write!(told, "\n\n{guide}");
+            let _ = write!(told, "{gap}{guide}");
         }
         Cow::Owned(told)
     }
@@ -149,5 +150,6 @@ mod tests {
         assert_eq!(Human { text: String::new(), ..human }.told(), head);
         let guided = Human { guide: Some("<skill>x</skill>".into()), ..Human::new("m", "/x <skill>") };
         assert_eq!(guided.told(), "/x &lt;skill>\n\n<skill>x</skill>");
+        assert_eq!(Human { text: String::new(), ..guided }.told(), "<skill>x</skill>");
     }
 }

@@ -6,6 +6,7 @@
 //! stored and sent: snapshots in `tests/` show it.
 
 mod approval;
+mod context;
 mod cut;
 pub mod danger;
 mod event;
@@ -25,6 +26,7 @@ mod tool;
 mod usage;
 
 pub use approval::{ApprovalRequest, Approver};
+pub use context::{Compaction, ContextState, Delegation, DelegationStatus};
 pub use cut::{Cut, ends};
 pub use event::{Outcome, RunEvent, TaskStage};
 pub use failure::{FailureCause, FailureClass, RetryReason, RunFailure};

@@ -1,6 +1,6 @@
 //! Everything a thread remembers, and the only ways to change it.
 
-use crate::{CallId, Message, MessageId, Question, RunId};
+use crate::{CallId, Compaction, ContextState, Message, MessageId, Question, RunId};
 use indexmap::{IndexMap, IndexSet};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -29,6 +29,9 @@ pub struct ThreadState {
     /// Which tools the agent has searched for, of those that are not told to it one by one.
     #[serde(default, skip_serializing_if = "Promoted::is_empty")]
     pub promoted: Promoted,
+    /// The parts that models do not see any more as they were.
+    #[serde(default, skip_serializing_if = "ContextState::is_empty")]
+    pub context: ContextState,
 }
 
 /// Tools that were searched for and can be called since.
@@ -140,6 +143,16 @@ pub enum Update {
         /// The tools' names.
         names: Vec<String>,
     },
+    /// Results up to a message are shown to models as pointers from now on.
+    Mask {
+        /// The last message that this concerns.
+        through: MessageId,
+        /// Files in which such results were kept for that: sandbox paths.
+        #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+        kept: IndexMap<MessageId, String>,
+    },
+    /// Models see a block in place of the thread's beginning from now on.
+    Compact(Arc<Compaction>),
 }
 
 impl ThreadState {
@@ -158,6 +171,11 @@ impl ThreadState {
                 self.messages.insert(message.id().clone(), message);
             }
             Update::Remove(id) => {
+                let at = self.messages.get_index_of(&id);
+                let before = at.and_then(|at| self.messages.get_index(at.checked_sub(1)?));
+                if at.is_some() {
+                    self.context.forget(&id, before.map(|(id, _)| id));
+                }
                 self.messages.shift_remove(&id);
             }
             Update::Artifacts { run, paths } => {
@@ -177,6 +195,12 @@ impl ThreadState {
             Update::Todos(todos) => self.todos = todos,
             Update::Mark { path, digest } => Arc::make_mut(&mut self.marks).put(path, digest),
             Update::Promote { catalog, names } => self.promoted.add(catalog, names),
+            Update::Mask { through, kept } => self.context.mask(through, kept),
+            Update::Compact(compaction) => {
+                let through = self.messages.get_index_of(&compaction.through);
+                let messages = &self.messages;
+                self.context.compact(compaction, |id| messages.get_index_of(id) <= through);
+            }
         }
     }
 
@@ -208,7 +232,9 @@ impl ThreadState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Assistant, Decision, Finish, Human, Image, ToolCall, ToolResult, Usage};
+    use crate::{
+        Assistant, Decision, Delegation, DelegationStatus, Finish, Human, Image, ToolCall, ToolResult, Usage,
+    };
     use serde_json::json;
 
     fn human(id: &str, text: &str) -> Update {
@@ -258,6 +284,27 @@ mod tests {
             Update::Todos(vec![Todo { content: "look".into(), status: TodoStatus::InProgress }]),
             Update::Mark { path: "/mnt/user-data/workspace/a".into(), digest: "d".into() },
             Update::Promote { catalog: "c0ffee".into(), names: vec!["mail_send".into()] },
+            Update::Mask {
+                through: "r".into(),
+                kept: [("r".into(), "/mnt/user-data/outputs/.tool-results/ls-1.txt".into())].into(),
+            },
+            Update::Compact(Arc::new(Compaction {
+                run: "run".into(),
+                through: "a".into(),
+                requests: vec!["h".into()],
+                summary: Some("Ada asked what is there.".into()),
+                cut: true,
+                skills: vec!["/mnt/skills/public/a/SKILL.md".into()],
+                delegations: vec![Delegation {
+                    call: "t".into(),
+                    task: "count the files".into(),
+                    agent: "bash".into(),
+                    status: DelegationStatus::TimedOut,
+                    brief: "three so far".into(),
+                }],
+                before: 90_000,
+                after: 12_000,
+            })),
         ]
     }
 

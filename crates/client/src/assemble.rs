@@ -74,6 +74,7 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
         approver,
         policy: setup.policy.clone(),
         deferred: setup.deferred.clone(),
+        context: setup.context.clone(),
         memory: client.0.memory.for_run(),
         results: Results { rules: setup.results.clone(), files: Arc::new(kept) },
         system: system(&setup, &role, own.is_some(), &skills, &catalog),

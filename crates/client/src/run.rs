@@ -7,9 +7,9 @@ use crate::{
 };
 use pudu_base::{
     Assistant, Decision, FailureCause, Finish, Human, Message, MessageId, Outcome, Question, RunEvent, RunId,
-    ThreadState, Update, Usage,
+    SpendingTally, ThreadState, Update, Usage,
 };
-use pudu_harness::{Replay, RunState, SkillPolicy, Steering, lead_chain};
+use pudu_harness::{CompactOutcome, Replay, RunState, SkillPolicy, Steering, lead_chain};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -67,6 +67,10 @@ pub struct RunEnd {
     pub unused: Vec<Human>,
     /// Whether the thread has what people said: only that can be asked again.
     pub heard: bool,
+    /// Whether it summarised the conversation so far, to make room.
+    pub summarized: bool,
+    /// What came of the summary that was asked for, if nothing else was.
+    pub compaction: Option<CompactOutcome>,
 }
 
 /// Waits for its turn, works, and puts the thread back.
@@ -89,6 +93,14 @@ pub(crate) async fn work(
         }
     };
     let mut turn = RunState::new(task.thread.clone(), task.run.clone(), seq, state, replay);
+    if task.compact {
+        let ended = summarize(&client, &task, &mut turn, &steering, &cancel).await;
+        drop(admission);
+        if let Some((seq, state)) = turn.into_state() {
+            client.0.threads.put(task.thread, seq, state);
+        }
+        return ended;
+    }
     let (outcome, heard) = match ended_before(&client, &task, turn.state()).await {
         Some(outcome) => (tell(&turn, outcome), true),
         None => {
@@ -118,6 +130,8 @@ pub(crate) async fn work(
         unused: steering.close().await,
         outcome,
         heard,
+        summarized: turn.state().context.summaries_of(&task.run) > 0,
+        compaction: None,
     };
     if let Some((seq, state)) = turn.into_state() {
         client.0.threads.put(task.thread, seq, state);
@@ -141,10 +155,37 @@ async fn answer(
     let mut chain = lead_chain(&agent, SkillPolicy::new(skills, task.first.clone()));
     let outcome = pudu_harness::run(&agent, &mut chain, turn, steering, cancel).await;
     place.give_back().await;
-    let spender = task.asker.as_ref().map(Asker::spender).unwrap_or_default();
-    let spent = (spender, price::priced(&client.setup(), &turn.spending));
-    audit_log(client.0.db.run_ended(&task.run, &outcome, spent, now()).await);
+    run_ended(client, task, &outcome, &turn.spending).await;
     outcome
+}
+
+/// Summarises the thread, if that was not done before a restart, and answers nobody.
+async fn summarize(
+    client: &Client,
+    task: &RunTask,
+    turn: &mut RunState,
+    steering: &Steering,
+    cancel: &CancellationToken,
+) -> RunEnd {
+    let made = turn.state().context.compaction.clone().filter(|made| made.run == task.run);
+    let (outcome, compaction) = match made {
+        Some(made) => {
+            let done = CompactOutcome::Done { before: made.before, after: made.after };
+            (tell(turn, Outcome::Success), Some(done))
+        }
+        None => match assemble::assemble(client, task).await {
+            Err(cause) => (tell(turn, cause.into()), None),
+            Ok(AssembledAgent { agent, skills, place }) => {
+                audit_log(client.0.db.run_started(&task.run, &task.thread, agent.model.name(), now()).await);
+                let mut chain = lead_chain(&agent, SkillPolicy::new(skills, None));
+                let ended = pudu_harness::compact(&agent, &mut chain, turn, cancel).await;
+                place.give_back().await;
+                run_ended(client, task, &ended.0, &turn.spending).await;
+                ended
+            }
+        },
+    };
+    RunEnd { outcome, compaction, usage: turn.spending.usage(), ..nothing(steering).await }
 }
 
 /// Sends the outcome of a run that could not start.
@@ -265,8 +306,13 @@ fn artifacts(state: &ThreadState, run: &RunId) -> Vec<String> {
 pub(crate) async fn failed(cause: FailureCause, replay: &Replay, steering: &Steering) -> RunEnd {
     let outcome = Outcome::from(cause);
     replay.publish(RunEvent::Ended { outcome: outcome.clone() });
+    RunEnd { outcome, ..nothing(steering).await }
+}
+
+/// Returns the end of a run that said nothing.
+async fn nothing(steering: &Steering) -> RunEnd {
     RunEnd {
-        outcome,
+        outcome: Outcome::Success,
         text: String::new(),
         finish: Finish::default(),
         question: None,
@@ -275,7 +321,16 @@ pub(crate) async fn failed(cause: FailureCause, replay: &Replay, steering: &Stee
         usage: Usage::default(),
         unused: steering.close().await,
         heard: false,
+        summarized: false,
+        compaction: None,
     }
+}
+
+/// Notes how a run ended and what it spent, by the prices of today.
+async fn run_ended(client: &Client, task: &RunTask, outcome: &Outcome, spending: &SpendingTally) {
+    let spender = task.asker.as_ref().map(Asker::spender).unwrap_or_default();
+    let spent = (spender, price::priced(&client.setup(), spending));
+    audit_log(client.0.db.run_ended(&task.run, outcome, spent, now()).await);
 }
 
 /// The ledger is for people to look at: a run does not fail because it could not be entered.

@@ -5,7 +5,8 @@ use crate::results::FOLDER;
 use pudu_base::{Model, SandboxProvider, Tool, ToolSpec};
 use pudu_documents::{Converter, DocumentLimits};
 use pudu_harness::{
-    ApprovalPolicy, LoopRules, ResultRules, RunBounds, ToolCatalog, Toolbox, lead_prompt,
+    ApprovalPolicy, ContextRules, ContextSetup, LoopRules, ResultRules, RunBounds, ToolCatalog, Toolbox,
+    lead_prompt,
     subagent::{Kinds, SubagentKind},
 };
 use std::{
@@ -29,6 +30,7 @@ pub struct AgentSetup {
     pub(crate) patience: Duration,
     pub(crate) results: Arc<ResultRules>,
     pub(crate) results_folder: Arc<str>,
+    pub(crate) context: ContextSetup,
     pub(crate) documents: Converter,
 }
 
@@ -88,6 +90,7 @@ impl AgentSetup {
             patience: APPROVAL_TIMEOUT,
             results: Arc::new(ResultRules::default()),
             results_folder: FOLDER.into(),
+            context: ContextSetup::default(),
             documents: Converter::here(DocumentLimits::default()),
         }
     }
@@ -132,6 +135,14 @@ impl AgentSetup {
     #[must_use]
     pub fn with_results(self, rules: ResultRules, folder: &str) -> Self {
         Self { results: Arc::new(rules), results_folder: folder.into(), ..self }
+    }
+
+    /// Sets when conversations are summarised, and by which model; by the run's own if that is none or unknown.
+    #[must_use]
+    pub fn with_context(self, rules: ContextRules, model: Option<&str>) -> Self {
+        let named = self.models.iter().find(|(info, _)| Some(info.name.as_str()) == model);
+        let model = named.map(|(_, model)| model.clone());
+        Self { context: ContextSetup { rules: Arc::new(rules), model }, ..self }
     }
 
     /// Finds a model by name; the default for none and for one that is not there any more.

@@ -20,6 +20,8 @@ pub struct RunTask {
     /// If set, the thread's last question is asked again under this id, and what was answered is taken
     /// back. After a restart the id is there already and nothing is taken back a second time.
     pub again: Option<MessageId>,
+    /// If set, nobody is answered: the thread so far is summarised.
+    pub compact: bool,
     /// When it is asked again, with the time zone, in words for the model.
     pub at: Option<String>,
     /// The model; that of the agent, or the default, if none or unknown.

@@ -1,6 +1,6 @@
 //! Setup of a run.
 
-use crate::{ApprovalPolicy, LoopRules, Memory, Results, ToolCatalog, Toolbox};
+use crate::{ApprovalPolicy, ContextSetup, LoopRules, Memory, Results, ToolCatalog, Toolbox};
 use pudu_base::{ApprovalRequest, Approver, BoxFuture, Decision, Model, Sandbox, Tell, Thinking, ThreadLog};
 use std::{sync::Arc, time::Duration};
 
@@ -25,6 +25,8 @@ pub struct Agent {
     pub deferred: Arc<ToolCatalog>,
     /// Handling of long results.
     pub results: Results,
+    /// How its requests are fitted into the model's window.
+    pub context: ContextSetup,
     /// Memory budget of the files that its tools read.
     pub memory: Memory,
     /// The system prompt.

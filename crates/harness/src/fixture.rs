@@ -235,6 +235,7 @@ impl Bench {
             policy: Arc::default(),
             deferred: Arc::default(),
             results: Results { rules: Arc::new(ResultRules::default()), files: Arc::new(NoFiles) },
+            context: crate::ContextSetup::default(),
             memory: Memory::default(),
             system: "Be brief.".into(),
             bounds: RunBounds { steps: 3, time: Duration::from_secs(60), ..RunBounds::default() },

@@ -5,6 +5,8 @@
 
 mod agent;
 mod breaker;
+mod compact;
+mod context;
 mod deferred;
 mod fallback;
 #[cfg(test)]
@@ -23,6 +25,8 @@ mod toolbox;
 
 pub use agent::{Agent, NoApprover, RunBounds, lead_prompt};
 pub use breaker::{ModelGuards, RestRules};
+pub use compact::{CompactOutcome, compact};
+pub use context::{ContextRules, ContextSetup, ContextSize};
 pub use deferred::{SEARCH, ToolCatalog, searching};
 pub use fallback::Fallback;
 pub use memory::Memory;

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod chain;
+mod context;
 mod dangling;
 mod deferred_tools;
 mod images;
@@ -10,7 +11,6 @@ mod model_errors;
 mod skill_policy;
 mod subagent_limit;
 mod tool_errors;
-mod window;
 
 pub(crate) use approvals::whole;
 pub use approvals::{ApprovalGate, ApprovalPolicy, Dangerous};
@@ -23,7 +23,6 @@ pub use model_errors::ModelErrors;
 pub use skill_policy::{SkillPolicy, asked, named};
 pub use subagent_limit::{MAX_CONCURRENT_SUBAGENTS, SubagentLimit, TASK};
 pub use tool_errors::ToolErrors;
-pub use window::Window;
 
 use crate::RunState;
 use pudu_base::{Assistant, BoxFuture, ModelError, Request, RunFailure, ToolCall, ToolError, ToolOutput};
@@ -56,6 +55,12 @@ pub trait Middleware: Send {
     /// When a model call failed for good: may say it for people. The first in the chain that does wins.
     fn model_failed(&mut self, _turn: &RunState, _error: &ModelError) -> Option<RunFailure> {
         None
+    }
+
+    /// When the model's provider refused a request for its length: may make the next one shorter, and tells whether it is
+    /// worth asking once more.
+    fn too_long(&mut self, _turn: &RunState) -> bool {
+        false
     }
 
     /// Before each tool call: may refuse it.

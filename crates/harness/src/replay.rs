@@ -29,6 +29,8 @@ pub struct Progress {
     pub asked: Vec<PendingCall>,
     /// Decisions, oldest first.
     pub decided: Vec<Decision>,
+    /// Whether the conversation so far was summarised.
+    pub summarized: bool,
     /// The sub-agents at work, oldest first.
     pub tasks: Vec<Working>,
     /// How it ended, once it has.
@@ -71,6 +73,8 @@ pub enum Activity {
     Thinking,
     /// The model speaks.
     Talking,
+    /// The conversation so far is being summarised.
+    Summarizing,
     /// The model failed and is asked again.
     Retrying {
         /// Why, in a few words.
@@ -86,7 +90,9 @@ impl Activity {
     pub fn tools(&self) -> Vec<String> {
         match self {
             Self::Tools(tools) => tools.iter().map(|(_, name)| name.clone()).collect(),
-            Self::Idle | Self::Thinking | Self::Talking | Self::Retrying { .. } => Vec::new(),
+            Self::Idle | Self::Thinking | Self::Talking | Self::Summarizing | Self::Retrying { .. } => {
+                Vec::new()
+            }
         }
     }
 }
@@ -135,6 +141,8 @@ impl Progress {
             }
             RunEvent::SubagentProgress { call, stage } => self.task(call, stage),
             RunEvent::Usage { usage } => self.usage += *usage,
+            RunEvent::Summarizing => self.activity = Activity::Summarizing,
+            RunEvent::Summarized { .. } => self.summarized = true,
             RunEvent::Ended { outcome } => {
                 self.activity = Activity::Idle;
                 self.outcome = Some(outcome.clone());

@@ -10,6 +10,11 @@ use std::{
     sync::Arc,
 };
 
+/// What stands before the path in the note of a result that was kept whole, and of one that was kept in part.
+const KEPT_IN: [&str; 2] = [" lines, is in ", " lines, are in "];
+/// Paths of sandboxes begin so.
+const PATH_ROOT: &str = "/mnt/";
+
 /// Handling of long results. All lengths are in characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultRules {
@@ -23,7 +28,7 @@ pub struct ResultRules {
     pub uncut: usize,
     /// Characters left of the beginning and of the end of a cut result.
     pub left: (usize, usize),
-    /// Tools whose results are left alone: by them the rest is read.
+    /// Tools whose results are not stored: by them the rest is read. Of what is too long they show the beginning.
     pub exempt: BTreeSet<String>,
     /// Another `longest` for some tools.
     pub tools: BTreeMap<String, usize>,
@@ -53,26 +58,59 @@ pub struct Results {
 }
 
 impl Results {
-    /// Makes a tool's output fit. Only what the tools at hand can read again is kept in a file.
-    pub(crate) async fn fit(&self, tool: &str, output: ToolOutput, tools: &Toolbox) -> ToolOutput {
+    /// Makes a tool's output fit, for a model with a window of so many tokens. Only what the tools at hand can read again
+    /// is kept in a file.
+    pub(crate) async fn fit(
+        &self,
+        tool: &str,
+        output: ToolOutput,
+        tools: &Toolbox,
+        window: u64,
+    ) -> ToolOutput {
         let rules = &*self.rules;
-        let bound = rules.enabled && !rules.exempt.contains(tool);
-        if bound && let Some(preview) = self.keep(tool, &output, tools).await {
+        let (bound, exempt) = (rules.enabled, rules.exempt.contains(tool));
+        let most = share(window);
+        if bound
+            && !exempt
+            && let Some(preview) = self.keep(tool, &output, tools, most).await
+        {
             return ToolOutput { text: preview, cut: None, ..output };
         }
-        let strict = |cut: &Cut| !bound || rules.uncut == 0 || cut.most() <= rules.uncut;
+        let uncut = if rules.uncut == 0 { most } else { rules.uncut.min(most) };
+        let strict =
+            |cut: &Cut| !bound || (exempt && cut.most() <= uncut) || (!exempt && self.is_strict(*cut));
         let text = match output.cut.filter(strict) {
             Some(cut) => cut.apply(output.text),
+            None if bound && exempt => read_on(output.text, uncut),
             None if bound => self.cut(output.text),
             None => output.text,
         };
         ToolOutput { text, cut: None, ..output }
     }
 
+    fn is_strict(&self, cut: Cut) -> bool {
+        self.rules.uncut == 0 || cut.most() <= self.rules.uncut
+    }
+
+    /// Keeps a result that models see no more, and returns its path; `None` if it cannot be kept or read again.
+    pub(crate) async fn keep_masked(&self, tool: &str, text: &str, tools: &Toolbox) -> Option<String> {
+        way(tools)?;
+        match self.files.keep(tool, text).await {
+            Ok(path) => Some(path),
+            Err(error) => {
+                tracing::warn!(tool, %error, "failed to store masked result");
+                None
+            }
+        }
+    }
+
     /// Keeps a text that is too long, and returns what is shown of it.
-    async fn keep(&self, tool: &str, output: &ToolOutput, tools: &Toolbox) -> Option<String> {
+    async fn keep(&self, tool: &str, output: &ToolOutput, tools: &Toolbox, most: usize) -> Option<String> {
         let (rules, text) = (&*self.rules, output.text.as_str());
-        let longest = rules.tools.get(tool).copied().unwrap_or(rules.longest);
+        let longest = match rules.tools.get(tool).copied().unwrap_or(rules.longest) {
+            0 => 0,
+            longest => longest.min(most),
+        };
         if longest == 0 || ends(text, longest, 0).is_none() {
             return None;
         }
@@ -87,12 +125,13 @@ impl Results {
         };
         let (left, lines) = (middle.chars().count(), text.lines().count());
         let what = match output.partial {
-            false => format!("The whole result, {lines} lines, is"),
+            false => format!("The whole result, {lines}{}", KEPT_IN[0]),
             true => format!(
-                "The result was too long to be taken in whole: its beginning and its end, {lines} lines, are"
+                "The result was too long to be taken in whole: its beginning and its end, {lines}{}",
+                KEPT_IN[1]
             ),
         };
-        let note = format!("[… {left} characters left out. {what} in {path}: {way} …]");
+        let note = format!("[… {left} characters left out. {what}{path}: {way} …]");
         Some(format!("{first}\n{note}\n{last}"))
     }
 
@@ -108,6 +147,29 @@ impl Results {
             "{first}\n[… {left} characters left out; they could not be kept. Ask for less at once …]\n{last}"
         )
     }
+}
+
+/// Returns how many characters a result may have, of a window of so many tokens: a quarter of it, where a token is three
+/// of them.
+fn share(window: u64) -> usize {
+    usize::try_from(window / 4 * 3).unwrap_or(usize::MAX)
+}
+
+/// Cuts what was read and is too long, with the way to what is behind.
+fn read_on(text: String, most: usize) -> String {
+    let Some((first, rest, _)) = ends(&text, most, 0) else { return text };
+    let (left, lines) = (rest.chars().count(), first.lines().count());
+    format!(
+        "{first}\n[… {left} characters more, behind line {lines} of this result: read on there with start_line, or with offset …]"
+    )
+}
+
+/// Returns the file in which a result was kept, as the note in its place tells.
+pub(crate) fn kept_in(text: &str) -> Option<&str> {
+    let note = text.lines().rfind(|line| line.starts_with("[… ") && line.ends_with(" …]"))?;
+    let (_, behind) = KEPT_IN.iter().find_map(|mark| note.split_once(mark))?;
+    let (path, _) = behind.split_once(": ")?;
+    (path.starts_with(PATH_ROOT) && !path.contains(char::is_whitespace)).then_some(path)
 }
 
 /// Returns how to read the rest with the tools at hand; `None` if none of them can.

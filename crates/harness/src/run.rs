@@ -5,8 +5,8 @@ mod calls;
 use crate::{Agent, Middleware, RunState, Steering};
 use futures_util::StreamExt;
 use pudu_base::{
-    Assistant, Delta, FailureCause, Finish, LogError, Message, ModelCaller, Outcome, Request, RunEvent,
-    RunFailure, ToolCall, Update,
+    Assistant, Delta, FailureCause, Finish, LogError, Message, ModelCaller, ModelError, Outcome, Request,
+    RunEvent, RunFailure, ToolCall, Update,
 };
 use std::{collections::HashSet, sync::Arc};
 use tokio_util::sync::CancellationToken;
@@ -110,8 +110,26 @@ fn log_failure(error: &LogError) -> RunFailure {
     FailureCause::Unstored.into()
 }
 
-/// Asks the model once and returns its whole reply.
+/// Asks the model and returns its whole reply. A request that was too long for it is made shorter once.
 async fn ask(agent: &Agent, chain: &mut Chain, run_state: &mut RunState) -> Result<Assistant, RunFailure> {
+    loop {
+        let request = prepare(agent, chain, run_state).await?;
+        let error = match call(agent, chain, run_state, request).await {
+            Ok(reply) => return Ok(reply),
+            Err(error) => error,
+        };
+        tracing::warn!(model = agent.model.name(), %error, "failed to call model");
+        if matches!(error, ModelError::TooLong(_)) && chain.iter_mut().any(|one| one.too_long(run_state)) {
+            run_state.retract();
+            continue;
+        }
+        let said = chain.iter_mut().find_map(|middleware| middleware.model_failed(run_state, &error));
+        return Err(said.unwrap_or_else(|| FailureCause::from(&error).into()));
+    }
+}
+
+/// Makes the next request. What it leaves out is in the log before anybody sees it.
+async fn prepare(agent: &Agent, chain: &mut Chain, run_state: &mut RunState) -> Result<Request, RunFailure> {
     let mut request = Request {
         system: agent.system.to_string(),
         messages: run_state.state().messages.values().cloned().collect(),
@@ -122,6 +140,17 @@ async fn ask(agent: &Agent, chain: &mut Chain, run_state: &mut RunState) -> Resu
     for middleware in chain.iter_mut() {
         middleware.before_model(run_state, &mut request).await?;
     }
+    commit(agent, run_state).await?;
+    Ok(request)
+}
+
+/// Calls the model once.
+async fn call(
+    agent: &Agent,
+    chain: &mut Chain,
+    run_state: &mut RunState,
+    request: Request,
+) -> Result<Assistant, ModelError> {
     run_state.tell(RunEvent::Thinking);
     let mut reply = Assistant {
         id: run_state.begin_draft(),
@@ -140,14 +169,7 @@ async fn ask(agent: &Agent, chain: &mut Chain, run_state: &mut RunState) -> Resu
             reply.finish = Finish::Length;
             break;
         }
-        match delta {
-            Ok(delta) => take(delta, run_state, &mut reply),
-            Err(error) => {
-                tracing::warn!(model = agent.model.name(), %error, "failed to call model");
-                let said = chain.iter_mut().find_map(|middleware| middleware.model_failed(run_state, &error));
-                return Err(said.unwrap_or_else(|| FailureCause::from(&error).into()));
-            }
-        }
+        take(delta?, run_state, &mut reply);
     }
     reply.text = run_state.end_draft();
     run_state.spending.add_call(ModelCaller::Lead, reply.model.as_deref().unwrap_or_default(), reply.usage);

@@ -184,6 +184,7 @@ impl SubagentTask {
             policy: parent.policy.clone(),
             deferred: if searches { parent.deferred.clone() } else { Arc::default() },
             results: parent.results.clone(),
+            context: parent.context.clone(),
             memory: parent.memory.clone(),
             system: self.system(kind),
             bounds: kind.bounds,

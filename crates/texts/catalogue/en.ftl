@@ -10,6 +10,7 @@ list_gap = { ", " }
 ## Menus and /help: what a command does, and what stands behind it.
 
 about_agent = List the agents, switch to one, or make one
+about_compact = Summarize this conversation, to make room
 about_connect = Make yourself known by a code
 about_help = Show this help
 about_memory = Count the facts of a DeerFlow memory (not used yet)
@@ -57,10 +58,15 @@ known_already = I know you already. Say hello!
 stranger_by_code = I do not know you yet, so I cannot answer. Ask whoever runs this bot for a code, and send me `/connect CODE`.
 stranger_by_id = I do not know you yet, so I cannot answer. Ask whoever runs this bot to add your id: { $id }
 
-## /new, /stop and /retry.
+## /new, /stop, /retry and /compact.
 
 conversation_started = New conversation started.
 making_given_up = The agent that was being made here is not made.
+compact_busy = I am still at work here. Send /compact again when I am done.
+compact_disabled = Summaries are switched off here (`summarization.enabled`).
+compact_failed = The model did not write a summary that I could use, so nothing has changed. Try again later.
+compact_not_enough = There is not enough here to summarize yet.
+compacted = The conversation so far is summarized: the model now reads about { $after } tokens instead of { $before }.
 nothing_running = Nothing is running here.
 nothing_to_retry = There is nothing to ask again yet.
 stopped = Stopped.
@@ -216,6 +222,7 @@ nobody_asked = ⛔ { $request } was not done. Only those whom whoever runs this 
 ## A run at work.
 
 running = Running { $tools }…
+summarizing = Summarizing the conversation so far…
 thinking = Thinking…
 waiting_for_decision = Waiting for your decision…
 working_on = Working on: { $tasks }…
@@ -235,6 +242,7 @@ end_length = ⚠️ *This is as long as the model makes one answer (`max_tokens`
 end_limit = ⚠️ *This took more steps than I am allowed; write "go on" and I continue.*
 end_silent = (The assistant said nothing.)
 end_stopped = *Stopped.*
+summarized = *The conversation had become long, so I summarized its earlier part. I may have lost details of that.*
 end_timeout = ⚠️ *I ran out of time; this is as far as I got.*
 end_too_late = I was away for too long to answer this in time. Ask again if it still matters.
 

@@ -9,6 +9,7 @@ list_gap = 、
 ## 命令菜单与 /help。
 
 about_agent = 查看、切换或创建智能体
+about_compact = 总结本对话，腾出空间
 about_connect = 用配对码绑定身份
 about_help = 查看帮助
 about_memory = 查看 DeerFlow 记忆条数（暂未启用）
@@ -60,6 +61,11 @@ stranger_by_id = 我还不认识你，暂时不能回答。请让管理员添加
 
 conversation_started = 已开始新对话。
 making_given_up = 之前正在创建的智能体已取消。
+compact_busy = 我还在处理任务，等结束后再发送 /compact。
+compact_disabled = 这里关闭了对话总结（`summarization.enabled`）。
+compact_failed = 模型没有写出可用的总结，所以什么都没有改变。请稍后再试。
+compact_not_enough = 目前的内容还不够总结。
+compacted = 已总结之前的对话：模型现在读取约 { $after } 个 token，之前是 { $before } 个。
 nothing_running = 当前没有正在进行的任务。
 nothing_to_retry = 还没有可以重新回答的问题。
 stopped = 已停止。
@@ -195,6 +201,7 @@ nobody_asked = ⛔ { $request } 没有执行。只有管理员指定的审批人
 ## 进行中的任务。
 
 running = 正在运行 { $tools }…
+summarizing = 正在总结之前的对话…
 thinking = 正在思考…
 waiting_for_decision = 等你决定…
 working_on = 正在处理：{ $tasks }…
@@ -214,6 +221,7 @@ end_length = ⚠️ *已达到模型单次回答的长度上限（`max_tokens`�
 end_limit = ⚠️ *步骤数已达到上限，回复“继续”我就接着做。*
 end_silent = （助手没有给出回答。）
 end_stopped = *已停止。*
+summarized = *对话已经很长，我总结了较早的部分，其中一些细节可能已经丢失。*
 end_timeout = ⚠️ *时间用完了，先做到这里。*
 end_too_late = 我离开得太久，没能及时回答。如果还需要，请再问一次。
 

@@ -634,3 +634,32 @@ config.yaml:2:10: error: models[0]: found text, expected a mapping
     }
     assert_eq!(said("gateway: {host: \"::1\"}\n", []), "");
 }
+
+#[test]
+fn a_summary_that_cannot_be_made_as_it_is_said_is_refused_with_its_place() {
+    for (text, expect) in [
+        ("{model_name: gpt}", "error: summarization.model_name: there is no model gpt"),
+        ("{trigger: {type: tokens}}", "error: summarization.trigger: it says no `value`"),
+        ("{trigger: [{value: 3}]}", "error: summarization.trigger[0]: it says no `type`"),
+        (
+            "{trigger: {type: fraction, value: 80}}",
+            "error: summarization.trigger.value: 80 is no share of a window",
+        ),
+        ("{keep: {type: messages, value: 0.5}}", "error: summarization.keep.value: 0.5 is no count"),
+        (
+            "{trim_tokens_to_summarize: 4000}",
+            "warning: summarization.trim_tokens_to_summarize: this has no effect",
+        ),
+        (
+            "{trigger: {type: messages, value: 10}, keep: {type: messages, value: 10}}",
+            "warning: summarization.keep: as much stays as triggers a summary",
+        ),
+    ] {
+        let problems = said(&format!("summarization: {text}\n"), []);
+        assert!(problems.contains(expect), "{text} says {problems}");
+    }
+    assert_eq!(
+        said("summarization: {trim_tokens_to_summarize: null, model_name: null, trigger: null}\n", []),
+        ""
+    );
+}

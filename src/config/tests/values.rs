@@ -1,7 +1,7 @@
 //! What a file means.
 
 use super::*;
-use pudu_client::harness::{CallFrequency, RestRules};
+use pudu_client::harness::{CallFrequency, ContextRules, ContextSize, RestRules};
 use pudu_client::{
     base::Network,
     containers::ExecMethod,
@@ -601,6 +601,29 @@ fn a_tool_may_say_of_itself_that_it_needs_approval() {
                 approvals: {tools: [mail_send]}\n";
     let hot = good(text, []).config.hot;
     assert_eq!(hot.approvals.tools, ["mail_send".to_owned(), "web_search".to_owned()].into());
+}
+
+#[test]
+fn a_conversation_is_summarised_as_deerflow_says_it() {
+    let read = |text: &str| good(text, []).config.hot.summarization.clone();
+    assert_eq!(read(""), Summarization { rules: ContextRules::default(), model: None });
+    let one = read("summarization: {enabled: false, trigger: {type: messages, value: 50}}\n").rules;
+    assert_eq!((one.summaries, one.triggers), (false, vec![ContextSize::Messages(50)]));
+    let own = read(
+        "models: [{name: a, model: a, base_url: 'http://localhost/v1'}]\n\
+         summarization: {model_name: a, keep: {type: fraction, value: 0.3}, trim_tokens_to_summarize: 15564, \
+         summary_prompt: 'Sum up {messages}.', skill_file_read_tool_names: [cat], \
+         trigger: [{type: tokens, value: 32000}, {type: fraction, value: 0.8}]}\n",
+    );
+    let rules = ContextRules {
+        summaries: true,
+        triggers: vec![ContextSize::Tokens(32_000), ContextSize::Fraction(0.8)],
+        keep: ContextSize::Fraction(0.3),
+        most_read: Some(15_564),
+        prompt: Some("Sum up {messages}.".into()),
+        skill_tools: ["cat".to_owned()].into(),
+    };
+    assert_eq!(own, Summarization { rules, model: Some("a".into()) });
 }
 
 #[test]

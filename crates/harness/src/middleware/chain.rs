@@ -2,9 +2,9 @@
 
 use super::{
     ApprovalGate, Dangling, DeferredTools, Images, LoopDetection, MAX_CONCURRENT_SUBAGENTS, Middleware,
-    ModelErrors, SkillPolicy, SubagentLimit, ToolErrors, Window,
+    ModelErrors, SkillPolicy, SubagentLimit, ToolErrors,
 };
-use crate::Agent;
+use crate::{Agent, context::ContextFit};
 
 /// The lead agent's concerns, in order: a sub-agent's, and how many of those work at once.
 #[must_use]
@@ -28,9 +28,10 @@ fn everybodys(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
     let mut chain: Vec<Box<dyn Middleware>> = vec![
         Box::new(skills),
         Box::new(DeferredTools::new(agent.deferred.clone())),
-        Box::new(Window(agent.model.context_window())),
         Box::new(Dangling),
         Box::new(Images::new(agent)),
+        // Behind all that adds to a request.
+        Box::new(ContextFit::new(agent)),
         Box::new(ModelErrors),
         Box::new(ApprovalGate::new(agent.policy.clone(), agent.tools.clone())),
     ];
@@ -56,9 +57,9 @@ mod tests {
         let lead = [
             "skill_policy",
             "deferred_tools",
-            "window",
             "dangling",
             "images",
+            "context",
             "model_errors",
             "approvals",
             "loop_detection",
@@ -69,9 +70,9 @@ mod tests {
         let sub = [
             "skill_policy",
             "deferred_tools",
-            "window",
             "dangling",
             "images",
+            "context",
             "model_errors",
             "approvals",
             "loop_detection",

@@ -42,7 +42,7 @@ async fn fit(rules: ResultRules, full: bool, tool: &str, text: &str, cut: Option
     let shelf = Arc::new(MemoryFiles { full, ..MemoryFiles::default() });
     let results = Results { rules: Arc::new(rules), files: shelf.clone() };
     let output = ToolOutput { text: text.into(), cut, ..ToolOutput::default() };
-    let fitted = results.fit(tool, output, &tools(&["read_file"])).await;
+    let fitted = results.fit(tool, output, &tools(&["read_file"]), 128_000).await;
     assert_eq!(fitted.cut, None);
     let kept = shelf.kept.lock().unwrap().clone();
     assert!(kept.iter().all(|one| *one == (tool.to_owned(), text.to_owned())), "the whole text is kept");
@@ -57,6 +57,8 @@ async fn what_is_too_long_is_kept_whole_and_shown_by_both_ends() {
     let preview = format!("ÄÖÜß\n[… 15 characters left out. The whole result, 2 lines, {NOTE}\n日本語");
     let cut = Some(Cut::Middle(2));
     assert_eq!(fit(rules(), false, "bash", &long, cut).await, (preview.clone(), 1));
+    assert_eq!(kept_in(&preview), Some("/mnt/kept"));
+    assert_eq!(kept_in("[… 9 lines, is in /etc/passwd: read it …]"), None);
     assert_eq!(fit(rules(), false, "bash", &long, None).await, (preview, 1));
     let fits = "x".repeat(20);
     assert_eq!(fit(rules(), false, "bash", &fits, None).await, (fits.clone(), 0));
@@ -68,9 +70,10 @@ async fn what_is_too_long_is_kept_whole_and_shown_by_both_ends() {
 async fn what_a_tool_did_not_take_in_whole_is_not_called_whole() {
     let results = Results { rules: Arc::new(rules()), files: Arc::new(MemoryFiles::default()) };
     let output = ToolOutput { text: "x".repeat(30), partial: true, ..ToolOutput::default() };
-    let fitted = results.fit("bash", output, &tools(&["read_file"])).await.text;
+    let fitted = results.fit("bash", output, &tools(&["read_file"]), 128_000).await.text;
     let said = "too long to be taken in whole: its beginning and its end, 1 lines, are in /mnt/kept: ";
     assert!(fitted.contains(said) && !fitted.contains("The whole result"), "{fitted}");
+    assert_eq!(kept_in(&fitted), Some("/mnt/kept"));
 }
 
 #[tokio::test]
@@ -81,7 +84,8 @@ async fn tools_have_their_own_bounds_and_readers_none() {
     assert_eq!(shown("bash", rules()).await.1, 1);
     assert_eq!(shown("more", rules()).await, (cut.to_owned(), 0));
     assert_eq!(shown("never", rules()).await, (cut.to_owned(), 0));
-    assert_eq!(shown("read_file", rules()).await, (long.clone(), 0));
+    let read = "[… 5 characters more, behind line 1 of this result: read on there with start_line, or with offset …]";
+    assert_eq!(shown("read_file", rules()).await, (format!("{}\n{read}", "x".repeat(30)), 0));
     assert_eq!(shown("bash", ResultRules { enabled: false, ..rules() }).await, (long.clone(), 0));
     assert_eq!(shown("never", ResultRules { uncut: 0, ..rules() }).await, (long.clone(), 0));
     let read = fit(rules(), false, "read_file", &long, Some(Cut::End(4))).await.0;
@@ -89,6 +93,25 @@ async fn tools_have_their_own_bounds_and_readers_none() {
     // A preview that leaves nothing out keeps nothing.
     let wide = ResultRules { shown: (30, 30), ..rules() };
     assert_eq!(shown("bash", wide).await.1, 0);
+}
+
+#[tokio::test]
+async fn no_result_takes_more_than_a_quarter_of_a_small_window_not_even_a_file_that_is_read() {
+    let results = Results { rules: Arc::default(), files: Arc::new(MemoryFiles::default()) };
+    let fit = async |tool: &str, cut: Option<Cut>, window: u64| {
+        let output = ToolOutput { text: "x".repeat(100_000), cut, ..ToolOutput::default() };
+        results.fit(tool, output, &tools(&["read_file"]), window).await.text.len()
+    };
+    let own = Some(Cut::End(50_000));
+    for (tool, cut, window, most) in [
+        ("read_file", own, 128_000, 30_200),
+        ("read_file", own, 32_000, 24_200),
+        ("read_file", None, 8_000, 6_200),
+        ("bash", own, 8_000, 3_300),
+    ] {
+        let length = fit(tool, cut, window).await;
+        assert!(length <= most, "{tool} shows {length} bytes in a window of {window}");
+    }
 }
 
 #[tokio::test]

@@ -225,7 +225,10 @@ fn invoke<'a>(
             Err(ToolError(format!("{} broke down", call.name)))
         });
         let result = match result {
-            Ok(output) => Ok(agent.results.fit(&call.name, output, &agent.tools).await),
+            Ok(output) => {
+                let window = agent.model.context_window();
+                Ok(agent.results.fit(&call.name, output, &agent.tools, window).await)
+            }
             failed => failed,
         };
         CallStep::Ended(call, decision, Box::new(result))

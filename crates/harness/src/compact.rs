@@ -1,0 +1,72 @@
+//! A summary that a person asks for: the thread's beginning is summarised now, and nothing else is done.
+
+use crate::{Agent, Middleware, RunState, context::ContextFit};
+use pudu_base::{FailureCause, Outcome, Request, RunEvent, RunFailure};
+use tokio_util::sync::CancellationToken;
+
+/// What came of a summary that a person asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompactOutcome {
+    /// It stands in place of the beginning.
+    Done {
+        /// Tokens of a request before, as they were estimated.
+        before: u64,
+        /// Tokens of a request after it.
+        after: u64,
+    },
+    /// There is too little to leave out.
+    NotEnough,
+    /// The model made none that can be used.
+    Failed,
+    /// The configuration has summaries switched off.
+    Disabled,
+}
+
+/// Summarises a thread as the next request of its agent would begin. How it ended is the run's last event.
+pub async fn compact(
+    agent: &Agent,
+    chain: &mut [Box<dyn Middleware>],
+    run_state: &mut RunState,
+    cancel: &CancellationToken,
+) -> (Outcome, Option<CompactOutcome>) {
+    let work = tokio::time::timeout(agent.bounds.time, work(agent, chain, run_state));
+    let ended = cancel.run_until_cancelled(work).await;
+    let (outcome, made) = match ended {
+        None => (Outcome::Stopped, None),
+        Some(Err(_)) => (Outcome::Timeout, None),
+        Some(Ok(Err(failure))) => (Outcome::Error(failure), None),
+        Some(Ok(Ok(made))) => (Outcome::Success, Some(made)),
+    };
+    run_state.tell(RunEvent::Ended { outcome: outcome.clone() });
+    (outcome, made)
+}
+
+async fn work(
+    agent: &Agent,
+    chain: &mut [Box<dyn Middleware>],
+    run_state: &mut RunState,
+) -> Result<CompactOutcome, RunFailure> {
+    if !agent.context.rules.summaries {
+        return Ok(CompactOutcome::Disabled);
+    }
+    let mut request = Request {
+        system: agent.system.to_string(),
+        messages: run_state.state().messages.values().cloned().collect(),
+        tools: agent.tools.specs().clone(),
+        ..Request::default()
+    };
+    for middleware in chain.iter_mut().filter(|middleware| middleware.name() != ContextFit::NAME) {
+        middleware.before_model(run_state, &mut request).await?;
+    }
+    let made = ContextFit::new(agent).summarize_now(run_state, &mut request).await;
+    run_state.commit(&agent.log).await.map_err(|error| {
+        tracing::error!(%error, "failed to write summary to thread");
+        RunFailure::from(FailureCause::Unstored)
+    })?;
+    let newest = run_state.state().context.compaction.as_deref();
+    Ok(match (made, newest) {
+        (Some(true), Some(made)) => CompactOutcome::Done { before: made.before, after: made.after },
+        (None, _) => CompactOutcome::NotEnough,
+        (Some(_), _) => CompactOutcome::Failed,
+    })
+}

@@ -1,0 +1,359 @@
+//! The one function that fits a request.
+
+use super::{
+    ContextRules,
+    cut::{self, KeepBounds},
+    estimate::{IMAGE_TOKENS, TokenEstimate, request_bytes},
+    mask::{self, MaskPlan},
+    record, summary,
+    view::view,
+};
+use crate::{Agent, RunState};
+use indexmap::IndexMap;
+use pudu_base::{Compaction, ContextState, Human, Message, MessageId, Request, RunEvent, Update, Usage};
+use std::sync::Arc;
+
+/// A request takes so much of the window, in eighths: the rest is for the answer and for what estimates miss.
+const FULL_EIGHTHS: u64 = 7;
+/// Results are masked in steps of at least so many tokens, so that what the provider reads anew pays.
+const MASK_STEP_TOKENS: u64 = 20_000;
+/// Of a small window a step is no more than this part.
+const MASK_STEP_PART: u64 = 4;
+/// A summary in a full window has to leave out at least this part of what may stay.
+const MIN_GAIN_PART: u64 = 8;
+/// A summary that a person or a number of messages asks for has to leave out at least so many tokens.
+const MIN_GAIN_TOKENS: u64 = 400;
+/// Characters of a summary for each token that it may take: fewer than English has, more than Chinese.
+const CHARS_PER_TOKEN: u64 = 2;
+/// Messages have to have at least this part of what a request may take.
+const MIN_ROOM_PART: u64 = 8;
+/// A run makes no more summaries between two messages of people, failed ones included.
+const MAX_SUMMARIES: u32 = 3;
+
+/// Fits the requests of one run into its model's window.
+pub(crate) struct ContextFit {
+    agent: Agent,
+    estimate: TokenEstimate,
+    /// Most tokens of a request: less than the window allows, if the provider refused one for its length.
+    limit: u64,
+    /// The request that is at work, in bytes without images; 0 before the first.
+    sent_bytes: u64,
+    /// Whether it has images: then what it costs tells nothing about bytes.
+    sent_images: bool,
+    /// Whether the request at work is the second try after such a refusal.
+    again: bool,
+    /// Summaries that failed in this run.
+    failed: u32,
+}
+
+/// Room for a request's messages.
+#[derive(Clone, Copy, Debug)]
+struct MessageRoom {
+    /// Tokens at which something is done.
+    trigger: u64,
+    /// Messages at which something is done.
+    count: usize,
+    /// Tokens that there is room for at all.
+    most: u64,
+}
+
+impl ContextFit {
+    /// Its name in a chain.
+    pub(crate) const NAME: &str = "context";
+
+    /// Makes it for a run of an agent.
+    #[must_use]
+    pub(crate) fn new(agent: &Agent) -> Self {
+        let limit = agent.model.context_window() / 8 * FULL_EIGHTHS;
+        let estimate = TokenEstimate::default();
+        Self {
+            agent: agent.clone(),
+            estimate,
+            limit,
+            sent_bytes: 0,
+            sent_images: false,
+            again: false,
+            failed: 0,
+        }
+    }
+
+    /// Fits a request: masks old results, then summarises, then cuts. What it decides is in the thread's state, not yet
+    /// durable.
+    pub(crate) async fn fit(&mut self, run_state: &mut RunState, request: &mut Request) {
+        let all = std::mem::take(&mut request.messages);
+        let left = self.drop_images(request);
+        self.show(run_state, &all, request);
+        if self.sent_bytes == 0 {
+            self.estimate.recall(run_state.state(), self.agent.model.name(), request);
+        }
+        let room = self.room(request);
+        if self.is_over(room, request) {
+            self.mask(run_state, &all, request, false).await;
+        }
+        if self.is_over(room, request) && self.may_summarize(run_state, room) {
+            self.summarize(run_state, &all, request, room).await;
+        }
+        if self.tokens(request) > room.most {
+            self.cut(run_state, &all, request, room);
+        }
+        if self.tokens(request) > room.most {
+            // Better a pointer to a result that was never seen than no answer.
+            self.mask(run_state, &all, request, true).await;
+        }
+        request.messages.extend(left);
+        (self.sent_bytes, self.sent_images) = (request_bytes(request), !request.images.is_empty());
+    }
+
+    /// Summarises a request at once, whatever its size. Returns whether that worked; `None` if there is too little to
+    /// leave out.
+    pub(crate) async fn summarize_now(
+        &mut self,
+        run_state: &mut RunState,
+        request: &mut Request,
+    ) -> Option<bool> {
+        let all = std::mem::take(&mut request.messages);
+        self.show(run_state, &all, request);
+        self.estimate.recall(run_state.state(), self.agent.model.name(), request);
+        let keep = self.keep(self.room(request));
+        let first = self.first_kept(run_state, &all, keep)?;
+        (self.gain(run_state, &all, request, first) >= MIN_GAIN_TOKENS).then_some(())?;
+        Some(self.summarize_up_to(run_state, &all, request, first).await)
+    }
+
+    /// Takes what a provider counted of the request at work.
+    pub(crate) fn answered(&mut self, usage: Option<Usage>) {
+        self.again = false;
+        if let Some(usage) = usage.filter(|_| !self.sent_images) {
+            self.estimate.learn(self.sent_bytes, usage.input);
+        }
+    }
+
+    /// Takes that the provider refused the request at work for its length: the next one is shorter. Returns whether it is
+    /// worth asking once more.
+    pub(crate) fn too_long(&mut self) -> bool {
+        if std::mem::replace(&mut self.again, true) {
+            return false;
+        }
+        self.limit = self.limit.min(self.estimate.tokens(self.sent_bytes) / 4 * 3);
+        true
+    }
+
+    /// Leaves out images beyond half of what a request may take, the oldest first; the newest one stays. Returns what the
+    /// model is told of that: it stands where the images do, which no later request has in the same place.
+    fn drop_images(&self, request: &mut Request) -> Option<Arc<Message>> {
+        let room = usize::try_from(self.limit / 2 / IMAGE_TOKENS).unwrap_or(usize::MAX).max(1);
+        let count = request.images.len().checked_sub(room).filter(|count| *count > 0)?;
+        let left: Vec<String> = request.images.drain(..count).map(|left| left.image.path).collect();
+        tracing::warn!(count, "dropped images: the request has no room for them");
+        let guide = format!(
+            "[pudu: there is no room for all images at once. Not shown here: {}. Look at fewer at a time.]",
+            left.join(", ")
+        );
+        Some(Arc::new(Message::Human(Human { guide: Some(guide), ..Human::new("images-left-out", "") })))
+    }
+
+    fn rules(&self) -> &ContextRules {
+        &self.agent.context.rules
+    }
+
+    /// Puts the thread into a request as it is to be seen now.
+    fn show(&self, run_state: &RunState, all: &[Arc<Message>], request: &mut Request) {
+        request.messages = view(all, &run_state.state().context, &self.rules().skill_tools);
+    }
+
+    fn tokens(&self, request: &Request) -> u64 {
+        self.estimate.messages(&request.messages)
+    }
+
+    fn room(&self, request: &Request) -> MessageRoom {
+        let window = self.agent.model.context_window();
+        let most = self.limit.saturating_sub(self.estimate.fixed(request));
+        let triggers = || self.rules().triggers.iter().filter(|_| self.rules().summaries);
+        let tokens = triggers().filter_map(|size| size.tokens(window)).min();
+        let count = triggers().filter_map(|size| size.messages()).min();
+        let trigger = tokens.map_or(most, |tokens| tokens.min(most));
+        MessageRoom { trigger, count: count.unwrap_or(usize::MAX), most }
+    }
+
+    fn is_over(&self, room: MessageRoom, request: &Request) -> bool {
+        self.tokens(request) > room.trigger || request.messages.len() >= room.count
+    }
+
+    fn keep(&self, room: MessageRoom) -> KeepBounds {
+        let keep = self.rules().keep;
+        let half = room.trigger / 2;
+        let tokens = keep.tokens(self.agent.model.context_window()).map_or(half, |tokens| tokens.min(half));
+        KeepBounds { messages: keep.messages().unwrap_or(usize::MAX), tokens }
+    }
+
+    /// Masks results, so many that the next step is far away.
+    async fn mask(&self, run_state: &mut RunState, all: &[Arc<Message>], request: &mut Request, every: bool) {
+        let room = self.room(request);
+        let tokens = self.tokens(request);
+        if tokens <= room.trigger {
+            // Only the number of messages is too large.
+            return;
+        }
+        let step = MASK_STEP_TOKENS.min(room.trigger / MASK_STEP_PART);
+        let bounds = match every {
+            true => (tokens.saturating_sub(room.most), 1),
+            false => (tokens.saturating_sub(room.trigger / 2), step.max(1)),
+        };
+        let context = &run_state.state().context;
+        let tools = &self.rules().skill_tools;
+        let Some(plan) = mask::plan(all, context, tools, self.estimate, bounds, every) else { return };
+        let MaskPlan { through, unkept } = plan;
+        let kept = self.keep_files(&unkept).await;
+        run_state.apply(Update::Mask { through, kept });
+        self.show(run_state, all, request);
+    }
+
+    /// Keeps results in files that cannot be had again by calling their tool once more.
+    async fn keep_files(&self, results: &[Arc<Message>]) -> IndexMap<MessageId, String> {
+        let mut kept = IndexMap::new();
+        for message in results {
+            let Message::Tool(result) = &**message else { continue };
+            let tool = self.agent.tools.get(&result.tool);
+            if tool.is_some_and(|tool| tool.spec().idempotent) {
+                continue;
+            }
+            if let Some(path) =
+                self.agent.results.keep_masked(&result.tool, &result.text, &self.agent.tools).await
+            {
+                kept.insert(result.id.clone(), path);
+            }
+        }
+        kept
+    }
+
+    /// A prompt and tools that fill the window alone leave nothing that a summary could help.
+    fn may_summarize(&self, run_state: &RunState, room: MessageRoom) -> bool {
+        let made = run_state.state().context.summaries_of(&run_state.run);
+        self.rules().summaries
+            && made + self.failed < MAX_SUMMARIES
+            && room.most >= self.limit / MIN_ROOM_PART
+    }
+
+    /// Returns the first message that stays; `None` if nothing would be left out.
+    fn first_kept(&self, run_state: &RunState, all: &[Arc<Message>], keep: KeepBounds) -> Option<usize> {
+        let start = start(run_state, all);
+        let first = cut::first_kept(all, start, keep, self.estimate);
+        (first > start).then_some(first)
+    }
+
+    /// Returns the tokens that leaving out all before a message saves, without what stays of that or takes its place.
+    fn gain(&self, run_state: &RunState, all: &[Arc<Message>], request: &Request, first: usize) -> u64 {
+        let left = all.get(start(run_state, all)..first).unwrap_or_default();
+        let shown = request.messages.iter().rev().skip(all.len() - first).take(left.len());
+        let stays = cut::requests(all, first, self.limit / 4, self.estimate);
+        self.estimate.messages(shown.filter(|message| !stays.contains(message.id())))
+    }
+
+    /// Puts a summary in place of the beginning, if that leaves out enough to be worth it.
+    async fn summarize(
+        &mut self,
+        run_state: &mut RunState,
+        all: &[Arc<Message>],
+        request: &mut Request,
+        room: MessageRoom,
+    ) {
+        let keep = self.keep(room);
+        let full = self.tokens(request) > room.trigger;
+        let least = if full { keep.tokens / MIN_GAIN_PART } else { MIN_GAIN_TOKENS };
+        if let Some(first) = self.first_kept(run_state, all, keep)
+            && self.gain(run_state, all, request, first) >= least
+        {
+            self.summarize_up_to(run_state, all, request, first).await;
+        }
+    }
+
+    /// Puts a summary in place of all before a message. Returns whether that worked: a failed one changes nothing.
+    async fn summarize_up_to(
+        &mut self,
+        run_state: &mut RunState,
+        all: &[Arc<Message>],
+        request: &mut Request,
+        first: usize,
+    ) -> bool {
+        run_state.tell(RunEvent::Summarizing);
+        let leaves = request.messages.len().saturating_sub(all.len() - first);
+        let messages = request.messages.iter().take(leaves).cloned().collect();
+        let asked = Request { messages, ..request.clone() };
+        let Some(text) = summary::summarize(&self.agent, run_state, &asked, self.estimate).await else {
+            self.failed += 1;
+            return false;
+        };
+        let cut = run_state.state().context.compaction.as_ref().is_some_and(|last| last.cut);
+        let most = usize::try_from(self.limit / 4 * CHARS_PER_TOKEN).unwrap_or(usize::MAX);
+        let made = self.compaction(run_state, all, first, (Some(summary::shortened(&text, most)), cut));
+        let Some((before, after)) = self.compact(run_state, all, request, made) else {
+            tracing::warn!("dropped summary: it is as long as what it summarizes");
+            self.failed += 1;
+            return false;
+        };
+        run_state.tell(RunEvent::Summarized { before, after });
+        true
+    }
+
+    /// Leaves out the beginning without a summary of it, half of what there is room for at once.
+    fn cut(&self, run_state: &mut RunState, all: &[Arc<Message>], request: &mut Request, room: MessageRoom) {
+        let keep = KeepBounds { messages: usize::MAX, tokens: room.most / 2 };
+        let Some(first) = self.first_kept(run_state, all, keep) else { return };
+        let last = run_state.state().context.compaction.as_ref();
+        let summary = last.and_then(|last| last.summary.clone());
+        let made = self.compaction(run_state, all, first, (summary, true));
+        self.compact(run_state, all, request, made);
+    }
+
+    fn compaction(
+        &self,
+        run_state: &RunState,
+        all: &[Arc<Message>],
+        first: usize,
+        (summary, cut): (Option<String>, bool),
+    ) -> Compaction {
+        let last = run_state.state().context.compaction.clone();
+        let gone = all.get(start(run_state, all)..first).unwrap_or_default();
+        let through = all.get(first.saturating_sub(1)).map(|message| message.id().clone());
+        Compaction {
+            run: run_state.run.clone(),
+            through: through.unwrap_or_else(|| "".into()),
+            requests: cut::requests(all, first, self.limit / 4, self.estimate),
+            summary,
+            cut,
+            skills: record::skills(last.as_deref(), gone, &self.rules().skill_tools),
+            delegations: record::delegations(last.as_deref(), gone),
+            before: 0,
+            after: 0,
+        }
+    }
+
+    /// Writes a compaction down, and shows the thread with it. Returns the tokens of the request before and after; `None`
+    /// for one that saves nothing, which changes nothing.
+    fn compact(
+        &self,
+        run_state: &mut RunState,
+        all: &[Arc<Message>],
+        request: &mut Request,
+        made: Compaction,
+    ) -> Option<(u64, u64)> {
+        let fixed = self.estimate.fixed(request);
+        let context = &run_state.state().context;
+        let next = ContextState { compaction: Some(Arc::new(made.clone())), ..context.clone() };
+        let shown = view(all, &next, &self.rules().skill_tools);
+        let (before, after) = (fixed + self.tokens(request), fixed + self.estimate.messages(&shown));
+        if after >= before {
+            return None;
+        }
+        request.messages = shown;
+        run_state.apply(Update::Compact(Arc::new(Compaction { before, after, ..made })));
+        Some((before, after))
+    }
+}
+
+/// Returns the first message that is not left out already.
+fn start(run_state: &RunState, all: &[Arc<Message>]) -> usize {
+    let left = run_state.state().context.compaction.as_ref();
+    let at = left.and_then(|left| all.iter().position(|message| *message.id() == left.through));
+    at.map_or(0, |at| at + 1)
+}

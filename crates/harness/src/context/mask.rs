@@ -1,0 +1,123 @@
+//! Masks of old tool results: in a request a pointer stands in their place.
+
+use super::estimate::TokenEstimate;
+use crate::results;
+use pudu_base::{CallId, ContextState, Message, MessageId, ToolResult};
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+};
+
+/// So many of the newest results stay whole.
+const KEPT_RESULTS: usize = 3;
+/// A shorter result is as short as its pointer, in bytes.
+const MIN_BYTES: usize = 512;
+/// Characters of a path that a pointer tells.
+const MAX_PATH_CHARS: usize = 400;
+
+/// Calls by which skills were read. Their results are instructions that are still at work, so they stay.
+pub(super) struct SkillReads<'a> {
+    tools: &'a BTreeSet<String>,
+    calls: HashSet<&'a CallId>,
+}
+
+impl<'a> SkillReads<'a> {
+    pub(super) fn new(tools: &'a BTreeSet<String>) -> Self {
+        Self { tools, calls: HashSet::new() }
+    }
+
+    /// Takes note of a message's calls.
+    pub(super) fn note(&mut self, message: &'a Message) {
+        if let Message::Assistant(reply) = message {
+            let reads = reply.calls.iter().filter(|call| skill_path(call, self.tools).is_some());
+            self.calls.extend(reads.map(|call| &call.id));
+        }
+    }
+}
+
+/// Returns the path of a skill's instructions, if a call reads them.
+pub(super) fn skill_path<'a>(call: &'a pudu_base::ToolCall, tools: &BTreeSet<String>) -> Option<&'a str> {
+    const ROOT: &str = "/mnt/skills/";
+    let path = ["path", "file_path"].iter().find_map(|key| call.args.get(key)?.as_str())?;
+    let skill = tools.contains(&call.name) && path.starts_with(ROOT) && path.ends_with("/SKILL.md");
+    skill.then_some(path)
+}
+
+/// Returns the pointer in place of a result; `None` for a message that stays as it is.
+pub(super) fn masked(
+    message: &Message,
+    context: &ContextState,
+    reads: &SkillReads<'_>,
+) -> Option<Arc<Message>> {
+    let Message::Tool(result) = message else { return None };
+    if !is_maskable(result, reads) {
+        return None;
+    }
+    let kept = context.kept.get(&result.id).map(String::as_str).or_else(|| results::kept_in(&result.text));
+    let text = pointer(result, kept);
+    Some(Arc::new(Message::Tool(ToolResult { text, image: None, ..result.clone() })))
+}
+
+fn is_maskable(result: &ToolResult, reads: &SkillReads<'_>) -> bool {
+    result.text.len() >= MIN_BYTES && !reads.calls.contains(&result.call)
+}
+
+fn pointer(result: &ToolResult, kept: Option<&str>) -> String {
+    let (tool, count) = (&result.tool, result.text.chars().count());
+    let way = match kept {
+        Some(path) => {
+            let path: String = path.chars().take(MAX_PATH_CHARS).collect();
+            format!("It is kept in {path}: read that, whole or in part, if you need it again.")
+        }
+        None => format!("Call {tool} again as above if you need it, unless that would do something twice."),
+    };
+    format!("[This result of {tool}, {count} characters, is left out here to save room. {way}]")
+}
+
+/// A wish to mask.
+pub(super) struct MaskPlan {
+    /// The last message that it concerns.
+    pub(super) through: MessageId,
+    /// The results that are masked newly and that no file keeps.
+    pub(super) unkept: Vec<Arc<Message>>,
+}
+
+/// Chooses what to mask, oldest first, until `need` tokens are free; `None` if fewer than `least` would be. `all` takes
+/// the newest results as well.
+pub(super) fn plan(
+    messages: &[Arc<Message>],
+    context: &ContextState,
+    skill_tools: &BTreeSet<String>,
+    estimate: TokenEstimate,
+    (need, least): (u64, u64),
+    all: bool,
+) -> Option<MaskPlan> {
+    let place = |id: &MessageId| messages.iter().position(|message| message.id() == id);
+    let left = context.compaction.as_ref().and_then(|left| place(&left.through)).map_or(0, |at| at + 1);
+    let start = context.masked.as_ref().and_then(place).map_or(0, |at| at + 1).max(left);
+    let results = messages.iter().filter(|message| matches!(***message, Message::Tool(_))).count();
+    let most = if all { results } else { results.saturating_sub(KEPT_RESULTS) };
+    let (mut reads, mut seen, mut freed) = (SkillReads::new(skill_tools), 0, 0);
+    let mut plan = None;
+    let mut unkept = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        reads.note(message);
+        let Message::Tool(result) = &**message else { continue };
+        seen += 1;
+        if seen > most || freed >= need.max(least) {
+            break;
+        }
+        if at < start {
+            continue;
+        }
+        if let Some(pointer) = masked(message, context, &reads) {
+            freed += estimate.message(message).saturating_sub(estimate.message(&pointer));
+            if results::kept_in(&result.text).is_none() {
+                unkept.push(message.clone());
+            }
+            plan = Some(message.id().clone());
+        }
+    }
+    let through = plan.filter(|_| freed >= least)?;
+    Some(MaskPlan { through, unkept })
+}

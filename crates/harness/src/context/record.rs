@@ -1,0 +1,93 @@
+//! Record of what must outlive a summary, taken off the messages and not left to a model: skills that were read, and work
+//! given to sub-agents.
+
+use super::mask::skill_path;
+use crate::TASK;
+use pudu_base::{CallId, Compaction, Delegation, DelegationStatus, Message, ToolCall, ToolResult, foreign};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+
+/// So many skills are remembered, the newest.
+const MAX_SKILLS: usize = 8;
+/// So many pieces of work are remembered, the newest.
+const MAX_DELEGATIONS: usize = 50;
+/// Characters of what a piece of work is.
+const MAX_TASK_CHARS: usize = 200;
+/// Characters of a report that are remembered.
+const MAX_BRIEF_CHARS: usize = 300;
+
+/// Returns the skills that were read in messages that are left out, and before.
+pub(super) fn skills(
+    last: Option<&Compaction>,
+    left_out: &[Arc<Message>],
+    tools: &BTreeSet<String>,
+) -> Vec<String> {
+    let results = results(left_out);
+    let mut skills: Vec<String> = last.map(|last| last.skills.clone()).unwrap_or_default();
+    for call in calls(left_out) {
+        let read = results.get(&call.id).is_some_and(|result| !result.error);
+        if let Some(path) = skill_path(call, tools).filter(|_| read) {
+            skills.retain(|known| known != path);
+            skills.push(path.to_owned());
+        }
+    }
+    let old = skills.len().saturating_sub(MAX_SKILLS);
+    skills.split_off(old)
+}
+
+/// Returns the work that was given to sub-agents in messages that are left out, and before. What was done stays done.
+pub(super) fn delegations(last: Option<&Compaction>, left_out: &[Arc<Message>]) -> Vec<Delegation> {
+    let results = results(left_out);
+    let mut all: Vec<Delegation> = last.map(|last| last.delegations.clone()).unwrap_or_default();
+    for call in calls(left_out).filter(|call| call.name == TASK) {
+        all.retain(|known| known.call != call.id);
+        all.push(delegation(call, results.get(&call.id).copied()));
+    }
+    let old = all.len().saturating_sub(MAX_DELEGATIONS);
+    all.split_off(old)
+}
+
+fn delegation(call: &ToolCall, result: Option<&ToolResult>) -> Delegation {
+    let said = |key: &str| call.args.get(key).and_then(serde_json::Value::as_str).unwrap_or_default();
+    let (status, brief) = match result {
+        None => (DelegationStatus::InProgress, ""),
+        Some(result) => outcome(result),
+    };
+    Delegation {
+        call: call.id.clone(),
+        task: foreign::line(said("description"), MAX_TASK_CHARS),
+        agent: foreign::line(said("subagent_type"), MAX_TASK_CHARS),
+        status,
+        brief: foreign::line(brief, MAX_BRIEF_CHARS),
+    }
+}
+
+/// Reads a report as the tool writes it.
+fn outcome(result: &ToolResult) -> (DelegationStatus, &str) {
+    let text = result.text.as_str();
+    let behind = |mark: &str| text.strip_prefix(mark).map(str::trim_start);
+    match (behind("Task Succeeded. Result:"), behind("Task Succeeded."), behind("Task timed out")) {
+        _ if result.error => (DelegationStatus::Failed, text),
+        (Some(report), ..) | (_, Some(report), _) => (DelegationStatus::Completed, report),
+        (.., Some(report)) => (DelegationStatus::TimedOut, report),
+        _ => (DelegationStatus::Failed, text),
+    }
+}
+
+fn calls(messages: &[Arc<Message>]) -> impl Iterator<Item = &ToolCall> {
+    let replies = messages.iter().filter_map(|message| match &**message {
+        Message::Assistant(reply) => Some(&reply.calls),
+        Message::Human(_) | Message::Tool(_) => None,
+    });
+    replies.flatten()
+}
+
+fn results(messages: &[Arc<Message>]) -> HashMap<&CallId, &ToolResult> {
+    let results = messages.iter().filter_map(|message| match &**message {
+        Message::Tool(result) => Some((&result.call, result)),
+        Message::Human(_) | Message::Assistant(_) => None,
+    });
+    results.collect()
+}

@@ -1,0 +1,36 @@
+//! A thread as a model sees it: a function of its messages and of what is written down of them, and of nothing else.
+
+use super::{block, mask};
+use pudu_base::{ContextState, Human, Message, MessageId};
+use std::{collections::BTreeSet, sync::Arc};
+
+/// Returns the messages of a request: the block in place of what is left out, with the requests that stay, and pointers
+/// in place of masked results.
+pub(super) fn view(
+    messages: &[Arc<Message>],
+    context: &ContextState,
+    skill_tools: &BTreeSet<String>,
+) -> Vec<Arc<Message>> {
+    let place = |id: &MessageId| messages.iter().position(|message| message.id() == id);
+    let cut = context.compaction.as_deref().and_then(|left| Some((left, place(&left.through)? + 1)));
+    let masked = context.masked.as_ref().and_then(place).map_or(0, |at| at + 1);
+    let start = cut.map_or(0, |(_, at)| at);
+    let mut shown = Vec::with_capacity(messages.len() - start + 2);
+    if let Some((left, at)) = cut {
+        shown.push(front(block::text(left)));
+        let stays = |message: &&Arc<Message>| left.requests.contains(message.id());
+        shown.extend(messages.iter().take(at).filter(stays).cloned());
+    }
+    let mut reads = mask::SkillReads::new(skill_tools);
+    for (at, message) in messages.iter().enumerate().skip(start) {
+        reads.note(message);
+        let pointer = if at < masked { mask::masked(message, context, &reads) } else { None };
+        shown.push(pointer.unwrap_or_else(|| message.clone()));
+    }
+    shown
+}
+
+/// Returns the message that is the block.
+fn front(text: String) -> Arc<Message> {
+    Arc::new(Message::Human(Human { guide: Some(text), ..Human::new("conversation-so-far", "") }))
+}
