@@ -160,3 +160,18 @@ async fn what_a_tool_does_is_shown_and_only_words_stay() {
         "arguments never reach a chat: {texts:?}"
     );
 }
+
+#[tokio::test]
+async fn why_a_tool_runs_is_shown_in_the_models_words_and_calls_nobody() {
+    let mut house = House::furnish(Default::default(), "", "sandbox: {allow_host_bash: true}\n").await;
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    let args = serde_json::json!({"description": "Reading the figures\nfor @all…", "command": "sleep 1.5"});
+    house.model.next(Reply::tool("bash", &args));
+    house.model.next(Reply::text("Done."));
+    ada.says("read them", "Done.").await;
+    let shown = house.telegram.history(ada.chat, ada.answers()[0].id);
+    let seen = |words: &str| shown.iter().any(|shown| shown.text.contains(words));
+    assert!(seen("Reading the figures for ＠all…"), "{shown:?}");
+    assert!(!seen("bash") && !seen("sleep"), "{shown:?}");
+}

@@ -9,7 +9,7 @@ use pudu_client::{
         Decision, FailureCause, Finish, MAX_ARTIFACTS, Outcome, Question, RetryReason, RunFailure,
         SandboxError, ThreadId,
     },
-    harness::{Activity, Progress, Working},
+    harness::{Activity, Progress, RunningTool, Working},
     net::scrub,
 };
 use pudu_texts::Language;
@@ -51,6 +51,8 @@ pub(super) fn live(progress: &Progress, language: Language, others: bool) -> Rep
         Some(_) => Some(language.waiting_for_decision().to_owned()),
         None => working(language, &progress.tasks).or_else(|| activity(language, &progress.activity)),
     };
+    // A purpose is the model's words.
+    let activity = activity.map(|words| scrub::hide_in_talk(&words).into_owned());
     let decided = decisions(language, &progress.decided);
     let text = paragraphs(&[&scrub::hide_in_growing_talk(&progress.text), &decided]);
     ReplyView { text, activity, prompt: ask, choices: vec![stop(language)] }
@@ -132,13 +134,22 @@ fn activity(language: Language, activity: &Activity) -> Option<String> {
             RetryReason::Unreachable => language.retrying_unreachable(),
             RetryReason::Resting => language.retrying_resting(),
         },
-        Activity::Tools(tools) if !tools.is_empty() => {
-            let names: Vec<&str> = tools.iter().map(|(_, name)| name.as_str()).collect();
-            return Some(language.running(language.list(&names)));
-        }
+        Activity::Tools(tools) if !tools.is_empty() => return Some(at_work(language, tools)),
         Activity::Idle | Activity::Thinking | Activity::Tools(_) => language.thinking(),
     };
     Some(text.to_owned())
+}
+
+/// Returns the line about the tools that run: the purposes that the model gave, and the names of the others.
+fn at_work(language: Language, tools: &[RunningTool]) -> String {
+    let mut purposes: Vec<&str> = tools.iter().filter_map(|tool| tool.description.as_deref()).collect();
+    purposes.dedup();
+    let plain = tools.iter().filter(|tool| tool.description.is_none());
+    let names: Vec<&str> = plain.map(|tool| tool.tool.as_str()).collect();
+    let purposes = (!purposes.is_empty()).then(|| language.purposes(purposes.join(language.task_gap())));
+    let names = (!names.is_empty()).then(|| language.running(language.list(&names)));
+    let said: Vec<String> = purposes.into_iter().chain(names).collect();
+    language.paragraph(&said.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// Returns the cause of a failure in words; an older version stored English ones alone.
@@ -296,8 +307,12 @@ mod tests {
 
     #[test]
     fn what_the_agent_does_is_said_in_a_few_words() {
-        let tools =
-            |names: &[&str]| Activity::Tools(names.iter().map(|n| ((*n).into(), (*n).to_owned())).collect());
+        let tool = |name: &str, why: Option<&str>| RunningTool {
+            call: name.into(),
+            tool: name.to_owned(),
+            description: why.map(str::to_owned),
+        };
+        let tools = |names: &[&str]| Activity::Tools(names.iter().map(|name| tool(name, None)).collect());
         let check = |state: Activity, expect: Option<&str>| {
             assert_eq!(activity(Language::English, &state).as_deref(), expect);
         };
@@ -306,6 +321,10 @@ mod tests {
         check(Activity::Thinking, Some("Thinking…"));
         check(tools(&["ls", "bash"]), Some("Running ls, bash…"));
         check(tools(&[]), Some("Thinking…"));
+        let reads = || tool("read_file", Some("Reading the sales figures"));
+        check(Activity::Tools(vec![reads(), reads()]), Some("Reading the sales figures…"));
+        let both = vec![reads(), tool("bash", None), tool("ls", Some("Looking around"))];
+        check(Activity::Tools(both), Some("Reading the sales figures; Looking around… Running bash…"));
         let busy = Activity::Retrying { reason: RetryReason::Busy };
         check(busy, Some("The model is busy; trying again…"));
     }

@@ -38,6 +38,9 @@ pub enum RunEvent {
         call: CallId,
         /// The tool's name.
         tool: String,
+        /// Why the model calls it, in its words for people; one clean line.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        description: Option<String>,
     },
     /// A tool ended.
     ToolEnded {
@@ -111,7 +114,7 @@ pub enum TaskStage {
     },
     /// It does something else now.
     Running {
-        /// Names of the tools at work; empty while it thinks.
+        /// The tools at work, each by its purpose or else its name; empty while it thinks.
         doing: Vec<String>,
         /// Its usage so far.
         usage: Usage,
@@ -149,5 +152,22 @@ pub enum Outcome {
 impl From<FailureCause> for Outcome {
     fn from(cause: FailureCause) -> Self {
         Self::Error(cause.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_of_an_older_version_is_read() {
+        let old = r#"{"type":"tool_started","call":"c","tool":"bash"}"#;
+        let started =
+            |description| RunEvent::ToolStarted { call: "c".into(), tool: "bash".into(), description };
+        assert_eq!(serde_json::from_str::<RunEvent>(old).unwrap(), started(None));
+        assert_eq!(serde_json::to_string(&started(None)).unwrap(), old);
+        let new = started(Some("Counting".to_owned()));
+        let text = serde_json::to_string(&new).unwrap();
+        assert_eq!(serde_json::from_str::<RunEvent>(&text).unwrap(), new);
     }
 }

@@ -41,7 +41,9 @@ pub use sandbox::{
 pub use shared::{DocumentText, OutlineEntry, ReadOutcome, SharedFile, UnreadCause};
 pub use skill::Skill;
 pub use state::{Marks, Promoted, ThreadState, Todo, TodoStatus, Update};
-pub use tool::{MAX_ARTIFACTS, Tell, Tool, ToolCx, ToolError, ToolOutput, ToolSpec, TypedTool, erase};
+pub use tool::{
+    MAX_ARTIFACTS, PURPOSE_ARGUMENT, Tell, Tool, ToolCx, ToolError, ToolOutput, ToolSpec, TypedTool, erase,
+};
 pub use usage::Usage;
 
 /// A boxed future, written by hand so that the cost of a dynamic port is visible.

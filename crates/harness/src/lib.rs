@@ -26,7 +26,9 @@ pub use middleware::{
     ApprovalPolicy, CallFrequency, Dangerous, Gate, LoopRules, MAX_CONCURRENT_SUBAGENTS, Middleware,
     SkillPolicy, TASK, lead_chain, subagent_chain,
 };
-pub use replay::{Activity, Gap, PendingCall, Progress, Replay, ReplayItem, ReplayReader, Working};
+pub use replay::{
+    Activity, Gap, PendingCall, Progress, Replay, ReplayItem, ReplayReader, RunningTool, Working,
+};
 pub use results::{ResultRules, Results};
 pub use retry::{RestRules, Retry};
 pub use run::run;

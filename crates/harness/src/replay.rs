@@ -77,15 +77,28 @@ pub enum Activity {
         reason: RetryReason,
     },
     /// These tools run, oldest first.
-    Tools(Vec<(CallId, String)>),
+    Tools(Vec<RunningTool>),
+}
+
+/// A tool at work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RunningTool {
+    /// The call.
+    pub call: CallId,
+    /// The tool's name.
+    pub tool: String,
+    /// Why the model calls it, in its words for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
 }
 
 impl Activity {
-    /// Returns the names of the tools that run.
+    /// Returns the tools that run, each by its purpose or else its name.
     #[must_use]
     pub fn tools(&self) -> Vec<String> {
+        let told = |tool: &RunningTool| tool.description.as_ref().unwrap_or(&tool.tool).clone();
         match self {
-            Self::Tools(tools) => tools.iter().map(|(_, name)| name.clone()).collect(),
+            Self::Tools(tools) => tools.iter().map(told).collect(),
             Self::Idle | Self::Thinking | Self::Talking | Self::Retrying { .. } => Vec::new(),
         }
     }
@@ -108,13 +121,17 @@ impl Progress {
                 }
             }
             RunEvent::Retry { reason, .. } => self.activity = Activity::Retrying { reason: *reason },
-            RunEvent::ToolStarted { call, tool } => match &mut self.activity {
-                Activity::Tools(tools) => tools.push((call.clone(), tool.clone())),
-                other => *other = Activity::Tools(vec![(call.clone(), tool.clone())]),
-            },
+            RunEvent::ToolStarted { call, tool, description } => {
+                let (call, tool, description) = (call.clone(), tool.clone(), description.clone());
+                let started = RunningTool { call, tool, description };
+                match &mut self.activity {
+                    Activity::Tools(tools) => tools.push(started),
+                    other => *other = Activity::Tools(vec![started]),
+                }
+            }
             RunEvent::ToolEnded { call, .. } => {
                 if let Activity::Tools(tools) = &mut self.activity {
-                    tools.retain(|(other, _)| other != call);
+                    tools.retain(|tool| tool.call != *call);
                 }
             }
             RunEvent::Artifacts { paths } => {
@@ -362,14 +379,18 @@ mod tests {
     #[test]
     fn the_fold_shows_the_newest_words_and_what_goes_on() {
         let replay = Replay::default();
-        let tool = |call: &str| RunEvent::ToolStarted { call: call.into(), tool: "bash".into() };
+        let why = || Some("Counting the lines".to_owned());
+        let tool =
+            |call: &str| RunEvent::ToolStarted { call: call.into(), tool: "bash".into(), description: why() };
         replay.publish(text("Let me look."));
         replay.publish(tool("1"));
         replay.publish(tool("2"));
         replay.publish(RunEvent::ToolEnded { call: "1".into(), tool: "bash".into(), error: false });
         let seen = replay.progress();
         assert_eq!(seen.text, "Let me look.");
-        assert_eq!(seen.activity, Activity::Tools(vec![("2".into(), "bash".into())]));
+        let at_work = RunningTool { call: "2".into(), tool: "bash".into(), description: why() };
+        assert_eq!(seen.activity, Activity::Tools(vec![at_work]));
+        assert_eq!(seen.activity.tools(), ["Counting the lines"]);
         replay.publish(RunEvent::Text { message: "n".into(), delta: "42".into() });
         replay.publish(RunEvent::Retract { message: "n".into() });
         assert_eq!(replay.progress().text, "Let me look.\n\n");

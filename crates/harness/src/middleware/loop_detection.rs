@@ -5,7 +5,10 @@
 
 use super::Middleware;
 use crate::RunState;
-use pudu_base::{Assistant, BoxFuture, Human, Message, MessageId, Request, RunEvent, RunFailure, ToolCall};
+use pudu_base::{
+    Assistant, BoxFuture, Human, Message, MessageId, PURPOSE_ARGUMENT, Request, RunEvent, RunFailure,
+    ToolCall,
+};
 use serde_json::{Map, Value};
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
@@ -230,7 +233,10 @@ fn key(call: &ToolCall) -> String {
             let path = args.get("path").and_then(Value::as_str).unwrap_or_default();
             format!("{path}:{start}-{}", place("end_line").unwrap_or(start))
         }
-        "write_file" | "str_replace" => call.args.to_string(),
+        "write_file" | "str_replace" => {
+            let telling = args.iter().filter(|(key, _)| *key != PURPOSE_ARGUMENT);
+            telling.map(|(key, value)| format!("{key}={value};")).collect()
+        }
         _ => {
             let telling: Vec<_> = TELLING
                 .iter()
@@ -331,6 +337,8 @@ mod tests {
             json!({"path": "/a", "content": "y"}),
             false,
         );
+        let why = |why| json!({"path": "/a", "content": "x", "description": why});
+        check("write_file", why("first"), why("again"), true);
         check("web_search", json!({"query": "a", "max": 1}), json!({"query": "a", "max": 2}), true);
         check("mail", json!({"to": "a"}), json!({"to": "b"}), false);
         let two = |a, b| fingerprint(&[call("1", a, json!({})), call("2", b, json!({}))]);

@@ -5,9 +5,10 @@ use super::{Chain, commit};
 use crate::{Agent, Gate, RunState, memory::Metered, run_state};
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use pudu_base::{
-    ApprovalRequest, Decision, MAX_ARTIFACTS, Message, RunEvent, RunFailure, Tell, ToolCall, ToolCx,
-    ToolError, ToolOutput, ToolResult, Update,
+    ApprovalRequest, Decision, MAX_ARTIFACTS, Message, PURPOSE_ARGUMENT, RunEvent, RunFailure, Tell,
+    ToolCall, ToolCx, ToolError, ToolOutput, ToolResult, Update,
 };
+use serde_json::{Map, Value};
 use std::{collections::VecDeque, panic::AssertUnwindSafe, sync::Arc};
 
 /// So many calls of one reply are made at once; the others wait their turn.
@@ -160,8 +161,16 @@ fn interruptions(run_state: &RunState, call: &ToolCall) -> u32 {
         Message::Assistant(reply) => Some(&reply.calls),
         Message::Human(_) | Message::Tool(_) => None,
     });
-    let same = made.flatten().filter(|other| other.name == call.name && other.args == call.args);
+    let same = made.flatten().filter(|other| other.name == call.name && same_args(&other.args, &call.args));
     same.filter_map(|other| state.interrupted.get(&other.id)).sum()
+}
+
+/// Returns whether arguments ask for the same, whatever is said of their purpose.
+fn same_args(one: &Value, other: &Value) -> bool {
+    let (Value::Object(one), Value::Object(other)) = (one, other) else { return one == other };
+    let telling = |args: &Map<String, Value>| args.keys().filter(|key| *key != PURPOSE_ARGUMENT).count();
+    let same = |(key, value): (&String, &Value)| key == PURPOSE_ARGUMENT || other.get(key) == Some(value);
+    telling(one) == telling(other) && one.iter().all(same)
 }
 
 /// Writes down that calls begin.
@@ -205,7 +214,8 @@ fn invoke<'a>(
     call: ToolCall,
     decision: Option<Decision>,
 ) -> BoxFuture<'a, CallStep> {
-    run_state.tell(RunEvent::ToolStarted { call: call.id.clone(), tool: call.name.clone() });
+    let description = agent.tools.get(&call.name).and_then(|tool| tool.purpose(&call.args));
+    run_state.tell(RunEvent::ToolStarted { call: call.id.clone(), tool: call.name.clone(), description });
     let cx = ToolCx {
         thread: run_state.thread.clone(),
         run: run_state.run.clone(),
