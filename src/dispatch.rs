@@ -23,6 +23,7 @@ mod reply;
 mod route;
 mod running;
 mod shared;
+mod todos;
 mod turn;
 mod view;
 

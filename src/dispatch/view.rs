@@ -1,6 +1,6 @@
 //! People's view of a run: the fold of its events while it works, and its end in words.
 
-use super::{approval, shared::Shared};
+use super::{approval, shared::Shared, todos};
 use crate::{clock, sent};
 use pudu_channels::{ChannelLimits, Choice, FinalView, OutFile, Prompt, ReplyView, render::fenced};
 use pudu_client::{
@@ -54,7 +54,8 @@ pub(super) fn live(progress: &Progress, language: Language, others: bool) -> Rep
     // A purpose is the model's words.
     let activity = activity.map(|words| scrub::hide_in_talk(&words).into_owned());
     let decided = decisions(language, &progress.decided);
-    let text = paragraphs(&[&scrub::hide_in_growing_talk(&progress.text), &decided]);
+    let todos = todos::live(language, &progress.todos);
+    let text = paragraphs(&[&scrub::hide_in_growing_talk(&progress.text), &decided, &todos]);
     ReplyView { text, activity, prompt: ask, choices: vec![stop(language)] }
 }
 
@@ -146,7 +147,7 @@ fn at_work(language: Language, tools: &[RunningTool]) -> String {
     purposes.dedup();
     let plain = tools.iter().filter(|tool| tool.description.is_none());
     let names: Vec<&str> = plain.map(|tool| tool.tool.as_str()).collect();
-    let purposes = (!purposes.is_empty()).then(|| language.purposes(purposes.join(language.task_gap())));
+    let purposes = (!purposes.is_empty()).then(|| format!("{}…", purposes.join(language.task_gap())));
     let names = (!names.is_empty()).then(|| language.running(language.list(&names)));
     let said: Vec<String> = purposes.into_iter().chain(names).collect();
     language.paragraph(&said.iter().map(String::as_str).collect::<Vec<_>>())
@@ -207,7 +208,14 @@ pub(super) async fn finished(
             (format!("⚠️ {}", failed(language, failure)), choices)
         }
     };
-    let mut text = paragraphs(&[&ended.text, &decisions(language, &ended.decisions), &note, &missing]);
+    let left = match &ended.outcome {
+        Outcome::Success => String::new(),
+        Outcome::Stopped | Outcome::Timeout | Outcome::Limit | Outcome::Error(_) => {
+            todos::left(language, &ended.todos)
+        }
+    };
+    let decided = decisions(language, &ended.decisions);
+    let mut text = paragraphs(&[&ended.text, &decided, &left, &note, &missing]);
     if text.is_empty() && files.is_empty() {
         language.end_silent().clone_into(&mut text);
     }

@@ -1,6 +1,6 @@
 //! Events of a run while it works, and its outcome.
 
-use crate::{CallId, Decision, FailureCause, MessageId, RetryReason, RunFailure, Usage};
+use crate::{CallId, Decision, FailureCause, MessageId, RetryReason, RunFailure, Todo, Usage};
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 
@@ -50,6 +50,11 @@ pub enum RunEvent {
         tool: String,
         /// Whether it failed.
         error: bool,
+    },
+    /// The agent wrote its list of what is to be done.
+    Todos {
+        /// The list, whole.
+        todos: Vec<Todo>,
     },
     /// Files were made for people: sandbox paths.
     Artifacts {

@@ -7,7 +7,7 @@
 //!
 //! Deliberately absent: the making of foreign text fit to read, which is [`foreign`]'s.
 
-use crate::{Human, foreign};
+use crate::{Human, Reminder, foreign};
 use serde::Serialize;
 use std::{borrow::Cow, fmt::Write};
 
@@ -87,6 +87,14 @@ impl Human {
             let _ = write!(told, "\n[{}]", foreign::line(note, MAX_NOTE_CHARS));
         }
         told
+    }
+}
+
+impl Reminder {
+    /// Returns what the model is told, in a mark that no foreign text can write.
+    #[must_use]
+    pub fn told(&self) -> String {
+        format!("<system-reminder>\n{}\n</system-reminder>", self.text)
     }
 }
 

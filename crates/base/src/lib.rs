@@ -31,7 +31,8 @@ pub use failure::{FailureCause, FailureClass, RetryReason, RunFailure};
 pub use id::{CallId, MessageId, RunId, ThreadId};
 pub use log::{LogError, Seq, ThreadLog};
 pub use message::{
-    Assistant, Decision, Finish, Human, Image, Message, ProviderParts, Question, ToolCall, ToolResult,
+    Assistant, Decision, Finish, Human, Image, Message, ProviderParts, Question, Reminder, ToolCall,
+    ToolResult,
 };
 pub use model::{Delta, Model, ModelError, ModelImage, ModelStream, Request, Thinking};
 pub use results::ResultFiles;

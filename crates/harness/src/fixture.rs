@@ -48,6 +48,7 @@ impl Model for ScriptedModel {
             Message::Human(human) => format!("human: {}", human.told()),
             Message::Assistant(reply) => format!("assistant: {}", reply.text),
             Message::Tool(result) => format!("tool: {}", result.text),
+            Message::Reminder(reminder) => format!("reminder: {}", reminder.text),
         };
         self.asked.lock().unwrap().push(request.messages.iter().map(line).collect());
         let tools: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();

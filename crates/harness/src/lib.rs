@@ -23,8 +23,8 @@ pub use agent::{Agent, NoApprover, RunBounds, lead_prompt};
 pub use deferred::{SEARCH, ToolCatalog, searching};
 pub use memory::Memory;
 pub use middleware::{
-    ApprovalPolicy, CallFrequency, Dangerous, Gate, LoopRules, MAX_CONCURRENT_SUBAGENTS, Middleware,
-    SkillPolicy, TASK, lead_chain, subagent_chain,
+    AnswerCheck, ApprovalPolicy, CallFrequency, Dangerous, Gate, LoopRules, MAX_CONCURRENT_SUBAGENTS,
+    Middleware, SkillPolicy, TASK, lead_chain, subagent_chain,
 };
 pub use replay::{
     Activity, Gap, PendingCall, Progress, Replay, ReplayItem, ReplayReader, RunningTool, Working,

@@ -9,6 +9,7 @@ mod loop_detection;
 mod model_errors;
 mod skill_policy;
 mod subagent_limit;
+mod todos;
 mod tool_errors;
 mod window;
 
@@ -22,11 +23,14 @@ pub use loop_detection::{CallFrequency, LoopDetection, LoopRules};
 pub use model_errors::ModelErrors;
 pub use skill_policy::{SkillPolicy, asked, named};
 pub use subagent_limit::{MAX_CONCURRENT_SUBAGENTS, SubagentLimit, TASK};
+pub use todos::TodoReminders;
 pub use tool_errors::ToolErrors;
 pub use window::Window;
 
 use crate::RunState;
-use pudu_base::{Assistant, BoxFuture, ModelError, Request, RunFailure, ToolCall, ToolError, ToolOutput};
+use pudu_base::{
+    Assistant, BoxFuture, FailureCause, ModelError, Request, RunFailure, ToolCall, ToolError, ToolOutput,
+};
 use std::sync::Arc;
 
 /// One concern of a run. It keeps what it counts in itself: it is made when the run starts and gone when
@@ -52,6 +56,12 @@ pub trait Middleware: Send {
 
     /// After each whole reply, before it is written down: may change it.
     fn after_model(&mut self, _turn: &mut RunState, _reply: &mut Assistant) {}
+
+    /// After a whole reply that wants no tools, before it is written down: may have the model go on. The first in the
+    /// chain that does not accept it decides.
+    fn check_answer(&mut self, _turn: &RunState, _reply: &Assistant) -> AnswerCheck {
+        AnswerCheck::Accept
+    }
 
     /// When a model call failed for good: may say it for people. The first in the chain that does wins.
     fn model_failed(&mut self, _turn: &RunState, _error: &ModelError) -> Option<RunFailure> {
@@ -81,6 +91,19 @@ pub trait Middleware: Send {
     fn after_run<'a>(&'a mut self, _turn: &'a mut RunState) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
+}
+
+/// Whether an answer ends the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AnswerCheck {
+    /// It does.
+    Accept,
+    /// It stays, and the model is told this and asked again.
+    AskAgain(String),
+    /// It does not count: the model is told this and asked again.
+    Replace(String),
+    /// It is none, and the run has failed.
+    Fail(FailureCause),
 }
 
 /// Whether a tool may be called.

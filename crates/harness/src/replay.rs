@@ -3,7 +3,7 @@
 //! The writer never waits. A reader that falls out of the ring is told of the gap and gets the fold of
 //! everything so far, from which it goes on; durable state is in the thread log.
 
-use pudu_base::{CallId, Decision, MessageId, Outcome, RetryReason, RunEvent, TaskStage, Usage};
+use pudu_base::{CallId, Decision, MessageId, Outcome, RetryReason, RunEvent, TaskStage, Todo, Usage};
 use serde::Serialize;
 use std::{
     collections::VecDeque,
@@ -23,6 +23,8 @@ pub struct Progress {
     pub activity: Activity,
     /// Files made for people: sandbox paths.
     pub artifacts: Vec<String>,
+    /// The agent's list of what is to be done, if this run wrote one.
+    pub todos: Vec<Todo>,
     /// Tokens spent.
     pub usage: Usage,
     /// Calls that wait for approval, oldest first.
@@ -150,6 +152,7 @@ impl Progress {
                 self.asked.retain(|asked| asked.call != *call);
                 self.decided.push(decision.clone());
             }
+            RunEvent::Todos { todos } => self.todos.clone_from(todos),
             RunEvent::SubagentProgress { call, stage } => self.task(call, stage),
             RunEvent::Usage { usage } => self.usage += *usage,
             RunEvent::Ended { outcome } => {

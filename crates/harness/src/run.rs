@@ -2,7 +2,7 @@
 
 mod calls;
 
-use crate::{Agent, Middleware, RunState, Steering};
+use crate::{Agent, AnswerCheck, Middleware, RunState, Steering};
 use futures_util::StreamExt;
 use pudu_base::{
     Assistant, Delta, FailureCause, Finish, LogError, Message, Outcome, Request, RunEvent, RunFailure,
@@ -80,13 +80,34 @@ async fn work(
         }
         commit(agent, run_state).await?;
         let reply = ask(agent, chain, run_state).await?;
-        run_state.apply(Update::Message(Arc::new(Message::Assistant(reply))));
+        settle(chain, run_state, reply)?;
         commit(agent, run_state).await?;
         if let Some(outcome) = answered(run_state) {
             return Ok(outcome);
         }
     }
     Ok(Outcome::Limit)
+}
+
+/// Puts a reply into the thread. Behind an answer that does not end the run, or in its place, comes what the model is
+/// told about it.
+fn settle(chain: &mut Chain, run_state: &mut RunState, reply: Assistant) -> Result<(), RunFailure> {
+    let mut checks = chain.iter_mut().map(|middleware| match reply.calls.is_empty() {
+        true => middleware.check_answer(run_state, &reply),
+        false => AnswerCheck::Accept,
+    });
+    let check = checks.find(|check| *check != AnswerCheck::Accept).unwrap_or(AnswerCheck::Accept);
+    drop(checks);
+    if let AnswerCheck::Fail(cause) = check {
+        return Err(cause.into());
+    }
+    if !matches!(check, AnswerCheck::Replace(_)) {
+        run_state.apply(Update::Message(Arc::new(Message::Assistant(reply))));
+    }
+    if let AnswerCheck::AskAgain(text) | AnswerCheck::Replace(text) = check {
+        run_state.note(text);
+    }
+    Ok(())
 }
 
 /// Returns how the run has ended already, if the newest message is an answer that wants no tools, or if one of
@@ -96,7 +117,7 @@ fn answered(run_state: &RunState) -> Option<Outcome> {
         Some(Message::Assistant(reply)) if reply.finish == Finish::Partial => Some(Outcome::Stopped),
         Some(Message::Assistant(reply)) => reply.calls.is_empty().then_some(Outcome::Success),
         Some(Message::Tool(_)) => run_state.state().question().map(|_| Outcome::Success),
-        Some(Message::Human(_)) => None,
+        Some(Message::Human(_) | Message::Reminder(_)) => None,
         None => Some(Outcome::Success),
     }
 }

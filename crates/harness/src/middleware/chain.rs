@@ -2,7 +2,7 @@
 
 use super::{
     ApprovalGate, Dangling, DeferredTools, Images, LoopDetection, MAX_CONCURRENT_SUBAGENTS, Middleware,
-    ModelErrors, SkillPolicy, SubagentLimit, ToolErrors, Window,
+    ModelErrors, SkillPolicy, SubagentLimit, TodoReminders, ToolErrors, Window,
 };
 use crate::Agent;
 
@@ -10,6 +10,7 @@ use crate::Agent;
 #[must_use]
 pub fn lead_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
     let mut chain = everybodys(agent, skills);
+    chain.push(Box::new(TodoReminders::default()));
     chain.push(Box::new(SubagentLimit::new(MAX_CONCURRENT_SUBAGENTS, agent.bounds.subagents)));
     chain.push(Box::new(ToolErrors));
     chain
@@ -62,6 +63,7 @@ mod tests {
             "model_errors",
             "approvals",
             "loop_detection",
+            "todo_reminders",
             "subagent_limit",
             "tool_errors",
         ];

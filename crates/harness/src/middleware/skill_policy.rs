@@ -57,7 +57,7 @@ impl SkillPolicy {
                 Message::Tool(result) if result.error => {
                     failed.insert(&result.call);
                 }
-                Message::Tool(_) => {}
+                Message::Tool(_) | Message::Reminder(_) => {}
             }
         }
         let open = run_state.open_calls();

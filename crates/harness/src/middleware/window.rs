@@ -68,7 +68,7 @@ fn size(message: &Message) -> u64 {
             let head = if human.at.is_some() || human.sender.is_some() { HEAD } else { 0 };
             human.files.iter().map(|file| file.told().len()).sum::<usize>() + guide + head
         }
-        Message::Tool(_) => 0,
+        Message::Tool(_) | Message::Reminder(_) => 0,
     };
     (message.text().len() + arguments) as u64 + 16
 }

@@ -159,7 +159,7 @@ fn interruptions(run_state: &RunState, call: &ToolCall) -> u32 {
     }
     let made = state.messages.values().filter_map(|message| match &**message {
         Message::Assistant(reply) => Some(&reply.calls),
-        Message::Human(_) | Message::Tool(_) => None,
+        Message::Human(_) | Message::Tool(_) | Message::Reminder(_) => None,
     });
     let same = made.flatten().filter(|other| other.name == call.name && same_args(&other.args, &call.args));
     same.filter_map(|other| state.interrupted.get(&other.id)).sum()
@@ -291,6 +291,9 @@ fn record(
     for update in std::mem::take(&mut output.updates) {
         if let Update::Artifacts { paths, .. } = &update {
             run_state.tell(RunEvent::Artifacts { paths: paths.clone() });
+        }
+        if let Update::Todos(todos) = &update {
+            run_state.tell(RunEvent::Todos { todos: todos.clone() });
         }
         run_state.apply(update);
     }

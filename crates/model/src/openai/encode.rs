@@ -142,6 +142,7 @@ impl<'a> WireMessage<'a> {
     fn new(message: &'a Message, thoughts: Option<&'static str>) -> Self {
         match message {
             Message::Human(human) => Self::User { content: human.told() },
+            Message::Reminder(reminder) => Self::User { content: reminder.told().into() },
             Message::Assistant(Assistant { text, reasoning, calls, .. }) => Self::Assistant {
                 content: (!text.is_empty() || calls.is_empty()).then_some(text),
                 tool_calls: calls.iter().map(WireCall::from).collect(),
