@@ -100,6 +100,7 @@ impl TurnJob {
         let (thread, run) = (self.thread.clone(), self.run.clone());
         let first = self.said.first().map(message_id);
         let at = Some(policy.now());
+        let clock = Some(policy.clock());
         let suspended = self.cut == Interruption::Stop;
         RunTask {
             thread,
@@ -109,6 +110,7 @@ impl TurnJob {
             suspended,
             again,
             at,
+            clock,
             model,
             agent,
             authoring,

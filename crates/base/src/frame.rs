@@ -2,7 +2,7 @@
 //!
 //! A header stands before the words, from the first line, which is one JSON object, to the first empty line.
 //! If several people share a thread, each line of their words is quoted. So everything that a person, a name
-//! or a file contains stands behind a sign that only pudu writes, however it is spelled. `lead.md` of the
+//! or a file contains stands behind a sign that only pudu writes, however it is spelled. `prompt/messages.md` of the
 //! harness tells the model so.
 //!
 //! Deliberately absent: the making of foreign text fit to read, which is [`foreign`]'s.

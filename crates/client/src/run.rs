@@ -136,7 +136,7 @@ async fn answer(
     steering: &Steering,
     cancel: &CancellationToken,
 ) -> Outcome {
-    let AssembledAgent { agent, skills, place } = match assemble::assemble(client, task).await {
+    let AssembledAgent { agent, skills, place, .. } = match assemble::assemble(client, task).await {
         Ok(cast) => cast,
         Err(cause) => return tell(turn, cause.into()),
     };

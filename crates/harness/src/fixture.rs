@@ -240,6 +240,7 @@ impl Bench {
             system: "Be brief.".into(),
             bounds: RunBounds { steps: 3, time: Duration::from_secs(60), ..RunBounds::default() },
             loops: None,
+            clock: None,
         };
         Self {
             agent,
@@ -267,6 +268,7 @@ impl Bench {
         }
         let mut chain = lead_chain(&self.agent, SkillPolicy::default());
         let outcome = run(&self.agent, &mut chain, &mut run_state, &self.steering, &self.cancel).await;
+        self.each_request_begins_like_the_one_before();
         (outcome, replay.progress())
     }
 
@@ -274,6 +276,22 @@ impl Bench {
     pub(crate) fn thread(&self) -> Vec<String> {
         let state = ThreadState::fold(self.log.updates.lock().unwrap().clone());
         state.messages.values().map(|message| message.text().to_owned()).collect()
+    }
+
+    /// Holds for every scripted run, and for each of its sub-agents: providers cache what they have seen from its
+    /// beginning on.
+    fn each_request_begins_like_the_one_before(&self) {
+        let (asked, systems) = (self.asked(), self.model.systems.lock().unwrap());
+        let all: Vec<_> = systems.iter().zip(&asked).collect();
+        for (at, (system, after)) in all.iter().enumerate() {
+            // Sub-agents ask the same model, each with a prompt and a conversation of its own.
+            let same = |(other, before): &&(&String, &Vec<String>)| {
+                other == system && before.first() == after.first()
+            };
+            let before = all[..at].iter().rev().find(same).filter(|(_, before)| before.len() < after.len());
+            let begins = before.is_none_or(|(_, before)| after.starts_with(before));
+            assert!(begins, "{after:#?}\ndoes not begin with\n{before:#?}");
+        }
     }
 
     pub(crate) fn asked(&self) -> Vec<Vec<String>> {

@@ -9,6 +9,7 @@ mod deferred;
 mod fixture;
 mod memory;
 pub mod middleware;
+mod prompt;
 mod replay;
 mod results;
 mod retry;
@@ -19,13 +20,14 @@ mod steering;
 pub mod subagent;
 mod toolbox;
 
-pub use agent::{Agent, NoApprover, RunBounds, lead_prompt};
+pub use agent::{Agent, NoApprover, RunBounds, WallClock};
 pub use deferred::{SEARCH, ToolCatalog, searching};
 pub use memory::Memory;
 pub use middleware::{
     AnswerCheck, ApprovalPolicy, CallFrequency, Dangerous, Gate, LoopRules, MAX_CONCURRENT_SUBAGENTS,
     Middleware, SkillPolicy, TASK, lead_chain, subagent_chain,
 };
+pub use prompt::{PromptFacts, PromptMount, PromptSection, join_sections, prompt_sections};
 pub use replay::{
     Activity, Gap, PendingCall, Progress, Replay, ReplayItem, ReplayReader, RunningTool, Working,
 };

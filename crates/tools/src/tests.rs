@@ -79,7 +79,7 @@ async fn file_tools_and_bash_take_a_purpose_and_do_not_need_it() {
         let spec = tool(name, ToolLimits::default()).unwrap();
         spec.spec().parameters["properties"]["description"]["type"] == "string"
     };
-    let have: Vec<&str> = NAMES.iter().copied().filter(|name| named(&name)).collect();
+    let have: Vec<&str> = NAMES.iter().copied().filter(|name| named(name)).collect();
     assert_eq!(have, ["ls", "read_file", "write_file", "str_replace", "glob", "grep", "bash"]);
     let args = json!({"description": "Looking for uploads", "path": "/mnt/user-data/uploads"});
     let ls = tool("ls", ToolLimits::default()).unwrap();

@@ -14,6 +14,7 @@ fn task(input: Vec<Human>, again: Option<&str>) -> RunTask {
         input,
         first: None,
         suspended: false,
+        clock: None,
         at: None,
         again: again.map(Into::into),
         model: None,

@@ -2,7 +2,7 @@
 
 use super::{
     ApprovalGate, Dangling, DeferredTools, Images, LoopDetection, MAX_CONCURRENT_SUBAGENTS, Middleware,
-    ModelErrors, SkillPolicy, SubagentLimit, TodoReminders, ToolErrors, Window,
+    Midnight, ModelErrors, SkillPolicy, SubagentLimit, TodoReminders, ToolErrors, Window,
 };
 use crate::Agent;
 
@@ -30,6 +30,7 @@ fn everybodys(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
         Box::new(skills),
         Box::new(DeferredTools::new(agent.deferred.clone())),
         Box::new(Window(agent.model.context_window())),
+        Box::new(Midnight(agent.clock.clone())),
         Box::new(Dangling),
         Box::new(Images::new(agent)),
         Box::new(ModelErrors),
@@ -58,6 +59,7 @@ mod tests {
             "skill_policy",
             "deferred_tools",
             "window",
+            "midnight",
             "dangling",
             "images",
             "model_errors",
@@ -72,6 +74,7 @@ mod tests {
             "skill_policy",
             "deferred_tools",
             "window",
+            "midnight",
             "dangling",
             "images",
             "model_errors",
