@@ -202,3 +202,19 @@ async fn the_list_of_what_is_to_be_done_ticks_itself_and_is_gone_from_the_answer
         "{sent_back}"
     );
 }
+
+#[tokio::test]
+async fn an_empty_answer_behind_tools_is_asked_for_again_and_then_told_as_a_failure() {
+    let house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    let look = serde_json::json!({"path": "/mnt/user-data/uploads"});
+    house.model.next(Reply::tool("ls", &look));
+    house.model.next(Reply::text(""));
+    house.model.next(Reply::text("Nothing is there."));
+    ada.says("what is there?", "Nothing is there.").await;
+    house.model.next(Reply::tool("ls", &look));
+    house.model.next(Reply::text(""));
+    house.model.next(Reply::text(""));
+    ada.say("and now?");
+    ada.reads_so(|text| text.starts_with("⚠️ The model did its work and then said nothing")).await;
+}

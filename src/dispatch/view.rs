@@ -160,6 +160,8 @@ fn failed(language: Language, failure: &RunFailure) -> String {
         FailureCause::Busy { detail, minutes: Some(minutes) } => language.failed_busy_long(detail, minutes),
         FailureCause::Busy { detail, minutes: None } => language.failed_busy(detail),
         FailureCause::Unreachable(detail) => language.failed_unreachable(detail),
+        FailureCause::Silent => language.failed_silent().to_owned(),
+        FailureCause::OnlyThought => language.failed_only_thought().to_owned(),
         FailureCause::Garbled => language.failed_garbled().to_owned(),
         FailureCause::Auth(detail) => language.failed_auth(detail),
         FailureCause::Quota(detail) => language.failed_quota(detail),

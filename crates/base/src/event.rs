@@ -1,6 +1,6 @@
 //! Events of a run while it works, and its outcome.
 
-use crate::{CallId, Decision, FailureCause, MessageId, RetryReason, RunFailure, Todo, Usage};
+use crate::{CallId, Decision, FailureCause, Finish, MessageId, RetryReason, RunFailure, Todo, Usage};
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 
@@ -101,6 +101,9 @@ pub enum RunEvent {
     Ended {
         /// How.
         outcome: Outcome,
+        /// Why the model's last words end where they do: an answer may be cut, and the run well all the same.
+        #[serde(default, skip_serializing_if = "Finish::is_complete")]
+        finish: Finish,
     },
 }
 
@@ -171,6 +174,11 @@ mod tests {
             |description| RunEvent::ToolStarted { call: "c".into(), tool: "bash".into(), description };
         assert_eq!(serde_json::from_str::<RunEvent>(old).unwrap(), started(None));
         assert_eq!(serde_json::to_string(&started(None)).unwrap(), old);
+        let ended = |finish| RunEvent::Ended { outcome: Outcome::Success, finish };
+        let old = r#"{"type":"ended","outcome":{"status":"success"}}"#;
+        assert_eq!(serde_json::from_str::<RunEvent>(old).unwrap(), ended(Finish::Complete));
+        assert_eq!(serde_json::to_string(&ended(Finish::Complete)).unwrap(), old);
+        assert!(serde_json::to_string(&ended(Finish::Length)).unwrap().contains(r#""finish":"length""#));
         let new = started(Some("Counting".to_owned()));
         let text = serde_json::to_string(&new).unwrap();
         assert_eq!(serde_json::from_str::<RunEvent>(&text).unwrap(), new);

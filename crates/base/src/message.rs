@@ -124,6 +124,14 @@ pub enum Finish {
     Partial,
 }
 
+impl Finish {
+    /// Returns whether nothing was cut.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        *self == Self::Complete
+    }
+}
+
 /// One wish of the model to call a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {

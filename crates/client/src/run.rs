@@ -150,7 +150,7 @@ async fn answer(
 
 /// Sends the outcome of a run that could not start.
 fn tell(turn: &RunState, outcome: Outcome) -> Outcome {
-    turn.tell(RunEvent::Ended { outcome: outcome.clone() });
+    turn.tell(RunEvent::Ended { outcome: outcome.clone(), finish: Finish::default() });
     outcome
 }
 
@@ -276,7 +276,7 @@ fn artifacts(state: &ThreadState, run: &RunId) -> Vec<String> {
 
 pub(crate) async fn failed(cause: FailureCause, replay: &Replay, steering: &Steering) -> RunEnd {
     let outcome = Outcome::from(cause);
-    replay.publish(RunEvent::Ended { outcome: outcome.clone() });
+    replay.publish(RunEvent::Ended { outcome: outcome.clone(), finish: Finish::default() });
     RunEnd {
         outcome,
         text: String::new(),

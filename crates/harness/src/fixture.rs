@@ -1,14 +1,15 @@
 //! A thread with its agent and a scripted model, to run turns on.
 
 use crate::{
-    Agent, Memory, NoApprover, Progress, Replay, ResultRules, Results, RunBounds, RunState, SkillPolicy,
-    Steering, Toolbox, lead_chain, run,
+    Agent, Memory, NoApprover, Progress, Replay, ReplayItem, ResultRules, Results, RunBounds, RunState,
+    SkillPolicy, Steering, Toolbox, lead_chain, run,
 };
 use futures_util::{StreamExt, stream};
 use pudu_base::{
     Assistant, BoxFuture, Delta, DirEntry, Exec, Finish, Human, LogError, Message, Model, ModelError,
-    ModelStream, Outcome, Question, Request, ResultFiles, RunId, Sandbox, SandboxError, Seq, ShellCommand,
-    ThreadId, ThreadLog, ThreadState, Tool, ToolCall, ToolCx, ToolError, ToolOutput, ToolSpec, Update,
+    ModelStream, Outcome, Question, Request, ResultFiles, RunEvent, RunId, Sandbox, SandboxError, Seq,
+    ShellCommand, ThreadId, ThreadLog, ThreadState, Tool, ToolCall, ToolCx, ToolError, ToolOutput, ToolSpec,
+    Update,
 };
 use serde_json::{Value, json};
 use std::{
@@ -260,6 +261,21 @@ impl Bench {
     }
 
     pub(crate) async fn run(&self, says: Option<&str>) -> (Outcome, Progress) {
+        let (outcome, replay) = self.work(says).await;
+        (outcome, replay.progress())
+    }
+
+    /// Returns the events of a run.
+    pub(crate) async fn events(&self, says: Option<&str>) -> Vec<RunEvent> {
+        let mut reader = self.work(says).await.1.read(0);
+        let mut events = Vec::new();
+        while let Some(ReplayItem::Event(_, event)) = reader.next().await {
+            events.push((*event).clone());
+        }
+        events
+    }
+
+    async fn work(&self, says: Option<&str>) -> (Outcome, Arc<Replay>) {
         let (seq, state) = self.log.load(&"t".into()).await.unwrap();
         let replay = Arc::new(Replay::default());
         let mut run_state = RunState::new("t".into(), "r".into(), seq, state, replay.clone());
@@ -269,7 +285,7 @@ impl Bench {
         let mut chain = lead_chain(&self.agent, SkillPolicy::default());
         let outcome = run(&self.agent, &mut chain, &mut run_state, &self.steering, &self.cancel).await;
         self.each_request_begins_like_the_one_before();
-        (outcome, replay.progress())
+        (outcome, replay)
     }
 
     /// Returns the thread as the log has it.

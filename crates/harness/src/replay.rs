@@ -155,7 +155,7 @@ impl Progress {
             RunEvent::Todos { todos } => self.todos.clone_from(todos),
             RunEvent::SubagentProgress { call, stage } => self.task(call, stage),
             RunEvent::Usage { usage } => self.usage += *usage,
-            RunEvent::Ended { outcome } => {
+            RunEvent::Ended { outcome, .. } => {
                 self.activity = Activity::Idle;
                 self.outcome = Some(outcome.clone());
             }
@@ -344,6 +344,7 @@ pub(crate) fn below(task: &CallId) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pudu_base::Finish;
 
     fn text(delta: &str) -> RunEvent {
         RunEvent::Text { message: "m".into(), delta: delta.into() }
@@ -354,10 +355,11 @@ mod tests {
         let replay = Arc::new(Replay::default());
         let mut reader = replay.read(0);
         replay.publish(text("a"));
-        replay.publish(RunEvent::Ended { outcome: Outcome::Success });
+        let over = || RunEvent::Ended { outcome: Outcome::Success, finish: Finish::Complete };
+        replay.publish(over());
         let mut late = replay.read(1);
         assert_eq!(reader.next().await, Some(ReplayItem::Event(0, Arc::new(text("a")))));
-        let end = ReplayItem::Event(1, Arc::new(RunEvent::Ended { outcome: Outcome::Success }));
+        let end = ReplayItem::Event(1, Arc::new(over()));
         assert_eq!(reader.next().await, Some(end.clone()));
         assert_eq!(reader.next().await, None);
         assert_eq!(late.next().await, Some(end));

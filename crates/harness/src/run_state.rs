@@ -196,13 +196,22 @@ impl RunState {
         Vec::new()
     }
 
+    /// Returns the newest assistant message.
+    fn newest_reply(&self) -> Option<&Assistant> {
+        self.state.messages.values().rev().find_map(|message| match &**message {
+            Message::Assistant(reply) => Some(reply),
+            Message::Human(_) | Message::Tool(_) | Message::Reminder(_) => None,
+        })
+    }
+
     /// Returns the calls of the newest assistant message.
     pub(crate) fn newest_calls(&self) -> &[ToolCall] {
-        let mut newest = self.state.messages.values().rev().filter_map(|message| match &**message {
-            Message::Assistant(reply) => Some(reply.calls.as_slice()),
-            Message::Human(_) | Message::Tool(_) | Message::Reminder(_) => None,
-        });
-        newest.next().unwrap_or_default()
+        self.newest_reply().map(|reply| reply.calls.as_slice()).unwrap_or_default()
+    }
+
+    /// Returns why the newest assistant message ends where it does.
+    pub(crate) fn newest_finish(&self) -> Finish {
+        self.newest_reply().map(|reply| reply.finish).unwrap_or_default()
     }
 
     /// Returns the messages since somebody spoke, newest first.

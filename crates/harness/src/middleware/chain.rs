@@ -2,7 +2,7 @@
 
 use super::{
     ApprovalGate, Dangling, DeferredTools, Images, LoopDetection, MAX_CONCURRENT_SUBAGENTS, Middleware,
-    Midnight, ModelErrors, SkillPolicy, SubagentLimit, TodoReminders, ToolErrors, Window,
+    Midnight, ModelErrors, SkillPolicy, SubagentLimit, TerminalResponse, TodoReminders, ToolErrors, Window,
 };
 use crate::Agent;
 
@@ -36,6 +36,7 @@ fn everybodys(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
         Box::new(ModelErrors),
         Box::new(ApprovalGate::new(agent.policy.clone(), agent.tools.clone())),
     ];
+    chain.push(Box::new(TerminalResponse));
     if let Some(rules) = &agent.loops {
         chain.push(Box::new(LoopDetection::new(rules.clone())));
     }
@@ -64,6 +65,7 @@ mod tests {
             "images",
             "model_errors",
             "approvals",
+            "terminal_response",
             "loop_detection",
             "todo_reminders",
             "subagent_limit",
@@ -79,6 +81,7 @@ mod tests {
             "images",
             "model_errors",
             "approvals",
+            "terminal_response",
             "loop_detection",
             "tool_errors",
         ];

@@ -5,7 +5,7 @@ use super::{Chain, commit};
 use crate::{Agent, Gate, RunState, memory::Metered, run_state};
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use pudu_base::{
-    ApprovalRequest, Decision, MAX_ARTIFACTS, Message, PURPOSE_ARGUMENT, RunEvent, RunFailure, Tell,
+    ApprovalRequest, Decision, Finish, MAX_ARTIFACTS, Message, PURPOSE_ARGUMENT, RunEvent, RunFailure, Tell,
     ToolCall, ToolCx, ToolError, ToolOutput, ToolResult, Update,
 };
 use serde_json::{Map, Value};
@@ -126,6 +126,10 @@ async fn finish<'a>(
 
 /// Decides whether a call is made.
 fn admit(agent: &Agent, chain: &mut Chain, run_state: &RunState, call: &ToolCall) -> Gate {
+    if call.garbled.is_some() && run_state.newest_finish() == Finish::Length {
+        let text = "Error: the output limit cut your reply before this call was whole, so it was not made. Make it again with less in it; write a long file in parts, the later ones with append.";
+        return Gate::Deny(text.to_owned());
+    }
     if let Some(raw) = &call.garbled {
         let raw: String = raw.chars().take(500).collect();
         return Gate::Deny(format!("Error: the arguments are no JSON object: {raw}"));
