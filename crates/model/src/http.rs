@@ -193,6 +193,7 @@ mod tests {
             ("https://a.b/v1", "/chat/completions", "https://a.b/v1/chat/completions"),
             ("https://a.b/v1/", "/messages", "https://a.b/v1/messages"),
             ("https://a.b", "/api/chat", "https://a.b/api/chat"),
+            ("https://a.b/o/v1/", "/../api/chat", "https://a.b/o/api/chat"),
             ("https://a.b/d?api-version=1", "/x?alt=sse", "https://a.b/d/x?api-version=1&alt=sse"),
         ] {
             assert_eq!(url(&Url::parse(base).unwrap(), path).as_str(), expect);

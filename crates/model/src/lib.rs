@@ -11,8 +11,10 @@ mod finish;
 mod frames;
 mod http;
 mod offline;
+mod ollama;
 mod parts;
 mod refusal;
+mod responses;
 mod schema;
 mod settings;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The protocols that providers speak, as ports that know bytes and no sockets.
 
-use crate::{ModelSettings, chat};
+use crate::{ModelSettings, chat, ollama, responses};
 use pudu_base::{Delta, ModelError, Request};
 use pudu_net::reqwest::header::{HeaderMap, HeaderName};
 
@@ -9,12 +9,18 @@ use pudu_net::reqwest::header::{HeaderMap, HeaderName};
 pub enum WireKind {
     /// OpenAI's chat completions, which most others took over.
     Chat,
+    /// OpenAI's responses.
+    Responses,
+    /// Ollama's own chat.
+    Ollama,
 }
 
 impl WireKind {
     pub(crate) fn wire(self) -> &'static dyn Wire {
         match self {
             Self::Chat => &chat::ChatWire,
+            Self::Responses => &responses::ResponsesWire,
+            Self::Ollama => &ollama::OllamaWire,
         }
     }
 
@@ -22,6 +28,8 @@ impl WireKind {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Chat => "chat",
+            Self::Responses => "responses",
+            Self::Ollama => "ollama",
         }
     }
 }
