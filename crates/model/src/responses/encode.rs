@@ -211,6 +211,9 @@ mod tests {
         let mut request = testing::request(parts(&settings().origin()));
         assert_eq!(written(&request)["input"].as_array().unwrap()[1..5], items());
         let Message::Assistant(mut reply) = request.messages[1].as_ref().clone() else { panic!() };
+        let mut silent = request.clone();
+        silent.messages[1] = Message::Assistant(Assistant { text: String::new(), ..reply.clone() }).into();
+        assert_eq!(written(&silent)["input"].as_array().unwrap()[1..3], items()[2..]);
         reply.calls.clear();
         request.messages[1] = Message::Assistant(reply).into();
         let input = written(&request)["input"].clone();

@@ -56,7 +56,7 @@ fn row_46_items_are_known_by_their_place_and_thoughts_are_kept() {
     let at = |kind: &str, index: u64, item: &Value| json!({"type": format!("response.output_item.{kind}"), "output_index": index, "item": item});
     let piece = json!({"type": "response.function_call_arguments.delta", "output_index": 1,
         "item_id": "fc_3", "delta": "{\"a\":"});
-    let response = json!({"status": "completed", "usage": null});
+    let response = json!({"status": "completed", "usage": null, "output": [made]});
     let events = [
         at("done", 0, &thought),
         at("added", 1, &begun),
