@@ -275,8 +275,16 @@ fn base_url(
         }
         return Some(url);
     }
-    let named = env.first(vendor.url_variables).and_then(|(_, url)| Url::parse(url).ok());
+    let named = env.first(vendor.url_variables).and_then(|(_, url)| address(url));
     named.or_else(|| Url::parse(vendor.base_url).ok())
+}
+
+/// Reads an address as providers' own clients do: Ollama's is often `host:port`, or where it listens.
+fn address(text: &str) -> Option<Url> {
+    let text = text.trim();
+    let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    let url = Url::parse(&whole).ok().filter(Url::has_host)?;
+    Url::parse(&url.as_str().replacen("//0.0.0.0", "//127.0.0.1", 1)).ok()
 }
 
 /// Makes Azure's address of a deployment: its resource, the deployment's name, and the version of the API.
