@@ -216,10 +216,10 @@ models:
 fn each_class_has_its_server_and_its_variable() {
     let cases = [
         ("langchain_openai:ChatOpenAI", "", "Chat - https://api.openai.com/v1 openai"),
-        ("langchain_anthropic:ChatAnthropic", "", "Chat - https://api.anthropic.com/v1 anthropic"),
-        ("langchain_anthropic:ChatAnthropic", "https://proxy.org", "Chat - https://proxy.org/v1 anthropic"),
-        ("langchain_ollama:ChatOllama", "", "Chat - http://127.0.0.1:11434/v1 -"),
-        ("langchain_ollama:ChatOllama", "http://box:11434", "Chat - http://box:11434/v1 -"),
+        ("langchain_anthropic:ChatAnthropic", "", "Messages - https://api.anthropic.com/ anthropic"),
+        ("langchain_anthropic:ChatAnthropic", "https://proxy.org", "Messages - https://proxy.org/ anthropic"),
+        ("langchain_ollama:ChatOllama", "", "Ollama thinking http://127.0.0.1:11434/ -"),
+        ("langchain_ollama:ChatOllama", "http://box:11434", "Ollama thinking http://box:11434/ -"),
         (
             "langchain_deepseek:ChatDeepSeek",
             "",
@@ -228,7 +228,7 @@ fn each_class_has_its_server_and_its_variable() {
         (
             "langchain_google_genai:ChatGoogleGenerativeAI",
             "",
-            "Chat - https://generativelanguage.googleapis.com/v1beta/openai google",
+            "Gemini - https://generativelanguage.googleapis.com/ google",
         ),
         ("deerflow.models.vllm_provider:VllmChatModel", "", "Chat reasoning http://127.0.0.1:8000/v1 -"),
         (
@@ -266,10 +266,10 @@ fn without_a_model_a_key_in_the_environment_is_enough() {
     );
     assert_eq!(
         model(Env::from([("ANTHROPIC_API_KEY", "k")])),
-        Some("https://api.anthropic.com/v1 claude-sonnet-4-5 true".to_owned())
+        Some("https://api.anthropic.com/ claude-sonnet-4-5 true".to_owned())
     );
     let ollama = ModelConfig::ollama("llama3").unwrap().settings;
-    assert_eq!((ollama.name.as_str(), ollama.base_url.as_str()), ("llama3", "http://127.0.0.1:11434/v1"));
+    assert_eq!((ollama.name.as_str(), ollama.base_url.as_str()), ("llama3", "http://127.0.0.1:11434/"));
     assert_eq!(good("models:\n", [("OPENAI_API_KEY", "k")]).config.hot.models.len(), 1);
 }
 
