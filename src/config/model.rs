@@ -326,7 +326,8 @@ fn api_key(
     let variables: Vec<&str> = vendor.variables().collect();
     let key = written.or_else(|| env.first(&variables).map(|(_, key)| SecretString::from(key)));
     let home = vendor.host.unwrap_or(vendor.class);
-    let public = base_url.is_some_and(|url| !is_local(url) && url.as_str().trim_end_matches('/') == home.base_url);
+    let public =
+        base_url.is_some_and(|url| !is_local(url) && url.as_str().trim_end_matches('/') == home.base_url);
     if let (None, [name, ..], true) = (&key, &variables[..], public && !spoilt && section.is_needed()) {
         let help = format!("set {name}, or write `api_key: $NAME` with a variable of your own");
         section.refuse("api_key", format!("no key is written, and {name} is not set"), help);

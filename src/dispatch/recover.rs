@@ -8,13 +8,12 @@ use super::{
     agent,
     conversation::ConversationEvent,
     reply,
-    turn::{Interruption, TurnJob, TurnWork},
+    turn::{Interruption, ModelChoice, TurnJob, TurnWork},
 };
 use crate::bus::{InboxItem, OutboxItem, retry_until_stored};
 use pudu_channels::{FinalView, Hurry, ReplyTarget};
 use pudu_client::{
     Control,
-    base::Thinking,
     store::{StoreError, TurnRow},
 };
 use pudu_texts::Language;
@@ -155,8 +154,7 @@ impl Dispatcher {
             reply_target,
             thread,
             run,
-            thinking: known.as_ref().and_then(|known| Thinking::parse(known.thinking.as_deref()?)),
-            model: known.and_then(|known| known.model),
+            choice: known.as_ref().map(ModelChoice::of).unwrap_or_default(),
             session,
             work: said.first().map_or(TurnWork::Answer, TurnWork::of),
             said,

@@ -19,7 +19,7 @@ use pudu_client::{
     Admission, Asker, Control, Run, RunEnd, RunTask,
     base::{Human, MessageId, RunId, Thinking, ThreadId},
     net::scrub,
-    store::{Db, InboxItemId, TurnId},
+    store::{ConversationRow, Db, InboxItemId, TurnId},
 };
 use pudu_texts::Language;
 use std::{
@@ -76,6 +76,21 @@ impl TurnWork {
     }
 }
 
+/// What people chose of the model in a conversation.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ModelChoice {
+    model: Option<String>,
+    /// How hard it thinks.
+    thinking: Option<Thinking>,
+}
+
+impl ModelChoice {
+    pub(super) fn of(record: &ConversationRow) -> Self {
+        let thinking = record.thinking.as_deref().and_then(Thinking::parse);
+        Self { model: record.model.clone(), thinking }
+    }
+}
+
 /// A turn to perform.
 pub(super) struct TurnJob {
     /// The outbox's record of it.
@@ -86,10 +101,8 @@ pub(super) struct TurnJob {
     pub(super) thread: ThreadId,
     /// The run; the same again after a restart.
     pub(super) run: RunId,
-    /// The model that people chose.
-    pub(super) model: Option<String>,
-    /// How hard it thinks, as people chose.
-    pub(super) thinking: Option<Thinking>,
+    /// What people chose of the model.
+    pub(super) choice: ModelChoice,
     /// The account's settings of runs for this person.
     pub(super) session: AgentSession,
     /// The people's messages.
@@ -124,8 +137,8 @@ impl TurnJob {
     /// Returns the run's task: people's choice of a model comes before the account's session.
     fn task(&self, policy: &AccountRules, input: Vec<Human>, again: Option<MessageId>) -> RunTask {
         let AgentSession { agent, model, thinking, steps, authoring } = self.session.clone();
-        let model = self.model.clone().or(model);
-        let thinking = self.thinking.or(thinking);
+        let ModelChoice { model: chosen, thinking: level } = self.choice.clone();
+        let (model, thinking) = (chosen.or(model), level.or(thinking));
         let asker = Some(self.asker(policy));
         let (thread, run) = (self.thread.clone(), self.run.clone());
         let first = self.said.first().map(message_id);

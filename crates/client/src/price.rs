@@ -1,6 +1,5 @@
 //! Prices of models, and what runs cost by them.
 
-use crate::AgentSetup;
 use pudu_base::{Spending, SpendingTally};
 use pudu_store::{Cost, PricedSpending};
 
@@ -40,8 +39,10 @@ impl ModelPrice {
 }
 
 /// Puts prices on what a run spent, each by the model that answered.
-pub(crate) fn priced(setup: &AgentSetup, tally: &SpendingTally) -> Vec<PricedSpending> {
-    let price = |model: &str| setup.models.iter().find(|(info, _)| info.name == model)?.0.price.clone();
+pub(crate) fn priced<'a>(
+    tally: &SpendingTally,
+    price: impl Fn(&str) -> Option<&'a ModelPrice>,
+) -> Vec<PricedSpending> {
     let part = |spending: &Spending| {
         let cost = price(&spending.model).map(|price| price.cost(spending));
         PricedSpending { spending: spending.clone(), cost }

@@ -343,8 +343,9 @@ async fn nothing(steering: &Steering) -> RunEnd {
 
 /// Notes how a run ended and what it spent, by the prices of today.
 async fn run_ended(client: &Client, task: &RunTask, outcome: &Outcome, spending: &SpendingTally) {
+    let setup = client.setup();
     let spender = task.asker.as_ref().map(Asker::spender).unwrap_or_default();
-    let spent = (spender, price::priced(&client.setup(), spending));
+    let spent = (spender, price::priced(spending, |model| setup.price(model)));
     audit_log(client.0.db.run_ended(&task.run, outcome, spent, now()).await);
 }
 

@@ -151,6 +151,11 @@ impl AgentSetup {
         Self { context: ContextSetup { rules: Arc::new(rules), model }, ..self }
     }
 
+    /// Returns the price of a model, if it has one.
+    pub(crate) fn price(&self, model: &str) -> Option<&ModelPrice> {
+        self.models.iter().find(|(info, _)| info.name == model)?.0.price.as_ref()
+    }
+
     /// Finds a model by name; the default for none and for one that is not there any more.
     pub(crate) fn model(&self, name: Option<&str>) -> Option<&Arc<dyn Model>> {
         let named = self.models.iter().find(|(info, _)| Some(info.name.as_str()) == name);

@@ -27,11 +27,11 @@ struct ReplyDocument {
 struct MessagePart {
     content: Option<String>,
     thinking: Option<String>,
-    tool_calls: Option<Vec<CallPart>>,
+    tool_calls: Option<Vec<OllamaCallPart>>,
 }
 
 #[derive(Deserialize)]
-struct CallPart {
+struct OllamaCallPart {
     id: Option<String>,
     function: Option<FunctionPart>,
 }
@@ -77,7 +77,7 @@ impl DocumentDecoder {
     }
 
     /// Takes a call, which is always whole.
-    fn call(&mut self, call: CallPart) -> Result<(), ModelError> {
+    fn call(&mut self, call: OllamaCallPart) -> Result<(), ModelError> {
         let function = call.function.unwrap_or_default();
         let arguments = match function.arguments {
             Some(Value::String(text)) => text,
