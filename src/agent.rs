@@ -60,6 +60,7 @@ pub(crate) fn setup(
     let policy = ApprovalPolicy { tools: asked, shared, dangerous };
     let setup =
         setup.with_policy(policy, timeout).with_documents(DOCUMENTS.clone()).with_loops(hot.loops.clone());
+    let setup = setup.with_progress(hot.progress.clone());
     Ok(setup.with_results(hot.results.rules.clone(), &hot.results.folder))
 }
 

@@ -28,6 +28,7 @@ mod loops;
 mod model;
 mod output;
 mod problem;
+mod progress;
 mod protections;
 mod raw;
 mod reader;
@@ -71,7 +72,7 @@ pub(crate) use elsewhere::{HomeVolume, KubernetesConfig};
 use indexmap::IndexMap;
 use pudu_client::{
     RetentionRules,
-    harness::{LoopRules, RestRules},
+    harness::{LoopRules, RestRules, ToolProgressRules},
     net::scrub,
 };
 use raw::Node;
@@ -146,6 +147,8 @@ pub(crate) struct HotConfig {
     pub(crate) subagents: Vec<Subagent>,
     /// When a run that repeats itself is ended; never, if `None`.
     pub(crate) loops: Option<LoopRules>,
+    /// When a tool that brings nothing new is pointed out and closed; never, if `None`.
+    pub(crate) progress: Option<ToolProgressRules>,
     /// When a model's provider that keeps failing is left alone.
     pub(crate) rest: RestRules,
     /// How much may be sent to pudu.
@@ -402,6 +405,7 @@ fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
         tool_search: output::searched(top),
         subagents: subagents::subagents(top),
         loops: loops::rules(top),
+        progress: progress::rules(top),
         rest: limits::rest(top),
         uploads: limits::uploads(top),
         runs: limits::runs(top),

@@ -13,6 +13,8 @@ mod subagent_limit;
 mod terminal_response;
 mod todos;
 mod tool_errors;
+mod tool_framing;
+mod tool_progress;
 mod window;
 
 pub(crate) use approvals::whole;
@@ -29,6 +31,8 @@ pub use subagent_limit::{MAX_CONCURRENT_SUBAGENTS, SubagentLimit, TASK};
 pub use terminal_response::TerminalResponse;
 pub use todos::TodoReminders;
 pub use tool_errors::ToolErrors;
+pub use tool_framing::ToolFraming;
+pub use tool_progress::{ToolProgress, ToolProgressRules};
 pub use window::Window;
 
 use crate::RunState;

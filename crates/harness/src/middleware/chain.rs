@@ -2,7 +2,8 @@
 
 use super::{
     ApprovalGate, Dangling, DeferredTools, Images, LoopDetection, MAX_CONCURRENT_SUBAGENTS, Middleware,
-    Midnight, ModelErrors, SkillPolicy, SubagentLimit, TerminalResponse, TodoReminders, ToolErrors, Window,
+    Midnight, ModelErrors, SkillPolicy, SubagentLimit, TerminalResponse, TodoReminders, ToolErrors,
+    ToolFraming, ToolProgress, Window,
 };
 use crate::Agent;
 
@@ -36,7 +37,11 @@ fn everybodys(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
         Box::new(ModelErrors),
         Box::new(ApprovalGate::new(agent.policy.clone(), agent.tools.clone())),
     ];
+    chain.push(Box::new(ToolFraming(agent.tools.clone())));
     chain.push(Box::new(TerminalResponse));
+    if let Some(rules) = &agent.progress {
+        chain.push(Box::new(ToolProgress::new(rules.clone())));
+    }
     if let Some(rules) = &agent.loops {
         chain.push(Box::new(LoopDetection::new(rules.clone())));
     }
@@ -55,7 +60,8 @@ mod tests {
 
     #[test]
     fn the_chains_are_these() {
-        let agent = Agent { loops: Some(Arc::default()), ..Bench::new(vec![]).agent };
+        let agent =
+            Agent { loops: Some(Arc::default()), progress: Some(Arc::default()), ..Bench::new(vec![]).agent };
         let lead = [
             "skill_policy",
             "deferred_tools",
@@ -65,7 +71,9 @@ mod tests {
             "images",
             "model_errors",
             "approvals",
+            "tool_framing",
             "terminal_response",
+            "tool_progress",
             "loop_detection",
             "todo_reminders",
             "subagent_limit",
@@ -81,7 +89,9 @@ mod tests {
             "images",
             "model_errors",
             "approvals",
+            "tool_framing",
             "terminal_response",
+            "tool_progress",
             "loop_detection",
             "tool_errors",
         ];
