@@ -28,6 +28,7 @@ mod loops;
 mod model;
 mod output;
 mod problem;
+mod progress;
 mod protections;
 mod raw;
 mod reader;
@@ -70,7 +71,11 @@ pub(crate) use {
 pub(crate) use elsewhere::{HomeVolume, KubernetesConfig};
 
 use indexmap::IndexMap;
-use pudu_client::{RetentionRules, harness::LoopRules, net::scrub};
+use pudu_client::{
+    RetentionRules,
+    harness::{LoopRules, ToolProgressRules},
+    net::scrub,
+};
 use raw::Node;
 use reader::{ConfigReader, Key, Section};
 use secrecy::{ExposeSecret, SecretString};
@@ -148,6 +153,8 @@ pub(crate) struct HotConfig {
     pub(crate) loops: Option<LoopRules>,
     /// Calls of models: when they are made again, and how many go on at once.
     pub(crate) model_calls: ModelCalls,
+    /// When a tool that brings nothing new is pointed out and closed; never, if `None`.
+    pub(crate) progress: Option<ToolProgressRules>,
     /// How much may be sent to pudu.
     pub(crate) uploads: Uploads,
     /// How far a run may go.
@@ -405,6 +412,7 @@ fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
         subagents: subagents::subagents(top),
         loops: loops::rules(top),
         model_calls: limits::model_calls(top),
+        progress: progress::rules(top),
         uploads: limits::uploads(top),
         runs: limits::runs(top),
         timing: channel::timing(top),

@@ -263,6 +263,7 @@ async fn file_tools_of_a_daemon_that_is_root_have_the_rights_of_its_commands() {
             json!({"path": "/mnt/host/new", "content": "x"}),
             "Error: /mnt/host/new: Permission denied",
         ),
+        ("read_file", json!({"path": "/mnt/host/annes"}), "of the host"),
         ("write_file", json!({"path": "/mnt/host/annes", "content": "x", "append": true}), "OK"),
         ("read_file", json!({"path": "/mnt/host/annes"}), "of the hostx"),
         ("write_file", json!({"path": "/mnt/host/annes", "content": "new"}), "OK"),

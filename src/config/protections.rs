@@ -2,7 +2,7 @@
 //! on: a note would leave people without the protection that they rely on. One that pudu always keeps up cannot
 //! be switched off.
 //!
-//! Deliberately absent: sections that are built as DeerFlow has them (`loops.rs`, `model.rs`, `subagents.rs`), and
+//! Deliberately absent: sections that are built as DeerFlow has them (`loops.rs`, `progress.rs`, `model.rs`, `subagents.rs`), and
 //! those that only do something useful (`later.rs`).
 
 use super::reader::Section;
@@ -26,11 +26,6 @@ const UNBUILT: &[Unbuilt] = &[
         "this version stops no run for its tokens",
         "bound runs with `recursion_limit` and `run_timeout_seconds`, and the key at its provider; then write \
          `enabled: false`",
-    ),
-    (
-        "tool_progress",
-        "this version blocks no tool that makes no progress",
-        "use `loop_detection`, which stops repeated calls; then write `enabled: false`",
     ),
 ];
 

@@ -58,6 +58,7 @@ const RESERVED: &[&str] = &[
     "tool",
     "tool_call",
     "tool_calls",
+    "tool_output",
     "tool_response",
     "tool_result",
     "tool_results",

@@ -45,7 +45,8 @@ pub use shared::{DocumentText, OutlineEntry, ReadOutcome, SharedFile, UnreadCaus
 pub use skill::Skill;
 pub use state::{Marks, Promoted, ThreadState, Todo, TodoStatus, Update};
 pub use tool::{
-    MAX_ARTIFACTS, PURPOSE_ARGUMENT, Tell, Tool, ToolCx, ToolError, ToolOutput, ToolSpec, TypedTool, erase,
+    MAX_ARTIFACTS, PURPOSE_ARGUMENT, ResultOrigin, Tell, Tool, ToolCx, ToolError, ToolOutput, ToolSpec,
+    TypedTool, erase,
 };
 pub use usage::{ModelCaller, Spending, SpendingTally, Usage};
 

@@ -23,10 +23,26 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// Returns whose words its results are.
+    fn origin(&self) -> ResultOrigin {
+        ResultOrigin::Pudu
+    }
+
     /// Returns why the model makes a call, in its own words for the people who watch: one clean line.
     fn purpose(&self, _args: &Value) -> Option<String> {
         None
     }
+}
+
+/// The one whose words a tool's results are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultOrigin {
+    /// Pudu's own, or what its tool has framed already.
+    Pudu,
+    /// Of whoever wrote a file or a program that prints: they have to stay letter by letter.
+    Files,
+    /// Of strangers.
+    Strangers,
 }
 
 /// Name of the argument in which a model says for people why it calls a tool.
@@ -123,6 +139,8 @@ pub trait TypedTool: Send + Sync + 'static {
     const DESCRIPTION: &'static str;
     /// Whether a call that a crash cut may simply be made again.
     const IDEMPOTENT: bool = false;
+    /// Whose words its results are.
+    const ORIGIN: ResultOrigin = ResultOrigin::Pudu;
     /// Whether the model may say why it calls it, for the people who watch.
     const HAS_PURPOSE: bool = false;
 
@@ -201,6 +219,10 @@ impl<T: TypedTool> Tool for Erased<T> {
 
     fn note(&self, args: &Value) -> Option<String> {
         serde_json::from_value(args.clone()).ok().and_then(|args| self.tool.note(&args))
+    }
+
+    fn origin(&self) -> ResultOrigin {
+        T::ORIGIN
     }
 
     fn purpose(&self, args: &Value) -> Option<String> {

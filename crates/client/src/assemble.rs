@@ -85,6 +85,7 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
         system: Arc::default(),
         bounds: RunBounds { steps, ..setup.bounds },
         loops: setup.loops.clone(),
+        progress: setup.progress.clone(),
         clock: task.clock.clone(),
     });
     if !matches!(role, Role::AgentBuilder(_))

@@ -6,7 +6,7 @@ use pudu_base::{Model, SandboxProvider, Tool, ToolSpec};
 use pudu_documents::{Converter, DocumentLimits};
 use pudu_harness::{
     ApprovalPolicy, ContextRules, ContextSetup, LoopRules, PromptMount, ResultRules, RunBounds, ToolCatalog,
-    Toolbox,
+    ToolProgressRules, Toolbox,
     subagent::{Kinds, SubagentKind},
 };
 use std::{
@@ -23,6 +23,7 @@ pub struct AgentSetup {
     pub(crate) deferred: Arc<ToolCatalog>,
     pub(crate) bounds: RunBounds,
     pub(crate) loops: Option<Arc<LoopRules>>,
+    pub(crate) progress: Option<Arc<ToolProgressRules>>,
     pub(crate) mounts: Vec<PromptMount>,
     pub(crate) sandboxes: Arc<dyn SandboxProvider>,
     pub(crate) subagents: Option<Kinds>,
@@ -83,6 +84,7 @@ impl AgentSetup {
             deferred: Arc::default(),
             bounds,
             loops: Some(Arc::default()),
+            progress: None,
             mounts: Vec::new(),
             sandboxes,
             subagents: None,
@@ -129,6 +131,12 @@ impl AgentSetup {
     #[must_use]
     pub fn with_loops(self, rules: Option<LoopRules>) -> Self {
         Self { loops: rules.map(Arc::new), ..self }
+    }
+
+    /// Sets when a tool that brings nothing new is pointed out and closed; never, if `None`.
+    #[must_use]
+    pub fn with_progress(self, rules: Option<ToolProgressRules>) -> Self {
+        Self { progress: rules.map(Arc::new), ..self }
     }
 
     /// Sets the actions that need approval, and how long somebody can decide.

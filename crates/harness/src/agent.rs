@@ -1,6 +1,8 @@
 //! Setup of a run.
 
-use crate::{ApprovalPolicy, ContextSetup, LoopRules, Memory, Results, ToolCatalog, Toolbox};
+use crate::{
+    ApprovalPolicy, ContextSetup, LoopRules, Memory, Results, ToolCatalog, ToolProgressRules, Toolbox,
+};
 use pudu_base::{ApprovalRequest, Approver, BoxFuture, Decision, Model, Sandbox, Tell, Thinking, ThreadLog};
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -35,6 +37,8 @@ pub struct Agent {
     pub bounds: RunBounds,
     /// When a run that repeats itself is ended; never, if nothing is said.
     pub loops: Option<Arc<LoopRules>>,
+    /// When a tool that brings nothing new is pointed out and closed; never, if nothing is said.
+    pub progress: Option<Arc<ToolProgressRules>>,
     /// The clock of the people whom it answers, if one is known.
     pub clock: Option<WallClock>,
 }

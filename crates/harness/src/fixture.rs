@@ -242,6 +242,7 @@ impl Bench {
             system: "Be brief.".into(),
             bounds: RunBounds { steps: 3, time: Duration::from_secs(60), ..RunBounds::default() },
             loops: None,
+            progress: None,
             clock: None,
         };
         Self {

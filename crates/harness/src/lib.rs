@@ -33,7 +33,7 @@ pub use fallback::Fallback;
 pub use memory::Memory;
 pub use middleware::{
     AnswerCheck, ApprovalPolicy, CallFrequency, Dangerous, Gate, LoopRules, MAX_CONCURRENT_SUBAGENTS,
-    Middleware, SkillPolicy, TASK, lead_chain, subagent_chain,
+    Middleware, SkillPolicy, TASK, ToolProgressRules, lead_chain, subagent_chain,
 };
 pub use prompt::{PromptFacts, PromptMount, PromptSection, join_sections, prompt_sections};
 pub use replay::{

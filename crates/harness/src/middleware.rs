@@ -14,6 +14,8 @@ mod subagent_limit;
 mod terminal_response;
 mod todos;
 mod tool_errors;
+mod tool_framing;
+mod tool_progress;
 
 pub(crate) use approvals::whole;
 pub use approvals::{ApprovalGate, ApprovalPolicy, Dangerous};
@@ -29,6 +31,8 @@ pub use subagent_limit::{MAX_CONCURRENT_SUBAGENTS, SubagentLimit, TASK};
 pub use terminal_response::TerminalResponse;
 pub use todos::TodoReminders;
 pub use tool_errors::ToolErrors;
+pub use tool_framing::ToolFraming;
+pub use tool_progress::{ToolProgress, ToolProgressRules};
 
 use crate::RunState;
 use pudu_base::{

@@ -189,6 +189,7 @@ impl SubagentTask {
             system: self.system(kind),
             bounds: kind.bounds,
             loops: parent.loops.clone(),
+            progress: parent.progress.clone(),
             clock: parent.clock.clone(),
         })
     }

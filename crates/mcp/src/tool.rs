@@ -7,7 +7,7 @@ use crate::{
     listing::ListedTool,
     server::McpServer,
 };
-use pudu_base::{BoxFuture, Tool, ToolCx, ToolError, ToolOutput, ToolSpec};
+use pudu_base::{BoxFuture, ResultOrigin, Tool, ToolCx, ToolError, ToolOutput, ToolSpec};
 use rmcp::{
     model::{CallToolRequestParams, CallToolResponse},
     service::ServiceError,
@@ -79,5 +79,9 @@ impl Tool for McpTool {
 
     fn call<'a>(&'a self, args: Value, _cx: &'a ToolCx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(self.ask(args))
+    }
+
+    fn origin(&self) -> ResultOrigin {
+        ResultOrigin::Strangers
     }
 }

@@ -1,7 +1,9 @@
 //! Runs a shell command.
 
 use crate::text_file::failed;
-use pudu_base::{Cut, Killed, Network, Shell, ShellCommand, ToolCx, ToolError, ToolOutput, TypedTool};
+use pudu_base::{
+    Cut, Killed, Network, ResultOrigin, Shell, ShellCommand, ToolCx, ToolError, ToolOutput, TypedTool,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
@@ -31,6 +33,7 @@ impl TypedTool for Bash {
     const NAME: &'static str = "bash";
     const DESCRIPTION: &'static str = CONFINED;
     const HAS_PURPOSE: bool = true;
+    const ORIGIN: ResultOrigin = ResultOrigin::Files;
 
     fn description(&self) -> String {
         let Shell::Confined(network) = self.shell else { return HOST.to_owned() };

@@ -4,7 +4,7 @@ use crate::{
     glob::{DEPTH, LOOKED_AT, below, matcher},
     text_file::failed,
 };
-use pudu_base::{DirEntry, SandboxError, ToolCx, ToolError, ToolOutput, TypedTool};
+use pudu_base::{DirEntry, ResultOrigin, SandboxError, ToolCx, ToolError, ToolOutput, TypedTool};
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -49,6 +49,7 @@ impl TypedTool for Grep {
         "Finds lines that match a regular expression, in all text files below a folder.";
     const IDEMPOTENT: bool = true;
     const HAS_PURPOSE: bool = true;
+    const ORIGIN: ResultOrigin = ResultOrigin::Files;
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         let pattern = pattern(&args)?;

@@ -1,7 +1,7 @@
 //! Reads a text file, or some lines of it.
 
 use crate::{mark::mark, text_file::read_text};
-use pudu_base::{Cut, ToolCx, ToolError, ToolOutput, TypedTool};
+use pudu_base::{Cut, ResultOrigin, ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -25,6 +25,7 @@ impl TypedTool for ReadFile {
     const DESCRIPTION: &'static str = "Reads a text file, whole or from one line to another.";
     const IDEMPOTENT: bool = true;
     const HAS_PURPOSE: bool = true;
+    const ORIGIN: ResultOrigin = ResultOrigin::Files;
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         let text = read_text(&*cx.sandbox, &args.path).await?;

@@ -2,7 +2,7 @@
 
 use crate::{
     edit,
-    mark::{has_read, mark},
+    mark::{knows, mark},
     text_file::{check_size, failed, read_text},
 };
 use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
@@ -34,9 +34,9 @@ impl TypedTool for StrReplace {
         if args.old_str.is_empty() {
             return Err(ToolError("old_str is empty: name the text to replace".to_owned()));
         }
-        let _alone = edit::alone(cx, &args.path).await;
+        let mut file = edit::alone(cx, &args.path).await;
         let text = read_text(&*cx.sandbox, &args.path).await?;
-        has_read(cx, &args.path)?;
+        knows(cx, &file, &args.path, text.as_bytes())?;
         let count = text.matches(&args.old_str).count();
         match count {
             0 => return Err(ToolError(format!("old_str does not occur in {}", args.path))),
@@ -54,8 +54,10 @@ impl TypedTool for StrReplace {
             &args.path,
             kept.saturating_add((count as u64).saturating_mul(args.new_str.len() as u64)),
         )?;
-        let text = text.replace(&args.old_str, &args.new_str);
+        let before = text;
+        let text = before.replace(&args.old_str, &args.new_str);
         cx.sandbox.write(&args.path, text.as_bytes(), false).await.map_err(failed)?;
+        file.changed(before.as_bytes(), text.as_bytes());
         let updates = vec![mark(&args.path, text.as_bytes())];
         Ok(ToolOutput { text: "OK".to_owned(), updates, ..ToolOutput::default() })
     }

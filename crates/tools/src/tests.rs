@@ -212,9 +212,28 @@ async fn a_file_is_not_replaced_by_one_who_does_not_know_what_is_in_it() {
     bench.sandbox.write(file, b"theirs, mine", false).await.unwrap();
     let changed = format!("Error: {file} has changed since you read it: read it again first");
     bench.check("write_file", write("mine"), &changed).await;
-    // What is replaced is named, so that nothing else is lost.
+    bench.check("str_replace", replace("mine", "ours"), &changed).await;
+    bench.check("write_file", json!({"path": file, "content": "!", "append": true}), &changed).await;
+    bench.check("read_file", json!({"path": file}), "theirs, mine").await;
+    bench.check("write_file", json!({"path": file, "content": "!", "append": true}), "OK").await;
     bench.check("str_replace", replace("mine", "ours"), "OK").await;
-    bench.check("read_file", json!({"path": file}), "theirs, ours").await;
+}
+
+#[tokio::test]
+async fn calls_of_one_reply_may_all_change_a_file_that_was_read_before_it() {
+    let bench = bench().await;
+    let file = "/mnt/user-data/workspace/several.txt";
+    bench.check("write_file", json!({"path": file, "content": "one two"}), "OK").await;
+    // Both know what stood there before the reply.
+    let cx = cx(bench.sandbox.clone(), bench.state.lock().unwrap().marks.clone());
+    let replace = async |old: &str, new: &str| {
+        let tool = tool("str_replace", ToolLimits::default()).unwrap();
+        tool.call(json!({"path": file, "old_str": old, "new_str": new}), &cx).await.map(|output| output.text)
+    };
+    assert_eq!(replace("one", "1").await, Ok("OK".to_owned()));
+    assert_eq!(replace("two", "2").await, Ok("OK".to_owned()));
+    bench.sandbox.write(file, b"1 2 and more", false).await.unwrap();
+    assert!(replace("2", "3").await.is_err(), "somebody else changed it");
 }
 
 #[tokio::test]

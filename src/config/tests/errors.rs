@@ -517,7 +517,6 @@ fn what_protects_is_obeyed_or_stops_the_start_and_is_never_noted() {
     refused("authorization: {default_role: guest}\n", "authorization");
     refused("token_budget: {enabled: true, max_tokens: 200000}\n", "token_budget.enabled");
     refused("token_budget: {max_tokens: 10}\n", "token_budget");
-    refused("tool_progress: {enabled: true}\n", "tool_progress.enabled");
     refused("subagents: {token_budget: {enabled: true}}\n", "subagents.token_budget.enabled");
     refused("subagents: {token_budget: {max_tokens: 1}}\n", "subagents.token_budget");
     refused(

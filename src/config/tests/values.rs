@@ -1,7 +1,7 @@
 //! What a file means.
 
 use super::*;
-use pudu_client::harness::{CallFrequency, ContextRules, ContextSize, RestRules};
+use pudu_client::harness::{CallFrequency, ContextRules, ContextSize, RestRules, ToolProgressRules};
 use pudu_client::{
     base::Network,
     containers::ExecMethod,
@@ -638,6 +638,23 @@ fn a_run_that_repeats_itself_is_ended_as_deerflow_ends_it() {
     let tool = CallFrequency { warn: 5, stop: 6 };
     let tools = [("bash".to_owned(), CallFrequency { warn: 150, stop: 300 })].into();
     assert_eq!(own, Some(LoopRules { warn: 2, stop: 4, window: 9, tool, tools }));
+    let progress = |text: &str| good(text, []).config.hot.progress.clone();
+    assert_eq!(progress("tool_progress: {exempt_tools: [task]}\n"), None);
+    assert_eq!(progress("tool_progress: {enabled: true}\n"), Some(ToolProgressRules::default()));
+    let own = progress(
+        "tool_progress: {enabled: true, stagnation_threshold: 4, warn_escalation_count: 1, inject_assessment: false, \
+         jaccard_similarity_threshold: 0.5, min_word_count_for_similarity: 3, exempt_tools: [ls], max_tracked_threads: 9}\n",
+    );
+    let exempt = ["ls".to_owned()].into();
+    let expect = ToolProgressRules {
+        stagnation: 4,
+        escalation: 1,
+        hints: false,
+        similarity: 0.5,
+        min_words: 3,
+        exempt,
+    };
+    assert_eq!(own, Some(expect));
     assert_eq!(good("subagents: {max_total_per_run: 2}\n", []).config.hot.runs.subagents, 2);
     let rest = good("circuit_breaker: {failure_threshold: 9, recovery_timeout_sec: 60}\n", [])
         .config

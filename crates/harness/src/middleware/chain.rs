@@ -3,6 +3,7 @@
 use super::{
     ApprovalGate, Dangling, DeferredTools, Images, LoopDetection, MAX_CONCURRENT_SUBAGENTS, Middleware,
     Midnight, ModelErrors, SkillPolicy, SubagentLimit, TerminalResponse, TodoReminders, ToolErrors,
+    ToolFraming, ToolProgress,
 };
 use crate::{Agent, context::ContextFit};
 
@@ -37,7 +38,11 @@ fn everybodys(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
         Box::new(ModelErrors),
         Box::new(ApprovalGate::new(agent.policy.clone(), agent.tools.clone())),
     ];
+    chain.push(Box::new(ToolFraming(agent.tools.clone())));
     chain.push(Box::new(TerminalResponse));
+    if let Some(rules) = &agent.progress {
+        chain.push(Box::new(ToolProgress::new(rules.clone())));
+    }
     if let Some(rules) = &agent.loops {
         chain.push(Box::new(LoopDetection::new(rules.clone())));
     }
@@ -56,7 +61,8 @@ mod tests {
 
     #[test]
     fn the_chains_are_these() {
-        let agent = Agent { loops: Some(Arc::default()), ..Bench::new(vec![]).agent };
+        let agent =
+            Agent { loops: Some(Arc::default()), progress: Some(Arc::default()), ..Bench::new(vec![]).agent };
         let lead = [
             "skill_policy",
             "deferred_tools",
@@ -66,7 +72,9 @@ mod tests {
             "context",
             "model_errors",
             "approvals",
+            "tool_framing",
             "terminal_response",
+            "tool_progress",
             "loop_detection",
             "todo_reminders",
             "subagent_limit",
@@ -82,7 +90,9 @@ mod tests {
             "context",
             "model_errors",
             "approvals",
+            "tool_framing",
             "terminal_response",
+            "tool_progress",
             "loop_detection",
             "tool_errors",
         ];

@@ -32,8 +32,8 @@ impl Ask {
     }
 
     /// All messages as the model takes them: a person's words without what stands before them, but with
-    /// `[name]` where that says who speaks, and with the lines about files behind them. The very bytes are in
-    /// `body`.
+    /// `[name]` where that says who speaks, and with the lines about files behind them; a result without the marks around what others wrote. The
+    /// very bytes are in `body`.
     #[must_use]
     pub fn messages(&self) -> &[Value] {
         &self.heard
@@ -90,6 +90,11 @@ fn heard(message: &Value) -> Value {
     {
         heard["content"] = words.into();
     }
+    if let (Some("tool"), Some(words)) =
+        (message["role"].as_str(), message["content"].as_str().and_then(unframed))
+    {
+        heard["content"] = words.into();
+    }
     heard
 }
 
@@ -118,4 +123,13 @@ fn text(content: &Value) -> String {
         Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
         _ => String::new(),
     }
+}
+
+/// Returns what stands between the marks around a result that others wrote; the line break before the last mark may
+/// be the result's own.
+fn unframed(told: &str) -> Option<&str> {
+    let (head, rest) = told.strip_prefix("<tool_output ")?.split_once(">\n")?;
+    let key = head.split_once("key=")?.1;
+    let words = rest.strip_suffix(&format!("</tool_output key={key}>"))?;
+    Some(words.strip_suffix('\n').unwrap_or(words))
 }
