@@ -1,7 +1,7 @@
 //! The agent's setup from the configuration: models, tools and bounds.
 
 use crate::{
-    config::{ApprovalsConfig, Dialect, HotConfig, ModelConfig, Subagent, WebConfig, is_own_tool},
+    config::{ApprovalsConfig, HotConfig, ModelConfig, Subagent, WebConfig, is_own_tool},
     machine::Machine,
 };
 use pudu_client::{
@@ -9,15 +9,14 @@ use pudu_client::{
     agents::UPDATE_AGENT,
     base::{Model, ModelError, Shell, Tool},
     documents::{Converter, DocumentLimits},
-    harness::{ApprovalPolicy, RestRules, Retry, RunBounds, subagent::SubagentKind},
-    model::{Offline, OpenAi, OpenAiSettings},
+    harness::{ApprovalPolicy, Fallback, ModelGuards, Retry, RetryRules, RunBounds, subagent::SubagentKind},
+    model::{HttpModel, Offline},
     net::{
         guard::{AllowedTargets, Guard},
         reqwest,
     },
     tools::{self, web},
 };
-use serde_json::{Map, Value};
 use std::{
     collections::BTreeMap,
     path::Path,
@@ -35,8 +34,8 @@ pub(crate) fn setup(
     extensions: Vec<Arc<dyn Tool>>,
 ) -> Result<AgentSetup, ModelError> {
     let configured = if hot.models.is_empty() { &machine.models } else { &hot.models };
-    let mut models =
-        configured.iter().map(|config| model(config, hot.rest)).collect::<Result<Vec<_>, _>>()?;
+    machine.model_guards.set(hot.model_calls.rest, hot.model_calls.max_concurrent);
+    let mut models = models(configured, hot.model_calls.retries, &machine.model_guards)?;
     if models.is_empty() {
         models.push(offline());
     }
@@ -110,76 +109,50 @@ fn offline() -> (ModelInfo, Arc<dyn Model>) {
     let info = ModelInfo {
         name: Offline::NAME.to_owned(),
         title: Offline::NAME.to_owned(),
+        price: None,
         about: Some("built in; echoes, and calls tools with /tool".to_owned()),
     };
     (info, Arc::new(Offline))
 }
 
-fn model(config: &ModelConfig, rest: RestRules) -> Result<(ModelInfo, Arc<dyn Model>), ModelError> {
-    let info = ModelInfo {
-        name: config.name.clone(),
+/// Makes the models, each with those that take its place.
+fn models(
+    configured: &[ModelConfig],
+    retries: RetryRules,
+    guards: &ModelGuards,
+) -> Result<Vec<(ModelInfo, Arc<dyn Model>)>, ModelError> {
+    let single = configured.iter().map(|config| model(config, retries, guards));
+    let single: Vec<Arc<dyn Model>> = single.collect::<Result<_, _>>()?;
+    let with_others = |(config, model): (&ModelConfig, &Arc<dyn Model>)| {
+        let named = |name: &String| single.iter().find(|other| other.name() == name).cloned();
+        let others: Vec<_> = config.fallbacks.iter().filter_map(named).collect();
+        let model =
+            if others.is_empty() { model.clone() } else { Arc::new(Fallback::new(model.clone(), others)) };
+        (info(config), model)
+    };
+    Ok(configured.iter().zip(&single).map(with_others).collect())
+}
+
+fn info(config: &ModelConfig) -> ModelInfo {
+    ModelInfo {
+        name: config.settings.name.clone(),
         title: config.display_name.clone(),
         about: Some(config.description.clone()).filter(|about| !about.is_empty()),
-    };
-    let headers = config.default_headers.iter();
-    let model = OpenAi::new(OpenAiSettings {
-        name: config.name.clone(),
-        model: config.model.clone(),
-        base_url: config.base_url.to_string(),
-        api_key: config.api_key.clone(),
-        headers: headers.map(|(name, value)| (name.clone(), value.clone())).collect(),
-        extra: extra(config),
-        thoughts: thoughts(config.dialect),
-        window: config.context_window.into(),
-        sees: config.supports_vision,
-        gap: config.stream_chunk_timeout,
-        total: config.request_timeout,
-    })?;
-    Ok((info, Arc::new(Retry::new(Arc::new(model), config.max_retries).with_rest(rest))))
-}
-
-/// Returns what a request carries besides our own keys.
-fn extra(config: &ModelConfig) -> Map<String, Value> {
-    let mut extra = config.extra_body.clone();
-    if let Some(tokens) = config.max_tokens {
-        extra.entry("max_tokens").or_insert_with(|| tokens.into());
-    }
-    if let Some(temperature) = config.temperature {
-        extra.entry("temperature").or_insert_with(|| temperature.into());
-    }
-    let thinking =
-        if config.supports_thinking { &config.when_thinking_enabled } else { &config.when_thinking_disabled };
-    merge(&mut extra, thinking);
-    extra
-}
-
-/// Merges objects key by key; what is no object is replaced. `extra_body` is how the Python client says
-/// "into the body".
-fn merge(into: &mut Map<String, Value>, from: &Map<String, Value>) {
-    for (key, value) in from {
-        match (key.as_str(), value, into.get_mut(key)) {
-            ("extra_body", Value::Object(inner), _) => merge(into, inner),
-            (_, Value::Object(inner), Some(Value::Object(old))) => merge(old, inner),
-            _ => {
-                into.insert(key.clone(), value.clone());
-            }
-        }
+        price: config.price.clone(),
     }
 }
 
-/// Returns the name under which a provider wants its model's thoughts back.
-fn thoughts(dialect: Dialect) -> Option<&'static str> {
-    match dialect {
-        Dialect::DeepSeek | Dialect::MiMo | Dialect::StepFun => Some("reasoning_content"),
-        Dialect::Vllm => Some("reasoning"),
-        Dialect::OpenAi
-        | Dialect::Signed
-        | Dialect::MiniMax
-        | Dialect::MindIe
-        | Dialect::Ollama
-        | Dialect::Anthropic
-        | Dialect::Gemini => None,
-    }
+fn model(
+    config: &ModelConfig,
+    retries: RetryRules,
+    guards: &ModelGuards,
+) -> Result<Arc<dyn Model>, ModelError> {
+    let own = config.max_retries.map(|retries| retries.saturating_add(1));
+    let rules = RetryRules { attempts: own.unwrap_or(retries.attempts), ..retries };
+    let address = config.settings.base_url.as_str();
+    let retry = Retry::new(Arc::new(HttpModel::new(config.settings.clone())?), rules, guards, address);
+    // Who has others to ask does not wait for one that rests.
+    Ok(Arc::new(if config.fallbacks.is_empty() { retry } else { retry.without_waiting_for_rest() }))
 }
 
 fn tools(hot: &HotConfig, shell: Option<Shell>) -> Result<Vec<Arc<dyn Tool>>, ModelError> {
@@ -220,7 +193,7 @@ fn web_tool(config: &WebConfig, guard: &Guard) -> Result<Option<Arc<dyn Tool>>, 
 mod tests {
     use super::*;
     use pudu_client::base::{BoxFuture, ToolCx, ToolError, ToolOutput, ToolSpec};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     /// A tool that has nothing but a name.
     struct NamedTool(Arc<ToolSpec>);
@@ -247,21 +220,5 @@ mod tests {
         let left = foreign(&[named("web_search")], all);
         let names: Vec<&str> = left.iter().map(|tool| tool.spec().name.as_str()).collect();
         assert_eq!(names, ["maps_search"]);
-    }
-
-    #[test]
-    fn what_a_request_carries_is_merged_key_by_key() {
-        let check = |into: Value, from: Value, expect: Value| {
-            let mut into = into.as_object().unwrap().clone();
-            merge(&mut into, from.as_object().unwrap());
-            assert_eq!(Value::Object(into), expect);
-        };
-        check(json!({"a": 1}), json!({"a": 2, "b": 3}), json!({"a": 2, "b": 3}));
-        check(json!({"t": {"x": 1}}), json!({"t": {"y": 2}}), json!({"t": {"x": 1, "y": 2}}));
-        check(
-            json!({}),
-            json!({"extra_body": {"thinking": {"type": "enabled"}}}),
-            json!({"thinking": {"type": "enabled"}}),
-        );
     }
 }

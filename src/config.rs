@@ -48,14 +48,14 @@ pub(crate) use {
         AccountConfig, AccountPolicy, Allow, CLOSING, Capacity, Choosing, FollowUpMode, LOCAL, Menu,
         SessionOverrides, Timing,
     },
-    class::{Dialect, Native},
+    class::Native,
     containers::{DockerConfig, SandboxBackend},
     database::{Backend, Database},
     elsewhere::ProvisionerConfig,
     env::Env,
     find::Start,
     gateway::GatewayConfig,
-    limits::{Runs, Uploads},
+    limits::{ModelCalls, Runs, Uploads},
     model::ModelConfig,
     output::LongResults,
     problem::{Pos, Problem, Report, Severity, nearest},
@@ -70,11 +70,7 @@ pub(crate) use {
 pub(crate) use elsewhere::{HomeVolume, KubernetesConfig};
 
 use indexmap::IndexMap;
-use pudu_client::{
-    RetentionRules,
-    harness::{LoopRules, RestRules},
-    net::scrub,
-};
+use pudu_client::{RetentionRules, harness::LoopRules, net::scrub};
 use raw::Node;
 use reader::{ConfigReader, Key, Section};
 use secrecy::{ExposeSecret, SecretString};
@@ -150,8 +146,8 @@ pub(crate) struct HotConfig {
     pub(crate) summarization: Summarization,
     /// When a run that repeats itself is ended; never, if `None`.
     pub(crate) loops: Option<LoopRules>,
-    /// When a model's provider that keeps failing is left alone.
-    pub(crate) rest: RestRules,
+    /// Calls of models: when they are made again, and how many go on at once.
+    pub(crate) model_calls: ModelCalls,
     /// How much may be sent to pudu.
     pub(crate) uploads: Uploads,
     /// How far a run may go.
@@ -408,7 +404,7 @@ fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
         tool_search: output::searched(top),
         subagents: subagents::subagents(top),
         loops: loops::rules(top),
-        rest: limits::rest(top),
+        model_calls: limits::model_calls(top),
         uploads: limits::uploads(top),
         runs: limits::runs(top),
         timing: channel::timing(top),

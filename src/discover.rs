@@ -14,12 +14,15 @@ const PROBE_TIMEOUT: Duration = Duration::from_millis(300);
 /// Returns models found on this machine, and a line that says which model answers and why.
 pub(crate) async fn models(hot: &HotConfig) -> (Vec<ModelConfig>, String) {
     if let Some(first) = hot.models.first() {
-        return (Vec::new(), format!("{} ({} at {})", first.name, first.model, first.base_url));
+        return (
+            Vec::new(),
+            format!("{} ({} at {})", first.settings.name, first.settings.model, first.settings.base_url),
+        );
     }
     let found: Vec<ModelConfig> =
         installed().await.iter().filter_map(|name| ModelConfig::ollama(name)).collect();
     let line = match found.first() {
-        Some(first) => format!("{} (a local Ollama answers at {OLLAMA})", first.name),
+        Some(first) => format!("{} (a local Ollama answers at {OLLAMA})", first.settings.name),
         None => "offline (built in: echoes only). For a real one set OPENAI_API_KEY or ANTHROPIC_API_KEY, \
                  start Ollama, or write config.yaml"
             .to_owned(),

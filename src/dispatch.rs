@@ -23,6 +23,7 @@ mod reply;
 mod route;
 mod running;
 mod shared;
+mod spending;
 mod turn;
 mod view;
 

@@ -11,6 +11,7 @@ use pudu_client::{
     base::{Network, SandboxError, SandboxProvider},
     containers::{ContainerEngine, DockerEngine, DockerSettings, ExecMethod, GEM, Pool, PoolRules},
     egress::Proxy,
+    harness::ModelGuards,
     net,
     sandbox::{Egress, Folders, Jail, LocalSandboxes, Mount, MountSource, Options, Unconfined},
     skills::Skills,
@@ -35,6 +36,8 @@ pub(crate) struct Machine {
     pub(crate) models: Vec<ModelConfig>,
     /// Folders of threads.
     pub(crate) folders: Folders,
+    /// Guards of all calls to models, whatever the configuration.
+    pub(crate) model_guards: ModelGuards,
     jail: Result<Arc<Jail>, Unconfined>,
     provider: SandboxBackend,
     skill_mounts: Arc<SkillMounts>,
@@ -102,7 +105,16 @@ impl Machine {
         let shelf = Arc::new(SkillMounts(skills));
         let (pool, exposed) = (Mutex::default(), Exposed::default());
         (
-            Self { models, folders, jail, provider: provider.clone(), skill_mounts: shelf, pool, exposed },
+            Self {
+                models,
+                folders,
+                model_guards: ModelGuards::default(),
+                jail,
+                provider: provider.clone(),
+                skill_mounts: shelf,
+                pool,
+                exposed,
+            },
             model,
         )
     }

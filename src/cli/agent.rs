@@ -81,6 +81,7 @@ fn act(start: &Start, loaded: &LoadedConfig, verb: &AgentCommand) -> Result<Stri
         AgentCommand::New { name, description, soul, model, tool_groups, skills } => {
             let profile = AgentProfile {
                 about: description.clone(),
+                thinking: None,
                 model: model.clone(),
                 tool_groups: tool_groups.as_deref().map(names),
                 skills: skills.as_deref().map(names),
@@ -100,7 +101,7 @@ fn act(start: &Start, loaded: &LoadedConfig, verb: &AgentCommand) -> Result<Stri
 /// Refuses names of what is not there: an agent that wants it would answer otherwise than was meant, or not at all.
 fn known(start: &Start, loaded: &LoadedConfig, profile: &AgentProfile) -> Result<()> {
     let (hot, groups) = (&loaded.config.hot, agent::groups(&loaded.config.hot));
-    let models: Vec<&str> = hot.models.iter().map(|model| model.name.as_str()).collect();
+    let models: Vec<&str> = hot.models.iter().map(|model| model.settings.name.as_str()).collect();
     all_in("model", profile.model.iter(), &models)?;
     let groups: Vec<&str> = groups.names.iter().map(String::as_str).collect();
     all_in("tool group", profile.tool_groups.iter().flatten(), &groups)?;

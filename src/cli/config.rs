@@ -248,7 +248,8 @@ fn listed(items: impl Iterator<Item = String>) -> String {
     }
 }
 
-fn model(model: &ModelConfig) -> String {
+fn model(config: &ModelConfig) -> String {
+    let model = &config.settings;
     let host = model.base_url.host_str().unwrap_or_default();
     let key = if model.api_key.is_some() { "with a key" } else { "without a key" };
     format!("{} ({} at {host}, {key})", shown(&model.name), shown(&model.model))

@@ -76,7 +76,7 @@ async fn examine(start: &Start, loaded: &LoadedConfig, told: &mut Findings) {
     parts.push(("pudu".to_owned(), Box::pin(async { vec![store::check(loaded).await] })));
     parts.push(("pudu".to_owned(), Box::pin(async { vec![Check::good("default model", model)] })));
     for model in configured {
-        parts.push(("pudu".to_owned(), Box::pin(async { vec![model::check(model).await] })));
+        parts.push(("pudu".to_owned(), Box::pin(async { vec![model::check(&model.settings).await] })));
     }
     parts.push(("sandbox".to_owned(), Box::pin(sandbox(&machine, hot))));
     parts.push(("skills".to_owned(), Box::pin(async { skills::check(start, loaded) })));

@@ -13,8 +13,8 @@ use super::{
 /// Meaning of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// A model that speaks the OpenAI-compatible chat completions, with its own ways.
-    Model(Dialect),
+    /// A model of this vendor, by its name in the table of vendors.
+    Model(&'static str),
     /// Sandboxes on this machine.
     Sandbox,
     /// Sandboxes that are containers.
@@ -38,33 +38,6 @@ pub(super) enum ClassKind {
     Sandbox,
     /// An entry of `tools`.
     Tool,
-}
-
-/// How a model's server departs from the plain OpenAI wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
-    /// It does not.
-    OpenAi,
-    /// A gateway to Gemini: the thought signatures of tool calls go back as they came.
-    Signed,
-    /// DeepSeek, Doubao, Kimi: `reasoning_content` goes back with the assistant's message.
-    DeepSeek,
-    /// Reasoning comes apart from the text; messages must not have names.
-    MiniMax,
-    /// Xiaomi: as DeepSeek.
-    MiMo,
-    /// As DeepSeek, when asked for its style.
-    StepFun,
-    /// Reasoning is called `reasoning`; thinking is switched in `chat_template_kwargs`.
-    Vllm,
-    /// Huawei's engine: tool calls come whole, not in pieces.
-    MindIe,
-    /// A local Ollama, by its OpenAI-compatible endpoint.
-    Ollama,
-    /// Anthropic, by its OpenAI-compatible endpoint.
-    Anthropic,
-    /// Google, by its OpenAI-compatible endpoint.
-    Gemini,
 }
 
 /// The tools that pudu has.
@@ -155,19 +128,30 @@ const fn web(kind: WebKind, provider: Provider) -> Class {
 }
 
 const CLASSES: &[(&str, Class)] = &[
-    ("langchain_openai:ChatOpenAI", Class::Model(Dialect::OpenAi)),
-    ("langchain_deepseek:ChatDeepSeek", Class::Model(Dialect::DeepSeek)),
-    ("langchain_anthropic:ChatAnthropic", Class::Model(Dialect::Anthropic)),
-    ("langchain_google_genai:ChatGoogleGenerativeAI", Class::Model(Dialect::Gemini)),
-    ("langchain_ollama:ChatOllama", Class::Model(Dialect::Ollama)),
-    ("deerflow.models.patched_openai:PatchedChatOpenAI", Class::Model(Dialect::Signed)),
-    ("deerflow.models.patched_deepseek:PatchedChatDeepSeek", Class::Model(Dialect::DeepSeek)),
-    ("deerflow.models.patched_minimax:PatchedChatMiniMax", Class::Model(Dialect::MiniMax)),
-    ("deerflow.models.patched_mimo:PatchedChatMiMo", Class::Model(Dialect::MiMo)),
-    ("deerflow.models.patched_stepfun:PatchedChatStepFun", Class::Model(Dialect::StepFun)),
-    ("deerflow.models.vllm_provider:VllmChatModel", Class::Model(Dialect::Vllm)),
-    ("deerflow.models.mindie_provider:MindIEChatModel", Class::Model(Dialect::MindIe)),
-    ("deerflow.models.claude_provider:ClaudeChatModel", Class::Refused(ClassKind::Model, NO_LOGIN)),
+    ("langchain_openai:ChatOpenAI", Class::Model("openai")),
+    ("langchain_openai:AzureChatOpenAI", Class::Model("azure")),
+    ("langchain_mistralai:ChatMistralAI", Class::Model("mistral")),
+    ("langchain_groq:ChatGroq", Class::Model("groq")),
+    ("langchain_xai:ChatXAI", Class::Model("xai")),
+    ("langchain_openrouter:ChatOpenRouter", Class::Model("openrouter")),
+    ("langchain_perplexity:ChatPerplexity", Class::Model("perplexity")),
+    ("langchain_qwq:ChatQwen", Class::Model("qwen")),
+    ("langchain_qwq:ChatQwQ", Class::Model("qwen")),
+    ("langchain_community.chat_models:ChatTongyi", Class::Model("qwen")),
+    ("langchain_community.chat_models:ChatZhipuAI", Class::Model("glm")),
+    ("langchain_community.chat_models:MoonshotChat", Class::Model("kimi")),
+    ("langchain_deepseek:ChatDeepSeek", Class::Model("deepseek")),
+    ("langchain_anthropic:ChatAnthropic", Class::Model("anthropic")),
+    ("langchain_google_genai:ChatGoogleGenerativeAI", Class::Model("gemini")),
+    ("langchain_ollama:ChatOllama", Class::Model("ollama")),
+    ("deerflow.models.patched_openai:PatchedChatOpenAI", Class::Model("openai")),
+    ("deerflow.models.patched_deepseek:PatchedChatDeepSeek", Class::Model("deepseek")),
+    ("deerflow.models.patched_minimax:PatchedChatMiniMax", Class::Model("minimax")),
+    ("deerflow.models.patched_mimo:PatchedChatMiMo", Class::Model("mimo")),
+    ("deerflow.models.patched_stepfun:PatchedChatStepFun", Class::Model("stepfun")),
+    ("deerflow.models.vllm_provider:VllmChatModel", Class::Model("vllm")),
+    ("deerflow.models.mindie_provider:MindIEChatModel", Class::Model("mindie")),
+    ("deerflow.models.claude_provider:ClaudeChatModel", Class::Model("anthropic")),
     ("deerflow.models.openai_codex_provider:CodexChatModel", Class::Refused(ClassKind::Model, NO_LOGIN)),
     ("deerflow.sandbox.local:LocalSandboxProvider", Class::Sandbox),
     ("deerflow.community.aio_sandbox:AioSandboxProvider", Class::Containers),

@@ -1,7 +1,7 @@
 //! How much of everything there may be.
 
 use super::reader::Section;
-use pudu_client::harness::RestRules;
+use pudu_client::harness::{RestRules, RetryRules};
 use std::time::Duration;
 
 /// Files that people send.
@@ -59,8 +59,35 @@ pub(super) fn runs(top: &Section<'_>) -> Runs {
     }
 }
 
+/// Calls of models.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ModelCalls {
+    /// How often and after what time a failed one is made again.
+    pub(crate) retries: RetryRules,
+    /// When a provider that keeps failing is left alone.
+    pub(crate) rest: RestRules,
+    /// How many go on at once; 0 is no bound.
+    pub(crate) max_concurrent: u32,
+}
+
+pub(super) fn model_calls(top: &Section<'_>) -> ModelCalls {
+    let (section, usual) = (top.section("llm_call"), RetryRules::default());
+    let wait = |key: &str, usual: Duration| {
+        let millis = u64::try_from(usual.as_millis()).unwrap_or(u64::MAX);
+        Duration::from_millis(section.number(key, 1..=600_000).or(millis))
+    };
+    let retries = RetryRules {
+        attempts: section.number("retry_max_attempts", 1..=20).or(usual.attempts),
+        base: wait("retry_base_delay_ms", usual.base),
+        cap: wait("retry_cap_delay_ms", usual.cap),
+        burst_base: wait("burst_retry_base_delay_ms", usual.burst_base),
+    };
+    let max_concurrent = section.number("max_concurrent_calls", 0..=10_000_u32).or(0);
+    ModelCalls { retries, rest: rest(top), max_concurrent }
+}
+
 /// Reads when a provider that keeps failing is left alone.
-pub(super) fn rest(top: &Section<'_>) -> RestRules {
+fn rest(top: &Section<'_>) -> RestRules {
     let (section, usual) = (top.section("circuit_breaker"), RestRules::default());
     RestRules {
         after: section.number("failure_threshold", 1..=1000).or(usual.after),

@@ -1,18 +1,21 @@
 //! The models that people may choose from.
 //!
 //! DeerFlow hands every key it does not know to the constructor of a Python class. Here the keys that the
-//! constructors share are read under one name each, those that a request carries go into `extra_body`, and
+//! constructors share are read under one name each, those that a request carries go into its body, and
 //! the rest is unknown.
 
 use super::{
-    class::{self, Class, ClassKind, Dialect},
+    class::{self, Class, ClassKind},
     env::Env,
     problem::Pos,
     raw::{MappingEntry, Node, NodeValue},
     reader::{ConfigReader, Section},
 };
-use indexmap::IndexMap;
-use pudu_client::net::scrub;
+use pudu_client::{
+    ModelPrice,
+    model::{CacheRules, Dialect, ModelSettings, ThinkingRules, Vendor, WireKind},
+    net::scrub,
+};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value as Json};
 use std::time::Duration;
@@ -21,86 +24,53 @@ use url::Url;
 /// One model that can be asked.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelConfig {
-    /// The name by which people choose it.
-    pub(crate) name: String,
     /// The name that people see.
     pub(crate) display_name: String,
     /// A line about it, or empty.
     pub(crate) description: String,
-    /// The name that its provider knows it by.
-    pub(crate) model: String,
-    /// How its server departs from the plain OpenAI-compatible chat completions, which all of them speak.
-    pub(crate) dialect: Dialect,
-    /// Base URL of its API; the path of a call is added to it.
-    pub(crate) base_url: Url,
-    /// The key; a local server needs none.
-    pub(crate) api_key: Option<SecretString>,
-    /// Whether it can be told to think.
-    pub(crate) supports_thinking: bool,
-    /// Whether it can see images.
-    #[allow(dead_code, reason = "for the list of models, which the HTTP API does not have yet")]
-    pub(crate) supports_vision: bool,
-    /// Whether it can be told how hard to think.
-    #[allow(dead_code, reason = "for the list of models, which the HTTP API does not have yet")]
-    pub(crate) supports_reasoning_effort: bool,
-    /// How many tokens an answer may have; `None` leaves it to the provider.
-    pub(crate) max_tokens: Option<u32>,
-    /// How freely it chooses words; `None` leaves it to the provider.
-    pub(crate) temperature: Option<f64>,
-    /// How many tokens prompt and answer may have together. What is not said is what most models take.
-    pub(crate) context_window: u32,
-    /// How long a whole call may take.
-    pub(crate) request_timeout: Duration,
-    /// How long a stream may be silent.
-    pub(crate) stream_chunk_timeout: Duration,
-    /// How often a call that may succeed later is made again.
-    pub(crate) max_retries: u32,
-    /// Fields added to the request as they are.
-    pub(crate) extra_body: Map<String, Json>,
-    /// Headers added to the request. A header may be a secret.
-    pub(crate) default_headers: IndexMap<String, SecretString>,
-    /// Fields merged into the request when it shall think.
-    pub(crate) when_thinking_enabled: Map<String, Json>,
-    /// Fields merged into the request when it shall not think.
-    pub(crate) when_thinking_disabled: Map<String, Json>,
+    /// How often a call that may succeed later is made again, if the model has a number of its own.
+    pub(crate) max_retries: Option<u32>,
+    /// Its price, where it is written.
+    pub(crate) price: Option<ModelPrice>,
+    /// The models that answer while this one cannot, in their order.
+    pub(crate) fallbacks: Vec<String>,
+    /// Where it is and how it is spoken to.
+    pub(crate) settings: ModelSettings,
 }
 
-/// Defaults of a dialect's usual server.
-struct DialectDefaults {
-    base_url: &'static str,
-    /// The variables that name another server, as the provider's own clients read them.
-    urls: &'static [&'static str],
-    /// The variables that hold its key, first one first.
-    keys: &'static [&'static str],
-    /// The endpoint's path, for a `base_url` that a native client would take without one.
-    path: &'static str,
+/// The vendor that a class names, and the one that the base URL's host belongs to.
+#[derive(Clone, Copy)]
+struct ModelVendor {
+    class: &'static Vendor,
+    host: Option<&'static Vendor>,
 }
 
-impl Dialect {
-    fn home(self) -> DialectDefaults {
-        const GEMINI: &str = "https://generativelanguage.googleapis.com/v1beta/openai";
-        let (base_url, keys): (_, &[&str]) = match self {
-            Self::OpenAi | Self::Signed => ("https://api.openai.com/v1", &["OPENAI_API_KEY"]),
-            Self::DeepSeek => ("https://api.deepseek.com/v1", &["DEEPSEEK_API_KEY"]),
-            Self::MiniMax => ("https://api.minimax.io/v1", &["MINIMAX_API_KEY"]),
-            Self::MiMo => ("https://api.xiaomimimo.com/v1", &["MIMO_API_KEY"]),
-            Self::StepFun => ("https://api.stepfun.com/v1", &["STEPFUN_API_KEY"]),
-            Self::Vllm => ("http://127.0.0.1:8000/v1", &["VLLM_API_KEY"]),
-            Self::MindIe => ("http://127.0.0.1:8989/v1", &[]),
-            Self::Ollama => ("http://127.0.0.1:11434/v1", &[]),
-            Self::Anthropic => ("https://api.anthropic.com/v1", &["ANTHROPIC_API_KEY"]),
-            Self::Gemini => (GEMINI, &["GEMINI_API_KEY", "GOOGLE_API_KEY"]),
-        };
-        let path = match self {
-            Self::Ollama | Self::Anthropic => "v1",
-            Self::Gemini => "v1beta/openai",
-            _ => "",
-        };
-        let urls: &[&str] = match self {
-            Self::OpenAi | Self::Signed => &["OPENAI_BASE_URL", "OPENAI_API_BASE"],
-            _ => &[],
-        };
-        DialectDefaults { base_url, urls, keys, path }
+impl ModelVendor {
+    fn new(class: &'static Vendor, base_url: Option<&Url>) -> Self {
+        let host = base_url.and_then(|url| Vendor::at(url.host_str()?));
+        // A class of its own speaks its own protocol, whoever serves it.
+        Self { class, host: host.filter(|_| class.name == DEFAULT_VENDOR) }
+    }
+
+    /// Returns how the server departs from its wire. Behind the plain class may be anybody.
+    fn dialect(self) -> Dialect {
+        match self.host {
+            Some(host) if host.wire == self.class.wire => host.dialect,
+            // Its endpoint in OpenAI's form takes the same schemas.
+            Some(host) => Dialect { schema: host.dialect.schema, ..Dialect::PLAIN },
+            None if self.class.name != DEFAULT_VENDOR => self.class.dialect,
+            _ => Dialect::PLAIN,
+        }
+    }
+
+    fn variables(self) -> impl Iterator<Item = &'static str> {
+        let host = self.host.map_or(&[][..], |host| host.key_variables);
+        host.iter().chain(self.class.key_variables).copied()
+    }
+
+    fn switches(self) -> Map<String, Json> {
+        let switches = self.host.unwrap_or(self.class).switches;
+        switches.iter().map(|&name| (name.to_owned(), Json::Bool(true))).collect()
     }
 }
 
@@ -115,6 +85,20 @@ const ALIASES: &[(&str, &str)] = &[
     ("anthropic_api_key", "api_key"),
     ("gemini_api_key", "api_key"),
     ("google_api_key", "api_key"),
+    ("mistral_api_key", "api_key"),
+    ("groq_api_key", "api_key"),
+    ("xai_api_key", "api_key"),
+    ("openrouter_api_key", "api_key"),
+    ("pplx_api_key", "api_key"),
+    ("dashscope_api_key", "api_key"),
+    ("zhipuai_api_key", "api_key"),
+    ("moonshot_api_key", "api_key"),
+    ("openai_api_version", "api_version"),
+    ("deployment_name", "azure_deployment"),
+    ("endpoint", "base_url"),
+    ("mistral_api_base", "base_url"),
+    ("groq_api_base", "base_url"),
+    ("xai_api_base", "base_url"),
     ("max_completion_tokens", "max_tokens"),
     ("max_output_tokens", "max_tokens"),
     ("num_predict", "max_tokens"),
@@ -138,19 +122,14 @@ const CARRIED: &[&str] = &[
     "verbosity",
 ];
 
-const UNSUPPORTED_KEYS: &[&str] = &[
-    "connect_timeout",
-    "cumulative_stream_usage",
-    "output_version",
-    "pool_timeout",
-    "pricing",
-    "reasoning",
-    "stream_usage",
-    "streaming",
-    "use_responses_api",
-    "write_timeout",
-];
+/// Keys of the Python clients that have no counterpart: there is one client for all models.
+const UNSUPPORTED_KEYS: &[&str] = &["connect_timeout", "pool_timeout", "write_timeout"];
 
+/// Keys that ask for what is always done: replies are streamed, each usage counts once however it is told, and calls
+/// are made again by `max_retries` and `llm_call` alone.
+const ALWAYS: &[&str] = &["cumulative_stream_usage", "retry_max_attempts", "stream_usage", "streaming"];
+
+const DEFAULT_VENDOR: &str = "openai";
 const DEFAULT_CLASS: &str = "langchain_openai:ChatOpenAI";
 
 /// Reads all models in their order; the first is the default.
@@ -159,80 +138,144 @@ pub(super) fn read(top: &Section<'_>, env: &Env) -> Vec<ModelConfig> {
     for section in top.items("models") {
         let section = section.also(ALIASES);
         let Some(model) = one(&section, env) else { continue };
-        if models.iter().any(|other| other.name == model.name) {
-            let what = format!("two models have the name \"{}\"", model.name);
+        if models.iter().any(|other| other.settings.name == model.settings.name) {
+            let what = format!("two models have the name \"{}\"", model.settings.name);
             section.refuse("name", what, "give each its own; people choose a model by its name");
         }
         models.push(model);
     }
+    check_fallbacks(top, &models);
     models
+}
+
+/// Refuses models that are to take a place and are not there: nobody would answer in an outage.
+fn check_fallbacks(top: &Section<'_>, models: &[ModelConfig]) {
+    for section in top.items("models") {
+        let own = section.text("name").foreign();
+        for name in section.names("fallbacks").foreign().unwrap_or_default() {
+            let known = models.iter().any(|model| model.settings.name == name) && own.as_ref() != Some(&name);
+            if !known {
+                let what = format!("\"{name}\" is not the name of another model here");
+                section.refuse("fallbacks", what, "name models of this list, or leave it out");
+            }
+        }
+    }
 }
 
 fn one(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
     let class = class::read(section, ClassKind::Model, Some(DEFAULT_CLASS));
-    let (dialect, known) = match class {
-        Some(Class::Model(dialect)) => (dialect, true),
-        _ => (Dialect::OpenAi, false),
+    let vendor = match class {
+        Some(Class::Model(name)) => Vendor::named(name),
+        _ => None,
     };
     // Of a model that cannot be had anyway, only wrong types are worth telling.
-    let section = &section.clone().needed(known);
+    let section = &section.clone().needed(vendor.is_some());
     section.later(UNSUPPORTED_KEYS);
+    section.know_all(ALWAYS);
     let name = section.text("name").required("give the name by which people choose the model");
     let model = section.text("model").required("give the name that the provider knows the model by");
-    let base_url = base_url(section, dialect, env);
-    let supports_reasoning_effort = section.flag("supports_reasoning_effort").or(false);
-    let model = ModelConfig {
+    let class = vendor.or_else(|| Vendor::named(DEFAULT_VENDOR))?;
+    let wire = wire(section, class);
+    let base_url = base_url(section, class, wire, model.as_deref(), env);
+    let vendor_of = ModelVendor::new(class, base_url.as_ref());
+    let thinking = thinking(section);
+    let config = ModelConfig {
         display_name: section.text("display_name").or_told(name.clone().unwrap_or_default(), "the name"),
         description: section.text("description").or(String::new()),
-        dialect,
-        api_key: api_key(section, dialect, base_url.as_ref(), env),
-        supports_thinking: section.flag("supports_thinking").or(false),
-        supports_vision: section.flag("supports_vision").or(false),
-        supports_reasoning_effort,
-        max_tokens: section.number("max_tokens", 1..=10_000_000).optional("the provider's"),
-        temperature: section.decimal("temperature", 0.0..=2.0).optional("the provider's"),
-        context_window: section.number("context_window", 1..=100_000_000).or(128_000),
-        request_timeout: section.seconds("request_timeout", 1.0).or(Duration::from_secs(600)),
-        stream_chunk_timeout: section.seconds("stream_chunk_timeout", 1.0).or(Duration::from_secs(240)),
-        max_retries: section.number("max_retries", 0..=20).or(2),
-        extra_body: extra_body(section, supports_reasoning_effort),
-        default_headers: headers(section),
-        when_thinking_enabled: thinking(section),
-        when_thinking_disabled: section.map("when_thinking_disabled").or(Map::new()),
-        base_url: base_url?,
-        name: name?,
-        model: model?,
+        max_retries: section
+            .number("max_retries", 0..=20)
+            .optional("one less than `llm_call.retry_max_attempts`"),
+        price: price(section),
+        fallbacks: section.names("fallbacks").or(Vec::new()),
+        settings: ModelSettings {
+            wire,
+            dialect: vendor_of.dialect(),
+            api_key: api_key(section, vendor_of, base_url.as_ref(), env),
+            headers: headers(section),
+            body: body(section, vendor_of, thinking.takes_effort),
+            thinking,
+            cache: cache(section),
+            max_tokens: section.number("max_tokens", 1..=10_000_000).optional("the provider's"),
+            temperature: section.decimal("temperature", 0.0..=2.0).optional("the provider's"),
+            window: section.number("context_window", 1..=100_000_000).or(128_000),
+            sees: section.flag("supports_vision").or(false),
+            gap: section.seconds("stream_chunk_timeout", 1.0).or(Duration::from_secs(240)),
+            total: section.seconds("request_timeout", 1.0).or(Duration::from_secs(600)),
+            base_url: base_url?,
+            name: name?,
+            model: model?,
+        },
     };
-    known.then_some(model)
+    vendor.map(|_| config)
+}
+
+/// Chooses the protocol: the vendor's, or OpenAI's newer one where it is asked for.
+fn wire(section: &Section<'_>, vendor: &Vendor) -> WireKind {
+    let newer = section.flag("use_responses_api").or(false);
+    let version = section.text("output_version").optional("the class's");
+    if newer || version.as_deref() == Some("responses/v1") {
+        let help = "leave it out: only OpenAI's API and those that took it over have it";
+        section.refuse("use_responses_api", "this is not in this version", help);
+    }
+    vendor.wire
 }
 
 /// Native clients of some providers take an address without the endpoint's path; it is added.
-fn base_url(section: &Section<'_>, dialect: Dialect, env: &Env) -> Option<Url> {
-    let home = dialect.home();
+fn base_url(
+    section: &Section<'_>,
+    vendor: &'static Vendor,
+    wire: WireKind,
+    model: Option<&str>,
+    env: &Env,
+) -> Option<Url> {
+    if vendor.name == "azure" {
+        return azure_url(section, wire, model, env);
+    }
     if let Some(mut url) = section.url("base_url").optional("the provider's") {
-        if url.path() == "/" && !home.path.is_empty() {
-            url.set_path(home.path);
+        if url.path() == "/" && !vendor.path.is_empty() {
+            url.set_path(vendor.path);
         }
         return Some(url);
     }
-    let named = env.first(home.urls).and_then(|(_, url)| Url::parse(url).ok());
-    named.or_else(|| Url::parse(home.base_url).ok())
+    let named = env.first(vendor.url_variables).and_then(|(_, url)| Url::parse(url).ok());
+    named.or_else(|| Url::parse(vendor.base_url).ok())
+}
+
+/// Makes Azure's address of a deployment: its resource, the deployment's name, and the version of the API.
+fn azure_url(section: &Section<'_>, _wire: WireKind, model: Option<&str>, env: &Env) -> Option<Url> {
+    let written = section.url("azure_endpoint").optional("the variable's, or `base_url`");
+    let deployment = section.text("azure_deployment").optional("the model's name");
+    let version = section.text("api_version").or("2024-10-21".to_owned());
+    let named = || env.first(&["AZURE_OPENAI_ENDPOINT"]).and_then(|(_, url)| Url::parse(url).ok());
+    let Some(mut url) = written.or_else(named) else {
+        let whole = section.url("base_url").optional("made of `azure_endpoint`");
+        if whole.is_none() {
+            let help = "write the resource's address, such as https://NAME.openai.azure.com, or set AZURE_OPENAI_ENDPOINT";
+            section.refuse("azure_endpoint", "this is missing", help);
+        }
+        return whole;
+    };
+    let deployment = deployment.or_else(|| model.map(str::to_owned))?;
+    url.path_segments_mut().ok()?.pop_if_empty().extend(["openai", "deployments", &deployment]);
+    url.query_pairs_mut().append_pair("api-version", &version);
+    Some(url)
 }
 
 /// A key that is not written is looked for where the provider's own clients look for it.
 fn api_key(
     section: &Section<'_>,
-    dialect: Dialect,
+    vendor: ModelVendor,
     base_url: Option<&Url>,
     env: &Env,
 ) -> Option<SecretString> {
-    let home = dialect.home();
     let setting = section.secret("api_key");
     let spoilt = setting.is_spoilt();
     let written = setting.optional("the provider's variable");
-    let key = written.or_else(|| env.first(home.keys).map(|(_, key)| SecretString::from(key)));
+    let variables: Vec<&str> = vendor.variables().collect();
+    let key = written.or_else(|| env.first(&variables).map(|(_, key)| SecretString::from(key)));
+    let home = vendor.host.unwrap_or(vendor.class);
     let public = base_url.is_some_and(|url| !is_local(url) && url.as_str() == home.base_url);
-    if let (None, [name, ..], true) = (&key, home.keys, public && !spoilt && section.is_needed()) {
+    if let (None, [name, ..], true) = (&key, &variables[..], public && !spoilt && section.is_needed()) {
         let help = format!("set {name}, or write `api_key: $NAME` with a variable of your own");
         section.refuse("api_key", format!("no key is written, and {name} is not set"), help);
     }
@@ -249,9 +292,11 @@ pub(super) fn is_local(url: &Url) -> bool {
     }
 }
 
-fn extra_body(section: &Section<'_>, reasoning_effort: bool) -> Map<String, Json> {
-    let mut body = section.carried(CARRIED);
-    if !reasoning_effort {
+/// Returns what a request carries besides our own keys.
+fn body(section: &Section<'_>, vendor: ModelVendor, takes_effort: bool) -> Map<String, Json> {
+    let mut body = vendor.switches();
+    body.extend(section.carried(CARRIED));
+    if !takes_effort {
         body.remove("reasoning_effort");
     }
     body.extend(section.map("model_kwargs").or(Map::new()));
@@ -259,22 +304,63 @@ fn extra_body(section: &Section<'_>, reasoning_effort: bool) -> Map<String, Json
     body
 }
 
-/// `thinking: {…}` is DeerFlow's short form of `when_thinking_enabled: {thinking: {…}}`.
-fn thinking(section: &Section<'_>) -> Map<String, Json> {
+/// Reads how it is told to think. `thinking: {…}` is DeerFlow's short form of `when_thinking_enabled: {thinking: {…}}`.
+fn thinking(section: &Section<'_>) -> ThinkingRules {
     let mut enabled = section.map("when_thinking_enabled").or(Map::new());
     if let Some(short) = section.map("thinking").optional("nothing") {
         enabled.insert("thinking".to_owned(), Json::Object(short));
     }
-    enabled
+    ThinkingRules {
+        supported: section.flag("supports_thinking").or(false),
+        takes_effort: section.flag("supports_reasoning_effort").or(false),
+        enabled,
+        disabled: section.map("when_thinking_disabled").or(Map::new()),
+        auto_budget: section.flag("auto_thinking_budget").or(true),
+    }
 }
 
-fn headers(section: &Section<'_>) -> IndexMap<String, SecretString> {
+/// Reads what is marked for the provider's cache.
+fn cache(section: &Section<'_>) -> CacheRules {
+    let usual = CacheRules::default();
+    CacheRules {
+        enabled: section.flag("enable_prompt_caching").or(usual.enabled),
+        newest: usize::from(section.number("prompt_cache_size", 0..=100_u8).or(3)),
+    }
+}
+
+/// Reads what a million tokens of each kind cost.
+fn price(section: &Section<'_>) -> Option<ModelPrice> {
+    const MAX_PRICE: f64 = 1_000_000.0;
+    let pricing = section.section("pricing");
+    let currency = pricing.text("currency").or("USD".to_owned());
+    let input = pricing.decimal("input_per_million", 0.0..=MAX_PRICE).optional("unknown");
+    let output = pricing.decimal("output_per_million", 0.0..=MAX_PRICE).optional("unknown");
+    let cached =
+        pricing.decimal("input_cache_hit_per_million", 0.0..=MAX_PRICE).optional("that of other input");
+    let cache_writes =
+        pricing.decimal("input_cache_write_per_million", 0.0..=MAX_PRICE).optional("that of other input");
+    match (input, output) {
+        (Some(input), Some(output)) => Some(ModelPrice { currency, input, output, cached, cache_writes }),
+        (None, None) if cached.is_none() && cache_writes.is_none() => None,
+        _ => {
+            let what = "a price needs `input_per_million` and `output_per_million`";
+            section.refuse(
+                "pricing",
+                what,
+                "write both, or leave `pricing` out: the cost is then called unknown",
+            );
+            None
+        }
+    }
+}
+
+fn headers(section: &Section<'_>) -> Vec<(String, SecretString)> {
     let text = |value: Json| match value {
         Json::String(text) => text,
         other => other.to_string(),
     };
     let map = section.map("default_headers").or(Map::new());
-    let headers: IndexMap<_, _> =
+    let headers: Vec<_> =
         map.into_iter().map(|(name, value)| (name, SecretString::from(text(value)))).collect();
     let telling = headers.iter().filter(|(name, value)| scrub::is_secret(name, value.expose_secret()));
     section.know_secret(telling.map(|(_, value)| value));

@@ -56,7 +56,6 @@ pub(super) fn check(top: &Section<'_>) {
     bound_identity(&top.section("channel_connections"));
     sign_in(&top.section("auth"));
     own_code(top);
-    concurrent_calls(&top.section("llm_call"));
 }
 
 /// Refuses a section that is switched on, or that says something without saying whether it is.
@@ -117,22 +116,6 @@ fn own_code(top: &Section<'_>) {
             "detectors",
             "pudu runs no detectors written in Python; it has those of DeerFlow",
             none,
-        );
-    }
-}
-
-fn concurrent_calls(section: &Section<'_>) {
-    section.later(&[
-        "burst_retry_base_delay_ms",
-        "retry_base_delay_ms",
-        "retry_cap_delay_ms",
-        "retry_max_attempts",
-    ]);
-    if section.number("max_concurrent_calls", 0..=10_000_u32).foreign().is_some_and(|calls| calls > 0) {
-        section.refuse(
-            "max_concurrent_calls",
-            "this version bounds runs, not calls of models",
-            "bound how many runs go on at once with `channels.max_concurrency`; then write 0",
         );
     }
 }

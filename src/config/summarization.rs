@@ -41,8 +41,10 @@ pub(super) fn read(top: &Section<'_>, models: &[ModelConfig]) -> Summarization {
     section.later(OLDER_KEYS);
     let usual = ContextRules::default();
     let model = section.text("model_name").optional("the run's own");
-    if let Some(name) = model.as_ref().filter(|name| !models.iter().any(|model| model.name == **name)) {
-        let names: Vec<&str> = models.iter().map(|model| model.name.as_str()).collect();
+    if let Some(name) =
+        model.as_ref().filter(|name| !models.iter().any(|model| model.settings.name == **name))
+    {
+        let names: Vec<&str> = models.iter().map(|model| model.settings.name.as_str()).collect();
         let help = match names.as_slice() {
             [] => "describe it under `models`".to_owned(),
             names => format!("name one of `models`: {}", names.join(", ")),

@@ -7,7 +7,7 @@ use crate::{
 };
 use jiff::tz::TimeZone;
 use pudu_channels::{Channel, Inbound};
-use pudu_client::{Authoring, agents::is_lead};
+use pudu_client::{Authoring, agents::is_lead, base::Thinking};
 use pudu_texts::Language;
 use serde_json::Value;
 use std::{
@@ -49,6 +49,8 @@ pub(crate) struct AgentSession {
     pub(crate) agent: Option<String>,
     /// The model, where nobody chose another.
     pub(crate) model: Option<String>,
+    /// How hard the model thinks, where nobody chose.
+    pub(crate) thinking: Option<Thinking>,
     /// How many model calls a run may take.
     pub(crate) steps: Option<u32>,
     /// Rights of a run to change agents.
@@ -97,6 +99,10 @@ impl AccountRules {
         AgentSession {
             agent,
             model: text("model_name"),
+            thinking: Thinking::of_options(
+                session.context.get("thinking_enabled").and_then(Value::as_bool),
+                text("reasoning_effort").as_deref(),
+            ),
             steps: steps.and_then(|steps| u32::try_from(steps.clamp(1, self.max_steps.into())).ok()),
             authoring,
         }

@@ -16,6 +16,7 @@ mod skills;
 mod start;
 mod status;
 mod stop;
+mod think;
 mod unknown;
 mod usage;
 
@@ -44,6 +45,7 @@ pub(crate) const TABLE: &[CommandSpec] = &[
     retry::COMMAND,
     status::COMMAND,
     models::COMMAND,
+    think::COMMAND,
     agent::COMMAND,
     mode::COMMAND,
     skills::COMMAND,

@@ -21,7 +21,7 @@ use crate::{
 use pudu_channels::{FinalView, InboundKind, ReplyTarget};
 use pudu_client::{
     Control,
-    base::{BoxFuture, Message, RunId, Skill, ThreadId},
+    base::{BoxFuture, Message, RunId, Skill, Thinking, ThreadId},
     store::{ConversationRow, InboxItemId, NewTurn, TurnId},
 };
 use std::{
@@ -318,9 +318,12 @@ impl ConversationActor {
         let Some(newest) = said.last() else { return };
         let reply_target = reply::target(&self.account, newest);
         let item = reply::outbox_item(&self.key, &reply_target);
-        let (thread, model, chosen) = match record {
-            Some(known) => (known.thread, known.model, known.agent),
-            None => (self.bind(newest).await, None, None),
+        let (thread, model, thinking, chosen) = match record {
+            Some(known) => {
+                let thinking = known.thinking.as_deref().and_then(Thinking::parse);
+                (known.thread, known.model, thinking, known.agent)
+            }
+            None => (self.bind(newest).await, None, None, None),
         };
         let run = RunId::fresh();
         let items: Vec<InboxItemId> = said.iter().map(|arrival| arrival.id).collect();
@@ -338,7 +341,19 @@ impl ConversationActor {
         let session =
             agent::settle(&self.shared, policy, &self.key, chosen.as_deref(), &reply_target.sender).await;
         let cut = Interruption::Never;
-        self.start(TurnJob { item, reply_target, thread, run, model, session, said, work, cut, control });
+        self.start(TurnJob {
+            item,
+            reply_target,
+            thread,
+            run,
+            model,
+            thinking,
+            session,
+            said,
+            work,
+            cut,
+            control,
+        });
     }
 
     /// Performs a turn, now or when the one at work is over.

@@ -14,6 +14,7 @@ use crate::bus::{InboxItem, OutboxItem, retry_until_stored};
 use pudu_channels::{FinalView, Hurry, ReplyTarget};
 use pudu_client::{
     Control,
+    base::Thinking,
     store::{StoreError, TurnRow},
 };
 use pudu_texts::Language;
@@ -154,6 +155,7 @@ impl Dispatcher {
             reply_target,
             thread,
             run,
+            thinking: known.as_ref().and_then(|known| Thinking::parse(known.thinking.as_deref()?)),
             model: known.and_then(|known| known.model),
             session,
             work: said.first().map_or(TurnWork::Answer, TurnWork::of),

@@ -17,7 +17,7 @@ use futures_util::FutureExt;
 use pudu_channels::{BoxFuture, FinalView, Hurry, InboundKind, LiveReply, OutFile, ReplyTarget, SendError};
 use pudu_client::{
     Admission, Asker, Control, Run, RunEnd, RunTask,
-    base::{Human, MessageId, RunId, ThreadId},
+    base::{Human, MessageId, RunId, Thinking, ThreadId},
     net::scrub,
     store::{Db, InboxItemId, TurnId},
 };
@@ -88,6 +88,8 @@ pub(super) struct TurnJob {
     pub(super) run: RunId,
     /// The model that people chose.
     pub(super) model: Option<String>,
+    /// How hard it thinks, as people chose.
+    pub(super) thinking: Option<Thinking>,
     /// The account's settings of runs for this person.
     pub(super) session: AgentSession,
     /// The people's messages.
@@ -121,8 +123,9 @@ impl TurnJob {
 
     /// Returns the run's task: people's choice of a model comes before the account's session.
     fn task(&self, policy: &AccountRules, input: Vec<Human>, again: Option<MessageId>) -> RunTask {
-        let AgentSession { agent, model, steps, authoring } = self.session.clone();
+        let AgentSession { agent, model, thinking, steps, authoring } = self.session.clone();
         let model = self.model.clone().or(model);
+        let thinking = self.thinking.or(thinking);
         let asker = Some(self.asker(policy));
         let (thread, run) = (self.thread.clone(), self.run.clone());
         let first = self.said.first().map(message_id);
@@ -142,7 +145,7 @@ impl TurnJob {
             authoring,
             asker,
             steps,
-            thinking: None,
+            thinking,
         }
     }
 }

@@ -131,6 +131,7 @@ fn activity(language: Language, activity: &Activity) -> Option<String> {
             RetryReason::Garbled => language.retrying_broken(),
             RetryReason::Unreachable => language.retrying_unreachable(),
             RetryReason::Resting => language.retrying_resting(),
+            RetryReason::FellBack => language.retrying_elsewhere(),
         },
         Activity::Tools(tools) if !tools.is_empty() => {
             let names: Vec<&str> = tools.iter().map(|(_, name)| name.as_str()).collect();

@@ -162,6 +162,8 @@ pub enum RetryReason {
     Unreachable,
     /// It failed often and is left alone for a while.
     Resting,
+    /// It failed for good, and another model is asked.
+    FellBack,
 }
 
 impl fmt::Display for RetryReason {
@@ -171,6 +173,7 @@ impl fmt::Display for RetryReason {
             Self::Garbled => "the model's answer was broken",
             Self::Unreachable => "the model cannot be reached",
             Self::Resting => "the model failed often and rests",
+            Self::FellBack => "the model failed, and another one is asked",
         })
     }
 }

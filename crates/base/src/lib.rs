@@ -44,7 +44,7 @@ pub use shared::{DocumentText, OutlineEntry, ReadOutcome, SharedFile, UnreadCaus
 pub use skill::Skill;
 pub use state::{Marks, Promoted, ThreadState, Todo, TodoStatus, Update};
 pub use tool::{MAX_ARTIFACTS, Tell, Tool, ToolCx, ToolError, ToolOutput, ToolSpec, TypedTool, erase};
-pub use usage::Usage;
+pub use usage::{ModelCaller, Spending, SpendingTally, Usage};
 
 /// A boxed future, written by hand so that the cost of a dynamic port is visible.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -24,6 +24,11 @@ pub trait Model: Send + Sync {
         false
     }
 
+    /// Returns the name of the model that answered the newest request in this one's place, if it was not itself.
+    fn standby(&self) -> Option<String> {
+        None
+    }
+
     /// Asks it. Nothing happens before the stream is polled.
     fn stream(&self, request: Request) -> ModelStream;
 }
@@ -61,6 +66,39 @@ pub enum Thinking {
 }
 
 impl Thinking {
+    /// All, from least to most.
+    pub const ALL: [Self; 5] = [Self::Off, Self::On, Self::Low, Self::Medium, Self::High];
+
+    /// Returns the word by which people choose it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::On => "on",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+
+    /// Reads such a word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|thinking| thinking.name().eq_ignore_ascii_case(word.trim()))
+    }
+
+    /// Reads DeerFlow's two options: whether the model thinks, and how hard. Without either, nothing is said.
+    #[must_use]
+    pub fn of_options(enabled: Option<bool>, effort: Option<&str>) -> Option<Self> {
+        match (enabled, effort) {
+            (Some(false), _) => Some(Self::Off),
+            (_, Some("minimal" | "none")) => Some(Self::Off),
+            (_, Some(effort)) => Self::parse(effort).filter(|thinking| thinking.effort().is_some()),
+            (Some(true), None) => Some(Self::On),
+            (None, None) => None,
+        }
+    }
+
     /// Returns the word that providers have for the effort; `None` where it is left to the configuration.
     #[must_use]
     pub fn effort(self) -> Option<&'static str> {
@@ -97,6 +135,8 @@ pub enum Delta {
     Usage(Usage),
     /// The reply is whole. A stream that ends without this was cut.
     Finish(Finish),
+    /// The name of the model that answers from here on, where another one takes the place of the one that was asked.
+    Model(String),
     /// The call failed and is made again: what came before does not count.
     Again {
         /// Which try failed, from 1.

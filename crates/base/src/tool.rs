@@ -1,8 +1,8 @@
 //! The port to a tool, and the easy way to write one.
 
 use crate::{
-    BoxFuture, CallId, Cut, Decision, Image, Marks, Question, RunEvent, RunId, Sandbox, ThreadId, Update,
-    Usage,
+    BoxFuture, CallId, Cut, Decision, Image, Marks, Question, RunEvent, RunId, Sandbox, SpendingTally,
+    ThreadId, Update,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -86,8 +86,8 @@ pub struct ToolOutput {
     pub question: Option<Question>,
     /// An image that the model is to see.
     pub image: Option<Image>,
-    /// Tokens that the call itself spent.
-    pub usage: Usage,
+    /// What models cost that it asked.
+    pub spending: SpendingTally,
     /// The decisions about calls that it made itself, in order.
     pub decisions: Vec<Decision>,
 }

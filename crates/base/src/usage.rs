@@ -53,3 +53,95 @@ impl std::ops::AddAssign for Usage {
         }
     }
 }
+
+/// Who asked a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelCaller {
+    /// The agent that answers people.
+    Lead,
+    /// A sub-agent.
+    Subagent,
+    /// The title of a thread.
+    Title,
+    /// The summary of a conversation that became too long.
+    Summary,
+    /// The memory of people.
+    Memory,
+}
+
+impl ModelCaller {
+    /// Returns the word for it in tables and in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Lead => "lead",
+            Self::Subagent => "subagent",
+            Self::Title => "title",
+            Self::Summary => "summary",
+            Self::Memory => "memory",
+        }
+    }
+}
+
+/// Calls of one model by one caller, added up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spending {
+    /// Who asked.
+    pub caller: ModelCaller,
+    /// The model's name.
+    pub model: String,
+    /// Tokens of the calls whose provider told them.
+    pub usage: Usage,
+    /// Number of calls.
+    pub calls: u64,
+    /// Number of calls whose provider did not tell their usage, or that were cut before it could.
+    pub unreported: u64,
+}
+
+/// Spending of a run, by caller and model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpendingTally(Vec<Spending>);
+
+impl SpendingTally {
+    /// Adds one call.
+    pub fn add_call(&mut self, caller: ModelCaller, model: &str, usage: Option<Usage>) {
+        let (model, unreported) = (model.to_owned(), u64::from(usage.is_none()));
+        self.add(Spending { caller, model, usage: usage.unwrap_or_default(), calls: 1, unreported });
+    }
+
+    /// Adds calls that were added up elsewhere.
+    pub fn add(&mut self, more: Spending) {
+        let same = |own: &&mut Spending| own.caller == more.caller && own.model == more.model;
+        match self.0.iter_mut().find(same) {
+            Some(own) => {
+                own.usage += more.usage;
+                own.calls += more.calls;
+                own.unreported += more.unreported;
+            }
+            None => self.0.push(more),
+        }
+    }
+
+    /// Returns the parts, in the order in which they were first asked.
+    #[must_use]
+    pub fn parts(&self) -> &[Spending] {
+        &self.0
+    }
+
+    /// Returns the same as the spending of a sub-agent.
+    #[must_use]
+    pub fn of_subagent(self) -> Self {
+        let mut tally = Self::default();
+        self.0.into_iter().for_each(|part| tally.add(Spending { caller: ModelCaller::Subagent, ..part }));
+        tally
+    }
+
+    /// Returns all tokens together.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        let mut usage = Usage::default();
+        self.0.iter().for_each(|part| usage += part.usage);
+        usage
+    }
+}

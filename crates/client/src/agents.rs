@@ -207,6 +207,7 @@ impl Agents {
         }
         let profile = checked(AgentProfile {
             about: change.about.unwrap_or(now.about),
+            thinking: now.thinking,
             model: change.model.unwrap_or(now.model),
             tool_groups: change.tool_groups.unwrap_or(now.tool_groups),
             skills: change.skills.unwrap_or(now.skills),

@@ -57,6 +57,10 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
         Role::Custom(custom) => custom.profile.model.as_deref(),
         Role::Lead | Role::AgentBuilder(_) => None,
     });
+    let of_agent = match &role {
+        Role::Custom(custom) => custom.profile.thinking,
+        Role::Lead | Role::AgentBuilder(_) => None,
+    };
     let model = setup.model(wanted).ok_or(FailureCause::NoModel)?.clone();
     let own = own_tool(client, &setup, task, &role, &catalog, &audit_log);
     let steps = task.steps.unwrap_or(setup.bounds.steps);
@@ -64,7 +68,7 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
     let mut agent = searching(Agent {
         tools: tools(&setup, &role, model.supports_vision()),
         model,
-        thinking: task.thinking.unwrap_or_default(),
+        thinking: task.thinking.or(of_agent).unwrap_or_default(),
         sandbox: Arc::new(Audited { sandbox: place.clone(), audit_log }),
         log: client.0.threads.log(),
         approver,

@@ -10,6 +10,7 @@ mod audit;
 mod catalog_cache;
 pub mod egress;
 mod lazy_sandbox;
+mod price;
 mod results;
 mod run;
 mod run_registry;
@@ -33,6 +34,7 @@ pub use pudu_tools as tools;
 
 pub use approvals::PendingApprovals;
 pub use audit::killed;
+pub use price::ModelPrice;
 pub use results::FOLDER as RESULTS_FOLDER;
 pub use run::{Control, Run, RunEnd};
 pub use setup::{AgentSetup, ModelInfo, ToolGroups};
@@ -115,6 +117,12 @@ impl Client {
     #[must_use]
     pub fn models(&self) -> Vec<ModelInfo> {
         self.setup().models.iter().map(|(info, _)| info.clone()).collect()
+    }
+
+    /// Returns the name of the model that answered last in the place of this one, or of the default.
+    #[must_use]
+    pub fn standby(&self, model: Option<&str>) -> Option<String> {
+        self.setup().model(model)?.standby()
     }
 
     /// Returns the files of a thread.

@@ -1,13 +1,13 @@
 //! One run, from the wish to its end.
 
 use crate::{
-    Admission, Client, RunTask,
+    Admission, Asker, Client, RunTask,
     assemble::{self, AssembledAgent},
-    now,
+    now, price,
 };
 use pudu_base::{
     Assistant, Decision, FailureCause, Finish, Human, Message, MessageId, Outcome, Question, RunEvent, RunId,
-    ThreadState, Update, Usage,
+    SpendingTally, ThreadState, Update, Usage,
 };
 use pudu_harness::{CompactOutcome, Replay, RunState, SkillPolicy, Steering, lead_chain};
 use std::sync::Arc;
@@ -126,7 +126,7 @@ pub(crate) async fn work(
         question: turn.state().question().cloned(),
         decisions: decisions(turn.state()),
         artifacts: artifacts(turn.state(), &task.run),
-        usage: turn.usage,
+        usage: turn.spending.usage(),
         unused: steering.close().await,
         outcome,
         heard,
@@ -155,7 +155,7 @@ async fn answer(
     let mut chain = lead_chain(&agent, SkillPolicy::new(skills, task.first.clone()));
     let outcome = pudu_harness::run(&agent, &mut chain, turn, steering, cancel).await;
     place.give_back().await;
-    audit_log(client.0.db.run_ended(&task.run, &outcome, turn.usage, now()).await);
+    run_ended(client, task, &outcome, &turn.spending).await;
     outcome
 }
 
@@ -180,12 +180,12 @@ async fn summarize(
                 let mut chain = lead_chain(&agent, SkillPolicy::new(skills, None));
                 let ended = pudu_harness::compact(&agent, &mut chain, turn, cancel).await;
                 place.give_back().await;
-                audit_log(client.0.db.run_ended(&task.run, &ended.0, turn.usage, now()).await);
+                run_ended(client, task, &ended.0, &turn.spending).await;
                 ended
             }
         },
     };
-    RunEnd { outcome, compaction, usage: turn.usage, ..nothing(steering).await }
+    RunEnd { outcome, compaction, usage: turn.spending.usage(), ..nothing(steering).await }
 }
 
 /// Sends the outcome of a run that could not start.
@@ -324,6 +324,13 @@ async fn nothing(steering: &Steering) -> RunEnd {
         summarized: false,
         compaction: None,
     }
+}
+
+/// Notes how a run ended and what it spent, by the prices of today.
+async fn run_ended(client: &Client, task: &RunTask, outcome: &Outcome, spending: &SpendingTally) {
+    let spender = task.asker.as_ref().map(Asker::spender).unwrap_or_default();
+    let spent = (spender, price::priced(&client.setup(), spending));
+    audit_log(client.0.db.run_ended(&task.run, outcome, spent, now()).await);
 }
 
 /// The ledger is for people to look at: a run does not fail because it could not be entered.

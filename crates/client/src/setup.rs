@@ -1,5 +1,6 @@
 //! Setup of runs, as the configuration of the moment wants it.
 
+use crate::ModelPrice;
 use crate::results::FOLDER;
 use pudu_base::{Model, SandboxProvider, Tool, ToolSpec};
 use pudu_documents::{Converter, DocumentLimits};
@@ -54,7 +55,7 @@ impl ToolGroups {
 const APPROVAL_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Description of a model for people.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ModelInfo {
     /// The name by which it is chosen.
     pub name: String,
@@ -62,6 +63,8 @@ pub struct ModelInfo {
     pub title: String,
     /// Its description.
     pub about: Option<String>,
+    /// Its price, if the operator wrote one.
+    pub price: Option<ModelPrice>,
 }
 
 impl AgentSetup {

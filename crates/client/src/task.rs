@@ -1,6 +1,7 @@
 //! Task of a run: what is asked, by whom, and with which rights.
 
 use pudu_base::{Human, MessageId, RunId, Thinking, ThreadId};
+use pudu_store::Spender;
 
 /// Task of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,4 +61,12 @@ pub struct Asker {
     pub name: String,
     /// Whether they may not approve what they ask for, and nobody who may sees it.
     pub cannot_approve: bool,
+}
+
+impl Asker {
+    /// Returns for whom a run spends.
+    #[must_use]
+    pub fn spender(&self) -> Spender {
+        Spender { account: self.account.clone(), person: self.person.clone() }
+    }
 }

@@ -4,9 +4,11 @@
 //! so every test of it runs in milliseconds.
 
 mod agent;
+mod breaker;
 mod compact;
 mod context;
 mod deferred;
+mod fallback;
 #[cfg(test)]
 mod fixture;
 mod memory;
@@ -22,9 +24,11 @@ pub mod subagent;
 mod toolbox;
 
 pub use agent::{Agent, NoApprover, RunBounds, lead_prompt};
+pub use breaker::{ModelGuards, RestRules};
 pub use compact::{CompactOutcome, compact};
 pub use context::{ContextRules, ContextSetup, ContextSize};
 pub use deferred::{SEARCH, ToolCatalog, searching};
+pub use fallback::Fallback;
 pub use memory::Memory;
 pub use middleware::{
     ApprovalPolicy, CallFrequency, Dangerous, Gate, LoopRules, MAX_CONCURRENT_SUBAGENTS, Middleware,
@@ -32,7 +36,7 @@ pub use middleware::{
 };
 pub use replay::{Activity, Gap, PendingCall, Progress, Replay, ReplayItem, ReplayReader, Working};
 pub use results::{ResultRules, Results};
-pub use retry::{RestRules, Retry};
+pub use retry::{Retry, RetryRules};
 pub use run::run;
 pub use run_state::RunState;
 pub use skills::skills_prompt;

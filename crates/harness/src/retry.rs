@@ -1,55 +1,79 @@
 //! A model that is asked again when asking again may help.
 
+use crate::breaker::{Breaker, ModelGuards};
 use futures_util::{StreamExt, stream};
 use pudu_base::{Delta, Finish, Model, ModelError, ModelStream, Request, RetryReason};
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::Instant,
 };
-use tokio::{sync::Notify, time::Instant};
 
-/// The first wait; each next is twice as long.
-const FIRST_RETRY_DELAY: Duration = Duration::from_millis(500);
 /// A person waits no longer than this for one try; if the provider asks for more, that is told at once.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 /// A request waits no longer, all in all, for a provider that rests or asks for time.
 const MAX_TOTAL_WAIT: Duration = Duration::from_secs(10 * 60);
+/// Words of providers that limit how fast requests come, and want a longer pause than others.
+const BURSTS: [&str; 5] =
+    ["limit_burst_rate", "rate increased too quickly", "burst rate", "请求速率增长过快", "突发速率"];
+/// Tries against such a limit.
+const BURST_ATTEMPTS: u32 = 2;
 
-/// When a provider that keeps failing is left alone.
+/// How often and after what time a failed request is made again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RestRules {
-    /// After so many requests in a row that failed for good.
-    pub after: u32,
-    /// For so long.
-    pub time: Duration,
+pub struct RetryRules {
+    /// Tries in all.
+    pub attempts: u32,
+    /// The shortest wait.
+    pub base: Duration,
+    /// The longest wait, unless the provider asks for more.
+    pub cap: Duration,
+    /// The shortest wait where a provider limits how fast requests come.
+    pub burst_base: Duration,
 }
 
-impl Default for RestRules {
+impl Default for RetryRules {
     fn default() -> Self {
-        Self { after: 5, time: Duration::from_secs(30) }
+        Self {
+            attempts: 3,
+            base: Duration::from_secs(1),
+            cap: Duration::from_secs(8),
+            burst_base: Duration::from_secs(5),
+        }
     }
 }
 
-/// Wraps a model: waits and asks again on failures that may pass, honours the provider's own waiting
-/// time, and after many failures rests the provider: one request then tries, and the others wait for what
-/// comes of it. The count lives as long as the model, so it spans runs.
+impl RetryRules {
+    /// Returns a random wait that spreads those who failed together: between the shortest and three times the wait
+    /// before, up to the longest.
+    fn jitter(&self, base: Duration, before: Duration) -> Duration {
+        let least = base.min(self.cap.max(base));
+        let most = before.max(base).saturating_mul(3).min(self.cap.max(base)).max(least);
+        least + (most - least).mul_f64(fastrand::f64())
+    }
+}
+
+/// Wraps a model: waits and asks again on failures that may pass, honours the provider's own waiting time, and after
+/// many failures rests the provider.
 pub struct Retry {
     model: Arc<dyn Model>,
-    tries: u32,
+    rules: RetryRules,
     breaker: Arc<Breaker>,
+    calls: Option<Arc<Semaphore>>,
+    waits_for_rest: bool,
 }
 
 impl Retry {
-    /// Wraps a model that is asked again up to `retries` times.
+    /// Wraps a model of the provider at this address.
     #[must_use]
-    pub fn new(model: Arc<dyn Model>, retries: u32) -> Self {
-        Self { model, tries: retries.saturating_add(1), breaker: Arc::default() }
+    pub fn new(model: Arc<dyn Model>, rules: RetryRules, guards: &ModelGuards, address: &str) -> Self {
+        Self { model, rules, breaker: guards.breaker(address), calls: guards.calls(), waits_for_rest: true }
     }
 
-    /// Sets when the provider is left alone.
+    /// Makes requests fail at once while the provider rests, because another model can be asked.
     #[must_use]
-    pub fn with_rest(self, rules: RestRules) -> Self {
-        Self { breaker: Arc::new(Breaker { rules, ..Breaker::default() }), ..self }
+    pub fn without_waiting_for_rest(self) -> Self {
+        Self { waits_for_rest: false, ..self }
     }
 }
 
@@ -69,11 +93,14 @@ impl Model for Retry {
     fn stream(&self, request: Request) -> ModelStream {
         let asking = Asking {
             model: self.model.clone(),
-            tries: self.tries,
+            rules: self.rules,
             breaker: self.breaker.clone(),
+            calls: self.calls.clone(),
+            waits_for_rest: self.waits_for_rest,
             request,
             attempt: 0,
             failures: 0,
+            wait: Duration::ZERO,
             began: Instant::now(),
             state: RetryState::Ask(Duration::ZERO),
             spoke: false,
@@ -85,12 +112,16 @@ impl Model for Retry {
 /// One request and its tries.
 struct Asking {
     model: Arc<dyn Model>,
-    tries: u32,
+    rules: RetryRules,
     breaker: Arc<Breaker>,
+    calls: Option<Arc<Semaphore>>,
+    waits_for_rest: bool,
     request: Request,
     attempt: u32,
     /// Those of the tries that failed without the provider asking for time.
     failures: u32,
+    /// The wait before this try.
+    wait: Duration,
     began: Instant,
     state: RetryState,
     /// Whether this try gave words or calls.
@@ -102,8 +133,8 @@ enum RetryState {
     Ask(Duration),
     /// Ask as soon as the provider does not rest any more; whether that was told.
     Rest(bool),
-    /// An answer comes.
-    Reading(ModelStream),
+    /// An answer comes, within the bound on calls.
+    Reading { stream: ModelStream, _permit: Option<OwnedSemaphorePermit> },
     /// Nothing more comes.
     Over,
 }
@@ -123,7 +154,7 @@ impl Asking {
                         return Some(next);
                     }
                 }
-                RetryState::Reading(stream) => {
+                RetryState::Reading { stream, .. } => {
                     let next = stream.next().await;
                     return Some(self.judge(next));
                 }
@@ -137,11 +168,13 @@ impl Asking {
         // Made before the look, so that nothing is missed in between.
         let awake = breaker.awake.notified();
         let Some(left) = breaker.admit() else {
-            self.attempt += 1;
-            self.spoke = false;
-            self.state = RetryState::Reading(self.model.stream(self.request.clone()));
+            self.ask().await;
             return None;
         };
+        if !self.waits_for_rest {
+            self.state = RetryState::Over;
+            return Some(Err(ModelError::Unreachable("it failed often and rests".into())));
+        }
         if self.began.elapsed() >= MAX_TOTAL_WAIT {
             self.state = RetryState::Over;
             return Some(Err(ModelError::Unreachable("it has failed again and again for a while".into())));
@@ -156,6 +189,17 @@ impl Asking {
         self.state = RetryState::Rest(true);
         let reason = RetryReason::Resting;
         Some(Ok(Delta::Again { attempt: self.attempt.max(1), wait: left, reason }))
+    }
+
+    async fn ask(&mut self) {
+        let permit = match &self.calls {
+            // Nobody closes it.
+            Some(calls) => calls.clone().acquire_owned().await.ok(),
+            None => None,
+        };
+        self.attempt += 1;
+        self.spoke = false;
+        self.state = RetryState::Reading { stream: self.model.stream(self.request.clone()), _permit: permit };
     }
 
     fn judge(&mut self, next: Option<Result<Delta, ModelError>>) -> Result<Delta, ModelError> {
@@ -183,12 +227,14 @@ impl Asking {
             ModelError::Busy { retry_after, .. } => *retry_after,
             _ => None,
         };
+        let is_burst = matches!(&error, ModelError::Busy { detail, .. } if BURSTS.iter().any(|sign| detail.contains(sign)));
+        let attempts = if is_burst { self.rules.attempts.min(BURST_ATTEMPTS) } else { self.rules.attempts };
         // Who asks for time works; that is no reason to fail, but some day the person wants to know.
         let is_over = match asked {
             Some(asked) => asked > MAX_RETRY_DELAY || self.began.elapsed() + asked > MAX_TOTAL_WAIT,
             None => {
                 self.failures += 1;
-                self.failures >= self.tries
+                self.failures >= attempts
             }
         };
         if !error.retriable() || is_over {
@@ -196,67 +242,21 @@ impl Asking {
             self.breaker.failed(&error);
             return Err(error);
         }
-        let wait = wait(asked, self.attempt, self.tries);
-        self.state = RetryState::Ask(wait);
-        Ok(Delta::Again { attempt: self.attempt, wait, reason: RetryReason::from(&error) })
-    }
-}
-
-/// Returns how long to wait: as long as the provider asks, and longer each time where that does not help.
-fn wait(asked: Option<Duration>, attempt: u32, tries: u32) -> Duration {
-    let own = |steps: u32| FIRST_RETRY_DELAY.saturating_mul(2u32.saturating_pow(steps)).min(MAX_RETRY_DELAY);
-    match asked {
-        Some(asked) if attempt < tries => asked,
-        Some(asked) => asked.max(own(attempt - tries)),
-        None => own(attempt.saturating_sub(1)),
-    }
-}
-
-/// Rests a provider that keeps failing.
-#[derive(Debug, Default)]
-struct Breaker {
-    rules: RestRules,
-    circuit: Mutex<Circuit>,
-    /// Rings when it works again.
-    awake: Notify,
-}
-
-#[derive(Debug, Default)]
-struct Circuit {
-    failures: u32,
-    rests_until: Option<Instant>,
-}
-
-impl Breaker {
-    /// Lets a request through, or says how long the provider rests still. One request after the rest is the probe.
-    fn admit(&self) -> Option<Duration> {
-        let mut circuit = self.circuit.lock().unwrap_or_else(PoisonError::into_inner);
-        let (until, now) = (circuit.rests_until?, Instant::now());
-        if now < until {
-            return Some(until - now);
-        }
-        circuit.rests_until = Some(now + self.rules.time);
-        None
+        self.wait = self.next_wait(asked, is_burst);
+        self.state = RetryState::Ask(self.wait);
+        Ok(Delta::Again { attempt: self.attempt, wait: self.wait, reason: RetryReason::from(&error) })
     }
 
-    fn worked(&self) {
-        *self.circuit.lock().unwrap_or_else(PoisonError::into_inner) = Circuit::default();
-        self.awake.notify_waiters();
-    }
-
-    fn failed(&self, error: &ModelError) {
-        // What is wrong with one request or key, or a wish to wait, says nothing about the provider's health.
-        if !error.retriable() {
-            // It has answered.
-            return self.worked();
-        }
-        if matches!(error, ModelError::Busy { retry_after: Some(_), .. }) {
-            return;
-        }
-        let mut circuit = self.circuit.lock().unwrap_or_else(PoisonError::into_inner);
-        circuit.failures += 1;
-        if circuit.failures >= self.rules.after {
-            circuit.rests_until = Some(Instant::now() + self.rules.time);
+    /// Returns how long to wait: as long as the provider asks, and longer each time where that does not help.
+    fn next_wait(&self, asked: Option<Duration>, is_burst: bool) -> Duration {
+        let base = if is_burst { self.rules.burst_base } else { self.rules.base };
+        match asked {
+            Some(asked) if self.attempt < self.rules.attempts => asked,
+            Some(asked) => {
+                let steps = self.attempt - self.rules.attempts;
+                asked.max(base.saturating_mul(2u32.saturating_pow(steps)).min(MAX_RETRY_DELAY))
+            }
+            None => self.rules.jitter(base, self.wait),
         }
     }
 }
@@ -264,7 +264,8 @@ impl Breaker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::VecDeque;
+    use crate::RestRules;
+    use std::{collections::VecDeque, sync::Mutex};
 
     const TRIES: u32 = 4;
 
@@ -285,7 +286,25 @@ mod tests {
     }
 
     fn model(replies: Vec<DeltaScript>) -> Retry {
-        Retry::new(Arc::new(RetryScript(Mutex::new(replies.into()))), TRIES - 1)
+        limited(replies, &ModelGuards::default())
+    }
+
+    fn limited(replies: Vec<DeltaScript>, guards: &ModelGuards) -> Retry {
+        let rules = RetryRules { attempts: TRIES, ..RetryRules::default() };
+        Retry::new(Arc::new(RetryScript(Mutex::new(replies.into()))), rules, guards, "https://a")
+    }
+
+    /// Takes the waits out of a script, which are random where the provider asks for none.
+    fn without_waits(script: DeltaScript) -> (DeltaScript, Vec<Duration>) {
+        let mut waits = Vec::new();
+        let script = script.into_iter().map(|delta| match delta {
+            Ok(Delta::Again { attempt, wait, reason }) => {
+                waits.push(wait);
+                Ok(Delta::Again { attempt, wait: Duration::ZERO, reason })
+            }
+            other => other,
+        });
+        (script.collect(), waits)
     }
 
     fn text(text: &str) -> Result<Delta, ModelError> {
@@ -318,15 +337,57 @@ mod tests {
         ]);
         let start = Instant::now();
         let expect = vec![
-            again(1, 7_000, RetryReason::Busy),
+            again(1, 0, RetryReason::Busy),
             text("Hel"),
-            again(2, 1_000, RetryReason::Unreachable),
-            again(3, 2_000, RetryReason::Garbled),
+            again(2, 0, RetryReason::Unreachable),
+            again(3, 0, RetryReason::Garbled),
             text("Hello"),
             finish(),
         ];
-        assert_eq!(ask(&model).await, expect);
-        assert_eq!(start.elapsed(), Duration::from_secs(10));
+        let (script, waits) = without_waits(ask(&model).await);
+        assert_eq!(script, expect);
+        let [asked, own, next] = waits[..] else { panic!("{waits:?}") };
+        let seconds = Duration::from_secs;
+        assert_eq!(asked, seconds(7));
+        assert!((seconds(1)..=seconds(8)).contains(&own), "{own:?}");
+        assert!(next >= seconds(1) && next <= (own * 3).min(seconds(8)), "{own:?} {next:?}");
+        // The clock counts milliseconds.
+        assert!(
+            start.elapsed().abs_diff(asked + own + next) < Duration::from_millis(10),
+            "{:?}",
+            start.elapsed()
+        );
+    }
+
+    #[test]
+    fn those_who_failed_together_do_not_come_back_together() {
+        let rules = RetryRules::default();
+        let waits: Vec<Duration> =
+            (0..100).map(|_| rules.jitter(rules.base, Duration::from_secs(2))).collect();
+        assert!(waits.iter().all(|wait| (rules.base..=Duration::from_secs(6)).contains(wait)), "{waits:?}");
+        assert!(waits.iter().max().unwrap().abs_diff(*waits.iter().min().unwrap()) > Duration::from_secs(2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_limit_on_the_growth_of_requests_waits_longer_and_is_tried_twice() {
+        let burst =
+            || ModelError::Busy { retry_after: None, detail: "Request rate increased too quickly".into() };
+        let (script, waits) = without_waits(ask(&model(vec![vec![Err(burst())], vec![Err(burst())]])).await);
+        assert_eq!(script, [again(1, 0, RetryReason::Busy), Err(burst())]);
+        assert!(waits[0] >= Duration::from_secs(5), "{waits:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_more_calls_than_allowed_go_on_at_once() {
+        let guards = ModelGuards::default();
+        guards.set(RestRules::default(), 1);
+        let model = limited(vec![vec![text("a"), finish()], vec![text("b"), finish()]], &guards);
+        let mut first = model.stream(Request::default());
+        assert_eq!(first.next().await, Some(text("a")));
+        let mut second = model.stream(Request::default());
+        assert!(futures_util::FutureExt::now_or_never(second.next()).is_none(), "it waits for the first");
+        drop(first);
+        assert_eq!(second.next().await, Some(text("b")));
     }
 
     #[tokio::test(start_paused = true)]

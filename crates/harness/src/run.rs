@@ -5,8 +5,8 @@ mod calls;
 use crate::{Agent, Middleware, RunState, Steering};
 use futures_util::StreamExt;
 use pudu_base::{
-    Assistant, Delta, FailureCause, Finish, LogError, Message, ModelError, Outcome, Request, RunEvent,
-    RunFailure, ToolCall, Update,
+    Assistant, Delta, FailureCause, Finish, LogError, Message, ModelCaller, ModelError, Outcome, Request,
+    RunEvent, RunFailure, ToolCall, Update,
 };
 use std::{collections::HashSet, sync::Arc};
 use tokio_util::sync::CancellationToken;
@@ -172,6 +172,7 @@ async fn call(
         take(delta?, run_state, &mut reply);
     }
     reply.text = run_state.end_draft();
+    run_state.spending.add_call(ModelCaller::Lead, reply.model.as_deref().unwrap_or_default(), reply.usage);
     if reply.finish == Finish::Filtered {
         // What a filter cut is not what the model meant to ask for.
         reply.calls.clear();
@@ -187,11 +188,11 @@ fn take(delta: Delta, run_state: &mut RunState, reply: &mut Assistant) {
     match delta {
         Delta::Text(text) => run_state.say(text),
         Delta::Reasoning(thought) => reply.reasoning.get_or_insert_default().push_str(&thought),
+        Delta::Model(name) => reply.model = Some(name),
         Delta::ProviderParts(parts) => reply.provider_parts = Some(parts),
         Delta::Call(call) => reply.calls.push(call),
         Delta::Usage(usage) => {
             reply.usage = Some(usage);
-            run_state.usage += usage;
             run_state.tell(RunEvent::Usage { usage });
         }
         Delta::Finish(finish) => reply.finish = finish,

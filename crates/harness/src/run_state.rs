@@ -2,8 +2,8 @@
 
 use crate::Replay;
 use pudu_base::{
-    Assistant, BoxFuture, CallId, Finish, LogError, Message, MessageId, RunEvent, RunId, Seq, ThreadId,
-    ThreadLog, ThreadState, ToolCall, ToolResult, Update, Usage,
+    Assistant, BoxFuture, CallId, Finish, LogError, Message, MessageId, ModelCaller, RunEvent, RunId, Seq,
+    SpendingTally, ThreadId, ThreadLog, ThreadState, ToolCall, ToolResult, Update,
 };
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ pub struct RunState {
     pub run: RunId,
     /// Receives the run's events.
     pub replay: Arc<Replay>,
-    /// Tokens spent by this run.
-    pub usage: Usage,
+    /// What this run spent on models.
+    pub spending: SpendingTally,
     state: ThreadState,
     seq: Seq,
     pending: Vec<Update>,
@@ -58,7 +58,7 @@ impl RunState {
             thread,
             run,
             replay,
-            usage: Usage::default(),
+            spending: SpendingTally::default(),
             state,
             seq,
             pending: Vec::new(),
@@ -151,6 +151,9 @@ impl RunState {
     /// Keeps what was said when a run ends early: the words so far as a partial answer, and a result for
     /// each call that has none.
     pub(crate) fn keep_partial(&mut self, model: &str, why: &str) {
+        if self.draft.is_some() {
+            self.spending.add_call(ModelCaller::Lead, model, None);
+        }
         if let Some(AnswerDraft { id, text }) =
             self.draft.take().filter(|draft| !draft.text.trim().is_empty())
         {

@@ -240,7 +240,7 @@ async fn work(
             }
         }
     };
-    let usage = run_state.usage;
+    let usage = run_state.spending.usage();
     let (report, decisions) = (report(run_state.state()), replay.progress().decided);
     let (text, said) = match outcome {
         Outcome::Success if !report.is_empty() => {
@@ -261,7 +261,12 @@ async fn work(
         }
     };
     stage(said);
-    Ok(ToolOutput { text: text.trim_end().to_owned(), usage, decisions, ..ToolOutput::default() })
+    Ok(ToolOutput {
+        text: text.trim_end().to_owned(),
+        spending: run_state.spending.of_subagent(),
+        decisions,
+        ..ToolOutput::default()
+    })
 }
 
 /// Begins a thread in which nothing but the task was said.

@@ -1,10 +1,37 @@
-//! Language models behind the one port of `pudu-base`: the OpenAI-compatible chat wire, which most
-//! providers and local servers speak, and a built-in model for a machine that has none.
+//! Language models behind the one port of `pudu-base`: the wires that providers speak, each in a folder of its own
+//! that knows bytes and no sockets; one HTTP client for all of them; and a built-in model for a machine that has none.
+//! How a vendor departs from its wire is data ([`Dialect`], [`vendors`]).
 //!
-//! Deliberately absent: retrying (the harness decides that) and anything about threads.
+//! Deliberately absent: asking again and falling back (the harness decides that), prices, and anything about threads.
 
+mod call_ids;
+mod calls;
+mod chat;
+mod finish;
+mod frames;
+mod gemini;
+mod http;
+mod messages;
 mod offline;
-mod openai;
+mod order;
+mod parts;
+mod refusal;
+mod schema;
+mod settings;
+#[cfg(test)]
+mod testing;
+mod think;
+mod thinking;
+mod turns;
+mod vendor;
+mod wire;
 
+pub use call_ids::CallIdForm;
+pub use frames::ReplyDecoder;
+pub use http::HttpModel;
 pub use offline::Offline;
-pub use openai::{OpenAi, OpenAiSettings};
+pub use schema::SchemaForm;
+pub use settings::{CacheRules, Dialect, ModelSettings};
+pub use thinking::ThinkingRules;
+pub use vendor::{Vendor, vendors};
+pub use wire::WireKind;

@@ -85,6 +85,11 @@ impl SseDecoder {
                 self.event.data.push_str(value);
             }
             "id" if !value.contains('\0') => self.event.id = Some(value.to_owned()),
+            // In no standard: what a server says in a field of this name is its data.
+            "error" => {
+                "error".clone_into(&mut self.event.event);
+                self.field("data", value);
+            }
             // Comments, `retry` and unknown fields.
             _ => {}
         }
@@ -119,6 +124,7 @@ mod tests {
         check(": heartbeat\n\nevent: end\ndata\nid: 7\n\n", &[event("end", "", Some("7"))]);
         check("event: lonely\n\n", &[]);
         check("data: cut", &[]);
+        check("error: {\"code\": 400}\n\n", &[event("error", "{\"code\": 400}", None)]);
     }
 
     #[test]

@@ -2,6 +2,14 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// Milliseconds of a day.
+const DAY: i64 = 24 * 60 * 60 * 1000;
+
+/// Returns the day of a time, in days since 1970 in UTC.
+pub(crate) fn day(time: i64) -> i64 {
+    time.div_euclid(DAY)
+}
+
 /// Returns the time, in milliseconds since 1970.
 #[must_use]
 pub fn now() -> i64 {

@@ -40,6 +40,7 @@ writes! {
     BIND "talk.bind",
     SET_MODEL "talk.model",
     SET_MODE "talk.mode",
+    SET_THINKING "talk.thinking",
     SET_AGENT "talk.agent",
     RECORD "messages.record",
     OFFER_CODE "pairing.offer",

@@ -1,7 +1,7 @@
 //! The agent's runs: how they ended, and what they cost.
 
 use crate::{
-    Db, StoreError, crash,
+    Db, PricedSpending, Spender, StoreError, crash, spending,
     statement::{WriteTx, query},
 };
 use pudu_base::{Outcome, RunId, ThreadId, Usage};
@@ -11,6 +11,8 @@ struct RunEndColumns {
     id: RunId,
     outcome: String,
     usage: Usage,
+    spender: Spender,
+    parts: Vec<PricedSpending>,
     now: i64,
 }
 
@@ -28,16 +30,18 @@ impl Db {
             .await
     }
 
-    /// Notes how a run ended and what it cost. The first end of a run stays.
+    /// Notes how a run ended and what it spent. The first end of a run stays.
     pub async fn run_ended(
         &self,
         id: &RunId,
         outcome: &Outcome,
-        usage: Usage,
+        (spender, parts): (Spender, Vec<PricedSpending>),
         now: i64,
     ) -> Result<(), StoreError> {
         let outcome = serde_json::to_string(outcome).map_err(|e| StoreError::Rejected(e.to_string()))?;
-        let end = RunEndColumns { id: id.clone(), outcome, usage, now };
+        let mut usage = Usage::default();
+        parts.iter().for_each(|part| usage += part.spending.usage);
+        let end = RunEndColumns { id: id.clone(), outcome, usage, spender, parts, now };
         self.write(&crash::RUN_ENDED, end, |end, tx| Box::pin(ended(tx, end))).await
     }
 
@@ -83,6 +87,8 @@ async fn ended(tx: &mut WriteTx<'_>, end: &RunEndColumns) -> Result<(), StoreErr
     let tokens = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let update = query(sql).bind(end.now).bind(&end.outcome);
     let update = update.bind(tokens(end.usage.input)).bind(tokens(end.usage.output));
-    update.bind(end.id.as_str()).execute(tx).await?;
-    Ok(())
+    if update.bind(end.id.as_str()).execute(tx).await? == 0 {
+        return Ok(());
+    }
+    spending::store(tx, &end.id, &end.spender, &end.parts, end.now).await
 }

@@ -1,7 +1,7 @@
 //! Throws away what is of no more use, a little at a time, so that nobody waits long behind it.
 
 use crate::{
-    Db, StoreError, crash,
+    Db, StoreError, clock, crash,
     statement::{WriteTx, query},
 };
 
@@ -18,6 +18,9 @@ pub const KEEP_PARKED: i64 = 30 * DAY;
 /// How long it is known which conversation a message belongs to, in milliseconds.
 pub const KEEP_MESSAGES: i64 = 30 * DAY;
 
+/// How long it is known what runs spent, in milliseconds: a year and a bit.
+const KEEP_SPENDING: i64 = 400 * DAY;
+
 const _: () = assert!(KEEP_DONE >= 12 * HOUR);
 
 /// Rows that go in one transaction.
@@ -28,6 +31,9 @@ const DELIVERED: &str = "DELETE FROM turns WHERE id IN (SELECT id FROM turns WHE
 const PARKED: &str = "DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE parked < $1 LIMIT $2)";
 const MESSAGES: &str = "DELETE FROM messages WHERE (account, chat, message) IN
     (SELECT account, chat, message FROM messages WHERE at < $1 LIMIT $2)";
+
+const SPENDING: &str = "DELETE FROM spending WHERE (run, caller, model) IN
+    (SELECT run, caller, model FROM spending WHERE day < $1 LIMIT $2)";
 
 /// Counts of the rows that a sweep deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,6 +53,7 @@ impl Db {
         let delivered = self.drop_older(DELIVERED, now - KEEP_TURNS).await?;
         let parked = self.drop_older(PARKED, now - KEEP_PARKED).await?;
         let messages = self.drop_older(MESSAGES, now - KEEP_MESSAGES).await?;
+        self.drop_older(SPENDING, clock::day(now - KEEP_SPENDING)).await?;
         Ok(Swept { items, turns: delivered + parked, messages })
     }
 

@@ -23,6 +23,8 @@ pub struct ConversationRow {
     pub model: Option<String>,
     /// The mode that people chose for it.
     pub mode: Option<String>,
+    /// How hard the model thinks, as people chose, in the caller's words.
+    pub thinking: Option<String>,
     /// The agent that people chose, in the caller's words.
     pub agent: Option<String>,
     /// When it was last talked in.
@@ -43,7 +45,7 @@ pub struct ChatConversations<'a> {
 }
 
 type ConversationColumns =
-    (String, String, String, String, Option<String>, Option<String>, Option<String>, i64);
+    (String, String, String, String, Option<String>, Option<String>, Option<String>, Option<String>, i64);
 
 impl Db {
     /// Returns a conversation, if it was ever bound.
@@ -88,6 +90,12 @@ impl Db {
         self.choose(&crash::SET_MODE, sql, key, mode).await
     }
 
+    /// Sets how hard the model thinks in a bound conversation, or goes back to the default.
+    pub async fn set_thinking(&self, key: &str, thinking: Option<&str>) -> Result<(), StoreError> {
+        let sql = "UPDATE conversations SET thinking = $1 WHERE key = $2";
+        self.choose(&crash::SET_THINKING, sql, key, thinking).await
+    }
+
     /// Sets who answers in a bound conversation, or goes back to the default.
     pub async fn set_agent(&self, key: &str, agent: Option<&str>) -> Result<(), StoreError> {
         let sql = "UPDATE conversations SET agent = $1 WHERE key = $2";
@@ -108,13 +116,15 @@ impl Db {
 }
 
 impl From<ConversationColumns> for ConversationRow {
-    fn from((key, account, chat, thread, model, mode, agent, updated): ConversationColumns) -> Self {
-        Self { key, account, chat, thread: thread.into(), model, mode, agent, updated }
+    fn from(
+        (key, account, chat, thread, model, mode, thinking, agent, updated): ConversationColumns,
+    ) -> Self {
+        Self { key, account, chat, thread: thread.into(), model, mode, thinking, agent, updated }
     }
 }
 
 async fn conversation(tx: &mut AnyConnection, key: &str) -> Result<Option<ConversationRow>, StoreError> {
-    let sql = "SELECT key, account, chat, thread, model, mode, agent, updated FROM conversations
+    let sql = "SELECT key, account, chat, thread, model, mode, thinking, agent, updated FROM conversations
         WHERE key = $1";
     let row: Option<ConversationColumns> = sqlx::query_as(sql).bind(key).fetch_optional(tx).await?;
     Ok(row.map(ConversationRow::from))
@@ -124,7 +134,7 @@ async fn latest(
     tx: &mut AnyConnection,
     room: ChatConversations<'_>,
 ) -> Result<Option<ConversationRow>, StoreError> {
-    let sql = "SELECT key, account, chat, thread, model, mode, agent, updated FROM conversations
+    let sql = "SELECT key, account, chat, thread, model, mode, thinking, agent, updated FROM conversations
         WHERE account = $1 AND chat = $2
         AND ($4 = 1 OR key = $3 OR substr(key, 1, length($3) + 2) IN ($3 || ':m', $3 || ':a'))
         ORDER BY updated DESC, key DESC LIMIT 1";

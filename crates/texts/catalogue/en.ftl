@@ -22,6 +22,7 @@ about_skills = List the skills; /name asks for one
 about_start = Say hello
 about_status = Show what this conversation is at
 about_stop = Stop what is being worked on
+about_think = Show or choose how hard the model thinks
 about_usage = Show the tokens spent here
 argument_agent = [name|new name]
 argument_code = [code]
@@ -114,6 +115,29 @@ usage =
         [one] one run
        *[other] { $runs } runs
     }.
+think_high = hard, for difficult questions
+think_levels = How hard I think before I answer, where the model can be told:
+think_low = a little
+think_medium = harder
+think_off = not at all, which is fastest
+think_on = as the model is configured
+think_set = Thinking is `{ $name }` here: { $about }.
+think_unknown = There is no `{ $name }`. /think lists what there is.
+usage_cache = The provider had { $percent } % of what was read in its cache.
+usage_cost = Cost: { $cost }.
+usage_cost_unknown =
+    The cost of { $calls ->
+        [one] one call
+       *[other] { $calls } calls
+    } is unknown: the model has no price here, or its provider did not tell the usage.
+usage_caller_lead = answers
+usage_caller_memory = memory
+usage_caller_subagent = sub-agents
+usage_caller_summary = summaries
+usage_caller_title = titles
+usage_part = { $model }, { $caller }: { $read } read, { $written } written
+usage_reasoning = Of what was written, { $tokens } were thoughts.
+usage_today = You today, here and elsewhere in this account: { $total } tokens.
 usage_unreadable = The usage could not be read just now.
 
 ## /status.
@@ -132,6 +156,7 @@ status_channel_error = last error: { $error }
 status_channel_event = last event { $seconds } s ago
 status_mode = While I work: `{ $name }` ({ $about })
 status_model = Model: `{ $name }`
+status_standby = `{ $name }` answered last, because it could not
 status_state = State: { $state }
 status_thread = Active thread: `{ $thread }`
 status_tokens =
@@ -205,6 +230,7 @@ task_gap = { "; " }
 task_doing = { $task } ({ $tools })
 retrying_broken = The model's answer was broken; trying again…
 retrying_busy = The model is busy; trying again…
+retrying_elsewhere = The model does not answer; asking another one…
 retrying_resting = The model failed often and rests; trying again…
 retrying_unreachable = The model cannot be reached; trying again…
 

@@ -38,7 +38,7 @@ pub(super) fn check(loaded: &LoadedConfig, models: &[ModelConfig]) -> Vec<Check>
 }
 
 fn usable(custom: &CustomAgent, models: &[ModelConfig], groups: &ToolGroups) -> Check {
-    let lacks = custom.lacks(models.iter().map(|model| model.name.as_str()), groups);
+    let lacks = custom.lacks(models.iter().map(|model| model.settings.name.as_str()), groups);
     match lacks.as_slice() {
         [] => Check::good(&custom.name, "can answer"),
         lacks => Check::poor(&custom.name, lacks.join("; "), "mend its config.yaml (docs/agents.md)"),

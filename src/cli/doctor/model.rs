@@ -1,13 +1,14 @@
 //! Whether a model's provider can be reached, is a model's API, and takes the key: its list of models is asked for,
 //! which costs nothing. A provider without such a list is asked something empty, which costs nothing either.
 
-use crate::config::ModelConfig;
 use pudu_channels::Check;
-use pudu_client::net::{
-    self,
-    reqwest::{Client, Error, Method, Response, header},
+use pudu_client::{
+    model::ModelSettings,
+    net::{
+        self,
+        reqwest::{Client, Error, RequestBuilder, Response, Url, header},
+    },
 };
-use secrecy::ExposeSecret;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -17,15 +18,15 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_LIST_BYTES: usize = 8 * 1024 * 1024;
 
 /// Looks at one model.
-pub(super) async fn check(config: &ModelConfig) -> Check {
-    let what = format!("model {}", config.name);
+pub(super) async fn check(settings: &ModelSettings) -> Check {
+    let what = format!("model {}", settings.name);
     let Ok(http) = net::client() else {
         return Check::bad(what, "no HTTP client can be made", "see the log");
     };
-    let place = config.base_url.host_str().unwrap_or_default();
-    let base = config.base_url.as_str().trim_end_matches('/');
-    match look(&http, config, base).await {
-        Ok(ServerKind::Api) => Check::good(what, format!("{} at {place} answers", config.model)),
+    let place = settings.base_url.host_str().unwrap_or_default();
+    let base = settings.base_url.as_str().trim_end_matches('/');
+    match look(&http, settings).await {
+        Ok(ServerKind::Api) => Check::good(what, format!("{} at {place} answers", settings.model)),
         Ok(ServerKind::Refused) => {
             Check::bad(what, format!("{place} refused the key"), "see `api_key` of this model")
         }
@@ -34,8 +35,9 @@ pub(super) async fn check(config: &ModelConfig) -> Check {
             Check::poor(what, format!("{place} answers {status}"), help)
         }
         Ok(ServerKind::NoApi) => {
-            let longer = format!("{base}/v1");
-            let help = match look(&http, config, &longer).await {
+            let longer = Url::parse(&format!("{base}/v1")).unwrap_or_else(|_| settings.base_url.clone());
+            let settings = ModelSettings { base_url: longer.clone(), ..settings.clone() };
+            let help = match look(&http, &settings).await {
                 Ok(ServerKind::Api | ServerKind::Refused) => format!("write `base_url: {longer}`"),
                 _ => "see `base_url` of this model: that of most providers ends in /v1".to_owned(),
             };
@@ -61,15 +63,19 @@ enum ServerKind {
 }
 
 /// Looks for an API.
-async fn look(http: &Client, config: &ModelConfig, base: &str) -> Result<ServerKind, Error> {
-    let list = ask(http, config, Method::GET, format!("{base}/models")).await?;
+async fn look(http: &Client, settings: &ModelSettings) -> Result<ServerKind, Error> {
+    // A key that no header can carry is one that the provider would refuse.
+    let (Ok(list), Ok(empty)) = (settings.list_request(http), settings.empty_request(http)) else {
+        return Ok(ServerKind::Refused);
+    };
+    let list = ask(list).await?;
     if let Some(kind) = told(&list) {
         return Ok(kind);
     }
     if is_json(&list) && list.status().is_success() && is_list(&start_of(list).await?) {
         return Ok(ServerKind::Api);
     }
-    let chat = ask(http, config, Method::POST, format!("{base}/chat/completions")).await?;
+    let chat = ask(empty).await?;
     // Who says in JSON what is wrong with an empty question knows questions. That of a path that is not there is
     // 404, whoever says it.
     let is_api =
@@ -86,19 +92,8 @@ fn told(answer: &Response) -> Option<ServerKind> {
     }
 }
 
-async fn ask(http: &Client, config: &ModelConfig, method: Method, url: String) -> Result<Response, Error> {
-    let empty = (method == Method::POST).then_some("{}");
-    let mut request = http.request(method, url).timeout(REQUEST_TIMEOUT);
-    for (name, value) in &config.default_headers {
-        request = request.header(name, value.expose_secret());
-    }
-    if let Some(key) = &config.api_key {
-        request = request.bearer_auth(key.expose_secret());
-    }
-    if let Some(body) = empty {
-        request = request.header(header::CONTENT_TYPE, "application/json").body(body);
-    }
-    request.send().await
+async fn ask(request: RequestBuilder) -> Result<Response, Error> {
+    request.timeout(REQUEST_TIMEOUT).send().await
 }
 
 /// Reads an answer, as far as a list of models may be long.

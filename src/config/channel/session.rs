@@ -1,5 +1,6 @@
 //! Which agent answers, and with what settings. Kept as it was typed: the run takes of it what it knows, which
-//! is `recursion_limit` in `config`, and `model_name` and `agent_name` in `context`; a file with more is told so.
+//! is `recursion_limit` in `config`, and `model_name`, `agent_name`, `thinking_enabled` and `reasoning_effort` in
+//! `context`; a file with more is told so.
 
 use super::super::reader::Section;
 use serde_json::{Map, Value as Json};
@@ -31,7 +32,7 @@ pub(super) fn read(of: &Section<'_>) -> SessionOverrides {
     if others(&session.config, &["recursion_limit"]) {
         section.later(&["config"]);
     }
-    if others(&session.context, &["agent_name", "model_name"]) {
+    if others(&session.context, &["agent_name", "model_name", "reasoning_effort", "thinking_enabled"]) {
         section.later(&["context"]);
     }
     session

@@ -162,7 +162,7 @@ config.yaml:2:27: error: models[0].model: a text with `$` in front must be a var
   help: write $NAME or ${NAME}; a text that begins with a dollar sign begins with `$$`",
     );
     let loaded = good("models: [{name: $$5 off, model: a, api_key: k}]\n", []);
-    assert_eq!(loaded.config.hot.models[0].name, "$5 off");
+    assert_eq!(loaded.config.hot.models[0].settings.name, "$5 off");
 }
 
 #[test]
@@ -212,7 +212,7 @@ config.yaml:4:3: error: channels.two: this is the same bot as `channels.one`
 fn a_class_that_cannot_be_had_names_what_to_use() {
     let said = said(
         "sandbox: {use: deerflow.community.boxlite:BoxliteProvider}\n\
-         models:\n  - {name: a, use: deerflow.models.claude_provider:ClaudeChatModel}\n\
+         models:\n  - {name: a, use: deerflow.models.openai_codex_provider:CodexChatModel}\n\
          \x20 - {name: b, use: langchain_openai:ChatOpenAi, model: b}\n\
          tools:\n  - {use: my_company.tools:lookup}\n",
         [],
@@ -224,7 +224,7 @@ fn a_class_that_cannot_be_had_names_what_to_use() {
             "config.yaml:2:16: error: sandbox.use: \"deerflow.community.boxlite:BoxliteProvider\" cannot be used",
             "  help: this sandbox is not in this version; use deerflow.community.aio_sandbox:AioSandboxProvider for containers, \
              deerflow.sandbox.local:LocalSandboxProvider for this machine, or leave `use` out",
-            "config.yaml:4:20: error: models[0].use: \"deerflow.models.claude_provider:ClaudeChatModel\" cannot be used",
+            "config.yaml:4:20: error: models[0].use: \"deerflow.models.openai_codex_provider:CodexChatModel\" cannot be used",
             "  help: it borrows the login of a command line program, which pudu does not; use langchain_anthropic:ChatAnthropic \
              or langchain_openai:ChatOpenAI with an API key",
             "config.yaml:5:20: error: models[1].use: \"langchain_openai:ChatOpenAi\" is not a path that pudu knows",
@@ -531,7 +531,6 @@ fn what_protects_is_obeyed_or_stops_the_start_and_is_never_noted() {
     refused("channel_connections: {enabled: true, require_bound_identity: true}\n", bound);
     refused("channel_connections: {require_bound_identity: true}\n", bound);
     refused("auth: {oidc: {enabled: true, providers: {}}}\n", "auth.oidc.enabled");
-    refused("llm_call: {max_concurrent_calls: 4}\n", "llm_call.max_concurrent_calls");
     refused("extensions: {middlewares: ['team.parts:Guard']}\n", "extensions.middlewares");
     refused(
         "safety_finish_reason: {detectors: [{use: 'team.parts:Own'}]}\n",
@@ -543,7 +542,9 @@ fn what_protects_is_obeyed_or_stops_the_start_and_is_never_noted() {
     );
     obeyed("safety_finish_reason: {enabled: true, detectors: null}\nsubagents: {max_total_per_run: 6}\n");
     obeyed("uploads: {auto_convert_documents: false}\nagents_api: {enabled: false}\n");
-    obeyed("auth: {local: {allow_registration: false}}\nllm_call: {max_concurrent_calls: 0}\n");
+    obeyed(
+        "auth: {local: {allow_registration: false}}\nllm_call: {max_concurrent_calls: 4, retry_max_attempts: 2}\n",
+    );
     obeyed("guardrails: {enabled: false, fail_closed: true}\nauthorization: {enabled: false}\n");
     obeyed(
         "channel_connections: {enabled: true, require_bound_identity: false, telegram: {enabled: false}}\n",

@@ -1,11 +1,12 @@
 //! What a file means.
 
 use super::*;
-use pudu_client::harness::{CallFrequency, ContextRules, ContextSize};
+use pudu_client::harness::{CallFrequency, ContextRules, ContextSize, RestRules};
 use pudu_client::{
     base::Network,
     containers::ExecMethod,
     egress::Domain,
+    model::ModelSettings,
     sandbox::{CommandLimits, Mount},
 };
 use pudu_texts::Language;
@@ -147,6 +148,13 @@ fn the_file_beside_the_config_adds_variables() {
     );
 }
 
+/// Returns the protocol of a model, how its thoughts go back, and its address.
+fn wire(model: &ModelSettings) -> String {
+    let thoughts = model.dialect.thoughts.unwrap_or("-");
+    let needed = if model.dialect.needs_thoughts { "!" } else { "" };
+    format!("{:?} {thoughts}{needed} {}", model.wire, model.base_url)
+}
+
 #[test]
 fn a_model_has_its_dialect_and_what_its_class_would_be_given() {
     let text = "
@@ -173,25 +181,26 @@ models:
     when_thinking_disabled: {thinking: {type: disabled}}
 ";
     let loaded = good(text, [("KEY", "k")]);
-    let model = &loaded.config.hot.models[0];
+    let config = &loaded.config.hot.models[0];
+    let model = &config.settings;
     let secrets: std::collections::BTreeMap<_, _> =
-        model.default_headers.iter().map(|(name, value)| (name.as_str(), value.expose_secret())).collect();
+        model.headers.iter().map(|(name, value)| (name.as_str(), value.expose_secret())).collect();
     assert_eq!(secrets, [("X-Team", "k"), ("X-N", "1")].into());
     assert_eq!(model.api_key.as_ref().unwrap().expose_secret(), "k");
     let shown = json!({
-        "names": [&model.name, &model.display_name, &model.description, &model.model],
-        "wire": format!("{:?} {}", model.dialect, model.base_url),
-        "supports": [model.supports_thinking, model.supports_vision, model.supports_reasoning_effort],
-        "limits": [model.max_tokens, Some(model.context_window), Some(model.max_retries)],
+        "names": [&model.name, &config.display_name, &config.description, &model.model],
+        "wire": wire(model),
+        "supports": [model.thinking.supported, model.sees, model.thinking.takes_effort],
+        "limits": [model.max_tokens.map(u64::from), Some(model.window), config.max_retries.map(u64::from)],
         "temperature": model.temperature,
-        "times": [model.request_timeout.as_secs(), model.stream_chunk_timeout.as_secs()],
-        "body": model.extra_body,
-        "on": model.when_thinking_enabled,
-        "off": model.when_thinking_disabled,
+        "times": [model.total.as_secs(), model.gap.as_secs()],
+        "body": model.body,
+        "on": model.thinking.enabled,
+        "off": model.thinking.disabled,
     });
     let expected = json!({
         "names": ["thinker", "The thinker", "", "doubao"],
-        "wire": "DeepSeek https://ark.example.com/api/v3",
+        "wire": "Chat reasoning_content! https://ark.example.com/api/v3",
         "supports": [true, false, false],
         "limits": [4096, 1000, 5],
         "temperature": 1.0,
@@ -206,26 +215,26 @@ models:
 #[test]
 fn each_class_has_its_server_and_its_variable() {
     let cases = [
-        ("langchain_openai:ChatOpenAI", "", "OpenAi https://api.openai.com/v1 openai"),
-        ("langchain_anthropic:ChatAnthropic", "", "Anthropic https://api.anthropic.com/v1 anthropic"),
+        ("langchain_openai:ChatOpenAI", "", "Chat - https://api.openai.com/v1 openai"),
+        ("langchain_anthropic:ChatAnthropic", "", "Chat - https://api.anthropic.com/v1 anthropic"),
+        ("langchain_anthropic:ChatAnthropic", "https://proxy.org", "Chat - https://proxy.org/v1 anthropic"),
+        ("langchain_ollama:ChatOllama", "", "Chat - http://127.0.0.1:11434/v1 -"),
+        ("langchain_ollama:ChatOllama", "http://box:11434", "Chat - http://box:11434/v1 -"),
         (
-            "langchain_anthropic:ChatAnthropic",
-            "https://proxy.org",
-            "Anthropic https://proxy.org/v1 anthropic",
+            "langchain_deepseek:ChatDeepSeek",
+            "",
+            "Chat reasoning_content! https://api.deepseek.com/v1 deepseek",
         ),
-        ("langchain_ollama:ChatOllama", "", "Ollama http://127.0.0.1:11434/v1 -"),
-        ("langchain_ollama:ChatOllama", "http://box:11434", "Ollama http://box:11434/v1 -"),
-        ("langchain_deepseek:ChatDeepSeek", "", "DeepSeek https://api.deepseek.com/v1 deepseek"),
         (
             "langchain_google_genai:ChatGoogleGenerativeAI",
             "",
-            "Gemini https://generativelanguage.googleapis.com/v1beta/openai google",
+            "Chat - https://generativelanguage.googleapis.com/v1beta/openai google",
         ),
-        ("deerflow.models.vllm_provider:VllmChatModel", "", "Vllm http://127.0.0.1:8000/v1 -"),
+        ("deerflow.models.vllm_provider:VllmChatModel", "", "Chat reasoning http://127.0.0.1:8000/v1 -"),
         (
             "deerflow.models.patched_openai:PatchedChatOpenAI",
             "https://g.org/v1",
-            "Signed https://g.org/v1 openai",
+            "Chat - https://g.org/v1 openai",
         ),
     ];
     let env = [
@@ -238,25 +247,28 @@ fn each_class_has_its_server_and_its_variable() {
     for (class, base_url, expected) in cases {
         let text = format!("models: [{{name: a, model: m, use: {class}, base_url: '{base_url}'}}]\n");
         let loaded = good(&text, env);
-        let model = &loaded.config.hot.models[0];
+        let model = &loaded.config.hot.models[0].settings;
         let key = model.api_key.as_ref().map_or("-", |key| key.expose_secret());
-        assert_eq!(format!("{:?} {} {key}", model.dialect, model.base_url), expected, "{class}");
+        assert_eq!(format!("{} {key}", wire(model)), expected, "{class}");
     }
 }
 
 #[test]
 fn without_a_model_a_key_in_the_environment_is_enough() {
     let model = |env: Env| {
-        let model = ModelConfig::from_env(&env)?;
-        Some(format!("{:?} {} {}", model.dialect, model.name, model.api_key.is_some()))
+        let model = ModelConfig::from_env(&env)?.settings;
+        Some(format!("{} {} {}", model.base_url, model.name, model.api_key.is_some()))
     };
     assert_eq!(model(Env::default()), None);
-    assert_eq!(model(Env::from([("OPENAI_API_KEY", "k")])), Some("OpenAi gpt-5-mini true".to_owned()));
+    assert_eq!(
+        model(Env::from([("OPENAI_API_KEY", "k")])),
+        Some("https://api.openai.com/v1 gpt-5-mini true".to_owned())
+    );
     assert_eq!(
         model(Env::from([("ANTHROPIC_API_KEY", "k")])),
-        Some("Anthropic claude-sonnet-4-5 true".to_owned())
+        Some("https://api.anthropic.com/v1 claude-sonnet-4-5 true".to_owned())
     );
-    let ollama = ModelConfig::ollama("llama3").unwrap();
+    let ollama = ModelConfig::ollama("llama3").unwrap().settings;
     assert_eq!((ollama.name.as_str(), ollama.base_url.as_str()), ("llama3", "http://127.0.0.1:11434/v1"));
     assert_eq!(good("models:\n", [("OPENAI_API_KEY", "k")]).config.hot.models.len(), 1);
 }
@@ -555,7 +567,7 @@ fn a_file_in_deerflows_shape_works_as_it_is() {
     let env = [("TEST_KEY", "k"), ("TEST_BOT", "1:x")];
     let loaded = good(text, env);
     let Config { hot, .. } = &loaded.config;
-    let models: Vec<_> = hot.models.iter().map(|model| model.name.as_str()).collect();
+    let models: Vec<_> = hot.models.iter().map(|model| model.settings.name.as_str()).collect();
     assert_eq!(models, ["plain", "deep", "local", "served"]);
     let accounts: Vec<_> = hot.accounts.iter().map(|account| account.name.as_str()).collect();
     assert_eq!(accounts, ["telegram", "dingtalk"]);
@@ -627,7 +639,10 @@ fn a_run_that_repeats_itself_is_ended_as_deerflow_ends_it() {
     let tools = [("bash".to_owned(), CallFrequency { warn: 150, stop: 300 })].into();
     assert_eq!(own, Some(LoopRules { warn: 2, stop: 4, window: 9, tool, tools }));
     assert_eq!(good("subagents: {max_total_per_run: 2}\n", []).config.hot.runs.subagents, 2);
-    let rest =
-        good("circuit_breaker: {failure_threshold: 9, recovery_timeout_sec: 60}\n", []).config.hot.rest;
+    let rest = good("circuit_breaker: {failure_threshold: 9, recovery_timeout_sec: 60}\n", [])
+        .config
+        .hot
+        .model_calls
+        .rest;
     assert_eq!(rest, RestRules { after: 9, time: Duration::from_secs(60) });
 }

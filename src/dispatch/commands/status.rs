@@ -1,9 +1,10 @@
 //! `/status`: shows the state of a conversation.
 
 use super::{CommandSpec, count, models};
-use crate::dispatch::conversation::ConversationActor;
+use crate::dispatch::{conversation::ConversationActor, spending};
 use crate::{bus::InboxItem, clock};
 use pudu_channels::HealthState;
+use pudu_client::store::SpendingFilter;
 use pudu_texts::Language;
 
 pub(super) const COMMAND: CommandSpec = CommandSpec {
@@ -34,20 +35,32 @@ async fn text(actor: &ConversationActor, language: Language, person: &str) -> St
             None => language.no_conversation().to_owned(),
         },
         language.status_agent(agent),
-        language.status_model(model.as_deref().unwrap_or(language.model_none())),
+        model_line(actor, language, model.as_deref()),
         language.status_state(state),
         language.status_waiting(actor.waiting.len()),
         language.status_mode(mode.about(language), mode.name()),
     ];
     if let Some(record) = &record {
         let (usage, runs) = actor.shared.db.usage(&record.thread).await.unwrap_or_default();
+        let filter = SpendingFilter::Thread(record.thread.clone());
+        let sums = actor.shared.db.spending(&filter).await.unwrap_or_default();
         lines.push(language.status_tokens(count(runs), usage.total()));
+        lines.extend(spending::details(language, &sums));
     }
     lines.push(health(actor, language));
     if let Ok(undelivered @ 1..) = actor.shared.db.parked_count(&actor.key).await {
         lines.push(language.status_undelivered(undelivered));
     }
     lines.join("\n- ")
+}
+
+/// Tells the model, and which one has answered in its place.
+fn model_line(actor: &ConversationActor, language: Language, model: Option<&str>) -> String {
+    let line = language.status_model(model.unwrap_or(language.model_none()));
+    match actor.shared.client.standby(model) {
+        Some(standby) => format!("{line}{}{}", language.clause_gap(), language.status_standby(&standby)),
+        None => line,
+    }
 }
 
 fn health(actor: &ConversationActor, language: Language) -> String {

@@ -1,8 +1,15 @@
-//! `/usage`: shows the tokens that a conversation spent.
+//! `/usage`: shows the tokens and the money that a conversation spent.
 
 use super::{CommandSpec, count};
-use crate::bus::InboxItem;
-use crate::dispatch::conversation::ConversationActor;
+use crate::{
+    bus::InboxItem,
+    clock,
+    dispatch::{conversation::ConversationActor, spending},
+};
+use pudu_client::{
+    base::ThreadId,
+    store::{Db, Spender, SpendingFilter, StoreError},
+};
 use pudu_texts::Language;
 
 pub(super) const COMMAND: CommandSpec = CommandSpec {
@@ -13,17 +20,41 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
 };
 
 async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
-    let text = text(actor, actor.language(&arrival)).await;
+    let inbound = &arrival.inbound;
+    let spender = Spender { account: inbound.address.account.clone(), person: inbound.sender.id.clone() };
+    let text = text(actor, actor.language(&arrival), spender).await;
     actor.answer(arrival, text);
 }
 
-async fn text(actor: &ConversationActor, language: Language) -> String {
+async fn text(actor: &ConversationActor, language: Language, spender: Spender) -> String {
     let Some(record) = actor.record().await else { return language.no_conversation().to_owned() };
-    match actor.shared.db.usage(&record.thread).await {
-        Ok((usage, runs)) => language.usage(usage.input, count(runs), usage.total(), usage.output),
-        Err(error) => {
-            tracing::error!(%error, "failed to read usage");
-            language.usage_unreadable().to_owned()
-        }
+    told(&actor.shared.db, &record.thread, language, spender).await.unwrap_or_else(|error| {
+        tracing::error!(%error, "failed to read usage");
+        language.usage_unreadable().to_owned()
+    })
+}
+
+async fn told(
+    db: &Db,
+    thread: &ThreadId,
+    language: Language,
+    spender: Spender,
+) -> Result<String, StoreError> {
+    let (usage, runs) = db.usage(thread).await?;
+    let sums = db.spending(&SpendingFilter::Thread(thread.clone())).await?;
+    let today = db.spending(&SpendingFilter::PersonSince(spender, clock::now())).await?;
+    let mut lines = vec![language.usage(usage.input, count(runs), usage.total(), usage.output)];
+    lines.extend(spending::details(language, &sums));
+    let parts = spending::parts(language, &sums);
+    if parts.len() > 1 {
+        lines.push(String::new());
+        lines.extend(parts);
     }
+    if !today.is_empty() {
+        lines.push(String::new());
+        lines.push(language.usage_today(spending::tokens(&today).total()));
+        let (known, _) = spending::cost(&today);
+        lines.extend(known.map(|cost| language.usage_cost(&cost)));
+    }
+    Ok(lines.join("\n"))
 }

@@ -3,6 +3,7 @@
 //! Keys of a `config.yaml` that this version does not know stay in it when it is changed; comments do not.
 
 use super::profile::{AgentProfile, MAX_SOUL_BYTES};
+use pudu_base::Thinking;
 use serde_json::{Map, Value};
 use serde_saphyr::{budget, options};
 use std::{
@@ -16,7 +17,8 @@ const SOUL: &str = "SOUL.md";
 /// Maximum size of a `config.yaml`, in bytes.
 const MAX_CONFIG_BYTES: u64 = 64 * 1024;
 /// The keys that count, and `name`, which the folder says already.
-const KEYS: [&str; 5] = ["name", "description", "model", "tool_groups", "skills"];
+const KEYS: [&str; 7] =
+    ["name", "description", "model", "thinking_enabled", "reasoning_effort", "tool_groups", "skills"];
 
 /// A file to write: its name and its bytes.
 pub(super) type AgentFile = (&'static str, Vec<u8>);
@@ -34,6 +36,7 @@ pub(super) fn read(folder: &Path) -> Result<(AgentProfile, Vec<String>), String>
     let profile = AgentProfile {
         about: words(&config, "description").map_err(wrong)?.unwrap_or_default(),
         model: words(&config, "model").map_err(wrong)?,
+        thinking: thinking(&config).map_err(wrong)?,
         tool_groups: names(&config, "tool_groups").map_err(wrong)?,
         skills: names(&config, "skills").map_err(wrong)?,
         soul: soul.unwrap_or_default(),
@@ -111,6 +114,21 @@ fn words(config: &Map<String, Value>, key: &str) -> Result<Option<String>, Strin
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
         Some(_) => Err(format!("`{key}` is no text; put it in quotes")),
+    }
+}
+
+/// Reads DeerFlow's two options.
+fn thinking(config: &Map<String, Value>) -> Result<Option<Thinking>, String> {
+    let enabled = match config.get("thinking_enabled") {
+        None | Some(Value::Null) => None,
+        Some(Value::Bool(enabled)) => Some(*enabled),
+        Some(_) => return Err("`thinking_enabled` is neither true nor false".to_owned()),
+    };
+    let effort = words(config, "reasoning_effort")?;
+    let thinking = Thinking::of_options(enabled, effort.as_deref());
+    match (effort, thinking) {
+        (Some(_), None) => Err("`reasoning_effort` is none of low, medium, high".to_owned()),
+        (_, thinking) => Ok(thinking),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Profile of an agent.
 
+use pudu_base::Thinking;
+
 /// Maximum size of a soul, in bytes.
 pub const MAX_SOUL_BYTES: usize = 64 * 1024;
 
@@ -10,6 +12,8 @@ pub struct AgentProfile {
     pub about: String,
     /// The model that it wants; the default if not said.
     pub model: Option<String>,
+    /// How hard the model thinks; as the conversation has it if not said.
+    pub thinking: Option<Thinking>,
     /// The groups of configured tools that it has; all if not said.
     pub tool_groups: Option<Vec<String>>,
     /// The skills that it has; all that are switched on if not said.

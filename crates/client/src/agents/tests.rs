@@ -24,6 +24,7 @@ fn names(names: &[&str]) -> Option<Vec<String>> {
 fn poet() -> AgentProfile {
     AgentProfile {
         about: "Writes \"poems\": of # all kinds, ünïcode".into(),
+        thinking: None,
         model: Some("big: model".into()),
         tool_groups: names(&["file:read", "no"]),
         skills: names(&[]),
@@ -38,6 +39,7 @@ fn an_agent_is_a_folder_with_a_soul_or_a_config() {
     write(&home, "users/default/agents/code-reviewer", config, "You review code.");
     let profile = AgentProfile {
         about: "Reviews code.".into(),
+        thinking: None,
         model: Some("big".into()),
         tool_groups: names(&["web"]),
         skills: None,

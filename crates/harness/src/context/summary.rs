@@ -4,7 +4,9 @@
 use super::{ContextSetup, estimate::TokenEstimate};
 use crate::{Agent, RunState};
 use futures_util::StreamExt;
-use pudu_base::{Delta, Finish, Human, Message, Model, ModelError, Request, RunEvent, Thinking, ends};
+use pudu_base::{
+    Delta, Finish, Human, Message, Model, ModelCaller, ModelError, Request, RunEvent, Thinking, Usage, ends,
+};
 use std::sync::Arc;
 
 /// A summary is no longer, in bytes: a model that talks in circles is stopped.
@@ -87,7 +89,10 @@ async fn attempt(
     request.messages.push(instruction(agent.context.rules.prompt.as_deref()));
     request.images.clear();
     request.thinking = Thinking::Off;
-    match ask(model, run_state, request).await {
+    let mut usage = None;
+    let answer = ask(model, run_state, request, &mut usage).await;
+    run_state.spending.add_call(ModelCaller::Summary, model.name(), usage);
+    match answer {
         Ok(summary) if is_usable(&summary) => Some(summary.trim().to_owned()),
         Ok(_) => {
             tracing::warn!(model = model.name(), "dropped summary: the model wrote none");
@@ -110,7 +115,12 @@ fn instruction(prompt: Option<&str>) -> Arc<Message> {
 }
 
 /// Reads a whole answer. One that calls tools or that a filter cut is empty.
-async fn ask(model: &dyn Model, run_state: &mut RunState, request: Request) -> Result<String, ModelError> {
+async fn ask(
+    model: &dyn Model,
+    run_state: &mut RunState,
+    request: Request,
+    told: &mut Option<Usage>,
+) -> Result<String, ModelError> {
     let mut deltas = model.stream(request);
     let (mut text, mut called) = (String::new(), false);
     while let Some(delta) = deltas.next().await {
@@ -118,7 +128,7 @@ async fn ask(model: &dyn Model, run_state: &mut RunState, request: Request) -> R
             Delta::Text(more) => text.push_str(&more),
             Delta::Call(_) => called = true,
             Delta::Usage(usage) => {
-                run_state.usage += usage;
+                *told = Some(usage);
                 run_state.tell(RunEvent::Usage { usage });
             }
             Delta::Finish(Finish::Complete | Finish::Length) if !called => return Ok(text),
@@ -128,7 +138,7 @@ async fn ask(model: &dyn Model, run_state: &mut RunState, request: Request) -> R
                 called = false;
                 run_state.tell(RunEvent::Retry { attempt, wait, reason });
             }
-            Delta::Reasoning(_) | Delta::ProviderParts(_) => {}
+            Delta::Reasoning(_) | Delta::ProviderParts(_) | Delta::Model(_) => {}
         }
         if text.len() > MAX_SUMMARY_BYTES {
             return Ok(text);

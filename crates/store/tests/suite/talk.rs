@@ -9,6 +9,7 @@ fn conversation(key: &str, thread: &str, updated: i64) -> ConversationRow {
         thread: thread.into(),
         model: None,
         mode: None,
+        thinking: None,
         agent: None,
         updated,
     }
@@ -26,11 +27,13 @@ pub(crate) async fn a_place_keeps_its_choices_when_it_starts_anew(db: Db) {
     bind(&db, "telegram:-100", "first", NOW).await;
     db.set_model("telegram:-100", Some("gpt")).await.unwrap();
     db.set_mode("telegram:-100", Some("steer")).await.unwrap();
+    db.set_thinking("telegram:-100", Some("low")).await.unwrap();
     db.set_agent("telegram:-100", Some("poet")).await.unwrap();
     bind(&db, "telegram:-100", "second", NOW + 1).await;
     let mut expected = conversation("telegram:-100", "second", NOW + 1);
     expected.model = Some("gpt".into());
     expected.mode = Some("steer".into());
+    expected.thinking = Some("low".into());
     expected.agent = Some("poet".into());
     assert_eq!(db.conversation("telegram:-100").await.unwrap(), Some(expected.clone()));
 

@@ -1,38 +1,34 @@
-//! The chat completions wire that OpenAI made and most others took over.
+//! A model behind HTTP, whatever its wire.
 
-mod decode;
-mod encode;
-mod refusal;
-mod settings;
-
-pub use settings::OpenAiSettings;
-
-use decode::ChunkDecoder;
+use crate::{ModelSettings, frames::ReplyDecoder, refusal};
 use futures_util::{StreamExt, stream};
 use pudu_base::{Delta, Model, ModelError, ModelStream, Request};
-use pudu_net::reqwest::{self, header};
+use pudu_net::reqwest::{
+    self, Method, Url,
+    header::{self, HeaderName, HeaderValue},
+};
 use secrecy::ExposeSecret;
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
-/// A model that speaks chat completions.
-pub struct OpenAi {
-    settings: Arc<OpenAiSettings>,
+/// A model that a provider serves by HTTP.
+pub struct HttpModel {
+    settings: Arc<ModelSettings>,
     http: reqwest::Client,
 }
 
-impl OpenAi {
+impl HttpModel {
     /// Makes one; nothing is sent yet.
     ///
     /// # Errors
     /// When the HTTP client cannot be made.
-    pub fn new(settings: OpenAiSettings) -> Result<Self, ModelError> {
+    pub fn new(settings: ModelSettings) -> Result<Self, ModelError> {
         let http = pudu_net::client().map_err(|error| ModelError::Unreachable(error.to_string()))?;
         Ok(Self { settings: Arc::new(settings), http })
     }
 }
 
-impl Model for OpenAi {
+impl Model for HttpModel {
     fn name(&self) -> &str {
         &self.settings.name
     }
@@ -61,20 +57,17 @@ impl Model for OpenAi {
 
 /// Sends the request and returns the response once its head is there and says success.
 async fn begin(
-    settings: &OpenAiSettings,
+    settings: &ModelSettings,
     http: &reqwest::Client,
     request: &Request,
 ) -> Result<reqwest::Response, ModelError> {
-    let url = format!("{}/chat/completions", settings.base_url.trim_end_matches('/'));
-    let body = encode::body(settings, request)
-        .map_err(|error| ModelError::Rejected(format!("the request cannot be written: {error}")))?;
-    let mut call = http.post(url).header(header::CONTENT_TYPE, "application/json").body(body);
-    for (name, value) in &settings.headers {
-        call = call.header(name, value.expose_secret());
-    }
-    if let Some(key) = &settings.api_key {
-        call = call.bearer_auth(key.expose_secret());
-    }
+    let wire = settings.wire.wire();
+    let unwritten = |error: &dyn std::fmt::Display| {
+        ModelError::Rejected(format!("the request cannot be written: {error}"))
+    };
+    let body = wire.body(settings, request).map_err(|error| unwritten(&error))?;
+    let call = call(settings, http, Method::POST, &wire.path(settings))?;
+    let call = call.header(header::CONTENT_TYPE, "application/json").body(body);
     let response = tokio::time::timeout(settings.gap, call.send())
         .await
         .map_err(|_| silent(settings.gap))?
@@ -88,6 +81,67 @@ async fn begin(
     }
 }
 
+/// Makes a request with the headers that this provider and its operator want.
+fn call(
+    settings: &ModelSettings,
+    http: &reqwest::Client,
+    method: Method,
+    path: &str,
+) -> Result<reqwest::RequestBuilder, ModelError> {
+    let mut call =
+        http.request(method, url(&settings.base_url, path)).headers(settings.wire.wire().headers());
+    for (name, value) in &settings.headers {
+        call = call.header(name, value.expose_secret());
+    }
+    if let Some((name, value)) = key(settings)? {
+        call = call.header(name, value);
+    }
+    Ok(call)
+}
+
+impl ModelSettings {
+    /// Makes the request for the list of the provider's models, which costs nothing.
+    ///
+    /// # Errors
+    /// When the key cannot be sent.
+    pub fn list_request(&self, http: &reqwest::Client) -> Result<reqwest::RequestBuilder, ModelError> {
+        call(self, http, Method::GET, &self.wire.wire().list_path(self))
+    }
+
+    /// Makes a request that asks nothing, which every provider refuses and none charges for.
+    ///
+    /// # Errors
+    /// When the key cannot be sent.
+    pub fn empty_request(&self, http: &reqwest::Client) -> Result<reqwest::RequestBuilder, ModelError> {
+        let call = call(self, http, Method::POST, &self.wire.wire().path(self))?;
+        Ok(call.header(header::CONTENT_TYPE, "application/json").body("{}"))
+    }
+}
+
+/// Adds a wire's path to a base URL, whose query stays, such as Azure's version.
+fn url(base: &Url, path: &str) -> Url {
+    let mut url = base.clone();
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    url.set_path(&format!("{}{path}", base.path().trim_end_matches('/')));
+    let queries = [base.query().unwrap_or_default(), query];
+    let joined = queries.iter().filter(|query| !query.is_empty()).copied().collect::<Vec<_>>().join("&");
+    url.set_query(Some(joined.as_str()).filter(|query| !query.is_empty()));
+    url
+}
+
+/// Returns the header that carries the key.
+fn key(settings: &ModelSettings) -> Result<Option<(HeaderName, HeaderValue)>, ModelError> {
+    let Some(key) = &settings.api_key else { return Ok(None) };
+    let (name, before) = match settings.dialect.key_header {
+        Some((name, before)) => (HeaderName::from_static(name), before),
+        None => settings.wire.wire().key_header(),
+    };
+    let mut value = HeaderValue::from_str(&format!("{before}{}", key.expose_secret()))
+        .map_err(|_| ModelError::Auth("the key has signs that no header can carry".to_owned()))?;
+    value.set_sensitive(true);
+    Ok(Some((name, value)))
+}
+
 fn kind(response: &reqwest::Response) -> &str {
     response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
@@ -95,16 +149,15 @@ fn kind(response: &reqwest::Response) -> &str {
 /// State of reading a reply while its bytes come.
 struct ReplyReader {
     bytes: stream::BoxStream<'static, reqwest::Result<bytes::Bytes>>,
-    decoder: ChunkDecoder,
+    decoder: ReplyDecoder,
     gap: Duration,
     until: Instant,
     over: bool,
 }
 
 /// Turns a response's bytes into deltas. Dropping the stream closes the connection.
-fn deltas(response: reqwest::Response, settings: &OpenAiSettings, until: Instant) -> ModelStream {
-    let whole = kind(&response).starts_with("application/json");
-    let decoder = ChunkDecoder::new(whole, settings.thoughts.is_some());
+fn deltas(response: reqwest::Response, settings: &ModelSettings, until: Instant) -> ModelStream {
+    let decoder = ReplyDecoder::of(settings);
     let bytes = response.bytes_stream().boxed();
     let reading = ReplyReader { bytes, decoder, gap: settings.gap, until, over: false };
     stream::unfold(reading, |mut reading| async move {
@@ -158,4 +211,21 @@ fn unreachable(error: &reqwest::Error) -> ModelError {
     };
     let cause = std::iter::successors(error.source(), |&source| source.source()).last();
     ModelError::Unreachable(cause.map_or_else(|| what.to_owned(), |cause| format!("{what}: {cause}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_added_and_each_query_stays() {
+        for (base, path, expect) in [
+            ("https://a.b/v1", "/chat/completions", "https://a.b/v1/chat/completions"),
+            ("https://a.b/v1/", "/messages", "https://a.b/v1/messages"),
+            ("https://a.b", "/api/chat", "https://a.b/api/chat"),
+            ("https://a.b/d?api-version=1", "/x?alt=sse", "https://a.b/d/x?api-version=1&alt=sse"),
+        ] {
+            assert_eq!(url(&Url::parse(base).unwrap(), path).as_str(), expect);
+        }
+    }
 }

@@ -1,86 +1,132 @@
 //! Our words in the wire's form. Borrows the messages: a long thread is written, never copied whole. Who says what
 //! is told by [`Human::told`](pudu_base::Human::told).
 
-use super::settings::OpenAiSettings;
+use super::decode::DETAILS;
+use crate::{
+    Dialect, ModelSettings,
+    parts::{CallParts, own_parts},
+};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use pudu_base::{Assistant, Message, ModelImage, Request, ToolCall, ToolResult, ToolSpec};
 use serde::{Serialize, Serializer, ser::SerializeSeq};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
-/// Writes a request's body.
-pub(super) fn body(settings: &OpenAiSettings, request: &Request) -> serde_json::Result<Vec<u8>> {
-    let extra = &settings.extra;
-    let ours = Body {
-        model: &settings.model,
-        messages: WireMessages(request, settings.thoughts),
-        tools: &request.tools,
-        stream: true,
-        stream_options: StreamOptions { include_usage: true },
-    };
-    serde_json::to_vec(&With { ours, extra })
-}
-
-/// Our keys, and the operator's over them.
-struct With<'a> {
-    ours: Body<'a>,
-    extra: &'a Map<String, Value>,
-}
-
-impl Serialize for With<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::SerializeMap;
-        let mut map = serializer.serialize_map(None)?;
-        let ours = &self.ours;
-        let free = |key: &str| !self.extra.contains_key(key);
-        if free("model") {
-            map.serialize_entry("model", ours.model)?;
-        }
-        map.serialize_entry("messages", &ours.messages)?;
-        if !ours.tools.is_empty() {
-            map.serialize_entry("tools", &WireTools(ours.tools))?;
-        }
-        map.serialize_entry("stream", &ours.stream)?;
-        if free("stream_options") {
-            map.serialize_entry("stream_options", &ours.stream_options)?;
-        }
-        let guarded = ["messages", "tools", "stream"];
-        for (key, value) in self.extra.iter().filter(|(key, _)| !guarded.contains(&key.as_str())) {
-            map.serialize_entry(key, value)?;
-        }
-        map.end()
+/// Writes a request's body: our keys, and the operator's over them.
+pub(super) fn body(settings: &ModelSettings, request: &Request) -> serde_json::Result<Vec<u8>> {
+    let writing = Writing { dialect: &settings.dialect, origin: settings.origin() };
+    let mut extra = options(settings, request);
+    let model = extra.remove("model").unwrap_or_else(|| json!(settings.model));
+    let tools =
+        (!request.tools.is_empty()).then(|| WireTools { specs: &request.tools, dialect: &settings.dialect });
+    for ours in ["messages", "tools", "stream"] {
+        extra.remove(ours);
     }
+    let messages = WireMessages { request, writing: &writing };
+    serde_json::to_vec(&Body { model, messages, tools, stream: true, extra })
 }
 
-struct Body<'a> {
-    model: &'a str,
-    messages: WireMessages<'a>,
-    tools: &'a [Arc<ToolSpec>],
-    stream: bool,
-    stream_options: StreamOptions,
+/// Returns the keys besides messages and tools.
+fn options(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
+    let (dialect, thinking) = (&settings.dialect, &settings.thinking);
+    let mut options = Map::new();
+    if let Some(tokens) = settings.max_tokens {
+        options.insert(dialect.limit_field.to_owned(), tokens.into());
+    }
+    if let Some(temperature) = settings.temperature {
+        options.insert("temperature".to_owned(), temperature.into());
+    }
+    if dialect.asks_usage {
+        options.insert("stream_options".to_owned(), json!({"include_usage": true}));
+    }
+    options.extend(settings.body.clone());
+    thinking.apply(request.thinking, &mut options);
+    if let Some(effort) = thinking.effort(request.thinking) {
+        options.insert("reasoning_effort".to_owned(), effort.into());
+    }
+    options
 }
 
 #[derive(Serialize)]
-struct StreamOptions {
-    include_usage: bool,
+struct Body<'a> {
+    model: Value,
+    messages: WireMessages<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<WireTools<'a>>,
+    stream: bool,
+    #[serde(flatten)]
+    extra: Map<String, Value>,
 }
 
-struct WireMessages<'a>(&'a Request, Option<&'static str>);
+/// How messages are written for this provider.
+struct Writing<'a> {
+    dialect: &'a Dialect,
+    origin: String,
+}
+
+struct WireMessages<'a> {
+    request: &'a Request,
+    writing: &'a Writing<'a>,
+}
 
 impl Serialize for WireMessages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { request, writing } = self;
         let mut seq = serializer.serialize_seq(None)?;
-        if !self.0.system.is_empty() {
-            seq.serialize_element(&WireMessage::System { content: &self.0.system })?;
+        if !request.system.is_empty() {
+            seq.serialize_element(&WireMessage::System { content: &request.system })?;
         }
-        for message in &self.0.messages {
-            seq.serialize_element(&WireMessage::new(message, self.1))?;
+        for message in &request.messages {
+            seq.serialize_element(&writing.message(message))?;
         }
-        if !self.0.images.is_empty() {
+        if !request.images.is_empty() {
             // A tool's result is text on this wire, so what a tool shows comes from the user.
-            seq.serialize_element(&WireMessage::Pictures { role: "user", content: shown(&self.0.images) })?;
+            seq.serialize_element(&WireMessage::Pictures { role: "user", content: shown(&request.images) })?;
         }
         seq.end()
+    }
+}
+
+impl Writing<'_> {
+    fn message<'a>(&self, message: &'a Message) -> WireMessage<'a> {
+        match message {
+            Message::Human(human) => WireMessage::User { content: human.told() },
+            Message::Assistant(reply) => self.reply(reply),
+            Message::Tool(ToolResult { call, text, .. }) => {
+                WireMessage::Tool { tool_call_id: self.dialect.call_ids.form(call.as_str()), content: text }
+            }
+        }
+    }
+
+    fn reply<'a>(&self, reply: &'a Assistant) -> WireMessage<'a> {
+        let Assistant { text, reasoning, calls, .. } = reply;
+        let own = own_parts(reply, &self.origin);
+        let mut extras = CallParts::new(own);
+        WireMessage::Assistant {
+            content: (!text.is_empty() || calls.is_empty()).then_some(text),
+            tool_calls: calls.iter().map(|call| self.call(call, extras.next_of(call))).collect(),
+            thoughts: self.thoughts(reasoning.as_deref(), !calls.is_empty()),
+            reasoning_details: own.and_then(|parts| parts.get(DETAILS)),
+        }
+    }
+
+    fn thoughts<'a>(
+        &self,
+        reasoning: Option<&'a str>,
+        calls: bool,
+    ) -> Option<BTreeMap<&'static str, &'a str>> {
+        let field = self.dialect.thoughts?;
+        let needed = (self.dialect.needs_thoughts && calls).then_some("");
+        reasoning.or(needed).map(|thoughts| BTreeMap::from([(field, thoughts)]))
+    }
+
+    fn call<'a>(&self, call: &'a ToolCall, extra: Option<&'a Value>) -> WireCall<'a> {
+        WireCall {
+            id: self.dialect.call_ids.form(call.id.as_str()),
+            r#type: "function",
+            function: WireFunction { name: &call.name, arguments: call.args.to_string() },
+            extra_content: extra,
+        }
     }
 }
 
@@ -101,9 +147,11 @@ enum WireMessage<'a> {
         /// The model's thoughts, under the provider's name for them.
         #[serde(flatten)]
         thoughts: Option<BTreeMap<&'static str, &'a str>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reasoning_details: Option<&'a Value>,
     },
     Tool {
-        tool_call_id: &'a str,
+        tool_call_id: Cow<'a, str>,
         content: &'a str,
     },
     #[serde(untagged)]
@@ -138,27 +186,14 @@ fn shown(pictures: &[ModelImage]) -> Vec<WirePart<'_>> {
         .collect()
 }
 
-impl<'a> WireMessage<'a> {
-    fn new(message: &'a Message, thoughts: Option<&'static str>) -> Self {
-        match message {
-            Message::Human(human) => Self::User { content: human.told() },
-            Message::Assistant(Assistant { text, reasoning, calls, .. }) => Self::Assistant {
-                content: (!text.is_empty() || calls.is_empty()).then_some(text),
-                tool_calls: calls.iter().map(WireCall::from).collect(),
-                thoughts: thoughts.zip(reasoning.as_deref()).map(|pair| BTreeMap::from([pair])),
-            },
-            Message::Tool(ToolResult { call, text, .. }) => {
-                Self::Tool { tool_call_id: call.as_str(), content: text }
-            }
-        }
-    }
-}
-
 #[derive(Serialize)]
 struct WireCall<'a> {
-    id: &'a str,
+    id: Cow<'a, str>,
     r#type: &'static str,
     function: WireFunction<'a>,
+    /// What the provider sent with the call and wants back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra_content: Option<&'a Value>,
 }
 
 #[derive(Serialize)]
@@ -167,17 +202,10 @@ struct WireFunction<'a> {
     arguments: String,
 }
 
-impl<'a> From<&'a ToolCall> for WireCall<'a> {
-    fn from(call: &'a ToolCall) -> Self {
-        Self {
-            id: call.id.as_str(),
-            r#type: "function",
-            function: WireFunction { name: &call.name, arguments: call.args.to_string() },
-        }
-    }
+struct WireTools<'a> {
+    specs: &'a [Arc<ToolSpec>],
+    dialect: &'a Dialect,
 }
-
-struct WireTools<'a>(&'a [Arc<ToolSpec>]);
 
 impl Serialize for WireTools<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -185,19 +213,19 @@ impl Serialize for WireTools<'_> {
         struct Function<'a> {
             name: &'a str,
             description: &'a str,
-            parameters: &'a Value,
+            parameters: Cow<'a, Value>,
         }
         #[derive(Serialize)]
         struct WireTool<'a> {
             r#type: &'static str,
             function: Function<'a>,
         }
-        serializer.collect_seq(self.0.iter().map(|spec| WireTool {
+        serializer.collect_seq(self.specs.iter().map(|spec| WireTool {
             r#type: "function",
             function: Function {
                 name: &spec.name,
                 description: &spec.description,
-                parameters: &spec.parameters,
+                parameters: self.dialect.schema.reduce(&spec.parameters),
             },
         }))
     }
@@ -206,9 +234,9 @@ impl Serialize for WireTools<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::WireKind;
     use pudu_base::{Finish, Human, Image, SharedFile};
     use serde_json::json;
-    use std::time::Duration;
 
     fn request() -> Request {
         let human = Human {
@@ -269,18 +297,11 @@ mod tests {
     #[test]
     fn a_request_is_written_as_the_wire_wants_it() {
         let extra = json!({"temperature": 0.5, "stream": false, "model": "pinned"});
-        let settings = OpenAiSettings {
-            name: "gpt".into(),
-            model: "gpt".into(),
-            base_url: "http://localhost".into(),
-            api_key: None,
-            headers: vec![],
-            extra: extra.as_object().unwrap().clone(),
-            thoughts: Some("reasoning_content"),
-            window: 1_000,
-            sees: true,
-            gap: Duration::from_secs(1),
-            total: Duration::from_secs(1),
+        let dialect = Dialect { thoughts: Some("reasoning_content"), ..Dialect::PLAIN };
+        let settings = ModelSettings {
+            body: extra.as_object().unwrap().clone(),
+            dialect,
+            ..ModelSettings::plain("gpt", WireKind::Chat)
         };
         let body = body(&settings, &request()).unwrap();
         let wire: Value = serde_json::from_slice(&body).unwrap();

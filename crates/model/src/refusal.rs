@@ -1,5 +1,7 @@
 //! Mapping of a provider's refusals to errors.
 
+mod overflow;
+
 use pudu_base::ModelError;
 use pudu_net::{reqwest, retry, scrub};
 use serde_json::Value;
@@ -10,13 +12,56 @@ const ENOUGH: usize = 64 * 1024;
 /// As much of its words is passed on, in characters.
 const WORDS: usize = 300;
 
-/// Codes that say that an account has no credit.
-const BROKE: [&str; 3] = ["insufficient_quota", "billing_hard_limit_reached", "insufficient_balance"];
+/// Codes that say that an account has no credit. GLM and MiniMax have numbers.
+const BROKE: [&str; 6] = [
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "insufficient_balance",
+    "billing_error",
+    "1113",
+    "1008",
+];
+/// Words that say so where there is no code.
+const BROKE_WORDS: [&str; 5] =
+    ["insufficient balance", "credit balance is too low", "余额不足", "欠费", "额度不足"];
 /// Codes that say that a filter refused what was said.
-const FILTERED: [&str; 3] = ["content_filter", "content_policy_violation", "data_inspection_failed"];
+const FILTERED: [&str; 7] = [
+    "content_filter",
+    "content_policy_violation",
+    "data_inspection_failed",
+    "responsibleaipolicyviolation",
+    "1301",
+    "1026",
+    "1027",
+];
+/// Words of errors that have no status of their own, and the status that they stand for. MiniMax has numbers.
+const STATUSES: [(&str, u16); 22] = [
+    ("rate_limit", 429),
+    ("resource_exhausted", 429),
+    ("too_many_requests", 429),
+    ("1002", 429),
+    ("1039", 429),
+    ("overloaded", 529),
+    ("unavailable", 503),
+    ("insufficient_system_resource", 503),
+    ("authentication", 401),
+    ("invalid_api_key", 401),
+    ("unauthenticated", 401),
+    ("1004", 401),
+    ("permission", 403),
+    ("not_found", 404),
+    ("model_not_found", 404),
+    ("invalid_request", 400),
+    ("invalid_argument", 400),
+    ("badrequest", 400),
+    ("bad_request", 400),
+    ("2013", 400),
+    ("request_too_large", 413),
+    ("exceed_context", 400),
+];
 
 /// Reads a response whose status is no success.
-pub(super) async fn read(response: reqwest::Response) -> ModelError {
+pub(crate) async fn read(response: reqwest::Response) -> ModelError {
     let status = response.status().as_u16();
     let wait = retry::after(response.headers(), SystemTime::now());
     let body = tokio::time::timeout(Duration::from_secs(10), head(response)).await.unwrap_or_default();
@@ -26,11 +71,45 @@ pub(super) async fn read(response: reqwest::Response) -> ModelError {
 }
 
 /// Reads the error that some servers send inside a stream that began well.
-pub(super) fn in_stream(error: &Value) -> ModelError {
-    let status =
-        error.get("code").and_then(Value::as_u64).or_else(|| error.get("status").and_then(Value::as_u64));
-    let status = status.and_then(|status| u16::try_from(status).ok()).unwrap_or(500);
+pub(crate) fn in_stream(error: &Value) -> ModelError {
+    let inner = error.get("error").filter(|inner| inner.is_object()).unwrap_or(error);
+    let number = ["code", "status", "status_code", "http_code"].into_iter().find_map(|name| {
+        let value = inner.get(name)?;
+        value.as_u64().or_else(|| value.as_str()?.parse().ok()).filter(|status| (400..600).contains(status))
+    });
+    let status = number.and_then(|status| u16::try_from(status).ok()).unwrap_or_else(|| status_of(inner));
     classify(status, None, Some(error), "")
+}
+
+/// Reads such an error that comes as text, perhaps as JSON.
+pub(crate) fn in_stream_text(text: &str) -> ModelError {
+    match serde_json::from_str::<Value>(text) {
+        Ok(Value::Array(errors)) if !errors.is_empty() => in_stream(&errors[0]),
+        Ok(error) => in_stream(&error),
+        Err(_) => in_stream(&Value::String(text.to_owned())),
+    }
+}
+
+/// Returns the error of an event that is not of its protocol: the error that it may carry, or that it is garbled.
+pub(crate) fn unreadable(text: &str, error: &serde_json::Error) -> ModelError {
+    let value = serde_json::from_str::<Value>(text).ok();
+    let first = value.as_ref().and_then(|value| value.get(0)).or(value.as_ref());
+    match first.and_then(|value| value.get("error")).filter(|error| !error.is_null()) {
+        Some(error) => in_stream(error),
+        None => ModelError::Garbled(error.to_string()),
+    }
+}
+
+/// Returns the status that the words of an error stand for.
+fn status_of(error: &Value) -> u16 {
+    let words = ["code", "type", "status", "status_code"].into_iter().filter_map(|name| error.get(name));
+    let words: Vec<String> = words.map(word).collect();
+    let known = STATUSES.iter().find(|(sign, _)| words.iter().any(|word| word.contains(sign)));
+    known.map_or(500, |(_, status)| *status)
+}
+
+fn word(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_lowercase)
 }
 
 async fn head(mut response: reqwest::Response) -> Vec<u8> {
@@ -45,43 +124,38 @@ async fn head(mut response: reqwest::Response) -> Vec<u8> {
 }
 
 fn classify(status: u16, retry_after: Option<Duration>, error: Option<&Value>, body: &str) -> ModelError {
-    let error = error.map(|error| error.get("error").unwrap_or(error));
-    let field = |name: &str| error.and_then(|error| error.get(name)).and_then(Value::as_str);
-    let code = field("code").or_else(|| field("type")).unwrap_or_default();
-    let said = field("message").or_else(|| error.and_then(Value::as_str)).unwrap_or(body);
+    let error = error.map(|error| error.get(0).unwrap_or(error));
+    let error = error.map(|error| error.get("error").filter(|inner| !inner.is_null()).unwrap_or(error));
+    let field = |name: &str| error.and_then(|error| error.get(name)).filter(|value| !value.is_null());
+    let codes: Vec<String> =
+        ["code", "type", "status", "status_code"].into_iter().filter_map(field).map(word).collect();
+    let is_one_of = |known: &[&str]| codes.iter().any(|code| known.contains(&code.as_str()));
+    let message =
+        ["message", "msg", "status_msg", "detail"].into_iter().find_map(|name| field(name)?.as_str());
+    let said = message.or_else(|| error.and_then(Value::as_str)).unwrap_or(body);
+    let lower = said.to_lowercase();
     let detail = detail(status, said);
     match status {
-        _ if BROKE.contains(&code) => ModelError::Quota(detail),
+        _ if is_one_of(&BROKE) || BROKE_WORDS.iter().any(|words| lower.contains(words)) => {
+            ModelError::Quota(detail)
+        }
         402 => ModelError::Quota(detail),
-        _ if FILTERED.contains(&code) => ModelError::Filtered(detail),
+        _ if is_one_of(&FILTERED) => ModelError::Filtered(detail),
+        _ if overflow::is_overflow(status, &codes, &lower) => ModelError::TooLong(detail),
+        // The model wrote a call that the provider could not read: it may do better.
+        _ if is_one_of(&["tool_use_failed"]) => ModelError::Garbled(detail),
         401 | 403 => ModelError::Auth(detail),
-        400 | 404 if code == "model_not_found" => ModelError::UnknownModel(detail),
+        // So Google refuses a key.
+        400 if lower.contains("api key not valid") => ModelError::Auth(detail),
+        400 | 404 if is_one_of(&["model_not_found"]) => ModelError::UnknownModel(detail),
         // Only an API that is there knows of models.
-        404 if said.to_lowercase().contains("model") => ModelError::UnknownModel(detail),
+        404 if lower.contains("model") => ModelError::UnknownModel(detail),
         404 | 405 | 410 => ModelError::NoApi(detail),
-        400 | 413 | 422 if is_too_long(code, said) => ModelError::TooLong(detail),
         // 529 is how Anthropic says that it is overloaded.
         408 | 409 | 425 | 429 | 503 | 529 => ModelError::Busy { retry_after, detail },
         500.. => ModelError::Unreachable(detail),
         _ => ModelError::Rejected(detail),
     }
-}
-
-/// Whether a refusal is about the length of a request. Each provider has its own words for that.
-fn is_too_long(code: &str, said: &str) -> bool {
-    const SIGNS: [&str; 8] = [
-        "context length",
-        "context window",
-        "context size",
-        "maximum context",
-        "prompt is too long",
-        "input is too long",
-        "too many tokens",
-        "exceeds the maximum number of tokens",
-    ];
-    let said = said.to_lowercase();
-    matches!(code, "context_length_exceeded" | "string_above_max_length")
-        || SIGNS.iter().any(|sign| said.contains(sign))
 }
 
 /// Puts a word in the place of what names somebody's account: organisations, projects, requests, keys that the
@@ -144,9 +218,12 @@ mod tests {
         let unknown = |detail: &str| ModelError::UnknownModel(detail.into());
         check(404, json!({"error": "model not found"}), unknown("HTTP 404: model not found"));
         check(400, json!({"error": {"message": "x", "code": "model_not_found"}}), unknown("HTTP 400: x"));
-        check(404, json!({"detail": "Not Found"}), ModelError::NoApi("HTTP 404".into()));
+        check(404, json!({"detail": "Not Found"}), ModelError::NoApi("HTTP 404: Not Found".into()));
         check(404, json!("<!doctype html><h1>no</h1>"), ModelError::NoApi("HTTP 404".into()));
         check(405, says("Method Not Allowed"), ModelError::NoApi("HTTP 405: Method Not Allowed".into()));
+        let key =
+            json!([{"error": {"code": 400, "message": "API key not valid.", "status": "INVALID_ARGUMENT"}}]);
+        check(400, key, ModelError::Auth("HTTP 400: API key not valid.".into()));
         let filtered = json!({"error": {"message": "no", "code": "content_filter"}});
         check(400, filtered, ModelError::Filtered("HTTP 400: no".into()));
         let long = "This model's maximum context length is 8 tokens";

@@ -1,0 +1,73 @@
+//! Prices of models, and what runs cost by them.
+
+use crate::AgentSetup;
+use pudu_base::{Spending, SpendingTally};
+use pudu_store::{Cost, PricedSpending};
+
+/// The price of a model, for a million tokens of each kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelPrice {
+    /// The currency's code, such as `USD`.
+    pub currency: String,
+    /// Tokens of the prompt.
+    pub input: f64,
+    /// Tokens of the reply, with those of its thoughts.
+    pub output: f64,
+    /// Tokens of the prompt that the provider had in its cache; as much as others if none.
+    pub cached: Option<f64>,
+    /// Tokens of the prompt that went into the cache; as much as others if none.
+    pub cache_writes: Option<f64>,
+}
+
+impl ModelPrice {
+    /// Returns what the calls cost whose usage is known.
+    #[must_use]
+    pub fn cost(&self, spending: &Spending) -> Cost {
+        let usage = spending.usage;
+        let fresh = usage.input.saturating_sub(usage.cached).saturating_sub(usage.cache_writes);
+        let parts = [
+            (fresh, self.input),
+            (usage.cached, self.cached.unwrap_or(self.input)),
+            (usage.cache_writes, self.cache_writes.unwrap_or(self.input)),
+            (usage.output, self.output),
+        ];
+        #[allow(clippy::cast_precision_loss, reason = "no run has 2^53 tokens")]
+        // A price for a million tokens is one in millionths for a token.
+        let micros: f64 = parts.into_iter().map(|(tokens, price)| tokens as f64 * price).sum();
+        #[allow(clippy::cast_possible_truncation, reason = "it is rounded, and ends at the largest number")]
+        Cost { currency: self.currency.clone(), micros: micros.round() as i64 }
+    }
+}
+
+/// Puts prices on what a run spent, each by the model that answered.
+pub(crate) fn priced(setup: &AgentSetup, tally: &SpendingTally) -> Vec<PricedSpending> {
+    let price = |model: &str| setup.models.iter().find(|(info, _)| info.name == model)?.0.price.clone();
+    let part = |spending: &Spending| {
+        let cost = price(&spending.model).map(|price| price.cost(spending));
+        PricedSpending { spending: spending.clone(), cost }
+    };
+    tally.parts().iter().map(part).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pudu_base::{ModelCaller, Usage};
+
+    #[test]
+    fn each_kind_of_token_has_its_price() {
+        let usage = Usage { input: 1_000, output: 100, cached: 600, cache_writes: 100, reasoning: 50 };
+        let mut tally = SpendingTally::default();
+        tally.add_call(ModelCaller::Lead, "m", Some(usage));
+        let price = ModelPrice {
+            currency: "USD".into(),
+            input: 3.0,
+            output: 15.0,
+            cached: Some(0.3),
+            cache_writes: Some(3.75),
+        };
+        let cost = |price: &ModelPrice| price.cost(&tally.parts()[0]).micros;
+        assert_eq!(cost(&price), 900 + 180 + 375 + 1_500);
+        assert_eq!(cost(&ModelPrice { cached: None, cache_writes: None, ..price }), 3_000 + 1_500);
+    }
+}

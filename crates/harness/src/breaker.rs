@@ -1,0 +1,161 @@
+//! Guards that all calls to model providers share: a breaker for each provider's address, which leaves one that keeps
+//! failing alone for a while, and a bound on calls side by side. They live as long as the process, so that an edit of
+//! the configuration forgets no failure.
+
+use pudu_base::ModelError;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::{
+    sync::{Notify, Semaphore},
+    time::Instant,
+};
+
+/// When a provider that keeps failing is left alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RestRules {
+    /// After so many requests in a row that failed for good.
+    pub after: u32,
+    /// For so long.
+    pub time: Duration,
+}
+
+impl Default for RestRules {
+    fn default() -> Self {
+        Self { after: 5, time: Duration::from_secs(30) }
+    }
+}
+
+/// Guards of all models of a process.
+#[derive(Debug, Default)]
+pub struct ModelGuards {
+    rules: Arc<Mutex<RestRules>>,
+    breakers: Mutex<BTreeMap<String, Arc<Breaker>>>,
+    calls: Mutex<CallBound>,
+}
+
+/// How many calls go on at once.
+#[derive(Debug, Default)]
+struct CallBound {
+    most: u32,
+    permits: Option<Arc<Semaphore>>,
+}
+
+impl ModelGuards {
+    /// Sets the rules, for providers that rest already as well. No bound on calls is 0. With another bound, calls that
+    /// go on count by the one before.
+    pub fn set(&self, rules: RestRules, max_calls: u32) {
+        *locked(&self.rules) = rules;
+        let mut calls = locked(&self.calls);
+        if calls.most != max_calls {
+            let permits = (max_calls > 0).then(|| Arc::new(Semaphore::new(max_calls as usize)));
+            *calls = CallBound { most: max_calls, permits };
+        }
+    }
+
+    /// Returns the breaker of a provider's address. Those of addresses that no model has any more are forgotten.
+    pub(crate) fn breaker(&self, address: &str) -> Arc<Breaker> {
+        let mut breakers = locked(&self.breakers);
+        breakers.retain(|known, breaker| known == address || Arc::strong_count(breaker) > 1);
+        let made = || Arc::new(Breaker { rules: self.rules.clone(), ..Breaker::default() });
+        breakers.entry(address.to_owned()).or_insert_with(made).clone()
+    }
+
+    pub(crate) fn calls(&self) -> Option<Arc<Semaphore>> {
+        locked(&self.calls).permits.clone()
+    }
+}
+
+/// Rests a provider that keeps failing: one request then tries, and the others wait for what comes of it.
+#[derive(Debug, Default)]
+pub(crate) struct Breaker {
+    rules: Arc<Mutex<RestRules>>,
+    circuit: Mutex<Circuit>,
+    /// Rings when it works again.
+    pub(crate) awake: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Circuit {
+    failures: u32,
+    rests_until: Option<Instant>,
+}
+
+impl Breaker {
+    /// Lets a request through, or says how long the provider rests still. One request after the rest is the probe.
+    pub(crate) fn admit(&self) -> Option<Duration> {
+        let time = locked(&self.rules).time;
+        let mut circuit = locked(&self.circuit);
+        let (until, now) = (circuit.rests_until?, Instant::now());
+        if now < until {
+            return Some(until - now);
+        }
+        circuit.rests_until = Some(now + time);
+        None
+    }
+
+    pub(crate) fn worked(&self) {
+        *locked(&self.circuit) = Circuit::default();
+        self.awake.notify_waiters();
+    }
+
+    pub(crate) fn failed(&self, error: &ModelError) {
+        // What is wrong with one request or key, or a wish to wait, says nothing about the provider's health.
+        if !error.retriable() {
+            // It has answered.
+            return self.worked();
+        }
+        if matches!(error, ModelError::Busy { retry_after: Some(_), .. }) {
+            return;
+        }
+        let rules = *locked(&self.rules);
+        let mut circuit = locked(&self.circuit);
+        circuit.failures += 1;
+        if circuit.failures >= rules.after {
+            circuit.rests_until = Some(Instant::now() + rules.time);
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_breaker_belongs_to_the_address_and_outlives_the_models() {
+        let guards = ModelGuards::default();
+        guards.set(RestRules { after: 1, time: Duration::from_secs(9) }, 0);
+        let down = || ModelError::Unreachable("down".into());
+        let one = guards.breaker("https://a");
+        one.failed(&down());
+        let again = guards.breaker("https://a");
+        drop(one);
+        assert_eq!(again.admit(), Some(Duration::from_secs(9)), "models made anew know that it failed");
+        assert_eq!(guards.breaker("https://b").admit(), None);
+        tokio::time::advance(Duration::from_secs(9)).await;
+        assert_eq!(again.admit(), None, "one request tries");
+        assert_eq!(again.admit(), Some(Duration::from_secs(9)));
+        guards.set(RestRules { after: 9, time: Duration::from_secs(1) }, 0);
+        again.worked();
+        again.failed(&down());
+        assert_eq!(again.admit(), None, "new rules count at once");
+    }
+
+    #[test]
+    fn a_bound_on_calls_stays_the_same_until_it_is_changed() {
+        let guards = ModelGuards::default();
+        assert!(guards.calls().is_none());
+        guards.set(RestRules::default(), 2);
+        let permits = guards.calls().unwrap();
+        guards.set(RestRules::default(), 2);
+        assert!(Arc::ptr_eq(&permits, &guards.calls().unwrap()));
+        guards.set(RestRules::default(), 0);
+        assert!(guards.calls().is_none());
+    }
+}

@@ -1,0 +1,191 @@
+//! A model with others that take its place while it cannot answer.
+
+use futures_util::{StreamExt, stream};
+use pudu_base::{Delta, Model, ModelError, ModelStream, Request, RetryReason};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+/// Wraps a model: on an outage, an overload or without credit the next one is asked, before a person sees an error.
+/// Each request begins with the first again, which its breaker makes cheap while it rests.
+pub struct Fallback {
+    first: Arc<dyn Model>,
+    others: Arc<[Arc<dyn Model>]>,
+    standby: Arc<Mutex<Option<String>>>,
+}
+
+impl Fallback {
+    /// Wraps a model with those that take its place, in their order.
+    #[must_use]
+    pub fn new(first: Arc<dyn Model>, others: Vec<Arc<dyn Model>>) -> Self {
+        Self { first, others: others.into(), standby: Arc::default() }
+    }
+}
+
+impl Model for Fallback {
+    fn name(&self) -> &str {
+        self.first.name()
+    }
+
+    fn context_window(&self) -> u64 {
+        self.first.context_window()
+    }
+
+    fn supports_vision(&self) -> bool {
+        self.first.supports_vision()
+    }
+
+    fn standby(&self) -> Option<String> {
+        self.standby.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn stream(&self, request: Request) -> ModelStream {
+        let asking = FallbackAsking {
+            current: self.first.stream(request.clone()),
+            others: self.others.clone(),
+            next: 0,
+            name: None,
+            standby: self.standby.clone(),
+            request,
+            error: None,
+            pending: None,
+            over: false,
+        };
+        stream::unfold(asking, |mut asking| async move { Some((asking.next().await?, asking)) }).boxed()
+    }
+}
+
+/// One request and the models that it goes to.
+struct FallbackAsking {
+    request: Request,
+    current: ModelStream,
+    others: Arc<[Arc<dyn Model>]>,
+    /// Place of the model that is asked next.
+    next: usize,
+    /// The model that is asked, if it is not the first.
+    name: Option<String>,
+    standby: Arc<Mutex<Option<String>>>,
+    /// Why the first failed; people are told that if all fail.
+    error: Option<ModelError>,
+    pending: Option<Delta>,
+    over: bool,
+}
+
+impl FallbackAsking {
+    async fn next(&mut self) -> Option<Result<Delta, ModelError>> {
+        if let Some(delta) = self.pending.take() {
+            return Some(Ok(delta));
+        }
+        if self.over {
+            return None;
+        }
+        match self.current.next().await? {
+            Ok(delta) => {
+                if matches!(delta, Delta::Finish(_)) {
+                    *self.standby.lock().unwrap_or_else(PoisonError::into_inner) = self.name.clone();
+                }
+                Some(Ok(delta))
+            }
+            Err(error) => Some(self.failed(error)),
+        }
+    }
+
+    fn failed(&mut self, error: ModelError) -> Result<Delta, ModelError> {
+        let next = self.others.get(self.next).filter(|_| may_pass_over(&error));
+        let Some(model) = next else {
+            self.over = true;
+            return Err(self.error.take().filter(|_| may_pass_over(&error)).unwrap_or(error));
+        };
+        tracing::warn!(model = model.name(), %error, "falling back to another model");
+        self.next += 1;
+        self.error.get_or_insert(error);
+        let mut request = self.request.clone();
+        if !model.supports_vision() {
+            request.images.clear();
+        }
+        self.current = model.stream(request);
+        self.name = Some(model.name().to_owned());
+        self.pending = self.name.clone().map(Delta::Model);
+        let attempt = u32::try_from(self.next).unwrap_or(u32::MAX);
+        Ok(Delta::Again { attempt, wait: Duration::ZERO, reason: RetryReason::FellBack })
+    }
+}
+
+/// Returns whether another model may do better: a request or a key that is wrong is told instead.
+fn may_pass_over(error: &ModelError) -> bool {
+    error.retriable() || matches!(error, ModelError::Quota(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pudu_base::Finish;
+
+    /// A model that says the same each time.
+    struct SaidModel(&'static str, Vec<Result<Delta, ModelError>>);
+
+    impl Model for SaidModel {
+        fn name(&self) -> &str {
+            self.0
+        }
+
+        fn stream(&self, _: Request) -> ModelStream {
+            stream::iter(self.1.clone()).boxed()
+        }
+    }
+
+    fn model(name: &'static str, said: Vec<Result<Delta, ModelError>>) -> Arc<dyn Model> {
+        Arc::new(SaidModel(name, said))
+    }
+
+    fn text(text: &str) -> Result<Delta, ModelError> {
+        Ok(Delta::Text(text.into()))
+    }
+
+    fn finish() -> Result<Delta, ModelError> {
+        Ok(Delta::Finish(Finish::Complete))
+    }
+
+    async fn ask(model: &Fallback) -> Vec<Result<Delta, ModelError>> {
+        model.stream(Request::default()).collect().await
+    }
+
+    fn switch(attempt: u32, to: &str) -> [Result<Delta, ModelError>; 2] {
+        let again = Delta::Again { attempt, wait: Duration::ZERO, reason: RetryReason::FellBack };
+        [Ok(again), Ok(Delta::Model(to.to_owned()))]
+    }
+
+    #[tokio::test]
+    async fn another_model_answers_where_the_first_cannot_and_status_knows_it() {
+        let quota = || Err(ModelError::Quota("pay".into()));
+        let down = || Err(ModelError::Unreachable("down".into()));
+        let first = model("one", vec![text("Hal"), quota()]);
+        let fallback = Fallback::new(
+            first,
+            vec![model("two", vec![down()]), model("three", vec![text("Hi"), finish()])],
+        );
+        let mut expect = vec![text("Hal")];
+        expect.extend(switch(1, "two"));
+        expect.extend(switch(2, "three"));
+        expect.extend([text("Hi"), finish()]);
+        assert_eq!(ask(&fallback).await, expect);
+        assert_eq!(fallback.standby().as_deref(), Some("three"));
+        let well = Fallback::new(model("one", vec![text("Hi"), finish()]), vec![model("two", vec![])]);
+        assert_eq!((ask(&well).await, well.standby()), (vec![text("Hi"), finish()], None));
+    }
+
+    #[tokio::test]
+    async fn a_wrong_request_is_told_and_if_all_fail_so_is_why_the_first_did() {
+        let refused = || Err(ModelError::Auth("no".into()));
+        let fallback =
+            Fallback::new(model("one", vec![refused()]), vec![model("two", vec![text("Hi"), finish()])]);
+        assert_eq!(ask(&fallback).await, [refused()]);
+        let quota = || Err(ModelError::Quota("pay".into()));
+        let all = Fallback::new(
+            model("one", vec![quota()]),
+            vec![model("two", vec![Err(ModelError::Garbled("x".into()))])],
+        );
+        assert_eq!(ask(&all).await.pop(), Some(quota()));
+    }
+}

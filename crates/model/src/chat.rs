@@ -1,0 +1,32 @@
+//! The chat completions wire that OpenAI made and most others took over.
+
+mod decode;
+mod encode;
+mod text_calls;
+
+use crate::{
+    ModelSettings,
+    wire::{EventDecoder, Wire},
+};
+use pudu_base::Request;
+use pudu_net::reqwest::header::{AUTHORIZATION, HeaderName};
+
+pub(crate) struct ChatWire;
+
+impl Wire for ChatWire {
+    fn path(&self, _: &ModelSettings) -> String {
+        "/chat/completions".to_owned()
+    }
+
+    fn key_header(&self) -> (HeaderName, &'static str) {
+        (AUTHORIZATION, "Bearer ")
+    }
+
+    fn body(&self, settings: &ModelSettings, request: &Request) -> serde_json::Result<Vec<u8>> {
+        encode::body(settings, request)
+    }
+
+    fn decoder(&self, settings: &ModelSettings) -> Box<dyn EventDecoder> {
+        Box::new(decode::ChunkDecoder::new(settings))
+    }
+}

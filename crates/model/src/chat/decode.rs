@@ -1,0 +1,217 @@
+//! The wire's reply as deltas.
+
+mod chunk;
+mod details;
+
+pub(super) use self::details::FIELD as DETAILS;
+use self::{
+    chunk::{CallPart, Chunk, CompletionChoice, ContentPart},
+    details::ReasoningDetails,
+};
+use super::text_calls::TextCalls;
+use crate::{
+    ModelSettings,
+    calls::{CallPiece, PartialCalls},
+    finish::finish,
+    parts, refusal,
+    think::{Said, ThinkSplitter},
+    wire::{EventDecoder, cut, garbled},
+};
+use pudu_base::{Delta, Finish, ModelError, ProviderParts, ToolCall, Usage};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Reads the chunks of one reply, or the one document of a server that does not stream.
+#[derive(Debug, Default)]
+pub(super) struct ChunkDecoder {
+    origin: String,
+    /// Whether the provider wants thoughts back.
+    keeps_thoughts: bool,
+    /// What reads calls that are written as text, for the engine that writes them so.
+    text_calls: Option<TextCalls>,
+    split: ThinkSplitter,
+    calls: PartialCalls,
+    /// Parts of calls that the provider wants back, by the call's place.
+    call_extras: BTreeMap<usize, Value>,
+    details: ReasoningDetails,
+    usage: Option<Usage>,
+    finish: Option<Finish>,
+    refused: bool,
+    done: bool,
+}
+
+impl ChunkDecoder {
+    pub(super) fn new(settings: &ModelSettings) -> Self {
+        Self {
+            origin: settings.origin(),
+            keeps_thoughts: settings.dialect.thoughts.is_some(),
+            text_calls: settings.dialect.text_calls.then(TextCalls::default),
+            ..Self::default()
+        }
+    }
+
+    fn choice(&mut self, choice: CompletionChoice, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        // The choices of a whole reply carry `message` where those of a stream carry `delta`.
+        let is_whole = choice.message.is_some();
+        if let Some(part) = choice.delta.or(choice.message) {
+            self.part(part, out)?;
+        }
+        let reason = choice.finish_reason.as_ref().and_then(Value::as_str).unwrap_or_default();
+        match finish(reason)? {
+            Some(finish) => self.finish = Some(finish),
+            // A document is whole by itself.
+            None if is_whole => self.finish = Some(Finish::Complete),
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, part: ContentPart, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        for detail in part.reasoning_details.into_iter().flatten() {
+            self.details.push(detail)?;
+        }
+        let (mut thoughts, words) = part.content.map(chunk::split_content).unwrap_or_default();
+        if let Some(thought) = part.reasoning_content.or(part.reasoning) {
+            thoughts.insert_str(0, thought.as_str().unwrap_or_default());
+        }
+        self.think(thoughts, out);
+        self.speak(&words, out);
+        if let Some(refusal) = part.refusal.filter(|refusal| !refusal.is_empty()) {
+            self.refused = true;
+            out.push(Delta::Text(refusal));
+        }
+        part.tool_calls.into_iter().flatten().try_for_each(|call| self.call(call))
+    }
+
+    fn think(&self, thought: String, out: &mut Vec<Delta>) {
+        if self.keeps_thoughts && !thought.is_empty() {
+            out.push(Delta::Reasoning(thought));
+        }
+    }
+
+    fn speak(&mut self, words: &str, out: &mut Vec<Delta>) {
+        if words.is_empty() {
+            return;
+        }
+        for said in self.split.push(words) {
+            self.said(said, out);
+        }
+    }
+
+    fn said(&mut self, said: Said, out: &mut Vec<Delta>) {
+        match (said, &mut self.text_calls) {
+            (Said::Thought(thought), _) => self.think(thought, out),
+            (Said::Words(words), Some(calls)) => out.extend(calls.push(&words).map(Delta::Text)),
+            (Said::Words(words), None) => out.push(Delta::Text(words)),
+        }
+    }
+
+    fn call(&mut self, call: CallPart) -> Result<(), ModelError> {
+        let function = call.function.unwrap_or_default();
+        let (arguments, replaces) = match function.arguments {
+            Some(Value::String(piece)) => (piece, false),
+            Some(object @ Value::Object(_)) => (object.to_string(), true),
+            _ => (String::new(), false),
+        };
+        let piece = CallPiece {
+            index: call.index,
+            id: call.id.unwrap_or_default(),
+            name: function.name.unwrap_or_default(),
+            arguments: if replaces { String::new() } else { arguments.clone() },
+        };
+        let at = self.calls.push(piece)?;
+        if replaces {
+            self.calls.set_arguments(at, arguments);
+        }
+        if let Some(extra) = call.extra_content.filter(|extra| !extra.is_null()) {
+            self.call_extras.insert(at, extra);
+        }
+        Ok(())
+    }
+
+    /// Ends the reply, once it is known how.
+    fn conclude(&mut self, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        let Some(mut finish) = self.finish.filter(|_| !self.done) else { return Ok(()) };
+        self.done = true;
+        if let Some(said) = self.split.end() {
+            self.said(said, out);
+        }
+        if self.refused {
+            finish = Finish::Filtered;
+        }
+        let mut calls = self.calls.take(finish);
+        if let Some(text_calls) = self.text_calls.take() {
+            let (rest, written) = text_calls.end(finish)?;
+            out.extend(rest.map(Delta::Text));
+            calls.extend(written);
+        }
+        out.extend(self.parts(&calls).map(Delta::ProviderParts));
+        out.extend(calls.into_iter().map(Delta::Call));
+        out.extend(self.usage.map(Delta::Usage));
+        out.push(Delta::Finish(finish));
+        Ok(())
+    }
+
+    fn parts(&mut self, calls: &[ToolCall]) -> Option<ProviderParts> {
+        let mut kept = Map::new();
+        if let Some(details) = std::mem::take(&mut self.details).whole() {
+            kept.insert(DETAILS.to_owned(), details);
+        }
+        let extras = calls.iter().enumerate();
+        let extras: Vec<Value> = extras
+            .filter_map(|(at, call)| Some(parts::call_part(call, self.call_extras.get(&at)?)))
+            .collect();
+        if !extras.is_empty() {
+            kept.insert(parts::CALLS.to_owned(), Value::Array(extras));
+        }
+        let origin = std::mem::take(&mut self.origin);
+        (!kept.is_empty()).then_some(ProviderParts { origin, parts: Value::Object(kept) })
+    }
+}
+
+impl EventDecoder for ChunkDecoder {
+    fn event(&mut self, kind: &str, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        if self.done {
+            return Ok(());
+        }
+        if data == "[DONE]" {
+            // A server that ends properly but gave no reason has said all that it had to say.
+            self.finish.get_or_insert(Finish::Complete);
+            return self.conclude(out);
+        }
+        if kind == "error" {
+            return Err(refusal::in_stream_text(data));
+        }
+        let chunk: Chunk = serde_json::from_str(data).map_err(|error| refusal::unreadable(data, &error))?;
+        if let Some(error) = chunk.failure() {
+            return Err(refusal::in_stream(error));
+        }
+        if chunk.is_failure() {
+            return Err(refusal::in_stream_text(data));
+        }
+        let usage = chunk.usage.or(chunk.x_groq.and_then(|groq| groq.usage));
+        if let Some(usage) = usage {
+            // Told twice, or with each chunk, it is always the whole so far.
+            self.usage = Some(usage.into());
+        }
+        let first = chunk.choices.into_iter().flatten().find(|choice| choice.index.unwrap_or(0) == 0);
+        first.map_or(Ok(()), |choice| self.choice(choice, out))
+    }
+
+    fn end(&mut self, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        // Some servers close after the finish reason without the last marker.
+        self.conclude(out)?;
+        if self.done { Ok(()) } else { Err(cut()) }
+    }
+}
+
+/// Maximum number of parts of thoughts that are kept.
+const MAX_DETAILS: usize = 10_000;
+
+/// Returns the error of too many parts.
+fn too_many() -> ModelError {
+    garbled(format!("more than {MAX_DETAILS} parts of thoughts"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! `reasoning_details`: signed or encrypted thoughts that gateways send in pieces and want back whole.
+
+use super::{MAX_DETAILS, too_many};
+use pudu_base::ModelError;
+use serde_json::{Map, Value};
+
+/// The field of a message that holds them, both ways.
+pub(in crate::chat) const FIELD: &str = "reasoning_details";
+/// Fields that come in pieces.
+const TEXTS: [&str; 3] = ["text", "summary", "data"];
+
+/// The parts so far.
+#[derive(Debug, Default)]
+pub(super) struct ReasoningDetails {
+    parts: Vec<Map<String, Value>>,
+    pieces: usize,
+}
+
+impl ReasoningDetails {
+    /// Takes a piece: of the newest part if it has its place and kind, else the beginning of another.
+    pub(super) fn push(&mut self, piece: Value) -> Result<(), ModelError> {
+        let Value::Object(piece) = piece else { return Ok(()) };
+        self.pieces += 1;
+        if self.pieces > MAX_DETAILS {
+            return Err(too_many());
+        }
+        match self.parts.last_mut().filter(|part| is_same(part, &piece)) {
+            Some(part) => grow(part, piece),
+            None => self.parts.push(piece),
+        }
+        Ok(())
+    }
+
+    pub(super) fn whole(self) -> Option<Value> {
+        (!self.parts.is_empty()).then(|| self.parts.into_iter().map(Value::Object).collect())
+    }
+}
+
+fn is_same(part: &Map<String, Value>, piece: &Map<String, Value>) -> bool {
+    let field =
+        |name: &str| (part.get(name).unwrap_or(&Value::Null), piece.get(name).unwrap_or(&Value::Null));
+    let (index, of) = field("index");
+    let (id, other) = field("id");
+    // A signed part is whole.
+    let is_signed = part.get("signature").is_some_and(|signature| !signature.is_null());
+    field("type").0 == field("type").1 && index == of && !is_signed && (id.is_null() || other.is_null() || id == other)
+        // Encrypted parts come whole; without a place nothing tells them apart.
+        && !(index.is_null() && part.contains_key("data"))
+}
+
+fn grow(part: &mut Map<String, Value>, piece: Map<String, Value>) {
+    for (name, value) in piece {
+        match (part.get_mut(&name), value) {
+            (Some(Value::String(text)), Value::String(more)) if TEXTS.contains(&name.as_str()) => {
+                text.push_str(&more)
+            }
+            (_, Value::Null) => {}
+            (_, value) => {
+                part.insert(name, value);
+            }
+        }
+    }
+}

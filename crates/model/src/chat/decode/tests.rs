@@ -1,0 +1,430 @@
+//! The rows of the table of quirks that are about this wire, each on bytes in the shape that its providers send.
+
+use crate::{
+    Dialect, ModelSettings, WireKind,
+    testing::{self, Reply, call, garbled_call},
+};
+use proptest::prelude::*;
+use pudu_base::{Finish, ModelError, Usage};
+use serde_json::{Value, json};
+
+fn settings() -> ModelSettings {
+    let dialect = Dialect { thoughts: Some("reasoning_content"), ..Dialect::PLAIN };
+    ModelSettings { dialect, ..ModelSettings::plain("m", WireKind::Chat) }
+}
+
+fn read(bytes: &str) -> Result<Reply, ModelError> {
+    testing::read(&settings(), bytes.as_bytes())
+}
+
+/// Reads a stream of chunks that ends as OpenAI ends it.
+fn stream(chunks: &[Value]) -> Reply {
+    read(&(events(chunks) + "data: [DONE]\n\n")).unwrap()
+}
+
+fn events(chunks: &[Value]) -> String {
+    chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect()
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "reads better at the callers")]
+fn delta(delta: Value) -> Value {
+    json!({"id": "c", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]})
+}
+
+fn words(text: &str) -> Value {
+    delta(json!({"content": text}))
+}
+
+fn end(reason: &str) -> Value {
+    json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
+}
+
+fn piece(index: Option<u64>, id: Option<&str>, name: Option<&str>, arguments: Option<&str>) -> Value {
+    let mut piece = json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
+    if let Some(index) = index {
+        piece["index"] = json!(index);
+    }
+    delta(json!({"tool_calls": [piece]}))
+}
+
+fn usage(input: u64, output: u64) -> Value {
+    json!({"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output})
+}
+
+fn hello() -> Reply {
+    Reply::said("Hello", Finish::Complete)
+}
+
+#[test]
+fn row_1_and_2_a_first_chunk_without_choices_and_a_last_one_with_the_usage() {
+    let filter = json!({"id": "", "choices": [], "prompt_filter_results": [{"prompt_index": 0}]});
+    let last = json!({"choices": [], "usage": usage(3, 2)});
+    let reply = stream(&[
+        filter,
+        delta(json!({"role": "assistant", "content": ""})),
+        words("Hello"),
+        end("stop"),
+        last,
+    ]);
+    assert_eq!(reply, hello().with_usage(Usage::plain(3, 2)));
+}
+
+#[test]
+fn row_3_the_usage_stands_beside_the_finish_reason() {
+    let mut last = end("stop");
+    last["usage"] = usage(3, 2);
+    assert_eq!(stream(&[words("Hello"), last]), hello().with_usage(Usage::plain(3, 2)));
+}
+
+#[test]
+fn row_4_and_5_a_usage_that_is_told_twice_or_in_each_chunk_counts_once() {
+    let with = |mut chunk: Value, output: u64| {
+        chunk["usage"] = usage(7, output);
+        chunk
+    };
+    let groq = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}],
+        "x_groq": {"id": "req_0", "usage": usage(7, 3)}, "usage": usage(7, 3)});
+    let again = json!({"choices": [], "usage": usage(7, 3)});
+    assert_eq!(stream(&[words("Hello"), groq, again]), hello().with_usage(Usage::plain(7, 3)));
+    let cumulative = [with(words("Hel"), 1), with(words("lo"), 2), with(end("stop"), 3)];
+    assert_eq!(stream(&cumulative), hello().with_usage(Usage::plain(7, 3)));
+}
+
+#[test]
+fn row_6_without_usage_the_cost_is_unknown() {
+    assert_eq!(stream(&[words("Hello"), end("stop")]).usage, None);
+}
+
+#[test]
+fn row_7_cached_and_thought_tokens_are_counted_the_same_for_all() {
+    let all = Usage { input: 100, output: 20, cached: 60, cache_writes: 0, reasoning: 5 };
+    for (told, expect) in [
+        (
+            json!({"prompt_tokens": 100, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 60},
+                "completion_tokens_details": {"reasoning_tokens": 5}}),
+            all,
+        ),
+        (
+            json!({"prompt_tokens": 100, "completion_tokens": 15, "total_tokens": 120, "cached_tokens": 60,
+                "completion_tokens_details": {"reasoning_tokens": 5}}),
+            all,
+        ),
+        (
+            json!({"prompt_tokens": 100, "completion_tokens": 20, "prompt_cache_hit_tokens": 60}),
+            Usage { reasoning: 0, ..all },
+        ),
+        (
+            json!({"prompt_tokens": 10, "completion_tokens": 20, "cache_read_input_tokens": 60, "cache_creation_input_tokens": 40}),
+            Usage { input: 100, cache_writes: 40, reasoning: 0, ..all },
+        ),
+        (
+            json!({"prompt_tokens": null, "completion_tokens": 1, "prompt_tokens_details": null}),
+            Usage::plain(0, 1),
+        ),
+    ] {
+        let reply = stream(&[words("Hello"), end("stop"), json!({"choices": [], "usage": told})]);
+        assert_eq!(reply.usage, Some(expect), "{told}");
+    }
+}
+
+#[test]
+fn row_8_and_9_a_finish_reason_again_and_a_changing_id_are_nothing() {
+    let mut other = words("lo");
+    other["id"] = json!("another");
+    assert_eq!(stream(&[words("Hel"), other, end("stop"), end("stop")]), hello());
+}
+
+#[test]
+fn row_10_and_11_comments_and_other_line_ends_are_read() {
+    let text = events(&[words("Hello"), end("stop")]).replace("\n", "\r\n");
+    assert_eq!(
+        read(&format!(": OPENROUTER PROCESSING\r\n\r\n{text}: hm\r\n\r\ndata: [DONE]\r\n\r\n")),
+        Ok(hello())
+    );
+}
+
+#[test]
+fn row_12_and_13_the_marker_may_be_missing_and_nothing_behind_it_counts() {
+    assert_eq!(read(&events(&[words("Hello"), end("stop")])), Ok(hello()));
+    let text = events(&[words("Hello"), end("stop")]);
+    assert_eq!(
+        read(&format!("{text}data: [DONE]\n\n{}", events(&[words("more"), json!({"choices": []})]))),
+        Ok(hello())
+    );
+}
+
+#[test]
+fn row_14_a_document_is_read_whatever_the_header_says() {
+    let document = json!({"id": "c", "object": "chat.completion", "choices": [{"index": 0,
+        "message": {"role": "assistant", "content": "Hello"}, "finish_reason": "stop"}], "usage": usage(3, 2)});
+    assert_eq!(read(&format!("{document:#}")), Ok(hello().with_usage(Usage::plain(3, 2))));
+    let without = json!({"choices": [{"message": {"content": "Hello"}}]});
+    assert_eq!(read(&without.to_string()), Ok(hello()));
+    let error = json!([{"error": {"code": 429, "message": "slow down", "status": "RESOURCE_EXHAUSTED"}}]);
+    assert!(matches!(read(&error.to_string()), Err(ModelError::Busy { .. })));
+}
+
+#[test]
+fn row_15_an_error_in_a_field_of_that_name_is_read() {
+    let text = "error: {\"code\":400,\"message\":\"request (9000 tokens) exceeds the available context size\",\"type\":\"exceed_context_size_error\"}\n\n";
+    assert!(matches!(read(text), Err(ModelError::TooLong(_))));
+}
+
+#[test]
+fn row_16_an_error_inside_a_stream_has_its_own_class() {
+    let of = |error: Value| read(&events(&[words("Hel"), json!({"error": error})])).unwrap_err();
+    assert!(matches!(of(json!({"message": "over", "code": 429})), ModelError::Busy { .. }));
+    assert!(matches!(of(json!({"message": "x", "type": "overloaded_error"})), ModelError::Busy { .. }));
+    assert!(matches!(
+        of(json!({"message": "maximum context length is 8", "code": 400})),
+        ModelError::TooLong(_)
+    ));
+    assert!(matches!(
+        of(json!({"message": "failed", "code": "tool_use_failed", "type": "invalid_request_error"})),
+        ModelError::Garbled(_)
+    ));
+    assert!(matches!(of(json!("boom")), ModelError::Unreachable(_)));
+    let vllm = json!({"object": "error", "message": "no", "type": "BadRequestError", "code": 400});
+    assert!(matches!(read(&events(&[vllm])), Err(ModelError::Rejected(_))));
+    let minimax =
+        json!({"choices": null, "base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}});
+    assert!(matches!(read(&events(&[minimax])), Err(ModelError::Quota(_))));
+    let fine = json!({"base_resp": {"status_code": 0, "status_msg": ""}, "choices": []});
+    assert_eq!(stream(&[words("Hello"), end("stop"), fine]), hello());
+    assert!(matches!(
+        read("event: error\ndata: {\"message\":\"x\",\"code\":503}\n\n"),
+        Err(ModelError::Busy { .. })
+    ));
+}
+
+#[test]
+fn row_17_no_finish_reason_is_an_end_only_with_the_marker() {
+    assert_eq!(stream(&[words("Hello")]), hello());
+    assert!(matches!(read(&events(&[words("Hello")])), Err(ModelError::Unreachable(_))));
+}
+
+#[test]
+fn row_18_a_finish_reason_off_the_list_is_no_complete_answer() {
+    assert_eq!(stream(&[words("Hel"), end("sensitive")]), Reply::said("Hel", Finish::Filtered));
+    assert!(matches!(read(&events(&[words("Hel"), end("network_error")])), Err(ModelError::Unreachable(_))));
+    assert!(matches!(read(&events(&[end("model_context_window_exceeded")])), Err(ModelError::TooLong(_))));
+}
+
+#[test]
+fn row_19_an_empty_finish_reason_is_none() {
+    let mut chunk = words("Hel");
+    chunk["choices"][0]["finish_reason"] = json!("");
+    assert!(
+        matches!(read(&events(&[chunk.clone()])), Err(ModelError::Unreachable(_))),
+        "a cut looks like a cut"
+    );
+    assert_eq!(stream(&[chunk, words("lo"), end("stop")]), hello());
+}
+
+#[test]
+fn row_20_to_22_calls_and_words_may_come_whole_and_with_the_finish_reason() {
+    let mut last = piece(Some(0), Some("a"), Some("ls"), Some("{\"path\":\"/mnt\"}"));
+    last["choices"][0]["finish_reason"] = json!("tool_calls");
+    let expect = Reply::said("", Finish::Complete).with_calls(vec![call("a", "ls", json!({"path": "/mnt"}))]);
+    assert_eq!(stream(&[last]), expect);
+    let mut last = words("Hello");
+    last["choices"][0]["finish_reason"] = json!("stop");
+    assert_eq!(stream(&[last]), hello());
+}
+
+#[test]
+fn row_23_and_24_calls_without_or_with_the_same_index_stay_apart() {
+    let both = || vec![call("a", "ls", json!({"n": 1})), call("b", "ls", json!({"n": 2}))];
+    for index in [None, Some(0)] {
+        let apart = [
+            piece(index, Some("a"), Some("ls"), Some("{\"n\":1}")),
+            piece(index, Some("b"), Some("ls"), Some("{\"n\":2}")),
+            end("tool_calls"),
+        ];
+        assert_eq!(stream(&apart).calls, both(), "{index:?}");
+    }
+    let together = delta(json!({"tool_calls": [
+        {"id": "a", "function": {"name": "ls", "arguments": "{\"n\":1}"}},
+        {"id": "b", "function": {"name": "ls", "arguments": "{\"n\":2}"}}
+    ]}));
+    assert_eq!(stream(&[together, end("tool_calls")]).calls, both());
+    let nothing = [
+        piece(Some(0), Some("a"), Some("ls"), Some("")),
+        piece(Some(0), Some("b"), Some("pwd"), Some("")),
+        end("tool_calls"),
+    ];
+    assert_eq!(stream(&nothing).calls, [call("a", "ls", json!({})), call("b", "pwd", json!({}))]);
+}
+
+#[test]
+fn row_25_and_26_ids_and_names_may_be_missing_empty_or_repeated() {
+    for (id, name) in [
+        (None, None),
+        (Some(""), Some("")),
+        (Some("a"), Some("ls")),
+        (Some("new"), None),
+        (Some("new"), Some("ls")),
+    ] {
+        let reply = stream(&[
+            piece(Some(0), Some("a"), Some("ls"), Some("{\"n\"")),
+            piece(Some(0), id, name, Some(":1}")),
+            end("tool_calls"),
+        ]);
+        assert_eq!(reply.calls, [call("a", "ls", json!({"n": 1}))], "{id:?} {name:?}");
+    }
+    let without =
+        [piece(None, None, Some("ls"), Some("{}")), piece(None, None, Some("pwd"), Some("{}")), end("stop")];
+    assert_eq!(stream(&without).calls, [call("call-0", "ls", json!({})), call("call-1", "pwd", json!({}))]);
+}
+
+#[test]
+fn row_27_calls_may_come_by_turns() {
+    let reply = stream(&[
+        piece(Some(0), Some("a"), Some("ls"), Some("{\"pa")),
+        piece(Some(1), Some("b"), Some("bash"), Some("")),
+        piece(Some(0), None, None, Some("th\": \"/mnt\"}")),
+        piece(Some(1), None, None, Some("{oops")),
+        end("tool_calls"),
+    ]);
+    assert_eq!(reply.calls, [call("a", "ls", json!({"path": "/mnt"})), garbled_call("b", "bash", "{oops")]);
+}
+
+#[test]
+fn row_28_and_29_arguments_that_are_null_are_none() {
+    let of = |arguments| {
+        stream(&[
+            piece(Some(0), Some("a"), Some("ls"), Some(arguments)),
+            piece(Some(0), None, None, None),
+            end("tool_calls"),
+        ])
+        .calls
+    };
+    for arguments in ["", "null", "{}", " null "] {
+        assert_eq!(of(arguments), [call("a", "ls", json!({}))], "{arguments:?}");
+    }
+    let object = delta(
+        json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "ls", "arguments": {"n": 1}}}]}),
+    );
+    assert_eq!(stream(&[object, end("tool_calls")]).calls, [call("a", "ls", json!({"n": 1}))]);
+    assert_eq!(of("[1]"), [garbled_call("a", "ls", "[1]")]);
+}
+
+#[test]
+fn row_30_to_32_a_call_that_was_cut_is_never_made() {
+    let of =
+        |arguments, reason| stream(&[piece(Some(0), Some("a"), Some("ls"), Some(arguments)), end(reason)]);
+    let cut = |text| Reply::said("", Finish::Length).with_calls(vec![garbled_call("a", "ls", text)]);
+    assert_eq!(of("", "length"), cut(""), "nobody knows what it was to be called with");
+    assert_eq!(of("{\"path\": \"/m", "length"), cut("{\"path\": \"/m"));
+    for reason in ["tool_calls", "stop"] {
+        assert_eq!(of("{\"path\": \"/m", reason).calls, [garbled_call("a", "ls", "{\"path\": \"/m")]);
+    }
+    let first_is_whole = [
+        piece(Some(0), Some("a"), Some("ls"), Some("")),
+        piece(Some(1), Some("b"), Some("ls"), Some("")),
+        end("length"),
+    ];
+    assert_eq!(stream(&first_is_whole).calls, [call("a", "ls", json!({})), garbled_call("b", "ls", "")]);
+}
+
+#[test]
+fn row_33_a_refusal_is_said_and_counts_as_one() {
+    let refusal = |text: &str| delta(json!({"content": null, "refusal": text}));
+    assert_eq!(
+        stream(&[refusal("I can"), refusal("not."), end("stop")]),
+        Reply::said("I cannot.", Finish::Filtered)
+    );
+}
+
+#[test]
+fn row_34_and_35_thoughts_are_read_in_each_form_and_are_no_words() {
+    let blocks =
+        delta(json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]}));
+    let text = delta(json!({"content": [{"type": "text", "text": "Hello"}]}));
+    let thought = Reply { reasoning: "hm".into(), ..hello() };
+    assert_eq!(stream(&[blocks, text, end("stop")]), thought);
+    for field in ["reasoning", "reasoning_content"] {
+        assert_eq!(
+            stream(&[delta(json!({field: "hm", "content": null})), words("Hello"), end("stop")]),
+            thought
+        );
+    }
+    let chunks = events(&[delta(json!({"reasoning": "hm"})), words("Hello"), end("stop")]);
+    let plain = testing::read(&ModelSettings::plain("m", WireKind::Chat), chunks.as_bytes());
+    assert_eq!(plain, Ok(hello()), "who does not want them back gets none");
+}
+
+#[test]
+fn row_36_signed_and_encrypted_thoughts_are_kept_whole() {
+    let details = |details: Value| delta(json!({"reasoning_details": details}));
+    let reply = stream(&[
+        details(
+            json!([{"type": "reasoning.text", "text": "a", "format": "anthropic-claude-v1", "index": 0}]),
+        ),
+        details(
+            json!([{"type": "reasoning.text", "text": "b", "format": "anthropic-claude-v1", "index": 0}]),
+        ),
+        details(
+            json!([{"type": "reasoning.text", "signature": "c2ln", "format": "anthropic-claude-v1", "index": 0}]),
+        ),
+        details(json!([{"type": "reasoning.encrypted", "data": "b3BhcXVl", "id": "rs_1", "index": 1}])),
+        words("Hello"),
+        end("stop"),
+    ]);
+    let kept = reply.parts.unwrap();
+    assert_eq!(kept.origin, "chat localhost m");
+    let expect = json!({"reasoning_details": [
+        {"type": "reasoning.text", "text": "ab", "signature": "c2ln", "format": "anthropic-claude-v1", "index": 0},
+        {"type": "reasoning.encrypted", "data": "b3BhcXVl", "id": "rs_1", "index": 1}
+    ]});
+    assert_eq!(kept.parts, expect);
+}
+
+#[test]
+fn row_38_the_signature_of_a_call_is_kept_with_it() {
+    let signed = delta(
+        json!({"tool_calls": [{"index": 0, "id": "a", "extra_content": {"google": {"thought_signature": "c2ln"}},
+        "function": {"name": "ls", "arguments": "{\"n\":1}"}}]}),
+    );
+    let reply = stream(&[signed, piece(Some(1), Some("b"), Some("ls"), Some("{}")), end("tool_calls")]);
+    let expect = json!({"calls": [{"name": "ls", "args": {"n": 1}, "part": {"google": {"thought_signature": "c2ln"}}}]});
+    assert_eq!(reply.parts.unwrap().parts, expect);
+}
+
+#[test]
+fn row_39_thoughts_in_the_text_are_no_words() {
+    let reply = stream(&[words("<thi"), words("nk>hm</think>\n\nHel"), words("lo"), end("stop")]);
+    assert_eq!(reply, Reply { reasoning: "hm".into(), ..hello() });
+}
+
+#[test]
+fn row_40_calls_as_text_are_words_unless_the_engine_writes_them_so() {
+    let text = "<tool_call><function=ls><parameter=path>/mnt</parameter></function></tool_call>";
+    let chunks = events(&[words("Look: "), words(text), end("stop")]);
+    let shown = Reply::said(&format!("Look: {text}"), Finish::Complete);
+    assert_eq!(read(&chunks), Ok(shown), "nobody guesses");
+    let dialect = Dialect { text_calls: true, ..Dialect::PLAIN };
+    let mindie = ModelSettings { dialect, ..settings() };
+    let expect = Reply::said("Look: ", Finish::Complete).with_calls(vec![call(
+        "call-0",
+        "ls",
+        json!({"path": "/mnt"}),
+    )]);
+    assert_eq!(testing::read(&mindie, chunks.as_bytes()), Ok(expect));
+}
+
+#[test]
+fn a_giant_reply_is_refused() {
+    let many: Vec<Value> = (0..200).map(|n| piece(Some(n), Some("a"), Some("ls"), Some("{}"))).collect();
+    let mut decoder = crate::ReplyDecoder::of(&settings());
+    assert!(matches!(decoder.push(events(&many).as_bytes()), Err(ModelError::Garbled(_))));
+    assert!(matches!(read("data: <html>\n\n"), Err(ModelError::Garbled(_))));
+}
+
+proptest! {
+    #[test]
+    fn garbage_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..400), start in "(\\{|data: \\{|)") {
+        let mut decoder = crate::ReplyDecoder::of(&settings());
+        let _ = decoder.push(start.as_bytes()).and_then(|_| decoder.push(&bytes)).and_then(|_| decoder.end());
+    }
+}

@@ -1,0 +1,91 @@
+//! The words with which providers say why a reply ended, of all wires: no two mean different things by one.
+
+use crate::wire::garbled;
+use pudu_base::{Finish, ModelError};
+
+/// Returns what a finish reason means. An empty one is none: `None`.
+///
+/// # Errors
+/// When the reason says that the reply failed.
+pub(crate) fn finish(reason: &str) -> Result<Option<Finish>, ModelError> {
+    let word = reason.trim().to_ascii_lowercase();
+    let finish = match word.as_str() {
+        "" | "finish_reason_unspecified" | "null" => return Ok(None),
+        "stop" | "end_turn" | "eos" | "eos_token" | "stop_sequence" | "tool_calls" | "tool_call"
+        | "tool_use" | "function_call" | "complete" | "completed" | "done" | "load" | "unload" => {
+            Finish::Complete
+        }
+        "length" | "max_tokens" | "max_output_tokens" | "max_length" => Finish::Length,
+        "pause_turn" => Finish::Paused,
+        _ if FILTERS.contains(&word.as_str()) => Finish::Filtered,
+        "model_context_window_exceeded" | "context_length_exceeded" => {
+            return Err(ModelError::TooLong(format!("the reply ended with {word}")));
+        }
+        _ if BREAKS.contains(&word.as_str()) => {
+            return Err(ModelError::Unreachable(format!("the provider broke off with {word}")));
+        }
+        "malformed_function_call" | "unexpected_tool_call" | "malformed_response" => {
+            return Err(garbled(format!("the reply ended with {word}")));
+        }
+        // What nobody has heard of may be a cut: people are told that there may be more.
+        _ => Finish::Length,
+    };
+    Ok(Some(finish))
+}
+
+const FILTERS: [&str; 14] = [
+    "content_filter",
+    "content_filtered",
+    "refusal",
+    "safety",
+    "sensitive",
+    "spii",
+    "blocklist",
+    "prohibited_content",
+    "recitation",
+    "language",
+    "image_safety",
+    "image_prohibited_content",
+    "image_recitation",
+    "guardrail_intervened",
+];
+
+const BREAKS: [&str; 8] = [
+    "error",
+    "network_error",
+    "abort",
+    "aborted",
+    "cancelled",
+    "insufficient_system_resource",
+    "failed",
+    "timeout",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows 18 and 19 of the table of quirks.
+    #[test]
+    fn row_18_and_19_each_finish_reason_means_what_its_provider_means() {
+        let ok = |reason: &str| finish(reason).unwrap();
+        for reason in ["stop", "STOP", "end_turn", "eos", "tool_calls", "function_call"] {
+            assert_eq!(ok(reason), Some(Finish::Complete), "{reason}");
+        }
+        for reason in ["length", "MAX_TOKENS", "max_output_tokens", "of_tomorrow"] {
+            assert_eq!(ok(reason), Some(Finish::Length), "{reason}");
+        }
+        for reason in ["content_filter", "sensitive", "SPII", "refusal", "IMAGE_SAFETY"] {
+            assert_eq!(ok(reason), Some(Finish::Filtered), "{reason}");
+        }
+        for reason in ["", " ", "FINISH_REASON_UNSPECIFIED"] {
+            assert_eq!(ok(reason), None, "{reason:?}");
+        }
+        for reason in ["error", "network_error", "abort", "insufficient_system_resource"] {
+            assert!(matches!(finish(reason), Err(ModelError::Unreachable(_))), "{reason}");
+        }
+        assert!(matches!(finish("model_context_window_exceeded"), Err(ModelError::TooLong(_))));
+        assert!(matches!(finish("MALFORMED_FUNCTION_CALL"), Err(ModelError::Garbled(_))));
+        assert_eq!(ok("pause_turn"), Some(Finish::Paused));
+    }
+}

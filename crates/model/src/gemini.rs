@@ -1,0 +1,69 @@
+//! Google's `generateContent` wire, as Gemini's own API has it.
+
+mod decode;
+mod encode;
+mod options;
+
+use crate::{
+    ModelSettings,
+    wire::{EventDecoder, Wire},
+};
+use pudu_base::Request;
+use pudu_net::reqwest::header::HeaderName;
+
+pub(crate) struct GeminiWire;
+
+impl Wire for GeminiWire {
+    /// The base URL has the version at its end or not: Google's own clients leave it out.
+    fn path(&self, settings: &ModelSettings) -> String {
+        let model = settings.model.strip_prefix("models/").unwrap_or(&settings.model);
+        format!("{}/models/{model}:streamGenerateContent?alt=sse", version(settings))
+    }
+
+    fn list_path(&self, settings: &ModelSettings) -> String {
+        format!("{}/models", version(settings))
+    }
+
+    fn key_header(&self) -> (HeaderName, &'static str) {
+        (HeaderName::from_static("x-goog-api-key"), "")
+    }
+
+    fn body(&self, settings: &ModelSettings, request: &Request) -> serde_json::Result<Vec<u8>> {
+        encode::body(settings, request)
+    }
+
+    fn decoder(&self, settings: &ModelSettings) -> Box<dyn EventDecoder> {
+        Box::new(decode::ContentDecoder::new(settings))
+    }
+}
+
+/// Returns the path of the API's version; empty where the base URL has it.
+fn version(settings: &ModelSettings) -> &'static str {
+    let last = settings.base_url.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let has_version =
+        last.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    if has_version { "" } else { "/v1beta" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::WireKind;
+    use pudu_net::reqwest::Url;
+
+    #[test]
+    fn the_path_is_right_whether_the_base_url_has_the_version_or_not() {
+        for (base, model, expect) in [
+            ("https://generativelanguage.googleapis.com", "gemini-x", "/v1beta/models/gemini-x"),
+            ("https://generativelanguage.googleapis.com/v1beta/", "gemini-x", "/models/gemini-x"),
+            ("https://generativelanguage.googleapis.com/v1", "models/gemini-x", "/models/gemini-x"),
+            ("https://gateway.example/vertex", "gemini-x", "/v1beta/models/gemini-x"),
+        ] {
+            let plain = ModelSettings::plain(model, WireKind::Gemini);
+            let settings = ModelSettings { base_url: Url::parse(base).unwrap(), ..plain };
+            let expect = format!("{expect}:streamGenerateContent?alt=sse");
+            assert_eq!(GeminiWire.path(&settings), expect, "{base} {model}");
+        }
+        assert_eq!(GeminiWire.key_header(), (HeaderName::from_static("x-goog-api-key"), ""));
+    }
+}

@@ -1,0 +1,215 @@
+//! The wire's reply as deltas. A stream has no last event, and parts may follow a finish reason: a reply is whole when
+//! its bytes end and a reason was told, or a refusal of the prompt. Of 241 recorded streams four had neither; those
+//! count as cut, and are asked for again.
+
+mod arguments;
+mod chunk;
+
+pub(super) use self::chunk::SIGNATURE;
+use self::{
+    arguments::StreamedCall,
+    chunk::{CandidatePart, ContentChunk, ContentUsage, FunctionCallPart, ReplyCandidate},
+};
+use crate::{
+    ModelSettings,
+    calls::{CallPiece, PartialCalls},
+    finish::finish,
+    order::ReplyOrder,
+    refusal,
+    wire::{EventDecoder, cut, garbled},
+};
+use pudu_base::{Delta, Finish, ModelError, Usage};
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+
+/// Maximum size of the chunks whose parts are kept as they are, in bytes.
+const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
+
+/// Reads the chunks of one reply, or the one document of a server that does not stream.
+#[derive(Debug, Default)]
+pub(super) struct ContentDecoder {
+    origin: String,
+    /// Whether thoughts are kept as text.
+    keeps_thoughts: bool,
+    calls: PartialCalls,
+    call_count: u64,
+    /// The call whose arguments come in pieces.
+    streamed: Option<StreamedCall>,
+    /// Places of calls whose arguments did not come to their end.
+    unfinished: BTreeSet<usize>,
+    order: ReplyOrder,
+    kept_bytes: usize,
+    usage: Option<ContentUsage>,
+    finish: Option<Finish>,
+}
+
+impl ContentDecoder {
+    pub(super) fn new(settings: &ModelSettings) -> Self {
+        Self {
+            origin: settings.origin(),
+            keeps_thoughts: settings.dialect.thoughts.is_some(),
+            ..Self::default()
+        }
+    }
+
+    fn read(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        let chunk: ContentChunk =
+            serde_json::from_str(data).map_err(|error| refusal::unreadable(data, &error))?;
+        if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
+            return Err(refusal::in_stream(&error));
+        }
+        if let Some(usage) = chunk.usage_metadata {
+            self.usage.get_or_insert_default().update(usage);
+        }
+        if chunk.prompt_feedback.is_some_and(|feedback| feedback.is_refusal()) {
+            self.finish = Some(Finish::Filtered);
+        }
+        let first = chunk.candidates.into_iter().flatten().find(|one| one.index.unwrap_or(0) == 0);
+        first.map_or(Ok(()), |candidate| self.candidate(candidate, data.len(), out))
+    }
+
+    fn candidate(
+        &mut self,
+        candidate: ReplyCandidate,
+        bytes: usize,
+        out: &mut Vec<Delta>,
+    ) -> Result<(), ModelError> {
+        for part in candidate.content.and_then(|content| content.parts).into_iter().flatten() {
+            self.part(part, bytes, out)?;
+        }
+        if let Some(finish) = finish(candidate.finish_reason.as_deref().unwrap_or_default())? {
+            self.finish = Some(finish);
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, part: CandidatePart, bytes: usize, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        if part.thought == Some(true) {
+            let thought = part.text.clone().filter(|text| self.keeps_thoughts && !text.is_empty());
+            out.extend(thought.map(Delta::Reasoning));
+            return if part.signature.is_some() { self.keep(part.into_raw(), bytes) } else { Ok(()) };
+        }
+        if let Some(call) = part.function_call {
+            return self.call(call, part.signature);
+        }
+        match part.text {
+            Some(text) => {
+                if !text.is_empty() || part.signature.is_some() {
+                    let extra = part.signature.map(|signature| extra([(SIGNATURE, Some(signature))]));
+                    self.order.words(text.len(), extra.flatten());
+                }
+                out.extend((!text.is_empty()).then_some(Delta::Text(text)));
+                Ok(())
+            }
+            // Images are not kept: they are large, and nobody asked for them.
+            None if part.rest.is_empty() || part.rest.contains_key("inlineData") => Ok(()),
+            None => self.keep(part.into_raw(), bytes),
+        }
+    }
+
+    fn keep(&mut self, part: Map<String, Value>, bytes: usize) -> Result<(), ModelError> {
+        self.kept_bytes += bytes;
+        self.order.part(part);
+        if self.kept_bytes > MAX_KEPT_BYTES {
+            Err(garbled("too much that is kept for the provider"))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Reads a call, or a piece of one.
+    fn call(&mut self, call: FunctionCallPart, signature: Option<String>) -> Result<(), ModelError> {
+        if self.streamed.as_ref().is_some_and(|open| open.is_followed_by(&call)) {
+            // One that was not ended before another begins will not be.
+            self.end_streamed(false)?;
+        }
+        if !call.is_piece() && self.streamed.is_none() {
+            if call.is_end() {
+                return Ok(());
+            }
+            let args = call.args.unwrap_or_default();
+            return self.whole_call(call.name.unwrap_or_default(), call.id, signature, &args, true);
+        }
+        let goes_on = call.goes_on();
+        self.streamed.get_or_insert_default().grow(call, signature)?;
+        if goes_on { Ok(()) } else { self.end_streamed(true) }
+    }
+
+    fn end_streamed(&mut self, is_whole: bool) -> Result<(), ModelError> {
+        let Some(call) = self.streamed.take() else { return Ok(()) };
+        let is_whole = is_whole && call.is_readable();
+        self.whole_call(call.name, call.id, call.signature, &call.args, is_whole)
+    }
+
+    fn whole_call(
+        &mut self,
+        name: String,
+        id: Option<String>,
+        signature: Option<String>,
+        args: &Value,
+        is_whole: bool,
+    ) -> Result<(), ModelError> {
+        let extra = extra([(SIGNATURE, signature), ("id", id.clone())]);
+        self.order.call(&name, extra);
+        let arguments = if args.is_null() { "{}".to_owned() } else { args.to_string() };
+        let id = id.unwrap_or_default();
+        let at = self.calls.push(CallPiece { index: Some(self.call_count), id, name, arguments })?;
+        self.call_count += 1;
+        if !is_whole {
+            self.unfinished.insert(at);
+        }
+        Ok(())
+    }
+
+    fn conclude(&mut self, finish: Finish, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        self.end_streamed(false)?;
+        let mut calls = self.calls.take(finish);
+        for at in &self.unfinished {
+            if let Some(call) = calls.get_mut(*at) {
+                let args = std::mem::replace(&mut call.args, Value::Object(Map::new()));
+                call.garbled.get_or_insert_with(|| args.to_string());
+            }
+        }
+        let order = std::mem::take(&mut self.order);
+        out.extend(order.into_parts(std::mem::take(&mut self.origin)).map(Delta::ProviderParts));
+        out.extend(calls.into_iter().map(Delta::Call));
+        out.extend(self.usage.take().map(|usage| Delta::Usage(Usage::from(usage))));
+        out.push(Delta::Finish(finish));
+        Ok(())
+    }
+}
+
+/// Returns those fields that are there.
+fn extra<const N: usize>(fields: [(&str, Option<String>); N]) -> Option<Value> {
+    let fields = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into())));
+    let fields: Map<String, Value> = fields.collect();
+    (!fields.is_empty()).then_some(Value::Object(fields))
+}
+
+impl EventDecoder for ContentDecoder {
+    fn event(&mut self, kind: &str, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        if data == "[DONE]" {
+            return Ok(());
+        }
+        if kind == "error" {
+            return Err(refusal::in_stream_text(data));
+        }
+        if !data.starts_with('[') {
+            return self.read(data, out);
+        }
+        // Without server-sent events the whole stream is one list.
+        let chunks: Vec<Value> =
+            serde_json::from_str(data).map_err(|error| refusal::unreadable(data, &error))?;
+        chunks.iter().try_for_each(|chunk| self.read(&chunk.to_string(), out))
+    }
+
+    fn end(&mut self, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        match self.finish.take() {
+            Some(finish) => self.conclude(finish, out),
+            None => Err(cut()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! Arguments of a call that come in pieces, each with the path of where it belongs.
+
+use super::chunk::{FunctionCallPart, PartialArgument};
+use crate::wire::garbled;
+use pudu_base::ModelError;
+use serde_json::{Map, Value};
+
+/// Maximum size of the texts of a call's arguments, in bytes.
+const MAX_ARGUMENT_BYTES: usize = 16 * 1024 * 1024;
+/// Maximum place in a list; beyond it a path is a mistake or an attack.
+const MAX_INDEX: usize = 10_000;
+/// Maximum number of steps of a path.
+const MAX_STEPS: usize = 64;
+
+/// A call while its arguments come.
+#[derive(Debug)]
+pub(super) struct StreamedCall {
+    pub(super) name: String,
+    pub(super) id: Option<String>,
+    pub(super) signature: Option<String>,
+    pub(super) args: Value,
+    bytes: usize,
+    /// Whether a piece had no place in the arguments.
+    is_lost: bool,
+}
+
+impl Default for StreamedCall {
+    fn default() -> Self {
+        let args = Value::Object(Map::new());
+        Self { name: String::new(), id: None, signature: None, args, bytes: 0, is_lost: false }
+    }
+}
+
+/// A step from a value into it.
+#[derive(Debug, PartialEq)]
+enum PathStep<'a> {
+    Field(&'a str),
+    Item(usize),
+}
+
+impl StreamedCall {
+    /// Returns whether another call begins with what comes next: one of another name or id, or one that is whole.
+    pub(super) fn is_followed_by(&self, call: &FunctionCallPart) -> bool {
+        let other_id = call.id.is_some() && self.id.is_some() && call.id != self.id;
+        let other_name = call.name.as_ref().is_some_and(|name| !name.is_empty() && *name != self.name);
+        let has_args = call.args.as_ref().and_then(Value::as_object).is_some_and(|args| !args.is_empty());
+        other_id || other_name || (has_args && !call.is_piece())
+    }
+
+    /// Adds a piece.
+    ///
+    /// # Errors
+    /// When the arguments are too large.
+    pub(super) fn grow(
+        &mut self,
+        call: FunctionCallPart,
+        signature: Option<String>,
+    ) -> Result<(), ModelError> {
+        if let Some(name) = call.name.filter(|name| !name.is_empty()) {
+            self.name = name;
+        }
+        self.id = call.id.or(self.id.take());
+        self.signature = signature.or(self.signature.take());
+        if let Some(Value::Object(args)) = call.args {
+            merge(&mut self.args, args);
+        }
+        for piece in call.partial_args.into_iter().flatten() {
+            self.bytes += piece.string_value.as_ref().map_or(8, String::len);
+            self.is_lost |= self.put(piece).is_none();
+        }
+        if self.bytes > MAX_ARGUMENT_BYTES { Err(garbled("too large arguments")) } else { Ok(()) }
+    }
+
+    /// Returns whether each piece found its place.
+    pub(super) fn is_readable(&self) -> bool {
+        !self.is_lost && !self.name.is_empty()
+    }
+
+    fn put(&mut self, piece: PartialArgument) -> Option<()> {
+        let steps = steps(piece.json_path.as_deref()?)?;
+        let place = place(&mut self.args, &steps)?;
+        let value = piece.number_value.or(piece.bool_value.map(Value::Bool));
+        match (piece.string_value, place) {
+            (Some(more), Value::String(text)) => text.push_str(&more),
+            (Some(text), place) => *place = Value::String(text),
+            (None, place) => *place = value.unwrap_or_default(),
+        }
+        Some(())
+    }
+}
+
+fn merge(into: &mut Value, from: Map<String, Value>) {
+    if let Value::Object(map) = into {
+        map.extend(from);
+    }
+}
+
+/// Reads a path such as `$.places[0].name` or `$['a b']`. `None` for one of another form, and for the root itself.
+fn steps(path: &str) -> Option<Vec<PathStep<'_>>> {
+    let mut rest = path.strip_prefix('$').unwrap_or(path);
+    let mut steps = Vec::new();
+    while !rest.is_empty() {
+        let (step, tail) = if let Some(inner) = rest.strip_prefix('[') {
+            bracket(inner)?
+        } else {
+            let name = rest.strip_prefix('.').unwrap_or(rest);
+            let (name, tail) = name.split_at_checked(name.find(['.', '[']).unwrap_or(name.len()))?;
+            (Some(name).filter(|name| !name.is_empty()).map(PathStep::Field)?, tail)
+        };
+        steps.push(step);
+        rest = tail;
+    }
+    (1..=MAX_STEPS).contains(&steps.len()).then_some(steps)
+}
+
+/// Reads what stands behind a bracket: a place, or a name between quotes.
+fn bracket(inner: &str) -> Option<(PathStep<'_>, &str)> {
+    for quote in ["'", "\""] {
+        if let Some(quoted) = inner.strip_prefix(quote) {
+            let (name, tail) = quoted.split_once(quote)?;
+            return Some((PathStep::Field(name), tail.strip_prefix(']')?));
+        }
+    }
+    let (number, tail) = inner.split_once(']')?;
+    Some((PathStep::Item(number.parse().ok().filter(|at| *at <= MAX_INDEX)?), tail))
+}
+
+/// Finds a place, and makes what leads to it. `None` where something else stands in the way.
+fn place<'v>(root: &'v mut Value, steps: &[PathStep<'_>]) -> Option<&'v mut Value> {
+    let mut at = root;
+    for step in steps {
+        at = match step {
+            PathStep::Field(name) => {
+                let map = match at {
+                    Value::Null => {
+                        *at = Value::Object(Map::new());
+                        at.as_object_mut()?
+                    }
+                    other => other.as_object_mut()?,
+                };
+                map.entry(*name).or_insert(Value::Null)
+            }
+            PathStep::Item(item) => {
+                let list = match at {
+                    Value::Null => {
+                        *at = Value::Array(Vec::new());
+                        at.as_array_mut()?
+                    }
+                    other => other.as_array_mut()?,
+                };
+                if list.len() <= *item {
+                    list.resize(item + 1, Value::Null);
+                }
+                list.get_mut(*item)?
+            }
+        };
+    }
+    Some(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_read_or_refused() {
+        use PathStep::{Field, Item};
+        for (path, expect) in [
+            ("$.a", Some(vec![Field("a")])),
+            ("$.a.b[2].c", Some(vec![Field("a"), Field("b"), Item(2), Field("c")])),
+            ("$['a b'][\"c\"]", Some(vec![Field("a b"), Field("c")])),
+            ("a", Some(vec![Field("a")])),
+            ("$", None),
+            ("$..a", None),
+            ("$.a[*]", None),
+            ("$.a[99999999]", None),
+            ("$.a['b", None),
+        ] {
+            assert_eq!(steps(path), expect, "{path}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The keys of a request besides its system prompt, tools and contents: limits, thinking, and what the operator adds.
+//!
+//! Thinking is what the configuration says of it: a `thinkingBudget` for Gemini 2.5, a `thinkingLevel` since Gemini 3;
+//! never both, which Google refuses. An effort becomes the budget or level that Google's table for OpenAI's clients
+//! has for it, and a model that shall not think and has no rule for it thinks as little as it can.
+
+use crate::ModelSettings;
+use pudu_base::{Request, Thinking};
+use serde_json::{Map, Value, json};
+
+/// The key of what controls a reply.
+const CONFIG: &str = "generationConfig";
+/// The key within it of what controls thinking.
+const THINKING: &str = "thinkingConfig";
+
+/// Keys as Google's Python client and DeerFlow's configurations write them, and the wire's names within the
+/// configuration of a reply.
+const CONFIG_KEYS: [(&str, &str); 10] = [
+    ("temperature", "temperature"),
+    ("max_tokens", "maxOutputTokens"),
+    ("max_output_tokens", "maxOutputTokens"),
+    ("top_p", "topP"),
+    ("top_k", "topK"),
+    ("stop", "stopSequences"),
+    ("stop_sequences", "stopSequences"),
+    ("seed", "seed"),
+    ("presence_penalty", "presencePenalty"),
+    ("frequency_penalty", "frequencyPenalty"),
+];
+/// The same for what controls thinking.
+const THINKING_KEYS: [(&str, &str); 3] = [
+    ("thinking_budget", "thinkingBudget"),
+    ("thinking_level", "thinkingLevel"),
+    ("include_thoughts", "includeThoughts"),
+];
+
+/// Returns the keys: ours, and the operator's over them.
+pub(super) fn options(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
+    let mut options = settings.body.clone();
+    settings.thinking.apply(request.thinking, &mut options);
+    let mut config = object(options.remove(CONFIG));
+    let mut thinking = object(config.remove(THINKING));
+    for (key, name) in CONFIG_KEYS {
+        config.extend(options.remove(key).map(|value| (name.to_owned(), value)));
+    }
+    for (key, name) in THINKING_KEYS {
+        thinking.extend(options.remove(key).map(|value| (name.to_owned(), value)));
+    }
+    if let Some(temperature) = settings.temperature {
+        config.entry("temperature").or_insert_with(|| temperature.into());
+    }
+    if let Some(tokens) = settings.max_tokens {
+        config.entry("maxOutputTokens").or_insert_with(|| tokens.into());
+    }
+    set_thinking(settings, request.thinking, &mut thinking);
+    if !thinking.is_empty() {
+        config.insert(THINKING.to_owned(), Value::Object(thinking));
+    }
+    if !config.is_empty() {
+        options.insert(CONFIG.to_owned(), Value::Object(config));
+    }
+    options
+}
+
+fn object(value: Option<Value>) -> Map<String, Value> {
+    match value {
+        Some(Value::Object(map)) => map,
+        _ => Map::new(),
+    }
+}
+
+fn set_thinking(settings: &ModelSettings, wanted: Thinking, thinking: &mut Map<String, Value>) {
+    let rules = &settings.thinking;
+    let has_rule = wanted == Thinking::Off && !rules.disabled.is_empty();
+    let effort = if wanted == Thinking::Off { Some("off") } else { rules.effort(wanted) };
+    let Some(effort) = effort.filter(|_| rules.supported && !has_rule) else { return };
+    let (name, other, value) = if has_budgets(&settings.model) {
+        ("thinkingBudget", "thinkingLevel", json!(budget(&settings.model, effort)))
+    } else {
+        ("thinkingLevel", "thinkingBudget", json!(level(&settings.model, effort)))
+    };
+    thinking.remove(other);
+    thinking.insert(name.to_owned(), value);
+    if effort == "off" {
+        thinking.remove("includeThoughts");
+    }
+}
+
+/// Returns whether a model is one of those before Gemini 3, which think by budgets and check no signatures.
+pub(super) fn has_budgets(model: &str) -> bool {
+    model.contains("gemini-2") || model.contains("gemini-1")
+}
+
+/// Returns a budget that each model of Gemini 2.5 takes, in tokens. The Pro models cannot do without.
+fn budget(model: &str, effort: &str) -> u32 {
+    match effort {
+        "off" if model.contains("pro") => 128,
+        "off" => 0,
+        "low" => 1_024,
+        "medium" => 8_192,
+        _ => 24_576,
+    }
+}
+
+/// Returns a level that the model takes: the first of Gemini 3 has two, and `minimal` is for Flash alone.
+fn level<'a>(model: &str, effort: &'a str) -> &'a str {
+    match effort {
+        "off" if model.contains("flash") => "minimal",
+        "off" => "low",
+        "medium" if model.contains("gemini-3-pro") => "high",
+        effort => effort,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ThinkingRules, WireKind};
+
+    fn config(model: &str, enabled: &Value, disabled: &Value, thinking: Thinking) -> Value {
+        let map = |value: &Value| value.as_object().cloned().unwrap_or_default();
+        let rules = ThinkingRules {
+            supported: true,
+            takes_effort: true,
+            enabled: map(enabled),
+            disabled: map(disabled),
+            ..ThinkingRules::default()
+        };
+        let plain = ModelSettings::plain(model, WireKind::Gemini);
+        let request = Request { thinking, ..Request::default() };
+        let options = options(&ModelSettings { thinking: rules, ..plain }, &request);
+        options.get(CONFIG).and_then(|config| config.get(THINKING)).cloned().unwrap_or_default()
+    }
+
+    #[test]
+    fn each_generation_thinks_by_its_own_measure_and_never_by_two() {
+        let none = json!({});
+        for (model, enabled, disabled, thinking, expect) in [
+            ("gemini-2.5-flash", &none, &none, Thinking::On, Value::Null),
+            ("gemini-2.5-flash", &none, &none, Thinking::Off, json!({"thinkingBudget": 0})),
+            ("gemini-2.5-pro", &none, &none, Thinking::Off, json!({"thinkingBudget": 128})),
+            ("gemini-2.5-pro", &none, &none, Thinking::Medium, json!({"thinkingBudget": 8_192})),
+            ("gemini-3-flash-preview", &none, &none, Thinking::Off, json!({"thinkingLevel": "minimal"})),
+            ("gemini-3.1-pro-preview", &none, &none, Thinking::Off, json!({"thinkingLevel": "low"})),
+            ("gemini-3.1-pro-preview", &none, &none, Thinking::Medium, json!({"thinkingLevel": "medium"})),
+            ("gemini-3-pro-preview", &none, &none, Thinking::Medium, json!({"thinkingLevel": "high"})),
+            (
+                "gemini-2.5-flash",
+                &json!({"thinking_budget": 99}),
+                &none,
+                Thinking::On,
+                json!({"thinkingBudget": 99}),
+            ),
+            (
+                "gemini-flash-latest",
+                &json!({"thinking_budget": 99, "include_thoughts": true}),
+                &none,
+                Thinking::High,
+                json!({"thinkingLevel": "high", "includeThoughts": true}),
+            ),
+            (
+                "gemini-2.5-flash",
+                &none,
+                &json!({"generationConfig": {"thinkingConfig": {"thinkingBudget": 7}}}),
+                Thinking::Off,
+                json!({"thinkingBudget": 7}),
+            ),
+        ] {
+            let found = config(model, enabled, disabled, thinking);
+            assert_eq!(found, expect, "{model} {enabled} {disabled} {thinking:?}");
+        }
+    }
+
+    #[test]
+    fn keys_of_the_python_client_get_the_wires_names_and_win() {
+        let body = json!({"top_p": 0.9, "max_output_tokens": 9, "safetySettings": [],
+            "generationConfig": {"topK": 3, "thinkingConfig": {"includeThoughts": true}}});
+        let settings = ModelSettings {
+            body: body.as_object().cloned().unwrap(),
+            max_tokens: Some(100),
+            temperature: Some(0.5),
+            ..ModelSettings::plain("gemini-2.5-flash", WireKind::Gemini)
+        };
+        let options = options(&settings, &Request { thinking: Thinking::Off, ..Request::default() });
+        assert_eq!(
+            Value::Object(options),
+            json!({"safetySettings": [], "generationConfig": {"topP": 0.9, "topK": 3, "maxOutputTokens": 9,
+                "temperature": 0.5, "thinkingConfig": {"includeThoughts": true}}}),
+            "a model that cannot think is told nothing of it"
+        );
+    }
+}

@@ -1,0 +1,344 @@
+//! The wire's reply as deltas.
+
+mod event;
+
+use self::event::{BlockDelta, MessageDocument, MessageEvent, MessageUsage};
+use crate::{
+    ModelSettings,
+    calls::{CallPiece, PartialCalls},
+    finish::finish,
+    order::ReplyOrder,
+    refusal,
+    wire::{EventDecoder, cut, garbled},
+};
+use pudu_base::{Delta, Finish, ModelError, ToolCall, Usage};
+use serde_json::{Map, Value};
+
+/// Maximum size of the events whose blocks are kept as they are, in bytes.
+const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
+/// Maximum number of blocks of a reply.
+const MAX_BLOCKS: usize = 10_000;
+
+/// Reads the events of one reply, or the one document of a server that does not stream.
+#[derive(Debug, Default)]
+pub(super) struct MessageDecoder {
+    origin: String,
+    /// Whether thoughts are kept as text beside the blocks that hold them.
+    keeps_thoughts: bool,
+    /// The id of the message that is read.
+    message: Option<String>,
+    blocks: Vec<PartialBlock>,
+    calls: PartialCalls,
+    kept_bytes: usize,
+    usage: Option<MessageUsage>,
+    finish: Option<Finish>,
+    done: bool,
+}
+
+#[derive(Debug)]
+struct PartialBlock {
+    /// Its number in the reply.
+    index: u64,
+    /// Whether its end has not come.
+    is_open: bool,
+    content: BlockContent,
+}
+
+#[derive(Debug)]
+enum BlockContent {
+    /// Words, of which so many bytes came.
+    Words(usize),
+    /// A call: its place among all, and how its arguments came.
+    Call { at: usize, arguments: BlockArguments },
+    /// Anything else, which goes back as it is, and its input as far as it came.
+    Kept { block: Map<String, Value>, input: String },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum BlockArguments {
+    Missing,
+    /// Whole, with the beginning of the block.
+    Given,
+    /// In pieces, which count more.
+    Streamed,
+}
+
+impl MessageDecoder {
+    pub(super) fn new(settings: &ModelSettings) -> Self {
+        Self {
+            origin: settings.origin(),
+            keeps_thoughts: settings.dialect.thoughts.is_some(),
+            ..Self::default()
+        }
+    }
+
+    /// Begins the message. Gateways send its beginning twice, and some splice another message into an open one: what
+    /// came of the first is then no reply, and a mixture of both would be none either.
+    fn begin(&mut self, message: MessageDocument) -> Result<(), ModelError> {
+        self.count(message.usage);
+        let id = message.id.unwrap_or_default();
+        match &self.message {
+            Some(open) if *open != id && !self.blocks.is_empty() => {
+                Err(garbled("another message begins inside of one"))
+            }
+            _ => {
+                self.message = Some(id);
+                Ok(())
+            }
+        }
+    }
+
+    /// Begins a block, whose event has so many bytes.
+    fn open(
+        &mut self,
+        index: u64,
+        block: Map<String, Value>,
+        bytes: usize,
+        out: &mut Vec<Delta>,
+    ) -> Result<(), ModelError> {
+        let text = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let content = match text("type").as_str() {
+            "text" => {
+                let words = text("text");
+                out.extend((!words.is_empty()).then(|| Delta::Text(words.clone())));
+                BlockContent::Words(words.len())
+            }
+            "tool_use" => {
+                let piece = CallPiece {
+                    index: Some(index),
+                    id: text("id"),
+                    name: text("name"),
+                    ..CallPiece::default()
+                };
+                let at = self.calls.push(piece)?;
+                // Gateways that do not stream arguments send them with the beginning.
+                let whole =
+                    block.get("input").filter(|input| input.as_object().is_some_and(|map| !map.is_empty()));
+                if let Some(input) = whole {
+                    self.calls.set_arguments(at, input.to_string());
+                }
+                let arguments = if whole.is_some() { BlockArguments::Given } else { BlockArguments::Missing };
+                BlockContent::Call { at, arguments }
+            }
+            _ => {
+                self.think(text("thinking"), out);
+                self.kept_bytes += bytes;
+                BlockContent::Kept { block, input: String::new() }
+            }
+        };
+        self.blocks.push(PartialBlock { index, is_open: true, content });
+        self.check_size()
+    }
+
+    fn think(&self, thought: String, out: &mut Vec<Delta>) {
+        if self.keeps_thoughts && !thought.is_empty() {
+            out.push(Delta::Reasoning(thought));
+        }
+    }
+
+    fn grow(
+        &mut self,
+        index: u64,
+        delta: BlockDelta,
+        data: &str,
+        out: &mut Vec<Delta>,
+    ) -> Result<(), ModelError> {
+        let open = self.blocks.iter().rposition(|block| block.is_open && block.index == index);
+        let Some(block) = open.and_then(|at| self.blocks.get_mut(at)) else {
+            return Err(garbled("a piece of a block that did not begin"));
+        };
+        match &mut block.content {
+            BlockContent::Words(bytes) => {
+                let words = delta.text.filter(|words| !words.is_empty());
+                *bytes += words.as_ref().map_or(0, String::len);
+                out.extend(words.map(Delta::Text));
+            }
+            BlockContent::Call { at, arguments } => {
+                let more = delta.partial_json.unwrap_or_default();
+                if !more.is_empty()
+                    && std::mem::replace(arguments, BlockArguments::Streamed) == BlockArguments::Given
+                {
+                    self.calls.set_arguments(*at, String::new());
+                }
+                self.calls.push(CallPiece { index: Some(index), arguments: more, ..CallPiece::default() })?;
+            }
+            BlockContent::Kept { block, input } => {
+                self.kept_bytes += data.len();
+                let thought = delta.thinking.clone();
+                keep(block, input, delta, data);
+                self.think(thought.unwrap_or_default(), out);
+            }
+        }
+        self.check_size()
+    }
+
+    fn check_size(&self) -> Result<(), ModelError> {
+        if self.kept_bytes > MAX_KEPT_BYTES || self.blocks.len() > MAX_BLOCKS {
+            return Err(garbled("too many blocks, or too large ones"));
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, index: u64) {
+        let open = self.blocks.iter_mut().rev().find(|block| block.is_open && block.index == index);
+        if let Some(block) = open {
+            block.is_open = false;
+        }
+    }
+
+    fn count(&mut self, usage: Option<MessageUsage>) {
+        if let Some(usage) = usage {
+            self.usage.get_or_insert_default().update(usage);
+        }
+    }
+
+    fn stop(&mut self, reason: Option<&str>) -> Result<(), ModelError> {
+        if let Some(finish) = finish(reason.unwrap_or_default())? {
+            self.finish = Some(finish);
+        }
+        Ok(())
+    }
+
+    /// Reads a reply that came as one document.
+    fn whole(&mut self, message: MessageDocument, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        for (index, block) in (0..).zip(message.content.into_iter().flatten()) {
+            self.open(index, block, 0, out)?;
+            self.close(index);
+        }
+        self.stop(message.stop_reason.as_deref())?;
+        self.count(message.usage);
+        self.end_message(out);
+        Ok(())
+    }
+
+    /// Ends the reply properly; one without a reason has said all that it had to say.
+    fn end_message(&mut self, out: &mut Vec<Delta>) {
+        self.finish.get_or_insert(Finish::Complete);
+        self.conclude(out);
+    }
+
+    fn conclude(&mut self, out: &mut Vec<Delta>) {
+        let Some(finish) = self.finish.filter(|_| !self.done) else { return };
+        self.done = true;
+        let mut calls = self.calls.take(finish);
+        let mut order = ReplyOrder::default();
+        for block in std::mem::take(&mut self.blocks) {
+            block.end(&mut order, &mut calls);
+        }
+        out.extend(order.into_parts(std::mem::take(&mut self.origin)).map(Delta::ProviderParts));
+        out.extend(calls.into_iter().map(Delta::Call));
+        out.extend(self.usage.take().map(|usage| Delta::Usage(Usage::from(usage))));
+        out.push(Delta::Finish(finish));
+    }
+}
+
+/// Adds a piece to a block that is kept as it is.
+fn keep(block: &mut Map<String, Value>, input: &mut String, delta: BlockDelta, data: &str) {
+    match delta.kind.as_deref() {
+        Some("thinking_delta") => append(block, "thinking", &delta.thinking.unwrap_or_default()),
+        Some("input_json_delta") => input.push_str(&delta.partial_json.unwrap_or_default()),
+        Some("signature_delta") => {
+            block.insert("signature".to_owned(), delta.signature.unwrap_or_default().into());
+        }
+        // Of blocks that are new: each text of the piece is the next of the block's text of that name.
+        _ => {
+            let event = serde_json::from_str::<Value>(data).unwrap_or_default();
+            let texts = event.get("delta").and_then(Value::as_object).into_iter().flatten();
+            for (name, value) in texts.filter(|(name, _)| *name != "type") {
+                match value {
+                    Value::String(text) => append(block, name, text),
+                    Value::Null => {}
+                    value => {
+                        block.insert(name.clone(), value.clone());
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn append(block: &mut Map<String, Value>, name: &str, more: &str) {
+    match block.get_mut(name) {
+        Some(Value::String(text)) => text.push_str(more),
+        _ => {
+            block.insert(name.to_owned(), more.into());
+        }
+    }
+}
+
+impl PartialBlock {
+    /// Gives the block its place in the order.
+    fn end(self, order: &mut ReplyOrder, calls: &mut [ToolCall]) {
+        match self.content {
+            BlockContent::Words(bytes) => order.words(bytes, None),
+            BlockContent::Call { at, arguments } => {
+                let Some(call) = calls.get_mut(at) else { return };
+                if self.is_open && arguments == BlockArguments::Missing {
+                    // Nobody knows what would have come.
+                    call.garbled.get_or_insert_default();
+                }
+                order.call(&call.name, None);
+            }
+            BlockContent::Kept { mut block, input } => {
+                if let Ok(input) = serde_json::from_str::<Value>(&input) {
+                    block.insert("input".to_owned(), input);
+                }
+                let is_signed =
+                    block.get("signature").and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+                // What was cut would be refused.
+                if !self.is_open || is_signed {
+                    order.part(block);
+                }
+            }
+        }
+    }
+}
+
+impl EventDecoder for MessageDecoder {
+    fn event(&mut self, kind: &str, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        if self.done || data == "[DONE]" {
+            return Ok(());
+        }
+        if kind == "error" {
+            return Err(refusal::in_stream_text(data));
+        }
+        let event: MessageEvent =
+            serde_json::from_str(data).map_err(|error| refusal::unreadable(data, &error))?;
+        if let Some(error) = event.error.as_ref().filter(|error| !error.is_null()) {
+            return Err(refusal::in_stream(error));
+        }
+        let index = event.index.unwrap_or(0);
+        match event.kind.as_deref().unwrap_or(kind) {
+            "message_start" => self.begin(event.message.unwrap_or_default())?,
+            "content_block_start" => {
+                let block = event.content_block.unwrap_or_default();
+                self.open(index, block, data.len(), out)?;
+            }
+            "content_block_delta" => self.grow(index, event.delta.unwrap_or_default(), data, out)?,
+            "content_block_stop" => self.close(index),
+            "message_delta" => {
+                self.count(event.usage);
+                self.stop(event.delta.and_then(|delta| delta.stop_reason).as_deref())?;
+            }
+            "message_stop" => self.end_message(out),
+            "message" => {
+                let message =
+                    serde_json::from_str(data).map_err(|error| refusal::unreadable(data, &error))?;
+                self.whole(message, out)?;
+            }
+            "error" => return Err(refusal::in_stream_text(data)),
+            // Pings, and what is new.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        // Some servers close after the finish reason without the last event.
+        self.conclude(out);
+        if self.done { Ok(()) } else { Err(cut()) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

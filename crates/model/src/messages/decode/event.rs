@@ -1,0 +1,89 @@
+//! Events as servers write them. Everything may be missing or null.
+
+use pudu_base::Usage;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+#[derive(Deserialize)]
+pub(super) struct MessageEvent {
+    #[serde(rename = "type")]
+    pub(super) kind: Option<String>,
+    pub(super) message: Option<MessageDocument>,
+    pub(super) index: Option<u64>,
+    pub(super) content_block: Option<Map<String, Value>>,
+    pub(super) delta: Option<BlockDelta>,
+    pub(super) usage: Option<MessageUsage>,
+    pub(super) error: Option<Value>,
+}
+
+/// The beginning of a message, or all of it.
+#[derive(Default, Deserialize)]
+pub(super) struct MessageDocument {
+    pub(super) id: Option<String>,
+    pub(super) content: Option<Vec<Map<String, Value>>>,
+    pub(super) stop_reason: Option<String>,
+    pub(super) usage: Option<MessageUsage>,
+}
+
+/// A piece of a block, or the end of a message.
+#[derive(Default, Deserialize)]
+pub(super) struct BlockDelta {
+    #[serde(rename = "type")]
+    pub(super) kind: Option<String>,
+    pub(super) text: Option<String>,
+    pub(super) thinking: Option<String>,
+    pub(super) signature: Option<String>,
+    pub(super) partial_json: Option<String>,
+    pub(super) stop_reason: Option<String>,
+}
+
+/// The usage as far as it is known. It comes in pieces, each of which tells the whole so far.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct MessageUsage {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    output_tokens_details: Option<MessageOutputDetails>,
+    /// The calls that the provider made for this one reply, each with its own usage; the rest tells only the last.
+    iterations: Option<Vec<Self>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct MessageOutputDetails {
+    thinking_tokens: Option<u64>,
+}
+
+impl MessageUsage {
+    /// Takes what is told later. A gateway that tells the input at the end tells 0 at the beginning, and the other way
+    /// round.
+    pub(super) fn update(&mut self, later: Self) {
+        self.input_tokens = self.input_tokens.max(later.input_tokens);
+        self.output_tokens = self.output_tokens.max(later.output_tokens);
+        self.cache_read_input_tokens = self.cache_read_input_tokens.max(later.cache_read_input_tokens);
+        self.cache_creation_input_tokens =
+            self.cache_creation_input_tokens.max(later.cache_creation_input_tokens);
+        self.output_tokens_details = later.output_tokens_details.or(self.output_tokens_details.take());
+        self.iterations = later.iterations.or(self.iterations.take());
+    }
+}
+
+impl From<MessageUsage> for Usage {
+    fn from(told: MessageUsage) -> Self {
+        let (cached, cache_writes) =
+            (told.cache_read_input_tokens.unwrap_or(0), told.cache_creation_input_tokens.unwrap_or(0));
+        let usage = Self {
+            // What has to do with the cache is not in the input here.
+            input: told.input_tokens.unwrap_or(0).saturating_add(cached).saturating_add(cache_writes),
+            output: told.output_tokens.unwrap_or(0),
+            cached,
+            cache_writes,
+            reasoning: told.output_tokens_details.and_then(|details| details.thinking_tokens).unwrap_or(0),
+        };
+        let mut all = Self::default();
+        for iteration in told.iterations.into_iter().flatten() {
+            all += iteration.into();
+        }
+        if all.total() > usage.total() { Self { reasoning: usage.reasoning, ..all } } else { usage }
+    }
+}

@@ -1,0 +1,163 @@
+//! The keys of a request besides its system prompt, tools and messages: limits, thinking, and what the operator adds.
+//!
+//! Thinking is what the configuration says of it: `thinking: {type: adaptive}`, which today's models decide by
+//! themselves, or `{type: enabled, budget_tokens: N}` of older ones, where N is at least 1,024 and less than
+//! `max_tokens`. An effort goes to `output_config.effort`, or becomes a budget where thinking goes by budgets.
+
+use crate::ModelSettings;
+use pudu_base::Request;
+use serde_json::{Map, Value, json};
+
+/// The limit of a reply where nobody sets one, in tokens: the wire demands one, and each model of Anthropic that is not
+/// retired takes at least 32,000.
+const DEFAULT_MAX_TOKENS: u64 = 16_384;
+/// The least budget for thinking that Anthropic takes, in tokens.
+const MIN_BUDGET_TOKENS: u64 = 1_024;
+/// As much stays for the reply where a budget makes the default limit too small, in tokens.
+const MIN_REPLY_TOKENS: u64 = 4_096;
+/// The share of a reply that thinking has where the configuration has no budget, in percent; DeerFlow's.
+const AUTO_BUDGET_PERCENT: u64 = 80;
+
+/// Returns the keys: ours, and the operator's over them.
+pub(super) fn options(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
+    let rules = &settings.thinking;
+    let mut options = Map::new();
+    if let Some(temperature) = settings.temperature {
+        options.insert("temperature".to_owned(), temperature.into());
+    }
+    if let Some(tokens) = settings.max_tokens {
+        options.insert("max_tokens".to_owned(), tokens.into());
+    }
+    options.extend(settings.body.clone());
+    rules.apply(request.thinking, &mut options);
+    let effort = rules.effort(request.thinking).filter(|_| rules.thinks(request.thinking));
+    match options.get("thinking").and_then(|thinking| thinking.get("type")?.as_str()) {
+        Some("enabled") => set_budget(&mut options, effort, rules.auto_budget),
+        Some("disabled") => {
+            options.insert("thinking".to_owned(), json!({"type": "disabled"}));
+        }
+        _ => set_effort(&mut options, effort),
+    }
+    options.entry("max_tokens").or_insert_with(|| DEFAULT_MAX_TOKENS.into());
+    if thinks(&options) {
+        // Neither goes together with thinking.
+        options.remove("temperature");
+        options.remove("top_k");
+    }
+    options
+}
+
+fn thinks(options: &Map<String, Value>) -> bool {
+    options.get("thinking").and_then(|thinking| thinking.get("type")).is_some_and(|kind| kind != "disabled")
+}
+
+fn set_effort(options: &mut Map<String, Value>, effort: Option<&'static str>) {
+    let Some(effort) = effort else { return };
+    let config = options.entry("output_config").or_insert_with(|| json!({}));
+    if let Value::Object(config) = config {
+        config.insert("effort".to_owned(), effort.into());
+    }
+}
+
+/// Sets the budget so that it is allowed, and the limit of the reply with it.
+fn set_budget(options: &mut Map<String, Value>, effort: Option<&'static str>, auto: bool) {
+    let limit = options.get("max_tokens").and_then(Value::as_u64);
+    let share = |percent: u64| limit.unwrap_or(DEFAULT_MAX_TOKENS).saturating_mul(percent) / 100;
+    let configured = options.get("thinking").and_then(|thinking| thinking.get("budget_tokens")?.as_u64());
+    let wanted = match effort {
+        Some("low") => share(20),
+        Some("medium") => share(50),
+        Some(_) => share(AUTO_BUDGET_PERCENT),
+        None => match configured {
+            Some(budget) => budget,
+            None if auto => share(AUTO_BUDGET_PERCENT),
+            None => return,
+        },
+    };
+    let wanted = wanted.max(MIN_BUDGET_TOKENS);
+    let limit = limit.unwrap_or_else(|| DEFAULT_MAX_TOKENS.max(wanted.saturating_add(MIN_REPLY_TOKENS)));
+    let budget = if wanted < limit { wanted } else { limit * AUTO_BUDGET_PERCENT / 100 };
+    let thinking = if budget < MIN_BUDGET_TOKENS {
+        // So short a reply has no room to think.
+        json!({"type": "disabled"})
+    } else {
+        let mut thinking = options.get("thinking").cloned().unwrap_or_default();
+        thinking["budget_tokens"] = budget.into();
+        thinking
+    };
+    options.insert("thinking".to_owned(), thinking);
+    options.insert("max_tokens".to_owned(), limit.into());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ThinkingRules, WireKind};
+    use pudu_base::Thinking;
+
+    /// Returns the keys of a model that is configured so.
+    fn keys(max_tokens: Option<u32>, enabled: &Value, thinking: Thinking) -> Value {
+        let rules = ThinkingRules {
+            supported: true,
+            takes_effort: true,
+            enabled: enabled.as_object().cloned().unwrap_or_default(),
+            ..ThinkingRules::default()
+        };
+        let body = json!({"top_k": 5, "top_p": 0.99}).as_object().cloned().unwrap();
+        let plain = ModelSettings::plain("claude", WireKind::Messages);
+        let settings = ModelSettings { max_tokens, temperature: Some(0.5), thinking: rules, body, ..plain };
+        let mut keys = options(&settings, &Request { thinking, ..Request::default() });
+        assert_eq!(keys.remove("top_p"), Some(json!(0.99)));
+        let has_temperature = keys.remove("temperature").is_some();
+        assert_eq!(keys.remove("top_k").is_some(), has_temperature);
+        assert_eq!(has_temperature, !thinks(&keys), "temperature and thinking exclude each other");
+        Value::Object(keys)
+    }
+
+    #[test]
+    fn thinking_and_limit_are_always_such_that_anthropic_takes_them() {
+        let manual = |budget: u64| json!({"thinking": {"type": "enabled", "budget_tokens": budget}});
+        let auto = json!({"thinking": {"type": "enabled"}});
+        let adaptive = json!({"thinking": {"type": "adaptive"}});
+        let with = |max_tokens: u64, mut keys: Value| {
+            keys["max_tokens"] = max_tokens.into();
+            keys
+        };
+        let off = json!({"thinking": {"type": "disabled"}});
+        for (max_tokens, enabled, thinking, expect) in [
+            (None, &json!({}), Thinking::On, with(16_384, json!({}))),
+            (Some(100), &json!({}), Thinking::Off, with(100, json!({}))),
+            (Some(8_000), &manual(2_000), Thinking::On, with(8_000, manual(2_000))),
+            (Some(8_000), &manual(8_000), Thinking::On, with(8_000, manual(6_400))),
+            (Some(8_000), &manual(10), Thinking::On, with(8_000, manual(1_024))),
+            (Some(1_000), &manual(2_000), Thinking::On, with(1_000, off.clone())),
+            (None, &manual(20_000), Thinking::On, with(24_096, manual(20_000))),
+            (None, &manual(2_000), Thinking::Off, with(16_384, off.clone())),
+            (Some(4_096), &auto, Thinking::On, with(4_096, manual(3_276))),
+            (None, &auto, Thinking::On, with(17_203, manual(13_107))),
+            (Some(10_000), &auto, Thinking::Low, with(10_000, manual(2_000))),
+            (Some(10_000), &manual(9_000), Thinking::Medium, with(10_000, manual(5_000))),
+            (None, &adaptive, Thinking::On, with(16_384, adaptive.clone())),
+            (None, &adaptive, Thinking::Off, with(16_384, off)),
+            (
+                None,
+                &adaptive,
+                Thinking::High,
+                with(16_384, json!({"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}})),
+            ),
+            (None, &json!({}), Thinking::Low, with(16_384, json!({"output_config": {"effort": "low"}}))),
+        ] {
+            assert_eq!(keys(max_tokens, enabled, thinking), expect, "{max_tokens:?} {enabled} {thinking:?}");
+        }
+    }
+
+    #[test]
+    fn without_leave_to_make_a_budget_none_is_made() {
+        let enabled = json!({"thinking": {"type": "enabled"}}).as_object().cloned().unwrap();
+        let rules =
+            ThinkingRules { supported: true, enabled, auto_budget: false, ..ThinkingRules::default() };
+        let plain = ModelSettings::plain("claude", WireKind::Messages);
+        let keys = options(&ModelSettings { thinking: rules, ..plain }, &Request::default());
+        assert_eq!(keys["thinking"], json!({"type": "enabled"}));
+    }
+}

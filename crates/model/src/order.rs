@@ -1,0 +1,127 @@
+//! The order in which a reply came: words, calls, and between them what only its provider can read, such as signed
+//! thoughts. A thread keeps words and calls by themselves, so here each is only counted or named; the rest is kept as it
+//! was, byte for byte. A reply that was changed since does not fit its order any more, and then goes back without.
+
+use pudu_base::{Assistant, ProviderParts, ToolCall};
+use serde_json::{Map, Value, json};
+
+/// The key of the order within a message's parts.
+const ORDER: &str = "order";
+
+/// The order of a reply while it is read.
+#[derive(Debug, Default)]
+pub(crate) struct ReplyOrder {
+    pieces: Vec<Value>,
+    /// Whether anything is in it that would be lost without it.
+    is_needed: bool,
+}
+
+impl ReplyOrder {
+    /// Adds words of so many bytes, and what the provider wants back with just these.
+    pub(crate) fn words(&mut self, bytes: usize, extra: Option<Value>) {
+        let last = self.pieces.last_mut().filter(|last| last.get("extra").is_none());
+        match (extra, last.and_then(|last| last.get_mut("words"))) {
+            (None, Some(before)) => *before = json!(before.as_u64().unwrap_or(0) + bytes as u64),
+            (extra, _) => self.push(json!({"words": bytes}), extra),
+        }
+    }
+
+    /// Adds a call, and what the provider wants back with it.
+    pub(crate) fn call(&mut self, name: &str, extra: Option<Value>) {
+        self.push(json!({"call": name}), extra);
+    }
+
+    /// Adds a part that goes back as it is.
+    pub(crate) fn part(&mut self, part: Map<String, Value>) {
+        self.is_needed = true;
+        self.pieces.push(Value::Object(Map::from_iter([("part".to_owned(), Value::Object(part))])));
+    }
+
+    fn push(&mut self, mut piece: Value, extra: Option<Value>) {
+        if let Some(extra) = extra {
+            piece["extra"] = extra;
+            self.is_needed = true;
+        }
+        self.pieces.push(piece);
+    }
+
+    /// Returns the parts that a message keeps.
+    pub(crate) fn into_parts(self, origin: String) -> Option<ProviderParts> {
+        self.is_needed.then(|| ProviderParts { origin, parts: json!({ORDER: self.pieces}) })
+    }
+}
+
+/// A piece of a reply that goes back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum OrderedPiece<'a> {
+    Words(&'a str, Option<&'a Value>),
+    Call(&'a ToolCall, Option<&'a Value>),
+    Part(&'a Value),
+}
+
+/// Returns a reply's pieces in the order in which they came; `None` if its words or calls are not those any more.
+pub(crate) fn in_order<'a>(reply: &'a Assistant, parts: &'a Value) -> Option<Vec<OrderedPiece<'a>>> {
+    let (mut words, mut calls) = (reply.text.as_str(), reply.calls.iter());
+    let mut pieces = Vec::new();
+    for piece in parts.get(ORDER)?.as_array()? {
+        let extra = piece.get("extra");
+        pieces.push(if let Some(part) = piece.get("part") {
+            OrderedPiece::Part(part)
+        } else if let Some(name) = piece.get("call") {
+            OrderedPiece::Call(calls.next().filter(|call| *name == *call.name)?, extra)
+        } else {
+            let bytes = usize::try_from(piece.get("words")?.as_u64()?).ok()?;
+            let (these, rest) = words.split_at_checked(bytes)?;
+            words = rest;
+            OrderedPiece::Words(these, extra)
+        });
+    }
+    (words.is_empty() && calls.next().is_none()).then_some(pieces)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{call, reply};
+
+    #[test]
+    fn a_reply_goes_back_in_its_order_or_without_it() {
+        let mut order = ReplyOrder::default();
+        order.words(2, None);
+        order.words(3, None);
+        order.part(Map::from_iter([("type".to_owned(), json!("thinking"))]));
+        order.words(0, Some(json!("s")));
+        order.call("bash", None);
+        let parts = order.into_parts("here".to_owned()).unwrap().parts;
+        let bash = call("1", "bash", json!({}));
+        let whole = reply("Hallo", vec![bash.clone()]);
+        assert_eq!(
+            in_order(&whole, &parts),
+            Some(vec![
+                OrderedPiece::Words("Hallo", None),
+                OrderedPiece::Part(&json!({"type": "thinking"})),
+                OrderedPiece::Words("", Some(&json!("s"))),
+                OrderedPiece::Call(&bash, None),
+            ])
+        );
+        for changed in [
+            reply("Hallo", vec![]),
+            reply("Hall", vec![bash.clone()]),
+            reply("Hallo, you", vec![bash.clone()]),
+            reply("Hallo", vec![call("1", "ls", json!({}))]),
+            reply("Hallo", vec![bash.clone(), bash]),
+            reply("Halläo", vec![]),
+        ] {
+            assert_eq!(in_order(&changed, &parts), None, "{changed:?}");
+        }
+        assert_eq!(in_order(&whole, &json!({"calls": []})), None);
+    }
+
+    #[test]
+    fn a_plain_reply_keeps_nothing() {
+        let mut order = ReplyOrder::default();
+        order.words(5, None);
+        order.call("bash", None);
+        assert_eq!(order.into_parts("here".to_owned()), None);
+    }
+}

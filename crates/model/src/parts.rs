@@ -1,0 +1,60 @@
+//! Parts of tool calls that a provider wants back, such as signatures. A part finds its call by name and arguments: the
+//! loop may drop calls and give them other ids.
+
+use pudu_base::{Assistant, ToolCall};
+use serde_json::{Value, json};
+
+/// The key of the parts of calls within a message's parts.
+pub(crate) const CALLS: &str = "calls";
+
+/// Writes the part of a call.
+pub(crate) fn call_part(call: &ToolCall, part: &Value) -> Value {
+    json!({"name": call.name, "args": call.args, "part": part})
+}
+
+/// Returns the parts of a message, if this very provider and model made them.
+pub(crate) fn own_parts<'a>(message: &'a Assistant, origin: &str) -> Option<&'a Value> {
+    message.provider_parts.as_ref().filter(|parts| parts.origin == origin).map(|parts| &parts.parts)
+}
+
+/// Hands out the parts of a message's calls, in the calls' order.
+pub(crate) struct CallParts<'a> {
+    rest: &'a [Value],
+}
+
+impl<'a> CallParts<'a> {
+    pub(crate) fn new(parts: Option<&'a Value>) -> Self {
+        Self { rest: parts.and_then(|parts| parts.get(CALLS)?.as_array()).map_or(&[], Vec::as_slice) }
+    }
+
+    /// Returns the part of the next call.
+    pub(crate) fn next_of(&mut self, call: &ToolCall) -> Option<&'a Value> {
+        let is_same = |part: &Value| part["name"] == *call.name && part["args"] == call.args;
+        let at = self.rest.iter().position(is_same)?;
+        let (found, rest) = (self.rest.get(at)?.get("part"), self.rest.get(at + 1..)?);
+        self.rest = rest;
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(name: &str) -> ToolCall {
+        ToolCall { id: "any".into(), name: name.into(), args: json!({"a": name}), garbled: None }
+    }
+
+    #[test]
+    fn a_part_finds_its_call_also_when_others_were_dropped() {
+        let [one, two, three] = ["one", "two", "three"].map(call);
+        let parts = json!({CALLS: [call_part(&one, &json!(1)), call_part(&three, &json!(3))]});
+        let mut of = CallParts::new(Some(&parts));
+        assert_eq!(
+            [&one, &two, &three].map(|call| of.next_of(call).cloned()),
+            [Some(json!(1)), None, Some(json!(3))]
+        );
+        assert_eq!(CallParts::new(Some(&parts)).next_of(&three), Some(&json!(3)));
+        assert_eq!(CallParts::new(None).next_of(&one), None);
+    }
+}

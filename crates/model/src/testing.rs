@@ -1,0 +1,138 @@
+//! What the tests of all wires share: a reply's bytes are read whole, by single bytes, and cut at every byte.
+
+use crate::{ModelSettings, frames::ReplyDecoder};
+use pudu_base::{Assistant, Delta, Finish, ModelError, ProviderParts, ToolCall, ToolResult, Usage};
+use serde_json::Value;
+
+/// A reply as its reader understands it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Reply {
+    pub(crate) text: String,
+    pub(crate) reasoning: String,
+    pub(crate) parts: Option<ProviderParts>,
+    pub(crate) calls: Vec<ToolCall>,
+    pub(crate) usage: Option<Usage>,
+    pub(crate) finish: Option<Finish>,
+}
+
+impl Reply {
+    pub(crate) fn said(text: &str, finish: Finish) -> Self {
+        Self { text: text.to_owned(), finish: Some(finish), ..Self::default() }
+    }
+
+    pub(crate) fn with_calls(self, calls: Vec<ToolCall>) -> Self {
+        Self { calls, ..self }
+    }
+
+    pub(crate) fn with_usage(self, usage: Usage) -> Self {
+        Self { usage: Some(usage), ..self }
+    }
+
+    fn of(deltas: Vec<Delta>) -> Self {
+        let mut reply = Self::default();
+        for delta in deltas {
+            assert_eq!(reply.finish, None, "nothing comes behind the finish: {delta:?}");
+            match delta {
+                Delta::Text(text) => reply.text.push_str(&text),
+                Delta::Reasoning(text) => reply.reasoning.push_str(&text),
+                Delta::ProviderParts(parts) => {
+                    assert_eq!(reply.parts.replace(parts), None, "parts come once")
+                }
+                Delta::Call(call) => reply.calls.push(call),
+                Delta::Usage(usage) => assert_eq!(reply.usage.replace(usage), None, "the usage comes once"),
+                Delta::Finish(finish) => reply.finish = Some(finish),
+                Delta::Again { .. } | Delta::Model(_) => panic!("a wire asks one model once"),
+            }
+        }
+        reply
+    }
+}
+
+pub(crate) fn call(id: &str, name: &str, args: Value) -> ToolCall {
+    ToolCall { id: id.into(), name: name.into(), args, garbled: None }
+}
+
+pub(crate) fn garbled_call(id: &str, name: &str, text: &str) -> ToolCall {
+    let args = Value::Object(serde_json::Map::new());
+    ToolCall { id: id.into(), name: name.into(), args, garbled: Some(text.into()) }
+}
+
+pub(crate) fn reply(text: &str, calls: Vec<ToolCall>) -> Assistant {
+    Assistant {
+        id: "a".into(),
+        text: text.to_owned(),
+        reasoning: None,
+        provider_parts: None,
+        calls,
+        finish: Finish::Complete,
+        model: None,
+        usage: None,
+    }
+}
+
+pub(crate) fn result(call: &str, text: &str) -> ToolResult {
+    ToolResult {
+        id: "t".into(),
+        call: call.into(),
+        tool: "bash".into(),
+        text: text.to_owned(),
+        error: false,
+        question: None,
+        image: None,
+        decision: None,
+        decisions: Vec::new(),
+    }
+}
+
+fn in_chunks<'a>(
+    settings: &ModelSettings,
+    chunks: impl Iterator<Item = &'a [u8]>,
+) -> Result<Reply, ModelError> {
+    let mut decoder = ReplyDecoder::of(settings);
+    let mut deltas = Vec::new();
+    for chunk in chunks {
+        deltas.extend(decoder.push(chunk)?);
+    }
+    deltas.extend(decoder.end()?);
+    Ok(Reply::of(deltas))
+}
+
+/// Reads a reply whole, by single bytes, and cut at every byte, and returns what it is. Cut, it is the same or an
+/// error that says so; the usage, which comes last, may be missing.
+pub(crate) fn read(settings: &ModelSettings, bytes: &[u8]) -> Result<Reply, ModelError> {
+    let whole = read_open(settings, bytes);
+    for at in 0..bytes.len() {
+        let (head, _) = bytes.split_at(at);
+        match (in_chunks(settings, std::iter::once(head)), &whole) {
+            (Err(_), _) => {}
+            (Ok(cut), Ok(whole)) => {
+                let usage = cut.usage.and(whole.usage);
+                assert_eq!(
+                    cut,
+                    Reply { usage, ..whole.clone() },
+                    "cut at {at}: {}",
+                    String::from_utf8_lossy(head)
+                );
+            }
+            (Ok(cut), Err(error)) => panic!("cut at {at} it is a reply, {cut:?}, and whole it is {error}"),
+        }
+    }
+    whole
+}
+
+/// Reads a reply whole, by single bytes, and in two pieces, but never cut: for replies that go on behind what looks
+/// like their end.
+pub(crate) fn read_open(settings: &ModelSettings, bytes: &[u8]) -> Result<Reply, ModelError> {
+    let whole = in_chunks(settings, std::iter::once(bytes));
+    assert_eq!(
+        in_chunks(settings, bytes.chunks(1)),
+        whole,
+        "by single bytes: {}",
+        String::from_utf8_lossy(bytes)
+    );
+    for at in 0..bytes.len() {
+        let (head, tail) = bytes.split_at(at);
+        assert_eq!(in_chunks(settings, [head, tail].into_iter()), whole, "in two pieces, at {at}");
+    }
+    whole
+}

@@ -1,0 +1,156 @@
+//! Messages as turns of user and model that alternate, as Anthropic and Google want them: what follows from one side is
+//! one turn, and the results of calls come first in the turn behind them, in the order of the calls.
+//!
+//! A call without a result is not mended here; the harness answers each before it asks.
+
+use pudu_base::{Assistant, Human, Message, ToolCall, ToolResult};
+use std::sync::Arc;
+
+/// Stands where a thread does not begin with a person.
+pub(crate) const OPENING: &str = "(Earlier messages are left out.)";
+
+/// The side that a turn is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TurnSide {
+    User,
+    Model,
+}
+
+/// All that one side says in a row.
+#[derive(Debug)]
+pub(crate) struct SideTurn<P> {
+    pub(crate) side: TurnSide,
+    /// Never empty.
+    pub(crate) parts: Vec<P>,
+}
+
+/// Writes messages in the parts of a wire.
+pub(crate) trait TurnWriter<'a, P> {
+    fn words(&mut self, text: std::borrow::Cow<'a, str>) -> P;
+
+    fn reply(&mut self, reply: &'a Assistant) -> Vec<P>;
+
+    fn result(&mut self, result: &'a ToolResult) -> P;
+}
+
+/// Returns the turns of a thread, the first from the user.
+pub(crate) fn turns<'a, P, W: TurnWriter<'a, P>>(
+    messages: &'a [Arc<Message>],
+    writer: &mut W,
+) -> Vec<SideTurn<P>> {
+    let mut builder = TurnBuilder { turns: Vec::new(), calls: &[], results: Vec::new(), words: Vec::new() };
+    for message in messages {
+        match &**message {
+            Message::Human(human) => builder.words.extend(words(human, writer)),
+            Message::Tool(result) => builder.result(result, writer),
+            Message::Assistant(reply) => builder.reply(reply, writer),
+        }
+    }
+    builder.end_user();
+    if builder.turns.first().is_none_or(|turn| turn.side == TurnSide::Model) {
+        let opening = SideTurn { side: TurnSide::User, parts: vec![writer.words(OPENING.into())] };
+        builder.turns.insert(0, opening);
+    }
+    builder.turns
+}
+
+/// Writes a person's message. Providers refuse empty text.
+fn words<'a, P, W: TurnWriter<'a, P>>(human: &'a Human, writer: &mut W) -> Option<P> {
+    let told = human.told();
+    (!told.trim().is_empty()).then(|| writer.words(told))
+}
+
+struct TurnBuilder<'a, P> {
+    turns: Vec<SideTurn<P>>,
+    /// The calls of the model's last turn.
+    calls: &'a [ToolCall],
+    /// Results for the user's turn, each with its place.
+    results: Vec<(usize, P)>,
+    /// The rest of the user's turn.
+    words: Vec<P>,
+}
+
+impl<'a, P> TurnBuilder<'a, P> {
+    fn result<W: TurnWriter<'a, P>>(&mut self, result: &'a ToolResult, writer: &mut W) {
+        let place = self.calls.iter().position(|call| call.id == result.call);
+        self.results.push((place.unwrap_or(usize::MAX), writer.result(result)));
+    }
+
+    fn reply<W: TurnWriter<'a, P>>(&mut self, reply: &'a Assistant, writer: &mut W) {
+        self.end_user();
+        let parts = writer.reply(reply);
+        match self.turns.last_mut() {
+            _ if parts.is_empty() => return,
+            Some(turn) if turn.side == TurnSide::Model => turn.parts.extend(parts),
+            _ => self.turns.push(SideTurn { side: TurnSide::Model, parts }),
+        }
+        self.calls = &reply.calls;
+    }
+
+    fn end_user(&mut self) {
+        let mut results = std::mem::take(&mut self.results);
+        results.sort_by_key(|(place, _)| *place);
+        let parts: Vec<P> =
+            results.into_iter().map(|(_, result)| result).chain(self.words.drain(..)).collect();
+        match self.turns.last_mut() {
+            _ if parts.is_empty() => {}
+            // A reply without anything to say stood between them.
+            Some(turn) if turn.side == TurnSide::User => turn.parts.extend(parts),
+            _ => self.turns.push(SideTurn { side: TurnSide::User, parts }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{call, reply, result};
+    use serde_json::json;
+    use std::borrow::Cow;
+
+    /// Notes each part as a word.
+    struct PartNotes;
+
+    impl<'a> TurnWriter<'a, String> for PartNotes {
+        fn words(&mut self, text: Cow<'a, str>) -> String {
+            text.into_owned()
+        }
+
+        fn reply(&mut self, reply: &'a Assistant) -> Vec<String> {
+            let text = (!reply.text.is_empty()).then(|| reply.text.clone());
+            text.into_iter().chain(reply.calls.iter().map(|call| format!("call {}", call.id))).collect()
+        }
+
+        fn result(&mut self, result: &'a ToolResult) -> String {
+            format!("result {}", result.call)
+        }
+    }
+
+    #[test]
+    fn turns_alternate_and_results_stand_behind_their_calls_in_order() {
+        let human = |text: &str| Message::Human(Human::new("h", text));
+        let calls = |ids: &[&str]| {
+            Message::Assistant(reply("", ids.iter().map(|id| call(id, "t", json!({}))).collect()))
+        };
+        let said = |text: &str| Message::Assistant(reply(text, vec![]));
+        let tool = |id: &str| Message::Tool(result(id, "ok"));
+        for (messages, expect) in [
+            (vec![human("a"), human("b")], vec!["U a|b"]),
+            (
+                vec![human("a"), calls(&["1", "2"]), tool("2"), human("b"), tool("1"), said("c")],
+                vec!["U a", "M call 1|call 2", "U result 1|result 2|b", "M c"],
+            ),
+            (vec![human("a"), said("b"), said("c"), human("d")], vec!["U a", "M b|c", "U d"]),
+            (vec![human("a"), said(""), human("b")], vec!["U a|b"]),
+            (vec![human(" "), said("b")], vec!["U (Earlier messages are left out.)", "M b"]),
+            (vec![], vec!["U (Earlier messages are left out.)"]),
+        ] {
+            let messages: Vec<_> = messages.into_iter().map(Arc::new).collect();
+            let turns = turns(&messages, &mut PartNotes);
+            let side = |side| if side == TurnSide::User { "U" } else { "M" };
+            let told: Vec<_> =
+                turns.iter().map(|turn| format!("{} {}", side(turn.side), turn.parts.join("|"))).collect();
+            assert_eq!(told, expect);
+        }
+    }
+}

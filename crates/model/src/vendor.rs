@@ -1,0 +1,244 @@
+//! Providers as data: where each is found, which wire it speaks, and how it departs from it.
+
+use crate::{CallIdForm, Dialect, SchemaForm, WireKind};
+
+/// A provider of models, or a server of them.
+#[derive(Debug)]
+pub struct Vendor {
+    /// Its name in lower case.
+    pub name: &'static str,
+    /// The protocol that it speaks.
+    pub wire: WireKind,
+    /// Base URL of its API.
+    pub base_url: &'static str,
+    /// Ends of the hosts by which it is known, whatever class a configuration names.
+    pub hosts: &'static [&'static str],
+    /// Path for a base URL that is written without one, as native clients take it.
+    pub path: &'static str,
+    /// Environment variables of the base URL, first one first, as its own clients read them.
+    pub url_variables: &'static [&'static str],
+    /// Environment variables of the key.
+    pub key_variables: &'static [&'static str],
+    /// How it departs from the wire.
+    pub dialect: Dialect,
+    /// Switches of a request's body that are on unless the operator says otherwise.
+    pub switches: &'static [&'static str],
+}
+
+/// Returns all that are known.
+#[must_use]
+pub fn vendors() -> &'static [Vendor] {
+    VENDORS
+}
+
+impl Vendor {
+    /// Returns the vendor of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        VENDORS.iter().find(|vendor| vendor.name == name)
+    }
+
+    /// Returns the vendor whose host this is.
+    #[must_use]
+    pub fn at(host: &str) -> Option<&'static Self> {
+        let is_of =
+            |end: &&str| host == *end || host.strip_suffix(*end).is_some_and(|rest| rest.ends_with('.'));
+        VENDORS.iter().find(|vendor| vendor.hosts.iter().any(is_of))
+    }
+}
+
+/// Thoughts go back under this name.
+const THOUGHTS_BACK: Dialect = Dialect { thoughts: Some("reasoning_content"), ..Dialect::PLAIN };
+/// Thoughts must go back with each call.
+const THOUGHTS_NEEDED: Dialect = Dialect { needs_thoughts: true, ..THOUGHTS_BACK };
+
+const fn vendor(
+    name: &'static str,
+    base_url: &'static str,
+    hosts: &'static [&'static str],
+    key_variables: &'static [&'static str],
+    dialect: Dialect,
+) -> Vendor {
+    Vendor {
+        name,
+        wire: WireKind::Chat,
+        base_url,
+        hosts,
+        path: "",
+        url_variables: &[],
+        key_variables,
+        dialect,
+        switches: &[],
+    }
+}
+
+static VENDORS: &[Vendor] = &[
+    Vendor {
+        url_variables: &["OPENAI_BASE_URL", "OPENAI_API_BASE"],
+        ..vendor(
+            "openai",
+            "https://api.openai.com/v1",
+            &["api.openai.com"],
+            &["OPENAI_API_KEY"],
+            // Its thinking models take no other name.
+            Dialect { limit_field: "max_completion_tokens", ..Dialect::PLAIN },
+        )
+    },
+    Vendor {
+        url_variables: &["AZURE_OPENAI_ENDPOINT"],
+        ..vendor(
+            "azure",
+            "",
+            &["openai.azure.com", "cognitiveservices.azure.com", "services.ai.azure.com"],
+            &["AZURE_OPENAI_API_KEY"],
+            Dialect {
+                limit_field: "max_completion_tokens",
+                key_header: Some(("api-key", "")),
+                ..Dialect::PLAIN
+            },
+        )
+    },
+    Vendor { path: "v1", ..vendor("ollama", "http://127.0.0.1:11434/v1", &[], &[], Dialect::PLAIN) },
+    vendor(
+        "deepseek",
+        "https://api.deepseek.com/v1",
+        &["api.deepseek.com"],
+        &["DEEPSEEK_API_KEY"],
+        THOUGHTS_NEEDED,
+    ),
+    vendor(
+        "qwen",
+        "https://dashscope.aliyuncs.com/compatible-mode/v1",
+        &["dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "dashscope-us.aliyuncs.com"],
+        &["DASHSCOPE_API_KEY"],
+        THOUGHTS_BACK,
+    ),
+    vendor(
+        "kimi",
+        "https://api.moonshot.cn/v1",
+        &["api.moonshot.cn", "api.moonshot.ai"],
+        &["MOONSHOT_API_KEY"],
+        Dialect { schema: SchemaForm::Plain, ..THOUGHTS_NEEDED },
+    ),
+    vendor(
+        "doubao",
+        "https://ark.cn-beijing.volces.com/api/v3",
+        &["volces.com", "bytepluses.com"],
+        &["ARK_API_KEY", "VOLCENGINE_API_KEY"],
+        THOUGHTS_BACK,
+    ),
+    Vendor {
+        // Else its thoughts stand in the text.
+        switches: &["reasoning_split"],
+        ..vendor(
+            "minimax",
+            "https://api.minimax.io/v1",
+            &["api.minimax.io", "api.minimaxi.com", "api.minimax.chat"],
+            &["MINIMAX_API_KEY"],
+            Dialect::PLAIN,
+        )
+    },
+    vendor(
+        "glm",
+        "https://open.bigmodel.cn/api/paas/v4",
+        &["open.bigmodel.cn", "api.z.ai"],
+        &["ZHIPUAI_API_KEY", "ZAI_API_KEY"],
+        THOUGHTS_BACK,
+    ),
+    vendor(
+        "mimo",
+        "https://api.xiaomimimo.com/v1",
+        &["api.xiaomimimo.com"],
+        &["MIMO_API_KEY"],
+        THOUGHTS_BACK,
+    ),
+    vendor(
+        "stepfun",
+        "https://api.stepfun.com/v1",
+        &["api.stepfun.com"],
+        &["STEPFUN_API_KEY"],
+        THOUGHTS_BACK,
+    ),
+    vendor(
+        "mistral",
+        "https://api.mistral.ai/v1",
+        &["api.mistral.ai"],
+        &["MISTRAL_API_KEY"],
+        // It tells the usage unasked, and refuses fields that it does not know.
+        Dialect { call_ids: CallIdForm::Nine, asks_usage: false, ..Dialect::PLAIN },
+    ),
+    vendor("groq", "https://api.groq.com/openai/v1", &["api.groq.com"], &["GROQ_API_KEY"], Dialect::PLAIN),
+    vendor("xai", "https://api.x.ai/v1", &["api.x.ai"], &["XAI_API_KEY"], Dialect::PLAIN),
+    vendor(
+        "openrouter",
+        "https://openrouter.ai/api/v1",
+        &["openrouter.ai"],
+        &["OPENROUTER_API_KEY"],
+        Dialect { schema: SchemaForm::Plain, ..Dialect::PLAIN },
+    ),
+    vendor(
+        "perplexity",
+        "https://api.perplexity.ai",
+        &["api.perplexity.ai"],
+        &["PERPLEXITY_API_KEY", "PPLX_API_KEY"],
+        Dialect { asks_usage: false, ..Dialect::PLAIN },
+    ),
+    Vendor {
+        wire: WireKind::Messages,
+        url_variables: &["ANTHROPIC_API_URL", "ANTHROPIC_BASE_URL"],
+        ..vendor(
+            "anthropic",
+            "https://api.anthropic.com",
+            &["api.anthropic.com"],
+            &["ANTHROPIC_API_KEY"],
+            Dialect { schema: SchemaForm::Plain, ..Dialect::PLAIN },
+        )
+    },
+    Vendor {
+        wire: WireKind::Gemini,
+        url_variables: &["GOOGLE_GEMINI_BASE_URL"],
+        ..vendor(
+            "gemini",
+            "https://generativelanguage.googleapis.com",
+            &["generativelanguage.googleapis.com"],
+            &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+            Dialect { schema: SchemaForm::OpenApi, ..Dialect::PLAIN },
+        )
+    },
+    vendor(
+        "vllm",
+        "http://127.0.0.1:8000/v1",
+        &[],
+        &["VLLM_API_KEY"],
+        Dialect { thoughts: Some("reasoning"), ..Dialect::PLAIN },
+    ),
+    vendor(
+        "mindie",
+        "http://127.0.0.1:8989/v1",
+        &[],
+        &[],
+        Dialect { text_calls: true, asks_usage: false, ..Dialect::PLAIN },
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vendor_is_known_by_its_host_and_nobody_by_anothers() {
+        let at = |host: &str| Vendor::at(host).map(|vendor| vendor.name);
+        assert_eq!(at("api.mistral.ai"), Some("mistral"));
+        assert_eq!(at("my-team.openai.azure.com"), Some("azure"));
+        assert_eq!(at("ark.cn-beijing.volces.com"), Some("doubao"));
+        assert_eq!(at("notapi.mistral.ai"), None);
+        assert_eq!(at("localhost"), None);
+        for vendor in vendors() {
+            assert!(
+                Vendor::named(vendor.name).is_some_and(|named| std::ptr::eq(named, vendor)),
+                "{}",
+                vendor.name
+            );
+        }
+    }
+}

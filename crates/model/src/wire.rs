@@ -1,0 +1,82 @@
+//! The protocols that providers speak, as ports that know bytes and no sockets.
+
+use crate::{ModelSettings, chat, gemini, messages};
+use pudu_base::{Delta, ModelError, Request};
+use pudu_net::reqwest::header::{HeaderMap, HeaderName};
+
+/// A protocol of model providers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WireKind {
+    /// OpenAI's chat completions, which most others took over.
+    Chat,
+    /// Anthropic's Messages.
+    Messages,
+    /// Google's `generateContent`.
+    Gemini,
+}
+
+impl WireKind {
+    pub(crate) fn wire(self) -> &'static dyn Wire {
+        match self {
+            Self::Chat => &chat::ChatWire,
+            Self::Messages => &messages::MessagesWire,
+            Self::Gemini => &gemini::GeminiWire,
+        }
+    }
+
+    /// Returns the word for it in origins of parts, which threads keep.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Messages => "messages",
+            Self::Gemini => "gemini",
+        }
+    }
+}
+
+/// One protocol.
+pub(crate) trait Wire: Send + Sync {
+    /// Returns what is added to the base URL: a path that begins with a slash, and a query if it has one.
+    fn path(&self, settings: &ModelSettings) -> String;
+
+    /// Returns what is added to the base URL for the list of models.
+    fn list_path(&self, _: &ModelSettings) -> String {
+        "/models".to_owned()
+    }
+
+    /// Returns the header that carries the key, and what stands before the key in it.
+    fn key_header(&self) -> (HeaderName, &'static str);
+
+    /// Returns the headers that every request has besides.
+    fn headers(&self) -> HeaderMap {
+        HeaderMap::new()
+    }
+
+    /// Writes a request's body.
+    fn body(&self, settings: &ModelSettings, request: &Request) -> serde_json::Result<Vec<u8>>;
+
+    /// Makes what reads one reply.
+    fn decoder(&self, settings: &ModelSettings) -> Box<dyn EventDecoder>;
+}
+
+/// Reads the events of one reply.
+///
+/// It emits, in this order: words and thoughts as they come; after the end parts for the provider, calls, the usage
+/// once, and the finish. A reply that ends in any other way is an error, so that nothing of it counts.
+pub(crate) trait EventDecoder: Send {
+    /// Reads one event: its kind, which is empty where the wire has none, and its data.
+    fn event(&mut self, kind: &str, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelError>;
+
+    /// Reads the end of the bytes.
+    fn end(&mut self, out: &mut Vec<Delta>) -> Result<(), ModelError>;
+}
+
+/// Returns the error of a reply that breaks its protocol.
+pub(crate) fn garbled(detail: impl Into<String>) -> ModelError {
+    ModelError::Garbled(detail.into())
+}
+
+/// Returns the error of a reply that ended before its end.
+pub(crate) fn cut() -> ModelError {
+    ModelError::Unreachable("the answer was cut".to_owned())
+}
