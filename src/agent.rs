@@ -9,12 +9,16 @@ use pudu_client::{
     agents::UPDATE_AGENT,
     base::{Model, ModelError, Shell, Tool},
     documents::{Converter, DocumentLimits},
-    harness::{ApprovalPolicy, Fallback, ModelGuards, Retry, RetryRules, RunBounds, subagent::SubagentKind},
+    harness::{
+        ApprovalPolicy, Fallback, ModelGuards, PromptMount, Retry, RetryRules, RunBounds,
+        subagent::SubagentKind,
+    },
     model::{HttpModel, Offline},
     net::{
         guard::{AllowedTargets, Guard},
         reqwest,
     },
+    sandbox::Mount,
     tools::{self, web},
 };
 use std::{
@@ -51,7 +55,9 @@ pub(crate) fn setup(
     let ApprovalsConfig { dangerous, agent_changes, tools: asked, timeout } = hot.approvals.clone();
     let setup =
         AgentSetup::new(models, tools, bounds, sandboxes).with_deferred(deferred).with_subagents(kinds);
-    let setup = setup.with_groups(groups(hot));
+    let mounts = hot.sandbox.mounts.iter().filter(|mount| mount.host.is_dir());
+    let told = |mount: &Mount| PromptMount { path: mount.agent.clone(), read_only: mount.read_only };
+    let setup = setup.with_groups(groups(hot)).with_mounts(mounts.map(told).collect());
     let shared = agent_changes.then(|| UPDATE_AGENT.to_owned()).into_iter().collect();
     let policy = ApprovalPolicy { tools: asked, shared, dangerous };
     let setup =

@@ -6,6 +6,7 @@ mod chat;
 pub(crate) mod config;
 mod connect;
 mod doctor;
+mod explain;
 mod health;
 mod remote;
 mod run;
@@ -51,6 +52,15 @@ enum CliCommand {
         /// Print JSON, for programs.
         #[arg(long)]
         json: bool,
+    },
+    /// Show what an agent's model is told: middlewares, tools and prompt, with their tokens.
+    Explain {
+        /// The custom agent; the lead agent if not said.
+        #[arg(long, value_name = "NAME")]
+        agent: Option<String>,
+        /// The model; the agent's own, or the default, if not said.
+        #[arg(long, value_name = "NAME")]
+        model: Option<String>,
     },
     /// Make a code by which one person can make themselves known to a bot that runs.
     Connect {
@@ -120,6 +130,7 @@ pub(crate) fn main() -> ExitCode {
         }
         Some(CliCommand::Config(ConfigVerb::Upgrade)) => written(|out| config::upgrade(&start, out)),
         Some(CliCommand::Doctor { json }) => doctor::doctor(&start, json),
+        Some(CliCommand::Explain { agent, model }) => explain::explain(&start, agent, model),
         Some(CliCommand::Connect { account }) => remote::print(connect::connect(&start, &account)),
         Some(CliCommand::Audit { thread, limit, json }) => {
             remote::print(audit::audit(&start, thread.map(Into::into), limit, json))

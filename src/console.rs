@@ -1,5 +1,6 @@
 //! The web page, and Markdown as HTML that is safe to put into it.
 
+use pudu_channels::render::citation_title;
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
 /// The page: one document without any outside resource.
@@ -10,7 +11,7 @@ pub(crate) const PAGE: &str = include_str!("console/page.html");
 pub(crate) fn html(markdown: &str) -> String {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut out = String::new();
-    html::push_html(&mut out, Parser::new_ext(markdown, options).map(tame));
+    html::push_html(&mut out, Parser::new_ext(markdown, options).map(tame).scan(false, titled));
     out
 }
 
@@ -24,6 +25,19 @@ fn tame(event: Event<'_>) -> Event<'_> {
         Event::SoftBreak => Event::HardBreak,
         other => other,
     }
+}
+
+/// Shows the title of a page that a link cites, without the mark of a citation.
+fn titled<'a>(in_link: &mut bool, event: Event<'a>) -> Option<Event<'a>> {
+    match &event {
+        Event::Start(Tag::Link { .. }) => *in_link = true,
+        Event::End(TagEnd::Link) => *in_link = false,
+        Event::Text(text) if *in_link => {
+            return Some(Event::Text(citation_title(text).to_owned().into()));
+        }
+        _ => {}
+    }
+    Some(event)
 }
 
 fn target(url: CowStr<'_>) -> CowStr<'_> {
@@ -46,6 +60,7 @@ mod tests {
         check("[x](javascript:alert(1))", "<p><a href=\"\">x</a></p>");
         check("[x](JAVASCRIPT:alert(1))", "<p><a href=\"\">x</a></p>");
         check("[x](https://example.org)", "<p><a href=\"https://example.org\">x</a></p>");
+        check("[citation:x](https://example.org)", "<p><a href=\"https://example.org\">x</a></p>");
         check("![x](https://example.org/p.png)", "<p><a href=\"https://example.org/p.png\">x</a></p>");
     }
 }

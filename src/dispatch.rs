@@ -24,6 +24,7 @@ mod route;
 mod running;
 mod shared;
 mod spending;
+mod todos;
 mod turn;
 mod view;
 

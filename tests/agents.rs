@@ -635,3 +635,32 @@ async fn an_agent_is_chosen_by_a_slash(scene: Scene) {
     scene.reads(&scene.chat, "Waves.").await;
     assert!(system(&asked(&scene.house)).contains("You write poems."));
 }
+
+#[tokio::test]
+async fn what_an_agents_model_is_told_can_be_looked_at_without_asking_it() {
+    let data = tempfile::tempdir().unwrap();
+    let rest = format!(
+        "sandbox:\n  allow_host_bash: true\n  mounts:\n    - host_path: {}\n      container_path: /mnt/data\n      read_only: true\n",
+        data.path().display()
+    );
+    let house = House::furnish(Default::default(), "", &rest).await;
+    let (good, told) = house.pudu(&["explain"]);
+    assert!(good, "{told}");
+    for words in [
+        "model: sim, with a window of 128000 tokens\n",
+        "   1. skill_policy\n",
+        "  bash (about ",
+        "--- role (about ",
+        "You are pudu, an assistant",
+        "- /mnt/data (to read)",
+        "At most 3 work side by side in one reply; calls beyond that are dropped. A run may start 6 in all",
+        "--- skills (about ",
+    ] {
+        assert!(told.contains(words), "{words:?} is not in {told}");
+    }
+    assert_eq!(house.model.count(), 0, "nobody is asked");
+    let (good, told) = house.pudu(&["explain", "--model", "sin"]);
+    assert!(!good && told.contains("there is no model `sin`: did you mean `sim`?"), "{told}");
+    let (good, told) = house.pudu(&["explain", "--agent", "nobody"]);
+    assert!(!good && told.contains("There is no agent `nobody`"), "{told}");
+}

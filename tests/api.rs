@@ -57,9 +57,10 @@ async fn the_stages_of_sub_agents_can_be_followed() {
     let ada = Talker::new(&house, "Ada");
     let hand = |what: &str| json!({"description": what, "prompt": what, "subagent_type": "general-purpose"});
     let (works, fails, stalls) = (hand("works"), hand("fails"), hand("stalls"));
+    let nap = json!({"command": "sleep 0.5", "description": "Napping"});
     house.model.otherwise(move |ask| match (ask.last_user().as_str(), ask.last_role()) {
         ("go", "user") => Reply::tool("task", &works).tool("task", &fails).tool("task", &stalls).into(),
-        ("works", "user") => Reply::tool("bash", &json!({"command": "sleep 0.5"})).usage(7, 2).into(),
+        ("works", "user") => Reply::tool("bash", &nap).usage(7, 2).into(),
         ("works", _) => Reply::text("Nothing there.").usage(9, 3).into(),
         ("fails", _) => Reply::status(401).into(),
         ("stalls", _) => Reply::text("late").after(SOON).into(),
@@ -81,7 +82,7 @@ async fn the_stages_of_sub_agents_can_be_followed() {
         |about: &str| json!({"stage": "started", "about": about, "agent": "general-purpose", "model": "sim"});
     let works = of("works");
     assert_eq!(works.first(), Some(&started("works")));
-    let runs = |stage: &&Value| stage["stage"] == "running" && stage["doing"] == json!(["bash"]);
+    let runs = |stage: &&Value| stage["stage"] == "running" && stage["doing"] == json!(["Napping"]);
     assert_eq!(works.iter().find(runs).map(|stage| &stage["usage"]), Some(&json!({"input": 7, "output": 2})));
     let spent = json!({"stage": "completed", "usage": {"input": 16, "output": 5}});
     assert_eq!(works.last(), Some(&spent), "{works:?}");

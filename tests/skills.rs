@@ -106,11 +106,9 @@ async fn slash_activates_for_one_turn_on_any_way_of_typing_it() {
     house.model.next(Reply::text("Waves."));
     ada.says("/make-haiku the sea", "Waves.").await;
     ada.says("and now?", "echo: and now?").await;
-    let history = house.model.requests().last().unwrap().body.to_string();
-    assert!(
-        history.contains("/make-haiku the sea") && !history.contains("Answer with a haiku."),
-        "{history}"
-    );
+    let [.., first, next] = &house.model.requests()[..] else { panic!("two were made") };
+    assert_eq!(first.messages()[1], next.messages()[1], "what was told stays");
+    assert!(!next.messages()[3].to_string().contains("<skill"));
     ada.say("/help");
     let help = ada.reads_so(|text| text.starts_with("Available commands:")).await;
     assert!(help.contains("/make-haiku") && help.contains("/data-analysis"), "{help}");
@@ -289,7 +287,8 @@ async fn the_command_line_lists_shows_switches_installs_and_removes_and_a_daemon
     check(&["disable", "web-page"], true, &["web-page is off"]);
     check(&["list"], true, &["off  public  web-page"]);
     ada.says("hello", "echo: hello").await;
-    assert!(!system(&house).contains("web-page") && system(&house).contains("deep-research"));
+    let told = system(&house).replace("switched off: web-page", "These");
+    assert!(!told.contains("web-page") && told.contains("deep-research"));
     check(&["enable", "web-page"], true, &["web-page is on"]);
     let demo = "---\nname: demo\ndescription: A demo.\n---\nDo it.\n";
     std::fs::write(

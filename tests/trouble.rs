@@ -160,3 +160,61 @@ async fn what_a_tool_does_is_shown_and_only_words_stay() {
         "arguments never reach a chat: {texts:?}"
     );
 }
+
+#[tokio::test]
+async fn why_a_tool_runs_is_shown_in_the_models_words_and_calls_nobody() {
+    let mut house = House::furnish(Default::default(), "", "sandbox: {allow_host_bash: true}\n").await;
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    let args = serde_json::json!({"description": "Reading the figures\nfor @all…", "command": "sleep 1.5"});
+    house.model.next(Reply::tool("bash", &args));
+    house.model.next(Reply::text("Done."));
+    ada.says("read them", "Done.").await;
+    let shown = house.telegram.history(ada.chat, ada.answers()[0].id);
+    let seen = |words: &str| shown.iter().any(|shown| shown.text.contains(words));
+    assert!(seen("Reading the figures for ＠all…"), "{shown:?}");
+    assert!(!seen("bash") && !seen("sleep"), "{shown:?}");
+}
+
+#[tokio::test]
+async fn the_list_of_what_is_to_be_done_ticks_itself_and_is_gone_from_the_answer() {
+    let mut house = House::furnish(Default::default(), "", "sandbox: {allow_host_bash: true}\n").await;
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    let todos = |first: &str, second: &str| {
+        let todo = |content: &str, status: &str| serde_json::json!({"content": content, "status": status});
+        serde_json::json!({"todos": [todo("Read the figures", first), todo("Draw the chart", second)]})
+    };
+    let nap = serde_json::json!({"description": "Reading", "command": "sleep 1.2"});
+    house.model.next(Reply::tool("write_todos", &todos("in_progress", "pending")).tool("bash", &nap));
+    house.model.next(Reply::tool("write_todos", &todos("completed", "in_progress")).tool("bash", &nap));
+    house.model.next(Reply::text("Half of it."));
+    house.model.next(Reply::tool("write_todos", &todos("completed", "completed")));
+    house.model.next(Reply::text("Now all."));
+    ada.says("chart them", "Half of it.\n\nNow all.").await;
+    let shown = house.telegram.history(ada.chat, ada.answers()[0].id);
+    let seen = |words: &str| shown.iter().any(|shown| shown.text.contains(words));
+    assert!(seen("▶️ Read the figures\n▫️ Draw the chart"), "{shown:?}");
+    assert!(seen("✅ Read the figures\n▶️ Draw the chart"), "{shown:?}");
+    let sent_back = &house.model.requests()[3].last_user();
+    assert!(
+        sent_back.contains("entries that are not completed:\n- [in progress] Draw the chart"),
+        "{sent_back}"
+    );
+}
+
+#[tokio::test]
+async fn an_empty_answer_behind_tools_is_asked_for_again_and_then_told_as_a_failure() {
+    let house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    let look = serde_json::json!({"path": "/mnt/user-data/uploads"});
+    house.model.next(Reply::tool("ls", &look));
+    house.model.next(Reply::text(""));
+    house.model.next(Reply::text("Nothing is there."));
+    ada.says("what is there?", "Nothing is there.").await;
+    house.model.next(Reply::tool("ls", &look));
+    house.model.next(Reply::text(""));
+    house.model.next(Reply::text(""));
+    ada.say("and now?");
+    ada.reads_so(|text| text.starts_with("⚠️ The model did its work and then said nothing")).await;
+}

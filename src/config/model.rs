@@ -107,20 +107,51 @@ const ALIASES: &[(&str, &str)] = &[
     ("read_timeout", "request_timeout"),
 ];
 
-/// Keys that a request carries under the same name.
-const CARRIED: &[&str] = &[
-    "frequency_penalty",
-    "logit_bias",
-    "parallel_tool_calls",
-    "presence_penalty",
-    "reasoning_effort",
-    "seed",
-    "service_tier",
-    "stop",
-    "top_k",
-    "top_p",
-    "verbosity",
-];
+/// Keys that a request of any wire carries under the same name, or under the wire's name for it.
+const CARRIED: &[&str] = &["service_tier", "top_k", "top_p"];
+
+/// Keys of one wire besides those.
+fn carried(wire: WireKind) -> &'static [&'static str] {
+    match wire {
+        WireKind::Chat => &[
+            "frequency_penalty",
+            "logit_bias",
+            "parallel_tool_calls",
+            "presence_penalty",
+            "reasoning_effort",
+            "seed",
+            "stop",
+            "verbosity",
+        ],
+        WireKind::Responses => &["include", "parallel_tool_calls", "reasoning_effort", "store", "truncation"],
+        WireKind::Messages => &["metadata", "stop_sequences"],
+        WireKind::Gemini => &[
+            "frequency_penalty",
+            "include_thoughts",
+            "presence_penalty",
+            "seed",
+            "stop",
+            "stop_sequences",
+            "thinking_budget",
+            "thinking_level",
+        ],
+        WireKind::Ollama => &[
+            "format",
+            "keep_alive",
+            "min_p",
+            "mirostat",
+            "mirostat_eta",
+            "mirostat_tau",
+            "num_ctx",
+            "num_gpu",
+            "num_thread",
+            "repeat_last_n",
+            "repeat_penalty",
+            "seed",
+            "stop",
+        ],
+    }
+}
 
 /// Keys of the Python clients that have no counterpart: there is one client for all models.
 const UNSUPPORTED_KEYS: &[&str] = &["connect_timeout", "pool_timeout", "write_timeout"];
@@ -178,7 +209,7 @@ fn one(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
     let wire = wire(section, class);
     let base_url = base_url(section, class, wire, model.as_deref(), env);
     let vendor_of = ModelVendor::new(class, base_url.as_ref());
-    let thinking = thinking(section);
+    let thinking = thinking(section, wire);
     let config = ModelConfig {
         display_name: section.text("display_name").or_told(name.clone().unwrap_or_default(), "the name"),
         description: section.text("description").or(String::new()),
@@ -192,7 +223,7 @@ fn one(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
             dialect: vendor_of.dialect(),
             api_key: api_key(section, vendor_of, base_url.as_ref(), env),
             headers: headers(section),
-            body: body(section, vendor_of, thinking.takes_effort),
+            body: body(section, vendor_of, wire, thinking.takes_effort),
             thinking,
             cache: cache(section),
             max_tokens: section.number("max_tokens", 1..=10_000_000).optional("the provider's"),
@@ -209,15 +240,22 @@ fn one(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
     vendor.map(|_| config)
 }
 
-/// Chooses the protocol: the vendor's, or OpenAI's newer one where it is asked for.
+/// Chooses the protocol: the vendor's, or OpenAI's newer one where it is asked for, which a `reasoning` does as well.
 fn wire(section: &Section<'_>, vendor: &Vendor) -> WireKind {
-    let newer = section.flag("use_responses_api").or(false);
+    let asked = section.flag("use_responses_api").or(false);
     let version = section.text("output_version").optional("the class's");
-    if newer || version.as_deref() == Some("responses/v1") {
-        let help = "leave it out: only OpenAI's API and those that took it over have it";
-        section.refuse("use_responses_api", "this is not in this version", help);
+    let reasons = section.carried(&["reasoning"]).get("reasoning").is_some_and(Json::is_object);
+    let newer = asked || version.as_deref() == Some("responses/v1") || reasons;
+    match vendor.wire {
+        WireKind::Chat if newer => WireKind::Responses,
+        wire => {
+            if asked {
+                let help = "leave it out; OpenAI's API and those that took it over have it";
+                section.refuse("use_responses_api", "the API of this class has no Responses", help);
+            }
+            wire
+        }
     }
-    vendor.wire
 }
 
 /// Native clients of some providers take an address without the endpoint's path; it is added.
@@ -242,13 +280,13 @@ fn base_url(
 }
 
 /// Makes Azure's address of a deployment: its resource, the deployment's name, and the version of the API.
-fn azure_url(section: &Section<'_>, _wire: WireKind, model: Option<&str>, env: &Env) -> Option<Url> {
-    let written = section.url("azure_endpoint").optional("the variable's, or `base_url`");
+fn azure_url(section: &Section<'_>, wire: WireKind, model: Option<&str>, env: &Env) -> Option<Url> {
+    let written = section.url("azure_endpoint").optional("AZURE_OPENAI_ENDPOINT");
     let deployment = section.text("azure_deployment").optional("the model's name");
     let version = section.text("api_version").or("2024-10-21".to_owned());
+    let whole = section.url("base_url").optional("the provider's");
     let named = || env.first(&["AZURE_OPENAI_ENDPOINT"]).and_then(|(_, url)| Url::parse(url).ok());
-    let Some(mut url) = written.or_else(named) else {
-        let whole = section.url("base_url").optional("made of `azure_endpoint`");
+    let Some(mut url) = written.or_else(|| if whole.is_none() { named() } else { None }) else {
         if whole.is_none() {
             let help = "write the resource's address, such as https://NAME.openai.azure.com, or set AZURE_OPENAI_ENDPOINT";
             section.refuse("azure_endpoint", "this is missing", help);
@@ -256,8 +294,14 @@ fn azure_url(section: &Section<'_>, _wire: WireKind, model: Option<&str>, env: &
         return whole;
     };
     let deployment = deployment.or_else(|| model.map(str::to_owned))?;
-    url.path_segments_mut().ok()?.pop_if_empty().extend(["openai", "deployments", &deployment]);
-    url.query_pairs_mut().append_pair("api-version", &version);
+    let path: &[&str] = match wire {
+        WireKind::Responses => &["openai", "v1"],
+        _ => &["openai", "deployments", &deployment],
+    };
+    url.path_segments_mut().ok()?.pop_if_empty().extend(path);
+    if wire == WireKind::Chat {
+        url.query_pairs_mut().append_pair("api-version", &version);
+    }
     Some(url)
 }
 
@@ -293,11 +337,20 @@ pub(super) fn is_local(url: &Url) -> bool {
 }
 
 /// Returns what a request carries besides our own keys.
-fn body(section: &Section<'_>, vendor: ModelVendor, takes_effort: bool) -> Map<String, Json> {
+fn body(section: &Section<'_>, vendor: ModelVendor, wire: WireKind, takes_effort: bool) -> Map<String, Json> {
     let mut body = vendor.switches();
     body.extend(section.carried(CARRIED));
-    if !takes_effort {
-        body.remove("reasoning_effort");
+    body.extend(section.carried(carried(wire)));
+    let effort = body.remove("reasoning_effort").filter(|_| takes_effort);
+    match (wire, effort, section.carried(&["reasoning"]).remove("reasoning")) {
+        (WireKind::Responses, effort, reasoning) => {
+            let mut reasoning = reasoning.and_then(|value| value.as_object().cloned()).unwrap_or_default();
+            reasoning.extend(effort.map(|effort| ("effort".to_owned(), effort)));
+            if !reasoning.is_empty() {
+                body.insert("reasoning".to_owned(), Json::Object(reasoning));
+            }
+        }
+        (_, effort, _) => body.extend(effort.map(|effort| ("reasoning_effort".to_owned(), effort))),
     }
     body.extend(section.map("model_kwargs").or(Map::new()));
     body.extend(section.map("extra_body").or(Map::new()));
@@ -305,13 +358,18 @@ fn body(section: &Section<'_>, vendor: ModelVendor, takes_effort: bool) -> Map<S
 }
 
 /// Reads how it is told to think. `thinking: {…}` is DeerFlow's short form of `when_thinking_enabled: {thinking: {…}}`.
-fn thinking(section: &Section<'_>) -> ThinkingRules {
+///
+/// Ollama's `reasoning` is whether it thinks, or how hard.
+fn thinking(section: &Section<'_>, wire: WireKind) -> ThinkingRules {
     let mut enabled = section.map("when_thinking_enabled").or(Map::new());
+    let reasoning = section.carried(&["reasoning"]).remove("reasoning").filter(|_| wire == WireKind::Ollama);
+    let reasons = reasoning.as_ref().is_some_and(|value| *value != Json::Bool(false) && !value.is_null());
+    enabled.extend(reasoning.map(|value| ("think".to_owned(), value)));
     if let Some(short) = section.map("thinking").optional("nothing") {
         enabled.insert("thinking".to_owned(), Json::Object(short));
     }
     ThinkingRules {
-        supported: section.flag("supports_thinking").or(false),
+        supported: section.flag("supports_thinking").or(false) || reasons,
         takes_effort: section.flag("supports_reasoning_effort").or(false),
         enabled,
         disabled: section.map("when_thinking_disabled").or(Map::new()),

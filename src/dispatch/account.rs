@@ -7,7 +7,7 @@ use crate::{
 };
 use jiff::tz::TimeZone;
 use pudu_channels::{Channel, Inbound};
-use pudu_client::{Authoring, agents::is_lead, base::Thinking};
+use pudu_client::{Authoring, agents::is_lead, base::Thinking, harness::WallClock};
 use pudu_texts::Language;
 use serde_json::Value;
 use std::{
@@ -83,6 +83,12 @@ impl AccountRules {
     /// Returns the day, the time and the time zone of its people, in words for the model.
     pub(super) fn now(&self) -> String {
         clock::told(clock::now(), &self.timezone)
+    }
+
+    /// Returns a clock that tells that.
+    pub(super) fn clock(&self) -> WallClock {
+        let zone = self.timezone.clone();
+        WallClock::new(move || clock::told(clock::now(), &zone))
     }
 
     /// Returns what holds for runs that answer a person.

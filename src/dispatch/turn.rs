@@ -130,6 +130,7 @@ impl TurnJob {
         let (thread, run) = (self.thread.clone(), self.run.clone());
         let first = self.said.first().map(message_id);
         let at = Some(policy.now());
+        let clock = Some(policy.clock());
         let suspended = self.cut == Interruption::Stop;
         RunTask {
             thread,
@@ -140,6 +141,7 @@ impl TurnJob {
             again,
             compact: self.work == TurnWork::Compact,
             at,
+            clock,
             model,
             agent,
             authoring,

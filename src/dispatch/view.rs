@@ -1,6 +1,6 @@
 //! People's view of a run: the fold of its events while it works, and its end in words.
 
-use super::{approval, shared::Shared};
+use super::{approval, shared::Shared, todos};
 use crate::{clock, sent};
 use pudu_channels::{ChannelLimits, Choice, FinalView, OutFile, Prompt, ReplyView, render::fenced};
 use pudu_client::{
@@ -9,7 +9,7 @@ use pudu_client::{
         Decision, FailureCause, Finish, MAX_ARTIFACTS, Outcome, Question, RetryReason, RunFailure,
         SandboxError, ThreadId,
     },
-    harness::{Activity, CompactOutcome, Progress, Working},
+    harness::{Activity, CompactOutcome, Progress, RunningTool, Working},
     net::scrub,
 };
 use pudu_texts::Language;
@@ -51,8 +51,11 @@ pub(super) fn live(progress: &Progress, language: Language, others: bool) -> Rep
         Some(_) => Some(language.waiting_for_decision().to_owned()),
         None => working(language, &progress.tasks).or_else(|| activity(language, &progress.activity)),
     };
+    // A purpose is the model's words.
+    let activity = activity.map(|words| scrub::hide_in_talk(&words).into_owned());
     let decided = decisions(language, &progress.decided);
-    let text = paragraphs(&[&scrub::hide_in_growing_talk(&progress.text), &decided]);
+    let todos = todos::live(language, &progress.todos);
+    let text = paragraphs(&[&scrub::hide_in_growing_talk(&progress.text), &decided, &todos]);
     ReplyView { text, activity, prompt: ask, choices: vec![stop(language)] }
 }
 
@@ -133,14 +136,23 @@ fn activity(language: Language, activity: &Activity) -> Option<String> {
             RetryReason::Resting => language.retrying_resting(),
             RetryReason::FellBack => language.retrying_elsewhere(),
         },
-        Activity::Tools(tools) if !tools.is_empty() => {
-            let names: Vec<&str> = tools.iter().map(|(_, name)| name.as_str()).collect();
-            return Some(language.running(language.list(&names)));
-        }
+        Activity::Tools(tools) if !tools.is_empty() => return Some(at_work(language, tools)),
         Activity::Summarizing => language.summarizing(),
         Activity::Idle | Activity::Thinking | Activity::Tools(_) => language.thinking(),
     };
     Some(text.to_owned())
+}
+
+/// Returns the line about the tools that run: the purposes that the model gave, and the names of the others.
+fn at_work(language: Language, tools: &[RunningTool]) -> String {
+    let mut purposes: Vec<&str> = tools.iter().filter_map(|tool| tool.description.as_deref()).collect();
+    purposes.dedup();
+    let plain = tools.iter().filter(|tool| tool.description.is_none());
+    let names: Vec<&str> = plain.map(|tool| tool.tool.as_str()).collect();
+    let purposes = (!purposes.is_empty()).then(|| format!("{}…", purposes.join(language.task_gap())));
+    let names = (!names.is_empty()).then(|| language.running(language.list(&names)));
+    let said: Vec<String> = purposes.into_iter().chain(names).collect();
+    language.paragraph(&said.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// Returns the cause of a failure in words; an older version stored English ones alone.
@@ -150,6 +162,8 @@ fn failed(language: Language, failure: &RunFailure) -> String {
         FailureCause::Busy { detail, minutes: Some(minutes) } => language.failed_busy_long(detail, minutes),
         FailureCause::Busy { detail, minutes: None } => language.failed_busy(detail),
         FailureCause::Unreachable(detail) => language.failed_unreachable(detail),
+        FailureCause::Silent => language.failed_silent().to_owned(),
+        FailureCause::OnlyThought => language.failed_only_thought().to_owned(),
         FailureCause::Garbled => language.failed_garbled().to_owned(),
         FailureCause::Auth(detail) => language.failed_auth(detail),
         FailureCause::Quota(detail) => language.failed_quota(detail),
@@ -198,10 +212,16 @@ pub(super) async fn finished(
             (format!("⚠️ {}", failed(language, failure)), choices)
         }
     };
+    let left = match &ended.outcome {
+        Outcome::Success => String::new(),
+        Outcome::Stopped | Outcome::Timeout | Outcome::Limit | Outcome::Error(_) => {
+            todos::left(language, &ended.todos)
+        }
+    };
     let summarized = if ended.summarized { language.summarized() } else { "" };
     let compacted = ended.compaction.map(|made| compacted(language, made)).unwrap_or_default();
     let decided = decisions(language, &ended.decisions);
-    let mut text = paragraphs(&[&ended.text, &decided, &note, &missing, &compacted, summarized]);
+    let mut text = paragraphs(&[&ended.text, &decided, &left, &note, &missing, &compacted, summarized]);
     if text.is_empty() && files.is_empty() {
         language.end_silent().clone_into(&mut text);
     }
@@ -311,8 +331,12 @@ mod tests {
 
     #[test]
     fn what_the_agent_does_is_said_in_a_few_words() {
-        let tools =
-            |names: &[&str]| Activity::Tools(names.iter().map(|n| ((*n).into(), (*n).to_owned())).collect());
+        let tool = |name: &str, why: Option<&str>| RunningTool {
+            call: name.into(),
+            tool: name.to_owned(),
+            description: why.map(str::to_owned),
+        };
+        let tools = |names: &[&str]| Activity::Tools(names.iter().map(|name| tool(name, None)).collect());
         let check = |state: Activity, expect: Option<&str>| {
             assert_eq!(activity(Language::English, &state).as_deref(), expect);
         };
@@ -322,6 +346,10 @@ mod tests {
         check(Activity::Summarizing, Some("Summarizing the conversation so far…"));
         check(tools(&["ls", "bash"]), Some("Running ls, bash…"));
         check(tools(&[]), Some("Thinking…"));
+        let reads = || tool("read_file", Some("Reading the sales figures"));
+        check(Activity::Tools(vec![reads(), reads()]), Some("Reading the sales figures…"));
+        let both = vec![reads(), tool("bash", None), tool("ls", Some("Looking around"))];
+        check(Activity::Tools(both), Some("Reading the sales figures; Looking around… Running bash…"));
         let busy = Activity::Retrying { reason: RetryReason::Busy };
         check(busy, Some("The model is busy; trying again…"));
     }

@@ -69,6 +69,7 @@ fn progress(progress: &Progress) -> Value {
         "text": progress.text,
         "activity": progress.activity,
         "artifacts": progress.artifacts,
+        "todos": progress.todos,
         "usage": progress.usage,
         "outcome": progress.outcome,
     })

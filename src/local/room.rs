@@ -161,7 +161,7 @@ fn past(state: &ThreadState) -> Vec<TranscriptLine> {
         Message::Assistant(reply) if !reply.text.trim().is_empty() => {
             Some(TranscriptLine::told(reply.id.to_string(), &reply.text, true))
         }
-        Message::Assistant(_) | Message::Tool(_) => None,
+        Message::Assistant(_) | Message::Tool(_) | Message::Reminder(_) => None,
     };
     state.messages.values().filter_map(line).collect()
 }

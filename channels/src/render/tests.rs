@@ -38,6 +38,7 @@ fn marks_that_telegram_does_not_nest_are_taken_apart() {
 fn only_links_that_cannot_do_harm_are_links() {
     check(&[
         ("[a](https://x.y/?q=1&r=\"2\")", "<a href=\"https://x.y/?q=1&amp;r=&quot;2&quot;\">a</a>"),
+        ("[citation:Deer](https://x.y)", "<a href=\"https://x.y\">Deer</a>"),
         ("[a](tg://user?id=1)", "a (tg://user?id=1)"),
         ("[a](TG://user?id=1)", "a (TG://user?id=1)"),
         ("<me@x.y>", "<a href=\"mailto:me@x.y\">me@x.y</a>"),

@@ -7,6 +7,13 @@ use pulldown_cmark::{CodeBlockKind, Event, LinkType, Options, Parser, Tag, TagEn
 const MAX_LIST_DEPTH: usize = 6;
 const BULLETS: [&str; 3] = ["• ", "◦ ", "▪ "];
 
+/// Returns the title of a link that cites a page, which models write as `[citation:Title](address)`; any other link's
+/// text as it is.
+#[must_use]
+pub fn citation_title(link: &str) -> &str {
+    link.strip_prefix("citation:").map_or(link, str::trim_start)
+}
+
 /// Parses Markdown. Text that shows nothing when rendered is returned as it was typed.
 #[must_use]
 pub fn parse(markdown: &str) -> Rich {
@@ -52,6 +59,7 @@ impl Walk {
         match event {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
+            Event::Text(text) if !self.links.is_empty() => self.write(citation_title(&text)),
             Event::Text(text) | Event::Html(text) => self.write(&text),
             Event::Code(text) => self.inline_code(&text),
             Event::InlineHtml(tag) if is_line_break(&tag) => self.line_break(),

@@ -1,6 +1,6 @@
 //! Events of a run while it works, and its outcome.
 
-use crate::{CallId, Decision, FailureCause, MessageId, RetryReason, RunFailure, Usage};
+use crate::{CallId, Decision, FailureCause, Finish, MessageId, RetryReason, RunFailure, Todo, Usage};
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 
@@ -38,6 +38,9 @@ pub enum RunEvent {
         call: CallId,
         /// The tool's name.
         tool: String,
+        /// Why the model calls it, in its words for people; one clean line.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        description: Option<String>,
     },
     /// A tool ended.
     ToolEnded {
@@ -47,6 +50,11 @@ pub enum RunEvent {
         tool: String,
         /// Whether it failed.
         error: bool,
+    },
+    /// The agent wrote its list of what is to be done.
+    Todos {
+        /// The list, whole.
+        todos: Vec<Todo>,
     },
     /// Files were made for people: sandbox paths.
     Artifacts {
@@ -102,6 +110,9 @@ pub enum RunEvent {
     Ended {
         /// How.
         outcome: Outcome,
+        /// Why the model's last words end where they do: an answer may be cut, and the run well all the same.
+        #[serde(default, skip_serializing_if = "Finish::is_complete")]
+        finish: Finish,
     },
 }
 
@@ -120,7 +131,7 @@ pub enum TaskStage {
     },
     /// It does something else now.
     Running {
-        /// Names of the tools at work; empty while it thinks.
+        /// The tools at work, each by its purpose or else its name; empty while it thinks.
         doing: Vec<String>,
         /// Its usage so far.
         usage: Usage,
@@ -158,5 +169,27 @@ pub enum Outcome {
 impl From<FailureCause> for Outcome {
     fn from(cause: FailureCause) -> Self {
         Self::Error(cause.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_of_an_older_version_is_read() {
+        let old = r#"{"type":"tool_started","call":"c","tool":"bash"}"#;
+        let started =
+            |description| RunEvent::ToolStarted { call: "c".into(), tool: "bash".into(), description };
+        assert_eq!(serde_json::from_str::<RunEvent>(old).unwrap(), started(None));
+        assert_eq!(serde_json::to_string(&started(None)).unwrap(), old);
+        let ended = |finish| RunEvent::Ended { outcome: Outcome::Success, finish };
+        let old = r#"{"type":"ended","outcome":{"status":"success"}}"#;
+        assert_eq!(serde_json::from_str::<RunEvent>(old).unwrap(), ended(Finish::Complete));
+        assert_eq!(serde_json::to_string(&ended(Finish::Complete)).unwrap(), old);
+        assert!(serde_json::to_string(&ended(Finish::Length)).unwrap().contains(r#""finish":"length""#));
+        let new = started(Some("Counting".to_owned()));
+        let text = serde_json::to_string(&new).unwrap();
+        assert_eq!(serde_json::from_str::<RunEvent>(&text).unwrap(), new);
     }
 }

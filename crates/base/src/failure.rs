@@ -84,6 +84,17 @@ pub enum FailureCause {
          has to look at the model's settings."
     )]
     Rejected(String),
+    /// The model used its tools and then said nothing, also when it was asked again.
+    #[error(
+        "The model did its work and then said nothing, also when asked again. Try again, or choose another model with /models."
+    )]
+    Silent,
+    /// The model's thoughts took all that one answer may have.
+    #[error(
+        "The model's thinking used the whole output budget of one answer, so nothing was left to say. Ask for less at \
+         once; whoever runs this bot may raise the model's `max_tokens` or let it think less."
+    )]
+    OnlyThought,
     /// No model is configured.
     #[error("No model is configured.")]
     NoModel,
@@ -124,7 +135,9 @@ fn when(minutes: Option<u64>) -> String {
 impl FailureCause {
     fn class(&self) -> FailureClass {
         match self {
-            Self::Busy { .. } | Self::Unreachable(_) | Self::Garbled => FailureClass::Unavailable,
+            Self::Busy { .. } | Self::Unreachable(_) | Self::Garbled | Self::Silent | Self::OnlyThought => {
+                FailureClass::Unavailable
+            }
             Self::Auth(_) => FailureClass::Auth,
             Self::Quota(_) => FailureClass::Quota,
             Self::NoApi(_)

@@ -2,12 +2,12 @@
 //!
 //! A header stands before the words, from the first line, which is one JSON object, to the first empty line.
 //! If several people share a thread, each line of their words is quoted. So everything that a person, a name
-//! or a file contains stands behind a sign that only pudu writes, however it is spelled. `lead.md` of the
+//! or a file contains stands behind a sign that only pudu writes, however it is spelled. `prompt/messages.md` of the
 //! harness tells the model so.
 //!
 //! Deliberately absent: the making of foreign text fit to read, which is [`foreign`]'s.
 
-use crate::{Human, foreign};
+use crate::{Human, Reminder, foreign};
 use serde::Serialize;
 use std::{borrow::Cow, fmt::Write};
 
@@ -88,6 +88,14 @@ impl Human {
             let _ = write!(told, "\n[{}]", foreign::line(note, MAX_NOTE_CHARS));
         }
         told
+    }
+}
+
+impl Reminder {
+    /// Returns what the model is told, in a mark that no foreign text can write.
+    #[must_use]
+    pub fn told(&self) -> String {
+        format!("<system-reminder>\n{}\n</system-reminder>", self.text)
     }
 }
 

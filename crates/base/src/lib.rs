@@ -33,7 +33,8 @@ pub use failure::{FailureCause, FailureClass, RetryReason, RunFailure};
 pub use id::{CallId, MessageId, RunId, ThreadId};
 pub use log::{LogError, Seq, ThreadLog};
 pub use message::{
-    Assistant, Decision, Finish, Human, Image, Message, ProviderParts, Question, ToolCall, ToolResult,
+    Assistant, Decision, Finish, Human, Image, Message, ProviderParts, Question, Reminder, ToolCall,
+    ToolResult,
 };
 pub use model::{Delta, Model, ModelError, ModelImage, ModelStream, Request, Thinking};
 pub use results::ResultFiles;
@@ -43,7 +44,9 @@ pub use sandbox::{
 pub use shared::{DocumentText, OutlineEntry, ReadOutcome, SharedFile, UnreadCause};
 pub use skill::Skill;
 pub use state::{Marks, Promoted, ThreadState, Todo, TodoStatus, Update};
-pub use tool::{MAX_ARTIFACTS, Tell, Tool, ToolCx, ToolError, ToolOutput, ToolSpec, TypedTool, erase};
+pub use tool::{
+    MAX_ARTIFACTS, PURPOSE_ARGUMENT, Tell, Tool, ToolCx, ToolError, ToolOutput, ToolSpec, TypedTool, erase,
+};
 pub use usage::{ModelCaller, Spending, SpendingTally, Usage};
 
 /// A boxed future, written by hand so that the cost of a dynamic port is visible.

@@ -14,6 +14,8 @@ pub enum Message {
     Assistant(Assistant),
     /// A tool's result.
     Tool(ToolResult),
+    /// Words of pudu itself to the model.
+    Reminder(Reminder),
 }
 
 impl Message {
@@ -24,6 +26,7 @@ impl Message {
             Self::Human(m) => &m.id,
             Self::Assistant(m) => &m.id,
             Self::Tool(m) => &m.id,
+            Self::Reminder(m) => &m.id,
         }
     }
 
@@ -34,6 +37,7 @@ impl Message {
             Self::Human(m) => &m.text,
             Self::Assistant(m) => &m.text,
             Self::Tool(m) => &m.text,
+            Self::Reminder(m) => &m.text,
         }
     }
 }
@@ -57,8 +61,8 @@ pub struct Human {
     /// Remarks of pudu on the message, a line each, such as files that could not be fetched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Instructions that stand below it in a request. No thread keeps them.
-    #[serde(skip)]
+    /// Instructions that stand below the words, such as those of a skill that they ask for. Shown to nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guide: Option<String>,
     /// Files that came with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -120,6 +124,14 @@ pub enum Finish {
     Partial,
 }
 
+impl Finish {
+    /// Returns whether nothing was cut.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        *self == Self::Complete
+    }
+}
+
 /// One wish of the model to call a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
@@ -160,6 +172,16 @@ pub struct ToolResult {
     /// The decisions about calls that this one made itself, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<Decision>,
+}
+
+/// Words of pudu itself to the model, which nobody said and nobody is shown. They stay where they were first told, so
+/// that each request begins like the one before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reminder {
+    /// Its id.
+    pub id: MessageId,
+    /// The words.
+    pub text: String,
 }
 
 /// An image among the agent's files.

@@ -166,7 +166,7 @@ impl ThreadState {
                     }
                     // They may want it tried once more.
                     Message::Human(_) => self.interrupted.clear(),
-                    Message::Assistant(_) => {}
+                    Message::Assistant(_) | Message::Reminder(_) => {}
                 }
                 self.messages.insert(message.id().clone(), message);
             }
@@ -217,7 +217,7 @@ impl ThreadState {
     pub fn question(&self) -> Option<&Question> {
         let results = self.messages.values().rev().map_while(|message| match &**message {
             Message::Tool(result) => Some(result),
-            Message::Human(_) | Message::Assistant(_) => None,
+            Message::Human(_) | Message::Assistant(_) | Message::Reminder(_) => None,
         });
         results.filter_map(|result| result.question.as_ref()).last()
     }
@@ -233,7 +233,8 @@ impl ThreadState {
 mod tests {
     use super::*;
     use crate::{
-        Assistant, Decision, Delegation, DelegationStatus, Finish, Human, Image, ToolCall, ToolResult, Usage,
+        Assistant, Decision, Delegation, DelegationStatus, Finish, Human, Image, Reminder, ToolCall,
+        ToolResult, Usage,
     };
     use serde_json::json;
 
@@ -274,6 +275,10 @@ mod tests {
         vec![
             human("h", "what is there?"),
             Update::Message(Arc::new(Message::Assistant(assistant))),
+            Update::Message(Arc::new(Message::Reminder(Reminder {
+                id: "n".into(),
+                text: "Be short.".into(),
+            }))),
             Update::Begin("c".into()),
             Update::Interrupt("c".into()),
             Update::Suspend("c".into()),
@@ -318,7 +323,7 @@ mod tests {
     #[test]
     fn a_call_is_begun_until_its_result_is_there() {
         let updates = whole_turn();
-        assert!(ThreadState::fold(updates[..3].to_vec()).begun.contains(&CallId::from("c")));
+        assert!(ThreadState::fold(updates[..4].to_vec()).begun.contains(&CallId::from("c")));
         assert!(ThreadState::fold(updates).begun.is_empty());
     }
 

@@ -2,11 +2,11 @@
 
 use crate::{
     BoxFuture, CallId, Cut, Decision, Image, Marks, Question, RunEvent, RunId, Sandbox, SpendingTally,
-    ThreadId, Update,
+    ThreadId, Update, foreign,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// A tool as the loop sees it. Authors write a [`TypedTool`] instead.
@@ -22,7 +22,17 @@ pub trait Tool: Send + Sync {
     fn note(&self, _args: &Value) -> Option<String> {
         None
     }
+
+    /// Returns why the model makes a call, in its own words for the people who watch: one clean line.
+    fn purpose(&self, _args: &Value) -> Option<String> {
+        None
+    }
 }
+
+/// Name of the argument in which a model says for people why it calls a tool.
+pub const PURPOSE_ARGUMENT: &str = "description";
+/// Maximum length of that, in characters.
+const MAX_PURPOSE_CHARS: usize = 80;
 
 /// Description of a tool for the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -113,6 +123,8 @@ pub trait TypedTool: Send + Sync + 'static {
     const DESCRIPTION: &'static str;
     /// Whether a call that a crash cut may simply be made again.
     const IDEMPOTENT: bool = false;
+    /// Whether the model may say why it calls it, for the people who watch.
+    const HAS_PURPOSE: bool = false;
 
     /// Returns its description, if that depends on how it was set up.
     fn description(&self) -> String {
@@ -135,7 +147,10 @@ pub trait TypedTool: Send + Sync + 'static {
 
 /// Makes a [`Tool`] of a [`TypedTool`].
 pub fn erase<T: TypedTool>(tool: T) -> Arc<dyn Tool> {
-    let spec = ToolSpec::of::<T::Args>(T::NAME, &tool.description(), T::IDEMPOTENT);
+    let mut spec = ToolSpec::of::<T::Args>(T::NAME, &tool.description(), T::IDEMPOTENT);
+    if T::HAS_PURPOSE {
+        add_purpose(&mut spec.parameters);
+    }
     Arc::new(Erased { tool, spec: Arc::new(spec) })
 }
 
@@ -147,6 +162,23 @@ fn schema<T: JsonSchema>() -> Value {
         map.remove("title");
     }
     schema
+}
+
+/// Adds the argument in which a model says why it calls a tool. The tool itself never sees it.
+fn add_purpose(schema: &mut Value) {
+    let about = "Why you do this, in three to eight words for the people who watch, in their language, such as \
+                 \"Reading the sales figures\". Give it first.";
+    if let Some(arguments) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        arguments.insert(PURPOSE_ARGUMENT.to_owned(), json!({"type": "string", "description": about}));
+    }
+}
+
+/// Returns a purpose as people see it. It is a model's text: it stays one short line, and names nobody so that a
+/// platform would call them.
+fn purpose(args: &Value) -> Option<String> {
+    let line = foreign::line(args.get(PURPOSE_ARGUMENT)?.as_str()?, MAX_PURPOSE_CHARS);
+    let line = line.trim_end_matches(['.', '…', '。', ' ']).replace('@', "＠");
+    (!line.is_empty()).then_some(line)
 }
 
 struct Erased<T> {
@@ -169,5 +201,29 @@ impl<T: TypedTool> Tool for Erased<T> {
 
     fn note(&self, args: &Value) -> Option<String> {
         serde_json::from_value(args.clone()).ok().and_then(|args| self.tool.note(&args))
+    }
+
+    fn purpose(&self, args: &Value) -> Option<String> {
+        T::HAS_PURPOSE.then(|| purpose(args)).flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_purpose_is_one_short_line_that_calls_nobody() {
+        let check = |said: Value, expect: Option<&str>| {
+            assert_eq!(purpose(&json!({ "description": said })).as_deref(), expect, "{said}");
+        };
+        check(json!("Reading the sales figures…"), Some("Reading the sales figures"));
+        check(json!("查看销售数据。"), Some("查看销售数据"));
+        check(json!(" one\n\ntwo\u{202e} "), Some("one two"));
+        check(json!("ask @everyone <system>"), Some("ask ＠everyone &lt;system>"));
+        check(json!("x".repeat(200)), Some("x".repeat(80).as_str()));
+        check(json!(" … "), None);
+        check(json!(7), None);
+        assert_eq!(purpose(&json!({})), None);
     }
 }

@@ -9,8 +9,11 @@ use crate::{
     lazy_sandbox::LazySandbox,
     results::ThreadResults,
 };
-use pudu_base::{Approver, FailureCause, Skill, Tool, erase, foreign};
-use pudu_harness::{Agent, NoApprover, Results, RunBounds, Toolbox, searching, skills_prompt};
+use pudu_base::{Approver, FailureCause, Skill, Tool, erase};
+use pudu_harness::{
+    Agent, NoApprover, PromptFacts, PromptSection, Results, RunBounds, Toolbox, join_sections,
+    prompt_sections, searching,
+};
 use pudu_skills::Catalog;
 use std::sync::Arc;
 
@@ -27,6 +30,8 @@ pub(crate) struct AssembledAgent {
     /// The skills that it has.
     pub(crate) skills: Arc<[Skill]>,
     pub(crate) place: Arc<LazySandbox>,
+    /// The parts of its system prompt.
+    pub(crate) sections: Vec<PromptSection>,
 }
 
 /// The part that is played.
@@ -77,20 +82,24 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
         context: setup.context.clone(),
         memory: client.0.memory.for_run(),
         results: Results { rules: setup.results.clone(), files: Arc::new(kept) },
-        system: system(&setup, &role, own.is_some(), &skills, &catalog),
+        system: Arc::default(),
         bounds: RunBounds { steps, ..setup.bounds },
         loops: setup.loops.clone(),
+        clock: task.clock.clone(),
     });
     if !matches!(role, Role::AgentBuilder(_))
         && let Some(task) = setup.subagents.as_ref().and_then(|kinds| kinds.task(&agent, skills.clone()))
     {
         agent.tools = agent.tools.with(task);
     }
+    let changes = own.is_some();
     // After that, because a sub-agent is nobody who could be asked to change.
     if let Some(tool) = own {
         agent.tools = agent.tools.with(tool);
     }
-    Ok(AssembledAgent { agent, skills, place })
+    let sections = sections(&setup, &role, changes, &agent, &skills, &catalog);
+    agent.system = join_sections(&sections).into();
+    Ok(AssembledAgent { agent, skills, place, sections })
 }
 
 async fn role(
@@ -186,18 +195,36 @@ fn own_tool(
     }
 }
 
-fn system(setup: &AgentSetup, role: &Role, changes: bool, skills: &[Skill], catalog: &Catalog) -> Arc<str> {
-    let parts = match role {
-        Role::Lead => vec![Some(setup.system.to_string()), skills_prompt(skills)],
-        Role::Custom(custom) => {
-            let soul = foreign::text(custom.profile.soul.trim());
-            let soul = (!soul.is_empty()).then(|| format!("<soul>\n{soul}\n</soul>"));
-            let changes = changes.then(|| CHANGES.to_owned());
-            vec![Some(setup.system.to_string()), soul, changes, skills_prompt(skills)]
+/// Returns the parts of a role's system prompt.
+fn sections(
+    setup: &AgentSetup,
+    role: &Role,
+    changes: bool,
+    agent: &Agent,
+    skills: &[Skill],
+    catalog: &Catalog,
+) -> Vec<PromptSection> {
+    let off = catalog.entries.iter().filter(|entry| !entry.enabled);
+    let off: Vec<String> = off.map(|entry| entry.name.clone()).collect();
+    let (soul, changes, switched_off) = match role {
+        Role::AgentBuilder(name) => {
+            return vec![PromptSection { name: "maker", text: guide(name, catalog) }];
         }
-        Role::AgentBuilder(name) => vec![Some(guide(name, catalog))],
+        Role::Lead => (None, None, off.as_slice()),
+        // It has the skills that it was given, and the others are no matter of it.
+        Role::Custom(custom) => {
+            (Some(custom.profile.soul.as_str()), changes.then_some(CHANGES), [].as_slice())
+        }
     };
-    parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n").into()
+    prompt_sections(&PromptFacts {
+        tools: &agent.tools,
+        subagents: agent.bounds.subagents,
+        mounts: &setup.mounts,
+        soul,
+        changes,
+        skills,
+        switched_off,
+    })
 }
 
 /// Returns the guidance of the one that makes agents.

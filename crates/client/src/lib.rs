@@ -9,6 +9,7 @@ mod assemble;
 mod audit;
 mod catalog_cache;
 pub mod egress;
+mod explain;
 mod lazy_sandbox;
 mod price;
 mod results;
@@ -34,6 +35,7 @@ pub use pudu_tools as tools;
 
 pub use approvals::PendingApprovals;
 pub use audit::killed;
+pub use explain::AgentExplanation;
 pub use price::ModelPrice;
 pub use results::FOLDER as RESULTS_FOLDER;
 pub use run::{Control, Run, RunEnd};

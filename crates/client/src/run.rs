@@ -7,7 +7,7 @@ use crate::{
 };
 use pudu_base::{
     Assistant, Decision, FailureCause, Finish, Human, Message, MessageId, Outcome, Question, RunEvent, RunId,
-    SpendingTally, ThreadState, Update, Usage,
+    SpendingTally, ThreadState, Todo, Update, Usage,
 };
 use pudu_harness::{CompactOutcome, Replay, RunState, SkillPolicy, Steering, lead_chain};
 use std::sync::Arc;
@@ -61,6 +61,8 @@ pub struct RunEnd {
     pub decisions: Vec<Decision>,
     /// Files that it made for people: sandbox paths.
     pub artifacts: Vec<String>,
+    /// The agent's list of what is to be done, if it wrote one.
+    pub todos: Vec<Todo>,
     /// Its usage.
     pub usage: Usage,
     /// Messages that were to steer it and came too late.
@@ -126,6 +128,7 @@ pub(crate) async fn work(
         question: turn.state().question().cloned(),
         decisions: decisions(turn.state()),
         artifacts: artifacts(turn.state(), &task.run),
+        todos: todos(turn.state()).to_vec(),
         usage: turn.spending.usage(),
         unused: steering.close().await,
         outcome,
@@ -147,7 +150,7 @@ async fn answer(
     steering: &Steering,
     cancel: &CancellationToken,
 ) -> Outcome {
-    let AssembledAgent { agent, skills, place } = match assemble::assemble(client, task).await {
+    let AssembledAgent { agent, skills, place, .. } = match assemble::assemble(client, task).await {
         Ok(cast) => cast,
         Err(cause) => return tell(turn, cause.into()),
     };
@@ -175,7 +178,7 @@ async fn summarize(
         }
         None => match assemble::assemble(client, task).await {
             Err(cause) => (tell(turn, cause.into()), None),
-            Ok(AssembledAgent { agent, skills, place }) => {
+            Ok(AssembledAgent { agent, skills, place, .. }) => {
                 audit_log(client.0.db.run_started(&task.run, &task.thread, agent.model.name(), now()).await);
                 let mut chain = lead_chain(&agent, SkillPolicy::new(skills, None));
                 let ended = pudu_harness::compact(&agent, &mut chain, turn, cancel).await;
@@ -190,7 +193,7 @@ async fn summarize(
 
 /// Sends the outcome of a run that could not start.
 fn tell(turn: &RunState, outcome: Outcome) -> Outcome {
-    turn.tell(RunEvent::Ended { outcome: outcome.clone() });
+    turn.tell(RunEvent::Ended { outcome: outcome.clone(), finish: Finish::default() });
     outcome
 }
 
@@ -255,8 +258,16 @@ fn replies(state: &ThreadState) -> impl Iterator<Item = &Assistant> {
     let since = state.messages.values().rev().take_while(|message| !matches!(***message, Message::Human(_)));
     since.filter_map(|message| match &**message {
         Message::Assistant(reply) => Some(reply),
-        Message::Human(_) | Message::Tool(_) => None,
+        Message::Human(_) | Message::Tool(_) | Message::Reminder(_) => None,
     })
+}
+
+/// Returns the agent's list of what is to be done, if it wrote one since somebody spoke to it.
+fn todos(state: &ThreadState) -> &[Todo] {
+    match replies(state).any(|reply| reply.calls.iter().any(|call| call.name == "write_todos")) {
+        true => &state.todos,
+        false => &[],
+    }
 }
 
 fn last_reply(state: &ThreadState) -> Option<&Assistant> {
@@ -280,11 +291,14 @@ fn words(state: &ThreadState) -> String {
     kept.join("\n\n")
 }
 
-/// Sends the replies from before a restart: new ones stand below them.
+/// Sends the replies from before a restart, below which new ones stand, and the list of what is to be done.
 fn tell_before(turn: &RunState) {
     let said: Vec<_> = replies(turn.state()).filter(|reply| !reply.text.trim().is_empty()).collect();
     for reply in said.into_iter().rev() {
         turn.tell(RunEvent::Text { message: reply.id.clone(), delta: reply.text.clone() });
+    }
+    if !todos(turn.state()).is_empty() {
+        turn.tell(RunEvent::Todos { todos: todos(turn.state()).to_vec() });
     }
 }
 
@@ -294,7 +308,7 @@ fn decisions(state: &ThreadState) -> Vec<Decision> {
     let since = state.messages.values().skip(spoke.unwrap_or(0));
     let results = since.filter_map(|message| match &**message {
         Message::Tool(result) => Some(result.decision.iter().chain(&result.decisions)),
-        Message::Human(_) | Message::Assistant(_) => None,
+        Message::Human(_) | Message::Assistant(_) | Message::Reminder(_) => None,
     });
     results.flatten().cloned().collect()
 }
@@ -305,7 +319,7 @@ fn artifacts(state: &ThreadState, run: &RunId) -> Vec<String> {
 
 pub(crate) async fn failed(cause: FailureCause, replay: &Replay, steering: &Steering) -> RunEnd {
     let outcome = Outcome::from(cause);
-    replay.publish(RunEvent::Ended { outcome: outcome.clone() });
+    replay.publish(RunEvent::Ended { outcome: outcome.clone(), finish: Finish::default() });
     RunEnd { outcome, ..nothing(steering).await }
 }
 
@@ -318,6 +332,7 @@ async fn nothing(steering: &Steering) -> RunEnd {
         question: None,
         decisions: Vec::new(),
         artifacts: Vec::new(),
+        todos: Vec::new(),
         usage: Usage::default(),
         unused: steering.close().await,
         heard: false,

@@ -69,7 +69,9 @@ mod tests {
         live.open("b".into(), Arc::default());
         live.open("c".into(), Arc::default());
         live.close(&"a".into());
-        live.get(&"c".into()).unwrap().publish(RunEvent::Ended { outcome: Outcome::Success });
+        live.get(&"c".into())
+            .unwrap()
+            .publish(RunEvent::Ended { outcome: Outcome::Success, finish: pudu_base::Finish::Complete });
         assert_eq!(live.list().into_iter().map(|(run, _)| run).collect::<Vec<_>>(), ["b".into()]);
         tokio::time::advance(AFTER - Duration::from_secs(1)).await;
         live.trim();

@@ -5,8 +5,8 @@ use crate::results::FOLDER;
 use pudu_base::{Model, SandboxProvider, Tool, ToolSpec};
 use pudu_documents::{Converter, DocumentLimits};
 use pudu_harness::{
-    ApprovalPolicy, ContextRules, ContextSetup, LoopRules, ResultRules, RunBounds, ToolCatalog, Toolbox,
-    lead_prompt,
+    ApprovalPolicy, ContextRules, ContextSetup, LoopRules, PromptMount, ResultRules, RunBounds, ToolCatalog,
+    Toolbox,
     subagent::{Kinds, SubagentKind},
 };
 use std::{
@@ -23,7 +23,7 @@ pub struct AgentSetup {
     pub(crate) deferred: Arc<ToolCatalog>,
     pub(crate) bounds: RunBounds,
     pub(crate) loops: Option<Arc<LoopRules>>,
-    pub(crate) system: Arc<str>,
+    pub(crate) mounts: Vec<PromptMount>,
     pub(crate) sandboxes: Arc<dyn SandboxProvider>,
     pub(crate) subagents: Option<Kinds>,
     pub(crate) policy: Arc<ApprovalPolicy>,
@@ -83,7 +83,7 @@ impl AgentSetup {
             deferred: Arc::default(),
             bounds,
             loops: Some(Arc::default()),
-            system: lead_prompt(),
+            mounts: Vec::new(),
             sandboxes,
             subagents: None,
             policy: Arc::default(),
@@ -99,6 +99,12 @@ impl AgentSetup {
     #[must_use]
     pub fn with_documents(self, documents: Converter) -> Self {
         Self { documents, ..self }
+    }
+
+    /// Sets the folders of which the agent is told besides its own.
+    #[must_use]
+    pub fn with_mounts(self, mounts: Vec<PromptMount>) -> Self {
+        Self { mounts, ..self }
     }
 
     /// Sets which tools belong together.

@@ -1,6 +1,7 @@
 //! Task of a run: what is asked, by whom, and with which rights.
 
 use pudu_base::{Human, MessageId, RunId, Thinking, ThreadId};
+use pudu_harness::WallClock;
 use pudu_store::Spender;
 
 /// Task of a run.
@@ -24,6 +25,8 @@ pub struct RunTask {
     pub compact: bool,
     /// When it is asked again, with the time zone, in words for the model.
     pub at: Option<String>,
+    /// The clock of the people who ask, if one is known.
+    pub clock: Option<WallClock>,
     /// The model; that of the agent, or the default, if none or unknown.
     pub model: Option<String>,
     /// How hard the model thinks; as the agent or the model has it if none.
@@ -36,6 +39,30 @@ pub struct RunTask {
     pub asker: Option<Asker>,
     /// How many model calls it may take; as many as the setup allows if none.
     pub steps: Option<u32>,
+}
+
+impl RunTask {
+    /// Makes the task of a new run on which nothing is said yet.
+    #[must_use]
+    pub fn new(thread: ThreadId, run: RunId) -> Self {
+        Self {
+            thread,
+            run,
+            input: Vec::new(),
+            first: None,
+            suspended: false,
+            compact: false,
+            again: None,
+            at: None,
+            clock: None,
+            model: None,
+            thinking: None,
+            agent: None,
+            authoring: Authoring::Nothing,
+            asker: None,
+            steps: None,
+        }
+    }
 }
 
 /// Rights of a run to change custom agents.

@@ -2,7 +2,7 @@
 
 use crate::{ApprovalPolicy, ContextSetup, LoopRules, Memory, Results, ToolCatalog, Toolbox};
 use pudu_base::{ApprovalRequest, Approver, BoxFuture, Decision, Model, Sandbox, Tell, Thinking, ThreadLog};
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 /// An agent, assembled for a run: chosen when it starts, not changed while it lasts.
 #[derive(Clone)]
@@ -35,6 +35,39 @@ pub struct Agent {
     pub bounds: RunBounds,
     /// When a run that repeats itself is ended; never, if nothing is said.
     pub loops: Option<Arc<LoopRules>>,
+    /// The clock of the people whom it answers, if one is known.
+    pub clock: Option<WallClock>,
+}
+
+/// A clock that tells the day, the time and the time zone in words for a model, the day first.
+#[derive(Clone)]
+pub struct WallClock(Arc<dyn Fn() -> String + Send + Sync>);
+
+impl WallClock {
+    /// Makes it of a function.
+    #[must_use]
+    pub fn new(now: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now))
+    }
+
+    /// Returns the present.
+    #[must_use]
+    pub fn now(&self) -> String {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for WallClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WallClock")
+    }
+}
+
+impl PartialEq for WallClock {
+    /// Clocks are equal if they are the same one.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 /// Limits of a run.
@@ -67,10 +100,4 @@ impl Approver for NoApprover {
     fn refused<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
-}
-
-/// Returns the lead agent's system prompt. It names no date and no person, so that providers can cache it.
-#[must_use]
-pub fn lead_prompt() -> Arc<str> {
-    include_str!("lead.md").into()
 }

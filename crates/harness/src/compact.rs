@@ -1,7 +1,7 @@
 //! A summary that a person asks for: the thread's beginning is summarised now, and nothing else is done.
 
 use crate::{Agent, Middleware, RunState, context::ContextFit};
-use pudu_base::{FailureCause, Outcome, Request, RunEvent, RunFailure};
+use pudu_base::{FailureCause, Finish, Outcome, Request, RunEvent, RunFailure};
 use tokio_util::sync::CancellationToken;
 
 /// What came of a summary that a person asked for.
@@ -37,7 +37,7 @@ pub async fn compact(
         Some(Ok(Err(failure))) => (Outcome::Error(failure), None),
         Some(Ok(Ok(made))) => (Outcome::Success, Some(made)),
     };
-    run_state.tell(RunEvent::Ended { outcome: outcome.clone() });
+    run_state.tell(RunEvent::Ended { outcome: outcome.clone(), finish: Finish::default() });
     (outcome, made)
 }
 

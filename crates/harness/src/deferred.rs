@@ -54,7 +54,8 @@ impl ToolCatalog {
     }
 
     /// Returns what the model is told of them: the same as long as they are.
-    pub(crate) fn prompt(&self) -> &str {
+    #[must_use]
+    pub fn prompt(&self) -> &str {
         &self.prompt
     }
 

@@ -1,14 +1,15 @@
 //! A thread with its agent and a scripted model, to run turns on.
 
 use crate::{
-    Agent, Memory, NoApprover, Progress, Replay, ResultRules, Results, RunBounds, RunState, SkillPolicy,
-    Steering, Toolbox, lead_chain, run,
+    Agent, Memory, NoApprover, Progress, Replay, ReplayItem, ResultRules, Results, RunBounds, RunState,
+    SkillPolicy, Steering, Toolbox, lead_chain, run,
 };
 use futures_util::{StreamExt, stream};
 use pudu_base::{
     Assistant, BoxFuture, Delta, DirEntry, Exec, Finish, Human, LogError, Message, Model, ModelError,
-    ModelStream, Outcome, Question, Request, ResultFiles, RunId, Sandbox, SandboxError, Seq, ShellCommand,
-    ThreadId, ThreadLog, ThreadState, Tool, ToolCall, ToolCx, ToolError, ToolOutput, ToolSpec, Update,
+    ModelStream, Outcome, Question, Request, ResultFiles, RunEvent, RunId, Sandbox, SandboxError, Seq,
+    ShellCommand, ThreadId, ThreadLog, ThreadState, Tool, ToolCall, ToolCx, ToolError, ToolOutput, ToolSpec,
+    Update,
 };
 use serde_json::{Value, json};
 use std::{
@@ -48,6 +49,7 @@ impl Model for ScriptedModel {
             Message::Human(human) => format!("human: {}", human.told()),
             Message::Assistant(reply) => format!("assistant: {}", reply.text),
             Message::Tool(result) => format!("tool: {}", result.text),
+            Message::Reminder(reminder) => format!("reminder: {}", reminder.text),
         };
         self.asked.lock().unwrap().push(request.messages.iter().map(line).collect());
         let tools: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -240,6 +242,7 @@ impl Bench {
             system: "Be brief.".into(),
             bounds: RunBounds { steps: 3, time: Duration::from_secs(60), ..RunBounds::default() },
             loops: None,
+            clock: None,
         };
         Self {
             agent,
@@ -259,6 +262,21 @@ impl Bench {
     }
 
     pub(crate) async fn run(&self, says: Option<&str>) -> (Outcome, Progress) {
+        let (outcome, replay) = self.work(says).await;
+        (outcome, replay.progress())
+    }
+
+    /// Returns the events of a run.
+    pub(crate) async fn events(&self, says: Option<&str>) -> Vec<RunEvent> {
+        let mut reader = self.work(says).await.1.read(0);
+        let mut events = Vec::new();
+        while let Some(ReplayItem::Event(_, event)) = reader.next().await {
+            events.push((*event).clone());
+        }
+        events
+    }
+
+    async fn work(&self, says: Option<&str>) -> (Outcome, Arc<Replay>) {
         let (seq, state) = self.log.load(&"t".into()).await.unwrap();
         let replay = Arc::new(Replay::default());
         let mut run_state = RunState::new("t".into(), "r".into(), seq, state, replay.clone());
@@ -267,13 +285,30 @@ impl Bench {
         }
         let mut chain = lead_chain(&self.agent, SkillPolicy::default());
         let outcome = run(&self.agent, &mut chain, &mut run_state, &self.steering, &self.cancel).await;
-        (outcome, replay.progress())
+        self.each_request_begins_like_the_one_before();
+        (outcome, replay)
     }
 
     /// Returns the thread as the log has it.
     pub(crate) fn thread(&self) -> Vec<String> {
         let state = ThreadState::fold(self.log.updates.lock().unwrap().clone());
         state.messages.values().map(|message| message.text().to_owned()).collect()
+    }
+
+    /// Holds for every scripted run, and for each of its sub-agents: providers cache what they have seen from its
+    /// beginning on.
+    fn each_request_begins_like_the_one_before(&self) {
+        let (asked, systems) = (self.asked(), self.model.systems.lock().unwrap());
+        let all: Vec<_> = systems.iter().zip(&asked).collect();
+        for (at, (system, after)) in all.iter().enumerate() {
+            // Sub-agents ask the same model, each with a prompt and a conversation of its own.
+            let same = |(other, before): &&(&String, &Vec<String>)| {
+                other == system && before.first() == after.first()
+            };
+            let before = all[..at].iter().rev().find(same).filter(|(_, before)| before.len() < after.len());
+            let begins = before.is_none_or(|(_, before)| after.starts_with(before));
+            assert!(begins, "{after:#?}\ndoes not begin with\n{before:#?}");
+        }
     }
 
     pub(crate) fn asked(&self) -> Vec<Vec<String>> {

@@ -13,6 +13,7 @@ mod fallback;
 mod fixture;
 mod memory;
 pub mod middleware;
+mod prompt;
 mod replay;
 mod results;
 mod retry;
@@ -23,7 +24,7 @@ mod steering;
 pub mod subagent;
 mod toolbox;
 
-pub use agent::{Agent, NoApprover, RunBounds, lead_prompt};
+pub use agent::{Agent, NoApprover, RunBounds, WallClock};
 pub use breaker::{ModelGuards, RestRules};
 pub use compact::{CompactOutcome, compact};
 pub use context::{ContextRules, ContextSetup, ContextSize};
@@ -31,10 +32,13 @@ pub use deferred::{SEARCH, ToolCatalog, searching};
 pub use fallback::Fallback;
 pub use memory::Memory;
 pub use middleware::{
-    ApprovalPolicy, CallFrequency, Dangerous, Gate, LoopRules, MAX_CONCURRENT_SUBAGENTS, Middleware,
-    SkillPolicy, TASK, lead_chain, subagent_chain,
+    AnswerCheck, ApprovalPolicy, CallFrequency, Dangerous, Gate, LoopRules, MAX_CONCURRENT_SUBAGENTS,
+    Middleware, SkillPolicy, TASK, lead_chain, subagent_chain,
 };
-pub use replay::{Activity, Gap, PendingCall, Progress, Replay, ReplayItem, ReplayReader, Working};
+pub use prompt::{PromptFacts, PromptMount, PromptSection, join_sections, prompt_sections};
+pub use replay::{
+    Activity, Gap, PendingCall, Progress, Replay, ReplayItem, ReplayReader, RunningTool, Working,
+};
 pub use results::{ResultRules, Results};
 pub use retry::{Retry, RetryRules};
 pub use run::run;

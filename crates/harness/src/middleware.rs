@@ -7,9 +7,12 @@ mod dangling;
 mod deferred_tools;
 mod images;
 mod loop_detection;
+mod midnight;
 mod model_errors;
 mod skill_policy;
 mod subagent_limit;
+mod terminal_response;
+mod todos;
 mod tool_errors;
 
 pub(crate) use approvals::whole;
@@ -19,13 +22,18 @@ pub use dangling::Dangling;
 pub use deferred_tools::DeferredTools;
 pub use images::Images;
 pub use loop_detection::{CallFrequency, LoopDetection, LoopRules};
+pub use midnight::Midnight;
 pub use model_errors::ModelErrors;
 pub use skill_policy::{SkillPolicy, asked, named};
 pub use subagent_limit::{MAX_CONCURRENT_SUBAGENTS, SubagentLimit, TASK};
+pub use terminal_response::TerminalResponse;
+pub use todos::TodoReminders;
 pub use tool_errors::ToolErrors;
 
 use crate::RunState;
-use pudu_base::{Assistant, BoxFuture, ModelError, Request, RunFailure, ToolCall, ToolError, ToolOutput};
+use pudu_base::{
+    Assistant, BoxFuture, FailureCause, ModelError, Request, RunFailure, ToolCall, ToolError, ToolOutput,
+};
 use std::sync::Arc;
 
 /// One concern of a run. It keeps what it counts in itself: it is made when the run starts and gone when
@@ -51,6 +59,12 @@ pub trait Middleware: Send {
 
     /// After each whole reply, before it is written down: may change it.
     fn after_model(&mut self, _turn: &mut RunState, _reply: &mut Assistant) {}
+
+    /// After a whole reply that wants no tools, before it is written down: may have the model go on. The first in the
+    /// chain that does not accept it decides.
+    fn check_answer(&mut self, _turn: &RunState, _reply: &Assistant) -> AnswerCheck {
+        AnswerCheck::Accept
+    }
 
     /// When a model call failed for good: may say it for people. The first in the chain that does wins.
     fn model_failed(&mut self, _turn: &RunState, _error: &ModelError) -> Option<RunFailure> {
@@ -86,6 +100,19 @@ pub trait Middleware: Send {
     fn after_run<'a>(&'a mut self, _turn: &'a mut RunState) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
+}
+
+/// Whether an answer ends the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AnswerCheck {
+    /// It does.
+    Accept,
+    /// It stays, and the model is told this and asked again.
+    AskAgain(String),
+    /// It does not count: the model is told this and asked again.
+    Replace(String),
+    /// It is none, and the run has failed.
+    Fail(FailureCause),
 }
 
 /// Whether a tool may be called.

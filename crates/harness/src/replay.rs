@@ -3,7 +3,7 @@
 //! The writer never waits. A reader that falls out of the ring is told of the gap and gets the fold of
 //! everything so far, from which it goes on; durable state is in the thread log.
 
-use pudu_base::{CallId, Decision, MessageId, Outcome, RetryReason, RunEvent, TaskStage, Usage};
+use pudu_base::{CallId, Decision, MessageId, Outcome, RetryReason, RunEvent, TaskStage, Todo, Usage};
 use serde::Serialize;
 use std::{
     collections::VecDeque,
@@ -23,6 +23,8 @@ pub struct Progress {
     pub activity: Activity,
     /// Files made for people: sandbox paths.
     pub artifacts: Vec<String>,
+    /// The agent's list of what is to be done, if this run wrote one.
+    pub todos: Vec<Todo>,
     /// Tokens spent.
     pub usage: Usage,
     /// Calls that wait for approval, oldest first.
@@ -81,15 +83,28 @@ pub enum Activity {
         reason: RetryReason,
     },
     /// These tools run, oldest first.
-    Tools(Vec<(CallId, String)>),
+    Tools(Vec<RunningTool>),
+}
+
+/// A tool at work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RunningTool {
+    /// The call.
+    pub call: CallId,
+    /// The tool's name.
+    pub tool: String,
+    /// Why the model calls it, in its words for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
 }
 
 impl Activity {
-    /// Returns the names of the tools that run.
+    /// Returns the tools that run, each by its purpose or else its name.
     #[must_use]
     pub fn tools(&self) -> Vec<String> {
+        let told = |tool: &RunningTool| tool.description.as_ref().unwrap_or(&tool.tool).clone();
         match self {
-            Self::Tools(tools) => tools.iter().map(|(_, name)| name.clone()).collect(),
+            Self::Tools(tools) => tools.iter().map(told).collect(),
             Self::Idle | Self::Thinking | Self::Talking | Self::Summarizing | Self::Retrying { .. } => {
                 Vec::new()
             }
@@ -114,13 +129,17 @@ impl Progress {
                 }
             }
             RunEvent::Retry { reason, .. } => self.activity = Activity::Retrying { reason: *reason },
-            RunEvent::ToolStarted { call, tool } => match &mut self.activity {
-                Activity::Tools(tools) => tools.push((call.clone(), tool.clone())),
-                other => *other = Activity::Tools(vec![(call.clone(), tool.clone())]),
-            },
+            RunEvent::ToolStarted { call, tool, description } => {
+                let (call, tool, description) = (call.clone(), tool.clone(), description.clone());
+                let started = RunningTool { call, tool, description };
+                match &mut self.activity {
+                    Activity::Tools(tools) => tools.push(started),
+                    other => *other = Activity::Tools(vec![started]),
+                }
+            }
             RunEvent::ToolEnded { call, .. } => {
                 if let Activity::Tools(tools) = &mut self.activity {
-                    tools.retain(|(other, _)| other != call);
+                    tools.retain(|tool| tool.call != *call);
                 }
             }
             RunEvent::Artifacts { paths } => {
@@ -139,11 +158,12 @@ impl Progress {
                 self.asked.retain(|asked| asked.call != *call);
                 self.decided.push(decision.clone());
             }
+            RunEvent::Todos { todos } => self.todos.clone_from(todos),
             RunEvent::SubagentProgress { call, stage } => self.task(call, stage),
             RunEvent::Usage { usage } => self.usage += *usage,
             RunEvent::Summarizing => self.activity = Activity::Summarizing,
             RunEvent::Summarized { .. } => self.summarized = true,
-            RunEvent::Ended { outcome } => {
+            RunEvent::Ended { outcome, .. } => {
                 self.activity = Activity::Idle;
                 self.outcome = Some(outcome.clone());
             }
@@ -332,6 +352,7 @@ pub(crate) fn below(task: &CallId) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pudu_base::Finish;
 
     fn text(delta: &str) -> RunEvent {
         RunEvent::Text { message: "m".into(), delta: delta.into() }
@@ -342,10 +363,11 @@ mod tests {
         let replay = Arc::new(Replay::default());
         let mut reader = replay.read(0);
         replay.publish(text("a"));
-        replay.publish(RunEvent::Ended { outcome: Outcome::Success });
+        let over = || RunEvent::Ended { outcome: Outcome::Success, finish: Finish::Complete };
+        replay.publish(over());
         let mut late = replay.read(1);
         assert_eq!(reader.next().await, Some(ReplayItem::Event(0, Arc::new(text("a")))));
-        let end = ReplayItem::Event(1, Arc::new(RunEvent::Ended { outcome: Outcome::Success }));
+        let end = ReplayItem::Event(1, Arc::new(over()));
         assert_eq!(reader.next().await, Some(end.clone()));
         assert_eq!(reader.next().await, None);
         assert_eq!(late.next().await, Some(end));
@@ -370,14 +392,18 @@ mod tests {
     #[test]
     fn the_fold_shows_the_newest_words_and_what_goes_on() {
         let replay = Replay::default();
-        let tool = |call: &str| RunEvent::ToolStarted { call: call.into(), tool: "bash".into() };
+        let why = || Some("Counting the lines".to_owned());
+        let tool =
+            |call: &str| RunEvent::ToolStarted { call: call.into(), tool: "bash".into(), description: why() };
         replay.publish(text("Let me look."));
         replay.publish(tool("1"));
         replay.publish(tool("2"));
         replay.publish(RunEvent::ToolEnded { call: "1".into(), tool: "bash".into(), error: false });
         let seen = replay.progress();
         assert_eq!(seen.text, "Let me look.");
-        assert_eq!(seen.activity, Activity::Tools(vec![("2".into(), "bash".into())]));
+        let at_work = RunningTool { call: "2".into(), tool: "bash".into(), description: why() };
+        assert_eq!(seen.activity, Activity::Tools(vec![at_work]));
+        assert_eq!(seen.activity.tools(), ["Counting the lines"]);
         replay.publish(RunEvent::Text { message: "n".into(), delta: "42".into() });
         replay.publish(RunEvent::Retract { message: "n".into() });
         assert_eq!(replay.progress().text, "Let me look.\n\n");

@@ -2,7 +2,7 @@
 
 use crate::breaker::{Breaker, ModelGuards};
 use futures_util::{StreamExt, stream};
-use pudu_base::{Delta, Finish, Model, ModelError, ModelStream, Request, RetryReason};
+use pudu_base::{Delta, Finish, Message, Model, ModelError, ModelStream, Request, RetryReason};
 use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -205,7 +205,8 @@ impl Asking {
     fn judge(&mut self, next: Option<Result<Delta, ModelError>>) -> Result<Delta, ModelError> {
         match next {
             // What a filter or a limit ended before a word came ends there the next time, too.
-            Some(Ok(Delta::Finish(Finish::Complete))) if !self.spoke => {
+            // Behind results the same request would end so again: that is for `TerminalResponse`.
+            Some(Ok(Delta::Finish(Finish::Complete))) if !self.spoke && asks_first(&self.request) => {
                 self.again(ModelError::Garbled("an empty answer".into()))
             }
             Some(Ok(delta)) => {
@@ -259,6 +260,11 @@ impl Asking {
             None => self.rules.jitter(base, self.wait),
         }
     }
+}
+
+/// Returns whether a request ends with a person's words.
+fn asks_first(request: &Request) -> bool {
+    request.messages.last().is_none_or(|message| matches!(**message, Message::Human(_)))
 }
 
 #[cfg(test)]

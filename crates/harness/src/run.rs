@@ -2,7 +2,7 @@
 
 mod calls;
 
-use crate::{Agent, Middleware, RunState, Steering};
+use crate::{Agent, AnswerCheck, Middleware, RunState, Steering};
 use futures_util::StreamExt;
 use pudu_base::{
     Assistant, Delta, FailureCause, Finish, LogError, Message, ModelCaller, ModelError, Outcome, Request,
@@ -44,7 +44,7 @@ pub async fn run(
         Ok(()) => outcome,
         Err(error) => Outcome::Error(log_failure(&error)),
     };
-    run_state.tell(RunEvent::Ended { outcome: outcome.clone() });
+    run_state.tell(RunEvent::Ended { outcome: outcome.clone(), finish: finish(run_state) });
     outcome
 }
 
@@ -79,8 +79,8 @@ async fn work(
             run_state.apply(Update::Message(Arc::new(Message::Human(human))));
         }
         commit(agent, run_state).await?;
-        let reply = ask(agent, chain, run_state).await?;
-        run_state.apply(Update::Message(Arc::new(Message::Assistant(reply))));
+        let answer = ask(agent, chain, run_state).await?;
+        settle(chain, run_state, answer)?;
         commit(agent, run_state).await?;
         if let Some(outcome) = answered(run_state) {
             return Ok(outcome);
@@ -89,14 +89,48 @@ async fn work(
     Ok(Outcome::Limit)
 }
 
+/// Puts a reply into the thread. Behind an answer that does not end the run, or in its place, comes what the model is
+/// told about it.
+fn settle(
+    chain: &mut Chain,
+    run_state: &mut RunState,
+    ModelReply { reply, stopped }: ModelReply,
+) -> Result<(), RunFailure> {
+    if reply.finish == Finish::Length && reply.calls.is_empty() && reply.text.trim().is_empty() {
+        return Err(FailureCause::OnlyThought.into());
+    }
+    let mut checks = chain.iter_mut().map(|middleware| match reply.calls.is_empty() && !stopped {
+        true => middleware.check_answer(run_state, &reply),
+        false => AnswerCheck::Accept,
+    });
+    let check = checks.find(|check| *check != AnswerCheck::Accept).unwrap_or(AnswerCheck::Accept);
+    drop(checks);
+    if let AnswerCheck::Fail(cause) = check {
+        return Err(cause.into());
+    }
+    if !matches!(check, AnswerCheck::Replace(_)) {
+        run_state.apply(Update::Message(Arc::new(Message::Assistant(reply))));
+    }
+    if let AnswerCheck::AskAgain(text) | AnswerCheck::Replace(text) = check {
+        run_state.note(text);
+    }
+    Ok(())
+}
+
 /// Returns how the run has ended already, if the newest message is an answer that wants no tools, or if one of
 /// the newest results asks people something.
 fn answered(run_state: &RunState) -> Option<Outcome> {
     match run_state.state().last().map(AsRef::as_ref) {
-        Some(Message::Assistant(reply)) if reply.finish == Finish::Partial => Some(Outcome::Stopped),
-        Some(Message::Assistant(reply)) => reply.calls.is_empty().then_some(Outcome::Success),
+        Some(Message::Assistant(reply)) => match reply.finish {
+            Finish::Partial => Some(Outcome::Stopped),
+            // It goes on when it is sent back.
+            Finish::Paused => None,
+            Finish::Complete | Finish::Length | Finish::Filtered => {
+                reply.calls.is_empty().then_some(Outcome::Success)
+            }
+        },
         Some(Message::Tool(_)) => run_state.state().question().map(|_| Outcome::Success),
-        Some(Message::Human(_)) => None,
+        Some(Message::Human(_) | Message::Reminder(_)) => None,
         None => Some(Outcome::Success),
     }
 }
@@ -110,8 +144,24 @@ fn log_failure(error: &LogError) -> RunFailure {
     FailureCause::Unstored.into()
 }
 
+/// Returns why the model's last words since somebody spoke end where they do.
+fn finish(run_state: &RunState) -> Finish {
+    let mut replies = run_state.since_asked().filter_map(|message| match &**message {
+        Message::Assistant(reply) => Some(reply.finish),
+        Message::Human(_) | Message::Tool(_) | Message::Reminder(_) => None,
+    });
+    replies.next().unwrap_or_default()
+}
+
+/// A whole reply.
+struct ModelReply {
+    reply: Assistant,
+    /// Whether a middleware took all its calls away: then it ends the run as it is.
+    stopped: bool,
+}
+
 /// Asks the model and returns its whole reply. A request that was too long for it is made shorter once.
-async fn ask(agent: &Agent, chain: &mut Chain, run_state: &mut RunState) -> Result<Assistant, RunFailure> {
+async fn ask(agent: &Agent, chain: &mut Chain, run_state: &mut RunState) -> Result<ModelReply, RunFailure> {
     loop {
         let request = prepare(agent, chain, run_state).await?;
         let error = match call(agent, chain, run_state, request).await {
@@ -150,7 +200,7 @@ async fn call(
     chain: &mut Chain,
     run_state: &mut RunState,
     request: Request,
-) -> Result<Assistant, ModelError> {
+) -> Result<ModelReply, ModelError> {
     run_state.tell(RunEvent::Thinking);
     let mut reply = Assistant {
         id: run_state.begin_draft(),
@@ -176,12 +226,18 @@ async fn call(
     if reply.finish == Finish::Filtered {
         // What a filter cut is not what the model meant to ask for.
         reply.calls.clear();
+        reply.provider_parts = None;
     }
     make_unique(&mut reply.calls, run_state);
+    let wanted = reply.calls.len();
     for middleware in chain.iter_mut().rev() {
         middleware.after_model(run_state, &mut reply);
     }
-    Ok(reply)
+    if reply.calls.len() < wanted {
+        // They name calls that are not there any more.
+        reply.provider_parts = None;
+    }
+    Ok(ModelReply { stopped: wanted > 0 && reply.calls.is_empty(), reply })
 }
 
 fn take(delta: Delta, run_state: &mut RunState, reply: &mut Assistant) {

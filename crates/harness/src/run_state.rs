@@ -2,8 +2,8 @@
 
 use crate::Replay;
 use pudu_base::{
-    Assistant, BoxFuture, CallId, Finish, LogError, Message, MessageId, ModelCaller, RunEvent, RunId, Seq,
-    SpendingTally, ThreadId, ThreadLog, ThreadState, ToolCall, ToolResult, Update,
+    Assistant, BoxFuture, CallId, Finish, LogError, Message, MessageId, ModelCaller, Reminder, Request,
+    RunEvent, RunId, Seq, SpendingTally, ThreadId, ThreadLog, ThreadState, ToolCall, ToolResult, Update,
 };
 use std::sync::Arc;
 
@@ -193,10 +193,46 @@ impl RunState {
                         .cloned()
                         .collect();
                 }
-                Message::Human(_) => {}
+                Message::Human(_) | Message::Reminder(_) => {}
             }
         }
         Vec::new()
+    }
+
+    /// Returns the newest assistant message.
+    fn newest_reply(&self) -> Option<&Assistant> {
+        self.state.messages.values().rev().find_map(|message| match &**message {
+            Message::Assistant(reply) => Some(reply),
+            Message::Human(_) | Message::Tool(_) | Message::Reminder(_) => None,
+        })
+    }
+
+    /// Returns the calls of the newest assistant message.
+    pub(crate) fn newest_calls(&self) -> &[ToolCall] {
+        self.newest_reply().map(|reply| reply.calls.as_slice()).unwrap_or_default()
+    }
+
+    /// Returns why the newest assistant message ends where it does.
+    pub(crate) fn newest_finish(&self) -> Finish {
+        self.newest_reply().map(|reply| reply.finish).unwrap_or_default()
+    }
+
+    /// Returns the messages since somebody spoke, newest first.
+    pub(crate) fn since_asked(&self) -> impl Iterator<Item = &Arc<Message>> {
+        self.state.messages.values().rev().take_while(|message| !matches!(***message, Message::Human(_)))
+    }
+
+    /// Tells the model something that nobody said: at the end of a request that is being made, and in the thread, so
+    /// that it stands in the same place ever after.
+    pub(crate) fn remind(&mut self, request: &mut Request, text: String) {
+        request.messages.push(self.note(text));
+    }
+
+    /// Tells the model something that nobody said, with its next request.
+    pub(crate) fn note(&mut self, text: String) -> Arc<Message> {
+        let reminder = Arc::new(Message::Reminder(Reminder { id: MessageId::fresh(), text }));
+        self.apply(Update::Message(reminder.clone()));
+        reminder
     }
 
     /// Answers a call that is not made.

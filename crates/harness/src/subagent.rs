@@ -7,7 +7,7 @@
 
 use crate::{
     Agent, MAX_CONCURRENT_SUBAGENTS, Replay, RunBounds, RunState, SEARCH, SkillPolicy, Steering, TASK,
-    replay::below, searching, skills_prompt, subagent_chain,
+    WallClock, replay::below, searching, skills_prompt, subagent_chain,
 };
 use pudu_base::{
     ApprovalRequest, Approver, BoxFuture, CallId, Decision, Human, LogError, Message, Model, Outcome,
@@ -189,6 +189,7 @@ impl SubagentTask {
             system: self.system(kind),
             bounds: kind.bounds,
             loops: parent.loops.clone(),
+            clock: parent.clock.clone(),
         })
     }
 
@@ -218,7 +219,8 @@ async fn work(
         model: agent.model.name().to_owned(),
     });
     let replay = Arc::new(Replay::default());
-    let mut run_state = run_state(cx, args.prompt, replay.clone());
+    let at = agent.clock.as_ref().map(WallClock::now);
+    let mut run_state = run_state(cx, args.prompt, at, replay.clone());
     let mut chain = subagent_chain(&agent, skills);
     let (steering, cancel) = (Steering::default(), CancellationToken::new());
     let outcome = {
@@ -270,8 +272,8 @@ async fn work(
 }
 
 /// Begins a thread in which nothing but the task was said.
-fn run_state(cx: &ToolCx, prompt: String, replay: Arc<Replay>) -> RunState {
-    let human = Human::new("task", prompt);
+fn run_state(cx: &ToolCx, prompt: String, at: Option<String>, replay: Arc<Replay>) -> RunState {
+    let human = Human { at, ..Human::new("task", prompt) };
     let state = ThreadState::fold([Update::Message(Arc::new(Message::Human(human)))]);
     // The parent's run, and its call, name what is done in the sandbox and what people are asked.
     let run = RunId::from(format!("{}.{}", cx.run, cx.call));

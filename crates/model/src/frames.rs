@@ -4,6 +4,7 @@
 use crate::{
     ModelSettings,
     wire::{EventDecoder, garbled},
+    wires::wire_of,
 };
 use pudu_base::{Delta, ModelError};
 use pudu_net::sse::SseDecoder;
@@ -28,7 +29,7 @@ impl ReplyDecoder {
     /// Makes what reads a reply of this model.
     #[must_use]
     pub fn of(settings: &ModelSettings) -> Self {
-        Self::new(settings.wire.wire().decoder(settings))
+        Self::new(wire_of(settings.wire).decoder(settings))
     }
 
     fn new(events: Box<dyn EventDecoder>) -> Self {

@@ -1,6 +1,6 @@
 //! A model behind HTTP, whatever its wire.
 
-use crate::{ModelSettings, frames::ReplyDecoder, refusal};
+use crate::{ModelSettings, frames::ReplyDecoder, refusal, wires::wire_of};
 use futures_util::{StreamExt, stream};
 use pudu_base::{Delta, Model, ModelError, ModelStream, Request};
 use pudu_net::reqwest::{
@@ -61,7 +61,7 @@ async fn begin(
     http: &reqwest::Client,
     request: &Request,
 ) -> Result<reqwest::Response, ModelError> {
-    let wire = settings.wire.wire();
+    let wire = wire_of(settings.wire);
     let unwritten = |error: &dyn std::fmt::Display| {
         ModelError::Rejected(format!("the request cannot be written: {error}"))
     };
@@ -89,7 +89,7 @@ fn call(
     path: &str,
 ) -> Result<reqwest::RequestBuilder, ModelError> {
     let mut call =
-        http.request(method, url(&settings.base_url, path)).headers(settings.wire.wire().headers());
+        http.request(method, url(&settings.base_url, path)).headers(wire_of(settings.wire).headers());
     for (name, value) in &settings.headers {
         call = call.header(name, value.expose_secret());
     }
@@ -105,7 +105,7 @@ impl ModelSettings {
     /// # Errors
     /// When the key cannot be sent.
     pub fn list_request(&self, http: &reqwest::Client) -> Result<reqwest::RequestBuilder, ModelError> {
-        call(self, http, Method::GET, &self.wire.wire().list_path(self))
+        call(self, http, Method::GET, &wire_of(self.wire).list_path(self))
     }
 
     /// Makes a request that asks nothing, which every provider refuses and none charges for.
@@ -113,7 +113,7 @@ impl ModelSettings {
     /// # Errors
     /// When the key cannot be sent.
     pub fn empty_request(&self, http: &reqwest::Client) -> Result<reqwest::RequestBuilder, ModelError> {
-        let call = call(self, http, Method::POST, &self.wire.wire().path(self))?;
+        let call = call(self, http, Method::POST, &wire_of(self.wire).path(self))?;
         Ok(call.header(header::CONTENT_TYPE, "application/json").body("{}"))
     }
 }
@@ -134,7 +134,7 @@ fn key(settings: &ModelSettings) -> Result<Option<(HeaderName, HeaderValue)>, Mo
     let Some(key) = &settings.api_key else { return Ok(None) };
     let (name, before) = match settings.dialect.key_header {
         Some((name, before)) => (HeaderName::from_static(name), before),
-        None => settings.wire.wire().key_header(),
+        None => wire_of(settings.wire).key_header(),
     };
     let mut value = HeaderValue::from_str(&format!("{before}{}", key.expose_secret()))
         .map_err(|_| ModelError::Auth("the key has signs that no header can carry".to_owned()))?;
@@ -223,6 +223,7 @@ mod tests {
             ("https://a.b/v1", "/chat/completions", "https://a.b/v1/chat/completions"),
             ("https://a.b/v1/", "/messages", "https://a.b/v1/messages"),
             ("https://a.b", "/api/chat", "https://a.b/api/chat"),
+            ("https://a.b/o/v1/", "/../api/chat", "https://a.b/o/api/chat"),
             ("https://a.b/d?api-version=1", "/x?alt=sse", "https://a.b/d/x?api-version=1&alt=sse"),
         ] {
             assert_eq!(url(&Url::parse(base).unwrap(), path).as_str(), expect);

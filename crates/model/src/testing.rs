@@ -1,8 +1,12 @@
 //! What the tests of all wires share: a reply's bytes are read whole, by single bytes, and cut at every byte.
 
 use crate::{ModelSettings, frames::ReplyDecoder};
-use pudu_base::{Assistant, Delta, Finish, ModelError, ProviderParts, ToolCall, ToolResult, Usage};
-use serde_json::Value;
+use pudu_base::{
+    Assistant, Delta, Finish, Human, Image, Message, ModelError, ModelImage, ProviderParts, Request,
+    ToolCall, ToolResult, ToolSpec, Usage,
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// A reply as its reader understands it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -135,4 +139,45 @@ pub(crate) fn read_open(settings: &ModelSettings, bytes: &[u8]) -> Result<Reply,
         assert_eq!(in_chunks(settings, [head, tail].into_iter()), whole, "in two pieces, at {at}");
     }
     whole
+}
+
+/// A request with a message of each kind, whose reply has these parts.
+pub(crate) fn request(provider_parts: Option<ProviderParts>) -> Request {
+    let reply = Assistant {
+        id: "a".into(),
+        text: "Yes.".into(),
+        reasoning: Some("hm".into()),
+        provider_parts,
+        calls: vec![call("c1", "bash", json!({"command": "wc"}))],
+        finish: Finish::Complete,
+        model: None,
+        usage: None,
+    };
+    let result = ToolResult {
+        id: "t".into(),
+        call: "c1".into(),
+        tool: "bash".into(),
+        text: "7".into(),
+        error: false,
+        question: None,
+        image: None,
+        decision: None,
+        decisions: Vec::new(),
+    };
+    let spec = ToolSpec {
+        name: "bash".into(),
+        description: "Runs a command.".into(),
+        parameters: json!({"type": "object"}),
+        idempotent: false,
+    };
+    let image = Image { path: "/a.png".into(), mime: "image/png".into() };
+    let messages =
+        [Message::Human(Human::new("h", "count")), Message::Assistant(reply), Message::Tool(result)];
+    Request {
+        system: "Be brief.".into(),
+        messages: messages.map(Arc::new).into(),
+        tools: Arc::new([Arc::new(spec)]),
+        images: vec![ModelImage { image, bytes: Arc::new(*b"png") }],
+        thinking: pudu_base::Thinking::On,
+    }
 }

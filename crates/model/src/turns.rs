@@ -42,6 +42,7 @@ pub(crate) fn turns<'a, P, W: TurnWriter<'a, P>>(
     for message in messages {
         match &**message {
             Message::Human(human) => builder.words.extend(words(human, writer)),
+            Message::Reminder(reminder) => builder.words.push(writer.words(reminder.told().into())),
             Message::Tool(result) => builder.result(result, writer),
             Message::Assistant(reply) => builder.reply(reply, writer),
         }

@@ -98,7 +98,6 @@ static VENDORS: &[Vendor] = &[
             },
         )
     },
-    Vendor { path: "v1", ..vendor("ollama", "http://127.0.0.1:11434/v1", &[], &[], Dialect::PLAIN) },
     vendor(
         "deepseek",
         "https://api.deepseek.com/v1",
@@ -212,6 +211,17 @@ static VENDORS: &[Vendor] = &[
         &["VLLM_API_KEY"],
         Dialect { thoughts: Some("reasoning"), ..Dialect::PLAIN },
     ),
+    Vendor {
+        wire: WireKind::Ollama,
+        url_variables: &["OLLAMA_HOST"],
+        ..vendor(
+            "ollama",
+            "http://127.0.0.1:11434",
+            &[],
+            &[],
+            Dialect { thoughts: Some("thinking"), ..Dialect::PLAIN },
+        )
+    },
     vendor(
         "mindie",
         "http://127.0.0.1:8989/v1",

@@ -1,38 +1,8 @@
 //! The protocols that providers speak, as ports that know bytes and no sockets.
 
-use crate::{ModelSettings, chat, gemini, messages};
+use crate::ModelSettings;
 use pudu_base::{Delta, ModelError, Request};
 use pudu_net::reqwest::header::{HeaderMap, HeaderName};
-
-/// A protocol of model providers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum WireKind {
-    /// OpenAI's chat completions, which most others took over.
-    Chat,
-    /// Anthropic's Messages.
-    Messages,
-    /// Google's `generateContent`.
-    Gemini,
-}
-
-impl WireKind {
-    pub(crate) fn wire(self) -> &'static dyn Wire {
-        match self {
-            Self::Chat => &chat::ChatWire,
-            Self::Messages => &messages::MessagesWire,
-            Self::Gemini => &gemini::GeminiWire,
-        }
-    }
-
-    /// Returns the word for it in origins of parts, which threads keep.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Chat => "chat",
-            Self::Messages => "messages",
-            Self::Gemini => "gemini",
-        }
-    }
-}
 
 /// One protocol.
 pub(crate) trait Wire: Send + Sync {

@@ -30,6 +30,7 @@ impl TypedTool for Bash {
     type Args = Args;
     const NAME: &'static str = "bash";
     const DESCRIPTION: &'static str = CONFINED;
+    const HAS_PURPOSE: bool = true;
 
     fn description(&self) -> String {
         let Shell::Confined(network) = self.shell else { return HOST.to_owned() };

@@ -38,6 +38,7 @@ impl TypedTool for Glob {
     const NAME: &'static str = "glob";
     const DESCRIPTION: &'static str = "Finds files by a pattern of their names, below a folder.";
     const IDEMPOTENT: bool = true;
+    const HAS_PURPOSE: bool = true;
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         let pattern = matcher(&args.pattern)?;

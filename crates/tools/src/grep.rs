@@ -48,6 +48,7 @@ impl TypedTool for Grep {
     const DESCRIPTION: &'static str =
         "Finds lines that match a regular expression, in all text files below a folder.";
     const IDEMPOTENT: bool = true;
+    const HAS_PURPOSE: bool = true;
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         let pattern = pattern(&args)?;

@@ -23,6 +23,7 @@ impl TypedTool for Ls {
     const NAME: &'static str = "ls";
     const DESCRIPTION: &'static str = "Lists a folder, two levels deep. Folders end with a slash.";
     const IDEMPOTENT: bool = true;
+    const HAS_PURPOSE: bool = true;
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         let entries = cx.sandbox.list(&args.path, DEPTH, MAX_ENTRIES).await.map_err(failed)?;

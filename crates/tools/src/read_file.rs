@@ -24,6 +24,7 @@ impl TypedTool for ReadFile {
     const NAME: &'static str = "read_file";
     const DESCRIPTION: &'static str = "Reads a text file, whole or from one line to another.";
     const IDEMPOTENT: bool = true;
+    const HAS_PURPOSE: bool = true;
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         let text = read_text(&*cx.sandbox, &args.path).await?;

@@ -28,6 +28,7 @@ impl TypedTool for StrReplace {
     type Args = Args;
     const NAME: &'static str = "str_replace";
     const DESCRIPTION: &'static str = "Replaces text in a file. The text has to occur exactly once, or all occurrences are replaced on request.";
+    const HAS_PURPOSE: bool = true;
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         if args.old_str.is_empty() {

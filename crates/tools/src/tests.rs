@@ -74,6 +74,21 @@ fn every_name_is_a_tool_with_that_name_and_a_schema() {
 }
 
 #[tokio::test]
+async fn file_tools_and_bash_take_a_purpose_and_do_not_need_it() {
+    let named = |name: &&str| {
+        let spec = tool(name, ToolLimits::default()).unwrap();
+        spec.spec().parameters["properties"]["description"]["type"] == "string"
+    };
+    let have: Vec<&str> = NAMES.iter().copied().filter(|name| named(name)).collect();
+    assert_eq!(have, ["ls", "read_file", "write_file", "str_replace", "glob", "grep", "bash"]);
+    let args = json!({"description": "Looking for uploads", "path": "/mnt/user-data/uploads"});
+    let ls = tool("ls", ToolLimits::default()).unwrap();
+    assert_eq!(ls.purpose(&args).as_deref(), Some("Looking for uploads"));
+    assert_eq!(tool("write_todos", ToolLimits::default()).unwrap().purpose(&args), None);
+    bench().await.check("ls", args, "(empty)").await;
+}
+
+#[tokio::test]
 async fn files_are_written_read_changed_and_listed() {
     let bench = bench().await;
     let file = "/mnt/user-data/workspace/a.txt";

@@ -26,6 +26,7 @@ impl TypedTool for WriteFile {
     type Args = Args;
     const NAME: &'static str = "write_file";
     const DESCRIPTION: &'static str = "Writes a text file, or adds to its end. A file that is there already has to be read before it is replaced.";
+    const HAS_PURPOSE: bool = true;
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         check_size(&args.path, args.content.len() as u64)?;

@@ -15,6 +15,7 @@ fn task(input: Vec<Human>, again: Option<&str>) -> RunTask {
         first: None,
         suspended: false,
         compact: false,
+        clock: None,
         at: None,
         again: again.map(Into::into),
         model: None,

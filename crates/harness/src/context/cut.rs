@@ -61,7 +61,7 @@ pub(super) fn requests(
             }
             // An answer: what was asked before it is done.
             Message::Assistant(reply) if reply.calls.is_empty() && !newest => break,
-            Message::Assistant(_) | Message::Tool(_) => {}
+            Message::Assistant(_) | Message::Tool(_) | Message::Reminder(_) => {}
         }
     }
     found.reverse();

@@ -39,7 +39,7 @@ impl TokenEstimate {
     pub(super) fn recall(&mut self, state: &ThreadState, model: &str, shown: &Request) {
         let last = shown.messages.iter().enumerate().rev().find_map(|(at, message)| match &**message {
             Message::Assistant(reply) => Some((at, reply)),
-            Message::Human(_) | Message::Tool(_) => None,
+            Message::Human(_) | Message::Tool(_) | Message::Reminder(_) => None,
         });
         let Some((at, reply)) = last.filter(|(_, reply)| reply.model.as_deref() == Some(model)) else {
             return;
@@ -107,6 +107,8 @@ fn message_bytes(message: &Message) -> u64 {
             human.files.iter().map(|file| file.told().len()).sum::<usize>() + guide + head + notes
         }
         Message::Tool(_) => 0,
+        // It stands in a frame.
+        Message::Reminder(_) => HEAD_BYTES,
     };
     (message.text().len() + more + MESSAGE_BYTES) as u64
 }

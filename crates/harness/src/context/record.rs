@@ -79,7 +79,7 @@ fn outcome(result: &ToolResult) -> (DelegationStatus, &str) {
 fn calls(messages: &[Arc<Message>]) -> impl Iterator<Item = &ToolCall> {
     let replies = messages.iter().filter_map(|message| match &**message {
         Message::Assistant(reply) => Some(&reply.calls),
-        Message::Human(_) | Message::Tool(_) => None,
+        Message::Human(_) | Message::Tool(_) | Message::Reminder(_) => None,
     });
     replies.flatten()
 }
@@ -87,7 +87,7 @@ fn calls(messages: &[Arc<Message>]) -> impl Iterator<Item = &ToolCall> {
 fn results(messages: &[Arc<Message>]) -> HashMap<&CallId, &ToolResult> {
     let results = messages.iter().filter_map(|message| match &**message {
         Message::Tool(result) => Some((&result.call, result)),
-        Message::Human(_) | Message::Assistant(_) => None,
+        Message::Human(_) | Message::Assistant(_) | Message::Reminder(_) => None,
     });
     results.collect()
 }

@@ -69,6 +69,7 @@ fn written(request: &Request) -> String {
     for message in &request.messages {
         let _ = match &**message {
             Message::Human(human) => writeln!(text, "user {}", human.told()),
+            Message::Reminder(reminder) => writeln!(text, "user {}", reminder.told()),
             Message::Assistant(reply) => {
                 writeln!(text, "assistant {} {}", reply.text, serde_json::to_string(&reply.calls).unwrap())
             }
@@ -224,7 +225,9 @@ fn check_order(request: &Request) -> Result<(), TestCaseError> {
                 prop_assert!(open.is_empty(), "a call without its result");
                 open = reply.calls.iter().map(|call| &call.id).collect();
             }
-            Message::Human(_) => prop_assert!(open.is_empty(), "a call without its result"),
+            Message::Human(_) | Message::Reminder(_) => {
+                prop_assert!(open.is_empty(), "a call without its result")
+            }
         }
     }
     prop_assert!(open.is_empty(), "a call without its result");

@@ -2,7 +2,7 @@
 
 use super::{
     ApprovalGate, Dangling, DeferredTools, Images, LoopDetection, MAX_CONCURRENT_SUBAGENTS, Middleware,
-    ModelErrors, SkillPolicy, SubagentLimit, ToolErrors,
+    Midnight, ModelErrors, SkillPolicy, SubagentLimit, TerminalResponse, TodoReminders, ToolErrors,
 };
 use crate::{Agent, context::ContextFit};
 
@@ -10,6 +10,7 @@ use crate::{Agent, context::ContextFit};
 #[must_use]
 pub fn lead_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
     let mut chain = everybodys(agent, skills);
+    chain.push(Box::new(TodoReminders::default()));
     chain.push(Box::new(SubagentLimit::new(MAX_CONCURRENT_SUBAGENTS, agent.bounds.subagents)));
     chain.push(Box::new(ToolErrors));
     chain
@@ -28,6 +29,7 @@ fn everybodys(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
     let mut chain: Vec<Box<dyn Middleware>> = vec![
         Box::new(skills),
         Box::new(DeferredTools::new(agent.deferred.clone())),
+        Box::new(Midnight(agent.clock.clone())),
         Box::new(Dangling),
         Box::new(Images::new(agent)),
         // Behind all that adds to a request.
@@ -35,6 +37,7 @@ fn everybodys(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
         Box::new(ModelErrors),
         Box::new(ApprovalGate::new(agent.policy.clone(), agent.tools.clone())),
     ];
+    chain.push(Box::new(TerminalResponse));
     if let Some(rules) = &agent.loops {
         chain.push(Box::new(LoopDetection::new(rules.clone())));
     }
@@ -57,12 +60,15 @@ mod tests {
         let lead = [
             "skill_policy",
             "deferred_tools",
+            "midnight",
             "dangling",
             "images",
             "context",
             "model_errors",
             "approvals",
+            "terminal_response",
             "loop_detection",
+            "todo_reminders",
             "subagent_limit",
             "tool_errors",
         ];
@@ -70,11 +76,13 @@ mod tests {
         let sub = [
             "skill_policy",
             "deferred_tools",
+            "midnight",
             "dangling",
             "images",
             "context",
             "model_errors",
             "approvals",
+            "terminal_response",
             "loop_detection",
             "tool_errors",
         ];

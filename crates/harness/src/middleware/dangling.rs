@@ -39,7 +39,7 @@ fn needs_order(messages: &[Arc<Message>]) -> bool {
             }
             _ if !open.is_empty() => return true,
             Message::Assistant(assistant) => open = assistant.calls.iter().map(|call| &call.id).collect(),
-            Message::Human(_) => {}
+            Message::Human(_) | Message::Reminder(_) => {}
         }
     }
     !open.is_empty()
@@ -57,7 +57,7 @@ fn in_order(messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
         let calls = match &*message {
             Message::Tool(_) => continue,
             Message::Assistant(assistant) => assistant.calls.clone(),
-            Message::Human(_) => Vec::new(),
+            Message::Human(_) | Message::Reminder(_) => Vec::new(),
         };
         ordered.push(message);
         ordered.extend(calls.iter().map(|call| results.remove(&call.id).unwrap_or_else(|| missing(call))));

@@ -5,7 +5,7 @@
 
 use super::Middleware;
 use crate::RunState;
-use pudu_base::{Assistant, BoxFuture, Human, Message, MessageId, Request, RunEvent, RunFailure, ToolCall};
+use pudu_base::{Assistant, BoxFuture, Message, PURPOSE_ARGUMENT, Request, RunEvent, RunFailure, ToolCall};
 use serde_json::{Map, Value};
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
@@ -166,13 +166,11 @@ impl Middleware for LoopDetection {
 
     fn before_model<'a>(
         &'a mut self,
-        _turn: &'a mut RunState,
+        run_state: &'a mut RunState,
         request: &'a mut Request,
     ) -> BoxFuture<'a, Result<(), RunFailure>> {
         for text in self.hints.drain(..) {
-            let guide = Some(format!("<notice>\n{text}\n</notice>"));
-            let hint = Human { guide, ..Human::new(MessageId::fresh(), "") };
-            request.messages.push(Arc::new(Message::Human(hint)));
+            run_state.remind(request, text);
         }
         Box::pin(std::future::ready(Ok(())))
     }
@@ -230,7 +228,10 @@ fn key(call: &ToolCall) -> String {
             let path = args.get("path").and_then(Value::as_str).unwrap_or_default();
             format!("{path}:{start}-{}", place("end_line").unwrap_or(start))
         }
-        "write_file" | "str_replace" => call.args.to_string(),
+        "write_file" | "str_replace" => {
+            let telling = args.iter().filter(|(key, _)| *key != PURPOSE_ARGUMENT);
+            telling.map(|(key, value)| format!("{key}={value};")).collect()
+        }
         _ => {
             let telling: Vec<_> = TELLING
                 .iter()
@@ -272,9 +273,10 @@ mod tests {
         assert_eq!(bench.reads.calls.load(std::sync::atomic::Ordering::SeqCst), 4, "the fifth is not made");
         let asked = bench.asked();
         let hinted =
-            |n: usize| asked[n].last().unwrap().contains("<notice>\nYou have made the same calls 3 times");
+            |n: usize| asked[n].last().unwrap().starts_with("reminder: You have made the same calls 3 times");
         assert_eq!((0..5).filter(|n| hinted(*n)).collect::<Vec<_>>(), [3], "{asked:?}");
-        assert!(!bench.thread().iter().any(|text| text.contains("You have made")), "a hint is never kept");
+        let kept = bench.thread().iter().filter(|text| text.contains("You have made")).count();
+        assert_eq!(kept, 1, "a hint stays where it was said");
         assert_eq!(bench.thread().last().unwrap(), said);
     }
 
@@ -287,7 +289,7 @@ mod tests {
         let (outcome, seen) = bench.run(Some("go")).await;
         assert_eq!(outcome, Outcome::Success);
         assert!(seen.text.starts_with("I called reads 4 times and stopped there."), "{}", seen.text);
-        assert!(bench.asked()[2].last().unwrap().contains("<notice>\nYou have called reads 2 times."));
+        assert!(bench.asked()[2].last().unwrap().starts_with("reminder: You have called reads 2 times."));
     }
 
     #[tokio::test]
@@ -331,6 +333,8 @@ mod tests {
             json!({"path": "/a", "content": "y"}),
             false,
         );
+        let why = |why| json!({"path": "/a", "content": "x", "description": why});
+        check("write_file", why("first"), why("again"), true);
         check("web_search", json!({"query": "a", "max": 1}), json!({"query": "a", "max": 2}), true);
         check("mail", json!({"to": "a"}), json!({"to": "b"}), false);
         let two = |a, b| fingerprint(&[call("1", a, json!({})), call("2", b, json!({}))]);

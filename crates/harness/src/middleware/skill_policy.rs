@@ -2,11 +2,14 @@
 //! each whose `SKILL.md` the model has read since.
 //!
 //! All of it is read off the thread, so that a run that a restart cut goes on with the same skills, and the
-//! next run begins without any. The thread itself keeps only what the person wrote.
+//! next run begins without any. The thread keeps the instructions below the message that asked for them, so that later
+//! requests begin like the one in which they were first told.
 
 use super::{Gate, Middleware};
 use crate::RunState;
-use pudu_base::{BoxFuture, Human, Message, MessageId, Request, RunFailure, Skill, ToolCall, foreign};
+use pudu_base::{
+    BoxFuture, Human, Message, MessageId, Request, RunFailure, Skill, ToolCall, Update, foreign,
+};
 use std::{collections::HashSet, path::Path, sync::Arc};
 
 /// Tools that any skill may use: to look around, to ask, and to hand over its results.
@@ -46,6 +49,19 @@ impl SkillPolicy {
         messages.values().skip(first.unwrap_or(messages.len()))
     }
 
+    /// Returns the messages that ask for a skill and do not have its instructions yet, with them: in the thread, they
+    /// stay the same in every request to come.
+    fn unguided(&self, run_state: &RunState) -> Vec<Arc<Message>> {
+        let guided = |message: &Arc<Message>| match &**message {
+            Message::Human(human) if human.guide.is_none() => {
+                let guide = Some(block(asked(&self.skills, human)?));
+                Some(Arc::new(Message::Human(Human { guide, ..human.clone() })))
+            }
+            _ => None,
+        };
+        self.said(run_state).filter_map(guided).collect()
+    }
+
     /// Returns the skills that are active now.
     fn active(&self, run_state: &RunState) -> Vec<&Skill> {
         let (mut read, mut failed) = (Vec::new(), HashSet::new());
@@ -57,7 +73,7 @@ impl SkillPolicy {
                 Message::Tool(result) if result.error => {
                     failed.insert(&result.call);
                 }
-                Message::Tool(_) => {}
+                Message::Tool(_) | Message::Reminder(_) => {}
             }
         }
         let open = run_state.open_calls();
@@ -95,13 +111,11 @@ impl Middleware for SkillPolicy {
         run_state: &'a mut RunState,
         request: &'a mut Request,
     ) -> BoxFuture<'a, Result<(), RunFailure>> {
-        let now: HashSet<&MessageId> = self.said(run_state).map(|message| message.id()).collect();
-        for message in request.messages.iter_mut().filter(|message| now.contains(message.id())) {
-            if let Message::Human(human) = &**message
-                && let Some(skill) = asked(&self.skills, human)
-            {
-                let guide = Some(block(skill));
-                *message = Arc::new(Message::Human(Human { guide, ..human.clone() }));
+        for guided in self.unguided(run_state) {
+            run_state.apply(Update::Message(guided.clone()));
+            let told = request.messages.iter_mut().find(|message| message.id() == guided.id());
+            if let Some(message) = told {
+                *message = guided;
             }
         }
         Box::pin(std::future::ready(Ok(())))
@@ -147,7 +161,7 @@ fn block(skill: &Skill) -> String {
         None => String::new(),
     };
     format!(
-        "<skill name=\"{name}\" path=\"{path}\">\n{}\n</skill>\n\nThe message above asks for the skill {name} by its first word; what follows that word is the request. Do it as the skill says. Its other files are in {folder}.{limits}",
+        "<skill name=\"{name}\" path=\"{path}\">\n{}\n</skill>\n\nThe message above asks for the skill {name} by its first word; what follows that word is the request. Do it as the skill says, and later requests only where they go on with it. Its other files are in {folder}.{limits}",
         foreign::text(text.trim())
     )
 }

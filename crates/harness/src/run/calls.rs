@@ -5,9 +5,10 @@ use super::{Chain, commit};
 use crate::{Agent, Gate, RunState, memory::Metered, run_state};
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use pudu_base::{
-    ApprovalRequest, Decision, MAX_ARTIFACTS, Message, RunEvent, RunFailure, Tell, ToolCall, ToolCx,
-    ToolError, ToolOutput, ToolResult, Update,
+    ApprovalRequest, Decision, Finish, MAX_ARTIFACTS, Message, PURPOSE_ARGUMENT, RunEvent, RunFailure, Tell,
+    ToolCall, ToolCx, ToolError, ToolOutput, ToolResult, Update,
 };
+use serde_json::{Map, Value};
 use std::{collections::VecDeque, panic::AssertUnwindSafe, sync::Arc};
 
 /// So many calls of one reply are made at once; the others wait their turn.
@@ -125,6 +126,10 @@ async fn finish<'a>(
 
 /// Decides whether a call is made.
 fn admit(agent: &Agent, chain: &mut Chain, run_state: &RunState, call: &ToolCall) -> Gate {
+    if call.garbled.is_some() && run_state.newest_finish() == Finish::Length {
+        let text = "Error: the output limit cut your reply before this call was whole, so it was not made. Make it again with less in it; write a long file in parts, the later ones with append.";
+        return Gate::Deny(text.to_owned());
+    }
     if let Some(raw) = &call.garbled {
         let raw: String = raw.chars().take(500).collect();
         return Gate::Deny(format!("Error: the arguments are no JSON object: {raw}"));
@@ -158,10 +163,18 @@ fn interruptions(run_state: &RunState, call: &ToolCall) -> u32 {
     }
     let made = state.messages.values().filter_map(|message| match &**message {
         Message::Assistant(reply) => Some(&reply.calls),
-        Message::Human(_) | Message::Tool(_) => None,
+        Message::Human(_) | Message::Tool(_) | Message::Reminder(_) => None,
     });
-    let same = made.flatten().filter(|other| other.name == call.name && other.args == call.args);
+    let same = made.flatten().filter(|other| other.name == call.name && same_args(&other.args, &call.args));
     same.filter_map(|other| state.interrupted.get(&other.id)).sum()
+}
+
+/// Returns whether arguments ask for the same, whatever is said of their purpose.
+fn same_args(one: &Value, other: &Value) -> bool {
+    let (Value::Object(one), Value::Object(other)) = (one, other) else { return one == other };
+    let telling = |args: &Map<String, Value>| args.keys().filter(|key| *key != PURPOSE_ARGUMENT).count();
+    let same = |(key, value): (&String, &Value)| key == PURPOSE_ARGUMENT || other.get(key) == Some(value);
+    telling(one) == telling(other) && one.iter().all(same)
 }
 
 /// Writes down that calls begin.
@@ -205,7 +218,8 @@ fn invoke<'a>(
     call: ToolCall,
     decision: Option<Decision>,
 ) -> BoxFuture<'a, CallStep> {
-    run_state.tell(RunEvent::ToolStarted { call: call.id.clone(), tool: call.name.clone() });
+    let description = agent.tools.get(&call.name).and_then(|tool| tool.purpose(&call.args));
+    run_state.tell(RunEvent::ToolStarted { call: call.id.clone(), tool: call.name.clone(), description });
     let cx = ToolCx {
         thread: run_state.thread.clone(),
         run: run_state.run.clone(),
@@ -284,6 +298,9 @@ fn record(
     for update in std::mem::take(&mut output.updates) {
         if let Update::Artifacts { paths, .. } = &update {
             run_state.tell(RunEvent::Artifacts { paths: paths.clone() });
+        }
+        if let Update::Todos(todos) = &update {
+            run_state.tell(RunEvent::Todos { todos: todos.clone() });
         }
         run_state.apply(update);
     }

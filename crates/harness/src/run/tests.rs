@@ -62,6 +62,43 @@ async fn an_answer_that_a_filter_cut_calls_no_tool() {
     assert_eq!(bench.writes.calls.load(Ordering::SeqCst), 0);
 }
 
+/// A reply of some pieces that ends so.
+fn ends(pieces: Vec<Delta>, finish: Finish) -> ScriptedReply {
+    ScriptedReply::Says(pieces.into_iter().chain([Delta::Finish(finish)]).map(Ok).collect())
+}
+
+#[tokio::test]
+async fn a_reply_that_the_output_limit_cut_is_told_as_that() {
+    let text = || Delta::Text("One, two".into());
+    let bench = Bench::new(vec![ends(vec![text()], Finish::Length)]);
+    let replay = bench.events(Some("count")).await;
+    let cut = RunEvent::Ended { outcome: Outcome::Success, finish: Finish::Length };
+    assert_eq!(replay.last(), Some(&cut), "the outcome tells that there is more");
+    let thought = vec![Delta::Reasoning("Hm.".into())];
+    let bench = Bench::new(vec![ends(thought, Finish::Length)]);
+    assert_eq!(bench.run(Some("think")).await.0, FailureCause::OnlyThought.into());
+    let garbled = ToolCall { garbled: Some("{\"path\": \"/a".into()), ..call("1", "writes", json!({})) };
+    let bench = Bench::new(vec![ends(vec![Delta::Call(garbled)], Finish::Length), says("in parts")]);
+    bench.run(Some("write")).await;
+    assert!(
+        bench.asked()[1][2].starts_with("tool: Error: the output limit cut your reply"),
+        "{:?}",
+        bench.asked()
+    );
+    assert_eq!(bench.writes.calls.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_reply_that_the_provider_paused_is_sent_back_and_goes_on_within_the_steps() {
+    let paused = |text: &str| ends(vec![Delta::Text(text.into())], Finish::Paused);
+    let bench = Bench::new(vec![paused("One,"), says("two.")]);
+    let (outcome, seen) = bench.run(Some("count")).await;
+    assert_eq!((outcome, seen.text.as_str()), (Outcome::Success, "One,\n\ntwo."));
+    assert_eq!(bench.asked()[1], ["human: count", "assistant: One,"]);
+    let bench = Bench::new(vec![paused("a"), paused("b"), paused("c")]);
+    assert_eq!(bench.run(Some("count")).await.0, Outcome::Limit);
+}
+
 #[tokio::test]
 async fn a_stop_keeps_what_was_said_as_partial() {
     let bench = Bench::new(vec![ScriptedReply::Stalls("Once upon")]);

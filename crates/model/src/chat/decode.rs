@@ -15,7 +15,7 @@ use crate::{
     finish::finish,
     parts, refusal,
     think::{Said, ThinkSplitter},
-    wire::{EventDecoder, cut, garbled},
+    wire::{EventDecoder, cut},
 };
 use pudu_base::{Delta, Finish, ModelError, ProviderParts, ToolCall, Usage};
 use serde_json::{Map, Value};
@@ -203,14 +203,6 @@ impl EventDecoder for ChunkDecoder {
         self.conclude(out)?;
         if self.done { Ok(()) } else { Err(cut()) }
     }
-}
-
-/// Maximum number of parts of thoughts that are kept.
-const MAX_DETAILS: usize = 10_000;
-
-/// Returns the error of too many parts.
-fn too_many() -> ModelError {
-    garbled(format!("more than {MAX_DETAILS} parts of thoughts"))
 }
 
 #[cfg(test)]

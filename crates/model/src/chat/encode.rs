@@ -91,6 +91,7 @@ impl Writing<'_> {
     fn message<'a>(&self, message: &'a Message) -> WireMessage<'a> {
         match message {
             Message::Human(human) => WireMessage::User { content: human.told() },
+            Message::Reminder(reminder) => WireMessage::User { content: reminder.told().into() },
             Message::Assistant(reply) => self.reply(reply),
             Message::Tool(ToolResult { call, text, .. }) => {
                 WireMessage::Tool { tool_call_id: self.dialect.call_ids.form(call.as_str()), content: text }

@@ -144,7 +144,7 @@ fn a_refused_call_tells_why() {
 }
 
 #[tokio::test]
-async fn the_skill_goes_into_the_request_and_not_into_the_thread() {
+async fn the_skill_stands_below_the_words_that_ask_for_it_and_stays_there() {
     let mut run_state =
         run_state([human("old", "/free before"), says("a", vec![]), human("h", "/bound the news")]);
     let messages: Vec<Arc<Message>> = run_state.state().messages.values().cloned().collect();
@@ -158,8 +158,15 @@ async fn the_skill_goes_into_the_request_and_not_into_the_thread() {
     let texts: Vec<String> = request.messages.iter().map(told).collect();
     let expect = "/bound the news\n\n<skill name=\"bound\" path=\"/mnt/skills/public/bound/SKILL.md\">\n# How to bound\n</skill>\n\n\
                   The message above asks for the skill bound by its first word; what follows that word is the request. Do it as the skill \
-                  says. Its other files are in /mnt/skills/public/bound. While it is active only these tools may be used: read_file, ls, \
+                  says, and later requests only where they go on with it. Its other files are in /mnt/skills/public/bound. While it is active only these tools may be used: read_file, ls, \
                   glob, grep, list_uploaded_files, tool_search, ask_clarification, present_files, web_search.";
     assert_eq!(texts, ["/free before", "x", expect]);
-    assert_eq!(run_state.state().messages.values().cloned().collect::<Vec<_>>(), messages);
+    assert_eq!(run_state.state().messages.values().cloned().collect::<Vec<_>>(), request.messages);
+    let Message::Human(asks) = &*run_state.state().messages[&MessageId::from("h")] else { unreachable!() };
+    assert_eq!(asks.text, "/bound the news", "the words are the person's");
+    // The next run asks with the same bytes, whatever became of the skill.
+    let mut next = Request { messages: request.messages.clone(), ..Request::default() };
+    let mut later = SkillPolicy::new(Arc::default(), Some("later".into()));
+    later.before_model(&mut run_state, &mut next).await.unwrap();
+    assert_eq!(next.messages, request.messages);
 }

@@ -1,11 +1,13 @@
 //! `reasoning_details`: signed or encrypted thoughts that gateways send in pieces and want back whole.
 
-use super::{MAX_DETAILS, too_many};
+use crate::wire::garbled;
 use pudu_base::ModelError;
 use serde_json::{Map, Value};
 
 /// The field of a message that holds them, both ways.
 pub(in crate::chat) const FIELD: &str = "reasoning_details";
+/// Maximum number of parts that are kept.
+const MAX_DETAILS: usize = 10_000;
 /// Fields that come in pieces.
 const TEXTS: [&str; 3] = ["text", "summary", "data"];
 
@@ -22,7 +24,7 @@ impl ReasoningDetails {
         let Value::Object(piece) = piece else { return Ok(()) };
         self.pieces += 1;
         if self.pieces > MAX_DETAILS {
-            return Err(too_many());
+            return Err(garbled(format!("more than {MAX_DETAILS} parts of thoughts")));
         }
         match self.parts.last_mut().filter(|part| is_same(part, &piece)) {
             Some(part) => grow(part, piece),

@@ -1,0 +1,51 @@
+//! An agent as its model would meet it, without asking any model.
+
+use crate::{
+    Client, RunTask,
+    assemble::{self, AssembledAgent},
+};
+use pudu_base::{FailureCause, RunId, ThreadId, ToolSpec};
+use pudu_harness::{PromptSection, SkillPolicy, lead_chain};
+use std::sync::Arc;
+
+/// The parts of an agent's first request, and what its runs go through.
+pub struct AgentExplanation {
+    /// The model's name.
+    pub model: String,
+    /// How many tokens prompt and answer may have together.
+    pub context_window: u64,
+    /// Names of the middlewares, in the order in which they come before a model call.
+    pub middlewares: Vec<&'static str>,
+    /// The system prompt.
+    pub sections: Vec<PromptSection>,
+    /// The tools that the model is told of.
+    pub tools: Vec<Arc<ToolSpec>>,
+}
+
+impl Client {
+    /// Explains the agent that a task would be given. Nothing is asked, stored or started.
+    ///
+    /// # Errors
+    /// When there is no such agent, or no model.
+    pub async fn explain(
+        &self,
+        agent: Option<String>,
+        model: Option<String>,
+    ) -> Result<AgentExplanation, FailureCause> {
+        let task = RunTask { agent, model, ..RunTask::new(ThreadId::fresh(), RunId::fresh()) };
+        let AssembledAgent { agent, skills, mut sections, .. } = assemble::assemble(self, &task).await?;
+        let chain = lead_chain(&agent, SkillPolicy::new(skills, None));
+        let deferred = agent.deferred.prompt().trim();
+        if !agent.deferred.is_empty() {
+            sections.push(PromptSection { name: "deferred_tools", text: deferred.to_owned() });
+        }
+        let told = agent.tools.specs().iter().filter(|spec| !agent.deferred.has(&spec.name));
+        Ok(AgentExplanation {
+            model: agent.model.name().to_owned(),
+            context_window: agent.model.context_window(),
+            middlewares: chain.iter().map(|middleware| middleware.name()).collect(),
+            sections,
+            tools: told.cloned().collect(),
+        })
+    }
+}

@@ -1,0 +1,77 @@
+//! Tells a run that goes on past midnight which day it is. Every person's message tells when it was said, so that a
+//! new turn needs nothing.
+
+use super::Middleware;
+use crate::{RunState, WallClock};
+use pudu_base::{BoxFuture, Message, Request, RunFailure};
+
+/// How the reminder begins.
+const NOW: &str = "It is now ";
+
+/// Watches the day.
+pub struct Midnight(pub Option<WallClock>);
+
+impl Middleware for Midnight {
+    fn name(&self) -> &'static str {
+        "midnight"
+    }
+
+    fn before_model<'a>(
+        &'a mut self,
+        run_state: &'a mut RunState,
+        request: &'a mut Request,
+    ) -> BoxFuture<'a, Result<(), RunFailure>> {
+        if let Some(now) = self.0.as_ref().map(WallClock::now)
+            && told(run_state).is_some_and(|told| day(&told) != day(&now))
+        {
+            run_state.remind(request, format!("{NOW}{now}."));
+        }
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// Returns the newest time that the model was told.
+fn told(run_state: &RunState) -> Option<String> {
+    run_state.state().messages.values().rev().find_map(|message| match &**message {
+        Message::Human(human) => human.at.clone(),
+        Message::Reminder(reminder) => reminder.text.strip_prefix(NOW).map(str::to_owned),
+        Message::Assistant(_) | Message::Tool(_) => None,
+    })
+}
+
+/// Returns the day of a time in words: `Friday 2026-11-20 13:53, …` begins with it.
+fn day(words: &str) -> Vec<&str> {
+    words.split_whitespace().take(2).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Bench, call, calls, says};
+    use pudu_base::{Human, Update};
+    use serde_json::json;
+    use std::sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    };
+
+    #[tokio::test]
+    async fn a_run_past_midnight_is_told_the_new_day_once() {
+        let looks = |id: &str| calls(vec![call(id, "reads", json!({}))]);
+        let mut bench = Bench::new(vec![looks("1"), looks("2"), says("done")]);
+        let asked = AtomicU32::new(0);
+        let clock = move || match asked.fetch_add(1, Ordering::SeqCst) {
+            0 => "Friday 2026-11-20 23:59, (UTC+01:00)".to_owned(),
+            later => format!("Saturday 2026-11-21 00:0{later}, (UTC+01:00)"),
+        };
+        bench.agent.clock = Some(WallClock::new(clock));
+        let at = Some("Friday 2026-11-20 23:58, (UTC+01:00)".to_owned());
+        let asks = Human { at, ..Human::new("q", "watch") };
+        let bench = bench.past(vec![Update::Message(Arc::new(Message::Human(asks)))]);
+        bench.run(None).await;
+        let asked = bench.asked();
+        let told: Vec<_> = asked[2].iter().filter(|line| line.starts_with("reminder: ")).collect();
+        assert_eq!(told, ["reminder: It is now Saturday 2026-11-21 00:01, (UTC+01:00)."]);
+        assert_eq!(asked[1].last(), Some(told[0]));
+    }
+}

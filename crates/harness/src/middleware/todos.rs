@@ -1,0 +1,129 @@
+//! The agent's list of what is to be done: kept in its sight while it works, and before its eyes again if it answers
+//! with something left.
+//!
+//! Deliberately absent: the list itself. That is the thread's, and `write_todos` changes it.
+
+use super::{AnswerCheck, Gate, Middleware};
+use crate::RunState;
+use pudu_base::{
+    Assistant, BoxFuture, Finish, Message, Request, RunFailure, Todo, TodoStatus, ToolCall, ToolError,
+    ToolOutput, foreign,
+};
+use std::fmt::Write;
+
+/// Name of the tool that writes the list.
+const WRITE_TODOS: &str = "write_todos";
+/// So often a run is sent back to its list. The number is DeerFlow's.
+const MAX_UNFINISHED_REMINDERS: usize = 2;
+/// So many characters of an entry are repeated.
+const MAX_ENTRY_CHARS: usize = 200;
+/// How the reminder begins that shows the list again.
+const OUT_OF_SIGHT: &str = "Your list of what is to be done is no longer to be seen above.";
+/// How the reminder begins that sends a run back to its list.
+const UNFINISHED: &str = "You have answered, and your list has entries that are not completed:";
+
+/// Reminds a run of its list.
+#[derive(Debug, Default)]
+pub struct TodoReminders {
+    /// Whether this run has written the list. One that an earlier run left is no matter of its answer.
+    written: bool,
+    /// How often it was sent back.
+    sent_back: usize,
+}
+
+impl Middleware for TodoReminders {
+    fn name(&self) -> &'static str {
+        "todo_reminders"
+    }
+
+    /// A run that a crash cut goes on where it was.
+    fn before_run<'a>(&'a mut self, run_state: &'a mut RunState) -> BoxFuture<'a, Result<(), RunFailure>> {
+        for message in run_state.since_asked() {
+            match &**message {
+                Message::Tool(result) => self.written |= result.tool == WRITE_TODOS && !result.error,
+                Message::Reminder(reminder) => {
+                    self.sent_back += usize::from(reminder.text.starts_with(UNFINISHED));
+                }
+                Message::Human(_) | Message::Assistant(_) => {}
+            }
+        }
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn before_model<'a>(
+        &'a mut self,
+        run_state: &'a mut RunState,
+        request: &'a mut Request,
+    ) -> BoxFuture<'a, Result<(), RunFailure>> {
+        let todos = &run_state.state().todos;
+        if !unfinished(todos).is_empty() && !request.messages.iter().any(|message| shows_list(message)) {
+            let text = format!(
+                "{OUT_OF_SIGHT} It stands so:\n{}\nIf it still holds, go on with it and keep it up to date.",
+                list(todos)
+            );
+            run_state.remind(request, text);
+        }
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn before_tool(&mut self, run_state: &RunState, call: &ToolCall) -> Gate {
+        if call.name != WRITE_TODOS
+            || run_state.newest_calls().iter().filter(|c| c.name == call.name).count() < 2
+        {
+            return Gate::Allow;
+        }
+        Gate::Deny(
+            "Error: write_todos replaces the whole list, so it can be called only once in a reply. None of these \
+             calls was made: write one list."
+                .to_owned(),
+        )
+    }
+
+    fn after_tool(&mut self, _: &RunState, call: &ToolCall, result: &mut Result<ToolOutput, ToolError>) {
+        self.written |= call.name == WRITE_TODOS && result.is_ok();
+    }
+
+    fn check_answer(&mut self, run_state: &RunState, reply: &Assistant) -> AnswerCheck {
+        let left = unfinished(&run_state.state().todos);
+        let whole = reply.finish == Finish::Complete && !reply.text.trim().is_empty();
+        if left.is_empty() || !whole || !self.written || self.sent_back >= MAX_UNFINISHED_REMINDERS {
+            return AnswerCheck::Accept;
+        }
+        self.sent_back += 1;
+        AnswerCheck::AskAgain(format!(
+            "{UNFINISHED}\n{}\nDo them now. If they are done or not wanted any more, write the list anew and \
+             close with a short sentence. People have read your answer: do not repeat it.",
+            list(&left)
+        ))
+    }
+}
+
+/// Returns the entries that are not completed.
+fn unfinished(todos: &[Todo]) -> Vec<Todo> {
+    todos.iter().filter(|todo| todo.status != TodoStatus::Completed).cloned().collect()
+}
+
+/// Returns whether a message of a request shows the list to the model.
+fn shows_list(message: &Message) -> bool {
+    match message {
+        Message::Assistant(reply) => reply.calls.iter().any(|call| call.name == WRITE_TODOS),
+        Message::Reminder(reminder) => reminder.text.starts_with(OUT_OF_SIGHT),
+        Message::Human(_) | Message::Tool(_) => false,
+    }
+}
+
+fn list(todos: &[Todo]) -> String {
+    todos.iter().fold(String::new(), |mut list, Todo { content, status }| {
+        let state = match status {
+            TodoStatus::Pending => "pending",
+            TodoStatus::InProgress => "in progress",
+            TodoStatus::Completed => "completed",
+        };
+        // Writing to a String cannot fail.
+        let _ = writeln!(list, "- [{state}] {}", foreign::line(content, MAX_ENTRY_CHARS));
+        list
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+use crate::fixture::{Bench, ScriptedReply, call, calls, human, says};
+use pudu_base::{Outcome, Todo, TodoStatus, Tool, ToolCall, ToolCx, ToolError, ToolOutput, ToolSpec, Update};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The tool that writes the list, as the harness knows it.
+struct Writes(Arc<ToolSpec>);
+
+impl Tool for Writes {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.0
+    }
+
+    fn call<'a>(
+        &'a self,
+        args: Value,
+        _: &'a ToolCx,
+    ) -> pudu_base::BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        let todos: Vec<Todo> = serde_json::from_value(args["todos"].clone()).unwrap();
+        let updates = vec![Update::Todos(todos)];
+        Box::pin(std::future::ready(Ok(ToolOutput { text: "ok".into(), updates, ..ToolOutput::default() })))
+    }
+}
+
+fn bench(replies: Vec<ScriptedReply>) -> Bench {
+    let mut bench = Bench::new(replies);
+    let spec = ToolSpec {
+        name: "write_todos".into(),
+        description: String::new(),
+        parameters: json!({}),
+        idempotent: true,
+    };
+    bench.agent.tools = bench.agent.tools.with(Arc::new(Writes(Arc::new(spec))));
+    bench.agent.bounds.steps = 20;
+    bench
+}
+
+fn writes(id: &str, statuses: &[&str]) -> ToolCall {
+    let todos: Vec<Value> = statuses
+        .iter()
+        .enumerate()
+        .map(|(at, status)| json!({"content": format!("step {at}"), "status": status}))
+        .collect();
+    call(id, "write_todos", json!({ "todos": todos }))
+}
+
+#[tokio::test]
+async fn an_answer_with_something_left_is_sent_back_twice_and_then_stands() {
+    let open = writes("1", &["completed", "in_progress"]);
+    let bench = bench(vec![calls(vec![open]), says("Half."), says("Still half."), says("That is all.")]);
+    let (outcome, seen) = bench.run(Some("do it")).await;
+    assert_eq!((outcome, seen.text.as_str()), (Outcome::Success, "Half.\n\nStill half.\n\nThat is all."));
+    let asked = bench.asked();
+    let reminded = |at: usize| asked[at].last().unwrap().starts_with("reminder: You have answered");
+    assert_eq!((0..4).filter(|at| reminded(*at)).collect::<Vec<_>>(), [2, 3], "{asked:?}");
+    assert!(asked[2].last().unwrap().contains("- [in progress] step 1\n"), "only what is left: {asked:?}");
+    assert!(asked.windows(2).all(|pair| pair[1].starts_with(&pair[0])), "a request begins as the last one");
+}
+
+#[tokio::test]
+async fn a_list_that_is_done_or_of_an_earlier_run_holds_up_no_answer() {
+    let done = bench(vec![calls(vec![writes("1", &["completed"])]), says("Done.")]);
+    assert_eq!(done.run(Some("do it")).await.1.text, "Done.");
+    let left = Update::Todos(vec![Todo { content: "old".into(), status: TodoStatus::Pending }]);
+    let (steps, answer) = (human("q", "before"), says("Hello."));
+    let later = bench(vec![answer]).past(vec![steps, left]);
+    assert_eq!(later.run(Some("hi")).await.1.text, "Hello.");
+    let asked = later.asked();
+    assert!(asked[0].last().unwrap().contains("no longer to be seen above. It stands so:\n- [pending] old"));
+}
+
+#[tokio::test]
+async fn a_list_out_of_sight_is_shown_once() {
+    let left = Update::Todos(vec![Todo { content: "old".into(), status: TodoStatus::Pending }]);
+    let looks = || calls(vec![call("1", "reads", json!({}))]);
+    let bench = bench(vec![looks(), looks(), says("Hello.")]).past(vec![human("q", "before"), left]);
+    bench.run(Some("hi")).await;
+    let shown = bench.asked()[2].iter().filter(|line| line.contains("It stands so")).count();
+    assert_eq!(shown, 1, "{:?}", bench.asked());
+}
+
+#[tokio::test]
+async fn two_lists_in_one_reply_are_both_refused_and_readers_see_each_list_whole() {
+    let both = vec![writes("1", &["pending"]), writes("2", &["completed"])];
+    let replies = vec![
+        calls(both),
+        calls(vec![writes("3", &["in_progress", "pending"])]),
+        says("a"),
+        says("b"),
+        says("c"),
+    ];
+    let bench = bench(replies);
+    let (_, seen) = bench.run(Some("do it")).await;
+    assert_eq!(bench.thread().iter().filter(|text| text.contains("None of these calls was made")).count(), 2);
+    let statuses: Vec<TodoStatus> = seen.todos.iter().map(|todo| todo.status).collect();
+    assert_eq!(statuses, [TodoStatus::InProgress, TodoStatus::Pending]);
+}

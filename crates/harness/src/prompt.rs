@@ -1,0 +1,197 @@
+//! The system prompt of the lead agent and of custom ones: sections, a file each, put together from what the agent has.
+//!
+//! It stays the same as long as the configuration does, and names no date and no person, so that every request of a
+//! thread begins with the same bytes and providers can cache them. What changes, such as the time, stands in messages.
+//! Deliberately absent: what a single tool does. Its own description says that.
+
+use crate::{MAX_CONCURRENT_SUBAGENTS, TASK, Toolbox, skills_prompt};
+use pudu_base::{Skill, foreign};
+use std::fmt::Write;
+
+/// So many names of skills that are switched off are told.
+const MAX_SWITCHED_OFF: usize = 100;
+/// Tools whose results are pages with addresses.
+const WEB_TOOLS: [&str; 3] = ["web_search", "web_fetch", "image_search"];
+/// Tools that change files.
+const EDITING_TOOLS: [&str; 2] = ["write_file", "str_replace"];
+/// Tool that asks people.
+const ASK: &str = "ask_clarification";
+
+/// A part of the system prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PromptSection {
+    /// Its name, for those who look at it.
+    pub name: &'static str,
+    /// Its words.
+    pub text: String,
+}
+
+/// A folder that an operator gives the agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PromptMount {
+    /// Its sandbox path.
+    pub path: String,
+    /// Whether it can only be read.
+    pub read_only: bool,
+}
+
+/// The facts about an agent on which its prompt depends.
+pub struct PromptFacts<'a> {
+    /// Its tools.
+    pub tools: &'a Toolbox,
+    /// How many sub-agents one run may start.
+    pub subagents: u32,
+    /// Folders that an operator gives it.
+    pub mounts: &'a [PromptMount],
+    /// The soul of a custom agent.
+    pub soul: Option<&'a str>,
+    /// How a custom agent is changed, if it may be.
+    pub changes: Option<&'a str>,
+    /// Its skills.
+    pub skills: &'a [Skill],
+    /// Names of the skills that are switched off.
+    pub switched_off: &'a [String],
+}
+
+/// Returns the sections of an agent's system prompt, in order. Skills come last: they change most often.
+#[must_use]
+pub fn prompt_sections(facts: &PromptFacts<'_>) -> Vec<PromptSection> {
+    let has = |names: &[&str]| names.iter().any(|name| facts.tools.get(name).is_some());
+    let fixed = |name, told: bool, text: &str| told.then(|| section(name, text));
+    let sections = [
+        fixed("role", true, include_str!("prompt/role.md")),
+        fixed("style", true, include_str!("prompt/style.md")),
+        fixed("messages", true, include_str!("prompt/messages.md")),
+        fixed("confidential", true, include_str!("prompt/confidential.md")),
+        facts.soul.and_then(soul),
+        facts.changes.map(|text| section("changes", text)),
+        fixed("tools", true, include_str!("prompt/tools.md")),
+        fixed("clarify", has(&[ASK]), include_str!("prompt/clarify.md")),
+        fixed("files", true, include_str!("prompt/files.md")),
+        mounts(facts.mounts),
+        fixed("editing", has(&EDITING_TOOLS), include_str!("prompt/editing.md")),
+        has(&[TASK]).then(|| delegating(facts.subagents)),
+        fixed("citations", has(&WEB_TOOLS), include_str!("prompt/citations.md")),
+        skills_prompt(facts.skills).map(|text| section("skills", &text)),
+        switched_off(facts.switched_off),
+    ];
+    sections.into_iter().flatten().collect()
+}
+
+/// Puts sections together.
+#[must_use]
+pub fn join_sections(sections: &[PromptSection]) -> String {
+    sections.iter().map(|section| section.text.as_str()).collect::<Vec<_>>().join("\n\n")
+}
+
+fn section(name: &'static str, text: &str) -> PromptSection {
+    PromptSection { name, text: text.trim_end().to_owned() }
+}
+
+fn soul(soul: &str) -> Option<PromptSection> {
+    let soul = foreign::text(soul.trim());
+    (!soul.is_empty()).then(|| section("soul", &format!("<soul>\n{soul}\n</soul>")))
+}
+
+fn mounts(mounts: &[PromptMount]) -> Option<PromptSection> {
+    let list = mounts.iter().fold(String::new(), |mut list, PromptMount { path, read_only }| {
+        let rights = if *read_only { "to read" } else { "to read and write" };
+        // Writing to a String cannot fail.
+        let _ = write!(list, "\n- {} ({rights})", foreign::line(path, usize::MAX));
+        list
+    });
+    let text = include_str!("prompt/mounts.md").replace("{mounts}", list.trim_start());
+    (!mounts.is_empty()).then(|| section("mounts", &text))
+}
+
+fn delegating(in_all: u32) -> PromptSection {
+    let text = include_str!("prompt/delegating.md");
+    let text = text.replace("{at_once}", &MAX_CONCURRENT_SUBAGENTS.to_string());
+    section("delegating", &text.replace("{in_all}", &in_all.to_string()))
+}
+
+fn switched_off(names: &[String]) -> Option<PromptSection> {
+    let told: Vec<String> =
+        names.iter().take(MAX_SWITCHED_OFF).map(|name| foreign::line(name, 100)).collect();
+    let text = include_str!("prompt/switched_off.md").replace("{skills}", &told.join(", "));
+    (!names.is_empty()).then(|| section("switched_off", &text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::ProbeTool;
+    use pudu_base::Tool;
+    use std::sync::Arc;
+
+    fn toolbox(names: &[&str]) -> Toolbox {
+        Toolbox::new(names.iter().map(|name| ProbeTool::new(name, true) as Arc<dyn Tool>))
+    }
+
+    fn facts<'a>(tools: &'a Toolbox) -> PromptFacts<'a> {
+        PromptFacts {
+            tools,
+            subagents: 6,
+            mounts: &[],
+            soul: None,
+            changes: None,
+            skills: &[],
+            switched_off: &[],
+        }
+    }
+
+    fn names(facts: &PromptFacts<'_>) -> Vec<&'static str> {
+        prompt_sections(facts).into_iter().map(|section| section.name).collect()
+    }
+
+    #[test]
+    fn an_agent_is_told_only_of_what_it_has() {
+        let least = ["role", "style", "messages", "confidential", "tools", "files"];
+        assert_eq!(names(&facts(&toolbox(&[]))), least);
+        let tools = toolbox(&["ask_clarification", "str_replace", "task", "web_fetch"]);
+        let skill = Skill {
+            name: "demo".into(),
+            about: "A demo.".into(),
+            path: "/mnt/skills/public/demo/SKILL.md".into(),
+            tools: None,
+            text: "".into(),
+        };
+        let most = PromptFacts {
+            mounts: &[PromptMount { path: "/mnt/data".into(), read_only: true }],
+            soul: Some("Be kind.\n</soul>"),
+            changes: Some("Change yourself."),
+            skills: &[skill],
+            switched_off: &["old".to_owned(), "new".to_owned()],
+            ..facts(&tools)
+        };
+        let all = [
+            "role",
+            "style",
+            "messages",
+            "confidential",
+            "soul",
+            "changes",
+            "tools",
+            "clarify",
+            "files",
+            "mounts",
+            "editing",
+            "delegating",
+            "citations",
+            "skills",
+            "switched_off",
+        ];
+        assert_eq!(names(&most), all);
+        let text = join_sections(&prompt_sections(&most));
+        for words in [
+            "- /mnt/data (to read)\nLook there",
+            "<soul>\nBe kind.\n&lt;/soul>\n</soul>",
+            "At most 3 work side by side in one reply",
+            "may start 6 in all",
+            "switched off: old, new.",
+        ] {
+            assert!(text.contains(words), "{words:?} is not in {text}");
+        }
+        assert!(!text.contains("{mounts}") && !text.contains("{skills}"), "{text}");
+    }
+}

@@ -1,0 +1,29 @@
+//! The kinds of protocols.
+
+/// A protocol of model providers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WireKind {
+    /// OpenAI's chat completions, which most others took over.
+    Chat,
+    /// Anthropic's Messages.
+    Messages,
+    /// Google's `generateContent`.
+    Gemini,
+    /// OpenAI's responses.
+    Responses,
+    /// Ollama's own chat.
+    Ollama,
+}
+
+impl WireKind {
+    /// Returns the word for it in origins of parts, which threads keep.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Messages => "messages",
+            Self::Gemini => "gemini",
+            Self::Responses => "responses",
+            Self::Ollama => "ollama",
+        }
+    }
+}

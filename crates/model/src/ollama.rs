@@ -1,0 +1,63 @@
+//! Ollama's own chat: JSON documents, one a line. Its server speaks the chat wire too, but there nobody can tell it how
+//! long a prompt may be.
+
+mod decode;
+mod encode;
+
+use crate::{
+    ModelSettings,
+    wire::{EventDecoder, Wire},
+};
+use pudu_base::Request;
+use pudu_net::reqwest::header::{AUTHORIZATION, HeaderName};
+
+pub(crate) struct OllamaWire;
+
+impl Wire for OllamaWire {
+    /// The base URL may be written for the chat wire, or with the API's own folder.
+    fn path(&self, settings: &ModelSettings) -> String {
+        let base = settings.base_url.path().trim_end_matches('/');
+        let path = match base.rsplit('/').next() {
+            Some("api") => "/chat",
+            Some("v1") => "/../api/chat",
+            _ => "/api/chat",
+        };
+        path.to_owned()
+    }
+
+    fn list_path(&self, settings: &ModelSettings) -> String {
+        self.path(settings).replace("/chat", "/tags")
+    }
+
+    fn key_header(&self) -> (HeaderName, &'static str) {
+        (AUTHORIZATION, "Bearer ")
+    }
+
+    fn body(&self, settings: &ModelSettings, request: &Request) -> serde_json::Result<Vec<u8>> {
+        encode::body(settings, request)
+    }
+
+    fn decoder(&self, settings: &ModelSettings) -> Box<dyn EventDecoder> {
+        Box::new(decode::DocumentDecoder::new(settings))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::WireKind;
+
+    #[test]
+    fn the_base_url_may_end_as_people_write_it() {
+        for (base, expect) in [
+            ("http://127.0.0.1:11434", "/api/chat"),
+            ("http://127.0.0.1:11434/", "/api/chat"),
+            ("http://127.0.0.1:11434/api/", "/chat"),
+            ("http://127.0.0.1:11434/v1", "/../api/chat"),
+        ] {
+            let base_url = base.parse().unwrap();
+            let settings = ModelSettings { base_url, ..ModelSettings::plain("m", WireKind::Ollama) };
+            assert_eq!(OllamaWire.path(&settings), expect, "{base}");
+        }
+    }
+}

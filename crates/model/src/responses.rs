@@ -1,0 +1,32 @@
+//! OpenAI's responses: a reply is a list of items, and thoughts come encrypted and go back as they were. Nothing is
+//! stored at the provider.
+
+mod decode;
+mod encode;
+
+use crate::{
+    ModelSettings,
+    wire::{EventDecoder, Wire},
+};
+use pudu_base::Request;
+use pudu_net::reqwest::header::{AUTHORIZATION, HeaderName};
+
+pub(crate) struct ResponsesWire;
+
+impl Wire for ResponsesWire {
+    fn path(&self, _: &ModelSettings) -> String {
+        "/responses".to_owned()
+    }
+
+    fn key_header(&self) -> (HeaderName, &'static str) {
+        (AUTHORIZATION, "Bearer ")
+    }
+
+    fn body(&self, settings: &ModelSettings, request: &Request) -> serde_json::Result<Vec<u8>> {
+        encode::body(settings, request)
+    }
+
+    fn decoder(&self, settings: &ModelSettings) -> Box<dyn EventDecoder> {
+        Box::new(decode::ItemDecoder::new(settings))
+    }
+}

@@ -1,0 +1,198 @@
+//! The wire's reply as deltas. Items are known by their place: their ids may differ from event to event.
+
+use super::encode::{ITEMS, item_text};
+use crate::{
+    ModelSettings,
+    calls::{CallPiece, PartialCalls},
+    finish::finish,
+    refusal,
+    wire::{EventDecoder, cut},
+};
+use pudu_base::{Delta, Finish, ModelError, ProviderParts, Usage};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Reads the events of one reply, or the one document of a server that does not stream.
+#[derive(Debug, Default)]
+pub(super) struct ItemDecoder {
+    origin: String,
+    /// Whether the provider wants thoughts back in the clear.
+    keeps_thoughts: bool,
+    /// Whether the provider keeps items, so that their ids are enough.
+    is_stored: bool,
+    calls: PartialCalls,
+    /// Places of calls, by the item's place.
+    called: BTreeMap<u64, usize>,
+    /// Places of items whose words have come.
+    spoken: BTreeSet<u64>,
+    /// Whole items, by place.
+    items: BTreeMap<u64, Value>,
+    refused: bool,
+    done: bool,
+}
+
+impl ItemDecoder {
+    pub(super) fn new(settings: &ModelSettings) -> Self {
+        Self {
+            origin: settings.origin(),
+            keeps_thoughts: settings.dialect.thoughts.is_some(),
+            is_stored: settings.body.get("store").is_some_and(|store| *store == true),
+            ..Self::default()
+        }
+    }
+
+    fn speak(&mut self, at: u64, words: &str, out: &mut Vec<Delta>) {
+        if !words.is_empty() {
+            self.spoken.insert(at);
+            out.push(Delta::Text(words.to_owned()));
+        }
+    }
+
+    /// Takes more of a call, or the beginning of one.
+    fn call(&mut self, at: u64, item: &Value, arguments: &str) -> Result<usize, ModelError> {
+        let mut piece =
+            CallPiece { index: Some(at), arguments: arguments.to_owned(), ..CallPiece::default() };
+        if !self.called.contains_key(&at) {
+            piece.id = text(item, "call_id").to_owned();
+            piece.name = text(item, "name").to_owned();
+        }
+        let place = self.calls.push(piece)?;
+        self.called.insert(at, place);
+        Ok(place)
+    }
+
+    fn item_done(&mut self, at: u64, item: &Value, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        match text(item, "type") {
+            "message" => {
+                let parts = item["content"].as_array();
+                self.refused |= parts.is_some_and(|parts| parts.iter().any(|part| part["type"] == "refusal"));
+                if !self.spoken.contains(&at) {
+                    self.speak(at, &item_text(item), out);
+                }
+            }
+            "function_call" => {
+                let place = self.call(at, item, "")?;
+                if let Some(arguments) = item["arguments"].as_str().filter(|text| !text.is_empty()) {
+                    self.calls.set_arguments(place, arguments.to_owned());
+                }
+            }
+            _ => {}
+        }
+        self.items.insert(at, item.clone());
+        Ok(())
+    }
+
+    /// Reads the response as it is at its end.
+    fn conclude(&mut self, response: &Value, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        let status = text(response, "status");
+        let error = &response["error"];
+        if status == "failed" || !error.is_null() {
+            let unknown = json!({"message": "the response failed"});
+            return Err(refusal::in_stream(if error.is_null() { &unknown } else { error }));
+        }
+        let is_cut = status == "incomplete";
+        let reason = if is_cut { text(&response["incomplete_details"], "reason") } else { status };
+        let end = finish(reason)?.unwrap_or(if is_cut { Finish::Length } else { Finish::Complete });
+        // What was streamed counts; some servers leave the list empty, or out.
+        if self.items.is_empty() {
+            for (at, item) in (0..).zip(response["output"].as_array().into_iter().flatten()) {
+                self.item_done(at, item, out)?;
+            }
+        }
+        self.done = true;
+        out.extend(self.parts().map(Delta::ProviderParts));
+        let calls = self.calls.take(if is_cut { Finish::Length } else { end });
+        out.extend(calls.into_iter().map(Delta::Call));
+        out.extend(usage(&response["usage"]).map(Delta::Usage));
+        out.push(Delta::Finish(if self.refused { Finish::Filtered } else { end }));
+        Ok(())
+    }
+
+    /// Returns the items, if thoughts are among them that can go back.
+    fn parts(&mut self) -> Option<ProviderParts> {
+        let is_thought = |item: &Value| item["type"] == "reasoning";
+        let goes_back =
+            |item: &Value| !is_thought(item) || self.is_stored || item["encrypted_content"].is_string();
+        let items: Vec<Value> = std::mem::take(&mut self.items).into_values().filter(goes_back).collect();
+        let origin = std::mem::take(&mut self.origin);
+        items.iter().any(is_thought).then(|| ProviderParts { origin, parts: json!({ITEMS: items}) })
+    }
+
+    fn typed(&mut self, kind: &str, event: &Value, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        let at = event["output_index"].as_u64().unwrap_or(0);
+        let (item, delta) = (&event["item"], text(event, "delta"));
+        match kind {
+            "response.output_item.added" if item["type"] == "function_call" => {
+                self.call(at, item, "").map(drop)
+            }
+            "response.output_item.done" => self.item_done(at, item, out),
+            "response.output_text.delta" => {
+                self.speak(at, delta, out);
+                Ok(())
+            }
+            "response.refusal.delta" => {
+                self.refused = true;
+                self.speak(at, delta, out);
+                Ok(())
+            }
+            "response.function_call_arguments.delta" => self.call(at, event, delta).map(drop),
+            "response.function_call_arguments.done" => {
+                let place = self.call(at, event, "")?;
+                self.calls.set_arguments(place, text(event, "arguments").to_owned());
+                Ok(())
+            }
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                if self.keeps_thoughts && !delta.is_empty() {
+                    out.push(Delta::Reasoning(delta.to_owned()));
+                }
+                Ok(())
+            }
+            "response.completed" | "response.incomplete" | "response.failed" | "response.done" => {
+                let mut response = event["response"].clone();
+                if text(&response, "status").is_empty() && response.is_object() {
+                    response["status"] = json!(kind.trim_start_matches("response."));
+                }
+                self.conclude(&response, out)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl EventDecoder for ItemDecoder {
+    fn event(&mut self, kind: &str, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        if self.done || data.is_empty() || data == "[DONE]" {
+            return Ok(());
+        }
+        let event: Value = serde_json::from_str(data).map_err(|error| refusal::unreadable(data, &error))?;
+        let kind = event["type"].as_str().unwrap_or(kind);
+        if kind == "error" || (kind.is_empty() && !event["error"].is_null()) {
+            return Err(refusal::in_stream(&event));
+        }
+        let is_document = event["object"] == "response" || event["output"].is_array();
+        match is_document && !kind.starts_with("response.") {
+            true => self.conclude(&event, out),
+            false => self.typed(kind, &event, out),
+        }
+    }
+
+    fn end(&mut self, _: &mut Vec<Delta>) -> Result<(), ModelError> {
+        if self.done { Ok(()) } else { Err(cut()) }
+    }
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or_default()
+}
+
+fn usage(usage: &Value) -> Option<Usage> {
+    let count = |value: &Value| value.as_u64().unwrap_or(0);
+    usage.is_object().then(|| Usage {
+        cached: count(&usage["input_tokens_details"]["cached_tokens"]),
+        reasoning: count(&usage["output_tokens_details"]["reasoning_tokens"]),
+        ..Usage::plain(count(&usage["input_tokens"]), count(&usage["output_tokens"]))
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! Row 46 of the table of quirks, on bytes in the shape that providers send.
+
+use super::*;
+use crate::{
+    WireKind,
+    testing::{self, Reply, call},
+};
+
+fn settings() -> ModelSettings {
+    ModelSettings::plain("m", WireKind::Responses)
+}
+
+fn read(events: &[Value]) -> Result<Reply, ModelError> {
+    let events: String =
+        events.iter().map(|event| format!("event: {}\ndata: {event}\n\n", text(event, "type"))).collect();
+    testing::read(&settings(), (events + "data: [DONE]\n\n").as_bytes())
+}
+
+fn said(delta: &str) -> Value {
+    json!({"type": "response.output_text.delta", "output_index": 0, "item_id": "any", "delta": delta})
+}
+
+fn end(kind: &str, response: &Value) -> Value {
+    json!({"type": format!("response.{kind}"), "response": response})
+}
+
+fn message(text: &str) -> Value {
+    json!({"type": "message", "id": "msg", "content": [{"type": "output_text", "text": text}]})
+}
+
+#[test]
+fn row_46_the_end_may_have_all_items_or_none() {
+    let usage = json!({"input_tokens": 9, "input_tokens_details": {"cached_tokens": 4},
+        "output_tokens": 5, "output_tokens_details": {"reasoning_tokens": 2}});
+    let expect = Reply::said("Hello", Finish::Complete).with_usage(Usage {
+        cached: 4,
+        reasoning: 2,
+        ..Usage::plain(9, 5)
+    });
+    for output in [json!([message("Hello")]), json!([]), Value::Null] {
+        let response = json!({"status": "completed", "output": output, "usage": usage, "error": null});
+        let events = [json!({"type": "keepalive"}), said("Hel"), said("lo"), end("completed", &response)];
+        assert_eq!(read(&events), Ok(expect.clone()), "{output}");
+    }
+    let document = json!({"object": "response", "status": "completed", "output": [message("Hello")],
+        "usage": usage});
+    assert_eq!(testing::read(&settings(), document.to_string().as_bytes()), Ok(expect));
+}
+
+#[test]
+fn row_46_items_are_known_by_their_place_and_thoughts_are_kept() {
+    let thought = json!({"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "x"});
+    let made = json!({"type": "function_call", "id": "fc_2", "call_id": "c", "name": "f",
+        "arguments": "{\"a\":1}"});
+    let begun = json!({"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": ""});
+    let at = |kind: &str, index: u64, item: &Value| json!({"type": format!("response.output_item.{kind}"), "output_index": index, "item": item});
+    let piece = json!({"type": "response.function_call_arguments.delta", "output_index": 1,
+        "item_id": "fc_3", "delta": "{\"a\":"});
+    let response = json!({"status": "completed", "usage": null, "output": [made]});
+    let events = [
+        at("done", 0, &thought),
+        at("added", 1, &begun),
+        piece,
+        at("done", 1, &made),
+        end("completed", &response),
+    ];
+    let reply = read(&events).unwrap();
+    assert_eq!(reply.calls, [call("c", "f", json!({"a": 1}))]);
+    assert_eq!(reply.parts.unwrap().parts, json!({ITEMS: [thought, made]}));
+}
+
+#[test]
+fn row_46_an_end_is_what_it_says_and_a_cut_stream_is_no_answer() {
+    for (reason, expect) in [
+        (json!("max_output_tokens"), Finish::Length),
+        (json!("content_filter"), Finish::Filtered),
+        (Value::Null, Finish::Length),
+    ] {
+        let response = json!({"status": "incomplete", "incomplete_details": {"reason": reason}});
+        assert_eq!(read(&[said("a"), end("incomplete", &response)]), Ok(Reply::said("a", expect)));
+    }
+    assert_eq!(read(&[said("a")]), Err(cut()));
+    let failed = json!({"status": "failed", "error": {"code": "context_length_exceeded", "message": "x"}});
+    assert!(matches!(read(&[end("failed", &failed)]), Err(ModelError::TooLong(_))));
+    let error = json!({"type": "error", "code": "rate_limit_exceeded", "message": "slow"});
+    assert!(matches!(read(&[said("a"), error]), Err(ModelError::Busy { .. })));
+}

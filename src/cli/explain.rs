@@ -1,0 +1,118 @@
+//! `pudu explain`: what an agent's model would be told, part by part, with the tokens that each takes.
+//!
+//! It starts the MCP servers, because they say which tools there are, and asks no model.
+
+use super::{run, say};
+use crate::{
+    agent,
+    config::{LoadedConfig, Start, nearest},
+    extensions::Extensions,
+    machine::Machine,
+    skills,
+};
+use anyhow::{Context, Result, anyhow, bail};
+use pudu_client::{
+    AgentExplanation, Client,
+    base::ToolSpec,
+    harness::PromptSection,
+    store::{Db, DbLocation},
+};
+use std::{fmt::Write, process::ExitCode, sync::Arc};
+
+/// Letters of the Latin alphabet that make about one token; of other scripts one does.
+const LATIN_CHARS_PER_TOKEN: usize = 4;
+
+/// Explains an agent with a model, or the ones that answer if nothing else is said.
+pub(super) fn explain(start: &Start, agent: Option<String>, model: Option<String>) -> ExitCode {
+    let loaded = match run::load(start) {
+        Ok(loaded) => loaded,
+        Err(code) => return code,
+    };
+    let work = || -> Result<String> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let told = runtime.block_on(look(start, loaded, agent, model));
+        runtime.shutdown_background();
+        Ok(words(&told?))
+    };
+    match work() {
+        Ok(words) => say(words, ExitCode::SUCCESS),
+        Err(error) => run::fail(&error),
+    }
+}
+
+async fn look(
+    start: &Start,
+    loaded: LoadedConfig,
+    agent: Option<String>,
+    model: Option<String>,
+) -> Result<AgentExplanation> {
+    let file = loaded.report.file.clone();
+    let (fixed, hot) = (loaded.config.fixed, loaded.config.hot);
+    let skills = skills::open(start, &fixed, file.as_deref())?;
+    let (machine, _) = Machine::look(&fixed.home, &fixed.provider, &hot, skills.clone()).await;
+    let extensions = Extensions::default();
+    extensions.connect(start, file.as_deref()).await;
+    let setup = agent::setup(&hot, &machine, extensions.lock().all())?;
+    let db = Db::open(&DbLocation::Memory).await.context("cannot make a store in memory")?;
+    let client = Client::new(db, machine.folders.clone(), setup, skills, 1);
+    if let Some(model) = &model {
+        known(model, &client)?;
+    }
+    let told = client.explain(agent, model).await;
+    extensions.close().await;
+    told.map_err(|cause| anyhow!("{cause}"))
+}
+
+fn known(model: &str, client: &Client) -> Result<()> {
+    let names: Vec<String> = client.models().into_iter().map(|info| info.name).collect();
+    if names.iter().any(|name| name == model) {
+        return Ok(());
+    }
+    match nearest(model, names.iter().map(String::as_str)) {
+        Some(near) => bail!("there is no model `{model}`: did you mean `{near}`?"),
+        None => bail!("there is no model `{model}`: there are {}", names.join(", ")),
+    }
+}
+
+fn words(told: &AgentExplanation) -> String {
+    let AgentExplanation { model, context_window, middlewares, sections, tools } = told;
+    let prompt: usize = sections.iter().map(|section| tokens(&section.text)).sum();
+    let schemas: usize = tools.iter().map(tool_tokens).sum();
+    // Writing to a String cannot fail.
+    let mut out = String::new();
+    let _ = writeln!(out, "model: {model}, with a window of {context_window} tokens");
+    let _ = writeln!(out, "first request: about {} tokens before anybody speaks", prompt + schemas);
+    let _ = writeln!(out, "\nmiddlewares, in order:");
+    for (at, name) in middlewares.iter().enumerate() {
+        let _ = writeln!(out, "  {:>2}. {name}", at + 1);
+    }
+    let _ = writeln!(out, "\ntools: {}, about {schemas} tokens", tools.len());
+    for tool in tools {
+        let _ = writeln!(out, "  {} (about {} tokens)", tool.name, tool_tokens(tool));
+    }
+    let _ = writeln!(out, "\nprompt: {} sections, about {prompt} tokens", sections.len());
+    for PromptSection { name, text } in sections {
+        let _ = writeln!(out, "\n--- {name} (about {} tokens)\n{text}", tokens(text));
+    }
+    out
+}
+
+fn tool_tokens(tool: &Arc<ToolSpec>) -> usize {
+    tokens(&tool.name) + tokens(&tool.description) + tokens(&tool.parameters.to_string())
+}
+
+/// Returns about how many tokens a text takes: providers differ, and none is asked.
+fn tokens(text: &str) -> usize {
+    let latin = text.chars().filter(char::is_ascii).count();
+    latin.div_ceil(LATIN_CHARS_PER_TOKEN) + (text.chars().count() - latin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tokens;
+
+    #[test]
+    fn tokens_are_estimated_by_script() {
+        assert_eq!([tokens(""), tokens("word"), tokens("words"), tokens("你好 ok")], [0, 1, 2, 3]);
+    }
+}

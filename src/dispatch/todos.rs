@@ -1,0 +1,90 @@
+//! The agent's list of what is to be done, as people see it: short enough for a phone, while the agent works and where
+//! it did not come to an end.
+//!
+//! Deliberately absent: the list in an answer that is complete. Who has the answer needs no list of the way to it.
+
+use pudu_client::base::{Todo, TodoStatus, foreign};
+use pudu_texts::Language;
+
+/// A list with more entries is shortened around the one at work.
+const MAX_LINES: usize = 8;
+/// So many characters of an entry are shown.
+const MAX_ENTRY_CHARS: usize = 100;
+/// So many entries are named in a sentence.
+const MAX_NAMED: usize = 3;
+
+/// Returns the list while the agent works, a line an entry; nothing where there is none.
+pub(super) fn live(language: Language, todos: &[Todo]) -> String {
+    let open = || todos.iter().filter(|todo| todo.status != TodoStatus::Completed);
+    let done = todos.len() - open().count();
+    if todos.len() <= MAX_LINES {
+        return todos.iter().map(line).collect::<Vec<_>>().join("\n");
+    }
+    let room = MAX_LINES - 1 - usize::from(done > 0);
+    let all_done = (done > 0).then(|| format!("✅ {}", language.todos_done(done)));
+    let shown: Vec<String> = open().take(room).map(line).collect();
+    let rest = (todos.len() - done).saturating_sub(shown.len());
+    let more = (rest > 0).then(|| language.more(rest));
+    all_done.into_iter().chain(shown).chain(more).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns a sentence on how far the agent came; nothing where everything is done.
+pub(super) fn left(language: Language, todos: &[Todo]) -> String {
+    let open: Vec<&Todo> = todos.iter().filter(|todo| todo.status != TodoStatus::Completed).collect();
+    if open.is_empty() {
+        return String::new();
+    }
+    let more = open.len().saturating_sub(MAX_NAMED);
+    let named = open.iter().take(MAX_NAMED).map(|todo| entry(todo));
+    let named: Vec<String> = named.chain((more > 0).then(|| language.more(more))).collect();
+    language.todos_left(todos.len(), todos.len() - open.len(), named.join(language.task_gap()))
+}
+
+fn line(todo: &Todo) -> String {
+    let sign = match todo.status {
+        TodoStatus::Completed => "✅",
+        TodoStatus::InProgress => "▶️",
+        TodoStatus::Pending => "▫️",
+    };
+    format!("{sign} {}", entry(todo))
+}
+
+/// Returns an entry as one line. It is the model's text: it calls nobody.
+fn entry(todo: &Todo) -> String {
+    foreign::line(&todo.content, MAX_ENTRY_CHARS).replace('@', "＠")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn todos(statuses: &str) -> Vec<Todo> {
+        let status = |c| match c {
+            'x' => TodoStatus::Completed,
+            '>' => TodoStatus::InProgress,
+            _ => TodoStatus::Pending,
+        };
+        let todo = |(at, c)| Todo { content: format!("step\n@{at}"), status: status(c) };
+        statuses.chars().enumerate().map(todo).collect()
+    }
+
+    #[test]
+    fn a_list_ticks_itself_and_a_long_one_is_shortened() {
+        let live = |statuses: &str| live(Language::English, &todos(statuses));
+        assert_eq!(live(""), "");
+        assert_eq!(live("x>."), "✅ step ＠0\n▶️ step ＠1\n▫️ step ＠2");
+        let long = live("xxxx>.......");
+        assert_eq!(long.lines().count(), MAX_LINES);
+        assert!(long.starts_with("✅ 4 done\n▶️ step ＠4\n") && long.ends_with("\nand 2 more"), "{long}");
+        assert_eq!(live(&"x".repeat(20)), "✅ 20 done");
+    }
+
+    #[test]
+    fn where_it_did_not_come_to_an_end_is_said_how_far_it_came() {
+        let left = |statuses: &str| left(Language::English, &todos(statuses));
+        assert_eq!(left(""), "");
+        assert_eq!(left("xx"), "");
+        assert_eq!(left("x>."), "📋 1 of 3 steps done. Left: step ＠1; step ＠2");
+        assert!(left("x.....").ends_with("step ＠3; and 2 more"), "{}", left("x....."));
+    }
+}
