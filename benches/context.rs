@@ -20,8 +20,8 @@ use pudu_client::{
         Update, Usage,
     },
     harness::{
-        Agent, ContextSetup, Memory, NoApprover, Replay, ResultRules, Results, RunBounds, RunState,
-        SkillPolicy, Steering, Toolbox, lead_chain, lead_prompt, run,
+        Agent, ContextSetup, Memory, NoApprover, PromptFacts, Replay, ResultRules, Results, RunBounds,
+        RunState, SkillPolicy, Steering, Toolbox, join_sections, lead_chain, prompt_sections, run,
     },
 };
 use serde_json::{Value, json};
@@ -215,6 +215,7 @@ fn written(request: &Request) -> String {
                 writeln!(text, "assistant {} {}", reply.text, serde_json::to_string(&reply.calls).unwrap())
             }
             Message::Tool(result) => writeln!(text, "tool {} {}", result.call, result.text),
+            Message::Reminder(reminder) => writeln!(text, "user {}", reminder.told()),
         };
     }
     text
@@ -312,10 +313,21 @@ fn agent(model: &Arc<BilledModel>, log: &Arc<CountingLog>) -> Agent {
     };
     let names =
         ["bash", "ls", "read_file", "write_file", "str_replace", "glob", "grep", "web_search", "web_fetch"];
+    let tools = Toolbox::new(names.iter().map(tool));
+    let facts = PromptFacts {
+        tools: &tools,
+        subagents: 0,
+        mounts: &[],
+        soul: None,
+        changes: None,
+        skills: &[],
+        switched_off: &[],
+    };
+    let system = join_sections(&prompt_sections(&facts)).into();
     Agent {
         model: model.clone(),
         thinking: Thinking::On,
-        tools: Toolbox::new(names.iter().map(tool)),
+        tools,
         sandbox: Arc::new(NoSandbox),
         log: log.clone(),
         approver: Arc::new(NoApprover),
@@ -327,7 +339,8 @@ fn agent(model: &Arc<BilledModel>, log: &Arc<CountingLog>) -> Agent {
         },
         context: ContextSetup::default(),
         memory: Memory::default(),
-        system: lead_prompt(),
+        system,
+        clock: None,
         bounds: RunBounds { steps: 200, time: Duration::from_secs(600), ..RunBounds::default() },
         loops: None,
     }

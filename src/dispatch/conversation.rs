@@ -21,7 +21,7 @@ use crate::{
 use pudu_channels::{FinalView, InboundKind, ReplyTarget};
 use pudu_client::{
     Control,
-    base::{BoxFuture, Message, RunId, Skill, ThreadId},
+    base::{BoxFuture, RunId, Skill, ThreadId},
     store::{ConversationRow, InboxItemId, NewTurn, TurnId},
 };
 use std::{
@@ -423,35 +423,6 @@ impl ConversationActor {
         self.bind(arrival).await;
     }
 
-    /// Asks the last question again, when what runs is done.
-    pub(super) async fn retry(&mut self, arrival: InboxItem) {
-        if self.running.is_some() {
-            self.acknowledge(&arrival);
-            if let Some(before) = self.again.replace(arrival) {
-                self.shared.inbox.finish(&[before.id]).await;
-            }
-            return;
-        }
-        let record = self.record().await;
-        let asked = match &record {
-            Some(record) => self.asked(&record.thread).await,
-            None => false,
-        };
-        if asked {
-            let policy = self.account.policy();
-            self.open(vec![arrival], &policy, record, TurnWork::Again).await;
-        } else {
-            let text = self.language(&arrival).nothing_to_retry();
-            self.answer(arrival, text);
-        }
-    }
-
-    /// Returns whether somebody has asked something in this thread.
-    async fn asked(&self, thread: &ThreadId) -> bool {
-        let state = self.shared.client.state(thread).await.unwrap_or_default();
-        state.messages.values().any(|message| matches!(**message, Message::Human(_)))
-    }
-
     /// Gives the conversation a new thread.
     async fn bind(&self, arrival: &InboxItem) -> ThreadId {
         let (thread, address) = (ThreadId::fresh(), &arrival.inbound.address);
@@ -484,7 +455,8 @@ impl ConversationActor {
     }
 }
 
-fn compacts(arrival: &InboxItem) -> bool {
+/// Returns whether an event asks for a summary.
+pub(super) fn compacts(arrival: &InboxItem) -> bool {
     SlashCommand::of(&arrival.inbound.kind).is_some_and(|command| command.name == "compact")
 }
 

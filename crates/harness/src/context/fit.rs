@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{Agent, RunState};
 use indexmap::IndexMap;
-use pudu_base::{Compaction, ContextState, Human, Message, MessageId, Request, RunEvent, Update, Usage};
+use pudu_base::{Assistant, Compaction, ContextState, Human, Message, MessageId, Request, RunEvent, Update};
 use std::sync::Arc;
 
 /// A request takes so much of the window, in eighths: the rest is for the answer and for what estimates miss.
@@ -120,10 +120,11 @@ impl ContextFit {
         Some(self.summarize_up_to(run_state, &all, request, first).await)
     }
 
-    /// Takes what a provider counted of the request at work.
-    pub(crate) fn answered(&mut self, usage: Option<Usage>) {
+    /// Takes what a provider counted of the request at work. Another model than the run's own counts otherwise.
+    pub(crate) fn answered(&mut self, reply: &Assistant) {
         self.again = false;
-        if let Some(usage) = usage.filter(|_| !self.sent_images) {
+        let own = reply.model.as_deref() == Some(self.agent.model.name());
+        if let Some(usage) = reply.usage.filter(|_| own && !self.sent_images) {
             self.estimate.learn(self.sent_bytes, usage.input);
         }
     }

@@ -35,12 +35,13 @@ impl<'a> SkillReads<'a> {
     }
 }
 
-/// Returns the path of a skill's instructions, if a call reads them.
+/// Returns the path of a skill's instructions, if a call reads them. Skills may be mounted anywhere but among the agent's
+/// own files.
 pub(super) fn skill_path<'a>(call: &'a pudu_base::ToolCall, tools: &BTreeSet<String>) -> Option<&'a str> {
-    const ROOT: &str = "/mnt/skills/";
+    const OWN: &str = "/mnt/user-data/";
     let path = ["path", "file_path"].iter().find_map(|key| call.args.get(key)?.as_str())?;
-    let skill = tools.contains(&call.name) && path.starts_with(ROOT) && path.ends_with("/SKILL.md");
-    skill.then_some(path)
+    let skill = path.starts_with("/mnt/") && !path.starts_with(OWN) && path.ends_with("/SKILL.md");
+    (skill && tools.contains(&call.name)).then_some(path)
 }
 
 /// Returns the pointer in place of a result; `None` for a message that stays as it is.

@@ -89,9 +89,10 @@ async fn attempt(
     request.messages.push(instruction(agent.context.rules.prompt.as_deref()));
     request.images.clear();
     request.thinking = Thinking::Off;
-    let mut usage = None;
-    let answer = ask(model, run_state, request, &mut usage).await;
-    run_state.spending.add_call(ModelCaller::Summary, model.name(), usage);
+    // Another model may answer in its place.
+    let mut cost = (model.name().to_owned(), None);
+    let answer = ask(model, run_state, request, &mut cost).await;
+    run_state.spending.add_call(ModelCaller::Summary, &cost.0, cost.1);
     match answer {
         Ok(summary) if is_usable(&summary) => Some(summary.trim().to_owned()),
         Ok(_) => {
@@ -119,7 +120,7 @@ async fn ask(
     model: &dyn Model,
     run_state: &mut RunState,
     request: Request,
-    told: &mut Option<Usage>,
+    (by, told): &mut (String, Option<Usage>),
 ) -> Result<String, ModelError> {
     let mut deltas = model.stream(request);
     let (mut text, mut called) = (String::new(), false);
@@ -138,7 +139,8 @@ async fn ask(
                 called = false;
                 run_state.tell(RunEvent::Retry { attempt, wait, reason });
             }
-            Delta::Reasoning(_) | Delta::ProviderParts(_) | Delta::Model(_) => {}
+            Delta::Model(name) => *by = name,
+            Delta::Reasoning(_) | Delta::ProviderParts(_) => {}
         }
         if text.len() > MAX_SUMMARY_BYTES {
             return Ok(text);

@@ -21,7 +21,7 @@ impl Middleware for ContextFit {
     }
 
     fn after_model(&mut self, _: &mut RunState, reply: &mut Assistant) {
-        self.answered(reply.usage);
+        self.answered(reply);
     }
 
     fn too_long(&mut self, _: &RunState) -> bool {
