@@ -325,6 +325,7 @@ fn agent(model: &Arc<BilledModel>, log: &Arc<CountingLog>) -> Agent {
     };
     let system = join_sections(&prompt_sections(&facts)).into();
     Agent {
+        progress: None,
         model: model.clone(),
         thinking: Thinking::On,
         tools,

@@ -122,12 +122,15 @@ fn offline() -> (ModelInfo, Arc<dyn Model>) {
     (info, Arc::new(Offline))
 }
 
+/// A model and what people are told of it.
+type KnownModel = (ModelInfo, Arc<dyn Model>);
+
 /// Makes the models, each with those that take its place.
 fn models(
     configured: &[ModelConfig],
     retries: RetryRules,
     guards: &ModelGuards,
-) -> Result<Vec<(ModelInfo, Arc<dyn Model>)>, ModelError> {
+) -> Result<Vec<KnownModel>, ModelError> {
     let single = configured.iter().map(|config| model(config, retries, guards));
     let single: Vec<Arc<dyn Model>> = single.collect::<Result<_, _>>()?;
     let with_others = |(config, model): (&ModelConfig, &Arc<dyn Model>)| {

@@ -66,7 +66,15 @@ async fn new_forgets_and_status_and_usage_tell_the_truth() {
     let ada = Talker::new(&house, "Ada");
     house.model.next(Reply::text("hi").usage(120, 30));
     ada.says("hello", "hi").await;
-    ada.says("/usage", "Tokens in this conversation: 120 read, 30 written, 150 in all, in one run.").await;
+    ada.say("/usage");
+    let usage = ada.reads_so(|text| text.starts_with("Tokens in this conversation: ")).await;
+    for part in [
+        "Tokens in this conversation: 120 read, 30 written, 150 in all, in one run.",
+        "The cost of one call is unknown",
+        "You today, here and elsewhere in this account: 150 tokens.",
+    ] {
+        assert!(usage.contains(part), "{part} is missing in {usage}");
+    }
     ada.say("/status");
     let status = ada.reads_so(|text| text.starts_with("Active thread: ")).await;
     for part in
@@ -109,7 +117,8 @@ async fn a_command_in_a_group_concerns_the_conversation_there() {
     house.model.next(Reply::text("hi").usage(7, 3));
     ada.says("@pudu_bot hello", "hi").await;
     ada.say("/usage@pudu_bot");
-    ada.reads("Tokens in this conversation: 7 read, 3 written, 10 in all, in one run.").await;
+    let told = "Tokens in this conversation: 7 read, 3 written, 10 in all, in one run.";
+    ada.reads_so(|text| text.starts_with(told)).await;
     ada.say("/usage@another_bot");
     ada.say("/help");
     ada.reads_so(|text| text.starts_with("Available commands:")).await;

@@ -71,8 +71,7 @@ pub(super) fn parts(language: Language, sums: &[SpendingSum]) -> Vec<String> {
             "memory" => language.usage_caller_memory(),
             _ => language.usage_caller_lead(),
         };
-        let told =
-            language.usage_part(caller, &format!("`{}`", sum.model), sum.usage.input, sum.usage.output);
+        let told = language.usage_part(caller, format!("`{}`", sum.model), sum.usage.input, sum.usage.output);
         let cost = sum
             .cost
             .as_ref()

@@ -91,8 +91,7 @@ impl Thinking {
     #[must_use]
     pub fn of_options(enabled: Option<bool>, effort: Option<&str>) -> Option<Self> {
         match (enabled, effort) {
-            (Some(false), _) => Some(Self::Off),
-            (_, Some("minimal" | "none")) => Some(Self::Off),
+            (Some(false), _) | (_, Some("minimal" | "none")) => Some(Self::Off),
             (_, Some(effort)) => Self::parse(effort).filter(|thinking| thinking.effort().is_some()),
             (Some(true), None) => Some(Self::On),
             (None, None) => None,

@@ -11,9 +11,9 @@ use crate::{
 use pudu_base::Request;
 use pudu_net::reqwest::header::{AUTHORIZATION, HeaderName};
 
-pub(crate) struct ChatWire;
+pub(crate) struct CompletionsWire;
 
-impl Wire for ChatWire {
+impl Wire for CompletionsWire {
     fn path(&self, _: &ModelSettings) -> String {
         "/chat/completions".to_owned()
     }

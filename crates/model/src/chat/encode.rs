@@ -14,7 +14,7 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 /// Writes a request's body: our keys, and the operator's over them.
 pub(super) fn body(settings: &ModelSettings, request: &Request) -> serde_json::Result<Vec<u8>> {
-    let writing = Writing { dialect: &settings.dialect, origin: settings.origin() };
+    let writing = MessageWriting { dialect: &settings.dialect, origin: settings.origin() };
     let mut extra = options(settings, request);
     let model = extra.remove("model").unwrap_or_else(|| json!(settings.model));
     let tools =
@@ -59,14 +59,14 @@ struct Body<'a> {
 }
 
 /// How messages are written for this provider.
-struct Writing<'a> {
+struct MessageWriting<'a> {
     dialect: &'a Dialect,
     origin: String,
 }
 
 struct WireMessages<'a> {
     request: &'a Request,
-    writing: &'a Writing<'a>,
+    writing: &'a MessageWriting<'a>,
 }
 
 impl Serialize for WireMessages<'_> {
@@ -87,7 +87,7 @@ impl Serialize for WireMessages<'_> {
     }
 }
 
-impl Writing<'_> {
+impl MessageWriting<'_> {
     fn message<'a>(&self, message: &'a Message) -> WireMessage<'a> {
         match message {
             Message::Human(human) => WireMessage::User { content: human.told() },

@@ -33,11 +33,11 @@ struct MessagePart {
 #[derive(Deserialize)]
 struct OllamaCallPart {
     id: Option<String>,
-    function: Option<FunctionPart>,
+    function: Option<OllamaFunctionPart>,
 }
 
 #[derive(Default, Deserialize)]
-struct FunctionPart {
+struct OllamaFunctionPart {
     name: Option<String>,
     arguments: Option<Value>,
 }
