@@ -29,6 +29,7 @@ mod files;
 mod house;
 mod languages;
 mod lifecycle;
+mod models;
 mod numbers;
 mod outage;
 mod output;
