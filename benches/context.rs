@@ -39,7 +39,7 @@ const BLOCK_TOKENS: usize = 128;
 const BLOCK_BYTES: usize = BLOCK_TOKENS * BYTES_PER_TOKEN;
 /// A token that was read from the cache costs so much of one that was not: Anthropic's and DeepSeek's price list.
 const CACHED_PRICE: f64 = 0.1;
-/// What a talk of fifty turns has to find in the cache.
+/// Share of the cache that a talk of fifty turns has to reach.
 const LEAST_HITS: f64 = 0.9;
 const SUMMARY: &str = "Ada wants the sales figures of all regions compared by month, with the sources named. The regions \
                        up to here are read; their figures stand in /mnt/user-data/workspace/figures.csv. The others come next.";
@@ -107,7 +107,7 @@ async fn talk(what: &str, window: u64, turns: Vec<Vec<Step>>) -> Bill {
     bill
 }
 
-/// What a provider counted.
+/// Usage as a provider counted it.
 #[derive(Clone, Default)]
 struct Bill {
     requests: usize,

@@ -34,7 +34,7 @@ pub(crate) struct ModelConfig {
     pub(crate) price: Option<ModelPrice>,
     /// The models that answer while this one cannot, in their order.
     pub(crate) fallbacks: Vec<String>,
-    /// Where it is and how it is spoken to.
+    /// Its address, and how it is spoken to.
     pub(crate) settings: ModelSettings,
 }
 

@@ -120,7 +120,7 @@ fn made(section: &Section<'_>, kind: SizeKind, value: f64) -> Option<ContextSize
     })
 }
 
-/// What stays has to be less than what triggers, where both are counted alike.
+/// Checks that less stays than what triggers, where both are counted alike.
 fn check(section: &Section<'_>, rules: &ContextRules) {
     let reached = |trigger: &ContextSize| match (*trigger, rules.keep) {
         (ContextSize::Tokens(most), ContextSize::Tokens(kept))

@@ -50,7 +50,7 @@ pub(super) enum Interruption {
     Stop,
 }
 
-/// What a turn does.
+/// Work of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TurnWork {
     /// It answers what was said.
@@ -76,7 +76,7 @@ impl TurnWork {
     }
 }
 
-/// What people chose of the model in a conversation.
+/// Choices of people about the model of a conversation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ModelChoice {
     model: Option<String>,
@@ -101,13 +101,13 @@ pub(super) struct TurnJob {
     pub(super) thread: ThreadId,
     /// The run; the same again after a restart.
     pub(super) run: RunId,
-    /// What people chose of the model.
+    /// Choices of people about the model.
     pub(super) choice: ModelChoice,
     /// The account's settings of runs for this person.
     pub(super) session: AgentSession,
     /// The people's messages.
     pub(super) said: Vec<InboxItem>,
-    /// What it does.
+    /// Its work.
     pub(super) work: TurnWork,
     /// Its last interruption.
     pub(super) cut: Interruption,

@@ -39,9 +39,9 @@ pub trait Tool: Send + Sync {
 pub enum ResultOrigin {
     /// Pudu's own, or what its tool has framed already.
     Pudu,
-    /// Of whoever wrote a file or a program that prints: they have to stay letter by letter.
+    /// Words of files and of programs that print: they have to stay letter by letter.
     Files,
-    /// Of strangers.
+    /// Words of strangers.
     Strangers,
 }
 
@@ -112,7 +112,7 @@ pub struct ToolOutput {
     pub question: Option<Question>,
     /// An image that the model is to see.
     pub image: Option<Image>,
-    /// What models cost that it asked.
+    /// Spending of the models that it asked.
     pub spending: SpendingTally,
     /// The decisions about calls that it made itself, in order.
     pub decisions: Vec<Decision>,
@@ -139,7 +139,7 @@ pub trait TypedTool: Send + Sync + 'static {
     const DESCRIPTION: &'static str;
     /// Whether a call that a crash cut may simply be made again.
     const IDEMPOTENT: bool = false;
-    /// Whose words its results are.
+    /// Author of the words of its results.
     const ORIGIN: ResultOrigin = ResultOrigin::Pudu;
     /// Whether the model may say why it calls it, for the people who watch.
     const HAS_PURPOSE: bool = false;

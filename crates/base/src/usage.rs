@@ -10,13 +10,13 @@ pub struct Usage {
     pub input: u64,
     /// Tokens of the reply, with those of its reasoning.
     pub output: u64,
-    /// Of `input`, tokens that were read from the provider's cache.
+    /// Part of `input` that was read from the provider's cache.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cached: u64,
-    /// Of `input`, tokens that were written into the provider's cache.
+    /// Part of `input` that was written into the provider's cache.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cache_writes: u64,
-    /// Of `output`, tokens of reasoning.
+    /// Part of `output` that was reasoning.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reasoning: u64,
 }
@@ -54,7 +54,7 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
-/// Who asked a model.
+/// Caller of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelCaller {
@@ -87,7 +87,7 @@ impl ModelCaller {
 /// Calls of one model by one caller, added up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spending {
-    /// Who asked.
+    /// The caller.
     pub caller: ModelCaller,
     /// The model's name.
     pub model: String,

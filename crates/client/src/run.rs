@@ -71,7 +71,7 @@ pub struct RunEnd {
     pub heard: bool,
     /// Whether it summarised the conversation so far, to make room.
     pub summarized: bool,
-    /// What came of the summary that was asked for, if nothing else was.
+    /// Outcome of the summary that was asked for, if nothing else was.
     pub compaction: Option<CompactOutcome>,
 }
 

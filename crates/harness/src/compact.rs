@@ -4,7 +4,7 @@ use crate::{Agent, Middleware, RunState, context::ContextFit};
 use pudu_base::{FailureCause, Finish, Outcome, Request, RunEvent, RunFailure};
 use tokio_util::sync::CancellationToken;
 
-/// What came of a summary that a person asked for.
+/// Outcome of a summary that a person asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompactOutcome {
     /// It stands in place of the beginning.

@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-/// What stands before the path in the note of a result that was kept whole, and of one that was kept in part.
+/// Words before the path in the note of a result that was kept whole, and of one that was kept in part.
 const KEPT_IN: [&str; 2] = [" lines, is in ", " lines, are in "];
 /// Paths of sandboxes begin so.
 const PATH_ROOT: &str = "/mnt/";

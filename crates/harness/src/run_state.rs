@@ -15,7 +15,7 @@ pub struct RunState {
     pub run: RunId,
     /// Receives the run's events.
     pub replay: Arc<Replay>,
-    /// What this run spent on models.
+    /// Spending of this run on models.
     pub spending: SpendingTally,
     state: ThreadState,
     seq: Seq,
@@ -222,13 +222,13 @@ impl RunState {
         self.state.messages.values().rev().take_while(|message| !matches!(***message, Message::Human(_)))
     }
 
-    /// Tells the model something that nobody said: at the end of a request that is being made, and in the thread, so
+    /// Adds something for the model that nobody said: at the end of a request that is being made, and in the thread, so
     /// that it stands in the same place ever after.
     pub(crate) fn remind(&mut self, request: &mut Request, text: String) {
         request.messages.push(self.note(text));
     }
 
-    /// Tells the model something that nobody said, with its next request.
+    /// Adds something for the model that nobody said to its next request.
     pub(crate) fn note(&mut self, text: String) -> Arc<Message> {
         let reminder = Arc::new(Message::Reminder(Reminder { id: MessageId::fresh(), text }));
         self.apply(Update::Message(reminder.clone()));

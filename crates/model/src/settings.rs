@@ -25,9 +25,9 @@ pub struct ModelSettings {
     pub headers: Vec<(String, SecretString)>,
     /// Keys of the request's body besides ours, for example `top_p`; they win over ours.
     pub body: Map<String, Value>,
-    /// What is added to the body so that the model thinks, or does not.
+    /// Additions to the body so that the model thinks, or does not.
     pub thinking: ThinkingRules,
-    /// What is marked for the provider's cache, on wires that want marks.
+    /// Marks for the provider's cache, on wires that want them.
     pub cache: CacheRules,
     /// How many tokens a reply may have; the provider's own limit if none.
     pub max_tokens: Option<u32>,
@@ -74,7 +74,7 @@ impl ModelSettings {
     }
 }
 
-/// What the Messages wire marks for its provider's cache. Other providers cache without marks.
+/// Rules for the marks of the Messages wire for its provider's cache. Other providers cache without marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheRules {
     /// Whether anything is marked; DeerFlow's `enable_prompt_caching`.

@@ -1,4 +1,4 @@
-//! What the tests of all wires share: a reply's bytes are read whole, by single bytes, and cut at every byte.
+//! Common ground of the tests of all wires: a reply's bytes are read whole, by single bytes, and cut at every byte.
 
 use crate::{ModelSettings, frames::ReplyDecoder};
 use pudu_base::{

@@ -8,7 +8,7 @@ const CLOSE: &str = "</think>";
 #[derive(Debug, Default)]
 pub(crate) struct ThinkSplitter {
     state: SplitState,
-    /// What may be the beginning of a tag.
+    /// Text that may be the beginning of a tag.
     held: String,
 }
 

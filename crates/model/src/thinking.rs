@@ -1,4 +1,4 @@
-//! What is added to a request so that a model thinks, or does not, by the rules of DeerFlow's configuration.
+//! Additions to a request so that a model thinks, or does not, by the rules of DeerFlow's configuration.
 
 use pudu_base::Thinking;
 use serde_json::{Map, Value, json};

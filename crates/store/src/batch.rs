@@ -324,7 +324,7 @@ mod tests {
         assert!((3..JOBS as u64).contains(&commits), "{commits} transactions");
     }
 
-    /// Whoever waits for the store would wait for ever.
+    /// Proves that nobody waits for the store for ever.
     #[tokio::test]
     async fn the_end_of_the_writer_by_a_panic_is_told() {
         let folder = tempfile::TempDir::new().unwrap();

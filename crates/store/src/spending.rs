@@ -1,4 +1,4 @@
-//! What runs spent on models, in tokens and money.
+//! Spending of runs on models, in tokens and money.
 
 use crate::{
     Db, StoreError, clock,

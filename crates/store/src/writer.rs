@@ -104,7 +104,7 @@ impl StoreWriter {
     }
 }
 
-/// Tells of the end of the task by a panic: whoever waits for the store would wait for ever.
+/// Reports the end of the task by a panic: whoever waits for the store would wait for ever.
 struct UnexpectedEnd {
     availability: Arc<Availability>,
     ended: CancellationToken,

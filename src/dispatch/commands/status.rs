@@ -54,7 +54,7 @@ async fn text(actor: &ConversationActor, language: Language, person: &str) -> St
     lines.join("\n- ")
 }
 
-/// Tells the model, and which one has answered in its place.
+/// Returns the line about the model, and which one has answered in its place.
 fn model_line(actor: &ConversationActor, language: Language, model: Option<&str>) -> String {
     let line = language.status_model(model.unwrap_or(language.model_none()));
     match actor.shared.client.standby(model) {

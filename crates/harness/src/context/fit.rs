@@ -17,7 +17,7 @@ use std::sync::Arc;
 const FULL_EIGHTHS: u64 = 7;
 /// Results are masked in steps of at least so many tokens, so that what the provider reads anew pays.
 const MASK_STEP_TOKENS: u64 = 20_000;
-/// Of a small window a step is no more than this part.
+/// Maximum part of a small window that a step takes.
 const MASK_STEP_PART: u64 = 4;
 /// A summary in a full window has to leave out at least this part of what may stay.
 const MIN_GAIN_PART: u64 = 8;

@@ -21,7 +21,7 @@ pub struct ContextRules {
     pub triggers: Vec<ContextSize>,
     /// How much of the newest messages stays as it is.
     pub keep: ContextSize,
-    /// Of what is summarised, another model than the run's own reads so many tokens at most, the newest.
+    /// Maximum number of tokens, the newest, that another model than the run's own summarises.
     pub most_read: Option<u64>,
     /// The instruction; `{messages}` stands for the conversation.
     pub prompt: Option<Arc<str>>,

@@ -212,7 +212,7 @@ fn check_prefixes(requests: &[Request]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// What a provider refuses in any case: a result without its call, or a call without its result.
+/// Checks what a provider refuses in any case: a result without its call, or a call without its result.
 fn check_order(request: &Request) -> Result<(), TestCaseError> {
     let mut open: Vec<&CallId> = Vec::new();
     for message in &request.messages {

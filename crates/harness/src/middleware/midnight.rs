@@ -1,4 +1,4 @@
-//! Tells a run that goes on past midnight which day it is. Every person's message tells when it was said, so that a
+//! Reminds a run that goes on past midnight of the day. Every person's message tells when it was said, so that a
 //! new turn needs nothing.
 
 use super::Middleware;

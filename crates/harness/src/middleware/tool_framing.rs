@@ -1,4 +1,4 @@
-//! Tells the model where a result that was written by others begins and ends: what commands print, what stands in
+//! Marks the beginning and the end of a result that was written by others: what commands print, what stands in
 //! files, what servers answer. The marks carry a key that is made when the result is there, so that nothing in it can
 //! close them; files stay letter by letter as they are, because they are edited by their words.
 //!

@@ -27,7 +27,7 @@ pub(super) struct ChunkDecoder {
     origin: String,
     /// Whether the provider wants thoughts back.
     keeps_thoughts: bool,
-    /// What reads calls that are written as text, for the engine that writes them so.
+    /// Reader of calls that are written as text, for the engine that writes them so.
     text_calls: Option<TextCalls>,
     split: ThinkSplitter,
     calls: PartialCalls,

@@ -192,7 +192,7 @@ struct WireCall<'a> {
     id: Cow<'a, str>,
     r#type: &'static str,
     function: WireFunction<'a>,
-    /// What the provider sent with the call and wants back.
+    /// Extra content that the provider sent with the call and wants back.
     #[serde(skip_serializing_if = "Option::is_none")]
     extra_content: Option<&'a Value>,
 }

@@ -15,7 +15,7 @@ const MAX_CALL_BYTES: usize = 16 * 1024 * 1024;
 /// Text on its way, parted into words and calls.
 #[derive(Debug, Default)]
 pub(super) struct TextCalls {
-    /// What may belong to a call.
+    /// Text that may belong to a call.
     held: String,
 }
 
