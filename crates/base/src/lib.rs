@@ -14,6 +14,7 @@ mod failure;
 pub mod foreign;
 mod frame;
 mod id;
+mod image;
 mod log;
 mod message;
 mod model;
@@ -31,6 +32,7 @@ pub use cut::{Cut, ends};
 pub use event::{Outcome, RunEvent, TaskStage};
 pub use failure::{FailureCause, FailureClass, RetryReason, RunFailure};
 pub use id::{CallId, MessageId, RunId, ThreadId};
+pub use image::image_kind;
 pub use log::{LogError, Seq, ThreadLog};
 pub use message::{
     Assistant, Decision, Finish, Human, Image, Message, ProviderParts, Question, Reminder, ToolCall,

@@ -130,11 +130,11 @@ usage_cost_unknown =
         [one] one call
        *[other] { $calls } calls
     } is unknown: the model has no price here, or its provider did not tell the usage.
-usage_caller_lead = answers
-usage_caller_memory = memory
-usage_caller_subagent = sub-agents
-usage_caller_summary = summaries
-usage_caller_title = titles
+usage_caller_lead = for answers
+usage_caller_memory = for the memory
+usage_caller_subagent = for sub-agents
+usage_caller_summary = for summaries
+usage_caller_title = for titles
 usage_part = { $model }, { $caller }: { $read } read, { $written } written
 usage_reasoning = Of what was written, { $tokens } were thoughts.
 usage_today = You today, here and elsewhere in this account: { $total } tokens.
