@@ -21,6 +21,8 @@ pub(crate) struct CallPiece {
     pub(crate) name: String,
     /// More of the arguments' text.
     pub(crate) arguments: String,
+    /// Whether the wire has not told that the call is whole, although it tells that of each.
+    pub(crate) is_open: bool,
 }
 
 /// The calls of a reply as they come.
@@ -69,6 +71,13 @@ impl PartialCalls {
         }
     }
 
+    /// Notes that the wire has told a call whole.
+    pub(crate) fn close(&mut self, at: usize) {
+        if let Some(call) = self.calls.get_mut(at) {
+            call.is_open = false;
+        }
+    }
+
     /// Takes the calls as they are at the end of a reply that finished so.
     pub(crate) fn take(&mut self, finish: Finish) -> Vec<ToolCall> {
         let last = self.calls.len().saturating_sub(1);
@@ -106,7 +115,7 @@ impl CallPiece {
 
     fn whole(self, at: usize, cut: bool) -> ToolCall {
         let text = self.arguments.trim();
-        let args = arguments(text).filter(|_| !(cut && text.is_empty()));
+        let args = arguments(text).filter(|_| !((cut || self.is_open) && text.is_empty()));
         ToolCall {
             id: if self.id.is_empty() { format!("call-{at}").into() } else { self.id.into() },
             name: if self.name.is_empty() { "unknown_tool".to_owned() } else { self.name },

@@ -118,6 +118,7 @@ impl ChunkDecoder {
             id: call.id.unwrap_or_default(),
             name: function.name.unwrap_or_default(),
             arguments: if replaces { String::new() } else { arguments.clone() },
+            is_open: false,
         };
         let at = self.calls.push(piece)?;
         if replaces {

@@ -153,7 +153,13 @@ impl ContentDecoder {
         self.order.call(&name, extra);
         let arguments = if args.is_null() { "{}".to_owned() } else { args.to_string() };
         let id = id.unwrap_or_default();
-        let at = self.calls.push(CallPiece { index: Some(self.call_count), id, name, arguments })?;
+        let at = self.calls.push(CallPiece {
+            index: Some(self.call_count),
+            id,
+            name,
+            arguments,
+            is_open: false,
+        })?;
         self.call_count += 1;
         if !is_whole {
             self.unfinished.insert(at);

@@ -87,7 +87,7 @@ impl DocumentDecoder {
         let index = Some(self.call_count);
         self.call_count += 1;
         let (id, name) = (call.id.unwrap_or_default(), function.name.unwrap_or_default());
-        self.calls.push(CallPiece { index, id, name, arguments }).map(drop)
+        self.calls.push(CallPiece { index, id, name, arguments, is_open: false }).map(drop)
     }
 
     fn conclude(&mut self, finish: Finish, usage: Option<Usage>, out: &mut Vec<Delta>) {

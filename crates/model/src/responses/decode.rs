@@ -55,6 +55,7 @@ impl ItemDecoder {
         if !self.called.contains_key(&at) {
             piece.id = text(item, "call_id").to_owned();
             piece.name = text(item, "name").to_owned();
+            piece.is_open = true;
         }
         let place = self.calls.push(piece)?;
         self.called.insert(at, place);
@@ -75,6 +76,7 @@ impl ItemDecoder {
                 if let Some(arguments) = item["arguments"].as_str().filter(|text| !text.is_empty()) {
                     self.calls.set_arguments(place, arguments.to_owned());
                 }
+                self.calls.close(place);
             }
             _ => {}
         }
@@ -93,10 +95,12 @@ impl ItemDecoder {
         let is_cut = status == "incomplete";
         let reason = if is_cut { text(&response["incomplete_details"], "reason") } else { status };
         let end = finish(reason)?.unwrap_or(if is_cut { Finish::Length } else { Finish::Complete });
-        // What was streamed counts; some servers leave the list empty, or out.
-        if self.items.is_empty() {
-            for (at, item) in (0..).zip(response["output"].as_array().into_iter().flatten()) {
-                self.item_done(at, item, out)?;
+        // What was streamed counts; some servers leave the list empty, or out, and some tell a part there alone.
+        for (at, item) in (0..).zip(response["output"].as_array().into_iter().flatten()) {
+            if self.is_news(at, item) {
+                let taken = self.items.contains_key(&at);
+                let next = self.items.keys().next_back().map_or(0, |last| last + 1);
+                self.item_done(if taken { next } else { at }, item, out)?;
             }
         }
         self.done = true;
@@ -106,6 +110,18 @@ impl ItemDecoder {
         out.extend(usage(&response["usage"]).map(Delta::Usage));
         out.push(Delta::Finish(if self.refused { Finish::Filtered } else { end }));
         Ok(())
+    }
+
+    /// Returns whether an item of the final list has not come whole before, wherever it stood.
+    fn is_news(&self, at: u64, item: &Value) -> bool {
+        let has = |name: &str| self.items.values().any(|known| known[name] == item[name]);
+        match text(item, "type") {
+            "message" => {
+                !self.items.contains_key(&at) && (self.spoken.is_empty() || self.spoken.contains(&at))
+            }
+            "function_call" => !has("call_id"),
+            _ => !has("id"),
+        }
     }
 
     /// Returns the items, if thoughts are among them that can go back.
@@ -130,6 +146,10 @@ impl ItemDecoder {
                 self.speak(at, delta, out);
                 Ok(())
             }
+            "response.output_text.done" if !self.spoken.contains(&at) => {
+                self.speak(at, text(event, "text"), out);
+                Ok(())
+            }
             "response.refusal.delta" => {
                 self.refused = true;
                 self.speak(at, delta, out);
@@ -139,6 +159,7 @@ impl ItemDecoder {
             "response.function_call_arguments.done" => {
                 let place = self.call(at, event, "")?;
                 self.calls.set_arguments(place, text(event, "arguments").to_owned());
+                self.calls.close(place);
                 Ok(())
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {

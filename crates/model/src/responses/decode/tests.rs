@@ -85,3 +85,77 @@ fn row_46_an_end_is_what_it_says_and_a_cut_stream_is_no_answer() {
     let error = json!({"type": "error", "code": "rate_limit_exceeded", "message": "slow"});
     assert!(matches!(read(&[said("a"), error]), Err(ModelError::Busy { .. })));
 }
+
+fn call_item(arguments: &str) -> Value {
+    json!({"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": arguments})
+}
+
+fn item(kind: &str, at: u64, item: &Value) -> Value {
+    json!({"type": format!("response.output_item.{kind}"), "output_index": at, "item": item})
+}
+
+fn completed(output: &Value) -> Value {
+    end("completed", &json!({"status": "completed", "output": output}))
+}
+
+#[test]
+fn row_46_a_call_that_nobody_tells_whole_is_never_made() {
+    let calls = |events: &[Value]| read(events).unwrap().calls;
+    let begun = item("added", 0, &call_item(""));
+    assert_eq!(calls(&[begun.clone(), completed(&json!([]))]), [testing::garbled_call("c", "f", "")]);
+    let whole = call("c", "f", json!({}));
+    assert_eq!(
+        calls(&[begun.clone(), item("done", 0, &call_item("")), completed(&json!([]))]),
+        std::slice::from_ref(&whole)
+    );
+    assert_eq!(calls(&[begun.clone(), completed(&json!([call_item("{}")]))]), std::slice::from_ref(&whole));
+    let done = json!({"type": "response.function_call_arguments.done", "output_index": 0, "arguments": "{}"});
+    assert_eq!(calls(&[begun.clone(), done, completed(&Value::Null)]), [whole]);
+    let cut = end(
+        "incomplete",
+        &json!({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}),
+    );
+    let piece =
+        json!({"type": "response.function_call_arguments.delta", "output_index": 0, "delta": "{\"a\": 1"});
+    let reply = read(&[begun, piece, cut]).unwrap();
+    assert_eq!(
+        (reply.calls, reply.finish),
+        (vec![testing::garbled_call("c", "f", "{\"a\": 1")], Some(Finish::Length))
+    );
+}
+
+#[test]
+fn row_46_what_only_the_final_list_has_counts_and_nothing_counts_twice() {
+    let [first, second] = ["a", "b"].map(|id| {
+        json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": "f", "arguments": "{}"})
+    });
+    let expect = [call("a", "f", json!({})), call("b", "f", json!({}))];
+    for list in [json!([first, second]), json!([second, first])] {
+        let reply = read(&[item("added", 0, &first), item("done", 0, &first), completed(&list)]).unwrap();
+        assert_eq!(reply.calls, expect, "{list}");
+    }
+    let said_before =
+        [said("Hello"), completed(&json!([{"type": "reasoning", "id": "rs"}, message("Hello")]))];
+    assert_eq!(
+        read(&said_before),
+        Ok(Reply::said("Hello", Finish::Complete)),
+        "also where the places differ"
+    );
+}
+
+#[test]
+fn row_46_words_and_refusals_come_in_each_form() {
+    let whole = json!({"type": "response.output_text.done", "output_index": 0, "text": "Hello"});
+    assert_eq!(read(&[whole.clone(), completed(&Value::Null)]), Ok(Reply::said("Hello", Finish::Complete)));
+    assert_eq!(
+        read(&[said("Hello"), whole, completed(&Value::Null)]),
+        Ok(Reply::said("Hello", Finish::Complete))
+    );
+    let refusal = json!({"type": "response.refusal.delta", "output_index": 0, "delta": "No."});
+    assert_eq!(read(&[refusal, completed(&Value::Null)]), Ok(Reply::said("No.", Finish::Filtered)));
+    let thought = json!({"type": "response.reasoning_text.delta", "output_index": 0, "delta": "hm"});
+    assert_eq!(
+        read(&[thought, said("Hello"), completed(&Value::Null)]),
+        Ok(Reply::said("Hello", Finish::Complete))
+    );
+}
