@@ -47,7 +47,7 @@ impl RawProvider {
 async fn read(stream: &mut TcpStream) -> Option<(String, Value)> {
     let mut bytes = Vec::new();
     loop {
-        let mut chunk = [0; 16 * 1024];
+        let mut chunk = vec![0; 16 * 1024];
         let length = stream.read(&mut chunk).await.ok().filter(|length| *length > 0)?;
         bytes.extend_from_slice(&chunk[..length]);
         let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
