@@ -65,7 +65,7 @@ fn check_name(section: &Section<'_>, name: &str) {
     let plain = name.to_lowercase().replace('-', "_");
     let slipped =
         |known: &&str| known.len() >= MIN_LETTERS && strsim::damerau_levenshtein(&plain, known) <= 1;
-    if let Some(near) = NAMES.into_iter().chain(MORE_NAMES).find(|known| slipped(&known)) {
+    if let Some(near) = NAMES.into_iter().chain(MORE_NAMES).find(|known| slipped(known)) {
         let what = format!("pudu has no tool \"{name}\"");
         section.refuse(
             "tools",

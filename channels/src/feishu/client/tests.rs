@@ -97,7 +97,7 @@ async fn errors_tell_neither_token_nor_secret() {
     let unreachable = gone.call(Method::GET, "x", None).await.unwrap_err();
     assert!(matches!(unreachable, CallError::Unconnected(_)), "{unreachable:?}");
     for failure in [unreadable, unreachable] {
-        let told = format!("{failure:?} {}", failure);
+        let told = format!("{failure:?} {failure}");
         assert!(!told.contains("s3cret") && !told.contains("t-1") && !told.contains(&url), "{told}");
     }
 }
