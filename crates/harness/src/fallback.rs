@@ -92,10 +92,11 @@ impl FallbackAsking {
     }
 
     fn failed(&mut self, error: ModelError) -> Result<Delta, ModelError> {
-        let next = self.others.get(self.next).filter(|_| may_pass_over(&error));
-        let Some(model) = next else {
+        // What is wrong with one that stands in is no reason not to ask the next, and nobody chose it.
+        let goes_on = self.error.is_some() || may_pass_over(&error);
+        let Some(model) = self.others.get(self.next).filter(|_| goes_on) else {
             self.over = true;
-            return Err(self.error.take().filter(|_| may_pass_over(&error)).unwrap_or(error));
+            return Err(self.error.take().unwrap_or(error));
         };
         tracing::warn!(model = model.name(), %error, "falling back to another model");
         self.next += 1;
@@ -187,5 +188,8 @@ mod tests {
             vec![model("two", vec![Err(ModelError::Garbled("x".into()))])],
         );
         assert_eq!(ask(&all).await.pop(), Some(quota()));
+        let last = model("three", vec![text("Hi"), finish()]);
+        let second = Fallback::new(model("one", vec![quota()]), vec![model("two", vec![refused()]), last]);
+        assert_eq!(ask(&second).await.pop(), Some(finish()), "a wrong key of the second stops nobody");
     }
 }

@@ -232,10 +232,13 @@ impl Asking {
         let attempts = if is_burst { self.rules.attempts.min(BURST_ATTEMPTS) } else { self.rules.attempts };
         // Who asks for time works; that is no reason to fail, but some day the person wants to know.
         let is_over = match asked {
-            Some(asked) => asked > MAX_RETRY_DELAY || self.began.elapsed() + asked > MAX_TOTAL_WAIT,
-            None => {
+            Some(asked) if self.waits_for_rest => {
+                asked > MAX_RETRY_DELAY || self.began.elapsed() + asked > MAX_TOTAL_WAIT
+            }
+            asked => {
                 self.failures += 1;
-                self.failures >= attempts
+                // Where another model can be asked, nobody waits long for this one.
+                self.failures >= attempts || asked.is_some_and(|asked| asked > self.rules.cap)
             }
         };
         if !error.retriable() || is_over {
@@ -372,6 +375,17 @@ mod tests {
             (0..100).map(|_| rules.jitter(rules.base, Duration::from_secs(2))).collect();
         assert!(waits.iter().all(|wait| (rules.base..=Duration::from_secs(6)).contains(wait)), "{waits:?}");
         assert!(waits.iter().max().unwrap().abs_diff(*waits.iter().min().unwrap()) > Duration::from_secs(2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn with_another_model_to_ask_a_provider_that_asks_for_time_is_not_waited_for_long() {
+        let start = Instant::now();
+        let patient = |replies| model(replies).without_waiting_for_rest();
+        assert_eq!(ask(&patient(vec![vec![Err(busy(Some(20)))]])).await, [Err(busy(Some(20)))]);
+        assert_eq!(start.elapsed(), Duration::ZERO);
+        let short = patient(vec![vec![Err(busy(Some(2)))]; TRIES as usize]);
+        assert_eq!(ask(&short).await.pop(), Some(Err(busy(Some(2)))));
+        assert_eq!(start.elapsed().as_secs(), 6);
     }
 
     #[tokio::test(start_paused = true)]

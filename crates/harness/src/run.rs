@@ -16,6 +16,9 @@ pub(super) type Chain = [Box<dyn Middleware>];
 /// Maximum length of an answer, in bytes: a model that talks in circles must not flood a chat.
 const MAX_ANSWER_BYTES: usize = 128 * 1024;
 
+/// Maximum length of a model's thoughts about one answer, in bytes.
+const MAX_THOUGHT_BYTES: usize = 4 * 1024 * 1024;
+
 /// Takes a thread from where it stands to an answer: a question waits for one, or a crash cut the run
 /// that was at work on it. However it ends, what was said and done is in the log before the last event.
 pub async fn run(
@@ -214,7 +217,8 @@ async fn call(
     };
     let mut deltas = agent.model.stream(request);
     while let Some(delta) = deltas.next().await {
-        if run_state.said() > MAX_ANSWER_BYTES {
+        let thoughts = reply.reasoning.as_ref().map_or(0, String::len);
+        if run_state.said() > MAX_ANSWER_BYTES || thoughts > MAX_THOUGHT_BYTES {
             // Dropping the stream stops the model.
             reply.finish = Finish::Length;
             break;
@@ -254,6 +258,11 @@ fn take(delta: Delta, run_state: &mut RunState, reply: &mut Assistant) {
         Delta::Finish(finish) => reply.finish = finish,
         Delta::Again { attempt, wait, reason } => {
             run_state.retract();
+            // What the failed try is known to have cost counts, and for the model that was asked.
+            if let Some(usage) = reply.usage.take() {
+                let model = reply.model.as_deref().unwrap_or_default();
+                run_state.spending.add_call(ModelCaller::Lead, model, Some(usage));
+            }
             reply.calls.clear();
             reply.reasoning = None;
             reply.provider_parts = None;

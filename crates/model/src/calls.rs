@@ -94,7 +94,9 @@ impl CallPiece {
         let named = !piece.name.is_empty();
         let other_id = !piece.id.is_empty() && !self.id.is_empty() && piece.id != self.id;
         let no_id = piece.index.is_none() && piece.id.is_empty();
-        named && (other_id || no_id) && self.seems_whole()
+        // The first piece often has no arguments yet: then the same name goes on with it, and is no other call.
+        let goes_on = self.arguments.trim().is_empty() && piece.name == self.name;
+        named && (other_id || no_id) && self.seems_whole() && !goes_on
     }
 
     /// Returns whether the arguments so far may be all.

@@ -4,8 +4,8 @@ use crate::{
     fixture::{Bench, ScriptedReply, assistant, call, calls, human, says},
 };
 use pudu_base::{
-    ApprovalRequest, Approver, BoxFuture, Decision, FailureClass, Human, ModelError, Question, RunId, Seq,
-    Tell, ThreadId, ThreadLog, ThreadState, ToolResult,
+    ApprovalRequest, Approver, BoxFuture, Decision, FailureClass, Human, ModelError, Question, RetryReason,
+    RunId, Seq, Tell, ThreadId, ThreadLog, ThreadState, ToolResult, Usage,
 };
 use serde_json::json;
 use std::{
@@ -442,4 +442,21 @@ async fn what_a_restart_cut_is_made_one_after_the_other_and_of_many_calls_some_w
     assert_eq!(took(17, 0).await, (20, 17));
     assert_eq!(took(3, 3).await, (30, 3));
     assert_eq!(took(4, 1).await, (20, 4));
+}
+
+#[test]
+fn what_a_failed_try_cost_counts_for_the_model_that_was_asked() {
+    let replay = Arc::new(crate::Replay::default());
+    let mut run_state = RunState::new("t".into(), "r".into(), 1, ThreadState::default(), replay);
+    let Update::Message(message) = assistant(Vec::new()) else { unreachable!() };
+    let Message::Assistant(mut reply) = Arc::unwrap_or_clone(message) else { unreachable!() };
+    reply.model = Some("first".into());
+    let again = Delta::Again { attempt: 1, wait: Duration::ZERO, reason: RetryReason::FellBack };
+    let (failed, answered) = (Usage::plain(7, 2), Usage::plain(1, 1));
+    for delta in [Delta::Usage(failed), again, Delta::Model("spare".into()), Delta::Usage(answered)] {
+        take(delta, &mut run_state, &mut reply);
+    }
+    assert_eq!((reply.usage, reply.model.as_deref()), (Some(answered), Some("spare")));
+    let [spent] = run_state.spending.parts() else { panic!("{:?}", run_state.spending) };
+    assert_eq!((spent.model.as_str(), spent.usage), ("first", failed));
 }

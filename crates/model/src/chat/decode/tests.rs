@@ -271,6 +271,13 @@ fn row_25_and_26_ids_and_names_may_be_missing_empty_or_repeated() {
             end("tool_calls"),
         ]);
         assert_eq!(reply.calls, [call("a", "ls", json!({"n": 1}))], "{id:?} {name:?}");
+        // Often the first piece has no arguments yet.
+        let reply = stream(&[
+            piece(Some(0), Some("a"), Some("ls"), Some("")),
+            piece(Some(0), id, name, Some("{\"n\":1}")),
+            end("tool_calls"),
+        ]);
+        assert_eq!(reply.calls, [call("a", "ls", json!({"n": 1}))], "{id:?} {name:?}, empty at first");
     }
     let without =
         [piece(None, None, Some("ls"), Some("{}")), piece(None, None, Some("pwd"), Some("{}")), end("stop")];
