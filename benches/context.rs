@@ -15,9 +15,9 @@ use futures_util::{StreamExt, stream};
 use pudu_client::{
     base::{
         BoxFuture, CallId, Delta, DirEntry, Exec, Finish, Human, LogError, Message, Model, ModelError,
-        ModelStream, Outcome, Request, ResultFiles, RunId, Sandbox, SandboxError, Seq, ShellCommand,
-        Thinking, ThreadId, ThreadLog, ThreadState, Tool, ToolCall, ToolCx, ToolError, ToolOutput, ToolSpec,
-        Update, Usage,
+        ModelStream, Outcome, Request, ResultFiles, RunId, Sampling, Sandbox, SandboxError, Seq,
+        ShellCommand, Thinking, ThreadId, ThreadLog, ThreadState, Tool, ToolCall, ToolCx, ToolError,
+        ToolOutput, ToolSpec, Update, Usage,
     },
     harness::{
         Agent, ContextSetup, Memory, NoApprover, PromptFacts, Replay, ResultRules, Results, RunBounds,
@@ -328,6 +328,7 @@ fn agent(model: &Arc<BilledModel>, log: &Arc<CountingLog>) -> Agent {
         progress: None,
         model: model.clone(),
         thinking: Thinking::On,
+        sampling: Sampling::default(),
         tools,
         sandbox: Arc::new(NoSandbox),
         log: log.clone(),

@@ -64,6 +64,8 @@ pub(crate) fn setup(
         setup.with_policy(policy, timeout).with_documents(DOCUMENTS.clone()).with_loops(hot.loops.clone());
     let summaries = &hot.summarization;
     let setup = setup.with_context(summaries.rules.clone(), summaries.model.as_deref());
+    let titles = &hot.titles;
+    let setup = setup.with_titles(titles.rules.clone(), titles.model.as_deref());
     let setup = setup.with_progress(hot.progress.clone());
     Ok(setup.with_results(hot.results.rules.clone(), &hot.results.folder))
 }

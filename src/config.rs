@@ -26,6 +26,7 @@ mod later;
 mod limits;
 mod loops;
 mod model;
+mod model_name;
 mod output;
 mod problem;
 mod progress;
@@ -38,6 +39,7 @@ mod setting;
 mod skills;
 mod subagents;
 mod summarization;
+mod title;
 pub(crate) mod trust;
 pub(crate) mod upgrade;
 mod watch;
@@ -86,6 +88,7 @@ use std::{
     sync::Arc,
 };
 use summarization::Summarization;
+use title::Titles;
 use url::Url;
 
 /// The version of the configuration's shape: that of the DeerFlow it follows. A file says it in
@@ -149,6 +152,8 @@ pub(crate) struct HotConfig {
     pub(crate) subagents: Vec<Subagent>,
     /// When conversations are summarised.
     pub(crate) summarization: Summarization,
+    /// How threads get their titles.
+    pub(crate) titles: Titles,
     /// When a run that repeats itself is ended; never, if `None`.
     pub(crate) loops: Option<LoopRules>,
     /// Calls of models: when they are made again, and how many go on at once.
@@ -395,12 +400,14 @@ fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
     if models.is_empty() {
         models.extend(ModelConfig::from_env(env));
     }
+    limits::token_usage(top);
     let sandbox = sandbox::limits(top, provider);
     let tools = sandbox::tools(top, env);
-    let summarization = summarization::read(top, &models);
+    let (summarization, titles) = (summarization::read(top, &models), title::read(top, &models));
     HotConfig {
         models,
         summarization,
+        titles,
         tool_groups: sandbox::groups(top),
         agents_api: top.section("agents_api").flag("enabled").or(false),
         reachable: web::allowed(top),

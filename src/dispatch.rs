@@ -13,6 +13,7 @@ mod choice;
 mod command;
 pub(crate) mod commands;
 mod conversation;
+mod goals;
 mod input;
 mod mailboxes;
 mod mode;
@@ -27,6 +28,7 @@ mod spending;
 mod todos;
 mod turn;
 mod view;
+mod vision;
 
 pub(crate) use access::{Access, PairedPeople, Refusals};
 pub(crate) use account::{Account, AccountRules, Accounts};

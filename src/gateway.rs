@@ -7,6 +7,7 @@ mod agents;
 mod artifacts;
 pub(crate) mod audit;
 mod chat;
+mod content;
 mod errors;
 mod failures;
 mod file;
@@ -14,6 +15,7 @@ mod guard;
 mod guests;
 mod health;
 mod info;
+mod options;
 mod paced;
 mod page;
 mod people;
@@ -122,6 +124,7 @@ impl GatewayState {
             .route("/api/audit", get(audit::list))
             .route("/api/storage", get(storage::show))
             .route("/api/storage/prune", post(storage::prune))
+            .route("/api/threads", get(storage::threads))
             .route("/api/threads/{thread}", delete(storage::delete))
             .route("/api/skills/{name}", put(skills::switch))
             .route("/api/skills/install", post(skills::install))
@@ -129,9 +132,10 @@ impl GatewayState {
         let agents = self.agents();
         // Files are as large as the configuration says.
         let files = post(uploads::put).layer(DefaultBodyLimit::disable());
+        let said = post(chat::say).layer(DefaultBodyLimit::max(chat::MAX_BODY_BYTES));
         let guarded = Router::new()
             .route("/api/chat/{chat}/events", get(chat::events))
-            .route("/api/chat/{chat}/messages", post(chat::say))
+            .route("/api/chat/{chat}/messages", said)
             .route("/api/chat/{chat}/press", post(chat::press))
             .route("/api/chat/{chat}/files/{line}/{index}", get(chat::file))
             .route("/api/commands", get(info::commands))

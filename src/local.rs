@@ -5,6 +5,7 @@
 //! room's transcript is made again.
 
 mod follow;
+mod inline;
 mod reply;
 mod room;
 
@@ -16,10 +17,11 @@ use crate::{bus::Inbox, clock, dispatch::Shared};
 use pudu_channels::{
     AcceptError, Accepted, Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, Check,
     EventKey, EventSink, Health, HealthCell, Inbound, InboundKind, LiveReply, OutFile, ReplyStore,
-    ReplyTarget, SendError, Sender,
+    ReplyTarget, RunOptions, SendError, Sender,
 };
 use pudu_client::base::MessageId;
 use pudu_texts::Language;
+use serde_json::Value;
 use std::{
     collections::HashMap,
     path::Path,
@@ -31,6 +33,21 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use crate::config::LOCAL as ACCOUNT;
 /// So many rooms are kept; those that nobody reads go first.
 const ROOMS: usize = 512;
+
+/// Message of a person.
+#[derive(Debug, Default)]
+pub(crate) struct LocalMessage {
+    pub(crate) text: String,
+    /// Images that come along: the handle of each is a `data:` URL, so that they are stored with the event.
+    pub(crate) images: Vec<Attachment>,
+    pub(crate) options: RunOptions,
+}
+
+impl std::convert::From<&str> for LocalMessage {
+    fn from(text: &str) -> Self {
+        Self { text: text.to_owned(), ..Self::default() }
+    }
+}
 
 /// The local channel.
 pub(crate) struct LocalChannel {
@@ -50,13 +67,16 @@ impl LocalChannel {
         chat: &str,
         key: &str,
         language: Language,
-        text: &str,
+        said: LocalMessage,
     ) -> Result<Accepted, AcceptError> {
         let id = MessageId::fresh().to_string();
-        let kind = InboundKind::Message { text: text.to_owned(), attachments: Vec::new(), album: None };
-        let kept = self.accept(chat, key, language, &id, kind).await?;
+        let LocalMessage { text, images: attachments, options } = said;
+        let line = TranscriptLine::said(id.clone(), &text);
+        let kind = InboundKind::Message { text, attachments, album: None };
+        let hint = (options != RunOptions::default()).then(|| serde_json::to_value(options).ok()).flatten();
+        let kept = self.accept(chat, key, language, &id, hint, kind).await?;
         if kept == Accepted::New {
-            self.room(chat).put(TranscriptLine::said(id, text));
+            self.room(chat).put(line);
         }
         Ok(kept)
     }
@@ -70,7 +90,8 @@ impl LocalChannel {
         line: &str,
         action: &str,
     ) -> Result<Accepted, AcceptError> {
-        self.accept(chat, key, language, line, InboundKind::Press { action: action.to_owned() }).await
+        let kind = InboundKind::Press { action: action.to_owned() };
+        self.accept(chat, key, language, line, None, kind).await
     }
 
     async fn accept(
@@ -79,6 +100,7 @@ impl LocalChannel {
         key: &str,
         language: Language,
         message: &str,
+        hint: Option<Value>,
         kind: InboundKind,
     ) -> Result<Accepted, AcceptError> {
         let inbound = Inbound {
@@ -94,7 +116,7 @@ impl LocalChannel {
             },
             addressed: true,
             at: clock::now(),
-            hint: None,
+            hint,
             kind,
         };
         let kept = self.inbox.accept(inbound).await?;
@@ -150,7 +172,7 @@ impl Channel for LocalChannel {
     }
 
     fn limits(&self) -> ChannelLimits {
-        ChannelLimits { download: 0, upload: u64::MAX, threads: false }
+        ChannelLimits { download: u64::MAX, upload: u64::MAX, threads: false }
     }
 
     fn health(&self) -> Health {
@@ -170,6 +192,10 @@ impl Channel for LocalChannel {
         })
     }
 
+    fn run_options(&self, hint: Option<&Value>) -> RunOptions {
+        hint.and_then(|hint| serde_json::from_value(hint.clone()).ok()).unwrap_or_default()
+    }
+
     fn open_reply(&self, reply_target: ReplyTarget, reply_store: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
         let room = self.room(&reply_target.address.chat);
         Box::new(reply::LocalReply::new(room, reply_target.saved, reply_store))
@@ -186,10 +212,10 @@ impl Channel for LocalChannel {
 
     fn download<'a>(
         &'a self,
-        _attachment: &'a Attachment,
-        _to: &'a Path,
-        _limit: u64,
+        attachment: &'a Attachment,
+        to: &'a Path,
+        limit: u64,
     ) -> BoxFuture<'a, Result<u64, SendError>> {
-        Box::pin(std::future::ready(Err(SendError::Refused("this chat takes no files".to_owned()))))
+        Box::pin(inline::download(attachment, to, limit))
     }
 }

@@ -467,11 +467,11 @@ async fn what_a_page_talks_an_agent_into_does_not_become_its_soul_unasked() {
 #[tokio::test]
 async fn an_agent_changes_itself_when_it_is_asked_to_and_takes_more_tools_only_with_approval() {
     let mut house = House::build("").await;
-    house.write_agent("clerk", "tool_groups: [web]\nmodel_settings: {temperature: 0}\n", "You are polite.");
+    house.write_agent("clerk", "tool_groups: [web]\nmodel_setting: {temperature: 0}\n", "You are polite.");
     house.start();
     let ada = Talker::new(&house, "Ada");
     ada.say("/agent clerk");
-    ada.reads_so(|text| text.contains("model_settings in its config.yaml has no effect")).await;
+    ada.reads_so(|text| text.contains("model_setting in its config.yaml has no effect")).await;
     let more = json!({"tool_groups": ["web", "bash"]});
     let told = |house: &House| asked(house).last_tool();
     house.model.next(Reply::tool("update_agent", &more));
@@ -514,7 +514,7 @@ async fn an_agent_changes_itself_when_it_is_asked_to_and_takes_more_tools_only_w
     let config = std::fs::read_to_string(house.path(".pudu/users/default/agents/clerk/config.yaml")).unwrap();
     assert_eq!(
         config,
-        "name: \"clerk\"\ndescription: \"\"\ntool_groups: [\"web\",\"bash\"]\n\"model_settings\": {\"temperature\":0}\n"
+        "name: \"clerk\"\ndescription: \"\"\ntool_groups: [\"web\",\"bash\"]\n\"model_setting\": {\"temperature\":0}\n"
     );
     let (_, audit) = house.pudu(&["audit"]);
     assert!(
@@ -663,4 +663,34 @@ async fn what_an_agents_model_is_told_can_be_looked_at_without_asking_it() {
     assert!(!good && told.contains("there is no model `sin`: did you mean `sim`?"), "{told}");
     let (good, told) = house.pudu(&["explain", "--agent", "nobody"]);
     assert!(!good && told.contains("There is no agent `nobody`"), "{told}");
+}
+
+#[tokio::test]
+async fn what_an_agents_file_says_of_its_model_is_in_its_requests_and_in_nobody_elses() {
+    let mut house = House::build("").await;
+    let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
+    let model = "    model: sim-1\n    temperature: 1.0\n    max_tokens: 900\n    supports_thinking: true\n    \
+                 supports_reasoning_effort: true\n";
+    house.write_config(&config.replace("    model: sim-1\n", model));
+    let settings = "model_settings: {temperature: 0.25, max_tokens: 77}\nreasoning_effort: low\n";
+    house.write_agent("poet", settings, "You write poems.");
+    house.write_agent("sloth", "model_settings: {max_tokens: 0}\n", "You are slow.");
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    let told = |house: &House| {
+        let body = &asked(house).body;
+        ["temperature", "max_tokens", "reasoning_effort"].map(|key| body[key].clone())
+    };
+    ada.says("hello", "echo: hello").await;
+    assert_eq!(told(&house), [json!(1.0), json!(900), Value::Null]);
+    ada.say("/agent poet");
+    ada.reads_so(|text| text.contains("poet")).await;
+    ada.says("a poem", "echo: a poem").await;
+    assert_eq!(told(&house), [json!(0.25), json!(77), json!("low")]);
+    ada.say("/think high");
+    ada.reads_so(|text| text.starts_with("Thinking is high here")).await;
+    ada.says("another", "echo: another").await;
+    assert_eq!(told(&house), [json!(0.25), json!(77), json!("high")], "what people chose comes first");
+    ada.say("/agent sloth");
+    ada.reads_so(|text| text.contains("model_settings.max_tokens is no whole number from 1 to 200000")).await;
 }

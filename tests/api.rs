@@ -282,7 +282,7 @@ async fn every_error_has_the_same_shape() {
         (http().get(at("/api/threads/a/artifacts/mnt/user-data/outputs/a")), 404, ""),
         // The last one: the server closes the connection, which others would be given.
         (
-            http().post(at("/api/chat/a/messages")).header(json.0, json.1).body("x".repeat((1 << 20) + 1)),
+            http().post(at("/api/chat/a/messages")).header(json.0, json.1).body("x".repeat((16 << 20) + 1)),
             413,
             "length limit exceeded",
         ),

@@ -2,7 +2,7 @@
 
 use pudu_client::store::{Db, DbLocation};
 use pudu_sim::{
-    Model, Platform, Telegram,
+    Model, Platform, Telegram, Timeout,
     telegram::{ChatId, MessageId, Options, Seen, UserId},
 };
 use rustix::process::{Pid, Signal, kill_process};
@@ -296,11 +296,20 @@ impl Talker {
 
     /// Waits until the bot's last message is as wanted.
     pub async fn reads_so(&self, wanted: impl Fn(&str) -> bool) -> String {
-        let last = self.telegram.wait(SOON, |view| {
+        self.reads_within(SOON, wanted).await.unwrap_or_else(|timeout| panic!("{timeout}"))
+    }
+
+    /// Waits for so long until the bot's last message is as wanted.
+    pub async fn reads_within(
+        &self,
+        within: Duration,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<String, Timeout> {
+        let last = self.telegram.wait(within, |view| {
             let text = view.last_answer(self.chat)?;
             wanted(text).then(|| text.to_owned())
         });
-        last.await.unwrap_or_else(|timeout| panic!("{timeout}"))
+        last.await
     }
 
     /// Returns the bot's messages.

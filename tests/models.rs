@@ -2,10 +2,7 @@
 //! fails, thinking that people choose, and what it costs.
 
 use crate::house::{House, SOON, Talker};
-use pudu_sim::{
-    model::Reply,
-    telegram::{Post, Upload},
-};
+use pudu_sim::model::Reply;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tokio::{
@@ -230,25 +227,4 @@ async fn another_model_answers_while_one_is_down_and_status_says_so() {
     let status = ada.reads_so(|text| text.starts_with("Active thread: ")).await;
     assert!(status.contains("Model: sim, spare answered last, because it could not"), "{status}");
     house.model.wait(SOON, |model| (model.active() == 0).then_some(())).await.unwrap();
-}
-
-#[tokio::test]
-async fn an_image_that_a_person_sends_is_in_the_first_request_of_a_model_that_sees() {
-    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n small";
-    for sees in [true, false] {
-        let mut house = House::build("").await;
-        let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
-        let vision = format!("    model: sim-1\n    supports_vision: {sees}\n");
-        house.write_config(&config.replace("    model: sim-1\n", &vision));
-        house.model.next(Reply::text("A deer."));
-        house.start();
-        let ada = Talker::new(&house, "Ada");
-        let post = Post::text("what is this?").file(Upload::document("deer.png", "image/png", PNG));
-        house.telegram.post(ada.chat, ada.person, &post).unwrap();
-        ada.reads("A deer.").await;
-        let asked = house.model.requests()[0].messages().to_vec();
-        let shown =
-            serde_json::to_string(&asked).unwrap().contains("data:image/png;base64,iVBORw0KGgogc21hbGw=");
-        assert_eq!(shown, sees, "{asked:?}");
-    }
 }

@@ -46,6 +46,12 @@ async fn a_person_talks_stops_and_finds_it_all_again() {
     browser.presses("Enter").await;
     browser.sees(TALK, vec!["you: hi *you*", "pudu: echo: hi you"]).await;
     browser.sees(BOX, "").await;
+    browser
+        .sees(
+            "[document.title, document.getElementById('title').innerText]",
+            vec!["hi *you* · pudu", "hi *you*"],
+        )
+        .await;
 
     house.model.next(Reply::text("one two three four").words_per_chunk(1));
     let mut hold = house.model.hold(1, At::Chunk(3));

@@ -39,7 +39,7 @@ mod webhook;
 
 pub use address::Address;
 pub use boxed::BoxFuture;
-pub use channel::{Channel, ChannelError, ChannelLimits, LiveReply, ReplyTarget, SendError};
+pub use channel::{Channel, ChannelError, ChannelLimits, LiveReply, ReplyTarget, RunOptions, SendError};
 pub use check::{Check, CheckResult};
 pub use command::ChatCommand;
 pub use event_sink::{AcceptError, Accepted, EventSink, StreamPosition};

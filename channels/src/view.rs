@@ -60,6 +60,9 @@ pub struct FinalView {
     /// change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// Title of the conversation, if it is new; empty for one that has none yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
 }
 
 /// Something to click. Clicking it means what typing `action` would mean.

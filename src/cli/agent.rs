@@ -81,11 +81,11 @@ fn act(start: &Start, loaded: &LoadedConfig, verb: &AgentCommand) -> Result<Stri
         AgentCommand::New { name, description, soul, model, tool_groups, skills } => {
             let profile = AgentProfile {
                 about: description.clone(),
-                thinking: None,
                 model: model.clone(),
                 tool_groups: tool_groups.as_deref().map(names),
                 skills: skills.as_deref().map(names),
                 soul: read(soul)?,
+                ..AgentProfile::default()
             };
             known(start, loaded, &profile)?;
             let made = agents.create(name, &profile)?;

@@ -5,7 +5,11 @@ use super::{remote, run};
 use crate::{
     clock,
     config::{Backend, Start},
-    daemon, gateway,
+    daemon,
+    gateway::{
+        self,
+        storage::{LISTED_THREADS, MAX_LISTED_THREADS},
+    },
     home::{self, Home},
 };
 use anyhow::{Context, Result, anyhow, bail};
@@ -13,7 +17,7 @@ use bytesize::ByteSize;
 use clap::Subcommand;
 use pudu_client::{
     AccountUsage, RetentionRules, Storage,
-    base::ThreadId,
+    base::{ThreadId, foreign},
     net::reqwest::Method,
     sandbox::Folders,
     store::{Db, Deletion, StoreError},
@@ -25,10 +29,26 @@ use unicode_width::UnicodeWidthStr;
 /// How long the daemon may take to delete.
 const PRUNE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
+/// Said where the store cannot be read.
+const UNREADABLE: &str = "the store cannot be read";
+/// So many characters of a title are shown.
+const MAX_TITLE_CHARS: usize = 60;
+
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
     /// Show what each account leaves behind, and what the next pruning deletes of it.
     Show {
+        /// Print JSON, for programs.
+        #[arg(long)]
+        json: bool,
+    },
+    /// List threads with their titles, those first that were used last.
+    Threads {
+        /// The account whose threads are listed; all without it.
+        account: Option<String>,
+        /// How many.
+        #[arg(long, default_value_t = LISTED_THREADS, value_parser = limit)]
+        limit: usize,
         /// Print JSON, for programs.
         #[arg(long)]
         json: bool,
@@ -54,7 +74,10 @@ pub(super) async fn storage(start: &Start, verb: &Verb) -> Result<String> {
         None => work(start, verb).await?,
     };
     Ok(match verb {
-        Verb::Show { json: true } => serde_json::to_string_pretty(&answer)?,
+        Verb::Show { json: true } | Verb::Threads { json: true, .. } => {
+            serde_json::to_string_pretty(&answer)?
+        }
+        Verb::Threads { json: false, .. } => listed(&answer),
         Verb::Show { json: false } => table(&answer),
         Verb::Prune => format!("Deleted {}.", pruned(&answer)),
         Verb::Delete { thread } => format!("Deleted the thread {thread}."),
@@ -62,12 +85,19 @@ pub(super) async fn storage(start: &Start, verb: &Verb) -> Result<String> {
 }
 
 async fn ask(start: &Start, verb: &Verb) -> Result<Value> {
+    let mut query = Vec::new();
     let (method, path): (_, &[&str]) = match verb {
+        Verb::Threads { account, limit, .. } => {
+            query.push(("limit", limit.to_string()));
+            query.extend(account.clone().map(|account| ("account", account)));
+            (Method::GET, &["threads"])
+        }
         Verb::Show { .. } => (Method::GET, &["storage"]),
         Verb::Prune => (Method::POST, &["storage", "prune"]),
         Verb::Delete { thread } => (Method::DELETE, &["threads", thread]),
     };
-    remote::call_within(start, PRUNE_TIMEOUT, method, path, &[]).await
+    let query: Vec<(&str, &str)> = query.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    remote::call_within(start, PRUNE_TIMEOUT, method, path, &query).await
 }
 
 /// Works on the store itself, in a home that no daemon has.
@@ -77,11 +107,15 @@ async fn work(start: &Start, verb: &Verb) -> Result<Value> {
     if !daemon::has_store(&fixed.database.backend) {
         return match verb {
             Verb::Delete { .. } => bail!("there is no such thread"),
+            Verb::Threads { .. } => Ok(gateway::storage::listed(&[])),
             Verb::Show { .. } | Verb::Prune => Ok(gateway::storage::told(&[], &loaded.config.hot.retention)),
         };
     }
     let server = matches!(fixed.database.backend, Backend::Postgres { .. });
-    if server && !matches!(verb, Verb::Show { .. }) && !fixed.home.join("users").exists() {
+    if server
+        && !matches!(verb, Verb::Show { .. } | Verb::Threads { .. })
+        && !fixed.home.join("users").exists()
+    {
         bail!("{} has no files of threads: run this where the daemon's home is", fixed.home.display());
     }
     let _home = Home::take(&fixed.home)?;
@@ -92,6 +126,10 @@ async fn work(start: &Start, verb: &Verb) -> Result<Value> {
         // A server may be another daemon's, which has the files: looking changes nothing there.
         Verb::Show { .. } if server => shown(storage.usage_as_stored(rules, clock::now()).await, rules),
         Verb::Show { .. } => shown(storage.usage(rules, clock::now()).await, rules),
+        Verb::Threads { account, limit, .. } => {
+            let threads = storage.threads(account.as_deref(), *limit).await;
+            Ok(gateway::storage::listed(&threads.context(UNREADABLE)?))
+        }
         Verb::Prune | Verb::Delete { .. } => alone(&db, &storage, rules, verb).await,
     };
     db.close().await;
@@ -99,7 +137,7 @@ async fn work(start: &Start, verb: &Verb) -> Result<Value> {
 }
 
 fn shown(usage: Result<Vec<AccountUsage>, StoreError>, rules: &RetentionRules) -> Result<Value> {
-    Ok(gateway::storage::told(&usage.context("the store cannot be read")?, rules))
+    Ok(gateway::storage::told(&usage.context(UNREADABLE)?, rules))
 }
 
 /// Deletes, with the database claimed.
@@ -130,6 +168,30 @@ fn table(answer: &Value) -> String {
     format!(
         "{table}\n\nKEEPS is what `retention:` keeps. DUE is what `pudu storage prune` deletes, and the daemon by itself."
     )
+}
+
+/// Reads a number of threads.
+fn limit(text: &str) -> Result<usize, String> {
+    let limit = text.parse().ok().filter(|limit| (1..=MAX_LISTED_THREADS).contains(limit));
+    limit.ok_or_else(|| format!("it is 1 to {MAX_LISTED_THREADS}"))
+}
+
+/// Lays out a list of threads.
+fn listed(answer: &Value) -> String {
+    let threads = answer.get("threads").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    if threads.is_empty() {
+        return "There are no threads.".to_owned();
+    }
+    let row = |thread: &Value| {
+        let text = |key: &str| thread.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let used: String = text("updated").chars().take(16).collect();
+        let size = size(number(thread, "log_bytes") + number(thread, "file_bytes"));
+        let title = foreign::line(&text("title"), MAX_TITLE_CHARS);
+        [text("id"), text("account"), used.replace('T', " "), size, title]
+    };
+    let mut rows = vec![["THREAD", "ACCOUNT", "USED", "SIZE", "TITLE"].map(str::to_owned)];
+    rows.extend(threads.iter().map(row));
+    columns(&rows)
 }
 
 fn row(account: &Value) -> [String; 8] {

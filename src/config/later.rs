@@ -20,6 +20,4 @@ pub(super) const SECTIONS: &[&str] = &[
     "skill_evolution",
     "stream_bridge",
     "suggestions",
-    "title",
-    "token_usage",
 ];

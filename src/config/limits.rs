@@ -4,6 +4,15 @@ use super::reader::Section;
 use pudu_client::harness::{RestRules, RetryRules};
 use std::time::Duration;
 
+/// Reads whether tokens are counted. They are in any case: limits and `/usage` need the numbers.
+pub(super) fn token_usage(top: &Section<'_>) {
+    let section = top.section("token_usage");
+    if !section.flag("enabled").or(true) {
+        let what = "tokens are counted in any case";
+        section.warn("enabled", what, "remove it: nobody sees the numbers who does not ask with /usage");
+    }
+}
+
 /// Files that people send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Uploads {

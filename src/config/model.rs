@@ -14,7 +14,10 @@ use super::{
 use pudu_client::{
     ModelPrice,
     model::{CacheRules, Dialect, ModelSettings, ThinkingRules, Vendor, WireKind},
-    net::scrub,
+    net::{
+        reqwest::header::{HeaderName, HeaderValue},
+        scrub,
+    },
 };
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value as Json};
@@ -210,6 +213,8 @@ fn one(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
     let base_url = base_url(section, class, wire, model.as_deref(), env);
     let vendor_of = ModelVendor::new(class, base_url.as_ref());
     let thinking = thinking(section, wire);
+    let body = body(section, vendor_of, wire, thinking.takes_effort);
+    let window = window(wire, &body);
     let config = ModelConfig {
         display_name: section.text("display_name").or_told(name.clone().unwrap_or_default(), "the name"),
         description: section.text("description").or(String::new()),
@@ -223,12 +228,14 @@ fn one(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
             dialect: vendor_of.dialect(),
             api_key: api_key(section, vendor_of, base_url.as_ref(), env),
             headers: headers(section),
-            body: body(section, vendor_of, wire, thinking.takes_effort),
+            body,
             thinking,
             cache: cache(section),
             max_tokens: section.number("max_tokens", 1..=10_000_000).optional("the provider's"),
             temperature: section.decimal("temperature", 0.0..=2.0).optional("the provider's"),
-            window: section.number("context_window", 1..=100_000_000).or(128_000),
+            window: section
+                .number("context_window", 1..=100_000_000)
+                .or_told(window, "128000, of Ollama its `num_ctx` or 32768"),
             sees: section.flag("supports_vision").or(false),
             gap: section.seconds("stream_chunk_timeout", 1.0).or(Duration::from_secs(240)),
             total: section.seconds("request_timeout", 1.0).or(Duration::from_secs(600)),
@@ -366,6 +373,16 @@ fn body(section: &Section<'_>, vendor: ModelVendor, wire: WireKind, takes_effort
     body
 }
 
+/// Returns the window of a model for which none is written. An Ollama has the one that it is asked for, and keeps memory
+/// for all of it.
+fn window(wire: WireKind, body: &Map<String, Json>) -> u64 {
+    let asked = body.get("num_ctx").or_else(|| body.get("options")?.get("num_ctx"));
+    match wire {
+        WireKind::Ollama => asked.and_then(Json::as_u64).filter(|tokens| *tokens > 0).unwrap_or(32_768),
+        _ => 128_000,
+    }
+}
+
 /// Reads how it is told to think. `thinking: {…}` is DeerFlow's short form of `when_thinking_enabled: {thinking: {…}}`.
 ///
 /// Ollama's `reasoning` is whether it thinks, or how hard.
@@ -429,6 +446,17 @@ fn headers(section: &Section<'_>) -> Vec<(String, SecretString)> {
     let map = section.map("default_headers").or(Map::new());
     let headers: Vec<_> =
         map.into_iter().map(|(name, value)| (name, SecretString::from(text(value)))).collect();
+    let is_sendable = |(name, value): &(String, SecretString)| {
+        HeaderName::try_from(name).is_ok() && HeaderValue::try_from(value.expose_secret()).is_ok()
+    };
+    if let Some((name, _)) = headers.iter().find(|header| !is_sendable(header)) {
+        let what = format!("the header \"{name}\" cannot be sent");
+        section.refuse(
+            "default_headers",
+            what,
+            "write a name and a value of plain letters, digits and signs",
+        );
+    }
     let telling = headers.iter().filter(|(name, value)| scrub::is_secret(name, value.expose_secret()));
     section.know_secret(telling.map(|(_, value)| value));
     headers

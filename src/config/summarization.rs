@@ -3,7 +3,7 @@
 //! Two keys work otherwise than there, because a summary is asked with the bytes that the provider has read already:
 //! `trim_tokens_to_summarize` counts for another model alone, and there is always a trigger, the full window.
 
-use super::{model::ModelConfig, raw::NodeValue, reader::Section};
+use super::{model::ModelConfig, model_name, raw::NodeValue, reader::Section};
 use pudu_client::harness::{ContextRules, ContextSize};
 
 /// Maximum value of a size in tokens or messages.
@@ -40,17 +40,7 @@ pub(super) fn read(top: &Section<'_>, models: &[ModelConfig]) -> Summarization {
     let section = top.section("summarization");
     section.later(OLDER_KEYS);
     let usual = ContextRules::default();
-    let model = section.text("model_name").optional("the run's own");
-    if let Some(name) =
-        model.as_ref().filter(|name| !models.iter().any(|model| model.settings.name == **name))
-    {
-        let names: Vec<&str> = models.iter().map(|model| model.settings.name.as_str()).collect();
-        let help = match names.as_slice() {
-            [] => "describe it under `models`".to_owned(),
-            names => format!("name one of `models`: {}", names.join(", ")),
-        };
-        section.refuse("model_name", format!("there is no model {name}"), help);
-    }
+    let model = model_name::named(&section, "model_name", models, "the run's own");
     let most_read = section.number("trim_tokens_to_summarize", 1..=100_000_000_u32).optional("all");
     if most_read.is_some() && model.is_none() {
         let what = "this has no effect: the run's own model has read the conversation already";

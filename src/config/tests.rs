@@ -3,6 +3,7 @@
 mod documented;
 mod errors;
 mod feishu;
+mod model_blocks;
 mod values;
 mod web;
 

@@ -19,6 +19,9 @@ use std::sync::Arc;
 
 /// Prefix of the name of an agent that is being made, in the stored choice.
 const NEW: &str = "new:";
+/// Prefix of the mark of the lead agent's soul while another one is found, in the stored choice.
+const BOOTSTRAP: &str = "bootstrap:";
+
 /// The agent chosen in a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AgentChoice {
@@ -26,13 +29,18 @@ pub(super) enum AgentChoice {
     Named(String),
     /// An agent that is being made: from the moment it is there it answers.
     New(String),
+    /// The lead agent gets a soul in place of the one with this mark.
+    Bootstrap(String),
 }
 
 impl AgentChoice {
     /// Reads what is stored.
     pub(super) fn parse(text: &str) -> Self {
-        match text.strip_prefix(NEW) {
-            Some(name) => Self::New(name.to_owned()),
+        if let Some(name) = text.strip_prefix(NEW) {
+            return Self::New(name.to_owned());
+        }
+        match text.strip_prefix(BOOTSTRAP) {
+            Some(mark) => Self::Bootstrap(mark.to_owned()),
             None if text == LEAD => Self::Lead,
             None => Self::Named(text.to_owned()),
         }
@@ -43,6 +51,7 @@ impl AgentChoice {
             Self::Lead => LEAD.to_owned(),
             Self::Named(name) => name.clone(),
             Self::New(name) => format!("{NEW}{name}"),
+            Self::Bootstrap(mark) => format!("{BOOTSTRAP}{mark}"),
         }
     }
 }
@@ -71,7 +80,16 @@ pub(super) async fn settle(
         AgentChoice::New(name) if choosing == Choosing::Create => {
             AgentSession { agent: None, authoring: Authoring::New(name), ..session }
         }
-        AgentChoice::New(_) => session,
+        AgentChoice::Bootstrap(mark) if choosing == Choosing::Create => {
+            if shared.client.lead_soul_mark().await != mark {
+                // It has its soul: from now on it answers here.
+                let lead = || shared.db.set_agent(key, Some(LEAD));
+                retry_until_stored("failed to store choice of agent", lead).await;
+                return AgentSession { agent: None, ..session };
+            }
+            AgentSession { agent: None, authoring: Authoring::Lead, ..session }
+        }
+        AgentChoice::New(_) | AgentChoice::Bootstrap(_) => session,
     }
 }
 
@@ -82,7 +100,7 @@ pub(super) async fn custom(shared: &Shared, session: &AgentSession) -> Option<Cu
 
 /// Returns the skills of a session's agent.
 pub(super) async fn skills(shared: &Shared, session: &AgentSession) -> Arc<[Skill]> {
-    if let Authoring::New(_) = session.authoring {
+    if matches!(session.authoring, Authoring::New(_) | Authoring::Lead) {
         return Arc::default();
     }
     let catalog = shared.client.catalog().await;
@@ -132,6 +150,7 @@ impl AgentSession {
     pub(super) fn agent_name(&self, language: Language) -> String {
         match (&self.authoring, &self.agent) {
             (Authoring::New(name), _) => language.agent_being_made(name),
+            (Authoring::Lead, _) => language.agent_being_made(LEAD),
             (_, Some(name)) => pudu_client::agents::normal(name).unwrap_or_else(|_| name.clone()),
             (_, None) => LEAD.to_owned(),
         }
@@ -148,6 +167,7 @@ mod tests {
             (AgentChoice::Lead, "lead_agent"),
             (AgentChoice::Named("poet".into()), "poet"),
             (AgentChoice::New("poet".into()), "new:poet"),
+            (AgentChoice::Bootstrap("none".into()), "bootstrap:none"),
         ] {
             assert_eq!((choice.stored().as_str(), &AgentChoice::parse(text)), (text, &choice));
         }

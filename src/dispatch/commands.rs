@@ -4,8 +4,10 @@
 //! To add a command: one file with its [`CommandSpec`], one line in [`TABLE`].
 
 mod agent;
+mod bootstrap;
 mod compact;
 mod connect;
+mod goal;
 mod help;
 mod memory;
 mod mode;
@@ -47,7 +49,9 @@ pub(crate) const TABLE: &[CommandSpec] = &[
     models::COMMAND,
     think::COMMAND,
     agent::COMMAND,
+    bootstrap::COMMAND,
     mode::COMMAND,
+    goal::COMMAND,
     skills::COMMAND,
     usage::COMMAND,
     compact::COMMAND,

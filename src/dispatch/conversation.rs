@@ -18,7 +18,7 @@ use crate::{
     bus::{InboxItem, OutboxItem, retry_until_stored},
     clock,
 };
-use pudu_channels::{FinalView, InboundKind, ReplyTarget};
+use pudu_channels::{FinalView, InboundKind, ReplyTarget, RunOptions};
 use pudu_client::{
     Control,
     base::{BoxFuture, RunId, Skill, ThreadId},
@@ -121,7 +121,7 @@ impl ConversationActor {
             match wake {
                 Wake::Mail(Some(mail)) => self.take(mail).await,
                 Wake::Mail(None) => return,
-                Wake::Over(end) => self.ended(end),
+                Wake::Over(end) => self.ended(end).await,
                 Wake::Due => self.begin().await,
                 Wake::Idle if mailboxes.retire(&self.key, &mail) => return,
                 Wake::Idle => {}
@@ -184,15 +184,22 @@ impl ConversationActor {
         }
     }
 
-    /// Hands a message to the run; what it does not take waits, and so does what somebody else is to answer.
+    /// Hands a message to the run; what it does not take waits, and so does what somebody else is to answer, or with
+    /// options of its own.
     /// First the record, then the effect: after a crash the resumed turn answers this message too.
     async fn steer(&mut self, arrival: InboxItem) {
         let session = Some(self.session(&arrival.inbound.sender.id).await);
+        let own = self.account.channel().run_options(arrival.inbound.hint.as_ref());
         let words = match &arrival.inbound.kind {
-            InboundKind::Message { text, attachments, .. } if attachments.is_empty() => Some(text.clone()),
+            InboundKind::Message { text, attachments, .. }
+                if attachments.is_empty() && own == RunOptions::default() =>
+            {
+                Some(text.clone())
+            }
             _ => None,
         };
         if let Some(text) = words
+            && input::goal(&arrival).is_none()
             && let Some(running) = self.running.as_mut().filter(|running| running.session == session)
             && let Some(slot) = running.control.steering.reserve()
             && self.shared.db.join_turn(&running.turn, &[arrival.id]).await.is_ok()
@@ -296,10 +303,11 @@ impl ConversationActor {
             agent::settle(&self.shared, policy, &self.key, chosen, person).await
         };
         let Some(first) = self.waiting.front() else { return Vec::new() };
+        let options = |arrival: &InboxItem| self.account.channel().run_options(arrival.inbound.hint.as_ref());
         let (session, mut count) = (settle(first).await, 1);
         for arrival in self.waiting.iter().skip(1) {
             let same = arrival.inbound.sender.id == first.inbound.sender.id;
-            if !same && settle(arrival).await != session {
+            if options(arrival) != options(first) || (!same && settle(arrival).await != session) {
                 break;
             }
             count += 1;
@@ -391,8 +399,11 @@ impl ConversationActor {
     }
 
     /// A turn is over: what was to steer it and came too late waits for the next.
-    fn ended(&mut self, end: Option<TurnEnd>) {
+    async fn ended(&mut self, end: Option<TurnEnd>) {
         let Some(running) = self.running.take() else { return };
+        if running.control.steering.is_goal_dropped() {
+            self.clear_goal().await;
+        }
         let unused = end.map(|end| end.unused).unwrap_or_default();
         let late = running.steered.into_iter().filter(|arrival| unused.contains(&input::message_id(arrival)));
         for arrival in late.collect::<Vec<_>>().into_iter().rev() {
@@ -403,6 +414,14 @@ impl ConversationActor {
             Some(ConversationEvent::Resume(job)) => self.start(*job),
             Some(ConversationEvent::Redeliver(reply)) => self.redeliver(*reply),
             _ => {}
+        }
+    }
+
+    /// Takes back what a run that is over worked towards.
+    async fn clear_goal(&self) {
+        let Some(record) = self.record().await else { return };
+        if let Err(error) = self.shared.client.clear_goal(&record.thread).await {
+            tracing::error!(thread = %record.thread, %error, "failed to clear goal");
         }
     }
 

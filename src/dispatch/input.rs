@@ -3,6 +3,7 @@
 
 use super::{
     account::{Account, AccountRules},
+    command::SlashCommand,
     shared::Shared,
 };
 use crate::{bus::InboxItem, config::Uploads};
@@ -14,6 +15,16 @@ use pudu_client::{
 };
 use pudu_texts::Language;
 use tokio_util::sync::CancellationToken;
+
+/// The command by which a message is a goal as well.
+pub(super) const GOAL: &str = "goal";
+
+/// Returns the goal that a message sets.
+pub(super) fn goal(arrival: &InboxItem) -> Option<String> {
+    let command = SlashCommand::of(&arrival.inbound.kind)?;
+    let objective = command.argument.filter(|_| command.name == GOAL)?;
+    Some(objective.split_whitespace().collect::<Vec<_>>().join(" "))
+}
 
 /// The id under which an arrival enters a thread: the same again after a restart.
 pub(super) fn message_id(arrival: &InboxItem) -> MessageId {
@@ -73,7 +84,8 @@ pub(super) async fn read(
             InboundKind::Press { action } => (action, [].as_slice()),
             InboundKind::Edit { .. } | InboundKind::Recall => continue,
         };
-        let mut human = human(arrival, text, &policy);
+        let goal = goal(arrival);
+        let mut human = human(arrival, goal.as_deref().unwrap_or(text), &policy);
         if !attachments.is_empty() && known(shared, thread, &human.id).await {
             continue;
         }

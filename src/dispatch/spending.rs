@@ -67,6 +67,7 @@ pub(super) fn parts(language: Language, sums: &[SpendingSum]) -> Vec<String> {
         let caller = match sum.caller.as_str() {
             "subagent" => language.usage_caller_subagent(),
             "title" => language.usage_caller_title(),
+            "goal" => language.usage_caller_goal(),
             "summary" => language.usage_caller_summary(),
             "memory" => language.usage_caller_memory(),
             _ => language.usage_caller_lead(),

@@ -7,14 +7,16 @@ use super::{
     input::{self, Input, item_id, message_id},
     reply,
     shared::Shared,
-    view,
+    view, vision,
 };
 use crate::{
     bus::{InboxItem, OutboxItem, retry_until_stored},
     clock, sent,
 };
 use futures_util::FutureExt;
-use pudu_channels::{BoxFuture, FinalView, Hurry, InboundKind, LiveReply, OutFile, ReplyTarget, SendError};
+use pudu_channels::{
+    BoxFuture, FinalView, Hurry, InboundKind, LiveReply, OutFile, ReplyTarget, RunOptions, SendError,
+};
 use pudu_client::{
     Admission, Asker, Control, Run, RunEnd, RunTask,
     base::{Human, MessageId, RunId, Thinking, ThreadId},
@@ -152,6 +154,7 @@ impl TurnJob {
             first,
             suspended,
             again,
+            goal: self.said.iter().rev().find_map(input::goal),
             compact: self.work == TurnWork::Compact,
             at,
             clock,
@@ -239,12 +242,16 @@ async fn work(
         true => admit(shared, job, &mut *reply).await,
         false => None,
     };
-    let Input { messages, notes } =
+    let Input { messages, mut notes } =
         input::read(shared, account, job.new_messages(), &job.thread, language, &job.control.cancel).await;
     let again = (job.work == TurnWork::Again).then(|| job.said.first().map(message_id)).flatten();
     let policy = account.policy();
     let others = policy.has_others_decide(&job.reply_target.sender);
-    let task = job.task(&policy, messages, again);
+    let mut task = job.task(&policy, messages, again);
+    let RunOptions { model, thinking } = account.channel().run_options(job.reply_target.hint.as_ref());
+    task.model = model.or(task.model);
+    task.thinking = thinking.as_deref().and_then(Thinking::parse).or(task.thinking);
+    notes.extend(vision::note_blind(shared, language, &job.said, &mut task).await);
     let mut run = shared.client.start_admitted(task, job.control.clone(), admission);
     let hand_over = |key: &str, whole: &str| hand_over(shared, account, job, key, whole);
     let shown = show(&mut run, &mut *reply, language, others, hand_over).await;

@@ -1,6 +1,6 @@
 //! People's view of a run: the fold of its events while it works, and its end in words.
 
-use super::{approval, shared::Shared, todos};
+use super::{approval, goals, shared::Shared, todos};
 use crate::{clock, sent};
 use pudu_channels::{ChannelLimits, Choice, FinalView, OutFile, Prompt, ReplyView, render::fenced};
 use pudu_client::{
@@ -221,12 +221,15 @@ pub(super) async fn finished(
     let summarized = if ended.summarized { language.summarized() } else { "" };
     let compacted = ended.compaction.map(|made| compacted(language, made)).unwrap_or_default();
     let decided = decisions(language, &ended.decisions);
-    let mut text = paragraphs(&[&ended.text, &decided, &left, &note, &missing, &compacted, summarized]);
+    let goal = ended.goal.as_ref().and_then(|goal| goals::judged(language, goal)).unwrap_or_default();
+    let parts = [&ended.text, &decided, &left, &note, &missing, &goal, &compacted, summarized];
+    let mut text = paragraphs(&parts);
     if text.is_empty() && files.is_empty() {
         language.end_silent().clone_into(&mut text);
     }
     let failed = matches!(ended.outcome, Outcome::Error(_) | Outcome::Timeout);
-    FinalView { text, files, choices, failed, ..FinalView::default() }
+    let title = ended.title.clone();
+    FinalView { text, files, choices, failed, title, ..FinalView::default() }
 }
 
 /// Returns what came of a summary that somebody asked for.

@@ -77,7 +77,7 @@ pub(super) async fn create(State(gateway): State<GatewayState>, Json(request): J
     if let Some(refusal) = unknown_model(&gateway, model.as_deref()) {
         return refusal;
     }
-    let profile = AgentProfile { about, model, thinking: None, tool_groups, skills, soul };
+    let profile = AgentProfile { about, model, tool_groups, skills, soul, ..AgentProfile::default() };
     told(StatusCode::CREATED, work(&gateway, move |agents| agents.create(&name, &profile)).await)
 }
 

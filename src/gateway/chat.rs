@@ -2,12 +2,14 @@
 
 use super::{
     GatewayState,
+    content::{self, PostedContent},
     file::{self as files, FileDisposition},
     guard::refuse,
+    options,
 };
 use crate::{
     console,
-    local::{self, TranscriptChange, TranscriptLine},
+    local::{self, LocalMessage, TranscriptChange, TranscriptLine},
 };
 use axum::{
     Json,
@@ -23,15 +25,28 @@ use pudu_channels::{AcceptError, Accepted};
 use pudu_client::base::MessageId;
 use pudu_texts::Language;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::{convert::Infallible, time::Duration};
 
 /// Maximum length of a message, in bytes.
 const MAX_MESSAGE_BYTES: usize = 256 * 1024;
 
+/// Maximum size of a posted message with its images, in bytes.
+pub(super) const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
+
 /// A message that is posted.
 #[derive(Deserialize)]
 pub(super) struct ChatMessage {
+    #[serde(default)]
     text: String,
+    /// In place of `text`: words and images as LangGraph's messages have them.
+    #[serde(default)]
+    content: Value,
+    /// Options of the run, in the places where LangGraph's clients put them.
+    #[serde(default)]
+    config: Value,
+    #[serde(default)]
+    context: Value,
     /// Deduplication key: a message with the same key is taken once, however often it is sent.
     key: Option<String>,
 }
@@ -47,14 +62,41 @@ pub(super) async fn say(
         Ok(said) => said,
         Err(error) => return refuse(error.status(), &error.body_text()),
     };
-    if let Some(refusal) =
-        bad_name(&chat).or_else(|| bad_text(&said.text)).or_else(|| bad_key(said.key.as_deref()))
-    {
+    if let Some(refusal) = bad_name(&chat).or_else(|| bad_key(said.key.as_deref())) {
         return refusal;
     }
-    let key = said.key.unwrap_or_else(|| MessageId::fresh().to_string());
+    let key = said.key.clone().unwrap_or_else(|| MessageId::fresh().to_string());
     let language = local::language(&gateway.0.shared, preferred(&headers));
-    answer(gateway.0.local.say(&chat, &key, language, &said.text).await)
+    match message(&gateway, said) {
+        Ok(message) => answer(gateway.0.local.say(&chat, &key, language, message).await),
+        Err(refusal) => *refusal,
+    }
+}
+
+/// Reads what is posted.
+fn message(gateway: &GatewayState, said: ChatMessage) -> Result<LocalMessage, Box<Response>> {
+    let refused = |status, detail: &str| Box::new(refuse(status, detail));
+    let PostedContent { text, images } = match (&said.content, said.text.is_empty()) {
+        (Value::Null, _) => PostedContent { text: said.text, images: Vec::new() },
+        (content, true) => {
+            content::read(content).map_err(|why| refused(StatusCode::UNPROCESSABLE_ENTITY, &why))?
+        }
+        (_, false) => {
+            let why = "a message has text or content, and not both";
+            return Err(refused(StatusCode::UNPROCESSABLE_ENTITY, why));
+        }
+    };
+    // An image needs no words.
+    if let Some(refusal) =
+        bad_text(if images.is_empty() { &text } else { "image" }).or_else(|| too_long(&text))
+    {
+        return Err(Box::new(refusal));
+    }
+    let models = gateway.0.shared.client.models();
+    let options =
+        options::read(&said.config, &said.context, |name| models.iter().any(|model| model.name == name))
+            .map_err(|(status, why)| refused(status, &why))?;
+    Ok(LocalMessage { text, images, options })
 }
 
 /// A button that was pressed.
@@ -134,6 +176,10 @@ fn bad_text(text: &str) -> Option<Response> {
     if text.trim().is_empty() {
         return Some(refuse(StatusCode::UNPROCESSABLE_ENTITY, "the message is empty"));
     }
+    too_long(text)
+}
+
+fn too_long(text: &str) -> Option<Response> {
     (text.len() > MAX_MESSAGE_BYTES)
         .then(|| refuse(StatusCode::PAYLOAD_TOO_LARGE, "the message is longer than 256 KiB"))
 }

@@ -8,22 +8,57 @@ use super::{
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
     Json,
-    extract::{Path, State},
+    extract::{Path, Query, State, rejection::QueryRejection},
     http::StatusCode,
     response::{IntoResponse, Response},
 };
 use pudu_client::{
     AccountUsage, Pruned, Retention, RetentionRules,
-    store::{Deletion, StoreError},
+    store::{Deletion, StoreError, ThreadRow},
 };
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
+
+/// So many threads are listed, unless told otherwise.
+pub(crate) const LISTED_THREADS: usize = 100;
+/// Maximum number of threads listed.
+pub(crate) const MAX_LISTED_THREADS: usize = 1_000;
+/// Said of a number beyond that.
+const WRONG_LIMIT: &str = "limit is 1 to 1000";
 
 /// Lists what each account leaves behind.
 pub(super) async fn show(State(gateway): State<GatewayState>) -> Response {
     let (storage, rules) = (gateway.storage(), gateway.0.watcher.current().retention.clone());
     match storage.usage(&rules, clock::now()).await {
         Ok(usage) => Json(told(&usage, &rules)).into_response(),
+        Err(error) => failed(&error),
+    }
+}
+
+/// Which threads are listed.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ThreadFilter {
+    account: Option<String>,
+    limit: Option<usize>,
+}
+
+/// Lists threads, those first that were used last.
+pub(super) async fn threads(
+    State(gateway): State<GatewayState>,
+    filter: Result<Query<ThreadFilter>, QueryRejection>,
+) -> Response {
+    let Query(ThreadFilter { account, limit }) = match filter {
+        Ok(filter) => filter,
+        Err(error) => return refuse(StatusCode::UNPROCESSABLE_ENTITY, &error.body_text()),
+    };
+    let limit = limit.unwrap_or(LISTED_THREADS);
+    if !(1..=MAX_LISTED_THREADS).contains(&limit) {
+        return refuse(StatusCode::UNPROCESSABLE_ENTITY, WRONG_LIMIT);
+    }
+    match gateway.storage().threads(account.as_deref(), limit).await {
+        Ok(threads) => Json(listed(&threads)).into_response(),
         Err(error) => failed(&error),
     }
 }
@@ -79,6 +114,22 @@ pub(crate) fn told(usage: &[AccountUsage], rules: &RetentionRules) -> Value {
     };
     let accounts: Vec<Value> = usage.iter().map(account).collect();
     json!({ "retention": retention(&rules.usual), "accounts": accounts })
+}
+
+/// Writes threads as the API tells them.
+pub(crate) fn listed(threads: &[ThreadRow]) -> Value {
+    let thread = |row: &ThreadRow| {
+        json!({
+            "id": row.id,
+            "account": row.account,
+            "title": Some(&row.title).filter(|title| !title.is_empty()),
+            "created": clock::text(row.created),
+            "updated": clock::text(row.updated),
+            "log_bytes": row.log_bytes,
+            "file_bytes": row.file_bytes,
+        })
+    };
+    json!({ "threads": threads.iter().map(thread).collect::<Vec<_>>() })
 }
 
 /// Writes rules under the keys that they have in the configuration; 0 sets no limit.

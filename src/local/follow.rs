@@ -41,7 +41,8 @@ async fn past(chat: &str, room: &LocalRoom, db: &Db, client: &Client) {
     if let Some(known) = known
         && let Ok(state) = client.state(&known.thread).await
     {
-        room.remember(&state);
+        let title = db.within(STORE_TIMEOUT).title(&known.thread).await.ok().flatten();
+        room.remember(&state, title);
     }
 }
 

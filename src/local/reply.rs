@@ -60,7 +60,7 @@ impl LiveReply for LocalReply {
     fn finish<'a>(&'a mut self, view: &'a FinalView) -> BoxFuture<'a, Result<(), SendError>> {
         Box::pin(async move {
             let id = self.line().await?;
-            let FinalView { text, files, choices, failed, .. } = view.clone();
+            let FinalView { text, files, choices, failed, title, .. } = view.clone();
             let names = files.iter().map(|file| file.name.clone()).collect();
             self.room.put(TranscriptLine {
                 id,
@@ -70,6 +70,7 @@ impl LiveReply for LocalReply {
                 paths: files,
                 done: true,
                 failed,
+                title,
                 ..TranscriptLine::default()
             });
             Ok(())

@@ -40,6 +40,9 @@ pub(crate) struct TranscriptLine {
     /// Whether a message that waits was seen.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) seen: bool,
+    /// Title of the conversation, if it is new; empty for one that has none yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) title: Option<String>,
     #[serde(skip)]
     pub(super) paths: Vec<OutFile>,
 }
@@ -122,8 +125,8 @@ impl LocalRoom {
     }
 
     /// Puts what a thread remembers before what the room has. The answers that resumed replies show stand below their
-    /// questions, and nothing stands twice.
-    pub(crate) fn remember(&self, state: &ThreadState) {
+    /// questions, and nothing stands twice. The newest line tells the thread's title.
+    pub(crate) fn remember(&self, state: &ThreadState, title: Option<String>) {
         let mut past = past(state);
         let mut lines = self.lines();
         past.retain(|line| !lines.iter().any(|other| other.id == line.id));
@@ -131,6 +134,9 @@ impl LocalRoom {
         let leading = lines.iter().take_while(|line| line.from == From::Pudu).count();
         let shown: Vec<_> = lines.drain(..leading).collect();
         lines.splice(0..0, weave(past, shown));
+        if let Some(last) = lines.last_mut().filter(|last| last.title.is_none()) {
+            last.title = title;
+        }
     }
 
     /// Reads from now on.
@@ -275,7 +281,7 @@ mod tests {
             let state = ThreadState::fold(past.iter().map(|m| Update::Message(Arc::new(m.clone()))));
             let room = LocalRoom::default();
             here.iter().for_each(|line| room.put(line.clone()));
-            room.remember(&state);
+            room.remember(&state, None);
             let texts: Vec<String> = room.follow().lines.into_iter().map(|line| line.text).collect();
             assert_eq!(texts, expect, "{here:?}");
         };

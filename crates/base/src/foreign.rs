@@ -28,6 +28,7 @@ const RESERVED: &[&str] = &[
     "function_call",
     "function_calls",
     "function_results",
+    "goal",
     "human",
     "im_end",
     "im_start",

@@ -1,5 +1,7 @@
 //! Kinds of images that models take.
 
+use crate::{Image, SharedFile};
+
 /// Returns an image's kind by its first bytes; a name can say anything.
 #[must_use]
 pub fn image_kind(bytes: &[u8]) -> Option<&'static str> {
@@ -10,6 +12,22 @@ pub fn image_kind(bytes: &[u8]) -> Option<&'static str> {
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => "image/gif",
         _ => return None,
     })
+}
+
+impl SharedFile {
+    /// Returns the file as an image, if its name says that it is one of a kind that models take.
+    #[must_use]
+    pub fn image(&self) -> Option<Image> {
+        let (_, ending) = self.path.rsplit_once('.')?;
+        let mime = match ending.to_ascii_lowercase().as_str() {
+            "png" => "image/png",
+            "jpg" | "jpeg" => "image/jpeg",
+            "webp" => "image/webp",
+            "gif" => "image/gif",
+            _ => return None,
+        };
+        Some(Image { path: self.path.clone(), mime: mime.to_owned() })
+    }
 }
 
 #[cfg(test)]

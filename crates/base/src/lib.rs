@@ -9,10 +9,12 @@ mod approval;
 mod context;
 mod cut;
 pub mod danger;
+mod digest;
 mod event;
 mod failure;
 pub mod foreign;
 mod frame;
+mod goal;
 mod id;
 mod image;
 mod log;
@@ -29,8 +31,10 @@ mod usage;
 pub use approval::{ApprovalRequest, Approver};
 pub use context::{Compaction, ContextState, Delegation, DelegationStatus};
 pub use cut::{Cut, ends};
+pub use digest::digest;
 pub use event::{Outcome, RunEvent, TaskStage};
 pub use failure::{FailureCause, FailureClass, RetryReason, RunFailure};
+pub use goal::{Goal, GoalRest, GoalStanding, GoalVerdict};
 pub use id::{CallId, MessageId, RunId, ThreadId};
 pub use image::image_kind;
 pub use log::{LogError, Seq, ThreadLog};
@@ -38,7 +42,7 @@ pub use message::{
     Assistant, Decision, Finish, Human, Image, Message, ProviderParts, Question, Reminder, ToolCall,
     ToolResult,
 };
-pub use model::{Delta, Model, ModelError, ModelImage, ModelStream, Request, Thinking};
+pub use model::{Delta, Model, ModelError, ModelImage, ModelStream, Request, Sampling, Thinking};
 pub use results::ResultFiles;
 pub use sandbox::{
     DirEntry, Exec, Killed, Network, Sandbox, SandboxError, SandboxProvider, Shell, ShellCommand,

@@ -1,7 +1,7 @@
 //! The messages of a thread.
 
 use crate::{CallId, MessageId, SharedFile, Usage};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// One message of a thread. The system prompt is not one: it is made anew for each request.
@@ -163,9 +163,9 @@ pub struct ToolResult {
     /// The question to people that it asks: the run ends here, and their answer begins the next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<Question>,
-    /// An image that the model sees with it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image: Option<Image>,
+    /// Images that the model sees with it; older versions stored one.
+    #[serde(default, alias = "image", deserialize_with = "images", skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
     /// The decision whether the call was made, if it needed one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
@@ -193,6 +193,20 @@ pub struct Image {
     pub mime: String,
 }
 
+/// Reads images, or the only one.
+fn images<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Image>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum StoredImages {
+        One(Image),
+        Many(Vec<Image>),
+    }
+    Ok(match StoredImages::deserialize(from)? {
+        StoredImages::One(image) => vec![image],
+        StoredImages::Many(images) => images,
+    })
+}
+
 /// Something that people are asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
@@ -217,4 +231,20 @@ pub struct Decision {
     /// Whether nobody was asked, because none of those who may decide would have seen the question.
     #[serde(rename = "unasked", default, skip_serializing_if = "std::ops::Not::not")]
     pub not_asked: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_only_image_of_a_result_that_an_older_version_stored_is_read() {
+        let image = Image { path: "/mnt/a.png".into(), mime: "image/png".into() };
+        for (key, value) in [("image", json!(image)), ("images", json!([image]))] {
+            let stored = json!({"id": "m", "call": "c", "tool": "t", "text": "", key: value});
+            let result: ToolResult = serde_json::from_value(stored).unwrap();
+            assert_eq!(result.images, std::slice::from_ref(&image), "{key}");
+        }
+    }
 }

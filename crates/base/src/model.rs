@@ -46,6 +46,17 @@ pub struct Request {
     pub images: Vec<ModelImage>,
     /// How hard it thinks first, where it can.
     pub thinking: Thinking,
+    /// How it answers, where its own configuration does not decide that.
+    pub sampling: Sampling,
+}
+
+/// How a model answers; what is not said here its configuration decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sampling {
+    /// How freely it chooses words, from 0 to 2.
+    pub temperature: Option<f64>,
+    /// How many tokens a reply may have.
+    pub max_tokens: Option<u32>,
 }
 
 /// How hard a model thinks before it answers. A model that cannot be told so takes no notice.
@@ -124,6 +135,8 @@ pub struct ModelImage {
 pub enum Delta {
     /// Words for people.
     Text(String),
+    /// The words so far were thoughts, and not for people.
+    Retract,
     /// The model's thoughts, from a model that wants them back; shown to nobody.
     Reasoning(String),
     /// Parts that the provider wants back with the message.

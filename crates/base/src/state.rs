@@ -1,6 +1,6 @@
 //! Everything a thread remembers, and the only ways to change it.
 
-use crate::{CallId, Compaction, ContextState, Message, MessageId, Question, RunId};
+use crate::{CallId, Compaction, ContextState, Goal, Message, MessageId, Question, RunId};
 use indexmap::{IndexMap, IndexSet};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -32,6 +32,9 @@ pub struct ThreadState {
     /// The parts that models do not see any more as they were.
     #[serde(default, skip_serializing_if = "ContextState::is_empty")]
     pub context: ContextState,
+    /// The goal of its runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<Goal>,
 }
 
 /// Tools that were searched for and can be called since.
@@ -151,6 +154,8 @@ pub enum Update {
         #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
         kept: IndexMap<MessageId, String>,
     },
+    /// The goal of runs from now on, if they have one.
+    Goal(Option<Goal>),
     /// Models see a block in place of the thread's beginning from now on.
     Compact(Arc<Compaction>),
 }
@@ -165,7 +170,10 @@ impl ThreadState {
                         self.begun.shift_remove(&result.call);
                     }
                     // They may want it tried once more.
-                    Message::Human(_) => self.interrupted.clear(),
+                    Message::Human(_) => {
+                        self.interrupted.clear();
+                        self.goal.iter_mut().for_each(Goal::renew);
+                    }
                     Message::Assistant(_) | Message::Reminder(_) => {}
                 }
                 self.messages.insert(message.id().clone(), message);
@@ -193,6 +201,7 @@ impl ThreadState {
                 self.interrupted.entry(call).or_default();
             }
             Update::Todos(todos) => self.todos = todos,
+            Update::Goal(goal) => self.goal = goal,
             Update::Mark { path, digest } => Arc::make_mut(&mut self.marks).put(path, digest),
             Update::Promote { catalog, names } => self.promoted.add(catalog, names),
             Update::Mask { through, kept } => self.context.mask(through, kept),
@@ -262,7 +271,7 @@ mod tests {
             tool: "ls".into(),
             text: "(empty)".into(),
             error: true,
-            image: Some(Image { path: "/mnt/a.png".into(), mime: "image/png".into() }),
+            images: vec![Image { path: "/mnt/a.png".into(), mime: "image/png".into() }],
             question: Some(Question { text: "Which?".into(), options: vec!["a".into()] }),
             decision: Some(Decision {
                 request: "`ls`".into(),

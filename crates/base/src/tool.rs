@@ -110,8 +110,10 @@ pub struct ToolOutput {
     pub updates: Vec<Update>,
     /// The question to people: the run ends with it.
     pub question: Option<Question>,
-    /// An image that the model is to see.
-    pub image: Option<Image>,
+    /// Images among the agent's files that the model is to see.
+    pub images: Vec<Image>,
+    /// Contents of images that are no files yet, and that the model is to see.
+    pub attached: Vec<Vec<u8>>,
     /// Spending of the models that it asked.
     pub spending: SpendingTally,
     /// The decisions about calls that it made itself, in order.

@@ -68,6 +68,8 @@ pub enum ModelCaller {
     Summary,
     /// The memory of people.
     Memory,
+    /// The verdict on a thread's goal.
+    Goal,
 }
 
 impl ModelCaller {
@@ -80,6 +82,7 @@ impl ModelCaller {
             Self::Title => "title",
             Self::Summary => "summary",
             Self::Memory => "memory",
+            Self::Goal => "goal",
         }
     }
 }

@@ -19,7 +19,7 @@ pub use name::{LEAD, is_lead, normal};
 pub use profile::{AgentProfile, MAX_SOUL_BYTES};
 pub use update_agent::UPDATE_AGENT;
 pub(crate) use {
-    setup_agent::SetupAgent,
+    setup_agent::{SETUP_AGENT, SetupAgent, SetupLead},
     update_agent::{AgentOptions, UpdateAgent},
 };
 
@@ -40,7 +40,7 @@ pub const MAX_LISTED_NAMES: usize = 200;
 const MAX_LISTED_NAME_CHARS: usize = 200;
 
 /// An agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CustomAgent {
     /// Its name: small letters, digits and hyphens.
     pub name: String,
@@ -62,7 +62,7 @@ pub struct BrokenAgent {
 }
 
 /// All agents of one moment, by name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Roster {
     /// Those that can answer.
     pub agents: Vec<CustomAgent>,
@@ -208,6 +208,7 @@ impl Agents {
         let profile = checked(AgentProfile {
             about: change.about.unwrap_or(now.about),
             thinking: now.thinking,
+            sampling: now.sampling,
             model: change.model.unwrap_or(now.model),
             tool_groups: change.tool_groups.unwrap_or(now.tool_groups),
             skills: change.skills.unwrap_or(now.skills),
@@ -225,6 +226,27 @@ impl Agents {
         disk::replace(&folder, &files)?;
         tracing::info!(agent = old.name, files = files.len(), "changed agent");
         Ok(CustomAgent { profile, ..old })
+    }
+
+    /// Returns the soul of the lead agent, if it has one: a `SOUL.md` in the home itself.
+    ///
+    /// # Errors
+    /// When it is there and cannot be used.
+    pub fn lead_soul(&self) -> Result<Option<String>, AgentError> {
+        let read = file::character(&self.0.home);
+        read.map_err(|why| AgentError::Broken { name: LEAD.to_owned(), why })
+    }
+
+    /// Gives the lead agent a soul, from its next run on.
+    ///
+    /// # Errors
+    /// When it is too long, or the disk fails.
+    pub fn set_lead_soul(&self, soul: &str) -> Result<(), AgentError> {
+        let profile = checked(AgentProfile { soul: soul.to_owned(), ..AgentProfile::default() })?;
+        let _alone = disk::alone(&self.own())?;
+        disk::replace(&self.0.home, &[file::soul(&profile.soul)])?;
+        tracing::info!(agent = LEAD, "changed soul of lead agent");
+        Ok(())
     }
 
     /// Takes an agent away, with all that is in its folder.

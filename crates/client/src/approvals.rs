@@ -7,7 +7,6 @@ use crate::{audit, now};
 use base::{ApprovalRequest, Approver, BoxFuture, Decision, RunEvent, Tell};
 use pudu_base as base;
 use pudu_store::{Approval, ApprovalDecision, Db, StoreError};
-use sha2::{Digest, Sha256};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError, RwLock},
@@ -189,8 +188,7 @@ impl StoredApprovals {
 
 /// SHA-256 of the tool's name and its arguments, whose keys are in order.
 fn digest(request: &ApprovalRequest) -> String {
-    let text = format!("{}\n{}", request.tool, request.args);
-    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+    pudu_base::digest(format!("{}\n{}", request.tool, request.args))
 }
 
 /// Names a question: 74 bits of it are chance.

@@ -3,16 +3,19 @@
 
 use crate::{
     AgentSetup, Authoring, Client, RunTask,
-    agents::{AgentError, AgentOptions, AgentProfile, CustomAgent, SetupAgent, UPDATE_AGENT, UpdateAgent},
+    agents::{
+        AgentError, AgentOptions, AgentProfile, CustomAgent, SETUP_AGENT, SetupAgent, SetupLead,
+        UPDATE_AGENT, UpdateAgent,
+    },
     approvals::StoredApprovals,
     audit::{AuditLog, Audited},
     lazy_sandbox::LazySandbox,
     results::ThreadResults,
 };
-use pudu_base::{Approver, FailureCause, Skill, Tool, erase};
+use pudu_base::{Approver, FailureCause, Sampling, Skill, Tool, erase, foreign};
 use pudu_harness::{
-    Agent, NoApprover, PromptFacts, PromptSection, Results, RunBounds, Toolbox, join_sections,
-    prompt_sections, searching,
+    Agent, ApprovalPolicy, NoApprover, PromptFacts, PromptSection, Results, RunBounds, Toolbox,
+    join_sections, prompt_sections, searching,
 };
 use pudu_skills::Catalog;
 use std::sync::Arc;
@@ -36,9 +39,19 @@ pub(crate) struct AssembledAgent {
 
 /// The part that is played.
 enum Role {
-    Lead,
+    /// The lead agent, with its soul if it has one.
+    Lead(Option<String>),
+    /// The one that gives the lead agent its soul; the one that it has.
+    Bootstrap(Option<String>),
     Custom(Box<CustomAgent>),
     AgentBuilder(String),
+}
+
+impl Role {
+    /// Returns whether it makes or changes agents, and does nothing else.
+    fn makes_agents(&self) -> bool {
+        matches!(self, Self::Bootstrap(_) | Self::AgentBuilder(_))
+    }
 }
 
 /// Puts together who answers. The error is for people.
@@ -60,11 +73,11 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
     };
     let wanted = task.model.as_deref().or(match &role {
         Role::Custom(custom) => custom.profile.model.as_deref(),
-        Role::Lead | Role::AgentBuilder(_) => None,
+        Role::Lead(_) | Role::Bootstrap(_) | Role::AgentBuilder(_) => None,
     });
-    let of_agent = match &role {
-        Role::Custom(custom) => custom.profile.thinking,
-        Role::Lead | Role::AgentBuilder(_) => None,
+    let (of_agent, sampling) = match &role {
+        Role::Custom(custom) => (custom.profile.thinking, custom.profile.sampling),
+        Role::Lead(_) | Role::Bootstrap(_) | Role::AgentBuilder(_) => (None, Sampling::default()),
     };
     let model = setup.model(wanted).ok_or(FailureCause::NoModel)?.clone();
     let own = own_tool(client, &setup, task, &role, &catalog, &audit_log);
@@ -74,10 +87,11 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
         tools: tools(&setup, &role, model.supports_vision()),
         model,
         thinking: task.thinking.or(of_agent).unwrap_or_default(),
+        sampling,
         sandbox: Arc::new(Audited { sandbox: place.clone(), audit_log }),
         log: client.0.threads.log(),
         approver,
-        policy: setup.policy.clone(),
+        policy: policy(&setup, &role),
         deferred: setup.deferred.clone(),
         context: setup.context.clone(),
         memory: client.0.memory.for_run(),
@@ -88,7 +102,7 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
         progress: setup.progress.clone(),
         clock: task.clock.clone(),
     });
-    if !matches!(role, Role::AgentBuilder(_))
+    if !role.makes_agents()
         && let Some(task) = setup.subagents.as_ref().and_then(|kinds| kinds.task(&agent, skills.clone()))
     {
         agent.tools = agent.tools.with(task);
@@ -112,16 +126,23 @@ async fn role(
     if let Authoring::New(name) = &task.authoring {
         return Ok(Role::AgentBuilder(name.clone()));
     }
-    let Some(name) = &task.agent else { return Ok(Role::Lead) };
-    let custom = client.custom_agent(name).await.map_err(|error| {
+    let unusable = |error: AgentError| {
         let folder = client.0.folders.home().join("users/default/agents");
-        tracing::error!(agent = name, folder = %folder.display(), %error, "failed to load agent");
+        tracing::error!(agent = task.agent, folder = %folder.display(), %error, "failed to load agent");
         match error {
             AgentError::Unknown(name) | AgentError::Name { name, .. } => FailureCause::UnknownAgent(name),
             AgentError::Broken { name, why } => FailureCause::BrokenAgent { name, why },
             _ => FailureCause::UnreadableAgent,
         }
-    })?;
+    };
+    if task.authoring == Authoring::Lead {
+        // Who mends a broken soul needs not to know it.
+        return Ok(Role::Bootstrap(client.lead_soul().await.unwrap_or_default()));
+    }
+    let Some(name) = &task.agent else {
+        return client.lead_soul().await.map(Role::Lead).map_err(unusable);
+    };
+    let custom = client.custom_agent(name).await.map_err(unusable)?;
     client.0.agents.tell(&custom.name, &custom.notes(setup, catalog));
     Ok(Role::Custom(Box::new(custom)))
 }
@@ -129,9 +150,9 @@ async fn role(
 /// Returns the skills of a role.
 fn skills(role: &Role, catalog: &Catalog) -> Arc<[Skill]> {
     match role {
-        Role::Lead => catalog.enabled(),
+        Role::Lead(_) => catalog.enabled(),
         Role::Custom(custom) => custom.profile.skills_of(catalog),
-        Role::AgentBuilder(_) => Arc::default(),
+        Role::Bootstrap(_) | Role::AgentBuilder(_) => Arc::default(),
     }
 }
 
@@ -151,9 +172,9 @@ impl AgentProfile {
 /// Returns the folders of skills that its sandbox shows; all if not said.
 fn shelf(role: &Role, skills: &[Skill]) -> Option<Vec<String>> {
     let all = match role {
-        Role::Lead => true,
+        Role::Lead(_) => true,
         Role::Custom(custom) => custom.profile.skills.is_none(),
-        Role::AgentBuilder(_) => false,
+        Role::Bootstrap(_) | Role::AgentBuilder(_) => false,
     };
     let folder = |skill: &Skill| skill.path.trim_end_matches("/SKILL.md").to_owned();
     (!all).then(|| skills.iter().map(folder).collect())
@@ -162,13 +183,23 @@ fn shelf(role: &Role, skills: &[Skill]) -> Option<Vec<String>> {
 fn tools(setup: &AgentSetup, role: &Role, sees: bool) -> Toolbox {
     let groups = match role {
         Role::Custom(custom) => custom.profile.tool_groups.as_deref(),
-        Role::Lead | Role::AgentBuilder(_) => None,
+        Role::Lead(_) | Role::Bootstrap(_) | Role::AgentBuilder(_) => None,
     };
-    let maker = matches!(role, Role::AgentBuilder(_));
+    let maker = role.makes_agents();
     setup.tools.only(|name| {
         let given = groups.is_none_or(|wanted| setup.groups.give(wanted, name));
         given && (sees || name != VIEW_IMAGE) && (!maker || name == ASK)
     })
+}
+
+/// Returns the policy of approvals: where changes of agents need one, so does that of the lead agent's soul, which is
+/// everybody's.
+fn policy(setup: &AgentSetup, role: &Role) -> Arc<ApprovalPolicy> {
+    let mut policy = setup.policy.clone();
+    if matches!(role, Role::Bootstrap(_)) && policy.shared.contains(UPDATE_AGENT) {
+        Arc::make_mut(&mut policy).shared.insert(SETUP_AGENT.to_owned());
+    }
+    policy
 }
 
 /// Returns the tool by which a role makes or changes an agent, if it may.
@@ -183,6 +214,7 @@ fn own_tool(
     let (agents, audit_log) = (client.agents(), audit_log.clone());
     let skills = catalog.entries.iter().map(|entry| entry.name.clone()).collect();
     match role {
+        Role::Bootstrap(_) => Some(erase(SetupLead { agents, audit_log })),
         Role::AgentBuilder(name) => Some(erase(SetupAgent { agents, audit_log, name: name.clone(), skills })),
         Role::Custom(custom) if task.authoring == Authoring::Itself && !custom.legacy => {
             let models = setup.models.iter().map(|(info, _)| info.name.clone()).collect();
@@ -192,7 +224,7 @@ fn own_tool(
             let (name, now) = (custom.name.clone(), custom.profile.clone());
             Some(erase(UpdateAgent { agents, audit_log, name, now, known, approved }))
         }
-        Role::Custom(_) | Role::Lead => None,
+        Role::Custom(_) | Role::Lead(_) => None,
     }
 }
 
@@ -211,7 +243,10 @@ fn sections(
         Role::AgentBuilder(name) => {
             return vec![PromptSection { name: "maker", text: guide(name, catalog) }];
         }
-        Role::Lead => (None, None, off.as_slice()),
+        Role::Bootstrap(now) => {
+            return vec![PromptSection { name: "maker", text: introduction(now.as_deref()) }];
+        }
+        Role::Lead(soul) => (soul.as_deref(), None, off.as_slice()),
         // It has the skills that it was given, and the others are no matter of it.
         Role::Custom(custom) => {
             (Some(custom.profile.soul.as_str()), changes.then_some(CHANGES), [].as_slice())
@@ -233,4 +268,16 @@ fn guide(name: &str, catalog: &Catalog) -> String {
     let names: Vec<String> = catalog.enabled().iter().map(|skill| skill.name.clone()).collect();
     let skills = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     include_str!("agents/maker.md").replace("{name}", name).replace("{skills}", &skills)
+}
+
+/// Returns the guidance of the one that gives the lead agent its soul.
+fn introduction(now: Option<&str>) -> String {
+    let now = match now.map(str::trim).filter(|now| !now.is_empty()) {
+        Some(now) => format!(
+            "The agent has this character now, which you change:\n\n<soul>\n{}\n</soul>",
+            foreign::text(now)
+        ),
+        None => "The agent has no character of its own yet.".to_owned(),
+    };
+    include_str!("agents/bootstrap.md").replace("{now}", &now)
 }

@@ -6,7 +6,6 @@ use pudu_base::{
     BoxFuture, DirEntry, Exec, Killed, RunId, Sandbox, SandboxError, ShellCommand, ThreadId, ToolError,
 };
 use pudu_store::{ABANDONED, AuditEntry, AuditEntryId, Db, STOPPED, StoreError};
-use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
 /// Maximum length of a command that is noted whole, in characters.
@@ -86,7 +85,7 @@ fn shortened(detail: &str) -> String {
     }
     let head: String = detail.chars().take(ENDS.0).collect();
     let tail: String = detail.chars().skip(count - ENDS.1).collect();
-    let digest: String = Sha256::digest(detail).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = pudu_base::digest(detail);
     let left = count - ENDS.0 - ENDS.1;
     format!("{head}\n[{left} of {count} characters are left out; SHA-256 of the whole: {digest}]\n{tail}")
 }

@@ -19,7 +19,9 @@ mod setup;
 mod storage;
 mod task;
 mod threads;
+mod title;
 mod uploads;
+mod vision;
 
 pub use pudu_base as base;
 pub use pudu_containers as containers;
@@ -42,11 +44,13 @@ pub use run::{Control, Run, RunEnd};
 pub use setup::{AgentSetup, ModelInfo, ToolGroups};
 pub use storage::{AccountUsage, Pruned, Retention, RetentionLimits, RetentionRules, Storage};
 pub use task::{Asker, Authoring, RunTask};
+pub use title::TitleRules;
+pub use vision::BlindModel;
 
 use agents::{AgentError, Agents, CustomAgent, Roster};
 use catalog_cache::CatalogCache;
 use futures_util::FutureExt;
-use harness::{Memory, Replay};
+use harness::{Memory, Replay, RunState};
 use run_registry::RunRegistry;
 use sandbox::{Folders, ThreadFiles};
 use skills::{Catalog, Skills};
@@ -175,6 +179,27 @@ impl Client {
         }
     }
 
+    /// Returns the soul of the lead agent, if it has one.
+    ///
+    /// # Errors
+    /// When it is there and cannot be used.
+    pub async fn lead_soul(&self) -> Result<Option<String>, AgentError> {
+        let agents = self.agents();
+        match tokio::task::spawn_blocking(move || agents.lead_soul()).await {
+            Ok(soul) => soul,
+            Err(error) => Err(AgentError::broken(error)),
+        }
+    }
+
+    /// Returns a mark of the lead agent's soul: another one as soon as it changes.
+    pub async fn lead_soul_mark(&self) -> String {
+        match self.lead_soul().await {
+            Ok(Some(soul)) => base::digest(soul),
+            Ok(None) => "none".to_owned(),
+            Err(_) => "broken".to_owned(),
+        }
+    }
+
     /// Returns whether there is a custom agent of that name, one that cannot be used included.
     pub async fn has_agent(&self, name: &str) -> bool {
         let (agents, name) = (self.agents(), name.to_owned());
@@ -204,6 +229,25 @@ impl Client {
     /// When the store fails.
     pub async fn state(&self, thread: &base::ThreadId) -> Result<base::ThreadState, base::LogError> {
         self.0.threads.peek(thread).await
+    }
+
+    /// Has a thread's runs work towards no goal any more. Nothing of the thread may run meanwhile.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn clear_goal(&self, thread: &base::ThreadId) -> Result<(), base::LogError> {
+        let (seq, state) = self.0.threads.take(thread).await?;
+        if state.goal.is_none() {
+            self.0.threads.put(thread.clone(), seq, state);
+            return Ok(());
+        }
+        let mut cleared = RunState::new(thread.clone(), base::RunId::fresh(), seq, state, Arc::default());
+        cleared.apply(base::Update::Goal(None));
+        cleared.commit(&self.0.threads.log()).await?;
+        if let Some((seq, state)) = cleared.into_state() {
+            self.0.threads.put(thread.clone(), seq, state);
+        }
+        Ok(())
     }
 
     /// Returns the place that fills up with what chats leave behind.

@@ -20,18 +20,28 @@ pub(crate) struct ThreadResults {
 
 impl ResultFiles for ThreadResults {
     fn keep<'a>(&'a self, tool: &'a str, text: &'a str) -> BoxFuture<'a, Result<String, SandboxError>> {
-        Box::pin(async move { self.files.keep_result(&self.folder, &name(tool), text.to_owned()).await })
+        let ending = if tool == LOGS { "log" } else { "txt" };
+        Box::pin(async move { self.files.keep_result(&self.folder, &name(tool, ending), text.into()).await })
+    }
+
+    fn keep_image<'a>(
+        &'a self,
+        tool: &'a str,
+        ending: &'a str,
+        bytes: Vec<u8>,
+    ) -> BoxFuture<'a, Result<String, SandboxError>> {
+        Box::pin(async move { self.files.keep_result(&self.folder, &name(tool, ending), bytes).await })
     }
 }
 
 /// Makes a name that nothing has.
-fn name(tool: &str) -> String {
+fn name(tool: &str, ending: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
     let tool: String = tool.chars().take(64).map(plain).collect();
     let id = MessageId::fresh().to_string();
     // The end of such an id is chance, its beginning the time.
     let digits: String = id.split_at(id.len().saturating_sub(DIGITS)).1.to_owned();
-    format!("{tool}-{digits}.{}", if tool == LOGS { "log" } else { "txt" })
+    format!("{tool}-{digits}.{ending}")
 }
 
 #[cfg(test)]
@@ -40,16 +50,16 @@ mod tests {
 
     #[test]
     fn a_name_says_which_tool_and_is_never_the_same() {
-        let parts = |tool: &str| {
-            let name = name(tool);
+        let parts = |tool: &str, ending: &str| {
+            let name = name(tool, ending);
             let (tool, rest) = name.rsplit_once('-').unwrap();
             let (digits, kind) = rest.split_once('.').unwrap();
             assert!(digits.len() == DIGITS && digits.chars().all(|c| c.is_ascii_hexdigit()), "{name}");
             (tool.to_owned(), kind.to_owned())
         };
-        assert_eq!(parts("bash"), ("bash".into(), "log".into()));
-        assert_eq!(parts("git_log"), ("git_log".into(), "txt".into()));
-        assert_eq!(parts("../a/ü"), ("---a--".into(), "txt".into()));
-        assert_ne!(name("bash"), name("bash"));
+        assert_eq!(parts("bash", "log"), ("bash".into(), "log".into()));
+        assert_eq!(parts("git_log", "txt"), ("git_log".into(), "txt".into()));
+        assert_eq!(parts("../a/ü", "png"), ("---a--".into(), "png".into()));
+        assert_ne!(name("bash", "log"), name("bash", "log"));
     }
 }

@@ -4,10 +4,11 @@ use crate::{
     Admission, Asker, Client, RunTask,
     assemble::{self, AssembledAgent},
     now, price,
+    title::{self, TitledRun},
 };
 use pudu_base::{
-    Assistant, Decision, FailureCause, Finish, Human, Message, MessageId, Outcome, Question, RunEvent, RunId,
-    SpendingTally, ThreadState, Todo, Update, Usage,
+    Assistant, Decision, FailureCause, Finish, Goal, Human, Message, MessageId, Outcome, Question, RunEvent,
+    RunId, SpendingTally, ThreadState, Todo, Update, Usage,
 };
 use pudu_harness::{CompactOutcome, Replay, RunState, SkillPolicy, Steering, lead_chain};
 use std::sync::Arc;
@@ -63,6 +64,10 @@ pub struct RunEnd {
     pub artifacts: Vec<String>,
     /// The agent's list of what is to be done, if it wrote one.
     pub todos: Vec<Todo>,
+    /// The goal of the thread, as its last words left it; none if they were not judged by one.
+    pub goal: Option<Goal>,
+    /// The title of the thread, if it may be new.
+    pub title: Option<String>,
     /// Its usage.
     pub usage: Usage,
     /// Messages that were to steer it and came too late.
@@ -129,6 +134,8 @@ pub(crate) async fn work(
         decisions: decisions(turn.state()),
         artifacts: artifacts(turn.state(), &task.run),
         todos: todos(turn.state()).to_vec(),
+        goal: judged_goal(turn.state()),
+        title: title::shown(&client, &task.thread, turn.state()).await,
         usage: turn.spending.usage(),
         unused: steering.close().await,
         outcome,
@@ -154,11 +161,19 @@ async fn answer(
         Ok(cast) => cast,
         Err(cause) => return tell(turn, cause.into()),
     };
-    audit_log(client.0.db.run_started(&task.run, &task.thread, agent.model.name(), now()).await);
+    let title = title::first(client.setup().titles.as_ref(), turn.state());
+    let started =
+        client.0.db.run_started(&task.run, &task.thread, agent.model.name(), title.as_deref(), now());
+    audit_log(started.await);
     let mut chain = lead_chain(&agent, SkillPolicy::new(skills, task.first.clone()));
     let outcome = pudu_harness::run(&agent, &mut chain, turn, steering, cancel).await;
     place.give_back().await;
     run_ended(client, task, &outcome, &turn.spending).await;
+    if outcome == Outcome::Success {
+        let titled =
+            TitledRun { thread: task.thread.clone(), run: task.run.clone(), asker: task.asker.clone() };
+        title::improve(client, turn.state(), last_reply(turn.state()), titled);
+    }
     outcome
 }
 
@@ -179,7 +194,9 @@ async fn summarize(
         None => match assemble::assemble(client, task).await {
             Err(cause) => (tell(turn, cause.into()), None),
             Ok(AssembledAgent { agent, skills, place, .. }) => {
-                audit_log(client.0.db.run_started(&task.run, &task.thread, agent.model.name(), now()).await);
+                let started =
+                    client.0.db.run_started(&task.run, &task.thread, agent.model.name(), None, now());
+                audit_log(started.await);
                 let mut chain = lead_chain(&agent, SkillPolicy::new(skills, None));
                 let ended = pudu_harness::compact(&agent, &mut chain, turn, cancel).await;
                 place.give_back().await;
@@ -220,6 +237,9 @@ fn hear(turn: &mut RunState, task: &RunTask) {
     }
     if !goes_on {
         turn.give_up_calls(EARLIER);
+    }
+    if let Some(objective) = task.goal.clone().filter(|_| !goes_on) {
+        turn.apply(Update::Goal(Some(Goal::new(objective, now()))));
     }
     for human in &task.input {
         if !turn.state().messages.contains_key(&human.id) {
@@ -313,6 +333,13 @@ fn decisions(state: &ThreadState) -> Vec<Decision> {
     results.flatten().cloned().collect()
 }
 
+/// Returns the goal of a thread, if its last reply was judged by it.
+fn judged_goal(state: &ThreadState) -> Option<Goal> {
+    let goal = state.goal.as_ref()?;
+    let reply = last_reply(state)?;
+    goal.verdict.as_ref().is_some_and(|verdict| verdict.answer == reply.id).then(|| goal.clone())
+}
+
 fn artifacts(state: &ThreadState, run: &RunId) -> Vec<String> {
     state.artifacts.iter().filter(|(_, by)| *by == run).map(|(path, _)| path.clone()).collect()
 }
@@ -333,6 +360,8 @@ async fn nothing(steering: &Steering) -> RunEnd {
         decisions: Vec::new(),
         artifacts: Vec::new(),
         todos: Vec::new(),
+        goal: None,
+        title: None,
         usage: Usage::default(),
         unused: steering.close().await,
         heard: false,

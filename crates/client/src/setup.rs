@@ -1,7 +1,10 @@
 //! Setup of runs, as the configuration of the moment wants it.
 
-use crate::ModelPrice;
-use crate::results::FOLDER;
+use crate::{
+    ModelPrice,
+    results::FOLDER,
+    title::{TitleRules, TitleSetup},
+};
 use pudu_base::{Model, SandboxProvider, Tool, ToolSpec};
 use pudu_documents::{Converter, DocumentLimits};
 use pudu_harness::{
@@ -33,6 +36,7 @@ pub struct AgentSetup {
     pub(crate) results_folder: Arc<str>,
     pub(crate) context: ContextSetup,
     pub(crate) documents: Converter,
+    pub(crate) titles: Option<TitleSetup>,
 }
 
 /// Which tools belong together, for agents that have some of them only.
@@ -94,6 +98,7 @@ impl AgentSetup {
             results_folder: FOLDER.into(),
             context: ContextSetup::default(),
             documents: Converter::here(DocumentLimits::default()),
+            titles: Some(TitleSetup { rules: TitleRules::default(), model: None }),
         }
     }
 
@@ -154,9 +159,20 @@ impl AgentSetup {
     /// Sets when conversations are summarised, and by which model; by the run's own if that is none or unknown.
     #[must_use]
     pub fn with_context(self, rules: ContextRules, model: Option<&str>) -> Self {
-        let named = self.models.iter().find(|(info, _)| Some(info.name.as_str()) == model);
-        let model = named.map(|(_, model)| model.clone());
+        let model = self.named(model);
         Self { context: ContextSetup { rules: Arc::new(rules), model }, ..self }
+    }
+
+    /// Sets how threads get their titles, and which model writes them, if one is to; they have none if `None`.
+    #[must_use]
+    pub fn with_titles(self, rules: Option<TitleRules>, model: Option<&str>) -> Self {
+        let model = self.named(model);
+        Self { titles: rules.map(|rules| TitleSetup { rules, model }), ..self }
+    }
+
+    fn named(&self, model: Option<&str>) -> Option<Arc<dyn Model>> {
+        let named = self.models.iter().find(|(info, _)| Some(info.name.as_str()) == model);
+        named.map(|(_, model)| model.clone())
     }
 
     /// Returns the price of a model, if it has one.

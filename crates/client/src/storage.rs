@@ -122,6 +122,24 @@ impl Storage {
         self.usage_as_stored(rules, now).await
     }
 
+    /// Returns the threads of one account, or of all, those first that were used last; `most` of them.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn threads(&self, account: Option<&str>, most: usize) -> Result<Vec<ThreadRow>, StoreError> {
+        let accounts = match account {
+            Some(account) => vec![account.to_owned()],
+            None => self.db.accounts().await?,
+        };
+        let mut threads = Vec::new();
+        for account in accounts {
+            threads.extend(self.db.threads(&account).await?.into_iter().take(most));
+        }
+        threads.sort_by(|a, b| (b.updated, &b.id).cmp(&(a.updated, &a.id)));
+        threads.truncate(most);
+        Ok(threads)
+    }
+
     /// Like [`Storage::usage`], with the sizes of files as they were measured last. It writes nothing.
     ///
     /// # Errors
@@ -353,6 +371,7 @@ mod tests {
         let row = |(hours, log_bytes, file_bytes): &(i64, i64, i64)| ThreadRow {
             id: hours.to_string().as_str().into(),
             account: "telegram".into(),
+            title: String::new(),
             created: 0,
             updated: NOW - hours * millis(HOUR),
             log_bytes: *log_bytes,

@@ -21,6 +21,8 @@ pub struct RunTask {
     /// If set, the thread's last question is asked again under this id, and what was answered is taken
     /// back. After a restart the id is there already and nothing is taken back a second time.
     pub again: Option<MessageId>,
+    /// If set, the goal of the thread's runs from now on.
+    pub goal: Option<String>,
     /// If set, nobody is answered: the thread so far is summarised.
     pub compact: bool,
     /// When it is asked again, with the time zone, in words for the model.
@@ -51,6 +53,7 @@ impl RunTask {
             input: Vec::new(),
             first: None,
             suspended: false,
+            goal: None,
             compact: false,
             again: None,
             at: None,
@@ -73,6 +76,8 @@ pub enum Authoring {
     Nothing,
     /// If a custom agent answers, it may change what it is.
     Itself,
+    /// It gives the lead agent its character: nothing else can be done.
+    Lead,
     /// It makes a new agent of this name: nobody else answers, and nothing else can be done.
     New(String),
 }

@@ -3,7 +3,9 @@
 use crate::{
     ApprovalPolicy, ContextSetup, LoopRules, Memory, Results, ToolCatalog, ToolProgressRules, Toolbox,
 };
-use pudu_base::{ApprovalRequest, Approver, BoxFuture, Decision, Model, Sandbox, Tell, Thinking, ThreadLog};
+use pudu_base::{
+    ApprovalRequest, Approver, BoxFuture, Decision, Model, Sampling, Sandbox, Tell, Thinking, ThreadLog,
+};
 use std::{fmt, sync::Arc, time::Duration};
 
 /// An agent, assembled for a run: chosen when it starts, not changed while it lasts.
@@ -13,6 +15,8 @@ pub struct Agent {
     pub model: Arc<dyn Model>,
     /// How hard the model thinks.
     pub thinking: Thinking,
+    /// How the model answers, where its configuration does not decide that.
+    pub sampling: Sampling,
     /// Tools that it may call.
     pub tools: Toolbox,
     /// Sandbox of its tools.

@@ -230,6 +230,7 @@ impl Bench {
         let agent = Agent {
             model: model.clone(),
             thinking: pudu_base::Thinking::On,
+            sampling: pudu_base::Sampling::default(),
             tools: Toolbox::new([writes.clone() as Arc<dyn Tool>, reads.clone()]),
             sandbox: Arc::new(NoSandbox),
             log: log.clone(),

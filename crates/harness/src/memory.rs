@@ -4,6 +4,7 @@
 //! Deliberately absent: the memory of commands and servers. Those are processes of their own, with limits of
 //! their own, and each tool bounds how much of their output it takes in.
 
+use crate::scale::{ImageProblem, ScaledImage, scale};
 use pudu_base::{BoxFuture, DirEntry, Exec, Sandbox, SandboxError, ShellCommand};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -26,12 +27,19 @@ pub struct Memory {
     run: Arc<Semaphore>,
     /// Budget of the images that models are shown: separate, as a model takes its time.
     images: Arc<Semaphore>,
+    /// One permit: an image takes many times its file's bytes while it is scaled.
+    scaling: Arc<Semaphore>,
 }
 
 impl Default for Memory {
     fn default() -> Self {
         let pool = |bytes| Arc::new(Semaphore::new(bytes));
-        Self { all: pool(MAX_ALL_BYTES), run: pool(MAX_RUN_BYTES), images: pool(MAX_IMAGE_BYTES) }
+        Self {
+            all: pool(MAX_ALL_BYTES),
+            run: pool(MAX_RUN_BYTES),
+            images: pool(MAX_IMAGE_BYTES),
+            scaling: pool(1),
+        }
     }
 }
 
@@ -48,6 +56,19 @@ impl Memory {
         // First that of the run: one that waits for itself keeps nothing from others.
         let run = self.run.clone().acquire_many_owned(bytes).await.ok();
         ReservedMemory { _run: run, _all: self.all.clone().acquire_many_owned(bytes).await.ok() }
+    }
+
+    /// Makes an image ready to be sent, where it may block, one after the other.
+    pub(crate) async fn scale(&self, bytes: Vec<u8>) -> Result<ScaledImage, ImageProblem> {
+        let permit = self.scaling.clone().acquire_owned().await;
+        // The permit goes with the work, which nobody can cancel.
+        let work = tokio::task::spawn_blocking(move || {
+            let scaled = scale(bytes);
+            drop(permit);
+            scaled
+        });
+        // A decoder that panics does so for a file that is none.
+        work.await.unwrap_or(Err(ImageProblem::Damaged))
     }
 
     /// Waits until there is room for the images of a request.

@@ -3,6 +3,8 @@
 //!
 //! Deliberately absent: the largest result that a tool takes in. That is each tool's own bound.
 
+mod images;
+
 use crate::Toolbox;
 use pudu_base::{Cut, ResultFiles, ToolOutput, ends};
 use std::{

@@ -211,6 +211,7 @@ impl Asking {
             }
             Some(Ok(delta)) => {
                 self.spoke |= matches!(delta, Delta::Text(_) | Delta::Call(_));
+                self.spoke &= !matches!(delta, Delta::Retract);
                 if matches!(delta, Delta::Finish(_)) {
                     self.breaker.worked();
                     self.state = RetryState::Over;
@@ -451,6 +452,16 @@ mod tests {
             "{:?}",
             start.elapsed()
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_of_thoughts_alone_is_empty() {
+        let thought = vec![text("Hm."), Ok(Delta::Retract), finish()];
+        let model = model(vec![thought, vec![text("Hello"), finish()]]);
+        let (script, _) = without_waits(ask(&model).await);
+        let expect =
+            [text("Hm."), Ok(Delta::Retract), again(1, 0, RetryReason::Garbled), text("Hello"), finish()];
+        assert_eq!(script, expect);
     }
 
     #[tokio::test(start_paused = true)]

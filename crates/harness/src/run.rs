@@ -2,7 +2,7 @@
 
 mod calls;
 
-use crate::{Agent, AnswerCheck, Middleware, RunState, Steering};
+use crate::{Agent, AnswerCheck, Middleware, RunState, Steering, goal};
 use futures_util::StreamExt;
 use pudu_base::{
     Assistant, Delta, FailureCause, Finish, LogError, Message, ModelCaller, ModelError, Outcome, Request,
@@ -75,7 +75,7 @@ async fn work(
             calls::perform(agent, chain, run_state, calls).await?;
         }
         // A question ends a run, and so does an answer before a crash: what steers comes too late for it.
-        if let Some(outcome) = answered(run_state) {
+        if let Some(outcome) = ended(agent, run_state, steering).await? {
             return Ok(outcome);
         }
         for human in steering.drain() {
@@ -85,7 +85,7 @@ async fn work(
         let answer = ask(agent, chain, run_state).await?;
         settle(chain, run_state, answer)?;
         commit(agent, run_state).await?;
-        if let Some(outcome) = answered(run_state) {
+        if let Some(outcome) = ended(agent, run_state, steering).await? {
             return Ok(outcome);
         }
     }
@@ -118,6 +118,21 @@ fn settle(
         run_state.note(text);
     }
     Ok(())
+}
+
+/// Returns how the run has ended already, unless its thread's goal wants more.
+async fn ended(
+    agent: &Agent,
+    run_state: &mut RunState,
+    steering: &Steering,
+) -> Result<Option<Outcome>, RunFailure> {
+    let outcome = answered(run_state);
+    if outcome == Some(Outcome::Success) && !steering.is_goal_dropped() {
+        let goes_on = goal::goes_on(agent, run_state).await;
+        commit(agent, run_state).await?;
+        return Ok(outcome.filter(|_| !goes_on));
+    }
+    Ok(outcome)
 }
 
 /// Returns how the run has ended already, if the newest message is an answer that wants no tools, or if one of
@@ -189,6 +204,7 @@ async fn prepare(agent: &Agent, chain: &mut Chain, run_state: &mut RunState) -> 
         tools: agent.tools.specs().clone(),
         images: Vec::new(),
         thinking: agent.thinking,
+        sampling: agent.sampling,
     };
     for middleware in chain.iter_mut() {
         middleware.before_model(run_state, &mut request).await?;
@@ -223,7 +239,14 @@ async fn call(
             reply.finish = Finish::Length;
             break;
         }
-        take(delta?, run_state, &mut reply);
+        match delta {
+            Ok(delta) => take(delta, run_state, &mut reply),
+            Err(error) => {
+                let is_free = run_state.said() == 0 && is_free(&error);
+                count_failed(run_state, &mut reply, is_free);
+                return Err(error);
+            }
+        }
     }
     reply.text = run_state.end_draft();
     run_state.spending.add_call(ModelCaller::Lead, reply.model.as_deref().unwrap_or_default(), reply.usage);
@@ -247,6 +270,7 @@ async fn call(
 fn take(delta: Delta, run_state: &mut RunState, reply: &mut Assistant) {
     match delta {
         Delta::Text(text) => run_state.say(text),
+        Delta::Retract => run_state.retract(),
         Delta::Reasoning(thought) => reply.reasoning.get_or_insert_default().push_str(&thought),
         Delta::Model(name) => reply.model = Some(name),
         Delta::ProviderParts(parts) => reply.provider_parts = Some(parts),
@@ -257,18 +281,27 @@ fn take(delta: Delta, run_state: &mut RunState, reply: &mut Assistant) {
         }
         Delta::Finish(finish) => reply.finish = finish,
         Delta::Again { attempt, wait, reason } => {
+            let is_free = run_state.said() == 0 && reply.reasoning.is_none();
+            count_failed(run_state, reply, is_free);
             run_state.retract();
-            // What the failed try is known to have cost counts, and for the model that was asked.
-            if let Some(usage) = reply.usage.take() {
-                let model = reply.model.as_deref().unwrap_or_default();
-                run_state.spending.add_call(ModelCaller::Lead, model, Some(usage));
-            }
             reply.calls.clear();
             reply.reasoning = None;
             reply.provider_parts = None;
             run_state.tell(RunEvent::Retry { attempt, wait, reason });
         }
     }
+}
+
+/// Counts what a failed try cost, as far as anybody knows, for the model that was asked.
+fn count_failed(run_state: &mut RunState, reply: &mut Assistant, is_free: bool) {
+    let usage = reply.usage.take();
+    run_state.count_failed(reply.model.as_deref().unwrap_or_default(), usage, usage.is_none() && is_free);
+}
+
+/// Returns whether nobody charges for a request that ended so: it was turned away before anything was made.
+fn is_free(error: &ModelError) -> bool {
+    !error.retriable() && !matches!(error, ModelError::Filtered(_))
+        || matches!(error, ModelError::Busy { .. })
 }
 
 /// Some providers number calls anew in every reply; in the thread each id stands for one call.

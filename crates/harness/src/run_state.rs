@@ -4,6 +4,7 @@ use crate::Replay;
 use pudu_base::{
     Assistant, BoxFuture, CallId, Finish, LogError, Message, MessageId, ModelCaller, Reminder, Request,
     RunEvent, RunId, Seq, SpendingTally, ThreadId, ThreadLog, ThreadState, ToolCall, ToolResult, Update,
+    Usage,
 };
 use std::sync::Arc;
 
@@ -48,6 +49,8 @@ impl Writing {
 struct AnswerDraft {
     id: MessageId,
     text: String,
+    /// Whether what it cost is counted: it failed.
+    is_counted: bool,
 }
 
 impl RunState {
@@ -116,7 +119,7 @@ impl RunState {
     /// Begins an answer.
     pub(crate) fn begin_draft(&mut self) -> MessageId {
         let id = MessageId::fresh();
-        self.draft = Some(AnswerDraft { id: id.clone(), text: String::new() });
+        self.draft = Some(AnswerDraft { id: id.clone(), text: String::new(), is_counted: false });
         id
     }
 
@@ -138,8 +141,19 @@ impl RunState {
     pub(crate) fn retract(&mut self) {
         if let Some(draft) = &mut self.draft {
             draft.text.clear();
+            draft.is_counted = false;
             let message = draft.id.clone();
             self.tell(RunEvent::Retract { message });
+        }
+    }
+
+    /// Counts what a failed try of the answer that comes cost, unless that is nothing.
+    pub(crate) fn count_failed(&mut self, model: &str, usage: Option<Usage>, is_free: bool) {
+        if !is_free {
+            self.spending.add_call(ModelCaller::Lead, model, usage);
+        }
+        if let Some(draft) = &mut self.draft {
+            draft.is_counted = true;
         }
     }
 
@@ -151,10 +165,10 @@ impl RunState {
     /// Keeps what was said when a run ends early: the words so far as a partial answer, and a result for
     /// each call that has none.
     pub(crate) fn keep_partial(&mut self, model: &str, why: &str) {
-        if self.draft.is_some() {
+        if self.draft.as_ref().is_some_and(|draft| !draft.is_counted) {
             self.spending.add_call(ModelCaller::Lead, model, None);
         }
-        if let Some(AnswerDraft { id, text }) =
+        if let Some(AnswerDraft { id, text, .. }) =
             self.draft.take().filter(|draft| !draft.text.trim().is_empty())
         {
             self.apply(Update::Message(Arc::new(Message::Assistant(Assistant {
@@ -255,7 +269,7 @@ pub(crate) fn result(call: &ToolCall, text: String) -> ToolResult {
         text,
         error: false,
         question: None,
-        image: None,
+        images: Vec::new(),
         decision: None,
         decisions: Vec::new(),
     }

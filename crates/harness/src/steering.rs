@@ -28,6 +28,7 @@ struct Mailbox {
     /// Slots that are neither filled nor given back.
     slots: usize,
     closed: bool,
+    goal_dropped: bool,
 }
 
 impl Steering {
@@ -41,6 +42,17 @@ impl Steering {
         }
         mailbox.slots += 1;
         Some(MailboxSlot { steering: self.clone() })
+    }
+
+    /// Lets the run work towards no goal any more.
+    pub fn drop_goal(&self) {
+        self.lock().goal_dropped = true;
+    }
+
+    /// Returns whether the run works towards no goal any more.
+    #[must_use]
+    pub fn is_goal_dropped(&self) -> bool {
+        self.lock().goal_dropped
     }
 
     /// Takes what waits.

@@ -11,8 +11,8 @@ use crate::{
 };
 use pudu_base::{
     ApprovalRequest, Approver, BoxFuture, CallId, Decision, Human, LogError, Message, Model, Outcome,
-    RunEvent, RunId, Seq, Skill, TaskStage, Tell, Thinking, ThreadId, ThreadLog, ThreadState, Tool, ToolCx,
-    ToolError, ToolOutput, ToolSpec, Update,
+    RunEvent, RunId, Sampling, Seq, Skill, TaskStage, Tell, Thinking, ThreadId, ThreadLog, ThreadState, Tool,
+    ToolCx, ToolError, ToolOutput, ToolSpec, Update,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -177,6 +177,7 @@ impl SubagentTask {
         searching(Agent {
             model,
             thinking: Thinking::Off,
+            sampling: Sampling::default(),
             tools: parent.tools.only(has),
             sandbox: parent.sandbox.clone(),
             log: Arc::new(Forgetful),

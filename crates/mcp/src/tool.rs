@@ -1,7 +1,7 @@
 //! One tool of a server, as the loop sees it.
 
 use crate::{
-    answer,
+    answer::{self, ToolAnswer},
     failure::{self, words},
     keeper::KeeperHandle,
     listing::ListedTool,
@@ -55,12 +55,12 @@ impl McpTool {
     fn read(&self, answer: Result<CallToolResponse, ServiceError>) -> Result<ToolOutput, ToolError> {
         match answer {
             Ok(CallToolResponse::Complete(result)) if result.is_error == Some(true) => {
-                Err(ToolError(words(&answer::text(&result))))
+                Err(ToolError(words(&answer::read(&result).text)))
             }
             Ok(CallToolResponse::Complete(result)) => {
-                let (text, cut) = (answer::text(&result), Some(answer::SHOWN));
-                let partial = answer::is_cut(&text);
-                Ok(ToolOutput { text, cut, partial, ..ToolOutput::default() })
+                let ToolAnswer { text, images } = answer::read(&result);
+                let (partial, cut) = (answer::is_cut(&text), Some(answer::SHOWN));
+                Ok(ToolOutput { text, cut, partial, attached: images, ..ToolOutput::default() })
             }
             Ok(_) => Err(self.error("it asks for something that is not in this version")),
             Err(error) => Err(self.error(&failure::of_request(&error))),

@@ -33,9 +33,9 @@ fn main() {
     let bytes = std::env::args().skip(1).find_map(|arg| arg.parse().ok()).unwrap_or(STREAM_BYTES);
     println!("| wire | stream, MB | events | decoder, MB/s | serde_json to values, MB/s |");
     println!("| --- | --- | --- | --- | --- |");
-    for sample in [chat(), messages(), gemini()] {
+    for sample in [chat(), responses(), messages(), gemini(), ollama()] {
         let events = sample.events(bytes);
-        let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+        let stream: String = events.iter().map(|event| framed(sample.wire, event)).collect();
         let settings = settings(sample.wire);
         let decoder = speed(stream.len(), || decode(&settings, stream.as_bytes()));
         let values = speed(stream.len(), || {
@@ -47,6 +47,14 @@ fn main() {
         });
         let megabytes = stream.len() as f64 / 1e6;
         println!("| {} | {megabytes:.1} | {} | {decoder:.0} | {values:.0} |", sample.name, events.len());
+    }
+}
+
+/// Returns an event as its wire has it: lines of JSON, or server-sent events.
+fn framed(wire: WireKind, event: &str) -> String {
+    match wire {
+        WireKind::Ollama => format!("{event}\n"),
+        _ => format!("data: {event}\n\n"),
     }
 }
 
@@ -170,5 +178,51 @@ fn gemini() -> Sample {
         words: parts(json!({"text": WORDS})),
         arguments: call(json!({"partialArgs": piece, "willContinue": true})),
         last: vec![call(json!({})), json!({"candidates": [{"finishReason": "STOP", "index": 0}]})],
+    }
+}
+
+fn responses() -> Sample {
+    let item = json!({"type": "function_call", "id": "fc_0", "call_id": "c", "name": "write_file", "arguments": "",
+        "status": "in_progress"});
+    let words = |text: &str| {
+        json!({"type": "response.output_text.delta", "sequence_number": 4, "item_id": "msg_0", "output_index": 0,
+            "content_index": 0, "delta": text, "logprobs": []})
+    };
+    let arguments = |text: &str| {
+        json!({"type": "response.function_call_arguments.delta", "sequence_number": 5, "item_id": "fc_0",
+            "output_index": 1, "delta": text})
+    };
+    let usage = json!({"input_tokens": 10, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 7,
+        "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 17});
+    Sample {
+        name: "Responses",
+        wire: WireKind::Responses,
+        first: vec![
+            json!({"type": "response.created", "sequence_number": 0, "response": {"id": "resp_0", "status": "in_progress"}}),
+            json!({"type": "response.output_item.added", "sequence_number": 1, "output_index": 1, "item": item}),
+            arguments("{\"text\": \""),
+        ],
+        words: words(WORDS),
+        arguments: arguments(WORDS),
+        last: vec![
+            arguments("\"}"),
+            json!({"type": "response.completed", "sequence_number": 9, "response":
+                {"id": "resp_0", "status": "completed", "usage": usage}}),
+        ],
+    }
+}
+
+fn ollama() -> Sample {
+    let document = |message: Value| json!({"model": "m", "created_at": "2026-01-01T00:00:00.000000Z", "message": message, "done": false});
+    Sample {
+        name: "Ollama",
+        wire: WireKind::Ollama,
+        first: Vec::new(),
+        words: document(json!({"role": "assistant", "content": WORDS})),
+        // Calls come whole here; thoughts come in pieces.
+        arguments: document(json!({"role": "assistant", "content": "", "thinking": WORDS})),
+        last: vec![json!({"model": "m", "created_at": "2026-01-01T00:00:00.000000Z", "message":
+            {"role": "assistant", "content": ""}, "done": true, "done_reason": "stop", "prompt_eval_count": 10,
+            "eval_count": 7})],
     }
 }

@@ -46,10 +46,15 @@ impl PartialCalls {
         } else if let Some(call) = self.calls.get_mut(at) {
             call.grow(piece);
         }
+        self.check_size()?;
+        Ok(at)
+    }
+
+    fn check_size(&self) -> Result<(), ModelError> {
         if self.calls.len() > MAX_PARALLEL_CALLS || self.bytes > MAX_ARGUMENT_BYTES {
             return Err(garbled("too many or too large tool calls"));
         }
-        Ok(at)
+        Ok(())
     }
 
     /// Finds the call that a piece belongs to; `None` for a call that begins with it.
@@ -65,10 +70,31 @@ impl PartialCalls {
     }
 
     /// Replaces the arguments of a call that tells them whole at its end.
-    pub(crate) fn set_arguments(&mut self, at: usize, arguments: String) {
-        if let Some(call) = self.calls.get_mut(at) {
-            call.arguments = arguments;
+    ///
+    /// # Errors
+    /// When the arguments are too large.
+    pub(crate) fn set_arguments(&mut self, at: usize, arguments: String) -> Result<(), ModelError> {
+        let Some(call) = self.calls.get_mut(at) else { return Ok(()) };
+        self.bytes = self.bytes.saturating_sub(call.arguments.len()).saturating_add(arguments.len());
+        call.arguments = arguments;
+        self.check_size()
+    }
+
+    /// Gives a call the id and name that it began without.
+    pub(crate) fn complete(&mut self, at: usize, id: &str, name: &str) {
+        let Some(call) = self.calls.get_mut(at) else { return };
+        for (known, told) in [(&mut call.id, id), (&mut call.name, name)] {
+            if known.is_empty() {
+                told.clone_into(known);
+            }
         }
+    }
+
+    /// Finds the call that has this id: the one at this place if it has none yet.
+    pub(crate) fn find(&self, id: &str, at: Option<usize>) -> Option<usize> {
+        let here =
+            at.filter(|at| self.calls.get(*at).is_some_and(|call| call.id.is_empty() || call.id == id));
+        here.or_else(|| self.calls.iter().position(|call| !id.is_empty() && call.id == id))
     }
 
     /// Notes that the wire has told a call whole.
@@ -131,6 +157,25 @@ impl CallPiece {
 fn arguments(text: &str) -> Option<Value> {
     match text.trim() {
         "" | "null" => Some(Value::Object(Map::new())),
+        // So pieces are not read again and again from their beginning.
+        text if !text.ends_with('}') => None,
         text => serde_json::from_str::<Value>(text).ok().filter(Value::is_object),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_that_replace_others_are_bounded_like_those_that_come_in_pieces() {
+        let mut calls = PartialCalls::default();
+        let large = || "x".repeat(MAX_ARGUMENT_BYTES / 2);
+        for index in 0..2 {
+            let at = calls.push(CallPiece { index: Some(index), ..CallPiece::default() }).unwrap();
+            calls.set_arguments(at, large()).unwrap();
+            calls.set_arguments(at, large()).unwrap();
+        }
+        assert!(calls.set_arguments(0, large() + "x").is_err());
     }
 }

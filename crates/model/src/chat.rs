@@ -6,6 +6,7 @@ mod text_calls;
 
 use crate::{
     ModelSettings,
+    think::ThinkHabit,
     wire::{EventDecoder, Wire},
 };
 use pudu_base::Request;
@@ -26,7 +27,7 @@ impl Wire for CompletionsWire {
         encode::body(settings, request)
     }
 
-    fn decoder(&self, settings: &ModelSettings) -> Box<dyn EventDecoder> {
-        Box::new(decode::ChunkDecoder::new(settings))
+    fn decoder(&self, settings: &ModelSettings, habit: &ThinkHabit) -> Box<dyn EventDecoder> {
+        Box::new(decode::ChunkDecoder::new(settings, habit))
     }
 }

@@ -24,7 +24,11 @@ pub(crate) fn finish(reason: &str) -> Result<Option<Finish>, ModelError> {
         _ if BREAKS.contains(&word.as_str()) => {
             return Err(ModelError::Unreachable(format!("the provider broke off with {word}")));
         }
-        "malformed_function_call" | "unexpected_tool_call" | "malformed_response" => {
+        // The thread is at fault, and stays as it is.
+        "missing_thought_signature" => {
+            return Err(ModelError::Rejected(format!("the reply ended with {word}")));
+        }
+        "malformed_function_call" | "unexpected_tool_call" | "malformed_response" | "too_many_tool_calls" => {
             return Err(garbled(format!("the reply ended with {word}")));
         }
         // What nobody has heard of may be a cut: people are told that there may be more.
@@ -86,6 +90,8 @@ mod tests {
         }
         assert!(matches!(finish("model_context_window_exceeded"), Err(ModelError::TooLong(_))));
         assert!(matches!(finish("MALFORMED_FUNCTION_CALL"), Err(ModelError::Garbled(_))));
+        assert!(matches!(finish("TOO_MANY_TOOL_CALLS"), Err(ModelError::Garbled(_))));
+        assert!(matches!(finish("MISSING_THOUGHT_SIGNATURE"), Err(ModelError::Rejected(_))));
         assert_eq!(ok("pause_turn"), Some(Finish::Paused));
     }
 }

@@ -3,11 +3,13 @@
 
 use crate::{
     ModelSettings,
+    think::ThinkHabit,
     wire::{EventDecoder, garbled},
     wires::wire_of,
 };
 use pudu_base::{Delta, ModelError};
-use pudu_net::sse::SseDecoder;
+use pudu_net::sse::{SseDecoder, SseEvent};
+use serde::de::IgnoredAny;
 
 /// Maximum size of one JSON document, in bytes.
 const MAX_DOCUMENT_BYTES: usize = 16 * 1024 * 1024;
@@ -29,7 +31,12 @@ impl ReplyDecoder {
     /// Makes what reads a reply of this model.
     #[must_use]
     pub fn of(settings: &ModelSettings) -> Self {
-        Self::new(wire_of(settings.wire).decoder(settings))
+        Self::with_habit(settings, &ThinkHabit::default())
+    }
+
+    /// Makes what reads a reply of this model, whose replies before were like this.
+    pub(crate) fn with_habit(settings: &ModelSettings, habit: &ThinkHabit) -> Self {
+        Self::new(wire_of(settings.wire).decoder(settings, habit))
     }
 
     fn new(events: Box<dyn EventDecoder>) -> Self {
@@ -54,7 +61,11 @@ impl ReplyDecoder {
             Framing::Unknown(_) => {}
             Framing::Sse(sse) => {
                 for event in sse.push(bytes).map_err(|_| garbled("an event is too large"))? {
-                    self.events.event(&event.event, event.data.trim(), &mut out)?;
+                    let data = event.data.trim();
+                    // Without data it is a sign of life.
+                    if !data.is_empty() {
+                        self.events.event(&event.event, data, &mut out)?;
+                    }
                 }
             }
             Framing::Json(splitter) => {
@@ -72,9 +83,20 @@ impl ReplyDecoder {
     /// When the reply is not whole.
     pub fn end(&mut self) -> Result<Vec<Delta>, ModelError> {
         let mut out = Vec::new();
+        let last = if let Framing::Sse(sse) = &mut self.framing { sse.end() } else { None };
+        // Some servers leave out the blank line behind the last event; one that was cut is none.
+        if let Some(event) = last.filter(is_whole) {
+            self.events.event(&event.event, event.data.trim(), &mut out)?;
+        }
         self.events.end(&mut out)?;
         Ok(out)
     }
+}
+
+/// Returns whether an event that nothing ended is there to its end.
+fn is_whole(event: &SseEvent) -> bool {
+    let data = event.data.trim();
+    data == "[DONE]" || (data.starts_with('{') && serde_json::from_str::<IgnoredAny>(data).is_ok())
 }
 
 /// Splits JSON documents that stand one behind the other, whatever lies between them.
@@ -154,11 +176,16 @@ mod tests {
             ("[{\"error\":\n 1}]", vec!["|[{\"error\":\n 1}]"]),
             ("{\"a\": [", vec![]),
             ("error: {\"code\": 400}\n\n", vec!["error|{\"code\": 400}"]),
+            ("data: {}\n\ndata:\n\nevent: ping\ndata: \n\n", vec!["|{}"]),
+            ("data: {}\n\nevent: a\ndata: {\"b\": 1}", vec!["|{}", "a|{\"b\": 1}"]),
+            ("data: {}\n\ndata: [DONE]\n", vec!["|{}", "|[DONE]"]),
+            ("data: {}\n\ndata: {\"a\":", vec!["|{}"]),
         ] {
             for size in 1..=text.len() {
                 let mut decoder = ReplyDecoder::new(Box::new(EventNotes));
                 let pieces = text.as_bytes().chunks(size);
-                let out: Vec<Delta> = pieces.flat_map(|piece| decoder.push(piece).unwrap()).collect();
+                let mut out: Vec<Delta> = pieces.flat_map(|piece| decoder.push(piece).unwrap()).collect();
+                out.extend(decoder.end().unwrap());
                 let expect: Vec<_> = expect.iter().map(|&text| Delta::Text(text.to_owned())).collect();
                 assert_eq!(out, expect, "{text:?} by {size}");
             }
@@ -171,5 +198,25 @@ mod tests {
         decoder.push(b"{\"a\": \"").unwrap();
         let error = decoder.push(&vec![b'x'; MAX_DOCUMENT_BYTES]).unwrap_err();
         assert!(matches!(error, ModelError::Garbled(_)), "{error}");
+    }
+
+    #[test]
+    fn the_last_event_counts_without_its_blank_line_unless_it_was_cut() {
+        let read = |stream: &str| {
+            let mut decoder = ReplyDecoder::new(Box::new(EventNotes));
+            let mut out = decoder.push(stream.as_bytes()).unwrap();
+            out.extend(decoder.end().unwrap());
+            out.into_iter()
+                .map(|delta| match delta {
+                    Delta::Text(text) => text,
+                    other => format!("{other:?}"),
+                })
+                .collect::<Vec<_>>()
+        };
+        let whole = ["|{\"a\":1}", "|{\"b\":2}"];
+        for end in ["", "\n", "\r\n", "\n\n"] {
+            assert_eq!(read(&format!("data: {{\"a\":1}}\n\ndata: {{\"b\":2}}{end}")), whole, "{end:?}");
+        }
+        assert_eq!(read("data: {\"a\":1}\n\ndata: {\"b\":"), whole[..1]);
     }
 }

@@ -1,11 +1,11 @@
 //! A model behind HTTP, whatever its wire.
 
-use crate::{ModelSettings, frames::ReplyDecoder, refusal, wires::wire_of};
+use crate::{ModelSettings, frames::ReplyDecoder, refusal, think::ThinkHabit, wires::wire_of};
 use futures_util::{StreamExt, stream};
 use pudu_base::{Delta, Model, ModelError, ModelStream, Request};
 use pudu_net::reqwest::{
     self, Method, Url,
-    header::{self, HeaderName, HeaderValue},
+    header::{self, HeaderMap, HeaderName, HeaderValue},
 };
 use secrecy::ExposeSecret;
 use std::{sync::Arc, time::Duration};
@@ -15,6 +15,7 @@ use tokio::time::Instant;
 pub struct HttpModel {
     settings: Arc<ModelSettings>,
     http: reqwest::Client,
+    habit: ThinkHabit,
 }
 
 impl HttpModel {
@@ -24,7 +25,7 @@ impl HttpModel {
     /// When the HTTP client cannot be made.
     pub fn new(settings: ModelSettings) -> Result<Self, ModelError> {
         let http = pudu_net::client().map_err(|error| ModelError::Unreachable(error.to_string()))?;
-        Ok(Self { settings: Arc::new(settings), http })
+        Ok(Self { settings: Arc::new(settings), http, habit: ThinkHabit::default() })
     }
 }
 
@@ -42,11 +43,14 @@ impl Model for HttpModel {
     }
 
     fn stream(&self, request: Request) -> ModelStream {
-        let (settings, http) = (self.settings.clone(), self.http.clone());
+        let (settings, http, habit) =
+            (self.settings.sampled(request.sampling), self.http.clone(), self.habit.clone());
         stream::once(async move {
             let until = Instant::now() + settings.total;
             match begin(&settings, &http, &request).await {
-                Ok(response) => deltas(response, &settings, until),
+                Ok(response) => {
+                    deltas(response, ReplyDecoder::with_habit(&settings, &habit), settings.gap, until)
+                }
                 Err(error) => stream::iter([Err(error)]).boxed(),
             }
         })
@@ -67,8 +71,7 @@ async fn begin(
     };
     let body = wire.body(settings, request).map_err(|error| unwritten(&error))?;
     let call = call(settings, http, Method::POST, &wire.path(settings))?;
-    let call = call.header(header::CONTENT_TYPE, "application/json").body(body);
-    let response = tokio::time::timeout(settings.gap, call.send())
+    let response = tokio::time::timeout(settings.gap, call.body(body).send())
         .await
         .map_err(|_| silent(settings.gap))?
         .map_err(|error| unreachable(&error))?;
@@ -88,15 +91,22 @@ fn call(
     method: Method,
     path: &str,
 ) -> Result<reqwest::RequestBuilder, ModelError> {
-    let mut call =
-        http.request(method, url(&settings.base_url, path)).headers(wire_of(settings.wire).headers());
+    Ok(http.request(method, url(&settings.base_url, path)).headers(headers(settings)?))
+}
+
+/// Returns each header once: those of the operator stand in the place of ours.
+fn headers(settings: &ModelSettings) -> Result<HeaderMap, ModelError> {
+    let mut headers = wire_of(settings.wire).headers();
+    headers.extend(key(settings)?);
     for (name, value) in &settings.headers {
-        call = call.header(name, value.expose_secret());
+        let unsendable = || ModelError::Rejected(format!("the header \"{name}\" cannot be sent"));
+        let name = HeaderName::try_from(name).map_err(|_| unsendable())?;
+        let mut value = HeaderValue::try_from(value.expose_secret()).map_err(|_| unsendable())?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
     }
-    if let Some((name, value)) = key(settings)? {
-        call = call.header(name, value);
-    }
-    Ok(call)
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(headers)
 }
 
 impl ModelSettings {
@@ -114,7 +124,7 @@ impl ModelSettings {
     /// When the key cannot be sent.
     pub fn empty_request(&self, http: &reqwest::Client) -> Result<reqwest::RequestBuilder, ModelError> {
         let call = call(self, http, Method::POST, &wire_of(self.wire).path(self))?;
-        Ok(call.header(header::CONTENT_TYPE, "application/json").body("{}"))
+        Ok(call.body("{}"))
     }
 }
 
@@ -156,10 +166,9 @@ struct ReplyReader {
 }
 
 /// Turns a response's bytes into deltas. Dropping the stream closes the connection.
-fn deltas(response: reqwest::Response, settings: &ModelSettings, until: Instant) -> ModelStream {
-    let decoder = ReplyDecoder::of(settings);
+fn deltas(response: reqwest::Response, decoder: ReplyDecoder, gap: Duration, until: Instant) -> ModelStream {
     let bytes = response.bytes_stream().boxed();
-    let reading = ReplyReader { bytes, decoder, gap: settings.gap, until, over: false };
+    let reading = ReplyReader { bytes, decoder, gap, until, over: false };
     stream::unfold(reading, |mut reading| async move {
         let batch = next_batch(&mut reading).await?;
         Some((stream::iter(batch), reading))
@@ -173,6 +182,9 @@ async fn next_batch(reading: &mut ReplyReader) -> Option<Vec<Result<Delta, Model
     while !reading.over {
         let patience = reading.gap.min(reading.until.saturating_duration_since(Instant::now()));
         let step = match tokio::time::timeout(patience, reading.bytes.next()).await {
+            Err(_) if patience < reading.gap => {
+                Err(ModelError::Unreachable("the whole answer took too long".to_owned()))
+            }
             Err(_) => Err(silent(patience)),
             Ok(Some(Err(error))) => Err(unreachable(&error)),
             Ok(Some(Ok(chunk))) => reading.decoder.push(&chunk),
@@ -216,6 +228,27 @@ fn unreachable(error: &reqwest::Error) -> ModelError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::WireKind;
+
+    #[test]
+    fn each_header_is_sent_once_and_the_operators_counts_more() {
+        let own =
+            [("Anthropic-Version", "2024-01-01"), ("x-api-key", "theirs"), ("content-type", "text/plain")];
+        let settings = ModelSettings {
+            api_key: Some("ours".into()),
+            headers: own.map(|(name, value)| (name.to_owned(), value.into())).into(),
+            ..ModelSettings::plain("m", WireKind::Messages)
+        };
+        let request = settings.empty_request(&pudu_net::client().unwrap()).unwrap().build().unwrap();
+        let all = |name: &str| request.headers().get_all(name).iter().cloned().collect::<Vec<_>>();
+        assert_eq!(all("anthropic-version"), ["2024-01-01"]);
+        assert_eq!(all("x-api-key"), ["theirs"]);
+        assert_eq!(all("content-type"), ["application/json"]);
+        let headers = vec![("a b".to_owned(), "c".into())];
+        let error =
+            ModelSettings { headers, ..settings }.empty_request(&pudu_net::client().unwrap()).unwrap_err();
+        assert_eq!(error, ModelError::Rejected("the header \"a b\" cannot be sent".into()));
+    }
 
     #[test]
     fn a_path_is_added_and_each_query_stays() {
@@ -228,5 +261,16 @@ mod tests {
         ] {
             assert_eq!(url(&Url::parse(base).unwrap(), path).as_str(), expect);
         }
+    }
+
+    #[test]
+    fn a_header_of_the_operator_stands_in_the_place_of_ours() {
+        let mut settings = ModelSettings::plain("m", WireKind::Messages);
+        settings.headers = vec![("Anthropic-Version".to_owned(), "2030-01-01".into())];
+        settings.api_key = Some("sk-1".into());
+        let request = settings.empty_request(&pudu_net::client().unwrap()).unwrap().build().unwrap();
+        let all: Vec<_> = request.headers().get_all("anthropic-version").iter().collect();
+        assert_eq!(all, ["2030-01-01"]);
+        assert_eq!(request.headers()["x-api-key"], "sk-1");
     }
 }

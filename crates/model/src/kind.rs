@@ -16,6 +16,11 @@ pub enum WireKind {
 }
 
 impl WireKind {
+    /// All of them.
+    #[cfg(test)]
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Chat, Self::Messages, Self::Gemini, Self::Responses, Self::Ollama];
+
     /// Returns the word for it in origins of parts, which threads keep.
     pub(crate) fn word(self) -> &'static str {
         match self {

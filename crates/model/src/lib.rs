@@ -17,6 +17,8 @@ mod offline;
 mod ollama;
 mod order;
 mod parts;
+#[cfg(test)]
+mod prefix;
 mod refusal;
 mod responses;
 mod schema;
@@ -26,6 +28,7 @@ mod testing;
 mod think;
 mod thinking;
 mod turns;
+mod usage;
 mod vendor;
 mod wire;
 mod wires;

@@ -6,6 +6,7 @@ mod options;
 
 use crate::{
     ModelSettings,
+    think::ThinkHabit,
     wire::{EventDecoder, Wire},
 };
 use pudu_base::Request;
@@ -37,7 +38,7 @@ impl Wire for MessagesWire {
         encode::body(settings, request)
     }
 
-    fn decoder(&self, settings: &ModelSettings) -> Box<dyn EventDecoder> {
+    fn decoder(&self, settings: &ModelSettings, _: &ThinkHabit) -> Box<dyn EventDecoder> {
         Box::new(decode::MessageDecoder::new(settings))
     }
 }

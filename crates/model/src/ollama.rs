@@ -6,6 +6,7 @@ mod encode;
 
 use crate::{
     ModelSettings,
+    think::ThinkHabit,
     wire::{EventDecoder, Wire},
 };
 use pudu_base::Request;
@@ -37,8 +38,8 @@ impl Wire for OllamaWire {
         encode::body(settings, request)
     }
 
-    fn decoder(&self, settings: &ModelSettings) -> Box<dyn EventDecoder> {
-        Box::new(decode::DocumentDecoder::new(settings))
+    fn decoder(&self, settings: &ModelSettings, habit: &ThinkHabit) -> Box<dyn EventDecoder> {
+        Box::new(decode::DocumentDecoder::new(settings, habit))
     }
 }
 

@@ -22,20 +22,32 @@ const BROKE: [&str; 6] = [
     "1008",
 ];
 /// Words that say so where there is no code.
-const BROKE_WORDS: [&str; 5] =
-    ["insufficient balance", "credit balance is too low", "余额不足", "欠费", "额度不足"];
+const BROKE_WORDS: [&str; 7] = [
+    "insufficient balance",
+    "credit balance is too low",
+    "used all available credits",
+    "doesn't have any credits",
+    "余额不足",
+    "欠费",
+    "额度不足",
+];
 /// Codes that say that a filter refused what was said.
-const FILTERED: [&str; 7] = [
+const FILTERED: [&str; 9] = [
     "content_filter",
     "content_policy_violation",
+    "image_content_policy_violation",
+    "invalid_prompt",
     "data_inspection_failed",
     "responsibleaipolicyviolation",
     "1301",
     "1026",
     "1027",
 ];
+/// Words that say so where there is no code, or one that says something else.
+const FILTERED_WORDS: [&str; 3] =
+    ["content filtering policy", "your input was flagged", "prompt was flagged"];
 /// Words of errors that have no status of their own, and the status that they stand for. MiniMax has numbers.
-const STATUSES: [(&str, u16); 22] = [
+const STATUSES: [(&str, u16); 27] = [
     ("rate_limit", 429),
     ("resource_exhausted", 429),
     ("too_many_requests", 429),
@@ -58,6 +70,11 @@ const STATUSES: [(&str, u16); 22] = [
     ("2013", 400),
     ("request_too_large", 413),
     ("exceed_context", 400),
+    ("invalid_", 400),
+    ("unsupported_", 400),
+    ("image_too", 400),
+    ("image_parse", 400),
+    ("image_file", 400),
 ];
 
 /// Reads a response whose status is no success.
@@ -135,19 +152,26 @@ fn classify(status: u16, retry_after: Option<Duration>, error: Option<&Value>, b
     let said = message.or_else(|| error.and_then(Value::as_str)).unwrap_or(body);
     let lower = said.to_lowercase();
     let detail = detail(status, said);
+    let retry_after = retry_after.or_else(|| retry_info(error?));
     match status {
         _ if is_one_of(&BROKE) || BROKE_WORDS.iter().any(|words| lower.contains(words)) => {
             ModelError::Quota(detail)
         }
         402 => ModelError::Quota(detail),
-        _ if is_one_of(&FILTERED) => ModelError::Filtered(detail),
+        _ if is_one_of(&FILTERED) || FILTERED_WORDS.iter().any(|words| lower.contains(words)) => {
+            ModelError::Filtered(detail)
+        }
         _ if overflow::is_overflow(status, &codes, &lower) => ModelError::TooLong(detail),
         // The model wrote a call that the provider could not read: it may do better.
         _ if is_one_of(&["tool_use_failed"]) => ModelError::Garbled(detail),
         401 | 403 => ModelError::Auth(detail),
         // So Google refuses a key.
         400 if lower.contains("api key not valid") => ModelError::Auth(detail),
-        400 | 404 if is_one_of(&["model_not_found"]) => ModelError::UnknownModel(detail),
+        400 | 404 if is_one_of(&["model_not_found", "deploymentnotfound"]) => {
+            ModelError::UnknownModel(detail)
+        }
+        // Asking less helps, whatever the limit is.
+        413 => ModelError::TooLong(detail),
         // Only an API that is there knows of models.
         404 if lower.contains("model") => ModelError::UnknownModel(detail),
         404 | 405 | 410 => ModelError::NoApi(detail),
@@ -156,6 +180,14 @@ fn classify(status: u16, retry_after: Option<Duration>, error: Option<&Value>, b
         500.. => ModelError::Unreachable(detail),
         _ => ModelError::Rejected(detail),
     }
+}
+
+/// Reads how long Google wants us to wait: its refusals say so in their details, not in a header.
+fn retry_info(error: &Value) -> Option<Duration> {
+    let mut details = error.get("details")?.as_array()?.iter();
+    let delay = details.find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    let seconds = delay.strip_suffix('s')?.parse().ok()?;
+    Some(Duration::try_from_secs_f64(seconds).ok()?.min(retry::MAX_RETRY_DELAY))
 }
 
 /// Puts a word in the place of what names somebody's account: organisations, projects, requests, keys that the
@@ -226,6 +258,21 @@ mod tests {
         check(400, key, ModelError::Auth("HTTP 400: API key not valid.".into()));
         let filtered = json!({"error": {"message": "no", "code": "content_filter"}});
         check(400, filtered, ModelError::Filtered("HTTP 400: no".into()));
+        let says_403 = says("Your chosen model requires moderation and your input was flagged");
+        check(
+            403,
+            says_403,
+            ModelError::Filtered(
+                "HTTP 403: Your chosen model requires moderation and your input was flagged".into(),
+            ),
+        );
+        let output = "Output blocked by content filtering policy";
+        check(500, says(output), ModelError::Filtered(format!("HTTP 500: {output}")));
+        let credits = "Your team has either used all available credits or reached its limit";
+        check(403, says(credits), ModelError::Quota(format!("HTTP 403: {credits}")));
+        check(404, json!({"error": {"message": "x", "code": "DeploymentNotFound"}}), unknown("HTTP 404: x"));
+        let large = "Request too large for model on tokens per minute (TPM): Limit 6000, Requested 9000";
+        check(413, says(large), ModelError::TooLong(format!("HTTP 413: {large}")));
         let long = "This model's maximum context length is 8 tokens";
         check(400, says(long), ModelError::TooLong(format!("HTTP 400: {long}")));
         let over = json!({"error": {"message": "x", "code": "context_length_exceeded"}});
@@ -237,9 +284,31 @@ mod tests {
     }
 
     #[test]
+    fn google_says_in_the_body_how_long_to_wait() {
+        let wait = |delay: &str| {
+            let info = json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay});
+            let other = json!({"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": []});
+            let body = json!({"error": {"code": 429, "message": "exhausted", "status": "RESOURCE_EXHAUSTED",
+                "details": [other, info]}});
+            match classify(429, None, Some(&body), "") {
+                ModelError::Busy { retry_after, .. } => retry_after,
+                error => panic!("{error}"),
+            }
+        };
+        assert_eq!(wait("36s"), Some(Duration::from_secs(36)));
+        assert_eq!(wait("0.25s"), Some(Duration::from_millis(250)));
+        assert_eq!(wait("1e300s"), None);
+        assert_eq!((wait("-1s"), wait("soon")), (None, None));
+    }
+
+    #[test]
     fn an_error_inside_a_stream_counts_like_one_before_it() {
         let error = in_stream(&json!({"message": "overloaded", "code": 503}));
         assert_eq!(error, ModelError::Busy { retry_after: None, detail: "HTTP 503: overloaded".into() });
+        let error = in_stream(&json!({"message": "flagged", "code": "invalid_prompt"}));
+        assert_eq!(error, ModelError::Filtered("HTTP 400: flagged".into()));
+        let error = in_stream(&json!({"message": "no", "code": "invalid_image_format"}));
+        assert_eq!(error, ModelError::Rejected("HTTP 400: no".into()));
         let error = in_stream(&json!({"message": "boom", "type": "server_error"}));
         assert_eq!(error, ModelError::Unreachable("HTTP 500: boom".into()));
     }

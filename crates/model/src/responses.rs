@@ -6,6 +6,7 @@ mod encode;
 
 use crate::{
     ModelSettings,
+    think::ThinkHabit,
     wire::{EventDecoder, Wire},
 };
 use pudu_base::Request;
@@ -26,7 +27,7 @@ impl Wire for ResponsesWire {
         encode::body(settings, request)
     }
 
-    fn decoder(&self, settings: &ModelSettings) -> Box<dyn EventDecoder> {
+    fn decoder(&self, settings: &ModelSettings, _: &ThinkHabit) -> Box<dyn EventDecoder> {
         Box::new(decode::ItemDecoder::new(settings))
     }
 }

@@ -1,10 +1,11 @@
 //! Settings of a model.
 
 use crate::{CallIdForm, SchemaForm, ThinkingRules, WireKind};
+use pudu_base::Sampling;
 use pudu_net::reqwest::Url;
 use secrecy::SecretString;
 use serde_json::{Map, Value};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 /// One model at one provider.
 #[derive(Clone, Debug)]
@@ -65,6 +66,16 @@ impl ModelSettings {
             gap: Duration::from_secs(1),
             total: Duration::from_secs(1),
         }
+    }
+
+    /// Returns the settings with what a request says of the answer in place of theirs.
+    pub(crate) fn sampled(self: &Arc<Self>, sampling: Sampling) -> Arc<Self> {
+        if sampling == Sampling::default() {
+            return self.clone();
+        }
+        let (max_tokens, temperature) =
+            (sampling.max_tokens.or(self.max_tokens), sampling.temperature.or(self.temperature));
+        Arc::new(Self { max_tokens, temperature, ..(**self).clone() })
     }
 
     /// Returns the name of wire, host and model, which parts of a reply are kept for.

@@ -3,7 +3,7 @@
 use crate::{ModelSettings, frames::ReplyDecoder};
 use pudu_base::{
     Assistant, Delta, Finish, Human, Image, Message, ModelError, ModelImage, ProviderParts, Request,
-    ToolCall, ToolResult, ToolSpec, Usage,
+    Sampling, ToolCall, ToolResult, ToolSpec, Usage,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -38,6 +38,7 @@ impl Reply {
             assert_eq!(reply.finish, None, "nothing comes behind the finish: {delta:?}");
             match delta {
                 Delta::Text(text) => reply.text.push_str(&text),
+                Delta::Retract => reply.text.clear(),
                 Delta::Reasoning(text) => reply.reasoning.push_str(&text),
                 Delta::ProviderParts(parts) => {
                     assert_eq!(reply.parts.replace(parts), None, "parts come once")
@@ -82,7 +83,7 @@ pub(crate) fn result(call: &str, text: &str) -> ToolResult {
         text: text.to_owned(),
         error: false,
         question: None,
-        image: None,
+        images: Vec::new(),
         decision: None,
         decisions: Vec::new(),
     }
@@ -160,7 +161,7 @@ pub(crate) fn request(provider_parts: Option<ProviderParts>) -> Request {
         text: "7".into(),
         error: false,
         question: None,
-        image: None,
+        images: Vec::new(),
         decision: None,
         decisions: Vec::new(),
     };
@@ -177,6 +178,7 @@ pub(crate) fn request(provider_parts: Option<ProviderParts>) -> Request {
         system: "Be brief.".into(),
         messages: messages.map(Arc::new).into(),
         tools: Arc::new([Arc::new(spec)]),
+        sampling: Sampling::default(),
         images: vec![ModelImage { image, bytes: Arc::new(*b"png") }],
         thinking: pudu_base::Thinking::On,
     }

@@ -1,15 +1,37 @@
 //! Thoughts that a model writes into its text, between `<think>` and `</think>` at the beginning, as local servers and
 //! some gateways leave them. They are no words for people.
+//!
+//! Templates of some models write the first mark into the prompt, so that a reply begins with thoughts and only their
+//! end is marked. Of the first such reply this is known at that mark, and what was said is taken back; the next replies
+//! of the model are held back until the mark comes.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
+/// As much of the words is looked at again with the next piece, in bytes: more than a mark has.
+const TAIL_BYTES: usize = 16;
+/// Maximum size of what is held back, in bytes.
+const MAX_HELD_BYTES: usize = 1024 * 1024;
+/// Maximum size of white space before the first mark, in bytes.
+const MAX_SPACE_BYTES: usize = 4 * 1024;
+
+/// Whether the last reply of a model began with thoughts whose first mark stood in the prompt.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ThinkHabit(Arc<AtomicBool>);
 
 /// Parts words from thoughts while they come in pieces.
 #[derive(Debug, Default)]
 pub(crate) struct ThinkSplitter {
     state: SplitState,
-    /// Text that may be the beginning of a tag.
+    /// Text that may be the beginning of a tag, or the end of the words that were given out.
     held: String,
+    /// As much of what is held back was searched for the mark, in bytes.
+    searched: usize,
+    habit: ThinkHabit,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,8 +40,12 @@ enum SplitState {
     #[default]
     Begin,
     Thinking,
+    /// All that comes is held back until its end is marked.
+    Held,
     /// The thoughts are over, and white space before the words is left out.
     Gap,
+    /// Words are given out as they come, and it is not known yet whether they are thoughts.
+    Doubtful,
     Speaking,
 }
 
@@ -28,13 +54,22 @@ enum SplitState {
 pub(crate) enum Said {
     Thought(String),
     Words(String),
+    /// The words so far were thoughts.
+    Retract,
 }
 
 impl ThinkSplitter {
+    pub(crate) fn new(habit: &ThinkHabit) -> Self {
+        Self { habit: habit.clone(), ..Self::default() }
+    }
+
     /// Takes more text and returns what is certain by now.
     pub(crate) fn push(&mut self, text: &str) -> Vec<Said> {
         if self.state == SplitState::Speaking {
             return if text.is_empty() { Vec::new() } else { vec![Said::Words(text.to_owned())] };
+        }
+        if self.state == SplitState::Doubtful {
+            return self.doubt(text);
         }
         self.held.push_str(text);
         let mut said = Vec::new();
@@ -42,41 +77,80 @@ impl ThinkSplitter {
         said
     }
 
+    /// Takes note that the provider tells thoughts by themselves: nothing has to be held back, and what was is words.
+    pub(crate) fn thinks_elsewhere(&mut self) -> Option<Said> {
+        self.habit = ThinkHabit::default();
+        (self.state == SplitState::Held).then(|| {
+            self.state = SplitState::Speaking;
+            Said::Words(std::mem::take(&mut self.held))
+        })
+    }
+
     /// Ends the text: what was held is what it seems.
     pub(crate) fn end(&mut self) -> Option<Said> {
         let held = std::mem::take(&mut self.held);
         let said = match self.state {
             SplitState::Thinking => Said::Thought(held),
-            SplitState::Begin | SplitState::Gap | SplitState::Speaking => Said::Words(held),
+            // The mark was the last that came.
+            SplitState::Doubtful if held.trim_end().ends_with(CLOSE) => {
+                self.habit.set(true);
+                return Some(Said::Retract);
+            }
+            SplitState::Doubtful | SplitState::Speaking => return None,
+            SplitState::Begin | SplitState::Held | SplitState::Gap => {
+                if self.state == SplitState::Held {
+                    self.habit.set(false);
+                }
+                Said::Words(held)
+            }
         };
-        let (Said::Thought(text) | Said::Words(text)) = &said;
-        (!text.trim().is_empty()).then_some(said)
+        let is_empty = matches!(&said, Said::Thought(text) | Said::Words(text) if text.trim().is_empty());
+        (!is_empty).then_some(said)
     }
 
     /// Goes as far as one change of state; whether there was one.
     fn step(&mut self, said: &mut Vec<Said>) -> bool {
         match self.state {
-            SplitState::Begin => {
-                let begun = self.held.trim_start();
-                if let Some(rest) = begun.strip_prefix(OPEN) {
-                    self.held = rest.to_owned();
-                    self.state = SplitState::Thinking;
-                    return true;
-                }
-                !OPEN.starts_with(begun) && self.speak(said)
-            }
+            SplitState::Begin => self.begin(said),
             SplitState::Thinking => self.think(said),
+            SplitState::Held => {
+                let from = char_end(&self.held, self.searched.saturating_sub(CLOSE.len()));
+                self.searched = self.held.len();
+                let is_over = self.held.split_at(from).1.contains(CLOSE) || self.held.len() > MAX_HELD_BYTES;
+                if is_over {
+                    self.state = SplitState::Thinking;
+                }
+                is_over
+            }
             SplitState::Gap => {
                 self.held = self.held.trim_start().to_owned();
-                !self.held.is_empty() && self.speak(said)
+                if !self.held.is_empty() {
+                    said.push(Said::Words(std::mem::take(&mut self.held)));
+                    self.state = SplitState::Speaking;
+                }
+                false
             }
-            SplitState::Speaking => false,
+            SplitState::Doubtful | SplitState::Speaking => false,
         }
     }
 
-    fn speak(&mut self, said: &mut Vec<Said>) -> bool {
-        said.push(Said::Words(std::mem::take(&mut self.held)));
-        self.state = SplitState::Speaking;
+    fn begin(&mut self, said: &mut Vec<Said>) -> bool {
+        let begun = self.held.trim_start();
+        if let Some(rest) = begun.strip_prefix(OPEN) {
+            self.held = rest.to_owned();
+            self.state = SplitState::Thinking;
+            return true;
+        }
+        let is_over = !OPEN.starts_with(begun) || self.held.len() > MAX_SPACE_BYTES;
+        if is_over && self.habit.get() {
+            self.state = SplitState::Held;
+            return true;
+        }
+        if is_over {
+            let text = std::mem::take(&mut self.held);
+            self.state = SplitState::Doubtful;
+            said.extend(self.doubt(&text));
+        }
         false
     }
 
@@ -95,6 +169,60 @@ impl ThinkSplitter {
         }
         end.is_some()
     }
+
+    /// Gives out words, and looks for the end of thoughts whose beginning did not come. A line that ends with it is
+    /// one; a text that speaks of the marks names the first one too, or goes on behind the second.
+    fn doubt(&mut self, text: &str) -> Vec<Said> {
+        if text.is_empty() {
+            return Vec::new();
+        }
+        self.held.push_str(text);
+        let words = || vec![Said::Words(text.to_owned())];
+        let Some((before, behind)) = self.held.split_once(CLOSE) else {
+            match self.held.contains(OPEN) {
+                true => self.speak(),
+                false => self.forget_beginning(),
+            }
+            return words();
+        };
+        if before.contains(OPEN) || before.ends_with(['`', '"', '\'']) {
+            self.speak();
+        } else if behind.starts_with(['\n', '\r']) {
+            self.held = behind.to_owned();
+            self.state = SplitState::Gap;
+            self.habit.set(true);
+            let mut said = vec![Said::Retract];
+            while self.step(&mut said) {}
+            return said;
+        } else if !behind.is_empty() {
+            self.speak();
+        }
+        words()
+    }
+
+    fn speak(&mut self) {
+        self.held.clear();
+        self.state = SplitState::Speaking;
+    }
+
+    fn forget_beginning(&mut self) {
+        self.held.drain(..char_end(&self.held, self.held.len().saturating_sub(TAIL_BYTES)));
+    }
+}
+
+impl ThinkHabit {
+    fn get(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, thinks_first: bool) {
+        self.0.store(thinks_first, Ordering::Relaxed);
+    }
+}
+
+/// Returns the last place up to this one where a character ends.
+fn char_end(text: &str, at: usize) -> usize {
+    (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
 /// Returns how many bytes at the end may begin the closing tag.
@@ -110,9 +238,9 @@ mod tests {
     use super::*;
 
     /// Splits a text that comes in pieces of so many characters into thoughts and words.
-    fn split(text: &str, size: usize) -> (String, String) {
+    fn split(text: &str, size: usize, habit: &ThinkHabit) -> (String, String) {
         let (mut splitter, mut thoughts, mut words) =
-            (ThinkSplitter::default(), String::new(), String::new());
+            (ThinkSplitter::new(habit), String::new(), String::new());
         let letters: Vec<char> = text.chars().collect();
         let mut said: Vec<Said> = Vec::new();
         for piece in letters.chunks(size) {
@@ -123,6 +251,7 @@ mod tests {
             match part {
                 Said::Thought(text) => thoughts.push_str(&text),
                 Said::Words(text) => words.push_str(&text),
+                Said::Retract => words.clear(),
             }
         }
         (thoughts, words)
@@ -142,8 +271,55 @@ mod tests {
             ("", "", ""),
         ] {
             for size in 1..=text.chars().count().max(1) {
-                assert_eq!(split(text, size), (thoughts.to_owned(), words.to_owned()), "{text:?} by {size}");
+                let (found, habit) = (split(text, size, &ThinkHabit::default()), ThinkHabit::default());
+                habit.set(true);
+                let held = split(text, size, &habit);
+                if !thoughts.is_empty() {
+                    assert_eq!(held, found, "{text:?} by {size}");
+                }
+                assert_eq!(found, (thoughts.to_owned(), words.to_owned()), "{text:?} by {size}");
             }
         }
+    }
+
+    #[test]
+    fn thoughts_whose_first_mark_stood_in_the_prompt_are_taken_back_once_and_then_held_back() {
+        for (text, words, is_thought) in [
+            ("Hm, 1 < 2\n</think>\n\nHello", "Hello", true),
+            ("Hm.</think>\r\nHello </think>\nyou", "Hello </think>\nyou", true),
+            ("äöü\n</think>\n", "", true),
+            ("Hm.\n</think>", "", true),
+            ("The mark `</think>`\nends thoughts", "The mark `</think>`\nends thoughts", false),
+            ("First <think>\nthen </think>\nand on", "First <think>\nthen </think>\nand on", false),
+            ("A </think> inside\nof </think>\nit", "A </think> inside\nof </think>\nit", false),
+        ] {
+            for size in 1..=text.chars().count() {
+                let habit = ThinkHabit::default();
+                assert_eq!(
+                    split(text, size, &habit),
+                    (String::new(), words.to_owned()),
+                    "{text:?} by {size}"
+                );
+                assert_eq!(habit.get(), is_thought, "{text:?} by {size}");
+                if is_thought {
+                    let (thoughts, held) = split(text, size, &habit);
+                    assert_eq!((held.as_str(), thoughts.is_empty()), (words, false), "{text:?} by {size}");
+                }
+            }
+        }
+        let habit = ThinkHabit::default();
+        habit.set(true);
+        let mut splitter = ThinkSplitter::new(&habit);
+        assert_eq!(splitter.push("Hello"), []);
+        assert_eq!(
+            splitter.end(),
+            Some(Said::Words("Hello".into())),
+            "one that did not think is said at its end"
+        );
+        assert!(!habit.get());
+        habit.set(true);
+        let mut splitter = ThinkSplitter::new(&habit);
+        assert_eq!(splitter.thinks_elsewhere(), None);
+        assert_eq!(splitter.push("Hello"), [Said::Words("Hello".into())], "thoughts came by themselves");
     }
 }

@@ -219,7 +219,8 @@ static VENDORS: &[Vendor] = &[
             "http://127.0.0.1:11434",
             &[],
             &[],
-            Dialect { thoughts: Some("thinking"), ..Dialect::PLAIN },
+            // Its server reads schemas into types of its own: it drops references, and refuses `true`.
+            Dialect { thoughts: Some("thinking"), schema: SchemaForm::Plain, ..Dialect::PLAIN },
         )
     },
     vendor(
@@ -234,6 +235,16 @@ static VENDORS: &[Vendor] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ollama_gets_no_schema_that_its_server_cannot_read() {
+        let schema = serde_json::json!({"$defs": {"P": {"type": "string"}},
+            "properties": {"any": true, "at": {"$ref": "#/$defs/P"}}});
+        let form = Vendor::named("ollama").map(|ollama| ollama.dialect.schema).unwrap();
+        let expect =
+            serde_json::json!({"type": "object", "properties": {"any": {}, "at": {"type": "string"}}});
+        assert_eq!(*form.reduce(&schema), expect);
+    }
 
     #[test]
     fn a_vendor_is_known_by_its_host_and_nobody_by_anothers() {

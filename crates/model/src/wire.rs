@@ -1,6 +1,6 @@
 //! The protocols that providers speak, as ports that know bytes and no sockets.
 
-use crate::ModelSettings;
+use crate::{ModelSettings, think::ThinkHabit};
 use pudu_base::{Delta, ModelError, Request};
 use pudu_net::reqwest::header::{HeaderMap, HeaderName};
 
@@ -25,8 +25,8 @@ pub(crate) trait Wire: Send + Sync {
     /// Writes a request's body.
     fn body(&self, settings: &ModelSettings, request: &Request) -> serde_json::Result<Vec<u8>>;
 
-    /// Makes what reads one reply.
-    fn decoder(&self, settings: &ModelSettings) -> Box<dyn EventDecoder>;
+    /// Makes what reads one reply of a model with this habit.
+    fn decoder(&self, settings: &ModelSettings, habit: &ThinkHabit) -> Box<dyn EventDecoder>;
 }
 
 /// Reads the events of one reply.

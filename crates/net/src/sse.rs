@@ -60,6 +60,15 @@ impl SseDecoder {
         Ok(events)
     }
 
+    /// Ends the bytes, and returns the event that no blank line ended. The standard drops it, because it may be cut:
+    /// whoever takes it has to see that it is whole.
+    pub fn end(&mut self) -> Option<SseEvent> {
+        if !self.line.is_empty() {
+            self.end_line();
+        }
+        self.end_event()
+    }
+
     fn end_line(&mut self) -> Option<SseEvent> {
         let line = std::mem::take(&mut self.line);
         let line = String::from_utf8_lossy(&line);
@@ -125,6 +134,22 @@ mod tests {
         check("event: lonely\n\n", &[]);
         check("data: cut", &[]);
         check("error: {\"code\": 400}\n\n", &[event("error", "{\"code\": 400}", None)]);
+    }
+
+    #[test]
+    fn the_last_event_can_be_had_without_its_blank_line() {
+        for (text, expect) in [
+            ("data: a\n\n", None),
+            ("", None),
+            ("event: lonely", None),
+            ("data: a\n\nevent: b\ndata: c", Some(event("b", "c", None))),
+            ("data: a\r\n", Some(event("", "a", None))),
+        ] {
+            let mut decoder = SseDecoder::default();
+            decoder.push(text.as_bytes()).unwrap();
+            assert_eq!(decoder.end(), expect, "{text:?}");
+            assert_eq!(decoder.end(), None, "{text:?}");
+        }
     }
 
     #[test]

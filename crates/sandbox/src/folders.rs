@@ -191,9 +191,14 @@ impl ThreadFiles {
     ///
     /// # Errors
     /// When folder or name lead elsewhere, something is in the way, the text is too large, or the disk almost full.
-    pub async fn keep_result(&self, folder: &str, name: &str, text: String) -> Result<String, SandboxError> {
+    pub async fn keep_result(
+        &self,
+        folder: &str,
+        name: &str,
+        bytes: Vec<u8>,
+    ) -> Result<String, SandboxError> {
         let name = name.to_owned();
-        blocking(&self.0, folder, move |files, folder| results::keep(files, folder, &name, &text)).await
+        blocking(&self.0, folder, move |files, folder| results::keep(files, folder, &name, &bytes)).await
     }
 
     /// Moves a file of this machine in among the uploads, under a safe name that nothing has yet.

@@ -20,11 +20,11 @@ const KEPT: (usize, u64) = (64, 64 << 20);
 /// At most so many entries are looked at when old ones are removed.
 const LOOKED_AT: usize = 10_000;
 
-/// Keeps a text as a new file in a folder below the outputs, and returns its path as the agent knows it.
-pub(crate) fn keep(files: &Files, folder: &str, name: &str, text: &str) -> Result<String, SandboxError> {
+/// Keeps a text or an image as a new file in a folder below the outputs, and returns its path as the agent knows it.
+pub(crate) fn keep(files: &Files, folder: &str, name: &str, bytes: &[u8]) -> Result<String, SandboxError> {
     let path = format!("{ROOT}/{OUTPUTS}/{folder}/{name}");
     let host = files.mounts()?.first().is_some_and(|own| monitor::almost_full(&own.host));
-    if host || text.len() > MAX_RESULT_BYTES || !plain(folder) || !plain(name) {
+    if host || bytes.len() > MAX_RESULT_BYTES || !plain(folder) || !plain(name) {
         return Err(SandboxError::Refused(format!("{path} cannot be kept: too large, or no room for it")));
     }
     let keep = || {
@@ -33,7 +33,7 @@ pub(crate) fn keep(files: &Files, folder: &str, name: &str, text: &str) -> Resul
             dir = step(files, &dir, part)?;
         }
         let mut file = dir.open_with(name, OpenOptions::new().write(true).create_new(true))?;
-        let written = file.write_all(text.as_bytes()).and_then(|()| files.give_open(&file));
+        let written = file.write_all(bytes).and_then(|()| files.give_open(&file));
         if written.is_err() {
             dir.remove_file(name).ok();
         }
@@ -109,12 +109,12 @@ mod tests {
     #[test]
     fn a_result_is_kept_where_the_agent_finds_it() {
         let (folder, files) = place();
-        let path = keep(&files, ".tool-results", "bash-1.log", "grüße").unwrap();
+        let path = keep(&files, ".tool-results", "bash-1.log", "grüße".as_bytes()).unwrap();
         assert_eq!(path, "/mnt/user-data/outputs/.tool-results/bash-1.log");
         assert_eq!(files.read(&path, 100).unwrap(), "grüße".as_bytes());
-        let deep = keep(&files, "a/b", "c.txt", "x").unwrap();
+        let deep = keep(&files, "a/b", "c.txt", b"x").unwrap();
         assert_eq!(files.read(&deep, 100).unwrap(), b"x");
-        assert!(keep(&files, ".tool-results", "bash-1.log", "other").is_err(), "nothing is written over");
+        assert!(keep(&files, ".tool-results", "bash-1.log", b"other").is_err(), "nothing is written over");
         assert_eq!(
             fs::read(folder.path().join("thread/outputs/.tool-results/bash-1.log")).unwrap(),
             b"gr\xc3\xbc\xc3\x9fe"
@@ -126,16 +126,16 @@ mod tests {
         let (folder, files) = place();
         for (dir, name) in [("..", "a"), ("", "a"), ("/tmp", "a"), ("a/../..", "a"), ("a", "../a"), ("a", "")]
         {
-            assert!(keep(&files, dir, name, "x").is_err(), "{dir:?} {name:?}");
+            assert!(keep(&files, dir, name, b"x").is_err(), "{dir:?} {name:?}");
         }
-        assert!(keep(&files, "a", "b", &"x".repeat(MAX_RESULT_BYTES + 1)).is_err());
+        assert!(keep(&files, "a", "b", &vec![b'x'; MAX_RESULT_BYTES + 1]).is_err());
         let outputs = folder.path().join("thread/outputs");
         fs::write(folder.path().join("thread/workspace/mine"), "x").unwrap();
         std::os::unix::fs::symlink("../workspace", outputs.join("link")).unwrap();
         std::os::unix::fs::symlink(folder.path(), outputs.join("out")).unwrap();
         fs::write(outputs.join("file"), "x").unwrap();
         for dir in ["link", "out", "file"] {
-            assert!(keep(&files, dir, "a", "x").is_err(), "{dir}");
+            assert!(keep(&files, dir, "a", b"x").is_err(), "{dir}");
         }
         assert_eq!(fs::read_dir(folder.path().join("thread/workspace")).unwrap().count(), 1);
     }

@@ -212,7 +212,7 @@ mod tests {
                 text,
                 error,
                 question: None,
-                image: None,
+                images: Vec::new(),
                 decision: None,
                 decisions: Vec::new(),
             })

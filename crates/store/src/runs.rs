@@ -3,6 +3,7 @@
 use crate::{
     Db, PricedSpending, Spender, StoreError, crash, spending,
     statement::{WriteTx, query},
+    threads,
 };
 use pudu_base::{Outcome, RunId, ThreadId, Usage};
 use sqlx::AnyConnection;
@@ -17,17 +18,22 @@ struct RunEndColumns {
 }
 
 impl Db {
-    /// Notes that a run begins. Said again of a run that goes on after a restart, it changes nothing.
+    /// Notes that a run begins, and the title of its thread if that is known from it and it has none. Said again of a
+    /// run that goes on after a restart, it changes nothing.
     pub async fn run_started(
         &self,
         id: &RunId,
         thread: &ThreadId,
         model: &str,
+        title: Option<&str>,
         now: i64,
     ) -> Result<(), StoreError> {
         let texts = [id.as_str(), thread.as_str(), model].map(str::to_owned);
-        self.write(&crash::RUN_STARTED, (texts, now), |(texts, now), tx| Box::pin(started(tx, texts, *now)))
-            .await
+        let data = (texts, title.map(str::to_owned), now);
+        self.write(&crash::RUN_STARTED, data, |(texts, title, now), tx| {
+            Box::pin(started(tx, texts, title.as_deref(), *now))
+        })
+        .await
     }
 
     /// Notes how a run ended and what it spent. The first end of a run stays.
@@ -43,6 +49,20 @@ impl Db {
         parts.iter().for_each(|part| usage += part.spending.usage);
         let end = RunEndColumns { id: id.clone(), outcome, usage, spender, parts, now };
         self.write(&crash::RUN_ENDED, end, |end, tx| Box::pin(ended(tx, end))).await
+    }
+
+    /// Notes what a run spent besides, after its end.
+    pub async fn run_spent(
+        &self,
+        id: &RunId,
+        (spender, parts): (Spender, Vec<PricedSpending>),
+        now: i64,
+    ) -> Result<(), StoreError> {
+        let data = (id.clone(), spender, parts, now);
+        self.write(&crash::RUN_SPENT, data, |(id, spender, parts, now), tx| {
+            Box::pin(spending::store(tx, id, spender, parts, *now))
+        })
+        .await
     }
 
     /// Returns how a run ended, if it has.
@@ -73,12 +93,20 @@ fn tally((input, output, runs): (i64, i64, i64)) -> (Usage, i64) {
     (Usage::plain(u64::try_from(input).unwrap_or(0), u64::try_from(output).unwrap_or(0)), runs)
 }
 
-async fn started(tx: &mut WriteTx<'_>, texts: &[String; 3], now: i64) -> Result<(), StoreError> {
+async fn started(
+    tx: &mut WriteTx<'_>,
+    texts: &[String; 3],
+    title: Option<&str>,
+    now: i64,
+) -> Result<(), StoreError> {
     let sql =
         "INSERT INTO runs (id, thread, model, started) VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO NOTHING";
     let insert = texts.iter().fold(query(sql), |query, text| query.bind(text));
     insert.bind(now).execute(tx).await?;
-    Ok(())
+    match title {
+        Some(title) => threads::entitle(tx, &texts[1], "", title).await,
+        None => Ok(()),
+    }
 }
 
 async fn ended(tx: &mut WriteTx<'_>, end: &RunEndColumns) -> Result<(), StoreError> {

@@ -18,6 +18,8 @@ pub struct ThreadRow {
     pub id: ThreadId,
     /// The account whose it is; empty if nobody said.
     pub account: String,
+    /// Its title; empty until it has one.
+    pub title: String,
     /// When it began, in milliseconds since 1970.
     pub created: i64,
     /// When it was last used.
@@ -55,6 +57,7 @@ impl FromRow<'_, AnyRow> for ThreadRow {
         Ok(Self {
             id: row.try_get::<String, _>("id")?.into(),
             account: row.try_get("account")?,
+            title: row.try_get("title")?,
             created: row.try_get("created")?,
             updated: row.try_get("updated")?,
             log_bytes: row.try_get("log_bytes")?,
@@ -84,6 +87,26 @@ impl Db {
     /// Returns an account's threads, those first that were used last.
     pub async fn threads(&self, account: &str) -> Result<Vec<ThreadRow>, StoreError> {
         self.read(account, |account, tx| Box::pin(threads(tx, account))).await
+    }
+
+    /// Returns the title of a thread; none until it has one.
+    pub async fn title(&self, thread: &ThreadId) -> Result<Option<String>, StoreError> {
+        let title: Option<String> = self.read(thread, |thread, tx| Box::pin(title(tx, thread))).await?;
+        Ok(title.filter(|title| !title.is_empty()))
+    }
+
+    /// Gives a thread another title, unless it has got a different one than `before` meanwhile.
+    pub async fn replace_title(
+        &self,
+        thread: &ThreadId,
+        before: &str,
+        title: &str,
+    ) -> Result<(), StoreError> {
+        let texts = [thread.as_str(), before, title].map(str::to_owned);
+        self.write(&crash::TITLED, texts, |[thread, before, title], tx| {
+            Box::pin(entitle(tx, thread, before, title))
+        })
+        .await
     }
 
     /// Returns threads that were used since their files were measured, `limit` at most, and when they were.
@@ -183,9 +206,27 @@ async fn used(tx: &mut WriteTx<'_>, thread: &str, account: &str, now: i64) -> Re
 }
 
 async fn threads(tx: &mut AnyConnection, account: &str) -> Result<Vec<ThreadRow>, StoreError> {
-    let sql = "SELECT id, account, created, updated, log_bytes, file_bytes FROM threads WHERE account = $1
+    let sql =
+        "SELECT id, account, title, created, updated, log_bytes, file_bytes FROM threads WHERE account = $1
         ORDER BY updated DESC, id DESC";
     Ok(sqlx::query_as(sql).bind(account).fetch_all(tx).await?)
+}
+
+async fn title(tx: &mut AnyConnection, thread: &ThreadId) -> Result<Option<String>, StoreError> {
+    let sql = "SELECT title FROM threads WHERE id = $1";
+    Ok(sqlx::query_scalar(sql).bind(thread.as_str()).fetch_optional(tx).await?)
+}
+
+/// Gives a thread a title in place of another one; that of a thread without one is empty.
+pub(crate) async fn entitle(
+    tx: &mut WriteTx<'_>,
+    thread: &str,
+    before: &str,
+    title: &str,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE threads SET title = $1 WHERE id = $2 AND title = $3";
+    query(sql).bind(title).bind(thread).bind(before).execute(tx).await?;
+    Ok(())
 }
 
 async fn unmeasured(tx: &mut AnyConnection, limit: i64) -> Result<Vec<(ThreadId, i64)>, StoreError> {

@@ -10,8 +10,10 @@ list_gap = { ", " }
 ## Menus and /help: what a command does, and what stands behind it.
 
 about_agent = List the agents, switch to one, or make one
+about_bootstrap = Introduce yourself, and shape who I am
 about_compact = Summarize this conversation, to make room
 about_connect = Make yourself known by a code
+about_goal = Set a goal to work towards until it is reached
 about_help = Show this help
 about_memory = Count the facts of a DeerFlow memory (not used yet)
 about_mode = Choose what a message does while I work
@@ -26,6 +28,7 @@ about_think = Show or choose how hard the model thinks
 about_usage = Show the tokens spent here
 argument_agent = [name|new name]
 argument_code = [code]
+argument_goal = [goal|clear]
 argument_name = [name]
 argument_request = [request]
 help_commands = Available commands:
@@ -45,6 +48,20 @@ not_stored = That could not be stored just now. Try again in a moment.
 with_title = { $name } ({ $title })
 
 ## /start, /connect and strangers.
+
+goal_because = { $verdict }: { $reason }
+goal_cleared = Goal cleared.
+goal_exhausted = The goal is not reached yet, and I have gone on by myself as often as I may. Write to me, and I go on
+goal_failed = The goal is not reached, and I cannot mend what stands in the way
+goal_long = A goal has { $most } characters at most.
+goal_needs_you = The goal is not reached yet, and I need you for it
+goal_none = No active goal. `/goal` with what you want behind it sets one: I work until it is reached.
+goal_reached = Goal reached
+goal_rounds = Rounds of my own since you wrote last: { $used } of { $most }
+goal_stalled = The goal is not reached, and I get no further
+goal_status = Goal: { $objective }
+goal_unproven = Whether the goal is reached is not shown by anything
+goal_waits = The goal is not reached yet: something has to happen first
 
 hello =
     Hello, I am pudu. Send me a message to start a conversation.
@@ -93,6 +110,8 @@ model_unknown = There is no model `{ $name }`.
 models = Available models:
 models_listed = /models lists them.
 models_none = No models configured.
+blind_model = { $name } cannot see images; `{ $seeing }` can: `/models { $seeing }` switches to it.
+blind_models = { $name } cannot see images, and neither can any other model that is configured here.
 
 ## /skills.
 
@@ -130,6 +149,7 @@ usage_cost_unknown =
         [one] one call
        *[other] { $calls } calls
     } is unknown: the model has no price here, or its provider did not tell the usage.
+usage_caller_goal = for goals
 usage_caller_lead = for answers
 usage_caller_memory = for the memory
 usage_caller_subagent = for sub-agents
@@ -159,6 +179,7 @@ status_model = Model: `{ $name }`
 status_standby = `{ $name }` answered last, because it could not
 status_state = State: { $state }
 status_thread = Active thread: `{ $thread }`
+status_title = Title: { $title }
 status_tokens =
     Tokens: { $total } in { $runs ->
         [one] one run
@@ -192,6 +213,7 @@ agents_listed = /agent lists those there are.
 agents_new = `/agent new NAME` makes one.
 agents_new_usage = Write `/agent new NAME`, and behind it what the agent is for.
 agents_switch = `/agent NAME` switches this conversation, `/agent default` back.
+bootstrap_not_here = The character of the lead agent is shaped by whoever runs this bot.
 
 ## Buttons, and what came of them.
 

@@ -9,8 +9,10 @@ list_gap = 、
 ## 命令菜单与 /help。
 
 about_agent = 查看、切换或创建智能体
+about_bootstrap = 介绍您自己，并塑造我的性格
 about_compact = 总结本对话，腾出空间
 about_connect = 用配对码绑定身份
+about_goal = 设定一个目标，我会一直工作到达成为止
 about_help = 查看帮助
 about_memory = 查看 DeerFlow 记忆条数（暂未启用）
 about_mode = 设置我工作时如何处理新消息
@@ -25,6 +27,7 @@ about_think = 查看或选择模型的思考程度
 about_usage = 查看本对话的 token 用量
 argument_agent = [名称|new 名称]
 argument_code = [配对码]
+argument_goal = [目标|clear]
 argument_name = [名称]
 argument_request = [需求]
 help_commands = 可用命令：
@@ -44,6 +47,20 @@ not_stored = 暂时没能保存，请稍后再试。
 with_title = { $name }（{ $title }）
 
 ## /start、/connect 与陌生人。
+
+goal_because = { $verdict }：{ $reason }
+goal_cleared = 目标已清除。
+goal_exhausted = 目标尚未达成，而我自行继续的次数已用完；给我发消息，我就继续
+goal_failed = 目标未达成，阻碍它的问题我无法解决
+goal_long = 目标最多 { $most } 个字符。
+goal_needs_you = 目标尚未达成，需要您的帮助
+goal_none = 当前没有目标。在 `/goal` 后面写上您想要的结果即可设定：我会一直工作到达成为止。
+goal_reached = 目标已达成
+goal_rounds = 自您上次发消息以来我自行继续的次数：{ $used }/{ $most }
+goal_stalled = 目标未达成，我无法取得进一步进展
+goal_status = 目标：{ $objective }
+goal_unproven = 没有任何内容表明目标已经达成
+goal_waits = 目标尚未达成：需要先等待某件事发生
 
 hello =
     你好，我是 pudu。给我发条消息就可以开始对话。
@@ -88,6 +105,8 @@ model_unknown = 没有名为 `{ $name }` 的模型。
 models = 可用模型：
 models_listed = 发送 /models 查看可用模型。
 models_none = 还没有配置模型。
+blind_model = { $name } 看不了图片，`{ $seeing }` 可以：发送 `/models { $seeing }` 即可切换。
+blind_models = { $name } 看不了图片，这里配置的其他模型也都看不了。
 
 ## /skills。
 
@@ -113,6 +132,7 @@ think_unknown = 没有 `{ $name }` 这个选项。发送 /think 可查看全部�
 usage_cache = 其中 { $percent } % 的输入来自提供方的缓存。
 usage_cost = 费用：{ $cost }。
 usage_cost_unknown = 有 { $calls } 次调用的费用未知：此处没有该模型的价格，或提供方没有报告用量。
+usage_caller_goal = 目标
 usage_caller_lead = 回答
 usage_caller_memory = 记忆
 usage_caller_subagent = 子代理
@@ -142,6 +162,7 @@ status_model = 模型：`{ $name }`
 status_standby = 上次它未能回答，由 `{ $name }` 代答
 status_state = 状态：{ $state }
 status_thread = 当前会话：`{ $thread }`
+status_title = 标题：{ $title }
 status_tokens = token 用量：{ $total }，共运行 { $runs } 次
 status_undelivered = 未能送达的回复：{ $number } 条
 status_waiting = 排队中的消息：{ $number } 条
@@ -171,6 +192,7 @@ agents_listed = 发送 /agent 查看已有的智能体。
 agents_new = 发送 `/agent new 名称` 可以创建新的智能体。
 agents_new_usage = 请发送 `/agent new 名称`，并在后面说明它的用途。
 agents_switch = 发送 `/agent 名称` 切换本对话的智能体，`/agent default` 恢复默认。
+bootstrap_not_here = 主代理的性格由运行此机器人的人设定。
 
 ## 按钮与选择结果。
 

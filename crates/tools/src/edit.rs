@@ -1,7 +1,6 @@
 //! Calls run side by side; changes of one file come one after the other, and one knows what the other did.
 
 use pudu_base::ToolCx;
-use sha2::{Digest, Sha256};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -71,5 +70,7 @@ pub(crate) fn plain(path: &str) -> String {
 
 /// Sixteen bytes of SHA-256, in hex.
 pub(crate) fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    let mut digest = pudu_base::digest(bytes);
+    digest.truncate(32);
+    digest
 }

@@ -1,7 +1,10 @@
-//! Reads a text file, or some lines of it.
+//! Reads a text file, or some lines of it. An image is shown.
 
-use crate::{mark::mark, text_file::read_text};
-use pudu_base::{Cut, ResultOrigin, ToolCx, ToolError, ToolOutput, TypedTool};
+use crate::{
+    mark::mark,
+    text_file::{read, text},
+};
+use pudu_base::{Cut, Image, ResultOrigin, ToolCx, ToolError, ToolOutput, TypedTool, image_kind};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -28,7 +31,13 @@ impl TypedTool for ReadFile {
     const ORIGIN: ResultOrigin = ResultOrigin::Files;
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
-        let text = read_text(&*cx.sandbox, &args.path).await?;
+        let bytes = read(&*cx.sandbox, &args.path).await?;
+        if let Some(mime) = image_kind(&bytes) {
+            let text = format!("{} is an image ({mime}, {} bytes).", args.path, bytes.len());
+            let images = vec![Image { path: args.path, mime: mime.to_owned() }];
+            return Ok(ToolOutput { text, images, ..ToolOutput::default() });
+        }
+        let text = text(bytes, &args.path)?;
         let updates = vec![mark(&args.path, text.as_bytes())];
         let text = match (args.start_line, args.end_line) {
             _ if text.is_empty() => "(empty)".to_owned(),

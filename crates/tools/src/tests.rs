@@ -344,7 +344,7 @@ async fn what_a_tool_means_besides_its_text_is_said_in_types() {
     let path = "/mnt/user-data/uploads/a.png";
     bench.sandbox.write(path, b"\x89PNG\r\n\x1a\n", false).await.unwrap();
     let output = bench.output("view_image", json!({"image_path": path})).await.unwrap();
-    assert_eq!(output.image, Some(Image { path: path.into(), mime: "image/png".into() }));
+    assert_eq!(output.images, [Image { path: path.into(), mime: "image/png".into() }]);
     bench.sandbox.write(path, b"<svg/>", false).await.unwrap();
     bench
         .check(

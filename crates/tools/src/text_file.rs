@@ -24,6 +24,15 @@ pub(crate) fn check_size(path: &str, size: u64) -> Result<(), ToolError> {
 
 /// Reads a file that has to be text.
 pub(crate) async fn read_text(sandbox: &dyn Sandbox, path: &str) -> Result<String, ToolError> {
-    let bytes = sandbox.read(path, MAX_FILE_BYTES).await.map_err(failed)?;
+    text(read(sandbox, path).await?, path)
+}
+
+/// Reads a file.
+pub(crate) async fn read(sandbox: &dyn Sandbox, path: &str) -> Result<Vec<u8>, ToolError> {
+    sandbox.read(path, MAX_FILE_BYTES).await.map_err(failed)
+}
+
+/// Returns what was read as text.
+pub(crate) fn text(bytes: Vec<u8>, path: &str) -> Result<String, ToolError> {
     String::from_utf8(bytes).map_err(|_| ToolError(format!("{path} is not a text file in UTF-8")))
 }

@@ -28,7 +28,7 @@ impl TypedTool for ViewImage {
             return Err(ToolError(format!("{} is no PNG, JPEG, WebP or GIF", args.image_path)));
         };
         let text = format!("{} ({mime}, {} bytes) is shown to you.", args.image_path, bytes.len());
-        let image = Some(Image { path: args.image_path, mime: mime.to_owned() });
-        Ok(ToolOutput { text, image, ..ToolOutput::default() })
+        let images = vec![Image { path: args.image_path, mime: mime.to_owned() }];
+        Ok(ToolOutput { text, images, ..ToolOutput::default() })
     }
 }

@@ -35,7 +35,7 @@ impl ChatWire for Inside {
             let (local, chat, key) = (&self.local, &self.chat, &letter.key);
             let language = local::language(&self.shared, self.language);
             let kept = match &letter.act {
-                Act::Say(text) => local.say(chat, key, language, text).await,
+                Act::Say(text) => local.say(chat, key, language, text.as_str().into()).await,
                 Act::Press { line, action } => local.press(chat, key, language, line, action).await,
             };
             kept.map(drop).map_err(|refusal| match refusal {

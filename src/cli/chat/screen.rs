@@ -6,16 +6,20 @@
 use super::wrap::clip;
 use std::io::{self, Write};
 
+/// Gives the window the name back that it had.
+const OLD_TITLE: &str = "\x1b[23;2t";
+
 /// The lower end of the terminal.
 pub(super) struct Screen<W> {
     out: W,
     /// The changing lines as they stand there; the cursor is behind the last.
     drawn: Vec<String>,
+    entitled: bool,
 }
 
 impl<W: Write> Screen<W> {
     pub(super) fn new(out: W) -> Self {
-        Self { out, drawn: Vec::new() }
+        Self { out, drawn: Vec::new(), entitled: false }
     }
 
     /// Shows the changing lines anew, in a terminal of so many columns and rows.
@@ -42,6 +46,13 @@ impl<W: Write> Screen<W> {
         self.write(&format!("{text}\x1b[J"))
     }
 
+    /// Names the terminal's window after the conversation; an empty title is none. The name that it had is kept.
+    pub(super) fn entitle(&mut self, title: &str) -> io::Result<()> {
+        let keep = if std::mem::replace(&mut self.entitled, true) { "" } else { "\x1b[22;2t" };
+        let gap = if title.is_empty() { "" } else { " · " };
+        self.write(&format!("{keep}\x1b]2;{title}{gap}pudu\x07"))
+    }
+
     /// Takes the changing lines away.
     pub(super) fn clear(&mut self) -> io::Result<()> {
         if self.drawn.is_empty() {
@@ -49,6 +60,12 @@ impl<W: Write> Screen<W> {
         }
         self.print(&[])?;
         self.write("\x1b[?25h")
+    }
+
+    /// Leaves the terminal as it was found.
+    pub(super) fn leave(&mut self) -> io::Result<()> {
+        self.clear()?;
+        if self.entitled { self.write(OLD_TITLE) } else { Ok(()) }
     }
 
     /// Leads to where the changing lines begin.

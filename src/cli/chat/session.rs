@@ -111,7 +111,7 @@ impl TerminalSession {
                 _ = hangup.recv() => break,
             }
         }
-        self.screen.clear()?;
+        self.screen.leave()?;
         Ok(())
     }
 
@@ -157,6 +157,13 @@ impl TerminalSession {
     }
 
     fn change(&mut self, change: TranscriptChange) -> Result<()> {
+        let lines = match &change {
+            TranscriptChange::Transcript(lines) => lines.as_slice(),
+            TranscriptChange::Line(line) => std::slice::from_ref(line),
+        };
+        if let Some(title) = lines.iter().rev().find_map(|line| line.title.as_deref()) {
+            self.screen.entitle(&tame(title))?;
+        }
         match &change {
             TranscriptChange::Transcript(lines) if !self.talk.has_begun() => self.past(lines)?,
             TranscriptChange::Transcript(lines) => lines.iter().for_each(|line| self.flow.adopt(line)),

@@ -93,9 +93,9 @@ config.yaml:8:1: warning: favourite: pudu does not know this key
 #[test]
 fn keys_that_have_no_effect_yet_are_told_in_one_line() {
     check(
-        "memory: {enabled: true, anything: [1]}\ntitle: {}\nsummarization:\nsandbox: {replicas: 3}\n\
+        "memory: {enabled: true, anything: [1]}\nsuggestions: {}\nsummarization:\nsandbox: {replicas: 3}\n\
          channels: {telegram: {enabled: false, rich_messages: true}}\n",
-        "config.yaml: note: not used by this version: channels.telegram.rich_messages, memory, title",
+        "config.yaml: note: not used by this version: channels.telegram.rich_messages, memory, suggestions",
     );
 }
 
@@ -280,6 +280,18 @@ config.yaml:4:12: error: models[1].name: two models have the name \"a\"
   help: give each its own; people choose a model by its name
 config.yaml:5:5: error: models[2].name: this is missing or empty
   help: give the name by which people choose the model",
+    );
+}
+
+#[test]
+fn a_header_that_cannot_be_sent_is_refused_without_its_value() {
+    check(
+        "models:\n  - name: a\n    model: b\n    api_key: k\n    default_headers: {'X Team': t}\n  - name: c\n    model: d\n    api_key: k\n    default_headers: {X-Token: \"a\\nb\"}\n",
+        "
+config.yaml:6:22: error: models[0].default_headers: the header \"X Team\" cannot be sent
+  help: write a name and a value of plain letters, digits and signs
+config.yaml:10:22: error: models[1].default_headers: the header \"X-Token\" cannot be sent
+  help: write a name and a value of plain letters, digits and signs",
     );
 }
 

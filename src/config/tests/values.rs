@@ -270,6 +270,14 @@ fn without_a_model_a_key_in_the_environment_is_enough() {
     );
     let ollama = ModelConfig::ollama("llama3").unwrap().settings;
     assert_eq!((ollama.name.as_str(), ollama.base_url.as_str()), ("llama3", "http://127.0.0.1:11434/"));
+    assert_eq!(ollama.window, 32_768);
+    let window = |keys: &str| {
+        let text =
+            format!("models:\n  - {{name: a, model: b, use: 'langchain_ollama:ChatOllama', {keys}}}\n");
+        good(&text, []).config.hot.models[0].settings.window
+    };
+    assert_eq!(window("num_ctx: 8192"), 8_192);
+    assert_eq!(window("num_ctx: 8192, context_window: 4096"), 4_096);
     assert_eq!(good("models:\n", [("OPENAI_API_KEY", "k")]).config.hot.models.len(), 1);
 }
 

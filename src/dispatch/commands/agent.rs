@@ -79,7 +79,7 @@ async fn switch(actor: &ConversationActor, arrival: InboxItem, choice: Option<Ag
     actor.answer(arrival, text);
 }
 
-async fn keep(
+pub(super) async fn keep(
     actor: &ConversationActor,
     arrival: &InboxItem,
     choice: Option<AgentChoice>,
@@ -130,9 +130,15 @@ async fn make(actor: &mut ConversationActor, arrival: InboxItem, name: &str) {
 /// Gives up an agent that is being made; tells whether there was one. One that was made answers from now on.
 pub(super) async fn give_up_making(actor: &ConversationActor) -> bool {
     let chosen = actor.record().await.and_then(|record| record.agent);
-    let Some(AgentChoice::New(name)) = chosen.as_deref().map(AgentChoice::parse) else { return false };
-    let made = actor.shared.client.has_agent(&name).await;
-    let choice = made.then_some(name.as_str());
+    let (made, choice) = match chosen.as_deref().map(AgentChoice::parse) {
+        Some(AgentChoice::New(name)) => {
+            let made = actor.shared.client.has_agent(&name).await;
+            (made, made.then_some(name))
+        }
+        Some(AgentChoice::Bootstrap(mark)) => (actor.shared.client.lead_soul_mark().await != mark, None),
+        _ => return false,
+    };
+    let choice = choice.as_deref();
     let store = || actor.shared.db.set_agent(&actor.key, choice);
     retry_until_stored("failed to take back choice", store).await;
     !made

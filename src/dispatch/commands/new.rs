@@ -3,6 +3,7 @@
 use super::{CommandSpec, agent::give_up_making};
 use crate::bus::InboxItem;
 use crate::dispatch::conversation::ConversationActor;
+use pudu_channels::FinalView;
 use pudu_texts::Language;
 
 pub(super) const COMMAND: CommandSpec = CommandSpec {
@@ -17,5 +18,7 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
     actor.begin_anew(&arrival).await;
     let language = actor.language(&arrival);
     let given_up = if give_up_making(actor).await { language.making_given_up() } else { "" };
-    actor.answer(arrival, language.paragraph(&[language.conversation_started(), given_up]));
+    let text = language.paragraph(&[language.conversation_started(), given_up]);
+    let view = FinalView { text, title: Some(String::new()), ..FinalView::default() };
+    actor.answer_with(arrival, view, Vec::new());
 }

@@ -4,8 +4,14 @@ use super::{CommandSpec, count, models};
 use crate::dispatch::{conversation::ConversationActor, spending};
 use crate::{bus::InboxItem, clock};
 use pudu_channels::HealthState;
-use pudu_client::store::SpendingFilter;
+use pudu_client::{
+    base::{Goal, foreign},
+    store::{ConversationRow, SpendingFilter},
+};
 use pudu_texts::Language;
+
+/// So many characters of a title or a goal are shown.
+const MAX_TITLE_CHARS: usize = 120;
 
 pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "status",
@@ -41,6 +47,7 @@ async fn text(actor: &ConversationActor, language: Language, person: &str) -> St
         language.status_mode(mode.about(language), mode.name()),
     ];
     if let Some(record) = &record {
+        lines.splice(1..1, about(actor, language, record).await);
         let (usage, runs) = actor.shared.db.usage(&record.thread).await.unwrap_or_default();
         let filter = SpendingFilter::Thread(record.thread.clone());
         let sums = actor.shared.db.spending(&filter).await.unwrap_or_default();
@@ -52,6 +59,16 @@ async fn text(actor: &ConversationActor, language: Language, person: &str) -> St
         lines.push(language.status_undelivered(undelivered));
     }
     lines.join("\n- ")
+}
+
+/// Returns the lines about what a conversation is for.
+async fn about(actor: &ConversationActor, language: Language, record: &ConversationRow) -> Vec<String> {
+    let title = actor.shared.db.title(&record.thread).await.ok().flatten();
+    let title = title.map(|title| language.status_title(foreign::line(&title, MAX_TITLE_CHARS)));
+    let state = actor.shared.client.state(&record.thread).await.unwrap_or_default();
+    let goal = state.goal.filter(Goal::is_open);
+    let goal = goal.map(|goal| language.goal_status(foreign::line(&goal.objective, MAX_TITLE_CHARS)));
+    title.into_iter().chain(goal).collect()
 }
 
 /// Returns the line about the model, and which one has answered in its place.

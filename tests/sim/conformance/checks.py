@@ -37,3 +37,12 @@ def equal(found, expected):
     """Fails when two values differ, and says how."""
     if found != expected:
         raise AssertionError(f"found {found!r}, expected {expected!r}")
+
+
+def raises(kind, call):
+    """Fails unless a call raises an error of a kind, and returns the error."""
+    try:
+        call()
+    except kind as error:
+        return error
+    raise AssertionError(f"no {kind} was raised")

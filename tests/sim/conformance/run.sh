@@ -1,6 +1,7 @@
 #!/bin/sh
-# Proves the simulators with clients that others wrote: python-telegram-bot, openai, lark-oapi, dingtalk-stream,
-# slack_sdk, docker, agent-sandbox and kubernetes from PyPI, @larksuiteoapi/node-sdk and discord.js from npm.
+# Proves the simulators with clients that others wrote: python-telegram-bot, openai, anthropic, google-genai, ollama,
+# lark-oapi, dingtalk-stream, slack_sdk, docker, agent-sandbox and kubernetes from PyPI, @larksuiteoapi/node-sdk and
+# discord.js from npm.
 # Prints a line for each check and fails if any does. Needs python3, cargo, and a package index; npm where there is one.
 # CONFORMANCE_VENV keeps the clients between runs; otherwise they are installed afresh.
 # CONFORMANCE_ALL=1 takes a client that cannot be asked for one that fails.
@@ -14,7 +15,8 @@ trap '[ -z "$sim" ] || kill "$sim" 2>/dev/null || true; rm -rf "$work"' EXIT INT
 venv=${CONFORMANCE_VENV:-$work/venv}
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
-    python-telegram-bot openai lark-oapi dingtalk-stream slack_sdk docker agent-sandbox kubernetes
+    python-telegram-bot openai anthropic google-genai ollama lark-oapi dingtalk-stream slack_sdk docker agent-sandbox \
+    kubernetes
 
 cargo build --quiet -p pudu-sim --bin pudu-sim
 binary=$(cargo metadata --format-version 1 --no-deps |
@@ -49,6 +51,10 @@ else
     skip "without npm Discord's client and Feishu's other one are not asked"
 fi
 "$venv/bin/python" openai_client.py "$(value model)" || failed=1
+"$venv/bin/python" responses_client.py "$(value model)" || failed=1
+for client in anthropic gemini ollama; do
+    "$venv/bin/python" "${client}_client.py" "$(value model-root)" || failed=1
+done
 "$venv/bin/python" dingtalk_client.py "$(value dingtalk)" "$(value dingtalk-id)" \
     "$(value dingtalk-secret)" "$(value dingtalk-template)" || failed=1
 "$venv/bin/python" slack_client.py "$(value slack)" "$(value slack-bot-token)" "$(value slack-app-token)" || failed=1

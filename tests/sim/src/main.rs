@@ -5,14 +5,14 @@ use clap::Parser;
 use pudu_sim::{
     Aio, DingTalk, Discord, Docker, Feishu, Kubernetes, Model, Slack, Telegram, dingtalk, discord, docker,
     feishu,
-    model::{Reply, RetryAfter},
+    model::{Answer, Cause, Reply, RetryAfter, Trouble},
     slack,
     telegram::Options,
 };
-use serde_json::json;
 use std::{
     io,
     net::{Ipv4Addr, SocketAddr},
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
@@ -80,6 +80,7 @@ async fn main() -> io::Result<()> {
         start_docker(args.docker_port).await?,
         start_aio(args.aio_port, args.aio_folder).await?,
     );
+    println!("model-root {}", model.root());
     println!("model {}", model.url());
     tokio::signal::ctrl_c().await
 }
@@ -155,25 +156,42 @@ async fn start_aio(port: Option<u16>, folder: std::path::PathBuf) -> io::Result<
     Ok(Some(aio))
 }
 
-/// What can be asked for in words: `tool NAME {json}`, `status CODE`, `busy once`. The rest is an echo.
+/// What can be asked for in words: `tool NAME {json}`, `status CODE`, `busy once`, `refuse WHY`, `cut`, `fail`, and
+/// `think` before any of them. The rest is an echo.
 fn script(model: &Model, words: Option<Reply>) {
-    let busy = std::sync::atomic::AtomicBool::new(true);
+    let busy = AtomicBool::new(true);
     model.otherwise(move |ask| {
         let said = ask.last_user();
-        let mut parts = said.splitn(3, ' ');
-        match (parts.next(), parts.next(), parts.next()) {
-            (Some("tool"), Some(name), arguments) if ask.last_role() == "user" => {
-                let arguments = arguments.and_then(|text| serde_json::from_str(text).ok());
-                Reply::tool(name, &arguments.unwrap_or_else(|| json!({}))).into()
-            }
-            (Some("status"), Some(code), None) => Reply::status(code.parse().unwrap_or(500)).into(),
-            (Some("busy"), Some("once"), None) if busy.swap(false, std::sync::atomic::Ordering::Relaxed) => {
-                Reply::status(429).retry_after(RetryAfter::Millis(50)).into()
-            }
-            _ if ask.last_role() == "tool" => {
-                Reply::text(&format!("the tool said: {}", ask.last_tool())).into()
-            }
-            _ => words.clone().unwrap_or_else(|| Reply::text(&format!("echo: {said}")).into()),
+        if ask.last_role() == "tool" {
+            return Reply::text(&format!("the tool said: {}", ask.last_tool())).into();
+        }
+        match said.strip_prefix("think ") {
+            None => reply(&said, &busy, words.as_ref()),
+            Some(rest) => match reply(rest, &busy, words.as_ref()) {
+                Reply::Answer(answer) => answer.reasoning("let me see").into(),
+                other => other,
+            },
         }
     });
+}
+
+fn reply(said: &str, busy: &AtomicBool, words: Option<&Reply>) -> Reply {
+    let mut parts = said.splitn(3, ' ');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some("tool"), Some(name), arguments) => {
+            Answer::default().raw_tool(name, arguments.unwrap_or("{}")).into()
+        }
+        (Some("status"), Some(code), None) => Reply::status(code.parse().unwrap_or(500)).into(),
+        (Some("busy"), Some("once"), None) if busy.swap(false, Ordering::Relaxed) => {
+            Reply::status(429).retry_after(RetryAfter::Millis(50)).into()
+        }
+        (Some("refuse"), Some("ratelimit"), None) => Reply::refused(Cause::RateLimit).into(),
+        (Some("refuse"), Some("overloaded"), None) => Reply::refused(Cause::Overloaded).into(),
+        (Some("refuse"), Some("overflow"), None) => Reply::refused(Cause::Overflow).into(),
+        (Some("cut"), None, None) => Reply::text("one two three").cut_after(2).into(),
+        (Some("fail"), None, None) => {
+            Reply::text("one two three").trouble(2, Trouble::Error("Overloaded".to_owned())).into()
+        }
+        _ => words.cloned().unwrap_or_else(|| Reply::text(&format!("echo: {said}")).into()),
+    }
 }

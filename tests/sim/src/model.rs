@@ -1,13 +1,17 @@
-//! A scripted model behind OpenAI's chat completions API.
+//! A scripted model behind five APIs: OpenAI's chat completions and responses, Anthropic's messages, Gemini and Ollama.
 //!
-//! The client under test talks to [`Model::url`]; a test says what the model answers ([`Reply`], by order or
-//! by what was asked), reads what was asked ([`Exchange`]), and stops a stream at a chosen chunk
-//! ([`Model::hold`]). Deliberately absent: the responses API, embeddings, and any check of the request beyond
-//! what the real server would refuse; a test asserts on what was recorded.
+//! The client under test talks to [`Model::url`] or [`Model::root`]; a test says what the model answers ([`Reply`], by
+//! order or by what was asked), whichever API it is asked over ([`Wire`]), reads what was asked ([`Exchange`]), and stops
+//! a stream at a chosen chunk ([`Model::hold`]). What the real servers refuse is refused ([`Model::refused`]); what they
+//! sign or encrypt is signed, and must come back as it was. Deliberately absent: embeddings, responses that the server
+//! stores, tools that run at the provider, Gemini's streams that are no events.
 
 mod ask;
+mod asked;
+mod errors;
 mod reply;
 mod script;
+mod seal;
 mod server;
 mod stream;
 #[cfg(test)]
@@ -15,8 +19,9 @@ mod tests;
 mod wire;
 
 pub use ask::Ask;
-pub use reply::{Answer, Refusal, Reply, RetryAfter, ToolCall, Trouble, Usage};
+pub use reply::{Answer, Cause, Refusal, Reply, RetryAfter, ToolCall, Trouble, Usage};
 pub use script::{At, End, Exchange};
+pub use wire::Wire;
 
 use self::script::{Script, Shared};
 use crate::{Hold, Hook, Timeout, gate::Stop, http::Server};
@@ -65,10 +70,16 @@ impl Model {
         Ok(model)
     }
 
-    /// The address to configure as the API's base, with `/v1` and no slash at the end.
+    /// The address to configure as the base of OpenAI's APIs, with `/v1` and no slash at the end.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}/v1", self.server.address())
+        format!("{}/v1", self.root())
+    }
+
+    /// The address to configure for Anthropic, Gemini and Ollama, without a path.
+    #[must_use]
+    pub fn root(&self) -> String {
+        format!("http://{}", self.server.address())
     }
 
     /// Answers the next request that no rule takes; called again, the one after it, and so on.
@@ -119,6 +130,12 @@ impl Model {
     #[must_use]
     pub fn count(&self) -> u64 {
         self.script(|script| script.total)
+    }
+
+    /// What was refused because the real server would have, and why; such a request is no call.
+    #[must_use]
+    pub fn refused(&self) -> Vec<String> {
+        self.script(|script| script.refused.clone())
     }
 
     /// How many calls are under way.
@@ -178,6 +195,9 @@ impl fmt::Display for Model {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for exchange in self.exchanges().iter().rev().take(10).rev() {
             writeln!(f, "call {} {:?}: {:?}", exchange.n, exchange.ask.last_user(), exchange.end)?;
+        }
+        for refused in self.refused().iter().rev().take(3).rev() {
+            writeln!(f, "refused: {refused}")?;
         }
         writeln!(f, "{} under way, {} hangups", self.active(), self.hangups())
     }

@@ -3,7 +3,7 @@
 //! Keys of a `config.yaml` that this version does not know stay in it when it is changed; comments do not.
 
 use super::profile::{AgentProfile, MAX_SOUL_BYTES};
-use pudu_base::Thinking;
+use pudu_base::{Sampling, Thinking};
 use serde_json::{Map, Value};
 use serde_saphyr::{budget, options};
 use std::{
@@ -17,8 +17,18 @@ const SOUL: &str = "SOUL.md";
 /// Maximum size of a `config.yaml`, in bytes.
 const MAX_CONFIG_BYTES: u64 = 64 * 1024;
 /// The keys that count, and `name`, which the folder says already.
-const KEYS: [&str; 7] =
-    ["name", "description", "model", "thinking_enabled", "reasoning_effort", "tool_groups", "skills"];
+const KEYS: [&str; 8] = [
+    "name",
+    "description",
+    "model",
+    "model_settings",
+    "thinking_enabled",
+    "reasoning_effort",
+    "tool_groups",
+    "skills",
+];
+/// The most tokens that an agent may say its replies have.
+const MAX_TOKENS: u64 = 200_000;
 
 /// A file to write: its name and its bytes.
 pub(super) type AgentFile = (&'static str, Vec<u8>);
@@ -28,15 +38,21 @@ pub(super) fn is_agent(folder: &Path) -> bool {
     [CONFIG, SOUL].iter().any(|name| folder.join(name).is_file())
 }
 
+/// Reads the character of an agent; none if it has none. The error says what is wrong with it.
+pub(super) fn character(folder: &Path) -> Result<Option<String>, String> {
+    text(&folder.join(SOUL), MAX_SOUL_BYTES as u64).map_err(|why| format!("its {SOUL} {why}"))
+}
+
 /// Reads an agent; returns also what is odd about its file. The error says what is wrong, and the mend.
 pub(super) fn read(folder: &Path) -> Result<(AgentProfile, Vec<String>), String> {
-    let soul = text(&folder.join(SOUL), MAX_SOUL_BYTES as u64).map_err(|why| format!("its {SOUL} {why}"))?;
+    let soul = character(folder)?;
     let config = mapping(folder)?;
     let wrong = |why: String| format!("its {CONFIG} cannot be used: {why}");
     let profile = AgentProfile {
         about: words(&config, "description").map_err(wrong)?.unwrap_or_default(),
         model: words(&config, "model").map_err(wrong)?,
         thinking: thinking(&config).map_err(wrong)?,
+        sampling: sampling(&config).map_err(wrong)?,
         tool_groups: names(&config, "tool_groups").map_err(wrong)?,
         skills: names(&config, "skills").map_err(wrong)?,
         soul: soul.unwrap_or_default(),
@@ -130,6 +146,39 @@ fn thinking(config: &Map<String, Value>) -> Result<Option<Thinking>, String> {
         (Some(_), None) => Err("`reasoning_effort` is none of low, medium, high".to_owned()),
         (_, thinking) => Ok(thinking),
     }
+}
+
+/// Reads how the model answers.
+fn sampling(config: &Map<String, Value>) -> Result<Sampling, String> {
+    let settings = match config.get("model_settings") {
+        None | Some(Value::Null) => return Ok(Sampling::default()),
+        Some(Value::Object(settings)) => settings,
+        Some(_) => return Err("`model_settings` has no keys: write `temperature` or `max_tokens`".to_owned()),
+    };
+    let mut sampling = Sampling::default();
+    for (key, value) in settings.iter().filter(|(_, value)| !value.is_null()) {
+        match key.as_str() {
+            "temperature" => {
+                let known = value.as_f64().filter(|value| (0.0..=2.0).contains(value));
+                let wrong = || "`model_settings.temperature` is no number from 0 to 2".to_owned();
+                sampling.temperature = Some(known.ok_or_else(wrong)?);
+            }
+            "max_tokens" => {
+                let known = value.as_u64().filter(|value| (1..=MAX_TOKENS).contains(value));
+                let known = known.and_then(|value| u32::try_from(value).ok());
+                let wrong =
+                    || format!("`model_settings.max_tokens` is no whole number from 1 to {MAX_TOKENS}");
+                sampling.max_tokens = Some(known.ok_or_else(wrong)?);
+            }
+            other => {
+                let other = other.escape_debug();
+                return Err(format!(
+                    "`model_settings.{other}` is unknown: it has `temperature` and `max_tokens`"
+                ));
+            }
+        }
+    }
+    Ok(sampling)
 }
 
 fn names(config: &Map<String, Value>, key: &str) -> Result<Option<Vec<String>>, String> {

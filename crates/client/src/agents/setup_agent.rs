@@ -1,11 +1,14 @@
-//! Makes a new agent. Only a conversation that was begun for that has it, and the name is the one that people
-//! gave there.
+//! Makes a new agent, or gives the lead agent its character. Only a conversation that was begun for that has it, and the
+//! name of a new one is that which people gave there.
 
-use super::{AgentProfile, Agents};
+use super::{AgentProfile, Agents, LEAD};
 use crate::audit::AuditLog;
 use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
+
+/// Name of the tool that makes agents.
+pub(crate) const SETUP_AGENT: &str = "setup_agent";
 
 pub(crate) struct SetupAgent {
     pub(crate) agents: Agents,
@@ -14,6 +17,37 @@ pub(crate) struct SetupAgent {
     pub(crate) name: String,
     /// The skills that there are.
     pub(crate) skills: Vec<String>,
+}
+
+/// Gives the lead agent its character.
+pub(crate) struct SetupLead {
+    pub(crate) agents: Agents,
+    pub(crate) audit_log: AuditLog,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct LeadArgs {
+    /// Character of the agent, in Markdown, addressed to it: for whom it is, how it works and speaks, what it does not
+    /// do. It stands in its system prompt.
+    soul: String,
+}
+
+impl TypedTool for SetupLead {
+    type Args = LeadArgs;
+    const NAME: &'static str = SETUP_AGENT;
+    const DESCRIPTION: &'static str = "Gives the lead agent its character. Call it once, when people have agreed on it. From the next message on \
+         the lead agent answers here in your place.";
+
+    async fn run(&self, args: LeadArgs, _: &ToolCx) -> Result<ToolOutput, ToolError> {
+        if args.soul.trim().is_empty() {
+            return Err(ToolError("the soul may not be empty".to_owned()));
+        }
+        let (agents, soul) = (self.agents.clone(), args.soul);
+        let detail = format!("{LEAD}: {soul}");
+        let work = async move { blocking(move || agents.set_lead_soul(&soul)).await };
+        self.audit_log.noted(Self::NAME, &detail, work).await?;
+        Ok("The lead agent has its character. It answers here from the next message on.".to_owned().into())
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -29,7 +63,7 @@ pub(crate) struct Args {
 
 impl TypedTool for SetupAgent {
     type Args = Args;
-    const NAME: &'static str = "setup_agent";
+    const NAME: &'static str = SETUP_AGENT;
     const DESCRIPTION: &'static str = "Makes the new agent. Call it once, when people have agreed on what the agent is to be. From the \
          next message on it answers here in your place.";
 

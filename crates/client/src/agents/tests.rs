@@ -1,4 +1,5 @@
 use super::*;
+use pudu_base::Sampling;
 use std::fs;
 use tempfile::TempDir;
 
@@ -25,6 +26,7 @@ fn poet() -> AgentProfile {
     AgentProfile {
         about: "Writes \"poems\": of # all kinds, ünïcode".into(),
         thinking: None,
+        sampling: Sampling::default(),
         model: Some("big: model".into()),
         tool_groups: names(&["file:read", "no"]),
         skills: names(&[]),
@@ -40,6 +42,7 @@ fn an_agent_is_a_folder_with_a_soul_or_a_config() {
     let profile = AgentProfile {
         about: "Reviews code.".into(),
         thinking: None,
+        sampling: Sampling::default(),
         model: Some("big".into()),
         tool_groups: names(&["web"]),
         skills: None,
@@ -78,6 +81,18 @@ fn an_agent_whose_limits_cannot_be_read_answers_nobody_and_is_listed_with_the_me
         ("Tool-Groups: []\n", "it is called `tool_groups`"),
         ("skill: []\n", "it is called `skills`"),
         ("skills: []\nskills: [a]\n", "is not YAML"),
+        ("model_settings: warm\n", "`model_settings` has no keys"),
+        ("model_settings: {temperature: 2.1}\n", "`model_settings.temperature` is no number from 0 to 2"),
+        ("model_settings: {temperature: true}\n", "`model_settings.temperature` is no number"),
+        (
+            "model_settings: {max_tokens: 0}\n",
+            "`model_settings.max_tokens` is no whole number from 1 to 200000",
+        ),
+        ("model_settings: {max_tokens: 200001}\n", "`model_settings.max_tokens` is no whole number"),
+        ("model_settings: {max_tokens: 1.5}\n", "`model_settings.max_tokens` is no whole number"),
+        ("model_settings: {top_p: 1}\n", "`model_settings.top_p` is unknown"),
+        ("thinking_enabled: maybe\n", "`thinking_enabled` is neither true nor false"),
+        ("reasoning_effort: hardest\n", "`reasoning_effort` is none of low, medium, high"),
     ] {
         write(&home, "users/default/agents/a", config, "You.");
         let Err(AgentError::Broken { name, why: said }) = agents.find("a") else { panic!("{config}") };
@@ -98,12 +113,9 @@ fn an_agent_whose_limits_cannot_be_read_answers_nobody_and_is_listed_with_the_me
 #[test]
 fn keys_of_others_are_odd_but_no_reason_to_stay_silent() {
     let (home, agents) = house();
-    write(&home, "users/default/agents/a", "model_settings: {temperature: 1}\nzzz: 1\n", "You.");
+    write(&home, "users/default/agents/a", "tone: {temperature: 1}\nzzz: 1\n", "You.");
     let odd = agents.find("a").unwrap().odd;
-    assert_eq!(
-        odd,
-        ["`model_settings` in its config.yaml has no effect", "`zzz` in its config.yaml has no effect"]
-    );
+    assert_eq!(odd, ["`tone` in its config.yaml has no effect", "`zzz` in its config.yaml has no effect"]);
 }
 
 #[test]
@@ -131,7 +143,9 @@ fn what_is_made_is_read_back_and_a_change_keeps_what_it_does_not_name() {
     };
     agents.update("poet", change).unwrap();
     let now = agents.find("poet").unwrap().profile;
-    let expect = AgentProfile { model: None, tool_groups: None, skills: names(&["a"]), soul, ..poet() };
+    let sampling = Sampling { temperature: Some(0.5), max_tokens: None };
+    let expect =
+        AgentProfile { model: None, tool_groups: None, skills: names(&["a"]), soul, sampling, ..poet() };
     assert_eq!(now, expect);
     let kept = fs::read_to_string(folder.join("config.yaml")).unwrap();
     assert!(kept.contains("\"model_settings\": {\"temperature\":0.5}\n\"odd: key\": [1,null]\n"), "{kept}");

@@ -14,6 +14,7 @@ fn task(input: Vec<Human>, again: Option<&str>) -> RunTask {
         input,
         first: None,
         suspended: false,
+        goal: None,
         compact: false,
         clock: None,
         at: None,
@@ -77,7 +78,7 @@ fn an_answer_tells_what_was_decided_about_its_calls_and_about_those_of_its_sub_a
             text: "ok".to_owned(),
             error: false,
             question: None,
-            image: None,
+            images: Vec::new(),
             decision,
             decisions,
         })

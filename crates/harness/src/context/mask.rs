@@ -56,7 +56,7 @@ pub(super) fn masked(
     }
     let kept = context.kept.get(&result.id).map(String::as_str).or_else(|| results::kept_in(&result.text));
     let text = pointer(result, kept);
-    Some(Arc::new(Message::Tool(ToolResult { text, image: None, ..result.clone() })))
+    Some(Arc::new(Message::Tool(ToolResult { text, images: Vec::new(), ..result.clone() })))
 }
 
 fn is_maskable(result: &ToolResult, reads: &SkillReads<'_>) -> bool {

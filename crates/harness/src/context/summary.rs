@@ -2,15 +2,10 @@
 //! provider's cache has read all of it already; only the instruction at its end is new.
 
 use super::{ContextSetup, estimate::TokenEstimate};
-use crate::{Agent, RunState};
-use futures_util::StreamExt;
-use pudu_base::{
-    Delta, Finish, Human, Message, Model, ModelCaller, ModelError, Request, RunEvent, Thinking, Usage, ends,
-};
+use crate::{Agent, RunState, side_call};
+use pudu_base::{Human, Message, Model, ModelCaller, Request, ends};
 use std::sync::Arc;
 
-/// A summary is no longer, in bytes: a model that talks in circles is stopped.
-const MAX_SUMMARY_BYTES: usize = 64 * 1024;
 /// Characters of a summary that are kept.
 const MAX_SUMMARY_CHARS: usize = 24_000;
 /// A shorter text is no summary of anything, in characters.
@@ -87,13 +82,10 @@ async fn attempt(
     mut request: Request,
 ) -> Option<String> {
     request.messages.push(instruction(agent.context.rules.prompt.as_deref()));
-    request.images.clear();
-    request.thinking = Thinking::Off;
-    // Another model may answer in its place.
-    let mut cost = (model.name().to_owned(), None);
-    let answer = ask(model, run_state, request, &mut cost).await;
-    run_state.spending.add_call(ModelCaller::Summary, &cost.0, cost.1);
-    match answer {
+    let replay = run_state.replay.clone();
+    let tell = |event| replay.publish(event);
+    let answer = side_call(model, request, ModelCaller::Summary, &mut run_state.spending, tell);
+    match answer.await {
         Ok(summary) if is_usable(&summary) => Some(summary.trim().to_owned()),
         Ok(_) => {
             tracing::warn!(model = model.name(), "dropped summary: the model wrote none");
@@ -113,40 +105,6 @@ fn instruction(prompt: Option<&str>) -> Arc<Message> {
         None => PROMPT.to_owned(),
     };
     Arc::new(Message::Human(Human { guide: Some(text), ..Human::new("summarize", "") }))
-}
-
-/// Reads a whole answer. One that calls tools or that a filter cut is empty.
-async fn ask(
-    model: &dyn Model,
-    run_state: &mut RunState,
-    request: Request,
-    (by, told): &mut (String, Option<Usage>),
-) -> Result<String, ModelError> {
-    let mut deltas = model.stream(request);
-    let (mut text, mut called) = (String::new(), false);
-    while let Some(delta) = deltas.next().await {
-        match delta? {
-            Delta::Text(more) => text.push_str(&more),
-            Delta::Call(_) => called = true,
-            Delta::Usage(usage) => {
-                *told = Some(usage);
-                run_state.tell(RunEvent::Usage { usage });
-            }
-            Delta::Finish(Finish::Complete | Finish::Length) if !called => return Ok(text),
-            Delta::Finish(_) => return Ok(String::new()),
-            Delta::Again { attempt, wait, reason } => {
-                text.clear();
-                called = false;
-                run_state.tell(RunEvent::Retry { attempt, wait, reason });
-            }
-            Delta::Model(name) => *by = name,
-            Delta::Reasoning(_) | Delta::ProviderParts(_) => {}
-        }
-        if text.len() > MAX_SUMMARY_BYTES {
-            return Ok(text);
-        }
-    }
-    Err(ModelError::Unreachable("the summary was cut".into()))
 }
 
 /// Returns a summary of so many characters at most: its beginning and its end, where the next steps stand.

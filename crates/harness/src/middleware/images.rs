@@ -1,21 +1,24 @@
 //! Images that people sent and that the agent asked to see, for models that can see.
 //!
 //! The thread keeps their paths only. A request carries those that came since the model answered last: then it has said
-//! what it saw, and images are dear. While a model is asked, they count as memory of the run.
+//! what it saw, and images are dear. What of them it does not see, it is told in the thread. While a model is asked, they
+//! count as memory of the run.
 
 use super::Middleware;
-use crate::{Agent, Memory, RunState, memory::ReservedMemory};
-use pudu_base::{
-    Assistant, BoxFuture, Image, Message, ModelImage, Request, RunFailure, Sandbox, SharedFile, image_kind,
+use crate::{
+    Agent, Memory, RunState,
+    memory::ReservedMemory,
+    scale::{MAX_SENT_BYTES, ScaledImage},
 };
+use pudu_base::{Assistant, BoxFuture, Image, Message, ModelImage, Request, RunFailure, Sandbox, SharedFile};
 use std::sync::Arc;
 
-/// An image is no larger, in bytes.
+/// The file of an image is no larger, in bytes.
 const MAX_IMAGE_BYTES: u64 = 20 << 20;
-/// An image that a person sent is no larger, in bytes: Anthropic takes 5 MB in base64. The agent can ask to see others.
-const MAX_SENT_BYTES: u64 = 3_750_000;
-/// A request carries no more of them, in bytes.
-const MAX_REQUEST_BYTES: u64 = 40 << 20;
+/// A request carries no more images.
+const MAX_IMAGES: usize = 20;
+/// A request carries no more bytes of images: with their base64 and all else it stays below Google's 20 MB.
+const MAX_REQUEST_BYTES: usize = 12 << 20;
 
 /// Puts images into requests.
 pub struct Images {
@@ -26,6 +29,29 @@ pub struct Images {
     held: Option<ReservedMemory>,
 }
 
+/// The images of a request as they are gathered, the newest first.
+#[derive(Default)]
+struct ImageTray {
+    shown: Vec<ModelImage>,
+    bytes: usize,
+    /// Notes for the model on the others, and on those of which it sees a part.
+    notes: Vec<String>,
+}
+
+impl ImageTray {
+    fn is_full(&self) -> bool {
+        self.shown.len() >= MAX_IMAGES || self.bytes + MAX_SENT_BYTES > MAX_REQUEST_BYTES
+    }
+
+    fn show(&mut self, Image { path, .. }: Image, ScaledImage { bytes, mime, cut }: ScaledImage) {
+        if cut {
+            self.notes.push(format!("{path} ends too early: what is missing of it is grey."));
+        }
+        self.bytes += bytes.len();
+        self.shown.push(ModelImage { image: Image { path, mime: mime.to_owned() }, bytes: bytes.into() });
+    }
+}
+
 impl Images {
     /// For this agent, whose model may be blind.
     #[must_use]
@@ -34,18 +60,39 @@ impl Images {
         Self { sandbox: agent.sandbox.clone(), sees: agent.model.supports_vision(), memory, held: None }
     }
 
-    /// Returns the images that fit into a request, with their sizes in bytes.
-    async fn fitting(&self, wanted: Vec<Image>) -> Vec<(Image, u64)> {
-        let (mut fitting, mut room) = (Vec::new(), MAX_REQUEST_BYTES);
+    /// Holds room for images: the largest file, or all that a request carries of them.
+    async fn hold(&mut self, wanted: &[Image]) {
+        let (mut largest, mut all) = (0, 0_u64);
         for image in wanted {
-            // One that is gone by now, or too large, is not worth failing for: the model was told its name.
-            let Ok(size @ ..=MAX_IMAGE_BYTES) = self.sandbox.measure(&image.path).await else { continue };
-            if let Some(left) = room.checked_sub(size) {
-                room = left;
-                fitting.push((image, size));
+            if let Ok(size @ ..=MAX_IMAGE_BYTES) = self.sandbox.measure(&image.path).await {
+                (largest, all) = (size.max(largest), all.saturating_add(size));
             }
         }
-        fitting
+        let bytes = all.min(MAX_REQUEST_BYTES as u64).max(largest);
+        self.held = Some(self.memory.hold_images(bytes).await);
+    }
+
+    /// Reads images and makes them ready, the newest first: of too many the oldest are left out.
+    async fn gather(&self, wanted: Vec<Image>) -> ImageTray {
+        let mut tray = ImageTray::default();
+        for image in wanted.into_iter().rev() {
+            if tray.is_full() {
+                tray.notes.push(format!(
+                    "{} is not shown: there is no room for all images at once. Look at fewer at a time.",
+                    image.path
+                ));
+                continue;
+            }
+            let scaled = match self.sandbox.read(&image.path, MAX_IMAGE_BYTES).await {
+                Ok(bytes) => self.memory.scale(bytes).await.map_err(|problem| problem.to_string()),
+                Err(error) => Err(error.to_string()),
+            };
+            match scaled {
+                Ok(scaled) => tray.show(image, scaled),
+                Err(why) => tray.notes.push(format!("{} cannot be shown: {why}.", image.path)),
+            }
+        }
+        tray
     }
 }
 
@@ -63,17 +110,14 @@ impl Middleware for Images {
             // What an earlier request held is given back before more is waited for.
             self.held = None;
             let wanted = if self.sees { newest(run_state) } else { Vec::new() };
-            let fitting = self.fitting(wanted).await;
-            if fitting.is_empty() {
+            if wanted.is_empty() {
                 return Ok(());
             }
-            self.held = Some(self.memory.hold_images(fitting.iter().map(|(_, size)| size).sum()).await);
-            for (image, size) in fitting {
-                let Ok(bytes) = self.sandbox.read(&image.path, size).await else { continue };
-                // A name can say anything, and a provider refuses all for one that is none.
-                let Some(mime) = image_kind(&bytes) else { continue };
-                let image = Image { mime: mime.to_owned(), ..image };
-                request.images.push(ModelImage { image, bytes: bytes.into() });
+            self.hold(&wanted).await;
+            let tray = self.gather(wanted).await;
+            request.images.extend(tray.shown.into_iter().rev());
+            if !tray.notes.is_empty() {
+                remind(run_state, request, tray.notes.join("\n"));
             }
             Ok(())
         })
@@ -84,33 +128,29 @@ impl Middleware for Images {
     }
 }
 
+/// Reminds the model of something, unless it was told so since it answered last.
+fn remind(run_state: &mut RunState, request: &mut Request, text: String) {
+    let mut since = run_state.state().messages.values().rev();
+    let mut since = since.by_ref().take_while(|message| !matches!(&***message, Message::Assistant(_)));
+    if !since.any(|message| matches!(&**message, Message::Reminder(told) if told.text == text)) {
+        run_state.remind(request, text);
+    }
+}
+
 /// Returns the images that came since the model answered last, oldest first: those of results, and those that people
 /// sent.
 fn newest(run_state: &RunState) -> Vec<Image> {
     let mut images: Vec<Image> = Vec::new();
     for message in run_state.state().messages.values().rev() {
         match &**message {
-            Message::Tool(result) => images.extend(result.image.clone()),
-            Message::Human(human) => images.extend(human.files.iter().rev().filter_map(sent)),
+            Message::Tool(result) => images.extend(result.images.iter().rev().cloned()),
+            Message::Human(human) => images.extend(human.files.iter().rev().filter_map(SharedFile::image)),
             Message::Reminder(_) => {}
             Message::Assistant(_) => break,
         }
     }
     images.reverse();
     images
-}
-
-/// Returns a file as an image, if its name says that it is one and every provider takes its size.
-fn sent(file: &SharedFile) -> Option<Image> {
-    let (_, kind) = file.path.rsplit_once('.')?;
-    let mime = match kind.to_ascii_lowercase().as_str() {
-        "png" => "image/png",
-        "jpg" | "jpeg" => "image/jpeg",
-        "webp" => "image/webp",
-        "gif" => "image/gif",
-        _ => return None,
-    };
-    (file.size <= MAX_SENT_BYTES).then(|| Image { path: file.path.clone(), mime: mime.to_owned() })
 }
 
 #[cfg(test)]
@@ -120,21 +160,20 @@ mod tests {
         Replay,
         fixture::{Bench, SizedFiles, assistant},
     };
-    use pudu_base::{Human, ThreadState, ToolResult, Update};
+    use pudu_base::{DirEntry, Exec, Human, SandboxError, ShellCommand, ThreadState, ToolResult, Update};
     use tokio::time::{Duration, timeout};
 
-    /// A turn in which the agent has seen an image of 20 MiB.
-    fn run_state() -> RunState {
-        let image = Image { path: "20".into(), mime: "image/png".into() };
-        let text = String::new();
+    /// A turn in which a tool has shown these images.
+    fn run_state(paths: &[String]) -> RunState {
+        let image = |path: &String| Image { path: path.clone(), mime: "image/png".into() };
         let result = ToolResult {
             id: "m".into(),
             call: "c".into(),
             tool: "view_image".into(),
-            text,
+            text: String::new(),
             error: false,
             question: None,
-            image: Some(image),
+            images: paths.iter().map(image).collect(),
             decision: None,
             decisions: Vec::new(),
         };
@@ -145,12 +184,8 @@ mod tests {
     #[test]
     fn what_people_send_is_seen_with_their_words_and_not_again() {
         let file = |path: &str, size| SharedFile { name: "n".into(), path: path.into(), size, reading: None };
-        let files = vec![
-            file("/a.PNG", 9),
-            file("/b.csv", 9),
-            file("/c.jpg", MAX_SENT_BYTES + 1),
-            file("/d.webp", 9),
-        ];
+        let files =
+            vec![file("/a.PNG", 9), file("/b.csv", 9), file("/c.jpg", MAX_IMAGE_BYTES), file("/d.webp", 9)];
         let human = Human { files, ..Human::new("h", "what is this?") };
         let asked = Update::Message(Arc::new(Message::Human(human)));
         let seen = |updates: Vec<Update>| {
@@ -161,8 +196,65 @@ mod tests {
                 .map(|image| format!("{} {}", image.path, image.mime))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(seen(vec![asked.clone()]), ["/a.PNG image/png", "/d.webp image/webp"]);
+        assert_eq!(
+            seen(vec![asked.clone()]),
+            ["/a.PNG image/png", "/c.jpg image/jpeg", "/d.webp image/webp"]
+        );
         assert_eq!(seen(vec![asked, assistant(Vec::new())]), [""; 0]);
+    }
+
+    /// Files that are images of noise, as many pixels on a side as their name says; others are what the name says.
+    struct NoisyFiles;
+
+    impl Sandbox for NoisyFiles {
+        fn exec<'a>(&'a self, _: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+            unreachable!()
+        }
+        fn read<'a>(&'a self, path: &'a str, _: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
+            let Ok(side) = path.parse::<u32>() else {
+                return Box::pin(async { Ok(path.as_bytes().to_vec()) });
+            };
+            let noise = image::RgbImage::from_fn(side, side, |x, y| {
+                image::Rgb([x, y, x ^ y].map(|value| (value.wrapping_mul(2_654_435_761) >> 24) as u8))
+            });
+            let mut png = std::io::Cursor::new(Vec::new());
+            noise.write_to(&mut png, image::ImageFormat::Png).unwrap();
+            Box::pin(async move { Ok(png.into_inner()) })
+        }
+        fn write<'a>(&'a self, _: &'a str, _: &'a [u8], _: bool) -> BoxFuture<'a, Result<(), SandboxError>> {
+            unreachable!()
+        }
+        fn list<'a>(
+            &'a self,
+            _: &'a str,
+            _: usize,
+            _: usize,
+        ) -> BoxFuture<'a, Result<Vec<DirEntry>, SandboxError>> {
+            unreachable!()
+        }
+    }
+
+    #[tokio::test]
+    async fn of_too_many_images_the_newest_are_shown_and_the_others_told_once() {
+        let mut bench = Bench::new(Vec::new());
+        bench.agent.sandbox = Arc::new(NoisyFiles);
+        let mut images = Images { sees: true, ..Images::new(&bench.agent) };
+        let mut shown = async |paths: Vec<String>| {
+            let mut run_state = run_state(&paths);
+            let (mut request, mut again) = (Request::default(), Request::default());
+            images.before_model(&mut run_state, &mut request).await.unwrap();
+            images.before_model(&mut run_state, &mut again).await.unwrap();
+            assert_eq!((&again.images, again.messages.len()), (&request.images, 0), "the same each time");
+            let note = request.messages.first().map(|told| told.text().to_owned()).unwrap_or_default();
+            (request.images.iter().map(|shown| shown.image.path.clone()).collect::<Vec<_>>(), note)
+        };
+        let small: Vec<String> = (1..=22).map(|side| side.to_string()).collect();
+        let (seen, note) = shown(small.clone()).await;
+        assert_eq!(seen, small[2..]);
+        assert!(note.contains("2 is not shown: there is no room") && note.contains("\n1 is not"), "{note}");
+        let (seen, note) = shown(vec!["<svg/>".into(), "8".into()]).await;
+        assert_eq!(seen, ["8"]);
+        assert_eq!(note, "<svg/> cannot be shown: it is no PNG, JPEG, WebP or GIF, whatever its name says.");
     }
 
     #[tokio::test(start_paused = true)]
@@ -173,7 +265,7 @@ mod tests {
             |_| Images { sees: true, memory: bench.agent.memory.for_run(), ..Images::new(&bench.agent) };
         let mut runs: Vec<Images> = (0..4).map(run).collect();
         let shown = async |images: &mut Images| {
-            let (mut run_state, mut request) = (run_state(), Request::default());
+            let (mut run_state, mut request) = (run_state(&["20".to_owned()]), Request::default());
             let asked = images.before_model(&mut run_state, &mut request);
             timeout(Duration::from_secs(1), asked).await.is_ok_and(|asked| asked.is_ok())
         };
@@ -182,7 +274,7 @@ mod tests {
         }
         let Update::Message(reply) = assistant(Vec::new()) else { unreachable!() };
         let Message::Assistant(mut reply) = Arc::unwrap_or_clone(reply) else { unreachable!() };
-        runs[1].after_model(&mut run_state(), &mut reply);
+        runs[1].after_model(&mut run_state(&[]), &mut reply);
         assert!(shown(&mut runs[3]).await);
     }
 }

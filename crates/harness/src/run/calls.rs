@@ -240,8 +240,9 @@ fn invoke<'a>(
         });
         let result = match result {
             Ok(output) => {
-                let window = agent.model.context_window();
-                Ok(agent.results.fit(&call.name, output, &agent.tools, window).await)
+                let (window, sees) = (agent.model.context_window(), agent.model.supports_vision());
+                let output = agent.results.fit(&call.name, output, &agent.tools, window).await;
+                Ok(agent.results.keep_images(&call.name, output, sees).await)
             }
             failed => failed,
         };
@@ -314,11 +315,11 @@ fn record(
         run_state.tell(RunEvent::Usage { usage });
     }
     output.spending.parts().iter().for_each(|part| run_state.spending.add(part.clone()));
-    let ToolOutput { question, image, decisions, text, .. } = output;
+    let ToolOutput { question, images, decisions, text, .. } = output;
     run_state.answer(ToolResult {
         error,
         question,
-        image,
+        images,
         decision,
         decisions,
         ..run_state::result(call, text)

@@ -148,7 +148,7 @@ async fn after_a_crash_no_finished_tool_is_repeated() {
             text: "worked before".into(),
             error: false,
             question: None,
-            image: None,
+            images: Vec::new(),
             decision: None,
             decisions: Vec::new(),
         })))
@@ -249,7 +249,7 @@ async fn a_restart_behind_a_question_asks_nobody_again() {
         text: String::new(),
         error: false,
         question: Some(Question { text: "Which?".into(), options: vec![] }),
-        image: None,
+        images: Vec::new(),
         decision: None,
         decisions: Vec::new(),
     };
@@ -459,4 +459,47 @@ fn what_a_failed_try_cost_counts_for_the_model_that_was_asked() {
     assert_eq!((reply.usage, reply.model.as_deref()), (Some(answered), Some("spare")));
     let [spent] = run_state.spending.parts() else { panic!("{:?}", run_state.spending) };
     assert_eq!((spent.model.as_str(), spent.usage), ("first", failed));
+}
+
+#[tokio::test]
+async fn what_a_request_cost_that_failed_for_good_counts_once() {
+    let failed = Usage::plain(7, 2);
+    let fails = vec![Ok(Delta::Usage(failed)), Err(ModelError::Garbled("an empty answer".into()))];
+    let cut = vec![Err(ModelError::Unreachable("x".into()))];
+    let refused = vec![Err(ModelError::Auth("x".into()))];
+    let again = || Delta::Again { attempt: 1, wait: Duration::ZERO, reason: RetryReason::Busy };
+    let tried =
+        vec![Ok(again()), Ok(Delta::Text("Hal".into())), Ok(again()), Err(ModelError::Auth("x".into()))];
+    for (reply, known, unknown) in [
+        (fails, Some(failed), 0),
+        (cut, Some(Usage::default()), 1),
+        (tried, Some(Usage::default()), 1),
+        (refused, None, 0),
+    ] {
+        let bench = Bench::new(vec![ScriptedReply::Says(reply)]);
+        let replay = Arc::new(crate::Replay::default());
+        let mut run_state = RunState::new("t".into(), "r".into(), 0, ThreadState::default(), replay);
+        run_state.apply(human("h", "go"));
+        let mut chain = crate::lead_chain(&bench.agent, crate::SkillPolicy::default());
+        run(&bench.agent, &mut chain, &mut run_state, &bench.steering, &bench.cancel).await;
+        let spent =
+            run_state.spending.parts().iter().map(|spent| (spent.usage, spent.calls, spent.unreported));
+        assert_eq!(
+            spent.collect::<Vec<_>>(),
+            known.map(|usage| (usage, 1, unknown)).into_iter().collect::<Vec<_>>()
+        );
+    }
+}
+
+#[test]
+fn words_that_were_thoughts_are_taken_back() {
+    let replay = Arc::new(crate::Replay::default());
+    let mut run_state = RunState::new("t".into(), "r".into(), 1, ThreadState::default(), replay);
+    let Update::Message(message) = assistant(Vec::new()) else { unreachable!() };
+    let Message::Assistant(mut reply) = Arc::unwrap_or_clone(message) else { unreachable!() };
+    run_state.begin_draft();
+    for delta in [Delta::Text("Hm.".into()), Delta::Retract, Delta::Text("Hello".into())] {
+        take(delta, &mut run_state, &mut reply);
+    }
+    assert_eq!(run_state.end_draft(), "Hello");
 }

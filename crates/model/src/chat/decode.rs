@@ -14,7 +14,7 @@ use crate::{
     calls::{CallPiece, PartialCalls},
     finish::finish,
     parts, refusal,
-    think::{Said, ThinkSplitter},
+    think::{Said, ThinkHabit, ThinkSplitter},
     wire::{EventDecoder, cut},
 };
 use pudu_base::{Delta, Finish, ModelError, ProviderParts, ToolCall, Usage};
@@ -41,11 +41,12 @@ pub(super) struct ChunkDecoder {
 }
 
 impl ChunkDecoder {
-    pub(super) fn new(settings: &ModelSettings) -> Self {
+    pub(super) fn new(settings: &ModelSettings, habit: &ThinkHabit) -> Self {
         Self {
             origin: settings.origin(),
             keeps_thoughts: settings.dialect.thoughts.is_some(),
             text_calls: settings.dialect.text_calls.then(TextCalls::default),
+            split: ThinkSplitter::new(habit),
             ..Self::default()
         }
     }
@@ -53,6 +54,9 @@ impl ChunkDecoder {
     fn choice(&mut self, choice: CompletionChoice, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         // The choices of a whole reply carry `message` where those of a stream carry `delta`.
         let is_whole = choice.message.is_some();
+        if let Some(usage) = choice.usage {
+            self.usage.get_or_insert(usage.into());
+        }
         if let Some(part) = choice.delta.or(choice.message) {
             self.part(part, out)?;
         }
@@ -72,10 +76,16 @@ impl ChunkDecoder {
         }
         let (mut thoughts, words) = part.content.map(chunk::split_content).unwrap_or_default();
         if let Some(thought) = part.reasoning_content.or(part.reasoning) {
-            thoughts.insert_str(0, thought.as_str().unwrap_or_default());
+            let thought = thought.as_str().unwrap_or_default();
+            thoughts.insert_str(0, thought);
+        }
+        if !thoughts.is_empty()
+            && let Some(said) = self.split.thinks_elsewhere()
+        {
+            self.said(said, out)?;
         }
         self.think(thoughts, out);
-        self.speak(&words, out);
+        self.speak(&words, out)?;
         if let Some(refusal) = part.refusal.filter(|refusal| !refusal.is_empty()) {
             self.refused = true;
             out.push(Delta::Text(refusal));
@@ -89,21 +99,26 @@ impl ChunkDecoder {
         }
     }
 
-    fn speak(&mut self, words: &str, out: &mut Vec<Delta>) {
+    fn speak(&mut self, words: &str, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         if words.is_empty() {
-            return;
+            return Ok(());
         }
-        for said in self.split.push(words) {
-            self.said(said, out);
-        }
+        self.split.push(words).into_iter().try_for_each(|said| self.said(said, out))
     }
 
-    fn said(&mut self, said: Said, out: &mut Vec<Delta>) {
+    fn said(&mut self, said: Said, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         match (said, &mut self.text_calls) {
             (Said::Thought(thought), _) => self.think(thought, out),
-            (Said::Words(words), Some(calls)) => out.extend(calls.push(&words).map(Delta::Text)),
+            (Said::Words(words), Some(calls)) => out.extend(calls.push(&words)?.map(Delta::Text)),
             (Said::Words(words), None) => out.push(Delta::Text(words)),
+            (Said::Retract, calls) => {
+                if let Some(calls) = calls {
+                    *calls = TextCalls::default();
+                }
+                out.push(Delta::Retract);
+            }
         }
+        Ok(())
     }
 
     fn call(&mut self, call: CallPart) -> Result<(), ModelError> {
@@ -122,7 +137,7 @@ impl ChunkDecoder {
         };
         let at = self.calls.push(piece)?;
         if replaces {
-            self.calls.set_arguments(at, arguments);
+            self.calls.set_arguments(at, arguments)?;
         }
         if let Some(extra) = call.extra_content.filter(|extra| !extra.is_null()) {
             self.call_extras.insert(at, extra);
@@ -135,14 +150,14 @@ impl ChunkDecoder {
         let Some(mut finish) = self.finish.filter(|_| !self.done) else { return Ok(()) };
         self.done = true;
         if let Some(said) = self.split.end() {
-            self.said(said, out);
+            self.said(said, out)?;
         }
         if self.refused {
             finish = Finish::Filtered;
         }
         let mut calls = self.calls.take(finish);
         if let Some(text_calls) = self.text_calls.take() {
-            let (rest, written) = text_calls.end(finish)?;
+            let (rest, written) = text_calls.end(finish);
             out.extend(rest.map(Delta::Text));
             calls.extend(written);
         }

@@ -50,12 +50,13 @@ fn options(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
 #[derive(Serialize)]
 struct Body<'a> {
     model: Value,
-    messages: WireMessages<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tools: Option<WireTools<'a>>,
-    stream: bool,
     #[serde(flatten)]
     extra: Map<String, Value>,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<WireTools<'a>>,
+    /// The last, so that what is before it is always the same.
+    messages: WireMessages<'a>,
 }
 
 /// How messages are written for this provider.
@@ -269,7 +270,7 @@ mod tests {
             text: "7".into(),
             error: false,
             question: None,
-            image: None,
+            images: Vec::new(),
             decision: None,
             decisions: Vec::new(),
         };
@@ -292,6 +293,7 @@ mod tests {
                 bytes: Arc::new(*b"png"),
             }],
             thinking: pudu_base::Thinking::On,
+            sampling: pudu_base::Sampling::default(),
         }
     }
 

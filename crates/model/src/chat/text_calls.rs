@@ -21,22 +21,28 @@ pub(super) struct TextCalls {
 
 impl TextCalls {
     /// Takes more text and returns the words that are certain by now.
-    pub(super) fn push(&mut self, text: &str) -> Option<String> {
+    ///
+    /// # Errors
+    /// When the calls are too large.
+    pub(super) fn push(&mut self, text: &str) -> Result<Option<String>, ModelError> {
         self.held.push_str(text);
+        if self.held.len() > MAX_CALL_BYTES {
+            return Err(garbled("the calls are too large"));
+        }
+        if self.held.starts_with(OPEN) {
+            return Ok(None);
+        }
         let certain = match self.held.find(OPEN) {
             Some(at) => at,
             None => self.held.len() - open_at_end(&self.held),
         };
         let held = self.held.split_off(certain);
         let words = std::mem::replace(&mut self.held, held);
-        (!words.is_empty()).then_some(words)
+        Ok((!words.is_empty()).then_some(words))
     }
 
     /// Ends the text and returns the words that are left and the calls.
-    pub(super) fn end(self, finish: Finish) -> Result<(Option<String>, Vec<ToolCall>), ModelError> {
-        if self.held.len() > MAX_CALL_BYTES {
-            return Err(garbled("the calls are too large"));
-        }
+    pub(super) fn end(self, finish: Finish) -> (Option<String>, Vec<ToolCall>) {
         let mut calls = Vec::new();
         let mut words = String::new();
         let mut rest = self.held.as_str();
@@ -48,7 +54,7 @@ impl TextCalls {
             rest = after;
         }
         words.push_str(rest);
-        Ok(((!words.trim().is_empty()).then_some(words), calls))
+        ((!words.trim().is_empty()).then_some(words), calls)
     }
 }
 
@@ -107,9 +113,9 @@ mod tests {
         for size in 1..=text.len() {
             let (mut calls, mut words) = (TextCalls::default(), String::new());
             for piece in text.as_bytes().chunks(size) {
-                words.extend(calls.push(std::str::from_utf8(piece).unwrap()));
+                words.extend(calls.push(std::str::from_utf8(piece).unwrap()).unwrap());
             }
-            let (rest, calls) = calls.end(Finish::Complete).unwrap();
+            let (rest, calls) = calls.end(Finish::Complete);
             assert_eq!((words.as_str(), rest), ("I look.\n", None));
             let told: Vec<_> = calls.into_iter().map(|call| (call.name, call.args, call.garbled)).collect();
             let first = ("read_file".to_owned(), json!({"path": "/mnt/a b", "lines": 3}), None);
@@ -118,11 +124,18 @@ mod tests {
     }
 
     #[test]
+    fn calls_without_end_are_refused_while_they_come() {
+        let mut calls = TextCalls::default();
+        calls.push(OPEN).unwrap();
+        assert!(calls.push(&"x".repeat(MAX_CALL_BYTES)).is_err());
+    }
+
+    #[test]
     fn a_call_that_is_cut_is_garbled_and_words_stay_words() {
         let end = |text: &str| {
             let mut calls = TextCalls::default();
-            let words = calls.push(text);
-            let (rest, calls) = calls.end(Finish::Length).unwrap();
+            let words = calls.push(text).unwrap();
+            let (rest, calls) = calls.end(Finish::Length);
             (
                 words.unwrap_or_default() + &rest.unwrap_or_default(),
                 calls.iter().map(|c| c.garbled.is_some()).collect(),

@@ -89,6 +89,9 @@ impl ContentDecoder {
             out.extend(thought.map(Delta::Reasoning));
             return if part.signature.is_some() { self.keep(part.into_raw(), bytes) } else { Ok(()) };
         }
+        if part.signature.is_some() {
+            self.count(bytes)?;
+        }
         if let Some(call) = part.function_call {
             return self.call(call, part.signature);
         }
@@ -108,8 +111,12 @@ impl ContentDecoder {
     }
 
     fn keep(&mut self, part: Map<String, Value>, bytes: usize) -> Result<(), ModelError> {
-        self.kept_bytes += bytes;
         self.order.part(part);
+        self.count(bytes)
+    }
+
+    fn count(&mut self, bytes: usize) -> Result<(), ModelError> {
+        self.kept_bytes += bytes;
         if self.kept_bytes > MAX_KEPT_BYTES {
             Err(garbled("too much that is kept for the provider"))
         } else {

@@ -115,7 +115,7 @@ impl MessageDecoder {
                 let whole =
                     block.get("input").filter(|input| input.as_object().is_some_and(|map| !map.is_empty()));
                 if let Some(input) = whole {
-                    self.calls.set_arguments(at, input.to_string());
+                    self.calls.set_arguments(at, input.to_string())?;
                 }
                 let arguments = if whole.is_some() { BlockArguments::Given } else { BlockArguments::Missing };
                 BlockContent::Call { at, arguments }
@@ -158,7 +158,7 @@ impl MessageDecoder {
                 if !more.is_empty()
                     && std::mem::replace(arguments, BlockArguments::Streamed) == BlockArguments::Given
                 {
-                    self.calls.set_arguments(*at, String::new());
+                    self.calls.set_arguments(*at, String::new())?;
                 }
                 self.calls.push(CallPiece { index: Some(index), arguments: more, ..CallPiece::default() })?;
             }

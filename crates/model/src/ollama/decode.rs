@@ -5,7 +5,7 @@ use crate::{
     calls::{CallPiece, PartialCalls},
     finish::finish,
     refusal,
-    think::{Said, ThinkSplitter},
+    think::{Said, ThinkHabit, ThinkSplitter},
     wire::{EventDecoder, cut},
 };
 use pudu_base::{Delta, Finish, ModelError, Usage};
@@ -54,12 +54,21 @@ pub(super) struct DocumentDecoder {
 }
 
 impl DocumentDecoder {
-    pub(super) fn new(settings: &ModelSettings) -> Self {
-        Self { keeps_thoughts: settings.dialect.thoughts.is_some(), ..Self::default() }
+    pub(super) fn new(settings: &ModelSettings, habit: &ThinkHabit) -> Self {
+        Self {
+            keeps_thoughts: settings.dialect.thoughts.is_some(),
+            split: ThinkSplitter::new(habit),
+            ..Self::default()
+        }
     }
 
     fn message(&mut self, part: MessagePart, out: &mut Vec<Delta>) -> Result<(), ModelError> {
-        self.said(Said::Thought(part.thinking.unwrap_or_default()), out);
+        if let Some(thought) = part.thinking.filter(|thought| !thought.is_empty()) {
+            if let Some(said) = self.split.thinks_elsewhere() {
+                self.said(said, out);
+            }
+            self.said(Said::Thought(thought), out);
+        }
         for said in self.split.push(&part.content.unwrap_or_default()) {
             self.said(said, out);
         }
@@ -73,6 +82,7 @@ impl DocumentDecoder {
                 out.push(Delta::Reasoning(thought));
             }
             Said::Thought(_) => {}
+            Said::Retract => out.push(Delta::Retract),
         }
     }
 

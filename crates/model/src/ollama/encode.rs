@@ -1,9 +1,15 @@
-//! Our words in the wire's form. Results of tools name their tool, and calls have objects as arguments.
+//! Our words in the wire's form. Borrows the messages: a long thread is written, never copied whole. Results of tools
+//! name their tool, and calls have objects as arguments.
+//!
+//! The server cuts a prompt that is longer than its window, and says nothing of it. So it is told the window that the
+//! request was fitted into, and to refuse what does not fit.
 
 use crate::{ModelSettings, thinking::merge};
 use base64::prelude::{BASE64_STANDARD, Engine};
-use pudu_base::{Assistant, Message, Request};
+use pudu_base::{Assistant, Message, ModelImage, Request};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 /// Keys of an operator's body that belong into `options`: the runner's parameters in Ollama's documents.
 const OPTIONS: [&str; 23] = [
@@ -34,26 +40,88 @@ const OPTIONS: [&str; 23] = [
 
 /// Writes a request's body: our keys, and the operator's over them.
 pub(super) fn body(settings: &ModelSettings, request: &Request) -> serde_json::Result<Vec<u8>> {
-    let mut body = Map::new();
-    body.insert("model".to_owned(), json!(settings.model));
-    body.extend(extra(settings, request));
-    body.insert("messages".to_owned(), Value::Array(messages(settings, request)));
-    body.insert("stream".to_owned(), Value::Bool(true));
-    body.remove("tools");
-    if !request.tools.is_empty() {
-        body.insert("tools".to_owned(), tools(settings, request));
+    let mut extra = extra(settings, request);
+    let model = extra.remove("model").unwrap_or_else(|| json!(settings.model));
+    for ours in ["messages", "stream", "tools"] {
+        extra.remove(ours);
     }
-    serde_json::to_vec(&body)
+    let (tools, messages) = (tools(settings, request), messages(settings, request));
+    serde_json::to_vec(&OllamaBody { model, extra, stream: true, tools, messages })
+}
+
+#[derive(Serialize)]
+struct OllamaBody<'a> {
+    model: Value,
+    #[serde(flatten)]
+    extra: Map<String, Value>,
+    stream: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<OllamaTool<'a>>,
+    messages: Vec<OllamaMessage<'a>>,
+}
+
+#[derive(Serialize)]
+struct OllamaTool<'a> {
+    r#type: &'static str,
+    function: OllamaFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct OllamaFunction<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: Cow<'a, Value>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+enum OllamaMessage<'a> {
+    System {
+        content: &'a str,
+    },
+    User {
+        content: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        images: Vec<String>,
+    },
+    Assistant {
+        content: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        thinking: Option<&'a str>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<OllamaCall<'a>>,
+    },
+    Tool {
+        tool_name: &'a str,
+        tool_call_id: &'a str,
+        content: &'a str,
+    },
+}
+
+#[derive(Serialize)]
+struct OllamaCall<'a> {
+    id: &'a str,
+    function: OllamaCallFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct OllamaCallFunction<'a> {
+    name: &'a str,
+    arguments: &'a Value,
 }
 
 /// Returns the keys besides messages and tools.
 fn extra(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
     let (mut extra, mut options) = (Map::new(), Map::new());
+    options.insert("num_ctx".to_owned(), settings.window.into());
     if let Some(tokens) = settings.max_tokens {
         options.insert("num_predict".to_owned(), tokens.into());
     }
     if let Some(temperature) = settings.temperature {
         options.insert("temperature".to_owned(), temperature.into());
+    }
+    for cuts in ["truncate", "shift"] {
+        extra.insert(cuts.to_owned(), Value::Bool(false));
     }
     let thinking = &settings.thinking;
     if thinking.supported {
@@ -74,53 +142,57 @@ fn extra(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
     if let Some(Value::Object(own)) = extra.remove("options") {
         merge(&mut options, &own);
     }
-    if !options.is_empty() {
-        extra.insert("options".to_owned(), Value::Object(options));
-    }
+    extra.insert("options".to_owned(), Value::Object(options));
     extra
 }
 
-fn messages(settings: &ModelSettings, request: &Request) -> Vec<Value> {
-    let mut messages = Vec::new();
-    if !request.system.is_empty() {
-        messages.push(json!({"role": "system", "content": request.system}));
-    }
-    messages.extend(request.messages.iter().map(|message| match message.as_ref() {
-        Message::Human(human) => json!({"role": "user", "content": human.told()}),
-        Message::Reminder(reminder) => json!({"role": "user", "content": reminder.told()}),
+fn messages<'a>(settings: &ModelSettings, request: &'a Request) -> Vec<OllamaMessage<'a>> {
+    let user = |content| OllamaMessage::User { content, images: Vec::new() };
+    let system = Some(request.system.as_str()).filter(|text| !text.is_empty());
+    let messages = request.messages.iter().map(|message| match message.as_ref() {
+        Message::Human(human) => user(human.told()),
+        Message::Reminder(reminder) => user(reminder.told().into()),
         Message::Assistant(reply) => assistant(settings, reply),
-        Message::Tool(result) => {
-            json!({"role": "tool", "tool_name": result.tool, "content": result.text})
-        }
-    }));
-    if !request.images.is_empty() {
-        let paths: Vec<&str> = request.images.iter().map(|shown| shown.image.path.as_str()).collect();
-        let images: Vec<String> =
-            request.images.iter().map(|shown| BASE64_STANDARD.encode(&shown.bytes)).collect();
-        messages.push(json!({"role": "user", "content": paths.join("\n"), "images": images}));
-    }
-    messages
+        Message::Tool(result) => OllamaMessage::Tool {
+            tool_name: &result.tool,
+            tool_call_id: result.call.as_str(),
+            content: &result.text,
+        },
+    });
+    let first = system.map(|content| OllamaMessage::System { content });
+    first.into_iter().chain(messages).chain(shown(&request.images)).collect()
 }
 
-fn assistant(settings: &ModelSettings, reply: &Assistant) -> Value {
-    let mut message = json!({"role": "assistant", "content": reply.text});
-    if let Some(thoughts) = reply.reasoning.as_ref().filter(|_| settings.dialect.thoughts.is_some()) {
-        message["thinking"] = json!(thoughts);
-    }
-    if !reply.calls.is_empty() {
-        let call = |(name, arguments)| json!({"function": {"name": name, "arguments": arguments}});
-        message["tool_calls"] = reply.calls.iter().map(|made| call((&made.name, &made.args))).collect();
-    }
-    message
+/// Shows images behind the newest message, with their names.
+fn shown(images: &[ModelImage]) -> Option<OllamaMessage<'_>> {
+    let paths: Vec<&str> = images.iter().map(|shown| shown.image.path.as_str()).collect();
+    let content = paths.join("\n").into();
+    let images: Vec<String> = images.iter().map(|shown| BASE64_STANDARD.encode(&shown.bytes)).collect();
+    (!images.is_empty()).then_some(OllamaMessage::User { content, images })
 }
 
-fn tools(settings: &ModelSettings, request: &Request) -> Value {
-    let tool = |name: &str, description: &str, parameters: &Value| {
-        let parameters = settings.dialect.schema.reduce(parameters);
-        json!({"type": "function", "function":
-            {"name": name, "description": description, "parameters": parameters}})
-    };
-    request.tools.iter().map(|spec| tool(&spec.name, &spec.description, &spec.parameters)).collect()
+fn assistant<'a>(settings: &ModelSettings, reply: &'a Assistant) -> OllamaMessage<'a> {
+    let calls = reply.calls.iter().map(|call| OllamaCall {
+        id: call.id.as_str(),
+        function: OllamaCallFunction { name: &call.name, arguments: &call.args },
+    });
+    OllamaMessage::Assistant {
+        content: &reply.text,
+        thinking: reply.reasoning.as_deref().filter(|_| settings.dialect.thoughts.is_some()),
+        tool_calls: calls.collect(),
+    }
+}
+
+fn tools<'a>(settings: &ModelSettings, request: &'a Request) -> Vec<OllamaTool<'a>> {
+    let tools = request.tools.iter().map(|spec| OllamaTool {
+        r#type: "function",
+        function: OllamaFunction {
+            name: &spec.name,
+            description: &spec.description,
+            parameters: settings.dialect.schema.reduce(&spec.parameters),
+        },
+    });
+    tools.collect()
 }
 
 #[cfg(test)]
@@ -147,20 +219,33 @@ mod tests {
         assert_eq!(
             wire,
             json!({
-                "model": "m", "stream": true, "keep_alive": "5m",
+                "model": "m", "stream": true, "keep_alive": "5m", "truncate": false, "shift": false,
                 "options": {"num_predict": 9, "num_ctx": 8192, "seed": 1},
                 "messages": [
                     {"role": "system", "content": "Be brief."},
                     {"role": "user", "content": wire["messages"][1]["content"]},
                     {"role": "assistant", "content": "Yes.", "thinking": "hm", "tool_calls": [
-                        {"function": {"name": "bash", "arguments": {"command": "wc"}}}]},
-                    {"role": "tool", "tool_name": "bash", "content": "7"},
+                        {"id": "c1", "function": {"name": "bash", "arguments": {"command": "wc"}}}]},
+                    {"role": "tool", "tool_name": "bash", "tool_call_id": "c1", "content": "7"},
                     {"role": "user", "content": "/a.png", "images": ["cG5n"]},
                 ],
                 "tools": [{"type": "function", "function":
                     {"name": "bash", "description": "Runs a command.", "parameters": {"type": "object"}}}],
             })
         );
+    }
+
+    #[test]
+    fn the_server_is_told_the_window_and_never_to_cut_a_prompt_in_silence() {
+        let plain = ModelSettings { window: 40_960, ..ModelSettings::plain("m", WireKind::Ollama) };
+        let wire = written(&plain, &Request::default());
+        assert_eq!(
+            (&wire["options"], &wire["truncate"], &wire["shift"]),
+            (&json!({"num_ctx": 40_960}), &json!(false), &json!(false))
+        );
+        let body = json!({"options": {"num_ctx": 9}, "truncate": true}).as_object().cloned().unwrap();
+        let wire = written(&ModelSettings { body, ..plain }, &Request::default());
+        assert_eq!((&wire["options"]["num_ctx"], &wire["truncate"]), (&json!(9), &json!(true)));
     }
 
     #[test]

@@ -1,16 +1,23 @@
 //! The wire's reply as deltas. Items are known by their place: their ids may differ from event to event.
 
-use super::encode::{ITEMS, item_text};
+use super::encode::{ITEMS, item_texts};
 use crate::{
     ModelSettings,
     calls::{CallPiece, PartialCalls},
     finish::finish,
     refusal,
-    wire::{EventDecoder, cut},
+    usage::with_thoughts,
+    wire::{EventDecoder, cut, garbled},
 };
 use pudu_base::{Delta, Finish, ModelError, ProviderParts, Usage};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Maximum number of items of a reply.
+const MAX_ITEMS: usize = 1_000;
+/// Maximum size of the events whose items are kept as they are, in bytes.
+const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
 
 /// Reads the events of one reply, or the one document of a server that does not stream.
 #[derive(Debug, Default)]
@@ -27,6 +34,7 @@ pub(super) struct ItemDecoder {
     spoken: BTreeSet<u64>,
     /// Whole items, by place.
     items: BTreeMap<u64, Value>,
+    kept_bytes: usize,
     refused: bool,
     done: bool,
 }
@@ -68,25 +76,30 @@ impl ItemDecoder {
                 let parts = item["content"].as_array();
                 self.refused |= parts.is_some_and(|parts| parts.iter().any(|part| part["type"] == "refusal"));
                 if !self.spoken.contains(&at) {
-                    self.speak(at, &item_text(item), out);
+                    self.speak(at, &item_texts(item).collect::<String>(), out);
                 }
             }
             "function_call" => {
-                let place = self.call(at, item, "")?;
+                let id = text(item, "call_id");
+                let place = match self.calls.find(id, self.called.get(&at).copied()) {
+                    Some(place) => place,
+                    None => self.call(at, item, "")?,
+                };
+                self.calls.complete(place, id, text(item, "name"));
                 if let Some(arguments) = item["arguments"].as_str().filter(|text| !text.is_empty()) {
-                    self.calls.set_arguments(place, arguments.to_owned());
+                    self.calls.set_arguments(place, arguments.to_owned())?;
                 }
                 self.calls.close(place);
             }
             _ => {}
         }
         self.items.insert(at, item.clone());
-        Ok(())
+        if self.items.len() > MAX_ITEMS { Err(garbled("too many items")) } else { Ok(()) }
     }
 
-    /// Reads the response as it is at its end.
-    fn conclude(&mut self, response: &Value, out: &mut Vec<Delta>) -> Result<(), ModelError> {
-        let status = text(response, "status");
+    /// Reads the response as it is at its end, which has this status where it does not tell it.
+    fn conclude(&mut self, response: &Value, told: &str, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        let status = response["status"].as_str().filter(|status| !status.is_empty()).unwrap_or(told);
         let error = &response["error"];
         if status == "failed" || !error.is_null() {
             let unknown = json!({"message": "the response failed"});
@@ -99,7 +112,7 @@ impl ItemDecoder {
         for (at, item) in (0..).zip(response["output"].as_array().into_iter().flatten()) {
             if self.is_news(at, item) {
                 let taken = self.items.contains_key(&at);
-                let next = self.items.keys().next_back().map_or(0, |last| last + 1);
+                let next = self.items.keys().next_back().map_or(0, |last| last.saturating_add(1));
                 self.item_done(if taken { next } else { at }, item, out)?;
             }
         }
@@ -120,15 +133,20 @@ impl ItemDecoder {
                 !self.items.contains_key(&at) && (self.spoken.is_empty() || self.spoken.contains(&at))
             }
             "function_call" => !has("call_id"),
-            _ => !has("id"),
+            // Gateways make up another id for it at the end.
+            kind => !has("id") && self.items.get(&at).is_none_or(|known| known["type"] != kind),
         }
     }
 
     /// Returns the items, if thoughts are among them that can go back.
     fn parts(&mut self) -> Option<ProviderParts> {
         let is_thought = |item: &Value| item["type"] == "reasoning";
-        let goes_back =
-            |item: &Value| !is_thought(item) || self.is_stored || item["encrypted_content"].is_string();
+        // Of thoughts without anything to read the provider knows no more than their id, and forgets that.
+        let is_full = |item: &Value| {
+            item["encrypted_content"].as_str().is_some_and(|text| !text.is_empty())
+                || item["content"].as_array().is_some_and(|parts| !parts.is_empty())
+        };
+        let goes_back = |item: &Value| !is_thought(item) || self.is_stored || is_full(item);
         let items: Vec<Value> = std::mem::take(&mut self.items).into_values().filter(goes_back).collect();
         let origin = std::mem::take(&mut self.origin);
         items.iter().any(is_thought).then(|| ProviderParts { origin, parts: json!({ITEMS: items}) })
@@ -142,41 +160,62 @@ impl ItemDecoder {
                 self.call(at, item, "").map(drop)
             }
             "response.output_item.done" => self.item_done(at, item, out),
-            "response.output_text.delta" => {
-                self.speak(at, delta, out);
-                Ok(())
-            }
             "response.output_text.done" if !self.spoken.contains(&at) => {
                 self.speak(at, text(event, "text"), out);
                 Ok(())
             }
-            "response.refusal.delta" => {
-                self.refused = true;
-                self.speak(at, delta, out);
-                Ok(())
-            }
-            "response.function_call_arguments.delta" => self.call(at, event, delta).map(drop),
             "response.function_call_arguments.done" => {
                 let place = self.call(at, event, "")?;
-                self.calls.set_arguments(place, text(event, "arguments").to_owned());
+                self.calls.set_arguments(place, text(event, "arguments").to_owned())?;
                 self.calls.close(place);
                 Ok(())
             }
-            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                if self.keeps_thoughts && !delta.is_empty() {
-                    out.push(Delta::Reasoning(delta.to_owned()));
-                }
-                Ok(())
-            }
             "response.completed" | "response.incomplete" | "response.failed" | "response.done" => {
-                let mut response = event["response"].clone();
-                if text(&response, "status").is_empty() && response.is_object() {
-                    response["status"] = json!(kind.trim_start_matches("response."));
-                }
-                self.conclude(&response, out)
+                self.conclude(&event["response"], kind.trim_start_matches("response."), out)
             }
-            _ => Ok(()),
+            _ => self.grow(kind, at, event, delta, out),
         }
+    }
+
+    /// Reads an event by which an item grows: words, thoughts or arguments. Others say nothing.
+    fn grow(
+        &mut self,
+        kind: &str,
+        at: u64,
+        event: &Value,
+        delta: &str,
+        out: &mut Vec<Delta>,
+    ) -> Result<(), ModelError> {
+        match kind {
+            "response.output_text.delta" => self.speak(at, delta, out),
+            "response.refusal.delta" => {
+                self.refused = true;
+                self.speak(at, delta, out);
+            }
+            "response.function_call_arguments.delta" => drop(self.call(at, event, delta)?),
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta"
+                if self.keeps_thoughts && !delta.is_empty() =>
+            {
+                out.push(Delta::Reasoning(delta.to_owned()));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Nearly every event of a stream: a piece of an item that has begun.
+#[derive(Deserialize)]
+struct GrowthEvent<'a> {
+    r#type: &'a str,
+    output_index: u64,
+    delta: String,
+}
+
+impl<'a> GrowthEvent<'a> {
+    fn parse(data: &'a str) -> Option<Self> {
+        let growth: Self = serde_json::from_str(data).ok()?;
+        growth.r#type.ends_with(".delta").then_some(growth)
     }
 }
 
@@ -185,14 +224,25 @@ impl EventDecoder for ItemDecoder {
         if self.done || data.is_empty() || data == "[DONE]" {
             return Ok(());
         }
+        if let Some(GrowthEvent { r#type: kind, output_index: at, delta }) = GrowthEvent::parse(data)
+            && (kind != "response.function_call_arguments.delta" || self.called.contains_key(&at))
+        {
+            return self.grow(kind, at, &Value::Null, &delta, out);
+        }
         let event: Value = serde_json::from_str(data).map_err(|error| refusal::unreadable(data, &error))?;
         let kind = event["type"].as_str().unwrap_or(kind);
+        if kind == "response.output_item.done" {
+            self.kept_bytes += data.len();
+            if self.kept_bytes > MAX_KEPT_BYTES {
+                return Err(garbled("too large items"));
+            }
+        }
         if kind == "error" || (kind.is_empty() && !event["error"].is_null()) {
             return Err(refusal::in_stream(&event));
         }
         let is_document = event["object"] == "response" || event["output"].is_array();
         match is_document && !kind.starts_with("response.") {
-            true => self.conclude(&event, out),
+            true => self.conclude(&event, "", out),
             false => self.typed(kind, &event, out),
         }
     }
@@ -208,11 +258,14 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 
 fn usage(usage: &Value) -> Option<Usage> {
     let count = |value: &Value| value.as_u64().unwrap_or(0);
-    usage.is_object().then(|| Usage {
-        cached: count(&usage["input_tokens_details"]["cached_tokens"]),
+    let input = &usage["input_tokens_details"];
+    let told = Usage {
+        cached: count(&input["cached_tokens"]),
+        cache_writes: count(&input["cache_write_tokens"]),
         reasoning: count(&usage["output_tokens_details"]["reasoning_tokens"]),
         ..Usage::plain(count(&usage["input_tokens"]), count(&usage["output_tokens"]))
-    })
+    };
+    usage.is_object().then(|| with_thoughts(told, usage["total_tokens"].as_u64()))
 }
 
 #[cfg(test)]

@@ -1,35 +1,98 @@
-//! Our words in the wire's form.
+//! Our words in the wire's form. Borrows the messages: a long thread is written, never copied whole. Each request
+//! repeats the bytes of the one before it.
 
 use crate::{ModelSettings, parts::own_parts, thinking::merge};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use pudu_base::{Assistant, Message, ModelImage, Request, ToolCall};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 /// The key of a reply's items within its parts.
 pub(super) const ITEMS: &str = "items";
 
 /// Writes a request's body: our keys, and the operator's over them.
 pub(super) fn body(settings: &ModelSettings, request: &Request) -> serde_json::Result<Vec<u8>> {
-    let mut body = options(settings, request);
-    body.insert("input".to_owned(), Value::Array(input(settings, request)));
-    body.insert("stream".to_owned(), Value::Bool(true));
-    body.remove("tools");
-    if !request.tools.is_empty() {
-        body.insert("tools".to_owned(), tools(settings, request));
+    let mut options = options(settings, request);
+    for ours in ["input", "stream", "tools"] {
+        options.remove(ours);
     }
-    serde_json::to_vec(&body)
+    let instructions = Some(request.system.as_str())
+        .filter(|text| !text.is_empty() && !options.contains_key("instructions"));
+    let mut writer = ItemWriter { settings, origin: settings.origin(), input: Vec::new() };
+    request.messages.iter().for_each(|message| writer.message(message));
+    if !request.images.is_empty() {
+        writer.input.push(InputItem::Shown { role: "user", content: shown(&request.images) });
+    }
+    let (tools, input) = (tools(settings, request), writer.input);
+    serde_json::to_vec(&ResponsesBody { options, stream: true, instructions, tools, input })
 }
 
-/// Returns the keys besides input and tools.
+#[derive(Serialize)]
+struct ResponsesBody<'a> {
+    #[serde(flatten)]
+    options: Map<String, Value>,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<FunctionTool<'a>>,
+    /// The last, so that what is before it is always the same.
+    input: Vec<InputItem<'a>>,
+}
+
+#[derive(Serialize)]
+struct FunctionTool<'a> {
+    r#type: &'static str,
+    name: &'a str,
+    description: &'a str,
+    parameters: Cow<'a, Value>,
+    strict: bool,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum InputItem<'a> {
+    Said {
+        role: &'static str,
+        content: Cow<'a, str>,
+    },
+    Shown {
+        role: &'static str,
+        content: Vec<ShownPart<'a>>,
+    },
+    Call {
+        r#type: &'static str,
+        call_id: Cow<'a, str>,
+        name: &'a str,
+        arguments: String,
+    },
+    Output {
+        r#type: &'static str,
+        call_id: Cow<'a, str>,
+        output: &'a str,
+    },
+    /// An item of the provider's, as it came.
+    Kept(&'a Value),
+    /// The same, of a call that has another id now.
+    Renamed(Value),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ShownPart<'a> {
+    InputText { text: &'a str },
+    InputImage { image_url: String, detail: &'static str },
+}
+
+/// Returns the keys besides instructions, input and tools.
 fn options(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
     let thinking = &settings.thinking;
     let mut options = Map::new();
     options.insert("model".to_owned(), json!(settings.model));
     options.insert("store".to_owned(), Value::Bool(false));
-    if !request.system.is_empty() {
-        options.insert("instructions".to_owned(), json!(request.system));
-    }
-    if thinking.supported {
+    // A model that does not reason refuses to encrypt its thoughts.
+    if thinking.supported || settings.body.contains_key("reasoning") {
         options.insert("include".to_owned(), json!(["reasoning.encrypted_content"]));
     }
     if let Some(tokens) = settings.max_tokens {
@@ -48,105 +111,109 @@ fn options(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
     options
 }
 
-fn input(settings: &ModelSettings, request: &Request) -> Vec<Value> {
-    let mut input = Vec::new();
-    for message in &request.messages {
-        match message.as_ref() {
-            Message::Human(human) => input.push(json!({"role": "user", "content": human.told()})),
-            Message::Reminder(reminder) => input.push(json!({"role": "user", "content": reminder.told()})),
-            Message::Assistant(reply) => self::reply(settings, reply, &mut input),
-            Message::Tool(result) => input.push(json!({
-                "type": "function_call_output",
-                "call_id": settings.dialect.call_ids.form(result.call.as_str()),
-                "output": result.text,
-            })),
+/// Writes messages as items.
+struct ItemWriter<'a> {
+    settings: &'a ModelSettings,
+    origin: String,
+    input: Vec<InputItem<'a>>,
+}
+
+impl<'a> ItemWriter<'a> {
+    fn message(&mut self, message: &'a Message) {
+        match message {
+            Message::Human(human) => self.say("user", human.told()),
+            Message::Reminder(reminder) => self.say("user", reminder.told().into()),
+            Message::Assistant(reply) => self.reply(reply),
+            Message::Tool(result) => self.input.push(InputItem::Output {
+                r#type: "function_call_output",
+                call_id: self.settings.dialect.call_ids.form(result.call.as_str()),
+                output: &result.text,
+            }),
         }
     }
-    if !request.images.is_empty() {
-        input.push(json!({"role": "user", "content": shown(&request.images)}));
-    }
-    input
-}
 
-/// Writes a reply: its own items as they were where this provider made them, and what is not among them plainly.
-fn reply(settings: &ModelSettings, reply: &Assistant, input: &mut Vec<Value>) {
-    let own = own_parts(reply, &settings.origin());
-    let items = own.and_then(|parts| parts.get(ITEMS)?.as_array()).map_or(&[][..], Vec::as_slice);
-    let texts: String = items.iter().map(item_text).collect();
-    let mut calls: Vec<&ToolCall> = reply.calls.iter().collect();
-    let mut says = !reply.text.is_empty();
-    let keeps_text = says && texts == reply.text;
-    if says && !keeps_text {
-        input.push(plain_text(reply));
-        says = false;
+    fn say(&mut self, role: &'static str, content: Cow<'a, str>) {
+        self.input.push(InputItem::Said { role, content });
     }
-    // A reasoning item without its follower is refused.
-    let mut waiting: Vec<Value> = Vec::new();
-    for item in items {
-        let kept = match item["type"].as_str() {
-            Some("reasoning") => {
-                waiting.push(item.clone());
-                continue;
-            }
-            Some("message") => keeps_text.then(|| item.clone()),
-            Some("function_call") => own_call(settings, item, &mut calls),
-            _ => Some(item.clone()),
-        };
-        match kept {
-            Some(item) => {
-                says &= item["type"] != "message";
-                input.append(&mut waiting);
-                input.push(item);
-            }
-            None => waiting.clear(),
+
+    /// Writes a reply: its own items as they were where this provider made them, and what is not among them plainly.
+    fn reply(&mut self, reply: &'a Assistant) {
+        let own = own_parts(reply, &self.origin);
+        let items = own.and_then(|parts| parts.get(ITEMS)?.as_array()).map_or(&[][..], Vec::as_slice);
+        let mut rest = Some(reply.text.as_str());
+        for words in items.iter().flat_map(item_texts) {
+            rest = rest.and_then(|rest| rest.strip_prefix(words));
         }
+        let keeps_text = rest == Some("") && !reply.text.is_empty();
+        if !keeps_text && !reply.text.is_empty() {
+            self.say("assistant", reply.text.as_str().into());
+        }
+        let mut calls: Vec<&ToolCall> = reply.calls.iter().collect();
+        // A reasoning item without its follower is refused.
+        let mut waiting = Vec::new();
+        for item in items {
+            let kept = match item["type"].as_str() {
+                Some("reasoning") => {
+                    waiting.push(InputItem::Kept(item));
+                    continue;
+                }
+                Some("message") => keeps_text.then_some(InputItem::Kept(item)),
+                Some("function_call") => self.own_call(item, &mut calls),
+                _ => Some(InputItem::Kept(item)),
+            };
+            match kept {
+                Some(item) => {
+                    self.input.append(&mut waiting);
+                    self.input.push(item);
+                }
+                None => waiting.clear(),
+            }
+        }
+        let ids = self.settings.dialect.call_ids;
+        self.input.extend(calls.into_iter().map(|call| InputItem::Call {
+            r#type: "function_call",
+            call_id: ids.form(call.id.as_str()),
+            name: &call.name,
+            arguments: call.args.to_string(),
+        }));
     }
-    if says {
-        input.push(plain_text(reply));
+
+    /// Returns the item of a call that is still there, under the id that the call has now.
+    fn own_call(&self, item: &'a Value, calls: &mut Vec<&'a ToolCall>) -> Option<InputItem<'a>> {
+        let args = serde_json::from_str(item["arguments"].as_str()?).unwrap_or_else(|_| json!({}));
+        let at = calls.iter().position(|call| item["name"] == *call.name && args == call.args)?;
+        let id = self.settings.dialect.call_ids.form(calls.remove(at).id.as_str());
+        if item["call_id"] == *id {
+            return Some(InputItem::Kept(item));
+        }
+        let mut item = item.clone();
+        item["call_id"] = json!(id);
+        Some(InputItem::Renamed(item))
     }
-    input.extend(calls.into_iter().map(|call| {
-        let call_id = settings.dialect.call_ids.form(call.id.as_str());
-        json!({"type": "function_call", "call_id": call_id, "name": call.name, "arguments": call.args.to_string()})
-    }));
 }
 
-fn plain_text(reply: &Assistant) -> Value {
-    json!({"role": "assistant", "content": reply.text})
-}
-
-/// Returns the text of a message item.
-pub(super) fn item_text(item: &Value) -> String {
+/// Returns the texts of a message item; those of another are none.
+pub(super) fn item_texts(item: &Value) -> impl Iterator<Item = &str> {
     let parts = item["content"].as_array().filter(|_| item["type"] == "message");
-    let text = |part: &Value| part["text"].as_str().or(part["refusal"].as_str()).map(str::to_owned);
-    parts.into_iter().flatten().filter_map(text).collect()
-}
-
-/// Returns the item of a call that is still there, under the id that the call has now.
-fn own_call(settings: &ModelSettings, item: &Value, calls: &mut Vec<&ToolCall>) -> Option<Value> {
-    let args = serde_json::from_str(item["arguments"].as_str()?).unwrap_or_else(|_| json!({}));
-    let at = calls.iter().position(|call| item["name"] == *call.name && args == call.args)?;
-    let mut item = item.clone();
-    item["call_id"] = json!(settings.dialect.call_ids.form(calls.remove(at).id.as_str()));
-    Some(item)
+    parts.into_iter().flatten().filter_map(|part| part["text"].as_str().or(part["refusal"].as_str()))
 }
 
 /// Writes images, each behind its name.
-fn shown(images: &[ModelImage]) -> Vec<Value> {
-    let parts = |shown: &ModelImage| {
-        let url = format!("data:{};base64,{}", shown.image.mime, BASE64_STANDARD.encode(&shown.bytes));
-        [
-            json!({"type": "input_text", "text": shown.image.path}),
-            json!({"type": "input_image", "image_url": url, "detail": "auto"}),
-        ]
+fn shown(images: &[ModelImage]) -> Vec<ShownPart<'_>> {
+    let parts = |shown: &'_ ModelImage| {
+        let image_url = format!("data:{};base64,{}", shown.image.mime, BASE64_STANDARD.encode(&shown.bytes));
+        ShownPart::InputImage { image_url, detail: "auto" }
     };
-    images.iter().flat_map(parts).collect()
+    images.iter().flat_map(|shown| [ShownPart::InputText { text: &shown.image.path }, parts(shown)]).collect()
 }
 
-fn tools(settings: &ModelSettings, request: &Request) -> Value {
-    let tools = request.tools.iter().map(|spec| {
-        let parameters = settings.dialect.schema.reduce(&spec.parameters);
-        json!({"type": "function", "name": spec.name, "description": spec.description,
-            "parameters": parameters, "strict": false})
+fn tools<'a>(settings: &ModelSettings, request: &'a Request) -> Vec<FunctionTool<'a>> {
+    let tools = request.tools.iter().map(|spec| FunctionTool {
+        r#type: "function",
+        name: &spec.name,
+        description: &spec.description,
+        parameters: settings.dialect.schema.reduce(&spec.parameters),
+        strict: false,
     });
     tools.collect()
 }
@@ -204,6 +271,16 @@ mod tests {
                     "parameters": {"type": "object"}, "strict": false}],
             })
         );
+    }
+
+    #[test]
+    fn thoughts_are_asked_for_where_the_model_is_said_to_reason() {
+        let asks =
+            |settings: &ModelSettings| options(settings, &testing::request(None)).contains_key("include");
+        let mut plain = ModelSettings::plain("m", WireKind::Responses);
+        assert!(!asks(&plain), "what does not reason refuses that");
+        plain.body.insert("reasoning".to_owned(), json!({"effort": "low"}));
+        assert!(asks(&plain) && asks(&settings()));
     }
 
     #[test]

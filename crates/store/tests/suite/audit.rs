@@ -31,7 +31,7 @@ pub(crate) async fn a_deed_is_there_before_it_ends(db: Db) {
 pub(crate) async fn a_deed_whose_end_nobody_noted_ended_with_its_run_or_with_the_process(db: Db) {
     let of = |run: &str| AuditEntry { run: run.into(), ..entry("sleep 600") };
     for run in ["stopped", "open"] {
-        db.run_started(&run.into(), &"thread".into(), "model", NOW).await.unwrap();
+        db.run_started(&run.into(), &"thread".into(), "model", None, NOW).await.unwrap();
         db.begin_audit_entry(of(run)).await.unwrap();
     }
     assert_eq!(db.audit_entries(None, 10).await.unwrap(), [of("open"), of("stopped")], "both are at work");

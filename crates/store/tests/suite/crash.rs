@@ -48,7 +48,7 @@ async fn script(db: &Db) {
     db.open_turn(&turn("first", &[one])).await.unwrap();
     db.join_turn(&first, &[two]).await.unwrap();
     db.leave_turn(&first, &[two]).await.unwrap();
-    db.run_started(&"run".into(), &"thread".into(), "gpt", NOW).await.unwrap();
+    db.run_started(&"run".into(), &"thread".into(), "gpt", None, NOW).await.unwrap();
     let updates = ["a", "b", "c"].map(|text| said("1", &text.repeat(30_000)));
     db.append(&"thread".into(), &"run".into(), 0, &updates).await.unwrap();
     db.load(&"thread".into()).await.unwrap();

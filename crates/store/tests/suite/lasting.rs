@@ -106,7 +106,7 @@ pub(crate) async fn threads_from_before_they_had_a_table_have_rows_in_it(place: 
             db.append(&thread.into(), &"run".into(), 0, &[said("1", "grüße"), said("2", "b")]).await.unwrap();
         }
     }
-    db.run_started(&"run".into(), &"ran".into(), "gpt", NOW).await.unwrap();
+    db.run_started(&"run".into(), &"ran".into(), "gpt", None, NOW).await.unwrap();
     db.run_ended(&"run".into(), &Outcome::Success, <_>::default(), NOW + 5).await.unwrap();
     db.close().await;
     let mut behind = place.connect().await;

@@ -24,7 +24,7 @@ pub(crate) async fn what_is_spent_is_known_by_thread_person_and_day(db: Db) {
     let lead = (ModelCaller::Lead, "gpt", Some(usage), Some(1_500));
     let unknown = (ModelCaller::Subagent, "own", None, None);
     for (run, thread, at) in [("one", "a", NOW), ("two", "a", NOW + DAY), ("three", "b", NOW + DAY)] {
-        db.run_started(&run.into(), &thread.into(), "gpt", at).await.unwrap();
+        db.run_started(&run.into(), &thread.into(), "gpt", None, at).await.unwrap();
         db.run_ended(&run.into(), &Outcome::Success, spent(&[lead, unknown]), at).await.unwrap();
         db.run_ended(&run.into(), &Outcome::Success, spent(&[lead]), at).await.unwrap();
     }
@@ -52,9 +52,9 @@ pub(crate) async fn what_is_spent_is_known_by_thread_person_and_day(db: Db) {
 pub(crate) async fn a_run_is_counted_once_with_what_it_cost(db: Db) {
     let thread = "thread".into();
     assert_eq!(db.usage(&thread).await.unwrap(), (Usage::default(), 0));
-    db.run_started(&"one".into(), &thread, "gpt", NOW).await.unwrap();
-    db.run_started(&"two".into(), &thread, "gpt", NOW + 1).await.unwrap();
-    db.run_started(&"one".into(), &thread, "claude", NOW + 2).await.unwrap();
+    db.run_started(&"one".into(), &thread, "gpt", None, NOW).await.unwrap();
+    db.run_started(&"two".into(), &thread, "gpt", None, NOW + 1).await.unwrap();
+    db.run_started(&"one".into(), &thread, "claude", None, NOW + 2).await.unwrap();
     assert_eq!(db.run_outcome(&"one".into()).await.unwrap(), None);
 
     let cost = Usage::plain(10, 3);

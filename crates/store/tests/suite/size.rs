@@ -53,7 +53,7 @@ async fn answer_one(db: &Db, thread: &ThreadId, n: Seq) {
     let InsertedEvent::New(item) = db.accept(&item).await.unwrap() else { panic!("{n} is new") };
     let turn_id = TurnId(id.clone());
     db.open_turn(&turn(&id, &[item])).await.unwrap();
-    db.run_started(&id.as_str().into(), thread, "gpt", NOW).await.unwrap();
+    db.run_started(&id.as_str().into(), thread, "gpt", None, NOW).await.unwrap();
     let at = 2 * n;
     db.append(thread, &"run".into(), at, &[said(&id, &text)]).await.unwrap();
     let shown = ShownReply {

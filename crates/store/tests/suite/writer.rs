@@ -30,7 +30,7 @@ pub(crate) async fn a_write_that_fails_leaves_its_neighbours_alone(db: Db) {
     let (first, conflict, second) = futures_util::join!(
         accept_all(&db, events(20)),
         db.open_turn(&greedy),
-        db.run_started(&run, &thread, "gpt", NOW)
+        db.run_started(&run, &thread, "gpt", None, NOW)
     );
     assert_eq!((first, second), (20, Ok(())));
     assert_eq!(conflict, Err(StoreError::Conflict("the event is done or has another turn")));

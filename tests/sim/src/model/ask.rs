@@ -1,5 +1,10 @@
 //! What a client asked, kept whole so that a test can assert on it.
 
+use super::{
+    Wire,
+    asked::{self, Asked},
+};
+use axum::http::Uri;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tokio::time::Instant;
@@ -9,29 +14,54 @@ use tokio::time::Instant;
 pub struct Ask {
     /// When it came.
     pub at: Instant,
+    /// The API that it came over.
+    pub wire: Wire,
+    /// The path of its address.
+    pub path: String,
+    /// What stands behind the question mark.
+    pub query: String,
     /// Its headers, names in lower case; nothing is left out.
     pub headers: BTreeMap<String, String>,
     /// Its body.
     pub body: Value,
     /// The messages as the model takes them.
     heard: Vec<Value>,
+    /// The names of the tools.
+    tools: Vec<String>,
 }
 
 impl Ask {
     /// Keeps a request.
-    pub(crate) fn new(at: Instant, headers: BTreeMap<String, String>, body: Value) -> Self {
-        let messages = body["messages"].as_array().into_iter().flatten();
-        let heard = messages.map(heard).collect();
-        Self { at, headers, body, heard }
+    pub(crate) fn new(wire: Wire, uri: &Uri, headers: BTreeMap<String, String>, body: Value) -> Self {
+        let Asked { messages, tools } = asked::read(wire, &body);
+        Self {
+            at: Instant::now(),
+            wire,
+            path: uri.path().to_owned(),
+            query: uri.query().unwrap_or_default().to_owned(),
+            headers,
+            body,
+            heard: messages.iter().map(heard).collect(),
+            tools,
+        }
     }
 
     /// The model asked for.
     #[must_use]
     pub fn model(&self) -> &str {
-        self.body["model"].as_str().unwrap_or_default()
+        match self.wire {
+            Wire::Gemini => self.method().0,
+            _ => self.body["model"].as_str().unwrap_or_default(),
+        }
     }
 
-    /// All messages as the model takes them: a person's words without what stands before them, but with
+    /// Gemini's model and method, which its path names.
+    fn method(&self) -> (&str, &str) {
+        let last = self.path.rsplit_once('/').map_or("", |(_, last)| last);
+        last.split_once(':').unwrap_or((last, ""))
+    }
+
+    /// All messages in the form of chat completions, as the model takes them: a person's words without what stands before them, but with
     /// `[name]` where that says who speaks, and with the lines about files behind them; a result without the marks around what others wrote. The
     /// very bytes are in `body`.
     #[must_use]
@@ -60,14 +90,17 @@ impl Ask {
     /// The names of the tools offered.
     #[must_use]
     pub fn tools(&self) -> Vec<&str> {
-        let tools = self.body["tools"].as_array().into_iter().flatten();
-        tools.filter_map(|tool| tool["function"]["name"].as_str()).collect()
+        self.tools.iter().map(String::as_str).collect()
     }
 
     /// Whether a stream was asked for.
     #[must_use]
     pub fn wants_stream(&self) -> bool {
-        self.body["stream"] == true
+        match self.wire {
+            Wire::Gemini => self.method().1 == "streamGenerateContent",
+            Wire::Ollama => self.body["stream"] != false,
+            _ => self.body["stream"] == true,
+        }
     }
 
     /// Whether the stream shall end with the usage.

@@ -1,5 +1,6 @@
 //! What the model answers: an answer in chunks, an error, or silence, and what goes wrong on the way.
 
+use super::{Wire, errors};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -67,7 +68,20 @@ pub enum Trouble {
 pub struct Refusal {
     pub(crate) status: u16,
     pub(crate) message: String,
+    pub(crate) code: Option<&'static str>,
+    pub(crate) cause: Option<Cause>,
     pub(crate) retry_after: Option<RetryAfter>,
+}
+
+/// What providers refuse a request for, each with a status and words of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Too many requests.
+    RateLimit,
+    /// The provider has too much to do.
+    Overloaded,
+    /// The request is longer than the model's context.
+    Overflow,
 }
 
 /// The two ways in which servers say how long to wait.
@@ -102,7 +116,19 @@ impl Reply {
     /// An error status with the provider's form of body.
     #[must_use]
     pub fn status(status: u16) -> Refusal {
-        Refusal { status, message: format!("scripted status {status}"), retry_after: None }
+        Refusal {
+            status,
+            message: format!("scripted status {status}"),
+            code: None,
+            cause: None,
+            retry_after: None,
+        }
+    }
+
+    /// A refusal in the provider's own words.
+    #[must_use]
+    pub fn refused(cause: Cause) -> Refusal {
+        Refusal { cause: Some(cause), ..Self::status(0) }
     }
 }
 
@@ -121,7 +147,8 @@ impl Answer {
         self
     }
 
-    /// Thinks aloud first, as `reasoning_content`, a chunk a word.
+    /// Thinks first, a chunk a word, where the request asks for thoughts; over chat completions always, as
+    /// `reasoning_content`.
     #[must_use]
     pub fn reasoning(mut self, text: &str) -> Self {
         self.reasoning = split(text, 1);
@@ -134,7 +161,8 @@ impl Answer {
         self.raw_tool(name, &arguments.to_string())
     }
 
-    /// Calls a tool with arguments that need not be JSON.
+    /// Calls a tool with arguments that need not be JSON. A wire whose arguments are an object tells of a call that
+    /// could not be read instead, as its provider does.
     #[must_use]
     pub fn raw_tool(mut self, name: &str, arguments: &str) -> Self {
         let call = ToolCall { id: String::new(), name: name.to_owned(), arguments: arguments.to_owned() };
@@ -156,7 +184,8 @@ impl Answer {
         self
     }
 
-    /// Ends for this reason, and not for `stop` or `tool_calls`.
+    /// Ends for this reason, and not for `stop` or `tool_calls`. Reasons are chat completions' and are told in each wire's
+    /// own words.
     #[must_use]
     pub fn finish(mut self, reason: &str) -> Self {
         self.finish = Some(reason.to_owned());
@@ -204,6 +233,25 @@ impl Refusal {
     #[must_use]
     pub fn retry_after(mut self, wait: RetryAfter) -> Self {
         self.retry_after = Some(wait);
+        self
+    }
+
+    /// How long to wait.
+    pub(crate) fn wait(&self) -> Option<Duration> {
+        self.retry_after.map(|wait| match wait {
+            RetryAfter::Seconds(seconds) => Duration::from_secs(seconds),
+            RetryAfter::Millis(millis) => Duration::from_millis(millis),
+        })
+    }
+
+    /// As this wire's provider says it.
+    pub(crate) fn of(mut self, wire: Wire) -> Self {
+        if let Some(cause) = self.cause.take() {
+            let (status, message, code) = errors::cause(wire, cause);
+            self.status = status;
+            self.message = message.to_owned();
+            self.code = code;
+        }
         self
     }
 

@@ -59,6 +59,8 @@ pub(crate) struct Script {
     pub(crate) active: u64,
     pub(crate) peak: u64,
     pub(crate) hangups: u64,
+    /// What was refused because the real server would.
+    pub(crate) refused: Vec<String>,
 }
 
 /// The stops of one call.
@@ -111,6 +113,7 @@ impl Default for Script {
             active: 0,
             peak: 0,
             hangups: 0,
+            refused: Vec::new(),
         }
     }
 }

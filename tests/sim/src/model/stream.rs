@@ -1,14 +1,13 @@
 //! A streamed answer on its way: one timer, absolute times, and a note of how it ended.
 
 use super::{
-    Answer, At, End, Exchange, Trouble,
+    At, End, Exchange, Trouble,
     script::{Stops, Turn},
-    wire::{self, Writer},
+    wire::{Piece, Writer},
 };
 use crate::gate::{Stop, Then, pass_all};
 use bytes::Bytes;
 use futures_util::{Stream, stream};
-use serde_json::Value;
 use std::{collections::VecDeque, future::pending, io, time::Duration};
 use tokio::{
     task::yield_now,
@@ -19,10 +18,10 @@ use tokio::{
 pub(crate) struct Flow {
     turn: Turn,
     stops: Stops,
-    writer: Writer,
-    opening: Option<Value>,
-    chunks: VecDeque<Value>,
-    tail: Option<Bytes>,
+    writer: Box<dyn Writer>,
+    opening: Option<Piece>,
+    chunks: VecDeque<Piece>,
+    ended: bool,
     trouble: Option<(usize, Trouble)>,
     /// How many chunks went out.
     sent: usize,
@@ -31,20 +30,25 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    pub(crate) fn new(turn: Turn, stops: Stops, answer: &Answer, writer: Writer) -> Self {
-        let usage = wire::usage(&turn.exchange.ask, answer);
-        let mut chunks = writer.deltas(answer);
+    pub(crate) fn new(
+        turn: Turn,
+        stops: Stops,
+        writer: Box<dyn Writer>,
+        trouble: Option<(usize, Trouble)>,
+        delay: Duration,
+    ) -> Self {
+        let mut chunks = writer.pieces();
         Self {
             turn,
             stops,
             opening: chunks.pop_front(),
             chunks,
-            tail: Some(writer.tail(answer, usage)),
+            ended: false,
             writer,
-            trouble: answer.trouble.clone(),
+            trouble,
             sent: 0,
             due: Instant::now(),
-            delay: answer.chunk_delay,
+            delay,
         }
     }
 
@@ -62,27 +66,27 @@ impl Flow {
 
     async fn next(&mut self) -> Option<io::Result<Bytes>> {
         if let Some(opening) = self.opening.take() {
-            return Some(Ok(self.writer.write(&opening)));
+            return Some(Ok(self.writer.piece(&opening).into()));
         }
         match self.trouble.take_if(|(after, _)| *after == self.sent) {
             Some((_, Trouble::Cut)) => return Some(self.broken().await),
             Some((_, Trouble::Stall)) => return pending().await,
-            Some((_, Trouble::Garbage)) => return Some(Ok("data: {\"choices\": [{\"del\n\n".into())),
+            Some((_, Trouble::Garbage)) => return Some(Ok(self.writer.garbage().into())),
             Some((_, Trouble::Error(message))) => {
                 self.chunks.clear();
-                self.tail = None;
+                self.ended = true;
                 self.turn.ends(End::Broken);
-                return Some(Ok(wire::error_event(&message)));
+                return Some(Ok(self.writer.error(&message).into()));
             }
             None => {}
         }
         match self.chunks.pop_front() {
-            Some(chunk) => Some(self.chunk(chunk).await),
+            Some(chunk) => Some(self.chunk(&chunk).await),
             None => self.end().await,
         }
     }
 
-    async fn chunk(&mut self, chunk: Value) -> io::Result<Bytes> {
+    async fn chunk(&mut self, chunk: &Piece) -> io::Result<Bytes> {
         // From the time that was due, not from now: lateness does not add up.
         self.due += self.delay;
         if !self.delay.is_zero() {
@@ -95,17 +99,19 @@ impl Flow {
             self.turn.first();
         }
         self.sent += 1;
-        Ok(self.writer.write(&chunk))
+        Ok(self.writer.piece(chunk).into())
     }
 
     async fn end(&mut self) -> Option<io::Result<Bytes>> {
-        let tail = self.tail.take()?;
+        if std::mem::replace(&mut self.ended, true) {
+            return None;
+        }
         if self.pass(At::End).await == Then::Cut {
             return Some(self.broken().await);
         }
         // Said now: a client may go as soon as it has read the last word.
         self.turn.ends(End::Whole);
-        Some(Ok(tail))
+        Some(Ok(self.writer.tail().into()))
     }
 
     async fn broken(&mut self) -> io::Result<Bytes> {

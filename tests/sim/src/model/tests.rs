@@ -9,6 +9,8 @@ use tokio::{
     net::TcpStream,
 };
 
+mod wires;
+
 const SOON: Duration = Duration::from_secs(10);
 
 /// One request on its own connection.

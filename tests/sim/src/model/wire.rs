@@ -1,162 +1,176 @@
-//! The provider's wire shapes: chunks of a stream, whole answers, errors, the list of models.
+//! The wires that one scripted answer can be asked for over: what a stream says, piece by piece, in each provider's
+//! own words.
+
+mod chat;
+mod gemini;
+mod messages;
+mod ollama;
+mod responses;
+
+pub(crate) use chat::models;
 
 use super::{Answer, Ask, ToolCall, Usage};
-use bytes::Bytes;
-use serde_json::{Value, json};
-use std::collections::VecDeque;
+use serde_json::Value;
+use std::{collections::VecDeque, sync::Arc};
 
-/// How many pieces the arguments of a tool call come in.
+/// How many pieces the arguments of a tool call come in, where a provider cuts them.
 const PIECES: usize = 3;
 
-/// Writes the answers to one request.
-pub(crate) struct Writer {
-    id: String,
-    created: i64,
-    model: String,
-    include_usage: bool,
+/// The API that a request came over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Wire {
+    /// OpenAI's chat completions, `POST /v1/chat/completions`.
+    Chat,
+    /// OpenAI's responses, `POST /v1/responses`.
+    Responses,
+    /// Anthropic's messages, `POST /v1/messages`.
+    Messages,
+    /// Gemini's `POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent`, also under `/v1`.
+    Gemini,
+    /// Ollama's `POST /api/chat`.
+    Ollama,
 }
 
-impl Writer {
-    pub(crate) fn new(n: u64, created: i64, ask: &Ask) -> Self {
-        Self {
-            id: format!("chatcmpl-sim{n:08}"),
-            created,
-            model: ask.model().to_owned(),
-            include_usage: ask.wants_usage(),
+impl Wire {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Chat, Self::Responses, Self::Messages, Self::Gemini, Self::Ollama];
+
+    /// The writer of one answer.
+    pub(crate) fn writer(self, said: Said) -> Box<dyn Writer> {
+        match self {
+            Self::Chat => Box::new(chat::ChatWriter::new(said)),
+            Self::Responses => Box::new(responses::ResponsesWriter::new(said)),
+            Self::Messages => Box::new(messages::MessagesWriter::new(said)),
+            Self::Gemini => Box::new(gemini::GeminiWriter::new(said)),
+            Self::Ollama => Box::new(ollama::OllamaWriter::new(said)),
         }
     }
 
-    /// What a stream says, piece by piece: the opening with the role, then the content. Written out only
-    /// when it is due, so that many streams that start at once do not wait for one another.
-    pub(crate) fn deltas(&self, answer: &Answer) -> VecDeque<Value> {
-        let opening = json!({"role": "assistant", "content": ""});
-        let reasoning = answer.reasoning.iter().map(|text| json!({"reasoning_content": text}));
-        let content = answer.chunks.iter().map(|text| json!({"content": text}));
-        let mut deltas: VecDeque<_> = std::iter::once(opening).chain(reasoning).chain(content).collect();
-        for (index, call) in answer.tools.iter().enumerate() {
-            deltas.extend(self.tool_deltas(index, call));
+    /// The type of a stream's content.
+    pub(crate) fn stream_type(self) -> &'static str {
+        match self {
+            Self::Gemini => "text/event-stream",
+            Self::Ollama => "application/x-ndjson",
+            _ => "text/event-stream; charset=utf-8",
         }
-        deltas
+    }
+}
+
+/// One answer to one request, with what its writer needs to know of both.
+pub(crate) struct Said {
+    /// The number of the call, from 1.
+    pub(crate) n: u64,
+    /// When, in seconds since 1970.
+    pub(crate) created: i64,
+    pub(crate) ask: Arc<Ask>,
+    pub(crate) answer: Answer,
+    pub(crate) usage: Usage,
+}
+
+impl Said {
+    pub(crate) fn new(n: u64, created: i64, ask: Arc<Ask>, answer: Answer) -> Self {
+        let usage = usage(&ask, &answer);
+        Self { n, created, ask, answer, usage }
     }
 
-    /// A piece as it goes over the wire.
-    pub(crate) fn write(&self, delta: &Value) -> Bytes {
-        self.delta(delta, None)
+    /// The text of all thinking.
+    fn thoughts(&self) -> String {
+        self.answer.reasoning.concat()
     }
 
-    /// What ends a stream: the reason, the usage if it was asked for, the last word.
-    pub(crate) fn tail(&self, answer: &Answer, usage: Usage) -> Bytes {
-        let mut tail = self.delta(&json!({}), Some(answer.reason())).to_vec();
-        if self.include_usage {
-            let mut chunk = self.chunk(&json!([]));
-            chunk["usage"] = counted(usage);
-            tail.extend(event(&chunk));
+    fn text(&self) -> String {
+        self.answer.chunks.concat()
+    }
+
+    /// How many of the tokens written were thoughts.
+    fn thought_tokens(&self) -> u64 {
+        words(&self.thoughts()).min(self.usage.output)
+    }
+
+    /// Which seed an id of this answer is made from.
+    fn seed(&self, what: &str) -> String {
+        format!("{what}-{}-{}", self.created, self.n)
+    }
+
+    /// What a stream says: its opening, then thoughts, text and calls. Arguments come in pieces where the wire cuts them.
+    fn pieces(&self, thoughts: bool, cut_calls: bool) -> VecDeque<Piece> {
+        let mut pieces = VecDeque::from([Piece::Opening]);
+        if thoughts {
+            pieces.extend(self.answer.reasoning.iter().cloned().map(Piece::Thought));
         }
-        tail.extend(b"data: [DONE]\n\n");
-        tail.into()
+        pieces.extend(self.answer.chunks.iter().cloned().map(Piece::Text));
+        for (index, call) in self.answer.tools.iter().enumerate() {
+            pieces.push_back(Piece::Call(index));
+            if cut_calls {
+                pieces.extend(cut(&call.arguments).into_iter().map(|text| Piece::Arguments(index, text)));
+            }
+        }
+        pieces
     }
 
-    /// The id and the name first, then the arguments in pieces, as providers send them.
-    fn tool_deltas(&self, index: usize, call: &ToolCall) -> Vec<Value> {
-        let opening = json!({
-            "index": index, "id": self.call_id(index, call), "type": "function",
-            "function": {"name": call.name, "arguments": ""},
-        });
-        let pieces = pieces(&call.arguments).into_iter();
-        let rest = pieces.map(|piece| json!({"index": index, "function": {"arguments": piece}}));
-        std::iter::once(opening).chain(rest).map(|delta| json!({"tool_calls": [delta]})).collect()
+    fn call(&self, index: usize) -> &ToolCall {
+        &self.answer.tools[index]
     }
 
-    fn call_id(&self, index: usize, call: &ToolCall) -> String {
-        match call.id.as_str() {
-            "" => format!("call_{}_{index}", self.id.trim_start_matches("chatcmpl-")),
+    /// The id of a call: the script's, else one with this beginning and so many letters.
+    fn call_id(&self, index: usize, prefix: &str, length: usize) -> String {
+        match self.call(index).id.as_str() {
+            "" => format!("{prefix}{}", super::seal::letters(&self.seed(&format!("call{index}")), length)),
             id => id.to_owned(),
         }
     }
+}
 
-    fn delta(&self, delta: &Value, finish: Option<&str>) -> Bytes {
-        event(&self.chunk(&json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish}])))
-    }
+/// A piece of a stream. A script counts them from the one after the opening.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    Opening,
+    Thought(String),
+    Text(String),
+    /// A call begins, by its number in the answer; where the wire does not cut calls, it is all there.
+    Call(usize),
+    Arguments(usize, String),
+}
 
-    fn chunk(&self, choices: &Value) -> Value {
-        let mut chunk = json!({
-            "id": self.id, "object": "chat.completion.chunk", "created": self.created, "model": self.model,
-            "system_fingerprint": "fp_sim", "choices": choices,
-        });
-        // With usage asked for, every other chunk says that it has none.
-        if self.include_usage {
-            chunk["usage"] = Value::Null;
-        }
-        chunk
-    }
-
+/// Writes one answer in the words of one provider.
+pub(crate) trait Writer: Send {
+    /// What the stream says.
+    fn pieces(&self) -> VecDeque<Piece>;
+    /// A piece as it goes over the wire, with whatever opens and closes around it.
+    fn piece(&mut self, piece: &Piece) -> String;
+    /// What ends a stream.
+    fn tail(&mut self) -> String;
+    /// An error in the middle of a stream.
+    fn error(&mut self, message: &str) -> String;
+    /// A part of the stream that is no JSON.
+    fn garbage(&self) -> &'static str;
     /// The answer in one piece.
-    pub(crate) fn whole(&self, answer: &Answer, usage: Usage) -> Value {
-        let mut message = json!({"role": "assistant", "content": answer.chunks.concat(), "refusal": null});
-        if !answer.reasoning.is_empty() {
-            message["reasoning_content"] = answer.reasoning.concat().into();
-        }
-        if !answer.tools.is_empty() {
-            let calls = answer.tools.iter().enumerate().map(|(index, call)| {
-                let function = json!({"name": call.name, "arguments": call.arguments});
-                json!({"id": self.call_id(index, call), "type": "function", "function": function})
-            });
-            message["tool_calls"] = calls.collect();
-        }
-        json!({
-            "id": self.id, "object": "chat.completion", "created": self.created, "model": self.model,
-            "system_fingerprint": "fp_sim", "usage": counted(usage),
-            "choices": [{"index": 0, "message": message, "logprobs": null, "finish_reason": answer.reason()}],
-        })
-    }
-}
-
-fn event(value: &Value) -> Bytes {
-    format!("data: {value}\n\n").into()
-}
-
-fn counted(usage: Usage) -> Value {
-    json!({
-        "prompt_tokens": usage.input, "completion_tokens": usage.output,
-        "total_tokens": usage.input + usage.output,
-    })
+    fn whole(&mut self) -> Value;
 }
 
 /// Cut anywhere between characters: a piece alone is rarely JSON.
-fn pieces(arguments: &str) -> Vec<String> {
+fn cut(arguments: &str) -> Vec<String> {
     let chars: Vec<char> = arguments.chars().collect();
     let size = chars.len().div_ceil(PIECES).max(1);
     chars.chunks(size).map(|piece| piece.iter().collect()).collect()
 }
 
 /// The tokens that an answer is said to have used, a word being one.
-pub(crate) fn usage(ask: &Ask, answer: &Answer) -> Usage {
-    let words = |text: &str| u64::try_from(text.split_whitespace().count()).unwrap_or(u64::MAX);
+fn usage(ask: &Ask, answer: &Answer) -> Usage {
     let input = ask.messages().iter().map(|message| words(&message["content"].to_string())).sum();
     let output =
         words(&answer.chunks.concat()) + answer.tools.iter().map(|call| words(&call.arguments)).sum::<u64>();
     answer.usage.unwrap_or(Usage { input, output })
 }
 
-/// An error's body.
-pub(crate) fn error(status: u16, message: &str) -> Value {
-    let (kind, code) = match status {
-        401 => ("invalid_request_error", json!("invalid_api_key")),
-        429 => ("rate_limit_error", json!("rate_limit_exceeded")),
-        400..500 => ("invalid_request_error", Value::Null),
-        _ => ("server_error", Value::Null),
-    };
-    json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
+fn words(text: &str) -> u64 {
+    u64::try_from(text.split_whitespace().count()).unwrap_or(u64::MAX)
 }
 
-/// An error in the middle of a stream.
-pub(crate) fn error_event(message: &str) -> Bytes {
-    event(&error(500, message))
-}
-
-/// The list of models.
-pub(crate) fn models() -> Value {
-    let model =
-        |id: &str| json!({"id": id, "object": "model", "created": 1_700_000_000, "owned_by": "pudu-sim"});
-    json!({"object": "list", "data": [model("sim-1"), model("sim-2")]})
+/// An event of a stream of events, with a name where the provider gives it one.
+fn event(value: &Value) -> String {
+    match value["type"].as_str() {
+        Some(name) => format!("event: {name}\ndata: {value}\n\n"),
+        None => format!("data: {value}\n\n"),
+    }
 }

@@ -56,7 +56,7 @@ fn result(call: &str, error: bool) -> Update {
         text: "…".into(),
         error,
         question: None,
-        image: None,
+        images: Vec::new(),
         decision: None,
         decisions: Vec::new(),
     }))

@@ -1,5 +1,6 @@
 //! Chunks as servers write them. Everything may be missing or null.
 
+use crate::usage::with_thoughts;
 use pudu_base::Usage;
 use serde::Deserialize;
 use serde_json::Value;
@@ -39,6 +40,8 @@ pub(super) struct CompletionChoice {
     pub(super) delta: Option<ContentPart>,
     pub(super) message: Option<ContentPart>,
     pub(super) finish_reason: Option<Value>,
+    /// Kimi's place for it.
+    pub(super) usage: Option<UsagePart>,
 }
 
 #[derive(Deserialize)]
@@ -129,11 +132,9 @@ impl From<UsagePart> for Usage {
         let cache_writes = prompt.cache_write_tokens.or(part.cache_creation_input_tokens).unwrap_or(0);
         let reasoning = part.completion_tokens_details.unwrap_or_default().reasoning_tokens.unwrap_or(0);
         let (input, output) = (part.prompt_tokens.unwrap_or(0), part.completion_tokens.unwrap_or(0));
-        // xAI counts thoughts beside the reply; the total tells.
-        let beside = part.total_tokens == Some(input.saturating_add(output).saturating_add(reasoning));
-        let output = if beside { output.saturating_add(reasoning) } else { output };
+        let told = Self { input, output, cached, cache_writes, reasoning };
         // Some gateways leave the cached part out of the prompt.
         let input = input.max(cached.saturating_add(cache_writes));
-        Self { input, output, cached, cache_writes, reasoning }
+        Self { input, ..with_thoughts(told, part.total_tokens) }
     }
 }

@@ -6,8 +6,10 @@ use serde_json::{Map, Value};
 
 /// The field of a message that holds them, both ways.
 pub(in crate::chat) const FIELD: &str = "reasoning_details";
-/// Maximum number of parts that are kept.
+/// Maximum number of parts that are kept. A part comes in as many pieces as its thoughts have tokens.
 const MAX_DETAILS: usize = 10_000;
+/// Maximum size of the parts, in bytes.
+const MAX_DETAIL_BYTES: usize = 16 * 1024 * 1024;
 /// Fields that come in pieces.
 const TEXTS: [&str; 3] = ["text", "summary", "data"];
 
@@ -15,20 +17,21 @@ const TEXTS: [&str; 3] = ["text", "summary", "data"];
 #[derive(Debug, Default)]
 pub(super) struct ReasoningDetails {
     parts: Vec<Map<String, Value>>,
-    pieces: usize,
+    bytes: usize,
 }
 
 impl ReasoningDetails {
     /// Takes a piece: of the newest part if it has its place and kind, else the beginning of another.
     pub(super) fn push(&mut self, piece: Value) -> Result<(), ModelError> {
         let Value::Object(piece) = piece else { return Ok(()) };
-        self.pieces += 1;
-        if self.pieces > MAX_DETAILS {
-            return Err(garbled(format!("more than {MAX_DETAILS} parts of thoughts")));
-        }
+        let size = |value: &Value| value.as_str().map_or_else(|| value.to_string().len(), str::len);
+        self.bytes += piece.values().map(size).sum::<usize>();
         match self.parts.last_mut().filter(|part| is_same(part, &piece)) {
             Some(part) => grow(part, piece),
             None => self.parts.push(piece),
+        }
+        if self.parts.len() > MAX_DETAILS || self.bytes > MAX_DETAIL_BYTES {
+            return Err(garbled("too many parts of thoughts, or too large ones"));
         }
         Ok(())
     }

@@ -3,9 +3,10 @@
 use crate::{
     Dialect, ModelSettings, WireKind,
     testing::{self, Reply, call, garbled_call},
+    think::ThinkHabit,
 };
 use proptest::prelude::*;
-use pudu_base::{Finish, ModelError, Usage};
+use pudu_base::{Delta, Finish, ModelError, Usage};
 use serde_json::{Value, json};
 
 fn settings() -> ModelSettings {
@@ -88,6 +89,13 @@ fn row_4_and_5_a_usage_that_is_told_twice_or_in_each_chunk_counts_once() {
     assert_eq!(stream(&[words("Hello"), groq, again]), hello().with_usage(Usage::plain(7, 3)));
     let cumulative = [with(words("Hel"), 1), with(words("lo"), 2), with(end("stop"), 3)];
     assert_eq!(stream(&cumulative), hello().with_usage(Usage::plain(7, 3)));
+}
+
+#[test]
+fn kimi_tells_the_usage_beside_the_choice() {
+    let mut last = end("stop");
+    last["choices"][0]["usage"] = usage(3, 2);
+    assert_eq!(stream(&[words("Hello"), last]), hello().with_usage(Usage::plain(3, 2)));
 }
 
 #[test]
@@ -388,6 +396,19 @@ fn row_36_signed_and_encrypted_thoughts_are_kept_whole() {
 }
 
 #[test]
+fn row_36_thoughts_may_come_in_many_pieces_but_not_without_end() {
+    let piece = |text: &str| {
+        delta(json!({"reasoning_details": [{"type": "reasoning.text", "text": text, "index": 0}]}))
+    };
+    let mut decoder = crate::ReplyDecoder::of(&settings());
+    for _ in 0..12_000 {
+        decoder.push(events(&[piece("hm ")]).as_bytes()).unwrap();
+    }
+    let large = events(&[piece(&"x".repeat(1024 * 1024))]);
+    assert!((0..17).any(|_| decoder.push(large.as_bytes()).is_err()));
+}
+
+#[test]
 fn row_38_the_signature_of_a_call_is_kept_with_it() {
     let signed = delta(
         json!({"tool_calls": [{"index": 0, "id": "a", "extra_content": {"google": {"thought_signature": "c2ln"}},
@@ -396,6 +417,27 @@ fn row_38_the_signature_of_a_call_is_kept_with_it() {
     let reply = stream(&[signed, piece(Some(1), Some("b"), Some("ls"), Some("{}")), end("tool_calls")]);
     let expect = json!({"calls": [{"name": "ls", "args": {"n": 1}, "part": {"google": {"thought_signature": "c2ln"}}}]});
     assert_eq!(reply.parts.unwrap().parts, expect);
+}
+
+#[test]
+fn row_39_thoughts_whose_first_mark_stood_in_the_prompt_are_no_words_either() {
+    for mark in ["\n</think>\n\n", "</think>\n"] {
+        let pieces = ["Hm, ", "a deer", mark, "Hel", "lo"].map(words);
+        assert_eq!(stream(&[&pieces[..], &[end("stop")]].concat()), hello(), "{mark:?}");
+    }
+    let habit = ThinkHabit::default();
+    for is_held in [false, true] {
+        let mut decoder = crate::ReplyDecoder::with_habit(&settings(), &habit);
+        let early = decoder.push(events(&[words("Hm, a deer")]).as_bytes()).unwrap();
+        assert_eq!(early.is_empty(), is_held, "the second time nobody sees them: {early:?}");
+        let rest = events(&[words("\n</think>\n\nHello"), end("stop")]);
+        let said = decoder.push(rest.as_bytes()).unwrap();
+        assert_eq!(said.last(), Some(&Delta::Text("Hello".into())));
+    }
+    let mut decoder = crate::ReplyDecoder::with_habit(&settings(), &habit);
+    decoder.push(events(&[delta(json!({"reasoning_content": "hm"}))]).as_bytes()).unwrap();
+    let said = decoder.push(events(&[words("Hello")]).as_bytes()).unwrap();
+    assert_eq!(said, [Delta::Text("Hello".into())], "thoughts that came by themselves are not in the text");
 }
 
 #[test]

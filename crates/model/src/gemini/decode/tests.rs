@@ -313,3 +313,11 @@ proptest! {
         let _ = decoder.end();
     }
 }
+
+#[test]
+fn signatures_are_bounded_as_all_that_is_kept() {
+    let part = json!({"text": "", "thoughtSignature": "x".repeat(4_000_000)});
+    let chunk = json!({"candidates": [{"content": {"parts": [part]}, "index": 0}]});
+    let mut decoder = ReplyDecoder::of(&settings());
+    assert!((0..5).any(|_| decoder.push(format!("data: {chunk}\n\n").as_bytes()).is_err()));
+}

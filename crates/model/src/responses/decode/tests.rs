@@ -159,3 +159,65 @@ fn row_46_words_and_refusals_come_in_each_form() {
         Ok(Reply::said("Hello", Finish::Complete))
     );
 }
+
+#[test]
+fn row_46_a_call_may_come_without_its_beginning_and_at_another_place_at_the_end() {
+    let piece = json!({"type": "response.function_call_arguments.delta", "output_index": 0, "delta": "{}"});
+    let whole = [call("c", "f", json!({}))];
+    let events = [piece.clone(), item("done", 0, &call_item("{}")), completed(&json!([]))];
+    assert_eq!(read(&events).unwrap().calls, whole, "name and id come at the end");
+    let thought = json!({"type": "reasoning", "id": "rs", "summary": []});
+    let list = json!([thought, call_item("{}")]);
+    let events = [item("added", 0, &call_item("")), piece, completed(&list)];
+    assert_eq!(read(&events).unwrap().calls, whole, "it is one call, wherever it stands");
+}
+
+#[test]
+fn row_46_thoughts_in_the_clear_go_back_and_one_of_two_names_goes_back_once() {
+    let thought = |id: &str| {
+        json!({"type": "reasoning", "id": id, "summary": [],
+            "content": [{"type": "reasoning_text", "text": "hm"}]})
+    };
+    let list = json!([thought("another"), call_item("{}")]);
+    let events = [item("done", 0, &thought("rs")), item("done", 1, &call_item("{}")), completed(&list)];
+    let parts = read(&events).unwrap().parts.unwrap().parts;
+    assert_eq!(parts, json!({ITEMS: [thought("rs"), call_item("{}")]}));
+    let empty = json!({"type": "reasoning", "id": "rs", "summary": [], "content": []});
+    assert_eq!(read(&[item("done", 0, &empty), completed(&json!([]))]).unwrap().parts, None);
+}
+
+#[test]
+fn row_46_an_end_without_its_response_is_what_its_name_says() {
+    let failed = json!({"type": "response.failed"});
+    assert!(matches!(read(&[said("a"), failed]), Err(ModelError::Unreachable(_))));
+    let cut = json!({"type": "response.incomplete", "response": null});
+    assert_eq!(read(&[said("a"), cut]), Ok(Reply::said("a", Finish::Length)));
+}
+
+#[test]
+fn row_7_cache_writes_are_counted_and_thoughts_beside_the_reply_as_well() {
+    let told = |usage: Value| {
+        read(&[said("a"), end("completed", &json!({"status": "completed", "usage": usage}))]).unwrap().usage
+    };
+    let written = json!({"input_tokens": 9, "input_tokens_details": {"cached_tokens": 2, "cache_write_tokens": 4},
+        "output_tokens": 5, "total_tokens": 14});
+    assert_eq!(told(written), Some(Usage { cached: 2, cache_writes: 4, ..Usage::plain(9, 5) }));
+    let beside = json!({"input_tokens": 9, "output_tokens": 5, "total_tokens": 17,
+        "output_tokens_details": {"reasoning_tokens": 3}});
+    assert_eq!(told(beside), Some(Usage { reasoning: 3, ..Usage::plain(9, 8) }));
+}
+
+#[test]
+fn what_is_kept_is_bounded_and_no_place_is_too_high() {
+    let high = item("done", u64::MAX, &message("a"));
+    let other = json!({"type": "web_search_call", "id": "ws"});
+    let list = completed(&json!([other, other]));
+    assert_eq!(read(&[item("done", 0, &message("a")), high, list]).unwrap().text, "aa");
+    let mut decoder = crate::ReplyDecoder::of(&settings());
+    let large = |at: u64| {
+        let item =
+            item("done", at, &json!({"type": "image_generation_call", "result": "x".repeat(4_000_000)}));
+        format!("data: {item}\n\n")
+    };
+    assert!((0..5).any(|at| decoder.push(large(at).as_bytes()).is_err()));
+}

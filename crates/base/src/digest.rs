@@ -1,0 +1,9 @@
+//! Digests of texts and files, by which two of them are compared.
+
+use sha2::{Digest, Sha256};
+
+/// Returns the SHA-256 of bytes, in hexadecimal digits.
+#[must_use]
+pub fn digest(bytes: impl AsRef<[u8]>) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}

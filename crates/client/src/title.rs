@@ -1,0 +1,204 @@
+//! Titles of threads: the beginning of what was asked first, at once; a better one by a model, if one is configured.
+
+use crate::{Asker, Client, price};
+use pudu_base::{
+    Assistant, Human, Message, Model, ModelCaller, Request, RunId, SpendingTally, ThreadId, ThreadState,
+    foreign,
+};
+use pudu_harness::side_call;
+use pudu_store::now;
+use std::sync::Arc;
+
+/// Characters of the first question in a title.
+const MAX_QUESTION_CHARS: usize = 50;
+/// Characters of a message that the model reads.
+const MAX_READ_CHARS: usize = 500;
+
+/// Asked for, if nothing else is configured.
+const PROMPT: &str = "Write a title for this conversation, in its language: {max_words} words at most, no quotation marks, no full stop, nothing besides the title.\n\nPerson: {user_msg}\n\nAssistant: {assistant_msg}";
+
+/// How threads get their titles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TitleRules {
+    /// Maximum number of words of a model's title.
+    pub max_words: usize,
+    /// Maximum length of a title, in characters.
+    pub max_chars: usize,
+    /// Instruction to the model: `{max_words}`, `{user_msg}` and `{assistant_msg}` are filled in.
+    pub prompt: Option<String>,
+}
+
+impl Default for TitleRules {
+    fn default() -> Self {
+        Self { max_words: 6, max_chars: 60, prompt: None }
+    }
+}
+
+/// The rules for titles, with the model that writes them, if one does.
+#[derive(Clone)]
+pub(crate) struct TitleSetup {
+    pub(crate) rules: TitleRules,
+    pub(crate) model: Option<Arc<dyn Model>>,
+}
+
+impl TitleRules {
+    /// Returns the title of a thread in which this was said first; none if there are no words.
+    fn local(&self, first: &Human) -> Option<String> {
+        let words = first.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = if words.is_empty() { first.files.first()?.name.clone() } else { words };
+        Some(cut(&words, MAX_QUESTION_CHARS.min(self.max_chars)))
+    }
+
+    fn prompt(&self, first: &Human, answer: &str) -> String {
+        let part = |text: &str| foreign::text(&text.chars().take(MAX_READ_CHARS).collect::<String>());
+        let parts = [
+            ("{max_words}", self.max_words.to_string()),
+            ("{user_msg}", part(&first.text)),
+            ("{assistant_msg}", part(answer)),
+        ];
+        let (mut prompt, mut rest) = (String::new(), self.prompt.as_deref().unwrap_or(PROMPT));
+        // One pass: what people said is not filled in once more.
+        let next = |rest: &str| parts.iter().filter_map(|part| Some((rest.find(part.0)?, part))).min();
+        while let Some((at, (name, part))) = next(rest) {
+            let (before, from) = rest.split_at(at);
+            prompt.extend([before, part.as_str()]);
+            rest = from.strip_prefix(name).unwrap_or_default();
+        }
+        prompt + rest
+    }
+
+    /// Returns the title in a model's answer; none if there is none.
+    fn read(&self, answer: &str) -> Option<String> {
+        let line = answer.lines().map(str::trim).rfind(|line| !line.is_empty())?;
+        let quotes = |c: char| c.is_whitespace() || "\"'“”‘’「」《》*#`".contains(c);
+        let title = line.trim_matches(quotes).trim_end_matches(['.', '。']);
+        (!title.is_empty()).then(|| cut(title, self.max_chars))
+    }
+}
+
+/// Cuts a text at so many characters, the sign of the cut not counted.
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((at, _)) => format!("{}…", text.split_at(at).0.trim_end()),
+        None => text.to_owned(),
+    }
+}
+
+/// Returns the title of a thread in which people spoke for the first time.
+pub(crate) fn first(titles: Option<&TitleSetup>, state: &ThreadState) -> Option<String> {
+    titles?.rules.local(only_question(state)?)
+}
+
+/// Returns the title of a thread at the end of a run, if it may be new to people: that of its first answer, and one
+/// that a model wrote since.
+pub(crate) async fn shown(client: &Client, thread: &ThreadId, state: &ThreadState) -> Option<String> {
+    let setup = client.setup();
+    let titles = setup.titles.as_ref();
+    match first(titles, state) {
+        None if titles.is_some_and(|titles| titles.model.is_some()) => {
+            client.0.db.title(thread).await.ok().flatten()
+        }
+        first => first,
+    }
+}
+
+/// Returns the one message that people have said; none if there are more.
+fn only_question(state: &ThreadState) -> Option<&Human> {
+    let mut asked = state.messages.values().filter_map(|message| match &**message {
+        Message::Human(human) => Some(human),
+        Message::Assistant(_) | Message::Tool(_) | Message::Reminder(_) => None,
+    });
+    asked.next().filter(|_| asked.next().is_none())
+}
+
+/// Has the configured model write the title of a thread whose first question was just answered. Nobody waits for that.
+pub(crate) fn improve(client: &Client, state: &ThreadState, reply: Option<&Assistant>, of: TitledRun) {
+    let setup = client.setup();
+    let Some(TitleSetup { rules, model: Some(model) }) = setup.titles.clone() else { return };
+    let Some((first, reply)) = only_question(state).zip(reply) else { return };
+    let (Some(local), prompt) = (rules.local(first), rules.prompt(first, &reply.text)) else { return };
+    let (client, suspend) = (client.clone(), client.0.suspend.clone());
+    client.0.tasks.clone().spawn(async move {
+        let request = Request {
+            messages: vec![Arc::new(Message::Human(Human {
+                guide: Some(prompt),
+                ..Human::new("title", "")
+            }))],
+            ..Request::default()
+        };
+        if client.0.db.title(&of.thread).await.ok().flatten().as_ref() != Some(&local) {
+            return;
+        }
+        let mut spending = SpendingTally::default();
+        let answer = side_call(&*model, request, ModelCaller::Title, &mut spending, |_| {});
+        let Some(answer) = suspend.run_until_cancelled(answer).await else { return };
+        of.spent(&client, &spending).await;
+        match answer.as_deref().map(|answer| rules.read(answer)) {
+            Ok(Some(title)) => {
+                if let Err(error) = client.0.db.replace_title(&of.thread, &local, &title).await {
+                    tracing::warn!(thread = %of.thread, %error, "failed to store title");
+                }
+            }
+            Ok(None) => tracing::warn!(model = model.name(), "dropped title: the model wrote none"),
+            Err(error) => tracing::warn!(model = model.name(), %error, "failed to write title"),
+        }
+    });
+}
+
+/// The run whose thread gets a title.
+pub(crate) struct TitledRun {
+    pub(crate) thread: ThreadId,
+    pub(crate) run: RunId,
+    pub(crate) asker: Option<Asker>,
+}
+
+impl TitledRun {
+    async fn spent(&self, client: &Client, spending: &SpendingTally) {
+        let setup = client.setup();
+        let spender = self.asker.as_ref().map(Asker::spender).unwrap_or_default();
+        let parts = price::priced(spending, |model| setup.price(model));
+        if let Err(error) = client.0.db.run_spent(&self.run, (spender, parts), now()).await {
+            tracing::warn!(run = %self.run, %error, "failed to record spending");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_is_the_beginning_of_the_first_question() {
+        let check = |text: &str, expect: Option<&str>| {
+            let title = TitleRules::default().local(&Human::new("1", text));
+            assert_eq!(title.as_deref(), expect, "{text}");
+        };
+        check("", None);
+        check(" \n ", None);
+        check("what is\n\n there?", Some("what is there?"));
+        check(&"字".repeat(51), Some(&format!("{}…", "字".repeat(50))));
+    }
+
+    #[test]
+    fn a_models_title_is_one_line_without_ornaments() {
+        let check = |answer: &str, expect: Option<&str>| {
+            assert_eq!(TitleRules::default().read(answer).as_deref(), expect, "{answer}");
+        };
+        check("\"Sales of March\"", Some("Sales of March"));
+        check("Here is a title:\n\n**Sales of March.**\n", Some("Sales of March"));
+        check("「三月销售」", Some("三月销售"));
+        check("\"\"", None);
+        check("", None);
+        check(&"x".repeat(100), Some(&format!("{}…", "x".repeat(60))));
+    }
+
+    #[test]
+    fn what_people_say_is_not_taken_for_the_prompt() {
+        let rules = TitleRules {
+            prompt: Some("{max_words}|{user_msg}|{assistant_msg}".into()),
+            ..TitleRules::default()
+        };
+        let prompt = rules.prompt(&Human::new("1", "{assistant_msg}{max_words}"), "{user_msg}");
+        assert_eq!(prompt, "6|{assistant_msg}{max_words}|{user_msg}");
+    }
+}

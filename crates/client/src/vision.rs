@@ -1,0 +1,28 @@
+//! Whether the model that would answer sees images, and which one does.
+
+use crate::Client;
+
+/// A model that cannot see images.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlindModel {
+    /// Its name.
+    pub name: String,
+    /// The name of the first model that can, if there is one.
+    pub seeing: Option<String>,
+}
+
+impl Client {
+    /// Returns the model that would answer, of this choice and this agent, if it cannot see images.
+    pub async fn blind(&self, model: Option<&str>, agent: Option<&str>) -> Option<BlindModel> {
+        let of_agent = match agent.filter(|_| model.is_none()) {
+            // One that cannot be read answers nobody.
+            Some(agent) => self.custom_agent(agent).await.ok()?.profile.model,
+            None => None,
+        };
+        let setup = self.setup();
+        let answering = setup.model(model.or(of_agent.as_deref()))?;
+        let seeing = setup.models.iter().find(|(_, model)| model.supports_vision());
+        let seeing = seeing.map(|(info, _)| info.name.clone());
+        (!answering.supports_vision()).then(|| BlindModel { name: answering.name().to_owned(), seeing })
+    }
+}

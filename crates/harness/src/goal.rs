@@ -1,0 +1,133 @@
+//! The goal of a thread: after each answer a model says whether it is reached. Where more work helps, the run goes on by
+//! itself, a bounded number of times.
+
+use crate::{Agent, RunState, side_call};
+use pudu_base::{
+    Assistant, Finish, Goal, GoalRest, GoalStanding, GoalVerdict, Human, Message, ModelCaller, Request,
+    Update, ends, foreign,
+};
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// So many messages are judged, of the newest.
+const MAX_MESSAGES: usize = 30;
+/// Maximum length of what is judged, in characters.
+const MAX_CHARS: usize = 12_000;
+/// Maximum length of a verdict's reason, in characters.
+const MAX_REASON_CHARS: usize = 1_000;
+/// So many answers in a row that bring it no further end the work on it.
+const MAX_STALLED: u32 = 2;
+
+const EVALUATOR: &str = include_str!("goal/evaluator.md");
+const CONTINUATION: &str = include_str!("goal/continuation.md");
+
+/// The evaluating model's verdict, as it writes it.
+#[derive(Deserialize)]
+struct Evaluation {
+    satisfied: bool,
+    #[serde(default)]
+    blocker: String,
+    #[serde(default)]
+    reason: String,
+}
+
+impl Evaluation {
+    /// Reads a model's answer: the JSON object in it, whatever stands around.
+    fn parse(answer: &str) -> Option<Self> {
+        let (first, last) = (answer.find('{')?, answer.rfind('}')?);
+        serde_json::from_str(answer.get(first..=last)?).ok()
+    }
+
+    fn standing(&self) -> GoalStanding {
+        match self.blocker.as_str() {
+            _ if self.satisfied => GoalStanding::Reached,
+            "goal_not_met_yet" => GoalStanding::NotYet,
+            "needs_user_input" => GoalStanding::NeedsPerson,
+            "run_failed" => GoalStanding::Failed,
+            "external_wait" => GoalStanding::Waits,
+            _ => GoalStanding::NoEvidence,
+        }
+    }
+}
+
+/// Judges the newest answer, if the thread has an open goal. Returns whether the run goes on; the model is told why
+/// already. An answer is judged once, also if a restart comes between.
+pub(crate) async fn goes_on(agent: &Agent, run_state: &mut RunState) -> bool {
+    let Some(mut goal) = run_state.state().goal.clone().filter(Goal::is_open) else { return false };
+    let Some(Message::Assistant(answer)) = run_state.state().last().map(AsRef::as_ref) else { return false };
+    let judged = goal.verdict.as_ref().is_some_and(|verdict| verdict.answer == answer.id);
+    if judged || !matches!(answer.finish, Finish::Complete | Finish::Length) {
+        return false;
+    }
+    let (id, digest) = (answer.id.clone(), digest(answer));
+    let Some(evaluation) = evaluate(agent, run_state, &goal).await else { return false };
+    let standing = evaluation.standing();
+    let same = goal.verdict.as_ref().is_some_and(|last| last.standing == standing && last.digest == digest);
+    goal.stalled = if same { goal.stalled + 1 } else { 0 };
+    let rest = match standing {
+        GoalStanding::NotYet if goal.stalled >= MAX_STALLED => Some(GoalRest::Stalled),
+        GoalStanding::NotYet if goal.continuations >= goal.max_continuations => Some(GoalRest::Exhausted),
+        GoalStanding::Reached | GoalStanding::NotYet => None,
+        _ => Some(GoalRest::Blocked),
+    };
+    let reason: String = evaluation.reason.trim().chars().take(MAX_REASON_CHARS).collect();
+    let goes_on = standing == GoalStanding::NotYet && rest.is_none();
+    goal.continuations += u32::from(goes_on);
+    let text = continuation(&goal, &reason);
+    goal.verdict = Some(GoalVerdict { answer: id, digest, standing, reason, rest });
+    run_state.apply(Update::Goal(Some(goal)));
+    if goes_on {
+        run_state.note(text);
+    }
+    goes_on
+}
+
+/// Asks the run's model. `None` if it says nothing that can be read: the answer stands then.
+async fn evaluate(agent: &Agent, run_state: &mut RunState, goal: &Goal) -> Option<Evaluation> {
+    let question = format!(
+        "<goal>\n{}\n</goal>\n<conversation>\n{}\n</conversation>",
+        foreign::text(&goal.objective),
+        foreign::text(&transcript(run_state))
+    );
+    let request = Request {
+        system: EVALUATOR.to_owned(),
+        messages: vec![Arc::new(Message::Human(Human { guide: Some(question), ..Human::new("goal", "") }))],
+        ..Request::default()
+    };
+    let replay = run_state.replay.clone();
+    let tell = |event| replay.publish(event);
+    let answer = side_call(&*agent.model, request, ModelCaller::Goal, &mut run_state.spending, tell).await;
+    let evaluation = answer.as_deref().ok().and_then(Evaluation::parse);
+    if evaluation.is_none() {
+        let error = answer.err().map_or_else(|| "it wrote no verdict".to_owned(), |error| error.to_string());
+        tracing::warn!(model = agent.model.name(), error, "failed to judge whether the goal is reached");
+    }
+    evaluation
+}
+
+/// Returns the newest messages that people see, oldest first, of so many characters at most.
+fn transcript(run_state: &RunState) -> String {
+    let line = |message: &Arc<Message>| match &**message {
+        Message::Human(human) => Some(format!("person: {}", human.text.trim())),
+        Message::Assistant(reply) if !reply.text.trim().is_empty() => {
+            Some(format!("assistant: {}", reply.text.trim()))
+        }
+        Message::Assistant(_) | Message::Tool(_) | Message::Reminder(_) => None,
+    };
+    let newest = run_state.state().messages.values().rev().filter_map(line).take(MAX_MESSAGES);
+    let mut lines: Vec<String> = newest.collect();
+    lines.reverse();
+    let text = lines.join("\n\n");
+    match ends(&text, 0, MAX_CHARS) {
+        Some((_, _, last)) => last.to_owned(),
+        None => text,
+    }
+}
+
+fn digest(answer: &Assistant) -> String {
+    pudu_base::digest(answer.text.trim())
+}
+
+fn continuation(goal: &Goal, reason: &str) -> String {
+    CONTINUATION.trim_end().replace("{objective}", &goal.objective).replace("{reason}", reason)
+}

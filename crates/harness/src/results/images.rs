@@ -1,0 +1,37 @@
+//! Images that come with results: kept among the thread's files, where the model sees them from. One that cannot see
+//! is told so in their place.
+
+use super::Results;
+use pudu_base::{Image, ToolOutput, image_kind};
+use std::fmt::Write;
+
+/// Told to a model that cannot see, whatever was to be shown.
+const BLIND: &str = "You cannot see images: tell the person so, and do not guess what is on them.";
+
+impl Results {
+    /// Keeps the images that came with a result, for a model that may be blind, and notes where they are.
+    pub(crate) async fn keep_images(&self, tool: &str, mut output: ToolOutput, sees: bool) -> ToolOutput {
+        for (at, bytes) in std::mem::take(&mut output.attached).into_iter().enumerate() {
+            let number = at + 1;
+            let Some(mime) = image_kind(&bytes) else { continue };
+            let ending = mime.trim_start_matches("image/");
+            let noted = match self.files.keep_image(tool, ending, bytes).await {
+                Ok(path) => {
+                    let noted = write!(output.text, "\n[image {number} is in {path}]");
+                    output.images.push(Image { path, mime: mime.to_owned() });
+                    noted
+                }
+                Err(error) => {
+                    tracing::warn!(tool, %error, "failed to store image of result");
+                    write!(output.text, "\n[image {number} cannot be shown: {error}]")
+                }
+            };
+            // Nothing is wrong with a text.
+            noted.ok();
+        }
+        if !sees && !std::mem::take(&mut output.images).is_empty() {
+            let _ = write!(output.text, "\n[{BLIND}]");
+        }
+        output
+    }
+}

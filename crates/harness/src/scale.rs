@@ -1,0 +1,130 @@
+//! Images as models take them: whole, upright, and no larger than a model looks at. The same bytes give the same bytes
+//! each time, so that a request can be sent again as it was.
+//!
+//! Deliberately absent: which images are shown. That is the middleware's matter.
+
+use image::{
+    DynamicImage, GenericImageView, ImageDecoder, ImageFormat, ImageReader, Limits,
+    codecs::jpeg::JpegEncoder, metadata::Orientation,
+};
+use pudu_base::image_kind;
+use std::io::Cursor;
+
+/// The longest side, in pixels: providers scale down what is larger, and count its tokens.
+const MAX_SIDE: u32 = 1_568;
+/// Maximum size of an image that is sent, in bytes: Anthropic takes 5 MB in base64.
+pub(crate) const MAX_SENT_BYTES: usize = 3_750_000;
+/// Maximum size of an image once decoded, in bytes: 55 million pixels in three colours.
+const MAX_DECODED_BYTES: u64 = 160 << 20;
+/// The most that JPEG loses here is not seen.
+const JPEG_QUALITY: u8 = 85;
+
+/// An image, ready to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ScaledImage {
+    pub(crate) bytes: Vec<u8>,
+    /// Its media type.
+    pub(crate) mime: &'static str,
+    /// Whether the file ends too early: the rest of it is grey.
+    pub(crate) cut: bool,
+}
+
+/// Why an image cannot be shown, in words for the model.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ImageProblem {
+    #[error("it is no PNG, JPEG, WebP or GIF, whatever its name says")]
+    Unknown,
+    #[error("it has {0} x {1} pixels, more than can be looked at: scale it down first")]
+    Huge(u32, u32),
+    #[error("it is damaged or cut off")]
+    Damaged,
+}
+
+/// Makes an image ready to be sent. Blocks: an image of a camera takes a while.
+pub(crate) fn scale(bytes: Vec<u8>) -> Result<ScaledImage, ImageProblem> {
+    let mime = image_kind(&bytes).ok_or(ImageProblem::Unknown)?;
+    let format = ImageFormat::from_mime_type(mime).ok_or(ImageProblem::Unknown)?;
+    let (image, turned) = decode(&bytes, format)?;
+    let cut = format == ImageFormat::Jpeg && !ends_whole(&bytes);
+    let (width, height) = image.dimensions();
+    let fits = width.max(height) <= MAX_SIDE && bytes.len() <= MAX_SENT_BYTES;
+    // Of what may move only the first picture counts, and not every provider takes its kind.
+    if fits && !turned && !cut && format != ImageFormat::Gif {
+        return Ok(ScaledImage { bytes, mime, cut });
+    }
+    drop(bytes);
+    encode(&shrink(image), format).map(|(bytes, mime)| ScaledImage { bytes, mime, cut })
+}
+
+/// Decodes an image, upright; tells whether it had to be turned. What claims to be huge is refused by its head.
+fn decode(bytes: &[u8], format: ImageFormat) -> Result<(DynamicImage, bool), ImageProblem> {
+    let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
+    let mut limits = Limits::no_limits();
+    limits.max_alloc = Some(MAX_DECODED_BYTES);
+    reader.limits(limits);
+    let mut decoder = reader.into_decoder().map_err(|_| ImageProblem::Damaged)?;
+    let (width, height) = decoder.dimensions();
+    if decoder.total_bytes() > MAX_DECODED_BYTES {
+        return Err(ImageProblem::Huge(width, height));
+    }
+    // A head that cannot be read says nothing of how to hold it.
+    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    let mut image = DynamicImage::from_decoder(decoder).map_err(|_| ImageProblem::Damaged)?;
+    image.apply_orientation(orientation);
+    Ok((image, orientation != Orientation::NoTransforms))
+}
+
+/// Returns whether a JPEG has its end. Its decoder takes one that has none.
+fn ends_whole(bytes: &[u8]) -> bool {
+    let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    bytes.get(..end).is_some_and(|bytes| bytes.ends_with(&[0xff, 0xd9]))
+}
+
+/// Scales an image down to what is looked at, its sides in proportion.
+fn shrink(image: DynamicImage) -> DynamicImage {
+    let (width, height) = image.dimensions();
+    let longest = width.max(height);
+    if longest <= MAX_SIDE {
+        return image;
+    }
+    let side = |side: u32| {
+        let scaled = (u64::from(side) * u64::from(MAX_SIDE) + u64::from(longest) / 2) / u64::from(longest);
+        u32::try_from(scaled).unwrap_or(MAX_SIDE).max(1)
+    };
+    image.thumbnail_exact(side(width), side(height))
+}
+
+/// Writes a photo as JPEG and all else as PNG, which keeps letters sharp, unless that is too large.
+fn encode(image: &DynamicImage, from: ImageFormat) -> Result<(Vec<u8>, &'static str), ImageProblem> {
+    if from != ImageFormat::Jpeg {
+        let mut out = Cursor::new(Vec::new());
+        let image = if image.color().has_alpha() { image.to_rgba8().into() } else { rgb(image) };
+        image.write_to(&mut out, ImageFormat::Png).map_err(|_| ImageProblem::Damaged)?;
+        if out.get_ref().len() <= MAX_SENT_BYTES {
+            return Ok((out.into_inner(), "image/png"));
+        }
+    }
+    let mut out = Vec::new();
+    let encoder = JpegEncoder::new_with_quality(&mut out, JPEG_QUALITY);
+    opaque(image).write_with_encoder(encoder).map_err(|_| ImageProblem::Damaged)?;
+    Ok((out, "image/jpeg"))
+}
+
+fn rgb(image: &DynamicImage) -> DynamicImage {
+    image.to_rgb8().into()
+}
+
+/// Puts an image on white, for a format without transparency.
+fn opaque(image: &DynamicImage) -> DynamicImage {
+    if !image.color().has_alpha() {
+        return rgb(image);
+    }
+    let (width, height) = image.dimensions();
+    let white = image::RgbaImage::from_pixel(width, height, image::Rgba([u8::MAX; 4]));
+    let mut whole = DynamicImage::from(white);
+    image::imageops::overlay(&mut whole, &image.to_rgba8(), 0, 0);
+    rgb(&whole)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,29 @@
+//! `/bootstrap`: people introduce themselves, and the lead agent gets its character from that.
+
+use super::{CommandSpec, agent::keep, not_stored};
+use crate::bus::InboxItem;
+use crate::config::Choosing;
+use crate::dispatch::{agent::AgentChoice, conversation::ConversationActor};
+use pudu_texts::Language;
+
+pub(super) const COMMAND: CommandSpec = CommandSpec {
+    name: "bootstrap",
+    argument: Language::argument_request,
+    about: Language::about_bootstrap,
+    run: |actor, arrival, _| Box::pin(run(actor, arrival)),
+};
+
+/// The lead agent is everybody's, so this needs the right to make agents. The command is what is said first.
+async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
+    let language = actor.language(&arrival);
+    if actor.account.policy().choosing(&arrival.inbound.sender.id) != Choosing::Create {
+        actor.answer(arrival, language.bootstrap_not_here());
+        return;
+    }
+    actor.begin_anew(&arrival).await;
+    let mark = actor.shared.client.lead_soul_mark().await;
+    match keep(actor, &arrival, Some(AgentChoice::Bootstrap(mark))).await {
+        Ok(()) => actor.waiting.push_back(arrival),
+        Err(error) => actor.answer(arrival, not_stored(language, &error)),
+    }
+}

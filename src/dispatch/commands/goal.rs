@@ -1,0 +1,67 @@
+//! `/goal`: what the agent works towards in a conversation until it is reached.
+
+use super::{CommandSpec, not_stored};
+use crate::bus::InboxItem;
+use crate::dispatch::{command::SlashCommand, conversation::ConversationActor, goals, input};
+use pudu_client::store::StoreError;
+use pudu_texts::Language;
+
+/// Maximum length of a goal, in characters.
+const MAX_GOAL_CHARS: usize = 4_000;
+
+pub(super) const COMMAND: CommandSpec = CommandSpec {
+    name: input::GOAL,
+    argument: Language::argument_goal,
+    about: Language::about_goal,
+    run: |actor, arrival, command| Box::pin(run(actor, arrival, command)),
+};
+
+/// A goal is a message like any other, which starts work on it; it may wait, and a restart takes it up.
+async fn run(actor: &mut ConversationActor, mut arrival: InboxItem, command: SlashCommand) {
+    let language = actor.language(&arrival);
+    let words = command.argument.unwrap_or_default();
+    match words.to_lowercase().as_str() {
+        "" => {
+            let text = show(actor, language).await;
+            actor.answer(arrival, text);
+        }
+        "clear" | "reset" | "off" => {
+            let text = clear(actor, language).await;
+            actor.answer(arrival, text);
+        }
+        _ if words.chars().count() > MAX_GOAL_CHARS => {
+            actor.answer(arrival, language.goal_long(MAX_GOAL_CHARS));
+        }
+        _ => {
+            // An edit of a message that waits may have made a goal of it.
+            if input::goal(&arrival).is_none() {
+                let said = format!("/{} {words}", input::GOAL);
+                input::amend(&actor.shared, &mut arrival, &said).await;
+            }
+            actor.say(arrival).await;
+        }
+    }
+}
+
+async fn show(actor: &ConversationActor, language: Language) -> String {
+    let Some(record) = actor.record().await else { return goals::status(language, None) };
+    match actor.shared.client.state(&record.thread).await {
+        Ok(state) => goals::status(language, state.goal.as_ref()),
+        Err(error) => not_stored(language, &StoreError::Unavailable(error.to_string())),
+    }
+}
+
+/// Takes the goal back. A run that works towards it ends with its next answer.
+async fn clear(actor: &ConversationActor, language: Language) -> String {
+    match &actor.running {
+        // What it has of the goal is taken back when it is over.
+        Some(running) => running.control.steering.drop_goal(),
+        None => {
+            let Some(record) = actor.record().await else { return language.goal_cleared().to_owned() };
+            if let Err(error) = actor.shared.client.clear_goal(&record.thread).await {
+                return not_stored(language, &StoreError::Unavailable(error.to_string()));
+            }
+        }
+    }
+    language.goal_cleared().to_owned()
+}
