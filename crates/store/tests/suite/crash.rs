@@ -61,6 +61,8 @@ async fn script(db: &Db) {
     };
     db.save_handle(&first, &shown, NOW).await.unwrap();
     db.run_ended(&"run".into(), &Outcome::Success, <_>::default(), NOW).await.unwrap();
+    db.replace_title(&"thread".into(), "", "Greetings").await.unwrap();
+    db.run_spent(&"run".into(), <_>::default(), NOW).await.unwrap();
     db.conclude(&first, "said").await.unwrap();
     db.failed(&first, "flooded", NOW).await.unwrap();
     db.resume(&first).await.unwrap();

@@ -78,8 +78,8 @@ pub(crate) async fn a_newer_database_is_refused(place: Place) {
     run(&mut behind, "INSERT INTO schema_version (version) VALUES (99)".into()).await;
     behind.close().await.unwrap();
     let refused = Db::open(&place.location).await.map(drop).unwrap_err();
-    assert_eq!(refused, StoreError::Newer { found: 99, known: 9 });
-    let text = "the database has schema version 99, this pudu knows 9: run a newer pudu";
+    let StoreError::Newer { found: 99, known: known @ 10.. } = refused else { panic!("{refused}") };
+    let text = format!("the database has schema version 99, this pudu knows {known}: run a newer pudu");
     assert_eq!(refused.to_string(), text);
 }
 
