@@ -27,6 +27,7 @@ mod skill;
 mod state;
 mod tool;
 mod usage;
+mod user;
 
 pub use approval::{ApprovalRequest, Approver};
 pub use context::{Compaction, ContextState, Delegation, DelegationStatus};
@@ -55,6 +56,7 @@ pub use tool::{
     TypedTool, erase,
 };
 pub use usage::{ModelCaller, Spending, SpendingTally, Usage};
+pub use user::{EmptyUserId, UserId};
 
 /// A boxed future, written by hand so that the cost of a dynamic port is visible.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -1,0 +1,105 @@
+//! Users: whose memory, files and limits something is. A user's id is the name of a folder, too.
+
+use crate::digest;
+use serde::{Deserialize, Serialize};
+
+/// A user without an id of their own: whoever talks in the terminal, on the page and by the API's token.
+const LOCAL: &str = "default";
+
+/// Names a user: a person on all their platforms, or a room. It is safe as the name of a folder, and never empty.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct UserId(String);
+
+/// An id of a user that is empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the id of a user is empty")]
+pub struct EmptyUserId;
+
+impl UserId {
+    /// Makes it of an id that may have any characters, by DeerFlow's rule: other characters than ASCII letters, digits,
+    /// `-` and `_` become `-`, and then 16 hexadecimal digits of the id's SHA-256 keep different ids apart.
+    ///
+    /// # Errors
+    /// When the id is empty.
+    pub fn of(raw: &str) -> Result<Self, EmptyUserId> {
+        if raw.is_empty() {
+            return Err(EmptyUserId);
+        }
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if raw.chars().all(plain) {
+            return Ok(Self(raw.to_owned()));
+        }
+        let mut name: String = raw.chars().map(|c| if plain(c) { c } else { '-' }).collect();
+        name.push('-');
+        name.extend(digest(raw).chars().take(16));
+        Ok(Self(name))
+    }
+
+    /// Returns the user of everything local: of the terminal, the page and the API's token.
+    #[must_use]
+    pub fn local() -> Self {
+        Self(LOCAL.to_owned())
+    }
+
+    /// Returns the id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for UserId {
+    fn default() -> Self {
+        Self::local()
+    }
+}
+
+impl TryFrom<String> for UserId {
+    type Error = EmptyUserId;
+
+    fn try_from(raw: String) -> Result<Self, EmptyUserId> {
+        Self::of(&raw)
+    }
+}
+
+impl From<UserId> for String {
+    fn from(user: UserId) -> Self {
+        user.0
+    }
+}
+
+impl std::fmt::Display for UserId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(raw: &str) -> String {
+        UserId::of(raw).unwrap().to_string()
+    }
+
+    #[test]
+    fn a_safe_id_is_itself_and_another_one_gets_a_mark() {
+        assert_eq!(of("ou_7d8-A"), "ou_7d8-A");
+        assert_eq!(of("slack:U1"), format!("slack-U1-{}", &digest("slack:U1")[..16]));
+        assert_eq!(of("../etc"), format!("---etc-{}", &digest("../etc")[..16]));
+        assert_eq!(of("李"), format!("--{}", &digest("李")[..16]));
+        assert_eq!(UserId::of(""), Err(EmptyUserId));
+        assert!(serde_json::from_str::<UserId>("\"\"").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn an_id_is_always_a_plain_name_and_the_same_again(raw in ".{1,40}") {
+            let name = of(&raw);
+            prop_assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_'));
+            prop_assert_eq!(of(&name), name);
+        }
+    }
+}
