@@ -1,0 +1,3 @@
+//! What an agent remembers of people: facts in DeerFlow's files, and recall by search.
+//!
+//! Deliberately absent: models (a caller asks one and hands its answer in), chats, and a clock (callers pass the time).
