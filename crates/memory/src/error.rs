@@ -1,0 +1,103 @@
+//! Reasons why memory was not read or changed, named by what a caller can do about them.
+
+use std::{io, path::PathBuf};
+
+/// A failure of memory.
+#[derive(Debug, thiserror::Error)]
+pub enum MemoryError {
+    /// Another program held the lock for the whole wait; trying again later helps.
+    #[error("{} is locked by another program for more than {seconds} seconds", path.display())]
+    Busy {
+        /// The lock file.
+        path: PathBuf,
+        /// The wait, in seconds.
+        seconds: u64,
+    },
+    /// The memory changed since it was read, in the very place that was to be written; reading again helps.
+    #[error("memory changed in the meantime ({what}); read it again and retry")]
+    Conflict {
+        /// The fact or summary that both sides changed.
+        what: String,
+    },
+    /// There is no such fact.
+    #[error("there is no memory fact `{0}`")]
+    UnknownFact(String),
+    /// The request itself cannot be done.
+    #[error("{0}")]
+    Refused(MemoryRefusal),
+    /// A file cannot be understood and would have to be overwritten; it was left alone.
+    #[error("{} is broken ({why}); repair it or move it away", path.display())]
+    Broken {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        why: String,
+    },
+    /// Memory of version 1.0 cannot become 2.0 without losing something; nothing was changed.
+    #[error("{} cannot be brought to version 2.0: {why}", path.display())]
+    Migration {
+        /// The file of version 1.0, or its backup.
+        path: PathBuf,
+        /// The cause.
+        why: String,
+    },
+    /// The system failed.
+    #[error("{}: {why}", path.display())]
+    Io {
+        /// The path.
+        path: PathBuf,
+        /// The system's error.
+        why: io::Error,
+    },
+}
+
+/// A request that memory does not fulfil, whoever repeats it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MemoryRefusal {
+    /// A fact without text.
+    #[error("a fact needs text")]
+    EmptyContent,
+    /// A fact that is too long.
+    #[error("a fact has {max} characters at most")]
+    TooLong {
+        /// The limit, in characters.
+        max: usize,
+    },
+    /// The same is remembered already.
+    #[error("this is remembered already, as `{id}`")]
+    Duplicate {
+        /// The fact that says the same.
+        id: String,
+    },
+    /// Every place is taken by facts that matter more.
+    #[error("memory holds {max} facts, and each matters more than this one; forget one first")]
+    NoRoom {
+        /// The limit, in facts.
+        max: usize,
+    },
+    /// A confidence outside of 0 to 1.
+    #[error("a confidence is a number from 0 to 1")]
+    BadConfidence,
+    /// A name that no fact can have.
+    #[error("`{0}` cannot name a fact: letters, digits, `_` and `-` only")]
+    BadFactId(String),
+    /// A name that no agent can have.
+    #[error("`{0}` cannot name an agent: letters, digits and `-` only")]
+    BadAgent(String),
+    /// A document that is not memory.
+    #[error("this is not a memory document: {0}")]
+    BadDocument(String),
+}
+
+impl From<MemoryRefusal> for MemoryError {
+    fn from(refusal: MemoryRefusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl MemoryError {
+    pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |why| Self::Io { path, why }
+    }
+}
