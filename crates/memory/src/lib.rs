@@ -1,18 +1,38 @@
 //! What an agent remembers of people: facts in DeerFlow's files, and recall by search.
 //!
+//! [`MemoryStore`] reads and changes the files, under DeerFlow's lock and in its formats, so that both programs can work on
+//! one home in turn.
+//!
 //! Deliberately absent: models (a caller asks one and hands its answer in), chats, and a clock (callers pass the time).
 
+mod bucket;
+mod changes;
+mod commit;
+mod document;
 mod error;
+mod evict;
 mod fact;
+mod files;
+mod forget;
+mod manifest;
 mod markdown;
+mod migrate;
+mod operations;
+mod options;
 mod scope;
+mod store;
 mod summary;
 mod text;
 mod time;
 
+pub use changes::{Changes, Committed, EvictedFact, SupersedeReason, SupersededFact, Supersession};
+pub use document::{BrokenFile, DocumentDetail, MemoryDocument, fact_json};
 pub use error::{MemoryError, MemoryRefusal};
 pub use fact::{Fact, FactCategory, FactId, FactOrigin, FactSource};
+pub use operations::{FactEdit, NewFact};
+pub use options::{EvictionPolicy, MemoryOptions};
 pub use scope::MemoryScope;
+pub use store::MemoryStore;
 pub use summary::{Summaries, Summary, SummaryKey};
 pub use text::normalized;
 pub use time::FactTime;

@@ -1,0 +1,225 @@
+//! One change of one agent's memory: what becomes of the facts, and which files say so.
+
+use crate::{
+    bucket::Bucket,
+    changes::{Changes, Committed, EvictedFact, SupersedeReason, Supersession},
+    document::MemoryDocument,
+    error::MemoryError,
+    evict::evict,
+    fact::{Fact, FactId},
+    files::{MANIFEST, Transaction, UserFolder},
+    forget::Forgetting,
+    manifest::Manifest,
+    markdown,
+    options::MemoryOptions,
+    time::FactTime,
+};
+use std::{collections::BTreeSet, path::PathBuf};
+
+/// Makes changes of memory as it stands now. The caller holds the lock.
+pub(crate) fn commit(
+    folder: &UserFolder,
+    current: MemoryDocument,
+    changes: &Changes,
+    options: &MemoryOptions,
+    now: FactTime,
+) -> Result<Committed, MemoryError> {
+    let scope = current.scope.clone();
+    let bucket = Bucket::new(folder, &scope);
+    let manifest = Manifest::read(folder)?.unwrap_or_default();
+    let forgetting = Forgetting::plan(folder, &bucket, &changes.forgotten)?;
+    let mut plan = Plan::new(current, now);
+    plan.forget(&forgetting);
+    plan.supersede(&changes.superseded);
+    plan.put(folder, &bucket, &changes.facts)?;
+    let reserved = plan.make_room(&bucket, options);
+    let summaries_changed = plan.summarize(changes);
+    if plan.is_empty() && forgetting.is_empty() && !summaries_changed {
+        return Ok(plan.done);
+    }
+    let revision = manifest.revision();
+    let mut transaction = Transaction::new(scope.agent(), (revision, revision + 1));
+    forgetting.write(&bucket, &mut transaction);
+    for fact in plan.written() {
+        transaction.write(bucket.file(&fact.id), markdown::write(fact, &scope));
+    }
+    for (fact, _) in &plan.gone {
+        transaction.remove(bucket.file(&fact.id));
+    }
+    bucket.write_superseded(&mut transaction, &plan.gone, options, now)?;
+    bucket.write_origins(&mut transaction, &plan.done.document.facts);
+    bucket.write_audit(&mut transaction, &plan.done.evicted, reserved, options, now);
+    let next = manifest.next(revision + 1, &plan.done.document.summaries, now);
+    transaction.write(PathBuf::from(MANIFEST), next);
+    transaction.commit(folder)?;
+    let document = &mut plan.done.document;
+    document.revision = revision + 1;
+    document.stored = true;
+    document.last_updated = Some(now);
+    Ok(plan.done)
+}
+
+/// Checks that nobody changed what is to be changed since a writer read it. Changes of other facts do not matter: the
+/// writer's own are made on top of them.
+pub(crate) fn check_untouched(
+    base: &MemoryDocument,
+    current: &MemoryDocument,
+    changes: &Changes,
+) -> Result<(), MemoryError> {
+    let touched = changes.facts.iter().map(|fact| &fact.id);
+    for id in touched.chain(changes.superseded.iter().map(|gone| &gone.id)) {
+        let same = match (base.fact(id), current.fact(id)) {
+            (None, None) => true,
+            (Some(read), Some(stands)) => read.revision == stands.revision && read.same_matter(stands),
+            _ => false,
+        };
+        if !same {
+            return Err(MemoryError::Conflict { what: format!("fact {id}") });
+        }
+    }
+    for (key, _) in &changes.summaries {
+        if base.summaries.get(*key).text != current.summaries.get(*key).text {
+            return Err(MemoryError::Conflict { what: format!("summary {}", key.path().1) });
+        }
+    }
+    Ok(())
+}
+
+/// The next state, while it is worked out.
+struct Plan {
+    done: Committed,
+    /// Facts that are put aside.
+    gone: Vec<(Fact, Supersession)>,
+    now: FactTime,
+}
+
+impl Plan {
+    fn new(document: MemoryDocument, now: FactTime) -> Self {
+        let done = Committed {
+            document,
+            added: Vec::new(),
+            changed: Vec::new(),
+            duplicates: Vec::new(),
+            superseded: Vec::new(),
+            evicted: Vec::new(),
+            forgotten: Vec::new(),
+        };
+        Self { done, gone: Vec::new(), now }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.done.added.is_empty() && self.done.changed.is_empty() && self.gone.is_empty()
+    }
+
+    /// Lists the facts whose files are written.
+    fn written(&self) -> impl Iterator<Item = &Fact> {
+        let ids: BTreeSet<&FactId> = self.done.added.iter().chain(&self.done.changed).collect();
+        self.done.document.facts.iter().filter(move |fact| ids.contains(&fact.id))
+    }
+
+    fn take(&mut self, id: &FactId) -> Option<Fact> {
+        let facts = &mut self.done.document.facts;
+        let index = facts.iter().position(|fact| fact.id == *id)?;
+        Some(facts.remove(index))
+    }
+
+    fn forget(&mut self, forgetting: &Forgetting) {
+        for id in forgetting.ids() {
+            self.take(id);
+            self.done.forgotten.push(id.clone());
+        }
+        self.done.document.broken.retain(|broken| {
+            let stem = broken.path.file_stem().map(|stem| stem.to_string_lossy());
+            !stem.is_some_and(|stem| forgetting.ids().any(|id| id.as_str() == stem))
+        });
+    }
+
+    fn supersede(&mut self, superseded: &[Supersession]) {
+        for why in superseded {
+            if let Some(fact) = self.take(&why.id) {
+                self.done.superseded.push(why.id.clone());
+                self.gone.push((fact, why.clone()));
+            }
+        }
+    }
+
+    fn put(&mut self, folder: &UserFolder, bucket: &Bucket<'_>, facts: &[Fact]) -> Result<(), MemoryError> {
+        let raw_user = self.done.document.facts.iter().find_map(|fact| fact.raw_user.clone());
+        for fact in facts {
+            let is_gone = self.gone.iter().any(|(gone, _)| gone.id == fact.id);
+            if is_gone || self.done.forgotten.contains(&fact.id) {
+                continue;
+            }
+            if let Some(old) = self.done.document.facts.iter_mut().find(|old| old.id == fact.id) {
+                if !old.same_matter(fact) {
+                    *old = next_version(old, fact, self.now);
+                    self.done.changed.push(fact.id.clone());
+                }
+                continue;
+            }
+            if folder.exists(bucket.file(&fact.id)) {
+                return Err(self.broken(folder, bucket, fact));
+            }
+            if let Some(same) = self.done.document.saying(&fact.content) {
+                self.done.duplicates.push((fact.id.clone(), same.id.clone()));
+                continue;
+            }
+            let raw_user = fact.raw_user.clone().or_else(|| raw_user.clone());
+            let new = Fact { raw_user, revision: 1, ..fact.clone() };
+            self.done.added.push(new.id.clone());
+            self.done.document.facts.push(new);
+        }
+        self.done.document.facts.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(())
+    }
+
+    fn broken(&self, folder: &UserFolder, bucket: &Bucket<'_>, fact: &Fact) -> MemoryError {
+        let path = folder.path(bucket.file(&fact.id));
+        let known = self.done.document.broken.iter().find(|broken| broken.path == path);
+        let why = known.map_or_else(|| "it is no fact".to_owned(), |broken| broken.why.clone());
+        MemoryError::Broken { path, why }
+    }
+
+    /// Lets facts give way if there are too many. A new one that would go at once was never there.
+    fn make_room(&mut self, bucket: &Bucket<'_>, options: &MemoryOptions) -> usize {
+        // Only a change that adds may evict: a smaller cap in the configuration takes nothing from readers.
+        if self.done.added.is_empty() {
+            return 0;
+        }
+        let (evicted, reserved) = evict(&self.done.document.facts, &bucket.heat(), options, self.now);
+        for EvictedFact { id, .. } in &evicted {
+            let Some(fact) = self.take(id) else { continue };
+            if let Some(index) = self.done.added.iter().position(|added| added == id) {
+                self.done.added.remove(index);
+                continue;
+            }
+            self.done.changed.retain(|changed| changed != id);
+            self.done.superseded.push(id.clone());
+            self.gone
+                .push((fact, Supersession { id: id.clone(), by: None, reason: SupersedeReason::Evicted }));
+        }
+        self.done.evicted = evicted;
+        reserved
+    }
+
+    fn summarize(&mut self, changes: &Changes) -> bool {
+        let summaries = &mut self.done.document.summaries;
+        let before = summaries.clone();
+        for (key, text) in &changes.summaries {
+            if summaries.get(*key).text != text.trim() {
+                summaries.set(*key, text, Some(self.now));
+            }
+        }
+        *summaries != before
+    }
+}
+
+fn next_version(old: &Fact, fact: &Fact, now: FactTime) -> Fact {
+    Fact {
+        revision: old.revision + 1,
+        created_at: old.created_at,
+        updated_at: now,
+        raw_user: old.raw_user.clone(),
+        ..fact.clone()
+    }
+}

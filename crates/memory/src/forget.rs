@@ -1,0 +1,159 @@
+//! Forgetting for good: a fact's file, what it had replaced, its evidence, its traces in records, and its copy in a backup
+//! of version 1.0. Nothing of it stays.
+
+use crate::{
+    bucket::Bucket,
+    error::MemoryError,
+    fact::{Fact, FactId},
+    files::{MANIFEST, Transaction, UserFolder},
+    migrate::{agent_manifest, backup},
+    scope::MemoryScope,
+};
+use serde_json::Value;
+use std::{
+    collections::{BTreeMap, HashSet},
+    path::{Path, PathBuf},
+};
+
+/// Files that go or change so that facts are forgotten.
+pub(crate) struct Forgetting {
+    /// Facts that are gone: those asked for, and those that they had replaced.
+    ids: Vec<FactId>,
+    removed: Vec<PathBuf>,
+    rewritten: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+impl Forgetting {
+    /// Works out what is to be done. Facts that left no trace are left out.
+    pub(crate) fn plan(
+        folder: &UserFolder,
+        bucket: &Bucket<'_>,
+        wanted: &[FactId],
+    ) -> Result<Self, MemoryError> {
+        let mut plan = Self { ids: Vec::new(), removed: Vec::new(), rewritten: BTreeMap::new() };
+        if wanted.is_empty() {
+            return Ok(plan);
+        }
+        let superseded = bucket.superseded()?;
+        let mut texts: HashSet<String> = HashSet::new();
+        let (facts, _) = bucket.read()?;
+        let mut open: Vec<FactId> = wanted.to_vec();
+        while let Some(id) = open.pop() {
+            if plan.ids.contains(&id) {
+                continue;
+            }
+            let fact = facts.iter().find(|fact| fact.id == id);
+            let old = superseded.iter().find(|old| old.fact.id == id);
+            texts.extend(
+                fact.into_iter().chain(old.map(|old| &old.fact)).map(|fact: &Fact| fact.content.clone()),
+            );
+            // A merged fact names its sources; one that took another's place is named by it.
+            let sources = fact.into_iter().flat_map(|fact| &fact.consolidated_from);
+            open.extend(
+                sources.filter_map(|id| FactId::new(id).ok()).filter(|id| bucket_has(id, &superseded)),
+            );
+            open.extend(
+                superseded.iter().filter(|old| old.by.as_ref() == Some(&id)).map(|old| old.fact.id.clone()),
+            );
+            let file = bucket.file(&id);
+            if folder.exists(&file) {
+                plan.removed.push(file);
+                plan.ids.push(id);
+            } else if old.is_some() {
+                plan.ids.push(id);
+            }
+        }
+        let gone = |stem: &str| plan.ids.iter().any(|id| id.as_str() == stem);
+        let copies: Vec<PathBuf> = bucket
+            .superseded_files()?
+            .into_iter()
+            .filter(|(_, stem)| gone(stem))
+            .map(|(file, _)| file)
+            .collect();
+        plan.removed.extend(copies);
+        plan.scrub_backups(folder, bucket.scope(), &texts)?;
+        Ok(plan)
+    }
+
+    /// Takes the facts out of copies from before a migration. A copy that cannot be understood goes as a whole.
+    fn scrub_backups(
+        &mut self,
+        folder: &UserFolder,
+        scope: &MemoryScope,
+        texts: &HashSet<String>,
+    ) -> Result<(), MemoryError> {
+        if self.ids.is_empty() {
+            return Ok(());
+        }
+        for file in [PathBuf::from(MANIFEST), agent_manifest(scope.agent())] {
+            let file = backup(&file);
+            let Some(bytes) = folder.read(&file)? else { continue };
+            match self.scrubbed(&bytes, texts) {
+                Some(Some(text)) => drop(self.rewritten.insert(file, text)),
+                Some(None) => {}
+                None => self.removed.push(file),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns a backup without the facts: `None` if it cannot be understood, `Some(None)` if it has none of them.
+    fn scrubbed(&self, bytes: &[u8], texts: &HashSet<String>) -> Option<Option<Vec<u8>>> {
+        let mut document: Value = serde_json::from_slice(bytes).ok()?;
+        let Some(facts) = document.get_mut("facts").and_then(Value::as_array_mut) else { return Some(None) };
+        let before = facts.len();
+        facts.retain(|fact| {
+            let text = |key: &str| fact.get(key).and_then(Value::as_str).unwrap_or_default();
+            let named = self.ids.iter().any(|id| id.as_str() == text("id"));
+            !named && !texts.contains(&crate::fact::clean(text("content")))
+        });
+        if facts.len() == before {
+            return Some(None);
+        }
+        Some(serde_json::to_vec_pretty(&document).ok())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// Lists the facts that are gone.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &FactId> {
+        self.ids.iter()
+    }
+
+    pub(crate) fn write(&self, bucket: &Bucket<'_>, transaction: &mut Transaction) {
+        for file in &self.removed {
+            transaction.remove(file.clone());
+        }
+        for (file, text) in &self.rewritten {
+            transaction.write(file.clone(), text.clone());
+        }
+        let gone: HashSet<&str> = self.ids.iter().map(FactId::as_str).collect();
+        if !gone.is_empty() {
+            bucket.forget_metadata(transaction, &gone);
+        }
+    }
+}
+
+fn bucket_has(id: &FactId, superseded: &[crate::changes::SupersededFact]) -> bool {
+    superseded.iter().any(|old| old.fact.id == *id)
+}
+
+/// Lists every file of a user's memory below a folder that belongs to an agent, for a clearing of everything.
+pub(crate) fn everything(folder: &UserFolder, agent: &str) -> Result<Vec<PathBuf>, MemoryError> {
+    let metadata = crate::files::metadata_folder(agent);
+    let mut files = Vec::new();
+    for name in folder.list(&metadata)? {
+        let below = metadata.join(&name);
+        let names = folder.list(&below)?;
+        files.extend(names.iter().map(|name| below.join(name)));
+        if names.is_empty() && folder.is_file(&below) {
+            files.push(below);
+        }
+    }
+    let manifest = agent_manifest(agent);
+    let old = [backup(&manifest), manifest];
+    files.extend(old.into_iter().filter(|file| folder.exists(Path::new(file))));
+    Ok(files)
+}

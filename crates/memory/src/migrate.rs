@@ -1,0 +1,169 @@
+//! Memory of version 1.0 becomes 2.0 when it is first read, as in DeerFlow: facts leave `memory.json` for files of their own,
+//! an agent's own `memory.json` goes into its folder, and what was there stays as `memory.json.v1.bak`.
+//!
+//! Items that are no facts are left to the backup. A fact whose name is taken by another one gets a new name.
+
+use crate::{
+    bucket::Bucket,
+    document::ImportedDocument,
+    error::MemoryError,
+    fact::{Fact, FactId},
+    files::{MANIFEST, Transaction, UserFolder},
+    manifest::Manifest,
+    markdown,
+    scope::{self, MemoryScope},
+    summary::{Summaries, SummaryKey},
+    time::FactTime,
+};
+use pudu_base::UserId;
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+};
+
+/// Ending of a file's copy from before its migration.
+pub(crate) const BACKUP_ENDING: &str = ".v1.bak";
+/// The name under which an earlier DeerFlow kept the facts of the agent without a name.
+const OLD_DEFAULT_AGENT: &str = "lead-agent";
+
+/// Migrates what is left of version 1.0. The caller holds the lock.
+pub(crate) fn migrate(folder: &UserFolder, user: &UserId, now: FactTime) -> Result<(), MemoryError> {
+    if Manifest::read(folder)?.is_some_and(|manifest| manifest.is_old()) {
+        Migration { folder, scope: &MemoryScope::of(user.clone()), now }.run(Path::new(MANIFEST))?;
+    }
+    for agent in agents(folder)? {
+        let file = agent_manifest(&agent);
+        if folder.exists(&file) {
+            let scope = MemoryScope::of_agent(user.clone(), &agent)?;
+            Migration { folder, scope: &scope, now }.run(&file)?;
+        }
+    }
+    move_old_default(folder, user, now)
+}
+
+/// Lists the folders of agents.
+pub(crate) fn agents(folder: &UserFolder) -> Result<Vec<String>, MemoryError> {
+    let mut agents = folder.list("agents")?;
+    agents.retain(|name| scope::is_agent(name) && *name == name.to_lowercase());
+    Ok(agents)
+}
+
+/// Returns the place of an agent's own `memory.json` of version 1.0.
+pub(crate) fn agent_manifest(agent: &str) -> PathBuf {
+    Path::new("agents").join(agent).join(MANIFEST)
+}
+
+/// Returns the place of a file's copy from before its migration.
+pub(crate) fn backup(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(BACKUP_ENDING);
+    PathBuf::from(name)
+}
+
+struct Migration<'a> {
+    folder: &'a UserFolder,
+    scope: &'a MemoryScope,
+    now: FactTime,
+}
+
+impl Migration<'_> {
+    fn run(&self, file: &Path) -> Result<(), MemoryError> {
+        let fail = |why: String| MemoryError::Migration { path: self.folder.path(file), why };
+        let manifest = Manifest::read(self.folder)?.unwrap_or_default();
+        let old = Manifest::read_file(self.folder, file)?.unwrap_or_default();
+        let imported =
+            ImportedDocument::read(&old.document(), self.now).map_err(|refusal| fail(refusal.to_string()))?;
+        for item in &imported.malformed {
+            tracing::warn!(file = %self.folder.path(file).display(), item, "left malformed fact to the backup");
+        }
+        let revision = manifest.revision();
+        let mut transaction = Transaction::new(self.scope.agent(), (revision, revision + 1));
+        self.keep_backup(&mut transaction, file)?;
+        self.place_facts(&mut transaction, imported.facts)?;
+        let summaries = merge(manifest.summaries(), &imported.summaries).map_err(|key| {
+            fail(format!("its summary `{}` differs from the user's; delete one of them", key.path().1))
+        })?;
+        let next = manifest.next(revision + 1, &summaries, self.now);
+        transaction.write(PathBuf::from(MANIFEST), next);
+        if file != Path::new(MANIFEST) {
+            transaction.remove(file.to_owned());
+        }
+        transaction.commit(self.folder)
+    }
+
+    /// Keeps the file as it is. A copy that says something else is of another migration, and is never overwritten.
+    fn keep_backup(&self, transaction: &mut Transaction, file: &Path) -> Result<(), MemoryError> {
+        let copy = backup(file);
+        let bytes = self.folder.read(file)?.unwrap_or_default();
+        match self.folder.read(&copy)? {
+            Some(old) if old == bytes => {}
+            Some(_) => {
+                let why = "this backup is of something else; move it away".to_owned();
+                return Err(MemoryError::Migration { path: self.folder.path(copy), why });
+            }
+            None => transaction.write(copy, bytes),
+        }
+        Ok(())
+    }
+
+    fn place_facts(&self, transaction: &mut Transaction, facts: Vec<Fact>) -> Result<(), MemoryError> {
+        let bucket = Bucket::new(self.folder, self.scope);
+        let (stored, _) = bucket.read()?;
+        let mut taken: HashSet<FactId> = HashSet::new();
+        let is_free = |id: &FactId, taken: &HashSet<FactId>| {
+            !taken.contains(id) && !self.folder.exists(bucket.file(id))
+        };
+        for mut fact in facts {
+            if stored.iter().any(|old| old.id == fact.id && old.content == fact.content) {
+                continue;
+            }
+            if !is_free(&fact.id, &taken) {
+                fact.id = FactId::derive(&fact.content, fact.created_at, |id| !is_free(id, &taken));
+            }
+            taken.insert(fact.id.clone());
+            transaction.write(bucket.file(&fact.id), markdown::write(&fact, self.scope));
+        }
+        Ok(())
+    }
+}
+
+/// Joins summaries. Two that say different things are a conflict.
+fn merge(mut current: Summaries, old: &Summaries) -> Result<Summaries, SummaryKey> {
+    for key in SummaryKey::ALL {
+        let (ours, theirs) = (current.get(key), old.get(key));
+        if theirs.text.is_empty() || ours.text == theirs.text {
+            continue;
+        }
+        if !ours.text.is_empty() {
+            return Err(key);
+        }
+        current.set(key, &theirs.text, theirs.updated_at);
+    }
+    Ok(current)
+}
+
+/// Moves the facts of an earlier default agent. One that has a `config.yaml` is a custom agent of that name, and one with
+/// files that nobody knows is left alone.
+fn move_old_default(folder: &UserFolder, user: &UserId, now: FactTime) -> Result<(), MemoryError> {
+    let children = folder.list(Path::new("agents").join(OLD_DEFAULT_AGENT))?;
+    let known = |name: &String| matches!(name.as_str(), "facts" | ".metadata") || name.starts_with(MANIFEST);
+    if !children.iter().any(|name| name == "facts") || !children.iter().all(known) {
+        return Ok(());
+    }
+    let old_scope = MemoryScope::of_agent(user.clone(), OLD_DEFAULT_AGENT)?;
+    let old = Bucket::new(folder, &old_scope);
+    let (facts, _) = old.read()?;
+    if facts.is_empty() {
+        return Ok(());
+    }
+    let scope = MemoryScope::of(user.clone());
+    let manifest = Manifest::read(folder)?.unwrap_or_default();
+    let revision = manifest.revision();
+    let mut transaction = Transaction::new(scope.agent(), (revision, revision + 1));
+    for fact in &facts {
+        transaction.remove(old.file(&fact.id));
+    }
+    Migration { folder, scope: &scope, now }.place_facts(&mut transaction, facts)?;
+    transaction.write(PathBuf::from(MANIFEST), manifest.next(revision + 1, &manifest.summaries(), now));
+    transaction.commit(folder)
+}

@@ -1,0 +1,261 @@
+//! Single requests of a person or a tool: add, change, forget, clear, export, import.
+
+use crate::{
+    bucket::Bucket,
+    changes::{Changes, Committed},
+    document::{DocumentDetail, ImportedDocument, MemoryDocument},
+    error::{MemoryError, MemoryRefusal},
+    fact::{Fact, FactCategory, FactId, FactOrigin, FactSource, clean},
+    files::{MANIFEST, Transaction},
+    forget::everything,
+    manifest::Manifest,
+    migrate::{self, backup},
+    options::MemoryOptions,
+    scope::MemoryScope,
+    store::MemoryStore,
+    summary::{Summaries, SummaryKey},
+    time::FactTime,
+};
+use pudu_base::UserId;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// A fact that somebody asks to store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewFact {
+    /// Its text.
+    pub content: String,
+    /// Its kind; DeerFlow's default is `context`.
+    pub category: FactCategory,
+    /// Its certainty, from 0 to 1; DeerFlow's default is 0.5.
+    pub confidence: f64,
+    /// Way by which it came.
+    pub source: FactSource,
+    /// Evidence.
+    pub origin: Option<FactOrigin>,
+}
+
+/// New values of a fact. Those that are missing stay.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FactEdit {
+    /// Its text.
+    pub content: Option<String>,
+    /// Its kind.
+    pub category: Option<FactCategory>,
+    /// Its certainty, from 0 to 1.
+    pub confidence: Option<f64>,
+    /// The revision that the writer read; another one is a conflict.
+    pub revision: Option<u64>,
+}
+
+impl MemoryStore {
+    /// Stores a fact, and returns its name with what was done.
+    ///
+    /// # Errors
+    /// When it is empty, too long, remembered already or worth less than all others of a full memory, and those of
+    /// [`MemoryStore::change`].
+    pub fn add(
+        &self,
+        scope: &MemoryScope,
+        new: NewFact,
+        now: i64,
+    ) -> Result<(FactId, Committed), MemoryError> {
+        let content = checked(&new.content, self.options())?;
+        check_confidence(new.confidence)?;
+        let at = FactTime::from_millis(now);
+        let mut name = None;
+        let committed = self.change(scope, now, |document| {
+            if let Some(same) = document.saying(&content) {
+                return Err(MemoryRefusal::Duplicate { id: same.id.to_string() }.into());
+            }
+            let id = FactId::derive(&content, at, |id| is_taken(document, id));
+            let fact = Fact {
+                source: new.source,
+                origin: new.origin,
+                ..Fact::new(id.clone(), &content, new.category, new.confidence, at)
+            };
+            name = Some(id);
+            Ok(Changes { facts: vec![fact], ..Changes::default() })
+        })?;
+        match name.filter(|id| committed.added.contains(id)) {
+            Some(id) => Ok((id, committed)),
+            None => Err(MemoryRefusal::NoRoom { max: self.options().max_facts }.into()),
+        }
+    }
+
+    /// Changes a fact.
+    ///
+    /// # Errors
+    /// When there is none, its new text is empty, too long or another fact's, its revision is another one, and those of
+    /// [`MemoryStore::change`].
+    pub fn update(
+        &self,
+        scope: &MemoryScope,
+        id: &FactId,
+        edit: FactEdit,
+        now: i64,
+    ) -> Result<Committed, MemoryError> {
+        let content = edit.content.as_deref().map(|text| checked(text, self.options())).transpose()?;
+        edit.confidence.map_or(Ok(()), check_confidence)?;
+        self.change(scope, now, |document| {
+            let old = document.fact(id).ok_or_else(|| MemoryError::UnknownFact(id.to_string()))?;
+            if edit.revision.is_some_and(|revision| revision != old.revision) {
+                return Err(MemoryError::Conflict { what: format!("fact {id}") });
+            }
+            let mut fact = old.clone();
+            if let Some(content) = content {
+                if let Some(same) = document.saying(&content).filter(|same| same.id != *id) {
+                    return Err(MemoryRefusal::Duplicate { id: same.id.to_string() }.into());
+                }
+                if content != fact.content {
+                    fact.title = None;
+                }
+                fact.content = content;
+            }
+            fact.category = edit.category.unwrap_or(fact.category);
+            fact.confidence = edit.confidence.unwrap_or(fact.confidence);
+            Ok(Changes { facts: vec![fact], ..Changes::default() })
+        })
+    }
+
+    /// Deletes facts for good: their files, those that they had replaced, and every trace in records and backups.
+    /// `forgotten` in the result lists what a search index has to drop. A summary may still speak of them.
+    ///
+    /// # Errors
+    /// When none of them is there, and those of [`MemoryStore::change`].
+    pub fn forget(&self, scope: &MemoryScope, ids: &[FactId], now: i64) -> Result<Committed, MemoryError> {
+        let changes = Changes { forgotten: ids.to_vec(), ..Changes::default() };
+        let committed = self.change(scope, now, |_| Ok(changes))?;
+        match ids.iter().find(|id| !committed.forgotten.contains(id)) {
+            Some(missing) if committed.forgotten.is_empty() => {
+                Err(MemoryError::UnknownFact(missing.to_string()))
+            }
+            _ => Ok(committed),
+        }
+    }
+
+    /// Deletes everything that all agents remember of a user: facts, what was put aside, records, backups and summaries.
+    /// Agents themselves stay. Returns the facts that were there, each with its agent.
+    ///
+    /// # Errors
+    /// Those of [`MemoryStore::change`], but for a migration, which is not needed for this.
+    pub fn clear(&self, user: &UserId, now: i64) -> Result<Vec<(String, FactId)>, MemoryError> {
+        let at = FactTime::from_millis(now);
+        self.locked_as_it_is(user, |folder| {
+            // Neither a broken nor an old manifest stops this.
+            let revision = Manifest::read(folder).ok().flatten().unwrap_or_default().revision();
+            let mut transaction = Transaction::new(crate::scope::DEFAULT_AGENT, (revision, revision + 1));
+            let mut gone = Vec::new();
+            for agent in migrate::agents(folder)? {
+                let scope = MemoryScope::of_agent(user.clone(), &agent)?;
+                let bucket = Bucket::new(folder, &scope);
+                let aside = bucket.superseded_files()?.into_iter().map(|(file, _)| file);
+                for file in bucket.files()?.into_iter().chain(aside) {
+                    gone.extend(named(&file).map(|id| (agent.clone(), id)));
+                    transaction.remove(file);
+                }
+                everything(folder, &agent)?.into_iter().for_each(|file| transaction.remove(file));
+            }
+            let copy = backup(Path::new(MANIFEST));
+            if folder.exists(&copy) {
+                transaction.remove(copy);
+            }
+            let next = Manifest::default().next(revision + 1, &Summaries::default(), at);
+            transaction.write(PathBuf::from(MANIFEST), next);
+            transaction.commit(folder)?;
+            gone.sort();
+            gone.dedup();
+            Ok(gone)
+        })
+    }
+
+    /// Returns everything that one agent remembers of a user as one JSON document, which [`MemoryStore::import`] reads.
+    ///
+    /// # Errors
+    /// Those of [`MemoryStore::read`].
+    pub fn export(&self, scope: &MemoryScope, now: i64) -> Result<Value, MemoryError> {
+        Ok(self.read(scope, now)?.to_json(DocumentDetail::Full))
+    }
+
+    /// Replaces what an agent remembers by a document: of DeerFlow, of an export, of version 1.0. Facts that it does not
+    /// have are deleted for good. An own export can be imported at any time.
+    ///
+    /// # Errors
+    /// When it is not such a document, and those of [`MemoryStore::change`].
+    pub fn import(&self, scope: &MemoryScope, value: &Value, now: i64) -> Result<Committed, MemoryError> {
+        let known = ["facts", "user", "history"];
+        if !known.iter().any(|key| value.get(key).is_some()) {
+            let why = "it has neither `facts` nor `user` nor `history`".to_owned();
+            return Err(MemoryRefusal::BadDocument(why).into());
+        }
+        let imported = ImportedDocument::read(value, FactTime::from_millis(now))?;
+        if let Some(item) = imported.malformed.first() {
+            return Err(MemoryRefusal::BadDocument(item.clone()).into());
+        }
+        self.change(scope, now, |document| Ok(replacement(document, imported)))
+    }
+
+    /// Counts a use of facts, which `hybrid-v1` weighs.
+    ///
+    /// # Errors
+    /// Those of [`MemoryStore::change`].
+    pub fn note_used(&self, scope: &MemoryScope, used: &[FactId], now: i64) -> Result<(), MemoryError> {
+        let at = FactTime::from_millis(now);
+        let [_, half_life] = self.options().eviction_half_lives;
+        self.locked(scope.user(), at, |folder| {
+            let revision = Manifest::read(folder)?.unwrap_or_default().revision();
+            let mut transaction = Transaction::new(scope.agent(), (revision, revision));
+            Bucket::new(folder, scope).write_uses(&mut transaction, used, half_life, at);
+            transaction.commit(folder)
+        })
+    }
+}
+
+/// Works out how memory becomes what a document says.
+fn replacement(document: &MemoryDocument, imported: ImportedDocument) -> Changes {
+    let kept = |id: &FactId| imported.facts.iter().any(|fact| fact.id == *id);
+    let forgotten = document.facts.iter().map(|fact| fact.id.clone()).filter(|id| !kept(id)).collect();
+    let summaries =
+        SummaryKey::ALL.map(|key| (key, imported.summaries.get(key).text.clone())).into_iter().collect();
+    let facts = imported.facts.into_iter().map(|fact| merged(document.fact(&fact.id), fact)).collect();
+    Changes { summaries, facts, superseded: Vec::new(), forgotten }
+}
+
+/// Adds to an imported fact what the API does not show, where it says the same as the one that stands.
+fn merged(old: Option<&Fact>, new: Fact) -> Fact {
+    match old {
+        Some(old) if old.content == new.content => Fact {
+            title: old.title.clone().or(new.title),
+            expected_valid_days: new.expected_valid_days.or(old.expected_valid_days),
+            last_confirmed_at: new.last_confirmed_at.or(old.last_confirmed_at),
+            confirmation_count: new.confirmation_count.or(old.confirmation_count),
+            origin: new.origin.or_else(|| old.origin.clone()),
+            extra: old.extra.clone(),
+            ..new
+        },
+        _ => new,
+    }
+}
+
+pub(crate) fn is_taken(document: &MemoryDocument, id: &FactId) -> bool {
+    let is_broken = |path: &Path| named(path).as_ref() == Some(id);
+    document.fact(id).is_some() || document.broken.iter().any(|broken| is_broken(&broken.path))
+}
+
+fn named(file: &Path) -> Option<FactId> {
+    FactId::new(file.file_stem()?.to_str()?).ok()
+}
+
+fn checked(content: &str, options: &MemoryOptions) -> Result<String, MemoryError> {
+    let content = clean(content);
+    let max = options.max_content_chars;
+    match content.chars().count() {
+        0 => Err(MemoryRefusal::EmptyContent.into()),
+        length if length > max => Err(MemoryRefusal::TooLong { max }.into()),
+        _ => Ok(content),
+    }
+}
+
+fn check_confidence(confidence: f64) -> Result<(), MemoryError> {
+    if (0.0..=1.0).contains(&confidence) { Ok(()) } else { Err(MemoryRefusal::BadConfidence.into()) }
+}

@@ -1,0 +1,171 @@
+//! The memory of all users of one home: read, and changed under the lock that DeerFlow takes, too.
+//!
+//! Everything here is file work that blocks. Nothing is kept between two calls, so that a change by DeerFlow or by hand is
+//! seen at the next read.
+
+use crate::{
+    bucket::Bucket,
+    changes::{Changes, Committed, SupersededFact},
+    commit::{check_untouched, commit},
+    document::{BrokenFile, MemoryDocument},
+    error::MemoryError,
+    files::{FolderLock, UserFolder, recover},
+    manifest::Manifest,
+    migrate::{self, migrate},
+    options::MemoryOptions,
+    scope::MemoryScope,
+    time::FactTime,
+};
+use pudu_base::UserId;
+use std::path::PathBuf;
+
+/// The memory of all users of one home.
+#[derive(Clone, Debug)]
+pub struct MemoryStore {
+    home: PathBuf,
+    options: MemoryOptions,
+}
+
+impl MemoryStore {
+    /// Names the home, the folder that has `users` in it.
+    #[must_use]
+    pub fn new(home: PathBuf, options: MemoryOptions) -> Self {
+        Self { home, options }
+    }
+
+    /// The numbers that it works by.
+    #[must_use]
+    pub fn options(&self) -> &MemoryOptions {
+        &self.options
+    }
+
+    /// Reads a user's memory as one agent sees it. Memory of version 1.0 becomes 2.0. `now` is in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// When the lock is not to be had, a migration stops, or the system fails. Broken files are no error: the document
+    /// lists them.
+    pub fn read(&self, scope: &MemoryScope, now: i64) -> Result<MemoryDocument, MemoryError> {
+        let Some(folder) = UserFolder::open(&self.home, scope.user())? else {
+            return Ok(MemoryDocument::empty(scope.clone()));
+        };
+        let _lock = FolderLock::acquire(&folder, self.options.lock_timeout)?;
+        recover(&folder)?;
+        let broken = match migrate(&folder, scope.user(), FactTime::from_millis(now)) {
+            Ok(()) => None,
+            Err(MemoryError::Broken { path, why }) => Some(BrokenFile { path, why }),
+            Err(error) => return Err(error),
+        };
+        let mut document = document(&folder, scope)?;
+        document.broken.extend(broken.filter(|broken| !document.broken.contains(broken)));
+        Ok(document)
+    }
+
+    /// Makes changes that follow from a document. What others changed since then stays; where they changed the same, this
+    /// is a conflict. `now` is in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// Those of [`MemoryStore::read`], a conflict, or a broken file that would be overwritten.
+    pub fn commit(
+        &self,
+        base: &MemoryDocument,
+        changes: &Changes,
+        now: i64,
+    ) -> Result<Committed, MemoryError> {
+        // The lock is held from reading to writing, so that one try is enough where DeerFlow rebases up to three times.
+        self.change(&base.scope, now, |current| {
+            check_untouched(base, current, changes)?;
+            Ok(changes.clone())
+        })
+    }
+
+    /// Makes changes that follow from memory as it stands: nobody else writes between `plan`'s look at it and the change.
+    /// `plan` must not take long. `now` is in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// Those of [`MemoryStore::commit`], and those of `plan`.
+    pub fn change(
+        &self,
+        scope: &MemoryScope,
+        now: i64,
+        plan: impl FnOnce(&MemoryDocument) -> Result<Changes, MemoryError>,
+    ) -> Result<Committed, MemoryError> {
+        let now = FactTime::from_millis(now);
+        self.locked(scope.user(), now, |folder| {
+            let current = document(folder, scope)?;
+            let changes = plan(&current)?;
+            commit(folder, current, &changes, &self.options, now)
+        })
+    }
+
+    /// Lists the facts that gave way to others, the newest first.
+    ///
+    /// # Errors
+    /// Those of [`MemoryStore::read`].
+    pub fn superseded(&self, scope: &MemoryScope) -> Result<Vec<SupersededFact>, MemoryError> {
+        match UserFolder::open(&self.home, scope.user())? {
+            Some(folder) => {
+                let _lock = FolderLock::acquire(&folder, self.options.lock_timeout)?;
+                recover(&folder)?;
+                Bucket::new(&folder, scope).superseded()
+            }
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Lists the agents that may remember a user, the one without a name as `__default__`.
+    ///
+    /// # Errors
+    /// When the system fails.
+    pub fn agents(&self, user: &UserId) -> Result<Vec<String>, MemoryError> {
+        UserFolder::open(&self.home, user)?.map_or(Ok(Vec::new()), |folder| migrate::agents(&folder))
+    }
+
+    /// Works on a user's folder under its lock, with nothing left of earlier writers and versions.
+    pub(crate) fn locked<T>(
+        &self,
+        user: &UserId,
+        now: FactTime,
+        work: impl FnOnce(&UserFolder) -> Result<T, MemoryError>,
+    ) -> Result<T, MemoryError> {
+        self.locked_as_it_is(user, |folder| {
+            migrate(folder, user, now)?;
+            work(folder)
+        })
+    }
+
+    /// Works on a user's folder under its lock, whatever version its files have.
+    pub(crate) fn locked_as_it_is<T>(
+        &self,
+        user: &UserId,
+        work: impl FnOnce(&UserFolder) -> Result<T, MemoryError>,
+    ) -> Result<T, MemoryError> {
+        let folder = UserFolder::create(&self.home, user)?;
+        let _lock = FolderLock::acquire(&folder, self.options.lock_timeout)?;
+        recover(&folder)?;
+        work(&folder)
+    }
+}
+
+/// Reads a document. The caller holds the lock.
+fn document(folder: &UserFolder, scope: &MemoryScope) -> Result<MemoryDocument, MemoryError> {
+    let (facts, mut broken) = Bucket::new(folder, scope).read()?;
+    let manifest = match Manifest::read(folder) {
+        Ok(manifest) => manifest,
+        Err(MemoryError::Broken { path, why }) => {
+            broken.push(BrokenFile { path, why });
+            None
+        }
+        Err(error) => return Err(error),
+    };
+    let stored = manifest.is_some() || !facts.is_empty();
+    let manifest = manifest.unwrap_or_default();
+    Ok(MemoryDocument {
+        scope: scope.clone(),
+        stored,
+        revision: manifest.revision(),
+        last_updated: manifest.last_updated(),
+        summaries: manifest.summaries(),
+        facts,
+        broken,
+    })
+}
