@@ -144,7 +144,10 @@ impl Plan {
     }
 
     fn put(&mut self, folder: &UserFolder, bucket: &Bucket<'_>, facts: &[Fact]) -> Result<(), MemoryError> {
-        let raw_user = self.done.document.facts.iter().find_map(|fact| fact.raw_user.clone());
+        // The user's id as their other facts have it: DeerFlow compares it, and a folder's name may not be it.
+        let document = &self.done.document;
+        let known = document.facts.iter().find_map(|fact| fact.raw_user.clone());
+        let raw_user = known.unwrap_or_else(|| document.scope.user().to_string());
         for fact in facts {
             let is_gone = self.gone.iter().any(|(gone, _)| gone.id == fact.id);
             if is_gone || self.done.forgotten.contains(&fact.id) {
@@ -164,8 +167,7 @@ impl Plan {
                 self.done.duplicates.push((fact.id.clone(), same.id.clone()));
                 continue;
             }
-            let raw_user = fact.raw_user.clone().or_else(|| raw_user.clone());
-            let new = Fact { raw_user, revision: 1, ..fact.clone() };
+            let new = Fact { raw_user: Some(raw_user.clone()), revision: 1, ..fact.clone() };
             self.done.added.push(new.id.clone());
             self.done.document.facts.push(new);
         }

@@ -9,3 +9,6 @@ mod lock;
 pub(crate) use folder::{UserFolder, metadata_folder};
 pub(crate) use journal::{MANIFEST, Transaction, recover};
 pub(crate) use lock::FolderLock;
+
+#[cfg(test)]
+pub(crate) use folder::tests;

@@ -167,3 +167,6 @@ fn move_old_default(folder: &UserFolder, user: &UserId, now: FactTime) -> Result
     transaction.write(PathBuf::from(MANIFEST), manifest.next(revision + 1, &manifest.summaries(), now));
     transaction.commit(folder)
 }
+
+#[cfg(test)]
+mod tests;

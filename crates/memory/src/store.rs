@@ -169,3 +169,8 @@ fn document(folder: &UserFolder, scope: &MemoryScope) -> Result<MemoryDocument, 
         broken,
     })
 }
+
+#[cfg(test)]
+pub(crate) mod scene;
+#[cfg(test)]
+mod tests;

@@ -163,10 +163,12 @@ fn write_journal(folder: &UserFolder, journal: &Journal, aside: &Path) -> Result
     write().map_err(MemoryError::io(folder.path(JOURNAL)))
 }
 
+/// Removes the journal, and only then the copies: a journal without its copies could not be taken back.
 fn clean_up(folder: &UserFolder, aside: &Path) -> io::Result<()> {
+    folder.remove(Path::new(JOURNAL))?;
     folder.remove_folder(aside)?;
     folder.prune(Path::new(RECOVERY));
-    folder.remove(Path::new(JOURNAL))
+    Ok(())
 }
 
 /// Finishes or takes back what a writer that was killed left behind. The caller holds the lock.
