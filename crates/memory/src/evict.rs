@@ -138,7 +138,7 @@ mod tests {
         )]);
         check(&facts, &options(3, EvictionPolicy::Hybrid), &none, &["b"]);
         check(&facts, &options(3, EvictionPolicy::Hybrid), &heat, &["c"]);
-        let mut confirmed = facts.clone();
+        let mut confirmed = facts;
         confirmed[1].last_confirmed_at = Some(FactTime::from_millis(180 * DAY));
         check(&confirmed, &options(3, EvictionPolicy::Hybrid), &none, &["c"]);
     }

@@ -1,7 +1,8 @@
 //! What an agent remembers of people: facts in DeerFlow's files, and recall by search.
 //!
 //! [`MemoryStore`] reads and changes the files, under DeerFlow's lock and in its formats, so that both programs can work on
-//! one home in turn.
+//! one home in turn. [`extract`] turns a conversation and a model's answer into changes of it; [`inject`](fn@inject) writes it
+//! as text for a model.
 //!
 //! Deliberately absent: models (a caller asks one and hands its answer in), chats, and a clock (callers pass the time).
 
@@ -11,9 +12,11 @@ mod commit;
 mod document;
 mod error;
 mod evict;
+pub mod extract;
 mod fact;
 mod files;
 mod forget;
+mod inject;
 mod manifest;
 mod markdown;
 mod migrate;
@@ -29,6 +32,7 @@ pub use changes::{Changes, Committed, EvictedFact, SupersedeReason, SupersededFa
 pub use document::{BrokenFile, DocumentDetail, MemoryDocument, fact_json};
 pub use error::{MemoryError, MemoryRefusal};
 pub use fact::{Fact, FactCategory, FactId, FactOrigin, FactSource};
+pub use inject::{InjectedMemory, inject, pinned, tokens};
 pub use operations::{FactEdit, NewFact};
 pub use options::{EvictionPolicy, MemoryOptions};
 pub use scope::MemoryScope;

@@ -1,0 +1,26 @@
+//! Facts out of a conversation: the transcript that a model may read, the prompt, its answer, and what of it is stored.
+//! All of it is pure; the caller asks the model.
+//!
+//! DeerFlow trusts the model's labels. Here a model has to prove what it claims: every new fact and summary, and every
+//! removal without a replacement, carries a `quote`, a piece of the person's own words, verbatim. Without one that stands in the
+//! transcript's person lines nothing is stored. So an echoed prompt, quoted memory, a document that asks to be remembered and
+//! other people's words store nothing, whatever the model makes of them. A fact that only repeats what is in memory, or
+//! what was injected into the conversation, is dropped, too.
+//!
+//! Order: [`Transcript::of`] → [`Offered::of`] and [`prompt`] → the model → [`Proposal::parse`] → [`Extraction::apply`].
+
+mod answer;
+mod apply;
+mod offered;
+mod own;
+mod prompt;
+mod signals;
+mod support;
+mod transcript;
+
+pub use answer::{AnswerError, Proposal};
+pub use apply::{Applied, Extraction, RefusedFact, RefusedReason};
+pub use offered::Offered;
+pub use prompt::{ExtractionPrompt, PROMPT_VERSION, prompt};
+pub use signals::{Signal, Signals};
+pub use transcript::{Person, Said, SaidBy, Transcript};

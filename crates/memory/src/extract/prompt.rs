@@ -1,0 +1,77 @@
+//! The request to the model: fixed rules, and one text with memory, hints and the conversation.
+
+use super::{offered::Offered, signals::Signal, transcript::Transcript};
+use crate::{
+    document::{DocumentDetail, MemoryDocument},
+    fact::{Fact, FactId},
+    text::{beginning, escape},
+};
+use serde_json::{Value, json};
+
+/// Version of the prompt's text; it changes with every change of `prompt.md`.
+pub const PROMPT_VERSION: u32 = 1;
+/// Maximum length of a fact in the list for review, in characters.
+const MAX_LISTED_CHARS: usize = 200;
+
+/// A request to a model, in two parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExtractionPrompt {
+    /// The rules: always the same, so that a provider can keep them in its cache.
+    pub system: &'static str,
+    /// Memory and the conversation.
+    pub user: String,
+}
+
+/// Writes the request for a conversation.
+#[must_use]
+pub fn prompt(document: &MemoryDocument, transcript: &Transcript, offered: &Offered) -> ExtractionPrompt {
+    let mut user = format!("<current_memory>\n{}\n</current_memory>\n", escape(&memory(document)));
+    if !offered.stale.is_empty() {
+        let lines: String = offered.stale.iter().filter_map(|id| document.fact(id)).map(listed).collect();
+        user.push_str(&format!("\n<facts_for_review>\n{lines}</facts_for_review>\n"));
+    }
+    for group in &offered.groups {
+        let lines: String = group.iter().filter_map(|id| document.fact(id)).map(listed).collect();
+        user.push_str(&format!("\n<facts_to_merge>\n{lines}</facts_to_merge>\n"));
+    }
+    if !transcript.signals().is_empty() {
+        let hints: Vec<&str> = transcript.signals().iter().map(|signal: &Signal| signal.hint()).collect();
+        user.push_str(&format!("\n<hints>\n{}\n</hints>\n", hints.join("\n")));
+    }
+    user.push_str(&format!("\n<conversation>\n{}\n</conversation>\n", transcript.text()));
+    ExtractionPrompt { system: include_str!("prompt.md"), user }
+}
+
+/// Returns memory as the model sees it. Facts that a person stored themselves are marked.
+fn memory(document: &MemoryDocument) -> String {
+    let mut value = document.to_json(DocumentDetail::Api);
+    let facts: Vec<Value> = document.facts.iter().map(shown).collect();
+    if let Some(map) = value.as_object_mut() {
+        map.retain(|key, _| key == "user" || key == "history");
+        map.insert("facts".to_owned(), json!(facts));
+    }
+    value.to_string()
+}
+
+fn shown(fact: &Fact) -> Value {
+    let mark = if fact.source.kind == "manual" { "[MANUAL] " } else { "" };
+    json!({
+        "id": FactId::as_str(&fact.id),
+        "content": format!("{mark}{}", fact.content),
+        "category": fact.category.label(),
+        "confidence": fact.confidence,
+    })
+}
+
+fn listed(fact: &Fact) -> String {
+    let date = beginning(&fact.created_at.to_string(), 10);
+    let valid = fact.expected_valid_days.map(|days| format!(" | valid:{days}d")).unwrap_or_default();
+    let content = beginning(&fact.content.replace('\n', " "), MAX_LISTED_CHARS);
+    let line = format!(
+        "- [{} | {} | {:.2} | {date}{valid}] \"{content}\"",
+        fact.id,
+        fact.category.label(),
+        fact.confidence
+    );
+    format!("{}\n", escape(&line))
+}

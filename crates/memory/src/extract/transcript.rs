@@ -1,0 +1,274 @@
+//! What a model may read of a conversation: the person's own words, and the answers to them as context.
+//!
+//! Deliberately absent: prompts, tools' output, reminders, injected memory, and other people's words.
+
+use super::{
+    own::own_words,
+    signals::{Signals, signals},
+    support::evidence,
+};
+use crate::{fact::FactOrigin, text::escape};
+
+/// Maximum length of a turn, in characters; DeerFlow's. A longer one keeps half of it at each end.
+const MAX_TURN_CHARS: usize = 1_000;
+const TRUNCATED: &str = "...[truncated]...";
+/// Number of last turns that signals are looked for in; DeerFlow's.
+const SIGNAL_TURNS: usize = 6;
+/// Whole messages that say nothing to remember; DeerFlow's.
+const ACKNOWLEDGEMENTS: [&str; 19] = [
+    "嗯",
+    "ok",
+    "okay",
+    "好的",
+    "谢谢",
+    "感谢",
+    "多谢",
+    "对",
+    "是的",
+    "收到",
+    "明白",
+    "了解",
+    "知道了",
+    "got it",
+    "thanks",
+    "thank you",
+    "cheers",
+    "👍",
+    "好",
+];
+
+/// A person in a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Person {
+    /// The platform's id.
+    pub id: String,
+    /// Their name.
+    pub name: Option<String>,
+    /// Whether the memory is theirs. In a room's own memory that is everybody.
+    pub is_self: bool,
+}
+
+/// The speaker of a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SaidBy {
+    /// A person.
+    Person(Person),
+    /// The agent, with a finished answer: not with calls of tools.
+    Assistant,
+}
+
+/// One turn of a conversation. Callers hand in nothing else: no prompts, no tools' output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// The speaker.
+    pub by: SaidBy,
+    /// The text.
+    pub text: String,
+    /// Its message's id.
+    pub message: Option<String>,
+    /// Whether the conversation does not show it: reminders, injected context.
+    pub hidden: bool,
+    /// Whether it is a person's answer to a question of the agent, which counts though it is hidden.
+    pub answers_question: bool,
+    /// Whether it is somebody else's text that was passed on.
+    pub forwarded: bool,
+}
+
+/// A person's words that a fact may rest on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct OwnLine {
+    /// The words, as they are compared.
+    pub(super) evidence: String,
+    pub(super) origin: FactOrigin,
+}
+
+/// What a model may read of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transcript {
+    text: String,
+    own: Vec<OwnLine>,
+    signals: Signals,
+}
+
+impl Transcript {
+    /// Makes it of turns. `None` if a person's words or an answer to them are missing, so that there is nothing to learn.
+    #[must_use]
+    pub fn of(turns: &[Said]) -> Option<Self> {
+        let kept = kept(turns);
+        let is_answered = kept.iter().any(|(turn, _)| turn.by == SaidBy::Assistant);
+        let people: Vec<&Person> = kept.iter().filter_map(|(turn, _)| person(turn)).collect();
+        if people.is_empty() || !is_answered {
+            return None;
+        }
+        let is_room = people.iter().any(|person| person.id != people[0].id);
+        let mut made = Self { text: String::new(), own: Vec::new(), signals: Signals::new() };
+        let first_for_signals = kept.len().saturating_sub(SIGNAL_TURNS);
+        for (index, (turn, text)) in kept.iter().enumerate() {
+            let parts = shortened(text);
+            let shown = escape(&parts.join(TRUNCATED));
+            made.text.push_str(&format!("{}: {shown}\n\n", label(turn, is_room)));
+            let Some(person) = person(turn) else { continue };
+            made.own.extend(
+                parts.iter().map(|part| OwnLine { evidence: evidence(part), origin: origin(turn, person) }),
+            );
+            if index >= first_for_signals {
+                made.signals.extend(signals(text));
+            }
+        }
+        made.text.truncate(made.text.trim_end().len());
+        Some(made)
+    }
+
+    /// Returns the text for the model.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns what the person does in their last messages.
+    #[must_use]
+    pub fn signals(&self) -> &Signals {
+        &self.signals
+    }
+
+    pub(super) fn own(&self) -> &[OwnLine] {
+        &self.own
+    }
+}
+
+/// Keeps own words and the answers to them. A turn without own words goes with its answers.
+fn kept(turns: &[Said]) -> Vec<(&Said, String)> {
+    let mut kept = Vec::new();
+    let mut heard = false;
+    for turn in turns {
+        match &turn.by {
+            _ if turn.hidden && !(turn.answers_question && turn.by != SaidBy::Assistant) => {}
+            SaidBy::Person(person) => {
+                let own =
+                    if person.is_self && !turn.forwarded { own_words(&turn.text) } else { String::new() };
+                heard = !own.is_empty() && !is_acknowledgement(&own);
+                if heard {
+                    kept.push((turn, own));
+                }
+            }
+            SaidBy::Assistant if heard && !turn.text.trim().is_empty() => {
+                kept.push((turn, turn.text.trim().to_owned()));
+            }
+            SaidBy::Assistant => {}
+        }
+    }
+    kept
+}
+
+fn person(turn: &Said) -> Option<&Person> {
+    match &turn.by {
+        SaidBy::Person(person) => Some(person),
+        SaidBy::Assistant => None,
+    }
+}
+
+fn label(turn: &Said, is_room: bool) -> String {
+    match person(turn) {
+        None => "Assistant".to_owned(),
+        Some(Person { name: Some(name), .. }) if is_room => format!("User ({})", escape(name)),
+        Some(_) => "User".to_owned(),
+    }
+}
+
+fn origin(turn: &Said, person: &Person) -> FactOrigin {
+    FactOrigin {
+        author: Some(person.id.clone()),
+        author_name: person.name.clone(),
+        message: turn.message.clone(),
+        quote: None,
+    }
+}
+
+fn is_acknowledgement(text: &str) -> bool {
+    let text = text.trim().trim_end_matches(|c: char| c.is_ascii_punctuation() || "。！？~～…，".contains(c));
+    ACKNOWLEDGEMENTS.contains(&text.to_lowercase().as_str())
+}
+
+/// Returns a text, or its two ends if it is too long.
+fn shortened(text: &str) -> Vec<String> {
+    let length = text.chars().count();
+    if length <= MAX_TURN_CHARS {
+        return vec![text.to_owned()];
+    }
+    let half = MAX_TURN_CHARS / 2;
+    vec![text.chars().take(half).collect(), text.chars().skip(length - half).collect()]
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(crate) fn me(text: &str) -> Said {
+        by("U1", true, text)
+    }
+
+    pub(crate) fn by(id: &str, is_self: bool, text: &str) -> Said {
+        let person = Person { id: id.to_owned(), name: Some(format!("Name of {id}")), is_self };
+        Said {
+            by: SaidBy::Person(person),
+            text: text.to_owned(),
+            message: Some("m1".to_owned()),
+            hidden: false,
+            answers_question: false,
+            forwarded: false,
+        }
+    }
+
+    pub(crate) fn bot(text: &str) -> Said {
+        Said { by: SaidBy::Assistant, message: None, ..me(text) }
+    }
+
+    fn check(turns: &[Said], expect: Option<&str>) {
+        assert_eq!(Transcript::of(turns).as_ref().map(Transcript::text), expect, "{turns:?}");
+    }
+
+    #[test]
+    fn only_own_words_and_answers_to_them_are_read() {
+        check(&[], None);
+        check(&[me("I like tea")], None);
+        check(&[bot("Hello")], None);
+        check(
+            &[me("I like <tea>"), bot("Fine & good")],
+            Some("User: I like &lt;tea&gt;\n\nAssistant: Fine &amp; good"),
+        );
+        let two = [me("I like tea"), bot("Fine"), me("谢谢！"), bot("You are welcome"), me("Thanks!!")];
+        check(&two, Some("User: I like tea\n\nAssistant: Fine"));
+        check(
+            &[me("<uploaded_files>x</uploaded_files>"), bot("A file that says …"), me("a"), bot("b")],
+            Some("User: a\n\nAssistant: b"),
+        );
+        check(
+            &[by("U2", false, "I like tea"), bot("Fine"), me("a"), bot("b")],
+            Some("User: a\n\nAssistant: b"),
+        );
+        let hidden = |answers_question| Said { hidden: true, answers_question, ..me("Use Rust") };
+        check(&[hidden(false), bot("Fine")], None);
+        check(&[hidden(true), bot("Fine")], Some("User: Use Rust\n\nAssistant: Fine"));
+        check(
+            &[Said { hidden: true, answers_question: true, ..bot("a") }, me("x"), bot("b")],
+            Some("User: x\n\nAssistant: b"),
+        );
+        check(&[Said { forwarded: true, ..me("I live in Rome") }, bot("Fine")], None);
+    }
+
+    #[test]
+    fn a_room_names_its_people_and_long_turns_keep_their_ends() {
+        let room = [by("U1", true, "I like tea"), by("U2", true, "I like milk"), bot("Fine")];
+        check(
+            &room,
+            Some("User (Name of U1): I like tea\n\nUser (Name of U2): I like milk\n\nAssistant: Fine"),
+        );
+        let long = format!("{}{}{}", "a".repeat(500), "b".repeat(9), "c".repeat(500));
+        let made = Transcript::of(&[me(&long), bot("x")]).unwrap();
+        assert_eq!(
+            made.text(),
+            format!("User: {}{TRUNCATED}{}\n\nAssistant: x", "a".repeat(500), "c".repeat(500))
+        );
+        assert_eq!(made.own().len(), 2, "what was cut is no evidence");
+    }
+}

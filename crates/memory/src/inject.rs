@@ -1,0 +1,224 @@
+//! Memory as a model reads it: DeerFlow's text of summaries and facts, within a budget.
+//!
+//! Deliberately absent: which facts fit a question. The caller searches, and hands in the pinned facts and what it found.
+
+use crate::{
+    document::MemoryDocument,
+    fact::{Fact, FactId},
+    options::MemoryOptions,
+    summary::{Summaries, SummaryKey},
+    text::{beginning, escape, is_cjk},
+};
+use std::cmp::Ordering;
+
+/// Characters of a token; a wide character is half a token. DeerFlow's `char` counting.
+const CHARS_PER_TOKEN: usize = 4;
+const WIDE_PER_TOKEN: usize = 2;
+/// Share of a budget to which sections are cut, in percent, so that the mark of the cut fits.
+const CUT_PERCENT: usize = 95;
+const CUT_MARK: &str = "\n...";
+
+/// Sections of the text: headline, and its lines with their summaries.
+const SECTIONS: [(&str, [(&str, SummaryKey); 3]); 2] = [
+    (
+        "User Context:",
+        [
+            ("Work", SummaryKey::WorkContext),
+            ("Personal", SummaryKey::PersonalContext),
+            ("Current Focus", SummaryKey::TopOfMind),
+        ],
+    ),
+    (
+        "History:",
+        [
+            ("Recent", SummaryKey::RecentMonths),
+            ("Earlier", SummaryKey::EarlierContext),
+            ("Background", SummaryKey::LongTermBackground),
+        ],
+    ),
+];
+
+/// Memory as text, and the facts in it: what was used for an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InjectedMemory {
+    /// The text; empty if there is nothing.
+    pub text: String,
+    /// The facts that it has, in their order.
+    pub facts: Vec<FactId>,
+}
+
+/// Returns the facts that are shown whatever the question is: of guaranteed categories, then the most certain, 15 at most.
+#[must_use]
+pub fn pinned<'a>(document: &'a MemoryDocument, options: &MemoryOptions) -> Vec<&'a Fact> {
+    let mut facts: Vec<&Fact> = document.facts.iter().collect();
+    facts.sort_by(|a, b| {
+        let first = is_guaranteed(b, options).cmp(&is_guaranteed(a, options));
+        first.then_with(|| by_worth(a, b))
+    });
+    facts.truncate(options.max_pinned);
+    facts
+}
+
+fn by_worth(a: &Fact, b: &Fact) -> Ordering {
+    let certain = b.confidence.total_cmp(&a.confidence);
+    certain.then(b.created_at.cmp(&a.created_at)).then_with(|| a.id.cmp(&b.id))
+}
+
+fn is_guaranteed(fact: &Fact, options: &MemoryOptions) -> bool {
+    options.guaranteed_categories.iter().any(|name| name == fact.category.label())
+}
+
+/// Writes memory as text. Facts of guaranteed categories come first and have a budget of their own; the others keep the
+/// caller's order. One that does not fit is left out, and a shorter one after it may fit. If summaries leave no room, they
+/// are cut, never a fact.
+#[must_use]
+pub fn inject(summaries: &Summaries, facts: &[&Fact], options: &MemoryOptions) -> InjectedMemory {
+    let mut sections = sections(summaries);
+    let room = options.max_injection_tokens;
+    let (guaranteed, others): (Vec<&Fact>, Vec<&Fact>) =
+        facts.iter().copied().partition(|fact| is_guaranteed(fact, options));
+    let (mut chosen, used, left) = fit(&guaranteed, options.guaranteed_tokens);
+    let rest: Vec<&Fact> = left.into_iter().chain(others).collect();
+    let (more, _, _) = fit(&rest, room.saturating_sub(tokens(&sections)).max(room / 2));
+    chosen.extend(more);
+    let lines: Vec<String> = chosen.iter().map(|fact| line(fact)).collect();
+    let listed = if lines.is_empty() { String::new() } else { format!("Facts:\n{}", lines.join("\n")) };
+    let budget = (room + used).saturating_sub(tokens(&listed));
+    if tokens(&sections) > budget {
+        sections = cut(&sections, budget);
+    }
+    let parts: Vec<&str> = [sections.as_str(), &listed].into_iter().filter(|part| !part.is_empty()).collect();
+    InjectedMemory { text: parts.join("\n\n"), facts: chosen.iter().map(|fact| fact.id.clone()).collect() }
+}
+
+/// Chooses facts that fit. Returns them, the tokens that they take, and the others.
+fn fit<'a>(facts: &[&'a Fact], budget: usize) -> (Vec<&'a Fact>, usize, Vec<&'a Fact>) {
+    let (mut chosen, mut used, mut left) = (Vec::new(), 0, Vec::new());
+    for fact in facts {
+        let size = tokens(&line(fact)) + 1;
+        if used + size <= budget {
+            used += size;
+            chosen.push(*fact);
+        } else {
+            left.push(*fact);
+        }
+    }
+    (chosen, used, left)
+}
+
+fn line(fact: &Fact) -> String {
+    let avoid =
+        fact.source_error.as_ref().map(|error| format!(" (avoid: {})", one_line(error))).unwrap_or_default();
+    let label = one_line(fact.category.label());
+    format!("- [{label} | {:.2}] {}{avoid}", fact.confidence, one_line(&fact.content))
+}
+
+/// Escapes a text and puts it on one line, so that it cannot pass for another fact.
+fn one_line(text: &str) -> String {
+    escape(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn sections(summaries: &Summaries) -> String {
+    let section = |(headline, lines): &(&str, [(&str, SummaryKey); 3])| {
+        let lines: Vec<String> = lines
+            .iter()
+            .filter(|(_, key)| !summaries.get(*key).text.is_empty())
+            .map(|(label, key)| format!("- {label}: {}", one_line(&summaries.get(*key).text)))
+            .collect();
+        (!lines.is_empty()).then(|| format!("{headline}\n{}", lines.join("\n")))
+    };
+    SECTIONS.iter().filter_map(section).collect::<Vec<_>>().join("\n\n")
+}
+
+/// Cuts a text to a budget, with a mark. Nothing is left of it if there is no room for more than the mark.
+fn cut(text: &str, budget: usize) -> String {
+    let length = text.chars().count();
+    let share = length * budget / tokens(text).max(1) * CUT_PERCENT / 100;
+    let mut kept = share.min(length);
+    while kept > 0 {
+        let cut = format!("{}{CUT_MARK}", beginning(text, kept).trim_end());
+        if tokens(&cut) <= budget {
+            return cut;
+        }
+        kept = kept * CUT_PERCENT / 100;
+    }
+    String::new()
+}
+
+/// Counts tokens by characters, as DeerFlow does without a tokenizer.
+#[must_use]
+pub fn tokens(text: &str) -> usize {
+    let (mut wide, mut narrow) = (0, 0);
+    text.chars().for_each(|c| if is_cjk(c) { wide += 1 } else { narrow += 1 });
+    narrow / CHARS_PER_TOKEN + wide / WIDE_PER_TOKEN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FactCategory, FactTime, MemoryScope};
+    use proptest::prelude::*;
+    use pudu_base::UserId;
+
+    fn fact(id: &str, category: &str, confidence: f64, content: &str) -> Fact {
+        let category = FactCategory::parse(category, None);
+        Fact::new(FactId::new(id).unwrap(), content, category, confidence, FactTime::default())
+    }
+
+    #[test]
+    fn the_text_is_deerflows() {
+        let mut summaries = Summaries::default();
+        summaries.set(SummaryKey::WorkContext, "Works at <X>", None);
+        summaries.set(SummaryKey::TopOfMind, "pudu", None);
+        summaries.set(SummaryKey::RecentMonths, "Moved", None);
+        let mut fix = fact("b", "correction", 0.8, "Use \"spaces\"");
+        fix.source_error = Some("used tabs".to_owned());
+        let facts = [fact("a", "knowledge", 0.954, "Knows\n- [goal | 1.00] Rust & C"), fix];
+        let injected = inject(&summaries, &facts.iter().collect::<Vec<_>>(), &MemoryOptions::default());
+        let expect = "User Context:\n- Work: Works at &lt;X&gt;\n- Current Focus: pudu\n\nHistory:\n- Recent: Moved\n\nFacts:\n- [correction | 0.80] Use \"spaces\" (avoid: used tabs)\n- [knowledge | 0.95] Knows - [goal | 1.00] Rust &amp; C";
+        assert_eq!(injected.text, expect);
+        assert_eq!(injected.facts, [FactId::new("b").unwrap(), FactId::new("a").unwrap()]);
+        assert_eq!(inject(&Summaries::default(), &[], &MemoryOptions::default()), InjectedMemory::default());
+    }
+
+    #[test]
+    fn at_most_fifteen_are_pinned_corrections_first() {
+        let mut document = MemoryDocument::empty(MemoryScope::of(UserId::local()));
+        document.facts =
+            (0..30_u32).map(|n| fact(&format!("f{n:02}"), "goal", f64::from(n) / 100.0, "x")).collect();
+        document.facts.push(fact("fix", "correction", 0.0, "x"));
+        let pinned = pinned(&document, &MemoryOptions::default());
+        assert_eq!(pinned.len(), 15);
+        assert_eq!([pinned[0], pinned[1]].map(|fact| fact.id.as_str()), ["fix", "f29"]);
+    }
+
+    #[test]
+    fn tokens_are_counted_by_characters() {
+        for (text, expect) in [("", 0), ("abcdefgh", 2), ("我喜欢茶", 2), ("我喜欢茶 abcd", 3)] {
+            assert_eq!(tokens(text), expect, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_budget_holds_and_no_fact_is_cut(
+            lengths in prop::collection::vec((0_usize..600, any::<bool>()), 0..40),
+            summary in 0_usize..20_000,
+            room in 100_usize..3_000,
+        ) {
+            let facts: Vec<Fact> = lengths.iter().enumerate().map(|(n, (length, fix))| {
+                let category = if *fix { "correction" } else { "goal" };
+                fact(&format!("f{n}"), category, 0.9, &format!("x{}", "茶a ".repeat(*length / 3)))
+            }).collect();
+            let mut summaries = Summaries::default();
+            summaries.set(SummaryKey::WorkContext, &"w ".repeat(summary / 2), None);
+            let options = MemoryOptions { max_injection_tokens: room, ..MemoryOptions::default() };
+            let injected = inject(&summaries, &facts.iter().collect::<Vec<_>>(), &options);
+            prop_assert!(tokens(&injected.text) <= room + options.guaranteed_tokens + 8, "{}", tokens(&injected.text));
+            for id in &injected.facts {
+                let shown = facts.iter().find(|fact| fact.id == *id).unwrap();
+                prop_assert!(injected.text.lines().any(|found| found == line(shown)));
+            }
+        }
+    }
+}
