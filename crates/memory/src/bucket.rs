@@ -7,7 +7,7 @@ use crate::{
     error::MemoryError,
     evict::{FactHeat, HeatMap},
     fact::{Fact, FactId, FactOrigin},
-    files::{Transaction, UserFolder},
+    files::{FileTransaction, UserFolder},
     markdown,
     options::MemoryOptions,
     scope::MemoryScope,
@@ -30,12 +30,12 @@ const AT: &str = "supersededAt";
 const REASON: &str = "supersededReason";
 
 /// The facts of one agent.
-pub(crate) struct Bucket<'a> {
+pub(crate) struct FactBucket<'a> {
     folder: &'a UserFolder,
     scope: &'a MemoryScope,
 }
 
-impl<'a> Bucket<'a> {
+impl<'a> FactBucket<'a> {
     pub(crate) fn new(folder: &'a UserFolder, scope: &'a MemoryScope) -> Self {
         Self { folder, scope }
     }
@@ -107,7 +107,7 @@ impl<'a> Bucket<'a> {
         })
     }
 
-    fn write_beside(&self, transaction: &mut Transaction, name: &str, value: &Value, is_empty: bool) {
+    fn write_beside(&self, transaction: &mut FileTransaction, name: &str, value: &Value, is_empty: bool) {
         let file = self.beside(name);
         if !is_empty {
             transaction.write(file, serde_json::to_vec_pretty(value).unwrap_or_default());
@@ -123,7 +123,7 @@ impl<'a> Bucket<'a> {
     }
 
     /// Writes the evidence of facts, and drops that of facts that are gone.
-    pub(crate) fn write_origins(&self, transaction: &mut Transaction, facts: &[Fact]) {
+    pub(crate) fn write_origins(&self, transaction: &mut FileTransaction, facts: &[Fact]) {
         let origins: BTreeMap<String, FactOrigin> =
             facts.iter().filter_map(|fact| Some((fact.id.to_string(), fact.origin.clone()?))).collect();
         if origins != self.origins() {
@@ -145,7 +145,7 @@ impl<'a> Bucket<'a> {
     /// Counts a use of facts, in DeerFlow's file. Uses of facts that are not there are left out.
     pub(crate) fn write_uses(
         &self,
-        transaction: &mut Transaction,
+        transaction: &mut FileTransaction,
         used: &[FactId],
         half_life_days: f64,
         now: FactTime,
@@ -172,7 +172,7 @@ impl<'a> Bucket<'a> {
     /// Records evictions, in DeerFlow's file: names and scores, never texts.
     pub(crate) fn write_audit(
         &self,
-        transaction: &mut Transaction,
+        transaction: &mut FileTransaction,
         evicted: &[EvictedFact],
         reserved: usize,
         options: &MemoryOptions,
@@ -201,7 +201,7 @@ impl<'a> Bucket<'a> {
     }
 
     /// Removes facts from the files of uses and evictions.
-    pub(crate) fn forget_metadata(&self, transaction: &mut Transaction, gone: &HashSet<&str>) {
+    pub(crate) fn forget_metadata(&self, transaction: &mut FileTransaction, gone: &HashSet<&str>) {
         let mut usage: Map<String, Value> = self.read_beside(USAGE);
         let before = usage.len();
         usage.retain(|id, _| !gone.contains(id.as_str()));
@@ -246,7 +246,7 @@ impl<'a> Bucket<'a> {
     /// Puts facts aside, and drops the oldest of those that were put aside before if there are too many.
     pub(crate) fn write_superseded(
         &self,
-        transaction: &mut Transaction,
+        transaction: &mut FileTransaction,
         gone: &[(Fact, Supersession)],
         options: &MemoryOptions,
         now: FactTime,

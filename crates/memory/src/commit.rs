@@ -1,13 +1,13 @@
 //! One change of one agent's memory: what becomes of the facts, and which files say so.
 
 use crate::{
-    bucket::Bucket,
+    bucket::FactBucket,
     changes::{Changes, Committed, EvictedFact, SupersedeReason, Supersession},
     document::MemoryDocument,
-    error::MemoryError,
+    error::{MemoryError, MemoryRefusal},
     evict::evict,
     fact::{Fact, FactId},
-    files::{MANIFEST, Transaction, UserFolder},
+    files::{FileTransaction, MANIFEST, UserFolder},
     forget::Forgetting,
     manifest::Manifest,
     markdown,
@@ -25,7 +25,7 @@ pub(crate) fn commit(
     now: FactTime,
 ) -> Result<Committed, MemoryError> {
     let scope = current.scope.clone();
-    let bucket = Bucket::new(folder, &scope);
+    let bucket = FactBucket::new(folder, &scope);
     let manifest = Manifest::read(folder)?.unwrap_or_default();
     let forgetting = Forgetting::plan(folder, &bucket, &changes.forgotten)?;
     let mut plan = Plan::new(current, now);
@@ -38,10 +38,11 @@ pub(crate) fn commit(
         return Ok(plan.done);
     }
     let revision = manifest.revision();
-    let mut transaction = Transaction::new(scope.agent(), (revision, revision + 1));
+    let mut transaction = FileTransaction::new(scope.agent(), (revision, revision + 1));
     forgetting.write(&bucket, &mut transaction);
     for fact in plan.written() {
-        transaction.write(bucket.file(&fact.id), markdown::write(fact, &scope));
+        let unreadable = |why| MemoryRefusal::BadDocument(format!("fact {}: {why}", fact.id));
+        transaction.write(bucket.file(&fact.id), markdown::write(fact, &scope).map_err(unreadable)?);
     }
     for (fact, _) in &plan.gone {
         transaction.remove(bucket.file(&fact.id));
@@ -143,7 +144,12 @@ impl Plan {
         }
     }
 
-    fn put(&mut self, folder: &UserFolder, bucket: &Bucket<'_>, facts: &[Fact]) -> Result<(), MemoryError> {
+    fn put(
+        &mut self,
+        folder: &UserFolder,
+        bucket: &FactBucket<'_>,
+        facts: &[Fact],
+    ) -> Result<(), MemoryError> {
         // The user's id as their other facts have it: DeerFlow compares it, and a folder's name may not be it.
         let document = &self.done.document;
         let known = document.facts.iter().find_map(|fact| fact.raw_user.clone());
@@ -175,7 +181,7 @@ impl Plan {
         Ok(())
     }
 
-    fn broken(&self, folder: &UserFolder, bucket: &Bucket<'_>, fact: &Fact) -> MemoryError {
+    fn broken(&self, folder: &UserFolder, bucket: &FactBucket<'_>, fact: &Fact) -> MemoryError {
         let path = folder.path(bucket.file(&fact.id));
         let known = self.done.document.broken.iter().find(|broken| broken.path == path);
         let why = known.map_or_else(|| "it is no fact".to_owned(), |broken| broken.why.clone());
@@ -183,7 +189,7 @@ impl Plan {
     }
 
     /// Lets facts give way if there are too many. A new one that would go at once was never there.
-    fn make_room(&mut self, bucket: &Bucket<'_>, options: &MemoryOptions) -> usize {
+    fn make_room(&mut self, bucket: &FactBucket<'_>, options: &MemoryOptions) -> usize {
         // Only a change that adds may evict: a smaller cap in the configuration takes nothing from readers.
         if self.done.added.is_empty() {
             return 0;

@@ -13,6 +13,35 @@ use std::{collections::HashSet, path::PathBuf};
 /// Maximum number of facts in a document that is imported.
 const MAX_IMPORTED_FACTS: usize = 10_000;
 
+/// Maximum size of one of its facts, in bytes of JSON: as a file it must be one that is read.
+const MAX_IMPORTED_FACT_BYTES: usize = 128 * 1024;
+/// Keys of a fact in a document. Others are kept.
+const KNOWN_KEYS: [&str; 23] = [
+    "id",
+    "content",
+    "title",
+    "category",
+    "categoryExtension",
+    "topics",
+    "confidence",
+    "createdAt",
+    "source",
+    "sourceError",
+    "schemaVersion",
+    "status",
+    "scope",
+    "revision",
+    "updatedAt",
+    "consolidatedAt",
+    "consolidatedFrom",
+    "expected_valid_days",
+    "lastConfirmedAt",
+    "confirmationCount",
+    "origin",
+    "user_id",
+    "agent_name",
+];
+
 /// A file that cannot be understood. It was left alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokenFile {
@@ -25,9 +54,9 @@ pub struct BrokenFile {
 /// Extent of a document in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocumentDetail {
-    /// What DeerFlow's API shows.
+    /// The keys that DeerFlow's API shows.
     Api,
-    /// Also what only files have: validity, confirmations, evidence.
+    /// Also those that only files have: validity, confirmations, evidence.
     Full,
 }
 
@@ -175,6 +204,9 @@ impl ImportedDocument {
 }
 
 fn imported_fact(item: &Value, now: FactTime, taken: &HashSet<FactId>) -> Result<Fact, String> {
+    if item.to_string().len() > MAX_IMPORTED_FACT_BYTES {
+        return Err(format!("it is larger than {} KiB", MAX_IMPORTED_FACT_BYTES / 1024));
+    }
     let item = item.as_object().ok_or("it is no JSON object")?;
     let text = |key: &str| item.get(key).and_then(Value::as_str);
     let time = |key: &str| text(key).and_then(FactTime::parse);
@@ -183,6 +215,7 @@ fn imported_fact(item: &Value, now: FactTime, taken: &HashSet<FactId>) -> Result
         let items = item.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
     };
+    let unknown = item.iter().filter(|(key, _)| !KNOWN_KEYS.contains(&key.as_str()));
     let content = clean(text("content").unwrap_or_default());
     if content.is_empty() {
         return Err("it has no `content`".to_owned());
@@ -203,6 +236,7 @@ fn imported_fact(item: &Value, now: FactTime, taken: &HashSet<FactId>) -> Result
         confirmation_count: number("confirmationCount"),
         consolidated_from: list("consolidatedFrom"),
         consolidated_at: time("consolidatedAt"),
+        extra: unknown.map(|(key, value)| (key.clone(), value.clone())).collect(),
         origin: item.get("origin").and_then(|origin| serde_json::from_value(origin.clone()).ok()),
         ..Fact::new(id, &content, category, confidence, created_at)
     })

@@ -1,4 +1,4 @@
-//! Which facts give way when there are too many. Pure: DeerFlow's two policies, with one difference.
+//! Chooses the facts that give way when there are too many. Pure: DeerFlow's two policies, with one difference.
 //!
 //! Both policies keep places for corrections (DeerFlow's `confidence` does not), and a correction that has to go
 //! nevertheless is in the record and in the result like every other fact: none goes silently.

@@ -7,7 +7,7 @@
 //! other people's words store nothing, whatever the model makes of them. A fact that only repeats what is in memory, or
 //! what was injected into the conversation, is dropped, too.
 //!
-//! Order: [`Transcript::of`] → [`Offered::of`] and [`prompt`] → the model → [`Proposal::parse`] → [`Extraction::apply`].
+//! Order: [`Transcript::of`] → [`OfferedFacts::of`] and [`prompt`] → the model → [`Proposal::parse`] → [`Extraction::apply`].
 
 mod answer;
 mod apply;
@@ -20,7 +20,7 @@ mod transcript;
 
 pub use answer::{AnswerError, Proposal};
 pub use apply::{Applied, Extraction, RefusedFact, RefusedReason};
-pub use offered::Offered;
+pub use offered::OfferedFacts;
 pub use prompt::{ExtractionPrompt, PROMPT_VERSION, prompt};
 pub use signals::{Signal, Signals};
-pub use transcript::{Person, Said, SaidBy, Transcript};
+pub use transcript::{Person, SaidBy, Transcript, TranscriptTurn};

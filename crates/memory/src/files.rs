@@ -7,7 +7,7 @@ mod journal;
 mod lock;
 
 pub(crate) use folder::{UserFolder, metadata_folder};
-pub(crate) use journal::{MANIFEST, Transaction, recover};
+pub(crate) use journal::{FileTransaction, MANIFEST, recover};
 pub(crate) use lock::FolderLock;
 
 #[cfg(test)]

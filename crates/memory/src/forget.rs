@@ -2,10 +2,10 @@
 //! of version 1.0. Nothing of it stays.
 
 use crate::{
-    bucket::Bucket,
+    bucket::FactBucket,
     error::MemoryError,
     fact::{Fact, FactId},
-    files::{MANIFEST, Transaction, UserFolder},
+    files::{FileTransaction, MANIFEST, UserFolder},
     migrate::{agent_manifest, backup},
     scope::MemoryScope,
 };
@@ -27,7 +27,7 @@ impl Forgetting {
     /// Works out what is to be done. Facts that left no trace are left out.
     pub(crate) fn plan(
         folder: &UserFolder,
-        bucket: &Bucket<'_>,
+        bucket: &FactBucket<'_>,
         wanted: &[FactId],
     ) -> Result<Self, MemoryError> {
         let mut plan = Self { ids: Vec::new(), removed: Vec::new(), rewritten: BTreeMap::new() };
@@ -122,7 +122,7 @@ impl Forgetting {
         self.ids.iter()
     }
 
-    pub(crate) fn write(&self, bucket: &Bucket<'_>, transaction: &mut Transaction) {
+    pub(crate) fn write(&self, bucket: &FactBucket<'_>, transaction: &mut FileTransaction) {
         for file in &self.removed {
             transaction.remove(file.clone());
         }

@@ -9,6 +9,7 @@ use crate::{
 };
 use indexmap::IndexMap;
 use pudu_base::UserId;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use serde_saphyr::{budget, options};
 
@@ -20,7 +21,7 @@ const ACTIVE: &str = "active";
 const SCHEMA_VERSION: u32 = 2;
 
 /// The head of a fact's file: its keys in their order.
-pub(crate) type Head = IndexMap<String, Value>;
+pub(crate) type FactHead = IndexMap<String, Value>;
 
 /// Reads a fact's file.
 ///
@@ -42,7 +43,7 @@ pub(crate) fn read_superseded(bytes: &[u8], stem: &str, scope: &MemoryScope) -> 
     fact(head, body, stem, scope)
 }
 
-fn split(bytes: &[u8]) -> Result<(Head, &str), String> {
+fn split(bytes: &[u8]) -> Result<(FactHead, &str), String> {
     if bytes.len() > MAX_FACT_FILE_BYTES {
         return Err(format!("it is larger than {} KiB", MAX_FACT_FILE_BYTES / 1024));
     }
@@ -64,14 +65,82 @@ fn split(bytes: &[u8]) -> Result<(Head, &str), String> {
     Err(missing())
 }
 
-fn yaml(head: &str) -> Result<Head, String> {
+fn yaml(text: &str) -> Result<FactHead, String> {
+    let mut head: FactHead = parse(text)?;
+    if TEXT_KEYS.iter().any(|key| head.get(*key).is_some_and(is_misread)) {
+        let texts: TextHead = parse(text)?;
+        texts.put_into(&mut head);
+    }
+    Ok(head)
+}
+
+fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let budget = budget! { max_depth: 16, max_nodes: 10_000, max_documents: 1 };
     let options = options! { emit_comments: false, with_snippet: false, budget: budget };
-    serde_saphyr::from_str_with_options(head, options)
+    serde_saphyr::from_str_with_options(text, options)
         .map_err(|error| format!("its head is not YAML ({error})"))
 }
 
-fn fact(mut head: Head, body: &str, stem: &str, scope: &MemoryScope) -> Result<Fact, String> {
+/// Keys whose values are texts, or hold some.
+const TEXT_KEYS: [&str; 9] = [
+    "id",
+    "category",
+    "categoryExtension",
+    "topics",
+    "source",
+    "consolidatedFrom",
+    "sourceError",
+    "user_id",
+    "agent_name",
+];
+
+/// Whether a text was taken for a number or the like. Programs that write YAML 1.1, as DeerFlow does, leave texts such as
+/// `1e3` and `0o17` without quotes, which are numbers in YAML 1.2.
+fn is_misread(value: &Value) -> bool {
+    match value {
+        Value::Number(_) | Value::Bool(_) => true,
+        Value::Array(items) => items.iter().any(is_misread),
+        Value::Object(items) => items.values().any(is_misread),
+        Value::Null | Value::String(_) => false,
+    }
+}
+
+/// The same keys, read as the texts that stand there.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+struct TextHead {
+    id: Option<String>,
+    category: Option<String>,
+    category_extension: Option<String>,
+    topics: Option<Vec<String>>,
+    source: Option<SourceHead>,
+    consolidated_from: Option<Vec<String>>,
+    source_error: Option<String>,
+    #[serde(rename = "user_id")]
+    user_id: Option<String>,
+    #[serde(rename = "agent_name")]
+    agent_name: Option<String>,
+}
+
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+struct SourceHead {
+    r#type: Option<String>,
+    thread_id: Option<String>,
+}
+
+impl TextHead {
+    fn put_into(self, head: &mut FactHead) {
+        let Ok(Value::Object(texts)) = serde_json::to_value(self) else { return };
+        for (key, value) in texts {
+            if head.get(&key).is_some_and(is_misread) {
+                head.insert(key, value);
+            }
+        }
+    }
+}
+
+fn fact(mut head: FactHead, body: &str, stem: &str, scope: &MemoryScope) -> Result<Fact, String> {
     let raw_user = check_owner(&mut head, stem, scope)?;
     head.shift_remove("schemaVersion");
     let (title, content) = body_of(body);
@@ -106,10 +175,9 @@ fn fact(mut head: Head, body: &str, stem: &str, scope: &MemoryScope) -> Result<F
 }
 
 /// Checks that a file stands where it says that it belongs, and returns the user's raw id.
-fn check_owner(head: &mut Head, stem: &str, scope: &MemoryScope) -> Result<Option<String>, String> {
+fn check_owner(head: &mut FactHead, stem: &str, scope: &MemoryScope) -> Result<Option<String>, String> {
     let id = match head.shift_remove("id") {
         Some(Value::String(id)) => id,
-        Some(Value::Number(id)) => id.to_string(),
         _ => return Err("`id` is missing".to_owned()),
     };
     if id != stem {
@@ -140,34 +208,33 @@ fn body_of(body: &str) -> (Option<String>, String) {
     }
 }
 
-fn take_text(head: &mut Head, key: &str) -> Result<Option<String>, String> {
+fn take_text(head: &mut FactHead, key: &str) -> Result<Option<String>, String> {
     match head.shift_remove(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
-        Some(Value::Number(number)) => Ok(Some(number.to_string())),
         Some(_) => Err(format!("`{key}` is no text")),
     }
 }
 
-fn take_time(head: &mut Head, key: &str) -> Result<Option<FactTime>, String> {
+fn take_time(head: &mut FactHead, key: &str) -> Result<Option<FactTime>, String> {
     let text = take_text(head, key)?.filter(|text| !text.trim().is_empty());
     text.map(|text| FactTime::parse(&text).ok_or_else(|| format!("`{key}` is no time"))).transpose()
 }
 
-fn take_number(head: &mut Head, key: &str) -> Result<Option<u64>, String> {
+fn take_number(head: &mut FactHead, key: &str) -> Result<Option<u64>, String> {
     match head.shift_remove(key) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => value.as_u64().map(Some).ok_or_else(|| format!("`{key}` is no whole number")),
     }
 }
 
-fn take_confidence(head: &mut Head) -> Result<f64, String> {
+fn take_confidence(head: &mut FactHead) -> Result<f64, String> {
     let value = head.shift_remove("confidence").unwrap_or(json!(0.5));
     let number = value.as_f64().filter(|number| (0.0..=1.0).contains(number));
     number.ok_or_else(|| "`confidence` is no number from 0 to 1".to_owned())
 }
 
-fn take_list(head: &mut Head, key: &str) -> Result<Vec<String>, String> {
+fn take_list(head: &mut FactHead, key: &str) -> Result<Vec<String>, String> {
     let wrong = || format!("`{key}` is no list of texts");
     match head.shift_remove(key) {
         None | Some(Value::Null) => Ok(Vec::new()),
@@ -178,7 +245,7 @@ fn take_list(head: &mut Head, key: &str) -> Result<Vec<String>, String> {
     }
 }
 
-fn take_source(head: &mut Head) -> Result<FactSource, String> {
+fn take_source(head: &mut FactHead) -> Result<FactSource, String> {
     match head.shift_remove("source") {
         None | Some(Value::Null) => Ok(FactSource::parse("unknown")),
         Some(Value::String(text)) => Ok(FactSource::parse(&text)),
@@ -193,9 +260,14 @@ fn take_source(head: &mut Head) -> Result<FactSource, String> {
     }
 }
 
-/// Writes a fact's file.
-pub(crate) fn write(fact: &Fact, scope: &MemoryScope) -> String {
-    render(fact, scope, ACTIVE, &[])
+/// Writes a fact's file, and makes sure that it will be read.
+///
+/// # Errors
+/// When it would not be: it is too large, or keys that pudu does not know are too deep.
+pub(crate) fn write(fact: &Fact, scope: &MemoryScope) -> Result<String, String> {
+    let text = render(fact, scope, ACTIVE, &[]);
+    read(text.as_bytes(), fact.id.as_str(), scope)?;
+    Ok(text)
 }
 
 /// Writes the file of a fact that is put aside, with more keys that say why.

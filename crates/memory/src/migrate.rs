@@ -4,11 +4,11 @@
 //! Items that are no facts are left to the backup. A fact whose name is taken by another one gets a new name.
 
 use crate::{
-    bucket::Bucket,
+    bucket::FactBucket,
     document::ImportedDocument,
     error::MemoryError,
     fact::{Fact, FactId},
-    files::{MANIFEST, Transaction, UserFolder},
+    files::{FileTransaction, MANIFEST, UserFolder},
     manifest::Manifest,
     markdown,
     scope::{self, MemoryScope},
@@ -77,7 +77,7 @@ impl Migration<'_> {
             tracing::warn!(file = %self.folder.path(file).display(), item, "left malformed fact to the backup");
         }
         let revision = manifest.revision();
-        let mut transaction = Transaction::new(self.scope.agent(), (revision, revision + 1));
+        let mut transaction = FileTransaction::new(self.scope.agent(), (revision, revision + 1));
         self.keep_backup(&mut transaction, file)?;
         self.place_facts(&mut transaction, imported.facts)?;
         let summaries = merge(manifest.summaries(), &imported.summaries).map_err(|key| {
@@ -92,7 +92,7 @@ impl Migration<'_> {
     }
 
     /// Keeps the file as it is. A copy that says something else is of another migration, and is never overwritten.
-    fn keep_backup(&self, transaction: &mut Transaction, file: &Path) -> Result<(), MemoryError> {
+    fn keep_backup(&self, transaction: &mut FileTransaction, file: &Path) -> Result<(), MemoryError> {
         let copy = backup(file);
         let bytes = self.folder.read(file)?.unwrap_or_default();
         match self.folder.read(&copy)? {
@@ -106,8 +106,8 @@ impl Migration<'_> {
         Ok(())
     }
 
-    fn place_facts(&self, transaction: &mut Transaction, facts: Vec<Fact>) -> Result<(), MemoryError> {
-        let bucket = Bucket::new(self.folder, self.scope);
+    fn place_facts(&self, transaction: &mut FileTransaction, facts: Vec<Fact>) -> Result<(), MemoryError> {
+        let bucket = FactBucket::new(self.folder, self.scope);
         let (stored, _) = bucket.read()?;
         let mut taken: HashSet<FactId> = HashSet::new();
         let is_free = |id: &FactId, taken: &HashSet<FactId>| {
@@ -120,8 +120,11 @@ impl Migration<'_> {
             if !is_free(&fact.id, &taken) {
                 fact.id = FactId::derive(&fact.content, fact.created_at, |id| !is_free(id, &taken));
             }
-            taken.insert(fact.id.clone());
-            transaction.write(bucket.file(&fact.id), markdown::write(&fact, self.scope));
+            match markdown::write(&fact, self.scope) {
+                Ok(text) => transaction.write(bucket.file(&fact.id), text),
+                Err(why) => tracing::warn!(fact = %fact.id, why, "left unreadable fact to the backup"),
+            }
+            taken.insert(fact.id);
         }
         Ok(())
     }
@@ -151,15 +154,17 @@ fn move_old_default(folder: &UserFolder, user: &UserId, now: FactTime) -> Result
         return Ok(());
     }
     let old_scope = MemoryScope::of_agent(user.clone(), OLD_DEFAULT_AGENT)?;
-    let old = Bucket::new(folder, &old_scope);
-    let (facts, _) = old.read()?;
+    let old = FactBucket::new(folder, &old_scope);
+    let scope = MemoryScope::of(user.clone());
+    let (mut facts, _) = old.read()?;
+    // There is no backup of these: one that could not be read in its new place stays.
+    facts.retain(|fact| markdown::write(fact, &scope).is_ok());
     if facts.is_empty() {
         return Ok(());
     }
-    let scope = MemoryScope::of(user.clone());
     let manifest = Manifest::read(folder)?.unwrap_or_default();
     let revision = manifest.revision();
-    let mut transaction = Transaction::new(scope.agent(), (revision, revision + 1));
+    let mut transaction = FileTransaction::new(scope.agent(), (revision, revision + 1));
     for fact in &facts {
         transaction.remove(old.file(&fact.id));
     }

@@ -1,12 +1,12 @@
 //! Single requests of a person or a tool: add, change, forget, clear, export, import.
 
 use crate::{
-    bucket::Bucket,
+    bucket::FactBucket,
     changes::{Changes, Committed},
     document::{DocumentDetail, ImportedDocument, MemoryDocument},
     error::{MemoryError, MemoryRefusal},
     fact::{Fact, FactCategory, FactId, FactOrigin, FactSource, clean},
-    files::{MANIFEST, Transaction},
+    files::{FileTransaction, MANIFEST},
     forget::everything,
     manifest::Manifest,
     migrate::{self, backup},
@@ -144,11 +144,11 @@ impl MemoryStore {
         self.locked_as_it_is(user, |folder| {
             // Neither a broken nor an old manifest stops this.
             let revision = Manifest::read(folder).ok().flatten().unwrap_or_default().revision();
-            let mut transaction = Transaction::new(crate::scope::DEFAULT_AGENT, (revision, revision + 1));
+            let mut transaction = FileTransaction::new(crate::scope::DEFAULT_AGENT, (revision, revision + 1));
             let mut gone = Vec::new();
             for agent in migrate::agents(folder)? {
                 let scope = MemoryScope::of_agent(user.clone(), &agent)?;
-                let bucket = Bucket::new(folder, &scope);
+                let bucket = FactBucket::new(folder, &scope);
                 let aside = bucket.superseded_files()?.into_iter().map(|(file, _)| file);
                 for file in bucket.files()?.into_iter().chain(aside) {
                     gone.extend(named(&file).map(|id| (agent.clone(), id)));
@@ -200,12 +200,15 @@ impl MemoryStore {
     /// # Errors
     /// Those of [`MemoryStore::change`].
     pub fn note_used(&self, scope: &MemoryScope, used: &[FactId], now: i64) -> Result<(), MemoryError> {
+        if used.is_empty() {
+            return Ok(());
+        }
         let at = FactTime::from_millis(now);
         let [_, half_life] = self.options().eviction_half_lives;
         self.locked(scope.user(), at, |folder| {
             let revision = Manifest::read(folder)?.unwrap_or_default().revision();
-            let mut transaction = Transaction::new(scope.agent(), (revision, revision));
-            Bucket::new(folder, scope).write_uses(&mut transaction, used, half_life, at);
+            let mut transaction = FileTransaction::new(scope.agent(), (revision, revision));
+            FactBucket::new(folder, scope).write_uses(&mut transaction, used, half_life, at);
             transaction.commit(folder)
         })
     }
@@ -230,7 +233,7 @@ fn merged(old: Option<&Fact>, new: Fact) -> Fact {
             last_confirmed_at: new.last_confirmed_at.or(old.last_confirmed_at),
             confirmation_count: new.confirmation_count.or(old.confirmation_count),
             origin: new.origin.or_else(|| old.origin.clone()),
-            extra: old.extra.clone(),
+            extra: if new.extra.is_empty() { old.extra.clone() } else { new.extra },
             ..new
         },
         _ => new,

@@ -1,4 +1,4 @@
-//! Whose memory, and which agent's: facts belong to one agent of one user, summaries to the user.
+//! The owner of memory, a user, and the agent that has it: facts belong to one agent of one user, summaries to the user.
 
 use crate::error::MemoryRefusal;
 use pudu_base::UserId;

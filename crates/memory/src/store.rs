@@ -4,7 +4,7 @@
 //! seen at the next read.
 
 use crate::{
-    bucket::Bucket,
+    bucket::FactBucket,
     changes::{Changes, Committed, SupersededFact},
     commit::{check_untouched, commit},
     document::{BrokenFile, MemoryDocument},
@@ -106,7 +106,7 @@ impl MemoryStore {
             Some(folder) => {
                 let _lock = FolderLock::acquire(&folder, self.options.lock_timeout)?;
                 recover(&folder)?;
-                Bucket::new(&folder, scope).superseded()
+                FactBucket::new(&folder, scope).superseded()
             }
             None => Ok(Vec::new()),
         }
@@ -148,7 +148,7 @@ impl MemoryStore {
 
 /// Reads a document. The caller holds the lock.
 fn document(folder: &UserFolder, scope: &MemoryScope) -> Result<MemoryDocument, MemoryError> {
-    let (facts, mut broken) = Bucket::new(folder, scope).read()?;
+    let (facts, mut broken) = FactBucket::new(folder, scope).read()?;
     let manifest = match Manifest::read(folder) {
         Ok(manifest) => manifest,
         Err(MemoryError::Broken { path, why }) => {

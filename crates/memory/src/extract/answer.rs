@@ -68,7 +68,7 @@ pub(super) struct ProposedMerge {
     pub(super) fact: ProposedFact,
 }
 
-/// What a model proposes. Nothing of it is believed yet.
+/// A model's proposal. Nothing of it is believed yet.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Proposal {
     pub(super) summaries: Vec<ProposedSummary>,

@@ -1,4 +1,4 @@
-//! What of a proposal is done. Pure: a document, a proposal and a transcript in, changes and refusals out.
+//! Decides which part of a proposal is done. Pure: a document, a proposal and a transcript in, changes and refusals out.
 //!
 //! The order is DeerFlow's: confirmations, summaries, stale facts, extensions, new facts, removals, merges. Two things differ.
 //! The store lets facts give way last, after removals have made room; and an extension counts from the moment from which
@@ -6,7 +6,7 @@
 
 use super::{
     answer::{Labels, Proposal, ProposedFact},
-    offered::Offered,
+    offered::OfferedFacts,
     signals::Signal,
     support::{restates, said, share_of_words},
     transcript::Transcript,
@@ -69,12 +69,12 @@ pub struct RefusedFact {
     pub reason: RefusedReason,
 }
 
-/// What comes of a proposal.
+/// The outcome of a proposal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Applied {
     /// Changes for [`crate::MemoryStore::change`].
     pub changes: Changes,
-    /// What is not done.
+    /// Facts and summaries that are not stored.
     pub refused: Vec<RefusedFact>,
 }
 
@@ -83,10 +83,10 @@ pub struct Applied {
 pub struct Extraction<'a> {
     /// Memory as it stands.
     pub document: &'a MemoryDocument,
-    /// What the model read.
+    /// The conversation as the model read it.
     pub transcript: &'a Transcript,
-    /// What the model saw of memory.
-    pub offered: &'a Offered,
+    /// Memory as the model saw it.
+    pub offered: &'a OfferedFacts,
     /// Texts of memory that were injected into the conversation, or quoted there.
     pub recalled: &'a [String],
     /// The conversation's thread.

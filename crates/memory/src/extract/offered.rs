@@ -1,4 +1,4 @@
-//! What a prompt shows of memory. An answer may touch nothing else, and nothing that changed since.
+//! The part of memory that a prompt shows. An answer may touch nothing else, and nothing that changed since.
 
 use crate::{
     document::MemoryDocument,
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Facts shown to a model, and those that it is asked about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Offered {
+pub struct OfferedFacts {
     /// Every fact of the document, with its revision.
     pub shown: HashMap<FactId, u64>,
     /// Facts that are due for review. Empty if there are too few for one.
@@ -19,7 +19,7 @@ pub struct Offered {
     pub groups: Vec<Vec<FactId>>,
 }
 
-impl Offered {
+impl OfferedFacts {
     /// Works out what a prompt shows. `now` is in milliseconds since 1970.
     #[must_use]
     pub fn of(document: &MemoryDocument, options: &MemoryOptions, now: i64) -> Self {

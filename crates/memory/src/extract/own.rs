@@ -3,6 +3,7 @@
 //! Cut are blocks of uploads, memory and reminders, code and documents in fences, quoted lines, forwarded mail, and lines in
 //! the form in which memory is injected. A document pasted without any sign of being one cannot be told from own words.
 
+use crate::text::normalized;
 use regex::Regex;
 use std::sync::LazyLock;
 
@@ -55,6 +56,12 @@ pub(super) fn own_words(text: &str) -> String {
         own.push_str(CUT);
     }
     if own.replace(CUT, "").trim().is_empty() { String::new() } else { own.trim().to_owned() }
+}
+
+/// Returns a text as quotes are looked for in it.
+pub(super) fn evidence(text: &str) -> String {
+    let straight = text.replace(['\u{2018}', '\u{2019}'], "'").replace(['\u{201c}', '\u{201d}'], "\"");
+    normalized(&straight)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The request to the model: fixed rules, and one text with memory, hints and the conversation.
 
-use super::{offered::Offered, signals::Signal, transcript::Transcript};
+use super::{offered::OfferedFacts, signals::Signal, transcript::Transcript};
 use crate::{
     document::{DocumentDetail, MemoryDocument},
     fact::{Fact, FactId},
@@ -24,7 +24,11 @@ pub struct ExtractionPrompt {
 
 /// Writes the request for a conversation.
 #[must_use]
-pub fn prompt(document: &MemoryDocument, transcript: &Transcript, offered: &Offered) -> ExtractionPrompt {
+pub fn prompt(
+    document: &MemoryDocument,
+    transcript: &Transcript,
+    offered: &OfferedFacts,
+) -> ExtractionPrompt {
     let mut user = format!("<current_memory>\n{}\n</current_memory>\n", escape(&memory(document)));
     if !offered.stale.is_empty() {
         let lines: String = offered.stale.iter().filter_map(|id| document.fact(id)).map(listed).collect();
@@ -74,4 +78,48 @@ fn listed(fact: &Fact) -> String {
         fact.confidence
     );
     format!("{}\n", escape(&line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        FactCategory, FactTime, MemoryOptions, MemoryScope, SummaryKey,
+        extract::transcript::tests::{bot, me},
+    };
+    use pudu_base::UserId;
+
+    #[test]
+    fn the_rules_never_change_and_the_rest_is_escaped() {
+        let mut document = MemoryDocument::empty(MemoryScope::of(UserId::local()));
+        document.summaries.set(SummaryKey::WorkContext, "Works at </current_memory>", None);
+        let fact = |id: &str| {
+            let id = FactId::new(id).unwrap();
+            let mut fact = Fact::new(id, "Likes <tea>", FactCategory::Goal, 0.8, FactTime::default());
+            fact.expected_valid_days = Some(7);
+            fact
+        };
+        document.facts = vec![fact("fact_1"), fact("fact_2"), fact("fact_3")];
+        let options = MemoryOptions { consolidation: true, consolidation_min: 3, ..MemoryOptions::default() };
+        let offered = OfferedFacts::of(&document, &options, 30 * 86_400_000);
+        let transcript = Transcript::of(&[me("I like tea </conversation>"), bot("ok")]).unwrap();
+        let asked = prompt(&document, &transcript, &offered);
+        assert_eq!(asked.user.matches("</current_memory>").count(), 1, "{}", asked.user);
+        assert_eq!(asked.user.matches("</conversation>").count(), 1);
+        let line = "- [fact_1 | goal | 0.80 | 1970-01-01 | valid:7d] \"Likes &lt;tea&gt;\"";
+        assert_eq!(asked.user.matches(line).count(), 2, "for review and to merge: {}", asked.user);
+        assert!(asked.user.contains("<hints>\nThe person tells a preference.\n</hints>"));
+        let nothing = MemoryDocument::empty(MemoryScope::of(UserId::local()));
+        let plain = Transcript::of(&[me("hello there"), bot("ok")]).unwrap();
+        let other = prompt(&nothing, &plain, &OfferedFacts::default());
+        assert_eq!(other.system, asked.system);
+        assert!(!other.user.contains("<hints>") && !other.user.contains("<facts_for_review>"));
+    }
+
+    #[test]
+    fn the_version_goes_with_the_text() {
+        let text = include_str!("prompt.md");
+        let digest: String = pudu_base::digest(text).chars().take(8).collect();
+        assert_eq!((PROMPT_VERSION, digest.as_str()), (1, "3b82dc04"), "a new text is a new version");
+    }
 }

@@ -1,7 +1,10 @@
-//! Whether words were said, and whether they only repeat what is known.
+//! Checks whether words were said, and whether they only repeat what is known.
 
-use super::transcript::{OwnLine, Transcript};
-use crate::text::{is_cjk, normalized, unescape, words};
+use super::{
+    own::evidence,
+    transcript::{OwnLine, Transcript},
+};
+use crate::text::{is_cjk, unescape, words};
 use std::collections::HashSet;
 
 /// Maximum length of a quote, in characters: it is a piece, and not the conversation.
@@ -13,12 +16,6 @@ const WORD_WEIGHT: usize = 2;
 /// Words that turn a sentence around.
 const NEGATIONS: [&str; 14] =
     ["not", "no", "never", "don", "doesn", "didn", "isn", "without", "cannot", "不", "没", "别", "无", "非"];
-
-/// Returns a text as quotes are looked for in it.
-pub(super) fn evidence(text: &str) -> String {
-    let straight = text.replace(['\u{2018}', '\u{2019}'], "'").replace(['\u{201c}', '\u{201d}'], "\"");
-    normalized(&straight)
-}
 
 /// Finds the person's words that a quote is of. A quote of a word or two proves something only if the message has no more.
 pub(super) fn said<'a>(transcript: &'a Transcript, quote: &str) -> Option<&'a OwnLine> {

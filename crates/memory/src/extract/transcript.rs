@@ -1,11 +1,10 @@
-//! What a model may read of a conversation: the person's own words, and the answers to them as context.
+//! The part of a conversation that a model may read: the person's own words, and the answers to them as context.
 //!
 //! Deliberately absent: prompts, tools' output, reminders, injected memory, and other people's words.
 
 use super::{
-    own::own_words,
+    own::{evidence, own_words},
     signals::{Signals, signals},
-    support::evidence,
 };
 use crate::{fact::FactOrigin, text::escape};
 
@@ -59,7 +58,7 @@ pub enum SaidBy {
 
 /// One turn of a conversation. Callers hand in nothing else: no prompts, no tools' output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct TranscriptTurn {
     /// The speaker.
     pub by: SaidBy,
     /// The text.
@@ -82,7 +81,7 @@ pub(super) struct OwnLine {
     pub(super) origin: FactOrigin,
 }
 
-/// What a model may read of a conversation.
+/// The part of a conversation that a model may read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transcript {
     text: String,
@@ -93,7 +92,7 @@ pub struct Transcript {
 impl Transcript {
     /// Makes it of turns. `None` if a person's words or an answer to them are missing, so that there is nothing to learn.
     #[must_use]
-    pub fn of(turns: &[Said]) -> Option<Self> {
+    pub fn of(turns: &[TranscriptTurn]) -> Option<Self> {
         let kept = kept(turns);
         let is_answered = kept.iter().any(|(turn, _)| turn.by == SaidBy::Assistant);
         let people: Vec<&Person> = kept.iter().filter_map(|(turn, _)| person(turn)).collect();
@@ -137,7 +136,7 @@ impl Transcript {
 }
 
 /// Keeps own words and the answers to them. A turn without own words goes with its answers.
-fn kept(turns: &[Said]) -> Vec<(&Said, String)> {
+fn kept(turns: &[TranscriptTurn]) -> Vec<(&TranscriptTurn, String)> {
     let mut kept = Vec::new();
     let mut heard = false;
     for turn in turns {
@@ -160,14 +159,14 @@ fn kept(turns: &[Said]) -> Vec<(&Said, String)> {
     kept
 }
 
-fn person(turn: &Said) -> Option<&Person> {
+fn person(turn: &TranscriptTurn) -> Option<&Person> {
     match &turn.by {
         SaidBy::Person(person) => Some(person),
         SaidBy::Assistant => None,
     }
 }
 
-fn label(turn: &Said, is_room: bool) -> String {
+fn label(turn: &TranscriptTurn, is_room: bool) -> String {
     match person(turn) {
         None => "Assistant".to_owned(),
         Some(Person { name: Some(name), .. }) if is_room => format!("User ({})", escape(name)),
@@ -175,7 +174,7 @@ fn label(turn: &Said, is_room: bool) -> String {
     }
 }
 
-fn origin(turn: &Said, person: &Person) -> FactOrigin {
+fn origin(turn: &TranscriptTurn, person: &Person) -> FactOrigin {
     FactOrigin {
         author: Some(person.id.clone()),
         author_name: person.name.clone(),
@@ -203,13 +202,13 @@ fn shortened(text: &str) -> Vec<String> {
 pub(super) mod tests {
     use super::*;
 
-    pub(crate) fn me(text: &str) -> Said {
+    pub(crate) fn me(text: &str) -> TranscriptTurn {
         by("U1", true, text)
     }
 
-    pub(crate) fn by(id: &str, is_self: bool, text: &str) -> Said {
+    pub(crate) fn by(id: &str, is_self: bool, text: &str) -> TranscriptTurn {
         let person = Person { id: id.to_owned(), name: Some(format!("Name of {id}")), is_self };
-        Said {
+        TranscriptTurn {
             by: SaidBy::Person(person),
             text: text.to_owned(),
             message: Some("m1".to_owned()),
@@ -219,11 +218,11 @@ pub(super) mod tests {
         }
     }
 
-    pub(crate) fn bot(text: &str) -> Said {
-        Said { by: SaidBy::Assistant, message: None, ..me(text) }
+    pub(crate) fn bot(text: &str) -> TranscriptTurn {
+        TranscriptTurn { by: SaidBy::Assistant, message: None, ..me(text) }
     }
 
-    fn check(turns: &[Said], expect: Option<&str>) {
+    fn check(turns: &[TranscriptTurn], expect: Option<&str>) {
         assert_eq!(Transcript::of(turns).as_ref().map(Transcript::text), expect, "{turns:?}");
     }
 
@@ -246,14 +245,14 @@ pub(super) mod tests {
             &[by("U2", false, "I like tea"), bot("Fine"), me("a"), bot("b")],
             Some("User: a\n\nAssistant: b"),
         );
-        let hidden = |answers_question| Said { hidden: true, answers_question, ..me("Use Rust") };
+        let hidden = |answers_question| TranscriptTurn { hidden: true, answers_question, ..me("Use Rust") };
         check(&[hidden(false), bot("Fine")], None);
         check(&[hidden(true), bot("Fine")], Some("User: Use Rust\n\nAssistant: Fine"));
         check(
-            &[Said { hidden: true, answers_question: true, ..bot("a") }, me("x"), bot("b")],
+            &[TranscriptTurn { hidden: true, answers_question: true, ..bot("a") }, me("x"), bot("b")],
             Some("User: x\n\nAssistant: b"),
         );
-        check(&[Said { forwarded: true, ..me("I live in Rome") }, bot("Fine")], None);
+        check(&[TranscriptTurn { forwarded: true, ..me("I live in Rome") }, bot("Fine")], None);
     }
 
     #[test]

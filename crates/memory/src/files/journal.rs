@@ -51,7 +51,7 @@ struct JournalFile {
 }
 
 /// Changes of files, to be made together.
-pub(crate) struct Transaction {
+pub(crate) struct FileTransaction {
     /// Agent whose facts change, if it is one alone.
     agent: String,
     /// Revision before and after.
@@ -59,7 +59,7 @@ pub(crate) struct Transaction {
     files: BTreeMap<PathBuf, Option<Vec<u8>>>,
 }
 
-impl Transaction {
+impl FileTransaction {
     pub(crate) fn new(agent: &str, revisions: (u64, u64)) -> Self {
         Self { agent: agent.to_owned(), revisions, files: BTreeMap::new() }
     }

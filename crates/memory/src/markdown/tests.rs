@@ -63,7 +63,7 @@ Project uses Python 3.12.
 ---
 See the wiki.
 "#;
-    let text = write(&full(), &scope()).replace(
+    let text = write(&full(), &scope()).unwrap().replace(
         r#"{"type":"conversation","threadId":"thread_1"}"#,
         r#"{"threadId":"thread_1","type":"conversation"}"#,
     );
@@ -165,7 +165,7 @@ proptest! {
             extra: [(key, note)].into_iter().collect(),
             ..plain
         };
-        let text = write(&fact, &scope());
+        let text = write(&fact, &scope()).unwrap();
         prop_assert_eq!(read(text.as_bytes(), "fact_1", &scope()), Ok(fact), "{}", text);
     }
 
@@ -176,4 +176,30 @@ proptest! {
         let _ = read(&bytes, "fact_1", &scope());
         let _ = read(&text, "fact_1", &scope());
     }
+}
+
+/// A file that PyYAML 6.0.3 wrote, as DeerFlow calls it.
+#[test]
+fn what_pyyaml_makes_of_difficult_texts_is_read_as_it_was_meant() {
+    let fact = read(include_bytes!("pyyaml.md"), "fact_ab12", &scope()).unwrap();
+    let topics = [
+        "yes",
+        "2026-01-01",
+        "null",
+        "",
+        "a: b",
+        "- x",
+        "#no",
+        "it's",
+        "绿茶😀",
+        "0x1F",
+        "1e3",
+        "~",
+        "tab\there",
+    ];
+    assert_eq!(fact.topics, topics);
+    let error = "said that the project uses Python 3.11 for a very long time, which is wrong: it uses 3.12\nand a second line\n\nand \"quotes\" \u{85} \u{2028} end ";
+    assert_eq!(fact.source_error.as_deref(), Some(error));
+    assert_eq!(fact.source, FactSource { kind: "conversation".to_owned(), thread: None });
+    assert_eq!(fact.created_at.to_string(), "2026-07-19T00:00:00.123456Z");
 }

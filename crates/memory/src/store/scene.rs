@@ -1,4 +1,4 @@
-//! What the tests of files begin with: a home with one user.
+//! The scene of the tests of files: a home with one user.
 
 use crate::{
     Committed, Fact, FactCategory, FactId, FactSource, FactTime, MemoryDocument, MemoryOptions, MemoryScope,
@@ -26,7 +26,8 @@ impl Scene {
     }
 
     pub(crate) fn with(options: MemoryOptions) -> Self {
-        let home = tempfile::tempdir().unwrap();
+        // In memory where there is such a folder: a kill at every step is thousands of syncs.
+        let home = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let store = MemoryStore::new(home.path().to_owned(), options);
         Self { home, store, scope: MemoryScope::of(UserId::of("alice").unwrap()) }
     }

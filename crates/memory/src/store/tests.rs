@@ -565,3 +565,167 @@ fn pudus_journal_is_one_that_deerflow_can_take_back() {
     assert_eq!(journal["oldEntries"], json!({tea.as_str(): {"path": scene.file(tea.as_str())}}));
     assert!(exists(aside.join("memory.json")) && exists(aside.join(format!("{tea}.md"))));
 }
+
+#[test]
+fn a_forgetting_killed_at_any_step_is_whole_or_not_at_all() {
+    let mut finished = 0;
+    for steps in 0.. {
+        let scene = Scene::new();
+        let (tea, car) = (scene.add("Secret tea"), scene.add("Has a car"));
+        let changes = Changes {
+            superseded: vec![Supersession {
+                id: tea.clone(),
+                by: Some(car.clone()),
+                reason: SupersedeReason::Replaced,
+            }],
+            ..Changes::default()
+        };
+        scene.store.change(&scene.scope, NOW, |_| Ok(changes)).unwrap();
+        let before = scene.files();
+        kill_after(Some(steps));
+        scene.store.forget(&scene.scope, &[car], NOW).ok();
+        kill_after(None);
+        scene.read();
+        if scene.contents().is_empty() {
+            assert!(
+                !scene.has_text("Secret") && !scene.has_text(tea.as_str()),
+                "{steps}: {:?}",
+                scene.files()
+            );
+            finished += 1;
+        } else {
+            assert_eq!(scene.files(), before, "{steps}");
+        }
+        if finished > 6 {
+            break;
+        }
+    }
+}
+
+#[test]
+fn the_files_beside_facts_have_their_forms() {
+    let scene = Scene::with(MemoryOptions { max_facts: 1, ..MemoryOptions::default() });
+    let old = scene.add("Likes tea");
+    let origin = FactOrigin {
+        author: Some("U1".into()),
+        author_name: Some("Ann".into()),
+        message: Some("m1".into()),
+        quote: Some("I like milk".into()),
+    };
+    let milk = crate::NewFact { origin: Some(origin), confidence: 0.9, ..new("Likes milk") };
+    let (id, _) = scene.store.add(&scene.scope, milk, NOW).unwrap();
+    scene.store.note_used(&scene.scope, std::slice::from_ref(&id), NOW).unwrap();
+    let beside = |name: &str| {
+        let text = fs::read_to_string(scene.user().join("agents/__default__/.metadata").join(name)).unwrap();
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()
+    };
+    let origins = json!({"version": 1, "origins": {id.as_str(): {"author": "U1", "authorName": "Ann", "message": "m1", "quote": "I like milk"}}});
+    assert_eq!(beside("pudu.json"), origins);
+    let uses =
+        json!({id.as_str(): {"accessHeat": 1.0, "accessCount": 1, "lastAccessedAt": "2026-07-01T00:00:00Z"}});
+    assert_eq!(beside("fact-usage.json"), uses);
+    let evicted = json!({"factId": old.as_str(), "category": "context", "score": 0.8, "components": {"confidence": 0.8}});
+    let audit = json!([{"occurredAt": "2026-07-01T00:00:00Z", "reason": "capacity", "policyVersion": "confidence", "maxFacts": 1, "reservedCorrectionSlots": 0, "evicted": [evicted]}]);
+    assert_eq!(beside("eviction-audit.json"), audit);
+    let aside = scene.user().join(format!("agents/__default__/.metadata/superseded/{old}.md"));
+    let aside = fs::read_to_string(aside).unwrap();
+    for line in [
+        "status: \"superseded\"",
+        "supersededAt: \"2026-07-01T00:00:00Z\"",
+        "supersededReason: \"evicted\"",
+        "supersededBy: null",
+    ] {
+        assert!(aside.contains(line), "{line}: {aside}");
+    }
+}
+
+#[test]
+fn nothing_is_written_that_could_not_be_read_again() {
+    let scene = Scene::new();
+    let deep = (0..40).fold(json!(1), |inner, _| json!([inner]));
+    let document = |item: serde_json::Value| json!({"facts": [item]});
+    for item in [
+        json!({"content": "x".repeat(300_000)}),
+        json!({"content": "a", "note": "x".repeat(300_000)}),
+        json!({"content": "a", "note": deep}),
+    ] {
+        assert!(matches!(
+            scene.store.import(&scene.scope, &document(item.clone()), NOW),
+            Err(MemoryError::Refused(MemoryRefusal::BadDocument(_)))
+        ));
+        let scene = Scene::new();
+        scene.put(
+            "memory.json",
+            json!({"version": "1.0", "facts": [item, {"content": "good", "note": 1}]}).to_string(),
+        );
+        let document = scene.read();
+        assert_eq!(
+            (scene.contents(), document.broken.len()),
+            (vec!["good".to_owned()], 0),
+            "the backup has the other"
+        );
+        assert_eq!(document.facts[0].extra["note"], 1);
+    }
+}
+
+#[test]
+fn a_conversation_becomes_facts_in_files() {
+    use crate::extract::{
+        Extraction, OfferedFacts, Person, Proposal, SaidBy, Transcript, TranscriptTurn, prompt,
+    };
+    let scene = Scene::new();
+    let old = scene.add("Lives in Paris");
+    let turn = |by: SaidBy, text: &str| TranscriptTurn {
+        by,
+        text: text.to_owned(),
+        message: Some("m1".to_owned()),
+        hidden: false,
+        answers_question: false,
+        forwarded: false,
+    };
+    let me = Person { id: "U1".to_owned(), name: Some("Ann".to_owned()), is_self: true };
+    let turns =
+        [turn(SaidBy::Person(me), "I moved to Rome last week"), turn(SaidBy::Assistant, "Enjoy <Rome>!")];
+    let transcript = Transcript::of(&turns).unwrap();
+    let document = scene.read();
+    let offered = OfferedFacts::of(&document, scene.store.options(), NOW);
+    let asked = prompt(&document, &transcript, &offered);
+    assert!(
+        asked.user.contains("[MANUAL] Lives in Paris")
+            && asked.user.contains("Assistant: Enjoy &lt;Rome&gt;!")
+    );
+    let answer = format!(
+        r#"{{"user": {{}}, "history": {{}}, "newFacts": [{{"content": "Lives in Rome", "quote": "I moved to Rome", "category": "context", "confidence": 0.95, "scope": "user", "durability": "durable", "authority": "descriptive"}}], "factsToRemove": [{{"id": "{old}", "scope": "user", "reason": "moved", "replacementFactIndex": 0}}]}}"#
+    );
+    let proposal = Proposal::parse(&answer).unwrap();
+    // Somebody else writes while the model thinks.
+    scene.add("Has a car");
+    let apply = |document: &crate::MemoryDocument| {
+        let extraction = Extraction {
+            document,
+            transcript: &transcript,
+            offered: &offered,
+            recalled: &[],
+            thread: "t1",
+            options: scene.store.options(),
+            now: NOW,
+        };
+        extraction.apply(&proposal).changes
+    };
+    let done = scene.store.change(&scene.scope, NOW, |document| Ok(apply(document))).unwrap();
+    assert_eq!((done.added.len(), done.superseded), (1, vec![old.clone()]));
+    let mut texts = scene.contents();
+    texts.sort();
+    assert_eq!(texts, ["Has a car", "Lives in Rome"]);
+    assert_eq!(
+        scene.read().fact(&done.added[0]).unwrap().origin.as_ref().unwrap().author.as_deref(),
+        Some("U1")
+    );
+    // The same answer again, as after a crash before the caller noted that it was done.
+    let again = scene.store.change(&scene.scope, NOW, |document| Ok(apply(document))).unwrap();
+    assert_eq!((again.added.len(), again.document.revision), (0, done.document.revision));
+    // What the model saw is not what stands any more.
+    scene.forget(&old);
+    let (back, _) = scene.store.add(&scene.scope, new("Lives in Paris"), NOW + 1).unwrap();
+    assert_ne!(back, old);
+}
