@@ -176,10 +176,7 @@ fn fact(mut head: FactHead, body: &str, stem: &str, scope: &MemoryScope) -> Resu
 
 /// Checks that a file stands where it says that it belongs, and returns the user's raw id.
 fn check_owner(head: &mut FactHead, stem: &str, scope: &MemoryScope) -> Result<Option<String>, String> {
-    let id = match head.shift_remove("id") {
-        Some(Value::String(id)) => id,
-        _ => return Err("`id` is missing".to_owned()),
-    };
+    let Some(Value::String(id)) = head.shift_remove("id") else { return Err("`id` is missing".to_owned()) };
     if id != stem {
         return Err(format!("`id` is `{id}`, and the file's name says `{stem}`"));
     }

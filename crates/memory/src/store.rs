@@ -171,6 +171,4 @@ fn document(folder: &UserFolder, scope: &MemoryScope) -> Result<MemoryDocument, 
 }
 
 #[cfg(test)]
-pub(crate) mod scene;
-#[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -277,3 +277,6 @@ fn is_plain(path: &Path) -> bool {
     let mut parts = path.components();
     matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 use crate::{
     FactCategory, FactSource, MemoryError, MemoryScope, SummaryKey,
     files::tests::kill_after,
-    store::scene::{NOW, Scene, deerflow, exists},
+    store::tests::scene::{NOW, Scene, deerflow, exists},
 };
 use serde_json::json;
 use std::fs;
