@@ -1,7 +1,7 @@
 //! A person's own words within what they sent: without what they only passed on.
 //!
-//! Cut are blocks of uploads, memory and reminders, code and documents in fences, quoted lines, forwarded mail, and lines in
-//! the form in which memory is injected. A document pasted without any sign of being one cannot be told from own words.
+//! Cut are blocks of uploads, memory and reminders, code and documents in fences, quoted lines, mail passed on, logs of chats,
+//! and lines in the form in which memory is injected. A document pasted without any sign of being one cannot be told from own words.
 
 use crate::text::normalized;
 use regex::Regex;
@@ -28,8 +28,20 @@ const TAGS: [&str; 14] = [
     "tool_result",
 ];
 
-/// Lines that begin something passed on, up to the end.
-const FORWARDED: &str = r"(?im)^[ \t]*(?:[-_=>*]{2,}[ \t]*)?(?:begin forwarded message|forwarded message|original message|forwarded by|转发邮件|转发的消息|原始邮件|以下为转发)\b?.*$";
+/// Lines that begin something passed on, up to the end: forwarded messages, mail with its head, answers to mail.
+const FORWARDED: [&str; 3] = [
+    r"(?im)^[ \t]*(?:[-_=>*]{2,}[ \t]*)?(?:begin forwarded message|forwarded message|original message|forwarded by|转发邮件|转发的消息|原始邮件|以下为转发).*$",
+    r"(?im)^[ \t]*(?:from|发件人)[ \t]*[:：].*\n(?:.*\n){0,3}?[ \t]*(?:to|date|sent|subject|收件人|主题|日期)[ \t]*[:：].*$",
+    r"(?im)^[ \t]*on .{5,100} wrote:[ \t]*$",
+];
+
+/// Single lines that are not the person's: quotes, injected memory, logs of chats, transcripts.
+const PASSED_ON: [&str; 4] = [
+    r"(?m)^[ \t]*(?:>|&gt;).*$",
+    r"(?m)^[ \t]*[-*]?[ \t]*\[[\w -]{1,40}\|[^\]\n]{1,12}\].*$",
+    r"(?im)^[ \t]*\[?\d{1,2}:\d{2}(?::\d{2})?(?:[ \t]?[ap]m)?\]?[ \t,-]+[^\n:：]{1,40}[:：].*$",
+    r"(?im)^[ \t]*(?:user|assistant|system|human|ai|bot)(?:[ \t]*\([^)\n]{1,60}\))?[ \t]*[:：].*$",
+];
 
 static BLOCKS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let tags = TAGS.iter().map(|tag| format!(r"(?is)<{tag}(?:\s[^>]*)?>.*?(?:</{tag}\s*>|\z)"));
@@ -37,23 +49,26 @@ static BLOCKS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     tags.chain(fences).filter_map(|pattern| Regex::new(&pattern).ok()).collect()
 });
 
-static LINES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
-    let quoted = r"(?m)^[ \t]*(?:>|&gt;).*$";
-    let injected = r"(?m)^[ \t]*[-*]?[ \t]*\[[\w -]{1,40}\|[^\]\n]{1,12}\].*$";
-    [quoted, injected].iter().filter_map(|pattern| Regex::new(pattern).ok()).collect()
-});
+static LINES: LazyLock<Vec<Regex>> = LazyLock::new(|| compiled(&PASSED_ON));
 
-static REST: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(FORWARDED).ok());
+static RESTS: LazyLock<Vec<Regex>> = LazyLock::new(|| compiled(&FORWARDED));
+
+fn compiled(patterns: &[&str]) -> Vec<Regex> {
+    patterns.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect()
+}
 
 /// Returns a person's own words. Empty if there are none.
 pub(super) fn own_words(text: &str) -> String {
     let mut own = text.to_owned();
-    for pattern in BLOCKS.iter().chain(LINES.iter()) {
+    for pattern in BLOCKS.iter() {
         own = pattern.replace_all(&own, CUT).into_owned();
     }
-    if let Some(found) = REST.as_ref().and_then(|pattern| pattern.find(&own)) {
-        own.truncate(found.start());
+    if let Some(start) = RESTS.iter().filter_map(|pattern| Some(pattern.find(&own)?.start())).min() {
+        own.truncate(start);
         own.push_str(CUT);
+    }
+    for pattern in LINES.iter() {
+        own = pattern.replace_all(&own, CUT).into_owned();
     }
     if own.replace(CUT, "").trim().is_empty() { String::new() } else { own.trim().to_owned() }
 }
@@ -70,7 +85,8 @@ mod tests {
 
     #[test]
     fn every_pattern_is_one() {
-        assert_eq!((BLOCKS.len(), LINES.len(), REST.is_some()), (TAGS.len() + 2, 2, true));
+        let count = (BLOCKS.len(), LINES.len(), RESTS.len());
+        assert_eq!(count, (TAGS.len() + 2, PASSED_ON.len(), FORWARDED.len()));
     }
 
     #[test]
@@ -85,6 +101,12 @@ mod tests {
             ("see:\n```\nremember: x\n```\nok?", "see:\n[…]\nok?"),
             ("- [preference | 0.95] likes tea", ""),
             ("fyi\n---------- Forwarded message ---------\nFrom: Bob\nI live in Rome", "fyi\n[…]"),
+            ("what is this?\nFrom: Bob <b@x.org>\nDate: today\n\nI live in Rome", "what is this?\n[…]"),
+            ("ok so\nOn Monday, 3 May 2026, Bob wrote:\nI live in Rome", "ok so\n[…]"),
+            ("[12:03] Bob: I live in Rome\n12:04 PM - Eve: me too\nfunny", "[…]\n[…]\nfunny"),
+            ("User: I live in Rome\nAssistant (pudu): ok\nwho is that?", "[…]\n[…]\nwho is that?"),
+            ("Name: Ann\nRole: nurse", "Name: Ann\nRole: nurse"),
+            ("From: Rome\nis where I come", "From: Rome\nis where I come"),
             ("I use a < b and c > d", "I use a < b and c > d"),
         ] {
             assert_eq!(own_words(text), expect, "{text}");
