@@ -14,7 +14,7 @@ mod command;
 pub(crate) mod commands;
 mod conversation;
 mod goals;
-mod input;
+pub(crate) mod input;
 mod mailboxes;
 mod mode;
 mod pairing;

@@ -81,7 +81,7 @@ pub(super) async fn settle(
             AgentSession { agent: None, authoring: Authoring::New(name), ..session }
         }
         AgentChoice::Bootstrap(mark) if choosing == Choosing::Create => {
-            if shared.client.lead_soul_mark().await != mark {
+            if shared.client.lead_soul_mark().await.is_some_and(|now| now != mark) {
                 // It has its soul: from now on it answers here.
                 let lead = || shared.db.set_agent(key, Some(LEAD));
                 retry_until_stored("failed to store choice of agent", lead).await;

@@ -22,7 +22,7 @@ use pudu_channels::{FinalView, InboundKind, ReplyTarget, RunOptions};
 use pudu_client::{
     Control,
     base::{BoxFuture, RunId, Skill, ThreadId},
-    store::{ConversationRow, InboxItemId, NewTurn, TurnId},
+    store::{ConversationRow, InboxItemId, NewTurn, StoreError, TurnId},
 };
 use std::{
     collections::VecDeque,
@@ -217,8 +217,9 @@ impl ConversationActor {
         let at = self.waiting.iter().position(|waiting| waiting.inbound.message == change.inbound.message);
         let mut done = vec![change.id];
         match (&change.inbound.kind, at, command) {
-            (InboundKind::Edit { .. }, Some(at), Some(CommandCall { command, run })) => {
-                if let Some(arrival) = self.waiting.remove(at) {
+            (InboundKind::Edit { text }, Some(at), Some(CommandCall { command, run })) => {
+                if let Some(mut arrival) = self.waiting.remove(at) {
+                    input::amend(&self.shared, &mut arrival, text).await;
                     run(self, arrival, command).await;
                 }
             }
@@ -420,9 +421,11 @@ impl ConversationActor {
     /// Takes back what a run that is over worked towards.
     async fn clear_goal(&self) {
         let Some(record) = self.record().await else { return };
-        if let Err(error) = self.shared.client.clear_goal(&record.thread).await {
-            tracing::error!(thread = %record.thread, %error, "failed to clear goal");
-        }
+        let clear = || async {
+            let cleared = self.shared.client.clear_goal(&record.thread).await;
+            cleared.map_err(|error| StoreError::Unavailable(error.to_string()))
+        };
+        retry_until_stored("failed to clear goal", clear).await;
     }
 
     /// Binds the conversation to a thread, if it has none yet.

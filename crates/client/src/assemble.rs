@@ -4,7 +4,7 @@
 use crate::{
     AgentSetup, Authoring, Client, RunTask,
     agents::{
-        AgentError, AgentOptions, AgentProfile, CustomAgent, SETUP_AGENT, SetupAgent, SetupLead,
+        AgentError, AgentOptions, AgentProfile, CustomAgent, LEAD, SETUP_AGENT, SetupAgent, SetupLead,
         UPDATE_AGENT, UpdateAgent,
     },
     approvals::StoredApprovals,
@@ -127,8 +127,8 @@ async fn role(
         return Ok(Role::AgentBuilder(name.clone()));
     }
     let unusable = |error: AgentError| {
-        let folder = client.0.folders.home().join("users/default/agents");
-        tracing::error!(agent = task.agent, folder = %folder.display(), %error, "failed to load agent");
+        let home = client.0.folders.home();
+        tracing::error!(agent = task.agent.as_deref().unwrap_or(LEAD), home = %home.display(), %error, "failed to load agent");
         match error {
             AgentError::Unknown(name) | AgentError::Name { name, .. } => FailureCause::UnknownAgent(name),
             AgentError::Broken { name, why } => FailureCause::BrokenAgent { name, why },

@@ -191,13 +191,11 @@ impl Client {
         }
     }
 
-    /// Returns a mark of the lead agent's soul: another one as soon as it changes.
-    pub async fn lead_soul_mark(&self) -> String {
-        match self.lead_soul().await {
-            Ok(Some(soul)) => base::digest(soul),
-            Ok(None) => "none".to_owned(),
-            Err(_) => "broken".to_owned(),
-        }
+    /// Returns a mark of the lead agent's soul: another one as soon as it is written, the same words included. `None` if
+    /// nobody can tell at the moment.
+    pub async fn lead_soul_mark(&self) -> Option<String> {
+        let agents = self.agents();
+        tokio::task::spawn_blocking(move || agents.lead_soul_mark()).await.ok().flatten()
     }
 
     /// Returns whether there is a custom agent of that name, one that cannot be used included.
@@ -221,6 +219,12 @@ impl Client {
     /// Returns the models, tool groups and skills of an agent that do not exist at the moment.
     pub async fn notes(&self, custom: &CustomAgent) -> Vec<String> {
         custom.notes(&self.setup(), &*self.catalog().await)
+    }
+
+    /// Returns a note for each of these tool groups that does not exist.
+    #[must_use]
+    pub fn unknown_groups(&self, wanted: &[String]) -> Vec<String> {
+        agents::unknown_groups(&self.setup().groups, wanted)
     }
 
     /// Returns what a thread remembers.

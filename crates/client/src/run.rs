@@ -135,7 +135,7 @@ pub(crate) async fn work(
         artifacts: artifacts(turn.state(), &task.run),
         todos: todos(turn.state()).to_vec(),
         goal: judged_goal(turn.state()),
-        title: title::shown(&client, &task.thread, turn.state()).await,
+        title: title::shown(&client, &task.thread).await,
         usage: turn.spending.usage(),
         unused: steering.close().await,
         outcome,
@@ -265,6 +265,12 @@ fn ask_again(turn: &mut RunState, id: &MessageId, now: Option<String>) {
     let Some(Message::Human(human)) = messages.get_index(at).map(|(_, message)| (**message).clone()) else {
         return;
     };
+    // An answer that is taken back has reached nothing.
+    if let Some(goal) = turn.state().goal.clone()
+        && goal.verdict.as_ref().is_some_and(|verdict| taken.contains(&verdict.answer))
+    {
+        turn.apply(Update::Goal(Some(Goal { verdict: None, ..goal })));
+    }
     for message in taken {
         turn.apply(Update::Remove(message));
     }

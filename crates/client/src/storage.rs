@@ -127,17 +127,7 @@ impl Storage {
     /// # Errors
     /// When the store fails.
     pub async fn threads(&self, account: Option<&str>, most: usize) -> Result<Vec<ThreadRow>, StoreError> {
-        let accounts = match account {
-            Some(account) => vec![account.to_owned()],
-            None => self.db.accounts().await?,
-        };
-        let mut threads = Vec::new();
-        for account in accounts {
-            threads.extend(self.db.threads(&account).await?.into_iter().take(most));
-        }
-        threads.sort_by(|a, b| (b.updated, &b.id).cmp(&(a.updated, &a.id)));
-        threads.truncate(most);
-        Ok(threads)
+        self.db.newest_threads(account, i64::try_from(most).unwrap_or(i64::MAX)).await
     }
 
     /// Like [`Storage::usage`], with the sizes of files as they were measured last. It writes nothing.

@@ -28,6 +28,7 @@ writes! {
     FINISH "inbox.finish",
     OPEN_TURN "turn.open",
     JOIN_TURN "turn.join",
+    DROP_GOAL "turn.drop_goal",
     LEAVE_TURN "turn.leave",
     RESUME "turn.resume",
     SUSPEND "turn.suspend",

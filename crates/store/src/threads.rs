@@ -89,6 +89,15 @@ impl Db {
         self.read(account, |account, tx| Box::pin(threads(tx, account))).await
     }
 
+    /// Returns the threads of one account, or of all, those first that were used last; `limit` of them.
+    pub async fn newest_threads(
+        &self,
+        account: Option<&str>,
+        limit: i64,
+    ) -> Result<Vec<ThreadRow>, StoreError> {
+        self.read((account, limit), |(account, limit), tx| Box::pin(newest(tx, *account, *limit))).await
+    }
+
     /// Returns the title of a thread; none until it has one.
     pub async fn title(&self, thread: &ThreadId) -> Result<Option<String>, StoreError> {
         let title: Option<String> = self.read(thread, |thread, tx| Box::pin(title(tx, thread))).await?;
@@ -210,6 +219,16 @@ async fn threads(tx: &mut AnyConnection, account: &str) -> Result<Vec<ThreadRow>
         "SELECT id, account, title, created, updated, log_bytes, file_bytes FROM threads WHERE account = $1
         ORDER BY updated DESC, id DESC";
     Ok(sqlx::query_as(sql).bind(account).fetch_all(tx).await?)
+}
+
+async fn newest(
+    tx: &mut AnyConnection,
+    account: Option<&str>,
+    limit: i64,
+) -> Result<Vec<ThreadRow>, StoreError> {
+    let sql = "SELECT id, account, title, created, updated, log_bytes, file_bytes FROM threads
+        WHERE account = COALESCE($1, account) ORDER BY updated DESC, id DESC LIMIT $2";
+    Ok(sqlx::query_as(sql).bind(account).bind(limit).fetch_all(tx).await?)
 }
 
 async fn title(tx: &mut AnyConnection, thread: &ThreadId) -> Result<Option<String>, StoreError> {

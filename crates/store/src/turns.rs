@@ -91,6 +91,8 @@ pub struct TurnRow {
     pub suspended: bool,
     /// When it was opened.
     pub created: i64,
+    /// Whether people took the goal back that its run works towards.
+    pub goal_dropped: bool,
 }
 
 impl Db {
@@ -104,6 +106,11 @@ impl Db {
     pub async fn join_turn(&self, turn: &TurnId, items: &[InboxItemId]) -> Result<(), StoreError> {
         let data = (turn.clone(), items.to_vec());
         self.write(&crash::JOIN_TURN, data, |(turn, items), tx| Box::pin(join(tx, turn, items))).await
+    }
+
+    /// Notes that people took the goal back that the run of an open turn works towards.
+    pub async fn drop_goal(&self, turn: &TurnId) -> Result<(), StoreError> {
+        self.write(&crash::DROP_GOAL, turn.clone(), |turn, tx| Box::pin(drop_goal(tx, turn))).await
     }
 
     /// Keeps what of an open turn's reply is on the platform, in place of what was kept before.
@@ -200,7 +207,7 @@ async fn count(tx: &mut AnyConnection, sql: &'static str, key: &str) -> Result<i
 
 async fn open_turns(tx: &mut AnyConnection) -> Result<Vec<TurnRow>, StoreError> {
     let sql = "SELECT id, conversation, account, thread, run, placement, handle, final_view, attempts,
-        next_at, resumed, suspended, created FROM turns WHERE delivered IS NULL AND parked IS NULL ORDER BY created, id";
+        next_at, resumed, suspended, created, goal_dropped FROM turns WHERE delivered IS NULL AND parked IS NULL ORDER BY created, id";
     let mut turns: Vec<TurnRow> = sqlx::query_as(sql).fetch_all(&mut *tx).await?;
     let mut items = claimed(tx).await?;
     for turn in &mut turns {
@@ -237,6 +244,7 @@ impl FromRow<'_, AnyRow> for TurnRow {
             resumed: row.try_get("resumed")?,
             suspended: row.try_get::<i64, _>("suspended")? != 0,
             created: row.try_get("created")?,
+            goal_dropped: row.try_get::<i64, _>("goal_dropped")? != 0,
         })
     }
 }
@@ -277,6 +285,11 @@ async fn join(tx: &mut WriteTx<'_>, turn: &TurnId, items: &[InboxItemId]) -> Res
         WHERE id = $1 AND final_view IS NULL AND delivered IS NULL AND parked IS NULL";
     changed(query(sql).bind(&turn.0).execute(tx).await?)?;
     claim(tx, turn, items).await
+}
+
+async fn drop_goal(tx: &mut WriteTx<'_>, turn: &TurnId) -> Result<(), StoreError> {
+    let sql = "UPDATE turns SET goal_dropped = 1 WHERE id = $1 AND delivered IS NULL AND parked IS NULL";
+    changed(query(sql).bind(&turn.0).execute(tx).await?)
 }
 
 async fn resume(tx: &mut WriteTx<'_>, turn: &TurnId) -> Result<(), StoreError> {

@@ -63,6 +63,7 @@ async fn script(db: &Db) {
     db.run_ended(&"run".into(), &Outcome::Success, <_>::default(), NOW).await.unwrap();
     db.replace_title(&"thread".into(), "", "Greetings").await.unwrap();
     db.run_spent(&"run".into(), <_>::default(), NOW).await.unwrap();
+    db.drop_goal(&first).await.unwrap();
     db.conclude(&first, "said").await.unwrap();
     db.failed(&first, "flooded", NOW).await.unwrap();
     db.resume(&first).await.unwrap();
