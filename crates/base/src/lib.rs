@@ -49,6 +49,7 @@ pub use model::{Delta, Model, ModelError, ModelImage, ModelStream, Request, Samp
 pub use results::ResultFiles;
 pub use sandbox::{
     DirEntry, Exec, Killed, Network, Sandbox, SandboxError, SandboxProvider, Shell, ShellCommand,
+    ThreadFolder,
 };
 pub use shared::{DocumentText, OutlineEntry, ReadOutcome, SharedFile, UnreadCause};
 pub use skill::Skill;

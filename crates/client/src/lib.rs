@@ -48,6 +48,7 @@ pub use title::TitleRules;
 pub use vision::BlindModel;
 
 use agents::{AgentError, Agents, CustomAgent, Roster};
+use base::{SandboxError, ThreadFolder};
 use catalog_cache::CatalogCache;
 use futures_util::FutureExt;
 use harness::{Memory, Replay, RunState};
@@ -58,7 +59,7 @@ use std::{
     panic::AssertUnwindSafe,
     sync::{Arc, PoisonError, RwLock},
 };
-use store::{Db, now};
+use store::{Db, StoreError, now};
 use threads::Threads;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -131,10 +132,19 @@ impl Client {
         self.setup().model(model)?.standby()
     }
 
+    /// Returns a thread and the user in whose folder its files are: the local one of a thread that nobody knows yet.
+    async fn folder(&self, thread: &base::ThreadId) -> Result<ThreadFolder, StoreError> {
+        let owner = self.0.db.owner(thread).await?.unwrap_or_default();
+        Ok(ThreadFolder { owner, thread: thread.clone() })
+    }
+
     /// Returns the files of a thread.
-    #[must_use]
-    pub fn files(&self, thread: &base::ThreadId) -> ThreadFiles {
-        self.0.folders.of(thread)
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn files(&self, thread: &base::ThreadId) -> Result<ThreadFiles, SandboxError> {
+        let unknown = |error| SandboxError::Refused(format!("nobody can tell where the files are: {error}"));
+        Ok(self.0.folders.of(&self.folder(thread).await.map_err(unknown)?))
     }
 
     /// Returns what waits for people.
@@ -269,7 +279,7 @@ impl Client {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn delete_thread(&self, thread: &base::ThreadId) -> Result<store::Deletion, store::StoreError> {
+    pub async fn delete_thread(&self, thread: &base::ThreadId) -> Result<store::Deletion, StoreError> {
         let deletion = self.storage().delete(thread).await;
         self.0.threads.forget(thread);
         deletion

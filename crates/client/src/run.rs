@@ -1,7 +1,7 @@
 //! One run, from the wish to its end.
 
 use crate::{
-    Admission, Asker, Client, RunTask,
+    Admission, Client, RunTask,
     assemble::{self, AssembledAgent},
     now, price,
     title::{self, TitledRun},
@@ -171,7 +171,7 @@ async fn answer(
     run_ended(client, task, &outcome, &turn.spending).await;
     if outcome == Outcome::Success {
         let titled =
-            TitledRun { thread: task.thread.clone(), run: task.run.clone(), asker: task.asker.clone() };
+            TitledRun { thread: task.thread.clone(), run: task.run.clone(), spender: task.spender() };
         title::improve(client, turn.state(), last_reply(turn.state()), titled);
     }
     outcome
@@ -379,8 +379,7 @@ async fn nothing(steering: &Steering) -> RunEnd {
 /// Notes how a run ended and what it spent, by the prices of today.
 async fn run_ended(client: &Client, task: &RunTask, outcome: &Outcome, spending: &SpendingTally) {
     let setup = client.setup();
-    let spender = task.asker.as_ref().map(Asker::spender).unwrap_or_default();
-    let spent = (spender, price::priced(spending, |model| setup.price(model)));
+    let spent = (task.spender(), price::priced(spending, |model| setup.price(model)));
     audit_log(client.0.db.run_ended(&task.run, outcome, spent, now()).await);
 }
 

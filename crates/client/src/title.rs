@@ -1,12 +1,12 @@
 //! Titles of threads: the beginning of what was asked first, at once; a better one by a model, if one is configured.
 
-use crate::{Asker, Client, price};
+use crate::{Client, price};
 use pudu_base::{
     Assistant, Human, Message, Model, ModelCaller, Request, RunId, SpendingTally, ThreadId, ThreadState,
     fill, foreign,
 };
 use pudu_harness::side_call;
-use pudu_store::now;
+use pudu_store::{Spender, now};
 use std::sync::Arc;
 
 /// Characters of the first question in a title.
@@ -135,15 +135,14 @@ pub(crate) fn improve(client: &Client, state: &ThreadState, reply: Option<&Assis
 pub(crate) struct TitledRun {
     pub(crate) thread: ThreadId,
     pub(crate) run: RunId,
-    pub(crate) asker: Option<Asker>,
+    pub(crate) spender: Spender,
 }
 
 impl TitledRun {
     async fn spent(&self, client: &Client, spending: &SpendingTally) {
         let setup = client.setup();
-        let spender = self.asker.as_ref().map(Asker::spender).unwrap_or_default();
         let parts = price::priced(spending, |model| setup.price(model));
-        if let Err(error) = client.0.db.run_spent(&self.run, (spender, parts), now()).await {
+        if let Err(error) = client.0.db.run_spent(&self.run, (self.spender.clone(), parts), now()).await {
             tracing::warn!(run = %self.run, %error, "failed to record spending");
         }
     }

@@ -16,7 +16,7 @@ const MAX_SIDE: u32 = 1_568;
 pub(crate) const MAX_SENT_BYTES: usize = 3_750_000;
 /// Maximum size of an image once decoded, in bytes: 55 million pixels in three colours.
 const MAX_DECODED_BYTES: u64 = 160 << 20;
-/// Of the first nobody sees what is lost; the others are for what is too large else.
+/// JPEG qualities: nobody sees what the first one loses, the others are for images that are too large with it.
 const JPEG_QUALITIES: [u8; 3] = [85, 65, 40];
 
 /// An image, ready to be sent.

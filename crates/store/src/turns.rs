@@ -9,7 +9,7 @@ use crate::{
     statement::{WriteTx, query},
     threads,
 };
-use pudu_base::{RunId, ThreadId};
+use pudu_base::{RunId, ThreadFolder, ThreadId};
 use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 use std::collections::HashMap;
 
@@ -22,8 +22,8 @@ pub struct NewTurn {
     pub conversation: String,
     /// The account that replies.
     pub account: String,
-    /// The thread, where the agent is asked.
-    pub thread: Option<ThreadId>,
+    /// The thread, where the agent is asked, and whose it is if it is new.
+    pub folder: Option<ThreadFolder>,
     /// The run, where the agent is asked.
     pub run: Option<RunId>,
     /// The reply's target, JSON.
@@ -259,7 +259,7 @@ async fn open(tx: &mut WriteTx<'_>, turn: &NewTurn) -> Result<(), StoreError> {
         (id, conversation, account, thread, run, placement, final_view, next_at, created)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8) ON CONFLICT (id) DO NOTHING";
     let insert = query(sql).bind(&turn.id.0).bind(&turn.conversation).bind(&turn.account);
-    let insert = insert.bind(turn.thread.as_ref().map(ThreadId::as_str));
+    let insert = insert.bind(turn.folder.as_ref().map(|folder| folder.thread.as_str()));
     let insert = insert.bind(turn.run.as_ref().map(RunId::as_str));
     let insert = insert.bind(&turn.reply_target).bind(turn.final_view.as_deref()).bind(turn.now);
     if insert.execute(tx).await? == 0 {
@@ -267,14 +267,14 @@ async fn open(tx: &mut WriteTx<'_>, turn: &NewTurn) -> Result<(), StoreError> {
     }
     let sql = "UPDATE conversations SET updated = $1 WHERE key = $2";
     query(sql).bind(turn.now).bind(&turn.conversation).execute(tx).await?;
-    if let Some(thread) = &turn.thread {
+    if let Some(folder) = &turn.folder {
         let sql = "SELECT 1 FROM conversations WHERE key = $1 AND thread <> $2";
-        let moved = query(sql).bind(&turn.conversation).bind(thread.as_str());
+        let moved = query(sql).bind(&turn.conversation).bind(folder.thread.as_str());
         if moved.fetch_optional::<i64>(tx).await?.is_some() {
             // The thread was deleted meanwhile.
             return Err(StoreError::Conflict("the conversation talks to another thread"));
         }
-        threads::belongs(tx, thread.as_str(), &turn.account, turn.now).await?;
+        threads::belongs(tx, folder, &turn.account, turn.now).await?;
     }
     claim(tx, &turn.id, &turn.items).await
 }

@@ -12,7 +12,7 @@ list_gap = { ", " }
 about_agent = List the agents, switch to one, or make one
 about_bootstrap = Introduce yourself, and shape who I am
 about_compact = Summarize this conversation, to make room
-about_connect = Make yourself known by a code
+about_connect = Make yourself known by a code, or be one person on two platforms
 about_goal = Set a goal to work towards until it is reached
 about_help = Show this help
 about_memory = Count the facts of a DeerFlow memory (not used yet)
@@ -69,7 +69,15 @@ hello =
     Type /help for available commands.
 code_invalid = This code is not valid, or not any more. Ask whoever runs this bot for a new one.
 code_unreadable = I could not look that code up just now. Try again in a moment.
-connect_needless = There is no need to: I know you already.
+connect_privately = Please send me that in a private chat: who reads a code could use it.
+connect_offer = To be one person with yourself on another platform, send me this there, in a private chat, within ten minutes: `/connect { $code }`. You then have one memory, one set of limits and one usage on both. `/connect off` ends that.
+connect_confirm = This makes you one person with { $name } on { $account }: one memory, one set of limits, one usage. Do it only if that is you. Confirm it with the button, or by sending `{ $action }`.
+connect_yes = That is me
+joined = Done: here you are { $name } on { $account } now. `/connect off` ends that.
+joined_already = You are one person already.
+joined_by = { $name } on { $account } is one person with you now, by the code that you asked for. If that is not you, send `/connect off` here.
+parted = Done: here you are a person by yourself again. What was remembered of both stays with the other.
+parted_already = Here you are a person by yourself.
 connected = Connected: I know you now. Say hello!
 known_already = I know you already. Say hello!
 stranger_by_code = I do not know you yet, so I cannot answer. Ask whoever runs this bot for a code, and send me `/connect CODE`.
@@ -158,7 +166,7 @@ usage_caller_summary = for summaries
 usage_caller_title = for titles
 usage_part = { $model }, { $caller }: { $read } read, { $written } written
 usage_reasoning = Of what was written, { $tokens } were thoughts.
-usage_today = You today, here and elsewhere in this account: { $total } tokens.
+usage_today = You today, in all your chats: { $total } tokens.
 usage_unreadable = The usage could not be read just now.
 
 ## /status.

@@ -11,7 +11,7 @@ list_gap = 、
 about_agent = 查看、切换或创建智能体
 about_bootstrap = 介绍您自己，并塑造我的性格
 about_compact = 总结本对话，腾出空间
-about_connect = 用配对码绑定身份
+about_connect = 用配对码绑定身份，或把两个平台上的你认作同一个人
 about_goal = 设定一个目标，我会一直工作到达成为止
 about_help = 查看帮助
 about_memory = 查看 DeerFlow 记忆条数（暂未启用）
@@ -68,7 +68,15 @@ hello =
     发送 /help 查看可用命令。
 code_invalid = 这个配对码无效或已过期，请找管理员要一个新的。
 code_unreadable = 暂时无法核对这个配对码，请稍后再试。
-connect_needless = 不用绑定，我已经认识你了。
+connect_privately = 请在私聊里发给我：谁看到配对码，谁就能使用它。
+connect_offer = 想让我把你在另一个平台上也认作同一个人，请在十分钟内到那边私聊发送：`/connect { $code }`。之后两边共用记忆、限额与用量。发送 `/connect off` 可解除。
+connect_confirm = 这会把你和 { $account } 上的 { $name } 认作同一个人：共用记忆、限额与用量。只有那确实是你本人时才继续。请点按钮确认，或发送 `{ $action }`。
+connect_yes = 是我本人
+joined = 完成：在这里你现在就是 { $account } 上的 { $name }。发送 `/connect off` 可解除。
+joined_already = 你们已经是同一个人了。
+joined_by = { $account } 上的 { $name } 已凭你申请的配对码与你成为同一个人。如果那不是你，请在这里发送 `/connect off`。
+parted = 完成：在这里你又是独立的一个人了。双方共有的记忆留在另一边。
+parted_already = 在这里你本来就是独立的一个人。
 connected = 绑定成功，我认识你了。跟我打个招呼吧！
 known_already = 我已经认识你了，直接跟我说话吧！
 stranger_by_code = 我还不认识你，暂时不能回答。请找管理员要一个配对码，然后发送 `/connect 配对码` 给我。
@@ -141,7 +149,7 @@ usage_caller_summary = 摘要
 usage_caller_title = 标题
 usage_part = { $model }（{ $caller }）：输入 { $read }，输出 { $written }
 usage_reasoning = 输出中有 { $tokens } 为思考。
-usage_today = 您今天在本账号中的用量：{ $total } token。
+usage_today = 您今天在所有聊天中的用量：{ $total } token。
 usage_unreadable = 暂时无法读取用量，请稍后再试。
 
 ## /status。
