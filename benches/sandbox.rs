@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a benchmark stops where something is wrong")]
 
 use pudu_client::{
-    base::{Network, Sandbox, SandboxProvider, ShellCommand, ThreadId},
+    base::{Network, Sandbox, SandboxProvider, ShellCommand},
     sandbox::{Folders, Jail, LocalSandboxes, Options, enter},
 };
 use std::{
@@ -32,7 +32,7 @@ async fn measure() {
         let folders = Folders::new(home.path().to_owned(), jail.owner());
         let options = Options { network, ..Options::default() };
         let local = LocalSandboxes::new(folders, Some(jail.clone()), options);
-        let sandbox = local.acquire(&ThreadId::from("t")).await.unwrap();
+        let sandbox = local.acquire(&"t".into()).await.unwrap();
         let (mut first, mut whole) = (Vec::new(), Vec::new());
         for _ in 0..TIMES {
             let (to_first, to_end) = once(&*sandbox).await;

@@ -119,6 +119,7 @@ fn offline() -> (ModelInfo, Arc<dyn Model>) {
         name: Offline::NAME.to_owned(),
         title: Offline::NAME.to_owned(),
         price: None,
+        thinks: false,
         about: Some("built in; echoes, and calls tools with /tool".to_owned()),
     };
     (info, Arc::new(Offline))
@@ -151,6 +152,7 @@ fn info(config: &ModelConfig) -> ModelInfo {
         title: config.display_name.clone(),
         about: Some(config.description.clone()).filter(|about| !about.is_empty()),
         price: config.price.clone(),
+        thinks: config.settings.thinking.supported || config.settings.thinking.takes_effort,
     }
 }
 

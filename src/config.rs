@@ -49,7 +49,7 @@ pub(crate) use {
     approvals::{ApprovalsConfig, is_own_tool},
     channel::{
         AccountConfig, AccountPolicy, Allow, CLOSING, Capacity, Choosing, FollowUpMode, LOCAL, Menu,
-        SessionOverrides, Timing,
+        SessionOverrides, Timing, UnpairedPeople,
     },
     class::Native,
     containers::{DockerConfig, SandboxBackend},

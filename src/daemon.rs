@@ -6,7 +6,7 @@ use crate::{
     clock,
     config::{self, Backend, CLOSING, Config, LoadedConfig, Start, Watcher},
     connections::{self, Connections},
-    dispatch::{Account, Accounts, DispatchRules, Dispatcher, PairedPeople, Refusals, Shared},
+    dispatch::{Account, Accounts, DispatchRules, Dispatcher, PairedPeople, Refusals, Shared, Users},
     extensions::{self, Extensions},
     gateway::{self, GatewayState, GatewayToken},
     home::Home,
@@ -132,6 +132,7 @@ impl Daemon {
         let accounts = accounts(wanted, &hot, &local)?;
         let links = Links::open(&fixed.home, fixed.gateway.public_url.clone())?;
         let known = PairedPeople::read(&db).await.context("cannot read who is known")?;
+        let users = Users::read(&db).await.context("cannot read who is which user")?;
         let turns = TaskTracker::new();
         let outbox = Outbox::new(db.clone(), inbox.clone(), hot.timing.outbox_max_age, turns.clone());
         let store = store_words(&fixed.database.backend);
@@ -147,6 +148,7 @@ impl Daemon {
             tasks: turns,
             refusals: Refusals::default(),
             known,
+            users,
             links,
             extended: CancellationToken::new(),
         });
@@ -358,7 +360,11 @@ fn apply(shared: &Shared, hot: &config::HotConfig, machine: &Machine, extensions
 }
 
 fn rules(hot: &config::HotConfig) -> DispatchRules {
-    DispatchRules { follow_up_window: hot.timing.follow_up_window, uploads: hot.uploads.clone() }
+    DispatchRules {
+        follow_up_window: hot.timing.follow_up_window,
+        uploads: hot.uploads.clone(),
+        unpaired: hot.timing.unpaired,
+    }
 }
 
 /// Makes the accounts: the local one, and those that are configured. Nothing is connected yet.

@@ -14,7 +14,8 @@ mod command;
 pub(crate) mod commands;
 mod conversation;
 mod goals;
-mod input;
+pub(crate) mod input;
+mod joining;
 mod mailboxes;
 mod mode;
 mod pairing;
@@ -27,6 +28,7 @@ mod shared;
 mod spending;
 mod todos;
 mod turn;
+mod users;
 mod view;
 mod vision;
 
@@ -34,6 +36,7 @@ pub(crate) use access::{Access, PairedPeople, Refusals};
 pub(crate) use account::{Account, AccountRules, Accounts};
 pub(crate) use pairing::GOOD_FOR;
 pub(crate) use shared::{DispatchRules, Shared};
+pub(crate) use users::Users;
 
 use crate::bus::InboxItem;
 use absent::Absent;

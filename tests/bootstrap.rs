@@ -47,6 +47,12 @@ async fn people_shape_the_lead_agent_which_then_answers_with_its_soul() {
 
     ada.says("/bootstrap", "echo: /bootstrap").await;
     assert!(system(&house.model.requests().pop().unwrap()).contains(SOUL), "it knows what it changes");
+    house.model.next(Reply::tool("setup_agent", &json!({ "soul": SOUL })));
+    ada.says("leave it so", "echo: leave it so").await;
+    ada.says("done?", "echo: done?").await;
+    assert!(!introduces(&house.model.requests().pop().unwrap()), "the same words are a character, too");
+
+    ada.says("/bootstrap", "echo: /bootstrap").await;
     ada.says("/new", "New conversation started. The agent that was being made here is not made.").await;
     ada.says("back?", "echo: back?").await;
     assert!(!introduces(&house.model.requests().pop().unwrap()));

@@ -71,7 +71,7 @@ async fn new_forgets_and_status_and_usage_tell_the_truth() {
     for part in [
         "Tokens in this conversation: 120 read, 30 written, 150 in all, in one run.",
         "The cost of one call is unknown",
-        "You today, here and elsewhere in this account: 150 tokens.",
+        "You today, in all your chats: 150 tokens.",
     ] {
         assert!(usage.contains(part), "{part} is missing in {usage}");
     }

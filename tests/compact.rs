@@ -49,7 +49,7 @@ async fn compact_summarizes_at_once_and_says_what_that_saves() {
     let (house, ada) = furnished("summarization: {keep: {type: messages, value: 2}}\n").await;
     ada.says("/compact", "No active conversation.").await;
     ada.says("hello", "echo: hello").await;
-    ada.says("/compact", "There is not enough here to summarize yet.").await;
+    ada.says("/compact", "There is not enough here to summarize yet: the newest messages stay as they are, and a summary of the others has to save 400 tokens.").await;
     talk(&ada, 0..3).await;
     let before = house.model.count();
     ada.say("/compact");

@@ -55,6 +55,7 @@ mod talk;
 mod tidy;
 mod titles;
 mod trouble;
+mod users;
 mod vision;
 mod web;
 mod wires;

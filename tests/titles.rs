@@ -92,3 +92,16 @@ async fn threads_have_no_titles_where_they_are_switched_off() {
     ada.says("hello", "echo: hello").await;
     assert_eq!(titles(&house), [Value::Null]);
 }
+
+#[tokio::test]
+async fn messages_that_are_answered_together_have_a_title_and_so_has_a_thread_whose_first_run_failed() {
+    let mut house = House::furnish(Options::default(), "follow_ups: queue", "").await;
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    std::fs::write(house.path(".pudu/SOUL.md"), b"\xff").unwrap();
+    ada.say("one");
+    ada.reads_so(|text| text.contains("cannot be used")).await;
+    std::fs::remove_file(house.path(".pudu/SOUL.md")).unwrap();
+    ada.says("two", "echo: two").await;
+    assert_eq!(titles(&house), [json!("one")]);
+}

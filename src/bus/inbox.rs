@@ -24,6 +24,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 /// An event that waits for its outcome is looked after again if nobody holds it for so long, in
 /// milliseconds: between its commit and the moment it is held lies no more than a few of them.
 const FORGOTTEN: i64 = 15_000;
+/// An account's waiting events may have so many bytes in all: pictures come inside of what is said on the page. One alone
+/// may have more.
+const MAX_WAITING_BYTES: usize = 128 * 1024 * 1024;
 /// At least so many events, of all accounts, may be on their way into the store.
 const MIN_QUEUED_EVENTS: usize = 1024;
 
@@ -75,13 +78,22 @@ struct HeldEvents {
     items: HashMap<InboxItemId, HeldEvent>,
     /// Events that are not kept yet, and their outcomes.
     rooms: HashMap<EventIdentity, (HeldEvent, watch::Receiver<StoreOutcome>)>,
-    /// How many items and rooms each account has.
-    accounts: HashMap<String, usize>,
+    /// How many items and rooms each account has, and their size.
+    accounts: HashMap<String, WaitingSize>,
+}
+
+/// Size of an account's waiting events.
+#[derive(Clone, Copy, Default)]
+struct WaitingSize {
+    events: usize,
+    bytes: usize,
 }
 
 /// An event that this process looks after.
 struct HeldEvent {
     account: String,
+    /// Its size, about.
+    bytes: usize,
     /// Location of a person's message; `None` for other events.
     place: Option<MessagePlace>,
 }
@@ -120,14 +132,16 @@ impl Inbox {
 
     /// Hands out events again that are stored and nobody holds: their handler failed.
     pub(crate) async fn sweep(&self) {
-        let Ok(items) = self.0.db.pending().await else { return };
+        let old = clock::now().saturating_sub(FORGOTTEN);
+        let Ok(ids) = self.0.db.waiting_since(old).await else { return };
         // What the store has just taken after an outage is handed out by the one who brought it.
         if !self.0.held().rooms.is_empty() {
             return;
         }
-        let old = clock::now().saturating_sub(FORGOTTEN);
-        let forgotten = items.into_iter().filter(|item| item.turn.is_none() && item.at < old);
-        for item in forgotten.filter(|item| !self.0.held().items.contains_key(&item.id)).collect::<Vec<_>>() {
+        let forgotten =
+            ids.into_iter().filter(|id| !self.0.held().items.contains_key(id)).collect::<Vec<_>>();
+        for id in forgotten {
+            let Ok(Some(item)) = self.0.db.waiting(id).await else { continue };
             tracing::warn!(item = item.id.0, "dispatching stored event that nobody held");
             if let Some(arrival) = self.take_up(item).await {
                 self.0.out.send(arrival).await.ok();
@@ -225,7 +239,7 @@ impl Inbox {
 
     /// Returns whether no more events of an account are taken.
     pub(crate) fn is_full(&self, account: &str) -> bool {
-        self.0.held().count_of(account) >= self.0.limit
+        self.0.held().is_full(account, 0, self.0.limit)
     }
 }
 
@@ -253,7 +267,7 @@ impl Inner {
             if let Some((_, first)) = held.rooms.get(&identity) {
                 return Ok((first.clone(), true));
             }
-            if held.count_of(&identity.0) >= self.limit {
+            if held.is_full(&identity.0, size(&inbound), self.limit) {
                 return Err(AcceptError::Full);
             }
             let event = held.event(&inbound);
@@ -336,23 +350,29 @@ impl HeldEvents {
     /// Counts an event.
     fn event(&mut self, inbound: &Inbound) -> HeldEvent {
         let account = inbound.address.account.clone();
-        *self.accounts.entry(account.clone()).or_default() += 1;
-        HeldEvent { account, place: place(inbound) }
+        let bytes = size(inbound);
+        let waiting = self.accounts.entry(account.clone()).or_default();
+        waiting.events += 1;
+        waiting.bytes += bytes;
+        HeldEvent { account, bytes, place: place(inbound) }
     }
 
     /// Counts an event no more.
     fn forget(&mut self, event: Option<HeldEvent>) {
         let Some(event) = event else { return };
-        if let Some(count) = self.accounts.get_mut(&event.account) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(waiting) = self.accounts.get_mut(&event.account) {
+            waiting.events -= 1;
+            waiting.bytes -= event.bytes;
+            if waiting.events == 0 {
                 self.accounts.remove(&event.account);
             }
         }
     }
 
-    fn count_of(&self, account: &str) -> usize {
-        self.accounts.get(account).copied().unwrap_or_default()
+    /// Returns whether an account has no room for an event of so many bytes.
+    fn is_full(&self, account: &str, bytes: usize, limit: usize) -> bool {
+        let waiting = self.accounts.get(account).copied().unwrap_or_default();
+        waiting.events >= limit || (waiting.events > 0 && waiting.bytes + bytes > MAX_WAITING_BYTES)
     }
 
     /// Returns the whole address of a message in the chat of `near`.
@@ -366,6 +386,19 @@ impl HeldEvents {
             .filter_map(|event| event.place.as_ref())
             .find(same)
             .map(|(address, _)| address.clone())
+    }
+}
+
+/// Returns about how many bytes an event has: its words, and what stands for its files.
+fn size(inbound: &Inbound) -> usize {
+    match &inbound.kind {
+        InboundKind::Message { text, attachments, .. } => {
+            let files = attachments.iter().map(|attachment| attachment.handle.len() + attachment.name.len());
+            text.len() + files.sum::<usize>()
+        }
+        InboundKind::Edit { text } => text.len(),
+        InboundKind::Press { action } => action.len(),
+        InboundKind::Recall => 0,
     }
 }
 

@@ -179,7 +179,7 @@ mod tests {
             id: item.turn.clone(),
             conversation: "c".into(),
             account: "a".into(),
-            thread: None,
+            folder: None,
             run: None,
             reply_target: String::new(),
             items: Vec::new(),

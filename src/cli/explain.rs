@@ -13,6 +13,7 @@ use crate::{
 use anyhow::{Context, Result, anyhow, bail};
 use pudu_client::{
     AgentExplanation, Client,
+    agents::is_lead,
     base::ToolSpec,
     harness::PromptSection,
     store::{Db, DbLocation},
@@ -58,7 +59,7 @@ async fn look(
     if let Some(model) = &model {
         known(model, &client)?;
     }
-    let told = client.explain(agent, model).await;
+    let told = client.explain(agent.filter(|name| !is_lead(name)), model).await;
     extensions.close().await;
     told.map_err(|cause| anyhow!("{cause}"))
 }

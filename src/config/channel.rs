@@ -186,6 +186,19 @@ pub(crate) enum Choosing {
     Create,
 }
 
+/// Who people are that joined no user.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum UnpairedPeople {
+    /// Users by themselves.
+    #[default]
+    Own,
+    /// Together the local user.
+    Shared,
+}
+
+const UNPAIRED_PEOPLE: &[(&str, UnpairedPeople)] =
+    &[("own", UnpairedPeople::Own), ("shared", UnpairedPeople::Shared)];
+
 /// Times for all accounts, picked up for the next message.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Timing {
@@ -195,6 +208,8 @@ pub(crate) struct Timing {
     pub(crate) follow_up_window: Duration,
     /// A reply that is older than this is not sent any more.
     pub(crate) outbox_max_age: Duration,
+    /// Who people are that joined no user.
+    pub(crate) unpaired: UnpairedPeople,
     /// The time zone of people whose account names none.
     pub(crate) timezone: TimeZone,
     /// The language of accounts that name none, and of the page and the terminal.
@@ -230,11 +245,13 @@ pub(super) fn capacity(top: &Section<'_>) -> Capacity {
 pub(super) fn timing(top: &Section<'_>) -> Timing {
     let section = top.section("channels");
     let window = section.number("follow_up_window_ms", 0..=60_000_u64).or(500);
+    let unpaired = section.choice("unpaired_people", UNPAIRED_PEOPLE).or(UnpairedPeople::Own);
     Timing {
         shutdown_grace_period: section
             .seconds("shutdown_grace_period_seconds", 0.0)
             .or(Duration::from_secs(3)),
         follow_up_window: Duration::from_millis(window),
+        unpaired,
         outbox_max_age: section.seconds("outbox_max_age_seconds", 1.0).or(Duration::from_secs(6 * 3600)),
         timezone: timezone(&section),
         language: language(&section),
@@ -358,6 +375,7 @@ const WIDE: &[&str] = &[
     "session",
     "shutdown_grace_period_seconds",
     "timezone",
+    "unpaired_people",
 ];
 
 /// Finds the accounts. A key that is neither an account nor known stays unknown.

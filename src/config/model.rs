@@ -234,7 +234,7 @@ fn one(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
             max_tokens: section.number("max_tokens", 1..=10_000_000).optional("the provider's"),
             temperature: section.decimal("temperature", 0.0..=2.0).optional("the provider's"),
             window: section
-                .number("context_window", 1..=100_000_000)
+                .number("context_window", 1_000..=100_000_000)
                 .or_told(window, "128000, of Ollama its `num_ctx` or 32768"),
             sees: section.flag("supports_vision").or(false),
             gap: section.seconds("stream_chunk_timeout", 1.0).or(Duration::from_secs(240)),
@@ -330,6 +330,10 @@ fn api_key(
     let setting = section.secret("api_key");
     let spoilt = setting.is_spoilt();
     let written = setting.optional("the provider's variable");
+    let unfit = |key: &str| key.trim().is_empty() || key.chars().any(char::is_control);
+    if written.as_ref().is_some_and(|key| unfit(key.expose_secret())) {
+        section.refuse("api_key", "it is blank, or has a line break", "write the key alone");
+    }
     let variables: Vec<&str> = vendor.variables().collect();
     let key = written.or_else(|| env.first(&variables).map(|(_, key)| SecretString::from(key)));
     let home = vendor.host.unwrap_or(vendor.class);

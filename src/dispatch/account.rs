@@ -7,7 +7,12 @@ use crate::{
 };
 use jiff::tz::TimeZone;
 use pudu_channels::{Channel, Inbound};
-use pudu_client::{Authoring, agents::is_lead, base::Thinking, harness::WallClock};
+use pudu_client::{
+    Authoring,
+    agents::is_lead,
+    base::{Thinking, UserId},
+    harness::WallClock,
+};
 use pudu_texts::Language;
 use serde_json::Value;
 use std::{
@@ -55,6 +60,8 @@ pub(crate) struct AgentSession {
     pub(crate) steps: Option<u32>,
     /// Rights of a run to change agents.
     pub(crate) authoring: Authoring,
+    /// The user for whom a run works.
+    pub(crate) user: UserId,
 }
 
 impl AccountRules {
@@ -111,6 +118,7 @@ impl AccountRules {
             ),
             steps: steps.and_then(|steps| u32::try_from(steps.clamp(1, self.max_steps.into())).ok()),
             authoring,
+            user: UserId::local(),
         }
     }
 

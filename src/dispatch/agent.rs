@@ -4,7 +4,7 @@
 //! one from before neither.
 
 use super::{
-    account::{AccountRules, AgentSession},
+    account::{Account, AgentSession},
     shared::Shared,
 };
 use crate::{bus::retry_until_stored, config::Choosing};
@@ -59,12 +59,15 @@ impl AgentChoice {
 /// Returns the session for a person: with the agent chosen in the conversation, or else the account's.
 pub(super) async fn settle(
     shared: &Shared,
-    policy: &AccountRules,
+    account: &Account,
     key: &str,
     chosen: Option<&str>,
     person: &str,
 ) -> AgentSession {
-    let (session, choosing) = (policy.session(person), policy.choosing(person));
+    let policy = account.policy();
+    let user = shared.user(account.channel().account(), person);
+    let session = AgentSession { user, ..policy.session(person) };
+    let choosing = policy.choosing(person);
     let Some(choice) = chosen.map(AgentChoice::parse).filter(|_| choosing != Choosing::Fixed) else {
         return session;
     };
@@ -81,7 +84,7 @@ pub(super) async fn settle(
             AgentSession { agent: None, authoring: Authoring::New(name), ..session }
         }
         AgentChoice::Bootstrap(mark) if choosing == Choosing::Create => {
-            if shared.client.lead_soul_mark().await != mark {
+            if shared.client.lead_soul_mark().await.is_some_and(|now| now != mark) {
                 // It has its soul: from now on it answers here.
                 let lead = || shared.db.set_agent(key, Some(LEAD));
                 retry_until_stored("failed to store choice of agent", lead).await;

@@ -3,7 +3,7 @@
 //! It never waits for a run or a platform itself, so commands are answered at once.
 
 use super::{
-    account::{Account, AccountRules, AgentSession},
+    account::{Account, AgentSession},
     agent,
     command::SlashCommand,
     input,
@@ -13,16 +13,17 @@ use super::{
     running::{RunningTurn, over},
     shared::Shared,
     turn::{self, Delivering, Interruption, ModelChoice, TurnEnd, TurnJob, TurnWork},
+    users,
 };
 use crate::{
     bus::{InboxItem, OutboxItem, retry_until_stored},
     clock,
 };
-use pudu_channels::{FinalView, InboundKind, ReplyTarget, RunOptions};
+use pudu_channels::{FinalView, Inbound, InboundKind, ReplyTarget, RunOptions};
 use pudu_client::{
     Control,
-    base::{BoxFuture, RunId, Skill, ThreadId},
-    store::{ConversationRow, InboxItemId, NewTurn, TurnId},
+    base::{BoxFuture, RunId, Skill, ThreadFolder, ThreadId, UserId},
+    store::{ConversationRow, InboxItemId, NewTurn, StoreError, TurnId},
 };
 use std::{
     collections::VecDeque,
@@ -217,8 +218,9 @@ impl ConversationActor {
         let at = self.waiting.iter().position(|waiting| waiting.inbound.message == change.inbound.message);
         let mut done = vec![change.id];
         match (&change.inbound.kind, at, command) {
-            (InboundKind::Edit { .. }, Some(at), Some(CommandCall { command, run })) => {
-                if let Some(arrival) = self.waiting.remove(at) {
+            (InboundKind::Edit { text }, Some(at), Some(CommandCall { command, run })) => {
+                if let Some(mut arrival) = self.waiting.remove(at) {
+                    input::amend(&self.shared, &mut arrival, text).await;
                     run(self, arrival, command).await;
                 }
             }
@@ -288,19 +290,18 @@ impl ConversationActor {
             return;
         }
         self.follow_up = false;
-        let policy = self.account.policy();
         let record = self.record().await;
-        let said = self.together(&policy, record.as_ref()).await;
-        self.open(said, &policy, record, TurnWork::Answer).await;
+        let said = self.together(record.as_ref()).await;
+        self.open(said, record, TurnWork::Answer).await;
     }
 
     /// Takes what comes first, and all behind it up to what somebody else is to answer: nobody gets another
     /// person's agent by speaking beside them.
-    async fn together(&mut self, policy: &AccountRules, record: Option<&ConversationRow>) -> Vec<InboxItem> {
+    async fn together(&mut self, record: Option<&ConversationRow>) -> Vec<InboxItem> {
         let chosen = record.and_then(|record| record.agent.as_deref());
         let settle = async |arrival: &InboxItem| {
             let person = &arrival.inbound.sender.id;
-            agent::settle(&self.shared, policy, &self.key, chosen, person).await
+            agent::settle(&self.shared, &self.account, &self.key, chosen, person).await
         };
         let Some(first) = self.waiting.front() else { return Vec::new() };
         let options = |arrival: &InboxItem| self.account.channel().run_options(arrival.inbound.hint.as_ref());
@@ -319,7 +320,6 @@ impl ConversationActor {
     pub(super) async fn open(
         &mut self,
         said: Vec<InboxItem>,
-        policy: &AccountRules,
         record: Option<ConversationRow>,
         work: TurnWork,
     ) {
@@ -329,12 +329,12 @@ impl ConversationActor {
         let choice = record.as_ref().map(ModelChoice::of).unwrap_or_default();
         let (thread, chosen) = match record {
             Some(known) => (known.thread, known.agent),
-            None => (self.bind(newest).await, None),
+            None => (self.bind(newest).await.thread, None),
         };
         let run = RunId::fresh();
         let items: Vec<InboxItemId> = said.iter().map(|arrival| arrival.id).collect();
         let turn = NewTurn {
-            thread: Some(thread.clone()),
+            folder: Some(ThreadFolder { owner: self.owner(newest), thread: thread.clone() }),
             run: Some(run.clone()),
             ..reply::new_turn(&item, &reply_target, items.clone(), None)
         };
@@ -345,7 +345,8 @@ impl ConversationActor {
         }
         let control = Control::default();
         let session =
-            agent::settle(&self.shared, policy, &self.key, chosen.as_deref(), &reply_target.sender).await;
+            agent::settle(&self.shared, &self.account, &self.key, chosen.as_deref(), &reply_target.sender)
+                .await;
         let cut = Interruption::Never;
         self.start(TurnJob { item, reply_target, thread, run, choice, session, said, work, cut, control });
     }
@@ -420,9 +421,11 @@ impl ConversationActor {
     /// Takes back what a run that is over worked towards.
     async fn clear_goal(&self) {
         let Some(record) = self.record().await else { return };
-        if let Err(error) = self.shared.client.clear_goal(&record.thread).await {
-            tracing::error!(thread = %record.thread, %error, "failed to clear goal");
-        }
+        let clear = || async {
+            let cleared = self.shared.client.clear_goal(&record.thread).await;
+            cleared.map_err(|error| StoreError::Unavailable(error.to_string()))
+        };
+        retry_until_stored("failed to clear goal", clear).await;
     }
 
     /// Binds the conversation to a thread, if it has none yet.
@@ -443,11 +446,24 @@ impl ConversationActor {
     }
 
     /// Gives the conversation a new thread.
-    async fn bind(&self, arrival: &InboxItem) -> ThreadId {
-        let (thread, address) = (ThreadId::fresh(), &arrival.inbound.address);
-        let bind = || self.shared.db.bind(&self.key, &address.account, &address.chat, &thread, clock::now());
+    async fn bind(&self, arrival: &InboxItem) -> ThreadFolder {
+        let folder = ThreadFolder { owner: self.owner(arrival), thread: ThreadId::fresh() };
+        let address = &arrival.inbound.address;
+        let bind = || self.shared.db.bind(&self.key, &address.account, &address.chat, &folder, clock::now());
         retry_until_stored("failed to bind conversation to its thread", bind).await;
-        thread
+        folder
+    }
+
+    /// Returns whose a new thread is: that of a private chat is the person's, that which a question begins belongs to who
+    /// asks it, and what a room talks in is the room's.
+    fn owner(&self, arrival: &InboxItem) -> UserId {
+        let Inbound { address, sender, private, .. } = &arrival.inbound;
+        let is_asked = self.account.channel().limits().threads && address.topic.is_some();
+        let is_chain = address.topic.is_none() && self.key != address.key();
+        match *private || is_asked || is_chain {
+            true => self.shared.user(&address.account, &sender.id),
+            false => users::room(&address.account, &address.chat),
+        }
     }
 
     /// Returns what is stored of the conversation.
@@ -465,7 +481,7 @@ impl ConversationActor {
     /// Returns agent and settings for a person.
     pub(super) async fn session(&self, person: &str) -> AgentSession {
         let chosen = self.record().await.and_then(|record| record.agent);
-        agent::settle(&self.shared, &self.account.policy(), &self.key, chosen.as_deref(), person).await
+        agent::settle(&self.shared, &self.account, &self.key, chosen.as_deref(), person).await
     }
 
     /// Returns the skills of the agent that answers a person here.

@@ -21,7 +21,15 @@ pub(super) const GOAL: &str = "goal";
 
 /// Returns the goal that a message sets.
 pub(super) fn goal(arrival: &InboxItem) -> Option<String> {
-    let command = SlashCommand::of(&arrival.inbound.kind)?;
+    objective(SlashCommand::of(&arrival.inbound.kind)?)
+}
+
+/// Returns the goal that words set, if they do.
+pub(crate) fn goal_of(words: &str) -> Option<String> {
+    objective(SlashCommand::parse(words)?)
+}
+
+fn objective(command: SlashCommand) -> Option<String> {
     let objective = command.argument.filter(|_| command.name == GOAL)?;
     Some(objective.split_whitespace().collect::<Vec<_>>().join(" "))
 }

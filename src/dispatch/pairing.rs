@@ -73,14 +73,14 @@ pub(super) fn greet(shared: &Arc<Shared>, account: &Arc<Account>, arrival: Inbox
 }
 
 /// Makes a code: 22 letters, digits, `-` and `_`.
-fn fresh() -> Result<String, getrandom::Error> {
+pub(super) fn fresh() -> Result<String, getrandom::Error> {
     use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-fn hash(code: &str) -> String {
+pub(super) fn hash(code: &str) -> String {
     let digest = Sha256::digest(code.trim().as_bytes());
     digest.iter().fold(String::with_capacity(64), |mut hex, byte| {
         // Writing to a String cannot fail.

@@ -147,8 +147,11 @@ impl Dispatcher {
         let read = || shared.db.conversation(&row.conversation);
         let known = retry_until_stored("failed to read conversation", read).await.flatten();
         let chosen = known.as_ref().and_then(|known| known.agent.as_deref());
-        let policy = account.policy();
-        let session = agent::settle(shared, &policy, &row.conversation, chosen, &reply_target.sender).await;
+        let session = agent::settle(shared, account, &row.conversation, chosen, &reply_target.sender).await;
+        let control = Control::default();
+        if row.goal_dropped {
+            control.steering.drop_goal();
+        }
         let job = TurnJob {
             item,
             reply_target,
@@ -159,7 +162,7 @@ impl Dispatcher {
             work: said.first().map_or(TurnWork::Answer, TurnWork::of),
             said,
             cut: if row.suspended { Interruption::Stop } else { Interruption::Death },
-            control: Control::default(),
+            control,
         };
         self.post(account, &row.conversation, ConversationEvent::Resume(Box::new(job)));
     }

@@ -109,7 +109,7 @@ pub(super) fn new_turn(
         id: item.turn.clone(),
         conversation: item.conversation.clone(),
         account: item.account.clone(),
-        thread: None,
+        folder: None,
         run: None,
         reply_target: serde_json::to_string(target).unwrap_or_default(),
         items,

@@ -80,10 +80,13 @@ pub(super) enum ConversationCandidate {
 /// Decides the way of an arrival.
 pub(super) fn route(policy: &AccountRules, inbound: &Inbound, facts: RouteFacts) -> Route {
     let (access, paired) = (&policy.access, policy.access.pairing && facts.paired);
-    if let Some(code) = code(inbound, facts.command.as_ref()).filter(|_| access.pairing) {
+    let knows = access.knows(&inbound.sender.id, paired);
+    // Who is known and shows a code may join somebody by it.
+    let joins = knows && facts.command.as_ref().is_some_and(|command| command.name == "connect");
+    if let Some(code) = code(inbound, facts.command.as_ref()).filter(|_| access.pairing && !joins) {
         return match access.takes_code(inbound) {
             false => Route::Ignore,
-            true if access.knows(&inbound.sender.id, paired) => Route::GreetKnown,
+            true if knows => Route::GreetKnown,
             true => Route::RedeemCode(code.to_owned()),
         };
     }
@@ -224,8 +227,9 @@ mod tests {
             (&pairing, false, "group", said("/start xyz"), Some(redeem())),
             (&pairing, false, "private", said("/connect"), Some(Route::RefuseStranger)),
             (&pairing, false, "private", pressed("/connect xyz"), Some(Route::RefuseStranger)),
-            (&pairing, true, "private", said("/connect xyz"), Some(Route::GreetKnown)),
-            (&listed, false, "private", said("/connect xyz"), Some(Route::GreetKnown)),
+            (&pairing, true, "private", said("/connect xyz"), None),
+            (&listed, false, "private", said("/connect xyz"), None),
+            (&pairing, true, "private", said("/start xyz"), Some(Route::GreetKnown)),
             (&Access::everyone(), false, "private", said("/connect xyz"), None),
             (
                 &Access::everyone(),

@@ -3,13 +3,14 @@
 use super::{
     access::{PairedPeople, Refusals},
     account::Accounts,
+    users::Users,
 };
 use crate::{
     bus::{Inbox, InboxItem, Outbox},
-    config::Uploads,
+    config::{UnpairedPeople, Uploads},
     links::Links,
 };
-use pudu_client::{Client, store::Db};
+use pudu_client::{Client, base::UserId, store::Db};
 use std::{
     path::PathBuf,
     sync::{Arc, PoisonError, RwLock},
@@ -24,6 +25,8 @@ pub(crate) struct DispatchRules {
     pub(crate) follow_up_window: Duration,
     /// Limits of files that people send with one turn.
     pub(crate) uploads: Uploads,
+    /// Who people are that joined no user.
+    pub(crate) unpaired: UnpairedPeople,
 }
 
 /// The services that all conversations share.
@@ -41,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) rules: RwLock<Arc<DispatchRules>>,
     pub(crate) refusals: Refusals,
     pub(crate) known: PairedPeople,
+    pub(crate) users: Users,
     pub(crate) links: Links,
     /// Cancelled when it is known which tools of extensions there are: turns that a restart cut wait for that.
     pub(crate) extended: CancellationToken,
@@ -53,6 +57,11 @@ impl Shared {
 
     pub(crate) fn set_rules(&self, rules: DispatchRules) {
         *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
+    }
+
+    /// Returns which user a person of an account is.
+    pub(crate) fn user(&self, account: &str, person: &str) -> UserId {
+        self.users.of(account, person, self.rules().unpaired)
     }
 
     /// Gives an event no sign. Not waited for: strangers hold nobody up.

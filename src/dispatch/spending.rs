@@ -33,11 +33,12 @@ pub(super) fn cost(sums: &[SpendingSum]) -> (Option<String>, i64) {
     ((!parts.is_empty()).then(|| parts.join(" + ")), unknown)
 }
 
-/// Writes money: two digits behind the point, and more where it is less than a hundredth.
+/// Writes money: two digits behind the point, and more where it is less than a whole, or than a hundredth.
 fn money(currency: &str, micros: i64) -> String {
     match micros {
         0 => format!("{currency} 0.00"),
         1..10_000 => format!("{currency} 0.{micros:06}"),
+        10_000..1_000_000 => format!("{currency} 0.{:04}", micros / 100),
         _ => {
             let hundredths = (micros + 5_000).div_euclid(10_000);
             format!("{currency} {}.{:02}", hundredths / 100, hundredths % 100)
@@ -103,7 +104,8 @@ mod tests {
         for (micros, expect) in [
             (0, "USD 0.00"),
             (1_500, "USD 0.001500"),
-            (10_000, "USD 0.01"),
+            (16_200, "USD 0.0162"),
+            (999_999, "USD 0.9999"),
             (1_996_000, "USD 2.00"),
             (12_340_000, "USD 12.34"),
         ] {
@@ -115,7 +117,7 @@ mod tests {
     fn an_unknown_cost_says_that_it_is_unknown() {
         assert_eq!(cost(&[sum(None, 0, 1)]), (None, 3));
         let both = [sum(Some("USD"), 20_000, 1), sum(Some("CNY"), 10_000, 0), sum(Some("USD"), 10_000, 0)];
-        assert_eq!(cost(&both), (Some("CNY 0.01 + USD 0.03".to_owned()), 1));
+        assert_eq!(cost(&both), (Some("CNY 0.0100 + USD 0.0300".to_owned()), 1));
         let lines = details(Language::English, &both);
         assert_eq!(lines.len(), 4, "{lines:?}");
         assert!(lines[0].contains("90 %"), "{lines:?}");

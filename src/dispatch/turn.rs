@@ -138,7 +138,7 @@ impl TurnJob {
 
     /// Returns the run's task: people's choice of a model comes before the account's session.
     fn task(&self, policy: &AccountRules, input: Vec<Human>, again: Option<MessageId>) -> RunTask {
-        let AgentSession { agent, model, thinking, steps, authoring } = self.session.clone();
+        let AgentSession { agent, model, thinking, steps, authoring, user } = self.session.clone();
         let ModelChoice { model: chosen, thinking: level } = self.choice.clone();
         let (model, thinking) = (chosen.or(model), level.or(thinking));
         let asker = Some(self.asker(policy));
@@ -164,6 +164,7 @@ impl TurnJob {
             asker,
             steps,
             thinking,
+            user,
         }
     }
 }
@@ -456,7 +457,7 @@ mod tests {
             id: TurnId("t".into()),
             conversation: "c".into(),
             account: "a".into(),
-            thread: None,
+            folder: None,
             run: None,
             reply_target: serde_json::to_string(&reply_target).unwrap(),
             items: Vec::new(),

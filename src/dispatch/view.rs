@@ -250,11 +250,15 @@ async fn files(
     thread: &ThreadId,
     paths: &[String],
 ) -> (Vec<OutFile>, String) {
-    let sandbox = shared.client.files(thread);
+    let sandbox = shared.client.files(thread).await;
     let (mut files, mut missing) = (Vec::new(), Vec::new());
     for path in paths.iter().take(MAX_ARTIFACTS) {
         let name = path.rsplit('/').next().unwrap_or(path).to_owned();
-        match sent::keep(&shared.home, &sandbox, path).await {
+        let kept = match &sandbox {
+            Ok(sandbox) => sent::keep(&shared.home, sandbox, path).await,
+            Err(error) => Err(SandboxError::Refused(error.to_string())),
+        };
+        match kept {
             Ok(file) => match link(shared, limits, thread, path, &file).await {
                 Some(link) => missing.push(language.file_link(link, name)),
                 None => files.push(OutFile { name, path: file }),

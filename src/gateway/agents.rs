@@ -77,6 +77,9 @@ pub(super) async fn create(State(gateway): State<GatewayState>, Json(request): J
     if let Some(refusal) = unknown_model(&gateway, model.as_deref()) {
         return refusal;
     }
+    if let Some(refusal) = unknown_parts(&gateway, tool_groups.as_deref(), skills.as_deref()).await {
+        return refusal;
+    }
     let profile = AgentProfile { about, model, tool_groups, skills, soul, ..AgentProfile::default() };
     told(StatusCode::CREATED, work(&gateway, move |agents| agents.create(&name, &profile)).await)
 }
@@ -111,6 +114,11 @@ pub(super) async fn update(
     if let Some(refusal) = unknown_model(&gateway, model.as_ref().and_then(Option::as_deref)) {
         return refusal;
     }
+    let (wanted_groups, wanted_skills) =
+        (tool_groups.as_ref().and_then(Option::as_deref), skills.as_ref().and_then(Option::as_deref));
+    if let Some(refusal) = unknown_parts(&gateway, wanted_groups, wanted_skills).await {
+        return refusal;
+    }
     let change = AgentChange { about, model, tool_groups, skills, soul, only_less: false };
     told(StatusCode::OK, work(&gateway, move |agents| agents.update(&name, change)).await)
 }
@@ -129,8 +137,26 @@ fn unknown_model(gateway: &GatewayState, wanted: Option<&str>) -> Option<JsonRep
     if models.iter().any(|model| model.name == wanted) {
         return None;
     }
-    let detail = format!("there is no model `{wanted}`");
-    Some((StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "detail": detail }))))
+    Some(unprocessable(&format!("there is no model `{wanted}`")))
+}
+
+/// Refuses tool groups and skills that there are not: an agent with them has less than whoever made it thinks.
+async fn unknown_parts(
+    gateway: &GatewayState,
+    groups: Option<&[String]>,
+    skills: Option<&[String]>,
+) -> Option<JsonReply> {
+    let client = &gateway.0.shared.client;
+    if let Some(why) = client.unknown_groups(groups.unwrap_or_default()).into_iter().next() {
+        return Some(unprocessable(&why));
+    }
+    let catalog = client.catalog().await;
+    let unknown = skills.unwrap_or_default().iter().find(|name| catalog.get(name).is_none())?;
+    Some(unprocessable(&format!("there is no skill `{unknown}`")))
+}
+
+fn unprocessable(detail: &str) -> JsonReply {
+    (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "detail": detail })))
 }
 
 /// Works on agents where it may block.

@@ -53,7 +53,10 @@ pub(super) async fn get(
         _ => FileDisposition::Inline,
     };
     let name = path.rsplit('/').next().unwrap_or_default();
-    let sandbox = gateway.0.shared.client.files(&thread);
+    let sandbox = match gateway.0.shared.client.files(&thread).await {
+        Ok(sandbox) => sandbox,
+        Err(error) => return refused(&error),
+    };
     if let Some((archive, inner)) = archived(&path) {
         return match sandbox.open(&archive).await {
             Ok((open, size)) => inside(open, size, inner, name, show).await,

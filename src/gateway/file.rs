@@ -62,7 +62,8 @@ pub(super) async fn linked(
         let file = file.into_std().await;
         return send(&headers, file, sent::ASKED, FileDisposition::Download).await.unwrap_or_else(|_| gone());
     }
-    let Ok((file, _)) = shared.client.files(&opened.thread).open(&opened.path).await else { return gone() };
+    let Ok(files) = shared.client.files(&opened.thread).await else { return gone() };
+    let Ok((file, _)) = files.open(&opened.path).await else { return gone() };
     let name = opened.path.rsplit('/').next().unwrap_or_default();
     send(&headers, file, name, FileDisposition::Download).await.unwrap_or_else(|_| gone())
 }

@@ -75,7 +75,11 @@ pub(super) async fn install(
     let path = if path.starts_with('/') { path } else { format!("/{path}") };
     // What is looked through is what is installed, whatever a command does to the file meanwhile.
     let shared = &gateway.0.shared;
-    let file = match sent::keep(&shared.home, &shared.client.files(&thread), &path).await {
+    let kept = match shared.client.files(&thread).await {
+        Ok(files) => sent::keep(&shared.home, &files, &path).await,
+        Err(error) => Err(error),
+    };
+    let file = match kept {
         Ok(file) => file,
         Err(error @ SandboxError::Missing { .. }) => return told(StatusCode::NOT_FOUND, &error.to_string()),
         Err(error) => return told(StatusCode::BAD_REQUEST, &error.to_string()),

@@ -73,7 +73,8 @@ async fn take(gateway: &GatewayState, thread: &ThreadId, form: Multipart) -> Res
     // A thread that has files has a row, by which they are found when they are old. They are new until all are there.
     let _kept = shared.client.keep_files().await;
     let db = shared.db.within(STORE_TIMEOUT);
-    db.thread_used(thread, local::ACCOUNT, clock::now()).await.map_err(|error| broken(&error))?;
+    let folder = thread.clone().into();
+    db.thread_used(&folder, local::ACCOUNT, clock::now()).await.map_err(|error| broken(&error))?;
     let mut kept: Vec<(SharedFile, String)> = Vec::new();
     for part in &parts {
         match shared.client.adopt(thread, &part.path, &part.name).await {
@@ -93,7 +94,7 @@ async fn take(gateway: &GatewayState, thread: &ThreadId, form: Multipart) -> Res
         }
         told.push(shown(thread, &file, &called));
     }
-    db.thread_used(thread, local::ACCOUNT, clock::now()).await.map_err(|error| broken(&error))?;
+    db.thread_used(&folder, local::ACCOUNT, clock::now()).await.map_err(|error| broken(&error))?;
     Ok(told)
 }
 
@@ -238,7 +239,11 @@ pub(super) async fn list(State(gateway): State<GatewayState>, Path(thread): Path
         info.insert("modified".to_owned(), since.as_secs_f64().into());
         Value::Object(info)
     };
-    match gateway.0.shared.client.files(&thread).uploads(LISTED).await {
+    let listed = match gateway.0.shared.client.files(&thread).await {
+        Ok(files) => files.uploads(LISTED).await,
+        Err(error) => Err(error),
+    };
+    match listed {
         Ok(uploads) => {
             let files: Vec<Value> = uploads.iter().map(entry).collect();
             Json(json!({ "count": files.len(), "files": files })).into_response()

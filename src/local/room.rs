@@ -1,5 +1,6 @@
 //! A room: the transcript of one local chat, and its readers.
 
+use crate::dispatch::input;
 use pudu_channels::{Choice, OutFile};
 use pudu_client::base::{Message, ThreadState};
 use serde::{Deserialize, Serialize};
@@ -176,10 +177,16 @@ fn past(state: &ThreadState) -> Vec<TranscriptLine> {
 fn forget_said(past: &mut Vec<TranscriptLine>, lines: &[TranscriptLine]) {
     for said in lines.iter().rev().filter(|line| line.from == From::You) {
         let asked = past.iter().rposition(|line| line.from == From::You);
-        if let Some(at) = asked.filter(|at| past.get(*at).is_some_and(|line| line.text == said.text)) {
+        if let Some(at) = asked.filter(|at| past.get(*at).is_some_and(|line| is_said(&said.text, &line.text)))
+        {
             past.truncate(at);
         }
     }
+}
+
+/// Returns whether a thread has these words for what was said: of a goal only the words behind the command.
+fn is_said(said: &str, text: &str) -> bool {
+    said == text || input::goal_of(said).is_some_and(|objective| objective == text)
 }
 
 /// Questions, and the answers to them.
@@ -303,6 +310,8 @@ mod tests {
         check(&past, &[you("q2"), bot("turn", "a2", true)], &["q", "a", "q2", "a2"]);
         check(&past, &[bot("old", "a", true), you("q2"), bot("turn", "a2", true)], &["q", "a", "q2", "a2"]);
         check(&past, &[you("q3")], &["q", "a", "q2", "a2", "q3"]);
+        let goal = [asked("q"), answered("a"), asked("go on"), answered("a2")];
+        check(&goal, &[you("/goal  go on"), bot("turn", "a2", true)], &["q", "a", "/goal  go on", "a2"]);
         // What commands say is not in the thread.
         check(&past, &[you("/x"), bot("x", "y", true)], &["q", "a", "q2", "a2", "/x", "y"]);
         check(&past, &[bot("x", "y", true)], &["q", "a", "q2", "a2", "y"]);

@@ -12,6 +12,7 @@ pub mod danger;
 mod digest;
 mod event;
 mod failure;
+mod fill;
 pub mod foreign;
 mod frame;
 mod goal;
@@ -35,6 +36,7 @@ pub use cut::{Cut, ends};
 pub use digest::digest;
 pub use event::{Outcome, RunEvent, TaskStage};
 pub use failure::{FailureCause, FailureClass, RetryReason, RunFailure};
+pub use fill::fill;
 pub use goal::{Goal, GoalRest, GoalStanding, GoalVerdict};
 pub use id::{CallId, MessageId, RunId, ThreadId};
 pub use image::image_kind;
@@ -47,6 +49,7 @@ pub use model::{Delta, Model, ModelError, ModelImage, ModelStream, Request, Samp
 pub use results::ResultFiles;
 pub use sandbox::{
     DirEntry, Exec, Killed, Network, Sandbox, SandboxError, SandboxProvider, Shell, ShellCommand,
+    ThreadFolder,
 };
 pub use shared::{DocumentText, OutlineEntry, ReadOutcome, SharedFile, UnreadCause};
 pub use skill::Skill;

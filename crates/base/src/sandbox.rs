@@ -1,26 +1,44 @@
 //! The ports to the place where a thread's commands run and its files live.
 
-use crate::{BoxFuture, ThreadId};
+use crate::{BoxFuture, ThreadId, UserId};
 use std::{sync::Arc, time::Duration};
+
+/// A thread, and the user in whose folder its files are.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ThreadFolder {
+    /// The user; that of everything local if nobody else is known.
+    pub owner: UserId,
+    /// The thread.
+    pub thread: ThreadId,
+}
+
+impl<T: Into<ThreadId>> From<T> for ThreadFolder {
+    fn from(thread: T) -> Self {
+        Self { owner: UserId::local(), thread: thread.into() }
+    }
+}
 
 /// Gives each thread its sandbox.
 pub trait SandboxProvider: Send + Sync {
     /// Returns a thread's sandbox, and makes one if there is none. A thread that asks twice gets the same place.
-    fn acquire<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>>;
+    fn acquire<'a>(
+        &'a self,
+        folder: &'a ThreadFolder,
+    ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>>;
 
     /// Like `acquire`, with these folders only of those that are shown besides the thread's own and change while
     /// the daemon runs: agents' paths. A provider whose sandboxes cannot differ in that shows all.
     fn acquire_with<'a>(
         &'a self,
-        thread: &'a ThreadId,
+        folder: &'a ThreadFolder,
         _shelf: &'a [String],
     ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
-        self.acquire(thread)
+        self.acquire(folder)
     }
 
     /// Releases a thread's sandbox: nobody works in it for now. Its files stay; everything else may be let
     /// go.
-    fn release<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, ()>;
+    fn release<'a>(&'a self, folder: &'a ThreadFolder) -> BoxFuture<'a, ()>;
 
     /// Returns which shell commands find there; `None` if there is none for them.
     fn shell(&self) -> Option<Shell>;

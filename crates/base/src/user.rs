@@ -6,6 +6,11 @@ use serde::{Deserialize, Serialize};
 /// A user without an id of their own: whoever talks in the terminal, on the page and by the API's token.
 const LOCAL: &str = "default";
 
+/// Maximum length of an id, in characters: the names of folders have 255 at most.
+const MAX_CHARS: usize = 128;
+/// Length of the mark of an id that was changed.
+const MARK_CHARS: usize = 16;
+
 /// Names a user: a person on all their platforms, or a room. It is safe as the name of a folder, and never empty.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -18,7 +23,8 @@ pub struct EmptyUserId;
 
 impl UserId {
     /// Makes it of an id that may have any characters, by DeerFlow's rule: other characters than ASCII letters, digits,
-    /// `-` and `_` become `-`, and then 16 hexadecimal digits of the id's SHA-256 keep different ids apart.
+    /// `-` and `_` become `-`, and then 16 hexadecimal digits of the id's SHA-256 keep different ids apart. So it is with a
+    /// long id, which is cut.
     ///
     /// # Errors
     /// When the id is empty.
@@ -27,12 +33,13 @@ impl UserId {
             return Err(EmptyUserId);
         }
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        if raw.chars().all(plain) {
+        if raw.chars().all(plain) && raw.len() <= MAX_CHARS {
             return Ok(Self(raw.to_owned()));
         }
-        let mut name: String = raw.chars().map(|c| if plain(c) { c } else { '-' }).collect();
+        let begin = raw.chars().take(MAX_CHARS - 1 - MARK_CHARS);
+        let mut name: String = begin.map(|c| if plain(c) { c } else { '-' }).collect();
         name.push('-');
-        name.extend(digest(raw).chars().take(16));
+        name.extend(digest(raw).chars().take(MARK_CHARS));
         Ok(Self(name))
     }
 
@@ -90,13 +97,15 @@ mod tests {
         assert_eq!(of("slack:U1"), format!("slack-U1-{}", &digest("slack:U1")[..16]));
         assert_eq!(of("../etc"), format!("---etc-{}", &digest("../etc")[..16]));
         assert_eq!(of("李"), format!("--{}", &digest("李")[..16]));
+        let long = of(&"x".repeat(1000));
+        assert_eq!((long.len(), long != of(&"x".repeat(1001))), (MAX_CHARS, true));
         assert_eq!(UserId::of(""), Err(EmptyUserId));
         assert!(serde_json::from_str::<UserId>("\"\"").is_err());
     }
 
     proptest! {
         #[test]
-        fn an_id_is_always_a_plain_name_and_the_same_again(raw in ".{1,40}") {
+        fn an_id_is_always_a_plain_name_and_the_same_again(raw in ".{1,200}") {
             let name = of(&raw);
             prop_assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_'));
             prop_assert_eq!(of(&name), name);

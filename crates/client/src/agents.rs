@@ -19,6 +19,7 @@ pub use name::{LEAD, is_lead, normal};
 pub use profile::{AgentProfile, MAX_SOUL_BYTES};
 pub use update_agent::UPDATE_AGENT;
 pub(crate) use {
+    notes::unknown_groups,
     setup_agent::{SETUP_AGENT, SetupAgent, SetupLead},
     update_agent::{AgentOptions, UpdateAgent},
 };
@@ -26,8 +27,10 @@ pub(crate) use {
 use error::FULL;
 use std::{
     collections::HashMap,
+    io,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
+    time::UNIX_EPOCH,
 };
 
 /// Maximum number of agents listed.
@@ -235,6 +238,16 @@ impl Agents {
     pub fn lead_soul(&self) -> Result<Option<String>, AgentError> {
         let read = file::character(&self.0.home);
         read.map_err(|why| AgentError::Broken { name: LEAD.to_owned(), why })
+    }
+
+    /// Returns when the lead agent's soul was written, as a mark; `none` if it has none, and `None` if that cannot be told.
+    #[must_use]
+    pub fn lead_soul_mark(&self) -> Option<String> {
+        let written = file::soul_path(&self.0.home).metadata().and_then(|found| found.modified());
+        match written {
+            Ok(at) => Some(at.duration_since(UNIX_EPOCH).ok()?.as_nanos().to_string()),
+            Err(error) => (error.kind() == io::ErrorKind::NotFound).then(|| "none".to_owned()),
+        }
     }
 
     /// Gives the lead agent a soul, from its next run on.

@@ -4,7 +4,7 @@
 use crate::{
     AgentSetup, Authoring, Client, RunTask,
     agents::{
-        AgentError, AgentOptions, AgentProfile, CustomAgent, SETUP_AGENT, SetupAgent, SetupLead,
+        AgentError, AgentOptions, AgentProfile, CustomAgent, LEAD, SETUP_AGENT, SetupAgent, SetupLead,
         UPDATE_AGENT, UpdateAgent,
     },
     approvals::StoredApprovals,
@@ -58,10 +58,14 @@ impl Role {
 pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<AssembledAgent, FailureCause> {
     let (setup, catalog) = (client.setup(), client.catalog().await);
     let role = role(client, &setup, task, &catalog).await?;
+    let folder = client.folder(&task.thread).await.map_err(|error| {
+        tracing::error!(thread = %task.thread, %error, "failed to read whose the thread is");
+        FailureCause::History
+    })?;
     let skills = skills(&role, &catalog);
-    let place =
-        Arc::new(LazySandbox::new(setup.sandboxes.clone(), task.thread.clone(), shelf(&role, &skills)));
     let asker = task.asker.clone().unwrap_or_default();
+    let (sandboxes, person) = (setup.sandboxes.clone(), Some(asker.person.as_str()));
+    let place = Arc::new(LazySandbox::new(sandboxes, folder.clone(), person, shelf(&role, &skills)));
     let (thread, run) = (task.thread.clone(), task.run.clone());
     let audit_log = AuditLog { db: client.0.db.clone(), thread, run, asker };
     let approver: Arc<dyn Approver> = match &task.asker {
@@ -82,7 +86,7 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
     let model = setup.model(wanted).ok_or(FailureCause::NoModel)?.clone();
     let own = own_tool(client, &setup, task, &role, &catalog, &audit_log);
     let steps = task.steps.unwrap_or(setup.bounds.steps);
-    let kept = ThreadResults { files: client.files(&task.thread), folder: setup.results_folder.clone() };
+    let kept = ThreadResults { files: client.0.folders.of(&folder), folder: setup.results_folder.clone() };
     let mut agent = searching(Agent {
         tools: tools(&setup, &role, model.supports_vision()),
         model,
@@ -127,8 +131,8 @@ async fn role(
         return Ok(Role::AgentBuilder(name.clone()));
     }
     let unusable = |error: AgentError| {
-        let folder = client.0.folders.home().join("users/default/agents");
-        tracing::error!(agent = task.agent, folder = %folder.display(), %error, "failed to load agent");
+        let home = client.0.folders.home();
+        tracing::error!(agent = task.agent.as_deref().unwrap_or(LEAD), home = %home.display(), %error, "failed to load agent");
         match error {
             AgentError::Unknown(name) | AgentError::Name { name, .. } => FailureCause::UnknownAgent(name),
             AgentError::Broken { name, why } => FailureCause::BrokenAgent { name, why },

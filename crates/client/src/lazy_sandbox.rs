@@ -1,14 +1,23 @@
 //! A thread's sandbox as long as a run needs it: asked for by the first tool that does, and given back at the
 //! end.
 
-use pudu_base::{BoxFuture, DirEntry, Exec, Sandbox, SandboxError, SandboxProvider, ShellCommand, ThreadId};
+use pudu_base::{
+    BoxFuture, DirEntry, Exec, Sandbox, SandboxError, SandboxProvider, ShellCommand, ThreadFolder,
+};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
+
+/// The variable that tells commands for whom they run.
+const PERSON: &str = "DEERFLOW_CHANNEL_USER_ID";
+/// Maximum length of a person's id in it, in bytes.
+const MAX_PERSON_BYTES: usize = 256;
 
 /// A sandbox that is there when it is used.
 pub(crate) struct LazySandbox {
     provider: Arc<dyn SandboxProvider>,
-    thread: ThreadId,
+    folder: ThreadFolder,
+    /// What is put before each command.
+    prelude: String,
     /// The folders of skills that it shows; all if not said.
     shelf: Option<Vec<String>>,
     place: OnceCell<Arc<dyn Sandbox>>,
@@ -17,32 +26,45 @@ pub(crate) struct LazySandbox {
 impl LazySandbox {
     pub(crate) fn new(
         provider: Arc<dyn SandboxProvider>,
-        thread: ThreadId,
+        folder: ThreadFolder,
+        person: Option<&str>,
         shelf: Option<Vec<String>>,
     ) -> Self {
-        Self { provider, thread, shelf, place: OnceCell::new() }
+        let prelude = person.and_then(prelude).unwrap_or_default();
+        Self { provider, folder, prelude, shelf, place: OnceCell::new() }
     }
 
     /// Gives it back, if it was asked for.
     pub(crate) async fn give_back(&self) {
         if self.place.initialized() {
-            self.provider.release(&self.thread).await;
+            self.provider.release(&self.folder).await;
         }
     }
 
     async fn place(&self) -> Result<&dyn Sandbox, SandboxError> {
         let ask = || match &self.shelf {
-            Some(shelf) => self.provider.acquire_with(&self.thread, shelf),
-            None => self.provider.acquire(&self.thread),
+            Some(shelf) => self.provider.acquire_with(&self.folder, shelf),
+            None => self.provider.acquire(&self.folder),
         };
         let place = self.place.get_or_try_init(ask).await?;
         Ok(&**place)
     }
 }
 
+/// Returns what tells commands for whom they run, in the same line as what they begin with: DeerFlow's variable, with the
+/// platform's id of the person. Nothing that somebody says comes in there.
+fn prelude(person: &str) -> Option<String> {
+    let plain =
+        !person.is_empty() && person.len() <= MAX_PERSON_BYTES && !person.chars().any(char::is_control);
+    plain.then(|| format!("export {PERSON}='{}'; ", person.replace('\'', r"'\''")))
+}
+
 impl Sandbox for LazySandbox {
     fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
-        Box::pin(async move { self.place().await?.exec(command).await })
+        Box::pin(async move {
+            let script = format!("{}{}", self.prelude, command.script);
+            self.place().await?.exec(&ShellCommand { script, timeout: command.timeout }).await
+        })
     }
 
     fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
@@ -108,7 +130,10 @@ mod tests {
     }
 
     impl SandboxProvider for Counter {
-        fn acquire<'a>(&'a self, _: &'a ThreadId) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
+        fn acquire<'a>(
+            &'a self,
+            _: &'a ThreadFolder,
+        ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
             let first = self.asked.fetch_add(1, Ordering::Relaxed) == 0;
             Box::pin(async move {
                 match first {
@@ -117,7 +142,7 @@ mod tests {
                 }
             })
         }
-        fn release<'a>(&'a self, _: &'a ThreadId) -> BoxFuture<'a, ()> {
+        fn release<'a>(&'a self, _: &'a ThreadFolder) -> BoxFuture<'a, ()> {
             self.back.fetch_add(1, Ordering::Relaxed);
             Box::pin(std::future::ready(()))
         }
@@ -126,11 +151,21 @@ mod tests {
         }
     }
 
+    #[test]
+    fn commands_know_for_whom_they_run_and_no_id_is_a_command() {
+        assert_eq!(prelude("U1").as_deref(), Some("export DEERFLOW_CHANNEL_USER_ID='U1'; "));
+        let odd = prelude("a'; rm -rf /").unwrap();
+        assert_eq!(odd, r"export DEERFLOW_CHANNEL_USER_ID='a'\''; rm -rf /'; ");
+        for unfit in ["", "a\nb", "a\0", &"x".repeat(257)] {
+            assert_eq!(prelude(unfit), None, "{unfit:?}");
+        }
+    }
+
     #[tokio::test]
     async fn a_sandbox_is_asked_for_once_when_it_is_needed_and_given_back_if_it_was() {
         let provider = Arc::new(Counter::default());
         let counts = || (provider.asked.load(Ordering::Relaxed), provider.back.load(Ordering::Relaxed));
-        let lazy = LazySandbox::new(provider.clone(), "t".into(), None);
+        let lazy = LazySandbox::new(provider.clone(), "t".into(), None, None);
         lazy.give_back().await;
         assert_eq!(counts(), (0, 0));
         // A failure is not kept.

@@ -48,6 +48,7 @@ pub use title::TitleRules;
 pub use vision::BlindModel;
 
 use agents::{AgentError, Agents, CustomAgent, Roster};
+use base::{SandboxError, ThreadFolder};
 use catalog_cache::CatalogCache;
 use futures_util::FutureExt;
 use harness::{Memory, Replay, RunState};
@@ -58,7 +59,7 @@ use std::{
     panic::AssertUnwindSafe,
     sync::{Arc, PoisonError, RwLock},
 };
-use store::{Db, now};
+use store::{Db, StoreError, now};
 use threads::Threads;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -131,10 +132,19 @@ impl Client {
         self.setup().model(model)?.standby()
     }
 
+    /// Returns a thread and the user in whose folder its files are: the local one of a thread that nobody knows yet.
+    async fn folder(&self, thread: &base::ThreadId) -> Result<ThreadFolder, StoreError> {
+        let owner = self.0.db.owner(thread).await?.unwrap_or_default();
+        Ok(ThreadFolder { owner, thread: thread.clone() })
+    }
+
     /// Returns the files of a thread.
-    #[must_use]
-    pub fn files(&self, thread: &base::ThreadId) -> ThreadFiles {
-        self.0.folders.of(thread)
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn files(&self, thread: &base::ThreadId) -> Result<ThreadFiles, SandboxError> {
+        let unknown = |error| SandboxError::Refused(format!("nobody can tell where the files are: {error}"));
+        Ok(self.0.folders.of(&self.folder(thread).await.map_err(unknown)?))
     }
 
     /// Returns what waits for people.
@@ -191,13 +201,11 @@ impl Client {
         }
     }
 
-    /// Returns a mark of the lead agent's soul: another one as soon as it changes.
-    pub async fn lead_soul_mark(&self) -> String {
-        match self.lead_soul().await {
-            Ok(Some(soul)) => base::digest(soul),
-            Ok(None) => "none".to_owned(),
-            Err(_) => "broken".to_owned(),
-        }
+    /// Returns a mark of the lead agent's soul: another one as soon as it is written, the same words included. `None` if
+    /// nobody can tell at the moment.
+    pub async fn lead_soul_mark(&self) -> Option<String> {
+        let agents = self.agents();
+        tokio::task::spawn_blocking(move || agents.lead_soul_mark()).await.ok().flatten()
     }
 
     /// Returns whether there is a custom agent of that name, one that cannot be used included.
@@ -221,6 +229,12 @@ impl Client {
     /// Returns the models, tool groups and skills of an agent that do not exist at the moment.
     pub async fn notes(&self, custom: &CustomAgent) -> Vec<String> {
         custom.notes(&self.setup(), &*self.catalog().await)
+    }
+
+    /// Returns a note for each of these tool groups that does not exist.
+    #[must_use]
+    pub fn unknown_groups(&self, wanted: &[String]) -> Vec<String> {
+        agents::unknown_groups(&self.setup().groups, wanted)
     }
 
     /// Returns what a thread remembers.
@@ -265,7 +279,7 @@ impl Client {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn delete_thread(&self, thread: &base::ThreadId) -> Result<store::Deletion, store::StoreError> {
+    pub async fn delete_thread(&self, thread: &base::ThreadId) -> Result<store::Deletion, StoreError> {
         let deletion = self.storage().delete(thread).await;
         self.0.threads.forget(thread);
         deletion

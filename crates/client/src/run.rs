@@ -1,7 +1,7 @@
 //! One run, from the wish to its end.
 
 use crate::{
-    Admission, Asker, Client, RunTask,
+    Admission, Client, RunTask,
     assemble::{self, AssembledAgent},
     now, price,
     title::{self, TitledRun},
@@ -135,7 +135,7 @@ pub(crate) async fn work(
         artifacts: artifacts(turn.state(), &task.run),
         todos: todos(turn.state()).to_vec(),
         goal: judged_goal(turn.state()),
-        title: title::shown(&client, &task.thread, turn.state()).await,
+        title: title::shown(&client, &task.thread).await,
         usage: turn.spending.usage(),
         unused: steering.close().await,
         outcome,
@@ -171,7 +171,7 @@ async fn answer(
     run_ended(client, task, &outcome, &turn.spending).await;
     if outcome == Outcome::Success {
         let titled =
-            TitledRun { thread: task.thread.clone(), run: task.run.clone(), asker: task.asker.clone() };
+            TitledRun { thread: task.thread.clone(), run: task.run.clone(), spender: task.spender() };
         title::improve(client, turn.state(), last_reply(turn.state()), titled);
     }
     outcome
@@ -265,6 +265,12 @@ fn ask_again(turn: &mut RunState, id: &MessageId, now: Option<String>) {
     let Some(Message::Human(human)) = messages.get_index(at).map(|(_, message)| (**message).clone()) else {
         return;
     };
+    // An answer that is taken back has reached nothing.
+    if let Some(goal) = turn.state().goal.clone()
+        && goal.verdict.as_ref().is_some_and(|verdict| taken.contains(&verdict.answer))
+    {
+        turn.apply(Update::Goal(Some(Goal { verdict: None, ..goal })));
+    }
     for message in taken {
         turn.apply(Update::Remove(message));
     }
@@ -373,8 +379,7 @@ async fn nothing(steering: &Steering) -> RunEnd {
 /// Notes how a run ended and what it spent, by the prices of today.
 async fn run_ended(client: &Client, task: &RunTask, outcome: &Outcome, spending: &SpendingTally) {
     let setup = client.setup();
-    let spender = task.asker.as_ref().map(Asker::spender).unwrap_or_default();
-    let spent = (spender, price::priced(spending, |model| setup.price(model)));
+    let spent = (task.spender(), price::priced(spending, |model| setup.price(model)));
     audit_log(client.0.db.run_ended(&task.run, outcome, spent, now()).await);
 }
 

@@ -70,6 +70,8 @@ pub struct ModelInfo {
     pub about: Option<String>,
     /// Its price, if the operator wrote one.
     pub price: Option<ModelPrice>,
+    /// Whether it can be told how hard to think.
+    pub thinks: bool,
 }
 
 impl AgentSetup {

@@ -3,7 +3,7 @@
 //! The rules are an account's own. A thread goes with its log, its runs and its files; files may go before their
 //! thread does; the audit has limits of its own, because it has to outlive what it tells of.
 
-use pudu_base::ThreadId;
+use pudu_base::{ThreadFolder, ThreadId};
 use pudu_sandbox::Folders;
 use pudu_store::{AuditLimits, AuditSize, Db, Deletion, FileSize, StoreError, ThreadRow};
 use std::{collections::BTreeMap, io, time::Duration};
@@ -127,17 +127,7 @@ impl Storage {
     /// # Errors
     /// When the store fails.
     pub async fn threads(&self, account: Option<&str>, most: usize) -> Result<Vec<ThreadRow>, StoreError> {
-        let accounts = match account {
-            Some(account) => vec![account.to_owned()],
-            None => self.db.accounts().await?,
-        };
-        let mut threads = Vec::new();
-        for account in accounts {
-            threads.extend(self.db.threads(&account).await?.into_iter().take(most));
-        }
-        threads.sort_by(|a, b| (b.updated, &b.id).cmp(&(a.updated, &a.id)));
-        threads.truncate(most);
-        Ok(threads)
+        self.db.newest_threads(account, i64::try_from(most).unwrap_or(i64::MAX)).await
     }
 
     /// Like [`Storage::usage`], with the sizes of files as they were measured last. It writes nothing.
@@ -209,9 +199,10 @@ impl Storage {
     async fn delete_unused(&self, thread: &ThreadId, since: i64) -> Result<Deletion, StoreError> {
         // No upload comes between the rows and the files.
         let still = self.folders.hold_uploads().await;
+        let owner = self.db.owner(thread).await?.unwrap_or_default();
         let deletion = self.db.delete_thread(thread, since, &ThreadId::fresh()).await?;
         if deletion == Deletion::Done {
-            self.remove_files(thread).await?;
+            self.remove_files(&ThreadFolder { owner, thread: thread.clone() }).await?;
         }
         drop(still);
         Ok(deletion)
@@ -220,7 +211,8 @@ impl Storage {
     /// Removes the files of a thread that stays; tells whether it was unused.
     async fn strip(&self, row: &ThreadRow) -> Result<bool, StoreError> {
         let still = self.folders.hold_uploads().await;
-        if !self.db.is_unused(&row.id, row.updated).await? || !self.discard(&row.id, Folders::strip).await {
+        let folder = ThreadFolder { owner: row.user.clone(), thread: row.id.clone() };
+        if !self.db.is_unused(&row.id, row.updated).await? || !self.discard(&folder, Folders::strip).await {
             return Ok(false);
         }
         drop(still);
@@ -230,19 +222,23 @@ impl Storage {
     }
 
     /// Removes the files of a thread whose rows are gone.
-    async fn remove_files(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        if self.discard(thread, Folders::remove).await {
-            self.db.files_removed(thread).await?;
+    async fn remove_files(&self, folder: &ThreadFolder) -> Result<(), StoreError> {
+        if self.discard(folder, Folders::remove).await {
+            self.db.files_removed(&folder.thread).await?;
         }
         Ok(())
     }
 
-    async fn discard(&self, thread: &ThreadId, how: fn(&Folders, &ThreadId) -> io::Result<()>) -> bool {
-        let (folders, id) = (self.folders.clone(), thread.clone());
-        match tokio::task::spawn_blocking(move || how(&folders, &id)).await {
+    async fn discard(
+        &self,
+        folder: &ThreadFolder,
+        how: fn(&Folders, &ThreadFolder) -> io::Result<()>,
+    ) -> bool {
+        let (folders, own) = (self.folders.clone(), folder.clone());
+        match tokio::task::spawn_blocking(move || how(&folders, &own)).await {
             Ok(Ok(())) => true,
             Ok(Err(error)) => {
-                tracing::warn!(%thread, %error, "failed to remove the files of a thread; trying again later");
+                tracing::warn!(thread = %folder.thread, %error, "failed to remove the files of a thread; trying again later");
                 false
             }
             Err(_) => false,
@@ -251,8 +247,8 @@ impl Storage {
 
     /// Removes what a death or a failure left of files that were to go.
     async fn remove_left_files(&self) -> Result<(), StoreError> {
-        for thread in self.db.files_to_remove().await? {
-            self.remove_files(&thread).await?;
+        for folder in self.db.files_to_remove().await? {
+            self.remove_files(&folder).await?;
         }
         let folders = self.folders.clone();
         if let Ok(Err(error)) = tokio::task::spawn_blocking(move || folders.remove_deleted()).await {
@@ -270,8 +266,9 @@ impl Storage {
             }
             let is_last = threads.len() < usize::from(MEASURED_AT_ONCE);
             let folders = self.folders.clone();
-            let measure = move |(thread, updated)| {
-                let bytes = folders.size(&thread).unwrap_or_else(|| {
+            let measure = move |(folder, updated): (ThreadFolder, i64)| {
+                let (bytes, thread) = (folders.size(&folder), folder.thread);
+                let bytes = bytes.unwrap_or_else(|| {
                     tracing::warn!(%thread, "failed to measure the files of a thread; they count as none");
                     0
                 });
@@ -371,6 +368,7 @@ mod tests {
         let row = |(hours, log_bytes, file_bytes): &(i64, i64, i64)| ThreadRow {
             id: hours.to_string().as_str().into(),
             account: "telegram".into(),
+            user: pudu_base::UserId::local(),
             title: String::new(),
             created: 0,
             updated: NOW - hours * millis(HOUR),

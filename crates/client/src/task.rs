@@ -1,6 +1,6 @@
 //! Task of a run: what is asked, by whom, and with which rights.
 
-use pudu_base::{Human, MessageId, RunId, Thinking, ThreadId};
+use pudu_base::{Human, MessageId, RunId, Thinking, ThreadId, UserId};
 use pudu_harness::WallClock;
 use pudu_store::Spender;
 
@@ -39,6 +39,8 @@ pub struct RunTask {
     pub authoring: Authoring,
     /// For whom it is done, who is asked to approve what needs it; if nobody, nothing is approved.
     pub asker: Option<Asker>,
+    /// The user for whom it works: whose memory, limits and usage count.
+    pub user: UserId,
     /// How many model calls it may take; as many as the setup allows if none.
     pub steps: Option<u32>,
 }
@@ -64,7 +66,17 @@ impl RunTask {
             authoring: Authoring::Nothing,
             asker: None,
             steps: None,
+            user: UserId::local(),
         }
+    }
+}
+
+impl RunTask {
+    /// Returns for whom it spends.
+    #[must_use]
+    pub fn spender(&self) -> Spender {
+        let Asker { account, person, .. } = self.asker.clone().unwrap_or_default();
+        Spender { account, person, user: self.user.clone() }
     }
 }
 
@@ -93,12 +105,4 @@ pub struct Asker {
     pub name: String,
     /// Whether they may not approve what they ask for, and nobody who may sees it.
     pub cannot_approve: bool,
-}
-
-impl Asker {
-    /// Returns for whom a run spends.
-    #[must_use]
-    pub fn spender(&self) -> Spender {
-        Spender { account: self.account.clone(), person: self.person.clone() }
-    }
 }

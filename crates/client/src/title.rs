@@ -1,16 +1,18 @@
 //! Titles of threads: the beginning of what was asked first, at once; a better one by a model, if one is configured.
 
-use crate::{Asker, Client, price};
+use crate::{Client, price};
 use pudu_base::{
     Assistant, Human, Message, Model, ModelCaller, Request, RunId, SpendingTally, ThreadId, ThreadState,
-    foreign,
+    fill, foreign,
 };
 use pudu_harness::side_call;
-use pudu_store::now;
+use pudu_store::{Spender, now};
 use std::sync::Arc;
 
 /// Characters of the first question in a title.
 const MAX_QUESTION_CHARS: usize = 50;
+/// A thread with more questions keeps the title that it has.
+const MAX_QUESTIONS: usize = 4;
 /// Characters of a message that the model reads.
 const MAX_READ_CHARS: usize = 500;
 
@@ -51,20 +53,9 @@ impl TitleRules {
 
     fn prompt(&self, first: &Human, answer: &str) -> String {
         let part = |text: &str| foreign::text(&text.chars().take(MAX_READ_CHARS).collect::<String>());
-        let parts = [
-            ("{max_words}", self.max_words.to_string()),
-            ("{user_msg}", part(&first.text)),
-            ("{assistant_msg}", part(answer)),
-        ];
-        let (mut prompt, mut rest) = (String::new(), self.prompt.as_deref().unwrap_or(PROMPT));
-        // One pass: what people said is not filled in once more.
-        let next = |rest: &str| parts.iter().filter_map(|part| Some((rest.find(part.0)?, part))).min();
-        while let Some((at, (name, part))) = next(rest) {
-            let (before, from) = rest.split_at(at);
-            prompt.extend([before, part.as_str()]);
-            rest = from.strip_prefix(name).unwrap_or_default();
-        }
-        prompt + rest
+        let (words, question, answer) = (self.max_words.to_string(), part(&first.text), part(answer));
+        let parts = [("{max_words}", &*words), ("{user_msg}", &*question), ("{assistant_msg}", &*answer)];
+        fill(self.prompt.as_deref().unwrap_or(PROMPT), &parts)
     }
 
     /// Returns the title in a model's answer; none if there is none.
@@ -84,39 +75,34 @@ fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// Returns the title of a thread in which people spoke for the first time.
+/// Returns the title of a thread that has none yet.
 pub(crate) fn first(titles: Option<&TitleSetup>, state: &ThreadState) -> Option<String> {
-    titles?.rules.local(only_question(state)?)
+    let titles = titles?;
+    questions(state).find_map(|question| titles.rules.local(question))
 }
 
-/// Returns the title of a thread at the end of a run, if it may be new to people: that of its first answer, and one
-/// that a model wrote since.
-pub(crate) async fn shown(client: &Client, thread: &ThreadId, state: &ThreadState) -> Option<String> {
-    let setup = client.setup();
-    let titles = setup.titles.as_ref();
-    match first(titles, state) {
-        None if titles.is_some_and(|titles| titles.model.is_some()) => {
-            client.0.db.title(thread).await.ok().flatten()
-        }
-        first => first,
-    }
+/// Returns the title of a thread, if it has one.
+pub(crate) async fn shown(client: &Client, thread: &ThreadId) -> Option<String> {
+    client.0.db.title(thread).await.ok().flatten().filter(|title| !title.is_empty())
 }
 
-/// Returns the one message that people have said; none if there are more.
-fn only_question(state: &ThreadState) -> Option<&Human> {
-    let mut asked = state.messages.values().filter_map(|message| match &**message {
+fn questions(state: &ThreadState) -> impl Iterator<Item = &Human> {
+    state.messages.values().filter_map(|message| match &**message {
         Message::Human(human) => Some(human),
         Message::Assistant(_) | Message::Tool(_) | Message::Reminder(_) => None,
-    });
-    asked.next().filter(|_| asked.next().is_none())
+    })
 }
 
-/// Has the configured model write the title of a thread whose first question was just answered. Nobody waits for that.
+/// Has the configured model write the title of a thread that has only that of its first question. Nobody waits for that.
 pub(crate) fn improve(client: &Client, state: &ThreadState, reply: Option<&Assistant>, of: TitledRun) {
     let setup = client.setup();
     let Some(TitleSetup { rules, model: Some(model) }) = setup.titles.clone() else { return };
-    let Some((first, reply)) = only_question(state).zip(reply) else { return };
-    let (Some(local), prompt) = (rules.local(first), rules.prompt(first, &reply.text)) else { return };
+    if questions(state).nth(MAX_QUESTIONS).is_some() {
+        return;
+    }
+    let titled = questions(state).find_map(|question| Some((question, rules.local(question)?)));
+    let Some(((first, local), reply)) = titled.zip(reply) else { return };
+    let prompt = rules.prompt(first, &reply.text);
     let (client, suspend) = (client.clone(), client.0.suspend.clone());
     client.0.tasks.clone().spawn(async move {
         let request = Request {
@@ -149,15 +135,14 @@ pub(crate) fn improve(client: &Client, state: &ThreadState, reply: Option<&Assis
 pub(crate) struct TitledRun {
     pub(crate) thread: ThreadId,
     pub(crate) run: RunId,
-    pub(crate) asker: Option<Asker>,
+    pub(crate) spender: Spender,
 }
 
 impl TitledRun {
     async fn spent(&self, client: &Client, spending: &SpendingTally) {
         let setup = client.setup();
-        let spender = self.asker.as_ref().map(Asker::spender).unwrap_or_default();
         let parts = price::priced(spending, |model| setup.price(model));
-        if let Err(error) = client.0.db.run_spent(&self.run, (spender, parts), now()).await {
+        if let Err(error) = client.0.db.run_spent(&self.run, (self.spender.clone(), parts), now()).await {
             tracing::warn!(run = %self.run, %error, "failed to record spending");
         }
     }

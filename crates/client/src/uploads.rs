@@ -32,7 +32,7 @@ impl Client {
         from: &Path,
         name: &str,
     ) -> Result<SharedFile, SandboxError> {
-        self.files(thread).adopt(from, name).await
+        self.files(thread).await?.adopt(from, name).await
     }
 
     /// Reads an upload if it is a document: its text is put beside it as Markdown, and what came of it is
@@ -53,7 +53,7 @@ impl Client {
     /// # Errors
     /// When there is none of this name, or it cannot be removed.
     pub async fn remove_upload(&self, thread: &ThreadId, name: &str) -> Result<(), SandboxError> {
-        let sandbox = self.files(thread);
+        let sandbox = self.files(thread).await?;
         sandbox.remove_upload(name).await?;
         let mark = mark(name);
         for upload in sandbox.uploads(MAX_UPLOADS).await?.iter().filter(|upload| upload.name.ends_with(".md"))
@@ -67,7 +67,7 @@ impl Client {
     }
 
     async fn reading(&self, thread: &ThreadId, file: &SharedFile) -> Result<DocumentText, Error> {
-        let sandbox = self.files(thread);
+        let sandbox = self.files(thread).await.map_err(unavailable)?;
         let (open, _) = sandbox.open(&file.path).await.map_err(unavailable)?;
         let head = begins(open.try_clone().map_err(unavailable)?, HEAD).await.map_err(unavailable)?;
         if !DocumentKind::likely(&head, &file.name) {
@@ -87,7 +87,7 @@ impl Client {
         let part = folder.join(format!("{}.part", MessageId::fresh()));
         let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
         let kept = match tokio::fs::write(&part, markdown).await {
-            Ok(()) => self.files(thread).adopt(&part, &format!("{stem}.md")).await,
+            Ok(()) => self.files(thread).await?.adopt(&part, &format!("{stem}.md")).await,
             Err(error) => Err(failed(error)),
         };
         // It was moved if all went well.
@@ -213,7 +213,7 @@ mod tests {
         client.read_document(&thread, &mut broken).await;
         assert!(matches!(broken.reading, Some(ReadOutcome::Failed { .. })), "{broken:?}");
         client.remove_upload(&thread, "a.csv").await.unwrap();
-        let left = client.files(&thread).uploads(10).await.unwrap();
+        let left = client.files(&thread).await.unwrap().uploads(10).await.unwrap();
         assert_eq!(
             left.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(),
             ["a.md", "a.pdf", "a.png"]

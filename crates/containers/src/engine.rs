@@ -1,12 +1,9 @@
 //! The port to whoever runs containers.
 
-use pudu_base::{BoxFuture, Sandbox, SandboxError, ThreadId};
+use pudu_base::{BoxFuture, Sandbox, SandboxError, ThreadFolder};
 use pudu_sandbox::Mount;
 use sha2::{Digest, Sha256};
 use std::{fmt, fmt::Write, sync::Arc};
-
-/// Owner of all threads, as long as there is one user only. Part of the fingerprint that names a container.
-const USER: &str = "default";
 
 /// Names a container: the same thread has the same one, whichever daemon asks and however often it started.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,8 +18,8 @@ impl BoxId {
 
     /// Returns a thread's: DeerFlow's scheme, 16 hexadecimal digits.
     #[must_use]
-    pub fn of(thread: &ThreadId) -> Self {
-        Self(fingerprint(&format!("{USER}:{}", thread.as_str())))
+    pub fn of(folder: &ThreadFolder) -> Self {
+        Self(fingerprint(&format!("{}:{}", folder.owner, folder.thread)))
     }
 
     /// Returns it.
@@ -52,8 +49,8 @@ pub(crate) fn fingerprint(text: &str) -> String {
 pub struct Order {
     /// Its name.
     pub id: BoxId,
-    /// The thread that owns it.
-    pub thread: ThreadId,
+    /// The thread that owns it, and whose that is.
+    pub folder: ThreadFolder,
     /// The mounts: the thread's own folder (`/mnt/user-data`) first, then parents before what lies in them.
     /// All of it is there on this machine.
     pub mounts: Vec<Mount>,

@@ -173,7 +173,7 @@ impl KubernetesEngine {
         if self.runs(&order.id).await? {
             return Ok(false);
         }
-        tracing::warn!(thread = order.thread.as_str(), "recreating lost Pod");
+        tracing::warn!(thread = order.folder.thread.as_str(), "recreating lost Pod");
         self.ensure(order).await?;
         Ok(true)
     }

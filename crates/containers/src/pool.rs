@@ -12,7 +12,7 @@ mod tests;
 
 use crate::{BoxId, ContainerEngine, Order};
 use futures_util::future::join_all;
-use pudu_base::{BoxFuture, Sandbox, SandboxError, SandboxProvider, Shell, ThreadId};
+use pudu_base::{BoxFuture, Sandbox, SandboxError, SandboxProvider, Shell, ThreadFolder};
 use pudu_sandbox::{LocalSandboxes, Mount};
 use std::{sync::Arc, time::Duration};
 use table::{ContainerEntry, ContainerTable};
@@ -125,13 +125,13 @@ impl Pool {
 
     async fn lend(
         &self,
-        thread: &ThreadId,
+        folder: &ThreadFolder,
         shown: Option<&[String]>,
     ) -> Result<Arc<dyn Sandbox>, SandboxError> {
-        let id = BoxId::of(thread);
+        let id = BoxId::of(folder);
         let (mounts, files) = match shown {
-            Some(shown) => self.places.furnish_with(thread, shown).await?,
-            None => self.places.furnish(thread).await?,
+            Some(shown) => self.places.furnish_with(folder, shown).await?,
+            None => self.places.furnish(folder).await?,
         };
         let _alone = self.table.alone(&id).await;
         let known = self.table.peek(&id);
@@ -143,7 +143,7 @@ impl Pool {
         }
         let coming = self.table.count_in(&id)?;
         self.make_room(&id).await;
-        let order = Order { id: id.clone(), thread: thread.clone(), mounts, files };
+        let order = Order { id: id.clone(), folder: folder.clone(), mounts, files };
         let sandbox = self.engine.start(&order).await?;
         let entry = ContainerEntry::lent(self.engine.clone(), order.mounts, sandbox.clone(), users + 1);
         if let Err(closed) = coming.settle(entry) {
@@ -196,20 +196,23 @@ async fn stop(engine: &dyn ContainerEngine, id: &BoxId) -> bool {
 }
 
 impl SandboxProvider for Pool {
-    fn acquire<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
-        Box::pin(self.lend(thread, None))
+    fn acquire<'a>(
+        &'a self,
+        folder: &'a ThreadFolder,
+    ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
+        Box::pin(self.lend(folder, None))
     }
 
     fn acquire_with<'a>(
         &'a self,
-        thread: &'a ThreadId,
+        folder: &'a ThreadFolder,
         table: &'a [String],
     ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
-        Box::pin(self.lend(thread, Some(table)))
+        Box::pin(self.lend(folder, Some(table)))
     }
 
-    fn release<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, ()> {
-        self.table.give_back(&BoxId::of(thread));
+    fn release<'a>(&'a self, folder: &'a ThreadFolder) -> BoxFuture<'a, ()> {
+        self.table.give_back(&BoxId::of(folder));
         Box::pin(std::future::ready(()))
     }
 

@@ -2,7 +2,7 @@
 //! more, on a real engine where there is one.
 
 use crate::{DockerEngine, DockerSettings, ExecMethod, Pool, PoolRules};
-use pudu_base::{Network, SandboxError, SandboxProvider, ShellCommand, ThreadId};
+use pudu_base::{Network, SandboxError, SandboxProvider, ShellCommand, ThreadFolder};
 use pudu_sandbox::{Folders, LocalSandboxes, Options, Proof};
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -75,7 +75,7 @@ async fn attempts(
     rootless: bool,
     secret: &Path,
 ) -> Result<Vec<Proof>, SandboxError> {
-    let thread = ThreadId::from(format!("doctor-{}", std::process::id()).as_str());
+    let thread = ThreadFolder::from(format!("doctor-{}", std::process::id()).as_str());
     let sandbox = pool.acquire(&thread).await?;
     let run = async |script: String| sandbox.exec(&ShellCommand { script, timeout: ATTEMPT_TIMEOUT }).await;
     let works = run("echo works > file && cat file".to_owned()).await?;

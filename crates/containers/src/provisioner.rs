@@ -8,11 +8,11 @@ mod api;
 
 use crate::{Aio, BoxId, ContainerEngine, GEM, Order, Pair, apart::Apart, docker::share};
 use api::{ExtraMount, ProvisionerApi, ProvisionerError, SandboxRequest, SandboxResponse, SandboxStatus};
-use pudu_base::{BoxFuture, Sandbox, SandboxError};
+use pudu_base::{BoxFuture, Sandbox, SandboxError, ThreadFolder, UserId};
 use pudu_sandbox::{Folders, Mount};
 use secrecy::SecretString;
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -24,8 +24,6 @@ use url::Url;
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 /// How often the provisioner is asked meanwhile whether there is any hope.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
-/// DeerFlow's name for whoever uses a daemon without users.
-const USER: &str = "default";
 /// The longest name of a thread that is sent.
 const NAME: usize = 63;
 
@@ -97,7 +95,7 @@ impl ProvisionerEngine {
             self.same_folder(order, &aio).await?;
             return Ok(Arc::new(Pair::new(Arc::new(aio), order.files.clone())));
         }
-        let files = self.settings.folders.of(&order.thread);
+        let files = self.settings.folders.of(&order.folder);
         Ok(Arc::new(Apart::new(Arc::new(aio), order.files.clone(), files, self.settings.most)))
     }
 
@@ -107,7 +105,7 @@ impl ProvisionerEngine {
         let wanted = || SandboxRequest {
             sandbox_id: order.id.as_str(),
             thread_id: &thread,
-            user_id: USER,
+            user_id: order.folder.owner.as_str(),
             extra_mounts: self.settings.mounts.iter().map(extra).collect(),
         };
         let made = api.make(&wanted()).await?;
@@ -189,10 +187,18 @@ impl ProvisionerEngine {
     /// Returns the names of the sandboxes that threads of this home have: the provisioner has others' as well, and
     /// does not say whose they are.
     async fn ours(&self) -> Vec<BoxId> {
-        let threads = self.settings.folders.home().join("users").join(USER).join("threads");
+        let users = self.settings.folders.home().join("users");
+        let names = |folder: PathBuf| {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            entries.filter_map(|entry| entry.file_name().into_string().ok())
+        };
         let read = move || -> Vec<BoxId> {
-            let entries = std::fs::read_dir(threads).into_iter().flatten().flatten();
-            entries.filter_map(|entry| Some(BoxId::of(&entry.file_name().to_str()?.into()))).collect()
+            let owners = names(users.clone()).filter_map(|name| UserId::of(&name).ok());
+            let threads = owners.flat_map(|owner| {
+                let own = names(users.join(owner.as_str()).join("threads"));
+                own.map(move |thread| ThreadFolder { owner: owner.clone(), thread: thread.into() })
+            });
+            threads.map(|folder| BoxId::of(&folder)).collect()
         };
         tokio::task::spawn_blocking(read).await.unwrap_or_default()
     }

@@ -2,7 +2,7 @@
 #![cfg(feature = "kubernetes")]
 #![allow(clippy::unwrap_used, clippy::string_slice, reason = "tests")]
 
-use pudu_base::{Exec, Killed, Network, Sandbox, SandboxError, ShellCommand, ThreadId};
+use pudu_base::{Exec, Killed, Network, Sandbox, SandboxError, ShellCommand, ThreadFolder};
 use pudu_containers::{
     BoxId, ContainerEngine, Order,
     kubernetes::{KubernetesEngine, PodSettings, Volume},
@@ -61,9 +61,9 @@ async fn house() -> Option<House> {
 
 impl House {
     async fn order(&self, thread: &str) -> Order {
-        let thread = ThreadId::from(thread);
-        let (mounts, files) = self.places.furnish(&thread).await.unwrap();
-        Order { id: BoxId::of(&thread), thread, mounts, files }
+        let folder = ThreadFolder::from(thread);
+        let (mounts, files) = self.places.furnish(&folder).await.unwrap();
+        Order { id: BoxId::of(&folder), folder, mounts, files }
     }
 
     fn engine(&self) -> KubernetesEngine {
@@ -471,10 +471,10 @@ async fn on_a_real_cluster(place: &str) {
         mounts: Vec::new(),
         limits: CommandLimits::default(),
     });
-    let thread = ThreadId::from("pudu-test-escape");
+    let folder = ThreadFolder::from("pudu-test-escape");
     let (mounts, files) =
-        LocalSandboxes::new(folders, None, Options::default()).furnish(&thread).await.unwrap();
-    let order = Order { id: BoxId::of(&thread), thread, mounts, files };
+        LocalSandboxes::new(folders, None, Options::default()).furnish(&folder).await.unwrap();
+    let order = Order { id: BoxId::of(&folder), folder, mounts, files };
     let sandbox = engine.start(&order).await.unwrap();
     let broken = ways_out(&*sandbox).await;
     let late = command("setsid sleep 98760051 & env -i sleep 98760052 & sleep 98760053", 2);

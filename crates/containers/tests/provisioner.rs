@@ -1,7 +1,7 @@
 //! Sandboxes of a simulated provisioner, in which commands really run.
 #![allow(clippy::unwrap_used, clippy::string_slice, reason = "tests")]
 
-use pudu_base::{DirEntry, Exec, Killed, Sandbox, SandboxError, ShellCommand, ThreadId};
+use pudu_base::{DirEntry, Exec, Killed, Sandbox, SandboxError, ShellCommand, ThreadFolder};
 use pudu_containers::{
     BoxId, ContainerEngine, Order,
     provisioner::{ProvisionerEngine, ProvisionerSettings},
@@ -54,9 +54,9 @@ async fn house(shared: bool) -> Option<House> {
 
 impl House {
     async fn order(&self, thread: &str) -> Order {
-        let thread = ThreadId::from(thread);
-        let (mounts, files) = self.places.furnish(&thread).await.unwrap();
-        Order { id: BoxId::of(&thread), thread, mounts, files }
+        let folder = ThreadFolder::from(thread);
+        let (mounts, files) = self.places.furnish(&folder).await.unwrap();
+        Order { id: BoxId::of(&folder), folder, mounts, files }
     }
 
     fn engine(&self) -> ProvisionerEngine {

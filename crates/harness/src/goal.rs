@@ -4,15 +4,17 @@
 use crate::{Agent, RunState, side_call};
 use pudu_base::{
     Assistant, Finish, Goal, GoalRest, GoalStanding, GoalVerdict, Human, Message, ModelCaller, Request,
-    Update, ends, foreign,
+    Update, ends, fill, foreign,
 };
 use serde::Deserialize;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// So many messages are judged, of the newest.
 const MAX_MESSAGES: usize = 30;
 /// Maximum length of what is judged, in characters.
 const MAX_CHARS: usize = 12_000;
+/// How long the model may take for a verdict; without one the answer stands.
+const VERDICT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum length of a verdict's reason, in characters.
 const MAX_REASON_CHARS: usize = 1_000;
 /// So many answers in a row that bring it no further end the work on it.
@@ -96,7 +98,11 @@ async fn evaluate(agent: &Agent, run_state: &mut RunState, goal: &Goal) -> Optio
     };
     let replay = run_state.replay.clone();
     let tell = |event| replay.publish(event);
-    let answer = side_call(&*agent.model, request, ModelCaller::Goal, &mut run_state.spending, tell).await;
+    let answer = side_call(&*agent.model, request, ModelCaller::Goal, &mut run_state.spending, tell);
+    let Ok(answer) = tokio::time::timeout(VERDICT_TIMEOUT, answer).await else {
+        tracing::warn!(model = agent.model.name(), "gave up judging whether the goal is reached: too late");
+        return None;
+    };
     let evaluation = answer.as_deref().ok().and_then(Evaluation::parse);
     if evaluation.is_none() {
         let error = answer.err().map_or_else(|| "it wrote no verdict".to_owned(), |error| error.to_string());
@@ -129,5 +135,6 @@ fn digest(answer: &Assistant) -> String {
 }
 
 fn continuation(goal: &Goal, reason: &str) -> String {
-    CONTINUATION.trim_end().replace("{objective}", &goal.objective).replace("{reason}", reason)
+    let (objective, reason) = (foreign::text(&goal.objective), foreign::text(reason));
+    fill(CONTINUATION.trim_end(), &[("{objective}", &objective), ("{reason}", &reason)])
 }

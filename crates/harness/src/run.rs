@@ -28,20 +28,25 @@ pub async fn run(
     steering: &Steering,
     cancel: &CancellationToken,
 ) -> Outcome {
-    let outcome = tokio::select! {
+    let cut = tokio::select! {
         biased;
-        () = cancel.cancelled() => Outcome::Stopped,
+        () = cancel.cancelled() => Err(Outcome::Stopped),
         ended = tokio::time::timeout(agent.bounds.time, work(agent, chain, run_state, steering)) => match ended {
-            Ok(Ok(outcome)) => outcome,
-            Ok(Err(failure)) => Outcome::Error(failure),
-            Err(_) => Outcome::Timeout,
+            Ok(Ok(outcome)) => Ok(outcome),
+            Ok(Err(failure)) => Ok(Outcome::Error(failure)),
+            Err(_) => Err(Outcome::Timeout),
         },
     };
+    // What came in time is whole: only its judgement was cut.
+    let outcome = cut.unwrap_or_else(|cut| answered_here(run_state).unwrap_or(cut));
     if outcome != Outcome::Success {
         run_state.keep_partial(agent.model.name(), why(&outcome));
     }
     for middleware in chain.iter_mut().rev() {
         middleware.after_run(run_state).await;
+    }
+    if steering.is_goal_dropped() && run_state.state().goal.is_some() {
+        run_state.apply(Update::Goal(None));
     }
     let outcome = match run_state.commit(&agent.log).await {
         Ok(()) => outcome,
@@ -69,13 +74,13 @@ async fn work(
     for middleware in chain.iter_mut() {
         middleware.before_run(run_state).await?;
     }
-    for _ in 0..agent.bounds.steps {
+    for left in (0..agent.bounds.steps).rev() {
         let calls = run_state.open_calls();
         if !calls.is_empty() {
             calls::perform(agent, chain, run_state, calls).await?;
         }
         // A question ends a run, and so does an answer before a crash: what steers comes too late for it.
-        if let Some(outcome) = ended(agent, run_state, steering).await? {
+        if let Some(outcome) = ended(agent, run_state, steering, true).await? {
             return Ok(outcome);
         }
         for human in steering.drain() {
@@ -85,7 +90,7 @@ async fn work(
         let answer = ask(agent, chain, run_state).await?;
         settle(chain, run_state, answer)?;
         commit(agent, run_state).await?;
-        if let Some(outcome) = ended(agent, run_state, steering).await? {
+        if let Some(outcome) = ended(agent, run_state, steering, left > 0).await? {
             return Ok(outcome);
         }
     }
@@ -120,19 +125,28 @@ fn settle(
     Ok(())
 }
 
-/// Returns how the run has ended already, unless its thread's goal wants more.
+/// Returns how the run has ended already, unless its thread's goal wants more and there is a step for that.
 async fn ended(
     agent: &Agent,
     run_state: &mut RunState,
     steering: &Steering,
+    may_go_on: bool,
 ) -> Result<Option<Outcome>, RunFailure> {
     let outcome = answered(run_state);
-    if outcome == Some(Outcome::Success) && !steering.is_goal_dropped() {
+    if outcome == Some(Outcome::Success) && may_go_on && !steering.is_goal_dropped() {
         let goes_on = goal::goes_on(agent, run_state).await;
         commit(agent, run_state).await?;
         return Ok(outcome.filter(|_| !goes_on));
     }
     Ok(outcome)
+}
+
+/// Returns success if the newest message is a whole answer to what was asked.
+fn answered_here(run_state: &RunState) -> Option<Outcome> {
+    match run_state.state().last().map(AsRef::as_ref) {
+        Some(Message::Assistant(_)) => answered(run_state).filter(|outcome| *outcome == Outcome::Success),
+        _ => None,
+    }
 }
 
 /// Returns how the run has ended already, if the newest message is an answer that wants no tools, or if one of

@@ -16,8 +16,8 @@ const MAX_SIDE: u32 = 1_568;
 pub(crate) const MAX_SENT_BYTES: usize = 3_750_000;
 /// Maximum size of an image once decoded, in bytes: 55 million pixels in three colours.
 const MAX_DECODED_BYTES: u64 = 160 << 20;
-/// The most that JPEG loses here is not seen.
-const JPEG_QUALITY: u8 = 85;
+/// JPEG qualities: nobody sees what the first one loses, the others are for images that are too large with it.
+const JPEG_QUALITIES: [u8; 3] = [85, 65, 40];
 
 /// An image, ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,8 @@ pub(crate) enum ImageProblem {
 pub(crate) fn scale(bytes: Vec<u8>) -> Result<ScaledImage, ImageProblem> {
     let mime = image_kind(&bytes).ok_or(ImageProblem::Unknown)?;
     let format = ImageFormat::from_mime_type(mime).ok_or(ImageProblem::Unknown)?;
-    let (image, turned) = decode(&bytes, format)?;
+    let (mut image, orientation) = decode(&bytes, format)?;
+    let turned = orientation != Orientation::NoTransforms;
     let cut = format == ImageFormat::Jpeg && !ends_whole(&bytes);
     let (width, height) = image.dimensions();
     let fits = width.max(height) <= MAX_SIDE && bytes.len() <= MAX_SENT_BYTES;
@@ -53,11 +54,14 @@ pub(crate) fn scale(bytes: Vec<u8>) -> Result<ScaledImage, ImageProblem> {
         return Ok(ScaledImage { bytes, mime, cut });
     }
     drop(bytes);
-    encode(&shrink(image), format).map(|(bytes, mime)| ScaledImage { bytes, mime, cut })
+    // Turned when it is small: a turned copy takes as much memory as the image.
+    image = shrink(image);
+    image.apply_orientation(orientation);
+    encode(&image, format).map(|(bytes, mime)| ScaledImage { bytes, mime, cut })
 }
 
-/// Decodes an image, upright; tells whether it had to be turned. What claims to be huge is refused by its head.
-fn decode(bytes: &[u8], format: ImageFormat) -> Result<(DynamicImage, bool), ImageProblem> {
+/// Decodes an image, as it lies; tells how it is to be turned. What claims to be huge is refused by its head.
+fn decode(bytes: &[u8], format: ImageFormat) -> Result<(DynamicImage, Orientation), ImageProblem> {
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
     let mut limits = Limits::no_limits();
     limits.max_alloc = Some(MAX_DECODED_BYTES);
@@ -69,9 +73,8 @@ fn decode(bytes: &[u8], format: ImageFormat) -> Result<(DynamicImage, bool), Ima
     }
     // A head that cannot be read says nothing of how to hold it.
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
-    let mut image = DynamicImage::from_decoder(decoder).map_err(|_| ImageProblem::Damaged)?;
-    image.apply_orientation(orientation);
-    Ok((image, orientation != Orientation::NoTransforms))
+    let image = DynamicImage::from_decoder(decoder).map_err(|_| ImageProblem::Damaged)?;
+    Ok((image, orientation))
 }
 
 /// Returns whether a JPEG has its end. Its decoder takes one that has none.
@@ -104,9 +107,16 @@ fn encode(image: &DynamicImage, from: ImageFormat) -> Result<(Vec<u8>, &'static 
             return Ok((out.into_inner(), "image/png"));
         }
     }
+    let image = opaque(image);
     let mut out = Vec::new();
-    let encoder = JpegEncoder::new_with_quality(&mut out, JPEG_QUALITY);
-    opaque(image).write_with_encoder(encoder).map_err(|_| ImageProblem::Damaged)?;
+    for quality in JPEG_QUALITIES {
+        out.clear();
+        let encoder = JpegEncoder::new_with_quality(&mut out, quality);
+        image.write_with_encoder(encoder).map_err(|_| ImageProblem::Damaged)?;
+        if out.len() <= MAX_SENT_BYTES {
+            break;
+        }
+    }
     Ok((out, "image/jpeg"))
 }
 

@@ -1,6 +1,6 @@
 //! A model behind HTTP, whatever its wire.
 
-use crate::{ModelSettings, frames::ReplyDecoder, refusal, think::ThinkHabit, wires::wire_of};
+use crate::{ModelSettings, frames::ReplyDecoder, refusal, think::ThinkHabits, wires::wire_of};
 use futures_util::{StreamExt, stream};
 use pudu_base::{Delta, Model, ModelError, ModelStream, Request};
 use pudu_net::reqwest::{
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 pub struct HttpModel {
     settings: Arc<ModelSettings>,
     http: reqwest::Client,
-    habit: ThinkHabit,
+    habits: ThinkHabits,
 }
 
 impl HttpModel {
@@ -25,7 +25,7 @@ impl HttpModel {
     /// When the HTTP client cannot be made.
     pub fn new(settings: ModelSettings) -> Result<Self, ModelError> {
         let http = pudu_net::client().map_err(|error| ModelError::Unreachable(error.to_string()))?;
-        Ok(Self { settings: Arc::new(settings), http, habit: ThinkHabit::default() })
+        Ok(Self { settings: Arc::new(settings), http, habits: ThinkHabits::default() })
     }
 }
 
@@ -43,8 +43,11 @@ impl Model for HttpModel {
     }
 
     fn stream(&self, request: Request) -> ModelStream {
-        let (settings, http, habit) =
-            (self.settings.sampled(request.sampling), self.http.clone(), self.habit.clone());
+        let (settings, http, habit) = (
+            self.settings.sampled(request.sampling),
+            self.http.clone(),
+            self.habits.of(request.thinking).clone(),
+        );
         stream::once(async move {
             let until = Instant::now() + settings.total;
             match begin(&settings, &http, &request).await {

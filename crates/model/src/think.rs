@@ -5,6 +5,7 @@
 //! end is marked. Of the first such reply this is known at that mark, and what was said is taken back; the next replies
 //! of the model are held back until the mark comes.
 
+use pudu_base::Thinking;
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
@@ -15,13 +16,29 @@ const CLOSE: &str = "</think>";
 /// As much of the words is looked at again with the next piece, in bytes: more than a mark has.
 const TAIL_BYTES: usize = 16;
 /// Maximum size of what is held back, in bytes.
-const MAX_HELD_BYTES: usize = 1024 * 1024;
+const MAX_HELD_BYTES: usize = 128 * 1024;
 /// Maximum size of white space before the first mark, in bytes.
 const MAX_SPACE_BYTES: usize = 4 * 1024;
 
 /// Whether the last reply of a model began with thoughts whose first mark stood in the prompt.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ThinkHabit(Arc<AtomicBool>);
+
+/// The habits of a model, with thinking on and off: its template may write the mark for one of them only.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ThinkHabits {
+    on: ThinkHabit,
+    off: ThinkHabit,
+}
+
+impl ThinkHabits {
+    pub(crate) fn of(&self, thinking: Thinking) -> &ThinkHabit {
+        match thinking {
+            Thinking::Off => &self.off,
+            _ => &self.on,
+        }
+    }
+}
 
 /// Parts words from thoughts while they come in pieces.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 
 use crate::{ROOT, Upload, discard, files::Files, monitor, results, rights::Owner, share};
 use cap_std::{ambient_authority, fs::Dir};
-use pudu_base::{MessageId, SandboxError, SharedFile, ThreadId};
+use pudu_base::{MessageId, SandboxError, SharedFile, ThreadFolder, UserId};
 use std::{
     fs::{self, File},
     io,
@@ -38,20 +38,26 @@ impl Folders {
 
     /// Returns the files of a thread.
     #[must_use]
-    pub fn of(&self, thread: &ThreadId) -> ThreadFiles {
-        ThreadFiles(Arc::new(Files::new(self.thread(thread).join("user-data"), Vec::new(), self.owner)))
+    pub fn of(&self, folder: &ThreadFolder) -> ThreadFiles {
+        ThreadFiles(Arc::new(Files::new(self.thread(folder).join("user-data"), Vec::new(), self.owner)))
     }
 
     /// Returns a thread's own folder on this machine. What the agent sees is in folders below it.
-    pub(crate) fn thread(&self, thread: &ThreadId) -> PathBuf {
-        self.home.join("users/default/threads").join(safe(thread.as_str()))
+    pub(crate) fn thread(&self, folder: &ThreadFolder) -> PathBuf {
+        self.user(&folder.owner).join("threads").join(safe(folder.thread.as_str()))
+    }
+
+    /// Returns a user's own folder on this machine.
+    #[must_use]
+    pub fn user(&self, user: &UserId) -> PathBuf {
+        self.home.join("users").join(user.as_str())
     }
 
     /// Returns how much of the disk the files of a thread take, in bytes; `None` where they cannot be counted: there are
     /// too many, in folders too deep, or something among them cannot be looked at. It blocks.
     #[must_use]
-    pub fn size(&self, thread: &ThreadId) -> Option<u64> {
-        monitor::bytes(&self.thread(thread))
+    pub fn size(&self, folder: &ThreadFolder) -> Option<u64> {
+        monitor::bytes(&self.thread(folder))
     }
 
     /// Removes all files of a thread: they are moved out of its way, so that a thread that begins under the same id has
@@ -59,10 +65,10 @@ impl Folders {
     ///
     /// # Errors
     /// When they cannot be moved, or not all be removed: [`Folders::remove_deleted`] tries that again.
-    pub fn remove(&self, thread: &ThreadId) -> io::Result<()> {
+    pub fn remove(&self, folder: &ThreadFolder) -> io::Result<()> {
         let deleted = self.deleted();
         fs::create_dir_all(&deleted)?;
-        let moved = fs::rename(self.thread(thread), deleted.join(MessageId::fresh().as_str()));
+        let moved = fs::rename(self.thread(folder), deleted.join(MessageId::fresh().as_str()));
         match moved {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             moved => moved.and_then(|()| discard::all(&deleted)),
@@ -74,8 +80,8 @@ impl Folders {
     ///
     /// # Errors
     /// When not all can be removed.
-    pub fn strip(&self, thread: &ThreadId) -> io::Result<()> {
-        let own = match Dir::open_ambient_dir(self.thread(thread).join("user-data"), ambient_authority()) {
+    pub fn strip(&self, folder: &ThreadFolder) -> io::Result<()> {
+        let own = match Dir::open_ambient_dir(self.thread(folder).join("user-data"), ambient_authority()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             own => own?,
         };
@@ -114,7 +120,7 @@ impl Folders {
     }
 
     fn deleted(&self) -> PathBuf {
-        self.home.join("users/default/deleted")
+        self.user(&UserId::local()).join("deleted")
     }
 
     /// Returns whom the files of threads belong to where that is not the daemon's own user.

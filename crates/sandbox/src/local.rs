@@ -10,7 +10,8 @@ use crate::{
     share, shell,
 };
 use pudu_base::{
-    BoxFuture, DirEntry, Exec, Network, Sandbox, SandboxError, SandboxProvider, Shell, ShellCommand, ThreadId,
+    BoxFuture, DirEntry, Exec, Network, Sandbox, SandboxError, SandboxProvider, Shell, ShellCommand,
+    ThreadFolder,
 };
 use std::sync::Arc;
 
@@ -58,8 +59,11 @@ impl LocalSandboxes {
     ///
     /// # Errors
     /// When the thread's folder cannot be made.
-    pub async fn furnish(&self, thread: &ThreadId) -> Result<(Vec<Mount>, Arc<dyn Sandbox>), SandboxError> {
-        furnished(self.place(thread, self.shelf().await)).await
+    pub async fn furnish(
+        &self,
+        folder: &ThreadFolder,
+    ) -> Result<(Vec<Mount>, Arc<dyn Sandbox>), SandboxError> {
+        furnished(self.place(folder, self.shelf().await)).await
     }
 
     /// Like `furnish`, with these folders only of those that change while the daemon runs: agents' paths.
@@ -68,12 +72,12 @@ impl LocalSandboxes {
     /// When the thread's folder cannot be made.
     pub async fn furnish_with(
         &self,
-        thread: &ThreadId,
+        folder: &ThreadFolder,
         shelf: &[String],
     ) -> Result<(Vec<Mount>, Arc<dyn Sandbox>), SandboxError> {
         let mut mounts = self.shelf().await;
         mounts.retain(|mount| shelf.contains(&mount.agent));
-        furnished(self.place(thread, mounts)).await
+        furnished(self.place(folder, mounts)).await
     }
 
     /// Returns whom the files of threads belong to, where that is not the daemon's own user.
@@ -89,8 +93,8 @@ impl LocalSandboxes {
         }
     }
 
-    fn place(&self, thread: &ThreadId, shelf: Vec<Mount>) -> LocalSandbox {
-        let folder = self.folders.thread(thread);
+    fn place(&self, folder: &ThreadFolder, shelf: Vec<Mount>) -> LocalSandbox {
+        let folder = self.folders.thread(folder);
         let acp = Mount { host: folder.join("acp-workspace"), agent: ACP.to_owned(), read_only: true };
         let mut mounts: Vec<Mount> = self.options.mounts.iter().cloned().chain([acp]).chain(shelf).collect();
         mounts.retain(|mount| mount.host.is_dir());
@@ -105,24 +109,27 @@ impl LocalSandboxes {
 }
 
 impl SandboxProvider for LocalSandboxes {
-    fn acquire<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
-        Box::pin(async move { Ok(Arc::new(self.place(thread, self.shelf().await)) as Arc<dyn Sandbox>) })
+    fn acquire<'a>(
+        &'a self,
+        folder: &'a ThreadFolder,
+    ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
+        Box::pin(async move { Ok(Arc::new(self.place(folder, self.shelf().await)) as Arc<dyn Sandbox>) })
     }
 
     fn acquire_with<'a>(
         &'a self,
-        thread: &'a ThreadId,
+        folder: &'a ThreadFolder,
         shelf: &'a [String],
     ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
         Box::pin(async move {
             let mut mounts = self.shelf().await;
             mounts.retain(|mount| shelf.contains(&mount.agent));
-            Ok(Arc::new(self.place(thread, mounts)) as Arc<dyn Sandbox>)
+            Ok(Arc::new(self.place(folder, mounts)) as Arc<dyn Sandbox>)
         })
     }
 
     /// Nothing of a sandbox here lives longer than a command.
-    fn release<'a>(&'a self, _: &'a ThreadId) -> BoxFuture<'a, ()> {
+    fn release<'a>(&'a self, _: &'a ThreadFolder) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
 

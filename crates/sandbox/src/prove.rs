@@ -1,7 +1,7 @@
 //! Tries to break out, and says how that went: what `pudu doctor` shows. The end-to-end tests try much more.
 
 use crate::{CommandLimits, Folders, Jail, LocalSandboxes, Options};
-use pudu_base::{Network, Sandbox, SandboxError, SandboxProvider, ShellCommand, ThreadId};
+use pudu_base::{Network, Sandbox, SandboxError, SandboxProvider, ShellCommand};
 use std::{path::Path, sync::Arc, time::Duration};
 
 /// How long one attempt may take.
@@ -97,7 +97,6 @@ pub async fn prove(jail: Arc<Jail>, folder: &Path, network: Network) -> Result<V
     std::fs::write(&secret, "of the daemon").map_err(failed)?;
     let folders = Folders::new(folder.to_owned(), jail.owner());
     let options = Options { network, limits: CommandLimits::default(), ..Options::default() };
-    let sandbox =
-        LocalSandboxes::new(folders, Some(jail), options).acquire(&ThreadId::from("doctor")).await?;
+    let sandbox = LocalSandboxes::new(folders, Some(jail), options).acquire(&"doctor".into()).await?;
     try_each(&*sandbox, ATTEMPTS, network, &secret.to_string_lossy()).await
 }

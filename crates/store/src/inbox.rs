@@ -75,6 +75,16 @@ impl Db {
         self.read((), |(), tx| Box::pin(pending(tx))).await
     }
 
+    /// Returns the events that are not done, have no turn and came before this time, oldest first.
+    pub async fn waiting_since(&self, before: i64) -> Result<Vec<InboxItemId>, StoreError> {
+        self.read(before, |before, tx| Box::pin(waiting_since(tx, *before))).await
+    }
+
+    /// Returns an event, if it is not done and has no turn.
+    pub async fn waiting(&self, id: InboxItemId) -> Result<Option<InboxRow>, StoreError> {
+        self.read(id, |id, tx| Box::pin(waiting(tx, *id))).await
+    }
+
     /// Counts the events that are not done.
     pub async fn pending_count(&self) -> Result<i64, StoreError> {
         let count = "SELECT COUNT(*) FROM inbox WHERE done IS NULL";
@@ -93,6 +103,19 @@ async fn pending(tx: &mut AnyConnection) -> Result<Vec<InboxRow>, StoreError> {
     let sql = "SELECT id, account, payload, at, turn FROM inbox WHERE done IS NULL ORDER BY id";
     let rows: Vec<InboxColumns> = sqlx::query_as(sql).fetch_all(tx).await?;
     Ok(rows.into_iter().map(InboxRow::from).collect())
+}
+
+async fn waiting_since(tx: &mut AnyConnection, before: i64) -> Result<Vec<InboxItemId>, StoreError> {
+    let sql = "SELECT id FROM inbox WHERE done IS NULL AND turn IS NULL AND at < $1 ORDER BY id";
+    let ids: Vec<i64> = sqlx::query_scalar(sql).bind(before).fetch_all(tx).await?;
+    Ok(ids.into_iter().map(InboxItemId).collect())
+}
+
+async fn waiting(tx: &mut AnyConnection, id: InboxItemId) -> Result<Option<InboxRow>, StoreError> {
+    let sql =
+        "SELECT id, account, payload, at, turn FROM inbox WHERE id = $1 AND done IS NULL AND turn IS NULL";
+    let row: Option<InboxColumns> = sqlx::query_as(sql).bind(id.0).fetch_optional(tx).await?;
+    Ok(row.map(InboxRow::from))
 }
 
 async fn accept(tx: &mut WriteTx<'_>, item: &NewInboxItem) -> Result<InsertedEvent, StoreError> {

@@ -77,7 +77,7 @@ async fn offer(
     now: i64,
 ) -> Result<bool, StoreError> {
     query("DELETE FROM pairing_codes WHERE expires <= $1").bind(now).execute(tx).await?;
-    let sql = "SELECT COUNT(*) FROM pairing_codes WHERE account = $1 AND person IS NULL";
+    let sql = "SELECT COUNT(*) FROM pairing_codes WHERE account = $1 AND person IS NULL AND issuer IS NULL";
     let waiting: i64 = query(sql).bind(account).fetch_one(tx).await?;
     if waiting >= MAX_UNUSED_CODES {
         return Ok(false);
@@ -89,7 +89,7 @@ async fn offer(
 
 async fn redeem(tx: &mut WriteTx<'_>, hash: &str, person: &Paired) -> Result<bool, StoreError> {
     let sql = "UPDATE pairing_codes SET person = $1 WHERE hash = $2 AND account = $3 AND expires > $4
-        AND (person IS NULL OR person = $5)";
+        AND issuer IS NULL AND (person IS NULL OR person = $5)";
     let update = query(sql).bind(&person.person).bind(hash).bind(&person.account).bind(person.at);
     if update.bind(&person.person).execute(tx).await? == 0 {
         return Ok(false);

@@ -4,7 +4,7 @@ use crate::{
     Db, StoreError, clock,
     statement::{WriteTx, query},
 };
-use pudu_base::{RunId, Spending, ThreadId, Usage};
+use pudu_base::{RunId, Spending, ThreadId, Usage, UserId};
 use sqlx::{AnyConnection, AssertSqlSafe};
 
 /// Money in millionths of a currency.
@@ -32,6 +32,8 @@ pub struct Spender {
     pub account: String,
     /// The platform's id of the person; empty where nobody is known.
     pub person: String,
+    /// The user.
+    pub user: UserId,
 }
 
 /// Which spending is asked for.
@@ -39,8 +41,8 @@ pub struct Spender {
 pub enum SpendingFilter {
     /// That of a thread.
     Thread(ThreadId),
-    /// That of a person on the day of this time, in milliseconds, and since.
-    PersonSince(Spender, i64),
+    /// That of a user on the day of this time, in milliseconds, and since.
+    UserSince(UserId, i64),
 }
 
 /// A sum over runs.
@@ -78,15 +80,13 @@ async fn sums(tx: &mut AnyConnection, filter: &SpendingFilter) -> Result<Vec<Spe
     const GROUPS: &str = " GROUP BY caller, model, COALESCE(currency, '') ORDER BY 6 DESC, 1, 2";
     let clause = match filter {
         SpendingFilter::Thread(_) => "thread = $1",
-        SpendingFilter::PersonSince(..) => "account = $1 AND person = $2 AND day >= $3",
+        SpendingFilter::UserSince(..) => "user_id = $1 AND day >= $2",
     };
     // The text is one of ours, not anybody's input.
     let rows = sqlx::query_as::<_, SumColumns>(AssertSqlSafe(format!("{SUMS}{clause}{GROUPS}")));
     let rows = match filter {
         SpendingFilter::Thread(thread) => rows.bind(thread.as_str()),
-        SpendingFilter::PersonSince(spender, since) => {
-            rows.bind(&spender.account).bind(&spender.person).bind(clock::day(*since))
-        }
+        SpendingFilter::UserSince(user, since) => rows.bind(user.as_str()).bind(clock::day(*since)),
     };
     Ok(rows.fetch_all(tx).await?.into_iter().map(sum).collect())
 }
@@ -110,8 +110,8 @@ pub(crate) async fn store(
     now: i64,
 ) -> Result<(), StoreError> {
     const SQL: &str = "INSERT INTO spending (run, thread, account, person, day, caller, model, calls, unreported, input,
-        output, cached, cache_writes, reasoning, cost, currency)
-        SELECT id, thread, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, NULLIF($14, -1), NULLIF($15, '')
+        output, cached, cache_writes, reasoning, cost, currency, user_id)
+        SELECT id, thread, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, NULLIF($14, -1), NULLIF($15, ''), $16
         FROM runs WHERE id = $1 ON CONFLICT (run, caller, model) DO NOTHING";
     let day = clock::day(now);
     for PricedSpending { spending, cost } in parts {
@@ -124,7 +124,7 @@ pub(crate) async fn store(
             .fold(insert, |insert, number| insert.bind(i64::try_from(number).unwrap_or(i64::MAX)));
         let micros = cost.as_ref().map_or(-1, |cost| cost.micros);
         let currency = cost.as_ref().map_or("", |cost| cost.currency.as_str());
-        insert.bind(micros).bind(currency).execute(tx).await?;
+        insert.bind(micros).bind(currency).bind(spender.user.as_str()).execute(tx).await?;
     }
     Ok(())
 }

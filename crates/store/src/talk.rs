@@ -5,7 +5,7 @@ use crate::{
     statement::{WriteTx, query},
     threads,
 };
-use pudu_base::ThreadId;
+use pudu_base::{ThreadFolder, ThreadId};
 use sqlx::AnyConnection;
 
 /// A place's conversation.
@@ -71,11 +71,12 @@ impl Db {
         key: &str,
         account: &str,
         chat: &str,
-        thread: &ThreadId,
+        folder: &ThreadFolder,
         now: i64,
     ) -> Result<(), StoreError> {
-        let texts = [key, account, chat, thread.as_str()].map(str::to_owned);
-        self.write(&crash::BIND, (texts, now), |(texts, now), tx| Box::pin(bind(tx, texts, *now))).await
+        let data = ([key, account, chat].map(str::to_owned), folder.clone(), now);
+        self.write(&crash::BIND, data, |(texts, folder, now), tx| Box::pin(bind(tx, texts, folder, *now)))
+            .await
     }
 
     /// Sets the model of a bound conversation, or goes back to the default.
@@ -156,13 +157,18 @@ async fn at_work(
     Ok(rows.bind(i64::from(room.topics)).fetch_all(tx).await?)
 }
 
-async fn bind(tx: &mut WriteTx<'_>, texts: &[String; 4], now: i64) -> Result<(), StoreError> {
+async fn bind(
+    tx: &mut WriteTx<'_>,
+    texts: &[String; 3],
+    folder: &ThreadFolder,
+    now: i64,
+) -> Result<(), StoreError> {
     let sql = "INSERT INTO conversations (key, account, chat, thread, updated) VALUES ($1, $2, $3, $4, $5)
         ON CONFLICT (key) DO UPDATE SET thread = excluded.thread, updated = excluded.updated";
     let insert = texts.iter().fold(query(sql), |query, text| query.bind(text));
-    insert.bind(now).execute(tx).await?;
-    let [_, account, _, thread] = texts;
-    threads::belongs(tx, thread, account, now).await
+    insert.bind(folder.thread.as_str()).bind(now).execute(tx).await?;
+    let [_, account, _] = texts;
+    threads::belongs(tx, folder, account, now).await
 }
 
 async fn choose(

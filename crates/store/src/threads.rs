@@ -7,7 +7,7 @@ use crate::{
     Db, StoreError, crash,
     statement::{WriteTx, query},
 };
-use pudu_base::{Seq, ThreadId};
+use pudu_base::{Seq, ThreadFolder, ThreadId, UserId};
 use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 use std::ops::Range;
 
@@ -18,6 +18,8 @@ pub struct ThreadRow {
     pub id: ThreadId,
     /// The account whose it is; empty if nobody said.
     pub account: String,
+    /// The user in whose folder its files are.
+    pub user: UserId,
     /// Its title; empty until it has one.
     pub title: String,
     /// When it began, in milliseconds since 1970.
@@ -57,6 +59,7 @@ impl FromRow<'_, AnyRow> for ThreadRow {
         Ok(Self {
             id: row.try_get::<String, _>("id")?.into(),
             account: row.try_get("account")?,
+            user: UserId::of(row.try_get("user_id")?).unwrap_or_default(),
             title: row.try_get("title")?,
             created: row.try_get("created")?,
             updated: row.try_get("updated")?,
@@ -68,10 +71,15 @@ impl FromRow<'_, AnyRow> for ThreadRow {
 
 impl Db {
     /// Notes that a thread is used outside of its log: somebody put a file in.
-    pub async fn thread_used(&self, thread: &ThreadId, account: &str, now: i64) -> Result<(), StoreError> {
-        let data = (thread.clone(), account.to_owned(), now);
-        self.write(&crash::THREAD_USED, data, |(thread, account, now), tx| {
-            Box::pin(used(tx, thread.as_str(), account, *now))
+    pub async fn thread_used(
+        &self,
+        folder: &ThreadFolder,
+        account: &str,
+        now: i64,
+    ) -> Result<(), StoreError> {
+        let data = (folder.clone(), account.to_owned(), now);
+        self.write(&crash::THREAD_USED, data, |(folder, account, now), tx| {
+            Box::pin(used(tx, folder, account, *now))
         })
         .await
     }
@@ -87,6 +95,15 @@ impl Db {
     /// Returns an account's threads, those first that were used last.
     pub async fn threads(&self, account: &str) -> Result<Vec<ThreadRow>, StoreError> {
         self.read(account, |account, tx| Box::pin(threads(tx, account))).await
+    }
+
+    /// Returns the threads of one account, or of all, those first that were used last; `limit` of them.
+    pub async fn newest_threads(
+        &self,
+        account: Option<&str>,
+        limit: i64,
+    ) -> Result<Vec<ThreadRow>, StoreError> {
+        self.read((account, limit), |(account, limit), tx| Box::pin(newest(tx, *account, *limit))).await
     }
 
     /// Returns the title of a thread; none until it has one.
@@ -109,8 +126,13 @@ impl Db {
         .await
     }
 
+    /// Returns the user in whose folder the files of a thread are, once that is known.
+    pub async fn owner(&self, thread: &ThreadId) -> Result<Option<UserId>, StoreError> {
+        self.read(thread, |thread, tx| Box::pin(owner(tx, thread))).await
+    }
+
     /// Returns threads that were used since their files were measured, `limit` at most, and when they were.
-    pub async fn unmeasured(&self, limit: i64) -> Result<Vec<(ThreadId, i64)>, StoreError> {
+    pub async fn unmeasured(&self, limit: i64) -> Result<Vec<(ThreadFolder, i64)>, StoreError> {
         self.read(limit, |limit, tx| Box::pin(unmeasured(tx, *limit))).await
     }
 
@@ -142,12 +164,12 @@ impl Db {
     }
 
     /// Returns the deleted threads whose files may still be there.
-    pub async fn files_to_remove(&self) -> Result<Vec<ThreadId>, StoreError> {
-        let sql = "SELECT id FROM deleted_threads WHERE id NOT IN (SELECT id FROM threads)";
-        let ids: Vec<String> = self
-            .read(sql, |sql, tx| Box::pin(async move { Ok(sqlx::query_scalar(*sql).fetch_all(tx).await?) }))
+    pub async fn files_to_remove(&self) -> Result<Vec<ThreadFolder>, StoreError> {
+        let sql = "SELECT user_id, id FROM deleted_threads WHERE id NOT IN (SELECT id FROM threads)";
+        let rows: Vec<(String, String)> = self
+            .read(sql, |sql, tx| Box::pin(async move { Ok(sqlx::query_as(*sql).fetch_all(tx).await?) }))
             .await?;
-        Ok(ids.into_iter().map(ThreadId::from).collect())
+        Ok(rows.into_iter().map(|(user, id)| folder(&user, id)).collect())
     }
 
     /// Notes that the files of a deleted thread are gone.
@@ -187,29 +209,58 @@ pub(crate) async fn move_on(
 /// Notes whose a thread is, if nobody said so before.
 pub(crate) async fn belongs(
     tx: &mut WriteTx<'_>,
-    thread: &str,
+    folder: &ThreadFolder,
     account: &str,
     now: i64,
 ) -> Result<(), StoreError> {
-    let sql = "INSERT INTO threads (id, account, seq, created, updated, log_bytes, file_bytes, measured)
-        VALUES ($1, $2, 0, $3, $3, 0, 0, 0)
+    // Where its files are does not change: some may be there.
+    let sql =
+        "INSERT INTO threads (id, account, user_id, seq, created, updated, log_bytes, file_bytes, measured)
+        VALUES ($1, $2, $4, 0, $3, $3, 0, 0, 0)
         ON CONFLICT (id) DO UPDATE SET account = excluded.account WHERE threads.account = ''";
-    query(sql).bind(thread).bind(account).bind(now).execute(tx).await?;
+    let insert = query(sql).bind(folder.thread.as_str()).bind(account).bind(now);
+    insert.bind(folder.owner.as_str()).execute(tx).await?;
     Ok(())
 }
 
-async fn used(tx: &mut WriteTx<'_>, thread: &str, account: &str, now: i64) -> Result<(), StoreError> {
-    belongs(tx, thread, account, now).await?;
+async fn used(
+    tx: &mut WriteTx<'_>,
+    folder: &ThreadFolder,
+    account: &str,
+    now: i64,
+) -> Result<(), StoreError> {
+    belongs(tx, folder, account, now).await?;
     let sql = "UPDATE threads SET updated = $1 WHERE id = $2 AND updated < $1";
-    query(sql).bind(now).bind(thread).execute(tx).await?;
+    query(sql).bind(now).bind(folder.thread.as_str()).execute(tx).await?;
     Ok(())
+}
+
+/// Makes a thread's folder of its columns.
+fn folder(user: &str, id: String) -> ThreadFolder {
+    ThreadFolder { owner: UserId::of(user).unwrap_or_default(), thread: id.into() }
+}
+
+async fn owner(tx: &mut AnyConnection, thread: &ThreadId) -> Result<Option<UserId>, StoreError> {
+    let sql = "SELECT user_id FROM threads WHERE id = $1";
+    let user: Option<String> = sqlx::query_scalar(sql).bind(thread.as_str()).fetch_optional(tx).await?;
+    Ok(user.map(|user| UserId::of(&user).unwrap_or_default()))
 }
 
 async fn threads(tx: &mut AnyConnection, account: &str) -> Result<Vec<ThreadRow>, StoreError> {
     let sql =
-        "SELECT id, account, title, created, updated, log_bytes, file_bytes FROM threads WHERE account = $1
+        "SELECT id, account, user_id, title, created, updated, log_bytes, file_bytes FROM threads WHERE account = $1
         ORDER BY updated DESC, id DESC";
     Ok(sqlx::query_as(sql).bind(account).fetch_all(tx).await?)
+}
+
+async fn newest(
+    tx: &mut AnyConnection,
+    account: Option<&str>,
+    limit: i64,
+) -> Result<Vec<ThreadRow>, StoreError> {
+    let sql = "SELECT id, account, user_id, title, created, updated, log_bytes, file_bytes FROM threads
+        WHERE account = COALESCE($1, account) ORDER BY updated DESC, id DESC LIMIT $2";
+    Ok(sqlx::query_as(sql).bind(account).bind(limit).fetch_all(tx).await?)
 }
 
 async fn title(tx: &mut AnyConnection, thread: &ThreadId) -> Result<Option<String>, StoreError> {
@@ -229,10 +280,10 @@ pub(crate) async fn entitle(
     Ok(())
 }
 
-async fn unmeasured(tx: &mut AnyConnection, limit: i64) -> Result<Vec<(ThreadId, i64)>, StoreError> {
-    let sql = "SELECT id, updated FROM threads WHERE measured <> updated LIMIT $1";
-    let rows: Vec<(String, i64)> = sqlx::query_as(sql).bind(limit).fetch_all(tx).await?;
-    Ok(rows.into_iter().map(|(id, updated)| (id.into(), updated)).collect())
+async fn unmeasured(tx: &mut AnyConnection, limit: i64) -> Result<Vec<(ThreadFolder, i64)>, StoreError> {
+    let sql = "SELECT user_id, id, updated FROM threads WHERE measured <> updated LIMIT $1";
+    let rows: Vec<(String, String, i64)> = sqlx::query_as(sql).bind(limit).fetch_all(tx).await?;
+    Ok(rows.into_iter().map(|(user, id, updated)| (folder(&user, id), updated)).collect())
 }
 
 async fn measured(tx: &mut WriteTx<'_>, sizes: &[FileSize]) -> Result<(), StoreError> {
@@ -245,11 +296,12 @@ async fn measured(tx: &mut WriteTx<'_>, sizes: &[FileSize]) -> Result<(), StoreE
 
 /// SQL condition that a thread `$1` was not used after `$2` and has no open turn.
 macro_rules! unused {
-    ($begin:literal) => {
+    ($begin:literal $(, $end:literal)?) => {
         concat!(
             $begin,
             " FROM threads WHERE id = $1 AND updated <= $2 AND NOT EXISTS (SELECT 1 FROM turns
                 WHERE turns.thread = threads.id AND delivered IS NULL AND parked IS NULL)"
+            $(, $end)?
         )
     };
 }
@@ -260,24 +312,25 @@ async fn is_unused(tx: &mut AnyConnection, thread: &ThreadId, since: i64) -> Res
 }
 
 async fn delete(tx: &mut WriteTx<'_>, thread: &str, since: i64, next: &str) -> Result<Deletion, StoreError> {
-    let gone = query(unused!("DELETE")).bind(thread).bind(since).execute(tx).await?;
-    if gone == 0 {
+    let gone = query(unused!("DELETE", " RETURNING user_id")).bind(thread).bind(since);
+    let Some(user) = gone.fetch_optional::<String>(tx).await? else {
         let there = query("SELECT 1 FROM threads WHERE id = $1").bind(thread);
         let there = there.fetch_optional::<i64>(tx).await?.is_some();
         return Ok(if there { Deletion::InUse } else { Deletion::Unknown });
-    }
-    const ROWS: [&str; 7] = [
+    };
+    const ROWS: [&str; 6] = [
         "DELETE FROM log WHERE thread = $1",
         "DELETE FROM snapshots WHERE thread = $1",
         "DELETE FROM runs WHERE thread = $1",
         "DELETE FROM approvals WHERE thread = $1",
         "DELETE FROM turns WHERE thread = $1",
         "DELETE FROM conversations WHERE thread = $1 AND model IS NULL AND mode IS NULL AND agent IS NULL",
-        "INSERT INTO deleted_threads (id) VALUES ($1) ON CONFLICT (id) DO NOTHING",
     ];
     for sql in ROWS {
         query(sql).bind(thread).execute(tx).await?;
     }
+    let sql = "INSERT INTO deleted_threads (id, user_id) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING";
+    query(sql).bind(thread).bind(&user).execute(tx).await?;
     let sql = "UPDATE conversations SET thread = $1 WHERE thread = $2";
     query(sql).bind(next).bind(thread).execute(tx).await?;
     Ok(Deletion::Done)

@@ -9,7 +9,7 @@ use crate::{
     statement::{WriteTx, query},
     threads,
 };
-use pudu_base::{RunId, ThreadId};
+use pudu_base::{RunId, ThreadFolder, ThreadId};
 use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 use std::collections::HashMap;
 
@@ -22,8 +22,8 @@ pub struct NewTurn {
     pub conversation: String,
     /// The account that replies.
     pub account: String,
-    /// The thread, where the agent is asked.
-    pub thread: Option<ThreadId>,
+    /// The thread, where the agent is asked, and whose it is if it is new.
+    pub folder: Option<ThreadFolder>,
     /// The run, where the agent is asked.
     pub run: Option<RunId>,
     /// The reply's target, JSON.
@@ -91,6 +91,8 @@ pub struct TurnRow {
     pub suspended: bool,
     /// When it was opened.
     pub created: i64,
+    /// Whether people took the goal back that its run works towards.
+    pub goal_dropped: bool,
 }
 
 impl Db {
@@ -104,6 +106,11 @@ impl Db {
     pub async fn join_turn(&self, turn: &TurnId, items: &[InboxItemId]) -> Result<(), StoreError> {
         let data = (turn.clone(), items.to_vec());
         self.write(&crash::JOIN_TURN, data, |(turn, items), tx| Box::pin(join(tx, turn, items))).await
+    }
+
+    /// Notes that people took the goal back that the run of an open turn works towards.
+    pub async fn drop_goal(&self, turn: &TurnId) -> Result<(), StoreError> {
+        self.write(&crash::DROP_GOAL, turn.clone(), |turn, tx| Box::pin(drop_goal(tx, turn))).await
     }
 
     /// Keeps what of an open turn's reply is on the platform, in place of what was kept before.
@@ -200,7 +207,7 @@ async fn count(tx: &mut AnyConnection, sql: &'static str, key: &str) -> Result<i
 
 async fn open_turns(tx: &mut AnyConnection) -> Result<Vec<TurnRow>, StoreError> {
     let sql = "SELECT id, conversation, account, thread, run, placement, handle, final_view, attempts,
-        next_at, resumed, suspended, created FROM turns WHERE delivered IS NULL AND parked IS NULL ORDER BY created, id";
+        next_at, resumed, suspended, created, goal_dropped FROM turns WHERE delivered IS NULL AND parked IS NULL ORDER BY created, id";
     let mut turns: Vec<TurnRow> = sqlx::query_as(sql).fetch_all(&mut *tx).await?;
     let mut items = claimed(tx).await?;
     for turn in &mut turns {
@@ -237,6 +244,7 @@ impl FromRow<'_, AnyRow> for TurnRow {
             resumed: row.try_get("resumed")?,
             suspended: row.try_get::<i64, _>("suspended")? != 0,
             created: row.try_get("created")?,
+            goal_dropped: row.try_get::<i64, _>("goal_dropped")? != 0,
         })
     }
 }
@@ -251,7 +259,7 @@ async fn open(tx: &mut WriteTx<'_>, turn: &NewTurn) -> Result<(), StoreError> {
         (id, conversation, account, thread, run, placement, final_view, next_at, created)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8) ON CONFLICT (id) DO NOTHING";
     let insert = query(sql).bind(&turn.id.0).bind(&turn.conversation).bind(&turn.account);
-    let insert = insert.bind(turn.thread.as_ref().map(ThreadId::as_str));
+    let insert = insert.bind(turn.folder.as_ref().map(|folder| folder.thread.as_str()));
     let insert = insert.bind(turn.run.as_ref().map(RunId::as_str));
     let insert = insert.bind(&turn.reply_target).bind(turn.final_view.as_deref()).bind(turn.now);
     if insert.execute(tx).await? == 0 {
@@ -259,14 +267,14 @@ async fn open(tx: &mut WriteTx<'_>, turn: &NewTurn) -> Result<(), StoreError> {
     }
     let sql = "UPDATE conversations SET updated = $1 WHERE key = $2";
     query(sql).bind(turn.now).bind(&turn.conversation).execute(tx).await?;
-    if let Some(thread) = &turn.thread {
+    if let Some(folder) = &turn.folder {
         let sql = "SELECT 1 FROM conversations WHERE key = $1 AND thread <> $2";
-        let moved = query(sql).bind(&turn.conversation).bind(thread.as_str());
+        let moved = query(sql).bind(&turn.conversation).bind(folder.thread.as_str());
         if moved.fetch_optional::<i64>(tx).await?.is_some() {
             // The thread was deleted meanwhile.
             return Err(StoreError::Conflict("the conversation talks to another thread"));
         }
-        threads::belongs(tx, thread.as_str(), &turn.account, turn.now).await?;
+        threads::belongs(tx, folder, &turn.account, turn.now).await?;
     }
     claim(tx, &turn.id, &turn.items).await
 }
@@ -277,6 +285,11 @@ async fn join(tx: &mut WriteTx<'_>, turn: &TurnId, items: &[InboxItemId]) -> Res
         WHERE id = $1 AND final_view IS NULL AND delivered IS NULL AND parked IS NULL";
     changed(query(sql).bind(&turn.0).execute(tx).await?)?;
     claim(tx, turn, items).await
+}
+
+async fn drop_goal(tx: &mut WriteTx<'_>, turn: &TurnId) -> Result<(), StoreError> {
+    let sql = "UPDATE turns SET goal_dropped = 1 WHERE id = $1 AND delivered IS NULL AND parked IS NULL";
+    changed(query(sql).bind(&turn.0).execute(tx).await?)
 }
 
 async fn resume(tx: &mut WriteTx<'_>, turn: &TurnId) -> Result<(), StoreError> {

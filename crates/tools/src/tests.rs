@@ -3,7 +3,7 @@ mod bounds;
 use super::*;
 use pudu_base::{
     BoxFuture, DirEntry, Exec, Image, Killed, Marks, Question, Sandbox, SandboxError, SandboxProvider,
-    ShellCommand, ThreadId, ThreadState, Todo, TodoStatus, ToolCx, ToolError, ToolOutput, Update,
+    ShellCommand, ThreadState, Todo, TodoStatus, ToolCx, ToolError, ToolOutput, Update,
 };
 use pudu_sandbox::{Folders, LocalSandboxes, Options};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ async fn bench() -> Bench {
 pub(crate) async fn place(folder: &Path) -> Arc<dyn Sandbox> {
     let options = Options { host_shell: true, ..Options::default() };
     let local = LocalSandboxes::new(Folders::new(folder.into(), None), None, options);
-    local.acquire(&ThreadId::from("t")).await.unwrap()
+    local.acquire(&"t".into()).await.unwrap()
 }
 
 pub(crate) fn cx(sandbox: Arc<dyn Sandbox>, marks: Arc<Marks>) -> ToolCx {

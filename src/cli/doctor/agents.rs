@@ -8,7 +8,7 @@ use crate::{
 use pudu_channels::Check;
 use pudu_client::{
     ToolGroups,
-    agents::{AgentError, Agents, BrokenAgent, CustomAgent},
+    agents::{AgentError, Agents, BrokenAgent, CustomAgent, LEAD, normal},
 };
 
 /// Looks at each agent, and at whom each account lets answer.
@@ -17,8 +17,16 @@ pub(super) fn check(loaded: &LoadedConfig, models: &[ModelConfig]) -> Vec<Check>
     let (roster, groups) = (agents.list(), agent::groups(&loaded.config.hot));
     let mut checks: Vec<Check> = roster.agents.iter().map(|custom| usable(custom, models, &groups)).collect();
     checks.extend(roster.broken.iter().map(|BrokenAgent { name, why }| {
-        Check::bad(name, why.clone(), format!("mend its files, or take it away: pudu agent remove {name}"))
+        let help = match normal(name).is_ok_and(|normal| normal == *name) {
+            true => format!("mend its files, or take it away: pudu agent remove {name}"),
+            false => "rename its folder, or delete it".to_owned(),
+        };
+        Check::bad(name, why.clone(), help)
     }));
+    if let Err(error) = agents.lead_soul() {
+        let help = format!("mend SOUL.md in {}, or delete it", loaded.config.fixed.home.display());
+        checks.push(Check::bad(LEAD, error.to_string(), help));
+    }
     let hot = &loaded.config.hot;
     for (account, configured) in &hot.policies {
         let policy = connections::policy(hot, account);

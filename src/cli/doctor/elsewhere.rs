@@ -3,7 +3,7 @@
 use super::{Check, verdict};
 use crate::{config::HotConfig, machine::Machine};
 use pudu_client::{
-    base::{Exec, Network, Sandbox, SandboxError, Shell, ShellCommand, ThreadId},
+    base::{Exec, Network, Sandbox, SandboxError, Shell, ShellCommand, ThreadFolder},
     sandbox::prove_in,
 };
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub(super) async fn check(
 }
 
 async fn tried(machine: &Machine, hot: &HotConfig) -> Vec<Check> {
-    let (thread, sandboxes) = (ThreadId::from(PATIENT), machine.sandboxes(hot));
+    let (thread, sandboxes) = (ThreadFolder::from(PATIENT), machine.sandboxes(hot));
     let sandbox = match tokio::time::timeout(MAKING, sandboxes.acquire(&thread)).await {
         Ok(Ok(sandbox)) => sandbox,
         Ok(Err(error)) => return vec![Check::bad("sandbox", error.to_string(), MEND)],

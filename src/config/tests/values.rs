@@ -530,6 +530,7 @@ fn an_account_has_its_own_manners_or_those_of_all() {
     let timing = Timing {
         shutdown_grace_period: Duration::from_millis(1500),
         follow_up_window: Duration::ZERO,
+        unpaired: UnpairedPeople::Own,
         outbox_max_age: Duration::from_secs(60),
         timezone: jiff::tz::TimeZone::system(),
         language: None,

@@ -13,7 +13,7 @@ use crate::{
 use pudu_channels::{Choice, FinalView};
 use pudu_client::{
     Authoring,
-    agents::{LEAD, Roster, is_lead},
+    agents::{AgentError, LEAD, Roster, is_lead},
     store::StoreError,
 };
 use pudu_texts::Language;
@@ -60,7 +60,9 @@ async fn choose(actor: &ConversationActor, arrival: InboxItem, name: &str) {
             let near = roster.agents.iter().map(|agent| agent.name.as_str());
             let near = near.map(|known| (strsim::damerau_levenshtein(known, name), known)).min();
             let meant = match near {
-                Some((1..=2, known)) => language.did_you_mean(known),
+                Some((1..=2, known)) if matches!(error, AgentError::Unknown(_)) => {
+                    language.did_you_mean(known)
+                }
                 _ => String::new(),
             };
             let problem = agent::problem(language, &error);
@@ -135,7 +137,10 @@ pub(super) async fn give_up_making(actor: &ConversationActor) -> bool {
             let made = actor.shared.client.has_agent(&name).await;
             (made, made.then_some(name))
         }
-        Some(AgentChoice::Bootstrap(mark)) => (actor.shared.client.lead_soul_mark().await != mark, None),
+        Some(AgentChoice::Bootstrap(mark)) => {
+            let made = actor.shared.client.lead_soul_mark().await.is_some_and(|now| now != mark);
+            (made, made.then(|| LEAD.to_owned()))
+        }
         _ => return false,
     };
     let choice = choice.as_deref();

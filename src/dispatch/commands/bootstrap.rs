@@ -21,7 +21,7 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
         return;
     }
     actor.begin_anew(&arrival).await;
-    let mark = actor.shared.client.lead_soul_mark().await;
+    let mark = actor.shared.client.lead_soul_mark().await.unwrap_or_default();
     match keep(actor, &arrival, Some(AgentChoice::Bootstrap(mark))).await {
         Ok(()) => actor.waiting.push_back(arrival),
         Err(error) => actor.answer(arrival, not_stored(language, &error)),

@@ -31,7 +31,6 @@ impl ConversationActor {
             self.answer(arrival, language.no_conversation());
             return;
         };
-        let policy = self.account.policy();
-        self.open(vec![arrival], &policy, Some(record), TurnWork::Compact).await;
+        self.open(vec![arrival], Some(record), TurnWork::Compact).await;
     }
 }

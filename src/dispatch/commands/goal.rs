@@ -17,7 +17,7 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
 };
 
 /// A goal is a message like any other, which starts work on it; it may wait, and a restart takes it up.
-async fn run(actor: &mut ConversationActor, mut arrival: InboxItem, command: SlashCommand) {
+async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCommand) {
     let language = actor.language(&arrival);
     let words = command.argument.unwrap_or_default();
     match words.to_lowercase().as_str() {
@@ -32,14 +32,7 @@ async fn run(actor: &mut ConversationActor, mut arrival: InboxItem, command: Sla
         _ if words.chars().count() > MAX_GOAL_CHARS => {
             actor.answer(arrival, language.goal_long(MAX_GOAL_CHARS));
         }
-        _ => {
-            // An edit of a message that waits may have made a goal of it.
-            if input::goal(&arrival).is_none() {
-                let said = format!("/{} {words}", input::GOAL);
-                input::amend(&actor.shared, &mut arrival, &said).await;
-            }
-            actor.say(arrival).await;
-        }
+        _ => actor.say(arrival).await,
     }
 }
 
@@ -51,17 +44,29 @@ async fn show(actor: &ConversationActor, language: Language) -> String {
     }
 }
 
-/// Takes the goal back. A run that works towards it ends with its next answer.
-async fn clear(actor: &ConversationActor, language: Language) -> String {
-    match &actor.running {
-        // What it has of the goal is taken back when it is over.
-        Some(running) => running.control.steering.drop_goal(),
-        None => {
-            let Some(record) = actor.record().await else { return language.goal_cleared().to_owned() };
-            if let Err(error) = actor.shared.client.clear_goal(&record.thread).await {
-                return not_stored(language, &StoreError::Unavailable(error.to_string()));
-            }
+/// Takes the goal back, also one that waits: it is answered as a message. A run that works towards it ends with its next
+/// answer, also after a restart.
+async fn clear(actor: &mut ConversationActor, language: Language) -> String {
+    for waiting in &mut actor.waiting {
+        if let Some(objective) = input::goal(waiting) {
+            input::amend(&actor.shared, waiting, &objective).await;
         }
     }
-    language.goal_cleared().to_owned()
+    let cleared = match actor.running.as_ref().filter(|running| running.works()) {
+        Some(running) => {
+            let dropped = actor.shared.db.drop_goal(&running.turn).await;
+            dropped.inspect(|()| running.control.steering.drop_goal())
+        }
+        None => match actor.record().await {
+            Some(record) => {
+                let cleared = actor.shared.client.clear_goal(&record.thread).await;
+                cleared.map_err(|error| StoreError::Unavailable(error.to_string()))
+            }
+            None => Ok(()),
+        },
+    };
+    match cleared {
+        Ok(()) => language.goal_cleared().to_owned(),
+        Err(error) => not_stored(language, &error),
+    }
 }

@@ -38,8 +38,7 @@ impl ConversationActor {
             None => false,
         };
         if asked {
-            let policy = self.account.policy();
-            self.open(vec![arrival], &policy, record, TurnWork::Again).await;
+            self.open(vec![arrival], record, TurnWork::Again).await;
         } else {
             let text = self.language(&arrival).nothing_to_retry();
             self.answer(arrival, text);

@@ -28,10 +28,21 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCo
     };
     actor.ensure_thread(&arrival).await;
     let text = match actor.shared.db.set_thinking(&actor.key, Some(thinking.name())).await {
-        Ok(()) => language.think_set(about(language, thinking), thinking.name()),
+        Ok(()) => {
+            let set = language.think_set(about(language, thinking), thinking.name());
+            language.paragraph(&[&set, &untold(actor, language, &arrival.inbound.sender.id).await])
+        }
         Err(error) => not_stored(language, &error),
     };
     actor.answer(arrival, text);
+}
+
+/// Returns a note if the model here cannot be told how hard to think; empty if it can.
+async fn untold(actor: &ConversationActor, language: Language, person: &str) -> String {
+    let chosen = super::models::chosen(actor, person).await;
+    let models = actor.shared.client.models();
+    let deaf = models.iter().find(|model| Some(&model.name) == chosen.as_ref() && !model.thinks);
+    deaf.map(|model| language.think_untold(&model.name)).unwrap_or_default()
 }
 
 /// Returns how hard the model thinks for a person here.

@@ -27,9 +27,10 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCo
 pub(super) fn text(language: Language, name: &str, skills: &[Skill]) -> String {
     let names = || TABLE.iter().map(|row| row.name);
     let all = names().chain(skills.iter().map(|skill| skill.name.as_str()));
-    let nearest = all.map(|known| (strsim::damerau_levenshtein(known, name), known)).min();
-    let meant = match nearest {
-        Some((distance, known)) if distance <= 2 && distance < name.len() => {
+    // Of two that are as near, the one that begins so was meant.
+    let nearness = |known| (strsim::damerau_levenshtein(known, name), !str::starts_with(known, name), known);
+    let meant = match all.map(nearness).min() {
+        Some((distance, _, known)) if distance <= 2 && distance < name.len() => {
             language.did_you_mean(format!("/{known}"))
         }
         _ => String::new(),

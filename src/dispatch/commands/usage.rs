@@ -7,8 +7,8 @@ use crate::{
     dispatch::{conversation::ConversationActor, spending},
 };
 use pudu_client::{
-    base::ThreadId,
-    store::{Db, Spender, SpendingFilter, StoreError},
+    base::{ThreadId, UserId},
+    store::{Db, SpendingFilter, StoreError},
 };
 use pudu_texts::Language;
 
@@ -21,28 +21,23 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
 
 async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
     let inbound = &arrival.inbound;
-    let spender = Spender { account: inbound.address.account.clone(), person: inbound.sender.id.clone() };
-    let text = text(actor, actor.language(&arrival), spender).await;
+    let user = actor.shared.user(&inbound.address.account, &inbound.sender.id);
+    let text = text(actor, actor.language(&arrival), user).await;
     actor.answer(arrival, text);
 }
 
-async fn text(actor: &ConversationActor, language: Language, spender: Spender) -> String {
+async fn text(actor: &ConversationActor, language: Language, user: UserId) -> String {
     let Some(record) = actor.record().await else { return language.no_conversation().to_owned() };
-    told(&actor.shared.db, &record.thread, language, spender).await.unwrap_or_else(|error| {
+    told(&actor.shared.db, &record.thread, language, user).await.unwrap_or_else(|error| {
         tracing::error!(%error, "failed to read usage");
         language.usage_unreadable().to_owned()
     })
 }
 
-async fn told(
-    db: &Db,
-    thread: &ThreadId,
-    language: Language,
-    spender: Spender,
-) -> Result<String, StoreError> {
+async fn told(db: &Db, thread: &ThreadId, language: Language, user: UserId) -> Result<String, StoreError> {
     let (usage, runs) = db.usage(thread).await?;
     let sums = db.spending(&SpendingFilter::Thread(thread.clone())).await?;
-    let today = db.spending(&SpendingFilter::PersonSince(spender, clock::now())).await?;
+    let today = db.spending(&SpendingFilter::UserSince(user, clock::now())).await?;
     let mut lines = vec![language.usage(usage.input, count(runs), usage.total(), usage.output)];
     lines.extend(spending::details(language, &sums));
     let parts = spending::parts(language, &sums);

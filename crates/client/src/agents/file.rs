@@ -9,7 +9,7 @@ use serde_saphyr::{budget, options};
 use std::{
     fs::File,
     io::{self, Read},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 const CONFIG: &str = "config.yaml";
@@ -40,7 +40,7 @@ pub(super) fn is_agent(folder: &Path) -> bool {
 
 /// Reads the character of an agent; none if it has none. The error says what is wrong with it.
 pub(super) fn character(folder: &Path) -> Result<Option<String>, String> {
-    text(&folder.join(SOUL), MAX_SOUL_BYTES as u64).map_err(|why| format!("its {SOUL} {why}"))
+    text(&soul_path(folder), MAX_SOUL_BYTES as u64).map_err(|why| format!("its {SOUL} {why}"))
 }
 
 /// Reads an agent; returns also what is odd about its file. The error says what is wrong, and the mend.
@@ -118,6 +118,11 @@ pub(super) fn config(
         Ok(read) if read == all => Ok((CONFIG, text.into_bytes())),
         _ => Err("it has characters that no file can keep".to_owned()),
     }
+}
+
+/// Returns where the character of an agent is.
+pub(super) fn soul_path(folder: &Path) -> PathBuf {
+    folder.join(SOUL)
 }
 
 /// Makes a `SOUL.md`.

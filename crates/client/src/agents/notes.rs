@@ -36,7 +36,7 @@ impl CustomAgent {
 }
 
 /// Returns a note for each tool group that does not exist.
-pub(super) fn unknown_groups(groups: &ToolGroups, wanted: &[String]) -> Vec<String> {
+pub(crate) fn unknown_groups(groups: &ToolGroups, wanted: &[String]) -> Vec<String> {
     let unknown = wanted.iter().filter(|group| !groups.names.contains(*group));
     let known: Vec<&str> = groups.names.iter().map(String::as_str).collect();
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };

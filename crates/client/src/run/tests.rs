@@ -1,6 +1,6 @@
 use super::*;
 use crate::Authoring;
-use pudu_base::{Assistant, Finish, ToolCall, ToolResult};
+use pudu_base::{Assistant, Finish, ToolCall, ToolResult, UserId};
 use serde_json::json;
 
 fn human(id: &str) -> Human {
@@ -25,6 +25,7 @@ fn task(input: Vec<Human>, again: Option<&str>) -> RunTask {
         authoring: Authoring::Nothing,
         asker: None,
         steps: None,
+        user: UserId::local(),
     }
 }
 

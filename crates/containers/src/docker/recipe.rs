@@ -65,7 +65,7 @@ pub(super) fn body(
     let labels = [
         (HOME, home.to_owned()),
         (BOX, wanted.id.to_string()),
-        (THREAD, wanted.thread.as_str().to_owned()),
+        (THREAD, wanted.folder.thread.as_str().to_owned()),
         (ORDER, order(settings, wanted, facts)),
     ];
     let labels = labels.map(|(name, value)| (name.to_owned(), value)).into();

@@ -57,7 +57,7 @@ pub(crate) fn pod(settings: &PodSettings, order: &Order) -> Result<Pod, String> 
                 SANDBOX: order.id.as_str(),
                 NETWORK: word(settings.network),
             },
-            "annotations": {MADE_TO: made_to, "pudu.dev/thread": order.thread.as_str()},
+            "annotations": {MADE_TO: made_to, "pudu.dev/thread": order.folder.thread.as_str()},
         },
         "spec": spec,
     });

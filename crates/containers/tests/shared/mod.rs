@@ -1,6 +1,6 @@
 //! What the tests share: a home with a thread in it, and an engine to make its container on.
 
-use pudu_base::{Exec, Network, Sandbox, SandboxProvider, ShellCommand, ThreadId};
+use pudu_base::{Exec, Network, Sandbox, SandboxProvider, ShellCommand};
 use pudu_containers::{DockerEngine, DockerSettings, ExecMethod, GEM, Pool, PoolRules};
 use pudu_sandbox::{CommandLimits, Folders, LocalSandboxes, Options};
 use std::{os::unix::fs::MetadataExt, sync::Arc, time::Duration};
@@ -91,5 +91,5 @@ pub(crate) async fn says(sandbox: &dyn Sandbox, script: &str) -> String {
 }
 
 pub(crate) async fn acquire(pool: &Pool, thread: &str) -> Arc<dyn Sandbox> {
-    pool.acquire(&ThreadId::from(thread)).await.unwrap()
+    pool.acquire(&thread.into()).await.unwrap()
 }

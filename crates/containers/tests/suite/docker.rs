@@ -4,7 +4,7 @@ use crate::{
     engine,
     shared::{Home, acquire, command, rules, says, sh},
 };
-use pudu_base::{Killed, Network, SandboxError, SandboxProvider, ShellCommand, ThreadId};
+use pudu_base::{Killed, Network, SandboxError, SandboxProvider, ShellCommand};
 use pudu_containers::{BoxId, ContainerEngine, DockerEngine, ExecMethod, Pool};
 use pudu_sandbox::Mount;
 use pudu_sim::docker::{Options, Trouble};
@@ -264,7 +264,7 @@ async fn an_image_that_is_not_there_is_fetched_and_one_that_is_nowhere_is_told()
     says(&*acquire(&pool, "t").await, "true").await;
     assert_eq!(sim.asked().iter().filter(|asked| asked.what == "POST /images/create").count(), 1);
     let pool = home.pool(DockerEngine::new(home.settings(&sim.host(), "nobody/has-this", ExecMethod::Exec)));
-    let error = pool.acquire(&ThreadId::from("u")).await.err().unwrap().to_string();
+    let error = pool.acquire(&"u".into()).await.err().unwrap().to_string();
     assert!(error.contains("nobody/has-this cannot be fetched") && error.contains("docker pull"), "{error}");
 }
 
@@ -274,7 +274,7 @@ async fn each_trouble_of_the_engine_is_told_with_its_mend() {
     let home = Home::new();
     let told = async |settings| {
         let pool = home.pool(DockerEngine::new(settings));
-        pool.acquire(&ThreadId::from("t")).await.err().unwrap().to_string()
+        pool.acquire(&"t".into()).await.err().unwrap().to_string()
     };
     let settings = || home.settings(&sim.host(), IMAGE, ExecMethod::Exec);
     let mut nowhere = settings();

@@ -4,7 +4,7 @@ use crate::{
     engine,
     shared::{Home, acquire, says},
 };
-use pudu_base::{SandboxProvider, ThreadId};
+use pudu_base::SandboxProvider;
 use pudu_containers::{BoxId, ContainerEngine, DockerEngine, ExecMethod};
 use pudu_sandbox::Mount;
 use pudu_sim::docker::Options;
@@ -32,7 +32,7 @@ async fn the_next_daemon_of_a_home_finds_what_the_one_before_left() {
     assert!(sim.processes(&sim.running()[0]).join("\n").contains("sleep 7771"));
     after.close(Duration::from_secs(20)).await;
     assert_eq!(sim.running(), [""; 0]);
-    let late = after.acquire(&ThreadId::from("t")).await.err().unwrap();
+    let late = after.acquire(&"t".into()).await.err().unwrap();
     assert!(late.to_string().contains("about to stop"), "{late}");
 }
 
@@ -47,7 +47,7 @@ async fn another_home_on_the_same_engine_has_containers_of_its_own() {
     assert!(!foreign.alive(&BoxId::of(&"t".into())).await);
     foreign.stop(&BoxId::of(&"t".into())).await.unwrap();
     assert_eq!(sim.running().len(), 1);
-    let clash = other.pool(foreign).acquire(&ThreadId::from("t")).await.err().unwrap().to_string();
+    let clash = other.pool(foreign).acquire(&"t".into()).await.err().unwrap().to_string();
     assert!(clash.contains("sandbox.container_prefix"), "{clash}");
 }
 
@@ -59,7 +59,7 @@ async fn a_container_that_was_made_to_another_order_is_replaced() {
     let engine = docker();
     let pool = home.pool(engine.clone());
     acquire(&pool, "t").await;
-    pool.release(&ThreadId::from("t")).await;
+    pool.release(&"t".into()).await;
     // The next daemon has another mount.
     let folder = tempfile::tempdir().unwrap();
     let places = home.places();
@@ -68,7 +68,7 @@ async fn a_container_that_was_made_to_another_order_is_replaced() {
     let next = home.pool(DockerEngine::new(home.settings(&sim.host(), IMAGE, ExecMethod::Exec)));
     says(&*acquire(&next, "t").await, "test -d /mnt/more").await;
     assert_eq!((made(&sim), sim.running().len()), (2, 1));
-    next.release(&ThreadId::from("t")).await;
+    next.release(&"t".into()).await;
     // So does one whose configuration was edited, and knows what it lent before.
     let mut settings = home.settings(&sim.host(), IMAGE, ExecMethod::Exec);
     settings.environment = vec![("NEW".to_owned(), "yes".to_owned())];
@@ -84,7 +84,7 @@ async fn a_container_that_died_is_made_anew_when_its_thread_asks() {
     let home = Home::new();
     let pool = home.pool(DockerEngine::new(home.settings(&sim.host(), IMAGE, ExecMethod::Exec)));
     says(&*acquire(&pool, "t").await, "echo 1 > file").await;
-    pool.release(&ThreadId::from("t")).await;
+    pool.release(&"t".into()).await;
     sim.crash(&sim.running()[0]).await;
     assert_eq!(says(&*acquire(&pool, "t").await, "cat file").await, "1");
     assert_eq!(made(&sim), 2);

@@ -10,11 +10,15 @@ use crate::{
     memory::ReservedMemory,
     scale::{MAX_SENT_BYTES, ScaledImage},
 };
-use pudu_base::{Assistant, BoxFuture, Image, Message, ModelImage, Request, RunFailure, Sandbox, SharedFile};
+use pudu_base::{
+    Assistant, BoxFuture, Image, Message, ModelImage, Request, RunFailure, Sandbox, SharedFile, foreign,
+};
 use std::sync::Arc;
 
 /// The file of an image is no larger, in bytes.
 const MAX_IMAGE_BYTES: u64 = 20 << 20;
+/// Maximum length of a path in a note, in characters.
+const MAX_NAMED_CHARS: usize = 300;
 /// A request carries no more images.
 const MAX_IMAGES: usize = 20;
 /// A request carries no more bytes of images: with their base64 and all else it stays below Google's 20 MB.
@@ -45,7 +49,7 @@ impl ImageTray {
 
     fn show(&mut self, Image { path, .. }: Image, ScaledImage { bytes, mime, cut }: ScaledImage) {
         if cut {
-            self.notes.push(format!("{path} ends too early: what is missing of it is grey."));
+            self.notes.push(format!("{} ends too early: what is missing of it is grey.", named(&path)));
         }
         self.bytes += bytes.len();
         self.shown.push(ModelImage { image: Image { path, mime: mime.to_owned() }, bytes: bytes.into() });
@@ -79,7 +83,7 @@ impl Images {
             if tray.is_full() {
                 tray.notes.push(format!(
                     "{} is not shown: there is no room for all images at once. Look at fewer at a time.",
-                    image.path
+                    named(&image.path)
                 ));
                 continue;
             }
@@ -89,11 +93,18 @@ impl Images {
             };
             match scaled {
                 Ok(scaled) => tray.show(image, scaled),
-                Err(why) => tray.notes.push(format!("{} cannot be shown: {why}.", image.path)),
+                Err(why) => {
+                    tray.notes.push(format!("{} cannot be shown: {}.", named(&image.path), named(&why)))
+                }
             }
         }
         tray
     }
+}
+
+/// Returns what stands in a path or an error, fit for a reminder.
+fn named(text: &str) -> String {
+    foreign::line(text, MAX_NAMED_CHARS)
 }
 
 impl Middleware for Images {

@@ -1,6 +1,6 @@
 //! What the tests share: a home with a thread in it, and a shell there.
 
-use pudu_base::{Exec, Sandbox, SandboxError, SandboxProvider, ShellCommand, ThreadId};
+use pudu_base::{Exec, Sandbox, SandboxError, SandboxProvider, ShellCommand};
 use pudu_sandbox::{Folders, Jail, LocalSandboxes, Options, ThreadFiles};
 use std::{
     path::{Path, PathBuf},
@@ -55,9 +55,9 @@ pub(crate) async fn house(jail: Option<Arc<Jail>>, options: Options) -> House {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("secret"), "of the host").unwrap();
     let folders = Folders::new(home.path().to_owned(), jail.as_ref().and_then(|jail| jail.owner()));
-    let files = folders.of(&ThreadId::from("t"));
+    let files = folders.of(&"t".into());
     let local = LocalSandboxes::new(folders, jail, options);
-    let sandbox = local.acquire(&ThreadId::from("t")).await.unwrap();
+    let sandbox = local.acquire(&"t".into()).await.unwrap();
     House { home, local, sandbox, files }
 }
 

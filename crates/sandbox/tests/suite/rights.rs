@@ -140,7 +140,7 @@ async fn a_deep_listing_shows_what_a_command_may_see_and_goes_on_behind_what_it_
 /// Where there are no commands, file tools have the rights that commands would have.
 #[tokio::test]
 async fn without_a_shell_file_tools_have_no_more_rights() {
-    use pudu_base::{SandboxProvider, ThreadId};
+    use pudu_base::SandboxProvider;
     let folder = tempfile::tempdir().unwrap();
     if with_mount(folder.path()).await.is_none() {
         return;
@@ -149,7 +149,7 @@ async fn without_a_shell_file_tools_have_no_more_rights() {
     let home = tempfile::tempdir().unwrap();
     let folders = pudu_sandbox::Folders::new(home.path().to_owned(), Some((65_533, 65_533)));
     let local = pudu_sandbox::LocalSandboxes::new(folders, None, Options { mounts, ..Options::default() });
-    let sandbox = local.acquire(&ThreadId::from("t")).await.unwrap();
+    let sandbox = local.acquire(&"t".into()).await.unwrap();
     assert!(!went(sandbox.read("/mnt/host/secret", 100).await));
     assert!(went(sandbox.read("/mnt/host/shown", 100).await));
     assert!(went(sandbox.write("/mnt/user-data/workspace/mine", b"x", false).await));

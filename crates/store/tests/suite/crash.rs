@@ -5,10 +5,10 @@ use crate::{
     fixture::{NOW, Place, event, turn},
     log::said,
 };
-use pudu_base::{Outcome, ThreadLog};
+use pudu_base::{Outcome, ThreadLog, UserId};
 use pudu_store::{
-    ApprovalDecision, AuditLimits, Db, FileSize, InboxItemId, InsertedEvent, KEEP_DONE, Paired, ShownReply,
-    TurnId, crash,
+    ApprovalDecision, AuditLimits, Db, FileSize, Identity, InboxItemId, InsertedEvent, JoinCode, KEEP_DONE,
+    Paired, ShownReply, TurnId, crash,
 };
 use std::{
     os::unix::process::ExitStatusExt,
@@ -63,6 +63,7 @@ async fn script(db: &Db) {
     db.run_ended(&"run".into(), &Outcome::Success, <_>::default(), NOW).await.unwrap();
     db.replace_title(&"thread".into(), "", "Greetings").await.unwrap();
     db.run_spent(&"run".into(), <_>::default(), NOW).await.unwrap();
+    db.drop_goal(&first).await.unwrap();
     db.conclude(&first, "said").await.unwrap();
     db.failed(&first, "flooded", NOW).await.unwrap();
     db.resume(&first).await.unwrap();
@@ -76,6 +77,16 @@ async fn script(db: &Db) {
     let (account, person, name) = ("telegram".into(), "7".into(), "Ada".into());
     db.redeem_code("hash", Paired { account, person, name, at: NOW }).await.unwrap();
     db.unpair("telegram", "7").await.unwrap();
+    let (account, person, name) = ("telegram".into(), "7".into(), "Ada".into());
+    db.identify(Identity { account, person, user: UserId::local(), name, at: NOW }).await.unwrap();
+    db.part("telegram", "7").await.unwrap();
+    let (hash, account, issuer) = ("join".into(), "telegram".into(), "7".into());
+    db.offer_join(JoinCode { hash, account, issuer, offer: "{}".into(), expires: NOW + 1 }).await.unwrap();
+    let identity = |account: &str| {
+        let (account, person, name) = (account.to_owned(), "7".into(), "Ada".into());
+        Identity { account, person, user: UserId::local(), name, at: NOW }
+    };
+    db.join("join", identity("slack"), identity("telegram")).await.unwrap();
     db.ask(&crate::approvals::question("1", "call")).await.unwrap();
     db.decide("1", ApprovalDecision { approved: true, by: None, at: NOW }).await.unwrap();
     let entry = db.begin_audit_entry(crate::audit::entry("ls")).await.unwrap();

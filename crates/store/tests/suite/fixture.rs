@@ -155,7 +155,7 @@ pub(crate) fn turn(id: &str, items: &[InboxItemId]) -> NewTurn {
         id: TurnId(id.into()),
         conversation: "telegram:-100".into(),
         account: "telegram".into(),
-        thread: Some("thread".into()),
+        folder: Some("thread".into()),
         run: Some("run".into()),
         reply_target: r#"{"chat":"-100"}"#.into(),
         items: items.to_vec(),

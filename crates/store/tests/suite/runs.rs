@@ -1,5 +1,5 @@
 use crate::fixture::NOW;
-use pudu_base::{ModelCaller, Outcome, SpendingTally, Usage};
+use pudu_base::{ModelCaller, Outcome, SpendingTally, Usage, UserId};
 use pudu_store::{Cost, Db, PricedSpending, Spender, SpendingFilter};
 
 /// Returns what Ada spent: each call with its price in millionths of a dollar, if there is one.
@@ -15,7 +15,7 @@ fn spent(calls: &[(ModelCaller, &str, Option<Usage>, Option<i64>)]) -> (Spender,
 }
 
 fn ada() -> Spender {
-    Spender { account: "slack".into(), person: "U1".into() }
+    Spender { account: "slack".into(), person: "U1".into(), user: UserId::of("ada").unwrap() }
 }
 
 pub(crate) async fn what_is_spent_is_known_by_thread_person_and_day(db: Db) {
@@ -39,11 +39,11 @@ pub(crate) async fn what_is_spent_is_known_by_thread_person_and_day(db: Db) {
         "what is unknown says so"
     );
     let of = async |since| {
-        let sums = db.spending(&SpendingFilter::PersonSince(ada(), since)).await.unwrap();
+        let sums = db.spending(&SpendingFilter::UserSince(ada().user, since)).await.unwrap();
         sums.iter().filter_map(|sum| sum.cost.as_ref()).map(|cost| cost.micros).sum::<i64>()
     };
     assert_eq!((of(NOW).await, of(NOW + DAY).await, of(NOW + 2 * DAY).await), (4_500, 3_000, 0));
-    let nobody = SpendingFilter::PersonSince(Spender::default(), NOW);
+    let nobody = SpendingFilter::UserSince(UserId::local(), NOW);
     assert_eq!(db.spending(&nobody).await.unwrap(), []);
     db.sweep(NOW + 401 * DAY).await.unwrap();
     assert_eq!(of(0).await, 3_000, "after a year and a bit it is forgotten");

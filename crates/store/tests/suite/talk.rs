@@ -55,7 +55,7 @@ pub(crate) async fn the_conversation_that_was_talked_in_last_is_found(db: Db) {
     assert_eq!(latest(true).await.as_deref(), Some("telegram:-100:7"), "unless topics count");
     let said = NewTurn {
         conversation: "telegram:-100:m5".into(),
-        thread: Some("older".into()),
+        folder: Some("older".into()),
         now: NOW + 3,
         ..turn("t", &[])
     };
@@ -74,7 +74,7 @@ pub(crate) async fn a_conversation_is_at_work_from_its_question_until_its_reply_
     };
     let works = |id: &str, key: &str, now| NewTurn {
         conversation: key.into(),
-        thread: None,
+        folder: None,
         run: Some("run".into()),
         now,
         ..turn(id, &[])

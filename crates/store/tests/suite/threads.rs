@@ -3,7 +3,7 @@ use crate::{
     fixture::{NOW, accept, turn},
     log::said,
 };
-use pudu_base::{Outcome, ThreadLog, Update, Usage};
+use pudu_base::{Outcome, ThreadFolder, ThreadLog, Update, Usage, UserId};
 use pudu_store::{AuditEntry, AuditLimits, AuditSize, Db, Deletion, FileSize, NewTurn, TurnId};
 
 fn bytes(updates: &[Update]) -> i64 {
@@ -19,8 +19,9 @@ pub(crate) async fn a_thread_is_as_large_as_its_log_and_its_files(db: Db) {
 
     let mut unmeasured = db.unmeasured(10).await.unwrap();
     unmeasured.sort();
-    assert_eq!(unmeasured.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["a", "b"]);
-    let (thread, updated) = unmeasured[0].clone();
+    assert_eq!(unmeasured.iter().map(|(folder, _)| folder.thread.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    let (folder, updated) = unmeasured[0].clone();
+    let thread = folder.thread;
     db.measured(vec![FileSize { thread, updated, bytes: 70 }]).await.unwrap();
     assert_eq!(db.unmeasured(10).await.unwrap(), unmeasured[1..]);
 
@@ -58,7 +59,7 @@ pub(crate) async fn a_deleted_thread_leaves_nothing_but_its_audit(db: Db) {
     assert_eq!((chosen.thread.as_str(), chosen.model.as_deref()), ("next", Some("gpt")));
 
     assert_eq!(db.delete_thread(&id, i64::MAX, &"next".into()).await.unwrap(), Deletion::Unknown);
-    assert_eq!(db.files_to_remove().await.unwrap(), std::slice::from_ref(&id));
+    assert_eq!(db.files_to_remove().await.unwrap(), [ThreadFolder::from("thread")]);
     db.files_removed(&id).await.unwrap();
     assert_eq!(db.files_to_remove().await.unwrap(), []);
     // One that comes under the same name is another one, and keeps its files.
@@ -74,20 +75,29 @@ pub(crate) async fn a_deleted_thread_leaves_nothing_but_its_audit(db: Db) {
 
 pub(crate) async fn a_thread_in_use_is_not_deleted(db: Db) {
     let id = "thread".into();
-    db.bind("key", "telegram", "-100", &id, NOW).await.unwrap();
+    let folder = ThreadFolder { owner: UserId::of("ada").unwrap(), thread: "thread".into() };
+    db.bind("key", "telegram", "-100", &folder, NOW).await.unwrap();
+    // Where its files are stays.
+    db.thread_used(&"thread".into(), "telegram", NOW).await.unwrap();
+    assert_eq!(db.owner(&id).await.unwrap(), Some(folder.owner.clone()));
     let item = accept(&db, "1").await;
     let elsewhere =
-        NewTurn { thread: Some("other".into()), conversation: "key".into(), ..turn("late", &[item]) };
+        NewTurn { folder: Some("other".into()), conversation: "key".into(), ..turn("late", &[item]) };
     assert!(db.open_turn(&elsewhere).await.is_err(), "the conversation does not talk to it");
-    db.open_turn(&NewTurn { thread: Some(id.clone()), conversation: "key".into(), ..turn("turn", &[item]) })
-        .await
-        .unwrap();
+    db.open_turn(&NewTurn {
+        folder: Some(folder.clone()),
+        conversation: "key".into(),
+        ..turn("turn", &[item])
+    })
+    .await
+    .unwrap();
     let delete = async |since| db.delete_thread(&id, since, &"next".into()).await.unwrap();
     assert_eq!((delete(NOW).await, db.is_unused(&id, NOW).await.unwrap()), (Deletion::InUse, false));
     db.delivered(&TurnId("turn".into()), None, false, NOW).await.unwrap();
     assert_eq!((delete(NOW - 1).await, db.is_unused(&id, NOW - 1).await.unwrap()), (Deletion::InUse, false));
     assert!(db.is_unused(&id, NOW).await.unwrap());
     assert_eq!(delete(NOW).await, Deletion::Done);
+    assert_eq!(db.files_to_remove().await.unwrap(), [folder]);
 }
 
 pub(crate) async fn of_the_audit_each_account_keeps_what_it_may(db: Db) {

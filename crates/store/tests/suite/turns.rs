@@ -16,7 +16,7 @@ fn row(new: NewTurn) -> TurnRow {
         id: new.id,
         conversation: new.conversation,
         account: new.account,
-        thread: new.thread,
+        thread: new.folder.map(|folder| folder.thread),
         run: new.run,
         reply_target: new.reply_target,
         items: new.items,
@@ -27,6 +27,7 @@ fn row(new: NewTurn) -> TurnRow {
         resumed: 0,
         suspended: false,
         created: new.now,
+        goal_dropped: false,
     }
 }
 

@@ -1,0 +1,104 @@
+//! Who is which user: whose memory, files and limits something is.
+//!
+//! A person of an account is a user by themselves until they join another one: then they are one user on both
+//! platforms. A room is a user too, with files and a memory of its own. All of it is told by ids of the platform, never
+//! by what somebody says.
+
+use crate::config::{LOCAL, UnpairedPeople};
+use pudu_client::{
+    base::UserId,
+    store::{Db, Identity, StoreError},
+};
+use std::{
+    collections::HashMap,
+    sync::{PoisonError, RwLock},
+};
+
+/// Which people joined which user, as the store has it.
+#[derive(Default)]
+pub(crate) struct Users(RwLock<HashMap<(String, String), UserId>>);
+
+impl Users {
+    /// Reads who joined whom.
+    pub(crate) async fn read(db: &Db) -> Result<Self, StoreError> {
+        let identities = db.identities().await?.into_iter();
+        let joined = identities.map(|Identity { account, person, user, .. }| ((account, person), user));
+        Ok(Self(RwLock::new(joined.collect())))
+    }
+
+    /// Returns which user a person of an account is.
+    pub(super) fn of(&self, account: &str, person: &str, unpaired: UnpairedPeople) -> UserId {
+        let joined = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        match joined.get(&(account.to_owned(), person.to_owned())) {
+            Some(user) => user.clone(),
+            None if account == LOCAL || unpaired == UnpairedPeople::Shared => UserId::local(),
+            None => alone(account, person),
+        }
+    }
+
+    /// Returns which user a person of an account is to whom others join: never one that those share who joined nobody.
+    pub(super) fn own(&self, account: &str, person: &str) -> UserId {
+        self.of(account, person, UnpairedPeople::Own)
+    }
+
+    /// Notes that a person of an account is this user.
+    pub(super) fn join(&self, account: &str, person: &str, user: UserId) {
+        let mut joined = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        joined.insert((account.to_owned(), person.to_owned()), user);
+    }
+
+    /// Notes that a person of an account is a user by themselves again.
+    pub(super) fn part(&self, account: &str, person: &str) {
+        let mut joined = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        joined.remove(&(account.to_owned(), person.to_owned()));
+    }
+}
+
+/// Returns the user that a person of an account is by themselves. Neither an account's name nor an id has a NUL, so two
+/// people are never the same user.
+fn alone(account: &str, person: &str) -> UserId {
+    UserId::of(&format!("{account}\0{person}")).unwrap_or_default()
+}
+
+/// Returns the user that a room is.
+pub(super) fn room(account: &str, chat: &str) -> UserId {
+    UserId::of(&format!("room\0{account}\0{chat}")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn people_are_users_by_themselves_until_they_join_another() {
+        let users = Users::default();
+        let of = |account, person| users.of(account, person, UnpairedPeople::Own);
+        let ada = of("slack", "U1");
+        assert!(ada.as_str().starts_with("slack-U1-"), "{ada}");
+        assert_eq!(of("slack", "U1"), ada);
+        assert_eq!(of(LOCAL, "local"), UserId::local());
+        users.join("telegram", "7", ada.clone());
+        assert_eq!(of("telegram", "7"), ada);
+        users.part("telegram", "7");
+        assert_ne!(of("telegram", "7"), ada);
+    }
+
+    #[test]
+    fn where_the_operator_wants_it_those_who_joined_nobody_share_one() {
+        let users = Users::default();
+        let of = |account, person| users.of(account, person, UnpairedPeople::Shared);
+        assert_eq!(of("slack", "U1"), UserId::local());
+        users.join("slack", "U1", UserId::of("ada").unwrap());
+        assert_eq!(of("slack", "U1").as_str(), "ada");
+    }
+
+    #[test]
+    fn no_two_people_or_rooms_are_the_same_user() {
+        let ids = ["a", "b", "a-b", "a:b", "room", "../a", "", " ", "A", "ä", "a\u{301}"];
+        let pairs = ids.iter().flat_map(|one| ids.iter().map(move |other| (*one, *other)));
+        let all: Vec<UserId> = pairs.flat_map(|(one, other)| [alone(one, other), room(one, other)]).collect();
+        assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
+        assert!(!all.contains(&UserId::local()));
+    }
+}
