@@ -17,6 +17,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/8.sql"),
     include_str!("../migrations/9.sql"),
     include_str!("../migrations/10.sql"),
+    include_str!("../migrations/11.sql"),
+    include_str!("../migrations/12.sql"),
 ];
 
 /// Applies what is missing, in one transaction. Of several processes that start at once, one does it and
@@ -33,6 +35,7 @@ pub(crate) async fn migrate(connection: &mut AnyConnection, engine: DbEngine) ->
     }
     for (number, sql) in (1..).zip(MIGRATIONS).filter(|(number, _)| *number > found) {
         let sql = sql.replace("ITEM_ID", engine.item_id()).replace("NOW_MS", &clock::now().to_string());
+        let sql = sql.replace("RECALL_INDEX", engine.recall_index());
         // The text is one of ours, not anybody's input.
         sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *tx).await?;
         sqlx::query("INSERT INTO schema_version (version) VALUES ($1)")

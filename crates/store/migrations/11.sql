@@ -1,0 +1,2 @@
+-- Nothing: the number is kept for another change.
+SELECT 1;
