@@ -5,7 +5,7 @@ use super::{
     index::{CONFIDENCE_PARTS, stored_scope},
     rank::{Bag, Fit, MAX_POSTINGS, Probe, ScopeStatistics},
     sql::{self, RecallSql},
-    words::query_words,
+    words::{query_words, words as split},
 };
 use crate::{Db, StoreError, engine::DbEngine};
 use sqlx::AnyConnection;
@@ -56,6 +56,8 @@ pub struct RecallHit {
     pub share: f64,
     /// How many different words of the question it has.
     pub matched: usize,
+    /// Whether the question names its author.
+    pub named: bool,
 }
 
 struct RecallQuestion {
@@ -102,6 +104,8 @@ async fn search(tx: &mut AnyConnection, question: &RecallQuestion) -> Result<Rec
         let statistics = ScopeStatistics { docs, words, asked };
         let fits = best(tx, question.engine, scope, &statistics, limit.min(MAX_HITS)).await?;
         *place = read_hits(tx, question.engine, kind, &fits).await?;
+        let asked = |word: &String| question.words.contains(word);
+        place.iter_mut().for_each(|hit| hit.named = split(&hit.author).iter().any(asked));
     }
     Ok(hits)
 }
@@ -196,5 +200,5 @@ fn hit(kind: RecallKind, row: EntryColumns, fit: Fit) -> RecallHit {
     let (_, doc, thread, author, at, confidence, text) = row;
     let confidence = confidence as f64 / CONFIDENCE_PARTS;
     let Fit { score, share, matched, .. } = fit;
-    RecallHit { kind, doc, thread, author, at, confidence, text, score, share, matched }
+    RecallHit { kind, doc, thread, author, at, confidence, text, score, share, matched, named: false }
 }

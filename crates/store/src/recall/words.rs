@@ -21,13 +21,13 @@ const MAX_QUERY_CHARS: usize = 2_000;
 const STOP_WORDS: &[&str] = &[
     "a", "about", "after", "again", "all", "also", "am", "an", "and", "any", "are", "aren", "as", "at", "be",
     "been", "before", "being", "but", "by", "can", "could", "d", "did", "didn", "do", "does", "doesn",
-    "doing", "don", "ever", "for", "from", "get", "got", "had", "has", "have", "having", "he", "her", "here",
-    "him", "his", "how", "i", "if", "in", "into", "is", "isn", "it", "its", "just", "ll", "m", "may", "me",
-    "might", "mine", "must", "my", "no", "not", "of", "on", "or", "our", "ours", "please", "re", "s",
-    "shall", "she", "should", "so", "some", "t", "tell", "than", "that", "the", "their", "them", "then",
-    "there", "these", "they", "this", "those", "to", "too", "us", "ve", "very", "was", "wasn", "we", "were",
-    "what", "when", "where", "which", "while", "who", "whom", "whose", "why", "will", "with", "won", "would",
-    "you", "your", "yours",
+    "doing", "don", "ever", "for", "from", "get", "give", "good", "got", "had", "has", "have", "having",
+    "he", "hello", "help", "her", "here", "him", "his", "how", "i", "if", "in", "into", "is", "isn", "it",
+    "its", "just", "ll", "m", "may", "me", "might", "mine", "morning", "must", "my", "no", "not", "of", "ok",
+    "okay", "on", "or", "our", "ours", "please", "re", "s", "shall", "she", "should", "so", "some", "t",
+    "tell", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this", "those", "to",
+    "today", "too", "us", "ve", "very", "was", "wasn", "we", "were", "what", "when", "where", "which",
+    "while", "who", "whom", "whose", "why", "will", "with", "won", "would", "yes", "you", "your", "yours",
 ];
 
 /// Chinese and Japanese words that say nothing of what is asked for, longest first. A question is cut at them, so that
@@ -100,9 +100,9 @@ pub(crate) fn query_words(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for run in runs(head).into_iter().chain(runs(tail)) {
         match run {
-            Run::Spaced(word) if STOP_WORDS.contains(&word.as_str()) => {}
-            Run::Spaced(_) => run.words_into(&mut found),
-            Run::Dense(run) => without_stops(&run).for_each(|part| pairs(part, &mut found)),
+            CharRun::Spaced(word) if STOP_WORDS.contains(&word.as_str()) => {}
+            CharRun::Spaced(_) => run.words_into(&mut found),
+            CharRun::Dense(run) => without_stops(&run).for_each(|part| pairs(part, &mut found)),
         }
     }
     let mut seen = HashSet::new();
@@ -114,14 +114,14 @@ pub(crate) fn query_words(text: &str) -> Vec<String> {
 }
 
 /// A stretch of characters that belong together, folded.
-enum Run {
+enum CharRun {
     /// A word that stands between spaces.
     Spaced(String),
     /// Words without spaces between them.
     Dense(String),
 }
 
-impl Run {
+impl CharRun {
     fn words_into(&self, found: &mut Vec<String>) {
         match self {
             Self::Spaced(word) => found.push(stem(word)),
@@ -130,13 +130,13 @@ impl Run {
     }
 }
 
-fn runs(text: &str) -> Vec<Run> {
+fn runs(text: &str) -> Vec<CharRun> {
     let (mut all, mut run, mut dense) = (Vec::new(), String::new(), false);
     for c in fold(text).chain([' ']) {
         let joined = is_word(c) && (run.is_empty() || is_dense(c) == dense);
         if !joined && !run.is_empty() {
             let run = std::mem::take(&mut run);
-            all.push(if dense { Run::Dense(run) } else { Run::Spaced(run) });
+            all.push(if dense { CharRun::Dense(run) } else { CharRun::Spaced(run) });
         }
         if is_word(c) {
             dense = is_dense(c);
@@ -256,7 +256,8 @@ mod tests {
                 ("\"dog\" AND NEAR(cat*) -x:y", "dog near cat x y"),
                 ("李娜喜欢什么运动？", "李娜 娜喜 喜欢 运动"),
                 ("他是谁的", ""),
-                ("你好吗", "你好"),
+                ("你好吗", ""),
+                ("Good morning, thanks!", ""),
                 ("猫", "猫"),
                 ("我们的猫", ""),
                 ("為什麼", "為什 什麼"),
