@@ -15,7 +15,7 @@ use pudu_store::{RecallHit, RecallHits, RecallKind, RecallLimits};
 use std::collections::{HashMap, HashSet};
 
 /// How many hits to ask the store for: more than a budget of 2,000 tokens takes.
-pub const RECALL_LIMITS: RecallLimits = RecallLimits { facts: 80, turns: 80 };
+pub const RECALL_LIMITS: RecallLimits = RecallLimits { facts: 60, turns: 60 };
 
 /// A hit that has a single word of its question has this share of it at least.
 const MIN_SHARE_OF_ONE_WORD: f64 = 0.25;

@@ -26,10 +26,11 @@ CREATE TABLE recall_docs (
 );
 CREATE INDEX recall_docs_thread ON recall_docs (thread) WHERE thread <> '';
 
--- The words of an entry as they are indexed, with repetitions. Apart from the texts, because many of them are read for
--- each search.
+-- The words of an entry as they are indexed, with repetitions, and its time. Apart from the texts, because many of them
+-- are read for each search.
 CREATE TABLE recall_bags (
-    id BIGINT NOT NULL PRIMARY KEY,
+    id ROW_KEY,
+    at BIGINT NOT NULL,
     words TEXT NOT NULL
 );
 

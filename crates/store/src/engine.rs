@@ -43,6 +43,15 @@ impl DbEngine {
         }
     }
 
+    /// The type of a number that comes from another table and is a row's key. SQLite finds rows by it at once only under
+    /// this name.
+    pub(crate) fn row_key(self) -> &'static str {
+        match self {
+            Self::Memory | Self::Sqlite => "INTEGER PRIMARY KEY",
+            Self::Postgres => "BIGINT PRIMARY KEY",
+        }
+    }
+
     /// Makes the full-text index of recall. The words come split and stemmed, so neither engine's own splitter has a say:
     /// SQLite's `ascii` takes every character beyond ASCII for a part of a word, and PostgreSQL's vectors are made of
     /// arrays. Part of a migration: a released one never changes.

@@ -30,6 +30,7 @@ const WAYS: [(Way, &str); 4] = [
 async fn main() {
     let folder = tempfile::TempDir::new().unwrap();
     let db = Db::open(&DbLocation::Sqlite(folder.path().join("pudu.db"))).await.unwrap();
+    if std::env::var_os("PUDU_RECALL_SPEED").is_some() { return speed::measure().await; }
     let kept = found::keep(&db, CONVERSATIONS).await;
     for chinese in [false, true] {
         table(&db, &kept, chinese).await;

@@ -196,7 +196,8 @@ async fn add(
     let id: i64 = insert.bind(entry.at).bind(confidence).bind(&entry.text).fetch_one(tx).await?;
     let words: Vec<&str> = row.words.iter().map(String::as_str).collect();
     let bag = words.join(" ");
-    query("INSERT INTO recall_bags (id, words) VALUES ($1, $2)").bind(id).bind(&bag).execute(tx).await?;
+    let insert = query("INSERT INTO recall_bags (id, at, words) VALUES ($1, $2, $3)").bind(id).bind(entry.at);
+    insert.bind(&bag).execute(tx).await?;
     query(sql.add_words).bind(id).bind(&tokens(scope, &words)).execute(tx).await?;
     change.count(&words, 1);
     Ok(())

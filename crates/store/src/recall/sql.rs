@@ -55,9 +55,8 @@ macro_rules! shared {
     };
     (bags, $each:literal) => {
         concat!(
-            "SELECT COALESCE(string_agg(CAST(docs.id AS TEXT) || ' ' || CAST(docs.at AS TEXT) || ' ' || bags.words, '|'), '')
-                FROM recall_docs docs JOIN recall_bags bags ON bags.id = docs.id
-                WHERE docs.id IN (SELECT CAST(item.value ->> 0 AS BIGINT) FROM ",
+            "SELECT COALESCE(string_agg(CAST(id AS TEXT) || ' ' || CAST(at AS TEXT) || ' ' || words, '|'), '')
+                FROM recall_bags WHERE id IN (SELECT CAST(item.value ->> 0 AS BIGINT) FROM ",
             $each,
             ")"
         )
