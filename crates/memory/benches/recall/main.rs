@@ -30,17 +30,13 @@ const WAYS: [(Way, &str); 4] = [
 async fn main() {
     let folder = tempfile::TempDir::new().unwrap();
     let db = Db::open(&DbLocation::Sqlite(folder.path().join("pudu.db"))).await.unwrap();
-    if std::env::var_os("PUDU_RECALL_SPEED").is_some() { return speed::measure().await; }
     let kept = found::keep(&db, CONVERSATIONS).await;
     for chinese in [false, true] {
         table(&db, &kept, chinese).await;
     }
     unrelated(&db, &kept).await;
-    dump(&db, &kept).await;
     db.close().await;
-    if std::env::var_os("PUDU_RECALL_FAST").is_none() {
-        speed::measure().await;
-    }
+    speed::measure().await;
 }
 
 async fn sum(db: &Db, kept: &[&Kept], way: Way, tokens: usize, hop: Option<Hop>) -> Share {
@@ -85,29 +81,6 @@ async fn table(db: &Db, kept: &[Kept], chinese: bool) {
     }
 }
 
-async fn dump(db: &Db, kept: &[Kept]) {
-    let mut out = String::new();
-    for kept in kept {
-        let related = kept.made.questions.iter().map(|q| (true, q.text.as_str()));
-        let not = found::language(kept.chinese).unrelated.iter().map(|q| (false, *q));
-        for (related, text) in related.chain(not) {
-            let hits = db.recall(&kept.scope, text, pudu_memory::RECALL_LIMITS).await.unwrap();
-            let all: Vec<_> = hits.facts.iter().chain(&hits.turns).collect();
-            let named = all.iter().any(|h| h.named);
-            let share = all.iter().map(|h| h.share).fold(0.0, f64::max);
-            let two = all.iter().filter(|h| h.matched > 1).map(|h| h.share).fold(0.0, f64::max);
-            let matched = all.iter().map(|h| h.matched).max().unwrap_or(0);
-            let score = all.iter().map(|h| h.score).fold(0.0, f64::max);
-            out += &format!(
-                "{}\t{}\t{share:.3}\t{two:.3}\t{matched}\t{score:.3}\t{named}\t{text}\n",
-                u8::from(kept.chinese),
-                u8::from(related)
-            );
-        }
-    }
-    std::fs::write("/tmp/dump.tsv", out).unwrap();
-}
-
 /// How many questions that have nothing to do with anybody bring something all the same.
 async fn unrelated(db: &Db, kept: &[Kept]) {
     println!("\nquestions that have nothing to do with it, and how many lines they bring:");
@@ -117,11 +90,6 @@ async fn unrelated(db: &Db, kept: &[Kept]) {
             for question in found::language(chinese).unrelated {
                 let hits = db.recall(&kept.scope, question, pudu_memory::RECALL_LIMITS).await.unwrap();
                 let told = found::chosen(&kept.made.facts, &hits, BUDGETS[2]);
-                if std::env::var_os("PUDU_RECALL_SHOW").is_some() && !told.is_empty() {
-                    for hit in hits.facts.iter().chain(&hits.turns).take(2) {
-                        println!("{question} -> {:.2} {} {}", hit.share, hit.matched, hit.text);
-                    }
-                }
                 (asked, with, lines) = (asked + 1, with + usize::from(!told.is_empty()), lines + told.len());
             }
         }

@@ -9,9 +9,10 @@ fn hit(kind: RecallKind, doc: &str, text: &str, share: f64) -> RecallHit {
         at: 1_772_323_200_000,
         confidence: 0.5,
         text: text.into(),
-        score: 1.0,
+        score: share,
         share,
         matched: 1,
+        named: false,
     }
 }
 
@@ -51,9 +52,9 @@ fn facts_and_turns_are_dated_lines_that_end_no_tag() {
 }
 
 #[test]
-fn what_has_too_little_of_the_question_or_was_given_before_is_left_out() {
+fn what_has_too_little_of_the_best_or_was_given_before_is_left_out() {
     let hits = hits(
-        &[("a", "", 1.0), ("b", "", MIN_SHARE - 0.01), ("c", "", MIN_SHARE)],
+        &[("a", "", 1.0), ("b", "", MIN_SHARE_OF_BEST - 0.01), ("c", "", MIN_SHARE_OF_BEST)],
         &[("a", "one", 1.0), ("d", "two", 0.0), ("e", "one", 1.0)],
     );
     let facts = [fact("a", "first"), fact("b", "second"), fact("c", "third"), fact("d", "fourth")];
@@ -69,6 +70,22 @@ fn what_has_too_little_of_the_question_or_was_given_before_is_left_out() {
 }
 
 #[test]
+fn a_question_that_no_hit_answers_brings_nothing() {
+    for (share, matched, named, told) in [
+        (0.24, 1, false, false),
+        (0.25, 1, false, true),
+        (0.09, 3, false, false),
+        (0.1, 2, false, true),
+        (0.01, 1, true, true),
+        (0.0, 0, false, false),
+    ] {
+        let hit = RecallHit { matched, named, ..hit(RecallKind::Turn, "m", "text", share) };
+        let hits = RecallHits { facts: Vec::new(), turns: vec![hit] };
+        assert_eq!(!choose(&hits, &[], 2_000, &[]).ids.is_empty(), told, "{share} {matched} {named}");
+    }
+}
+
+#[test]
 fn each_kind_has_half_of_the_budget_and_what_the_other_leaves() {
     let text = "x".repeat(380);
     let texts: Vec<String> = (0..30).map(|n| format!("{n:03} {text}")).collect();
@@ -77,7 +94,8 @@ fn each_kind_has_half_of_the_budget_and_what_the_other_leaves() {
         ids.iter().zip(&texts).map(|(id, text)| (id.as_str(), text.as_str(), 1.0)).collect();
     let facts: Vec<_> = ids.iter().zip(&texts).map(|(id, text)| fact(id, text)).collect();
     for (hits, tokens, expected) in [
-        (hits(&many, &many), 2_000, (9, 9)),
+        // What is too little for a fact more is the turns'.
+        (hits(&many, &many), 2_000, (9, 10)),
         (hits(&many, &many), 500, (2, 2)),
         (hits(&many, &many[..2]), 2_000, (17, 2)),
         (hits(&many[..2], &many), 2_000, (2, 17)),

@@ -4,6 +4,7 @@
 //! entries, which say little. So the rarest words of a question are looked up until a budget is spent, then pairs of
 //! common ones; the entries that have the most of it are read and scored by all words of the question.
 
+use super::words::is_faint;
 use std::collections::HashMap;
 
 /// So many places of the index are read for one search of a kind.
@@ -119,13 +120,20 @@ impl ScopeStatistics {
     /// Returns how well entries fit, the best first. Of equals the newer is first.
     pub(super) fn rank(&self, bags: &[Bag<'_>]) -> Vec<Fit> {
         let weights: Vec<f64> = (0..self.asked.len()).map(|place| self.weight(place)).collect();
-        let all: f64 = weights.iter().sum();
-        let mut fits: Vec<Fit> = bags.iter().map(|bag| self.fit(bag, &weights, all)).collect();
+        let telling = self.telling();
+        let all: f64 =
+            weights.iter().zip(&telling).filter(|(_, telling)| **telling).map(|(weight, _)| weight).sum();
+        let mut fits: Vec<Fit> = bags.iter().map(|bag| self.fit(bag, &weights, &telling, all)).collect();
         fits.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.at.cmp(&a.at)).then(b.id.cmp(&a.id)));
         fits
     }
 
-    fn fit(&self, bag: &Bag<'_>, weights: &[f64], all: f64) -> Fit {
+    /// Which words show that an entry is about the question: not single characters, unless it is the whole question.
+    fn telling(&self) -> Vec<bool> {
+        self.asked.iter().map(|(word, _)| self.asked.len() == 1 || !is_faint(word)).collect()
+    }
+
+    fn fit(&self, bag: &Bag<'_>, weights: &[f64], telling: &[bool], all: f64) -> Fit {
         let mut times = vec![0u32; self.asked.len()];
         let mut length = 0.0;
         for word in bag.words.split(' ') {
@@ -138,11 +146,14 @@ impl ScopeStatistics {
         }
         let norm = K1 * (1.0 - B + B * length / (self.words as f64 / self.docs.max(1) as f64).max(1.0));
         let (mut score, mut heard, mut matched) = (0.0, 0.0, 0);
-        for (weight, times) in weights.iter().zip(times).filter(|(_, times)| *times > 0) {
+        let words = weights.iter().zip(telling).zip(times).filter(|(_, times)| *times > 0);
+        for ((weight, telling), times) in words {
             let times = f64::from(times);
             score += weight * times * (K1 + 1.0) / (times + norm);
-            heard += weight;
-            matched += 1;
+            if *telling {
+                heard += weight;
+                matched += 1;
+            }
         }
         Fit { id: bag.id, at: bag.at, score, share: heard / all.max(f64::MIN_POSITIVE), matched }
     }

@@ -2,7 +2,7 @@
 //!
 //! Words are folded (width, case, accents) and, if they are plain ASCII, reduced to their English stem. Scripts that
 //! put no space between words (Han, kana, hangul's long compounds, Thai and its neighbours) become pairs of neighbouring
-//! characters. A change here changes what is stored: entries that were indexed before are then to be indexed again.
+//! characters; Chinese ones are found one by one, too. A change here changes what is stored: entries that were indexed before are then to be indexed again.
 //!
 //! Deliberately absent: a dictionary. Pairs find two-character words, of which most Chinese words are, without one.
 
@@ -22,12 +22,13 @@ const STOP_WORDS: &[&str] = &[
     "a", "about", "after", "again", "all", "also", "am", "an", "and", "any", "are", "aren", "as", "at", "be",
     "been", "before", "being", "but", "by", "can", "could", "d", "did", "didn", "do", "does", "doesn",
     "doing", "don", "ever", "for", "from", "get", "give", "good", "got", "had", "has", "have", "having",
-    "he", "hello", "help", "her", "here", "him", "his", "how", "i", "if", "in", "into", "is", "isn", "it",
-    "its", "just", "ll", "m", "may", "me", "might", "mine", "morning", "must", "my", "no", "not", "of", "ok",
-    "okay", "on", "or", "our", "ours", "please", "re", "s", "shall", "she", "should", "so", "some", "t",
-    "tell", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this", "those", "to",
-    "today", "too", "us", "ve", "very", "was", "wasn", "we", "were", "what", "when", "where", "which",
-    "while", "who", "whom", "whose", "why", "will", "with", "won", "would", "yes", "you", "your", "yours",
+    "he", "hello", "help", "her", "here", "hey", "hi", "him", "his", "how", "i", "if", "in", "into", "is",
+    "isn", "it", "its", "just", "ll", "m", "may", "me", "might", "mine", "morning", "must", "my", "no",
+    "not", "now", "of", "ok", "okay", "on", "or", "our", "ours", "please", "re", "s", "shall", "she",
+    "should", "so", "some", "t", "tell", "than", "thank", "thanks", "that", "the", "their", "them", "then",
+    "there", "these", "they", "this", "those", "to", "today", "too", "us", "ve", "very", "was", "wasn", "we",
+    "were", "what", "when", "where", "which", "while", "who", "whom", "whose", "why", "will", "with", "won",
+    "would", "yes", "you", "your", "yours",
 ];
 
 /// Chinese and Japanese words that say nothing of what is asked for, longest first. A question is cut at them, so that
@@ -54,6 +55,11 @@ const STOP_RUNS: &[&str] = &[
     "时候",
     "请问",
     "告诉",
+    "谢谢",
+    "你好",
+    "今天",
+    "早上好",
+    "帮我",
     "我们",
     "你们",
     "他们",
@@ -84,6 +90,9 @@ const STOP_RUNS: &[&str] = &[
     "哪",
 ];
 
+/// Chinese characters that say nothing by themselves.
+const STOP_CHARS: &str = "一不与个为也了人什他们会你其到去又只吗呢和在多大她好对小就已年得您我所把时是有来此没然用的着给自被要让说谁跟还这过那都里";
+
 /// Returns the words of a text, in order and with repetitions.
 pub(crate) fn words(text: &str) -> Vec<String> {
     let mut found = Vec::new();
@@ -106,7 +115,7 @@ pub(crate) fn query_words(text: &str) -> Vec<String> {
         }
     }
     let mut seen = HashSet::new();
-    found.retain(|word| seen.insert(word.clone()));
+    found.retain(|word| !STOP_CHARS.contains(word) && seen.insert(word.clone()));
     if found.len() > MAX_QUERY_WORDS {
         found.drain(MAX_QUERY_WORDS / 2..found.len() - MAX_QUERY_WORDS / 2);
     }
@@ -167,6 +176,17 @@ fn is_dense(c: char) -> bool {
         | '\u{20000}'..='\u{3ffff}')
 }
 
+fn is_han(c: char) -> bool {
+    matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{20000}'..='\u{3ffff}')
+}
+
+/// Whether a word is a single character of a text that is split into pairs: it may help to find something, but shows
+/// nothing.
+pub(super) fn is_faint(word: &str) -> bool {
+    let mut chars = word.chars();
+    chars.next().is_some_and(is_dense) && chars.next().is_none()
+}
+
 fn stem(word: &str) -> String {
     let word: String = word.chars().take(MAX_WORD_CHARS).collect();
     if !word.bytes().all(|b| b.is_ascii_lowercase()) {
@@ -175,13 +195,17 @@ fn stem(word: &str) -> String {
     Stemmer::new(Algorithm::English).stem(&word).into_owned()
 }
 
-/// Pairs of neighbours; a character that stands alone is a word.
+/// Pairs of neighbours, and then each Chinese character by itself: it has a meaning of its own, and who asks for a 猫咪
+/// may mean a 橘猫. A character that stands alone is a word.
 fn pairs(run: &str, found: &mut Vec<String>) {
     let chars: Vec<char> = run.chars().collect();
     match chars.as_slice() {
         [] => {}
         [only] => found.push(only.to_string()),
-        more => found.extend(more.windows(2).map(String::from_iter)),
+        more => {
+            found.extend(more.windows(2).map(String::from_iter));
+            found.extend(more.iter().filter(|c| is_han(**c)).map(char::to_string));
+        }
     }
 }
 
@@ -198,9 +222,7 @@ fn without_stops(run: &str) -> impl Iterator<Item = &str> {
         rest = after;
     }
     parts.push(part);
-    // A character that only stands alone because of the cut is in no index.
-    let cut = parts.len() > 1;
-    parts.into_iter().filter(move |part| !part.is_empty() && !(cut && part.chars().nth(1).is_none()))
+    parts.into_iter().filter(|part| !part.is_empty())
 }
 
 /// Returns the beginning and the end of a text, which do not overlap.
@@ -233,11 +255,11 @@ mod tests {
                 ("Zürich ＡＢＣ １２３ ﬁne Ⅷ", "zurich abc 123 fine viii"),
                 ("İstanbul ΑΘΗΝΑ Йод", "istanbul αθηνα иод"),
                 ("foo_bar/baz.qux v2 3.5", "foo bar baz qux v2 3 5"),
-                ("我养了一只猫", "我养 养了 了一 一只 只猫"),
-                ("我 爱 Rust语言", "我 爱 rust 语言"),
-                ("ﾎﾟｹﾓﾝが好き", "ポケ ケモ モン ンが が好 好き"),
+                ("我养了一只猫", "我养 养了 了一 一只 只猫 我 养 了 一 只 猫"),
+                ("我 爱 Rust语言", "我 爱 rust 语言 语 言"),
+                ("ﾎﾟｹﾓﾝが好き", "ポケ ケモ モン ンが が好 好き 好"),
                 ("한국어를 배워요", "한국 국어 어를 배워 워요"),
-                ("𠮷野家", "𠮷野 野家"),
+                ("𠮷野家", "𠮷野 野家 𠮷 野 家"),
                 ("I ❤️ 🍕🍕", "i"),
                 ("ภาษาไทย", "ภา าษ ษา าไ ไท ทย"),
                 ("हिन्दी में", "हिन्दी में"),
@@ -254,13 +276,13 @@ mod tests {
                 ("What is the name of Ann's dog?", "name ann dog"),
                 ("dog DOG dogs", "dog"),
                 ("\"dog\" AND NEAR(cat*) -x:y", "dog near cat x y"),
-                ("李娜喜欢什么运动？", "李娜 娜喜 喜欢 运动"),
+                ("李娜喜欢什么运动？", "李娜 娜喜 喜欢 李 娜 喜 欢 运动 运 动"),
                 ("他是谁的", ""),
                 ("你好吗", ""),
                 ("Good morning, thanks!", ""),
                 ("猫", "猫"),
-                ("我们的猫", ""),
-                ("為什麼", "為什 什麼"),
+                ("我们的猫", "猫"),
+                ("為什麼", "為什 什麼 為 麼"),
             ],
             query_words,
         );

@@ -55,6 +55,7 @@ pub(crate) async fn what_fits_a_question_is_found_best_first(db: Db) {
         ("did she go to ZURICH?", "trip | "),
         ("他平时喜欢什么运动", "hanzi | "),
         ("羽毛球", "hanzi | "),
+        ("狗", "hanzi | "),
         ("博物馆在哪里？", " | m2"),
         ("ポケモン", "kana | "),
         ("what did Ada say about the teapots", " | m1 m2"),
