@@ -170,7 +170,8 @@ mod tests {
 
     #[test]
     fn rare_words_are_looked_up_and_common_ones_in_pairs() {
-        let table: [(&[(&str, i64)], &[&[usize]]); 5] = [
+        type Row = (&'static [(&'static str, i64)], &'static [&'static [usize]]);
+        let table: [Row; 5] = [
             (&[], &[]),
             (&[("unknown", 0)], &[]),
             (&[("b", 20), ("a", 10), ("unknown", 0)], &[&[1], &[0]]),

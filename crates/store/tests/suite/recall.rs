@@ -79,7 +79,7 @@ pub(crate) async fn an_entry_replaces_the_older_one_and_again_changes_nothing(db
     let old = fact("ada", "1", "lives in Hamburg");
     let new = fact("ada", "1", "lives in Bremen now");
     db.index(&[old.clone(), old.clone(), new.clone()]).await.unwrap();
-    db.index(&[new.clone()]).await.unwrap();
+    db.index(std::slice::from_ref(&new)).await.unwrap();
     same(&found(&db, &scope("ada"), "Hamburg").await, " | ", "Hamburg");
     same(&found(&db, &scope("ada"), "Bremen lives").await, "1 | ", "Bremen");
     // A fact and a turn of one id are two entries, and so are those of two agents.
