@@ -103,7 +103,7 @@ async fn search(tx: &mut AnyConnection, question: &RecallQuestion) -> Result<Rec
         let asked = counts(tx, question, scope).await?;
         let statistics = ScopeStatistics { docs, words, asked };
         let fits = best(tx, question.engine, scope, &statistics, limit.min(MAX_HITS)).await?;
-        *place = read_hits(tx, question.engine, kind, &fits).await?;
+        *place = read_hits(tx, question.engine, (scope, kind), &fits).await?;
         let asked = |word: &String| question.words.contains(word);
         place.iter_mut().for_each(|hit| hit.named = split(&hit.author).iter().any(asked));
     }
@@ -184,12 +184,15 @@ type EntryColumns = (i64, String, String, String, i64, i64, String);
 async fn read_hits(
     tx: &mut AnyConnection,
     engine: DbEngine,
-    kind: RecallKind,
+    (scope, kind): (i64, RecallKind),
     fits: &[Fit],
 ) -> Result<Vec<RecallHit>, StoreError> {
     let ids: Vec<i64> = fits.iter().map(|fit| fit.id).collect();
-    let rows =
-        sqlx::query_as::<_, EntryColumns>(RecallSql::of(engine).docs).bind(list(&ids)).fetch_all(tx).await?;
+    let rows = sqlx::query_as::<_, EntryColumns>(RecallSql::of(engine).docs)
+        .bind(list(&ids))
+        .bind(scope)
+        .fetch_all(tx)
+        .await?;
     let mut rows: HashMap<i64, EntryColumns> = rows.into_iter().map(|row| (row.0, row)).collect();
     // One that was deleted meanwhile is no hit.
     Ok(fits.iter().filter_map(|fit| Some(hit(kind, rows.remove(&fit.id)?, *fit))).collect())
