@@ -22,6 +22,7 @@ mod markdown;
 mod migrate;
 mod operations;
 mod options;
+mod recall;
 mod scope;
 mod store;
 mod summary;
@@ -40,3 +41,6 @@ pub use store::MemoryStore;
 pub use summary::{Summaries, Summary, SummaryKey};
 pub use text::normalized;
 pub use time::FactTime;
+pub use recall::{
+    RECALL_LIMITS, RecallBudget, RecallableFact, RecalledId, RecalledMemory, choose_recalled, count_tokens,
+};

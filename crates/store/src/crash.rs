@@ -65,6 +65,11 @@ writes! {
     TITLED "thread.titled",
     DELETE_THREAD "thread.delete",
     FILES_REMOVED "thread.files",
+    RECALL_INDEX "recall.index",
+    RECALL_UNINDEX "recall.unindex",
+    RECALL_FORGET_USER "recall.forget_user",
+    RECALL_FORGET_THREAD "recall.forget_thread",
+    RECALL_PURGE "recall.purge",
     PRUNE_AUDIT "audit.prune",
     SWEEP "sweep",
 }

@@ -43,6 +43,32 @@ impl DbEngine {
         }
     }
 
+    /// The type of a number that comes from another table and is a row's key. SQLite finds rows by it at once only under
+    /// this name.
+    pub(crate) fn row_key(self) -> &'static str {
+        match self {
+            Self::Memory | Self::Sqlite => "INTEGER PRIMARY KEY",
+            Self::Postgres => "BIGINT PRIMARY KEY",
+        }
+    }
+
+    /// Makes the full-text index of recall. The words come split and stemmed, so neither engine's own splitter has a say:
+    /// SQLite's `ascii` takes every character beyond ASCII for a part of a word, and PostgreSQL's vectors are made of
+    /// arrays. Part of a migration: a released one never changes.
+    pub(crate) fn recall_index(self) -> &'static str {
+        match self {
+            Self::Memory | Self::Sqlite => {
+                "CREATE VIRTUAL TABLE recall_index USING fts5(tokens, content = '', columnsize = 0, detail = none,
+                    tokenize = 'ascii');
+                INSERT INTO recall_index (recall_index, rank) VALUES ('secure-delete', 1);"
+            }
+            Self::Postgres => {
+                "ALTER TABLE recall_docs ADD COLUMN tokens TSVECTOR;
+                CREATE INDEX recall_docs_tokens ON recall_docs USING GIN (tokens);"
+            }
+        }
+    }
+
     /// Prepares a connection that writes. The server's own keep-alives end the session of a daemon that vanished:
     /// another one can then have its place. On this side each call has a timeout.
     pub(crate) fn writing(self) -> &'static str {

@@ -1,5 +1,5 @@
-//! SQL: inbox, outbox, conversations, messages, runs, approvals, the audit and the thread log, on SQLite or
-//! PostgreSQL.
+//! SQL: inbox, outbox, conversations, messages, runs, approvals, the audit, the thread log and the index of recall, on
+//! SQLite or PostgreSQL.
 //!
 //! One [`Db`], one SQL text, one set of migrations. All writes go through one writer that commits many
 //! of them at once; a write is answered once it is durable. Reads
@@ -33,6 +33,7 @@ mod messages;
 mod pairing;
 mod pools;
 mod positions;
+mod recall;
 mod runs;
 mod schema;
 mod spending;
@@ -56,6 +57,9 @@ pub use ids::{InboxItemId, TurnId};
 pub use inbox::{InboxRow, InsertedEvent, NewInboxItem};
 pub use location::{DbLocation, PostgresUrl};
 pub use pairing::{MAX_UNUSED_CODES, Paired};
+pub use recall::{
+    MAX_RECALL_CHARS, RecallEntry, RecallHit, RecallHits, RecallKind, RecallLimits, RecallScope,
+};
 pub use spending::{Cost, PricedSpending, Spender, SpendingFilter, SpendingSum};
 pub use sweep::{KEEP_DONE, KEEP_MESSAGES, KEEP_PARKED, KEEP_TURNS, Swept};
 pub use talk::{ChatConversations, ConversationRow};

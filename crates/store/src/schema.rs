@@ -18,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/9.sql"),
     include_str!("../migrations/10.sql"),
     include_str!("../migrations/11.sql"),
+    include_str!("../migrations/12.sql"),
 ];
 
 /// Applies what is missing, in one transaction. Of several processes that start at once, one does it and
@@ -34,6 +35,7 @@ pub(crate) async fn migrate(connection: &mut AnyConnection, engine: DbEngine) ->
     }
     for (number, sql) in (1..).zip(MIGRATIONS).filter(|(number, _)| *number > found) {
         let sql = sql.replace("ITEM_ID", engine.item_id()).replace("NOW_MS", &clock::now().to_string());
+        let sql = sql.replace("ROW_KEY", engine.row_key()).replace("RECALL_INDEX", engine.recall_index());
         // The text is one of ours, not anybody's input.
         sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *tx).await?;
         sqlx::query("INSERT INTO schema_version (version) VALUES ($1)")

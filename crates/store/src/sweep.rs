@@ -54,6 +54,7 @@ impl Db {
         let parked = self.drop_older(PARKED, now - KEEP_PARKED).await?;
         let messages = self.drop_older(MESSAGES, now - KEEP_MESSAGES).await?;
         self.drop_older(SPENDING, clock::day(now - KEEP_SPENDING)).await?;
+        self.purge_forgotten().await?;
         Ok(Swept { items, turns: delivered + parked, messages })
     }
 

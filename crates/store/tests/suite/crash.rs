@@ -8,7 +8,7 @@ use crate::{
 use pudu_base::{Outcome, ThreadLog, UserId};
 use pudu_store::{
     ApprovalDecision, AuditLimits, Db, FileSize, Identity, InboxItemId, InsertedEvent, JoinCode, KEEP_DONE,
-    Paired, ShownReply, TurnId, crash,
+    Paired, RecallKind, ShownReply, TurnId, crash,
 };
 use std::{
     os::unix::process::ExitStatusExt,
@@ -96,6 +96,11 @@ async fn script(db: &Db) {
     db.measured(vec![FileSize { thread: "thread".into(), updated: NOW, bytes: 1 }]).await.unwrap();
     db.delete_thread(&"thread".into(), i64::MAX, &"next".into()).await.unwrap();
     db.files_removed(&"thread".into()).await.unwrap();
+    let (ada, turn) = (crate::recall::scope("ada"), crate::recall::turn("ada", "1", "thread", "tea"));
+    db.index(&[turn]).await.unwrap();
+    db.unindex(&ada, RecallKind::Turn, &["1".into()]).await.unwrap();
+    db.forget_thread(&"thread".into()).await.unwrap();
+    db.forget_user(&ada.user).await.unwrap();
     db.prune_audit("telegram", AuditLimits { since: Some(NOW), rows: None }).await.unwrap();
     db.sweep(NOW + KEEP_DONE + 1).await.unwrap();
 }

@@ -116,6 +116,8 @@ pub(crate) async fn threads_from_before_they_had_a_table_have_rows_in_it(place: 
         DROP TABLE spending; ALTER TABLE conversations DROP COLUMN thinking; DROP TABLE threads; DROP TABLE deleted_threads; DROP INDEX audit_account;
         DROP INDEX conversations_thread; DROP INDEX turns_thread; DROP INDEX approvals_thread;
         ALTER TABLE log DROP COLUMN at; ALTER TABLE log DROP COLUMN run;
+        DROP TABLE recall_scopes; DROP TABLE recall_docs; DROP TABLE recall_bags; DROP TABLE recall_words;
+        DROP TABLE IF EXISTS recall_index;
         DELETE FROM schema_version WHERE version >= 8";
     run(&mut behind, back.into()).await;
     drop(behind);

@@ -13,6 +13,7 @@ mod lasting;
 mod log;
 mod outage;
 mod pairing;
+mod recall;
 mod runs;
 mod size;
 mod stored;
@@ -94,6 +95,13 @@ on_every_engine! {
     approvals::a_call_asks_once,
     audit::a_deed_is_there_before_it_ends,
     audit::a_deed_whose_end_nobody_noted_ended_with_its_run_or_with_the_process,
+    recall::what_fits_a_question_is_found_best_first,
+    recall::an_entry_replaces_the_older_one_and_again_changes_nothing,
+    recall::nothing_of_another_scope_comes_back,
+    recall::any_text_can_be_indexed,
+    recall::what_is_forgotten_is_gone_and_the_rest_stays,
+    recall::a_rare_word_among_common_ones_is_found,
+    recall::every_engine_gives_the_same_order,
     writer::many_accepts_share_a_commit,
     writer::a_write_that_fails_leaves_its_neighbours_alone,
     writer::a_write_that_the_database_rejects_leaves_its_neighbours_alone,
@@ -107,6 +115,7 @@ on_every_lasting_engine! {
     lasting::two_instances_do_not_overwrite_each_other,
     lasting::a_newer_database_is_refused,
     lasting::a_log_row_has_its_time_and_its_run,
+    recall::the_statistics_are_exact_and_no_word_is_left,
     lasting::threads_from_before_they_had_a_table_have_rows_in_it,
 }
 

@@ -1,0 +1,101 @@
+//! `cargo bench -p pudu-memory --bench recall`: how much of the evidence that questions need is in what would be told,
+//! and how long a search takes among 100,000 facts.
+
+#![allow(clippy::unwrap_used, missing_docs, reason = "a bench")]
+
+#[path = "../../tests/recall/chinese.rs"]
+mod chinese;
+#[path = "../../tests/recall/corpus.rs"]
+mod corpus;
+#[path = "../../tests/recall/english.rs"]
+mod english;
+#[path = "../../tests/recall/found.rs"]
+mod found;
+mod speed;
+
+use corpus::Hop;
+use found::{Kept, Share, Way};
+use pudu_store::{Db, DbLocation};
+
+const CONVERSATIONS: usize = 6;
+const BUDGETS: [usize; 3] = [500, 1_000, 2_000];
+const WAYS: [(Way, &str); 4] = [
+    (Way::Surest, "surest of the newest 100 facts"),
+    (Way::Facts, "search, facts"),
+    (Way::Turns, "search, turns"),
+    (Way::Half, "search, half and half"),
+];
+
+#[tokio::main]
+async fn main() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let db = Db::open(&DbLocation::Sqlite(folder.path().join("pudu.db"))).await.unwrap();
+    let kept = found::keep(&db, CONVERSATIONS).await;
+    for chinese in [false, true] {
+        table(&db, &kept, chinese).await;
+    }
+    unrelated(&db, &kept).await;
+    db.close().await;
+    speed::measure().await;
+}
+
+async fn sum(db: &Db, kept: &[&Kept], way: Way, tokens: usize, hop: Option<Hop>) -> Share {
+    let mut share = Share::default();
+    for kept in kept {
+        share.add(found::ask(db, kept, way, tokens, hop).await);
+    }
+    share
+}
+
+async fn table(db: &Db, kept: &[Kept], chinese: bool) {
+    let kept: Vec<&Kept> = kept.iter().filter(|kept| kept.chinese == chinese).collect();
+    let count = |of: fn(&Kept) -> usize| kept.iter().map(|kept| of(kept)).sum::<usize>();
+    println!(
+        "\n{}: {} conversations, {} turns, {} facts, {} questions; some / all evidence told, in percent",
+        if chinese { "Chinese" } else { "English" },
+        kept.len(),
+        count(|kept| kept.made.turns.len()),
+        count(|kept| kept.made.facts.len()),
+        count(|kept| kept.made.questions.len()),
+    );
+    println!("{:32}{:>16}{:>16}{:>16}", "tokens", BUDGETS[0], BUDGETS[1], BUDGETS[2]);
+    for (way, name) in WAYS {
+        print!("{name:32}");
+        for tokens in BUDGETS {
+            let (some, all) = sum(db, &kept, way, tokens, None).await.percent();
+            print!("{:>16}", format!("{some:.1} / {all:.1}"));
+        }
+        println!();
+    }
+    for (hop, name) in [(Hop::Single, "single-hop"), (Hop::Multi, "multi-hop"), (Hop::Time, "temporal")] {
+        print!("  half and half, {name:15}");
+        for tokens in BUDGETS {
+            let share = sum(db, &kept, Way::Half, tokens, Some(hop)).await;
+            let (some, all) = share.percent();
+            print!("{:>16}", format!("{some:.1} / {all:.1}"));
+            if tokens == BUDGETS[2] {
+                print!("   of {}", share.asked);
+            }
+        }
+        println!();
+    }
+}
+
+/// How many questions that have nothing to do with anybody bring something all the same.
+async fn unrelated(db: &Db, kept: &[Kept]) {
+    println!("\nquestions that have nothing to do with it, and how many lines they bring:");
+    for chinese in [false, true] {
+        let (mut asked, mut with, mut lines) = (0, 0, 0);
+        for kept in kept.iter().filter(|kept| kept.chinese == chinese) {
+            for question in found::language(chinese).unrelated {
+                let hits = db.recall(&kept.scope, question, pudu_memory::RECALL_LIMITS).await.unwrap();
+                let told = found::chosen(&kept.made.facts, &hits, BUDGETS[2]);
+                (asked, with, lines) = (asked + 1, with + usize::from(!told.is_empty()), lines + told.len());
+            }
+        }
+        println!(
+            "{}: {with} of {asked} bring any, {lines} lines",
+            if chinese { "Chinese" } else { "English" }
+        );
+    }
+}

@@ -1,0 +1,157 @@
+//! What of a search goes into a prompt: the best facts and the best turns, half of the budget each.
+//!
+//! Better nothing than something that does not fit: a hit that has too little of the question is left out, however much
+//! room there is, and what a thread was given once it is not given again.
+//!
+//! Deliberately absent: the search itself (the store's), pinned facts, summaries, and where in a prompt the text stands.
+
+mod line;
+mod tokens;
+
+pub use tokens::count_tokens;
+
+use jiff::tz::TimeZone;
+use pudu_store::{RecallHit, RecallHits, RecallKind, RecallLimits};
+use std::collections::{HashMap, HashSet};
+
+/// How many hits to ask the store for: more than a budget of 2,000 tokens takes.
+pub const RECALL_LIMITS: RecallLimits = RecallLimits { facts: 60, turns: 60 };
+
+/// A hit that has a single word of its question has this share of it at least.
+const MIN_SHARE_OF_ONE_WORD: f64 = 0.25;
+/// One that has more words has this share.
+const MIN_SHARE_OF_MORE: f64 = 0.1;
+/// A hit has this share of the score of the best of its kind.
+const MIN_SHARE_OF_BEST: f64 = 0.05;
+
+/// A fact, as far as it is shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RecallableFact<'f> {
+    /// Its id, as it was indexed.
+    pub id: &'f str,
+    /// Its category.
+    pub category: &'f str,
+    /// How sure it is, from 0 to 1.
+    pub confidence: f64,
+    /// Its content.
+    pub text: &'f str,
+}
+
+/// Names a fact or a turn that was given to a thread.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RecalledId {
+    /// Fact or turn.
+    pub kind: RecallKind,
+    /// The fact's or the message's id.
+    pub doc: String,
+}
+
+/// How much is told, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct RecallBudget<'b> {
+    /// Tokens of all lines together, as [`count_tokens`] counts them.
+    pub tokens: usize,
+    /// What the thread was given before, and the messages that it has before its eyes anyhow.
+    pub given: &'b HashSet<RecalledId>,
+    /// The time zone of the dates.
+    pub zone: &'b TimeZone,
+}
+
+/// What is told of memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecalledMemory {
+    /// Lines of facts, the best first, escaped as they may stand between tags.
+    pub facts: Vec<String>,
+    /// Lines of turns, likewise.
+    pub turns: Vec<String>,
+    /// All that is in the lines, facts first: from now on the thread was given it.
+    pub ids: Vec<RecalledId>,
+    /// Tokens of the lines.
+    pub tokens: usize,
+}
+
+/// Chooses what is told. Facts are those of the memory as it is now: a hit whose fact is not among them is not told, and
+/// the text is the fact's own. The same arguments give the same result.
+#[must_use]
+pub fn choose_recalled(
+    hits: &RecallHits,
+    facts: &[RecallableFact<'_>],
+    budget: &RecallBudget<'_>,
+) -> RecalledMemory {
+    if !hits.facts.iter().chain(&hits.turns).any(answers) {
+        return RecalledMemory::default();
+    }
+    let facts: HashMap<&str, &RecallableFact<'_>> = facts.iter().map(|fact| (fact.id, fact)).collect();
+    let of_fact = |hit: &RecallHit| facts.get(hit.doc.as_str()).map(|fact| line::fact(fact));
+    let of_turn = |hit: &RecallHit| Some(line::turn(hit, budget.zone));
+    let mut facts = RecallSide::new(&hits.facts, budget.given, of_fact);
+    let mut turns = RecallSide::new(&hits.turns, budget.given, of_turn);
+    let mut left = budget.tokens;
+    left -= facts.take(budget.tokens / 2);
+    left -= turns.take(left);
+    // What the turns left over.
+    left -= facts.take(left);
+    let ids = facts.taken.iter().chain(&turns.taken).map(|line| line.id.clone()).collect();
+    RecalledMemory { facts: facts.lines(), turns: turns.lines(), ids, tokens: budget.tokens - left }
+}
+
+/// Whether a hit shows that the question is about this memory at all.
+fn answers(hit: &RecallHit) -> bool {
+    let least = if hit.matched > 1 { MIN_SHARE_OF_MORE } else { MIN_SHARE_OF_ONE_WORD };
+    hit.named || hit.share >= least
+}
+
+/// A line that may be told.
+struct RecallLine {
+    id: RecalledId,
+    text: String,
+    tokens: usize,
+}
+
+/// The lines of one kind, the best first.
+struct RecallSide {
+    waiting: Vec<RecallLine>,
+    taken: Vec<RecallLine>,
+}
+
+impl RecallSide {
+    fn new(
+        hits: &[RecallHit],
+        given: &HashSet<RecalledId>,
+        render: impl Fn(&RecallHit) -> Option<String>,
+    ) -> Self {
+        let best = hits.iter().map(|hit| hit.score).fold(0.0, f64::max);
+        let mut seen = HashSet::new();
+        let line = |hit: &RecallHit| {
+            let id = RecalledId { kind: hit.kind, doc: hit.doc.clone() };
+            let fits = hit.score >= best * MIN_SHARE_OF_BEST && !given.contains(&id);
+            let text = render(hit).filter(|_| fits)?;
+            // The line break counts, too.
+            let tokens = count_tokens(&text) + 1;
+            seen.insert(text.clone()).then_some(RecallLine { id, text, tokens })
+        };
+        Self { waiting: hits.iter().filter_map(line).collect(), taken: Vec::new() }
+    }
+
+    /// Takes the best lines for which there is room, and returns how many tokens they have. A line that is too long is
+    /// passed over.
+    fn take(&mut self, room: usize) -> usize {
+        let mut used = 0;
+        for line in std::mem::take(&mut self.waiting) {
+            if used + line.tokens <= room {
+                used += line.tokens;
+                self.taken.push(line);
+            } else {
+                self.waiting.push(line);
+            }
+        }
+        used
+    }
+
+    fn lines(self) -> Vec<String> {
+        self.taken.into_iter().map(|line| line.text).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

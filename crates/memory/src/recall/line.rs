@@ -1,0 +1,34 @@
+//! Writes a fact or a turn as one line.
+
+use super::RecallableFact;
+use jiff::{Timestamp, tz::TimeZone};
+use pudu_store::RecallHit;
+
+/// A longer text is cut: one giant does not take the place of everything else.
+const MAX_LINE_CHARS: usize = 800;
+
+/// Returns `- [category | 0.95] text`.
+pub(super) fn fact(fact: &RecallableFact<'_>) -> String {
+    format!("- [{} | {:.2}] {}", plain(fact.category), fact.confidence, plain(fact.text))
+}
+
+/// Returns `- 2026-03-01 Name: words`.
+pub(super) fn turn(hit: &RecallHit, zone: &TimeZone) -> String {
+    let text = plain(&hit.text);
+    let said = if hit.author.is_empty() { text } else { format!("{}: {text}", plain(&hit.author)) };
+    match Timestamp::from_millisecond(hit.at) {
+        Ok(at) => format!("- {} {said}", at.to_zoned(zone.clone()).date()),
+        Err(_) => format!("- {said}"),
+    }
+}
+
+/// Returns a text as it can stand in one line between tags, whose end it cannot pretend to be.
+fn plain(text: &str) -> String {
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+    let line = words.collect::<Vec<_>>().join(" ");
+    let mut short: String = line.chars().take(MAX_LINE_CHARS).collect();
+    if short.len() < line.len() {
+        short.push('…');
+    }
+    short.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}

@@ -1,0 +1,87 @@
+//! Forgets users and threads, with every word that only they had.
+//!
+//! A user's entries cannot be found any more from the first transaction on; their rows go a little at a time, so that
+//! nobody waits long behind them. If the process dies in between, the sweep goes on.
+
+use super::{
+    index::{ScopeChange, delete},
+    key,
+};
+use crate::{
+    Db, StoreError, crash,
+    engine::DbEngine,
+    statement::{WriteTx, query},
+};
+use pudu_base::{ThreadId, UserId};
+use std::collections::BTreeMap;
+
+/// Entries that go in one transaction.
+const MAX_CHUNK_ENTRIES: i64 = 256;
+
+impl Db {
+    /// Forgets all entries of a user, of every agent.
+    pub async fn forget_user(&self, user: &UserId) -> Result<(), StoreError> {
+        self.write(&crash::RECALL_FORGET_USER, user.clone(), |user, tx| Box::pin(detach(tx, user))).await?;
+        self.purge_forgotten().await
+    }
+
+    /// Forgets all entries that come from a thread, facts as well as turns, whosoever they are.
+    pub async fn forget_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
+        let sql = "SELECT id, scope, at FROM recall_docs WHERE thread = $1 AND thread <> '' LIMIT $2";
+        self.forget_in_parts(&crash::RECALL_FORGET_THREAD, sql, thread.as_str()).await
+    }
+
+    /// Deletes the rows of users who were forgotten.
+    pub(crate) async fn purge_forgotten(&self) -> Result<(), StoreError> {
+        let sql = "SELECT docs.id, docs.scope, docs.at FROM recall_scopes scopes JOIN recall_docs docs
+            ON docs.scope = scopes.id WHERE scopes.user_id = $1 LIMIT $2";
+        self.forget_in_parts(&crash::RECALL_PURGE, sql, "").await?;
+        self.write(&crash::RECALL_PURGE, (), |(), tx| Box::pin(drop_scopes(tx))).await
+    }
+
+    /// Deletes what a query finds, until it finds no more.
+    async fn forget_in_parts(
+        &self,
+        name: &'static crash::Write,
+        sql: &'static str,
+        of: &str,
+    ) -> Result<(), StoreError> {
+        loop {
+            let data = (self.engine(), sql, key(of));
+            let work = self.write(name, data, |(engine, sql, of), tx| Box::pin(part(tx, *engine, sql, of)));
+            if work.await? < MAX_CHUNK_ENTRIES {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Gives a user's scopes to nobody: no user's id is empty.
+async fn detach(tx: &mut WriteTx<'_>, user: &UserId) -> Result<(), StoreError> {
+    let sql = "UPDATE recall_scopes SET user_id = '', agent = CAST(id AS TEXT) WHERE user_id = $1";
+    query(sql).bind(user.as_str()).execute(tx).await.map(drop)
+}
+
+/// Deletes some entries and returns how many.
+async fn part(
+    tx: &mut WriteTx<'_>,
+    engine: DbEngine,
+    sql: &'static str,
+    of: &str,
+) -> Result<i64, StoreError> {
+    let found: Vec<(i64, i64, i64)> = query(sql).bind(of).bind(MAX_CHUNK_ENTRIES).fetch_all(tx).await?;
+    let mut changes = BTreeMap::<i64, ScopeChange>::new();
+    for (id, scope, _) in &found {
+        delete(tx, engine, *scope, *id, changes.entry(*scope).or_default()).await?;
+    }
+    for (scope, change) in changes {
+        change.store(tx, engine, scope).await?;
+    }
+    Ok(i64::try_from(found.len()).unwrap_or(MAX_CHUNK_ENTRIES))
+}
+
+async fn drop_scopes(tx: &mut WriteTx<'_>) -> Result<(), StoreError> {
+    let sql = "DELETE FROM recall_scopes WHERE user_id = ''
+        AND NOT EXISTS (SELECT 1 FROM recall_docs WHERE recall_docs.scope = recall_scopes.id)";
+    query(sql).execute(tx).await.map(drop)
+}

@@ -1,0 +1,244 @@
+//! Puts entries into the index, and takes single ones out.
+
+use super::{MAX_RECALL_CHARS, RecallKind, RecallScope, key, sql, sql::RecallSql, storable, words::words};
+use crate::{
+    Db, StoreError, crash,
+    engine::DbEngine,
+    statement::{WriteTx, query},
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Entries that go in one transaction.
+const MAX_CHUNK_ENTRIES: usize = 128;
+/// A confidence is stored in these parts.
+pub(super) const CONFIDENCE_PARTS: f64 = 1e6;
+
+/// One entry of memory, as it is indexed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecallEntry {
+    /// The memory it belongs to.
+    pub scope: RecallScope,
+    /// Fact or turn.
+    pub kind: RecallKind,
+    /// The fact's or the message's id, unique in its scope and kind.
+    pub doc: String,
+    /// The thread it comes from; empty if there is none. It goes when that thread is forgotten.
+    pub thread: String,
+    /// The name of the person who said it; it is found by that, too.
+    pub author: String,
+    /// When it was said, in milliseconds since 1970.
+    pub at: i64,
+    /// How sure it is, from 0 to 1.
+    pub confidence: f64,
+    /// What is found and shown, [`MAX_RECALL_CHARS`] of it.
+    pub text: String,
+}
+
+impl Db {
+    /// Indexes entries, each in place of an older one of the same scope, kind and id. They go in as several
+    /// transactions, in order: after an error some may be in. To index an entry twice changes nothing.
+    pub async fn index(&self, entries: &[RecallEntry]) -> Result<(), StoreError> {
+        for chunk in entries.chunks(MAX_CHUNK_ENTRIES) {
+            let rows: Vec<EntryRow> = chunk.iter().map(EntryRow::new).collect();
+            self.write(&crash::RECALL_INDEX, (self.engine(), rows), |(engine, rows), tx| {
+                Box::pin(insert(tx, *engine, rows))
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Takes entries of one scope and kind out of the index, by their ids. Those that are not there are no error.
+    pub async fn unindex(
+        &self,
+        scope: &RecallScope,
+        kind: RecallKind,
+        docs: &[String],
+    ) -> Result<(), StoreError> {
+        for chunk in docs.chunks(MAX_CHUNK_ENTRIES) {
+            let docs: Vec<String> = chunk.iter().map(|doc| key(doc)).collect();
+            let data = (self.engine(), scope.clone(), kind, docs);
+            self.write(&crash::RECALL_UNINDEX, data, |(engine, scope, kind, docs), tx| {
+                Box::pin(remove(tx, *engine, scope, *kind, docs))
+            })
+            .await?;
+        }
+        Ok(())
+    }
+}
+
+/// An entry with its words.
+struct EntryRow {
+    entry: RecallEntry,
+    words: Vec<String>,
+}
+
+impl EntryRow {
+    fn new(entry: &RecallEntry) -> Self {
+        let text: String = entry.text.chars().take(MAX_RECALL_CHARS).collect();
+        let author: String = entry.author.chars().take(MAX_RECALL_CHARS).collect();
+        let mut found = words(&author);
+        found.extend(words(&text));
+        let confidence = if entry.confidence.is_nan() { 0.0 } else { entry.confidence.clamp(0.0, 1.0) };
+        let entry = RecallEntry {
+            scope: stored_scope(&entry.scope),
+            kind: entry.kind,
+            doc: key(&entry.doc),
+            thread: key(&entry.thread),
+            author: storable(&author),
+            at: entry.at,
+            confidence,
+            text: storable(&text),
+        };
+        Self { entry, words: found }
+    }
+}
+
+/// Returns a scope as it is stored.
+pub(super) fn stored_scope(scope: &RecallScope) -> RecallScope {
+    RecallScope { user: scope.user.clone(), agent: key(&scope.agent) }
+}
+
+/// How a transaction changes a scope's statistics.
+#[derive(Default)]
+pub(super) struct ScopeChange {
+    docs: i64,
+    words: i64,
+    /// By word, in how many entries more it is.
+    by_word: BTreeMap<String, i64>,
+}
+
+impl ScopeChange {
+    fn count(&mut self, words: &[&str], sign: i64) {
+        self.docs += sign;
+        self.words += sign * i64::try_from(words.len()).unwrap_or(i64::MAX);
+        for word in words.iter().collect::<BTreeSet<_>>() {
+            *self.by_word.entry((*word).to_owned()).or_default() += sign;
+        }
+    }
+
+    /// Writes the change.
+    pub(super) async fn store(
+        self,
+        tx: &mut WriteTx<'_>,
+        engine: DbEngine,
+        scope: i64,
+    ) -> Result<(), StoreError> {
+        let sql = "UPDATE recall_scopes SET docs = docs + $2, words = words + $3 WHERE id = $1";
+        query(sql).bind(scope).bind(self.docs).bind(self.words).execute(tx).await?;
+        let changed: Vec<(String, i64)> = self.by_word.into_iter().filter(|(_, docs)| *docs != 0).collect();
+        let fewer = changed.iter().any(|(_, docs)| *docs < 0);
+        let list = serde_json::json!(changed).to_string();
+        let sql = RecallSql::of(engine);
+        query(sql.count_words).bind(scope).bind(&list).execute(tx).await?;
+        if fewer {
+            query(sql.drop_words).bind(scope).bind(&list).execute(tx).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn insert(tx: &mut WriteTx<'_>, engine: DbEngine, rows: &[EntryRow]) -> Result<(), StoreError> {
+    let mut changes = BTreeMap::<i64, ScopeChange>::new();
+    for row in rows {
+        let scope = scope_id(tx, &row.entry.scope, row.entry.kind).await?;
+        let change = changes.entry(scope).or_default();
+        let docs = std::slice::from_ref(&row.entry.doc);
+        for id in ids_of(tx, scope, docs).await? {
+            delete(tx, engine, scope, id, change).await?;
+        }
+        add(tx, engine, scope, row, change).await?;
+    }
+    for (scope, change) in changes {
+        change.store(tx, engine, scope).await?;
+    }
+    Ok(())
+}
+
+/// Returns the number of a scope, which is made if there is none.
+async fn scope_id(tx: &mut WriteTx<'_>, scope: &RecallScope, kind: RecallKind) -> Result<i64, StoreError> {
+    if let Some(id) = known_scope(tx, scope, kind).await? {
+        return Ok(id);
+    }
+    let sql = "INSERT INTO recall_scopes (user_id, agent, kind, docs, words) VALUES ($1, $2, $3, 0, 0) RETURNING id";
+    query(sql).bind(scope.user.as_str()).bind(&scope.agent).bind(kind.as_str()).fetch_one(tx).await
+}
+
+async fn known_scope(
+    tx: &mut WriteTx<'_>,
+    scope: &RecallScope,
+    kind: RecallKind,
+) -> Result<Option<i64>, StoreError> {
+    let sql = "SELECT id FROM recall_scopes WHERE user_id = $1 AND agent = $2 AND kind = $3";
+    query(sql).bind(scope.user.as_str()).bind(&scope.agent).bind(kind.as_str()).fetch_optional(tx).await
+}
+
+async fn ids_of(tx: &mut WriteTx<'_>, scope: i64, docs: &[String]) -> Result<Vec<i64>, StoreError> {
+    let mut ids = Vec::new();
+    for doc in docs {
+        let sql = "SELECT id FROM recall_docs WHERE scope = $1 AND doc = $2";
+        ids.extend(query(sql).bind(scope).bind(doc).fetch_optional::<i64>(tx).await?);
+    }
+    Ok(ids)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a confidence is at most 1")]
+async fn add(
+    tx: &mut WriteTx<'_>,
+    engine: DbEngine,
+    scope: i64,
+    row: &EntryRow,
+    change: &mut ScopeChange,
+) -> Result<(), StoreError> {
+    let (entry, sql) = (&row.entry, RecallSql::of(engine));
+    let confidence = (entry.confidence * CONFIDENCE_PARTS).round() as i64;
+    let insert = query(sql.insert).bind(scope).bind(&entry.doc).bind(&entry.thread).bind(&entry.author);
+    let id: i64 = insert.bind(entry.at).bind(confidence).bind(&entry.text).fetch_one(tx).await?;
+    let words: Vec<&str> = row.words.iter().map(String::as_str).collect();
+    let bag = words.join(" ");
+    let insert = query("INSERT INTO recall_bags (id, at, words) VALUES ($1, $2, $3)").bind(id).bind(entry.at);
+    insert.bind(&bag).execute(tx).await?;
+    query(sql.add_words).bind(id).bind(&tokens(scope, &words)).execute(tx).await?;
+    change.count(&words, 1);
+    Ok(())
+}
+
+/// Returns the words of an entry as the full-text index has them.
+fn tokens(scope: i64, words: &[&str]) -> String {
+    words.iter().map(|word| sql::token(scope, word)).collect::<Vec<_>>().join(" ")
+}
+
+/// Deletes an entry, its words and their places in the full-text index.
+pub(super) async fn delete(
+    tx: &mut WriteTx<'_>,
+    engine: DbEngine,
+    scope: i64,
+    id: i64,
+    change: &mut ScopeChange,
+) -> Result<(), StoreError> {
+    let bag: String = query("SELECT words FROM recall_bags WHERE id = $1").bind(id).fetch_one(tx).await?;
+    let words: Vec<&str> = bag.split_whitespace().collect();
+    if let Some(sql) = RecallSql::of(engine).remove_words {
+        query(sql).bind(id).bind(&tokens(scope, &words)).execute(tx).await?;
+    }
+    query("DELETE FROM recall_bags WHERE id = $1").bind(id).execute(tx).await?;
+    query("DELETE FROM recall_docs WHERE id = $1").bind(id).execute(tx).await?;
+    change.count(&words, -1);
+    Ok(())
+}
+
+async fn remove(
+    tx: &mut WriteTx<'_>,
+    engine: DbEngine,
+    scope: &RecallScope,
+    kind: RecallKind,
+    docs: &[String],
+) -> Result<(), StoreError> {
+    let Some(scope) = known_scope(tx, &stored_scope(scope), kind).await? else { return Ok(()) };
+    let (ids, mut change) = (ids_of(tx, scope, docs).await?, ScopeChange::default());
+    // An id that is named twice is one entry.
+    for id in ids.into_iter().collect::<BTreeSet<_>>() {
+        delete(tx, engine, scope, id, &mut change).await?;
+    }
+    change.store(tx, engine, scope).await
+}

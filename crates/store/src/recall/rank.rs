@@ -1,0 +1,203 @@
+//! The order of hits: BM25 over the statistics of one scope, and how few entries are looked at to find the best.
+//!
+//! An index tells which entries have a word, cheaply for rare words and dearly for those that are in a tenth of all
+//! entries, which say little. So the rarest words of a question are looked up until a budget is spent, then pairs of
+//! common ones; the entries that have the most of it are read and scored by all words of the question.
+
+use super::words::is_faint;
+use std::collections::HashMap;
+
+/// So many places of the index are read for one search of a kind.
+pub(super) const MAX_POSTINGS: i64 = 2_500;
+/// So many entries are scored in full.
+const MAX_SCORED: usize = 160;
+/// Of the common words so many are looked up in pairs.
+const MAX_PAIRED_WORDS: usize = 6;
+/// To look up a pair costs this share of its words' places, which the index skips through.
+const SKIP_SHARE: i64 = 8;
+
+/// BM25's usual numbers: how much a repetition counts, and how much length does.
+const K1: f64 = 1.2;
+const B: f64 = 0.75;
+
+/// A scope's statistics, as far as a question needs them.
+pub(super) struct ScopeStatistics {
+    /// Entries in the scope.
+    pub(super) docs: i64,
+    /// Words in all of them.
+    pub(super) words: i64,
+    /// The question's words, and in how many entries each is.
+    pub(super) asked: Vec<(String, i64)>,
+}
+
+/// Words that are looked up together, by their places in the question.
+pub(super) type Probe = Vec<usize>;
+
+/// An entry as it is scored.
+pub(super) struct Bag<'t> {
+    pub(super) id: i64,
+    pub(super) at: i64,
+    pub(super) words: &'t str,
+}
+
+/// How well an entry fits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Fit {
+    pub(super) id: i64,
+    at: i64,
+    pub(super) score: f64,
+    pub(super) share: f64,
+    pub(super) matched: usize,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of entries are far below 2^52")]
+impl ScopeStatistics {
+    /// How much a word says.
+    fn weight(&self, place: usize) -> f64 {
+        let with = self.asked.get(place).map_or(0, |(_, docs)| *docs) as f64;
+        (1.0 + ((self.docs as f64 - with).max(0.0) + 0.5) / (with + 0.5)).ln()
+    }
+
+    /// Returns what to look up.
+    pub(super) fn probes(&self) -> Vec<Probe> {
+        let mut known: Vec<usize> = (0..self.asked.len()).filter(|place| self.count(*place) > 0).collect();
+        known.sort_by_key(|place| (self.count(*place), *place));
+        let (mut probes, mut left) = (Vec::new(), MAX_POSTINGS);
+        let mut common = Vec::new();
+        for place in known {
+            // The rarest is looked up in any case, and its newest entries are taken.
+            if self.count(place) <= left || probes.is_empty() {
+                left = left.saturating_sub(self.count(place));
+                probes.push(vec![place]);
+            } else {
+                common.push(place);
+            }
+        }
+        common.truncate(MAX_PAIRED_WORDS);
+        for (at, first) in common.iter().enumerate() {
+            for second in common.iter().skip(at + 1) {
+                let cost = self.pair_cost(*first, *second);
+                if cost <= left {
+                    left -= cost;
+                    probes.push(vec![*first, *second]);
+                }
+            }
+        }
+        probes
+    }
+
+    fn count(&self, place: usize) -> i64 {
+        self.asked.get(place).map_or(0, |(_, docs)| *docs)
+    }
+
+    /// As if words fell together by chance.
+    fn pair_cost(&self, first: usize, second: usize) -> i64 {
+        let (first, second) = (self.count(first), self.count(second));
+        first.saturating_mul(second) / self.docs.max(1) + (first + second) / SKIP_SHARE
+    }
+
+    /// Returns the ids of the entries worth scoring, by what the probes found.
+    pub(super) fn worth_scoring(&self, found: &[(&Probe, Vec<i64>)]) -> Vec<i64> {
+        let mut matched = HashMap::<i64, u128>::new();
+        for (probe, ids) in found {
+            let bits = probe.iter().fold(0, |bits, place| bits | (1u128 << (place % 128)));
+            ids.iter().for_each(|id| *matched.entry(*id).or_default() |= bits);
+        }
+        let weights: Vec<f64> = (0..self.asked.len()).map(|place| self.weight(place)).collect();
+        let sum = |bits: u128| -> f64 {
+            weights
+                .iter()
+                .enumerate()
+                .filter(|(place, _)| bits >> (place % 128) & 1 == 1)
+                .map(|(_, w)| w)
+                .sum()
+        };
+        let mut all: Vec<(f64, i64)> = matched.into_iter().map(|(id, bits)| (sum(bits), id)).collect();
+        all.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
+        all.into_iter().take(MAX_SCORED).map(|(_, id)| id).collect()
+    }
+
+    /// Returns how well entries fit, the best first. Of equals the newer is first.
+    pub(super) fn rank(&self, bags: &[Bag<'_>]) -> Vec<Fit> {
+        let weights: Vec<f64> = (0..self.asked.len()).map(|place| self.weight(place)).collect();
+        let telling = self.telling();
+        let all: f64 =
+            weights.iter().zip(&telling).filter(|(_, telling)| **telling).map(|(weight, _)| weight).sum();
+        let mut fits: Vec<Fit> = bags.iter().map(|bag| self.fit(bag, &weights, &telling, all)).collect();
+        fits.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.at.cmp(&a.at)).then(b.id.cmp(&a.id)));
+        fits
+    }
+
+    /// Which words show that an entry is about the question: not single characters, unless it is the whole question.
+    fn telling(&self) -> Vec<bool> {
+        self.asked.iter().map(|(word, _)| self.asked.len() == 1 || !is_faint(word)).collect()
+    }
+
+    fn fit(&self, bag: &Bag<'_>, weights: &[f64], telling: &[bool], all: f64) -> Fit {
+        let mut times = vec![0u32; self.asked.len()];
+        let mut length = 0.0;
+        for word in bag.words.split(' ') {
+            length += 1.0;
+            if let Some(times) =
+                self.asked.iter().position(|(asked, _)| asked == word).and_then(|at| times.get_mut(at))
+            {
+                *times += 1;
+            }
+        }
+        let norm = K1 * (1.0 - B + B * length / (self.words as f64 / self.docs.max(1) as f64).max(1.0));
+        let (mut score, mut heard, mut matched) = (0.0, 0.0, 0);
+        let words = weights.iter().zip(telling).zip(times).filter(|(_, times)| *times > 0);
+        for ((weight, telling), times) in words {
+            let times = f64::from(times);
+            score += weight * times * (K1 + 1.0) / (times + norm);
+            if *telling {
+                heard += weight;
+                matched += 1;
+            }
+        }
+        Fit { id: bag.id, at: bag.at, score, share: heard / all.max(f64::MIN_POSITIVE), matched }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn statistics(docs: i64, asked: &[(&str, i64)]) -> ScopeStatistics {
+        let asked = asked.iter().map(|(word, docs)| ((*word).to_owned(), *docs)).collect();
+        ScopeStatistics { docs, words: docs * 4, asked }
+    }
+
+    #[test]
+    fn rare_words_are_looked_up_and_common_ones_in_pairs() {
+        type Row = (&'static [(&'static str, i64)], &'static [&'static [usize]]);
+        let table: [Row; 5] = [
+            (&[], &[]),
+            (&[("unknown", 0)], &[]),
+            (&[("b", 20), ("a", 10), ("unknown", 0)], &[&[1], &[0]]),
+            (&[("common", 5_000), ("rare", 10), ("other", 6_000)], &[&[1], &[0, 2]]),
+            // Nothing is rare: the newest of the rarest.
+            (&[("x", 90_000), ("y", 50_000)], &[&[1]]),
+        ];
+        for (asked, expected) in table {
+            assert_eq!(statistics(100_000, asked).probes(), expected, "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_the_most_of_a_question_is_first_and_of_equals_the_newest() {
+        let statistics = statistics(100, &[("cat", 5), ("name", 50), ("unknown", 0)]);
+        let bags = [
+            Bag { id: 1, at: 10, words: "cat a b c" },
+            Bag { id: 2, at: 20, words: "cat a b c" },
+            Bag { id: 3, at: 5, words: "cat name" },
+            Bag { id: 4, at: 5, words: "name" },
+            Bag { id: 5, at: 99, words: "nothing of it" },
+        ];
+        let ranked = statistics.rank(&bags);
+        assert_eq!(ranked.iter().map(|fit| fit.id).collect::<Vec<_>>(), [3, 2, 1, 4, 5]);
+        assert_eq!(ranked.last().map(|fit| (fit.score, fit.share, fit.matched)), Some((0.0, 0.0, 0)));
+        let found = [(&vec![0], vec![1, 2, 3]), (&vec![1], vec![3, 4])];
+        assert_eq!(statistics.worth_scoring(&found), [3, 2, 1, 4]);
+    }
+}

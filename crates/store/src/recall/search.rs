@@ -1,0 +1,207 @@
+//! Searches one scope.
+
+use super::{
+    RecallKind, RecallScope,
+    index::{CONFIDENCE_PARTS, stored_scope},
+    rank::{Bag, Fit, MAX_POSTINGS, Probe, ScopeStatistics},
+    sql::{self, RecallSql},
+    words::{query_words, words as split},
+};
+use crate::{Db, StoreError, engine::DbEngine};
+use sqlx::AnyConnection;
+use std::collections::HashMap;
+
+/// So many hits of a kind are returned at most.
+const MAX_HITS: usize = 200;
+
+/// How many hits are wanted of each kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecallLimits {
+    /// Facts.
+    pub facts: usize,
+    /// Turns.
+    pub turns: usize,
+}
+
+/// The hits of a question, of each kind the best first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RecallHits {
+    /// Facts.
+    pub facts: Vec<RecallHit>,
+    /// Turns.
+    pub turns: Vec<RecallHit>,
+}
+
+/// An entry that fits a question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecallHit {
+    /// Fact or turn.
+    pub kind: RecallKind,
+    /// The fact's or the message's id.
+    pub doc: String,
+    /// The thread it comes from; empty if there is none.
+    pub thread: String,
+    /// The name of the person who said it.
+    pub author: String,
+    /// When it was said, in milliseconds since 1970.
+    pub at: i64,
+    /// How sure it is, from 0 to 1.
+    pub confidence: f64,
+    /// Its text.
+    pub text: String,
+    /// BM25's number. It compares hits of one question and kind, and nothing else.
+    pub score: f64,
+    /// Which share of the question it has, from 0 to 1: words that few entries have count for more, and those that no
+    /// entry has for most. It compares hits of any questions.
+    pub share: f64,
+    /// How many different words of the question it has.
+    pub matched: usize,
+    /// Whether the question names its author.
+    pub named: bool,
+}
+
+struct RecallQuestion {
+    engine: DbEngine,
+    scope: RecallScope,
+    words: Vec<String>,
+    limits: RecallLimits,
+}
+
+impl Db {
+    /// Returns the entries of one scope that fit a question best. Any text is a question: it has no syntax, is bounded,
+    /// and one without words finds nothing.
+    pub async fn recall(
+        &self,
+        scope: &RecallScope,
+        question: &str,
+        limits: RecallLimits,
+    ) -> Result<RecallHits, StoreError> {
+        let words = query_words(question);
+        if words.is_empty() {
+            return Ok(RecallHits::default());
+        }
+        let question = RecallQuestion { engine: self.engine(), scope: stored_scope(scope), words, limits };
+        self.read(question, |question, tx| Box::pin(search(tx, question))).await
+    }
+}
+
+async fn search(tx: &mut AnyConnection, question: &RecallQuestion) -> Result<RecallHits, StoreError> {
+    let mut hits = RecallHits::default();
+    let sql = "SELECT id, kind, docs, words FROM recall_scopes WHERE user_id = $1 AND agent = $2";
+    let scopes = sqlx::query_as::<_, (i64, String, i64, i64)>(sql);
+    let scopes =
+        scopes.bind(question.scope.user.as_str()).bind(&question.scope.agent).fetch_all(&mut *tx).await?;
+    for (scope, name, docs, words) in scopes {
+        let Some(kind) = RecallKind::ALL.into_iter().find(|kind| kind.as_str() == name) else { continue };
+        let (place, limit) = match kind {
+            RecallKind::Fact => (&mut hits.facts, question.limits.facts),
+            RecallKind::Turn => (&mut hits.turns, question.limits.turns),
+        };
+        if limit == 0 {
+            continue;
+        }
+        let asked = counts(tx, question, scope).await?;
+        let statistics = ScopeStatistics { docs, words, asked };
+        let fits = best(tx, question.engine, scope, &statistics, limit.min(MAX_HITS)).await?;
+        *place = read_hits(tx, question.engine, (scope, kind), &fits).await?;
+        let asked = |word: &String| question.words.contains(word);
+        place.iter_mut().for_each(|hit| hit.named = split(&hit.author).iter().any(asked));
+    }
+    Ok(hits)
+}
+
+/// Returns the question's words, and in how many entries of a scope each is.
+async fn counts(
+    tx: &mut AnyConnection,
+    question: &RecallQuestion,
+    scope: i64,
+) -> Result<Vec<(String, i64)>, StoreError> {
+    let rows = sqlx::query_as::<_, (String, i64)>(RecallSql::of(question.engine).counts);
+    let list = list(&question.words);
+    let known: HashMap<String, i64> = rows.bind(scope).bind(list).fetch_all(tx).await?.into_iter().collect();
+    let count = |word: &String| known.get(word).copied().unwrap_or(0);
+    Ok(question.words.iter().map(|word| (word.clone(), count(word))).collect())
+}
+
+/// Returns a list as the statements of recall take it: each element is a row.
+fn list<T: Clone + Into<serde_json::Value>>(elements: &[T]) -> String {
+    let rows = elements.iter().map(|element| serde_json::Value::Array(vec![element.clone().into()]));
+    serde_json::Value::Array(rows.collect()).to_string()
+}
+
+async fn best(
+    tx: &mut AnyConnection,
+    engine: DbEngine,
+    scope: i64,
+    statistics: &ScopeStatistics,
+    limit: usize,
+) -> Result<Vec<Fit>, StoreError> {
+    let probes = statistics.probes();
+    if probes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let found = matches(tx, engine, scope, statistics, &probes).await?;
+    let ids = statistics.worth_scoring(&found);
+    let bags = sqlx::query_scalar::<_, String>(RecallSql::of(engine).bags);
+    let bags = bags.bind(list(&ids)).fetch_one(&mut *tx).await?;
+    let bags: Vec<Bag<'_>> = bags.split('|').filter_map(bag).collect();
+    let mut fits = statistics.rank(&bags);
+    fits.truncate(limit);
+    Ok(fits)
+}
+
+/// Looks probes up in the full-text index.
+async fn matches<'p>(
+    tx: &mut AnyConnection,
+    engine: DbEngine,
+    scope: i64,
+    statistics: &ScopeStatistics,
+    probes: &'p [Probe],
+) -> Result<Vec<(&'p Probe, Vec<i64>)>, StoreError> {
+    let word = |place: &usize| statistics.asked.get(*place).map(|(word, _)| word.as_str());
+    let expression =
+        |probe: &Probe| sql::all_of(engine, scope, &probe.iter().filter_map(word).collect::<Vec<_>>());
+    let expressions: Vec<String> = probes.iter().map(expression).collect();
+    let rows = sqlx::query_as::<_, (i64, String)>(RecallSql::of(engine).matches);
+    let rows = rows.bind(list(&expressions)).bind(MAX_POSTINGS).fetch_all(tx).await?;
+    let of_row = |(place, ids): (i64, String)| {
+        let probe = probes.get(usize::try_from(place).ok()?)?;
+        Some((probe, ids.split(' ').filter_map(|id| id.parse().ok()).collect()))
+    };
+    Ok(rows.into_iter().filter_map(of_row).collect())
+}
+
+/// Reads a line of id, time and words.
+fn bag(line: &str) -> Option<Bag<'_>> {
+    let (id, rest) = line.split_once(' ')?;
+    let (at, words) = rest.split_once(' ')?;
+    Some(Bag { id: id.parse().ok()?, at: at.parse().ok()?, words })
+}
+
+type EntryColumns = (i64, String, String, String, i64, i64, String);
+
+/// Returns the entries that fit, in their order.
+async fn read_hits(
+    tx: &mut AnyConnection,
+    engine: DbEngine,
+    (scope, kind): (i64, RecallKind),
+    fits: &[Fit],
+) -> Result<Vec<RecallHit>, StoreError> {
+    let ids: Vec<i64> = fits.iter().map(|fit| fit.id).collect();
+    let rows = sqlx::query_as::<_, EntryColumns>(RecallSql::of(engine).docs)
+        .bind(list(&ids))
+        .bind(scope)
+        .fetch_all(tx)
+        .await?;
+    let mut rows: HashMap<i64, EntryColumns> = rows.into_iter().map(|row| (row.0, row)).collect();
+    // One that was deleted meanwhile is no hit.
+    Ok(fits.iter().filter_map(|fit| Some(hit(kind, rows.remove(&fit.id)?, *fit))).collect())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "at most a million")]
+fn hit(kind: RecallKind, row: EntryColumns, fit: Fit) -> RecallHit {
+    let (_, doc, thread, author, at, confidence, text) = row;
+    let confidence = confidence as f64 / CONFIDENCE_PARTS;
+    let Fit { score, share, matched, .. } = fit;
+    RecallHit { kind, doc, thread, author, at, confidence, text, score, share, matched, named: false }
+}

@@ -1,0 +1,270 @@
+use crate::fixture::{NOW, Place};
+use pudu_base::UserId;
+use pudu_store::{Db, MAX_RECALL_CHARS, RecallEntry, RecallHit, RecallKind, RecallLimits, RecallScope};
+use sqlx::Connection;
+
+const LIMITS: RecallLimits = RecallLimits { facts: 10, turns: 10 };
+
+pub(crate) fn scope(user: &str) -> RecallScope {
+    RecallScope { user: UserId::of(user).unwrap(), agent: "__default__".into() }
+}
+
+pub(crate) fn fact(user: &str, doc: &str, text: &str) -> RecallEntry {
+    RecallEntry {
+        scope: scope(user),
+        kind: RecallKind::Fact,
+        doc: doc.into(),
+        thread: String::new(),
+        author: String::new(),
+        at: NOW,
+        confidence: 0.9,
+        text: text.into(),
+    }
+}
+
+pub(crate) fn turn(user: &str, doc: &str, thread: &str, text: &str) -> RecallEntry {
+    let (kind, thread, author) = (RecallKind::Turn, thread.into(), "Ada".into());
+    RecallEntry { kind, thread, author, ..fact(user, doc, text) }
+}
+
+async fn found(db: &Db, scope: &RecallScope, question: &str) -> String {
+    let hits = db.recall(scope, question, LIMITS).await.unwrap();
+    let names = |hits: Vec<RecallHit>| hits.into_iter().map(|hit| hit.doc).collect::<Vec<_>>().join(" ");
+    format!("{} | {}", names(hits.facts), names(hits.turns))
+}
+
+#[track_caller]
+fn same(found: &str, expected: &str, question: &str) {
+    assert_eq!(found, expected, "{question:?}");
+}
+
+pub(crate) async fn what_fits_a_question_is_found_best_first(db: Db) {
+    db.index(&[
+        fact("ada", "tea", "Prefers green tea over coffee in the morning"),
+        fact("ada", "cat", "Has two cats named Miso and Tofu"),
+        fact("ada", "trip", "Travelled to Zürich in winter, with the cats"),
+        fact("ada", "hanzi", "喜欢在周末打羽毛球，养了一只叫豆豆的狗"),
+        fact("ada", "kana", "ﾎﾟｹﾓﾝのゲームが好き"),
+        turn("ada", "m1", "t", "My cat Miso broke the teapot 🫖"),
+        turn("ada", "m2", "t", "我昨天去了上海博物馆"),
+    ])
+    .await
+    .unwrap();
+    for (question, expected) in [
+        ("What are the names of her cats?", "cat trip | m1"),
+        ("did she go to ZURICH?", "trip | "),
+        ("他平时喜欢什么运动", "hanzi | "),
+        ("羽毛球", "hanzi | "),
+        ("狗", "hanzi | "),
+        ("博物馆在哪里？", " | m2"),
+        ("ポケモン", "kana | "),
+        ("what did Ada say about the teapots", " | m1 m2"),
+        ("coffee teapot", "tea | m1"),
+        ("the of and", " | "),
+        ("", " | "),
+        ("quantum chromodynamics", " | "),
+        ("🫖🫖🫖", " | "),
+    ] {
+        same(&found(&db, &scope("ada"), question).await, expected, question);
+    }
+    let hits = db.recall(&scope("ada"), "tofu cats", LIMITS).await.unwrap();
+    let best = hits.facts.first().unwrap();
+    let expected = fact("ada", "cat", "Has two cats named Miso and Tofu");
+    assert_eq!((&best.text, best.at, best.confidence), (&expected.text, NOW, 0.9));
+    assert_eq!((best.share, best.matched), (1.0, 2));
+    assert!(hits.facts.get(1).unwrap().share < 0.5);
+}
+
+pub(crate) async fn an_entry_replaces_the_older_one_and_again_changes_nothing(db: Db) {
+    let old = fact("ada", "1", "lives in Hamburg");
+    let new = fact("ada", "1", "lives in Bremen now");
+    db.index(&[old.clone(), old.clone(), new.clone()]).await.unwrap();
+    db.index(std::slice::from_ref(&new)).await.unwrap();
+    same(&found(&db, &scope("ada"), "Hamburg").await, " | ", "Hamburg");
+    same(&found(&db, &scope("ada"), "Bremen lives").await, "1 | ", "Bremen");
+    // A fact and a turn of one id are two entries, and so are those of two agents.
+    db.index(&[turn("ada", "1", "t", "Bremen is grey")]).await.unwrap();
+    let other = RecallScope { agent: "poet".into(), ..scope("ada") };
+    db.index(&[RecallEntry { scope: other.clone(), ..new }]).await.unwrap();
+    same(&found(&db, &scope("ada"), "Bremen").await, "1 | 1", "both kinds");
+    same(&found(&db, &other, "Bremen").await, "1 | ", "the other agent");
+    db.unindex(&scope("ada"), RecallKind::Fact, &["1".into(), "1".into(), "no".into()]).await.unwrap();
+    same(&found(&db, &scope("ada"), "Bremen").await, " | 1", "without the fact");
+    same(&found(&db, &other, "Bremen").await, "1 | ", "the other agent's stays");
+    db.unindex(&scope("nobody"), RecallKind::Fact, &["1".into()]).await.unwrap();
+}
+
+/// Whatever is asked, nothing of another user's or agent's comes back.
+pub(crate) async fn nothing_of_another_scope_comes_back(db: Db) {
+    let secret = "the secret word is xylophone 秘密";
+    let agent = RecallScope { agent: "poet".into(), ..scope("ada") };
+    db.index(&[
+        fact("bob", "secret", secret),
+        turn("bob", "said", "t", secret),
+        RecallEntry { scope: agent, ..fact("ada", "hers", secret) },
+        fact("ada", "own", "the secret is safe"),
+    ])
+    .await
+    .unwrap();
+    let giant = "xylophone \" OR * ".repeat(65_536);
+    for question in [
+        "xylophone",
+        "\"xylophone\"",
+        "xylo*",
+        "a OR xylophone",
+        "NOT own",
+        "tokens:xylophone",
+        "NEAR(xylophone word, 10)",
+        "x' OR 1=1 --",
+        "1·xylophone 2·xylophone 3·xylophone",
+        "\" OR \"1·xylophone",
+        "' | '1·xylophone",
+        "xylophone\0",
+        "\0",
+        "\\' & !x | <-> :*",
+        "秘密",
+        "%_ \u{feff}\u{202e} xylophone",
+        "^xylophone + - ( ) { }",
+        giant.as_str(),
+    ] {
+        same(&found(&db, &scope("ada"), question).await, " | ", question.split_at(question.len().min(40)).0);
+    }
+    same(&found(&db, &scope("ada"), "secret xylophone").await, "own | ", "her own");
+    same(&found(&db, &scope("bob"), "xylophone").await, "secret | said", "his own");
+    for user in ["b", "bo", "bob2", "Bob", "%", "*"] {
+        same(&found(&db, &scope(user), "secret xylophone").await, " | ", user);
+    }
+}
+
+pub(crate) async fn any_text_can_be_indexed(db: Db) {
+    let bytes: String = (0..0x3000u32).filter_map(char::from_u32).collect();
+    let giant = format!("alpha {} omega", "middle ".repeat(200_000));
+    let one_word = "x".repeat(3_000_000);
+    let cjk = "汉字很多".repeat(100_000);
+    let texts =
+        ["", " ", "\0", "''\"\\;--", bytes.as_str(), &giant, &one_word, &cjk, "👩‍👩‍👧‍👦 ❤️", "|||", "{\"a\":1}"];
+    let entries: Vec<RecallEntry> =
+        texts.iter().enumerate().map(|(n, text)| fact("ada", &n.to_string(), text)).collect();
+    db.index(&entries).await.unwrap();
+    let odd = RecallEntry {
+        scope: RecallScope { agent: "a\0gent".repeat(1_000), ..scope("ada") },
+        doc: "d\0".repeat(10_000),
+        thread: "t\0".repeat(10_000),
+        author: "\0".repeat(10_000),
+        at: i64::MIN,
+        confidence: f64::NAN,
+        ..fact("ada", "", "odd")
+    };
+    let other =
+        RecallEntry { at: i64::MAX, confidence: f64::INFINITY, doc: odd.doc.clone() + "2", ..odd.clone() };
+    db.index(&[odd.clone(), other]).await.unwrap();
+    let hits = db.recall(&odd.scope, "odd", LIMITS).await.unwrap().facts;
+    assert_eq!(
+        hits.iter().map(|hit| (hit.at, hit.confidence)).collect::<Vec<_>>(),
+        [(i64::MAX, 1.0), (i64::MIN, 0.0)]
+    );
+    db.forget_thread(&odd.thread.as_str().into()).await.unwrap();
+    assert_eq!(db.recall(&odd.scope, "odd", LIMITS).await.unwrap().facts, []);
+    let hits = db.recall(&scope("ada"), "alpha", LIMITS).await.unwrap().facts;
+    let lengths: Vec<_> = hits.iter().map(|hit| (hit.doc.as_str(), hit.text.chars().count())).collect();
+    assert_eq!(lengths, [("5", MAX_RECALL_CHARS)]);
+    same(&found(&db, &scope("ada"), "omega").await, " | ", "beyond the end");
+    same(&found(&db, &scope("ada"), "很多").await, "7 | ", "many characters");
+    same(&found(&db, &scope("ada"), &one_word).await, "6 | ", "one long word");
+    let docs: Vec<String> = entries.into_iter().map(|entry| entry.doc).collect();
+    db.unindex(&scope("ada"), RecallKind::Fact, &docs).await.unwrap();
+    same(&found(&db, &scope("ada"), "alpha 很多").await, " | ", "all gone");
+}
+
+pub(crate) async fn what_is_forgotten_is_gone_and_the_rest_stays(db: Db) {
+    let many = (0..700).map(|n| turn("ada", &n.to_string(), "long", &format!("elephant number {n}")));
+    let mut entries: Vec<RecallEntry> = many.collect();
+    entries.push(RecallEntry { thread: "long".into(), ..fact("ada", "f", "likes elephants") });
+    entries.push(turn("ada", "other", "short", "an elephant elsewhere"));
+    entries.push(turn("bob", "his", "short", "my elephant"));
+    db.index(&entries).await.unwrap();
+    db.forget_thread(&"long".into()).await.unwrap();
+    same(&found(&db, &scope("ada"), "elephant").await, " | other", "after the thread");
+    db.forget_thread(&"".into()).await.unwrap();
+    db.index(&entries).await.unwrap();
+    db.forget_user(&scope("ada").user).await.unwrap();
+    same(&found(&db, &scope("ada"), "elephant").await, " | ", "after the user");
+    same(&found(&db, &scope("bob"), "elephant").await, " | his", "nobody else's");
+    db.forget_user(&scope("nobody").user).await.unwrap();
+    db.index(&[fact("ada", "f", "likes elephants again")]).await.unwrap();
+    same(&found(&db, &scope("ada"), "elephant").await, "f | ", "a new beginning");
+}
+
+/// A scope of thousands, in which some words are in every entry.
+pub(crate) async fn a_rare_word_among_common_ones_is_found(db: Db) {
+    let text = |n: usize| {
+        let place = ["market", "harbour", "station", "library"][n % 4];
+        format!("meeting at the {place} about project {} on day {}", n % 7, n / 7)
+    };
+    let entries: Vec<RecallEntry> = (0..6_000).map(|n| fact("ada", &n.to_string(), &text(n))).collect();
+    db.index(&entries).await.unwrap();
+    let hits = db.recall(&scope("ada"), "which meeting at the harbour was on day 123", LIMITS).await.unwrap();
+    let docs: Vec<&str> = hits.facts.iter().map(|hit| hit.doc.as_str()).collect();
+    assert_eq!(docs.first(), Some(&"865"), "{docs:?}");
+    assert!(docs.contains(&"861"), "{docs:?}");
+    // Nothing is rare here: the newest that have it.
+    let hits = db.recall(&scope("ada"), "meeting", LIMITS).await.unwrap();
+    let docs: Vec<&str> = hits.facts.iter().map(|hit| hit.doc.as_str()).take(3).collect();
+    assert_eq!(docs, ["5999", "5998", "5997"]);
+}
+
+/// What the tables hold, seen from outside: statistics are exact, and a forgotten word is in no table.
+pub(crate) async fn the_statistics_are_exact_and_no_word_is_left(place: Place) {
+    let db = place.open().await;
+    db.index(&[
+        fact("ada", "1", "green tea tea"),
+        fact("ada", "2", "black tea"),
+        turn("ada", "m", "t", "red"),
+    ])
+    .await
+    .unwrap();
+    db.index(&[fact("ada", "2", "black coffee")]).await.unwrap();
+    let mut behind = place.connect().await;
+    let scopes = "SELECT kind || ' ' || docs || ' ' || words FROM recall_scopes ORDER BY kind";
+    let words = "SELECT word || ' ' || docs FROM recall_words ORDER BY scope, word";
+    let bags = "SELECT words FROM recall_bags ORDER BY id";
+    let docs =
+        "SELECT doc || ' ' || thread || ' ' || author || ' ' || confidence || ' ' || text FROM recall_docs
+        ORDER BY id";
+    let mut column = async |sql: &'static str| -> String {
+        sqlx::query_scalar::<_, String>(sql).fetch_all(&mut behind).await.unwrap().join(", ")
+    };
+    assert_eq!(column(scopes).await, "fact 2 5, turn 1 2");
+    assert_eq!(column(words).await, "black 1, coffe 1, green 1, tea 1, ada 1, red 1");
+    assert_eq!(column(bags).await, "green tea tea, ada red, black coffe");
+    assert_eq!(column(docs).await, "1   900000 green tea tea, m t Ada 900000 red, 2   900000 black coffee");
+    db.forget_user(&scope("ada").user).await.unwrap();
+    for sql in [scopes, words, bags, docs] {
+        assert_eq!(column(sql).await, "", "{sql}");
+    }
+    behind.close().await.unwrap();
+    db.close().await;
+}
+
+/// The hits are in one snapshot, with their numbers, so no engine has an order of its own.
+pub(crate) async fn every_engine_gives_the_same_order(db: Db) {
+    let (who, what) =
+        (["Ann", "Ben", "李娜", "Кира"], ["tea", "running", "paintings", "羽毛球", "château", "jazz"]);
+    let how = ["loves", "started", "gave up", "asked about", "买了"];
+    let text = |n: usize| {
+        let pick = |list: &[&'static str], step: usize| list[(n * step + n / 7) % list.len()];
+        format!("{} {} {} {}", pick(&who, 3), pick(&how, 7), pick(&what, 5), "and so on ".repeat(n % 4))
+    };
+    let entries =
+        (0..300).map(|n| RecallEntry { at: NOW + (n as i64 % 9), ..fact("ada", &n.to_string(), &text(n)) });
+    db.index(&entries.collect::<Vec<_>>()).await.unwrap();
+    db.unindex(&scope("ada"), RecallKind::Fact, &["3".into(), "30".into()]).await.unwrap();
+    let mut told = String::new();
+    for question in ["who loves running", "李娜买了羽毛球", "chateau jazz Ben", "Кира and tea", "paints"]
+    {
+        let hits = db.recall(&scope("ada"), question, LIMITS).await.unwrap().facts;
+        let line = |hit: &RecallHit| format!("{} {:.9} {:.9} {}", hit.doc, hit.score, hit.share, hit.matched);
+        told += &format!("{question}\n  {}\n", hits.iter().map(line).collect::<Vec<_>>().join("\n  "));
+    }
+    insta::assert_snapshot!("recall_order", told);
+}
