@@ -66,6 +66,8 @@ pub(crate) fn setup(
     let setup = setup.with_context(summaries.rules.clone(), summaries.model.as_deref());
     let titles = &hot.titles;
     let setup = setup.with_titles(titles.rules.clone(), titles.model.as_deref());
+    let memory = &hot.memory;
+    let setup = setup.with_memory(memory.rules.clone(), memory.model.as_deref());
     let setup = setup.with_progress(hot.progress.clone());
     Ok(setup.with_results(hot.results.rules.clone(), &hot.results.folder))
 }

@@ -25,6 +25,7 @@ mod gateway;
 mod later;
 mod limits;
 mod loops;
+mod memory;
 mod model;
 mod model_name;
 mod output;
@@ -88,6 +89,7 @@ use std::{
     sync::Arc,
 };
 use summarization::Summarization;
+use memory::MemoryConfig;
 use title::Titles;
 use url::Url;
 
@@ -154,6 +156,8 @@ pub(crate) struct HotConfig {
     pub(crate) summarization: Summarization,
     /// How threads get their titles.
     pub(crate) titles: Titles,
+    /// What is remembered of people.
+    pub(crate) memory: MemoryConfig,
     /// When a run that repeats itself is ended; never, if `None`.
     pub(crate) loops: Option<LoopRules>,
     /// Calls of models: when they are made again, and how many go on at once.
@@ -404,7 +408,9 @@ fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
     let sandbox = sandbox::limits(top, provider);
     let tools = sandbox::tools(top, env);
     let (summarization, titles) = (summarization::read(top, &models), title::read(top, &models));
+    let memory = memory::read(top, &models);
     HotConfig {
+        memory,
         models,
         summarization,
         titles,

@@ -276,6 +276,8 @@ impl Daemon {
                 shared.inbox.sweep().await;
             }
         });
+        let (shared, stop) = (self.shared.clone(), self.stop.clone());
+        self.tasks.spawn(async move { shared.client.learn(stop).await });
         let (shared, watcher, stop) = (self.shared.clone(), self.watcher.clone(), self.stop.clone());
         self.tasks.spawn(async move {
             let mut tick = tokio::time::interval(SWEEP);

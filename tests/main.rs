@@ -31,6 +31,7 @@ mod goals;
 mod house;
 mod languages;
 mod lifecycle;
+mod memory;
 mod models;
 mod numbers;
 mod outage;

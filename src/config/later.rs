@@ -12,7 +12,6 @@ pub(super) const SECTIONS: &[&str] = &[
     "input_polish",
     "logging",
     "mcp_tasks",
-    "memory",
     "plugins",
     "run_events",
     "run_ownership",

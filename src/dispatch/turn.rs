@@ -7,7 +7,7 @@ use super::{
     input::{self, Input, item_id, message_id},
     reply,
     shared::Shared,
-    view, vision,
+    users, view, vision,
 };
 use crate::{
     bus::{InboxItem, OutboxItem, retry_until_stored},
@@ -147,6 +147,8 @@ impl TurnJob {
         let at = Some(policy.now());
         let clock = Some(policy.clock());
         let suspended = self.cut == Interruption::Stop;
+        let address = &self.reply_target.address;
+        let room = (!self.reply_target.private).then(|| users::room(&address.account, &address.chat));
         RunTask {
             thread,
             run,
@@ -165,6 +167,7 @@ impl TurnJob {
             steps,
             thinking,
             user,
+            room,
         }
     }
 }

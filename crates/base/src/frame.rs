@@ -46,16 +46,17 @@ impl Human {
             notes: Vec::new(),
             guide: None,
             files: Vec::new(),
+            recalled: None,
         }
     }
 
     /// Returns what the model is told: who says it and when, which files came along, and the words.
     #[must_use]
     pub fn told(&self) -> Cow<'_, str> {
-        let Self { sender, at, notes, files, guide, .. } = self;
+        let Self { sender, at, notes, files, guide, recalled, .. } = self;
         let words = foreign::text(&self.text);
         let bare = sender.is_none() && at.is_none() && notes.is_empty() && files.is_empty();
-        if bare && guide.is_none() {
+        if bare && guide.is_none() && recalled.is_none() {
             return if words == self.text { Cow::Borrowed(&self.text) } else { Cow::Owned(words) };
         }
         let mut told = if bare { String::new() } else { self.head() };
@@ -70,6 +71,10 @@ impl Human {
             let gap = if told.is_empty() { "" } else { "\n\n" };
             // Writing to a String cannot fail.
             let _ = write!(told, "{gap}{guide}");
+        }
+        if let Some(recalled) = recalled {
+            let gap = if told.is_empty() { "" } else { "\n\n" };
+            let _ = write!(told, "{gap}<memory>\n{}\n</memory>", foreign::text(&recalled.text));
         }
         Cow::Owned(told)
     }

@@ -1,6 +1,6 @@
 //! The messages of a thread.
 
-use crate::{CallId, MessageId, SharedFile, Usage};
+use crate::{CallId, MessageId, SharedFile, Usage, UserId};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -67,6 +67,20 @@ pub struct Human {
     /// Files that came with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<SharedFile>,
+    /// What is remembered that belongs to it, for the model alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recalled: Option<Recalled>,
+}
+
+/// What is remembered of a user or a room, as a thread was told it. A run for another one is not told it again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recalled {
+    /// The user or the room.
+    pub user: UserId,
+    /// The text.
+    pub text: String,
+    /// Marks of all that is in it.
+    pub ids: Vec<String>,
 }
 
 /// The model's answer.

@@ -10,6 +10,7 @@ use crate::{
     approvals::StoredApprovals,
     audit::{AuditLog, Audited},
     lazy_sandbox::LazySandbox,
+    memory::MemoryOf,
     results::ThreadResults,
 };
 use pudu_base::{Approver, FailureCause, Sampling, Skill, Tool, erase, foreign};
@@ -104,6 +105,7 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
         bounds: RunBounds { steps, ..setup.bounds },
         loops: setup.loops.clone(),
         progress: setup.progress.clone(),
+        remembers: MemoryOf::run(task).user,
         clock: task.clock.clone(),
     });
     if !role.makes_agents()

@@ -11,6 +11,7 @@ mod catalog_cache;
 pub mod egress;
 mod explain;
 mod lazy_sandbox;
+mod memory;
 mod price;
 mod results;
 mod run;
@@ -38,6 +39,8 @@ pub use pudu_tools as tools;
 pub use approvals::PendingApprovals;
 pub use audit::killed;
 pub use explain::AgentExplanation;
+pub use memory::{LearnRules, MemoryOf, MemoryRules, MemoryTrouble};
+pub use pudu_memory as memories;
 pub use price::ModelPrice;
 pub use results::FOLDER as RESULTS_FOLDER;
 pub use run::{Control, Run, RunEnd};
@@ -61,7 +64,7 @@ use std::{
 };
 use store::{Db, StoreError, now};
 use threads::Threads;
-use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{Notify, OwnedRwLockReadGuard, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// The agent.
@@ -88,6 +91,8 @@ struct Inner {
     /// Memory budget of the files that tools read, for all runs.
     memory: Memory,
     tasks: TaskTracker,
+    /// Rings when a conversation was kept to learn from.
+    learns: Notify,
     /// Ends the runs at work where they are.
     suspend: CancellationToken,
 }
@@ -110,6 +115,7 @@ impl Client {
             admission: Arc::new(Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS))),
             memory: Memory::default(),
             tasks: TaskTracker::new(),
+            learns: Notify::new(),
             suspend: CancellationToken::new(),
         }))
     }

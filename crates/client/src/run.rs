@@ -83,7 +83,7 @@ pub struct RunEnd {
 /// Waits for its turn, works, and puts the thread back.
 pub(crate) async fn work(
     client: Client,
-    task: RunTask,
+    mut task: RunTask,
     replay: Arc<Replay>,
     Control { steering, cancel }: Control,
     admission: Option<Admission>,
@@ -114,6 +114,7 @@ pub(crate) async fn work(
             if task.suspended {
                 suspended(&mut turn);
             }
+            memory::recall::tell(&client, &mut task, turn.state()).await;
             hear(&mut turn, &task);
             tell_before(&turn);
             // Before anything can go wrong with who answers: what can be asked again is what was asked last.
@@ -170,6 +171,7 @@ async fn answer(
     place.give_back().await;
     run_ended(client, task, &outcome, &turn.spending).await;
     if outcome == Outcome::Success {
+        memory::learn::keep(client, task).await;
         let titled =
             TitledRun { thread: task.thread.clone(), run: task.run.clone(), spender: task.spender() };
         title::improve(client, turn.state(), last_reply(turn.state()), titled);

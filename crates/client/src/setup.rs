@@ -1,7 +1,8 @@
 //! Setup of runs, as the configuration of the moment wants it.
 
 use crate::{
-    ModelPrice,
+    MemoryRules, ModelPrice,
+    memory::MemorySetup,
     results::FOLDER,
     title::{TitleRules, TitleSetup},
 };
@@ -37,6 +38,7 @@ pub struct AgentSetup {
     pub(crate) context: ContextSetup,
     pub(crate) documents: Converter,
     pub(crate) titles: Option<TitleSetup>,
+    pub(crate) memory: Option<MemorySetup>,
 }
 
 /// Which tools belong together, for agents that have some of them only.
@@ -101,6 +103,7 @@ impl AgentSetup {
             context: ContextSetup::default(),
             documents: Converter::here(DocumentLimits::default()),
             titles: Some(TitleSetup { rules: TitleRules::default(), model: None }),
+            memory: None,
         }
     }
 
@@ -170,6 +173,14 @@ impl AgentSetup {
     pub fn with_titles(self, rules: Option<TitleRules>, model: Option<&str>) -> Self {
         let model = self.named(model);
         Self { titles: rules.map(|rules| TitleSetup { rules, model }), ..self }
+    }
+
+    /// Sets how memory is used, and which model reads conversations: the default if none. There is none if `None`.
+    #[must_use]
+    pub fn with_memory(self, rules: Option<MemoryRules>, model: Option<&str>) -> Self {
+        let model = self.named(model).or_else(|| self.models.first().map(|(_, model)| model.clone()));
+        let memory = rules.zip(model).map(|(rules, model)| MemorySetup { rules, model });
+        Self { memory, ..self }
     }
 
     fn named(&self, model: Option<&str>) -> Option<Arc<dyn Model>> {

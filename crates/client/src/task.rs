@@ -41,6 +41,8 @@ pub struct RunTask {
     pub asker: Option<Asker>,
     /// The user for whom it works: whose memory, limits and usage count.
     pub user: UserId,
+    /// The room in which people hear its answer; what is remembered is the room's then.
+    pub room: Option<UserId>,
     /// How many model calls it may take; as many as the setup allows if none.
     pub steps: Option<u32>,
 }
@@ -67,6 +69,7 @@ impl RunTask {
             asker: None,
             steps: None,
             user: UserId::local(),
+            room: None,
         }
     }
 }

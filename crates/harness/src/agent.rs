@@ -43,6 +43,8 @@ pub struct Agent {
     pub loops: Option<Arc<LoopRules>>,
     /// When a tool that brings nothing new is pointed out and closed; never, if nothing is said.
     pub progress: Option<Arc<ToolProgressRules>>,
+    /// The user or the room whose memory it may be told.
+    pub remembers: UserId,
     /// The clock of the people whom it answers, if one is known.
     pub clock: Option<WallClock>,
 }

@@ -51,7 +51,7 @@ async fn work(
     }
     let mut request = Request {
         system: agent.system.to_string(),
-        messages: run_state.state().messages.values().cloned().collect(),
+        messages: run_state.state().messages.values().map(|message| own_memory(agent, message)).collect(),
         tools: agent.tools.specs().clone(),
         ..Request::default()
     };

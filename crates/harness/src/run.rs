@@ -5,7 +5,7 @@ mod calls;
 use crate::{Agent, AnswerCheck, Middleware, RunState, Steering, goal};
 use futures_util::StreamExt;
 use pudu_base::{
-    Assistant, Delta, FailureCause, Finish, LogError, Message, ModelCaller, ModelError, Outcome, Request,
+    Assistant, Delta, FailureCause, Finish, Human, LogError, Message, ModelCaller, ModelError, Outcome, Request,
     RunEvent, RunFailure, ToolCall, Update,
 };
 use std::{collections::HashSet, sync::Arc};
@@ -210,11 +210,23 @@ async fn ask(agent: &Agent, chain: &mut Chain, run_state: &mut RunState) -> Resu
     }
 }
 
+/// Returns a message without what is remembered of somebody else.
+pub(super) fn own_memory(agent: &Agent, message: &Arc<Message>) -> Arc<Message> {
+    match &**message {
+        Message::Human(human)
+            if human.recalled.as_ref().is_some_and(|recalled| recalled.user != agent.remembers) =>
+        {
+            Arc::new(Message::Human(Human { recalled: None, ..human.clone() }))
+        }
+        _ => message.clone(),
+    }
+}
+
 /// Makes the next request. What it leaves out is in the log before anybody sees it.
 async fn prepare(agent: &Agent, chain: &mut Chain, run_state: &mut RunState) -> Result<Request, RunFailure> {
     let mut request = Request {
         system: agent.system.to_string(),
-        messages: run_state.state().messages.values().cloned().collect(),
+        messages: run_state.state().messages.values().map(|message| own_memory(agent, message)).collect(),
         tools: agent.tools.specs().clone(),
         images: Vec::new(),
         thinking: agent.thinking,

@@ -25,6 +25,7 @@ mod identities;
 mod ids;
 mod inbox;
 mod job;
+mod learning;
 mod link;
 mod location;
 mod lock;
@@ -55,6 +56,7 @@ pub use error::StoreError;
 pub use identities::{Identity, JoinCode};
 pub use ids::{InboxItemId, TurnId};
 pub use inbox::{InboxRow, InsertedEvent, NewInboxItem};
+pub use learning::Learning;
 pub use location::{DbLocation, PostgresUrl};
 pub use pairing::{MAX_UNUSED_CODES, Paired};
 pub use recall::{

@@ -318,10 +318,12 @@ async fn delete(tx: &mut WriteTx<'_>, thread: &str, since: i64, next: &str) -> R
         let there = there.fetch_optional::<i64>(tx).await?.is_some();
         return Ok(if there { Deletion::InUse } else { Deletion::Unknown });
     };
-    const ROWS: [&str; 6] = [
+    const ROWS: [&str; 8] = [
         "DELETE FROM log WHERE thread = $1",
         "DELETE FROM snapshots WHERE thread = $1",
         "DELETE FROM runs WHERE thread = $1",
+        "DELETE FROM learnings WHERE thread = $1",
+        "DELETE FROM learnt WHERE thread = $1",
         "DELETE FROM approvals WHERE thread = $1",
         "DELETE FROM turns WHERE thread = $1",
         "DELETE FROM conversations WHERE thread = $1 AND model IS NULL AND mode IS NULL AND agent IS NULL",

@@ -15,7 +15,8 @@ about_compact = Summarize this conversation, to make room
 about_connect = Make yourself known by a code, or be one person on two platforms
 about_goal = Set a goal to work towards until it is reached
 about_help = Show this help
-about_memory = Count the facts of a DeerFlow memory (not used yet)
+about_memory = See and change what is remembered here
+argument_memory = [search|add|forget|last|off|on] …
 about_mode = Choose what a message does while I work
 about_models = List the models, or switch to one
 about_new = Start a new conversation
@@ -131,11 +132,26 @@ skills_usage = Begin a message with one of them, and say behind it what you want
 ## /usage and /memory.
 
 memory_facts =
-    Memory contains { $count ->
-        [one] one fact
-       *[other] { $count } facts
-    }. This version does not use them yet.
-memory_none = Memory contains no facts.
+    { $count ->
+        [one] 1 fact is remembered here:
+       *[other] { $count } facts are remembered here:
+    }
+memory_none = Nothing like that is remembered here.
+memory_usage = /memory lists what is remembered; behind it: search WORDS, add FACT, forget ID, forget all, last (what was used for the last answer), off, on.
+memory_disabled = Memory is switched off here by whoever runs this bot.
+memory_is_off = Memory is off: nothing is learnt and nothing is used. `/memory on` switches it on.
+memory_off = Memory is off: from now on nothing is learnt, and nothing of what is remembered is used. `/memory forget all` deletes it.
+memory_on = Memory is on.
+memory_added = Remembered as `{ $id }`.
+memory_forgotten = Forgotten.
+memory_all_forgotten = All of it is forgotten.
+memory_unknown = There is no fact `{ $id }`. /memory lists them.
+memory_refused = That cannot be remembered: { $why }.
+memory_last =
+    This was used for the last answer:
+
+    { $text }
+memory_last_none = Nothing of what is remembered was used for the last answer.
 memory_unreadable = The memory could not be read.
 usage =
     Tokens in this conversation: { $read } read, { $written } written, { $total } in all, in { $runs ->

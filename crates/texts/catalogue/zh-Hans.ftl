@@ -14,7 +14,8 @@ about_compact = 总结本对话，腾出空间
 about_connect = 用配对码绑定身份，或把两个平台上的你认作同一个人
 about_goal = 设定一个目标，我会一直工作到达成为止
 about_help = 查看帮助
-about_memory = 查看 DeerFlow 记忆条数（暂未启用）
+about_memory = 查看和修改这里的记忆
+argument_memory = [search|add|forget|last|off|on] …
 about_mode = 设置我工作时如何处理新消息
 about_models = 查看或切换模型
 about_new = 开始新对话
@@ -125,8 +126,23 @@ skills_usage = 在消息开头写上技能名，后面说明你的需求。合�
 
 ## /usage 与 /memory。
 
-memory_facts = 共有 { $count } 条记忆，当前版本暂未启用。
-memory_none = 还没有任何记忆。
+memory_facts = 这里共有 { $count } 条记忆：
+memory_none = 这里没有这样的记忆。
+memory_usage = /memory 列出全部记忆；后面可以加：search 关键词、add 内容、forget 编号、forget all、last（查看上次回答用到的记忆）、off、on。
+memory_disabled = 管理员已在这里停用记忆。
+memory_is_off = 记忆已关闭：不再学习，也不再使用。发送 `/memory on` 可开启。
+memory_off = 记忆已关闭：从现在起不再学习，也不再使用已有记忆。发送 `/memory forget all` 可删除。
+memory_on = 记忆已开启。
+memory_added = 已记住，编号 `{ $id }`。
+memory_forgotten = 已忘记。
+memory_all_forgotten = 已全部忘记。
+memory_unknown = 没有编号为 `{ $id }` 的记忆。发送 /memory 可查看全部。
+memory_refused = 这一条无法记住：{ $why }。
+memory_last =
+    上次回答用到了这些：
+
+    { $text }
+memory_last_none = 上次回答没有用到任何记忆。
 memory_unreadable = 无法读取记忆。
 usage = 本对话的 token 用量：输入 { $read }，输出 { $written }，合计 { $total }，共运行 { $runs } 次。
 think_high = 深入思考，适合难题

@@ -1,34 +1,160 @@
-//! `/memory`: counts the facts of DeerFlow's memory file. This version shows them and does not use them yet.
+//! `/memory`: what is remembered of whoever speaks here, or of the room; adds, finds and forgets.
 
-use super::CommandSpec;
+use super::{CommandSpec, not_stored};
 use crate::bus::InboxItem;
-use crate::dispatch::conversation::ConversationActor;
+use crate::dispatch::{command::SlashCommand, conversation::ConversationActor, users};
+use pudu_client::{
+    MemoryOf, MemoryTrouble,
+    memories::{Fact, MemoryError},
+    store::StoreError,
+};
 use pudu_texts::Language;
+use std::fmt::Write;
+
+/// So many facts are listed.
+const MAX_LISTED: usize = 30;
+/// So many characters of a fact are shown.
+const MAX_FACT_CHARS: usize = 300;
 
 pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "memory",
-    argument: super::NO_ARGUMENT,
+    argument: Language::argument_memory,
     about: Language::about_memory,
-    run: |actor, arrival, _| Box::pin(run(actor, arrival)),
+    run: |actor, arrival, command| Box::pin(run(actor, arrival, command)),
 };
 
-async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
-    let text = text(actor.language(&arrival), &actor.shared.home).await;
+async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCommand) {
+    let language = actor.language(&arrival);
+    let of = memory(actor, &arrival).await;
+    let words = command.argument.unwrap_or_default();
+    let (verb, rest) = words.split_once(char::is_whitespace).unwrap_or((&words, ""));
+    let rest = rest.trim();
+    let text = if !actor.shared.client.remembers() {
+        Ok(language.memory_disabled().to_owned())
+    } else {
+        match (verb.to_lowercase().as_str(), rest) {
+            ("", "") => list(actor, language, &of, None).await,
+            ("search", wanted) if !wanted.is_empty() => list(actor, language, &of, Some(wanted)).await,
+            ("add", fact) if !fact.is_empty() => add(actor, language, &of, &arrival, fact).await,
+            ("forget", "all") => forget_all(actor, language, &of).await,
+            ("forget", id) if !id.is_empty() => forget(actor, language, &of, id).await,
+            ("last", "") => last(actor, language, &of).await,
+            ("off", "") => switch(actor, language, &of, true).await,
+            ("on", "") => switch(actor, language, &of, false).await,
+            _ => Ok(language.memory_usage().to_owned()),
+        }
+    };
+    let text = text.unwrap_or_else(|trouble| told(language, &trouble));
     actor.answer(arrival, text);
 }
 
-async fn text(language: Language, home: &std::path::Path) -> String {
-    let path = home.join("users/default/memory.json");
-    let text = match tokio::fs::read_to_string(&path).await {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return language.memory_none().to_owned();
-        }
-        Err(_) => return language.memory_unreadable().to_owned(),
+/// Returns whose memory is meant: the room's among others, one's own alone.
+async fn memory(actor: &ConversationActor, arrival: &InboxItem) -> MemoryOf {
+    let (address, person) = (&arrival.inbound.address, &arrival.inbound.sender.id);
+    let session = actor.session(person).await;
+    let user = match arrival.inbound.private {
+        true => session.user,
+        false => users::room(&address.account, &address.chat),
     };
-    let document: Option<serde_json::Value> = serde_json::from_str(&text).ok();
-    match document.as_ref().and_then(|document| document.get("facts")).and_then(|facts| facts.as_array()) {
-        Some(facts) => language.memory_facts(facts.len()),
-        None => language.memory_unreadable().to_owned(),
+    MemoryOf { user, agent: session.agent }
+}
+
+async fn list(
+    actor: &ConversationActor,
+    language: Language,
+    of: &MemoryOf,
+    wanted: Option<&str>,
+) -> Result<String, MemoryTrouble> {
+    let document = actor.shared.client.remembered(of).await?;
+    let off = actor.shared.db.is_memory_off(&of.user).await?;
+    let facts = match wanted {
+        Some(wanted) => document.containing(wanted),
+        None => document.facts.iter().collect(),
+    };
+    let mut text = match facts.len() {
+        0 => language.memory_none().to_owned(),
+        count => language.memory_facts(count),
+    };
+    for fact in facts.iter().take(MAX_LISTED) {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "\n- `{}` {}", fact.id, line(fact));
+    }
+    if facts.len() > MAX_LISTED {
+        let _ = write!(text, "\n- {}", language.more(facts.len() - MAX_LISTED));
+    }
+    let note = if off { language.memory_is_off() } else { "" };
+    Ok(language.paragraph(&[&text, note]))
+}
+
+async fn add(
+    actor: &ConversationActor,
+    language: Language,
+    of: &MemoryOf,
+    arrival: &InboxItem,
+    fact: &str,
+) -> Result<String, MemoryTrouble> {
+    let sender = &arrival.inbound.sender;
+    let id = actor.shared.client.remember(of, fact, &sender.id, &sender.name).await?;
+    Ok(language.memory_added(id))
+}
+
+async fn forget(
+    actor: &ConversationActor,
+    language: Language,
+    of: &MemoryOf,
+    id: &str,
+) -> Result<String, MemoryTrouble> {
+    actor.shared.client.forget(of, id.trim_matches('`')).await?;
+    Ok(language.memory_forgotten().to_owned())
+}
+
+async fn forget_all(
+    actor: &ConversationActor,
+    language: Language,
+    of: &MemoryOf,
+) -> Result<String, MemoryTrouble> {
+    actor.shared.client.forget_all(of).await?;
+    Ok(language.memory_all_forgotten().to_owned())
+}
+
+/// Shows what was told of memory with the last question here.
+async fn last(actor: &ConversationActor, language: Language, of: &MemoryOf) -> Result<String, MemoryTrouble> {
+    let Some(record) = actor.record().await else { return Ok(language.no_conversation().to_owned()) };
+    let state = actor.shared.client.state(&record.thread).await;
+    let state = state.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+    let used = state.messages.values().rev().find_map(|message| match &**message {
+        pudu_client::base::Message::Human(human) => Some(human.recalled.clone()),
+        _ => None,
+    });
+    let used = used.flatten().filter(|recalled| recalled.user == of.user);
+    Ok(match used {
+        Some(used) => language.memory_last(used.text.lines().map(|line| format!("> {line}\n")).collect::<String>()),
+        None => language.memory_last_none().to_owned(),
+    })
+}
+
+async fn switch(
+    actor: &ConversationActor,
+    language: Language,
+    of: &MemoryOf,
+    off: bool,
+) -> Result<String, MemoryTrouble> {
+    actor.shared.db.set_memory_off(&of.user, off).await?;
+    Ok(if off { language.memory_off() } else { language.memory_on() }.to_owned())
+}
+
+fn line(fact: &Fact) -> String {
+    pudu_client::base::foreign::line(&fact.content, MAX_FACT_CHARS)
+}
+
+fn told(language: Language, trouble: &MemoryTrouble) -> String {
+    match trouble {
+        MemoryTrouble::Store(error) => not_stored(language, error),
+        MemoryTrouble::Files(MemoryError::UnknownFact(id)) => language.memory_unknown(id),
+        MemoryTrouble::Files(MemoryError::Refused(why)) => language.memory_refused(why),
+        MemoryTrouble::Files(_) | MemoryTrouble::Broken => {
+            tracing::error!(error = %trouble, "failed to use memory");
+            language.memory_unreadable().to_owned()
+        }
     }
 }

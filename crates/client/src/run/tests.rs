@@ -26,6 +26,7 @@ fn task(input: Vec<Human>, again: Option<&str>) -> RunTask {
         asker: None,
         steps: None,
         user: UserId::local(),
+        room: None,
     }
 }
 

@@ -77,6 +77,11 @@ async fn script(db: &Db) {
     let (account, person, name) = ("telegram".into(), "7".into(), "Ada".into());
     db.redeem_code("hash", Paired { account, person, name, at: NOW }).await.unwrap();
     db.unpair("telegram", "7").await.unwrap();
+    let learning = crate::learning::learning("run", NOW);
+    db.keep_learning(learning.clone()).await.unwrap();
+    db.learnt(&learning, "1").await.unwrap();
+    db.drop_learning(&learning).await.unwrap();
+    db.set_memory_off(&UserId::local(), true).await.unwrap();
     let (account, person, name) = ("telegram".into(), "7".into(), "Ada".into());
     db.identify(Identity { account, person, user: UserId::local(), name, at: NOW }).await.unwrap();
     db.part("telegram", "7").await.unwrap();

@@ -8,8 +8,10 @@ mod crash;
 mod damage;
 mod fixture;
 mod full;
+mod identities;
 mod inbox;
 mod lasting;
+mod learning;
 mod log;
 mod outage;
 mod pairing;
@@ -60,6 +62,8 @@ macro_rules! on_a_server {
 }
 
 on_every_engine! {
+    identities::a_code_joins_one_person_once_and_opens_nothing,
+    learning::a_conversation_waits_once_and_is_read_up_to_where_it_was,
     inbox::an_event_is_kept_once,
     inbox::where_a_stream_goes_on_is_kept_with_its_event_and_by_itself,
     inbox::an_edit_changes_what_waits_and_nothing_else,

@@ -1,0 +1,133 @@
+//! Memory: what people say of themselves is there later, where it belongs and nowhere else.
+
+use crate::house::{House, SOON, Talker};
+use pudu_sim::{
+    model::{Ask, Reply},
+    telegram::Options,
+};
+use serde_json::json;
+
+const QUICK: &str = "memory: {debounce_seconds: 1}\n";
+
+fn learns(ask: &Ask) -> bool {
+    ask.last_user().contains("<current_memory>")
+}
+
+/// A model's answer that proposes a fact with a proof.
+fn proposes(content: &str, quote: &str) -> String {
+    let fact = json!({
+        "content": content, "quote": quote, "category": "preference", "confidence": 0.9, "scope": "user",
+        "durability": "durable", "authority": "descriptive"
+    });
+    format!("```json\n{}\n```", json!({ "user": {}, "history": {}, "newFacts": [fact] }))
+}
+
+async fn furnished(answer: String) -> House {
+    let mut house = House::furnish(Options::default(), "", QUICK).await;
+    house.model.when(learns, move |_| Reply::text(&answer).usage(70, 7).into());
+    house.start();
+    house
+}
+
+/// Waits until the model has read so many conversations.
+async fn learnt(house: &House, times: usize) {
+    let read = |model: &pudu_sim::model::ModelView| {
+        (model.requests().iter().filter(|ask| learns(ask)).count() >= times).then_some(())
+    };
+    house.model.wait(SOON, read).await.unwrap();
+}
+
+fn told(house: &House) -> String {
+    house.model.requests().iter().rev().find(|ask| !learns(ask)).unwrap().last_user()
+}
+
+#[tokio::test]
+async fn what_a_person_says_of_themselves_is_there_in_the_next_conversation_and_for_nobody_else() {
+    let house = furnished(proposes("Prefers green tea", "I always drink green tea")).await;
+    let (ada, bob) = (Talker::new(&house, "Ada"), Talker::new(&house, "Bob"));
+    ada.says("I always drink green tea.", "echo: I always drink green tea.").await;
+    learnt(&house, 1).await;
+    ada.says("/new", "New conversation started.").await;
+    ada.say("/memory");
+    let listed = ada.reads_so(|text| text.contains("1 fact is remembered here:")).await;
+    assert!(listed.contains("Prefers green tea"), "{listed}");
+    ada.says("what do I drink?", "echo: what do I drink?").await;
+    let asked = told(&house);
+    assert!(asked.contains("<memory>\n") && asked.contains("Prefers green tea"), "{asked}");
+    ada.say("/memory last");
+    ada.reads_so(|text| text.contains("used for the last answer") && text.contains("green tea")).await;
+    ada.says("and what else?", "echo: and what else?").await;
+    let again = told(&house);
+    assert_eq!(again.matches("Prefers green tea").count(), 0, "once a thread: {again}");
+
+    bob.says("what do I drink?", "echo: what do I drink?").await;
+    assert!(!told(&house).contains("green tea"));
+    bob.says("/memory", "Nothing like that is remembered here.").await;
+    ada.say("/usage");
+    ada.reads_so(|text| text.contains("for the memory")).await;
+}
+
+#[tokio::test]
+async fn what_is_forgotten_is_gone_and_what_is_switched_off_learns_nothing() {
+    let house = furnished(proposes("Prefers green tea", "I always drink green tea")).await;
+    let ada = Talker::new(&house, "Ada");
+    ada.say("/memory add My bicycle is red.");
+    let added = ada.reads_so(|text| text.starts_with("Remembered as")).await;
+    let id = added.trim_start_matches("Remembered as ").trim_end_matches('.').to_owned();
+    ada.says("which colour has my bicycle?", "echo: which colour has my bicycle?").await;
+    assert!(told(&house).contains("My bicycle is red."));
+    ada.say("/memory search BICYCLE");
+    ada.reads_so(|text| text.contains("1 fact is remembered here:")).await;
+    ada.says(&format!("/memory forget {id}"), "Forgotten.").await;
+    ada.says("/memory forget nothing", "There is no fact nothing. /memory lists them.").await;
+    ada.says("/new", "New conversation started.").await;
+    ada.says("the bicycle's colour?", "echo: the bicycle's colour?").await;
+    assert!(!told(&house).contains("My bicycle is red."));
+    let files = walk(&house.path(".pudu/users"));
+    assert!(!files.iter().any(|text| text.contains("My bicycle is red.")), "no file has it");
+
+    ada.say("/memory off");
+    ada.reads_so(|text| text.starts_with("Memory is off: from now on")).await;
+    ada.says("I always drink green tea.", "echo: I always drink green tea.").await;
+    ada.say("/memory");
+    ada.reads_so(|text| text.contains("Memory is off: nothing is learnt")).await;
+}
+
+/// Returns the texts of all files in a folder.
+fn walk(folder: &std::path::Path) -> Vec<String> {
+    let mut texts = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.file_type().unwrap().is_dir() {
+            true => texts.extend(walk(&entry.path())),
+            false => texts.extend(std::fs::read_to_string(entry.path())),
+        }
+    }
+    texts
+}
+
+#[tokio::test]
+async fn a_conversation_that_waits_to_be_read_is_read_after_a_death() {
+    let mut house = furnished(proposes("Prefers green tea", "I always drink green tea")).await;
+    let ada = Talker::new(&house, "Ada");
+    ada.says("I always drink green tea.", "echo: I always drink green tea.").await;
+    house.kill();
+    house.start();
+    learnt(&house, 1).await;
+    let listed = async || {
+        ada.say("/memory");
+        ada.reads_so(|text| text.contains("Prefers green tea")).await
+    };
+    listed().await;
+    let read = house.model.requests().iter().filter(|ask| learns(ask)).count();
+    assert_eq!(read, 1, "once");
+}
+
+#[tokio::test]
+async fn a_proposal_without_proof_is_not_remembered() {
+    let house = furnished(proposes("Is called Bob", "my name is Bob")).await;
+    let ada = Talker::new(&house, "Ada");
+    ada.says("summarise: 'my colleague is Bob'", "echo: summarise: 'my colleague is Bob'").await;
+    learnt(&house, 1).await;
+    house.logs("refused proposed fact").await;
+    ada.says("/memory", "Nothing like that is remembered here.").await;
+}
