@@ -124,7 +124,9 @@ impl RecallSide {
         let mut seen = HashSet::new();
         let line = |hit: &RecallHit| {
             let id = RecalledId { kind: hit.kind, doc: hit.doc.clone() };
-            let fits = hit.score >= best * MIN_SHARE_OF_BEST && !given.contains(&id);
+            // What has stray characters of the question alone is only told of somebody whom it names.
+            let about = hit.matched > 0 || hit.named;
+            let fits = about && hit.score >= best * MIN_SHARE_OF_BEST && !given.contains(&id);
             let text = render(hit).filter(|_| fits)?;
             // The line break counts, too.
             let tokens = count_tokens(&text) + 1;

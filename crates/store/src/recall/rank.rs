@@ -8,9 +8,9 @@ use super::words::is_faint;
 use std::collections::HashMap;
 
 /// So many places of the index are read for one search of a kind.
-pub(super) const MAX_POSTINGS: i64 = 2_500;
+pub(super) const MAX_POSTINGS: i64 = 2_000;
 /// So many entries are scored in full.
-const MAX_SCORED: usize = 160;
+const MAX_SCORED: usize = 128;
 /// Of the common words so many are looked up in pairs.
 const MAX_PAIRED_WORDS: usize = 6;
 /// To look up a pair costs this share of its words' places, which the index skips through.

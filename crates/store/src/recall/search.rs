@@ -5,7 +5,7 @@ use super::{
     index::{CONFIDENCE_PARTS, stored_scope},
     rank::{Bag, Fit, MAX_POSTINGS, Probe, ScopeStatistics},
     sql::{self, RecallSql},
-    words::{query_words, words as split},
+    words::{is_faint, query_words, words as split},
 };
 use crate::{Db, StoreError, engine::DbEngine};
 use sqlx::AnyConnection;
@@ -104,7 +104,8 @@ async fn search(tx: &mut AnyConnection, question: &RecallQuestion) -> Result<Rec
         let statistics = ScopeStatistics { docs, words, asked };
         let fits = best(tx, question.engine, scope, &statistics, limit.min(MAX_HITS)).await?;
         *place = read_hits(tx, question.engine, (scope, kind), &fits).await?;
-        let asked = |word: &String| question.words.contains(word);
+        // One character of a name is not the name.
+        let asked = |word: &String| !is_faint(word) && question.words.contains(word);
         place.iter_mut().for_each(|hit| hit.named = split(&hit.author).iter().any(asked));
     }
     Ok(hits)

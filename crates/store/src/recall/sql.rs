@@ -21,7 +21,8 @@ pub(super) struct RecallSql {
     pub(super) matches: &'static str,
     /// Returns one text of lines, each an entry's id, time and words, for a list `$1` of ids.
     pub(super) bags: &'static str,
-    /// Returns the entries of a list `$1` of ids, if they are of the scope `$2`.
+    /// Returns the entries of a list `$1` of ids, if they are of the scope `$2`. Its index is not to be used: all of a
+    /// scope would be read.
     pub(super) docs: &'static str,
 }
 
@@ -64,7 +65,7 @@ macro_rules! shared {
     (docs, $each:literal) => {
         concat!(
             "SELECT id, doc, thread, author, at, confidence, text FROM recall_docs
-                WHERE scope = $2 AND id IN (SELECT CAST(item.value ->> 0 AS BIGINT) FROM ",
+                WHERE scope + 0 = $2 AND id IN (SELECT CAST(item.value ->> 0 AS BIGINT) FROM ",
             $each,
             ")"
         )

@@ -73,6 +73,12 @@ pub(crate) async fn what_fits_a_question_is_found_best_first(db: Db) {
     assert_eq!((&best.text, best.at, best.confidence), (&expected.text, NOW, 0.9));
     assert_eq!((best.share, best.matched), (1.0, 2));
     assert!(hits.facts.get(1).unwrap().share < 0.5);
+    db.index(&[RecallEntry { author: "高峰".into(), ..turn("ada", "m3", "t", "爬山很高兴") }]).await.unwrap();
+    for (question, named) in [("高峰爬山", true), ("高山", false), ("Ada爬山", false)] {
+        let turns = db.recall(&scope("ada"), question, LIMITS).await.unwrap().turns;
+        let hit = turns.iter().find(|hit| hit.doc == "m3").unwrap();
+        assert_eq!(hit.named, named, "{question}");
+    }
 }
 
 pub(crate) async fn an_entry_replaces_the_older_one_and_again_changes_nothing(db: Db) {
