@@ -46,8 +46,7 @@ fn deep(lists: usize) -> String {
 
 /// Returns the workspace of the only thread, on this machine.
 fn workspace(house: &House) -> PathBuf {
-    let mut threads = std::fs::read_dir(house.path(".pudu/users/default/threads")).unwrap();
-    threads.next().unwrap().unwrap().path().join("user-data/workspace")
+    house.threads().remove(0).join("user-data/workspace")
 }
 
 #[tokio::test]
@@ -222,8 +221,7 @@ async fn a_command_that_stops_in_order_cut_is_run_as_often_as_the_model_wants() 
 
 /// Returns how often the command was run.
 fn times(house: &House) -> Option<usize> {
-    let threads = std::fs::read_dir(house.path(".pudu/users/default/threads"));
-    let thread = threads.ok().and_then(|mut threads| threads.next())?.ok()?.path();
+    let thread = house.threads().pop()?;
     Some(std::fs::read_to_string(thread.join("user-data/outputs/times")).ok()?.lines().count())
 }
 

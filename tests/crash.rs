@@ -312,9 +312,8 @@ async fn settle(house: &mut House, talks: &[Talk], seed: u64, bound: Bound) -> E
 
 fn no_tool_twice(house: &House, seed: u64) {
     let mut lines: BTreeMap<String, u32> = BTreeMap::new();
-    let threads = house.path(".pudu/users/default/threads");
-    for thread in std::fs::read_dir(threads).into_iter().flatten().flatten() {
-        let notes = std::fs::read_to_string(thread.path().join("user-data/outputs/notes.txt"));
+    for thread in house.threads() {
+        let notes = std::fs::read_to_string(thread.join("user-data/outputs/notes.txt"));
         for line in notes.unwrap_or_default().lines() {
             *lines.entry(line.to_owned()).or_default() += 1;
         }

@@ -82,8 +82,7 @@ async fn a_file_that_is_too_large_for_the_chat_becomes_a_link() {
     house.model.next(Reply::tool("write_file", &write));
     house.model.next(Reply::text("Made."));
     ada.says("make it", "Made.").await;
-    let threads = std::fs::read_dir(house.path(".pudu/users/default/threads")).unwrap();
-    let outputs = threads.flatten().next().unwrap().path().join("user-data/outputs");
+    let outputs = house.threads().remove(0).join("user-data/outputs");
     std::fs::File::create(outputs.join("big one.zip")).unwrap().set_len(60_000_000).unwrap();
     house
         .model

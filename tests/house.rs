@@ -78,6 +78,13 @@ impl House {
         house
     }
 
+    /// Returns the folders of all threads, of all users.
+    pub fn threads(&self) -> Vec<PathBuf> {
+        let list = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let users = list(self.path(".pudu/users")).map(|user| user.path().join("threads"));
+        users.flat_map(list).map(|thread| thread.path()).collect()
+    }
+
     /// Writes the configuration anew.
     pub fn configure(&self, account: &str, rest: &str) {
         let settings = format!("{}{account}", self.platform.settings());

@@ -57,8 +57,7 @@ async fn ask(house: &House, ada: &Talker, count: usize) -> Vec<Arc<Ask>> {
 
 /// Returns where the thread's results are kept, on this machine.
 fn kept(house: &House) -> Vec<PathBuf> {
-    let threads = std::fs::read_dir(house.path(".pudu/users/default/threads")).unwrap();
-    let folders = threads.map(|thread| thread.unwrap().path().join("user-data/outputs/.tool-results"));
+    let folders = house.threads().into_iter().map(|thread| thread.join("user-data/outputs/.tool-results"));
     let files = folders.filter_map(|folder| std::fs::read_dir(folder).ok()).flatten();
     let mut files: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
     files.sort();
@@ -163,8 +162,7 @@ async fn what_cannot_be_kept_is_cut_and_said() {
     house.model.next(Reply::tool("ls", &json!({"path": "/mnt/user-data"})));
     ask(&house, &ada, 2).await;
     // Where the folder would be is a file.
-    let threads = std::fs::read_dir(house.path(".pudu/users/default/threads")).unwrap();
-    let thread = threads.map(|thread| thread.unwrap().path()).next().unwrap();
+    let thread = house.threads().remove(0);
     std::fs::write(thread.join("user-data/outputs/.tool-results"), "in the way").unwrap();
     house.model.next(Reply::tool("mail_read", &json!({})));
     let preview = ask(&house, &ada, 4).await[3].last_tool();

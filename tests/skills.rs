@@ -38,8 +38,7 @@ impl House {
 
     /// Returns the files of the only thread.
     fn thread(&self) -> PathBuf {
-        let threads = std::fs::read_dir(self.path(".pudu/users/default/threads")).unwrap();
-        threads.map(|entry| entry.unwrap().path().join("user-data")).next().unwrap()
+        self.threads().remove(0).join("user-data")
     }
 
     /// Asks the API as the operator.

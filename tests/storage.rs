@@ -25,8 +25,7 @@ async fn write(house: &House, talker: &Talker, name: &str, bytes: usize) -> Path
 }
 
 fn folders(house: &House) -> Vec<PathBuf> {
-    let threads = std::fs::read_dir(house.path(".pudu/users/default/threads"));
-    threads.map(|found| found.map(|entry| entry.unwrap().path()).collect()).unwrap_or_default()
+    house.threads()
 }
 
 fn id(folder: &std::path::Path) -> String {

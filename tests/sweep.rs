@@ -197,8 +197,7 @@ async fn all_wrong(cells: &[&(Cell, Talker)]) -> Vec<String> {
 
 /// Returns the turns whose line does not stand in a file exactly once, and how often it does.
 fn unwritten(house: &House, cells: &[Cell]) -> Vec<String> {
-    let threads = std::fs::read_dir(house.path(".pudu/users/default/threads")).unwrap();
-    let files = threads.map(|thread| thread.unwrap().path().join("user-data/outputs/notes.txt"));
+    let files = house.threads().into_iter().map(|thread| thread.join("user-data/outputs/notes.txt"));
     let all: String = files.filter_map(|file| std::fs::read_to_string(file).ok()).collect();
     let count = |cell: &Cell| all.lines().filter(|line| **line == cell.name()).count();
     let wrong = cells.iter().map(|cell| (cell.name(), count(cell))).filter(|(_, count)| *count != 1);

@@ -52,8 +52,8 @@ impl House {
 
     /// Returns a file that somebody sent, as it is kept.
     fn upload(&self, name: &str) -> Vec<u8> {
-        let threads = std::fs::read_dir(self.path(".pudu/users/default/threads")).unwrap();
-        let mut found = threads.map(|thread| thread.unwrap().path().join("user-data/uploads").join(name));
+        let threads = self.threads().into_iter();
+        let mut found = threads.map(|thread| thread.join("user-data/uploads").join(name));
         std::fs::read(found.find(|path| path.is_file()).unwrap()).unwrap()
     }
 }

@@ -56,7 +56,12 @@ async fn offer(
 /// Tells whom a code joins before it does.
 async fn confirm(actor: &ConversationActor, code: &str, language: Language) -> Result<FinalView, StoreError> {
     let Some(offer) = actor.shared.join_offer(code).await? else {
-        return Ok(plain(language.code_invalid()));
+        // It may be the one by which they came.
+        let text = match actor.account.policy().access.pairing {
+            true => language.known_already(),
+            false => language.code_invalid(),
+        };
+        return Ok(plain(text));
     };
     let action = format!("/connect {code} {YES}");
     let text = language.connect_confirm(&offer.account, &action, &offer.name);
