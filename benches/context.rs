@@ -17,7 +17,7 @@ use pudu_client::{
         BoxFuture, CallId, Delta, DirEntry, Exec, Finish, Human, LogError, Message, Model, ModelError,
         ModelStream, Outcome, Request, ResultFiles, RunId, Sampling, Sandbox, SandboxError, Seq,
         ShellCommand, Thinking, ThreadId, ThreadLog, ThreadState, Tool, ToolCall, ToolCx, ToolError,
-        ToolOutput, ToolSpec, Update, Usage,
+        ToolOutput, ToolSpec, Update, Usage, UserId,
     },
     harness::{
         Agent, ContextSetup, Memory, NoApprover, PromptFacts, Replay, ResultRules, Results, RunBounds,
@@ -342,6 +342,7 @@ fn agent(model: &Arc<BilledModel>, log: &Arc<CountingLog>) -> Agent {
         context: ContextSetup::default(),
         memory: Memory::default(),
         system,
+        remembers: UserId::local(),
         clock: None,
         bounds: RunBounds { steps: 200, time: Duration::from_secs(600), ..RunBounds::default() },
         loops: None,

@@ -74,6 +74,7 @@ pub(crate) use {
 pub(crate) use elsewhere::{HomeVolume, KubernetesConfig};
 
 use indexmap::IndexMap;
+use memory::MemoryConfig;
 use pudu_client::{
     RetentionRules,
     harness::{LoopRules, ToolProgressRules},
@@ -89,7 +90,6 @@ use std::{
     sync::Arc,
 };
 use summarization::Summarization;
-use memory::MemoryConfig;
 use title::Titles;
 use url::Url;
 

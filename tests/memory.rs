@@ -31,10 +31,8 @@ async fn furnished(answer: String) -> House {
 
 /// Waits until the model has read so many conversations.
 async fn learnt(house: &House, times: usize) {
-    let read = |model: &pudu_sim::model::ModelView| {
-        (model.requests().iter().filter(|ask| learns(ask)).count() >= times).then_some(())
-    };
-    house.model.wait(SOON, read).await.unwrap();
+    let count = || house.model.requests().iter().filter(|ask| learns(ask)).count();
+    house.model.wait(SOON, |_| (count() >= times).then_some(())).await.unwrap();
 }
 
 fn told(house: &House) -> String {

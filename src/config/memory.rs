@@ -49,7 +49,10 @@ pub(super) fn read(top: &Section<'_>, models: &[ModelConfig]) -> MemoryConfig {
     section.later(LATER);
     backend.later(LATER);
     for place in [&section, &backend] {
-        if place.entry("storage_path").is_some_and(|entry| !matches!(&entry.node.value, NodeValue::Text(text) if text.is_empty())) {
+        if place
+            .entry("storage_path")
+            .is_some_and(|entry| !matches!(&entry.node.value, NodeValue::Text(text) if text.is_empty()))
+        {
             let help = "leave it out: memory is in the home, as DeerFlow keeps it there";
             place.refuse("storage_path", "pudu keeps memory nowhere else than in its home", help);
         }
@@ -115,14 +118,26 @@ fn options<'s, 'r: 's>(place: impl Fn(&str) -> &'s Section<'r>) -> MemoryOptions
         staleness_review: flag("staleness_review_enabled", usual.staleness_review),
         staleness_days: days("staleness_age_days", 30..=365, usual.staleness_days),
         staleness_min: count("staleness_min_candidates", 1..=50, usual.staleness_min),
-        staleness_max_removals: count("staleness_max_removals_per_cycle", 1..=50, usual.staleness_max_removals),
+        staleness_max_removals: count(
+            "staleness_max_removals_per_cycle",
+            1..=50,
+            usual.staleness_max_removals,
+        ),
         staleness_protected: names("staleness_protected_categories", usual.staleness_protected),
         staleness_lifetimes: days("staleness_max_lifetime_multiplier", 1..=100, usual.staleness_lifetimes),
         max_extension_days: days("staleness_max_extension_days", 90..=36_500, usual.max_extension_days),
         consolidation: flag("consolidation_enabled", usual.consolidation),
         consolidation_min: count("consolidation_min_facts", 3..=30, usual.consolidation_min),
-        consolidation_max_groups: count("consolidation_max_groups_per_cycle", 1..=10, usual.consolidation_max_groups),
-        consolidation_max_sources: count("consolidation_max_sources", 2..=20, usual.consolidation_max_sources),
+        consolidation_max_groups: count(
+            "consolidation_max_groups_per_cycle",
+            1..=10,
+            usual.consolidation_max_groups,
+        ),
+        consolidation_max_sources: count(
+            "consolidation_max_sources",
+            2..=20,
+            usual.consolidation_max_sources,
+        ),
         ..usual
     }
 }

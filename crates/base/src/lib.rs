@@ -42,8 +42,8 @@ pub use id::{CallId, MessageId, RunId, ThreadId};
 pub use image::image_kind;
 pub use log::{LogError, Seq, ThreadLog};
 pub use message::{
-    Assistant, Decision, Finish, Human, Image, Message, ProviderParts, Question, Recalled, Reminder, ToolCall,
-    ToolResult,
+    Assistant, Decision, Finish, Human, Image, Message, ProviderParts, Question, Recalled, Reminder,
+    ToolCall, ToolResult,
 };
 pub use model::{Delta, Model, ModelError, ModelImage, ModelStream, Request, Sampling, Thinking};
 pub use results::ResultFiles;

@@ -69,7 +69,7 @@ impl MemoryOf {
 
     fn scope(&self) -> Result<MemoryScope, MemoryError> {
         match &self.agent {
-            Some(agent) => MemoryScope::of_agent(self.user.clone(), agent),
+            Some(agent) => Ok(MemoryScope::of_agent(self.user.clone(), agent)?),
             None => Ok(MemoryScope::of(self.user.clone())),
         }
     }

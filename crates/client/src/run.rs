@@ -3,7 +3,7 @@
 use crate::{
     Admission, Client, RunTask,
     assemble::{self, AssembledAgent},
-    now, price,
+    memory, now, price,
     title::{self, TitledRun},
 };
 use pudu_base::{

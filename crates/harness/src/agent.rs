@@ -5,6 +5,7 @@ use crate::{
 };
 use pudu_base::{
     ApprovalRequest, Approver, BoxFuture, Decision, Model, Sampling, Sandbox, Tell, Thinking, ThreadLog,
+    UserId,
 };
 use std::{fmt, sync::Arc, time::Duration};
 

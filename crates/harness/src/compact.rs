@@ -1,6 +1,6 @@
 //! A summary that a person asks for: the thread's beginning is summarised now, and nothing else is done.
 
-use crate::{Agent, Middleware, RunState, context::ContextFit};
+use crate::{Agent, Middleware, RunState, context::ContextFit, run::own_memory};
 use pudu_base::{FailureCause, Finish, Outcome, Request, RunEvent, RunFailure};
 use tokio_util::sync::CancellationToken;
 

@@ -9,7 +9,7 @@ use pudu_base::{
     Assistant, BoxFuture, Delta, DirEntry, Exec, Finish, Human, LogError, Message, Model, ModelError,
     ModelStream, Outcome, Question, Request, ResultFiles, RunEvent, RunId, Sandbox, SandboxError, Seq,
     ShellCommand, ThreadId, ThreadLog, ThreadState, Tool, ToolCall, ToolCx, ToolError, ToolOutput, ToolSpec,
-    Update,
+    Update, UserId,
 };
 use serde_json::{Value, json};
 use std::{
@@ -244,6 +244,7 @@ impl Bench {
             bounds: RunBounds { steps: 3, time: Duration::from_secs(60), ..RunBounds::default() },
             loops: None,
             progress: None,
+            remembers: UserId::local(),
             clock: None,
         };
         Self {

@@ -5,8 +5,8 @@ mod calls;
 use crate::{Agent, AnswerCheck, Middleware, RunState, Steering, goal};
 use futures_util::StreamExt;
 use pudu_base::{
-    Assistant, Delta, FailureCause, Finish, Human, LogError, Message, ModelCaller, ModelError, Outcome, Request,
-    RunEvent, RunFailure, ToolCall, Update,
+    Assistant, Delta, FailureCause, Finish, Human, LogError, Message, ModelCaller, ModelError, Outcome,
+    Request, RunEvent, RunFailure, ToolCall, Update,
 };
 use std::{collections::HashSet, sync::Arc};
 use tokio_util::sync::CancellationToken;

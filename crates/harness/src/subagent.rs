@@ -191,6 +191,7 @@ impl SubagentTask {
             bounds: kind.bounds,
             loops: parent.loops.clone(),
             progress: parent.progress.clone(),
+            remembers: parent.remembers.clone(),
             clock: parent.clock.clone(),
         })
     }

@@ -36,11 +36,11 @@ pub use fact::{Fact, FactCategory, FactId, FactOrigin, FactSource};
 pub use inject::{InjectedMemory, inject, pinned, tokens};
 pub use operations::{FactEdit, NewFact};
 pub use options::{EvictionPolicy, MemoryOptions};
+pub use recall::{
+    RECALL_LIMITS, RecallBudget, RecallableFact, RecalledId, RecalledMemory, choose_recalled, count_tokens,
+};
 pub use scope::MemoryScope;
 pub use store::MemoryStore;
 pub use summary::{Summaries, Summary, SummaryKey};
 pub use text::normalized;
 pub use time::FactTime;
-pub use recall::{
-    RECALL_LIMITS, RecallBudget, RecallableFact, RecalledId, RecalledMemory, choose_recalled, count_tokens,
-};

@@ -93,9 +93,9 @@ config.yaml:8:1: warning: favourite: pudu does not know this key
 #[test]
 fn keys_that_have_no_effect_yet_are_told_in_one_line() {
     check(
-        "memory: {enabled: true, anything: [1]}\nsuggestions: {}\nsummarization:\nsandbox: {replicas: 3}\n\
+        "scheduler: {enabled: true, anything: [1]}\nsuggestions: {}\nsummarization:\nsandbox: {replicas: 3}\n\
          channels: {telegram: {enabled: false, rich_messages: true}}\n",
-        "config.yaml: note: not used by this version: channels.telegram.rich_messages, memory, suggestions",
+        "config.yaml: note: not used by this version: channels.telegram.rich_messages, scheduler, suggestions",
     );
 }
 
@@ -103,12 +103,12 @@ fn keys_that_have_no_effect_yet_are_told_in_one_line() {
 fn a_missing_variable_is_an_error_only_where_it_is_needed() {
     check(
         "channels:\n  telegram: {enabled: false, bot_token: $NONE}\n  slack: {enabled: false, bot_token: $NONE}\n\
-         database: {backend: sqlite, postgres_url: $NONE}\nmemory: {key: $NONE}\n\
+         database: {backend: sqlite, postgres_url: $NONE}\nscheduler: {key: $NONE}\n\
          tools: [{name: web_search, use: deerflow.community.infoquest.tools:web_search_tool, api_key: $NONE}]\n",
         "
 config.yaml:7:33: warning: tools[0].use: this tool is not in this version; it is left out
   help: nothing has to be done; the agent works without it
-config.yaml: note: not used by this version: memory",
+config.yaml: note: not used by this version: scheduler",
     );
     check(
         "channels:\n  telegram: {bot_token: \"${NONE}\", session: {context: {deep: [{er: $NONE}]}}}\n",

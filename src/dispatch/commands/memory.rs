@@ -128,7 +128,9 @@ async fn last(actor: &ConversationActor, language: Language, of: &MemoryOf) -> R
     });
     let used = used.flatten().filter(|recalled| recalled.user == of.user);
     Ok(match used {
-        Some(used) => language.memory_last(used.text.lines().map(|line| format!("> {line}\n")).collect::<String>()),
+        Some(used) => {
+            language.memory_last(used.text.lines().map(|line| format!("> {line}\n")).collect::<String>())
+        }
         None => language.memory_last_none().to_owned(),
     })
 }

@@ -124,7 +124,8 @@ impl Client {
 
     async fn read_conversation(&self, learning: &Learning, memory: &MemorySetup) -> Result<(), LearnError> {
         let db = &self.0.db;
-        let state = self.state(&learning.thread).await.map_err(|error| LearnError::Thread(error.to_string()))?;
+        let state =
+            self.state(&learning.thread).await.map_err(|error| LearnError::Thread(error.to_string()))?;
         let read = db.learnt_up_to(learning).await?;
         let Some(last) = state.messages.keys().last().map(ToString::to_string) else {
             return Ok(db.drop_learning(learning).await?);
@@ -201,8 +202,7 @@ impl Client {
     async fn learning_spent(&self, learning: &Learning, spending: &SpendingTally) {
         let setup = self.setup();
         let parts = price::priced(spending, |model| setup.price(model));
-        if let Err(error) =
-            self.0.db.run_spent(&learning.run, (learning.spender.clone(), parts), now()).await
+        if let Err(error) = self.0.db.run_spent(&learning.run, (learning.spender.clone(), parts), now()).await
         {
             tracing::warn!(run = %learning.run, %error, "failed to record spending");
         }

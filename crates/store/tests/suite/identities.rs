@@ -27,7 +27,10 @@ pub(crate) async fn a_code_joins_one_person_once_and_opens_nothing(db: Db) {
     assert!(!join("7", NOW + 10).await);
     assert!(join("7", NOW).await && join("7", NOW).await, "as a platform delivers again");
     assert!(!join("8", NOW).await, "it is good once");
-    assert_eq!(db.identities().await.unwrap(), [identity("slack", "U1", NOW), identity("telegram", "7", NOW)]);
+    assert_eq!(
+        db.identities().await.unwrap(),
+        [identity("slack", "U1", NOW), identity("telegram", "7", NOW)]
+    );
     assert!(db.part("telegram", "7").await.unwrap() && !db.part("telegram", "7").await.unwrap());
     assert_eq!(db.identities().await.unwrap(), [identity("slack", "U1", NOW)]);
 }

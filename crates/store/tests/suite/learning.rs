@@ -32,7 +32,9 @@ pub(crate) async fn a_conversation_waits_once_and_is_read_up_to_where_it_was(db:
     assert_eq!(db.learnings(10).await.unwrap(), []);
     db.set_memory_off(&other.user, true).await.unwrap();
     db.set_memory_off(&other.user, true).await.unwrap();
-    assert!(db.is_memory_off(&other.user).await.unwrap() && !db.is_memory_off(&UserId::local()).await.unwrap());
+    assert!(
+        db.is_memory_off(&other.user).await.unwrap() && !db.is_memory_off(&UserId::local()).await.unwrap()
+    );
     db.set_memory_off(&other.user, false).await.unwrap();
     assert!(!db.is_memory_off(&other.user).await.unwrap());
 }
