@@ -58,8 +58,9 @@ pub(super) fn read(top: &Section<'_>, models: &[ModelConfig]) -> MemoryConfig {
         }
     }
     if backend.entry("model").is_some() {
-        let help = "describe the model under `models`, and name it in `memory.model_name`";
-        backend.refuse("model", "a model of memory's own is not supported", help);
+        let help = "describe it under `models`, and name it in `memory.model_name`";
+        backend.warn("model", "memory has no model of its own here: one of `models` reads conversations", help);
+        backend.section("model").ignore_rest();
     }
     section.choice("mode", MODES).or(());
     let enabled = section.flag("enabled").or(true);

@@ -202,6 +202,7 @@ impl Storage {
         let owner = self.db.owner(thread).await?.unwrap_or_default();
         let deletion = self.db.delete_thread(thread, since, &ThreadId::fresh()).await?;
         if deletion == Deletion::Done {
+            self.db.forget_thread(thread).await?;
             self.remove_files(&ThreadFolder { owner, thread: thread.clone() }).await?;
         }
         drop(still);

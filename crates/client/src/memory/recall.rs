@@ -35,7 +35,7 @@ pub(crate) async fn tell(client: &Client, task: &mut RunTask, state: &ThreadStat
             return;
         }
     }
-    match recalled(client, &of, &asked.join("\n"), &given(state, &of), &memory.rules.options).await {
+    match recalled(client, &of, &asked.join("\n"), given(state, &of), &memory.rules.options).await {
         Ok(recalled) => {
             if let Some(first) = task.input.iter_mut().find(is_new) {
                 first.recalled = recalled;
@@ -45,25 +45,26 @@ pub(crate) async fn tell(client: &Client, task: &mut RunTask, state: &ThreadStat
     }
 }
 
-/// Returns the marks of what a thread was told of this memory.
+/// Returns the marks of what a thread was told of this memory, and of what was said in it.
 fn given(state: &ThreadState, of: &MemoryOf) -> HashSet<String> {
     let recalled = state.messages.values().filter_map(|message| match &**message {
         Message::Human(human) => human.recalled.as_ref(),
         _ => None,
     });
-    recalled.filter(|recalled| recalled.user == of.user).flat_map(|recalled| recalled.ids.clone()).collect()
+    let own = recalled.filter(|recalled| recalled.user == of.user).flat_map(|recalled| recalled.ids.clone());
+    own.chain(state.messages.keys().map(|id| format!("{TURN}{id}"))).collect()
 }
 
 async fn recalled(
     client: &Client,
     of: &MemoryOf,
     asked: &str,
-    given: &HashSet<String>,
+    given: HashSet<String>,
     options: &MemoryOptions,
 ) -> Result<Option<Recalled>, MemoryTrouble> {
     let document = client.remembered(of).await?;
     let hits = client.0.db.recall(&of.indexed(), asked, RECALL_LIMITS).await?;
-    let (text, ids) = told(&document, &hits, given, options);
+    let (text, ids) = told(&document, &hits, &given, options);
     Ok((!text.is_empty()).then(|| Recalled { user: of.user.clone(), text, ids }))
 }
 
