@@ -47,7 +47,7 @@ async fn what_a_person_says_of_themselves_is_there_in_the_next_conversation_and_
     learnt(&house, 1).await;
     ada.says("/new", "New conversation started.").await;
     ada.say("/memory");
-    let listed = ada.reads_so(|text| text.contains("1 fact is remembered here:")).await;
+    let listed = ada.reads_so(|text| text.contains("Remembered here: one fact.")).await;
     assert!(listed.contains("Prefers green tea"), "{listed}");
     ada.says("what do I drink?", "echo: what do I drink?").await;
     let asked = told(&house);
@@ -75,7 +75,7 @@ async fn what_is_forgotten_is_gone_and_what_is_switched_off_learns_nothing() {
     ada.says("which colour has my bicycle?", "echo: which colour has my bicycle?").await;
     assert!(told(&house).contains("My bicycle is red."));
     ada.say("/memory search BICYCLE");
-    ada.reads_so(|text| text.contains("1 fact is remembered here:")).await;
+    ada.reads_so(|text| text.contains("Remembered here: one fact.")).await;
     ada.says(&format!("/memory forget {id}"), "Forgotten.").await;
     ada.says("/memory forget nothing", "There is no fact nothing. /memory lists them.").await;
     ada.says("/new", "New conversation started.").await;

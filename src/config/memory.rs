@@ -59,7 +59,11 @@ pub(super) fn read(top: &Section<'_>, models: &[ModelConfig]) -> MemoryConfig {
     }
     if backend.entry("model").is_some() {
         let help = "describe it under `models`, and name it in `memory.model_name`";
-        backend.warn("model", "memory has no model of its own here: one of `models` reads conversations", help);
+        backend.warn(
+            "model",
+            "memory has no model of its own here: one of `models` reads conversations",
+            help,
+        );
         backend.section("model").ignore_rest();
     }
     section.choice("mode", MODES).or(());

@@ -16,7 +16,6 @@ about_connect = Make yourself known by a code, or be one person on two platforms
 about_goal = Set a goal to work towards until it is reached
 about_help = Show this help
 about_memory = See and change what is remembered here
-argument_memory = [search|add|forget|last|off|on] …
 about_mode = Choose what a message does while I work
 about_models = List the models, or switch to one
 about_new = Start a new conversation
@@ -132,10 +131,10 @@ skills_usage = Begin a message with one of them, and say behind it what you want
 ## /usage and /memory.
 
 memory_facts =
-    { $count ->
-        [one] 1 fact is remembered here:
-       *[other] { $count } facts are remembered here:
-    }
+    Remembered here: { $count ->
+        [one] one fact
+       *[other] { $count } facts
+    }.
 memory_none = Nothing like that is remembered here.
 memory_usage = /memory lists what is remembered; behind it: search WORDS, add FACT, forget ID, forget all, last (what was used for the last answer), off, on.
 memory_disabled = Memory is switched off here by whoever runs this bot.

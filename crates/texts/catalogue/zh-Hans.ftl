@@ -15,7 +15,6 @@ about_connect = 用配对码绑定身份，或把两个平台上的你认作同�
 about_goal = 设定一个目标，我会一直工作到达成为止
 about_help = 查看帮助
 about_memory = 查看和修改这里的记忆
-argument_memory = [search|add|forget|last|off|on] …
 about_mode = 设置我工作时如何处理新消息
 about_models = 查看或切换模型
 about_new = 开始新对话

@@ -18,7 +18,7 @@ const MAX_FACT_CHARS: usize = 300;
 
 pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "memory",
-    argument: Language::argument_memory,
+    argument: |_| "[search|add|forget|last|off|on] …",
     about: Language::about_memory,
     run: |actor, arrival, command| Box::pin(run(actor, arrival, command)),
 };

@@ -26,7 +26,7 @@ pub(crate) async fn a_conversation_waits_once_and_is_read_up_to_where_it_was(db:
     db.learnt(&learning("one", NOW + 5), "m1").await.unwrap();
     assert_eq!(db.learnings(10).await.unwrap().len(), 2);
     db.learnt(&learning("two", NOW + 9), "m2").await.unwrap();
-    assert_eq!(db.learnings(10).await.unwrap(), [other.clone()]);
+    assert_eq!(db.learnings(10).await.unwrap(), std::slice::from_ref(&other));
     assert_eq!(db.learnt_up_to(&learning("two", 0)).await.unwrap().as_deref(), Some("m2"));
     db.drop_learning(&other).await.unwrap();
     assert_eq!(db.learnings(10).await.unwrap(), []);
