@@ -34,7 +34,7 @@ pub(super) struct JoinOffer {
 /// What came of showing a code.
 pub(super) enum Joined {
     /// Both are one user.
-    With(JoinOffer),
+    With(Box<JoinOffer>),
     /// They have been one.
     Already,
     /// The code is not good, or not any more.
@@ -90,7 +90,7 @@ impl Shared {
         self.users.join(&offer.account, &offer.person, offer.user.clone());
         tracing::info!(account, person = sender.id, user = %offer.user, "joined two people to one user");
         self.tell_joined(&offer, inbound).await;
-        Ok(Joined::With(offer))
+        Ok(Joined::With(Box::new(offer)))
     }
 
     /// Makes the sender of an event a user by themselves again. False when they are one.

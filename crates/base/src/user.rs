@@ -91,12 +91,16 @@ mod tests {
         UserId::of(raw).unwrap().to_string()
     }
 
+    fn mark(raw: &str) -> String {
+        digest(raw).chars().take(MARK_CHARS).collect()
+    }
+
     #[test]
     fn a_safe_id_is_itself_and_another_one_gets_a_mark() {
         assert_eq!(of("ou_7d8-A"), "ou_7d8-A");
-        assert_eq!(of("slack:U1"), format!("slack-U1-{}", &digest("slack:U1")[..16]));
-        assert_eq!(of("../etc"), format!("---etc-{}", &digest("../etc")[..16]));
-        assert_eq!(of("李"), format!("--{}", &digest("李")[..16]));
+        assert_eq!(of("slack:U1"), format!("slack-U1-{}", mark("slack:U1")));
+        assert_eq!(of("../etc"), format!("---etc-{}", mark("../etc")));
+        assert_eq!(of("李"), format!("--{}", mark("李")));
         let long = of(&"x".repeat(1000));
         assert_eq!((long.len(), long != of(&"x".repeat(1001))), (MAX_CHARS, true));
         assert_eq!(UserId::of(""), Err(EmptyUserId));
