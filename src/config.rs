@@ -156,7 +156,7 @@ pub(crate) struct HotConfig {
     pub(crate) summarization: Summarization,
     /// How threads get their titles.
     pub(crate) titles: Titles,
-    /// What is remembered of people.
+    /// Memory of people and rooms.
     pub(crate) memory: MemoryConfig,
     /// When a run that repeats itself is ended; never, if `None`.
     pub(crate) loops: Option<LoopRules>,

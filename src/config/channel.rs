@@ -186,7 +186,7 @@ pub(crate) enum Choosing {
     Create,
 }
 
-/// Who people are that joined no user.
+/// Treatment of people who joined no user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum UnpairedPeople {
     /// Users by themselves.
@@ -208,7 +208,7 @@ pub(crate) struct Timing {
     pub(crate) follow_up_window: Duration,
     /// A reply that is older than this is not sent any more.
     pub(crate) outbox_max_age: Duration,
-    /// Who people are that joined no user.
+    /// Treatment of people who joined no user.
     pub(crate) unpaired: UnpairedPeople,
     /// The time zone of people whose account names none.
     pub(crate) timezone: TimeZone,

@@ -1,4 +1,4 @@
-//! What is remembered of people: DeerFlow's `memory`, with the keys of its own memory in `backend_config`.
+//! Memory of people and rooms: DeerFlow's `memory`, with the keys of its own memory in `backend_config`.
 //!
 //! Older files have those keys in `memory` itself; where a key stands in both places, `backend_config` counts.
 
@@ -21,14 +21,14 @@ pub(crate) struct MemoryConfig {
 const EVICTION: &[(&str, EvictionPolicy)] =
     &[("confidence", EvictionPolicy::Confidence), ("hybrid-v1", EvictionPolicy::Hybrid)];
 
-/// Who keeps memory: DeerFlow's names.
+/// Keepers of memory, by DeerFlow's names.
 const MANAGERS: &[(&str, bool)] = &[("deermem", true), ("noop", false)];
 
 /// How memory is used: DeerFlow's names, of those that there are here.
 const MODES: &[(&str, ())] = &[("middleware", ())];
 
 /// Keys that mean nothing here: conversations that wait are in the store, an index is always there, and users never share.
-const LATER: &[&str] = &[
+const UNUSED_KEYS: &[&str] = &[
     "fact_eviction_shadow_enabled",
     "manifest_filename",
     "patterns_dir",
@@ -46,8 +46,8 @@ pub(super) fn read(top: &Section<'_>, models: &[ModelConfig]) -> MemoryConfig {
     let section = top.section("memory");
     let backend = section.section("backend_config");
     section.later(&["shutdown_flush_timeout_seconds"]);
-    section.later(LATER);
-    backend.later(LATER);
+    section.later(UNUSED_KEYS);
+    backend.later(UNUSED_KEYS);
     for place in [&section, &backend] {
         if place
             .entry("storage_path")

@@ -26,13 +26,13 @@ pub(super) struct JoinOffer {
     person: String,
     pub(super) name: String,
     user: UserId,
-    /// Where they are told who joined them.
+    /// Target of the word that somebody joined them.
     target: ReplyTarget,
     conversation: String,
 }
 
-/// What came of showing a code.
-pub(super) enum Joined {
+/// Outcome of showing a code.
+pub(super) enum JoinOutcome {
     /// Both are one user.
     With(Box<JoinOffer>),
     /// They have been one.
@@ -68,11 +68,15 @@ impl Shared {
     }
 
     /// Makes the sender of an event and the one whose code they show one user.
-    pub(super) async fn join(self: &Arc<Self>, inbound: &Inbound, code: &str) -> Result<Joined, StoreError> {
-        let Some(offer) = self.join_offer(code).await? else { return Ok(Joined::Refused) };
+    pub(super) async fn join(
+        self: &Arc<Self>,
+        inbound: &Inbound,
+        code: &str,
+    ) -> Result<JoinOutcome, StoreError> {
+        let Some(offer) = self.join_offer(code).await? else { return Ok(JoinOutcome::Refused) };
         let (account, sender, at) = (&inbound.address.account, &inbound.sender, clock::now());
         if self.user(account, &sender.id) == offer.user {
-            return Ok(Joined::Already);
+            return Ok(JoinOutcome::Already);
         }
         let identity = |account: &str, person: &str, name: &str| Identity {
             account: account.to_owned(),
@@ -84,13 +88,17 @@ impl Shared {
         let shows = identity(account, &sender.id, &sender.name);
         let issuer = identity(&offer.account, &offer.person, &offer.name);
         if !self.db.join(&hash(code), shows, issuer).await? {
-            return Ok(Joined::Refused);
+            return Ok(JoinOutcome::Refused);
         }
         self.users.join(account, &sender.id, offer.user.clone());
         self.users.join(&offer.account, &offer.person, offer.user.clone());
         tracing::info!(account, person = sender.id, user = %offer.user, "joined two people to one user");
         self.tell_joined(&offer, inbound).await;
+<<<<<<< HEAD
         Ok(Joined::With(Box::new(offer)))
+=======
+        Ok(JoinOutcome::With(Box::new(offer)))
+>>>>>>> people
     }
 
     /// Makes the sender of an event a user by themselves again. False when they are one.
@@ -101,7 +109,7 @@ impl Shared {
         Ok(parted)
     }
 
-    /// Tells the one whose code it was who joined them.
+    /// Tells the owner of a code that somebody joined them.
     async fn tell_joined(self: &Arc<Self>, offer: &JoinOffer, inbound: &Inbound) {
         let Some(account) = self.accounts.get(&offer.account) else { return };
         let target = account.channel().beside(&offer.target);

@@ -25,7 +25,7 @@ pub(crate) struct DispatchRules {
     pub(crate) follow_up_window: Duration,
     /// Limits of files that people send with one turn.
     pub(crate) uploads: Uploads,
-    /// Who people are that joined no user.
+    /// Treatment of people who joined no user.
     pub(crate) unpaired: UnpairedPeople,
 }
 

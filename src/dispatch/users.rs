@@ -1,4 +1,4 @@
-//! Who is which user: whose memory, files and limits something is.
+//! Users: people and rooms, to whom memory, files and limits belong.
 //!
 //! A person of an account is a user by themselves until they join another one: then they are one user on both
 //! platforms. A room is a user too, with files and a memory of its own. All of it is told by ids of the platform, never

@@ -42,7 +42,7 @@ pub use id::{CallId, MessageId, RunId, ThreadId};
 pub use image::image_kind;
 pub use log::{LogError, Seq, ThreadLog};
 pub use message::{
-    Assistant, Decision, Finish, Human, Image, Message, ProviderParts, Question, Recalled, Reminder,
+    Assistant, Decision, Finish, Human, Image, MemoryNote, Message, ProviderParts, Question, Reminder,
     ToolCall, ToolResult,
 };
 pub use model::{Delta, Model, ModelError, ModelImage, ModelStream, Request, Sampling, Thinking};

@@ -69,12 +69,12 @@ pub struct Human {
     pub files: Vec<SharedFile>,
     /// What is remembered that belongs to it, for the model alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recalled: Option<Recalled>,
+    pub recalled: Option<MemoryNote>,
 }
 
 /// What is remembered of a user or a room, as a thread was told it. A run for another one is not told it again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Recalled {
+pub struct MemoryNote {
     /// The user or the room.
     pub user: UserId,
     /// The text.

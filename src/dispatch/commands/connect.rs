@@ -2,7 +2,7 @@
 
 use super::{CommandSpec, not_stored};
 use crate::bus::InboxItem;
-use crate::dispatch::{command::SlashCommand, conversation::ConversationActor, joining::Joined, reply};
+use crate::dispatch::{command::SlashCommand, conversation::ConversationActor, joining::JoinOutcome, reply};
 use pudu_channels::{Choice, FinalView};
 use pudu_client::store::StoreError;
 use pudu_texts::Language;
@@ -53,7 +53,7 @@ async fn offer(
     }
 }
 
-/// Tells whom a code joins before it does.
+/// Asks whether a code is to join its owner.
 async fn confirm(actor: &ConversationActor, code: &str, language: Language) -> Result<FinalView, StoreError> {
     let Some(offer) = actor.shared.join_offer(code).await? else {
         // It may be the one by which they came.
@@ -76,9 +76,9 @@ async fn join(
     language: Language,
 ) -> Result<FinalView, StoreError> {
     Ok(plain(&match actor.shared.join(&arrival.inbound, code).await? {
-        Joined::With(offer) => language.joined(&offer.account, &offer.name),
-        Joined::Already => language.joined_already().to_owned(),
-        Joined::Refused => language.code_invalid().to_owned(),
+        JoinOutcome::With(offer) => language.joined(&offer.account, &offer.name),
+        JoinOutcome::Already => language.joined_already().to_owned(),
+        JoinOutcome::Refused => language.code_invalid().to_owned(),
     }))
 }
 

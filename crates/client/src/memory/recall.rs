@@ -3,7 +3,7 @@
 
 use super::{MemoryOf, MemoryTrouble};
 use crate::{Client, RunTask};
-use pudu_base::{Human, Message, Recalled, ThreadState};
+use pudu_base::{Human, MemoryNote, Message, ThreadState};
 use pudu_memory::{
     InjectedMemory, MemoryDocument, MemoryOptions, RECALL_LIMITS, RecallBudget, RecallableFact, RecalledId,
     choose_recalled, inject, pinned, tokens,
@@ -61,11 +61,11 @@ async fn recalled(
     asked: &str,
     given: HashSet<String>,
     options: &MemoryOptions,
-) -> Result<Option<Recalled>, MemoryTrouble> {
+) -> Result<Option<MemoryNote>, MemoryTrouble> {
     let document = client.remembered(of).await?;
     let hits = client.0.db.recall(&of.indexed(), asked, RECALL_LIMITS).await?;
     let (text, ids) = told(&document, &hits, &given, options);
-    Ok((!text.is_empty()).then(|| Recalled { user: of.user.clone(), text, ids }))
+    Ok((!text.is_empty()).then(|| MemoryNote { user: of.user.clone(), text, ids }))
 }
 
 /// Chooses what is told, and the marks of it.
