@@ -94,11 +94,7 @@ impl Shared {
         self.users.join(&offer.account, &offer.person, offer.user.clone());
         tracing::info!(account, person = sender.id, user = %offer.user, "joined two people to one user");
         self.tell_joined(&offer, inbound).await;
-<<<<<<< HEAD
-        Ok(Joined::With(Box::new(offer)))
-=======
         Ok(JoinOutcome::With(Box::new(offer)))
->>>>>>> people
     }
 
     /// Makes the sender of an event a user by themselves again. False when they are one.
