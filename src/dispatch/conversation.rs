@@ -13,13 +13,12 @@ use super::{
     running::{RunningTurn, over},
     shared::Shared,
     turn::{self, Delivering, Interruption, ModelChoice, TurnEnd, TurnJob, TurnWork},
-    users,
 };
 use crate::{
     bus::{InboxItem, OutboxItem, retry_until_stored},
     clock,
 };
-use pudu_channels::{FinalView, Inbound, InboundKind, ReplyTarget, RunOptions};
+use pudu_channels::{FinalView, InboundKind, ReplyTarget, RunOptions};
 use pudu_client::{
     Control,
     base::{BoxFuture, RunId, Skill, ThreadFolder, ThreadId, UserId},
@@ -454,16 +453,9 @@ impl ConversationActor {
         folder
     }
 
-    /// Returns whose a new thread is: that of a private chat is the person's, that which a question begins belongs to who
-    /// asks it, and what a room talks in is the room's.
     fn owner(&self, arrival: &InboxItem) -> UserId {
-        let Inbound { address, sender, private, .. } = &arrival.inbound;
-        let is_asked = self.account.channel().limits().threads && address.topic.is_some();
-        let is_chain = address.topic.is_none() && self.key != address.key();
-        match *private || is_asked || is_chain {
-            true => self.shared.user(&address.account, &sender.id),
-            false => users::room(&address.account, &address.chat),
-        }
+        let threads = self.account.channel().limits().threads;
+        self.shared.owner(&self.key, &arrival.inbound, threads)
     }
 
     /// Returns what is stored of the conversation.

@@ -3,13 +3,14 @@
 use super::{
     access::{PairedPeople, Refusals},
     account::Accounts,
-    users::Users,
+    users::{Users, room},
 };
 use crate::{
     bus::{Inbox, InboxItem, Outbox},
     config::{UnpairedPeople, Uploads},
     links::Links,
 };
+use pudu_channels::Inbound;
 use pudu_client::{Client, base::UserId, store::Db};
 use std::{
     path::PathBuf,
@@ -62,6 +63,18 @@ impl Shared {
     /// Returns which user a person of an account is.
     pub(crate) fn user(&self, account: &str, person: &str) -> UserId {
         self.users.of(account, person, self.rules().unpaired)
+    }
+
+    /// Returns whose a new thread is: that of a private chat is the person's, that which a question begins belongs to who
+    /// asks it (each does, where `threads`), and what a room talks in is the room's.
+    pub(super) fn owner(&self, key: &str, inbound: &Inbound, threads: bool) -> UserId {
+        let Inbound { address, sender, private, .. } = inbound;
+        let is_asked = threads && address.topic.is_some();
+        let is_chain = address.topic.is_none() && key != address.key();
+        match *private || is_asked || is_chain {
+            true => self.user(&address.account, &sender.id),
+            false => room(&address.account, &address.chat),
+        }
     }
 
     /// Gives an event no sign. Not waited for: strangers hold nobody up.
