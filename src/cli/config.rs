@@ -441,12 +441,12 @@ extensions_config.json: warning: mcpServers.a.tools.x.off: pudu does not know th
     fn check_tells_what_was_found_and_no_secret() {
         let dir = folder(
             "config_version: 34\ngateway: {token: hush-1}\nmodels:\n  - {name: a, model: b, api_key: hush-2}\n\
-             channels:\n  bot: {type: telegram, bot_token: '1:hush-3_hush-3_hush-3_hush-3_hush-3', colour: red, allowed_users: [7]}\nmemory: {}\n\
+             channels:\n  bot: {type: telegram, bot_token: '1:hush-3_hush-3_hush-3_hush-3_hush-3', colour: red, allowed_users: [7]}\nscheduler: {}\n\
              database: {backend: postgres, postgres_url: 'postgres://u:hush-4@h/d'}\n",
         );
         let expected = "config.yaml:6:76: warning: channels.bot.colour: pudu does not know this key
   help: remove it, or see docs/configuration.md for the keys there are
-config.yaml: note: not used by this version: memory
+config.yaml: note: not used by this version: scheduler
 config.yaml can be used, with 1 warning:
   home      .pudu
   gateway   127.0.0.1:8001, a token is asked for

@@ -8,6 +8,7 @@
 mod line;
 mod tokens;
 
+pub use line::RecallableFact;
 pub use tokens::count_tokens;
 
 use jiff::tz::TimeZone;
@@ -23,19 +24,6 @@ const MIN_SHARE_OF_ONE_WORD: f64 = 0.25;
 const MIN_SHARE_OF_MORE: f64 = 0.1;
 /// A hit has this share of the score of the best of its kind.
 const MIN_SHARE_OF_BEST: f64 = 0.05;
-
-/// A fact, as far as it is shown.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RecallableFact<'f> {
-    /// Its id, as it was indexed.
-    pub id: &'f str,
-    /// Its category.
-    pub category: &'f str,
-    /// How sure it is, from 0 to 1.
-    pub confidence: f64,
-    /// Its content.
-    pub text: &'f str,
-}
 
 /// Names a fact or a turn that was given to a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -3,12 +3,12 @@
 //!
 //! Conversations that wait are in the store, so that a stop of the daemon loses none.
 
-use super::{MemoryOf, MemorySetup, MemoryTrouble};
+use super::rules::{MemoryOf, MemorySetup, MemoryTrouble};
 use crate::{Client, RunTask, price};
 use pudu_base::{Human, Message, ModelCaller, ModelError, Request, SpendingTally, ThreadState};
 use pudu_harness::side_call;
 use pudu_memory::{
-    Committed, MemoryDocument,
+    MemoryDocument,
     extract::{
         AnswerError, Extraction, OfferedFacts, Person, Proposal, SaidBy, Transcript, TranscriptTurn, prompt,
     },
@@ -27,13 +27,6 @@ const RETRY_PAUSE: Duration = Duration::from_secs(60);
 const MIN_PAUSE: Duration = Duration::from_millis(200);
 /// Nothing is looked for less often: another process may have kept something.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
-
-/// How conversations are read.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LearnRules {
-    /// A conversation is read when nothing was answered in it for so long.
-    pub debounce: Duration,
-}
 
 /// Reason why a conversation was not read.
 #[derive(Debug, thiserror::Error)]
@@ -188,15 +181,10 @@ impl Client {
                 })
             })
             .await?;
-        Ok(self.index_facts(of, &committed).await?)
-    }
-
-    /// Brings the index to what was committed.
-    pub(super) async fn index_facts(&self, of: &MemoryOf, done: &Committed) -> Result<(), MemoryTrouble> {
-        let entries: Vec<RecallEntry> = done.document.facts.iter().map(|fact| entry(of, fact)).collect();
-        self.0.db.index(&entries).await?;
-        let gone = done.superseded.iter().chain(&done.forgotten).map(ToString::to_string);
-        Ok(self.0.db.unindex(&of.indexed(), RecallKind::Fact, &gone.collect::<Vec<_>>()).await?)
+        self.index_facts(of, &committed).await?;
+        let (thread, facts) = (&learning.thread, committed.added.len());
+        tracing::info!(%thread, facts, "learnt from conversation");
+        Ok(())
     }
 
     async fn learning_spent(&self, learning: &Learning, spending: &SpendingTally) {
@@ -253,19 +241,6 @@ fn turns(of: &MemoryOf, learning: &Learning, new: &[&Message]) -> Vec<RecallEntr
         _ => None,
     };
     new.iter().filter_map(turn).collect()
-}
-
-fn entry(of: &MemoryOf, fact: &pudu_memory::Fact) -> RecallEntry {
-    RecallEntry {
-        scope: of.indexed(),
-        kind: RecallKind::Fact,
-        doc: fact.id.to_string(),
-        thread: String::new(),
-        author: fact.origin.as_ref().and_then(|origin| origin.author_name.clone()).unwrap_or_default(),
-        at: fact.created_at.millis(),
-        confidence: fact.confidence,
-        text: fact.content.clone(),
-    }
 }
 
 fn millis(time: Duration) -> i64 {

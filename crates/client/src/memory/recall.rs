@@ -1,7 +1,7 @@
 //! What is told of memory with a question: at first what is always told, and then what fits the question, each fact once
 //! a thread.
 
-use super::{MemoryOf, MemoryTrouble};
+use super::rules::{MemoryOf, MemoryTrouble};
 use crate::{Client, RunTask};
 use pudu_base::{Human, MemoryNote, Message, ThreadState};
 use pudu_memory::{

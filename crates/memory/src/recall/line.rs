@@ -1,8 +1,20 @@
 //! Writes a fact or a turn as one line.
 
-use super::RecallableFact;
 use jiff::{Timestamp, tz::TimeZone};
 use pudu_store::RecallHit;
+
+/// A fact, as far as it is shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RecallableFact<'f> {
+    /// Its id, as it was indexed.
+    pub id: &'f str,
+    /// Its category.
+    pub category: &'f str,
+    /// How sure it is, from 0 to 1.
+    pub confidence: f64,
+    /// Its content.
+    pub text: &'f str,
+}
 
 /// A longer text is cut: one giant does not take the place of everything else.
 const MAX_LINE_CHARS: usize = 800;

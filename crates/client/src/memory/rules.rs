@@ -1,0 +1,77 @@
+//! Rules of memory, and whose a memory is.
+
+use crate::RunTask;
+use pudu_base::{Model, UserId};
+use pudu_memory::{MemoryError, MemoryOptions, MemoryScope};
+use pudu_store::{RecallScope, StoreError};
+use std::{sync::Arc, time::Duration};
+
+/// DeerFlow's name for the folder of the lead agent's facts.
+const LEAD_BUCKET: &str = "__default__";
+
+/// How memory is used.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemoryRules {
+    /// Whether something of it is told with a question.
+    pub injection: bool,
+    /// What is learnt from answers; nothing if `None`.
+    pub learning: Option<LearnRules>,
+    /// Numbers that it works by.
+    pub options: MemoryOptions,
+}
+
+/// The rules, with the model that reads conversations.
+#[derive(Clone)]
+pub(crate) struct MemorySetup {
+    pub(crate) rules: MemoryRules,
+    pub(crate) model: Arc<dyn Model>,
+}
+
+/// A memory: a user's or a room's, of one agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryOf {
+    /// The user or the room.
+    pub user: UserId,
+    /// The agent; the lead agent if none.
+    pub agent: Option<String>,
+}
+
+/// Reason why memory could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum MemoryTrouble {
+    /// Its files could not.
+    #[error(transparent)]
+    Files(#[from] MemoryError),
+    /// The store could not.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The work broke down.
+    #[error("the work on memory broke down")]
+    Broken,
+}
+
+impl MemoryOf {
+    /// Returns that of a run.
+    pub(crate) fn run(task: &RunTask) -> Self {
+        Self { user: task.room.clone().unwrap_or_else(|| task.user.clone()), agent: task.agent.clone() }
+    }
+
+    pub(super) fn scope(&self) -> Result<MemoryScope, MemoryError> {
+        match &self.agent {
+            Some(agent) => Ok(MemoryScope::of_agent(self.user.clone(), agent)?),
+            None => Ok(MemoryScope::of(self.user.clone())),
+        }
+    }
+
+    pub(super) fn indexed(&self) -> RecallScope {
+        let agent = self.agent.as_deref().unwrap_or(LEAD_BUCKET).to_ascii_lowercase();
+        RecallScope { user: self.user.clone(), agent }
+    }
+}
+
+/// How conversations are read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LearnRules {
+    /// A conversation is read when nothing was answered in it for so long.
+    pub debounce: Duration,
+}
