@@ -1,11 +1,17 @@
 //! Memory: what people say of themselves is there later, where it belongs and nowhere else.
 
-use crate::house::{House, Talker};
+use crate::{
+    house::{House, SOON, Talker},
+    platforms::on_each_platform,
+    scene::Scene,
+};
 use pudu_sim::{
     model::{Ask, Reply},
     telegram::Options,
 };
-use serde_json::json;
+use serde_json::{Value, json};
+
+on_each_platform!([what_is_said_in_a_room_is_the_rooms_and_what_is_said_alone_is_ones_own]);
 
 const QUICK: &str = "memory: {debounce_seconds: 1}\n";
 
@@ -13,13 +19,20 @@ fn learns(ask: &Ask) -> bool {
     ask.last_user().contains("<current_memory>")
 }
 
-/// A model's answer that proposes a fact with a proof.
-fn proposes(content: &str, quote: &str) -> String {
-    let fact = json!({
+fn fact(content: &str, quote: &str) -> Value {
+    json!({
         "content": content, "quote": quote, "category": "preference", "confidence": 0.9, "scope": "user",
         "durability": "durable", "authority": "descriptive"
-    });
-    format!("```json\n{}\n```", json!({ "user": {}, "history": {}, "newFacts": [fact] }))
+    })
+}
+
+/// A model's answer that proposes a fact with a proof.
+fn proposes(content: &str, quote: &str) -> String {
+    proposes_all(&[fact(content, quote)])
+}
+
+fn proposes_all(facts: &[Value]) -> String {
+    format!("```json\n{}\n```", json!({ "user": {}, "history": {}, "newFacts": facts }))
 }
 
 async fn furnished(answer: String) -> House {
@@ -123,4 +136,43 @@ async fn a_proposal_without_proof_is_not_remembered() {
     ada.says("summarise: 'my colleague is Bob'", "echo: summarise: 'my colleague is Bob'").await;
     house.logs("refused proposed fact").await;
     ada.says("/memory", "Nothing like that is remembered here.").await;
+}
+
+/// Has somebody ask something, and returns what the model is told.
+async fn asks(scene: &Scene, chat: &str, person: &str, text: &str) -> String {
+    let answers = || scene.house.model.requests().iter().filter(|ask| !learns(ask)).count();
+    let before = answers();
+    scene.write(chat, person, text, true, None);
+    scene.house.model.wait(SOON, |_| (answers() > before).then_some(())).await.unwrap();
+    told(&scene.house)
+}
+
+async fn what_is_said_in_a_room_is_the_rooms_and_what_is_said_alone_is_ones_own(scene: Scene) {
+    // The model proposes both each time: what has no proof in the conversation is not kept.
+    let both = proposes_all(&[
+        fact("Prefers green tea", "I always drink green tea"),
+        fact("Meets on Mondays", "We always meet on Mondays"),
+    ]);
+    scene.house.model.when(learns, move |_| Reply::text(&both).into());
+    scene.house.configure("", QUICK);
+    let (ada, bob) = (scene.ada.clone(), scene.platform.person("Bob"));
+    let room = scene.platform.group("Herd", &[&ada, &bob]);
+    let of_bob = scene.platform.private(&bob);
+    asks(&scene, &scene.chat, &ada, "I always drink green tea.").await;
+    scene.house.logs("\"message\":\"learnt from conversation\"").await;
+    asks(&scene, &room, &ada, "We always meet on Mondays.").await;
+    scene.house.logs("\"user\":\"room-").await;
+
+    let question = "what do I drink, and when do we meet?";
+    let told = asks(&scene, &room, &bob, question).await;
+    assert!(told.contains("Meets on Mondays") && !told.contains("green tea"), "in the room: {told}");
+    let told = asks(&scene, &of_bob, &bob, question).await;
+    assert!(!told.contains("Mondays") && !told.contains("green tea"), "to Bob alone: {told}");
+    // Her conversation has her own words before its eyes.
+    scene.write(&scene.chat, &ada, "/new", true, None);
+    scene
+        .sees(&scene.chat, |shown| shown.iter().any(|s| s.text.starts_with("New conversation")).then_some(()))
+        .await;
+    let told = asks(&scene, &scene.chat, &ada, question).await;
+    assert!(told.contains("Prefers green tea") && !told.contains("Mondays"), "to Ada alone: {told}");
 }

@@ -182,8 +182,8 @@ impl Client {
             })
             .await?;
         self.index_facts(of, &committed).await?;
-        let (thread, facts) = (&learning.thread, committed.added.len());
-        tracing::info!(%thread, facts, "learnt from conversation");
+        let (thread, user, facts) = (&learning.thread, &learning.user, committed.added.len());
+        tracing::info!(%thread, %user, facts, "learnt from conversation");
         Ok(())
     }
 
