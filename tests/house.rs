@@ -94,8 +94,8 @@ impl House {
         let config = format!(
             "config_version: 34\n\
              models:\n  - name: sim\n    use: langchain_openai:ChatOpenAI\n    model: sim-1\n    \
-             base_url: {}\n    api_key: sk-simulated-key-0123456789\n    max_retries: 3\n\
-             channels:\n  {}:\n    enabled: true\n{indented}{rest}{memory}",
+             base_url: {}\n    api_key: sk-simulated-key-0123456789\n    max_retries: 3\n{memory}\
+             channels:\n  {}:\n    enabled: true\n{indented}{rest}",
             self.model.url(),
             self.platform.name(),
         );
