@@ -92,9 +92,9 @@ impl House {
         // Conversations would be read half a minute later, where tests count calls.
         let memory = if rest.contains("memory:") { "" } else { "memory: {enabled: false}\n" };
         let config = format!(
-            "config_version: 34\n\
+            "config_version: 34\n{memory}\
              models:\n  - name: sim\n    use: langchain_openai:ChatOpenAI\n    model: sim-1\n    \
-             base_url: {}\n    api_key: sk-simulated-key-0123456789\n    max_retries: 3\n{memory}\
+             base_url: {}\n    api_key: sk-simulated-key-0123456789\n    max_retries: 3\n\
              channels:\n  {}:\n    enabled: true\n{indented}{rest}",
             self.model.url(),
             self.platform.name(),
