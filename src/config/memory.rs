@@ -4,7 +4,7 @@
 
 use super::{model::ModelConfig, model_name, raw::NodeValue, reader::Section};
 use pudu_client::{
-    LearnRules, MemoryRules,
+    MemoryRules,
     memories::{EvictionPolicy, MemoryOptions},
 };
 use std::time::Duration;
@@ -76,8 +76,7 @@ pub(super) fn read(top: &Section<'_>, models: &[ModelConfig]) -> MemoryConfig {
         false => &backend,
     };
     let debounce = place("debounce_seconds").number("debounce_seconds", 1..=300_u64).or(30);
-    let learning = LearnRules { debounce: Duration::from_secs(debounce) };
-    let rules = MemoryRules { injection, learning: Some(learning), options: options(place) };
+    let rules = MemoryRules { injection, debounce: Duration::from_secs(debounce), options: options(place) };
     MemoryConfig { rules: (enabled && kept).then_some(rules), model }
 }
 

@@ -5,7 +5,7 @@
 //! other one is told of it.
 
 use super::{
-    pairing::{GOOD_FOR, fresh, hash},
+    pairing::{expiry, fresh, hash},
     reply,
     shared::Shared,
 };
@@ -55,9 +55,10 @@ impl Shared {
         let (name, conversation) = (inbound.sender.name.clone(), conversation.to_owned());
         let offer =
             JoinOffer { account: account.clone(), person: person.clone(), name, user, target, conversation };
-        let expires = clock::now() + i64::try_from(GOOD_FOR.as_millis()).unwrap_or(i64::MAX);
         let offer = serde_json::to_string(&offer)?;
-        self.db.offer_join(JoinCode { hash: hash(&code), account, issuer: person, offer, expires }).await?;
+        self.db
+            .offer_join(JoinCode { hash: hash(&code), account, issuer: person, offer, expires: expiry() })
+            .await?;
         Ok(code)
     }
 

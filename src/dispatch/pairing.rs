@@ -6,10 +6,11 @@
 use super::{account::Account, reply, shared::Shared};
 use crate::{bus::InboxItem, clock};
 use anyhow::{Context, Result};
-use pudu_client::store::{Paired, StoreError};
-use sha2::{Digest, Sha256};
+use pudu_client::{
+    base::digest,
+    store::{Paired, StoreError},
+};
 use std::{
-    fmt::Write,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -21,9 +22,7 @@ impl Shared {
     /// Makes a code for an account; `None` when too many are unused.
     pub(crate) async fn offer_code(&self, account: &str) -> Result<Option<String>> {
         let code = fresh().context("no randomness")?;
-        let now = clock::now();
-        let expires = now + i64::try_from(GOOD_FOR.as_millis()).unwrap_or(i64::MAX);
-        let offered = self.db.offer_code(account, &hash(&code), expires, now).await?;
+        let offered = self.db.offer_code(account, &hash(&code), expiry(), clock::now()).await?;
         Ok(offered.then_some(code))
     }
 
@@ -81,12 +80,12 @@ pub(super) fn fresh() -> Result<String, getrandom::Error> {
 }
 
 pub(super) fn hash(code: &str) -> String {
-    let digest = Sha256::digest(code.trim().as_bytes());
-    digest.iter().fold(String::with_capacity(64), |mut hex, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    digest(code.trim())
+}
+
+/// Returns until when a code is good that is made now, in milliseconds since 1970.
+pub(super) fn expiry() -> i64 {
+    clock::now() + i64::try_from(GOOD_FOR.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

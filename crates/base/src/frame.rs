@@ -50,6 +50,12 @@ impl Human {
         }
     }
 
+    /// Makes a message of nothing but an instruction.
+    #[must_use]
+    pub fn guiding(id: impl Into<crate::MessageId>, guide: impl Into<String>) -> Self {
+        Self { guide: Some(guide.into()), ..Self::new(id, "") }
+    }
+
     /// Returns what the model is told: who says it and when, which files came along, and the words.
     #[must_use]
     pub fn told(&self) -> Cow<'_, str> {

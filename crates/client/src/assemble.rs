@@ -65,8 +65,8 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
     })?;
     let skills = skills(&role, &catalog);
     let asker = task.asker.clone().unwrap_or_default();
-    let (sandboxes, person) = (setup.sandboxes.clone(), Some(asker.person.as_str()));
-    let place = Arc::new(LazySandbox::new(sandboxes, folder.clone(), person, shelf(&role, &skills)));
+    let (sandboxes, shelf) = (setup.sandboxes.clone(), shelf(&role, &skills));
+    let place = Arc::new(LazySandbox::new(sandboxes, folder.clone(), &asker.person, shelf));
     let (thread, run) = (task.thread.clone(), task.run.clone());
     let audit_log = AuditLog { db: client.0.db.clone(), thread, run, asker };
     let approver: Arc<dyn Approver> = match &task.asker {

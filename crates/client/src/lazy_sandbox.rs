@@ -27,10 +27,10 @@ impl LazySandbox {
     pub(crate) fn new(
         provider: Arc<dyn SandboxProvider>,
         folder: ThreadFolder,
-        person: Option<&str>,
+        person: &str,
         shelf: Option<Vec<String>>,
     ) -> Self {
-        let prelude = person.and_then(prelude).unwrap_or_default();
+        let prelude = prelude(person).unwrap_or_default();
         Self { provider, folder, prelude, shelf, place: OnceCell::new() }
     }
 
@@ -165,7 +165,7 @@ mod tests {
     async fn a_sandbox_is_asked_for_once_when_it_is_needed_and_given_back_if_it_was() {
         let provider = Arc::new(Counter::default());
         let counts = || (provider.asked.load(Ordering::Relaxed), provider.back.load(Ordering::Relaxed));
-        let lazy = LazySandbox::new(provider.clone(), "t".into(), None, None);
+        let lazy = LazySandbox::new(provider.clone(), "t".into(), "", None);
         lazy.give_back().await;
         assert_eq!(counts(), (0, 0));
         // A failure is not kept.

@@ -39,7 +39,7 @@ pub use pudu_tools as tools;
 pub use approvals::PendingApprovals;
 pub use audit::killed;
 pub use explain::AgentExplanation;
-pub use memory::{LearnRules, MemoryOf, MemoryRules, MemoryTrouble};
+pub use memory::{MemoryOf, MemoryRules, MemoryTrouble};
 pub use price::ModelPrice;
 pub use pudu_memory as memories;
 pub use results::FOLDER as RESULTS_FOLDER;

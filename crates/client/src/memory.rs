@@ -9,4 +9,4 @@ pub(crate) mod recall;
 mod rules;
 
 pub(crate) use rules::MemorySetup;
-pub use rules::{LearnRules, MemoryOf, MemoryRules, MemoryTrouble};
+pub use rules::{MemoryOf, MemoryRules, MemoryTrouble};

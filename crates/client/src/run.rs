@@ -11,6 +11,7 @@ use pudu_base::{
     RunId, SpendingTally, ThreadState, Todo, Update, Usage,
 };
 use pudu_harness::{CompactOutcome, Replay, RunState, SkillPolicy, Steering, lead_chain};
+use pudu_store::Spender;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -383,6 +384,17 @@ async fn run_ended(client: &Client, task: &RunTask, outcome: &Outcome, spending:
     let setup = client.setup();
     let spent = (task.spender(), price::priced(spending, |model| setup.price(model)));
     audit_log(client.0.db.run_ended(&task.run, outcome, spent, now()).await);
+}
+
+impl Client {
+    /// Notes what was spent for a run beside it, by the prices of today. Nobody waits for that, so it may fail.
+    pub(crate) async fn note_spending(&self, run: &RunId, spender: Spender, spending: &SpendingTally) {
+        let setup = self.setup();
+        let parts = price::priced(spending, |model| setup.price(model));
+        if let Err(error) = self.0.db.run_spent(run, (spender, parts), now()).await {
+            tracing::warn!(%run, %error, "failed to record spending");
+        }
+    }
 }
 
 /// The ledger is for people to look at: a run does not fail because it could not be entered.

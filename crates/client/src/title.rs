@@ -1,12 +1,12 @@
 //! Titles of threads: the beginning of what was asked first, at once; a better one by a model, if one is configured.
 
-use crate::{Client, price};
+use crate::Client;
 use pudu_base::{
     Assistant, Human, Message, Model, ModelCaller, Request, RunId, SpendingTally, ThreadId, ThreadState,
     fill, foreign,
 };
 use pudu_harness::side_call;
-use pudu_store::{Spender, now};
+use pudu_store::Spender;
 use std::sync::Arc;
 
 /// Characters of the first question in a title.
@@ -106,10 +106,7 @@ pub(crate) fn improve(client: &Client, state: &ThreadState, reply: Option<&Assis
     let (client, suspend) = (client.clone(), client.0.suspend.clone());
     client.0.tasks.clone().spawn(async move {
         let request = Request {
-            messages: vec![Arc::new(Message::Human(Human {
-                guide: Some(prompt),
-                ..Human::new("title", "")
-            }))],
+            messages: vec![Arc::new(Message::Human(Human::guiding("title", prompt)))],
             ..Request::default()
         };
         if client.0.db.title(&of.thread).await.ok().flatten().as_ref() != Some(&local) {
@@ -118,7 +115,7 @@ pub(crate) fn improve(client: &Client, state: &ThreadState, reply: Option<&Assis
         let mut spending = SpendingTally::default();
         let answer = side_call(&*model, request, ModelCaller::Title, &mut spending, |_| {});
         let Some(answer) = suspend.run_until_cancelled(answer).await else { return };
-        of.spent(&client, &spending).await;
+        client.note_spending(&of.run, of.spender, &spending).await;
         match answer.as_deref().map(|answer| rules.read(answer)) {
             Ok(Some(title)) => {
                 if let Err(error) = client.0.db.replace_title(&of.thread, &local, &title).await {
@@ -136,16 +133,6 @@ pub(crate) struct TitledRun {
     pub(crate) thread: ThreadId,
     pub(crate) run: RunId,
     pub(crate) spender: Spender,
-}
-
-impl TitledRun {
-    async fn spent(&self, client: &Client, spending: &SpendingTally) {
-        let setup = client.setup();
-        let parts = price::priced(spending, |model| setup.price(model));
-        if let Err(error) = client.0.db.run_spent(&self.run, (self.spender.clone(), parts), now()).await {
-            tracing::warn!(run = %self.run, %error, "failed to record spending");
-        }
-    }
 }
 
 #[cfg(test)]

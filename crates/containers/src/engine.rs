@@ -1,9 +1,8 @@
 //! The port to whoever runs containers.
 
-use pudu_base::{BoxFuture, Sandbox, SandboxError, ThreadFolder};
+use pudu_base::{BoxFuture, Sandbox, SandboxError, ThreadFolder, digest};
 use pudu_sandbox::Mount;
-use sha2::{Digest, Sha256};
-use std::{fmt, fmt::Write, sync::Arc};
+use std::{fmt, sync::Arc};
 
 /// Names a container: the same thread has the same one, whichever daemon asks and however often it started.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,11 +36,7 @@ impl fmt::Display for BoxId {
 
 /// Returns the first 16 hexadecimal digits of a text's SHA-256.
 pub(crate) fn fingerprint(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().take(8).fold(String::new(), |mut hex, byte| {
-        // Writing to a string does not fail.
-        write!(hex, "{byte:02x}").ok();
-        hex
-    })
+    digest(text).chars().take(16).collect()
 }
 
 /// Order for a container: its thread and its mounts.

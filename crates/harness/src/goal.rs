@@ -93,7 +93,7 @@ async fn evaluate(agent: &Agent, run_state: &mut RunState, goal: &Goal) -> Optio
     );
     let request = Request {
         system: EVALUATOR.to_owned(),
-        messages: vec![Arc::new(Message::Human(Human { guide: Some(question), ..Human::new("goal", "") }))],
+        messages: vec![Arc::new(Message::Human(Human::guiding("goal", question)))],
         ..Request::default()
     };
     let replay = run_state.replay.clone();

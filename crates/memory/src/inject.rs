@@ -7,13 +7,10 @@ use crate::{
     fact::{Fact, FactId},
     options::MemoryOptions,
     summary::{Summaries, SummaryKey},
-    text::{beginning, escape, is_cjk},
+    text::{beginning, count_tokens, escape},
 };
 use std::cmp::Ordering;
 
-/// Characters of a token; a wide character is half a token. DeerFlow's `char` counting.
-const CHARS_PER_TOKEN: usize = 4;
-const WIDE_PER_TOKEN: usize = 2;
 /// Share of a budget to which sections are cut, in percent, so that the mark of the cut fits.
 const CUT_PERCENT: usize = 95;
 const CUT_MARK: &str = "\n...";
@@ -79,12 +76,12 @@ pub fn inject(summaries: &Summaries, facts: &[&Fact], options: &MemoryOptions) -
         facts.iter().copied().partition(|fact| is_guaranteed(fact, options));
     let (mut chosen, used, left) = fit(&guaranteed, options.guaranteed_tokens);
     let rest: Vec<&Fact> = left.into_iter().chain(others).collect();
-    let (more, _, _) = fit(&rest, room.saturating_sub(tokens(&sections)).max(room / 2));
+    let (more, _, _) = fit(&rest, room.saturating_sub(count_tokens(&sections)).max(room / 2));
     chosen.extend(more);
     let lines: Vec<String> = chosen.iter().map(|fact| line(fact)).collect();
     let listed = if lines.is_empty() { String::new() } else { format!("Facts:\n{}", lines.join("\n")) };
-    let budget = (room + used).saturating_sub(tokens(&listed));
-    if tokens(&sections) > budget {
+    let budget = (room + used).saturating_sub(count_tokens(&listed));
+    if count_tokens(&sections) > budget {
         sections = cut(&sections, budget);
     }
     let parts: Vec<&str> = [sections.as_str(), &listed].into_iter().filter(|part| !part.is_empty()).collect();
@@ -95,7 +92,7 @@ pub fn inject(summaries: &Summaries, facts: &[&Fact], options: &MemoryOptions) -
 fn fit<'a>(facts: &[&'a Fact], budget: usize) -> (Vec<&'a Fact>, usize, Vec<&'a Fact>) {
     let (mut chosen, mut used, mut left) = (Vec::new(), 0, Vec::new());
     for fact in facts {
-        let size = tokens(&line(fact)) + 1;
+        let size = count_tokens(&line(fact)) + 1;
         if used + size <= budget {
             used += size;
             chosen.push(*fact);
@@ -133,24 +130,16 @@ fn sections(summaries: &Summaries) -> String {
 /// Cuts a text to a budget, with a mark. Nothing is left of it if there is no room for more than the mark.
 fn cut(text: &str, budget: usize) -> String {
     let length = text.chars().count();
-    let share = length * budget / tokens(text).max(1) * CUT_PERCENT / 100;
+    let share = length * budget / count_tokens(text).max(1) * CUT_PERCENT / 100;
     let mut kept = share.min(length);
     while kept > 0 {
         let cut = format!("{}{CUT_MARK}", beginning(text, kept).trim_end());
-        if tokens(&cut) <= budget {
+        if count_tokens(&cut) <= budget {
             return cut;
         }
         kept = kept * CUT_PERCENT / 100;
     }
     String::new()
-}
-
-/// Counts tokens by characters, as DeerFlow does without a tokenizer.
-#[must_use]
-pub fn tokens(text: &str) -> usize {
-    let (mut wide, mut narrow) = (0, 0);
-    text.chars().for_each(|c| if is_cjk(c) { wide += 1 } else { narrow += 1 });
-    narrow / CHARS_PER_TOKEN + wide / WIDE_PER_TOKEN
 }
 
 #[cfg(test)]
@@ -195,7 +184,7 @@ mod tests {
     #[test]
     fn tokens_are_counted_by_characters() {
         for (text, expect) in [("", 0), ("abcdefgh", 2), ("我喜欢茶", 2), ("我喜欢茶 abcd", 3)] {
-            assert_eq!(tokens(text), expect, "{text}");
+            assert_eq!(count_tokens(text), expect, "{text}");
         }
     }
 
@@ -214,7 +203,7 @@ mod tests {
             summaries.set(SummaryKey::WorkContext, &"w ".repeat(summary / 2), None);
             let options = MemoryOptions { max_injection_tokens: room, ..MemoryOptions::default() };
             let injected = inject(&summaries, &facts.iter().collect::<Vec<_>>(), &options);
-            prop_assert!(tokens(&injected.text) <= room + options.guaranteed_tokens + 8, "{}", tokens(&injected.text));
+            prop_assert!(count_tokens(&injected.text) <= room + options.guaranteed_tokens + 8, "{}", count_tokens(&injected.text));
             for id in &injected.facts {
                 let shown = facts.iter().find(|fact| fact.id == *id).unwrap();
                 prop_assert!(injected.text.lines().any(|found| found == line(shown)));

@@ -33,14 +33,12 @@ pub use changes::{Changes, Committed, EvictedFact, SupersedeReason, SupersededFa
 pub use document::{BrokenFile, DocumentDetail, MemoryDocument, fact_json};
 pub use error::{MemoryError, MemoryRefusal};
 pub use fact::{Fact, FactCategory, FactId, FactOrigin, FactSource};
-pub use inject::{InjectedMemory, inject, pinned, tokens};
+pub use inject::{InjectedMemory, inject, pinned};
 pub use operations::{FactEdit, NewFact};
 pub use options::{EvictionPolicy, MemoryOptions};
-pub use recall::{
-    RECALL_LIMITS, RecallBudget, RecallableFact, RecalledId, RecalledMemory, choose_recalled, count_tokens,
-};
-pub use scope::MemoryScope;
+pub use recall::{RECALL_LIMITS, RecallBudget, RecallableFact, RecalledId, RecalledMemory, choose_recalled};
+pub use scope::{DEFAULT_AGENT, MemoryScope};
 pub use store::MemoryStore;
 pub use summary::{Summaries, Summary, SummaryKey};
-pub use text::normalized;
+pub use text::{count_tokens, normalized};
 pub use time::FactTime;

@@ -6,11 +6,10 @@
 //! Deliberately absent: the search itself (the store's), pinned facts, summaries, and where in a prompt the text stands.
 
 mod line;
-mod tokens;
 
 pub use line::RecallableFact;
-pub use tokens::count_tokens;
 
+use crate::text::count_tokens;
 use jiff::tz::TimeZone;
 use pudu_store::{RecallHit, RecallHits, RecallKind, RecallLimits};
 use std::collections::{HashMap, HashSet};

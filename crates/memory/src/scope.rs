@@ -4,7 +4,7 @@ use crate::error::MemoryRefusal;
 use pudu_base::UserId;
 
 /// The bucket of the agent that has no name; DeerFlow's.
-pub(crate) const DEFAULT_AGENT: &str = "__default__";
+pub const DEFAULT_AGENT: &str = "__default__";
 /// Maximum length of an agent's name, in bytes.
 const MAX_AGENT_BYTES: usize = 128;
 

@@ -1,6 +1,10 @@
-//! Texts compared: two that differ in case, width or spaces alone say the same.
+//! Texts, compared and counted: two that differ in case, width or spaces alone say the same.
 
 use unicode_normalization::UnicodeNormalization;
+
+/// Characters of a token; a wide character is half a token. DeerFlow's `char` counting.
+const CHARS_PER_TOKEN: usize = 4;
+const WIDE_PER_TOKEN: usize = 2;
 
 /// Returns a text as it is compared: compatibility forms composed, lower case, single spaces, no punctuation at its end.
 #[must_use]
@@ -32,6 +36,14 @@ pub(crate) fn words(text: &str) -> Vec<String> {
 /// Whether a character is of a script that is written without spaces.
 pub(crate) fn is_cjk(c: char) -> bool {
     matches!(u32::from(c), 0x3040..=0x30FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xAC00..=0xD7AF | 0xF900..=0xFAFF | 0x20000..=0x3134F)
+}
+
+/// Counts tokens by characters, as DeerFlow does without a tokenizer.
+#[must_use]
+pub fn count_tokens(text: &str) -> usize {
+    let (mut wide, mut narrow) = (0, 0);
+    text.chars().for_each(|c| if is_cjk(c) { wide += 1 } else { narrow += 1 });
+    narrow / CHARS_PER_TOKEN + wide / WIDE_PER_TOKEN
 }
 
 /// Escapes what begins a tag, and leaves quotes.

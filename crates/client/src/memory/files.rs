@@ -35,9 +35,7 @@ impl Client {
         let done = tokio::task::spawn_blocking(move || work(MemoryStore::new(home, options), scope, now()));
         Ok(done.await.map_err(|_| MemoryTrouble::Broken)??)
     }
-}
 
-impl Client {
     /// Remembers what a person says to be remembered, and returns its id.
     ///
     /// # Errors
@@ -87,9 +85,7 @@ impl Client {
         self.0.db.forget_user(&of.user).await?;
         self.with_memory(of, move |store, _, now| store.clear(&user, now).map(drop)).await
     }
-}
 
-impl Client {
     /// Brings the index to what was committed.
     pub(super) async fn index_facts(&self, of: &MemoryOf, done: &Committed) -> Result<(), MemoryTrouble> {
         let entries: Vec<RecallEntry> = done.document.facts.iter().map(|fact| entry(of, fact)).collect();

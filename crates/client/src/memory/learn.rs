@@ -3,8 +3,11 @@
 //!
 //! Conversations that wait are in the store, so that a stop of the daemon loses none.
 
-use super::rules::{MemoryOf, MemorySetup, MemoryTrouble};
-use crate::{Client, RunTask, price};
+use super::{
+    recall::notes,
+    rules::{MemoryOf, MemorySetup, MemoryTrouble},
+};
+use crate::{Client, RunTask};
 use pudu_base::{Human, Message, ModelCaller, ModelError, Request, SpendingTally, ThreadState};
 use pudu_harness::side_call;
 use pudu_memory::{
@@ -50,7 +53,7 @@ impl From<pudu_store::StoreError> for LearnError {
 /// Keeps the conversation of a run that ended well, to be read when it pauses.
 pub(crate) async fn keep(client: &Client, task: &RunTask) {
     let setup = client.setup();
-    let Some(rules) = setup.memory.as_ref().and_then(|memory| memory.rules.learning.as_ref()) else { return };
+    let Some(memory) = setup.memory.as_ref() else { return };
     let of = MemoryOf::run(task);
     let learning = Learning {
         user: of.user,
@@ -58,7 +61,7 @@ pub(crate) async fn keep(client: &Client, task: &RunTask) {
         thread: task.thread.clone(),
         run: task.run.clone(),
         spender: task.spender(),
-        due: now() + millis(rules.debounce),
+        due: now() + millis(memory.rules.debounce),
         attempts: 0,
     };
     match client.0.db.keep_learning(learning).await {
@@ -124,12 +127,13 @@ impl Client {
             return Ok(db.drop_learning(learning).await?);
         };
         let new = since(&state, read.as_deref());
-        let of = MemoryOf { user: learning.user.clone(), agent: Some(learning.agent.clone()) };
-        let of = MemoryOf { agent: of.agent.filter(|agent| !agent.is_empty()), ..of };
+        let agent = Some(learning.agent.clone()).filter(|agent| !agent.is_empty());
+        let of = MemoryOf { user: learning.user.clone(), agent };
         if !db.is_memory_off(&of.user).await? {
             db.index(&turns(&of, learning, &new)).await?;
             if let Some(transcript) = Transcript::of(&new.iter().filter_map(turn).collect::<Vec<_>>()) {
-                self.extract(learning, memory, &of, transcript, recalled(&state)).await?;
+                let told = notes(&state).map(|note| note.text.clone()).collect();
+                self.extract(learning, memory, &of, transcript, told).await?;
             }
         }
         Ok(db.learnt(learning, &last).await?)
@@ -150,15 +154,12 @@ impl Client {
         let asked = prompt(&document, &transcript, &offered);
         let request = Request {
             system: asked.system.to_owned(),
-            messages: vec![Arc::new(Message::Human(Human {
-                guide: Some(asked.user),
-                ..Human::new("memory", "")
-            }))],
+            messages: vec![Arc::new(Message::Human(Human::guiding("memory", asked.user)))],
             ..Request::default()
         };
         let mut spending = SpendingTally::default();
         let answer = side_call(&*memory.model, request, ModelCaller::Memory, &mut spending, |_| {}).await;
-        self.learning_spent(learning, &spending).await;
+        self.note_spending(&learning.run, learning.spender.clone(), &spending).await;
         let proposal = Proposal::parse(&answer?)?;
         let thread = learning.thread.to_string();
         let committed = self
@@ -186,30 +187,12 @@ impl Client {
         tracing::info!(%thread, %user, facts, "learnt from conversation");
         Ok(())
     }
-
-    async fn learning_spent(&self, learning: &Learning, spending: &SpendingTally) {
-        let setup = self.setup();
-        let parts = price::priced(spending, |model| setup.price(model));
-        if let Err(error) = self.0.db.run_spent(&learning.run, (learning.spender.clone(), parts), now()).await
-        {
-            tracing::warn!(run = %learning.run, %error, "failed to record spending");
-        }
-    }
 }
 
 /// Returns the messages behind the one that was read last; all if that is not there any more.
 fn since<'s>(state: &'s ThreadState, read: Option<&str>) -> Vec<&'s Message> {
     let at = state.messages.keys().position(|id| Some(id.as_str()) == read);
     state.messages.values().skip(at.map_or(0, |at| at + 1)).map(|message| &**message).collect()
-}
-
-/// Returns what the conversation was told of memory: that is not learnt once more.
-fn recalled(state: &ThreadState) -> Vec<String> {
-    let told = state.messages.values().filter_map(|message| match &**message {
-        Message::Human(human) => human.recalled.as_ref(),
-        _ => None,
-    });
-    told.map(|recalled| recalled.text.clone()).collect()
 }
 
 fn turn(message: &&Message) -> Option<TranscriptTurn> {

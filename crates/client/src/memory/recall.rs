@@ -6,7 +6,7 @@ use crate::{Client, RunTask};
 use pudu_base::{Human, MemoryNote, Message, ThreadState};
 use pudu_memory::{
     InjectedMemory, MemoryDocument, MemoryOptions, RECALL_LIMITS, RecallBudget, RecallableFact, RecalledId,
-    choose_recalled, inject, pinned, tokens,
+    choose_recalled, count_tokens, inject, pinned,
 };
 use pudu_store::{RecallHits, RecallKind};
 use std::collections::HashSet;
@@ -45,13 +45,17 @@ pub(crate) async fn tell(client: &Client, task: &mut RunTask, state: &ThreadStat
     }
 }
 
+/// Returns what a thread was told of memory, whosoever it is.
+pub(super) fn notes(state: &ThreadState) -> impl Iterator<Item = &MemoryNote> {
+    state.messages.values().filter_map(|message| match &**message {
+        Message::Human(human) => human.recalled.as_ref(),
+        Message::Assistant(_) | Message::Tool(_) | Message::Reminder(_) => None,
+    })
+}
+
 /// Returns the marks of what a thread was told of this memory, and of what was said in it.
 fn given(state: &ThreadState, of: &MemoryOf) -> HashSet<String> {
-    let recalled = state.messages.values().filter_map(|message| match &**message {
-        Message::Human(human) => human.recalled.as_ref(),
-        _ => None,
-    });
-    let own = recalled.filter(|recalled| recalled.user == of.user).flat_map(|recalled| recalled.ids.clone());
+    let own = notes(state).filter(|note| note.user == of.user).flat_map(|note| note.ids.clone());
     own.chain(state.messages.keys().map(|id| format!("{TURN}{id}"))).collect()
 }
 
@@ -85,7 +89,7 @@ fn told(
     }
     let known: HashSet<RecalledId> = given.iter().chain(&marks).filter_map(|mark| id_of(mark)).collect();
     let facts: Vec<RecallableFact<'_>> = document.facts.iter().map(recallable).collect();
-    let room = options.max_injection_tokens.saturating_sub(tokens(&base.text));
+    let room = options.max_injection_tokens.saturating_sub(count_tokens(&base.text));
     let zone = jiff::tz::TimeZone::UTC;
     let found = choose_recalled(hits, &facts, &RecallBudget { tokens: room, given: &known, zone: &zone });
     marks.extend(found.ids.iter().map(mark_of));

@@ -2,20 +2,17 @@
 
 use crate::RunTask;
 use pudu_base::{Model, UserId};
-use pudu_memory::{MemoryError, MemoryOptions, MemoryScope};
+use pudu_memory::{DEFAULT_AGENT, MemoryError, MemoryOptions, MemoryScope};
 use pudu_store::{RecallScope, StoreError};
 use std::{sync::Arc, time::Duration};
-
-/// DeerFlow's name for the folder of the lead agent's facts.
-const LEAD_BUCKET: &str = "__default__";
 
 /// How memory is used.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryRules {
     /// Whether something of it is told with a question.
     pub injection: bool,
-    /// What is learnt from answers; nothing if `None`.
-    pub learning: Option<LearnRules>,
+    /// A conversation is read when nothing was answered in it for so long.
+    pub debounce: Duration,
     /// Numbers that it works by.
     pub options: MemoryOptions,
 }
@@ -64,14 +61,7 @@ impl MemoryOf {
     }
 
     pub(super) fn indexed(&self) -> RecallScope {
-        let agent = self.agent.as_deref().unwrap_or(LEAD_BUCKET).to_ascii_lowercase();
+        let agent = self.agent.as_deref().unwrap_or(DEFAULT_AGENT).to_ascii_lowercase();
         RecallScope { user: self.user.clone(), agent }
     }
-}
-
-/// How conversations are read.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LearnRules {
-    /// A conversation is read when nothing was answered in it for so long.
-    pub debounce: Duration,
 }

@@ -150,7 +150,7 @@ impl ContextFit {
             "[pudu: there is no room for all images at once. Not shown here: {}. Look at fewer at a time.]",
             left.join(", ")
         );
-        Some(Arc::new(Message::Human(Human { guide: Some(guide), ..Human::new("images-left-out", "") })))
+        Some(Arc::new(Message::Human(Human::guiding("images-left-out", guide))))
     }
 
     fn rules(&self) -> &ContextRules {

@@ -104,7 +104,7 @@ fn instruction(prompt: Option<&str>) -> Arc<Message> {
         Some(prompt) => prompt.replace("{messages}", ABOVE).replace("{{", "{").replace("}}", "}"),
         None => PROMPT.to_owned(),
     };
-    Arc::new(Message::Human(Human { guide: Some(text), ..Human::new("summarize", "") }))
+    Arc::new(Message::Human(Human::guiding("summarize", text)))
 }
 
 /// Returns a summary of so many characters at most: its beginning and its end, where the next steps stand.

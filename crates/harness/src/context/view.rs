@@ -32,5 +32,5 @@ pub(super) fn view(
 
 /// Returns the message that is the block.
 fn front(text: String) -> Arc<Message> {
-    Arc::new(Message::Human(Human { guide: Some(text), ..Human::new("conversation-so-far", "") }))
+    Arc::new(Message::Human(Human::guiding("conversation-so-far", text)))
 }
