@@ -67,12 +67,12 @@ pub struct Human {
     /// Files that came with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<SharedFile>,
-    /// What is remembered that belongs to it, for the model alone.
+    /// Memory that belongs to it, for the model alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recalled: Option<MemoryNote>,
 }
 
-/// What is remembered of a user or a room, as a thread was told it. A run for another one is not told it again.
+/// Memory of a user or a room, as a thread was told it. A run for another one is not told it again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryNote {
     /// The user or the room.

@@ -16,7 +16,7 @@ const MAX_PERSON_BYTES: usize = 256;
 pub(crate) struct LazySandbox {
     provider: Arc<dyn SandboxProvider>,
     folder: ThreadFolder,
-    /// What is put before each command.
+    /// Beginning of each command.
     prelude: String,
     /// The folders of skills that it shows; all if not said.
     shelf: Option<Vec<String>>,

@@ -16,7 +16,7 @@ pub struct JoinCode {
     pub account: String,
     /// The platform's id of the one who asked for it.
     pub issuer: String,
-    /// What is to be known of them, JSON.
+    /// Facts about them for whoever shows the code, JSON.
     pub offer: String,
     /// Until when it is good, in milliseconds since 1970.
     pub expires: i64,

@@ -40,7 +40,7 @@ pub struct RecallScope {
 pub enum RecallKind {
     /// A fact that was extracted.
     Fact,
-    /// What somebody said in a thread.
+    /// Words of somebody in a thread.
     Turn,
 }
 

@@ -88,6 +88,7 @@ impl Client {
 
     /// Brings the index to what was committed.
     pub(super) async fn index_facts(&self, of: &MemoryOf, done: &Committed) -> Result<(), MemoryTrouble> {
+        // All of them: DeerFlow may have written some since.
         let entries: Vec<RecallEntry> = done.document.facts.iter().map(|fact| entry(of, fact)).collect();
         self.0.db.index(&entries).await?;
         let gone = done.superseded.iter().chain(&done.forgotten).map(ToString::to_string);

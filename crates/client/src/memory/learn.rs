@@ -1,4 +1,4 @@
-//! What is learnt from conversations: once one pauses, a model reads what people said in it since it was read last, and
+//! Learning from conversations: once one pauses, a model reads what people said in it since it was read last, and
 //! proposes facts. What of that is kept is decided by rules that no words get round ([`pudu_memory::extract`]).
 //!
 //! Conversations that wait are in the store, so that a stop of the daemon loses none.

@@ -1,4 +1,4 @@
-//! What is told of memory with a question: at first what is always told, and then what fits the question, each fact once
+//! Memory that is told with a question: at first what is always told, and then what fits the question, each fact once
 //! a thread.
 
 use super::rules::{MemoryOf, MemoryTrouble};

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 pub(super) const MAX_POSTINGS: i64 = 2_000;
 /// So many entries are scored in full.
 const MAX_SCORED: usize = 128;
-/// Of the common words so many are looked up in pairs.
+/// Number of common words that are looked up in pairs.
 const MAX_PAIRED_WORDS: usize = 6;
 /// To look up a pair costs this share of its words' places, which the index skips through.
 const SKIP_SHARE: i64 = 8;

@@ -2,7 +2,7 @@
 
 use crate::engine::DbEngine;
 
-/// What the engines write differently.
+/// SQL that differs between the engines.
 pub(super) struct RecallSql {
     /// Inserts an entry; returns its id.
     pub(super) insert: &'static str,
