@@ -82,8 +82,10 @@ async fn list(
     if facts.len() > MAX_LISTED {
         let _ = write!(text, "\n- {}", language.more(facts.len() - MAX_LISTED));
     }
-    let note = if off { language.memory_is_off() } else { "" };
-    Ok(language.paragraph(&[&text, note]))
+    if off {
+        let _ = write!(text, "\n\n{}", language.memory_is_off());
+    }
+    Ok(text)
 }
 
 async fn add(
