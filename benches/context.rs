@@ -344,6 +344,7 @@ fn agent(model: &Arc<BilledModel>, log: &Arc<CountingLog>) -> Agent {
         system,
         remembers: UserId::local(),
         clock: None,
+        caller: pudu_client::base::ModelCaller::Lead,
         bounds: RunBounds { steps: 200, time: Duration::from_secs(600), ..RunBounds::default() },
         loops: None,
     }

@@ -1,6 +1,8 @@
 //! Events of a run while it works, and its outcome.
 
-use crate::{CallId, Decision, FailureCause, Finish, MessageId, RetryReason, RunFailure, Todo, Usage};
+use crate::{
+    CallId, Decision, FailureCause, Finish, MessageId, RetryReason, RunFailure, Todo, Usage, UsedBudget,
+};
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 
@@ -164,6 +166,17 @@ pub enum Outcome {
     Limit,
     /// Something failed for good.
     Error(RunFailure),
+}
+
+impl Outcome {
+    /// Returns the budget that ended it, if one did.
+    #[must_use]
+    pub fn used_budget(&self) -> Option<UsedBudget> {
+        match self {
+            Self::Error(RunFailure { cause: Some(FailureCause::Budget(used)), .. }) => Some(*used),
+            _ => None,
+        }
+    }
 }
 
 impl From<FailureCause> for Outcome {

@@ -1,6 +1,7 @@
 //! Causes of failures and of new tries that people are told of. Callers word them in the person's language; the
 //! words here are the English ones of the API and the logs.
 
+use crate::UsedBudget;
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::fmt;
@@ -29,6 +30,8 @@ pub enum FailureClass {
     Quota,
     /// The provider did not accept the request.
     Rejected,
+    /// A budget is used up.
+    Budget,
     /// The thread's log or the sandbox failed.
     Internal,
 }
@@ -95,6 +98,9 @@ pub enum FailureCause {
          once; whoever runs this bot may raise the model's `max_tokens` or let it think less."
     )]
     OnlyThought,
+    /// A budget is used up: no model is asked until it begins anew.
+    #[error("{0}")]
+    Budget(UsedBudget),
     /// No model is configured.
     #[error("No model is configured.")]
     NoModel,
@@ -145,6 +151,7 @@ impl FailureCause {
             | Self::TooLong(_)
             | Self::Filtered
             | Self::Rejected(_) => FailureClass::Rejected,
+            Self::Budget(_) => FailureClass::Budget,
             Self::NoModel
             | Self::UnknownAgent(_)
             | Self::BrokenAgent { .. }

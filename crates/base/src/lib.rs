@@ -6,6 +6,7 @@
 //! stored and sent: snapshots in `tests/` show it.
 
 mod approval;
+mod budget;
 mod context;
 mod cut;
 pub mod danger;
@@ -31,6 +32,7 @@ mod usage;
 mod user;
 
 pub use approval::{ApprovalRequest, Approver};
+pub use budget::{BudgetPeriod, BudgetScope, UsedBudget};
 pub use context::{Compaction, ContextState, Delegation, DelegationStatus};
 pub use cut::{Cut, ends};
 pub use digest::digest;

@@ -1,6 +1,9 @@
 //! The port to a language model.
 
-use crate::{FailureCause, Finish, Image, Message, ProviderParts, RetryReason, ToolCall, ToolSpec, Usage};
+use crate::{
+    FailureCause, Finish, Image, Message, ModelCaller, ProviderParts, RetryReason, ToolCall, ToolSpec, Usage,
+    UsedBudget,
+};
 use futures_util::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
@@ -17,6 +20,11 @@ pub trait Model: Send + Sync {
     /// take today.
     fn context_window(&self) -> u64 {
         128_000
+    }
+
+    /// Returns how many tokens a reply may have at most, where its configuration bounds that.
+    fn max_output(&self) -> Option<u64> {
+        None
     }
 
     /// Returns whether it can see images.
@@ -48,6 +56,8 @@ pub struct Request {
     pub thinking: Thinking,
     /// How it answers, where its own configuration does not decide that.
     pub sampling: Sampling,
+    /// The caller, for whom it counts.
+    pub caller: ModelCaller,
 }
 
 /// How a model answers; what is not said here its configuration decides.
@@ -198,6 +208,9 @@ pub enum ModelError {
     /// The request was not accepted. Asking again does not help.
     #[error("the model's provider rejected the request: {0}")]
     Rejected(String),
+    /// A budget is used up, so the model was not asked. Asking later helps.
+    #[error("the model was not asked: {0}")]
+    Budget(UsedBudget),
 }
 
 impl ModelError {
@@ -224,6 +237,7 @@ impl From<&ModelError> for FailureCause {
             ModelError::TooLong(detail) => Self::TooLong(detail),
             ModelError::Filtered(_) => Self::Filtered,
             ModelError::Rejected(detail) => Self::Rejected(detail),
+            ModelError::Budget(used) => Self::Budget(used),
         }
     }
 }

@@ -55,10 +55,11 @@ impl std::ops::AddAssign for Usage {
 }
 
 /// Caller of a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelCaller {
     /// The agent that answers people.
+    #[default]
     Lead,
     /// A sub-agent.
     Subagent,
@@ -83,6 +84,23 @@ impl ModelCaller {
             Self::Summary => "summary",
             Self::Memory => "memory",
             Self::Goal => "goal",
+        }
+    }
+
+    /// Reads such a word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Lead, Self::Subagent, Self::Title, Self::Summary, Self::Memory, Self::Goal]
+            .into_iter()
+            .find(|caller| caller.as_str() == word)
+    }
+
+    /// Returns the caller of a call that this one makes beside its conversation: all that a sub-agent asks is its own.
+    #[must_use]
+    pub fn beside(self, purpose: Self) -> Self {
+        match self {
+            Self::Subagent => Self::Subagent,
+            _ => purpose,
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Setup of a run.
 
 use crate::{
-    ApprovalPolicy, ContextSetup, LoopRules, Memory, Results, ToolCatalog, ToolProgressRules, Toolbox,
+    ApprovalPolicy, ContextSetup, LoopRules, Memory, Results, TokenBudget, ToolCatalog, ToolProgressRules,
+    Toolbox,
 };
 use pudu_base::{
-    ApprovalRequest, Approver, BoxFuture, Decision, Model, Sampling, Sandbox, Tell, Thinking, ThreadLog,
+    ApprovalRequest, Approver, BoxFuture, Decision, Model, ModelCaller, Sampling, Sandbox, Tell, Thinking, ThreadLog,
     UserId,
 };
 use std::{fmt, sync::Arc, time::Duration};
@@ -48,6 +49,8 @@ pub struct Agent {
     pub remembers: UserId,
     /// The clock of the people whom it answers, if one is known.
     pub clock: Option<WallClock>,
+    /// The caller for which its model calls count.
+    pub caller: ModelCaller,
 }
 
 /// A clock that tells the day, the time and the time zone in words for a model, the day first.
@@ -90,11 +93,13 @@ pub struct RunBounds {
     pub time: Duration,
     /// Sub-agents, one after the other and side by side.
     pub subagents: u32,
+    /// Tokens, with those of its sub-agents.
+    pub tokens: TokenBudget,
 }
 
 impl Default for RunBounds {
     fn default() -> Self {
-        Self { steps: 100, time: Duration::from_secs(60 * 60), subagents: 6 }
+        Self { steps: 100, time: Duration::from_secs(60 * 60), subagents: 6, tokens: TokenBudget::default() }
     }
 }
 

@@ -32,6 +32,11 @@ impl Model for Fallback {
         self.first.context_window()
     }
 
+    fn max_output(&self) -> Option<u64> {
+        let mut all = [&self.first].into_iter().chain(self.others.iter()).map(|model| model.max_output());
+        all.try_fold(0, |most, one| Some(most.max(one?)))
+    }
+
     fn supports_vision(&self) -> bool {
         self.first.supports_vision()
     }

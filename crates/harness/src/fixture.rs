@@ -246,6 +246,7 @@ impl Bench {
             progress: None,
             remembers: UserId::local(),
             clock: None,
+            caller: pudu_base::ModelCaller::Lead,
         };
         Self {
             agent,

@@ -30,13 +30,13 @@ mod toolbox;
 pub use agent::{Agent, NoApprover, RunBounds, WallClock};
 pub use breaker::{ModelGuards, RestRules};
 pub use compact::{CompactOutcome, compact};
-pub use context::{ContextRules, ContextSetup, ContextSize};
+pub use context::{ContextRules, ContextSetup, ContextSize, estimated_reply_tokens, estimated_tokens};
 pub use deferred::{SEARCH, ToolCatalog, searching};
 pub use fallback::Fallback;
 pub use memory::Memory;
 pub use middleware::{
     AnswerCheck, ApprovalPolicy, CallFrequency, Dangerous, Gate, LoopRules, MAX_CONCURRENT_SUBAGENTS,
-    Middleware, SkillPolicy, TASK, ToolProgressRules, lead_chain, subagent_chain,
+    Middleware, SkillPolicy, TASK, TokenBudget, TokenLimit, ToolProgressRules, lead_chain, subagent_chain,
 };
 pub use prompt::{PromptFacts, PromptMount, PromptSection, join_sections, prompt_sections};
 pub use replay::{

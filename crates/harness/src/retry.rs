@@ -86,6 +86,10 @@ impl Model for Retry {
         self.model.context_window()
     }
 
+    fn max_output(&self) -> Option<u64> {
+        self.model.max_output()
+    }
+
     fn supports_vision(&self) -> bool {
         self.model.supports_vision()
     }

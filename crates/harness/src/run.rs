@@ -231,6 +231,7 @@ async fn prepare(agent: &Agent, chain: &mut Chain, run_state: &mut RunState) -> 
         images: Vec::new(),
         thinking: agent.thinking,
         sampling: agent.sampling,
+        caller: agent.caller,
     };
     for middleware in chain.iter_mut() {
         middleware.before_model(run_state, &mut request).await?;

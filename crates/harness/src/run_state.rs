@@ -232,13 +232,13 @@ impl RunState {
     }
 
     /// Returns the messages since somebody spoke, newest first.
-    pub(crate) fn since_asked(&self) -> impl Iterator<Item = &Arc<Message>> {
+    pub fn since_asked(&self) -> impl Iterator<Item = &Arc<Message>> {
         self.state.messages.values().rev().take_while(|message| !matches!(***message, Message::Human(_)))
     }
 
     /// Adds something for the model that nobody said: at the end of a request that is being made, and in the thread, so
     /// that it stands in the same place ever after.
-    pub(crate) fn remind(&mut self, request: &mut Request, text: String) {
+    pub fn remind(&mut self, request: &mut Request, text: String) {
         request.messages.push(self.note(text));
     }
 

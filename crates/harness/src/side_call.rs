@@ -23,7 +23,7 @@ pub async fn side_call(
 ) -> Result<String, ModelError> {
     // Another model may answer in its place.
     let (mut by, mut usage) = (model.name().to_owned(), None);
-    let answer = read(model, request, |delta| match delta {
+    let answer = read(model, Request { caller, ..request }, |delta| match delta {
         Delta::Usage(told) => {
             usage = Some(*told);
             tell(RunEvent::Usage { usage: *told });

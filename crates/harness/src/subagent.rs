@@ -10,7 +10,7 @@ use crate::{
     WallClock, replay::below, searching, skills_prompt, subagent_chain,
 };
 use pudu_base::{
-    ApprovalRequest, Approver, BoxFuture, CallId, Decision, Human, LogError, Message, Model, Outcome,
+    ApprovalRequest, Approver, BoxFuture, CallId, Decision, Human, LogError, Message, Model, ModelCaller, Outcome,
     RunEvent, RunId, Sampling, Seq, Skill, TaskStage, Tell, Thinking, ThreadId, ThreadLog, ThreadState, Tool,
     ToolCx, ToolError, ToolOutput, ToolSpec, Update,
 };
@@ -106,6 +106,14 @@ impl Kinds {
         Some(Self { kinds: kinds.into(), spec })
     }
 
+    /// Returns the same kinds with other models in place of their own.
+    #[must_use]
+    pub fn with_models(&self, replace: impl Fn(Arc<dyn Model>) -> Arc<dyn Model>) -> Self {
+        let kinds = self.kinds.iter().cloned();
+        let kinds = kinds.map(|kind| SubagentKind { model: kind.model.map(&replace), ..kind }).collect();
+        Self { kinds, spec: self.spec.clone() }
+    }
+
     /// Makes the tool `task` for an agent with skills; `None` if there is no kind that it can use.
     ///
     /// An agent without a shell is not offered the kind that has nothing but one.
@@ -193,6 +201,7 @@ impl SubagentTask {
             progress: parent.progress.clone(),
             remembers: parent.remembers.clone(),
             clock: parent.clock.clone(),
+            caller: ModelCaller::Subagent,
         })
     }
 
@@ -254,6 +263,10 @@ async fn work(
         // What it found before its steps ran out is worth having.
         Outcome::Limit if !report.is_empty() => (
             format!("Task Succeeded. Result (cut: it ran out of steps): {report}"),
+            TaskStage::Completed { usage },
+        ),
+        other if other.used_budget().is_some() && !report.is_empty() => (
+            format!("Task Succeeded (capped: token budget). Result: {report}"),
             TaskStage::Completed { usage },
         ),
         Outcome::Timeout => {

@@ -38,6 +38,11 @@ impl Model for HttpModel {
         self.settings.window
     }
 
+    fn max_output(&self) -> Option<u64> {
+        let written = || self.settings.body.get("max_tokens").and_then(serde_json::Value::as_u64);
+        self.settings.max_tokens.map(u64::from).or_else(written)
+    }
+
     fn supports_vision(&self) -> bool {
         self.settings.sees
     }

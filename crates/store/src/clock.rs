@@ -10,6 +10,11 @@ pub(crate) fn day(time: i64) -> i64 {
     time.div_euclid(DAY)
 }
 
+/// Returns the time at which a day begins.
+pub(crate) fn start(day: i64) -> i64 {
+    day.saturating_mul(DAY)
+}
+
 /// Returns the time, in milliseconds since 1970.
 #[must_use]
 pub fn now() -> i64 {

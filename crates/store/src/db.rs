@@ -10,7 +10,7 @@ use crate::{
     availability::{Availability, RetryDelays},
     crash,
     engine::DbEngine,
-    job::WriteWork,
+    job::{SoonCall, WriteWork},
     pools::{self, DbConnections, Lease},
     writer::StoreWriter,
 };
@@ -41,6 +41,8 @@ struct Inner {
     availability: Arc<Availability>,
     read: AnyPool,
     pools: Vec<AnyPool>,
+    /// The name of this opening of the store among all.
+    process: String,
 }
 
 /// Function of a read: asks with its data.
@@ -54,7 +56,8 @@ impl Db {
         let DbConnections { engine, write, read, pools } = pools::connect(location, &availability).await?;
         let writer = StoreWriter::start(write, engine.write_timeout(), availability.clone())?;
         let location = location.clone();
-        let inner = Inner { engine, location, writer, availability, read, pools };
+        let process = format!("{:016x}", fastrand::u64(..));
+        let inner = Inner { engine, location, writer, availability, read, pools, process };
         Ok(Self { inner: Arc::new(inner), limit: None })
     }
 
@@ -109,6 +112,10 @@ impl Db {
         self.inner.engine
     }
 
+    pub(crate) fn process(&self) -> &str {
+        &self.inner.process
+    }
+
     pub(crate) fn location(&self) -> &DbLocation {
         &self.inner.location
     }
@@ -160,6 +167,14 @@ impl Db {
         T: Send + 'static,
     {
         self.bounded(self.inner.writer.write(name, data, work)).await
+    }
+
+    /// Has one write done that nobody waits for: with the next one, or soon, and before all that come later.
+    pub(crate) fn write_soon<D>(&self, name: &'static crash::Write, data: D, work: WriteWork<D, ()>)
+    where
+        D: Send + Sync + 'static,
+    {
+        self.inner.writer.write_soon(Box::new(SoonCall { name, data, work }));
     }
 
     async fn bounded<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {

@@ -39,6 +39,29 @@ impl<D, T> WriteCall<D, T> {
     }
 }
 
+/// A write that nobody waits for.
+pub(crate) struct SoonCall<D> {
+    pub(crate) name: &'static crash::Write,
+    pub(crate) data: D,
+    pub(crate) work: WriteWork<D, ()>,
+}
+
+impl<D: Send + Sync> WriteJob for SoonCall<D> {
+    fn name(&self) -> &'static crash::Write {
+        self.name
+    }
+
+    fn run<'a>(&'a mut self, tx: &'a mut WriteTx<'_>) -> BoxFuture<'a, Result<(), StoreError>> {
+        (self.work)(&self.data, tx)
+    }
+
+    fn answer(self: Box<Self>, failure: Option<StoreError>) {
+        if let Some(error) = failure {
+            tracing::error!(write = self.name.before, %error, "failed to store");
+        }
+    }
+}
+
 impl<D: Send + Sync, T: Send> WriteJob for WriteCall<D, T> {
     fn name(&self) -> &'static crash::Write {
         self.name

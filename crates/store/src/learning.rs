@@ -96,9 +96,12 @@ async fn learnings(tx: &mut AnyConnection, limit: i64) -> Result<Vec<Learning>, 
     let rows: Vec<LearningColumns> = sqlx::query_as(sql).bind(limit).fetch_all(tx).await?;
     let learning = |(user, agent, thread, run, account, person, spender, due, attempts): LearningColumns| {
         let id = |text: &str| UserId::of(text).map_err(|error| StoreError::Corrupt(error.to_string()));
-        let spender = Spender { account, person, user: id(&spender)? };
+        let (user, spender) = (id(&user)?, id(&spender)?);
+        // A memory that is not the person's own is their room's.
+        let room = (user != spender).then(|| user.clone());
+        let spender = Spender { account, person, user: spender, room };
         Ok(Learning {
-            user: id(&user)?,
+            user,
             agent,
             thread: thread.into(),
             run: run.into(),

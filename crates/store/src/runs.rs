@@ -1,21 +1,12 @@
 //! The agent's runs: how they ended, and what they cost.
 
 use crate::{
-    Db, PricedSpending, Spender, StoreError, crash, spending,
+    Db, StoreError, crash,
     statement::{WriteTx, query},
     threads,
 };
 use pudu_base::{Outcome, RunId, ThreadId, Usage};
 use sqlx::AnyConnection;
-
-struct RunEndColumns {
-    id: RunId,
-    outcome: String,
-    usage: Usage,
-    spender: Spender,
-    parts: Vec<PricedSpending>,
-    now: i64,
-}
 
 impl Db {
     /// Notes that a run begins, and the title of its thread if that is known from it and it has none. Said again of a
@@ -36,33 +27,11 @@ impl Db {
         .await
     }
 
-    /// Notes how a run ended and what it spent. The first end of a run stays.
-    pub async fn run_ended(
-        &self,
-        id: &RunId,
-        outcome: &Outcome,
-        (spender, parts): (Spender, Vec<PricedSpending>),
-        now: i64,
-    ) -> Result<(), StoreError> {
+    /// Notes how a run ended, with what it spent until then. The first end of a run stays.
+    pub async fn run_ended(&self, id: &RunId, outcome: &Outcome, now: i64) -> Result<(), StoreError> {
         let outcome = serde_json::to_string(outcome).map_err(|e| StoreError::Rejected(e.to_string()))?;
-        let mut usage = Usage::default();
-        parts.iter().for_each(|part| usage += part.spending.usage);
-        let end = RunEndColumns { id: id.clone(), outcome, usage, spender, parts, now };
-        self.write(&crash::RUN_ENDED, end, |end, tx| Box::pin(ended(tx, end))).await
-    }
-
-    /// Notes what a run spent besides, after its end.
-    pub async fn run_spent(
-        &self,
-        id: &RunId,
-        (spender, parts): (Spender, Vec<PricedSpending>),
-        now: i64,
-    ) -> Result<(), StoreError> {
-        let data = (id.clone(), spender, parts, now);
-        self.write(&crash::RUN_SPENT, data, |(id, spender, parts, now), tx| {
-            Box::pin(spending::store(tx, id, spender, parts, *now))
-        })
-        .await
+        let end = (id.clone(), outcome, now);
+        self.write(&crash::RUN_ENDED, end, |(id, outcome, now), tx| Box::pin(ended(tx, id, outcome, *now))).await
     }
 
     /// Returns how a run ended, if it has.
@@ -109,14 +78,10 @@ async fn started(
     }
 }
 
-async fn ended(tx: &mut WriteTx<'_>, end: &RunEndColumns) -> Result<(), StoreError> {
-    let sql = "UPDATE runs SET ended = $1, outcome = $2, input = $3, output = $4
-        WHERE id = $5 AND ended IS NULL";
-    let tokens = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-    let update = query(sql).bind(end.now).bind(&end.outcome);
-    let update = update.bind(tokens(end.usage.input)).bind(tokens(end.usage.output));
-    if update.bind(end.id.as_str()).execute(tx).await? == 0 {
-        return Ok(());
-    }
-    spending::store(tx, &end.id, &end.spender, &end.parts, end.now).await
+async fn ended(tx: &mut WriteTx<'_>, id: &RunId, outcome: &str, now: i64) -> Result<(), StoreError> {
+    let sql = "UPDATE runs SET ended = $1, outcome = $2,
+        input = (SELECT CAST(COALESCE(SUM(input), 0) AS BIGINT) FROM spending WHERE run = $3),
+        output = (SELECT CAST(COALESCE(SUM(output), 0) AS BIGINT) FROM spending WHERE run = $3)
+        WHERE id = $3 AND ended IS NULL";
+    query(sql).bind(now).bind(outcome).bind(id.as_str()).execute(tx).await.map(drop)
 }

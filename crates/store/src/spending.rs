@@ -1,11 +1,25 @@
-//! Spending of runs on models, in tokens and money.
+//! Spending of runs on models, in tokens and money, one row a call.
+//!
+//! A call is settled once: a row with its id is not written again, and budgets are counted only where it was. Nobody
+//! waits for that. It is committed with the next write, which the end of a run is in any case, and so before anybody is
+//! told of it.
+
+mod limits;
+mod reserve;
+
+pub use limits::{BudgetLimit, BudgetStanding, BudgetUnit};
+pub(crate) use limits::{made_before, spent_before};
+pub use reserve::{CallOffer, OfferCost, Reservation, ReserveOutcome};
 
 use crate::{
-    Db, StoreError, clock,
+    Db, StoreError, clock, crash,
     statement::{WriteTx, query},
 };
-use pudu_base::{RunId, Spending, ThreadId, Usage, UserId};
+use pudu_base::{ModelCaller, RunId, ThreadId, Usage, UserId};
 use sqlx::{AnyConnection, AssertSqlSafe};
+
+/// So many sums are told of all that was spent.
+const MAX_SHARES: i64 = 10_000;
 
 /// Money in millionths of a currency.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,15 +28,6 @@ pub struct Cost {
     pub currency: String,
     /// Millionths of it.
     pub micros: i64,
-}
-
-/// One part of what a run spent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PricedSpending {
-    /// Caller, model and tokens.
-    pub spending: Spending,
-    /// Its cost; none where the model has no price.
-    pub cost: Option<Cost>,
 }
 
 /// For whom a run spent.
@@ -34,61 +39,153 @@ pub struct Spender {
     pub person: String,
     /// The user.
     pub user: UserId,
+    /// The room in which they asked, if it was one.
+    pub room: Option<UserId>,
+}
+
+/// A call of a model, and for whom it is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelCall {
+    /// Its id: nothing is counted twice under one.
+    pub id: String,
+    /// The run for which it is made.
+    pub run: RunId,
+    /// The thread of that.
+    pub thread: ThreadId,
+    /// For whom that works.
+    pub spender: Spender,
+    /// The caller.
+    pub caller: ModelCaller,
+    /// When it began, in milliseconds since 1970: it counts for that day.
+    pub at: i64,
+}
+
+/// What a call cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallSpending {
+    /// The model that answered.
+    pub model: String,
+    /// Tokens, as the provider told them, or as they were estimated.
+    pub usage: Usage,
+    /// Whether the provider told them.
+    pub reported: bool,
+    /// Its cost; none where the model has no price.
+    pub cost: Option<Cost>,
+}
+
+/// The end of a call, or of a try of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settlement {
+    /// The call.
+    pub call: ModelCall,
+    /// What it cost, if anything.
+    pub spent: Option<CallSpending>,
+    /// The id of the reservation that ends with it.
+    pub reservation: Option<String>,
 }
 
 /// Which spending is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpendingFilter {
+    /// That of a run.
+    Run(RunId),
     /// That of a thread.
     Thread(ThreadId),
     /// That of a user on the day of this time, in milliseconds, and since.
     UserSince(UserId, i64),
 }
 
-/// A sum over runs.
+/// A sum over calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpendingSum {
     /// The caller's word.
     pub caller: String,
     /// The model's name.
     pub model: String,
-    /// Tokens.
+    /// Tokens, told or estimated.
     pub usage: Usage,
     /// Number of calls.
     pub calls: i64,
-    /// Number of calls whose usage nobody knows.
+    /// Number of calls whose usage is estimated.
     pub unreported: i64,
     /// The cost; none where the model had no price.
     pub cost: Option<Cost>,
 }
 
+/// A sum over calls for one user in one place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpendingShare {
+    /// The user.
+    pub user: String,
+    /// The account; empty on the page and in the terminal.
+    pub account: String,
+    /// The room; empty where it was none.
+    pub room: String,
+    /// All of it by one caller and model.
+    pub sum: SpendingSum,
+}
+
 impl Db {
+    /// Notes what a call cost and ends its reservation. That is committed with the next write, or soon.
+    pub fn settle(&self, settlement: Settlement) {
+        self.write_soon(&crash::SETTLE, settlement, |settlement, tx| Box::pin(settle(tx, settlement)));
+    }
+
     /// Returns sums by caller, model and currency, the dearest in tokens first.
     pub async fn spending(&self, filter: &SpendingFilter) -> Result<Vec<SpendingSum>, StoreError> {
         let filter = filter.clone();
         self.read(filter, |filter, tx| Box::pin(sums(tx, filter))).await
     }
+
+    /// Returns who spent how much on the day of this time, in milliseconds, and since.
+    pub async fn spending_since(&self, since: i64) -> Result<Vec<SpendingShare>, StoreError> {
+        self.read(clock::day(since), |since, tx| Box::pin(shares(tx, *since))).await
+    }
 }
 
 type SumColumns = (String, String, String, i64, i64, i64, i64, i64, i64, i64, i64);
 
+const SUMS: &str = "caller, model, COALESCE(currency, ''), CAST(SUM(calls) AS BIGINT),
+    CAST(SUM(unreported) AS BIGINT), CAST(SUM(input) AS BIGINT), CAST(SUM(output) AS BIGINT),
+    CAST(SUM(cached) AS BIGINT), CAST(SUM(cache_writes) AS BIGINT), CAST(SUM(reasoning) AS BIGINT),
+    CAST(COALESCE(SUM(cost), 0) AS BIGINT) FROM spending WHERE";
+
 async fn sums(tx: &mut AnyConnection, filter: &SpendingFilter) -> Result<Vec<SpendingSum>, StoreError> {
-    const SUMS: &str = "SELECT caller, model, COALESCE(currency, ''), CAST(SUM(calls) AS BIGINT),
-        CAST(SUM(unreported) AS BIGINT), CAST(SUM(input) AS BIGINT), CAST(SUM(output) AS BIGINT),
-        CAST(SUM(cached) AS BIGINT), CAST(SUM(cache_writes) AS BIGINT), CAST(SUM(reasoning) AS BIGINT),
-        CAST(COALESCE(SUM(cost), 0) AS BIGINT) FROM spending WHERE ";
-    const GROUPS: &str = " GROUP BY caller, model, COALESCE(currency, '') ORDER BY 6 DESC, 1, 2";
+    const GROUPS: &str = "GROUP BY caller, model, COALESCE(currency, '') ORDER BY 6 DESC, 1, 2";
     let clause = match filter {
+        SpendingFilter::Run(_) => "run = $1",
         SpendingFilter::Thread(_) => "thread = $1",
         SpendingFilter::UserSince(..) => "user_id = $1 AND day >= $2",
     };
     // The text is one of ours, not anybody's input.
-    let rows = sqlx::query_as::<_, SumColumns>(AssertSqlSafe(format!("{SUMS}{clause}{GROUPS}")));
+    let rows = sqlx::query_as::<_, SumColumns>(AssertSqlSafe(format!("SELECT {SUMS} {clause} {GROUPS}")));
     let rows = match filter {
+        SpendingFilter::Run(run) => rows.bind(run.as_str()),
         SpendingFilter::Thread(thread) => rows.bind(thread.as_str()),
         SpendingFilter::UserSince(user, since) => rows.bind(user.as_str()).bind(clock::day(*since)),
     };
     Ok(rows.fetch_all(tx).await?.into_iter().map(sum).collect())
+}
+
+async fn shares(tx: &mut AnyConnection, since: i64) -> Result<Vec<SpendingShare>, StoreError> {
+    const WHO: &str = "SELECT user_id, account, room FROM spending WHERE day >= $1 GROUP BY user_id, account, room
+        ORDER BY SUM(input + output) DESC, user_id, account, room LIMIT $2";
+    const GROUPS: &str = "day >= $1 AND user_id = $2 AND account = $3 AND room = $4
+        GROUP BY caller, model, COALESCE(currency, '') ORDER BY 6 DESC, 1, 2";
+    let who: Vec<(String, String, String)> =
+        sqlx::query_as(WHO).bind(since).bind(MAX_SHARES).fetch_all(&mut *tx).await?;
+    let mut shares = Vec::new();
+    for (user, account, room) in who {
+        let rows = sqlx::query_as::<_, SumColumns>(AssertSqlSafe(format!("SELECT {SUMS} {GROUPS}")));
+        let rows = rows.bind(since).bind(&user).bind(&account).bind(&room).fetch_all(&mut *tx).await?;
+        shares.extend(rows.into_iter().map(|row| SpendingShare {
+            user: user.clone(),
+            account: account.clone(),
+            room: room.clone(),
+            sum: sum(row),
+        }));
+    }
+    Ok(shares)
 }
 
 fn sum(columns: SumColumns) -> SpendingSum {
@@ -101,30 +198,38 @@ fn sum(columns: SumColumns) -> SpendingSum {
     SpendingSum { caller, model, usage, calls, unreported, cost }
 }
 
-/// Stores what a run spent. Said again of a run, it changes nothing.
-pub(crate) async fn store(
-    tx: &mut WriteTx<'_>,
-    run: &RunId,
-    spender: &Spender,
-    parts: &[PricedSpending],
-    now: i64,
-) -> Result<(), StoreError> {
-    const SQL: &str = "INSERT INTO spending (run, thread, account, person, day, caller, model, calls, unreported, input,
-        output, cached, cache_writes, reasoning, cost, currency, user_id)
-        SELECT id, thread, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, NULLIF($14, -1), NULLIF($15, ''), $16
-        FROM runs WHERE id = $1 ON CONFLICT (run, caller, model) DO NOTHING";
-    let day = clock::day(now);
-    for PricedSpending { spending, cost } in parts {
-        let Usage { input, output, cached, cache_writes, reasoning } = spending.usage;
-        let insert = query(SQL).bind(run.as_str()).bind(&spender.account).bind(&spender.person).bind(day);
-        let insert = insert.bind(spending.caller.as_str()).bind(&spending.model);
-        let numbers = [spending.calls, spending.unreported, input, output, cached, cache_writes, reasoning];
-        let insert = numbers
-            .into_iter()
-            .fold(insert, |insert, number| insert.bind(i64::try_from(number).unwrap_or(i64::MAX)));
-        let micros = cost.as_ref().map_or(-1, |cost| cost.micros);
-        let currency = cost.as_ref().map_or("", |cost| cost.currency.as_str());
-        insert.bind(micros).bind(currency).bind(spender.user.as_str()).execute(tx).await?;
+/// Settles a call: of one that is settled already nothing is counted again.
+async fn settle(tx: &mut WriteTx<'_>, settlement: &Settlement) -> Result<(), StoreError> {
+    if let Some(reservation) = &settlement.reservation {
+        reserve::release(tx, reservation).await?;
     }
-    Ok(())
+    match &settlement.spent {
+        Some(spent) => spend(tx, &settlement.call, spent).await,
+        None => Ok(()),
+    }
+}
+
+async fn spend(tx: &mut WriteTx<'_>, call: &ModelCall, spent: &CallSpending) -> Result<(), StoreError> {
+    const SQL: &str = "INSERT INTO spending (run, call, thread, account, person, user_id, room, caller, model, day,
+        calls, unreported, input, output, cached, cache_writes, reasoning, cost, currency)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1, $11, $12, $13, $14, $15, $16, $17, $18)
+        ON CONFLICT (run, call) DO NOTHING";
+    let Spender { account, person, user, room } = &call.spender;
+    let texts = [call.run.as_str(), &call.id, call.thread.as_str(), account, person, user.as_str()];
+    let insert = texts.into_iter().fold(query(SQL), |insert, text| insert.bind(text));
+    let room = room.as_ref().map_or("", UserId::as_str);
+    let insert = insert.bind(room).bind(call.caller.as_str()).bind(&spent.model).bind(clock::day(call.at));
+    let Usage { input, output, cached, cache_writes, reasoning } = spent.usage;
+    let numbers = [u64::from(!spent.reported), input, output, cached, cache_writes, reasoning];
+    let insert = numbers.into_iter().fold(insert, |insert, number| insert.bind(tokens(number)));
+    let insert = insert.bind(spent.cost.as_ref().map(|cost| cost.micros));
+    let insert = insert.bind(spent.cost.as_ref().map(|cost| cost.currency.as_str()));
+    match insert.execute(tx).await? {
+        0 => Ok(()),
+        _ => limits::count(tx, call, spent).await,
+    }
+}
+
+fn tokens(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }

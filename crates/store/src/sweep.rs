@@ -1,7 +1,7 @@
 //! Throws away what is of no more use, a little at a time, so that nobody waits long behind it.
 
 use crate::{
-    Db, StoreError, clock, crash,
+    Db, StoreError, clock, crash, spending,
     statement::{WriteTx, query},
 };
 
@@ -32,9 +32,6 @@ const PARKED: &str = "DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE 
 const MESSAGES: &str = "DELETE FROM messages WHERE (account, chat, message) IN
     (SELECT account, chat, message FROM messages WHERE at < $1 LIMIT $2)";
 
-const SPENDING: &str = "DELETE FROM spending WHERE (run, caller, model) IN
-    (SELECT run, caller, model FROM spending WHERE day < $1 LIMIT $2)";
-
 /// Counts of the rows that a sweep deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
@@ -53,7 +50,9 @@ impl Db {
         let delivered = self.drop_older(DELIVERED, now - KEEP_TURNS).await?;
         let parked = self.drop_older(PARKED, now - KEEP_PARKED).await?;
         let messages = self.drop_older(MESSAGES, now - KEEP_MESSAGES).await?;
-        self.drop_older(SPENDING, clock::day(now - KEEP_SPENDING)).await?;
+        self.drop_older(spending::spent_before(), clock::day(now - KEEP_SPENDING)).await?;
+        let (counters, day) = spending::made_before(now);
+        self.drop_older(counters, day).await?;
         self.purge_forgotten().await?;
         Ok(Swept { items, turns: delivered + parked, messages })
     }

@@ -1,7 +1,8 @@
 //! The one writer, with group commit.
 //!
 //! Callers put a job into a bounded queue and wait. One task takes what has gathered, runs it in one transaction and
-//! commits once, so that many callers share one fsync; nobody waits for a timer. For a file the task is a thread of its
+//! commits once, so that many callers share one fsync; nobody waits for a timer. A write that nobody waits for goes before
+//! the next batch, into the same transaction, and after a moment by itself. For a file the task is a thread of its
 //! own, which does SQLite's work itself: a batch costs one hand-over, not one for each statement.
 
 use crate::{
@@ -13,19 +14,47 @@ use crate::{
     link::WriteLink,
 };
 use std::{
-    sync::{Arc, atomic::Ordering},
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
     thread,
     time::Duration,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// How many jobs may wait; the next caller waits for a place.
 const MAX_QUEUED_JOBS: usize = 1024;
 
+/// How long a write that nobody waits for waits for one that somebody waits for.
+const SOON: Duration = Duration::from_millis(20);
+
+/// Writes that nobody waits for. They are few: each belongs to work whose next step waits for the store.
+#[derive(Default)]
+struct SoonJobs {
+    jobs: Mutex<Vec<Box<dyn WriteJob>>>,
+    filled: Notify,
+}
+
+impl SoonJobs {
+    fn push(&self, job: Box<dyn WriteJob>) {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).push(job);
+        self.filled.notify_one();
+    }
+
+    fn take(&self) -> Vec<Box<dyn WriteJob>> {
+        std::mem::take(&mut self.jobs.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns when some have waited long enough.
+    async fn due(&self) {
+        self.filled.notified().await;
+        tokio::time::sleep(SOON).await;
+    }
+}
+
 /// The way to the writer's task.
 pub(crate) struct StoreWriter {
     jobs: mpsc::Sender<Box<dyn WriteJob>>,
+    soon: Arc<SoonJobs>,
     state: Arc<WriterState>,
     stop: CancellationToken,
     /// Cancelled when the task ended by a panic.
@@ -45,14 +74,15 @@ impl StoreWriter {
         let (stop, ended) = (CancellationToken::new(), CancellationToken::new());
         let blocks = matches!(link, WriteLink::File(_));
         let writer = BatchWriter::new(link, timeout, availability, Arc::clone(&state));
-        let task = tasks.track_future(run(writer, queue, stop.clone(), ended.clone()));
+        let soon = Arc::<SoonJobs>::default();
+        let task = tasks.track_future(run(writer, queue, soon.clone(), stop.clone(), ended.clone()));
         if blocks {
             spawn_thread(task).map_err(|error| StoreError::Refused(format!("the writer: {error}")))?;
         } else {
             tokio::spawn(task);
         }
         tasks.close();
-        Ok(Self { jobs, state, stop, ended, tasks })
+        Ok(Self { jobs, soon, state, stop, ended, tasks })
     }
 
     /// Runs one write and answers once it is durable. A caller that goes away does not cancel it.
@@ -70,6 +100,14 @@ impl StoreWriter {
         let job = Box::new(WriteCall::new(name, data, work, reply));
         self.jobs.send(job).await.map_err(|_| StoreError::Closed)?;
         answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Has a write done with the next one, or soon. A store that is closed does it no more.
+    pub(crate) fn write_soon(&self, job: Box<dyn WriteJob>) {
+        match self.jobs.is_closed() {
+            true => job.answer(Some(StoreError::Closed)),
+            false => self.soon.push(job),
+        }
     }
 
     /// Returns how many transactions were committed.
@@ -122,6 +160,7 @@ impl Drop for UnexpectedEnd {
 async fn run(
     mut writer: BatchWriter,
     mut queue: mpsc::Receiver<Box<dyn WriteJob>>,
+    soon: Arc<SoonJobs>,
     stop: CancellationToken,
     ended: CancellationToken,
 ) {
@@ -130,10 +169,15 @@ async fn run(
     loop {
         tokio::select! {
             () = stop.cancelled(), if !queue.is_closed() => queue.close(),
-            taken = queue.recv_many(&mut batch, MAX_BATCH_JOBS) => match taken {
-                0 => return,
-                _ => writer.settle(std::mem::take(&mut batch)).await,
-            },
+            taken = queue.recv_many(&mut batch, MAX_BATCH_JOBS) => {
+                let mut jobs = soon.take();
+                jobs.append(&mut batch);
+                writer.settle(jobs).await;
+                if taken == 0 {
+                    return;
+                }
+            }
+            () = soon.due() => writer.settle(soon.take()).await,
         }
     }
 }

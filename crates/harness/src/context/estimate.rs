@@ -81,6 +81,18 @@ fn image_tokens(images: &[ModelImage]) -> u64 {
     images.len() as u64 * IMAGE_TOKENS
 }
 
+/// Returns about how many tokens a request has, by its bytes alone: rather more than fewer.
+#[must_use]
+pub fn estimated_tokens(request: &Request) -> u64 {
+    TokenEstimate::default().tokens(request_bytes(request)) + image_tokens(&request.images)
+}
+
+/// Returns about how many tokens so many bytes of a reply are: rather more than fewer.
+#[must_use]
+pub fn estimated_reply_tokens(bytes: u64) -> u64 {
+    bytes.div_ceil(BYTES_PER_TOKEN)
+}
+
 /// Returns about how many bytes a request is written in, without its images.
 pub(super) fn request_bytes(request: &Request) -> u64 {
     fixed_bytes(request) + request.messages.iter().map(|message| message_bytes(message)).sum::<u64>()

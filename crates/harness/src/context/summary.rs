@@ -84,7 +84,8 @@ async fn attempt(
     request.messages.push(instruction(agent.context.rules.prompt.as_deref()));
     let replay = run_state.replay.clone();
     let tell = |event| replay.publish(event);
-    let answer = side_call(model, request, ModelCaller::Summary, &mut run_state.spending, tell);
+    let caller = agent.caller.beside(ModelCaller::Summary);
+    let answer = side_call(model, request, caller, &mut run_state.spending, tell);
     match answer.await {
         Ok(summary) if is_usable(&summary) => Some(summary.trim().to_owned()),
         Ok(_) => {

@@ -2,8 +2,8 @@
 
 use super::{
     ApprovalGate, Dangling, DeferredTools, Images, LoopDetection, MAX_CONCURRENT_SUBAGENTS, Middleware,
-    Midnight, ModelErrors, SkillPolicy, SubagentLimit, TerminalResponse, TodoReminders, ToolErrors,
-    ToolFraming, ToolProgress,
+    Midnight, ModelErrors, SkillPolicy, SubagentLimit, TerminalResponse, TodoReminders, TokenGate,
+    ToolErrors, ToolFraming, ToolProgress,
 };
 use crate::{Agent, context::ContextFit};
 
@@ -45,6 +45,10 @@ fn everybodys(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
     }
     if let Some(rules) = &agent.loops {
         chain.push(Box::new(LoopDetection::new(rules.clone())));
+    }
+    if agent.bounds.tokens.is_limited() {
+        // Nothing else of a request is made, and nothing is summarised for it, if it is not to be sent.
+        chain.insert(0, Box::new(TokenGate::new(agent.bounds.tokens)));
     }
     chain
 }

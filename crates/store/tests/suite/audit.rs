@@ -35,7 +35,7 @@ pub(crate) async fn a_deed_whose_end_nobody_noted_ended_with_its_run_or_with_the
         db.begin_audit_entry(of(run)).await.unwrap();
     }
     assert_eq!(db.audit_entries(None, 10).await.unwrap(), [of("open"), of("stopped")], "both are at work");
-    db.run_ended(&"stopped".into(), &Outcome::Stopped, <_>::default(), NOW + 5).await.unwrap();
+    db.run_ended(&"stopped".into(), &Outcome::Stopped, NOW + 5).await.unwrap();
     let ended = |run: &str, code: i64, at: i64| AuditEntry { code: Some(code), ended: Some(at), ..of(run) };
     let stopped = ended("stopped", STOPPED, NOW + 5);
     assert_eq!(db.audit_entries(None, 10).await.unwrap(), [of("open"), stopped]);

@@ -60,9 +60,9 @@ async fn script(db: &Db) {
         messages: vec!["9".into()],
     };
     db.save_handle(&first, &shown, NOW).await.unwrap();
-    db.run_ended(&"run".into(), &Outcome::Success, <_>::default(), NOW).await.unwrap();
+    db.run_ended(&"run".into(), &Outcome::Success, NOW).await.unwrap();
     db.replace_title(&"thread".into(), "", "Greetings").await.unwrap();
-    db.run_spent(&"run".into(), <_>::default(), NOW).await.unwrap();
+    crate::budgets::script(db).await;
     db.drop_goal(&first).await.unwrap();
     db.conclude(&first, "said").await.unwrap();
     db.failed(&first, "flooded", NOW).await.unwrap();

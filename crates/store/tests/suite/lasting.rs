@@ -107,11 +107,11 @@ pub(crate) async fn threads_from_before_they_had_a_table_have_rows_in_it(place: 
         }
     }
     db.run_started(&"run".into(), &"ran".into(), "gpt", None, NOW).await.unwrap();
-    db.run_ended(&"run".into(), &Outcome::Success, <_>::default(), NOW + 5).await.unwrap();
+    db.run_ended(&"run".into(), &Outcome::Success, NOW + 5).await.unwrap();
     db.close().await;
     let mut behind = place.connect().await;
     let back =
-        "DROP TABLE learnings; DROP TABLE learnt; DROP TABLE memory_off;
+        "DROP TABLE budgets; DROP TABLE reservations; DROP TABLE learnings; DROP TABLE learnt; DROP TABLE memory_off;
         DROP TABLE identities; ALTER TABLE pairing_codes DROP COLUMN issuer; ALTER TABLE pairing_codes DROP COLUMN offer;
         ALTER TABLE turns DROP COLUMN goal_dropped;
         DROP TABLE spending; ALTER TABLE conversations DROP COLUMN thinking; DROP TABLE threads; DROP TABLE deleted_threads; DROP INDEX audit_account;

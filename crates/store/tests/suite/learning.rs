@@ -3,7 +3,8 @@ use pudu_base::UserId;
 use pudu_store::{Db, Learning, Spender};
 
 pub(crate) fn learning(run: &str, due: i64) -> Learning {
-    let spender = Spender { account: "slack".into(), person: "U1".into(), user: UserId::of("ada").unwrap() };
+    let user = UserId::of("ada").unwrap();
+    let spender = Spender { account: "slack".into(), person: "U1".into(), user, room: None };
     Learning {
         user: UserId::of("ada").unwrap(),
         agent: String::new(),

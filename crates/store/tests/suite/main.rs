@@ -4,6 +4,7 @@
 
 mod approvals;
 mod audit;
+mod budgets;
 mod crash;
 mod damage;
 mod fixture;
@@ -85,6 +86,11 @@ on_every_engine! {
     pairing::codes_do_not_pile_up,
     runs::a_run_is_counted_once_with_what_it_cost,
     runs::what_is_spent_is_known_by_thread_person_and_day,
+    budgets::a_call_is_settled_once_and_every_budget_counts_it,
+    budgets::many_calls_at_once_stay_within_one_budget,
+    budgets::a_limit_set_late_knows_what_was_spent_before,
+    budgets::a_reply_is_as_long_as_the_budget_allows,
+    budgets::the_cheaper_model_answers_from_its_share_on,
     log::a_thread_is_the_fold_of_what_was_appended,
     log::an_append_behind_the_wrong_position_changes_nothing,
     log::of_many_appends_at_one_position_one_wins,
@@ -119,6 +125,8 @@ on_every_lasting_engine! {
     lasting::two_instances_do_not_overwrite_each_other,
     lasting::a_newer_database_is_refused,
     lasting::a_log_row_has_its_time_and_its_run,
+    budgets::whatever_happens_counters_are_the_sum_of_calls,
+    budgets::what_a_dead_process_reserved_is_settled_for_its_prompt,
     recall::the_statistics_are_exact_and_no_word_is_left,
     lasting::threads_from_before_they_had_a_table_have_rows_in_it,
 }

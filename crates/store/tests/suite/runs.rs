@@ -1,22 +1,20 @@
-use crate::fixture::NOW;
-use pudu_base::{ModelCaller, Outcome, SpendingTally, Usage, UserId};
-use pudu_store::{Cost, Db, PricedSpending, Spender, SpendingFilter};
+use crate::{
+    budgets::{call, spender, spent},
+    fixture::NOW,
+};
+use pudu_base::{ModelCaller, Outcome, Usage, UserId};
+use pudu_store::{CallSpending, Cost, Db, ModelCall, Settlement, Spender, SpendingFilter};
 
-/// Returns what Ada spent: each call with its price in millionths of a dollar, if there is one.
-fn spent(calls: &[(ModelCaller, &str, Option<Usage>, Option<i64>)]) -> (Spender, Vec<PricedSpending>) {
-    let mut tally = SpendingTally::default();
-    let mut costs = Vec::new();
-    for (caller, model, usage, cost) in calls {
-        tally.add_call(*caller, model, *usage);
-        costs.push(cost.map(|micros| Cost { currency: "USD".into(), micros }));
-    }
-    let parts = tally.parts().iter().cloned().zip(costs);
-    (ada(), parts.map(|(spending, cost)| PricedSpending { spending, cost }).collect())
+/// Settles a call of Ada's at a time: what the provider told of it, and its price in millionths of a dollar, if there is one.
+fn settle(db: &Db, run: &str, thread: &str, at: i64, (caller, model, usage, micros): Called) {
+    let spender = Spender { room: None, ..spender() };
+    let call = ModelCall { run: run.into(), thread: thread.into(), at, spender, caller, ..call(model) };
+    let reported = usage.is_some();
+    let spent = CallSpending { model: model.into(), reported, ..spent(usage.unwrap_or_default(), micros) };
+    db.settle(Settlement { call, spent: Some(spent), reservation: None });
 }
 
-fn ada() -> Spender {
-    Spender { account: "slack".into(), person: "U1".into(), user: UserId::of("ada").unwrap() }
-}
+type Called = (ModelCaller, &'static str, Option<Usage>, Option<i64>);
 
 pub(crate) async fn what_is_spent_is_known_by_thread_person_and_day(db: Db) {
     const DAY: i64 = 24 * 60 * 60 * 1000;
@@ -25,8 +23,10 @@ pub(crate) async fn what_is_spent_is_known_by_thread_person_and_day(db: Db) {
     let unknown = (ModelCaller::Subagent, "own", None, None);
     for (run, thread, at) in [("one", "a", NOW), ("two", "a", NOW + DAY), ("three", "b", NOW + DAY)] {
         db.run_started(&run.into(), &thread.into(), "gpt", None, at).await.unwrap();
-        db.run_ended(&run.into(), &Outcome::Success, spent(&[lead, unknown]), at).await.unwrap();
-        db.run_ended(&run.into(), &Outcome::Success, spent(&[lead]), at).await.unwrap();
+        for call in [lead, unknown, lead] {
+            settle(&db, run, thread, at, call);
+        }
+        db.run_ended(&run.into(), &Outcome::Success, at).await.unwrap();
     }
     let sums = db.spending(&SpendingFilter::Thread("a".into())).await.unwrap();
     let [gpt, own] = &sums[..] else { panic!("{sums:?}") };
@@ -39,7 +39,7 @@ pub(crate) async fn what_is_spent_is_known_by_thread_person_and_day(db: Db) {
         "what is unknown says so"
     );
     let of = async |since| {
-        let sums = db.spending(&SpendingFilter::UserSince(ada().user, since)).await.unwrap();
+        let sums = db.spending(&SpendingFilter::UserSince(spender().user, since)).await.unwrap();
         sums.iter().filter_map(|sum| sum.cost.as_ref()).map(|cost| cost.micros).sum::<i64>()
     };
     assert_eq!((of(NOW).await, of(NOW + DAY).await, of(NOW + 2 * DAY).await), (4_500, 3_000, 0));
@@ -58,10 +58,10 @@ pub(crate) async fn a_run_is_counted_once_with_what_it_cost(db: Db) {
     assert_eq!(db.run_outcome(&"one".into()).await.unwrap(), None);
 
     let cost = Usage::plain(10, 3);
-    let first = spent(&[(ModelCaller::Lead, "gpt", Some(cost), None)]);
-    db.run_ended(&"one".into(), &Outcome::Success, first, NOW + 3).await.unwrap();
-    let second = spent(&[(ModelCaller::Lead, "gpt", Some(Usage::plain(99, 99)), None)]);
-    db.run_ended(&"one".into(), &Outcome::Stopped, second, NOW + 4).await.unwrap();
+    settle(&db, "one", "thread", NOW + 3, (ModelCaller::Lead, "gpt", Some(cost), None));
+    db.run_ended(&"one".into(), &Outcome::Success, NOW + 3).await.unwrap();
+    settle(&db, "one", "thread", NOW + 4, (ModelCaller::Title, "small", Some(Usage::plain(99, 99)), None));
+    db.run_ended(&"one".into(), &Outcome::Stopped, NOW + 4).await.unwrap();
     assert_eq!(db.run_outcome(&"one".into()).await.unwrap(), Some(Outcome::Success), "the first end stays");
     assert_eq!(db.usage(&thread).await.unwrap(), (cost, 2));
     assert_eq!(db.usage(&"other".into()).await.unwrap(), (Usage::default(), 0));

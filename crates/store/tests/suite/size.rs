@@ -65,7 +65,7 @@ async fn answer_one(db: &Db, thread: &ThreadId, n: Seq) {
     };
     db.save_handle(&turn_id, &shown, NOW).await.unwrap();
     db.append(thread, &"run".into(), at + 1, &[said(&format!("{id}-a"), &text)]).await.unwrap();
-    db.run_ended(&id.as_str().into(), &Outcome::Success, <_>::default(), NOW).await.unwrap();
+    db.run_ended(&id.as_str().into(), &Outcome::Success, NOW).await.unwrap();
     db.conclude(&turn_id, &format!(r#"{{"text":"{text}"}}"#)).await.unwrap();
     db.delivered(&turn_id, None, false, NOW).await.unwrap();
 }

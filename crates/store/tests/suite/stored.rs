@@ -40,7 +40,7 @@ async fn the_stored_json_is_this() {
         ),
     ] {
         db.run_started(&run.into(), &thread, "gpt", None, NOW).await.unwrap();
-        db.run_ended(&run.into(), &outcome, <_>::default(), NOW).await.unwrap();
+        db.run_ended(&run.into(), &outcome, NOW).await.unwrap();
     }
     let mut behind = place.connect().await;
     let log = column(&mut behind, "SELECT body FROM log ORDER BY seq").await.join("\n");

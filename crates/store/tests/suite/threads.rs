@@ -44,7 +44,7 @@ pub(crate) async fn a_deleted_thread_leaves_nothing_but_its_audit(db: Db) {
     db.append(&"thread".into(), &"run".into(), 0, &rows).await.unwrap();
     db.load(&"thread".into()).await.unwrap();
     db.run_started(&"run".into(), &"thread".into(), "gpt", None, NOW).await.unwrap();
-    db.run_ended(&"run".into(), &Outcome::Success, <_>::default(), NOW).await.unwrap();
+    db.run_ended(&"run".into(), &Outcome::Success, NOW).await.unwrap();
     db.ask(&crate::approvals::question("1", "call")).await.unwrap();
     db.begin_audit_entry(entry("ls")).await.unwrap();
 

@@ -1,0 +1,96 @@
+//! Tokens that one run may spend: the model is told once when most of them are spent, and is not asked any more when all
+//! are. These are DeerFlow's `token_budget` and that of its sub-agents.
+//!
+//! Deliberately absent: budgets of people, rooms and days. Those are kept in the store, and stand before the model.
+
+use super::Middleware;
+use crate::RunState;
+use pudu_base::{BoxFuture, FailureCause, Message, Request, RunFailure, UsedBudget};
+
+/// How the hint begins, by which a run that a crash cut knows that it was given.
+const HINT: &str = "Most of the tokens that this run may spend are spent";
+
+/// Tokens that a run may spend. A run without any limit counts nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TokenBudget {
+    /// All tokens.
+    pub total: Option<TokenLimit>,
+    /// Those of prompts.
+    pub input: Option<TokenLimit>,
+    /// Those of replies.
+    pub output: Option<TokenLimit>,
+}
+
+/// A limit in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenLimit {
+    /// From here on the model is told.
+    pub warn: u64,
+    /// From here on the model is not asked.
+    pub stop: u64,
+}
+
+impl TokenBudget {
+    /// Returns whether there is any limit.
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
+        *self != Self::default()
+    }
+}
+
+/// Keeps a run within its tokens.
+pub struct TokenGate {
+    budget: TokenBudget,
+    hinted: bool,
+}
+
+impl TokenGate {
+    /// Makes the gate of a run.
+    #[must_use]
+    pub fn new(budget: TokenBudget) -> Self {
+        Self { budget, hinted: false }
+    }
+
+    /// Returns each limit with what is spent of it.
+    fn standings(&self, run_state: &RunState) -> impl Iterator<Item = (u64, TokenLimit)> + use<> {
+        let spent = run_state.spending.usage();
+        let TokenBudget { total, input, output } = self.budget;
+        let limits = [(spent.total(), total), (spent.input, input), (spent.output, output)];
+        limits.into_iter().filter_map(|(spent, limit)| Some((spent, limit?)))
+    }
+}
+
+impl Middleware for TokenGate {
+    fn name(&self) -> &'static str {
+        "token_budget"
+    }
+
+    /// A run that a crash cut goes on where it was.
+    fn before_run<'a>(&'a mut self, run_state: &'a mut RunState) -> BoxFuture<'a, Result<(), RunFailure>> {
+        let is_hint = |message: &Message| matches!(message, Message::Reminder(hint) if hint.text.starts_with(HINT));
+        self.hinted = run_state.since_asked().any(|message| is_hint(message));
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn before_model<'a>(
+        &'a mut self,
+        run_state: &'a mut RunState,
+        request: &'a mut Request,
+    ) -> BoxFuture<'a, Result<(), RunFailure>> {
+        if self.standings(run_state).any(|(spent, limit)| spent >= limit.stop) {
+            let used = FailureCause::Budget(UsedBudget::of_run());
+            return Box::pin(std::future::ready(Err(used.into())));
+        }
+        let near = self.standings(run_state).find(|(spent, limit)| *spent >= limit.warn);
+        if let Some((spent, limit)) = near.filter(|_| !self.hinted) {
+            self.hinted = true;
+            let text = format!(
+                "{HINT}: {spent} of {}. At the limit it ends where it is, so come to an end: do what matters most, and answer \
+                 with what you have.",
+                limit.stop
+            );
+            run_state.remind(request, text);
+        }
+        Box::pin(std::future::ready(Ok(())))
+    }
+}

@@ -1,0 +1,188 @@
+//! Budgets: how much of each is spent.
+//!
+//! A counter is made when a budget is first asked for, as the sum of the calls that are settled already, and each
+//! settlement adds to it from then on. So a limit that an operator sets today knows of what was spent before, and without
+//! any limit nothing is counted.
+
+use super::{CallSpending, ModelCall, tokens};
+use crate::{
+    Db, StoreError, clock, crash,
+    statement::{WriteTx, query},
+};
+use pudu_base::{BudgetScope, UserId};
+use sqlx::AnyConnection;
+
+/// How long a counter is kept, in days: longer than any period.
+const KEEP_COUNTERS: i64 = 40;
+
+/// Returns the statement that drops old counters, and from which day on they are kept.
+pub(crate) fn made_before(now: i64) -> (&'static str, i64) {
+    const SQL: &str = "DELETE FROM budgets WHERE (scope, subject, unit, since, until) IN
+        (SELECT scope, subject, unit, since, until FROM budgets WHERE made < $1 LIMIT $2)";
+    (SQL, clock::day(now) - KEEP_COUNTERS)
+}
+
+/// Returns the statement that drops old spending.
+pub(crate) fn spent_before() -> &'static str {
+    "DELETE FROM spending WHERE (run, call) IN (SELECT run, call FROM spending WHERE day < $1 LIMIT $2)"
+}
+
+/// What a budget is counted in.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BudgetUnit {
+    /// Tokens of prompts and replies.
+    Tokens,
+    /// Millionths of a currency, by its code.
+    Money(String),
+}
+
+impl BudgetUnit {
+    /// Returns its word in the tables: the currency, or nothing.
+    fn as_str(&self) -> &str {
+        match self {
+            Self::Tokens => "",
+            Self::Money(currency) => currency,
+        }
+    }
+}
+
+/// A limit on what somebody spends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BudgetLimit {
+    /// Whose spending it bounds.
+    pub scope: BudgetScope,
+    /// The one of them: a run, a user, a room, an account, or nothing.
+    pub subject: String,
+    /// The first day, since 1970 in UTC.
+    pub since: i64,
+    /// The day on which it is over.
+    pub until: i64,
+    /// What is counted.
+    pub unit: BudgetUnit,
+    /// How much of it may be spent.
+    pub limit: i64,
+}
+
+/// How far a budget is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BudgetStanding {
+    /// Spent.
+    pub spent: i64,
+    /// Reserved by calls that are under way.
+    pub reserved: i64,
+    /// Whether people were told that little is left.
+    pub warned: bool,
+}
+
+impl Db {
+    /// Returns how far budgets are used, in their order.
+    pub async fn budget_standings(&self, limits: Vec<BudgetLimit>) -> Result<Vec<BudgetStanding>, StoreError> {
+        self.read(limits, |limits, tx| Box::pin(standings(tx, limits))).await
+    }
+
+    /// Notes that people were told that little of a budget is left; returns whether that is new.
+    pub async fn budget_warned(&self, limit: BudgetLimit, now: i64) -> Result<bool, StoreError> {
+        self.write(&crash::BUDGET_WARNED, (limit, now), |(limit, now), tx| Box::pin(warned(tx, limit, *now)))
+            .await
+    }
+}
+
+async fn standings(tx: &mut AnyConnection, limits: &[BudgetLimit]) -> Result<Vec<BudgetStanding>, StoreError> {
+    let (tx, mut standings) = (&mut WriteTx::Pooled(tx), Vec::new());
+    for limit in limits {
+        let counter = counter(tx, limit).await?;
+        let spent = match counter {
+            Some((spent, _)) => spent,
+            None => settled(tx, limit).await?,
+        };
+        let warned = counter.is_some_and(|(_, warned)| warned > 0);
+        standings.push(BudgetStanding { spent, reserved: reserved(tx, limit).await?, warned });
+    }
+    Ok(standings)
+}
+
+async fn warned(tx: &mut WriteTx<'_>, limit: &BudgetLimit, now: i64) -> Result<bool, StoreError> {
+    const SQL: &str = "UPDATE budgets SET warned = 1
+        WHERE scope = $1 AND subject = $2 AND unit = $3 AND since = $4 AND until = $5 AND warned = 0";
+    spent(tx, limit, now).await?;
+    Ok(keyed(SQL, limit).execute(tx).await? > 0)
+}
+
+/// Returns how much of a budget is spent. Its counter is there from now on.
+pub(super) async fn spent(tx: &mut WriteTx<'_>, limit: &BudgetLimit, now: i64) -> Result<i64, StoreError> {
+    const MAKE: &str = "INSERT INTO budgets (scope, subject, unit, since, until, spent, warned, made)
+        VALUES ($1, $2, $3, $4, $5, $6, 0, $7)";
+    if let Some((spent, _)) = counter(tx, limit).await? {
+        return Ok(spent);
+    }
+    let spent = settled(tx, limit).await?;
+    keyed(MAKE, limit).bind(spent).bind(clock::day(now)).execute(tx).await?;
+    Ok(spent)
+}
+
+/// Returns how much of a budget calls that are under way may spend.
+pub(super) async fn reserved(tx: &mut WriteTx<'_>, limit: &BudgetLimit) -> Result<i64, StoreError> {
+    sum(tx, limit, "reservations", "tokens").await
+}
+
+async fn settled(tx: &mut WriteTx<'_>, limit: &BudgetLimit) -> Result<i64, StoreError> {
+    sum(tx, limit, "spending", "input + output").await
+}
+
+async fn sum(
+    tx: &mut WriteTx<'_>,
+    limit: &BudgetLimit,
+    table: &str,
+    tokens: &str,
+) -> Result<i64, StoreError> {
+    let whose = match limit.scope {
+        BudgetScope::Run => "run = $1",
+        BudgetScope::Person => "user_id = $1",
+        BudgetScope::Room => "room = $1 AND room <> ''",
+        BudgetScope::Account => "account = $1",
+        BudgetScope::Everybody => "'' = $1",
+    };
+    let (amount, of) = match limit.unit {
+        BudgetUnit::Tokens => (tokens, ""),
+        BudgetUnit::Money(_) => ("cost", " AND currency = $4"),
+    };
+    let sql = format!(
+        "SELECT CAST(COALESCE(SUM({amount}), 0) AS BIGINT) FROM {table} WHERE {whose} AND day >= $2 AND day < $3{of}"
+    );
+    let sum = query(sql).bind(&limit.subject).bind(limit.since).bind(limit.until);
+    let sum = if of.is_empty() { sum } else { sum.bind(limit.unit.as_str()) };
+    sum.fetch_one(tx).await
+}
+
+async fn counter(tx: &mut WriteTx<'_>, limit: &BudgetLimit) -> Result<Option<(i64, i64)>, StoreError> {
+    const SQL: &str = "SELECT spent, warned, made FROM budgets
+        WHERE scope = $1 AND subject = $2 AND unit = $3 AND since = $4 AND until = $5";
+    let row: Option<(i64, i64, i64)> = keyed(SQL, limit).fetch_optional(tx).await?;
+    Ok(row.map(|(spent, warned, _)| (spent, warned)))
+}
+
+fn keyed<'q>(sql: &'static str, limit: &'q BudgetLimit) -> crate::statement::Statement<'q> {
+    let keyed = query(sql).bind(limit.scope.as_str()).bind(&limit.subject).bind(limit.unit.as_str());
+    keyed.bind(limit.since).bind(limit.until)
+}
+
+/// Adds a call to all budgets that it is a part of.
+pub(super) async fn count(
+    tx: &mut WriteTx<'_>,
+    call: &ModelCall,
+    spent: &CallSpending,
+) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE budgets SET spent = spent + $1 WHERE unit = $2 AND since <= $3 AND until > $3 AND
+        ((scope = 'run' AND subject = $4) OR (scope = 'person' AND subject = $5) OR
+        (scope = 'room' AND subject = $6 AND subject <> '') OR (scope = 'account' AND subject = $7) OR
+        scope = 'everybody')";
+    let all = (BudgetUnit::Tokens, tokens(spent.usage.total()));
+    let cost = spent.cost.as_ref().map(|cost| (BudgetUnit::Money(cost.currency.clone()), cost.micros));
+    for (unit, amount) in [Some(all), cost].into_iter().flatten().filter(|(_, amount)| *amount > 0) {
+        let update = query(SQL).bind(amount).bind(unit.as_str()).bind(clock::day(call.at));
+        let room = call.spender.room.as_ref().map_or("", UserId::as_str);
+        let update = update.bind(call.run.as_str()).bind(call.spender.user.as_str()).bind(room);
+        update.bind(&call.spender.account).execute(tx).await?;
+    }
+    Ok(())
+}

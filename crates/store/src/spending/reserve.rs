@@ -1,0 +1,253 @@
+//! Reservations: so much may a call spend of each budget that it is a part of. They are made before the call, and end when
+//! it is settled. One that a process left behind when it died is settled at the next start for its prompt, which the
+//! provider may have read; the reply it never told is nobody's.
+
+use super::{BudgetLimit, BudgetUnit, CallSpending, Cost, ModelCall, Spender, limits, spend};
+use crate::{
+    Db, StoreError, clock, crash,
+    statement::{Columns, FromColumns, WriteTx, query},
+    sweep::CHUNK,
+};
+use pudu_base::{ModelCaller, Usage, UserId};
+
+/// What a call may cost if one model answers it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallOffer {
+    /// The model.
+    pub model: String,
+    /// Tokens of the prompt, as they are estimated.
+    pub input: i64,
+    /// Tokens of the reply at most.
+    pub output: i64,
+    /// The cost of both; none where the model has no price.
+    pub cost: Option<OfferCost>,
+}
+
+/// The cost of an offer, in millionths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfferCost {
+    /// The currency's code.
+    pub currency: String,
+    /// That of the prompt.
+    pub input: i64,
+    /// That of the longest reply.
+    pub output: i64,
+}
+
+/// A call that wants to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reservation {
+    /// The call.
+    pub call: ModelCall,
+    /// What it may cost.
+    pub offer: CallOffer,
+    /// What it may cost with a cheaper model, and the share of a budget, in thousandths, from which that answers.
+    pub cheaper: Option<(CallOffer, i64)>,
+    /// A reply of fewer tokens is not worth a call.
+    pub least: i64,
+    /// The budgets that it is a part of.
+    pub limits: Vec<BudgetLimit>,
+}
+
+/// Whether a call may be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReserveOutcome {
+    /// It may.
+    Granted {
+        /// Whether the cheaper model answers.
+        cheaper: bool,
+        /// Tokens that the reply may have.
+        output: i64,
+    },
+    /// Not before calls that are under way have ended: they may spend all that is left.
+    Busy,
+    /// The budget at this place is used up.
+    UsedUp(usize),
+}
+
+impl Db {
+    /// Reserves what a call may spend of each budget that it is a part of, or nothing.
+    pub async fn reserve(&self, reservation: Reservation) -> Result<ReserveOutcome, StoreError> {
+        let data = (reservation, self.process().to_owned());
+        self.write(&crash::RESERVE, data, |(reservation, owner), tx| Box::pin(reserve(tx, reservation, owner)))
+            .await
+    }
+
+    /// Settles what processes before this one had reserved and not settled, each for its prompt; returns how many. For
+    /// whoever has the database alone.
+    pub async fn settle_left(&self) -> Result<u64, StoreError> {
+        let mut settled = 0;
+        loop {
+            let owner = self.process().to_owned();
+            let work = self.write(&crash::SETTLE_LEFT, owner, |owner, tx| Box::pin(settle_left(tx, owner)));
+            let some = work.await?;
+            settled += some;
+            if some < CHUNK.unsigned_abs() {
+                return Ok(settled);
+            }
+        }
+    }
+}
+
+impl CallOffer {
+    /// Returns what it takes of a budget: for the prompt, and for the longest reply. What cannot be counted takes all.
+    fn amounts(&self, unit: &BudgetUnit) -> (i64, i64) {
+        match (unit, &self.cost) {
+            (BudgetUnit::Tokens, _) => (self.input, self.output),
+            (BudgetUnit::Money(currency), Some(cost)) if cost.currency == *currency => (cost.input, cost.output),
+            (BudgetUnit::Money(_), _) => (i64::MAX, 0),
+        }
+    }
+
+    /// Returns how many tokens a reply may have for an amount of a budget; fewer than none where not even the prompt fits.
+    fn affordable(&self, unit: &BudgetUnit, left: i64) -> i64 {
+        let (prompt, reply) = self.amounts(unit);
+        let left = left.saturating_sub(prompt);
+        if left < 0 {
+            return -1;
+        }
+        if reply <= left {
+            return self.output;
+        }
+        // A product of two amounts may need more digits than an amount has.
+        i64::try_from(i128::from(self.output) * i128::from(left) / i128::from(reply)).unwrap_or(self.output)
+    }
+
+    /// Returns what it takes of a budget with a reply of so many tokens.
+    fn takes(&self, unit: &BudgetUnit, output: i64) -> i64 {
+        let (prompt, reply) = self.amounts(unit);
+        let share = match self.output {
+            0 => 0,
+            most => {
+                let reply = i128::from(reply) * i128::from(output);
+                i64::try_from((reply + i128::from(most) - 1) / i128::from(most)).unwrap_or(i64::MAX)
+            }
+        };
+        prompt.saturating_add(share)
+    }
+}
+
+async fn reserve(
+    tx: &mut WriteTx<'_>,
+    reservation: &Reservation,
+    owner: &str,
+) -> Result<ReserveOutcome, StoreError> {
+    let mut standings = Vec::new();
+    for limit in &reservation.limits {
+        let spent = limits::spent(tx, limit, reservation.call.at).await?;
+        standings.push((limit, spent, limits::reserved(tx, limit).await?));
+    }
+    if let Some(place) = standings.iter().position(|(limit, spent, _)| *spent >= limit.limit) {
+        return Ok(ReserveOutcome::UsedUp(place));
+    }
+    let passes = |from: i64| {
+        move |(limit, spent, _): &(&BudgetLimit, i64, i64)| {
+            i128::from(*spent) * 1000 >= i128::from(limit.limit) * i128::from(from)
+        }
+    };
+    let cheaper = reservation.cheaper.as_ref().filter(|(_, from)| standings.iter().any(passes(*from)));
+    let offer = cheaper.map_or(&reservation.offer, |(offer, _)| offer);
+    let affordable =
+        standings.iter().map(|(limit, spent, _)| offer.affordable(&limit.unit, limit.limit - spent));
+    let tightest = affordable.enumerate().min_by_key(|(_, output)| *output);
+    let (place, output) = tightest.unwrap_or((0, offer.output));
+    if output < reservation.least.min(offer.output) {
+        return Ok(ReserveOutcome::UsedUp(place));
+    }
+    let is_busy = |(limit, spent, reserved): &(&BudgetLimit, i64, i64)| {
+        offer.takes(&limit.unit, output).saturating_add(*reserved) > limit.limit - spent
+    };
+    if standings.iter().any(is_busy) {
+        return Ok(ReserveOutcome::Busy);
+    }
+    keep(tx, &reservation.call, offer, output, owner).await?;
+    Ok(ReserveOutcome::Granted { cheaper: cheaper.is_some(), output })
+}
+
+async fn keep(
+    tx: &mut WriteTx<'_>,
+    call: &ModelCall,
+    offer: &CallOffer,
+    output: i64,
+    owner: &str,
+) -> Result<(), StoreError> {
+    const SQL: &str = "INSERT INTO reservations (call, owner, run, thread, account, person, user_id, room, caller, model,
+        currency, day, input, tokens, input_cost, cost)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+        ON CONFLICT (call) DO NOTHING";
+    let Spender { account, person, user, room } = &call.spender;
+    let room = room.as_ref().map_or("", UserId::as_str);
+    let currency = offer.cost.as_ref().map_or("", |cost| cost.currency.as_str());
+    let texts = [
+        &call.id,
+        owner,
+        call.run.as_str(),
+        call.thread.as_str(),
+        account,
+        person,
+        user.as_str(),
+        room,
+        call.caller.as_str(),
+        &offer.model,
+        currency,
+    ];
+    let insert = texts.into_iter().fold(query(SQL), |insert, text| insert.bind(text));
+    let money = BudgetUnit::Money(currency.to_owned());
+    let (prompt, most) = match &offer.cost {
+        Some(cost) => (cost.input, offer.takes(&money, output)),
+        None => (0, 0),
+    };
+    let insert = insert.bind(clock::day(call.at)).bind(offer.input);
+    let insert = insert.bind(offer.takes(&BudgetUnit::Tokens, output)).bind(prompt).bind(most);
+    insert.execute(tx).await.map(drop)
+}
+
+/// Ends a reservation; one that has ended already is left alone.
+pub(super) async fn release(tx: &mut WriteTx<'_>, call: &str) -> Result<(), StoreError> {
+    query("DELETE FROM reservations WHERE call = $1").bind(call).execute(tx).await.map(drop)
+}
+
+/// A reservation of a process that is gone.
+struct LeftReservation {
+    call: ModelCall,
+    spent: CallSpending,
+}
+
+impl FromColumns for LeftReservation {
+    fn from_columns(row: &impl Columns) -> Result<Self, StoreError> {
+        let user = |text: &str| UserId::of(text).map_err(|error| StoreError::Corrupt(error.to_string()));
+        let texts: [String; 10] = [
+            row.column(0)?,
+            row.column(1)?,
+            row.column(2)?,
+            row.column(3)?,
+            row.column(4)?,
+            row.column(5)?,
+            row.column(6)?,
+            row.column(7)?,
+            row.column(8)?,
+            row.column(9)?,
+        ];
+        let [id, run, thread, account, person, of, room, caller, model, currency] = texts;
+        let (day, input, cost): (i64, i64, i64) = (row.column(10)?, row.column(11)?, row.column(12)?);
+        let room = if room.is_empty() { None } else { Some(user(&room)?) };
+        let spender = Spender { account, person, user: user(&of)?, room };
+        let caller = ModelCaller::parse(&caller).unwrap_or_default();
+        let at = clock::start(day);
+        let call = ModelCall { id, run: run.into(), thread: thread.into(), spender, caller, at };
+        let usage = Usage::plain(u64::try_from(input).unwrap_or(0), 0);
+        let cost = (!currency.is_empty()).then_some(Cost { currency, micros: cost });
+        Ok(Self { call, spent: CallSpending { model, usage, reported: false, cost } })
+    }
+}
+
+async fn settle_left(tx: &mut WriteTx<'_>, owner: &str) -> Result<u64, StoreError> {
+    const SQL: &str = "SELECT call, run, thread, account, person, user_id, room, caller, model, currency, day, input,
+        input_cost FROM reservations WHERE owner <> $1 ORDER BY call LIMIT $2";
+    let left: Vec<LeftReservation> = query(SQL).bind(owner).bind(CHUNK).fetch_all(tx).await?;
+    for LeftReservation { call, spent } in &left {
+        release(tx, &call.id).await?;
+        spend(tx, call, spent).await?;
+    }
+    Ok(left.len() as u64)
+}
