@@ -219,6 +219,12 @@ impl ModelError {
     pub fn retriable(&self) -> bool {
         matches!(self, Self::Busy { .. } | Self::Unreachable(_) | Self::Garbled(_))
     }
+
+    /// Returns whether nobody charges for a request that ended so: it was turned away before anything was made.
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        !self.retriable() && !matches!(self, Self::Filtered(_)) || matches!(self, Self::Busy { .. })
+    }
 }
 
 impl From<&ModelError> for FailureCause {

@@ -9,14 +9,17 @@ use crate::{
     },
     approvals::StoredApprovals,
     audit::{AuditLog, Audited},
+    budget::{BudgetHints, Meter},
     lazy_sandbox::LazySandbox,
     memory::MemoryOf,
     results::ThreadResults,
 };
-use pudu_base::{Approver, FailureCause, Sampling, Skill, Tool, erase, foreign};
+use pudu_base::{
+    Approver, FailureCause, MessageId, ModelCaller, Sampling, Skill, Tool, erase, foreign,
+};
 use pudu_harness::{
-    Agent, ApprovalPolicy, NoApprover, PromptFacts, PromptSection, Results, RunBounds, Toolbox,
-    join_sections, prompt_sections, searching,
+    Agent, ApprovalPolicy, ContextSetup, Middleware, NoApprover, PromptFacts, PromptSection, Results, RunBounds,
+    SkillPolicy, Toolbox, join_sections, lead_chain, prompt_sections, searching,
 };
 use pudu_skills::Catalog;
 use std::sync::Arc;
@@ -36,6 +39,17 @@ pub(crate) struct AssembledAgent {
     pub(crate) place: Arc<LazySandbox>,
     /// The parts of its system prompt.
     pub(crate) sections: Vec<PromptSection>,
+    /// The meter of its model calls.
+    pub(crate) meter: Meter,
+}
+
+impl AssembledAgent {
+    /// Returns its concerns, in order, with the message with which the run begins.
+    pub(crate) fn chain(&self, first: Option<MessageId>) -> Vec<Box<dyn Middleware>> {
+        let mut chain = lead_chain(&self.agent, SkillPolicy::new(self.skills.clone(), first));
+        chain.insert(0, Box::new(BudgetHints::new(self.meter.clone())));
+        chain
+    }
 }
 
 /// The part that is played.
@@ -84,7 +98,8 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
         Role::Custom(custom) => (custom.profile.thinking, custom.profile.sampling),
         Role::Lead(_) | Role::Bootstrap(_) | Role::AgentBuilder(_) => (None, Sampling::default()),
     };
-    let model = setup.model(wanted).ok_or(FailureCause::NoModel)?.clone();
+    let meter = Meter::of(client, task);
+    let model = meter.metered(setup.model(wanted).ok_or(FailureCause::NoModel)?.clone());
     let own = own_tool(client, &setup, task, &role, &catalog, &audit_log);
     let steps = task.steps.unwrap_or(setup.bounds.steps);
     let kept = ThreadResults { files: client.0.folders.of(&folder), folder: setup.results_folder.clone() };
@@ -98,7 +113,10 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
         approver,
         policy: policy(&setup, &role),
         deferred: setup.deferred.clone(),
-        context: setup.context.clone(),
+        context: ContextSetup {
+            model: setup.context.model.clone().map(|model| meter.metered(model)),
+            ..setup.context.clone()
+        },
         memory: client.0.memory.for_run(),
         results: Results { rules: setup.results.clone(), files: Arc::new(kept) },
         system: Arc::default(),
@@ -107,9 +125,12 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
         progress: setup.progress.clone(),
         remembers: MemoryOf::run(task).user,
         clock: task.clock.clone(),
+        caller: ModelCaller::Lead,
     });
     if !role.makes_agents()
-        && let Some(task) = setup.subagents.as_ref().and_then(|kinds| kinds.task(&agent, skills.clone()))
+        && let Some(kinds) = setup.subagents.as_ref()
+        && let Some(task) =
+            kinds.with_models(|model| meter.metered(model)).task(&agent, skills.clone())
     {
         agent.tools = agent.tools.with(task);
     }
@@ -120,7 +141,7 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
     }
     let sections = sections(&setup, &role, changes, &agent, &skills, &catalog);
     agent.system = join_sections(&sections).into();
-    Ok(AssembledAgent { agent, skills, place, sections })
+    Ok(AssembledAgent { agent, skills, place, sections, meter })
 }
 
 async fn role(

@@ -5,7 +5,7 @@ use crate::{
     assemble::{self, AssembledAgent},
 };
 use pudu_base::{FailureCause, RunId, ThreadId, ToolSpec};
-use pudu_harness::{PromptSection, SkillPolicy, lead_chain};
+use pudu_harness::PromptSection;
 use std::sync::Arc;
 
 /// The parts of an agent's first request, and what its runs go through.
@@ -33,8 +33,9 @@ impl Client {
         model: Option<String>,
     ) -> Result<AgentExplanation, FailureCause> {
         let task = RunTask { agent, model, ..RunTask::new(ThreadId::fresh(), RunId::fresh()) };
-        let AssembledAgent { agent, skills, mut sections, .. } = assemble::assemble(self, &task).await?;
-        let chain = lead_chain(&agent, SkillPolicy::new(skills, None));
+        let assembled = assemble::assemble(self, &task).await?;
+        let chain = assembled.chain(None);
+        let AssembledAgent { agent, mut sections, .. } = assembled;
         let deferred = agent.deferred.prompt().trim();
         if !agent.deferred.is_empty() {
             sections.push(PromptSection { name: "deferred_tools", text: deferred.to_owned() });

@@ -7,6 +7,7 @@ pub mod agents;
 mod approvals;
 mod assemble;
 mod audit;
+mod budget;
 mod catalog_cache;
 pub mod egress;
 mod explain;
@@ -38,6 +39,7 @@ pub use pudu_tools as tools;
 
 pub use approvals::PendingApprovals;
 pub use audit::killed;
+pub use budget::{BudgetNotice, BudgetRule, BudgetRules, BudgetState, CheaperModel};
 pub use explain::AgentExplanation;
 pub use memory::{MemoryOf, MemoryRules, MemoryTrouble};
 pub use price::ModelPrice;
@@ -93,6 +95,8 @@ struct Inner {
     tasks: TaskTracker,
     /// Rings when a conversation was kept to learn from.
     learns: Notify,
+    /// Rings when a model call was settled.
+    settled: Notify,
     /// Ends the runs at work where they are.
     suspend: CancellationToken,
 }
@@ -116,6 +120,7 @@ impl Client {
             memory: Memory::default(),
             tasks: TaskTracker::new(),
             learns: Notify::new(),
+            settled: Notify::new(),
             suspend: CancellationToken::new(),
         }))
     }

@@ -1,7 +1,7 @@
-//! Prices of models, and what runs cost by them.
+//! Prices of models, and what calls cost by them.
 
-use pudu_base::{Spending, SpendingTally};
-use pudu_store::{Cost, PricedSpending};
+use pudu_base::Usage;
+use pudu_store::Cost;
 
 /// The price of a model, for a million tokens of each kind.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,10 +19,14 @@ pub struct ModelPrice {
 }
 
 impl ModelPrice {
-    /// Returns what the calls cost whose usage is known.
+    /// Returns what a call cost.
     #[must_use]
-    pub fn cost(&self, spending: &Spending) -> Cost {
-        let usage = spending.usage;
+    pub fn cost(&self, usage: Usage) -> Cost {
+        Cost { currency: self.currency.clone(), micros: self.micros(usage) }
+    }
+
+    /// Returns the same in millionths of the currency.
+    pub(crate) fn micros(&self, usage: Usage) -> i64 {
         let fresh = usage.input.saturating_sub(usage.cached).saturating_sub(usage.cache_writes);
         let parts = [
             (fresh, self.input),
@@ -30,36 +34,22 @@ impl ModelPrice {
             (usage.cache_writes, self.cache_writes.unwrap_or(self.input)),
             (usage.output, self.output),
         ];
-        #[allow(clippy::cast_precision_loss, reason = "no run has 2^53 tokens")]
+        #[allow(clippy::cast_precision_loss, reason = "no call has 2^53 tokens")]
         // A price for a million tokens is one in millionths for a token.
         let micros: f64 = parts.into_iter().map(|(tokens, price)| tokens as f64 * price).sum();
         #[allow(clippy::cast_possible_truncation, reason = "it is rounded, and ends at the largest number")]
-        Cost { currency: self.currency.clone(), micros: micros.round() as i64 }
+        let rounded = micros.round() as i64;
+        rounded
     }
-}
-
-/// Puts prices on what a run spent, each by the model that answered.
-pub(crate) fn priced<'a>(
-    tally: &SpendingTally,
-    price: impl Fn(&str) -> Option<&'a ModelPrice>,
-) -> Vec<PricedSpending> {
-    let part = |spending: &Spending| {
-        let cost = price(&spending.model).map(|price| price.cost(spending));
-        PricedSpending { spending: spending.clone(), cost }
-    };
-    tally.parts().iter().map(part).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pudu_base::{ModelCaller, Usage};
 
     #[test]
     fn each_kind_of_token_has_its_price() {
         let usage = Usage { input: 1_000, output: 100, cached: 600, cache_writes: 100, reasoning: 50 };
-        let mut tally = SpendingTally::default();
-        tally.add_call(ModelCaller::Lead, "m", Some(usage));
         let price = ModelPrice {
             currency: "USD".into(),
             input: 3.0,
@@ -67,7 +57,7 @@ mod tests {
             cached: Some(0.3),
             cache_writes: Some(3.75),
         };
-        let cost = |price: &ModelPrice| price.cost(&tally.parts()[0]).micros;
+        let cost = |price: &ModelPrice| price.cost(usage).micros;
         assert_eq!(cost(&price), 900 + 180 + 375 + 1_500);
         assert_eq!(cost(&ModelPrice { cached: None, cache_writes: None, ..price }), 3_000 + 1_500);
     }

@@ -1,17 +1,17 @@
 //! One run, from the wish to its end.
 
 use crate::{
-    Admission, Client, RunTask,
+    Admission, BudgetNotice, Client, RunTask,
     assemble::{self, AssembledAgent},
-    memory, now, price,
+    memory, now,
     title::{self, TitledRun},
 };
 use pudu_base::{
-    Assistant, Decision, FailureCause, Finish, Goal, Human, Message, MessageId, Outcome, Question, RunEvent,
-    RunId, SpendingTally, ThreadState, Todo, Update, Usage,
+    Assistant, Decision, FailureCause, Finish, Goal, Human, Message, MessageId, ModelCaller, Outcome, Question,
+    RunEvent, RunId, Spending, ThreadState, Todo, Update, Usage,
 };
-use pudu_harness::{CompactOutcome, Replay, RunState, SkillPolicy, Steering, lead_chain};
-use pudu_store::Spender;
+use pudu_harness::{CompactOutcome, Replay, RunState, Steering};
+use pudu_store::SpendingFilter;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -77,6 +77,8 @@ pub struct RunEnd {
     pub heard: bool,
     /// Whether it summarised the conversation so far, to make room.
     pub summarized: bool,
+    /// Budgets of which little is left, if people were not told that yet.
+    pub budgets: Vec<BudgetNotice>,
     /// Outcome of the summary that was asked for, if nothing else was.
     pub compaction: Option<CompactOutcome>,
 }
@@ -109,21 +111,23 @@ pub(crate) async fn work(
         }
         return ended;
     }
-    let (outcome, heard) = match ended_before(&client, &task, turn.state()).await {
-        Some(outcome) => (tell(&turn, outcome), true),
+    let ((outcome, budgets), heard) = match ended_before(&client, &task, turn.state()).await {
+        Some(outcome) => ((tell(&turn, outcome), Vec::new()), true),
         None => {
             if task.suspended {
                 suspended(&mut turn);
             }
             memory::recall::tell(&client, &mut task, turn.state()).await;
-            hear(&mut turn, &task);
+            if hear(&mut turn, &task) {
+                spent_before(&client, &mut turn).await;
+            }
             tell_before(&turn);
             // Before anything can go wrong with who answers: what can be asked again is what was asked last.
             match turn.commit(&client.0.threads.log()).await {
                 Ok(()) => (answer(&client, &task, &mut turn, &steering, &cancel).await, true),
                 Err(error) => {
                     tracing::error!(thread = %task.thread, %error, "failed to store messages of thread");
-                    (tell(&turn, FailureCause::Unheard.into()), false)
+                    ((tell(&turn, FailureCause::Unheard.into()), Vec::new()), false)
                 }
             }
         }
@@ -143,6 +147,7 @@ pub(crate) async fn work(
         outcome,
         heard,
         summarized: turn.state().context.summaries_of(&task.run) > 0,
+        budgets,
         compaction: None,
     };
     if let Some((seq, state)) = turn.into_state() {
@@ -158,26 +163,29 @@ async fn answer(
     turn: &mut RunState,
     steering: &Steering,
     cancel: &CancellationToken,
-) -> Outcome {
-    let AssembledAgent { agent, skills, place, .. } = match assemble::assemble(client, task).await {
-        Ok(cast) => cast,
-        Err(cause) => return tell(turn, cause.into()),
+) -> (Outcome, Vec<BudgetNotice>) {
+    let assembled = match assemble::assemble(client, task).await {
+        Ok(assembled) => assembled,
+        Err(cause) => return (tell(turn, cause.into()), Vec::new()),
     };
+    let mut chain = assembled.chain(task.first.clone());
+    let AssembledAgent { agent, place, meter, .. } = assembled;
     let title = title::first(client.setup().titles.as_ref(), turn.state());
     let started =
         client.0.db.run_started(&task.run, &task.thread, agent.model.name(), title.as_deref(), now());
     audit_log(started.await);
-    let mut chain = lead_chain(&agent, SkillPolicy::new(skills, task.first.clone()));
     let outcome = pudu_harness::run(&agent, &mut chain, turn, steering, cancel).await;
     place.give_back().await;
-    run_ended(client, task, &outcome, &turn.spending).await;
+    run_ended(client, task, &outcome).await;
+    // Who is told that nothing is left need not hear that little is.
+    let notices = if outcome.used_budget().is_some() { Vec::new() } else { meter.notices().await };
     if outcome == Outcome::Success {
         memory::learn::keep(client, task).await;
         let titled =
             TitledRun { thread: task.thread.clone(), run: task.run.clone(), spender: task.spender() };
         title::improve(client, turn.state(), last_reply(turn.state()), titled);
     }
-    outcome
+    (outcome, notices)
 }
 
 /// Summarises the thread, if that was not done before a restart, and answers nobody.
@@ -196,14 +204,15 @@ async fn summarize(
         }
         None => match assemble::assemble(client, task).await {
             Err(cause) => (tell(turn, cause.into()), None),
-            Ok(AssembledAgent { agent, skills, place, .. }) => {
+            Ok(assembled) => {
+                let mut chain = assembled.chain(None);
+                let AssembledAgent { agent, place, .. } = assembled;
                 let started =
                     client.0.db.run_started(&task.run, &task.thread, agent.model.name(), None, now());
                 audit_log(started.await);
-                let mut chain = lead_chain(&agent, SkillPolicy::new(skills, None));
                 let ended = pudu_harness::compact(&agent, &mut chain, turn, cancel).await;
                 place.give_back().await;
-                run_ended(client, task, &ended.0, &turn.spending).await;
+                run_ended(client, task, &ended.0).await;
                 ended
             }
         },
@@ -231,8 +240,8 @@ async fn ended_before(client: &Client, task: &RunTask, state: &ThreadState) -> O
 }
 
 /// Puts what people said into the thread, each message once. Calls that an earlier run left open are not made by
-/// this one; those of the same run, before a restart, are.
-fn hear(turn: &mut RunState, task: &RunTask) {
+/// this one; those of the same run, before a restart, are. Returns whether it is one that goes on so.
+fn hear(turn: &mut RunState, task: &RunTask) -> bool {
     let mut own = task.input.iter().map(|human| &human.id).chain(&task.again).chain(&task.first);
     let goes_on = own.any(|id| turn.state().messages.contains_key(id));
     if let Some(id) = task.again.as_ref().filter(|id| !turn.state().messages.contains_key(*id)) {
@@ -248,6 +257,20 @@ fn hear(turn: &mut RunState, task: &RunTask) {
         if !turn.state().messages.contains_key(&human.id) {
             turn.apply(Update::Message(Arc::new(Message::Human(human.clone()))));
         }
+    }
+    goes_on
+}
+
+/// Counts what the run spent before a restart.
+async fn spent_before(client: &Client, turn: &mut RunState) {
+    let spent = client.0.db.spending(&SpendingFilter::Run(turn.run.clone())).await;
+    for sum in spent.unwrap_or_else(|error| {
+        tracing::warn!(run = %turn.run, %error, "failed to read what was spent before");
+        Vec::new()
+    }) {
+        let (caller, model, usage) = (ModelCaller::parse(&sum.caller).unwrap_or_default(), sum.model, sum.usage);
+        let [calls, unreported] = [sum.calls, sum.unreported].map(i64::unsigned_abs);
+        turn.spending.add(Spending { caller, model, usage, calls, unreported });
     }
 }
 
@@ -375,26 +398,14 @@ async fn nothing(steering: &Steering) -> RunEnd {
         unused: steering.close().await,
         heard: false,
         summarized: false,
+        budgets: Vec::new(),
         compaction: None,
     }
 }
 
-/// Notes how a run ended and what it spent, by the prices of today.
-async fn run_ended(client: &Client, task: &RunTask, outcome: &Outcome, spending: &SpendingTally) {
-    let setup = client.setup();
-    let spent = (task.spender(), price::priced(spending, |model| setup.price(model)));
-    audit_log(client.0.db.run_ended(&task.run, outcome, spent, now()).await);
-}
-
-impl Client {
-    /// Notes what was spent for a run beside it, by the prices of today. Nobody waits for that, so it may fail.
-    pub(crate) async fn note_spending(&self, run: &RunId, spender: Spender, spending: &SpendingTally) {
-        let setup = self.setup();
-        let parts = price::priced(spending, |model| setup.price(model));
-        if let Err(error) = self.0.db.run_spent(run, (spender, parts), now()).await {
-            tracing::warn!(%run, %error, "failed to record spending");
-        }
-    }
+/// Notes how a run ended.
+async fn run_ended(client: &Client, task: &RunTask, outcome: &Outcome) {
+    audit_log(client.0.db.run_ended(&task.run, outcome, now()).await);
 }
 
 /// The ledger is for people to look at: a run does not fail because it could not be entered.

@@ -1,7 +1,7 @@
 //! Setup of runs, as the configuration of the moment wants it.
 
 use crate::{
-    MemoryRules, ModelPrice,
+    BudgetRules, MemoryRules, ModelPrice,
     memory::MemorySetup,
     results::FOLDER,
     title::{TitleRules, TitleSetup},
@@ -39,6 +39,7 @@ pub struct AgentSetup {
     pub(crate) documents: Converter,
     pub(crate) titles: Option<TitleSetup>,
     pub(crate) memory: Option<MemorySetup>,
+    pub(crate) budgets: BudgetRules,
 }
 
 /// Which tools belong together, for agents that have some of them only.
@@ -104,6 +105,7 @@ impl AgentSetup {
             documents: Converter::here(DocumentLimits::default()),
             titles: Some(TitleSetup { rules: TitleRules::default(), model: None }),
             memory: None,
+            budgets: BudgetRules::default(),
         }
     }
 
@@ -183,7 +185,13 @@ impl AgentSetup {
         Self { memory, ..self }
     }
 
-    fn named(&self, model: Option<&str>) -> Option<Arc<dyn Model>> {
+    /// Sets what runs may spend.
+    #[must_use]
+    pub fn with_budgets(self, budgets: BudgetRules) -> Self {
+        Self { budgets, ..self }
+    }
+
+    pub(crate) fn named(&self, model: Option<&str>) -> Option<Arc<dyn Model>> {
         let named = self.models.iter().find(|(info, _)| Some(info.name.as_str()) == model);
         named.map(|(_, model)| model.clone())
     }

@@ -79,7 +79,7 @@ impl RunTask {
     #[must_use]
     pub fn spender(&self) -> Spender {
         let Asker { account, person, .. } = self.asker.clone().unwrap_or_default();
-        Spender { account, person, user: self.user.clone() }
+        Spender { account, person, user: self.user.clone(), room: self.room.clone() }
     }
 }
 

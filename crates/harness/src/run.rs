@@ -269,7 +269,7 @@ async fn call(
         match delta {
             Ok(delta) => take(delta, run_state, &mut reply),
             Err(error) => {
-                let is_free = run_state.said() == 0 && is_free(&error);
+                let is_free = run_state.said() == 0 && error.is_free();
                 count_failed(run_state, &mut reply, is_free);
                 return Err(error);
             }
@@ -323,12 +323,6 @@ fn take(delta: Delta, run_state: &mut RunState, reply: &mut Assistant) {
 fn count_failed(run_state: &mut RunState, reply: &mut Assistant, is_free: bool) {
     let usage = reply.usage.take();
     run_state.count_failed(reply.model.as_deref().unwrap_or_default(), usage, usage.is_none() && is_free);
-}
-
-/// Returns whether nobody charges for a request that ended so: it was turned away before anything was made.
-fn is_free(error: &ModelError) -> bool {
-    !error.retriable() && !matches!(error, ModelError::Filtered(_))
-        || matches!(error, ModelError::Busy { .. })
 }
 
 /// Some providers number calls anew in every reply; in the thread each id stands for one call.

@@ -7,7 +7,7 @@ use super::{
     recall::notes,
     rules::{MemoryOf, MemorySetup, MemoryTrouble},
 };
-use crate::{Client, RunTask};
+use crate::{Client, RunTask, budget::Meter};
 use pudu_base::{Human, Message, ModelCaller, ModelError, Request, SpendingTally, ThreadState};
 use pudu_harness::side_call;
 use pudu_memory::{
@@ -26,6 +26,8 @@ const MAX_READ_AT_ONCE: i64 = 16;
 const MAX_ATTEMPTS: i64 = 4;
 /// Pause before a conversation is read again after a failure, doubled each time.
 const RETRY_PAUSE: Duration = Duration::from_secs(60);
+/// Pause before a conversation is read again whose run may spend nothing more.
+const MAX_BUDGET_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Nothing is looked for more often.
 const MIN_PAUSE: Duration = Duration::from_millis(200);
 /// Nothing is looked for less often: another process may have kept something.
@@ -100,15 +102,24 @@ impl Client {
     async fn read_one(&self, learning: &Learning) {
         let Some(memory) = self.setup().memory.clone() else { return self.give_up(learning).await };
         let Err(error) = self.read_conversation(learning, &memory).await else { return };
+        if let LearnError::Model(ModelError::Budget(used)) = &error {
+            // That is nobody's fault: the conversation waits until something may be spent again.
+            let due = used.opens.unwrap_or_else(|| now() + millis(MAX_BUDGET_PAUSE));
+            return self.put_off(Learning { due, ..learning.clone() }).await;
+        }
         let attempts = learning.attempts + 1;
         tracing::warn!(thread = %learning.thread, attempts, %error, "failed to learn from conversation");
         if attempts >= MAX_ATTEMPTS {
             return self.give_up(learning).await;
         }
         let pause = RETRY_PAUSE * 2_u32.saturating_pow(u32::try_from(learning.attempts).unwrap_or(0));
-        let later = Learning { due: now() + millis(pause), attempts, ..learning.clone() };
+        self.put_off(Learning { due: now() + millis(pause), attempts, ..learning.clone() }).await;
+    }
+
+    async fn put_off(&self, later: Learning) {
+        let thread = later.thread.clone();
         if let Err(error) = self.0.db.keep_learning(later).await {
-            tracing::warn!(thread = %learning.thread, %error, "failed to put off learning");
+            tracing::warn!(%thread, %error, "failed to put off learning");
         }
     }
 
@@ -157,9 +168,10 @@ impl Client {
             messages: vec![Arc::new(Message::Human(Human::guiding("memory", asked.user)))],
             ..Request::default()
         };
+        let (thread, run) = (learning.thread.clone(), learning.run.clone());
+        let model = Meter::new(self, thread, run, learning.spender.clone()).metered(memory.model.clone());
         let mut spending = SpendingTally::default();
-        let answer = side_call(&*memory.model, request, ModelCaller::Memory, &mut spending, |_| {}).await;
-        self.note_spending(&learning.run, learning.spender.clone(), &spending).await;
+        let answer = side_call(&*model, request, ModelCaller::Memory, &mut spending, |_| {}).await;
         let proposal = Proposal::parse(&answer?)?;
         let thread = learning.thread.to_string();
         let committed = self

@@ -1,0 +1,208 @@
+//! Budgets: what runs may spend, for whom, and what is left of it.
+//!
+//! Each model call of a run goes through a [`MeteredModel`], whoever makes it. Where budgets are set it reserves before
+//! the call what that may cost at most, and each call, budgets or not, is settled after it. What a call costs, and what
+//! is spent so far, is the store's to know.
+
+mod hints;
+mod meter;
+mod metered;
+
+pub(crate) use hints::BudgetHints;
+pub(crate) use meter::Meter;
+
+use crate::Client;
+use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
+use pudu_base::{BudgetPeriod, BudgetScope, RunId, UsedBudget, UserId};
+use pudu_store::{BudgetLimit, BudgetStanding, BudgetUnit, Spender, SpendingShare, StoreError, now};
+use std::collections::BTreeSet;
+
+/// Milliseconds of a day.
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+/// Of so many people, rooms or accounts the budgets are listed.
+const MAX_LISTED: usize = 1_000;
+
+/// Rules of budgets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BudgetRules {
+    /// The limits.
+    pub limits: Vec<BudgetRule>,
+    /// The share of a budget from which people and the model are told, in thousandths.
+    pub warn: u32,
+    /// The model that answers when most of a budget is spent, if one does.
+    pub cheaper: Option<CheaperModel>,
+}
+
+/// A limit for each run, person, room or account, or for all together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BudgetRule {
+    /// Whose spending it bounds.
+    pub scope: BudgetScope,
+    /// When it begins anew; for a run never.
+    pub period: Option<BudgetPeriod>,
+    /// What is counted.
+    pub unit: BudgetUnit,
+    /// How much of it may be spent: tokens, or millionths.
+    pub limit: i64,
+}
+
+/// A model that takes the place of others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheaperModel {
+    /// Its name.
+    pub name: String,
+    /// The share of a budget from which it does, in thousandths.
+    pub from: u32,
+}
+
+/// A budget, and how far it is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BudgetState {
+    /// The limit.
+    pub rule: BudgetRule,
+    /// Whose it is: a user, a room, an account; empty if it is everybody's.
+    pub subject: String,
+    /// Spent so far.
+    pub spent: i64,
+    /// When it begins anew, in milliseconds since 1970; never in a run.
+    pub opens: Option<i64>,
+}
+
+/// A budget of which little is left, to be told once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BudgetNotice {
+    /// The budget.
+    pub state: BudgetState,
+    /// The model that answers from here on, if that changes.
+    pub cheaper: Option<String>,
+}
+
+impl BudgetState {
+    /// Returns whether nothing of it is left.
+    #[must_use]
+    pub fn is_used_up(&self) -> bool {
+        self.spent >= self.rule.limit
+    }
+}
+
+impl BudgetRule {
+    /// Returns the first day of its present period and the one on which that is over, since 1970.
+    fn window(&self, at: i64) -> (i64, i64) {
+        let today = at.div_euclid(DAY_MS);
+        match self.period {
+            None => (0, i64::MAX),
+            Some(BudgetPeriod::Day) => (today, today + 1),
+            Some(BudgetPeriod::Month) => month(at).unwrap_or((today, today + 1)),
+        }
+    }
+
+    /// Returns it as a limit on one of those whom it bounds.
+    fn limit(&self, subject: &str, at: i64) -> BudgetLimit {
+        let (since, until) = self.window(at);
+        let (scope, unit, limit) = (self.scope, self.unit.clone(), self.limit);
+        BudgetLimit { scope, subject: subject.to_owned(), since, until, unit, limit }
+    }
+
+    fn opens(&self, at: i64) -> Option<i64> {
+        self.period.map(|_| self.window(at).1.saturating_mul(DAY_MS))
+    }
+
+    fn used_up(&self, at: i64) -> UsedBudget {
+        UsedBudget { scope: self.scope, period: self.period, opens: self.opens(at) }
+    }
+
+    fn state(&self, subject: &str, standing: BudgetStanding, at: i64) -> BudgetState {
+        let opens = self.opens(at);
+        BudgetState { rule: self.clone(), subject: subject.to_owned(), spent: standing.spent, opens }
+    }
+}
+
+/// Returns the first day of the month of a time, and that of the next one.
+fn month(at: i64) -> Option<(i64, i64)> {
+    let date = Timestamp::from_millisecond(at).ok()?.to_zoned(TimeZone::UTC).date();
+    let first = date.first_of_month();
+    let next = first.checked_add(1.month()).ok()?;
+    let day = |date: Date| {
+        let begins = date.to_zoned(TimeZone::UTC).ok()?.timestamp().as_millisecond();
+        Some(begins.div_euclid(DAY_MS))
+    };
+    Some((day(first)?, day(next)?))
+}
+
+/// Returns the one whom a budget of this scope bounds; none where there is no such one.
+fn subject(scope: BudgetScope, run: Option<&RunId>, spender: &Spender) -> Option<String> {
+    match scope {
+        BudgetScope::Run => run.map(ToString::to_string),
+        BudgetScope::Person => Some(spender.user.to_string()),
+        BudgetScope::Room => spender.room.as_ref().map(UserId::to_string),
+        BudgetScope::Account => Some(spender.account.clone()),
+        BudgetScope::Everybody => Some(String::new()),
+    }
+}
+
+impl BudgetRules {
+    /// Returns the rules for one who spends, each with the one whom it bounds.
+    fn of<'r, 'a>(
+        &'r self,
+        run: Option<&'a RunId>,
+        spender: &'a Spender,
+    ) -> impl Iterator<Item = (&'r BudgetRule, String)> {
+        self.limits.iter().filter_map(move |rule| Some((rule, subject(rule.scope, run, spender)?)))
+    }
+}
+
+impl Client {
+    /// Returns the budgets of one who spends, and how far they are used.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn budgets(&self, spender: &Spender) -> Result<Vec<BudgetState>, StoreError> {
+        let setup = self.setup();
+        self.states(setup.budgets.of(None, spender).collect()).await
+    }
+
+    /// Returns the budgets of all who spent, and how far they are used, in the order of the rules.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn all_budgets(&self, shares: &[SpendingShare]) -> Result<Vec<BudgetState>, StoreError> {
+        let setup = self.setup();
+        let mut all = Vec::new();
+        for rule in &setup.budgets.limits {
+            let of = |share: &SpendingShare| match rule.scope {
+                BudgetScope::Run => None,
+                BudgetScope::Person => Some(share.user.clone()),
+                BudgetScope::Room => Some(share.room.clone()).filter(|room| !room.is_empty()),
+                BudgetScope::Account => Some(share.account.clone()),
+                BudgetScope::Everybody => Some(String::new()),
+            };
+            let subjects: BTreeSet<String> = shares.iter().filter_map(of).take(MAX_LISTED).collect();
+            all.extend(subjects.into_iter().map(|subject| (rule, subject)));
+        }
+        self.states(all).await
+    }
+
+    async fn states(&self, rules: Vec<(&BudgetRule, String)>) -> Result<Vec<BudgetState>, StoreError> {
+        let at = now();
+        if rules.is_empty() {
+            return Ok(Vec::new());
+        }
+        let limits = rules.iter().map(|(rule, subject)| rule.limit(subject, at)).collect();
+        let standings = self.0.db.budget_standings(limits).await?;
+        let state = |((rule, subject), standing): ((&BudgetRule, String), BudgetStanding)| {
+            rule.state(&subject, standing, at)
+        };
+        Ok(rules.into_iter().zip(standings).map(state).collect())
+    }
+
+    /// Settles the calls that a process before this one left open. For whoever has the store alone.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn settle_left(&self) -> Result<u64, StoreError> {
+        self.0.db.settle_left().await
+    }
+}
+
+#[cfg(test)]
+mod tests;

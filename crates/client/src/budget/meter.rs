@@ -1,0 +1,338 @@
+//! The meter of a run: it lets model calls spend, and knows what they cost.
+
+use super::{BudgetNotice, BudgetRule, BudgetState};
+use crate::{AgentSetup, Client, ModelPrice, RunTask};
+use pudu_base::{
+    Delta, MessageId, Model, ModelError, Request, RunId, ThreadId, Usage, UsedBudget,
+};
+use pudu_harness::{estimated_reply_tokens, estimated_tokens};
+use pudu_store::{
+    BudgetStanding, CallOffer, CallSpending, ModelCall, OfferCost, Reservation, ReserveOutcome, Settlement, Spender,
+    StoreError, now,
+};
+use std::{sync::Arc, time::Duration};
+use tokio::time::Instant;
+
+/// Tokens that a reply may have, where the model's configuration does not say how many.
+const DEFAULT_OUTPUT: u64 = 8_192;
+/// A reply of fewer tokens says too little to be worth a call.
+const LEAST_OUTPUT: i64 = 256;
+/// How long a call waits for others that may spend all that is left.
+const MAX_WAIT: Duration = Duration::from_secs(10 * 60);
+/// How often it looks whether another process has settled one of them.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Whose calls are metered.
+#[derive(Clone)]
+pub(crate) struct Meter {
+    client: Client,
+    thread: ThreadId,
+    run: RunId,
+    spender: Spender,
+    /// Tells the time, in milliseconds since 1970.
+    clock: fn() -> i64,
+}
+
+impl Meter {
+    /// Makes the meter of a run.
+    pub(crate) fn new(client: &Client, thread: ThreadId, run: RunId, spender: Spender) -> Self {
+        Self { client: client.clone(), thread, run, spender, clock: now }
+    }
+
+    /// Makes the meter of a task's run.
+    pub(crate) fn of(client: &Client, task: &RunTask) -> Self {
+        Self::new(client, task.thread.clone(), task.run.clone(), task.spender())
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_clock(self, clock: fn() -> i64) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// Returns a model whose calls are this run's.
+    pub(crate) fn metered(&self, model: Arc<dyn Model>) -> Arc<dyn Model> {
+        Arc::new(super::metered::MeteredModel::new(model, self.clone()))
+    }
+
+    /// Begins a call: reserves what it may cost, and chooses the model that answers.
+    pub(super) async fn open(&self, model: &Arc<dyn Model>, request: &Request) -> Result<OpenCall, ModelError> {
+        let input = estimated_tokens(request);
+        let mut call = OpenCall {
+            meter: self.clone(),
+            call: ModelCall {
+                id: MessageId::fresh().to_string(),
+                run: self.run.clone(),
+                thread: self.thread.clone(),
+                spender: self.spender.clone(),
+                caller: request.caller,
+                at: (self.clock)(),
+            },
+            by: model.name().to_owned(),
+            model: model.clone(),
+            is_cheaper: false,
+            most: None,
+            input,
+            tries: 0,
+            heard: 0,
+            usage: None,
+            reserved: false,
+            is_open: false,
+        };
+        self.reserve(&mut call, request).await?;
+        call.is_open = true;
+        Ok(call)
+    }
+
+    /// Reserves what a call may cost, if there are budgets. It waits for others that may spend all that is left.
+    async fn reserve(&self, call: &mut OpenCall, request: &Request) -> Result<(), ModelError> {
+        let began = Instant::now();
+        loop {
+            let setup = self.client.setup();
+            let rules: Vec<_> = setup.budgets.of(Some(&self.run), &self.spender).collect();
+            if rules.is_empty() {
+                return Ok(());
+            }
+            call.call.at = (self.clock)();
+            let at = call.call.at;
+            let freed = self.client.0.settled.notified();
+            let mut freed = std::pin::pin!(freed);
+            // Before the look, so that nothing is missed in between.
+            freed.as_mut().enable();
+            let limits = rules.iter().map(|(rule, subject)| rule.limit(subject, at)).collect();
+            let cheaper = self.cheaper(&setup, call, request);
+            let reservation = Reservation {
+                call: call.call.clone(),
+                offer: offer(&setup, &*call.model, call.input, request),
+                cheaper: cheaper.as_ref().map(|(_, offer, from)| (offer.clone(), *from)),
+                least: LEAST_OUTPUT,
+                limits,
+            };
+            let wanted = reservation.offer.output;
+            let outcome = self.client.0.db.reserve(reservation).await;
+            let refused = |place: usize| {
+                let used = rules.get(place).map(|(rule, _)| rule.used_up(at));
+                ModelError::Budget(used.unwrap_or_else(UsedBudget::of_run))
+            };
+            match outcome.map_err(unknown)? {
+                ReserveOutcome::Granted { cheaper: false, output } => {
+                    call.grant(None, output, wanted);
+                    return Ok(());
+                }
+                ReserveOutcome::Granted { cheaper: true, output } => {
+                    let wanted = cheaper.as_ref().map_or(wanted, |(_, offer, _)| offer.output);
+                    call.grant(cheaper.map(|(model, ..)| model), output, wanted);
+                    return Ok(());
+                }
+                ReserveOutcome::UsedUp(place) => return Err(refused(place)),
+                ReserveOutcome::Busy if began.elapsed() >= MAX_WAIT => return Err(refused(0)),
+                ReserveOutcome::Busy => {
+                    tokio::select! {
+                        () = freed => {}
+                        () = tokio::time::sleep(POLL_INTERVAL) => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the cheaper model, what the call may cost with it, and from which share on it answers; none if the request
+    /// does not fit into its window.
+    fn cheaper(
+        &self,
+        setup: &AgentSetup,
+        call: &OpenCall,
+        request: &Request,
+    ) -> Option<(Arc<dyn Model>, CallOffer, i64)> {
+        let cheaper = setup.budgets.cheaper.as_ref()?;
+        let model = setup.named(Some(&cheaper.name)).filter(|model| model.name() != call.model.name())?;
+        let offer = offer(setup, &*model, call.input, request);
+        let fits = offer.input.saturating_add(LEAST_OUTPUT) <= tokens(model.context_window());
+        fits.then(|| (model, offer, i64::from(cheaper.from)))
+    }
+
+    /// Returns the budget of which most is spent, if it is enough to be told, and its share in percent.
+    pub(super) async fn nearing(&self) -> Option<(BudgetState, i64)> {
+        let setup = self.client.setup();
+        let all = self.standings(&setup).await.ok()?;
+        let share = |(rule, _, standing): &(&BudgetRule, String, BudgetStanding)| {
+            standing.spent.saturating_mul(1000) / rule.limit.max(1)
+        };
+        let nearest = all.into_iter().max_by_key(|one| share(one))?;
+        let share = share(&nearest);
+        let (rule, subject, standing) = nearest;
+        (share >= i64::from(setup.budgets.warn))
+            .then(|| (rule.state(&subject, standing, (self.clock)()), (share / 10).min(100)))
+    }
+
+    /// Returns the budgets of which little is left and of which nobody has told people yet; they count as told from here
+    /// on. A run's own is over with it.
+    pub(crate) async fn notices(&self) -> Vec<BudgetNotice> {
+        let setup = self.client.setup();
+        let standings = self.standings(&setup).await.unwrap_or_default();
+        let near = standings.into_iter().filter(|(rule, _, standing)| {
+            let near = standing.spent.saturating_mul(1000) >= rule.limit.saturating_mul(i64::from(setup.budgets.warn));
+            near && rule.period.is_some() && !standing.warned
+        });
+        let (mut notices, at) = (Vec::new(), (self.clock)());
+        for (rule, subject, standing) in near {
+            if !self.client.0.db.budget_warned(rule.limit(&subject, at), at).await.unwrap_or(false) {
+                continue;
+            }
+            let from = |from: u32| standing.spent.saturating_mul(1000) >= rule.limit.saturating_mul(i64::from(from));
+            let cheaper = setup.budgets.cheaper.as_ref().filter(|cheaper| from(cheaper.from));
+            let cheaper = cheaper.map(|cheaper| cheaper.name.clone());
+            notices.push(BudgetNotice { state: rule.state(&subject, standing, at), cheaper });
+        }
+        notices
+    }
+
+    async fn standings<'s>(
+        &self,
+        setup: &'s AgentSetup,
+    ) -> Result<Vec<(&'s BudgetRule, String, BudgetStanding)>, StoreError> {
+        let rules: Vec<_> = setup.budgets.of(Some(&self.run), &self.spender).collect();
+        if rules.is_empty() {
+            return Ok(Vec::new());
+        }
+        let at = (self.clock)();
+        let limits = rules.iter().map(|(rule, subject)| rule.limit(subject, at)).collect();
+        let standings = self.client.0.db.budget_standings(limits).await?;
+        let all = rules.into_iter().zip(standings);
+        Ok(all.map(|((rule, subject), standing)| (rule, subject, standing)).collect())
+    }
+
+    fn settle(&self, settlement: Settlement) {
+        self.client.0.db.settle(settlement);
+        self.client.0.settled.notify_waiters();
+    }
+}
+
+/// A limit that nobody can look at is kept all the same.
+fn unknown(error: StoreError) -> ModelError {
+    tracing::error!(%error, "failed to reserve budget");
+    ModelError::Unreachable("nobody can tell just now what may be spent".to_owned())
+}
+
+/// Returns what a call may cost if this model answers it.
+fn offer(setup: &AgentSetup, model: &dyn Model, input: u64, request: &Request) -> CallOffer {
+    let output = request.sampling.max_tokens.map(u64::from).or_else(|| model.max_output());
+    let output = output.unwrap_or(DEFAULT_OUTPUT);
+    let cost = setup.price(model.name()).map(|price| OfferCost {
+        currency: price.currency.clone(),
+        // All of it may be written into the provider's cache, which may cost more.
+        input: price
+            .micros(Usage::plain(input, 0))
+            .max(price.micros(Usage { cache_writes: input, ..Usage::plain(input, 0) })),
+        output: price.micros(Usage::plain(0, output)),
+    });
+    CallOffer { model: model.name().to_owned(), input: tokens(input), output: tokens(output), cost }
+}
+
+fn tokens(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A call that is under way. It is settled once: when its reply is whole, when it fails, or when nobody reads on.
+pub(super) struct OpenCall {
+    meter: Meter,
+    call: ModelCall,
+    /// The model that is asked.
+    pub(super) model: Arc<dyn Model>,
+    /// Whether that is the cheaper one.
+    pub(super) is_cheaper: bool,
+    /// Tokens that the reply may have, if fewer than usual.
+    most: Option<u32>,
+    /// The name of the model that answers.
+    by: String,
+    /// Tokens of the prompt, as they are estimated.
+    input: u64,
+    /// Tries that are settled.
+    tries: u32,
+    /// Bytes of this try's reply so far.
+    heard: u64,
+    /// What the provider told of this try.
+    usage: Option<Usage>,
+    reserved: bool,
+    is_open: bool,
+}
+
+impl OpenCall {
+    fn grant(&mut self, cheaper: Option<Arc<dyn Model>>, output: i64, wanted: i64) {
+        self.reserved = true;
+        self.most = (output < wanted).then(|| u32::try_from(output).unwrap_or(u32::MAX));
+        if let Some(model) = cheaper {
+            self.by = model.name().to_owned();
+            self.model = model;
+            self.is_cheaper = true;
+        }
+    }
+
+    /// Makes a request fit for the model that is asked, and for what it may spend.
+    pub(super) fn fit(&self, mut request: Request) -> Request {
+        if !self.model.supports_vision() {
+            request.images.clear();
+        }
+        request.sampling.max_tokens = self.most.or(request.sampling.max_tokens);
+        request
+    }
+
+    /// Takes note of a piece of the reply.
+    pub(super) fn hear(&mut self, delta: &Delta) {
+        match delta {
+            Delta::Text(text) | Delta::Reasoning(text) => self.heard += text.len() as u64,
+            Delta::Call(call) => self.heard += (call.name.len() + call.args.to_string().len()) as u64,
+            Delta::Usage(usage) => self.usage = Some(*usage),
+            Delta::Model(name) => self.by.clone_from(name),
+            Delta::Again { .. } => self.try_ended(),
+            Delta::Finish(_) => self.end(false),
+            Delta::Retract | Delta::ProviderParts(_) => {}
+        }
+    }
+
+    /// Settles a call that failed.
+    pub(super) fn fail(&mut self, error: &ModelError) {
+        self.end(error.is_free());
+    }
+
+    /// Settles a try after which another is made; the reservation is the whole call's. One that gave nothing cost nothing.
+    fn try_ended(&mut self) {
+        let spent = self.spent(true);
+        self.tries += 1;
+        if spent.is_some() {
+            let call = ModelCall { id: format!("{}.{}", self.call.id, self.tries), ..self.call.clone() };
+            self.meter.settle(Settlement { call, spent, reservation: None });
+        }
+    }
+
+    /// Settles the call.
+    fn end(&mut self, free_if_nothing_came: bool) {
+        if !std::mem::take(&mut self.is_open) {
+            return;
+        }
+        let spent = self.spent(free_if_nothing_came);
+        let reservation = self.reserved.then(|| self.call.id.clone());
+        if spent.is_some() || reservation.is_some() {
+            self.meter.settle(Settlement { call: self.call.clone(), spent, reservation });
+        }
+    }
+
+    /// Takes what this try cost: as its provider told it, or as much as was sent and came back.
+    fn spent(&mut self, free_if_nothing_came: bool) -> Option<CallSpending> {
+        let (usage, heard) = (self.usage.take(), std::mem::take(&mut self.heard));
+        if usage.is_none() && heard == 0 && free_if_nothing_came {
+            return None;
+        }
+        let estimated = || Usage::plain(self.input, estimated_reply_tokens(heard));
+        let (reported, usage) = (usage.is_some(), usage.unwrap_or_else(estimated));
+        let setup = self.meter.client.setup();
+        let cost = setup.price(&self.by).map(|price: &ModelPrice| price.cost(usage));
+        Some(CallSpending { model: self.by.clone(), usage, reported, cost })
+    }
+}
+
+impl Drop for OpenCall {
+    /// Nobody reads on: the provider has read the prompt, and written what came.
+    fn drop(&mut self) {
+        self.end(false);
+    }
+}

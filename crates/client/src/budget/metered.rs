@@ -1,0 +1,91 @@
+//! A model whose calls are metered: it reserves before each, and settles after it.
+
+use super::meter::{Meter, OpenCall};
+use futures_util::{StreamExt, stream};
+use pudu_base::{Delta, Model, ModelError, ModelStream, Request};
+use std::sync::Arc;
+
+/// Wraps a model, with its retries and those that take its place, for the calls of one run.
+pub(super) struct MeteredModel {
+    model: Arc<dyn Model>,
+    meter: Meter,
+}
+
+impl MeteredModel {
+    pub(super) fn new(model: Arc<dyn Model>, meter: Meter) -> Self {
+        Self { model, meter }
+    }
+}
+
+impl Model for MeteredModel {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn context_window(&self) -> u64 {
+        self.model.context_window()
+    }
+
+    fn max_output(&self) -> Option<u64> {
+        self.model.max_output()
+    }
+
+    fn supports_vision(&self) -> bool {
+        self.model.supports_vision()
+    }
+
+    fn standby(&self) -> Option<String> {
+        self.model.standby()
+    }
+
+    fn stream(&self, request: Request) -> ModelStream {
+        let begin = Metering::Waiting { model: self.model.clone(), meter: self.meter.clone(), request };
+        stream::unfold(begin, |metering| async move { metering.next().await }).boxed()
+    }
+}
+
+/// One call.
+enum Metering {
+    /// It waits until it may spend.
+    Waiting { model: Arc<dyn Model>, meter: Meter, request: Request },
+    /// Its reply comes. It is settled when this is dropped, if not before.
+    Reading { reply: ModelStream, call: Box<OpenCall> },
+    /// Nothing more comes.
+    Over,
+}
+
+type Next = Option<(Result<Delta, ModelError>, Metering)>;
+
+impl Metering {
+    async fn next(self) -> Next {
+        match self {
+            Self::Over => None,
+            Self::Reading { reply, call } => read(reply, call).await,
+            Self::Waiting { model, meter, request } => {
+                let call = match meter.open(&model, &request).await {
+                    Ok(call) => Box::new(call),
+                    Err(error) => return Some((Err(error), Self::Over)),
+                };
+                let reply = call.model.stream(call.fit(request));
+                if call.is_cheaper {
+                    let name = Delta::Model(call.model.name().to_owned());
+                    return Some((Ok(name), Self::Reading { reply, call }));
+                }
+                read(reply, call).await
+            }
+        }
+    }
+}
+
+async fn read(mut reply: ModelStream, mut call: Box<OpenCall>) -> Next {
+    match reply.next().await? {
+        Ok(delta) => {
+            call.hear(&delta);
+            Some((Ok(delta), Metering::Reading { reply, call }))
+        }
+        Err(error) => {
+            call.fail(&error);
+            Some((Err(error), Metering::Over))
+        }
+    }
+}
