@@ -44,7 +44,7 @@ pub(crate) fn setup(
         models.push(offline());
     }
     let steps = hot.runs.recursion_limit;
-    let bounds = RunBounds { steps, time: hot.runs.timeout, subagents: hot.runs.subagents };
+    let bounds = RunBounds { steps, time: hot.runs.timeout, subagents: hot.runs.subagents, tokens: hot.run_tokens };
     let sandboxes = machine.sandboxes(hot);
     let own = tools(hot, sandboxes.shell())?;
     let foreign = foreign(&own, extensions);
@@ -68,7 +68,7 @@ pub(crate) fn setup(
     let setup = setup.with_titles(titles.rules.clone(), titles.model.as_deref());
     let memory = &hot.memory;
     let setup = setup.with_memory(memory.rules.clone(), memory.model.as_deref());
-    let setup = setup.with_progress(hot.progress.clone());
+    let setup = setup.with_progress(hot.progress.clone()).with_budgets(hot.budgets.clone());
     Ok(setup.with_results(hot.results.rules.clone(), &hot.results.folder))
 }
 

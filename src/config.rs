@@ -14,6 +14,7 @@
 //! sections that no part of pudu uses yet (`later.rs`).
 
 mod approvals;
+mod budgets;
 mod channel;
 mod class;
 mod containers;
@@ -76,8 +77,8 @@ pub(crate) use elsewhere::{HomeVolume, KubernetesConfig};
 use indexmap::IndexMap;
 use memory::MemoryConfig;
 use pudu_client::{
-    RetentionRules,
-    harness::{LoopRules, ToolProgressRules},
+    BudgetRules, RetentionRules,
+    harness::{LoopRules, TokenBudget, ToolProgressRules},
     net::scrub,
 };
 use raw::Node;
@@ -176,6 +177,10 @@ pub(crate) struct HotConfig {
     pub(crate) policies: IndexMap<String, AccountPolicy>,
     /// How long what accounts leave behind is kept.
     pub(crate) retention: RetentionRules,
+    /// What runs may spend, by whom they are asked.
+    pub(crate) budgets: BudgetRules,
+    /// How many tokens a run may spend.
+    pub(crate) run_tokens: TokenBudget,
 }
 
 impl HotConfig {
@@ -409,7 +414,10 @@ fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
     let tools = sandbox::tools(top, env);
     let (summarization, titles) = (summarization::read(top, &models), title::read(top, &models));
     let memory = memory::read(top, &models);
+    let summaries = summarization.rules.summaries;
     HotConfig {
+        budgets: budgets::rules(top, &models),
+        run_tokens: budgets::of_run(top),
         memory,
         models,
         summarization,
@@ -422,7 +430,7 @@ fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
         sandbox,
         results: output::results(top),
         tool_search: output::searched(top),
-        subagents: subagents::subagents(top),
+        subagents: subagents::subagents(top, summaries),
         loops: loops::rules(top),
         model_calls: limits::model_calls(top),
         progress: progress::rules(top),

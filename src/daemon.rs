@@ -124,6 +124,7 @@ impl Daemon {
         let made = made.then(|| fixed.home.join(gateway::token::FILE));
         let client =
             Client::new(db.clone(), machine.folders.clone(), setup, skills, fixed.capacity.max_concurrency);
+        client.settle_left().await.context("cannot settle what a process before this one left open")?;
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let (inbox, arrivals) =
             Inbox::new(db.clone(), fixed.capacity.inbound_queue_maxsize, &tasks, stop.clone());

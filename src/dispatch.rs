@@ -9,6 +9,7 @@ mod account;
 mod agent;
 mod answer;
 mod approval;
+mod budgets;
 mod choice;
 mod command;
 pub(crate) mod commands;

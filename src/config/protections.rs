@@ -2,7 +2,7 @@
 //! on: a note would leave people without the protection that they rely on. One that pudu always keeps up cannot
 //! be switched off.
 //!
-//! Deliberately absent: sections that are built as DeerFlow has them (`loops.rs`, `progress.rs`, `model.rs`, `subagents.rs`), and
+//! Deliberately absent: sections that are built as DeerFlow has them (`loops.rs`, `progress.rs`, `model.rs`, `subagents.rs`, `budgets.rs`), and
 //! those that only do something useful (`later.rs`).
 
 use super::reader::Section;
@@ -20,12 +20,6 @@ const UNBUILT: &[Unbuilt] = &[
         "authorization",
         "this version knows no roles: whoever may speak may use everything",
         "name who may speak with `allowed_users` and who approves with `approvers`; then write `enabled: false`",
-    ),
-    (
-        "token_budget",
-        "this version stops no run for its tokens",
-        "bound runs with `recursion_limit` and `run_timeout_seconds`, and the key at its provider; then write \
-         `enabled: false`",
     ),
 ];
 
@@ -54,7 +48,7 @@ pub(super) fn check(top: &Section<'_>) {
 }
 
 /// Refuses a section that is switched on, or that says something without saying whether it is.
-pub(super) fn refuse_if_on(section: &Section<'_>, what: &str, help: &str) {
+fn refuse_if_on(section: &Section<'_>, what: &str, help: &str) {
     section.ignore_rest();
     let says = section.present().any(|entry| entry.key != "enabled");
     let enabled = section.flag("enabled");

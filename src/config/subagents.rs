@@ -1,6 +1,9 @@
 //! The sub-agents: the built-in ones with what the operator changes of them, and the operator's own.
 
-use super::{protections, reader::Section};
+use super::{
+    budgets::{self, TokenBudgetConfig},
+    reader::Section,
+};
 use pudu_client::harness::{RunBounds, subagent};
 use std::time::Duration;
 
@@ -29,9 +32,9 @@ const TURNS: u32 = 50;
 const TIME: Duration = Duration::from_secs(900);
 
 /// Reads them.
-pub(super) fn subagents(top: &Section<'_>) -> Vec<Subagent> {
+pub(super) fn subagents(top: &Section<'_>, summaries: bool) -> Vec<Subagent> {
     let section = top.section("subagents");
-    unbudgeted(&section);
+    let tokens = budgets::token_budget(&section.section("token_budget"), TokenBudgetConfig::of_task(summaries));
     let enabled = section.flag("enabled").or(true);
     let time = section.seconds("timeout_seconds", 1.0).or(Duration::from_secs(1800));
     let turns = section.number("max_turns", 1..=1000).optional("as each kind has it");
@@ -46,17 +49,17 @@ pub(super) fn subagents(top: &Section<'_>) -> Vec<Subagent> {
             without: kind.without,
             skills: kind.skills,
             model: None,
-            bounds: RunBounds { steps, time, ..RunBounds::default() },
+            bounds: RunBounds { steps, time, tokens: tokens.budget(), ..RunBounds::default() },
         }
     });
     let custom = section.section("custom_agents");
     let own =
-        custom.present().filter_map(|entry| own(&custom.section_like(&entry.key, "researcher"), &entry.key));
+        custom.present().filter_map(|entry| own(&custom.section_like(&entry.key, "researcher"), &entry.key, tokens));
     let mut all: Vec<Subagent> = builtin.chain(own).collect();
     for entry in changes.present() {
         let change = changes.section_like(&entry.key, "bash");
         match all.iter_mut().find(|kind| kind.name == entry.key) {
-            Some(kind) => alter(kind, &change),
+            Some(kind) => alter(kind, &change, tokens),
             None => {
                 change.ignore_rest();
                 change.warn_here("there is no such sub-agent", "define it under `subagents.custom_agents`");
@@ -67,8 +70,8 @@ pub(super) fn subagents(top: &Section<'_>) -> Vec<Subagent> {
 }
 
 /// Reads a kind of the operator's.
-fn own(section: &Section<'_>, name: &str) -> Option<Subagent> {
-    unbudgeted(section);
+fn own(section: &Section<'_>, name: &str, tokens: TokenBudgetConfig) -> Option<Subagent> {
+    let tokens = budgets::token_budget(&section.section("token_budget"), tokens);
     let about = section.text("description").required("say what it is good for: the agent chooses by that");
     let system = section.text("system_prompt").required("say who it is and how it works");
     Some(Subagent {
@@ -82,21 +85,19 @@ fn own(section: &Section<'_>, name: &str) -> Option<Subagent> {
         bounds: RunBounds {
             steps: section.number("max_turns", 1..=1000).or(TURNS),
             time: section.seconds("timeout_seconds", 1.0).or(TIME),
+            tokens: tokens.budget(),
             ..RunBounds::default()
         },
     })
 }
 
-/// A budget that nobody keeps is refused.
-fn unbudgeted(section: &Section<'_>) {
-    let help = "bound it with `max_turns` and `timeout_seconds`; then write `enabled: false`";
-    let budget = section.section("token_budget");
-    protections::refuse_if_on(&budget, "this version stops no sub-agent for its tokens", help);
-}
-
 /// Takes over what the operator changes of a kind.
-fn alter(kind: &mut Subagent, section: &Section<'_>) {
-    unbudgeted(section);
+fn alter(kind: &mut Subagent, section: &Section<'_>, tokens: TokenBudgetConfig) {
+    let budget = section.section("token_budget");
+    let tokens = budgets::token_budget(&budget, tokens);
+    if budget.exists() {
+        kind.bounds.tokens = tokens.budget();
+    }
     kind.skills = section.names("skills").or_told(Vec::new(), "none");
     if let Some(time) = section.seconds("timeout_seconds", 1.0).optional("as above") {
         kind.bounds.time = time;

@@ -22,10 +22,7 @@ pub(super) fn cost(sums: &[SpendingSum]) -> (Option<String>, i64) {
     let mut unknown = 0;
     for sum in sums {
         match &sum.cost {
-            Some(cost) => {
-                *known.entry(&cost.currency).or_default() += cost.micros;
-                unknown += sum.unreported;
-            }
+            Some(cost) => *known.entry(&cost.currency).or_default() += cost.micros,
             None => unknown += sum.calls,
         }
     }
@@ -34,7 +31,7 @@ pub(super) fn cost(sums: &[SpendingSum]) -> (Option<String>, i64) {
 }
 
 /// Writes money: two digits behind the point, and more where it is less than a whole, or than a hundredth.
-fn money(currency: &str, micros: i64) -> String {
+pub(super) fn money(currency: &str, micros: i64) -> String {
     match micros {
         0 => format!("{currency} 0.00"),
         1..10_000 => format!("{currency} 0.{micros:06}"),
@@ -50,14 +47,14 @@ fn money(currency: &str, micros: i64) -> String {
 pub(super) fn details(language: Language, sums: &[SpendingSum]) -> Vec<String> {
     let usage = tokens(sums);
     let (known, unknown) = cost(sums);
+    let calls = |calls: i64| usize::try_from(calls).ok().filter(|calls| *calls > 0);
+    let estimated = sums.iter().map(|sum| sum.unreported).sum();
     let parts = [
         cache_share(usage).map(|percent| language.usage_cache(percent)),
         (usage.reasoning > 0).then(|| language.usage_reasoning(usage.reasoning)),
         known.map(|cost| language.usage_cost(&cost)),
-        usize::try_from(unknown)
-            .ok()
-            .filter(|calls| *calls > 0)
-            .map(|calls| language.usage_cost_unknown(calls)),
+        calls(unknown).map(|calls| language.usage_cost_unknown(calls)),
+        calls(estimated).map(|calls| language.usage_estimated(calls)),
     ];
     parts.into_iter().flatten().collect()
 }
@@ -117,7 +114,7 @@ mod tests {
     fn an_unknown_cost_says_that_it_is_unknown() {
         assert_eq!(cost(&[sum(None, 0, 1)]), (None, 3));
         let both = [sum(Some("USD"), 20_000, 1), sum(Some("CNY"), 10_000, 0), sum(Some("USD"), 10_000, 0)];
-        assert_eq!(cost(&both), (Some("CNY 0.0100 + USD 0.0300".to_owned()), 1));
+        assert_eq!(cost(&both), (Some("CNY 0.0100 + USD 0.0300".to_owned()), 0));
         let lines = details(Language::English, &both);
         assert_eq!(lines.len(), 4, "{lines:?}");
         assert!(lines[0].contains("90 %"), "{lines:?}");

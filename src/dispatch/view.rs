@@ -1,6 +1,6 @@
 //! People's view of a run: the fold of its events while it works, and its end in words.
 
-use super::{approval, goals, shared::Shared, todos};
+use super::{approval, budgets, goals, shared::Shared, todos};
 use crate::{clock, sent};
 use pudu_channels::{ChannelLimits, Choice, FinalView, OutFile, Prompt, ReplyView, render::fenced};
 use pudu_client::{
@@ -172,6 +172,7 @@ fn failed(language: Language, failure: &RunFailure) -> String {
         FailureCause::TooLong(detail) => language.failed_too_long(detail),
         FailureCause::Filtered => language.failed_filtered().to_owned(),
         FailureCause::Rejected(detail) => language.failed_rejected(detail),
+        FailureCause::Budget(used) => budgets::used_up(language, *used),
         FailureCause::NoModel => language.failed_no_model().to_owned(),
         FailureCause::UnknownAgent(name) => {
             language.paragraph(&[&language.agent_unknown(name), language.agents_listed()])
@@ -208,7 +209,9 @@ pub(super) async fn finished(
         Outcome::Limit => (language.end_limit().to_owned(), Vec::new()),
         // What was not heard cannot be asked again: what would be is the question before.
         Outcome::Error(failure) => {
-            let choices = if ended.heard { vec![retry(language)] } else { Vec::new() };
+            // A budget that is used up still is the next moment.
+            let again = ended.heard && ended.outcome.used_budget().is_none();
+            let choices = if again { vec![retry(language)] } else { Vec::new() };
             (format!("⚠️ {}", failed(language, failure)), choices)
         }
     };
@@ -222,7 +225,9 @@ pub(super) async fn finished(
     let compacted = ended.compaction.map(|made| compacted(language, made)).unwrap_or_default();
     let decided = decisions(language, &ended.decisions);
     let goal = ended.goal.as_ref().and_then(|goal| goals::judged(language, goal)).unwrap_or_default();
-    let parts = [&ended.text, &decided, &left, &note, &missing, &goal, &compacted, summarized];
+    let near: Vec<String> = ended.budgets.iter().map(|notice| budgets::near(language, notice)).collect();
+    let near = near.join("\n");
+    let parts = [&ended.text, &decided, &left, &note, &missing, &goal, &compacted, summarized, &near];
     let mut text = paragraphs(&parts);
     if text.is_empty() && files.is_empty() {
         language.end_silent().clone_into(&mut text);

@@ -132,7 +132,8 @@ fn month(at: i64) -> Option<(i64, i64)> {
 /// Returns the one whom a budget of this scope bounds; none where there is no such one.
 fn subject(scope: BudgetScope, run: Option<&RunId>, spender: &Spender) -> Option<String> {
     match scope {
-        BudgetScope::Run => run.map(ToString::to_string),
+        // Of no run in particular nothing is spent yet.
+        BudgetScope::Run => Some(run.map(ToString::to_string).unwrap_or_default()),
         BudgetScope::Person => Some(spender.user.to_string()),
         BudgetScope::Room => spender.room.as_ref().map(UserId::to_string),
         BudgetScope::Account => Some(spender.account.clone()),

@@ -172,7 +172,12 @@ usage_cost_unknown =
     The cost of { $calls ->
         [one] one call
        *[other] { $calls } calls
-    } is unknown: the model has no price here, or its provider did not tell the usage.
+    } is unknown: the model has no price here.
+usage_estimated =
+    The usage of { $calls ->
+        [one] one call
+       *[other] { $calls } calls
+    } is estimated: the model's provider did not tell it.
 usage_caller_goal = for goals
 usage_caller_lead = for answers
 usage_caller_memory = for the memory
@@ -183,6 +188,24 @@ usage_part = { $model }, { $caller }: { $read } read, { $written } written
 usage_reasoning = Of what was written, { $tokens } were thoughts.
 usage_today = You today, in all your chats: { $total } tokens.
 usage_unreadable = The usage could not be read just now.
+
+## Budgets.
+
+budget_of_person = Your budget
+budget_of_room = The budget of this room
+budget_of_account = The budget of this account
+budget_of_everybody = The budget of everybody together
+budget_tokens = { $tokens } tokens
+budget_used_day = { $whose } for today is used up. It opens again at 00:00 UTC.
+budget_used_month = { $whose } for this month is used up. It opens again on the first, at 00:00 UTC.
+budget_used_run = The budget of this run is used up, so I stop here. Write "go on" and I continue in a new one.
+budget_near_day = { $whose } for today is { $percent } % used. It begins anew at 00:00 UTC.
+budget_near_month = { $whose } for this month is { $percent } % used. It begins anew on the first, at 00:00 UTC.
+budget_cheaper = From here on { $model } answers.
+budget_lines = Budgets:
+budget_line_run = Each run may spend { $limit }.
+budget_line_day = { $whose } for today: { $spent } of { $limit } spent, { $left } left until 00:00 UTC.
+budget_line_month = { $whose } for this month: { $spent } of { $limit } spent, { $left } left until the first of next month, 00:00 UTC.
 
 ## /status.
 

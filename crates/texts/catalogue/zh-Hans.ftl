@@ -155,7 +155,8 @@ think_untold = 按当前配置，无法向 { $name } 指定思考程度；/model
 think_unknown = 没有 `{ $name }` 这个选项。发送 /think 可查看全部。
 usage_cache = 其中 { $percent } % 的输入来自提供方的缓存。
 usage_cost = 费用：{ $cost }。
-usage_cost_unknown = 有 { $calls } 次调用的费用未知：此处没有该模型的价格，或提供方没有报告用量。
+usage_cost_unknown = 有 { $calls } 次调用的费用未知：此处没有该模型的价格。
+usage_estimated = 有 { $calls } 次调用的用量为估算值：提供方没有报告用量。
 usage_caller_goal = 目标
 usage_caller_lead = 回答
 usage_caller_memory = 记忆
@@ -166,6 +167,24 @@ usage_part = { $model }（{ $caller }）：输入 { $read }，输出 { $written 
 usage_reasoning = 输出中有 { $tokens } 为思考。
 usage_today = 您今天在所有聊天中的用量：{ $total } token。
 usage_unreadable = 暂时无法读取用量，请稍后再试。
+
+## 额度。
+
+budget_of_person = 您
+budget_of_room = 本聊天室
+budget_of_account = 本账号
+budget_of_everybody = 全体用户
+budget_tokens = { $tokens } token
+budget_used_day = { $whose }今天的额度已用完，将于 00:00（UTC）重新开放。
+budget_used_month = { $whose }本月的额度已用完，将于下月 1 日 00:00（UTC）重新开放。
+budget_used_run = 本次运行的额度已用完，我先停在这里。回复“继续”，我会在新的运行中接着做。
+budget_near_day = { $whose }今天的额度已用 { $percent } %，将于 00:00（UTC）重新计算。
+budget_near_month = { $whose }本月的额度已用 { $percent } %，将于下月 1 日 00:00（UTC）重新计算。
+budget_cheaper = 从现在起由 { $model } 回答。
+budget_lines = 额度：
+budget_line_run = 每次运行最多可用 { $limit }。
+budget_line_day = { $whose }今天：已用 { $spent }，上限 { $limit }，还剩 { $left }，00:00（UTC）重新计算。
+budget_line_month = { $whose }本月：已用 { $spent }，上限 { $limit }，还剩 { $left }，下月 1 日 00:00（UTC）重新计算。
 
 ## /status。
 

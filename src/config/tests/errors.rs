@@ -527,16 +527,6 @@ fn what_protects_is_obeyed_or_stops_the_start_and_is_never_noted() {
     refused("guardrails: {enabled: [on]}\n", "guardrails.enabled");
     refused("authorization: {enabled: true, default_role: user}\n", "authorization.enabled");
     refused("authorization: {default_role: guest}\n", "authorization");
-    refused("token_budget: {enabled: true, max_tokens: 200000}\n", "token_budget.enabled");
-    refused("token_budget: {max_tokens: 10}\n", "token_budget");
-    refused("subagents: {token_budget: {enabled: true}}\n", "subagents.token_budget.enabled");
-    refused("subagents: {token_budget: {max_tokens: 1}}\n", "subagents.token_budget");
-    refused(
-        "subagents: {agents: {bash: {token_budget: {max_tokens: 1}}}}\n",
-        "subagents.agents.bash.token_budget",
-    );
-    let own = "subagents: {custom_agents: {a: {description: b, system_prompt: c, token_budget: {max_tokens: 1}}}}\n";
-    refused(own, "subagents.custom_agents.a.token_budget");
     refused("channel_connections: {enabled: true}\n", "channel_connections.enabled");
     let bound = "channel_connections.require_bound_identity";
     refused("channel_connections: {enabled: true, require_bound_identity: true}\n", bound);
@@ -562,6 +552,7 @@ fn what_protects_is_obeyed_or_stops_the_start_and_is_never_noted() {
     );
     obeyed("channel_connections: {enabled: false, require_bound_identity: true}\n");
     obeyed("token_budget: {enabled: false, max_tokens: 1}\nsubagents: {token_budget: {enabled: false}}\n");
+    obeyed("token_budget: {enabled: true, max_tokens: 200000}\nsubagents: {token_budget: {max_tokens: 1}}\n");
     let kept = said("read_before_write: {enabled: false}\n", []);
     assert!(
         kept.contains("warning: read_before_write.enabled: a file is read before it is changed"),

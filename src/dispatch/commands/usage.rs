@@ -1,14 +1,15 @@
-//! `/usage`: shows the tokens and the money that a conversation spent.
+//! `/usage`: shows the tokens and the money that a conversation spent, and what is left of the person's budgets and of the
+//! room's.
 
 use super::{CommandSpec, count};
 use crate::{
     bus::InboxItem,
     clock,
-    dispatch::{conversation::ConversationActor, spending},
+    dispatch::{budgets, conversation::ConversationActor, spending, users},
 };
 use pudu_client::{
     base::{ThreadId, UserId},
-    store::{Db, SpendingFilter, StoreError},
+    store::{Db, Spender, SpendingFilter, StoreError},
 };
 use pudu_texts::Language;
 
@@ -21,20 +22,37 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
 
 async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
     let inbound = &arrival.inbound;
-    let user = actor.shared.user(&inbound.address.account, &inbound.sender.id);
-    let text = text(actor, actor.language(&arrival), user).await;
+    let (account, person) = (inbound.address.account.clone(), inbound.sender.id.clone());
+    let user = actor.shared.user(&account, &person);
+    let room = (!inbound.private).then(|| users::room(&account, &inbound.address.chat));
+    let spender = Spender { account, person, user, room };
+    let language = actor.language(&arrival);
+    let text = text(actor, language, spender).await.unwrap_or_else(|error| {
+        tracing::error!(%error, "failed to read usage");
+        language.usage_unreadable().to_owned()
+    });
     actor.answer(arrival, text);
 }
 
-async fn text(actor: &ConversationActor, language: Language, user: UserId) -> String {
-    let Some(record) = actor.record().await else { return language.no_conversation().to_owned() };
-    told(&actor.shared.db, &record.thread, language, user).await.unwrap_or_else(|error| {
-        tracing::error!(%error, "failed to read usage");
-        language.usage_unreadable().to_owned()
-    })
+async fn text(actor: &ConversationActor, language: Language, spender: Spender) -> Result<String, StoreError> {
+    let mut lines = match actor.record().await {
+        Some(record) => spent(&actor.shared.db, &record.thread, language, spender.user.clone()).await?,
+        None => vec![language.no_conversation().to_owned()],
+    };
+    let states = actor.shared.client.budgets(&spender).await?;
+    if !states.is_empty() {
+        lines.extend([String::new(), language.budget_lines().to_owned()]);
+        lines.extend(budgets::lines(language, &states));
+    }
+    Ok(lines.join("\n"))
 }
 
-async fn told(db: &Db, thread: &ThreadId, language: Language, user: UserId) -> Result<String, StoreError> {
+async fn spent(
+    db: &Db,
+    thread: &ThreadId,
+    language: Language,
+    user: UserId,
+) -> Result<Vec<String>, StoreError> {
     let (usage, runs) = db.usage(thread).await?;
     let sums = db.spending(&SpendingFilter::Thread(thread.clone())).await?;
     let today = db.spending(&SpendingFilter::UserSince(user, clock::now())).await?;
@@ -51,5 +69,5 @@ async fn told(db: &Db, thread: &ThreadId, language: Language, user: UserId) -> R
         let (known, _) = spending::cost(&today);
         lines.extend(known.map(|cost| language.usage_cost(&cost)));
     }
-    Ok(lines.join("\n"))
+    Ok(lines)
 }

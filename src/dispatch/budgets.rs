@@ -1,0 +1,113 @@
+//! Budgets in words: what is left of them, that little is, and that nothing is.
+
+use super::spending::money;
+use pudu_client::{
+    BudgetNotice, BudgetState,
+    base::{BudgetPeriod, BudgetScope, UsedBudget},
+    store::BudgetUnit,
+};
+use pudu_texts::Language;
+
+/// Returns what is told when a budget is used up.
+pub(super) fn used_up(language: Language, used: UsedBudget) -> String {
+    match (used.scope, used.period) {
+        (BudgetScope::Run, _) => language.budget_used_run().to_owned(),
+        (scope, Some(BudgetPeriod::Month)) => language.budget_used_month(whose(language, scope)),
+        (scope, _) => language.budget_used_day(whose(language, scope)),
+    }
+}
+
+/// Returns what is told once of a budget of which little is left.
+pub(super) fn near(language: Language, notice: &BudgetNotice) -> String {
+    let BudgetNotice { state, cheaper } = notice;
+    let (whose, percent) = (whose(language, state.rule.scope), percent(state));
+    let near = match state.rule.period {
+        Some(BudgetPeriod::Month) => language.budget_near_month(percent, whose),
+        _ => language.budget_near_day(percent, whose),
+    };
+    let cheaper = cheaper.as_ref().map(|model| language.budget_cheaper(format!("`{model}`"))).unwrap_or_default();
+    language.paragraph(&[&near, &cheaper])
+}
+
+/// Returns a line for each budget.
+pub(super) fn lines(language: Language, states: &[BudgetState]) -> Vec<String> {
+    let line = |state: &BudgetState| {
+        let amount = |amount: i64| amount_words(language, &state.rule.unit, amount);
+        let limit = amount(state.rule.limit);
+        let (left, spent) = (amount((state.rule.limit - state.spent).max(0)), amount(state.spent));
+        let whose = whose(language, state.rule.scope);
+        let line = match state.rule.period {
+            None => language.budget_line_run(limit),
+            Some(BudgetPeriod::Day) => language.budget_line_day(left, limit, spent, whose),
+            Some(BudgetPeriod::Month) => language.budget_line_month(left, limit, spent, whose),
+        };
+        format!("- {line}")
+    };
+    states.iter().map(line).collect()
+}
+
+fn whose(language: Language, scope: BudgetScope) -> &'static str {
+    match scope {
+        BudgetScope::Run | BudgetScope::Person => language.budget_of_person(),
+        BudgetScope::Room => language.budget_of_room(),
+        BudgetScope::Account => language.budget_of_account(),
+        BudgetScope::Everybody => language.budget_of_everybody(),
+    }
+}
+
+fn percent(state: &BudgetState) -> u64 {
+    let percent = i128::from(state.spent) * 100 / i128::from(state.rule.limit.max(1));
+    u64::try_from(percent.min(100)).unwrap_or(0)
+}
+
+fn amount_words(language: Language, unit: &BudgetUnit, amount: i64) -> String {
+    match unit {
+        BudgetUnit::Tokens => language.budget_tokens(amount.unsigned_abs()),
+        BudgetUnit::Money(currency) => money(currency, amount),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pudu_client::BudgetRule;
+
+    fn state(scope: BudgetScope, period: Option<BudgetPeriod>, unit: BudgetUnit, spent: i64) -> BudgetState {
+        let rule = BudgetRule { scope, period, unit, limit: 2_000_000 };
+        BudgetState { rule, subject: String::new(), spent, opens: None }
+    }
+
+    #[test]
+    fn what_is_left_of_a_budget_is_told_with_its_unit() {
+        let money = BudgetUnit::Money("USD".into());
+        let (day, month) = (Some(BudgetPeriod::Day), Some(BudgetPeriod::Month));
+        let states = [
+            state(BudgetScope::Run, None, BudgetUnit::Tokens, 0),
+            state(BudgetScope::Person, day, BudgetUnit::Tokens, 500_000),
+            state(BudgetScope::Room, month, money, 2_500_000),
+        ];
+        let told = lines(Language::English, &states);
+        let expect = [
+            "- Each run may spend 2000000 tokens.",
+            "- Your budget for today: 500000 tokens of 2000000 tokens spent, 1500000 tokens left until 00:00 UTC.",
+            "- The budget of this room for this month: USD 2.50 of USD 2.00 spent, USD 0.00 left until the first of next \
+             month, 00:00 UTC.",
+        ];
+        assert_eq!(told, expect);
+    }
+
+    #[test]
+    fn people_read_whose_budget_it_is_and_when_it_opens_again() {
+        let used = |scope, period| UsedBudget { scope, period, opens: None };
+        let day = used(BudgetScope::Room, Some(BudgetPeriod::Day));
+        let told = used_up(Language::English, day);
+        assert_eq!(told, "The budget of this room for today is used up. It opens again at 00:00 UTC.");
+        assert_eq!(told, day.to_string(), "as the API tells it");
+        let month = used(BudgetScope::Person, Some(BudgetPeriod::Month));
+        assert_eq!(used_up(Language::English, month), month.to_string());
+        let state = state(BudgetScope::Person, Some(BudgetPeriod::Day), BudgetUnit::Tokens, 1_700_000);
+        let notice = BudgetNotice { state, cheaper: Some("small".into()) };
+        let expect = "Your budget for today is 85 % used. It begins anew at 00:00 UTC. From here on `small` answers.";
+        assert_eq!(near(Language::English, &notice), expect);
+    }
+}
