@@ -9,11 +9,12 @@ use crate::{
     },
     approvals::StoredApprovals,
     audit::{AuditLog, Audited},
+    guardrail::RunGuardrail,
     lazy_sandbox::LazySandbox,
     memory::MemoryOf,
     results::ThreadResults,
 };
-use pudu_base::{Approver, FailureCause, Sampling, Skill, Tool, erase, foreign};
+use pudu_base::{Approver, FailureCause, Guardrail, Sampling, Skill, Tool, erase, foreign};
 use pudu_harness::{
     Agent, ApprovalPolicy, NoApprover, PromptFacts, PromptSection, Results, RunBounds, Toolbox,
     join_sections, prompt_sections, searching,
@@ -68,7 +69,12 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
     let (sandboxes, shelf) = (setup.sandboxes.clone(), shelf(&role, &skills));
     let place = Arc::new(LazySandbox::new(sandboxes, folder.clone(), &asker.person, shelf));
     let (thread, run) = (task.thread.clone(), task.run.clone());
-    let audit_log = AuditLog { db: client.0.db.clone(), thread, run, asker };
+    let is_guarded = setup.guardrails.is_some();
+    let audit_log = AuditLog { db: client.0.db.clone(), thread, run, asker, is_guarded };
+    let guardrail = setup.guardrails.clone().map(|guards| {
+        let (audit_log, user) = (audit_log.clone(), task.user.clone());
+        Arc::new(RunGuardrail { guards, audit_log, user }) as Arc<dyn Guardrail>
+    });
     let approver: Arc<dyn Approver> = match &task.asker {
         Some(_) => {
             let approvals = client.0.approvals.clone();
@@ -97,6 +103,7 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
         log: client.0.threads.log(),
         approver,
         policy: policy(&setup, &role),
+        guardrail,
         deferred: setup.deferred.clone(),
         context: setup.context.clone(),
         memory: client.0.memory.for_run(),
@@ -260,7 +267,7 @@ fn sections(
     };
     prompt_sections(&PromptFacts {
         tools: &agent.tools,
-        subagents: agent.bounds.subagents,
+        bounds: agent.bounds,
         mounts: &setup.mounts,
         soul,
         changes,

@@ -4,8 +4,8 @@ use crate::{
     ApprovalPolicy, ContextSetup, LoopRules, Memory, Results, ToolCatalog, ToolProgressRules, Toolbox,
 };
 use pudu_base::{
-    ApprovalRequest, Approver, BoxFuture, Decision, Model, Sampling, Sandbox, Tell, Thinking, ThreadLog,
-    UserId,
+    ApprovalRequest, Approver, BoxFuture, Decision, Guardrail, Model, Sampling, Sandbox, Tell, Thinking,
+    ThreadLog, UserId,
 };
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -28,6 +28,8 @@ pub struct Agent {
     pub approver: Arc<dyn Approver>,
     /// Rules for calls that need approval.
     pub policy: Arc<ApprovalPolicy>,
+    /// What decides on each call before it is made, and before anybody is asked; nothing if `None`.
+    pub guardrail: Option<Arc<dyn Guardrail>>,
     /// Those of its tools that it has to search for.
     pub deferred: Arc<ToolCatalog>,
     /// Handling of long results.
@@ -90,11 +92,13 @@ pub struct RunBounds {
     pub time: Duration,
     /// Sub-agents, one after the other and side by side.
     pub subagents: u32,
+    /// Sub-agents that one reply may start.
+    pub at_once: u32,
 }
 
 impl Default for RunBounds {
     fn default() -> Self {
-        Self { steps: 100, time: Duration::from_secs(60 * 60), subagents: 6 }
+        Self { steps: 100, time: Duration::from_secs(60 * 60), subagents: 6, at_once: 3 }
     }
 }
 
