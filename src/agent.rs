@@ -1,7 +1,9 @@
 //! The agent's setup from the configuration: models, tools and bounds.
 
 use crate::{
-    config::{ApprovalsConfig, HotConfig, ModelConfig, Subagent, WebConfig, is_own_tool},
+    config::{
+        ApprovalsConfig, GuardrailsConfig, HotConfig, ModelConfig, Runs, Subagent, WebConfig, is_own_tool,
+    },
     machine::Machine,
 };
 use pudu_client::{
@@ -9,6 +11,7 @@ use pudu_client::{
     agents::UPDATE_AGENT,
     base::{Model, ModelError, Shell, Tool},
     documents::{Converter, DocumentLimits},
+    guardrails::{GuardrailProvider, Guards, HttpGuardrail, Passport},
     harness::{
         ApprovalPolicy, Fallback, ModelGuards, PromptMount, Retry, RetryRules, RunBounds,
         subagent::SubagentKind,
@@ -44,7 +47,8 @@ pub(crate) fn setup(
         models.push(offline());
     }
     let steps = hot.runs.recursion_limit;
-    let bounds = RunBounds { steps, time: hot.runs.timeout, subagents: hot.runs.subagents, tokens: hot.run_tokens };
+    let Runs { timeout: time, subagents, at_once, .. } = hot.runs;
+    let bounds = RunBounds { steps, time, subagents, at_once, tokens: hot.run_tokens };
     let sandboxes = machine.sandboxes(hot);
     let own = tools(hot, sandboxes.shell())?;
     let foreign = foreign(&own, extensions);
@@ -69,7 +73,24 @@ pub(crate) fn setup(
     let memory = &hot.memory;
     let setup = setup.with_memory(memory.rules.clone(), memory.model.as_deref());
     let setup = setup.with_progress(hot.progress.clone()).with_budgets(hot.budgets.clone());
+    let setup = setup.with_guardrails(hot.guardrails.as_ref().map(guardrails).transpose()?);
     Ok(setup.with_results(hot.results.rules.clone(), &hot.results.folder))
+}
+
+/// Makes what decides on calls: first what costs nothing.
+pub(crate) fn guardrails(config: &GuardrailsConfig) -> Result<Guards, ModelError> {
+    let mut providers: Vec<Arc<dyn GuardrailProvider>> = Vec::new();
+    if let Some(list) = &config.allowlist {
+        providers.push(Arc::new(list.clone()));
+    }
+    if let Some(source) = &config.passport {
+        providers.push(Arc::new(Passport::new(source.clone())));
+    }
+    if let Some(settings) = &config.http {
+        let made = HttpGuardrail::new(settings);
+        providers.push(Arc::new(made.map_err(|error| ModelError::Unreachable(error.to_string()))?));
+    }
+    Ok(Guards::new(providers, config.fail_closed, config.agent_id.clone()))
 }
 
 /// Leaves out what would take the place of a tool of our own, also of one that is not offered: such names mean

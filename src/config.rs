@@ -23,6 +23,7 @@ mod elsewhere;
 mod env;
 mod find;
 mod gateway;
+mod guardrails;
 mod later;
 mod limits;
 mod loops;
@@ -60,6 +61,7 @@ pub(crate) use {
     env::Env,
     find::Start,
     gateway::GatewayConfig,
+    guardrails::GuardrailsConfig,
     limits::{ModelCalls, Runs, Uploads},
     model::ModelConfig,
     output::LongResults,
@@ -147,6 +149,8 @@ pub(crate) struct HotConfig {
     pub(crate) sandbox: SandboxConfig,
     /// Actions of the agent that need approval.
     pub(crate) approvals: ApprovalsConfig,
+    /// What decides, without people, whether a tool may be called; nothing if `None`.
+    pub(crate) guardrails: Option<GuardrailsConfig>,
     /// Handling of tool results that are too long for a model.
     pub(crate) results: LongResults,
     /// Whether tools of MCP servers are found by searching.
@@ -387,10 +391,11 @@ fn understand(root: &Node, start: &Start) -> (Option<Config>, reader::Log) {
     let fixed = fixed(&top, start);
     let accounts = channel::accounts(&reader.accounts());
     let provider = fixed.as_ref().map(|fixed| fixed.provider.clone()).unwrap_or_default();
+    let guardrails = guardrails::read(&reader.live(), start);
     let hot = hot(&reader.live(), &start.env, &provider);
     let log = reader.finish(channel::homes);
     let accounts = accounts.into_iter().map(|account| account.stamped(&log.keys)).collect();
-    (fixed.map(|fixed| Config { fixed, hot: Arc::new(HotConfig { accounts, ..hot }) }), log)
+    (fixed.map(|fixed| Config { fixed, hot: Arc::new(HotConfig { accounts, guardrails, ..hot }) }), log)
 }
 
 fn fixed(top: &Section<'_>, start: &Start) -> Option<Fixed> {
@@ -428,6 +433,7 @@ fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
         approvals: approvals::approvals(top, sandbox.allow_host_bash, &tools),
         tools,
         sandbox,
+        guardrails: None,
         results: output::results(top),
         tool_search: output::searched(top),
         subagents: subagents::subagents(top, summaries),

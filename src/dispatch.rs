@@ -27,6 +27,7 @@ mod route;
 mod running;
 mod shared;
 mod spending;
+mod tasks;
 mod todos;
 mod turn;
 mod users;

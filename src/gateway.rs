@@ -23,6 +23,7 @@ mod runs;
 mod serve;
 mod skills;
 pub(crate) mod storage;
+mod tasks;
 pub(crate) mod thread;
 pub(crate) mod token;
 mod uploads;
@@ -126,6 +127,7 @@ impl GatewayState {
             .route("/api/storage/prune", post(storage::prune))
             .route("/api/threads", get(storage::threads))
             .route("/api/threads/{thread}", delete(storage::delete))
+            .route("/api/threads/{thread}/tasks", get(tasks::list))
             .route("/api/skills/{name}", put(skills::switch))
             .route("/api/skills/install", post(skills::install))
             .route_layer(middleware::from_fn_with_state(self.clone(), guard::operator));

@@ -361,7 +361,8 @@ async fn sub_agents_are_seen_at_work_and_their_tokens_are_counted() {
         _ => slow("Nine pears.").into(),
     });
     ada.say("compare");
-    ada.reads_so(|text| text.contains("Working on: count apples; count pears…")).await;
+    let both = "🔹 count apples: thinking…\n🔹 count pears: thinking…\n\nSub-agents are at work…";
+    ada.reads_so(|text| text.contains(both)).await;
     ada.reads("More pears.").await;
     let last = house.model.requests().pop().unwrap();
     let told: Vec<String> = last.messages().iter().map(|m| m["content"].to_string()).collect();

@@ -235,7 +235,7 @@ async fn what_would_guard_and_is_not_built_stops_the_start() {
     };
     let mut house = House::build("").await;
     for (section, key) in [
-        ("guardrails: {enabled: true, provider: {config: {denied_tools: [bash]}}}\n", "guardrails.enabled: "),
+        ("guardrails: {enabled: true, provider: {use: 'team.parts:Guard'}}\n", "guardrails.provider.use: "),
         ("authorization: {enabled: true}\n", "authorization.enabled: "),
         ("channel_connections: {enabled: true, require_bound_identity: true}\n", "require_bound_identity: "),
     ] {
@@ -254,7 +254,7 @@ async fn what_would_guard_and_is_not_built_stops_the_start() {
     ada.says("hello", "echo: hello").await;
     // Switched on while it runs: refused, and what was before goes on.
     house.configure("", "guardrails: {enabled: true}\n");
-    assert!(house.log().contains("guardrails.enabled: "), "{}", house.log());
+    assert!(house.log().contains("guardrails.provider.use: this is missing"), "{}", house.log());
     ada.says("still there", "echo: still there").await;
 }
 

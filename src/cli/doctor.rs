@@ -4,6 +4,7 @@ mod agents;
 mod container;
 mod elsewhere;
 mod extensions;
+mod guardrails;
 mod model;
 mod skills;
 mod store;
@@ -79,6 +80,9 @@ async fn examine(start: &Start, loaded: &LoadedConfig, told: &mut Findings) {
         parts.push(("pudu".to_owned(), Box::pin(async { vec![model::check(&model.settings).await] })));
     }
     parts.push(("sandbox".to_owned(), Box::pin(sandbox(&machine, hot))));
+    if let Some(config) = &hot.guardrails {
+        parts.push(("guardrails".to_owned(), Box::pin(guardrails::check(config))));
+    }
     parts.push(("skills".to_owned(), Box::pin(async { skills::check(start, loaded) })));
     parts.push(("MCP servers".to_owned(), Box::pin(extensions::check(start, loaded))));
     parts.push(("agents".to_owned(), Box::pin(async { agents::check(loaded, configured) })));

@@ -76,7 +76,7 @@ fn known(model: &str, client: &Client) -> Result<()> {
 }
 
 fn words(told: &AgentExplanation) -> String {
-    let AgentExplanation { model, context_window, middlewares, sections, tools } = told;
+    let AgentExplanation { model, context_window, middlewares, guardrails, sections, tools } = told;
     let prompt: usize = sections.iter().map(|section| tokens(&section.text)).sum();
     let schemas: usize = tools.iter().map(tool_tokens).sum();
     // Writing to a String cannot fail.
@@ -86,6 +86,9 @@ fn words(told: &AgentExplanation) -> String {
     let _ = writeln!(out, "\nmiddlewares, in order:");
     for (at, name) in middlewares.iter().enumerate() {
         let _ = writeln!(out, "  {:>2}. {name}", at + 1);
+    }
+    if let Some(guardrails) = guardrails {
+        let _ = writeln!(out, "\nguardrails, before each call: {guardrails}");
     }
     let _ = writeln!(out, "\ntools: {}, about {schemas} tokens", tools.len());
     for tool in tools {

@@ -33,7 +33,7 @@ pub(super) fn approvals(top: &Section<'_>, host_shell: bool, tools: &[ToolConfig
     let default = if host_shell { Dangerous::Block } else { Dangerous::Allow };
     let told = "allow; block with `sandbox.allow_host_bash`";
     let named = section.names("tools").or_told(Vec::new(), "none");
-    named.iter().for_each(|name| check_name(&section, name));
+    named.iter().for_each(|name| check_name(&section, "tools", name));
     let own = tools.iter().filter(|tool| tool.approval).map(|tool| tool.tool.name().to_owned());
     ApprovalsConfig {
         dangerous: section.choice("dangerous", DANGEROUS).or_told(default, told),
@@ -57,7 +57,7 @@ const MIN_LETTERS: usize = 4;
 
 /// Refuses a name that is no tool's but almost: the call that it was to guard would be made unasked. Tools of MCP
 /// servers are not known here.
-fn check_name(section: &Section<'_>, name: &str) {
+pub(super) fn check_name(section: &Section<'_>, key: &str, name: &str) {
     if is_own_tool(name) {
         return;
     }
@@ -68,7 +68,7 @@ fn check_name(section: &Section<'_>, name: &str) {
     if let Some(near) = NAMES.into_iter().chain(MORE_NAMES).find(slipped) {
         let what = format!("pudu has no tool \"{name}\"");
         section.refuse(
-            "tools",
+            key,
             what,
             format!("did you mean `{near}`? A tool of an MCP server is called SERVER_TOOL"),
         );

@@ -37,6 +37,8 @@ pub(crate) struct Runs {
     pub(crate) timeout: Duration,
     /// How many sub-agents a run may start.
     pub(crate) subagents: u32,
+    /// How many sub-agents one reply may start.
+    pub(crate) at_once: u32,
 }
 
 const GIB: u64 = 1024 * 1024 * 1024;
@@ -65,6 +67,7 @@ pub(super) fn runs(top: &Section<'_>) -> Runs {
         max_recursion_limit,
         timeout: top.seconds("run_timeout_seconds", 1.0).or(Duration::from_secs(3600)),
         subagents: top.section("subagents").number("max_total_per_run", 1..=50).or(6),
+        at_once: top.section("subagents").number("max_concurrent_subagents", 1..=4).or(3),
     }
 }
 

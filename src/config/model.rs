@@ -227,7 +227,7 @@ fn one(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
             wire,
             dialect: vendor_of.dialect(),
             api_key: api_key(section, vendor_of, base_url.as_ref(), env),
-            headers: headers(section),
+            headers: headers(section, "default_headers"),
             body,
             thinking,
             cache: cache(section),
@@ -442,12 +442,13 @@ fn price(section: &Section<'_>) -> Option<ModelPrice> {
     }
 }
 
-fn headers(section: &Section<'_>) -> Vec<(String, SecretString)> {
+/// Reads headers that go along with requests.
+pub(super) fn headers(section: &Section<'_>, key: &str) -> Vec<(String, SecretString)> {
     let text = |value: Json| match value {
         Json::String(text) => text,
         other => other.to_string(),
     };
-    let map = section.map("default_headers").or(Map::new());
+    let map = section.map(key).or(Map::new());
     let headers: Vec<_> =
         map.into_iter().map(|(name, value)| (name, SecretString::from(text(value)))).collect();
     let is_sendable = |(name, value): &(String, SecretString)| {
@@ -455,11 +456,7 @@ fn headers(section: &Section<'_>) -> Vec<(String, SecretString)> {
     };
     if let Some((name, _)) = headers.iter().find(|header| !is_sendable(header)) {
         let what = format!("the header \"{name}\" cannot be sent");
-        section.refuse(
-            "default_headers",
-            what,
-            "write a name and a value of plain letters, digits and signs",
-        );
+        section.refuse(key, what, "write a name and a value of plain letters, digits and signs");
     }
     let telling = headers.iter().filter(|(name, value)| scrub::is_secret(name, value.expose_secret()));
     section.know_secret(telling.map(|(_, value)| value));

@@ -2,7 +2,8 @@
 //! on: a note would leave people without the protection that they rely on. One that pudu always keeps up cannot
 //! be switched off.
 //!
-//! Deliberately absent: sections that are built as DeerFlow has them (`loops.rs`, `progress.rs`, `model.rs`, `subagents.rs`, `budgets.rs`), and
+//! Deliberately absent: sections that are built as DeerFlow has them (`guardrails.rs`, `loops.rs`, `progress.rs`, `model.rs`,
+//! `subagents.rs`, `budgets.rs`), and
 //! those that only do something useful (`later.rs`).
 
 use super::reader::Section;
@@ -11,11 +12,6 @@ use super::reader::Section;
 type Unbuilt = (&'static str, &'static str, &'static str);
 
 const UNBUILT: &[Unbuilt] = &[
-    (
-        "guardrails",
-        "this version asks no guardrail provider before a tool is called",
-        "take tools out of `tools:`, or let them be approved with `approvals.tools`; then write `enabled: false`",
-    ),
     (
         "authorization",
         "this version knows no roles: whoever may speak may use everything",

@@ -118,9 +118,9 @@ impl<'a> ConfigReader<'a> {
 /// open.
 const CLOSING_KEYS: &[&str] =
     &["allowed_chats", "allowed_guilds", "allowed_users", "approval", "approvers", "pairing"];
-/// Sections whose keys decide what is deleted, or who is asked before something is done. A misspelt key would leave
+/// Sections whose keys decide what is deleted, or who or what is asked before something is done. A misspelt key would leave
 /// that as it is by default.
-const CLOSING_SECTIONS: &[&str] = &["approvals", "retention"];
+const CLOSING_SECTIONS: &[&str] = &["approvals", "guardrails", "retention"];
 /// A key that more sections have is of none in particular.
 const MAX_HOMES: usize = 3;
 
@@ -131,7 +131,7 @@ fn closing(key: &str) -> Option<&'static str> {
 
 /// Returns whether an unknown key must not be ignored: it is, or probably is, one that restricts something.
 fn closes(key: &str, path: &str, meant: &[String]) -> bool {
-    let section = |path: &str| CLOSING_SECTIONS.contains(&path.rsplit('.').next().unwrap_or_default());
+    let section = |path: &str| path.split('.').any(|part| CLOSING_SECTIONS.contains(&part));
     closing(key).is_some() || section(path) || section(key) || meant.iter().any(|key| section(key))
 }
 

@@ -17,8 +17,8 @@ pub(crate) struct Subagent {
     pub(crate) tools: Option<Vec<String>>,
     /// Tools that it does not have.
     pub(crate) without: Vec<String>,
-    /// The skills that it is told of.
-    pub(crate) skills: Vec<String>,
+    /// The skills that it is told of; all of its parent's if not said.
+    pub(crate) skills: Option<Vec<String>>,
     /// A model's name; its parent's if not said.
     pub(crate) model: Option<String>,
     pub(crate) bounds: RunBounds,
@@ -80,7 +80,7 @@ fn own(section: &Section<'_>, name: &str, tokens: TokenBudgetConfig) -> Option<S
         system: system?,
         tools: section.names("tools").optional("all of the agent's"),
         without: section.names("disallowed_tools").or_told(Vec::new(), "none"),
-        skills: section.names("skills").or_told(Vec::new(), "none"),
+        skills: skills(section),
         model: model(section),
         bounds: RunBounds {
             steps: section.number("max_turns", 1..=1000).or(TURNS),
@@ -98,7 +98,7 @@ fn alter(kind: &mut Subagent, section: &Section<'_>, tokens: TokenBudgetConfig) 
     if budget.exists() {
         kind.bounds.tokens = tokens.budget();
     }
-    kind.skills = section.names("skills").or_told(Vec::new(), "none");
+    kind.skills = skills(section).or_else(|| kind.skills.take());
     if let Some(time) = section.seconds("timeout_seconds", 1.0).optional("as above") {
         kind.bounds.time = time;
     }
@@ -106,6 +106,11 @@ fn alter(kind: &mut Subagent, section: &Section<'_>, tokens: TokenBudgetConfig) 
         kind.bounds.steps = steps;
     }
     kind.model = model(section).or_else(|| kind.model.take());
+}
+
+/// Reads the skills of a kind: an empty list is none, and no list is all of the agent's.
+fn skills(section: &Section<'_>) -> Option<Vec<String>> {
+    section.names("skills").optional("all of the agent's")
 }
 
 fn model(section: &Section<'_>) -> Option<String> {

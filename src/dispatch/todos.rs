@@ -49,9 +49,13 @@ fn line(todo: &Todo) -> String {
     format!("{sign} {}", entry(todo))
 }
 
-/// Returns an entry as one line. It is the model's text: it calls nobody.
 fn entry(todo: &Todo) -> String {
-    foreign::line(&todo.content, MAX_ENTRY_CHARS).replace('@', "＠")
+    one_line(&todo.content)
+}
+
+/// Returns a model's words as one short line that calls nobody.
+pub(super) fn one_line(words: &str) -> String {
+    foreign::line(words, MAX_ENTRY_CHARS).replace('@', "＠")
 }
 
 #[cfg(test)]

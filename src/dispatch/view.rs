@@ -1,6 +1,6 @@
 //! People's view of a run: the fold of its events while it works, and its end in words.
 
-use super::{approval, budgets, goals, shared::Shared, todos};
+use super::{approval, budgets, goals, shared::Shared, tasks, todos};
 use crate::{clock, sent};
 use pudu_channels::{ChannelLimits, Choice, FinalView, OutFile, Prompt, ReplyView, render::fenced};
 use pudu_client::{
@@ -9,7 +9,7 @@ use pudu_client::{
         Decision, FailureCause, Finish, MAX_ARTIFACTS, Outcome, Question, RetryReason, RunFailure,
         SandboxError, ThreadId,
     },
-    harness::{Activity, CompactOutcome, Progress, RunningTool, Working},
+    harness::{Activity, CompactOutcome, Progress, RunningTool},
     net::scrub,
 };
 use pudu_texts::Language;
@@ -49,13 +49,15 @@ pub(super) fn live(progress: &Progress, language: Language, others: bool) -> Rep
     });
     let activity = match asked {
         Some(_) => Some(language.waiting_for_decision().to_owned()),
-        None => working(language, &progress.tasks).or_else(|| activity(language, &progress.activity)),
+        None if !progress.tasks.is_empty() => Some(language.working_on().to_owned()),
+        None => activity(language, &progress.activity),
     };
     // A purpose is the model's words.
     let activity = activity.map(|words| scrub::hide_in_talk(&words).into_owned());
     let decided = decisions(language, &progress.decided);
     let todos = todos::live(language, &progress.todos);
-    let text = paragraphs(&[&scrub::hide_in_growing_talk(&progress.text), &decided, &todos]);
+    let tasks = tasks::live(language, &progress.tasks);
+    let text = paragraphs(&[&scrub::hide_in_growing_talk(&progress.text), &decided, &todos, &tasks]);
     ReplyView { text, activity, prompt: ask, choices: vec![stop(language)] }
 }
 
@@ -75,16 +77,6 @@ fn decide(language: Language, key: &str) -> Vec<Choice> {
     let choice =
         |label: &str, approve| Choice { label: label.to_owned(), action: approval::action(key, approve) };
     vec![choice(language.button_approve(), true), choice(language.button_deny(), false)]
-}
-
-/// Returns the line about the sub-agents' work.
-fn working(language: Language, tasks: &[Working]) -> Option<String> {
-    let one = |task: &Working| match task.doing.as_slice() {
-        [] => task.about.clone(),
-        doing => language.task_doing(&task.about, language.list(doing)),
-    };
-    let all: Vec<String> = tasks.iter().map(one).collect();
-    (!all.is_empty()).then(|| language.working_on(all.join(language.task_gap())))
 }
 
 /// Returns the lines about decisions.

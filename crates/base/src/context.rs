@@ -86,6 +86,8 @@ pub enum DelegationStatus {
     Failed,
     /// It took too long.
     TimedOut,
+    /// Somebody stopped it.
+    Cancelled,
 }
 
 impl ContextState {

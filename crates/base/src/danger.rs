@@ -4,6 +4,7 @@
 //! Deliberately no boundary: a command can be spelled in endless ways. This finds commands that a hasty model
 //! writes, not those of an attacker; the sandbox stops those. Code in other languages is not looked at.
 
+mod commands;
 mod kind;
 mod path;
 mod script;
@@ -13,6 +14,7 @@ mod tests;
 mod word;
 mod wrapped;
 
+pub use commands::{RunCommand, commands};
 pub use kind::Danger;
 
 use syntax::{ParsedCommand, ShellWord};

@@ -1,7 +1,7 @@
 //! Events of a run while it works, and its outcome.
 
 use crate::{
-    CallId, Decision, FailureCause, Finish, MessageId, RetryReason, RunFailure, Todo, Usage, UsedBudget,
+    CallId, Decision, FailureCause, Finish, MessageId, RetryReason, RunFailure, TaskStage, Todo, Usage, UsedBudget,
 };
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
@@ -116,40 +116,6 @@ pub enum RunEvent {
         #[serde(default, skip_serializing_if = "Finish::is_complete")]
         finish: Finish,
     },
-}
-
-/// How far a sub-agent is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "stage", rename_all = "snake_case")]
-pub enum TaskStage {
-    /// It begins.
-    Started {
-        /// The sub-agent's task, in a few words.
-        about: String,
-        /// Which kind of sub-agent it is.
-        agent: String,
-        /// The model.
-        model: String,
-    },
-    /// It does something else now.
-    Running {
-        /// The tools at work, each by its purpose or else its name; empty while it thinks.
-        doing: Vec<String>,
-        /// Its usage so far.
-        usage: Usage,
-    },
-    /// It has its result.
-    Completed {
-        /// Its usage.
-        usage: Usage,
-    },
-    /// It failed.
-    Failed {
-        /// Why.
-        error: String,
-    },
-    /// It took too long.
-    TimedOut,
 }
 
 /// How a run ended.

@@ -17,6 +17,7 @@ mod fill;
 pub mod foreign;
 mod frame;
 mod goal;
+mod guardrail;
 mod id;
 mod image;
 mod log;
@@ -27,6 +28,7 @@ mod sandbox;
 mod shared;
 mod skill;
 mod state;
+mod task;
 mod tool;
 mod usage;
 mod user;
@@ -36,10 +38,11 @@ pub use budget::{BudgetPeriod, BudgetScope, UsedBudget};
 pub use context::{Compaction, ContextState, Delegation, DelegationStatus};
 pub use cut::{Cut, ends};
 pub use digest::digest;
-pub use event::{Outcome, RunEvent, TaskStage};
+pub use event::{Outcome, RunEvent};
 pub use failure::{FailureCause, FailureClass, RetryReason, RunFailure};
 pub use fill::fill;
 pub use goal::{Goal, GoalRest, GoalStanding, GoalVerdict};
+pub use guardrail::{GuardedCall, Guardrail, GuardrailVerdict};
 pub use id::{CallId, MessageId, RunId, ThreadId};
 pub use image::image_kind;
 pub use log::{LogError, Seq, ThreadLog};
@@ -56,6 +59,10 @@ pub use sandbox::{
 pub use shared::{DocumentText, OutlineEntry, ReadOutcome, SharedFile, UnreadCause};
 pub use skill::Skill;
 pub use state::{Marks, Promoted, ThreadState, Todo, TodoStatus, Update};
+pub use task::{
+    MAX_TASK_TEXT_CHARS, StepCall, StepKind, StopReason, TaskEnd, TaskStage, TaskStatus, TaskStep,
+    cut as cut_task_text,
+};
 pub use tool::{
     MAX_ARTIFACTS, PURPOSE_ARGUMENT, ResultOrigin, Tell, Tool, ToolCx, ToolError, ToolOutput, ToolSpec,
     TypedTool, erase,

@@ -1,6 +1,6 @@
 //! Everything a thread remembers, and the only ways to change it.
 
-use crate::{CallId, Compaction, ContextState, Goal, Message, MessageId, Question, RunId};
+use crate::{CallId, Compaction, ContextState, Goal, Message, MessageId, Question, RunId, TaskStage};
 use indexmap::{IndexMap, IndexSet};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -158,6 +158,14 @@ pub enum Update {
     Goal(Option<Goal>),
     /// Models see a block in place of the thread's beginning from now on.
     Compact(Arc<Compaction>),
+    /// A sub-agent came so far. For readers of the log: the state leaves it out.
+    Task {
+        /// The call that it works for.
+        call: CallId,
+        /// How far.
+        #[serde(flatten)]
+        stage: TaskStage,
+    },
 }
 
 impl ThreadState {
@@ -200,6 +208,7 @@ impl ThreadState {
                 self.begun.shift_remove(&call);
                 self.interrupted.entry(call).or_default();
             }
+            Update::Task { .. } => {}
             Update::Todos(todos) => self.todos = todos,
             Update::Goal(goal) => self.goal = goal,
             Update::Mark { path, digest } => Arc::make_mut(&mut self.marks).put(path, digest),
@@ -242,8 +251,8 @@ impl ThreadState {
 mod tests {
     use super::*;
     use crate::{
-        Assistant, Decision, Delegation, DelegationStatus, Finish, Human, Image, Reminder, ToolCall,
-        ToolResult, Usage,
+        Assistant, Decision, Delegation, DelegationStatus, Finish, Human, Image, Reminder, StepKind,
+        TaskStep, ToolCall, ToolResult, Usage,
     };
     use serde_json::json;
 
@@ -319,6 +328,15 @@ mod tests {
                 before: 90_000,
                 after: 12_000,
             })),
+            Update::Task {
+                call: "t".into(),
+                stage: TaskStage::Step(TaskStep {
+                    index: 1,
+                    kind: StepKind::Result { tool: "ls".into(), error: false },
+                    text: "(empty)".into(),
+                    truncated: false,
+                }),
+            },
         ]
     }
 

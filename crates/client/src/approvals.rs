@@ -209,7 +209,8 @@ mod tests {
         let db = Db::open(&DbLocation::Sqlite(home.join("pudu.db"))).await.unwrap();
         let asker =
             Asker { account: "a".into(), person: "5".into(), name: "Ada".into(), cannot_approve: false };
-        let audit_log = audit::AuditLog { db: db.clone(), thread: "t".into(), run: "r".into(), asker };
+        let audit_log =
+            audit::AuditLog { db: db.clone(), thread: "t".into(), run: "r".into(), asker, is_guarded: false };
         StoredApprovals {
             approvals: Arc::new(PendingApprovals::new(db, Duration::from_secs(600))),
             audit_log,

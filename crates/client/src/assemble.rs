@@ -10,12 +10,13 @@ use crate::{
     approvals::StoredApprovals,
     audit::{AuditLog, Audited},
     budget::{BudgetHints, Meter},
+    guardrail::RunGuardrail,
     lazy_sandbox::LazySandbox,
     memory::MemoryOf,
     results::ThreadResults,
 };
 use pudu_base::{
-    Approver, FailureCause, MessageId, ModelCaller, Sampling, Skill, Tool, erase, foreign,
+    Approver, FailureCause, Guardrail, MessageId, ModelCaller, Sampling, Skill, Tool, erase, foreign,
 };
 use pudu_harness::{
     Agent, ApprovalPolicy, ContextSetup, Middleware, NoApprover, PromptFacts, PromptSection, Results, RunBounds,
@@ -82,7 +83,12 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
     let (sandboxes, shelf) = (setup.sandboxes.clone(), shelf(&role, &skills));
     let place = Arc::new(LazySandbox::new(sandboxes, folder.clone(), &asker.person, shelf));
     let (thread, run) = (task.thread.clone(), task.run.clone());
-    let audit_log = AuditLog { db: client.0.db.clone(), thread, run, asker };
+    let is_guarded = setup.guardrails.is_some();
+    let audit_log = AuditLog { db: client.0.db.clone(), thread, run, asker, is_guarded };
+    let guardrail = setup.guardrails.clone().map(|guards| {
+        let (audit_log, user) = (audit_log.clone(), task.user.clone());
+        Arc::new(RunGuardrail { guards, audit_log, user }) as Arc<dyn Guardrail>
+    });
     let approver: Arc<dyn Approver> = match &task.asker {
         Some(_) => {
             let approvals = client.0.approvals.clone();
@@ -112,6 +118,7 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
         log: client.0.threads.log(),
         approver,
         policy: policy(&setup, &role),
+        guardrail,
         deferred: setup.deferred.clone(),
         context: ContextSetup {
             model: setup.context.model.clone().map(|model| meter.metered(model)),
@@ -281,7 +288,7 @@ fn sections(
     };
     prompt_sections(&PromptFacts {
         tools: &agent.tools,
-        subagents: agent.bounds.subagents,
+        bounds: agent.bounds,
         mounts: &setup.mounts,
         soul,
         changes,

@@ -20,6 +20,8 @@ pub(crate) struct AuditLog {
     pub(crate) thread: ThreadId,
     pub(crate) run: RunId,
     pub(crate) asker: Asker,
+    /// Whether guardrails were asked about all that is done.
+    pub(crate) is_guarded: bool,
 }
 
 impl AuditLog {
@@ -69,7 +71,7 @@ impl AuditLog {
             person: self.asker.person.clone(),
             action: action.to_owned(),
             detail: shortened(detail),
-            verdict: "allowed".to_owned(),
+            verdict: if self.is_guarded { "allowed, guardrails asked" } else { "allowed" }.to_owned(),
             code: None,
             ended: None,
         }

@@ -5,6 +5,7 @@ use crate::{
     assemble::{self, AssembledAgent},
 };
 use pudu_base::{FailureCause, RunId, ThreadId, ToolSpec};
+use pudu_guardrails::Guards;
 use pudu_harness::PromptSection;
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ pub struct AgentExplanation {
     pub context_window: u64,
     /// Names of the middlewares, in the order in which they come before a model call.
     pub middlewares: Vec<&'static str>,
+    /// What decides on its calls, if something does.
+    pub guardrails: Option<String>,
     /// The system prompt.
     pub sections: Vec<PromptSection>,
     /// The tools that the model is told of.
@@ -44,6 +47,7 @@ impl Client {
         Ok(AgentExplanation {
             model: agent.model.name().to_owned(),
             context_window: agent.model.context_window(),
+            guardrails: self.setup().guardrails.as_ref().map(Guards::describe),
             middlewares: chain.iter().map(|middleware| middleware.name()).collect(),
             sections,
             tools: told.cloned().collect(),

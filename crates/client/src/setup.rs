@@ -8,6 +8,7 @@ use crate::{
 };
 use pudu_base::{Model, SandboxProvider, Tool, ToolSpec};
 use pudu_documents::{Converter, DocumentLimits};
+use pudu_guardrails::Guards;
 use pudu_harness::{
     ApprovalPolicy, ContextRules, ContextSetup, LoopRules, PromptMount, ResultRules, RunBounds, ToolCatalog,
     ToolProgressRules, Toolbox,
@@ -32,6 +33,7 @@ pub struct AgentSetup {
     pub(crate) sandboxes: Arc<dyn SandboxProvider>,
     pub(crate) subagents: Option<Kinds>,
     pub(crate) policy: Arc<ApprovalPolicy>,
+    pub(crate) guardrails: Option<Guards>,
     pub(crate) patience: Duration,
     pub(crate) results: Arc<ResultRules>,
     pub(crate) results_folder: Arc<str>,
@@ -98,6 +100,7 @@ impl AgentSetup {
             sandboxes,
             subagents: None,
             policy: Arc::default(),
+            guardrails: None,
             patience: APPROVAL_TIMEOUT,
             results: Arc::new(ResultRules::default()),
             results_folder: FOLDER.into(),
@@ -136,7 +139,7 @@ impl AgentSetup {
     /// Gives the agent sub-agents.
     #[must_use]
     pub fn with_subagents(self, subagents: Vec<SubagentKind>) -> Self {
-        Self { subagents: Kinds::new(subagents), ..self }
+        Self { subagents: Kinds::new(subagents, self.bounds.at_once), ..self }
     }
 
     /// Sets when a run that repeats itself is ended; never, if `None`.
@@ -155,6 +158,12 @@ impl AgentSetup {
     #[must_use]
     pub fn with_policy(self, policy: ApprovalPolicy, patience: Duration) -> Self {
         Self { policy: Arc::new(policy), patience, ..self }
+    }
+
+    /// Sets what decides, without people, whether a tool may be called.
+    #[must_use]
+    pub fn with_guardrails(self, guardrails: Option<Guards>) -> Self {
+        Self { guardrails, ..self }
     }
 
     /// Sets the rules for long results, and the folder of a thread's outputs that stores them.

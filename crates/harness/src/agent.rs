@@ -5,8 +5,8 @@ use crate::{
     Toolbox,
 };
 use pudu_base::{
-    ApprovalRequest, Approver, BoxFuture, Decision, Model, ModelCaller, Sampling, Sandbox, Tell, Thinking, ThreadLog,
-    UserId,
+    ApprovalRequest, Approver, BoxFuture, Decision, Guardrail, Model, ModelCaller, Sampling, Sandbox, Tell, Thinking,
+    ThreadLog, UserId,
 };
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -29,6 +29,8 @@ pub struct Agent {
     pub approver: Arc<dyn Approver>,
     /// Rules for calls that need approval.
     pub policy: Arc<ApprovalPolicy>,
+    /// What decides on each call before it is made, and before anybody is asked; nothing if `None`.
+    pub guardrail: Option<Arc<dyn Guardrail>>,
     /// Those of its tools that it has to search for.
     pub deferred: Arc<ToolCatalog>,
     /// Handling of long results.
@@ -95,11 +97,19 @@ pub struct RunBounds {
     pub subagents: u32,
     /// Tokens, with those of its sub-agents.
     pub tokens: TokenBudget,
+    /// Sub-agents that one reply may start.
+    pub at_once: u32,
 }
 
 impl Default for RunBounds {
     fn default() -> Self {
-        Self { steps: 100, time: Duration::from_secs(60 * 60), subagents: 6, tokens: TokenBudget::default() }
+        Self {
+            steps: 100,
+            time: Duration::from_secs(60 * 60),
+            subagents: 6,
+            at_once: 3,
+            tokens: TokenBudget::default(),
+        }
     }
 }
 

@@ -236,6 +236,7 @@ impl Bench {
             log: log.clone(),
             approver: Arc::new(NoApprover),
             policy: Arc::default(),
+            guardrail: None,
             deferred: Arc::default(),
             results: Results { rules: Arc::new(ResultRules::default()), files: Arc::new(NoFiles) },
             context: crate::ContextSetup::default(),

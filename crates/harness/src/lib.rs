@@ -25,6 +25,8 @@ mod side_call;
 mod skills;
 mod steering;
 pub mod subagent;
+mod task_end;
+mod task_log;
 mod toolbox;
 
 pub use agent::{Agent, NoApprover, RunBounds, WallClock};
@@ -35,8 +37,8 @@ pub use deferred::{SEARCH, ToolCatalog, searching};
 pub use fallback::Fallback;
 pub use memory::Memory;
 pub use middleware::{
-    AnswerCheck, ApprovalPolicy, CallFrequency, Dangerous, Gate, LoopRules, MAX_CONCURRENT_SUBAGENTS,
-    Middleware, SkillPolicy, TASK, TokenBudget, TokenLimit, ToolProgressRules, lead_chain, subagent_chain,
+    AnswerCheck, ApprovalPolicy, CallFrequency, Dangerous, Gate, LoopRules, Middleware, SkillPolicy, TASK, TokenBudget,
+    TokenLimit, ToolProgressRules, lead_chain, subagent_chain,
 };
 pub use prompt::{PromptFacts, PromptMount, PromptSection, join_sections, prompt_sections};
 pub use replay::{

@@ -4,7 +4,7 @@
 //! thread begins with the same bytes and providers can cache them. What changes, such as the time, stands in messages.
 //! Deliberately absent: what a single tool does. Its own description says that.
 
-use crate::{MAX_CONCURRENT_SUBAGENTS, TASK, Toolbox, skills_prompt};
+use crate::{RunBounds, TASK, Toolbox, skills_prompt};
 use pudu_base::{Skill, foreign};
 use std::fmt::Write;
 
@@ -39,8 +39,8 @@ pub struct PromptMount {
 pub struct PromptFacts<'a> {
     /// Its tools.
     pub tools: &'a Toolbox,
-    /// How many sub-agents one run may start.
-    pub subagents: u32,
+    /// Limits of a run: how many sub-agents it may start.
+    pub bounds: RunBounds,
     /// Folders that an operator gives it.
     pub mounts: &'a [PromptMount],
     /// The soul of a custom agent.
@@ -70,7 +70,7 @@ pub fn prompt_sections(facts: &PromptFacts<'_>) -> Vec<PromptSection> {
         fixed("files", true, include_str!("prompt/files.md")),
         mounts(facts.mounts),
         fixed("editing", has(&EDITING_TOOLS), include_str!("prompt/editing.md")),
-        has(&[TASK]).then(|| delegating(facts.subagents)),
+        has(&[TASK]).then(|| delegating(facts.bounds)),
         fixed("citations", has(&WEB_TOOLS), include_str!("prompt/citations.md")),
         skills_prompt(facts.skills).map(|text| section("skills", &text)),
         switched_off(facts.switched_off),
@@ -104,10 +104,10 @@ fn mounts(mounts: &[PromptMount]) -> Option<PromptSection> {
     (!mounts.is_empty()).then(|| section("mounts", &text))
 }
 
-fn delegating(in_all: u32) -> PromptSection {
+fn delegating(bounds: RunBounds) -> PromptSection {
     let text = include_str!("prompt/delegating.md");
-    let text = text.replace("{at_once}", &MAX_CONCURRENT_SUBAGENTS.to_string());
-    section("delegating", &text.replace("{in_all}", &in_all.to_string()))
+    let text = text.replace("{at_once}", &bounds.at_once.to_string());
+    section("delegating", &text.replace("{in_all}", &bounds.subagents.to_string()))
 }
 
 fn switched_off(names: &[String]) -> Option<PromptSection> {
@@ -131,7 +131,7 @@ mod tests {
     fn facts<'a>(tools: &'a Toolbox) -> PromptFacts<'a> {
         PromptFacts {
             tools,
-            subagents: 6,
+            bounds: RunBounds::default(),
             mounts: &[],
             soul: None,
             changes: None,

@@ -196,7 +196,8 @@ impl Progress {
                     task.doing.clone_from(doing);
                 }
             }
-            TaskStage::Completed { .. } | TaskStage::Failed { .. } | TaskStage::TimedOut => {
+            TaskStage::Step(_) => {}
+            TaskStage::Ended(_) => {
                 self.tasks.retain(|task| task.call != *call);
                 // Nobody waits any more for what it had asked.
                 let below = below(call);

@@ -40,7 +40,7 @@ pub async fn run(
     // What came in time is whole: only its judgement was cut.
     let outcome = cut.unwrap_or_else(|cut| answered_here(run_state).unwrap_or(cut));
     if outcome != Outcome::Success {
-        run_state.keep_partial(agent.model.name(), why(&outcome));
+        run_state.keep_partial(agent.model.name(), why(&outcome), outcome == Outcome::Stopped);
     }
     for middleware in chain.iter_mut().rev() {
         middleware.after_run(run_state).await;

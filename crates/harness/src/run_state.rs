@@ -1,10 +1,14 @@
 //! Changes of a run: the thread's state, the updates not yet durable, and the events for its readers.
 
-use crate::Replay;
+use crate::{
+    Replay, TASK,
+    task_end::{self, CANCELLED},
+    task_log::TaskLog,
+};
 use pudu_base::{
     Assistant, BoxFuture, CallId, Finish, LogError, Message, MessageId, ModelCaller, Reminder, Request,
-    RunEvent, RunId, Seq, SpendingTally, ThreadId, ThreadLog, ThreadState, ToolCall, ToolResult, Update,
-    Usage,
+    RunEvent, RunId, Seq, SpendingTally, StopReason, TaskEnd, TaskStage, TaskStatus, ThreadId, ThreadLog,
+    ThreadState, ToolCall, ToolResult, Update, Usage,
 };
 use std::sync::Arc;
 
@@ -18,6 +22,10 @@ pub struct RunState {
     pub replay: Arc<Replay>,
     /// Spending of this run on models.
     pub spending: SpendingTally,
+    /// The limit for which a middleware ended it before its model was done.
+    pub stop_reason: Option<StopReason>,
+    /// Steps of its sub-agents.
+    pub(crate) tasks: Arc<TaskLog>,
     state: ThreadState,
     seq: Seq,
     pending: Vec<Update>,
@@ -62,6 +70,8 @@ impl RunState {
             run,
             replay,
             spending: SpendingTally::default(),
+            stop_reason: None,
+            tasks: Arc::default(),
             state,
             seq,
             pending: Vec::new(),
@@ -96,6 +106,7 @@ impl RunState {
     /// # Errors
     /// When somebody else moved the thread on, or the store failed.
     pub async fn commit(&mut self, log: &Arc<dyn ThreadLog>) -> Result<(), LogError> {
+        self.tasks.take().into_iter().for_each(|step| self.apply(step));
         loop {
             if self.writing.is_none() && !self.pending.is_empty() {
                 let updates = std::mem::take(&mut self.pending);
@@ -164,7 +175,7 @@ impl RunState {
 
     /// Keeps what was said when a run ends early: the words so far as a partial answer, and a result for
     /// each call that has none.
-    pub(crate) fn keep_partial(&mut self, model: &str, why: &str) {
+    pub(crate) fn keep_partial(&mut self, model: &str, why: &str, is_stopped: bool) {
         if self.draft.as_ref().is_some_and(|draft| !draft.is_counted) {
             self.spending.add_call(ModelCaller::Lead, model, None);
         }
@@ -182,14 +193,41 @@ impl RunState {
                 usage: None,
             }))));
         }
-        self.give_up_calls(why);
+        for call in self.open_calls() {
+            match is_stopped && call.name == TASK {
+                true => self.refuse(&call, CANCELLED.to_owned()),
+                false => self.give_up(&call, why),
+            }
+        }
     }
 
     /// Answers each call that has no result: it is not made any more.
     pub fn give_up_calls(&mut self, why: &str) {
         for call in self.open_calls() {
-            self.refuse(&call, format!("Not finished: {why}."));
+            self.give_up(&call, why);
         }
+    }
+
+    fn give_up(&mut self, call: &ToolCall, why: &str) {
+        let was_begun = self.state.begun.contains(&call.id) || self.state.interrupted.contains_key(&call.id);
+        if call.name == TASK && was_begun && !self.tasks.began(&call.id) {
+            self.lose_task(call);
+        }
+        self.refuse(call, format!("Not finished: {why}."));
+    }
+
+    /// Notes the end of a sub-agent's task that a process before this one left at work.
+    pub(crate) fn lose_task(&mut self, call: &ToolCall) {
+        let end = TaskEnd {
+            status: TaskStatus::Failed,
+            stop_reason: None,
+            model: String::new(),
+            usage: Usage::default(),
+            text: task_end::LOST.to_owned(),
+            truncated: false,
+            omitted: 0,
+        };
+        self.apply(Update::Task { call: call.id.clone(), stage: TaskStage::Ended(end) });
     }
 
     /// Returns the calls of the newest assistant message that have no result, in order.

@@ -1,33 +1,37 @@
 //! Sub-agents: the tool `task` gives a piece of work to an agent with a context of its own.
 //!
-//! A sub-agent is the same [`run`](crate::run) with another chain, other tools and a thread that is forgotten
-//! when its work is done. It works in its parent's sandbox, and dropping the call cancels it. What is
-//! deliberately absent: a pool or a second executor. At most [`MAX_CONCURRENT_SUBAGENTS`] work side by side,
-//! because no reply may ask for more.
+//! A sub-agent is the same [`run`](crate::run) with another chain, other tools and a thread of which nothing stays but
+//! its steps, in its parent's log (`steps.rs`). It works in its parent's sandbox, and dropping the call cancels it. What
+//! is deliberately absent: a pool or a second executor. No more work side by side than a reply may ask for, so its time
+//! counts from the start of its work. How it ended is judged in one place, `task_end.rs`.
+
+mod steps;
 
 use crate::{
-    Agent, MAX_CONCURRENT_SUBAGENTS, Replay, RunBounds, RunState, SEARCH, SkillPolicy, Steering, TASK,
-    WallClock, replay::below, searching, skills_prompt, subagent_chain,
+    Agent, Replay, RunBounds, RunState, SEARCH, SkillPolicy, Steering, TASK, WallClock, replay::below,
+    searching, skills_prompt, subagent_chain, task_end::TaskEnding,
 };
 use pudu_base::{
-    ApprovalRequest, Approver, BoxFuture, CallId, Decision, Human, LogError, Message, Model, ModelCaller, Outcome,
-    RunEvent, RunId, Sampling, Seq, Skill, TaskStage, Tell, Thinking, ThreadId, ThreadLog, ThreadState, Tool,
-    ToolCx, ToolError, ToolOutput, ToolSpec, Update,
+    ApprovalRequest, Approver, BoxFuture, CallId, Decision, GuardedCall, Guardrail, GuardrailVerdict, Human, Message,
+    Model, ModelCaller, Outcome, RunEvent, RunId, Sampling, Skill, TaskStage, Tell, Thinking, ThreadState, Tool, ToolCx,
+    ToolError, ToolOutput, ToolSpec, Update, Usage,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
+use steps::StepLog;
 use tokio_util::sync::CancellationToken;
 
-/// A piece of work takes no longer, if nobody says otherwise.
+/// A piece of work takes no longer than DeerFlow's, if nobody says otherwise.
 const TIME: Duration = Duration::from_secs(1800);
 /// The tool that runs commands, and the kind of sub-agent that does nothing else.
 const BASH: &str = "bash";
 /// Name of the tool that is of no use to a model without vision.
 const VIEW_IMAGE: &str = "view_image";
-/// Tools that no sub-agent has: it speaks to nobody and has no sub-agents of its own.
-const NEVER: [&str; 3] = [TASK, "ask_clarification", "present_files"];
+/// Tools that no sub-agent has: it speaks to nobody, has no sub-agents of its own, and the list of what is to be done is
+/// its parent's.
+pub const NEVER: [&str; 4] = [TASK, "ask_clarification", "present_files", "write_todos"];
 
 /// A kind of sub-agent.
 #[derive(Clone)]
@@ -42,8 +46,8 @@ pub struct SubagentKind {
     pub tools: Option<Vec<String>>,
     /// Tools that it does not have.
     pub without: Vec<String>,
-    /// The skills that it is told of, of those that its parent has.
-    pub skills: Vec<String>,
+    /// The skills that it is told of, of those that its parent has; all of them if not said.
+    pub skills: Option<Vec<String>>,
     /// Its model; its parent's if not said.
     pub model: Option<Arc<dyn Model>>,
     /// Limits of one task.
@@ -59,18 +63,18 @@ pub fn builtin() -> Vec<SubagentKind> {
         system: system.into(),
         tools: tools.map(|tools| tools.iter().map(|tool| (*tool).to_owned()).collect()),
         without: Vec::new(),
-        skills: Vec::new(),
+        skills: None,
         model: None,
         bounds: RunBounds { steps, time: TIME, ..RunBounds::default() },
     };
-    let hands = ["bash", "ls", "read_file", "write_file", "str_replace", "glob", "grep"];
+    let hands = ["bash", "ls", "read_file", "write_file", "str_replace"];
     vec![
         kind(
             "general-purpose",
             "work of many steps that needs thought: research, analysis, writing, code",
             include_str!("subagent/general.md"),
             None,
-            100,
+            150,
         ),
         kind(
             BASH,
@@ -90,16 +94,16 @@ pub struct Kinds {
 }
 
 impl Kinds {
-    /// Puts kinds together; `None` if there are none.
+    /// Puts kinds together, of which one reply may start so many; `None` if there are none.
     #[must_use]
-    pub fn new(kinds: Vec<SubagentKind>) -> Option<Self> {
+    pub fn new(kinds: Vec<SubagentKind>, at_once: u32) -> Option<Self> {
         if kinds.is_empty() {
             return None;
         }
         let list: String = kinds.iter().map(|kind| format!("\n- {}: {}", kind.name, kind.about)).collect();
         let about = format!(
             "Gives a piece of work to a sub-agent with a context of its own, and returns its report. Use it for \
-             work that takes many steps or much reading; call it up to {MAX_CONCURRENT_SUBAGENTS} times in one reply for pieces that \
+             work that takes many steps or much reading; call it up to {at_once} times in one reply for pieces that \
              do not need each other. A sub-agent sees your files and nothing of this conversation. Kinds:{list}"
         );
         let spec = Arc::new(ToolSpec::of::<Args>(TASK, &about, false));
@@ -121,7 +125,8 @@ impl Kinds {
     pub fn task(&self, parent: &Agent, skills: Arc<[Skill]>) -> Option<Arc<dyn Tool>> {
         let shell = parent.tools.get(BASH).is_some();
         let there = self.kinds.iter().filter(|kind| shell || kind.name != BASH).cloned().collect();
-        Some(Arc::new(SubagentTask { all: Self::new(there)?, parent: parent.clone(), skills }))
+        let all = Self::new(there, parent.bounds.at_once)?;
+        Some(Arc::new(SubagentTask { all, parent: parent.clone(), skills }))
     }
 }
 
@@ -156,15 +161,16 @@ impl Tool for SubagentTask {
                     format!("there is no sub-agent {}; there are: {}", args.subagent_type, names.join(", "));
                 return Err(ToolError(text));
             };
+            let log = StepLog::new(cx.call.clone(), cx.events.clone());
             let skills = SkillPolicy::new(self.skills.clone(), None);
-            work(self.agent(kind, cx), kind, skills, args, cx).await
+            Ok(work(self.agent(kind, log.clone(), cx), kind, skills, &log, args, cx).await)
         })
     }
 }
 
 impl SubagentTask {
     /// Puts a sub-agent together.
-    fn agent(&self, kind: &SubagentKind, cx: &ToolCx) -> Agent {
+    fn agent(&self, kind: &SubagentKind, log: Arc<StepLog>, cx: &ToolCx) -> Agent {
         let parent = &self.parent;
         let model = kind.model.clone().unwrap_or_else(|| parent.model.clone());
         let sees = model.supports_vision();
@@ -188,9 +194,10 @@ impl SubagentTask {
             sampling: Sampling::default(),
             tools: parent.tools.only(has),
             sandbox: parent.sandbox.clone(),
-            log: Arc::new(Forgetful),
+            log,
             approver: Arc::new(above),
             policy: parent.policy.clone(),
+            guardrail: parent.guardrail.clone().map(|guard| Arc::new(GuardBelow(guard)) as _),
             deferred: if searches { parent.deferred.clone() } else { Arc::default() },
             results: parent.results.clone(),
             context: parent.context.clone(),
@@ -207,7 +214,7 @@ impl SubagentTask {
 
     /// Returns a kind's system prompt, with the skills that it is told of.
     fn system(&self, kind: &SubagentKind) -> Arc<str> {
-        let told = |skill: &&Skill| kind.skills.contains(&skill.name);
+        let told = |skill: &&Skill| kind.skills.as_ref().is_none_or(|names| names.contains(&skill.name));
         let told: Vec<Skill> = self.skills.iter().filter(told).cloned().collect();
         match skills_prompt(&told) {
             Some(skills) => format!("{}\n\n{skills}", kind.system).into(),
@@ -221,16 +228,15 @@ async fn work(
     agent: Agent,
     kind: &SubagentKind,
     skills: SkillPolicy,
+    log: &StepLog,
     args: Args,
     cx: &ToolCx,
-) -> Result<ToolOutput, ToolError> {
+) -> ToolOutput {
+    let model = agent.model.name().to_owned();
     let stage = |stage| (cx.events)(RunEvent::SubagentProgress { call: cx.call.clone(), stage });
-    stage(TaskStage::Started {
-        about: args.description,
-        agent: kind.name.clone(),
-        model: agent.model.name().to_owned(),
-    });
+    stage(TaskStage::Started { about: args.description, agent: kind.name.clone(), model: model.clone() });
     let replay = Arc::new(Replay::default());
+    let mut open = OpenTask { log, cx, replay: replay.clone(), model: &model, is_over: false };
     let at = agent.clock.as_ref().map(WallClock::now);
     let mut run_state = run_state(cx, args.prompt, at, replay.clone());
     let mut chain = subagent_chain(&agent, skills);
@@ -254,37 +260,39 @@ async fn work(
             }
         }
     };
-    let usage = run_state.spending.usage();
-    let (report, decisions) = (report(run_state.state()), replay.progress().decided);
-    let (text, said) = match outcome {
-        Outcome::Success if !report.is_empty() => {
-            (format!("Task Succeeded. Result: {report}"), TaskStage::Completed { usage })
+    let limits = (kind.bounds.steps, kind.bounds.time);
+    let ending = TaskEnding::of(&outcome, run_state.stop_reason, report(run_state.state()), limits);
+    let text = ending.text();
+    open.end(ending, run_state.spending.usage());
+    let (spending, decisions) = (run_state.spending.of_subagent(), replay.progress().decided);
+    ToolOutput { text, spending, decisions, ..ToolOutput::default() }
+}
+
+/// A task that readers know to be at work. If its call is dropped, it was cancelled.
+struct OpenTask<'a> {
+    log: &'a StepLog,
+    cx: &'a ToolCx,
+    replay: Arc<Replay>,
+    model: &'a str,
+    is_over: bool,
+}
+
+impl OpenTask<'_> {
+    fn end(&mut self, ending: TaskEnding, usage: Usage) {
+        self.is_over = true;
+        let end = ending.kept(self.model.to_owned(), usage, self.log.omitted());
+        let (call, stage) = (self.cx.call.clone(), TaskStage::Ended(end));
+        (self.cx.events)(RunEvent::SubagentProgress { call, stage });
+    }
+}
+
+impl Drop for OpenTask<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let cancelled = TaskEnding::of(&Outcome::Stopped, None, String::new(), (0, Duration::ZERO));
+            self.end(cancelled, self.replay.progress().usage);
         }
-        // What it found before its steps ran out is worth having.
-        Outcome::Limit if !report.is_empty() => (
-            format!("Task Succeeded. Result (cut: it ran out of steps): {report}"),
-            TaskStage::Completed { usage },
-        ),
-        other if other.used_budget().is_some() && !report.is_empty() => (
-            format!("Task Succeeded (capped: token budget). Result: {report}"),
-            TaskStage::Completed { usage },
-        ),
-        Outcome::Timeout => {
-            let text = format!("Task timed out after {} s. {report}", kind.bounds.time.as_secs());
-            (text, TaskStage::TimedOut)
-        }
-        other => {
-            let error = why(&other);
-            (format!("Task failed. {error} {report}"), TaskStage::Failed { error })
-        }
-    };
-    stage(said);
-    Ok(ToolOutput {
-        text: text.trim_end().to_owned(),
-        spending: run_state.spending.of_subagent(),
-        decisions,
-        ..ToolOutput::default()
-    })
+    }
 }
 
 /// Begins a thread in which nothing but the task was said.
@@ -296,38 +304,24 @@ fn run_state(cx: &ToolCx, prompt: String, at: Option<String>, replay: Arc<Replay
     RunState::new(cx.thread.clone(), run, 0, state, replay)
 }
 
-fn why(outcome: &Outcome) -> String {
-    match outcome {
-        Outcome::Error(failure) => failure.hint.clone(),
-        Outcome::Limit => "It ran out of steps.".to_owned(),
-        Outcome::Stopped => "It was stopped.".to_owned(),
-        Outcome::Success | Outcome::Timeout => "It reported nothing.".to_owned(),
-    }
-}
-
 /// Returns its last words.
 fn report(state: &ThreadState) -> String {
     let mut spoken =
         state.messages.values().rev().filter(|message| matches!(***message, Message::Assistant(_)));
-    spoken.find(|message| !message.text().trim().is_empty()).map(|m| m.text().to_owned()).unwrap_or_default()
+    let words =
+        |message: &Arc<Message>| Some(message.text().trim().to_owned()).filter(|words| !words.is_empty());
+    spoken.find_map(words).unwrap_or_default()
 }
 
-/// A log for threads that nobody reads again.
-struct Forgetful;
+/// The guardrails of its parent, which know that a sub-agent calls.
+struct GuardBelow(Arc<dyn Guardrail>);
 
-impl ThreadLog for Forgetful {
-    fn load<'a>(&'a self, _: &'a ThreadId) -> BoxFuture<'a, Result<(Seq, ThreadState), LogError>> {
-        Box::pin(std::future::ready(Ok((0, ThreadState::default()))))
-    }
-
-    fn append<'a>(
-        &'a self,
-        _: &'a ThreadId,
-        _: &'a RunId,
-        at: Seq,
-        updates: &'a [Update],
-    ) -> BoxFuture<'a, Result<Seq, LogError>> {
-        Box::pin(std::future::ready(Ok(at + updates.len() as Seq)))
+impl Guardrail for GuardBelow {
+    fn evaluate<'a>(&'a self, call: &'a GuardedCall) -> BoxFuture<'a, GuardrailVerdict> {
+        Box::pin(async move {
+            let call = GuardedCall { is_subagent: true, ..call.clone() };
+            self.0.evaluate(&call).await
+        })
     }
 }
 

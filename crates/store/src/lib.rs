@@ -41,6 +41,7 @@ mod spending;
 mod statement;
 mod sweep;
 mod talk;
+mod tasks;
 mod threads;
 mod transaction;
 mod turns;
@@ -68,5 +69,6 @@ pub use spending::{
 };
 pub use sweep::{KEEP_DONE, KEEP_MESSAGES, KEEP_PARKED, KEEP_TURNS, Swept};
 pub use talk::{ChatConversations, ConversationRow};
+pub use tasks::{TaskFilter, TaskRow};
 pub use threads::{Deletion, FileSize, ThreadRow};
 pub use turns::{Delivered, NewTurn, ShownReply, TurnRow};

@@ -64,6 +64,21 @@ impl<'a> Bare<'a> {
         bare
     }
 
+    /// Returns the words of each program in turn: of those that pass a command on, and of the one behind them.
+    pub(super) fn layers(words: &'a [ShellWord]) -> Vec<&'a [ShellWord]> {
+        let mut bare = Self { words, rights: false, fed: false };
+        let mut layers = Vec::new();
+        bare.skip(is_value);
+        while !bare.words.is_empty() {
+            layers.push(bare.words);
+            let Some(wrapper) = WRAPPERS.iter().find(|wrapper| bare.program() == Some(wrapper.name)) else {
+                break;
+            };
+            bare.pass(wrapper);
+        }
+        layers
+    }
+
     /// Returns the program, without the folder it is in.
     pub(super) fn program(&self) -> Option<&'a str> {
         self.words.first()?.text.rsplit('/').next()

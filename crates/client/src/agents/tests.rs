@@ -256,7 +256,13 @@ async fn what_an_agent_wants_to_be_has_to_be_there() {
     use pudu_store::{Db, DbLocation};
     let (_home, agents) = house();
     let db = Db::open(&DbLocation::Memory).await.unwrap();
-    let audit_log = AuditLog { db, thread: "t".into(), run: "r".into(), asker: crate::Asker::default() };
+    let audit_log = AuditLog {
+        db,
+        thread: "t".into(),
+        run: "r".into(),
+        asker: crate::Asker::default(),
+        is_guarded: false,
+    };
     let groups = crate::ToolGroups { names: ["web", "bash"].map(str::to_owned).into(), ..Default::default() };
     let known = AgentOptions { models: vec!["big".into()], groups, skills: vec!["x".into(), "y".into()] };
     let now = AgentProfile { tool_groups: names(&["web"]), skills: names(&[]), ..AgentProfile::default() };

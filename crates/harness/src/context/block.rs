@@ -47,6 +47,7 @@ fn work(delegations: &[Delegation]) -> String {
             DelegationStatus::Completed => "done",
             DelegationStatus::Failed => "failed",
             DelegationStatus::TimedOut => "timed out",
+            DelegationStatus::Cancelled => "cancelled",
         };
         let brief = if one.brief.is_empty() { String::new() } else { format!(": {}", one.brief) };
         let line = format!("- [{status}] {} (by {}){brief}", one.task, one.agent);

@@ -2,7 +2,7 @@
 //! given to sub-agents.
 
 use super::mask::skill_path;
-use crate::TASK;
+use crate::{TASK, task_end::CANCELLED};
 use pudu_base::{CallId, Compaction, Delegation, DelegationStatus, Message, ToolCall, ToolResult, foreign};
 use std::{
     collections::{BTreeSet, HashMap},
@@ -64,16 +64,22 @@ fn delegation(call: &ToolCall, result: Option<&ToolResult>) -> Delegation {
     }
 }
 
-/// Reads a report as the tool writes it.
+/// Reads a report as the tool writes it, or an older version did.
 fn outcome(result: &ToolResult) -> (DelegationStatus, &str) {
     let text = result.text.as_str();
-    let behind = |mark: &str| text.strip_prefix(mark).map(str::trim_start);
-    match (behind("Task Succeeded. Result:"), behind("Task Succeeded."), behind("Task timed out")) {
-        _ if result.error => (DelegationStatus::Failed, text),
-        (Some(report), ..) | (_, Some(report), _) => (DelegationStatus::Completed, report),
-        (.., Some(report)) => (DelegationStatus::TimedOut, report),
-        _ => (DelegationStatus::Failed, text),
+    let marks = [
+        ("Task Succeeded", DelegationStatus::Completed),
+        ("Task timed out", DelegationStatus::TimedOut),
+        ("Task failed", DelegationStatus::Failed),
+    ];
+    if text == CANCELLED {
+        return (DelegationStatus::Cancelled, "");
     }
+    let found = marks.iter().find_map(|(mark, status)| Some((*status, text.strip_prefix(mark)?)));
+    let (status, rest) = found.filter(|_| !result.error).unwrap_or((DelegationStatus::Failed, text));
+    // Behind the status stands a limit in brackets, if one ended it, and what the rest is.
+    let brief = [". Result:", ". Error:", "."].into_iter().find_map(|mark| rest.strip_prefix(mark));
+    (status, brief.unwrap_or(rest).trim_start())
 }
 
 fn calls(messages: &[Arc<Message>]) -> impl Iterator<Item = &ToolCall> {

@@ -1,9 +1,8 @@
 //! The chains of the lead agent and of sub-agents.
 
 use super::{
-    ApprovalGate, Dangling, DeferredTools, Images, LoopDetection, MAX_CONCURRENT_SUBAGENTS, Middleware,
-    Midnight, ModelErrors, SkillPolicy, SubagentLimit, TerminalResponse, TodoReminders, TokenGate,
-    ToolErrors, ToolFraming, ToolProgress,
+    ApprovalGate, Dangling, DeferredTools, Images, LoopDetection, Middleware, Midnight, ModelErrors, SkillPolicy,
+    SubagentLimit, TerminalResponse, TodoReminders, TokenGate, ToolErrors, ToolFraming, ToolProgress,
 };
 use crate::{Agent, context::ContextFit};
 
@@ -12,7 +11,7 @@ use crate::{Agent, context::ContextFit};
 pub fn lead_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
     let mut chain = everybodys(agent, skills);
     chain.push(Box::new(TodoReminders::default()));
-    chain.push(Box::new(SubagentLimit::new(MAX_CONCURRENT_SUBAGENTS, agent.bounds.subagents)));
+    chain.push(Box::new(SubagentLimit::new(agent.bounds.at_once, agent.bounds.subagents)));
     chain.push(Box::new(ToolErrors));
     chain
 }

@@ -5,7 +5,9 @@
 
 use super::Middleware;
 use crate::RunState;
-use pudu_base::{Assistant, BoxFuture, Message, PURPOSE_ARGUMENT, Request, RunEvent, RunFailure, ToolCall};
+use pudu_base::{
+    Assistant, BoxFuture, Message, PURPOSE_ARGUMENT, Request, RunEvent, RunFailure, StopReason, ToolCall,
+};
 use serde_json::{Map, Value};
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
@@ -185,6 +187,7 @@ impl Middleware for LoopDetection {
             Some(Repetition::Stop(reason)) => {
                 tracing::warn!(thread = %run_state.thread, reason, "stopped a run that repeats itself");
                 reply.calls.clear();
+                run_state.stop_reason = Some(StopReason::LoopCapped);
                 let gap = if reply.text.is_empty() { "" } else { "\n\n" };
                 let delta =
                     format!("{gap}{reason} and stopped there. Tell me how to go on, or ask in another way.");

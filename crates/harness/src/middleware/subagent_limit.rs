@@ -6,14 +6,12 @@ use crate::RunState;
 use pudu_base::{Assistant, BoxFuture, CallId, Message, RunFailure, ToolCall};
 use std::collections::HashSet;
 
-/// Maximum number of sub-agents at work side by side.
-pub const MAX_CONCURRENT_SUBAGENTS: usize = 3;
 /// Name of the tool that starts a sub-agent.
 pub const TASK: &str = "task";
 
 /// Counts a run's sub-agents.
 pub struct SubagentLimit {
-    at_once: usize,
+    at_once: u32,
     in_all: u32,
     begun: HashSet<CallId>,
 }
@@ -21,7 +19,7 @@ pub struct SubagentLimit {
 impl SubagentLimit {
     /// Lets so many work at once, and so many in all.
     #[must_use]
-    pub fn new(at_once: usize, in_all: u32) -> Self {
+    pub fn new(at_once: u32, in_all: u32) -> Self {
         Self { at_once, in_all, begun: HashSet::new() }
     }
 }
@@ -49,7 +47,7 @@ impl Middleware for SubagentLimit {
         reply.calls.retain(|call| {
             let is_task = call.name == TASK;
             let fits = !is_task || room > 0;
-            room -= usize::from(is_task && fits);
+            room -= u32::from(is_task && fits);
             fits
         });
     }

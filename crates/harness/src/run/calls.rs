@@ -2,11 +2,21 @@
 //! soon as it is there: a restart repeats no finished tool.
 
 use super::{Chain, commit};
-use crate::{Agent, Gate, RunState, memory::Metered, run_state};
-use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use crate::{
+    Agent, Gate, RunState, TASK,
+    memory::Metered,
+    run_state,
+    task_end::{self, LOST},
+};
+use futures_util::{
+    FutureExt, StreamExt,
+    future::{BoxFuture, join_all},
+    stream::FuturesUnordered,
+};
 use pudu_base::{
-    ApprovalRequest, Decision, Finish, MAX_ARTIFACTS, Message, PURPOSE_ARGUMENT, RunEvent, RunFailure, Tell,
-    ToolCall, ToolCx, ToolError, ToolOutput, ToolResult, Update,
+    ApprovalRequest, Decision, Finish, GuardedCall, GuardrailVerdict, MAX_ARTIFACTS, Message,
+    PURPOSE_ARGUMENT, RunEvent, RunFailure, Tell, ToolCall, ToolCx, ToolError, ToolOutput, ToolResult,
+    Update,
 };
 use serde_json::{Map, Value};
 use std::{collections::VecDeque, panic::AssertUnwindSafe, sync::Arc};
@@ -20,6 +30,8 @@ const MAX_INTERRUPTIONS: u32 = 2;
 enum CallStep {
     /// Somebody decided whether it is made.
     Decided(ToolCall, Decision),
+    /// The guardrails refused what somebody had approved.
+    Refused(ToolCall, Decision, String),
     /// Its tool ended.
     Ended(ToolCall, Option<Decision>, Box<Result<ToolOutput, ToolError>>),
 }
@@ -68,8 +80,19 @@ pub(super) async fn perform(
     for call in calls.iter().filter(|call| run_state.state().begun.contains(&call.id)).collect::<Vec<_>>() {
         run_state.apply(Update::Interrupt(call.id.clone()));
     }
-    for call in calls {
-        match admit(agent, chain, run_state, &call) {
+    for call in calls.iter().filter(|call| call.name == TASK) {
+        if run_state.state().interrupted.contains_key(&call.id) {
+            run_state.lose_task(call);
+        }
+    }
+    let admitted = calls.into_iter().map(|call| {
+        let gate = admit(agent, chain, run_state, &call);
+        let asks = agent.guardrail.is_some() && matches!(gate, Gate::Allow | Gate::Ask(_));
+        let guarded = asks.then(|| guarded_call(run_state, &call));
+        (call, gate, guarded)
+    });
+    for (call, gate) in screened(agent, admitted.collect()).await {
+        match gate {
             Gate::Allow => queue.waiting.push_back((call, None)),
             Gate::Ask(line) => work.push(ask(agent, run_state, call, line)),
             Gate::Block(line, text) => {
@@ -95,32 +118,96 @@ async fn finish<'a>(
     mut work: CallWork<'a>,
     mut queue: CallQueue,
 ) -> Result<(), RunFailure> {
+    let tasks = run_state.tasks.clone();
     loop {
         let started = queue.start(run_state);
         begin(agent, run_state, &started).await?;
         work.extend(
             started.into_iter().map(|(call, decision)| invoke(agent, chain, run_state, call, decision)),
         );
-        let Some(step) = work.next().await else { return Ok(()) };
+        let step = tokio::select! {
+            biased;
+            step = work.next() => step,
+            () = tasks.due() => {
+                commit(agent, run_state).await?;
+                continue;
+            }
+        };
         match step {
-            CallStep::Decided(call, decision) if decision.approved => {
-                tell_decision(run_state, &call, &decision);
-                queue.waiting.push_back((call, Some(decision)));
-            }
-            CallStep::Decided(call, decision) => {
-                tell_decision(run_state, &call, &decision);
-                run_state.answer(denied(&call, decision));
-                commit(agent, run_state).await?;
-            }
-            CallStep::Ended(call, decision, mut result) => {
-                queue.ended();
-                for middleware in chain.iter_mut().rev() {
-                    middleware.after_tool(run_state, &call, &mut result);
-                }
-                record(run_state, &call, decision, *result);
-                commit(agent, run_state).await?;
-            }
+            None => return Ok(()),
+            Some(step) => take(agent, chain, run_state, step, &mut queue).await?,
         }
+    }
+}
+
+/// Takes what came of a call.
+async fn take(
+    agent: &Agent,
+    chain: &mut Chain,
+    run_state: &mut RunState,
+    step: CallStep,
+    queue: &mut CallQueue,
+) -> Result<(), RunFailure> {
+    match step {
+        CallStep::Decided(call, decision) if decision.approved => {
+            tell_decision(run_state, &call, &decision);
+            queue.waiting.push_back((call, Some(decision)));
+            Ok(())
+        }
+        CallStep::Refused(call, decision, text) => {
+            tell_decision(run_state, &call, &decision);
+            let result = run_state::result(&call, text);
+            run_state.answer(ToolResult { error: true, decision: Some(decision), ..result });
+            commit(agent, run_state).await
+        }
+        CallStep::Decided(call, decision) => {
+            tell_decision(run_state, &call, &decision);
+            run_state.answer(denied(&call, decision));
+            commit(agent, run_state).await
+        }
+        CallStep::Ended(call, decision, mut result) => {
+            queue.ended();
+            for middleware in chain.iter_mut().rev() {
+                middleware.after_tool(run_state, &call, &mut result);
+            }
+            record(run_state, &call, decision, *result);
+            commit(agent, run_state).await
+        }
+    }
+}
+
+/// Asks the guardrails about all calls that nothing else refuses, side by side.
+async fn screened(agent: &Agent, calls: Vec<(ToolCall, Gate, Option<GuardedCall>)>) -> Vec<(ToolCall, Gate)> {
+    let ask = async |(call, gate, guarded): (ToolCall, Gate, Option<GuardedCall>)| {
+        let refused = match &guarded {
+            Some(guarded) => refused(agent, guarded).await,
+            None => None,
+        };
+        (call, refused.map_or(gate, Gate::Deny))
+    };
+    join_all(calls.into_iter().map(ask)).await
+}
+
+fn guarded_call(run_state: &RunState, call: &ToolCall) -> GuardedCall {
+    GuardedCall {
+        thread: run_state.thread.clone(),
+        run: run_state.run.clone(),
+        call: call.id.clone(),
+        tool: call.name.clone(),
+        args: call.args.clone(),
+        is_subagent: false,
+    }
+}
+
+/// Returns what the model reads if the guardrails refuse a call.
+async fn refused(agent: &Agent, call: &GuardedCall) -> Option<String> {
+    match agent.guardrail.as_ref()?.evaluate(call).await {
+        GuardrailVerdict::Allow => None,
+        GuardrailVerdict::Deny { code, reason } => Some(format!(
+            "Error: a guardrail does not allow this call of {} ({code}): {reason}. Do not try to get around it; do it in \
+             another way that is allowed, or say what you would have done.",
+            call.tool
+        )),
     }
 }
 
@@ -143,6 +230,9 @@ fn admit(agent: &Agent, chain: &mut Chain, run_state: &RunState, call: &ToolCall
     // Asked first: also a tool that is gone meanwhile may have had its effect.
     if run_state.state().interrupted.contains_key(&call.id) && tool.is_none_or(|tool| !tool.spec().idempotent)
     {
+        if call.name == TASK {
+            return Gate::Deny(task_end::failed(LOST));
+        }
         let text = "Error: a restart interrupted this call. It may or may not have had its effect: look before you repeat it.";
         return Gate::Deny(text.to_owned());
     }
@@ -192,9 +282,17 @@ async fn begin(
 /// Waits for somebody's decision.
 fn ask<'a>(agent: &'a Agent, run_state: &RunState, call: ToolCall, line: String) -> BoxFuture<'a, CallStep> {
     let (request, tell) = (request(run_state, &call, line), teller(run_state));
+    let guarded = guarded_call(run_state, &call);
     Box::pin(async move {
         let decision = agent.approver.decide(&request, &tell).await;
-        CallStep::Decided(call, decision)
+        // People take their time: what was allowed when they were asked may not be any more.
+        match decision.approved {
+            true => match refused(agent, &guarded).await {
+                Some(text) => CallStep::Refused(call, decision, text),
+                None => CallStep::Decided(call, decision),
+            },
+            false => CallStep::Decided(call, decision),
+        }
     })
 }
 
@@ -252,8 +350,11 @@ fn invoke<'a>(
 
 /// Returns a way to tell the run's readers that outlives a borrow of the turn.
 fn teller(run_state: &RunState) -> Tell {
-    let replay = run_state.replay.clone();
-    Arc::new(move |event| replay.publish(event))
+    let (replay, tasks) = (run_state.replay.clone(), run_state.tasks.clone());
+    Arc::new(move |event| {
+        tasks.note(&event);
+        replay.publish(event);
+    })
 }
 
 fn tell_decision(run_state: &RunState, call: &ToolCall, decision: &Decision) {
@@ -326,3 +427,6 @@ fn record(
     });
     run_state.tell(RunEvent::ToolEnded { call: call.id.clone(), tool: call.name.clone(), error });
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,10 @@
 use super::*;
 use crate::{
-    ApprovalPolicy, SkillPolicy,
+    ApprovalPolicy, LoopRules, SkillPolicy,
     fixture::{Bench, ScriptedReply, call, calls, human, says},
     lead_chain,
 };
-use pudu_base::{Delta, Finish, Usage};
+use pudu_base::{Delta, Finish, StepCall, StepKind, TaskEnd, TaskStatus, TaskStep, Usage};
 use serde_json::json;
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -15,7 +15,7 @@ fn kind(name: &str) -> SubagentKind {
         system: "You work alone.".into(),
         tools: None,
         without: vec!["writes".to_owned()],
-        skills: Vec::new(),
+        skills: Some(Vec::new()),
         model: None,
         bounds: RunBounds { steps: 2, time: Duration::from_secs(60), ..RunBounds::default() },
     }
@@ -27,8 +27,27 @@ fn bench(replies: Vec<ScriptedReply>) -> Bench {
     bench.agent.tools = bench
         .agent
         .tools
-        .with(Kinds::new(vec![kind("helper")]).unwrap().task(&bench.agent, Arc::default()).unwrap());
+        .with(Kinds::new(vec![kind("helper")], 3).unwrap().task(&bench.agent, Arc::default()).unwrap());
     bench
+}
+
+/// Ends sub-agents that repeat themselves.
+fn looping(mut bench: Bench, rules: LoopRules) -> Bench {
+    bench.agent.loops = Some(Arc::new(rules));
+    let kinds = Kinds::new(vec![kind("helper")], 3).unwrap();
+    let parent = Agent { tools: bench.agent.tools.only(|name| name != TASK), ..bench.agent.clone() };
+    bench.agent.tools = parent.tools.with(kinds.task(&parent, Arc::default()).unwrap());
+    bench
+}
+
+/// Returns what the log keeps of tasks.
+fn stages(bench: &Bench) -> Vec<TaskStage> {
+    let updates = bench.log.updates.lock().unwrap().clone();
+    let stage = |update| match update {
+        Update::Task { stage, .. } => Some(stage),
+        _ => None,
+    };
+    updates.into_iter().filter_map(stage).collect()
 }
 
 fn hand(id: &str, prompt: &str) -> pudu_base::ToolCall {
@@ -84,7 +103,7 @@ async fn it_searches_for_tools_unless_it_was_given_them_by_name() {
         bench.agent.tools = bench
             .agent
             .tools
-            .with(Kinds::new(vec![kind]).unwrap().task(&bench.agent, Arc::default()).unwrap());
+            .with(Kinds::new(vec![kind], 3).unwrap().task(&bench.agent, Arc::default()).unwrap());
         bench.run(Some("go")).await;
         assert_eq!(bench.model.tools.lock().unwrap()[1], expect);
     };
@@ -133,17 +152,26 @@ async fn however_it_ends_its_parent_is_told() {
         Ok(Delta::Call(call("8", "reads", json!({})))),
         Ok(Delta::Finish(Finish::Complete)),
     ]);
+    let same = || calls(vec![call("7", "reads", json!({"path": "/a"}))]);
     for (replies, expect) in [
-        (vec![ScriptedReply::Stalls("Once")], "Task timed out after 60 s. Once"),
-        (vec![look(), look()], "Task failed. It ran out of steps."),
-        (vec![words, look()], "Task Succeeded. Result (cut: it ran out of steps): So far: two."),
-        (vec![fail()], "Task failed. "),
-        (vec![says(" ")], "Task failed. It reported nothing."),
+        (vec![ScriptedReply::Stalls("Once")], "Task timed out. Error: no end after 60 s\nSo far: Once"),
+        (vec![look(), look()], "Task failed. Error: Reached max_turns=2"),
+        (vec![words, look()], "Task Succeeded (capped: turn budget). Result: So far: two."),
+        (
+            vec![same(), same()],
+            "Task Succeeded (capped: repeated tool-call loop). Result: I made the same calls 2 times",
+        ),
+        (vec![fail()], "Task failed. Error: "),
+        (vec![says(" ")], "Task failed. Error: it reported nothing"),
     ] {
         let mut all = vec![calls(vec![hand("1", "go")])];
         all.extend(replies);
         all.push(says("done"));
-        let bench = bench(all);
+        let mut bench = bench(all);
+        if expect.contains("loop") {
+            let rules = LoopRules { warn: 2, stop: 2, ..LoopRules::default() };
+            bench = looping(bench, rules);
+        }
         let (outcome, seen) = bench.run(Some("go")).await;
         assert_eq!((outcome, seen.tasks.len()), (Outcome::Success, 0));
         assert!(bench.thread()[2].starts_with(expect), "{:?}", bench.thread());
@@ -171,8 +199,10 @@ async fn a_stop_of_the_parent_stops_it_and_what_it_does_is_seen() {
     };
     let ((outcome, seen), ()) = tokio::join!(bench.run(Some("go")), stopping);
     assert_eq!(outcome, Outcome::Stopped);
-    assert_eq!(seen.tasks[0].about, "look around");
-    assert_eq!(bench.thread().last().unwrap(), "Not finished: the run was stopped.");
+    assert_eq!(seen.tasks, [], "nobody works any more");
+    assert_eq!(bench.thread().last().unwrap(), "Task cancelled by user.");
+    let TaskStage::Ended(end) = stages(&bench).pop().unwrap() else { panic!("{:?}", stages(&bench)) };
+    assert_eq!((end.status, end.stop_reason, end.model.as_str()), (TaskStatus::Cancelled, None, "scripted"));
 }
 
 /// Approves as soon as it is told to, in Ada's name.
@@ -207,7 +237,7 @@ fn careful(replies: Vec<ScriptedReply>) -> (Bench, Arc<Ada>) {
     bench.agent.tools = bench
         .agent
         .tools
-        .with(Kinds::new(vec![kind("helper")]).unwrap().task(&bench.agent, Arc::default()).unwrap());
+        .with(Kinds::new(vec![kind("helper")], 3).unwrap().task(&bench.agent, Arc::default()).unwrap());
     (bench, ada)
 }
 
@@ -249,7 +279,7 @@ async fn what_a_sub_agent_asked_for_is_asked_no_more_when_its_time_is_over() {
     bench.agent.bounds.time = Duration::from_secs(600);
     let (outcome, seen) = bench.run(Some("go")).await;
     assert_eq!((outcome, seen.asked), (Outcome::Success, vec![]));
-    assert!(bench.thread()[2].starts_with("Task timed out"), "{:?}", bench.thread());
+    assert!(bench.thread()[2].starts_with("Task timed out. Error: "), "{:?}", bench.thread());
 }
 
 fn skill(tools: Option<&[&str]>) -> Skill {
@@ -278,7 +308,7 @@ async fn a_skill_that_a_sub_agent_reads_itself_binds_it() {
         bounds: RunBounds { steps: 5, ..kind("").bounds },
         ..kind("helper")
     };
-    let task = Kinds::new(vec![kind]).unwrap().task(&bench.agent, [skill(Some(&["reads"]))].into());
+    let task = Kinds::new(vec![kind], 3).unwrap().task(&bench.agent, [skill(Some(&["reads"]))].into());
     bench.agent.tools = bench.agent.tools.with(task.unwrap());
     bench.run(Some("go")).await;
     assert_eq!(bench.writes.calls.load(Ordering::SeqCst), 0);
@@ -288,11 +318,14 @@ async fn a_skill_that_a_sub_agent_reads_itself_binds_it() {
 }
 
 #[tokio::test]
-async fn a_sub_agent_is_told_of_the_skills_that_its_kind_names() {
-    for (skills, expect) in [(vec![], false), (vec!["look".to_owned(), "other".to_owned()], true)] {
+async fn a_sub_agent_is_told_of_all_skills_of_its_parent_unless_its_kind_names_some() {
+    let named = |names: &[&str]| Some(names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+    for (skills, expect) in
+        [(None, true), (named(&[]), false), (named(&["other"]), false), (named(&["look", "other"]), true)]
+    {
         let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), says("ok"), says("done")]);
         let kind = SubagentKind { skills, ..kind("helper") };
-        let task = Kinds::new(vec![kind]).unwrap().task(&bench.agent, [skill(None)].into());
+        let task = Kinds::new(vec![kind], 3).unwrap().task(&bench.agent, [skill(None)].into());
         bench.agent.tools = bench.agent.tools.with(task.unwrap());
         bench.run(Some("go")).await;
         let system = bench.model.systems.lock().unwrap()[1].clone();
@@ -301,15 +334,114 @@ async fn a_sub_agent_is_told_of_the_skills_that_its_kind_names() {
     }
 }
 
+#[test]
+fn the_built_in_kinds_have_deerflows_numbers() {
+    let told = |kind: SubagentKind| {
+        (kind.name, kind.tools, kind.skills, kind.bounds.steps, kind.bounds.time.as_secs())
+    };
+    let hands = ["bash", "ls", "read_file", "write_file", "str_replace"].map(str::to_owned).to_vec();
+    let kinds: Vec<_> = builtin().into_iter().map(told).collect();
+    let general = ("general-purpose".to_owned(), None, None, 150, 1800);
+    assert_eq!(kinds, [general, ("bash".to_owned(), Some(hands), None, 60, 1800)]);
+}
+
+#[tokio::test]
+async fn the_list_of_what_is_to_be_done_is_the_parents_alone() {
+    for tools in [None, Some(vec!["write_todos".to_owned(), "reads".to_owned()])] {
+        let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), says("ok"), says("done")]);
+        bench.agent.tools = bench.agent.tools.with(crate::fixture::ProbeTool::new("write_todos", false));
+        let kind = SubagentKind { tools, ..kind("helper") };
+        let task = Kinds::new(vec![kind], 3).unwrap().task(&bench.agent, Arc::default()).unwrap();
+        bench.agent.tools = bench.agent.tools.with(task);
+        bench.run(Some("go")).await;
+        assert_eq!(bench.model.tools.lock().unwrap()[1], "reads");
+    }
+}
+
+#[tokio::test]
+async fn each_step_is_in_the_parents_log_and_in_nothing_that_a_model_sees() {
+    let bench = bench(vec![
+        calls(vec![hand("1", "count the files")]),
+        calls(vec![call("9", "reads", json!({"path": "/a"}))]),
+        says("Three files."),
+        says("There are three."),
+    ]);
+    bench.run(Some("how many?")).await;
+    let step = |index, kind, text: &str| {
+        TaskStage::Step(TaskStep { index, kind, text: text.into(), truncated: false })
+    };
+    let reads = StepCall { name: "reads".into(), args: json!({"path": "/a"}) };
+    let ended = TaskEnd {
+        status: TaskStatus::Completed,
+        stop_reason: None,
+        model: "scripted".into(),
+        usage: Usage::default(),
+        text: "Three files.".into(),
+        truncated: false,
+        omitted: 0,
+    };
+    let expected = [
+        TaskStage::Started { about: "look around".into(), agent: "helper".into(), model: "scripted".into() },
+        step(1, StepKind::Reply { calls: vec![reads] }, ""),
+        step(2, StepKind::Result { tool: "reads".into(), error: false }, "worked"),
+        step(3, StepKind::Reply { calls: Vec::new() }, "Three files."),
+        TaskStage::Ended(ended),
+    ];
+    assert_eq!(stages(&bench), expected);
+    let updates = bench.log.updates.lock().unwrap().clone();
+    let without = updates.iter().filter(|update| !matches!(update, Update::Task { .. })).cloned();
+    assert_eq!(ThreadState::fold(without), ThreadState::fold(updates.clone()));
+}
+
+#[tokio::test]
+async fn of_endless_work_so_much_is_kept_and_the_rest_is_counted() {
+    let large = "x".repeat(100_000);
+    let replies = (0..200).map(|n| {
+        let args = json!({"path": n, "content": large});
+        calls(vec![call(&n.to_string(), "reads", args)])
+    });
+    let mut all = vec![calls(vec![hand("1", "go")])];
+    all.extend(replies.chain([says("Enough."), says("done")]));
+    let mut bench = Bench::new(all);
+    let kind = SubagentKind { bounds: RunBounds { steps: 300, ..kind("").bounds }, ..kind("helper") };
+    let task = Kinds::new(vec![kind], 3).unwrap().task(&bench.agent, Arc::default()).unwrap();
+    bench.agent.tools = bench.agent.tools.with(task);
+    bench.run(Some("go")).await;
+    let kept = stages(&bench);
+    let bytes = serde_json::to_string(&kept).unwrap().len();
+    assert!((900_000..1_300_000).contains(&bytes), "{bytes}");
+    let Some(TaskStage::Ended(end)) = kept.last() else { panic!("no end") };
+    // Some of its replies are summaries of its own conversation.
+    assert!((380..=401).contains(&(kept.len() - 2 + end.omitted as usize)) && end.omitted > 100, "{end:?}");
+    assert_eq!(end.text, "Enough.");
+}
+
+#[tokio::test]
+async fn steps_of_a_task_that_a_crash_cut_stay_and_it_is_not_made_twice() {
+    let begun = [human("h", "go"), crate::fixture::assistant(vec![hand("1", "count")])];
+    let started = TaskStage::Started { about: "count".into(), agent: "helper".into(), model: "m".into() };
+    let begun = begun
+        .into_iter()
+        .chain([Update::Begin("1".into()), Update::Task { call: "1".into(), stage: started.clone() }]);
+    let bench = bench(vec![says("I shall look.")]).past(begun.collect());
+    let (outcome, _) = bench.run(None).await;
+    assert_eq!(outcome, Outcome::Success);
+    let lost = "Task failed. Error: a restart interrupted it. Some of its work may be done: look before you give it out again";
+    assert_eq!(bench.thread()[2], lost);
+    let kept = stages(&bench);
+    let TaskStage::Ended(end) = &kept[1] else { panic!("{kept:?}") };
+    assert_eq!((&kept[0], end.status, kept.len()), (&started, TaskStatus::Failed, 2));
+}
+
 #[tokio::test]
 async fn without_a_shell_there_is_no_kind_for_shell_commands() {
     let mut bench = Bench::new(Vec::new());
-    let kinds = Kinds::new(builtin()).unwrap();
+    let kinds = Kinds::new(builtin(), 3).unwrap();
     let about = |agent: &Agent| kinds.task(agent, Arc::default()).unwrap().spec().description.clone();
     assert!(
         !about(&bench.agent).contains("\n- bash: ") && about(&bench.agent).contains("\n- general-purpose: ")
     );
-    let only = Kinds::new(vec![kind("bash")]).unwrap();
+    let only = Kinds::new(vec![kind("bash")], 3).unwrap();
     assert!(only.task(&bench.agent, Arc::default()).is_none(), "a tool without kinds");
     let task = kinds.task(&bench.agent, Arc::default()).unwrap();
     bench.agent.tools = bench.agent.tools.with(task);
@@ -332,7 +464,7 @@ async fn a_skill_that_is_active_binds_sub_agents_too() {
         bench.agent.tools = bench
             .agent
             .tools
-            .with(Kinds::new(vec![kind]).unwrap().task(&bench.agent, Arc::default()).unwrap());
+            .with(Kinds::new(vec![kind], 3).unwrap().task(&bench.agent, Arc::default()).unwrap());
         let mut run_state = RunState::new("t".into(), "r".into(), 0, ThreadState::default(), Arc::default());
         run_state.apply(human("h", "/look at it"));
         let mut chain = lead_chain(&bench.agent, SkillPolicy::new([skill(tools)].into(), Some("h".into())));
@@ -352,7 +484,7 @@ async fn one_that_cannot_see_has_no_tool_that_shows_images() {
         bench.agent.tools = bench
             .agent
             .tools
-            .with(Kinds::new(vec![kind]).unwrap().task(&bench.agent, Arc::default()).unwrap());
+            .with(Kinds::new(vec![kind], 3).unwrap().task(&bench.agent, Arc::default()).unwrap());
         bench.run(Some("go")).await;
         assert_eq!(*own.1.tools.lock().unwrap(), [expect]);
     }

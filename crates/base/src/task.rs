@@ -1,0 +1,216 @@
+//! A sub-agent's work on a task: its stages, its steps, and how it ended. What is [kept](TaskStage::is_kept) stands in the
+//! log of the parent's thread.
+//!
+//! Deliberately absent: the state of a thread. Steps are for people and programs that read the log; no model sees them,
+//! and the fold of a thread leaves them out.
+
+use crate::Usage;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Maximum length of a text that is kept of a step, in characters.
+pub const MAX_TASK_TEXT_CHARS: usize = 8_192;
+
+/// How far a sub-agent is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "stage", rename_all = "snake_case")]
+pub enum TaskStage {
+    /// It begins.
+    Started {
+        /// The sub-agent's task, in a few words.
+        about: String,
+        /// Which kind of sub-agent it is.
+        agent: String,
+        /// The model.
+        model: String,
+    },
+    /// It does something else now.
+    Running {
+        /// The tools at work, each by its purpose or else its name; empty while it thinks.
+        doing: Vec<String>,
+        /// Its usage so far.
+        usage: Usage,
+    },
+    /// It answered, or got a result.
+    Step(TaskStep),
+    /// It is over.
+    Ended(TaskEnd),
+}
+
+impl TaskStage {
+    /// Returns whether the thread's log keeps it.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        !matches!(self, Self::Running { .. })
+    }
+}
+
+/// A step of a sub-agent: a reply of its model, or the result of a call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskStep {
+    /// Its number in the task, from 1.
+    pub index: u32,
+    /// The kind of step.
+    #[serde(flatten)]
+    pub kind: StepKind,
+    /// The words, at most [`MAX_TASK_TEXT_CHARS`].
+    pub text: String,
+    /// Whether the words were longer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+}
+
+/// The kind of a step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum StepKind {
+    /// A reply of the model.
+    Reply {
+        /// The calls that it asks for.
+        calls: Vec<StepCall>,
+    },
+    /// The result of a call.
+    Result {
+        /// The tool.
+        tool: String,
+        /// Whether it failed.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        error: bool,
+    },
+}
+
+/// A call that a sub-agent asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepCall {
+    /// The tool.
+    pub name: String,
+    /// The arguments; of long ones the beginning of their JSON, as text.
+    pub args: Value,
+}
+
+impl StepCall {
+    /// Makes it of a call's name and arguments.
+    #[must_use]
+    pub fn new(name: &str, args: &Value) -> Self {
+        let text = args.to_string();
+        let args = match cut(&text) {
+            (_, false) => args.clone(),
+            (begin, true) => Value::String(begin),
+        };
+        Self { name: name.to_owned(), args }
+    }
+}
+
+/// How a task ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskEnd {
+    /// How.
+    pub status: TaskStatus,
+    /// The limit that ended it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<StopReason>,
+    /// The model; empty if nobody knows any more.
+    pub model: String,
+    /// Its usage, as far as it is known.
+    pub usage: Usage,
+    /// The report, or what went wrong; at most [`MAX_TASK_TEXT_CHARS`].
+    pub text: String,
+    /// Whether that was longer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+    /// How many of its steps were too many to be kept.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub omitted: u32,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// How a task ended, in DeerFlow's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskStatus {
+    /// With a report.
+    Completed,
+    /// Without one.
+    Failed,
+    /// Somebody stopped the run that it worked for.
+    Cancelled,
+    /// It took too long.
+    TimedOut,
+}
+
+/// The limit that ended a run before its model was done, in DeerFlow's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// A budget of tokens.
+    TokenCapped,
+    /// The number of model calls.
+    TurnCapped,
+    /// The number of times that the same may be done.
+    LoopCapped,
+}
+
+/// Returns a text as it is kept, and whether something of it is left out.
+#[must_use]
+pub fn cut(text: &str) -> (String, bool) {
+    match text.char_indices().nth(MAX_TASK_TEXT_CHARS) {
+        None => (text.to_owned(), false),
+        Some((at, _)) => (text.get(..at).unwrap_or_default().to_owned(), true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn long_arguments_are_kept_as_the_beginning_of_their_text() {
+        let short = json!({"path": "/a"});
+        assert_eq!(StepCall::new("ls", &short).args, short);
+        let long = StepCall::new("write_file", &json!({"content": "ü".repeat(MAX_TASK_TEXT_CHARS)}));
+        let Value::String(text) = long.args else { panic!("{:?}", long.args) };
+        assert_eq!(text.chars().count(), MAX_TASK_TEXT_CHARS);
+        assert!(text.starts_with("{\"content\":\"üü"), "{text}");
+    }
+
+    #[test]
+    fn what_is_kept_of_a_task_looks_like_this() {
+        let calls = vec![StepCall::new("ls", &json!({"path": "/mnt"}))];
+        let step = |index, kind| {
+            TaskStage::Step(TaskStep { index, kind, text: "Let me look.".into(), truncated: index == 2 })
+        };
+        let ended = TaskEnd {
+            status: TaskStatus::TimedOut,
+            stop_reason: Some(StopReason::LoopCapped),
+            model: "gpt".into(),
+            usage: Usage::plain(5, 2),
+            text: "it took too long".into(),
+            truncated: false,
+            omitted: 3,
+        };
+        let stages = vec![
+            TaskStage::Started { about: "count".into(), agent: "bash".into(), model: "gpt".into() },
+            step(1, StepKind::Reply { calls }),
+            step(2, StepKind::Result { tool: "ls".into(), error: true }),
+            TaskStage::Ended(ended),
+        ];
+        let expected = json!([
+            {"stage": "started", "about": "count", "agent": "bash", "model": "gpt"},
+            {"stage": "step", "index": 1, "kind": "reply", "text": "Let me look.",
+                "calls": [{"name": "ls", "args": {"path": "/mnt"}}]},
+            {"stage": "step", "index": 2, "kind": "result", "tool": "ls", "error": true, "text": "Let me look.",
+                "truncated": true},
+            {"stage": "ended", "status": "timed_out", "stop_reason": "loop_capped", "model": "gpt",
+                "usage": {"input": 5, "output": 2}, "text": "it took too long", "omitted": 3},
+        ]);
+        assert_eq!(serde_json::to_value(&stages).unwrap(), expected);
+        assert_eq!(serde_json::from_value::<Vec<TaskStage>>(expected).unwrap(), stages);
+        assert!(stages.iter().all(TaskStage::is_kept));
+        assert!(!TaskStage::Running { doing: Vec::new(), usage: Usage::default() }.is_kept());
+    }
+}

@@ -1,0 +1,122 @@
+//! A provider of the operator's own, over HTTP: the request is posted as JSON, and the answer is the decision.
+//!
+//! The operator names the URL, so it may be of the internal network. Redirects are not followed: they would carry what
+//! people ask for, and the operator's headers, to another host.
+
+use crate::{GuardrailDecision, GuardrailProvider, GuardrailRequest, ProviderError};
+use pudu_base::BoxFuture;
+use pudu_net::{
+    client,
+    reqwest::{
+        self, Client, StatusCode,
+        header::{HeaderMap, HeaderName, HeaderValue},
+    },
+};
+use secrecy::{ExposeSecret, SecretString};
+use std::time::{Duration, Instant};
+use url::Url;
+
+/// Maximum size of an answer, in bytes.
+const MAX_ANSWER_BYTES: usize = 64 * 1024;
+/// The tool of the request with which the provider is tried; there is none of this name.
+const PROBE: &str = "pudu_doctor";
+
+/// How a provider is reached.
+#[derive(Clone, Debug)]
+pub struct HttpGuardrailSettings {
+    /// Where requests are posted.
+    pub url: Url,
+    /// Headers that go along.
+    pub headers: Vec<(String, SecretString)>,
+    /// How long one decision may take.
+    pub timeout: Duration,
+}
+
+/// Asks over HTTP.
+pub struct HttpGuardrail {
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
+    timeout: Duration,
+}
+
+impl HttpGuardrail {
+    /// Makes it. Headers that cannot be sent are left out: whoever reads the configuration refuses them.
+    ///
+    /// # Errors
+    /// When the system's TLS roots cannot be loaded.
+    pub fn new(settings: &HttpGuardrailSettings) -> Result<Self, reqwest::Error> {
+        let header = |(name, value): &(String, SecretString)| {
+            let mut value = HeaderValue::try_from(value.expose_secret()).ok()?;
+            value.set_sensitive(true);
+            Some((HeaderName::try_from(name.as_str()).ok()?, value))
+        };
+        let headers = settings.headers.iter().filter_map(header).collect();
+        Ok(Self { client: client()?, url: settings.url.clone(), headers, timeout: settings.timeout })
+    }
+
+    async fn ask(&self, request: &GuardrailRequest) -> Result<GuardrailDecision, ProviderError> {
+        let call = self.client.post(self.url.clone()).headers(self.headers.clone()).json(request);
+        // The URL may hold a secret.
+        let broken = |error: reqwest::Error| ProviderError::Unreachable(cause(&error.without_url()));
+        let mut response = call.send().await.map_err(broken)?;
+        if response.status() != StatusCode::OK {
+            return Err(ProviderError::Status(response.status().as_u16()));
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(broken)? {
+            if body.len() + chunk.len() > MAX_ANSWER_BYTES {
+                return Err(ProviderError::TooLarge(MAX_ANSWER_BYTES));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        serde_json::from_slice(&body).map_err(|error| ProviderError::Garbled(error.to_string()))
+    }
+}
+
+/// Returns the innermost cause of an error, which says the most.
+fn cause(error: &reqwest::Error) -> String {
+    let mut innermost: &dyn std::error::Error = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+impl GuardrailProvider for HttpGuardrail {
+    fn name(&self) -> &'static str {
+        "http"
+    }
+
+    fn evaluate<'a>(
+        &'a self,
+        request: &'a GuardrailRequest,
+    ) -> BoxFuture<'a, Result<GuardrailDecision, ProviderError>> {
+        Box::pin(async move {
+            let late = |_| ProviderError::TooSlow(self.timeout);
+            tokio::time::timeout(self.timeout, self.ask(request)).await.map_err(late)?
+        })
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<String, String>> {
+        Box::pin(async move {
+            let request = GuardrailRequest {
+                tool_name: PROBE.to_owned(),
+                tool_input: serde_json::json!({}),
+                timestamp: jiff::Timestamp::now().to_string(),
+                is_internal: true,
+                ..GuardrailRequest::default()
+            };
+            let start = Instant::now();
+            let decision = self.evaluate(&request).await.map_err(|error| error.to_string())?;
+            Ok(format!(
+                "it decides, in {} ms: {} on a call of {PROBE}",
+                start.elapsed().as_millis(),
+                decision.code()
+            ))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! A local Open Agent Passport: which capabilities the agent has, and within which limits.
+//!
+//! The file is read for each call, so that a suspension counts at once. A passport that is not active, cannot be read or
+//! limits something in a way that pudu cannot check lets nothing through that it concerns.
+
+mod document;
+mod limits;
+
+use crate::{GuardrailDecision, GuardrailProvider, GuardrailRequest, ProviderError};
+use document::PassportDocument;
+use pudu_base::BoxFuture;
+use serde_json::Value;
+use std::path::PathBuf;
+use tokio::{fs::File, io::AsyncReadExt};
+
+/// Maximum size of a passport, in bytes.
+const MAX_PASSPORT_BYTES: u64 = 256 * 1024;
+
+/// Where a passport stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PassportSource {
+    /// In a file.
+    File(PathBuf),
+    /// In the configuration itself.
+    Inline(Value),
+}
+
+/// Decides by a passport.
+#[derive(Clone, Debug)]
+pub struct Passport(PassportSource);
+
+impl Passport {
+    /// Decides by this one.
+    #[must_use]
+    pub fn new(source: PassportSource) -> Self {
+        Self(source)
+    }
+
+    /// Reads it. The error says what is wrong, for the operator.
+    async fn read(&self) -> Result<PassportDocument, String> {
+        match &self.0 {
+            PassportSource::Inline(value) => {
+                serde_json::from_value(value.clone()).map_err(|error| format!("it is no passport: {error}"))
+            }
+            PassportSource::File(path) => {
+                let unreadable =
+                    |error: std::io::Error| format!("{} cannot be read: {error}", path.display());
+                let file = File::open(path).await.map_err(unreadable)?;
+                let mut bytes = Vec::new();
+                file.take(MAX_PASSPORT_BYTES + 1).read_to_end(&mut bytes).await.map_err(unreadable)?;
+                if bytes.len() as u64 > MAX_PASSPORT_BYTES {
+                    return Err(format!("{} has more than {MAX_PASSPORT_BYTES} bytes", path.display()));
+                }
+                serde_json::from_slice(&bytes)
+                    .map_err(|error| format!("{} is no passport: {error}", path.display()))
+            }
+        }
+    }
+}
+
+impl GuardrailProvider for Passport {
+    fn name(&self) -> &'static str {
+        "passport"
+    }
+
+    fn evaluate<'a>(
+        &'a self,
+        request: &'a GuardrailRequest,
+    ) -> BoxFuture<'a, Result<GuardrailDecision, ProviderError>> {
+        Box::pin(async move {
+            Ok(match self.read().await {
+                Ok(document) => document.decide(request),
+                // Not an error of a provider, which may be let through: nobody knows what this agent may do.
+                Err(error) => {
+                    tracing::warn!(error, "failed to read passport");
+                    GuardrailDecision::denied(document::UNREADABLE, "the agent's passport cannot be read")
+                }
+            })
+        })
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<String, String>> {
+        Box::pin(async move { self.read().await?.describe() })
+    }
+}
+
+#[cfg(test)]
+mod tests;

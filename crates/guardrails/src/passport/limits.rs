@@ -1,0 +1,146 @@
+//! The limits of a capability: which commands may be run, and what may not stand in a call.
+
+use super::document::COMMANDS;
+use crate::{GuardrailDecision, decision::BLOCKED_PATTERN};
+use pudu_base::danger::{self, RunCommand};
+use regex::RegexBuilder;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The code of a command that is not among those that are allowed.
+const COMMAND_NOT_ALLOWED: &str = "oap.command_not_allowed";
+/// The code of a limit that cannot be checked.
+const UNKNOWN_LIMIT: &str = "oap.unknown_limit";
+/// What stands for any command.
+const ANY: &str = "*";
+/// Maximum size of a compiled pattern, in bytes.
+const MAX_PATTERN_BYTES: usize = 1 << 20;
+
+/// Builtins of a shell that do nothing by themselves.
+const HARMLESS: [&str; 9] = ["cd", "pwd", "true", "false", ":", "test", "[", "[[", "exit"];
+/// Folders of the system's own programs.
+const FOLDERS: [&str; 5] = ["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"];
+/// Variables by which a program that is allowed runs something else.
+const STEERING: [&str; 7] = ["PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "BASH_ENV", "ENV", "IFS"];
+
+/// Limits of one capability.
+#[derive(Debug, Deserialize)]
+pub(super) struct CapabilityLimits {
+    /// The only programs that may be run: each a name, or the beginning of a command.
+    #[serde(default)]
+    allowed_commands: Option<Vec<String>>,
+    /// What may not stand in a call: a text, or a regular expression.
+    #[serde(default)]
+    blocked_patterns: Vec<String>,
+    #[serde(flatten)]
+    others: BTreeMap<String, Value>,
+}
+
+impl CapabilityLimits {
+    /// Returns a limit that pudu cannot check, if there is one.
+    pub(super) fn unknown(&self) -> Option<&str> {
+        self.others.keys().next().map(String::as_str)
+    }
+
+    /// Decides on a call of a tool that has the capability.
+    pub(super) fn decide(&self, tool: &str, input: &Value) -> GuardrailDecision {
+        if let Some(unknown) = self.unknown() {
+            let why = format!("the agent's passport has a limit, {unknown}, that cannot be checked here");
+            return GuardrailDecision::denied(UNKNOWN_LIMIT, why);
+        }
+        let script =
+            (tool == "bash").then(|| input.get("command").and_then(Value::as_str).unwrap_or_default());
+        let texts = texts(input, script);
+        let is_blocked = |pattern| texts.as_ref().is_none_or(|texts| blocks(pattern, texts));
+        if self.blocked_patterns.iter().any(|pattern| is_blocked(pattern)) {
+            let why = "something stands in the call that the agent's passport blocks, or may hide in it";
+            return GuardrailDecision::denied(BLOCKED_PATTERN, why);
+        }
+        match (&self.allowed_commands, script) {
+            (Some(allowed), Some(script)) => match unlisted(allowed, script) {
+                Some(why) => GuardrailDecision::denied(COMMAND_NOT_ALLOWED, why),
+                None => GuardrailDecision::allowed(),
+            },
+            // Only commands have such a limit.
+            (Some(_), None) => {
+                GuardrailDecision::denied(UNKNOWN_LIMIT, format!("only {COMMANDS} can have allowed_commands"))
+            }
+            (None, _) => GuardrailDecision::allowed(),
+        }
+    }
+}
+
+/// Returns the texts of a call: as they are, with single blanks, and the commands without the quotes in which something
+/// may hide. `None` if the commands cannot be told.
+fn texts(input: &Value, script: Option<&str>) -> Option<Vec<String>> {
+    let mut all = Vec::new();
+    collect(input, &mut all);
+    let plain: Vec<String> = all.iter().map(|text| single_blanks(text)).collect();
+    all.extend(plain);
+    if let Some(script) = script {
+        let commands = danger::commands(script).ok()?;
+        all.extend(commands.iter().map(|command| command.words.join(" ")));
+    }
+    Some(all)
+}
+
+fn collect(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        Value::String(text) => texts.push(text.clone()),
+        Value::Array(values) => values.iter().for_each(|value| collect(value, texts)),
+        Value::Object(map) => map.values().for_each(|value| collect(value, texts)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn single_blanks(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Returns whether a pattern stands in one of the texts. It may be meant as a text or as a regular expression: both count.
+fn blocks(pattern: &str, texts: &[String]) -> bool {
+    let plain = single_blanks(pattern).to_lowercase();
+    let expression =
+        RegexBuilder::new(pattern).case_insensitive(true).size_limit(MAX_PATTERN_BYTES).build().ok();
+    let stands = |text: &String| {
+        text.to_lowercase().contains(&plain) || expression.as_ref().is_some_and(|found| found.is_match(text))
+    };
+    texts.iter().any(stands)
+}
+
+/// Returns why a script may not be run, if one of its commands is not among those that are allowed.
+fn unlisted(allowed: &[String], script: &str) -> Option<String> {
+    if allowed.iter().any(|entry| entry == ANY) {
+        return None;
+    }
+    let Ok(commands) = danger::commands(script) else {
+        return Some("it cannot be told which programs the command runs".to_owned());
+    };
+    commands.iter().find_map(|command| fault(allowed, command))
+}
+
+fn fault(allowed: &[String], command: &RunCommand) -> Option<String> {
+    if let Some(variable) = command.variables.iter().find(|name| STEERING.contains(&name.as_str())) {
+        return Some(format!("the command sets {variable}, by which any program can be run"));
+    }
+    let program = command.words.first()?;
+    let name = match program.rsplit_once('/') {
+        Some((folder, name)) if FOLDERS.contains(&folder) => name,
+        _ => program.as_str(),
+    };
+    let begins = |entry: &String| {
+        let mut words = entry.split_whitespace();
+        words.next().is_some_and(|first| first == name || first == program)
+            && words.eq(command
+                .words
+                .iter()
+                .skip(1)
+                .map(String::as_str)
+                .take(entry.split_whitespace().count() - 1))
+    };
+    match HARMLESS.contains(&name) || allowed.iter().any(begins) {
+        true => None,
+        false => Some(format!("the agent's passport does not allow the command {name}")),
+    }
+}

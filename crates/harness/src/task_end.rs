@@ -1,0 +1,148 @@
+//! How a sub-agent's task ended, and what its parent's model reads of that. The beginnings of these texts are a contract
+//! with DeerFlow's clients, which read the status from them.
+
+use pudu_base::{Outcome, StopReason, TaskEnd, TaskStatus, Usage, cut_task_text};
+use std::time::Duration;
+
+/// The text for a task whose run somebody stopped.
+pub(crate) const CANCELLED: &str = "Task cancelled by user.";
+/// What went wrong where the process ended in the middle of it.
+pub(crate) const LOST: &str =
+    "a restart interrupted it. Some of its work may be done: look before you give it out again";
+/// What went wrong where it ended without a report.
+const SILENT: &str = "it reported nothing";
+
+/// End of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TaskEnding {
+    status: TaskStatus,
+    stop_reason: Option<StopReason>,
+    /// The report, or what went wrong.
+    words: String,
+}
+
+impl TaskEnding {
+    /// Judges how a run ended: `stop_reason` is the limit that a middleware stopped it for, and `report` are its last
+    /// words.
+    pub(crate) fn of(
+        outcome: &Outcome,
+        stop_reason: Option<StopReason>,
+        report: String,
+        (steps, time): (u32, Duration),
+    ) -> Self {
+        let capped = match outcome {
+            Outcome::Limit => stop_reason.or(Some(StopReason::TurnCapped)),
+            Outcome::Error(_) if outcome.used_budget().is_some() => Some(StopReason::TokenCapped),
+            _ => stop_reason,
+        };
+        let end = |status, words| Self { status, stop_reason: capped, words };
+        match (outcome, capped) {
+            (Outcome::Stopped, _) => end(TaskStatus::Cancelled, String::new()),
+            (Outcome::Timeout, _) => {
+                let error = format!("no end after {} s", time.as_secs_f64());
+                end(TaskStatus::TimedOut, so_far(error, &report))
+            }
+            // What it found before a limit is worth having.
+            (Outcome::Success, _) | (_, Some(_)) if !report.is_empty() => end(TaskStatus::Completed, report),
+            (_, Some(StopReason::TurnCapped)) => {
+                end(TaskStatus::Failed, format!("Reached max_turns={steps}"))
+            }
+            (_, Some(StopReason::TokenCapped)) => {
+                end(TaskStatus::Failed, "it used up its token budget".to_owned())
+            }
+            (Outcome::Error(failure), _) => end(TaskStatus::Failed, so_far(failure.hint.clone(), &report)),
+            (Outcome::Success | Outcome::Limit, _) => end(TaskStatus::Failed, SILENT.to_owned()),
+        }
+    }
+
+    /// Returns the text for the parent's model.
+    pub(crate) fn text(&self) -> String {
+        let capped = match self.stop_reason {
+            None => "",
+            Some(StopReason::TokenCapped) => " (capped: token budget)",
+            Some(StopReason::TurnCapped) => " (capped: turn budget)",
+            Some(StopReason::LoopCapped) => " (capped: repeated tool-call loop)",
+        };
+        match self.status {
+            TaskStatus::Completed => format!("Task Succeeded{capped}. Result: {}", self.words),
+            TaskStatus::Failed => failed(&self.words),
+            TaskStatus::Cancelled => CANCELLED.to_owned(),
+            TaskStatus::TimedOut => format!("Task timed out. Error: {}", self.words),
+        }
+    }
+
+    /// Returns the end as the log keeps it.
+    pub(crate) fn kept(self, model: String, usage: Usage, omitted: u32) -> TaskEnd {
+        let (text, truncated) = cut_task_text(&self.words);
+        let Self { status, stop_reason, .. } = self;
+        TaskEnd { status, stop_reason, model, usage, text, truncated, omitted }
+    }
+}
+
+/// Returns the text for a task that failed.
+pub(crate) fn failed(error: &str) -> String {
+    format!("Task failed. Error: {error}")
+}
+
+/// Adds what was said before something went wrong.
+fn so_far(error: String, report: &str) -> String {
+    match report {
+        "" => error,
+        report => format!("{error}\nSo far: {report}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pudu_base::FailureCause;
+
+    #[test]
+    fn each_end_has_its_status_its_reason_and_its_text() {
+        use StopReason::{LoopCapped, TokenCapped, TurnCapped};
+        use TaskStatus::{Cancelled, Completed, Failed, TimedOut};
+        let check = |outcome: Outcome,
+                     stop: Option<StopReason>,
+                     report: &str,
+                     expect: (TaskStatus, Option<StopReason>, &str)| {
+            let ended = TaskEnding::of(&outcome, stop, report.to_owned(), (7, Duration::from_secs(90)));
+            let (status, reason) = (ended.status, ended.stop_reason);
+            assert_eq!((status, reason, ended.text().as_str()), expect, "{outcome:?} {stop:?} {report}");
+        };
+        let ok = || Outcome::Success;
+        check(ok(), None, "Three.", (Completed, None, "Task Succeeded. Result: Three."));
+        let token = "Task Succeeded (capped: token budget). Result: Three.";
+        check(ok(), Some(TokenCapped), "Three.", (Completed, Some(TokenCapped), token));
+        check(Outcome::Limit, Some(TokenCapped), "Three.", (Completed, Some(TokenCapped), token));
+        let broken = || Outcome::from(FailureCause::Silent);
+        check(broken(), Some(TokenCapped), "Three.", (Completed, Some(TokenCapped), token));
+        let turns = "Task Succeeded (capped: turn budget). Result: Three.";
+        check(Outcome::Limit, None, "Three.", (Completed, Some(TurnCapped), turns));
+        let loops = "Task Succeeded (capped: repeated tool-call loop). Result: Three.";
+        check(ok(), Some(LoopCapped), "Three.", (Completed, Some(LoopCapped), loops));
+        check(
+            Outcome::Limit,
+            None,
+            "",
+            (Failed, Some(TurnCapped), "Task failed. Error: Reached max_turns=7"),
+        );
+        let spent = "Task failed. Error: it used up its token budget";
+        check(Outcome::Limit, Some(TokenCapped), "", (Failed, Some(TokenCapped), spent));
+        check(ok(), None, "", (Failed, None, "Task failed. Error: it reported nothing"));
+        check(Outcome::Timeout, None, "", (TimedOut, None, "Task timed out. Error: no end after 90 s"));
+        let partly = "Task timed out. Error: no end after 90 s\nSo far: Two.";
+        check(Outcome::Timeout, None, "Two.", (TimedOut, None, partly));
+        check(Outcome::Stopped, None, "Two.", (Cancelled, None, "Task cancelled by user."));
+        let ended = TaskEnding::of(&broken(), None, String::new(), (7, Duration::ZERO));
+        assert!(ended.text().starts_with("Task failed. Error: "), "{}", ended.text());
+    }
+
+    #[test]
+    fn a_long_report_is_kept_in_part_and_told_whole() {
+        let long = "x".repeat(10_000);
+        let ended = TaskEnding::of(&Outcome::Success, None, long, (7, Duration::ZERO));
+        assert!(ended.text().len() > 10_000);
+        let kept = ended.kept("gpt".into(), Usage::default(), 2);
+        assert_eq!((kept.text.len(), kept.truncated, kept.omitted), (8_192, true, 2));
+    }
+}

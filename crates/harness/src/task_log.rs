@@ -1,0 +1,84 @@
+//! What sub-agents did, on its way into the log of their parent's thread.
+//!
+//! A sub-agent works within a call of its parent, which alone writes the log: its steps wait here, and go in with the
+//! parent's next commit, as soon as they are many, or when the first has waited for a while.
+
+use pudu_base::{CallId, RunEvent, Update};
+use std::{
+    collections::HashSet,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::sync::Notify;
+
+/// As many steps do not wait for another reason to write.
+const BATCH: usize = 25;
+/// Nor does one for longer.
+const MAX_WAIT: Duration = Duration::from_secs(2);
+
+/// Steps of a run's sub-agents that are not in the log yet.
+#[derive(Default)]
+pub(crate) struct TaskLog {
+    waiting: Mutex<Waiting>,
+    /// Rings for the first that waits, and when they are many.
+    bell: Notify,
+}
+
+#[derive(Default)]
+struct Waiting {
+    updates: Vec<Update>,
+    /// The tasks that began in this process. Their ends are told.
+    begun: HashSet<CallId>,
+}
+
+impl TaskLog {
+    /// Takes what the log keeps of an event.
+    pub(crate) fn note(&self, event: &RunEvent) {
+        let RunEvent::SubagentProgress { call, stage } = event else { return };
+        if !stage.is_kept() {
+            return;
+        }
+        let rings = {
+            let mut waiting = self.lock();
+            waiting.begun.insert(call.clone());
+            waiting.updates.push(Update::Task { call: call.clone(), stage: stage.clone() });
+            waiting.updates.len() == 1 || waiting.updates.len() >= BATCH
+        };
+        if rings {
+            self.bell.notify_one();
+        }
+    }
+
+    /// Hands over what waits.
+    pub(crate) fn take(&self) -> Vec<Update> {
+        std::mem::take(&mut self.lock().updates)
+    }
+
+    /// Waits until there is something to write.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing that waits.
+    pub(crate) async fn due(&self) {
+        loop {
+            let count = self.lock().updates.len();
+            match count {
+                0 => self.bell.notified().await,
+                1..BATCH => {
+                    if tokio::time::timeout(MAX_WAIT, self.bell.notified()).await.is_err() {
+                        return;
+                    }
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// Returns whether a task began in this process.
+    pub(crate) fn began(&self, call: &CallId) -> bool {
+        self.lock().begun.contains(call)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

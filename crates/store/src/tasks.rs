@@ -1,0 +1,72 @@
+//! What sub-agents did, read from the logs of their parents' threads.
+
+use crate::{Db, StoreError, error::unreadable};
+use pudu_base::{CallId, RunId, Seq, TaskStage, ThreadId, Update};
+use sqlx::AnyConnection;
+
+/// A stage of a task, as it stands in a thread's log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskRow {
+    /// Its position in the log.
+    pub seq: Seq,
+    /// The run.
+    pub run: RunId,
+    /// When it was written, in milliseconds since 1970.
+    pub at: i64,
+    /// The call that gave the task.
+    pub call: CallId,
+    /// The stage.
+    pub stage: TaskStage,
+}
+
+/// Which stages are read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskFilter {
+    /// Only those of this run.
+    pub run: Option<RunId>,
+    /// Only those of this task.
+    pub call: Option<CallId>,
+    /// Only those behind this position.
+    pub after: Seq,
+    /// At most so many rows of the log are looked at that hold one.
+    pub limit: u32,
+}
+
+impl Db {
+    /// Returns the stages of a thread's tasks, oldest first, and the position behind which more may stand.
+    pub async fn task_stages(
+        &self,
+        thread: &ThreadId,
+        filter: &TaskFilter,
+    ) -> Result<(Vec<TaskRow>, Option<Seq>), StoreError> {
+        let rows =
+            self.read((thread, filter), |(thread, filter), tx| Box::pin(rows(tx, thread, filter))).await?;
+        let full = rows.len() >= filter.limit as usize;
+        let next = rows.last().map(|(seq, ..)| *seq).filter(|_| full);
+        let rows = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let wanted = |row: &TaskRow| filter.call.as_ref().is_none_or(|call| row.call == *call);
+        Ok((rows.into_iter().flatten().filter(wanted).collect(), next))
+    }
+}
+
+type LogRow = (Seq, String, i64, String);
+
+async fn rows(
+    tx: &mut AnyConnection,
+    thread: &ThreadId,
+    filter: &TaskFilter,
+) -> Result<Vec<LogRow>, StoreError> {
+    // The kind of an update is the first that its text says.
+    let sql = "SELECT seq, run, at, body FROM log
+        WHERE thread = $1 AND seq > $2 AND run = COALESCE($3, run) AND body LIKE '{\"op\":\"task\",%'
+        ORDER BY seq LIMIT $4";
+    let query = sqlx::query_as(sql).bind(thread.as_str()).bind(filter.after);
+    let query = query.bind(filter.run.as_ref().map(|run| run.as_str().to_owned()));
+    Ok(query.bind(i64::from(filter.limit)).fetch_all(tx).await?)
+}
+
+fn read((seq, run, at, body): LogRow) -> Result<Option<TaskRow>, StoreError> {
+    let update = serde_json::from_str(&body).map_err(|error| unreadable("a thread's row", &error))?;
+    let Update::Task { call, stage } = update else { return Ok(None) };
+    Ok(Some(TaskRow { seq, run: run.into(), at, call, stage }))
+}

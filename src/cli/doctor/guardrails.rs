@@ -1,0 +1,32 @@
+//! Guardrails: each provider is tried.
+
+use crate::{agent, config::GuardrailsConfig};
+use pudu_channels::Check;
+
+/// Tries the providers that are configured.
+pub(super) async fn check(config: &GuardrailsConfig) -> Vec<Check> {
+    let guards = match agent::guardrails(config) {
+        Ok(guards) => guards,
+        Err(error) => return vec![Check::bad("http", error.to_string(), "mend the system's TLS roots")],
+    };
+    let mut checks = Vec::new();
+    for provider in guards.providers() {
+        checks.push(match provider.check().await {
+            Ok(found) => Check::good(provider.name(), found),
+            Err(why) => Check::bad(provider.name(), why, help(provider.name(), config.fail_closed)),
+        });
+    }
+    if !config.fail_closed {
+        let why = "a call is made when a provider fails";
+        checks.push(Check::poor("fail_closed", why, "write `guardrails.fail_closed: true`"));
+    }
+    checks
+}
+
+fn help(provider: &str, fail_closed: bool) -> String {
+    let then = if fail_closed { "until then no tool is called" } else { "until then nobody is asked" };
+    match provider {
+        "passport" => "mend `guardrails.passport`; until then what it concerns is refused".to_owned(),
+        _ => format!("see whether `guardrails.provider.config.url` answers; {then}"),
+    }
+}

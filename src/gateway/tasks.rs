@@ -1,0 +1,123 @@
+//! What sub-agents did in a thread, from its log. The names are those of DeerFlow's stored events.
+
+use super::{GatewayState, guard::refuse, thread};
+use crate::{bus::STORE_TIMEOUT, clock};
+use axum::{
+    Json,
+    extract::{Path, Query, State, rejection::QueryRejection},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use pudu_client::{
+    base::{Seq, StepKind, TaskEnd, TaskStage, TaskStatus, TaskStep},
+    store::{TaskFilter, TaskRow},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// So many events are told, if nothing else is asked for, and at most.
+const EVENTS: (u32, u32) = (100, 500);
+
+/// Which events are told.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TaskQuery {
+    run: Option<String>,
+    task: Option<String>,
+    after: Option<Seq>,
+    limit: Option<u32>,
+}
+
+/// Lists what the sub-agents of a thread did, oldest first.
+pub(super) async fn list(
+    State(gateway): State<GatewayState>,
+    Path(thread): Path<String>,
+    asked: Result<Query<TaskQuery>, QueryRejection>,
+) -> Response {
+    let thread = match thread::id(&thread) {
+        Ok(thread) => thread,
+        Err(refused) => return *refused,
+    };
+    let TaskQuery { run, task, after, limit } = match asked {
+        Ok(Query(asked)) => asked,
+        Err(error) => return refuse(StatusCode::UNPROCESSABLE_ENTITY, &error.body_text()),
+    };
+    let filter = TaskFilter {
+        run: run.map(Into::into),
+        call: task.as_deref().map(Into::into),
+        after: after.unwrap_or_default(),
+        limit: limit.unwrap_or(EVENTS.0).clamp(1, EVENTS.1),
+    };
+    match gateway.0.shared.db.within(STORE_TIMEOUT).task_stages(&thread, &filter).await {
+        Ok((rows, next)) => {
+            let events: Vec<Value> = rows.iter().filter_map(told).collect();
+            Json(json!({ "events": events, "next": next })).into_response()
+        }
+        Err(error) => {
+            tracing::error!(%thread, %error, "failed to read tasks");
+            refuse(StatusCode::SERVICE_UNAVAILABLE, "the store does not answer just now; try again")
+        }
+    }
+}
+
+/// Writes a stage as the API tells it.
+fn told(row: &TaskRow) -> Option<Value> {
+    let mut metadata = json!({ "task_id": row.call });
+    let (name, content) = match &row.stage {
+        TaskStage::Running { .. } => return None,
+        TaskStage::Started { about, agent, model } => {
+            let content = json!({
+                "task_id": row.call, "description": about, "subagent_type": agent, "model_name": model,
+            });
+            ("subagent.start", content)
+        }
+        TaskStage::Step(step) => {
+            metadata["message_index"] = step.index.into();
+            ("subagent.step", self::step(row, step))
+        }
+        TaskStage::Ended(end) => ("subagent.end", self::end(row, end)),
+    };
+    Some(json!({
+        "seq": row.seq,
+        "run_id": row.run,
+        "event_type": name,
+        "category": "subagent",
+        "content": content,
+        "metadata": metadata,
+        "created_at": clock::text(row.at),
+    }))
+}
+
+fn step(row: &TaskRow, step: &TaskStep) -> Value {
+    let TaskStep { index, kind, text, truncated } = step;
+    let mut told = json!({
+        "task_id": row.call, "message_index": index, "text": text, "truncated": truncated,
+    });
+    match kind {
+        StepKind::Reply { calls } => {
+            told["kind"] = "ai".into();
+            told["tool_calls"] = json!(calls);
+        }
+        StepKind::Result { tool, error } => {
+            told["kind"] = "tool".into();
+            told["tool_name"] = tool.as_str().into();
+            told["error"] = (*error).into();
+        }
+    }
+    told
+}
+
+fn end(row: &TaskRow, end: &TaskEnd) -> Value {
+    let TaskEnd { status, stop_reason, model, usage, text, truncated, omitted } = end;
+    let text_key = if *status == TaskStatus::Completed { "result" } else { "error" };
+    json!({
+        "task_id": row.call,
+        "status": status,
+        "stop_reason": stop_reason,
+        "model_name": Some(model).filter(|model| !model.is_empty()),
+        "usage": {"input_tokens": usage.input, "output_tokens": usage.output, "total_tokens": usage.total()},
+        text_key: text,
+        format!("{text_key}_truncated"): truncated,
+        "omitted_steps": omitted,
+    })
+}
