@@ -15,7 +15,7 @@ use futures_util::{StreamExt, stream};
 use pudu_client::{
     base::{
         BoxFuture, CallId, Delta, DirEntry, Exec, Finish, Human, LogError, Message, Model, ModelError,
-        ModelStream, Outcome, Request, ResultFiles, RunId, Sampling, Sandbox, SandboxError, Seq,
+        ModelStream, NoSecrets, Outcome, Request, ResultFiles, RunId, Sampling, Sandbox, SandboxError, Seq,
         ShellCommand, Thinking, ThreadId, ThreadLog, ThreadState, Tool, ToolCall, ToolCx, ToolError,
         ToolOutput, ToolSpec, Update, Usage, UserId,
     },
@@ -344,6 +344,7 @@ fn agent(model: &Arc<BilledModel>, log: &Arc<CountingLog>) -> Agent {
         system,
         remembers: UserId::local(),
         clock: None,
+        secrets: Arc::new(NoSecrets),
         bounds: RunBounds { steps: 200, time: Duration::from_secs(600), ..RunBounds::default() },
         loops: None,
     }

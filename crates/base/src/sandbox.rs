@@ -85,11 +85,7 @@ pub trait Sandbox: Send + Sync {
         command: &'a ShellCommand,
         variables: &'a [Variable],
     ) -> BoxFuture<'a, Result<Exec, SandboxError>> {
-        let line = |variable: &Variable| {
-            format!("export {}='{}'; ", variable.name, variable.value.replace('\'', r"'\''"))
-        };
-        let script = variables.iter().map(line).collect::<String>() + &command.script;
-        let command = ShellCommand { script, timeout: command.timeout };
+        let command = command.with(variables);
         Box::pin(async move { self.exec(&command).await })
     }
 
@@ -132,6 +128,18 @@ pub struct ShellCommand {
     pub script: String,
     /// After this long everything is killed.
     pub timeout: Duration,
+}
+
+impl ShellCommand {
+    /// Returns the command with variables before its script.
+    #[must_use]
+    pub fn with(&self, variables: &[Variable]) -> Self {
+        let line = |variable: &Variable| {
+            format!("export {}='{}'; ", variable.name, variable.value.replace('\'', r"'\''"))
+        };
+        let script = variables.iter().map(line).collect::<String>() + &self.script;
+        Self { script, timeout: self.timeout }
+    }
 }
 
 /// How a command ended.

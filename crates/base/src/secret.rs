@@ -1,7 +1,6 @@
 //! Secrets that people give for skills: environment variables of commands, by names that can do no harm. The port keeps
 //! their values away from whoever has only to know the names.
 
-use crate::Skill;
 use std::fmt;
 
 /// Maximum length of a secret's name, in characters.
@@ -132,9 +131,6 @@ pub trait SecretSource: Send + Sync {
 
     /// Returns a text without the values of secrets.
     fn hide(&self, text: String) -> String;
-
-    /// Notes that a skill is at work in the run.
-    fn wanted(&self, _skill: &Skill) {}
 }
 
 /// No secrets.

@@ -4,8 +4,8 @@ use crate::{
     ApprovalPolicy, ContextSetup, LoopRules, Memory, Results, ToolCatalog, ToolProgressRules, Toolbox,
 };
 use pudu_base::{
-    ApprovalRequest, Approver, BoxFuture, Decision, Model, Sampling, Sandbox, Tell, Thinking, ThreadLog,
-    UserId,
+    ApprovalRequest, Approver, BoxFuture, Decision, Model, Sampling, Sandbox, SecretSource, Tell, Thinking,
+    ThreadLog, UserId,
 };
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -48,6 +48,8 @@ pub struct Agent {
     pub remembers: UserId,
     /// The clock of the people whom it answers, if one is known.
     pub clock: Option<WallClock>,
+    /// The secrets of the person for whom it works.
+    pub secrets: Arc<dyn SecretSource>,
 }
 
 /// A clock that tells the day, the time and the time zone in words for a model, the day first.

@@ -12,6 +12,7 @@ mod fallback;
 #[cfg(test)]
 mod fixture;
 mod goal;
+mod lending;
 mod memory;
 pub mod middleware;
 mod prompt;
@@ -47,6 +48,6 @@ pub use retry::{Retry, RetryRules};
 pub use run::run;
 pub use run_state::RunState;
 pub use side_call::side_call;
-pub use skills::skills_prompt;
+pub use skills::{DESCRIBE_SKILL, SKILL_MANAGE, describe_skill, skills_index, skills_prompt};
 pub use steering::{MailboxSlot, Steering};
 pub use toolbox::Toolbox;

@@ -193,6 +193,7 @@ impl SubagentTask {
             progress: parent.progress.clone(),
             remembers: parent.remembers.clone(),
             clock: parent.clock.clone(),
+            secrets: parent.secrets.clone(),
         })
     }
 

@@ -2,7 +2,7 @@
 //! soon as it is there: a restart repeats no finished tool.
 
 use super::{Chain, commit};
-use crate::{Agent, Gate, RunState, memory::Metered, run_state};
+use crate::{Agent, Gate, RunState, lending, memory::Metered, run_state};
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use pudu_base::{
     ApprovalRequest, Decision, Finish, MAX_ARTIFACTS, Message, PURPOSE_ARGUMENT, RunEvent, RunFailure, Tell,
@@ -18,6 +18,8 @@ const MAX_INTERRUPTIONS: u32 = 2;
 
 /// Result of waiting for a call.
 enum CallStep {
+    /// It cannot be made, whatever anybody would decide.
+    Refused(ToolCall, String),
     /// Somebody decided whether it is made.
     Decided(ToolCall, Decision),
     /// Its tool ended.
@@ -103,6 +105,10 @@ async fn finish<'a>(
         );
         let Some(step) = work.next().await else { return Ok(()) };
         match step {
+            CallStep::Refused(call, why) => {
+                run_state.refuse(&call, why);
+                commit(agent, run_state).await?;
+            }
             CallStep::Decided(call, decision) if decision.approved => {
                 tell_decision(run_state, &call, &decision);
                 queue.waiting.push_back((call, Some(decision)));
@@ -189,10 +195,27 @@ async fn begin(
     commit(agent, run_state).await
 }
 
-/// Waits for somebody's decision.
+/// Waits for somebody's decision, once the tool has found that the call can be made.
 fn ask<'a>(agent: &'a Agent, run_state: &RunState, call: ToolCall, line: String) -> BoxFuture<'a, CallStep> {
-    let (request, tell) = (request(run_state, &call, line), teller(run_state));
+    let (mut request, tell) = (request(run_state, &call, line), teller(run_state));
     Box::pin(async move {
+        let examined = match agent.tools.get(&call.name) {
+            Some(tool) => AssertUnwindSafe(tool.examine(&call.args)).catch_unwind().await,
+            None => Ok(Ok(None)),
+        };
+        match examined {
+            Ok(Ok(None)) => {}
+            Ok(Ok(Some(more))) => {
+                let whole = request.whole.as_deref().map(|whole| format!("{}\n\n", whole.trim_end()));
+                request.whole = Some(format!("{}{more}", whole.unwrap_or_default()).into());
+            }
+            Ok(Err(ToolError(why))) => return CallStep::Refused(call, format!("Error: {why}")),
+            Err(_) => {
+                tracing::error!(tool = call.name, "aborted look at tool call after panic");
+                let why = format!("Error: {} broke down", call.name);
+                return CallStep::Refused(call, why);
+            }
+        }
         let decision = agent.approver.decide(&request, &tell).await;
         CallStep::Decided(call, decision)
     })
@@ -220,11 +243,13 @@ fn invoke<'a>(
 ) -> BoxFuture<'a, CallStep> {
     let description = agent.tools.get(&call.name).and_then(|tool| tool.purpose(&call.args));
     run_state.tell(RunEvent::ToolStarted { call: call.id.clone(), tool: call.name.clone(), description });
+    let secrets: Vec<String> = chain.iter().flat_map(|middleware| middleware.lends(run_state)).collect();
+    let lent = lending::lend(agent, &call.name, &secrets);
     let cx = ToolCx {
         thread: run_state.thread.clone(),
         run: run_state.run.clone(),
         call: call.id.clone(),
-        sandbox: Arc::new(Metered::new(agent.sandbox.clone(), agent.memory.clone())),
+        sandbox: Arc::new(Metered::new(lent, agent.memory.clone())),
         marks: run_state.state().marks.clone(),
         events: teller(run_state),
         allowed_tools: chain.iter().find_map(|middleware| middleware.only(run_state)),
@@ -238,7 +263,7 @@ fn invoke<'a>(
             tracing::error!(tool = call.name, "aborted tool call after panic");
             Err(ToolError(format!("{} broke down", call.name)))
         });
-        let result = match result {
+        let result = match lending::hide(agent, result) {
             Ok(output) => {
                 let (window, sees) = (agent.model.context_window(), agent.model.supports_vision());
                 let output = agent.results.fit(&call.name, output, &agent.tools, window).await;
