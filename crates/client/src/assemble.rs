@@ -12,14 +12,16 @@ use crate::{
     lazy_sandbox::LazySandbox,
     memory::MemoryOf,
     results::ThreadResults,
+    secrets::LentSecrets,
+    skill_manage::SkillManage,
 };
-use pudu_base::{Approver, FailureCause, Sampling, Skill, Tool, erase, foreign};
+use pudu_base::{Approver, FailureCause, Sampling, ShownFolder, Skill, Tool, erase, foreign};
 use pudu_harness::{
     Agent, ApprovalPolicy, NoApprover, PromptFacts, PromptSection, Results, RunBounds, Toolbox,
-    join_sections, prompt_sections, searching,
+    describe_skill, join_sections, prompt_sections, searching,
 };
 use pudu_skills::Catalog;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Name of the tool that is of no use to a model without vision.
 const VIEW_IMAGE: &str = "view_image";
@@ -36,6 +38,8 @@ pub(crate) struct AssembledAgent {
     pub(crate) place: Arc<LazySandbox>,
     /// The parts of its system prompt.
     pub(crate) sections: Vec<PromptSection>,
+    /// The secrets of the person for whom it works, if a skill needs any.
+    pub(crate) secrets: Arc<LentSecrets>,
 }
 
 /// The part that is played.
@@ -57,7 +61,7 @@ impl Role {
 
 /// Puts together who answers. The error is for people.
 pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<AssembledAgent, FailureCause> {
-    let (setup, catalog) = (client.setup(), client.catalog().await);
+    let (setup, catalog) = (client.setup(), client.catalog_of(task.skills_of()).await);
     let role = role(client, &setup, task, &catalog).await?;
     let folder = client.folder(&task.thread).await.map_err(|error| {
         tracing::error!(thread = %task.thread, %error, "failed to read whose the thread is");
@@ -65,8 +69,9 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
     })?;
     let skills = skills(&role, &catalog);
     let asker = task.asker.clone().unwrap_or_default();
-    let (sandboxes, shelf) = (setup.sandboxes.clone(), shelf(&role, &skills));
-    let place = Arc::new(LazySandbox::new(sandboxes, folder.clone(), &asker.person, shelf));
+    let secrets = Arc::new(secrets(client, task, &skills).await);
+    let (sandboxes, shown) = (setup.sandboxes.clone(), shown(&catalog, &skills));
+    let place = Arc::new(LazySandbox::new(sandboxes, folder.clone(), &asker.person, shown));
     let (thread, run) = (task.thread.clone(), task.run.clone());
     let audit_log = AuditLog { db: client.0.db.clone(), thread, run, asker };
     let approver: Arc<dyn Approver> = match &task.asker {
@@ -107,7 +112,13 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
         progress: setup.progress.clone(),
         remembers: MemoryOf::run(task).user,
         clock: task.clock.clone(),
+        secrets: secrets.clone(),
     });
+    if setup.skills.deferred
+        && let Some(tool) = describe_skill(skills.clone())
+    {
+        agent.tools = agent.tools.with(tool);
+    }
     if !role.makes_agents()
         && let Some(task) = setup.subagents.as_ref().and_then(|kinds| kinds.task(&agent, skills.clone()))
     {
@@ -120,7 +131,7 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
     }
     let sections = sections(&setup, &role, changes, &agent, &skills, &catalog);
     agent.system = join_sections(&sections).into();
-    Ok(AssembledAgent { agent, skills, place, sections })
+    Ok(AssembledAgent { agent, skills, place, sections, secrets })
 }
 
 async fn role(
@@ -175,15 +186,29 @@ impl AgentProfile {
     }
 }
 
-/// Returns the folders of skills that its sandbox shows; all if not said.
-fn shelf(role: &Role, skills: &[Skill]) -> Option<Vec<String>> {
-    let all = match role {
-        Role::Lead(_) => true,
-        Role::Custom(custom) => custom.profile.skills.is_none(),
-        Role::Bootstrap(_) | Role::AgentBuilder(_) => false,
+/// Returns the folders of skills that its sandbox shows.
+fn shown(catalog: &Catalog, skills: &[Skill]) -> Vec<ShownFolder> {
+    let is_own = |folder: &ShownFolder| {
+        skills.iter().any(|skill| skill.path.strip_suffix("/SKILL.md") == Some(folder.agent.as_str()))
     };
-    let folder = |skill: &Skill| skill.path.trim_end_matches("/SKILL.md").to_owned();
-    (!all).then(|| skills.iter().map(folder).collect())
+    catalog.folders().filter(is_own).collect()
+}
+
+/// Returns the secrets of the person for whom it works. They are not even read where no skill needs any; where they cannot
+/// be, commands do without.
+async fn secrets(client: &Client, task: &RunTask, skills: &[Skill]) -> LentSecrets {
+    if skills.iter().all(|skill| skill.secrets.required.is_empty()) {
+        return LentSecrets::default();
+    }
+    let (store, user) = (client.secrets(), task.secrets_of.clone());
+    match tokio::task::spawn_blocking(move || store.lend(&user)).await {
+        Ok(Ok(secrets)) => secrets,
+        Ok(Err(error)) => {
+            tracing::error!(%error, "failed to read secrets");
+            LentSecrets::default()
+        }
+        Err(_) => LentSecrets::default(),
+    }
 }
 
 fn tools(setup: &AgentSetup, role: &Role, sees: bool) -> Toolbox {
@@ -208,7 +233,7 @@ fn policy(setup: &AgentSetup, role: &Role) -> Arc<ApprovalPolicy> {
     policy
 }
 
-/// Returns the tool by which a role makes or changes an agent, if it may.
+/// Returns the tool by which a role makes or changes an agent or skills, if it may.
 fn own_tool(
     client: &Client,
     setup: &AgentSetup,
@@ -230,8 +255,28 @@ fn own_tool(
             let (name, now) = (custom.name.clone(), custom.profile.clone());
             Some(erase(UpdateAgent { agents, audit_log, name, now, known, approved }))
         }
-        Role::Custom(_) | Role::Lead(_) => None,
+        Role::Lead(_) => skill_manage(client, setup, task, audit_log),
+        Role::Custom(_) => None,
     }
+}
+
+/// Returns the tool by which the lead agent makes and changes skills, if it may.
+fn skill_manage(
+    client: &Client,
+    setup: &AgentSetup,
+    task: &RunTask,
+    audit_log: AuditLog,
+) -> Option<Arc<dyn Tool>> {
+    setup.skills.evolution.as_ref()?;
+    Some(erase(SkillManage {
+        client: client.clone(),
+        own: client.skills().of(task.skills_of()),
+        audit_log,
+        spender: task.spender(),
+        room: task.room.is_some(),
+        moderator: setup.moderator(),
+        moderated: Mutex::default(),
+    }))
 }
 
 /// Returns the parts of a role's system prompt.

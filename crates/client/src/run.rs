@@ -4,15 +4,16 @@ use crate::{
     Admission, Client, RunTask,
     assemble::{self, AssembledAgent},
     memory, now, price,
+    secrets::LentSecrets,
     title::{self, TitledRun},
 };
 use pudu_base::{
-    Assistant, Decision, FailureCause, Finish, Goal, Human, Message, MessageId, Outcome, Question, RunEvent,
-    RunId, SpendingTally, ThreadState, Todo, Update, Usage,
+    Assistant, Decision, FailureCause, Finish, Goal, Human, Message, MessageId, Outcome, Question,
+    RequiredSecret, RunEvent, RunId, Skill, SpendingTally, ThreadState, Todo, Update, Usage,
 };
 use pudu_harness::{CompactOutcome, Replay, RunState, SkillPolicy, Steering, lead_chain};
 use pudu_store::Spender;
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -79,6 +80,17 @@ pub struct RunEnd {
     pub summarized: bool,
     /// Outcome of the summary that was asked for, if nothing else was.
     pub compaction: Option<CompactOutcome>,
+    /// Secrets that its skills need and nobody has given, each asked for once.
+    pub missing_secrets: Vec<MissingSecret>,
+}
+
+/// A secret that a skill needs and nobody has given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingSecret {
+    /// The skill's name.
+    pub skill: String,
+    /// The secret.
+    pub secret: RequiredSecret,
 }
 
 /// Waits for its turn, works, and puts the thread back.
@@ -109,6 +121,7 @@ pub(crate) async fn work(
         }
         return ended;
     }
+    let mut missing_secrets = Vec::new();
     let (outcome, heard) = match ended_before(&client, &task, turn.state()).await {
         Some(outcome) => (tell(&turn, outcome), true),
         None => {
@@ -120,7 +133,11 @@ pub(crate) async fn work(
             tell_before(&turn);
             // Before anything can go wrong with who answers: what can be asked again is what was asked last.
             match turn.commit(&client.0.threads.log()).await {
-                Ok(()) => (answer(&client, &task, &mut turn, &steering, &cancel).await, true),
+                Ok(()) => {
+                    let answered = answer(&client, &task, &mut turn, &steering, &cancel).await;
+                    missing_secrets = answered.1;
+                    (answered.0, true)
+                }
                 Err(error) => {
                     tracing::error!(thread = %task.thread, %error, "failed to store messages of thread");
                     (tell(&turn, FailureCause::Unheard.into()), false)
@@ -144,6 +161,7 @@ pub(crate) async fn work(
         heard,
         summarized: turn.state().context.summaries_of(&task.run) > 0,
         compaction: None,
+        missing_secrets,
     };
     if let Some((seq, state)) = turn.into_state() {
         client.0.threads.put(task.thread, seq, state);
@@ -151,23 +169,25 @@ pub(crate) async fn work(
     ended
 }
 
-/// Lets who is asked answer what the thread has heard.
+/// Lets who is asked answer what the thread has heard. Returns the secrets that were missing, too.
 async fn answer(
     client: &Client,
     task: &RunTask,
     turn: &mut RunState,
     steering: &Steering,
     cancel: &CancellationToken,
-) -> Outcome {
-    let AssembledAgent { agent, skills, place, .. } = match assemble::assemble(client, task).await {
-        Ok(cast) => cast,
-        Err(cause) => return tell(turn, cause.into()),
+) -> (Outcome, Vec<MissingSecret>) {
+    let assembled = match assemble::assemble(client, task).await {
+        Ok(assembled) => assembled,
+        Err(cause) => return (tell(turn, cause.into()), Vec::new()),
     };
+    let AssembledAgent { agent, skills, place, secrets, .. } = assembled;
     let title = title::first(client.setup().titles.as_ref(), turn.state());
     let started =
         client.0.db.run_started(&task.run, &task.thread, agent.model.name(), title.as_deref(), now());
     audit_log(started.await);
-    let mut chain = lead_chain(&agent, SkillPolicy::new(skills, task.first.clone()));
+    let policy = SkillPolicy::new(skills, task.first.clone());
+    let mut chain = lead_chain(&agent, policy.clone());
     let outcome = pudu_harness::run(&agent, &mut chain, turn, steering, cancel).await;
     place.give_back().await;
     run_ended(client, task, &outcome, &turn.spending).await;
@@ -177,7 +197,34 @@ async fn answer(
             TitledRun { thread: task.thread.clone(), run: task.run.clone(), spender: task.spender() };
         title::improve(client, turn.state(), last_reply(turn.state()), titled);
     }
-    outcome
+    (outcome, missing_secrets(client, task, &policy.with_secrets(turn), &secrets).await)
+}
+
+/// Returns the secrets that skills needed and nobody has given, if they were never asked for.
+async fn missing_secrets(
+    client: &Client,
+    task: &RunTask,
+    skills: &[&Skill],
+    given: &LentSecrets,
+) -> Vec<MissingSecret> {
+    let of_skill = |skill: &&Skill| {
+        let name = skill.name.clone();
+        let required = skill.secrets.required.clone().into_iter();
+        required.map(move |secret| MissingSecret { skill: name.clone(), secret })
+    };
+    let mut missing: Vec<MissingSecret> = skills.iter().flat_map(of_skill).collect();
+    let mut seen = BTreeSet::new();
+    missing.retain(|missing| !given.has(&missing.secret.name) && seen.insert(missing.secret.name.clone()));
+    if missing.is_empty() {
+        return missing;
+    }
+    let (store, user) = (client.secrets(), task.secrets_of.clone());
+    match tokio::task::spawn_blocking(move || store.ask(&user, &seen)).await {
+        Ok(Ok(new)) => missing.retain(|missing| new.contains(&missing.secret.name)),
+        Ok(Err(error)) => tracing::error!(%error, "failed to note which secrets are asked for"),
+        Err(error) => tracing::error!(%error, "failed to note which secrets are asked for"),
+    }
+    missing
 }
 
 /// Summarises the thread, if that was not done before a restart, and answers nobody.
@@ -376,6 +423,7 @@ async fn nothing(steering: &Steering) -> RunEnd {
         heard: false,
         summarized: false,
         compaction: None,
+        missing_secrets: Vec::new(),
     }
 }
 
