@@ -15,7 +15,7 @@ use futures_util::{StreamExt, stream};
 use pudu_client::{
     base::{
         BoxFuture, CallId, Delta, DirEntry, Exec, Finish, Human, LogError, Message, Model, ModelError,
-        ModelStream, Outcome, Request, ResultFiles, RunId, Sampling, Sandbox, SandboxError, Seq,
+        ModelStream, NoSecrets, Outcome, Request, ResultFiles, RunId, Sampling, Sandbox, SandboxError, Seq,
         ShellCommand, Thinking, ThreadId, ThreadLog, ThreadState, Tool, ToolCall, ToolCx, ToolError,
         ToolOutput, ToolSpec, Update, Usage, UserId,
     },
@@ -345,6 +345,7 @@ fn agent(model: &Arc<BilledModel>, log: &Arc<CountingLog>) -> Agent {
         remembers: UserId::local(),
         clock: None,
         caller: pudu_client::base::ModelCaller::Lead,
+        secrets: Arc::new(NoSecrets),
         bounds: RunBounds { steps: 200, time: Duration::from_secs(600), ..RunBounds::default() },
         loops: None,
     }

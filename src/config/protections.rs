@@ -11,13 +11,11 @@ use super::reader::Section;
 /// A section with a switch that stops the start: its key, what nobody would do, and what to do instead.
 type Unbuilt = (&'static str, &'static str, &'static str);
 
-const UNBUILT: &[Unbuilt] = &[
-    (
-        "authorization",
-        "this version knows no roles: whoever may speak may use everything",
-        "name who may speak with `allowed_users` and who approves with `approvers`; then write `enabled: false`",
-    ),
-];
+const UNBUILT: &[Unbuilt] = &[(
+    "authorization",
+    "this version knows no roles: whoever may speak may use everything",
+    "name who may speak with `allowed_users` and who approves with `approvers`; then write `enabled: false`",
+)];
 
 /// A section whose protection is always kept up: its key, and what it does.
 const ALWAYS: &[(&str, &str)] = &[

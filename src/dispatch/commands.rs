@@ -163,7 +163,14 @@ mod tests {
     }
 
     fn skill(name: &str, about: &str) -> Skill {
-        Skill { name: name.into(), about: about.into(), path: String::new(), tools: None, text: "".into() }
+        Skill {
+            name: name.into(),
+            about: about.into(),
+            path: String::new(),
+            tools: None,
+            text: "".into(),
+            secrets: SkillSecrets::default(),
+        }
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod message;
 mod model;
 mod results;
 mod sandbox;
+mod secret;
 mod shared;
 mod skill;
 mod state;
@@ -54,10 +55,11 @@ pub use model::{Delta, Model, ModelError, ModelImage, ModelStream, Request, Samp
 pub use results::ResultFiles;
 pub use sandbox::{
     DirEntry, Exec, Killed, Network, Sandbox, SandboxError, SandboxProvider, Shell, ShellCommand,
-    ThreadFolder,
+    ShownFolder, ThreadFolder,
 };
+pub use secret::{NoSecrets, SecretSource, Variable, is_secret_name};
 pub use shared::{DocumentText, OutlineEntry, ReadOutcome, SharedFile, UnreadCause};
-pub use skill::Skill;
+pub use skill::{RequiredSecret, Skill, SkillSecrets};
 pub use state::{Marks, Promoted, ThreadState, Todo, TodoStatus, Update};
 pub use task::{
     MAX_TASK_TEXT_CHARS, StepCall, StepKind, StopReason, TaskEnd, TaskStage, TaskStatus, TaskStep,

@@ -1,7 +1,7 @@
 //! The ports to the place where a thread's commands run and its files live.
 
-use crate::{BoxFuture, ThreadId, UserId};
-use std::{sync::Arc, time::Duration};
+use crate::{BoxFuture, ThreadId, UserId, Variable};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 /// A thread, and the user in whose folder its files are.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,6 +18,15 @@ impl<T: Into<ThreadId>> From<T> for ThreadFolder {
     }
 }
 
+/// A folder of this machine that a sandbox shows besides the thread's own. It can only be read there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownFolder {
+    /// Path on this machine.
+    pub host: PathBuf,
+    /// Path in the sandbox.
+    pub agent: String,
+}
+
 /// Gives each thread its sandbox.
 pub trait SandboxProvider: Send + Sync {
     /// Returns a thread's sandbox, and makes one if there is none. A thread that asks twice gets the same place.
@@ -26,12 +35,11 @@ pub trait SandboxProvider: Send + Sync {
         folder: &'a ThreadFolder,
     ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>>;
 
-    /// Like `acquire`, with these folders only of those that are shown besides the thread's own and change while
-    /// the daemon runs: agents' paths. A provider whose sandboxes cannot differ in that shows all.
+    /// Like `acquire`, with these folders besides: the skills of the run. A provider that cannot show any does without.
     fn acquire_with<'a>(
         &'a self,
         folder: &'a ThreadFolder,
-        _shelf: &'a [String],
+        _shown: &'a [ShownFolder],
     ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
         self.acquire(folder)
     }
@@ -69,6 +77,17 @@ pub enum Network {
 pub trait Sandbox: Send + Sync {
     /// Runs a shell command. Dropping the future kills everything that it started.
     fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>>;
+
+    /// Like `exec`, with variables of this one command besides those of the sandbox. Where a sandbox has no better way,
+    /// they stand before the script.
+    fn exec_with<'a>(
+        &'a self,
+        command: &'a ShellCommand,
+        variables: &'a [Variable],
+    ) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+        let command = command.with(variables);
+        Box::pin(async move { self.exec(&command).await })
+    }
 
     /// Reads a whole file of at most `limit` bytes.
     fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>>;
@@ -109,6 +128,18 @@ pub struct ShellCommand {
     pub script: String,
     /// After this long everything is killed.
     pub timeout: Duration,
+}
+
+impl ShellCommand {
+    /// Returns the command with variables before its script.
+    #[must_use]
+    pub fn with(&self, variables: &[Variable]) -> Self {
+        let line = |variable: &Variable| {
+            format!("export {}='{}'; ", variable.name, variable.value.replace('\'', r"'\''"))
+        };
+        let script = variables.iter().map(line).collect::<String>() + &self.script;
+        Self { script, timeout: self.timeout }
+    }
 }
 
 /// How a command ended.

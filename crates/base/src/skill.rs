@@ -16,4 +16,24 @@ pub struct Skill {
     pub tools: Option<Vec<String>>,
     /// Its whole `SKILL.md`.
     pub text: Arc<str>,
+    /// The secrets that it needs.
+    pub secrets: SkillSecrets,
+}
+
+/// Secrets that a skill needs from the person for whom it works.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SkillSecrets {
+    /// The secrets.
+    pub required: Vec<RequiredSecret>,
+    /// Whether they are given as soon as the skill was read; otherwise only to a person who asked for it by name.
+    pub autonomous: bool,
+}
+
+/// A secret that a skill needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequiredSecret {
+    /// Its name, which is that of the variable that commands find it in.
+    pub name: String,
+    /// Its purpose, for people.
+    pub about: Option<String>,
 }

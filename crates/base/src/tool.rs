@@ -23,6 +23,15 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// Looks at a call before people are asked to approve it, and changes nothing. Returns what they are to read, if its
+    /// arguments alone do not tell.
+    ///
+    /// # Errors
+    /// When the call cannot be made, whatever people say: nobody is asked.
+    fn examine<'a>(&'a self, _args: &'a Value) -> BoxFuture<'a, Result<Option<String>, ToolError>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     /// Returns whose words its results are.
     fn origin(&self) -> ResultOrigin {
         ResultOrigin::Pudu
@@ -157,6 +166,11 @@ pub trait TypedTool: Send + Sync + 'static {
         None
     }
 
+    /// Looks at a call before people are asked to approve it: see [`Tool::examine`].
+    fn examine(&self, _args: Self::Args) -> impl Future<Output = Result<Option<String>, ToolError>> + Send {
+        std::future::ready(Ok(None))
+    }
+
     /// Does the work.
     fn run(
         &self,
@@ -206,6 +220,13 @@ struct Erased<T> {
     spec: Arc<ToolSpec>,
 }
 
+impl<T: TypedTool> Erased<T> {
+    fn read(&self, args: Value) -> Result<T::Args, ToolError> {
+        serde_json::from_value(args)
+            .map_err(|error| ToolError(format!("the arguments do not fit {}: {error}", T::NAME)))
+    }
+}
+
 impl<T: TypedTool> Tool for Erased<T> {
     fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
@@ -213,10 +234,13 @@ impl<T: TypedTool> Tool for Erased<T> {
 
     fn call<'a>(&'a self, args: Value, cx: &'a ToolCx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let args = serde_json::from_value(args)
-                .map_err(|error| ToolError(format!("the arguments do not fit {}: {error}", T::NAME)))?;
+            let args = self.read(args)?;
             self.tool.run(args, cx).await
         })
+    }
+
+    fn examine<'a>(&'a self, args: &'a Value) -> BoxFuture<'a, Result<Option<String>, ToolError>> {
+        Box::pin(async move { self.tool.examine(self.read(args.clone())?).await })
     }
 
     fn note(&self, args: &Value) -> Option<String> {

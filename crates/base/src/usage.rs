@@ -71,6 +71,8 @@ pub enum ModelCaller {
     Memory,
     /// The verdict on a thread's goal.
     Goal,
+    /// The look at a skill before it is kept.
+    Moderation,
 }
 
 impl ModelCaller {
@@ -84,6 +86,7 @@ impl ModelCaller {
             Self::Summary => "summary",
             Self::Memory => "memory",
             Self::Goal => "goal",
+            Self::Moderation => "moderation",
         }
     }
 

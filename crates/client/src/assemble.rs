@@ -14,16 +14,18 @@ use crate::{
     lazy_sandbox::LazySandbox,
     memory::MemoryOf,
     results::ThreadResults,
+    secrets::LentSecrets,
+    skill_manage::SkillManage,
 };
 use pudu_base::{
-    Approver, FailureCause, Guardrail, MessageId, ModelCaller, Sampling, Skill, Tool, erase, foreign,
+    Approver, FailureCause, Guardrail, ModelCaller, Sampling, ShownFolder, Skill, Tool, erase, foreign,
 };
 use pudu_harness::{
-    Agent, ApprovalPolicy, ContextSetup, Middleware, NoApprover, PromptFacts, PromptSection, Results, RunBounds,
-    SkillPolicy, Toolbox, join_sections, lead_chain, prompt_sections, searching,
+    Agent, ApprovalPolicy, ContextSetup, Middleware, NoApprover, PromptFacts, PromptSection, Results,
+    RunBounds, SkillPolicy, Toolbox, describe_skill, join_sections, lead_chain, prompt_sections, searching,
 };
 use pudu_skills::Catalog;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Name of the tool that is of no use to a model without vision.
 const VIEW_IMAGE: &str = "view_image";
@@ -40,14 +42,16 @@ pub(crate) struct AssembledAgent {
     pub(crate) place: Arc<LazySandbox>,
     /// The parts of its system prompt.
     pub(crate) sections: Vec<PromptSection>,
+    /// The secrets of the person for whom it works, if a skill needs any.
+    pub(crate) secrets: Arc<LentSecrets>,
     /// The meter of its model calls.
     pub(crate) meter: Meter,
 }
 
 impl AssembledAgent {
-    /// Returns its concerns, in order, with the message with which the run begins.
-    pub(crate) fn chain(&self, first: Option<MessageId>) -> Vec<Box<dyn Middleware>> {
-        let mut chain = lead_chain(&self.agent, SkillPolicy::new(self.skills.clone(), first));
+    /// Returns its concerns, in order.
+    pub(crate) fn chain(&self, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
+        let mut chain = lead_chain(&self.agent, skills);
         chain.insert(0, Box::new(BudgetHints::new(self.meter.clone())));
         chain
     }
@@ -72,7 +76,7 @@ impl Role {
 
 /// Puts together who answers. The error is for people.
 pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<AssembledAgent, FailureCause> {
-    let (setup, catalog) = (client.setup(), client.catalog().await);
+    let (setup, catalog) = (client.setup(), client.catalog_of(task.skills_of()).await);
     let role = role(client, &setup, task, &catalog).await?;
     let folder = client.folder(&task.thread).await.map_err(|error| {
         tracing::error!(thread = %task.thread, %error, "failed to read whose the thread is");
@@ -80,8 +84,9 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
     })?;
     let skills = skills(&role, &catalog);
     let asker = task.asker.clone().unwrap_or_default();
-    let (sandboxes, shelf) = (setup.sandboxes.clone(), shelf(&role, &skills));
-    let place = Arc::new(LazySandbox::new(sandboxes, folder.clone(), &asker.person, shelf));
+    let secrets = Arc::new(secrets(client, task, &skills).await);
+    let (sandboxes, shown) = (setup.sandboxes.clone(), shown(&catalog, &skills));
+    let place = Arc::new(LazySandbox::new(sandboxes, folder.clone(), &asker.person, shown));
     let (thread, run) = (task.thread.clone(), task.run.clone());
     let is_guarded = setup.guardrails.is_some();
     let audit_log = AuditLog { db: client.0.db.clone(), thread, run, asker, is_guarded };
@@ -106,7 +111,7 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
     };
     let meter = Meter::of(client, task);
     let model = meter.metered(setup.model(wanted).ok_or(FailureCause::NoModel)?.clone());
-    let own = own_tool(client, &setup, task, &role, &catalog, &audit_log);
+    let own = own_tool(client, &setup, (task, &meter), &role, &catalog, &audit_log);
     let steps = task.steps.unwrap_or(setup.bounds.steps);
     let kept = ThreadResults { files: client.0.folders.of(&folder), folder: setup.results_folder.clone() };
     let mut agent = searching(Agent {
@@ -133,11 +138,16 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
         remembers: MemoryOf::run(task).user,
         clock: task.clock.clone(),
         caller: ModelCaller::Lead,
+        secrets: secrets.clone(),
     });
+    if setup.skills.deferred
+        && let Some(tool) = describe_skill(skills.clone())
+    {
+        agent.tools = agent.tools.with(tool);
+    }
     if !role.makes_agents()
         && let Some(kinds) = setup.subagents.as_ref()
-        && let Some(task) =
-            kinds.with_models(|model| meter.metered(model)).task(&agent, skills.clone())
+        && let Some(task) = kinds.with_models(|model| meter.metered(model)).task(&agent, skills.clone())
     {
         agent.tools = agent.tools.with(task);
     }
@@ -148,7 +158,7 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
     }
     let sections = sections(&setup, &role, changes, &agent, &skills, &catalog);
     agent.system = join_sections(&sections).into();
-    Ok(AssembledAgent { agent, skills, place, sections, meter })
+    Ok(AssembledAgent { agent, skills, place, sections, secrets, meter })
 }
 
 async fn role(
@@ -203,15 +213,29 @@ impl AgentProfile {
     }
 }
 
-/// Returns the folders of skills that its sandbox shows; all if not said.
-fn shelf(role: &Role, skills: &[Skill]) -> Option<Vec<String>> {
-    let all = match role {
-        Role::Lead(_) => true,
-        Role::Custom(custom) => custom.profile.skills.is_none(),
-        Role::Bootstrap(_) | Role::AgentBuilder(_) => false,
+/// Returns the folders of skills that its sandbox shows.
+fn shown(catalog: &Catalog, skills: &[Skill]) -> Vec<ShownFolder> {
+    let is_own = |folder: &ShownFolder| {
+        skills.iter().any(|skill| skill.path.strip_suffix("/SKILL.md") == Some(folder.agent.as_str()))
     };
-    let folder = |skill: &Skill| skill.path.trim_end_matches("/SKILL.md").to_owned();
-    (!all).then(|| skills.iter().map(folder).collect())
+    catalog.folders().filter(is_own).collect()
+}
+
+/// Returns the secrets of the person for whom it works. They are not even read where no skill needs any; where they cannot
+/// be, commands do without.
+async fn secrets(client: &Client, task: &RunTask, skills: &[Skill]) -> LentSecrets {
+    if skills.iter().all(|skill| skill.secrets.required.is_empty()) {
+        return LentSecrets::default();
+    }
+    let (store, user) = (client.secrets(), task.secrets_of.clone());
+    match tokio::task::spawn_blocking(move || store.lend(&user)).await {
+        Ok(Ok(secrets)) => secrets,
+        Ok(Err(error)) => {
+            tracing::error!(%error, "failed to read secrets");
+            LentSecrets::default()
+        }
+        Err(_) => LentSecrets::default(),
+    }
 }
 
 fn tools(setup: &AgentSetup, role: &Role, sees: bool) -> Toolbox {
@@ -236,11 +260,11 @@ fn policy(setup: &AgentSetup, role: &Role) -> Arc<ApprovalPolicy> {
     policy
 }
 
-/// Returns the tool by which a role makes or changes an agent, if it may.
+/// Returns the tool by which a role makes or changes an agent or skills, if it may.
 fn own_tool(
     client: &Client,
     setup: &AgentSetup,
-    task: &RunTask,
+    (task, meter): (&RunTask, &Meter),
     role: &Role,
     catalog: &Catalog,
     audit_log: &AuditLog,
@@ -258,8 +282,26 @@ fn own_tool(
             let (name, now) = (custom.name.clone(), custom.profile.clone());
             Some(erase(UpdateAgent { agents, audit_log, name, now, known, approved }))
         }
-        Role::Custom(_) | Role::Lead(_) => None,
+        Role::Lead(_) => skill_manage(client, setup, (task, meter), audit_log),
+        Role::Custom(_) => None,
     }
+}
+
+/// Returns the tool by which the lead agent makes and changes skills, if it may.
+fn skill_manage(
+    client: &Client,
+    setup: &AgentSetup,
+    (task, meter): (&RunTask, &Meter),
+    audit_log: AuditLog,
+) -> Option<Arc<dyn Tool>> {
+    setup.skills.evolution.as_ref()?;
+    Some(erase(SkillManage {
+        own: client.skills().of(task.skills_of()),
+        audit_log,
+        room: task.room.is_some(),
+        moderator: setup.moderator(|model| meter.metered(model)),
+        moderated: Mutex::default(),
+    }))
 }
 
 /// Returns the parts of a role's system prompt.

@@ -4,6 +4,7 @@
 use crate::{Asker, now};
 use pudu_base::{
     BoxFuture, DirEntry, Exec, Killed, RunId, Sandbox, SandboxError, ShellCommand, ThreadId, ToolError,
+    Variable,
 };
 use pudu_store::{ABANDONED, AuditEntry, AuditEntryId, Db, STOPPED, StoreError};
 use std::sync::Arc;
@@ -45,6 +46,19 @@ impl AuditLog {
         let done = work.await;
         self.end(entry, Some(i32::from(done.is_err()))).await;
         done
+    }
+
+    /// Does something that an operator asks for.
+    pub(crate) async fn operated<T, E>(
+        &self,
+        action: &str,
+        detail: &str,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<Result<T, E>, StoreError> {
+        let entry = self.db.begin_audit_entry(self.entry(action, detail)).await?;
+        let done = work.await;
+        self.end(entry, Some(i32::from(done.is_err()))).await;
+        Ok(done)
     }
 
     async fn begin(&self, action: &str, detail: &str) -> Result<AuditEntryId, SandboxError> {
@@ -124,9 +138,22 @@ pub(crate) struct Audited {
 
 impl Sandbox for Audited {
     fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+        self.exec_with(command, &[])
+    }
+
+    fn exec_with<'a>(
+        &'a self,
+        command: &'a ShellCommand,
+        variables: &'a [Variable],
+    ) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         Box::pin(async move {
-            let entry = self.audit_log.begin("exec", &command.script).await?;
-            let done = self.sandbox.exec(command).await;
+            let names: Vec<&str> = variables.iter().map(|variable| variable.name.as_str()).collect();
+            let detail = match names.as_slice() {
+                [] => command.script.clone(),
+                names => format!("{}\n[with secrets: {}]", command.script, names.join(", ")),
+            };
+            let entry = self.audit_log.begin("exec", &detail).await?;
+            let done = self.sandbox.exec_with(command, variables).await;
             self.audit_log.end(entry, done.as_ref().ok().and_then(code)).await;
             done
         })

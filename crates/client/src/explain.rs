@@ -6,7 +6,7 @@ use crate::{
 };
 use pudu_base::{FailureCause, RunId, ThreadId, ToolSpec};
 use pudu_guardrails::Guards;
-use pudu_harness::PromptSection;
+use pudu_harness::{PromptSection, SkillPolicy};
 use std::sync::Arc;
 
 /// The parts of an agent's first request, and what its runs go through.
@@ -37,7 +37,7 @@ impl Client {
     ) -> Result<AgentExplanation, FailureCause> {
         let task = RunTask { agent, model, ..RunTask::new(ThreadId::fresh(), RunId::fresh()) };
         let assembled = assemble::assemble(self, &task).await?;
-        let chain = assembled.chain(None);
+        let chain = assembled.chain(SkillPolicy::new(assembled.skills.clone(), None));
         let AssembledAgent { agent, mut sections, .. } = assembled;
         let deferred = agent.deferred.prompt().trim();
         if !agent.deferred.is_empty() {

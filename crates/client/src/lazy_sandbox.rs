@@ -2,7 +2,8 @@
 //! end.
 
 use pudu_base::{
-    BoxFuture, DirEntry, Exec, Sandbox, SandboxError, SandboxProvider, ShellCommand, ThreadFolder,
+    BoxFuture, DirEntry, Exec, Sandbox, SandboxError, SandboxProvider, ShellCommand, ShownFolder,
+    ThreadFolder, Variable,
 };
 use std::sync::Arc;
 use tokio::sync::OnceCell;
@@ -18,8 +19,8 @@ pub(crate) struct LazySandbox {
     folder: ThreadFolder,
     /// Beginning of each command.
     prelude: String,
-    /// The folders of skills that it shows; all if not said.
-    shelf: Option<Vec<String>>,
+    /// The folders of skills that it shows.
+    shown: Vec<ShownFolder>,
     place: OnceCell<Arc<dyn Sandbox>>,
 }
 
@@ -28,10 +29,10 @@ impl LazySandbox {
         provider: Arc<dyn SandboxProvider>,
         folder: ThreadFolder,
         person: &str,
-        shelf: Option<Vec<String>>,
+        shown: Vec<ShownFolder>,
     ) -> Self {
         let prelude = prelude(person).unwrap_or_default();
-        Self { provider, folder, prelude, shelf, place: OnceCell::new() }
+        Self { provider, folder, prelude, shown, place: OnceCell::new() }
     }
 
     /// Gives it back, if it was asked for.
@@ -42,10 +43,7 @@ impl LazySandbox {
     }
 
     async fn place(&self) -> Result<&dyn Sandbox, SandboxError> {
-        let ask = || match &self.shelf {
-            Some(shelf) => self.provider.acquire_with(&self.folder, shelf),
-            None => self.provider.acquire(&self.folder),
-        };
+        let ask = || self.provider.acquire_with(&self.folder, &self.shown);
         let place = self.place.get_or_try_init(ask).await?;
         Ok(&**place)
     }
@@ -61,9 +59,18 @@ fn prelude(person: &str) -> Option<String> {
 
 impl Sandbox for LazySandbox {
     fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+        self.exec_with(command, &[])
+    }
+
+    fn exec_with<'a>(
+        &'a self,
+        command: &'a ShellCommand,
+        variables: &'a [Variable],
+    ) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         Box::pin(async move {
             let script = format!("{}{}", self.prelude, command.script);
-            self.place().await?.exec(&ShellCommand { script, timeout: command.timeout }).await
+            let command = ShellCommand { script, timeout: command.timeout };
+            self.place().await?.exec_with(&command, variables).await
         })
     }
 
@@ -165,7 +172,7 @@ mod tests {
     async fn a_sandbox_is_asked_for_once_when_it_is_needed_and_given_back_if_it_was() {
         let provider = Arc::new(Counter::default());
         let counts = || (provider.asked.load(Ordering::Relaxed), provider.back.load(Ordering::Relaxed));
-        let lazy = LazySandbox::new(provider.clone(), "t".into(), "", None);
+        let lazy = LazySandbox::new(provider.clone(), "t".into(), "", Vec::new());
         lazy.give_back().await;
         assert_eq!(counts(), (0, 0));
         // A failure is not kept.

@@ -14,11 +14,14 @@ mod explain;
 mod guardrail;
 mod lazy_sandbox;
 mod memory;
+mod moderation;
 mod price;
 mod results;
 mod run;
 mod run_registry;
+mod secrets;
 mod setup;
+mod skill_manage;
 mod storage;
 mod task;
 mod threads;
@@ -47,8 +50,9 @@ pub use memory::{MemoryOf, MemoryRules, MemoryTrouble};
 pub use price::ModelPrice;
 pub use pudu_memory as memories;
 pub use results::FOLDER as RESULTS_FOLDER;
-pub use run::{Control, Run, RunEnd};
-pub use setup::{AgentSetup, ModelInfo, ToolGroups};
+pub use run::{Control, MissingSecret, Run, RunEnd};
+pub use secrets::{SecretError, SecretStore};
+pub use setup::{AgentSetup, ModelInfo, SkillEvolution, SkillRules, ToolGroups};
 pub use storage::{AccountUsage, Pruned, Retention, RetentionLimits, RetentionRules, Storage};
 pub use task::{Asker, Authoring, RunTask};
 pub use title::TitleRules;
@@ -85,6 +89,7 @@ struct Inner {
     folders: Folders,
     setup: RwLock<Arc<AgentSetup>>,
     skills: Skills,
+    secrets: SecretStore,
     catalog_cache: CatalogCache,
     agents: Agents,
     threads: Threads,
@@ -114,6 +119,7 @@ impl Client {
             approvals: Arc::new(PendingApprovals::new(db.clone(), setup.patience)),
             db,
             agents: Agents::new(folders.home().to_owned()),
+            secrets: SecretStore::new(folders.home().join("users")),
             folders,
             setup: RwLock::new(Arc::new(setup)),
             skills,
@@ -172,9 +178,35 @@ impl Client {
         self.0.skills.clone()
     }
 
-    /// Returns the skills as they are now.
+    /// Returns everybody's skills as they are now.
     pub async fn catalog(&self) -> Arc<Catalog> {
-        self.0.catalog_cache.at(self.skills()).await
+        self.catalog_of(&base::UserId::local()).await
+    }
+
+    /// Returns the skills of a user, everybody's and their own, as they are now.
+    pub async fn catalog_of(&self, user: &base::UserId) -> Arc<Catalog> {
+        self.0.catalog_cache.at(&self.skills(), user).await
+    }
+
+    /// Returns the handle on the secrets that people gave. What it does blocks.
+    #[must_use]
+    pub fn secrets(&self) -> SecretStore {
+        self.0.secrets.clone()
+    }
+
+    /// Records a change of a skill that an operator made.
+    ///
+    /// # Errors
+    /// When it could not be recorded, or could not be made.
+    pub async fn operate_skill<T>(
+        &self,
+        detail: &str,
+        work: impl Future<Output = Result<T, skills::SkillError>>,
+    ) -> Result<Result<T, skills::SkillError>, StoreError> {
+        let asker = Asker { name: "operator".to_owned(), ..Asker::default() };
+        let (thread, run) = (base::ThreadId::from(""), base::RunId::from(""));
+        let audit_log = audit::AuditLog { db: self.0.db.clone(), thread, run, asker, is_guarded: false };
+        audit_log.operated("skill", detail, work).await
     }
 
     /// Returns the handle on the custom agents. What it does blocks; [`Client::roster`] and

@@ -4,15 +4,16 @@ use crate::{
     Admission, BudgetNotice, Client, RunTask,
     assemble::{self, AssembledAgent},
     memory, now,
+    secrets::LentSecrets,
     title::{self, TitledRun},
 };
 use pudu_base::{
-    Assistant, Decision, FailureCause, Finish, Goal, Human, Message, MessageId, ModelCaller, Outcome, Question,
-    RunEvent, RunId, Spending, ThreadState, Todo, Update, Usage,
+    Assistant, Decision, FailureCause, Finish, Goal, Human, Message, MessageId, ModelCaller, Outcome,
+    Question, RequiredSecret, RunEvent, RunId, Skill, Spending, ThreadState, Todo, Update, Usage,
 };
-use pudu_harness::{CompactOutcome, Replay, RunState, Steering};
+use pudu_harness::{CompactOutcome, Replay, RunState, SkillPolicy, Steering};
 use pudu_store::SpendingFilter;
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -77,10 +78,28 @@ pub struct RunEnd {
     pub heard: bool,
     /// Whether it summarised the conversation so far, to make room.
     pub summarized: bool,
-    /// Budgets of which little is left, if people were not told that yet.
-    pub budgets: Vec<BudgetNotice>,
+    /// Things that people are told once.
+    pub notes: EndNotes,
     /// Outcome of the summary that was asked for, if nothing else was.
     pub compaction: Option<CompactOutcome>,
+}
+
+/// Things that people are told once, below the answer of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EndNotes {
+    /// Budgets of which little is left, if people were not told that yet.
+    pub budgets: Vec<BudgetNotice>,
+    /// Secrets that its skills need and nobody has given, each asked for once.
+    pub missing_secrets: Vec<MissingSecret>,
+}
+
+/// A secret that a skill needs and nobody has given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingSecret {
+    /// The skill's name.
+    pub skill: String,
+    /// The secret.
+    pub secret: RequiredSecret,
 }
 
 /// Waits for its turn, works, and puts the thread back.
@@ -111,8 +130,8 @@ pub(crate) async fn work(
         }
         return ended;
     }
-    let ((outcome, budgets), heard) = match ended_before(&client, &task, turn.state()).await {
-        Some(outcome) => ((tell(&turn, outcome), Vec::new()), true),
+    let ((outcome, notes), heard) = match ended_before(&client, &task, turn.state()).await {
+        Some(outcome) => ((tell(&turn, outcome), EndNotes::default()), true),
         None => {
             if task.suspended {
                 suspended(&mut turn);
@@ -127,7 +146,7 @@ pub(crate) async fn work(
                 Ok(()) => (answer(&client, &task, &mut turn, &steering, &cancel).await, true),
                 Err(error) => {
                     tracing::error!(thread = %task.thread, %error, "failed to store messages of thread");
-                    ((tell(&turn, FailureCause::Unheard.into()), Vec::new()), false)
+                    ((tell(&turn, FailureCause::Unheard.into()), EndNotes::default()), false)
                 }
             }
         }
@@ -147,7 +166,7 @@ pub(crate) async fn work(
         outcome,
         heard,
         summarized: turn.state().context.summaries_of(&task.run) > 0,
-        budgets,
+        notes,
         compaction: None,
     };
     if let Some((seq, state)) = turn.into_state() {
@@ -163,13 +182,14 @@ async fn answer(
     turn: &mut RunState,
     steering: &Steering,
     cancel: &CancellationToken,
-) -> (Outcome, Vec<BudgetNotice>) {
+) -> (Outcome, EndNotes) {
     let assembled = match assemble::assemble(client, task).await {
         Ok(assembled) => assembled,
-        Err(cause) => return (tell(turn, cause.into()), Vec::new()),
+        Err(cause) => return (tell(turn, cause.into()), EndNotes::default()),
     };
-    let mut chain = assembled.chain(task.first.clone());
-    let AssembledAgent { agent, place, meter, .. } = assembled;
+    let policy = SkillPolicy::new(assembled.skills.clone(), task.first.clone());
+    let mut chain = assembled.chain(policy.clone());
+    let AssembledAgent { agent, place, secrets, meter, .. } = assembled;
     let title = title::first(client.setup().titles.as_ref(), turn.state());
     let started =
         client.0.db.run_started(&task.run, &task.thread, agent.model.name(), title.as_deref(), now());
@@ -178,14 +198,42 @@ async fn answer(
     place.give_back().await;
     run_ended(client, task, &outcome).await;
     // Who is told that nothing is left need not hear that little is.
-    let notices = if outcome.used_budget().is_some() { Vec::new() } else { meter.notices().await };
+    let budgets = if outcome.used_budget().is_some() { Vec::new() } else { meter.notices().await };
     if outcome == Outcome::Success {
         memory::learn::keep(client, task).await;
         let titled =
             TitledRun { thread: task.thread.clone(), run: task.run.clone(), spender: task.spender() };
         title::improve(client, turn.state(), last_reply(turn.state()), titled);
     }
-    (outcome, notices)
+    let missing_secrets = missing_secrets(client, task, &policy.with_secrets(turn), &secrets).await;
+    (outcome, EndNotes { budgets, missing_secrets })
+}
+
+/// Returns the secrets that skills needed and nobody has given, if they were never asked for.
+async fn missing_secrets(
+    client: &Client,
+    task: &RunTask,
+    skills: &[&Skill],
+    given: &LentSecrets,
+) -> Vec<MissingSecret> {
+    let of_skill = |skill: &&Skill| {
+        let name = skill.name.clone();
+        let required = skill.secrets.required.clone().into_iter();
+        required.map(move |secret| MissingSecret { skill: name.clone(), secret })
+    };
+    let mut missing: Vec<MissingSecret> = skills.iter().flat_map(of_skill).collect();
+    let mut seen = BTreeSet::new();
+    missing.retain(|missing| !given.has(&missing.secret.name) && seen.insert(missing.secret.name.clone()));
+    if missing.is_empty() {
+        return missing;
+    }
+    let (store, user) = (client.secrets(), task.secrets_of.clone());
+    match tokio::task::spawn_blocking(move || store.ask(&user, &seen)).await {
+        Ok(Ok(new)) => missing.retain(|missing| new.contains(&missing.secret.name)),
+        Ok(Err(error)) => tracing::error!(%error, "failed to note which secrets are asked for"),
+        Err(error) => tracing::error!(%error, "failed to note which secrets are asked for"),
+    }
+    missing
 }
 
 /// Summarises the thread, if that was not done before a restart, and answers nobody.
@@ -205,7 +253,7 @@ async fn summarize(
         None => match assemble::assemble(client, task).await {
             Err(cause) => (tell(turn, cause.into()), None),
             Ok(assembled) => {
-                let mut chain = assembled.chain(None);
+                let mut chain = assembled.chain(SkillPolicy::new(assembled.skills.clone(), None));
                 let AssembledAgent { agent, place, .. } = assembled;
                 let started =
                     client.0.db.run_started(&task.run, &task.thread, agent.model.name(), None, now());
@@ -268,7 +316,8 @@ async fn spent_before(client: &Client, turn: &mut RunState) {
         tracing::warn!(run = %turn.run, %error, "failed to read what was spent before");
         Vec::new()
     }) {
-        let (caller, model, usage) = (ModelCaller::parse(&sum.caller).unwrap_or_default(), sum.model, sum.usage);
+        let (caller, model, usage) =
+            (ModelCaller::parse(&sum.caller).unwrap_or_default(), sum.model, sum.usage);
         let [calls, unreported] = [sum.calls, sum.unreported].map(i64::unsigned_abs);
         turn.spending.add(Spending { caller, model, usage, calls, unreported });
     }
@@ -398,7 +447,7 @@ async fn nothing(steering: &Steering) -> RunEnd {
         unused: steering.close().await,
         heard: false,
         summarized: false,
-        budgets: Vec::new(),
+        notes: EndNotes::default(),
         compaction: None,
     }
 }

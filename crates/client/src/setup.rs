@@ -3,6 +3,7 @@
 use crate::{
     BudgetRules, MemoryRules, ModelPrice,
     memory::MemorySetup,
+    moderation::Moderator,
     results::FOLDER,
     title::{TitleRules, TitleSetup},
 };
@@ -42,6 +43,25 @@ pub struct AgentSetup {
     pub(crate) titles: Option<TitleSetup>,
     pub(crate) memory: Option<MemorySetup>,
     pub(crate) budgets: BudgetRules,
+    pub(crate) skills: SkillRules,
+}
+
+/// How agents meet skills.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SkillRules {
+    /// Whether agents are told only the names of skills, and ask for what they are for.
+    pub deferred: bool,
+    /// How the lead agent makes and changes skills; not at all if `None`.
+    pub evolution: Option<SkillEvolution>,
+}
+
+/// How an agent makes and changes skills.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkillEvolution {
+    /// The name of the model that looks at changes besides the scan, if one does.
+    pub moderator: Option<String>,
+    /// Whether a change is refused if that model gives no verdict.
+    pub fail_closed: bool,
 }
 
 /// Which tools belong together, for agents that have some of them only.
@@ -109,7 +129,23 @@ impl AgentSetup {
             titles: Some(TitleSetup { rules: TitleRules::default(), model: None }),
             memory: None,
             budgets: BudgetRules::default(),
+            skills: SkillRules::default(),
         }
+    }
+
+    /// Sets how agents meet skills. Where the model that is to look at changes is not there, no skill is changed.
+    #[must_use]
+    pub fn with_skills(self, skills: SkillRules) -> Self {
+        let named = skills.evolution.as_ref().and_then(|rules| rules.moderator.as_deref());
+        let missing = named.is_some() && self.named(named).is_none();
+        if missing {
+            tracing::error!(
+                model = named,
+                "disabled skill_manage: there is no such model to look at changes"
+            );
+        }
+        let evolution = skills.evolution.clone().filter(|_| !missing);
+        Self { skills: SkillRules { evolution, ..skills }, ..self }
     }
 
     /// Sets the converter of documents; without it they are read in this process.
@@ -198,6 +234,15 @@ impl AgentSetup {
     #[must_use]
     pub fn with_budgets(self, budgets: BudgetRules) -> Self {
         Self { budgets, ..self }
+    }
+
+    /// Returns the model that looks at changes of skills besides the scan, if one does.
+    pub(crate) fn moderator(
+        &self,
+        metered: impl FnOnce(Arc<dyn Model>) -> Arc<dyn Model>,
+    ) -> Option<Moderator> {
+        let SkillEvolution { moderator, fail_closed } = self.skills.evolution.as_ref()?;
+        Some(Moderator { model: metered(self.named(moderator.as_deref())?), fail_closed: *fail_closed })
     }
 
     pub(crate) fn named(&self, model: Option<&str>) -> Option<Arc<dyn Model>> {

@@ -43,6 +43,8 @@ pub struct RunTask {
     pub user: UserId,
     /// The room in which people hear its answer; what is remembered is the room's then.
     pub room: Option<UserId>,
+    /// The user whose secrets its commands may find: always a person.
+    pub secrets_of: UserId,
     /// How many model calls it may take; as many as the setup allows if none.
     pub steps: Option<u32>,
 }
@@ -69,6 +71,7 @@ impl RunTask {
             asker: None,
             steps: None,
             user: UserId::local(),
+            secrets_of: UserId::local(),
             room: None,
         }
     }
@@ -80,6 +83,12 @@ impl RunTask {
     pub fn spender(&self) -> Spender {
         let Asker { account, person, .. } = self.asker.clone().unwrap_or_default();
         Spender { account, person, user: self.user.clone(), room: self.room.clone() }
+    }
+
+    /// Returns whose skills it has besides everybody's: the room's, or else the user's.
+    #[must_use]
+    pub fn skills_of(&self) -> &UserId {
+        self.room.as_ref().unwrap_or(&self.user)
     }
 }
 

@@ -10,7 +10,7 @@ mod files;
 mod wire;
 
 use crate::Runner;
-use pudu_base::{BoxFuture, DirEntry, Exec, Sandbox, SandboxError, ShellCommand};
+use pudu_base::{BoxFuture, DirEntry, Exec, Sandbox, SandboxError, ShellCommand, Variable};
 use pudu_net::reqwest::{self, Client, Response, StatusCode};
 use pudu_sandbox::{Mount, ROOT, THREAD_FOLDERS};
 use serde::{Serialize, de::DeserializeOwned};
@@ -179,13 +179,29 @@ fn refused(path: &str, status: StatusCode, message: &str) -> SandboxError {
 
 impl Runner for Aio {
     fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
-        Box::pin(exec::run(self, command))
+        Box::pin(exec::run(self, command, &[]))
+    }
+
+    fn exec_with<'a>(
+        &'a self,
+        command: &'a ShellCommand,
+        variables: &'a [Variable],
+    ) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+        Box::pin(exec::run(self, command, variables))
     }
 }
 
 impl Sandbox for Aio {
     fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
-        Box::pin(exec::run(self, command))
+        Box::pin(exec::run(self, command, &[]))
+    }
+
+    fn exec_with<'a>(
+        &'a self,
+        command: &'a ShellCommand,
+        variables: &'a [Variable],
+    ) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+        Box::pin(exec::run(self, command, variables))
     }
 
     fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {

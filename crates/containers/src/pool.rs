@@ -12,9 +12,9 @@ mod tests;
 
 use crate::{BoxId, ContainerEngine, Order};
 use futures_util::future::join_all;
-use pudu_base::{BoxFuture, Sandbox, SandboxError, SandboxProvider, Shell, ThreadFolder};
+use pudu_base::{BoxFuture, Sandbox, SandboxError, SandboxProvider, Shell, ShownFolder, ThreadFolder};
 use pudu_sandbox::{LocalSandboxes, Mount};
-use std::{sync::Arc, time::Duration};
+use std::{os::unix::fs::MetadataExt, sync::Arc, time::Duration};
 use table::{ContainerEntry, ContainerTable};
 
 /// How often parked containers are looked at.
@@ -126,13 +126,10 @@ impl Pool {
     async fn lend(
         &self,
         folder: &ThreadFolder,
-        shown: Option<&[String]>,
+        shown: &[ShownFolder],
     ) -> Result<Arc<dyn Sandbox>, SandboxError> {
         let id = BoxId::of(folder);
-        let (mounts, files) = match shown {
-            Some(shown) => self.places.furnish_with(folder, shown).await?,
-            None => self.places.furnish(folder).await?,
-        };
+        let (mounts, files) = self.places.furnish_with(folder, shown).await?;
         let _alone = self.table.alone(&id).await;
         let known = self.table.peek(&id);
         let users = known.as_ref().map_or(0, |entry| entry.users);
@@ -143,9 +140,10 @@ impl Pool {
         }
         let coming = self.table.count_in(&id)?;
         self.make_room(&id).await;
+        let places = placed(&mounts);
         let order = Order { id: id.clone(), folder: folder.clone(), mounts, files };
         let sandbox = self.engine.start(&order).await?;
-        let entry = ContainerEntry::lent(self.engine.clone(), order.mounts, sandbox.clone(), users + 1);
+        let entry = ContainerEntry::lent(self.engine.clone(), places, sandbox.clone(), users + 1);
         if let Err(closed) = coming.settle(entry) {
             stop(&*self.engine, &id).await;
             return Err(closed);
@@ -156,7 +154,7 @@ impl Pool {
     /// Returns the thread's container if it can still be used: what was made to another order, and what is
     /// dead, is taken away first.
     async fn there(&self, id: &BoxId, entry: ContainerEntry, mounts: &[Mount]) -> Option<Arc<dyn Sandbox>> {
-        let same = Arc::ptr_eq(&entry.engine, &self.engine) && entry.mounts == mounts;
+        let same = Arc::ptr_eq(&entry.engine, &self.engine) && entry.mounts == placed(mounts);
         if let Some(sandbox) = entry.sandbox.filter(|_| same || entry.users > 0)
             && entry.engine.alive(id).await
         {
@@ -186,6 +184,13 @@ impl Pool {
     }
 }
 
+/// Returns mounts with the inodes of their folders: a container goes on to show the folder that it began with, also
+/// where another one has taken its place, as a skill's new version does.
+fn placed(mounts: &[Mount]) -> Vec<(Mount, u64)> {
+    let inode = |mount: &Mount| std::fs::metadata(&mount.host).map_or(0, |meta| meta.ino());
+    mounts.iter().map(|mount| (mount.clone(), inode(mount))).collect()
+}
+
 /// Stops a container; says in the log if it cannot be.
 async fn stop(engine: &dyn ContainerEngine, id: &BoxId) -> bool {
     let stopped = engine.stop(id).await;
@@ -200,15 +205,15 @@ impl SandboxProvider for Pool {
         &'a self,
         folder: &'a ThreadFolder,
     ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
-        Box::pin(self.lend(folder, None))
+        Box::pin(self.lend(folder, &[]))
     }
 
     fn acquire_with<'a>(
         &'a self,
         folder: &'a ThreadFolder,
-        table: &'a [String],
+        shown: &'a [ShownFolder],
     ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
-        Box::pin(self.lend(folder, Some(table)))
+        Box::pin(self.lend(folder, shown))
     }
 
     fn release<'a>(&'a self, folder: &'a ThreadFolder) -> BoxFuture<'a, ()> {

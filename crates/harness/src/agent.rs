@@ -5,8 +5,8 @@ use crate::{
     Toolbox,
 };
 use pudu_base::{
-    ApprovalRequest, Approver, BoxFuture, Decision, Guardrail, Model, ModelCaller, Sampling, Sandbox, Tell, Thinking,
-    ThreadLog, UserId,
+    ApprovalRequest, Approver, BoxFuture, Decision, Guardrail, Model, ModelCaller, Sampling, Sandbox,
+    SecretSource, Tell, Thinking, ThreadLog, UserId,
 };
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -53,6 +53,8 @@ pub struct Agent {
     pub clock: Option<WallClock>,
     /// The caller for which its model calls count.
     pub caller: ModelCaller,
+    /// The secrets of the person for whom it works.
+    pub secrets: Arc<dyn SecretSource>,
 }
 
 /// A clock that tells the day, the time and the time zone in words for a model, the day first.

@@ -8,8 +8,8 @@ use futures_util::{StreamExt, stream};
 use pudu_base::{
     Assistant, BoxFuture, Delta, DirEntry, Exec, Finish, Human, LogError, Message, Model, ModelError,
     ModelStream, Outcome, Question, Request, ResultFiles, RunEvent, RunId, Sandbox, SandboxError, Seq,
-    ShellCommand, ThreadId, ThreadLog, ThreadState, Tool, ToolCall, ToolCx, ToolError, ToolOutput, ToolSpec,
-    Update, UserId,
+    ShellCommand, Skill, ThreadId, ThreadLog, ThreadState, Tool, ToolCall, ToolCx, ToolError, ToolOutput,
+    ToolSpec, Update, UserId,
 };
 use serde_json::{Value, json};
 use std::{
@@ -219,6 +219,7 @@ pub(crate) struct Bench {
     pub(crate) reads: Arc<ProbeTool>,
     pub(crate) steering: Steering,
     pub(crate) cancel: CancellationToken,
+    pub(crate) skills: Arc<[Skill]>,
 }
 
 impl Bench {
@@ -248,6 +249,7 @@ impl Bench {
             remembers: UserId::local(),
             clock: None,
             caller: pudu_base::ModelCaller::Lead,
+            secrets: Arc::new(pudu_base::NoSecrets),
         };
         Self {
             agent,
@@ -257,6 +259,7 @@ impl Bench {
             reads,
             steering: Steering::default(),
             cancel: CancellationToken::new(),
+            skills: Arc::default(),
         }
     }
 
@@ -288,7 +291,7 @@ impl Bench {
         if let Some(text) = says {
             run_state.apply(human("h", text));
         }
-        let mut chain = lead_chain(&self.agent, SkillPolicy::default());
+        let mut chain = lead_chain(&self.agent, SkillPolicy::new(self.skills.clone(), None));
         let outcome = run(&self.agent, &mut chain, &mut run_state, &self.steering, &self.cancel).await;
         self.each_request_begins_like_the_one_before();
         (outcome, replay)

@@ -12,6 +12,7 @@ mod fallback;
 #[cfg(test)]
 mod fixture;
 mod goal;
+mod lending;
 mod memory;
 pub mod middleware;
 mod prompt;
@@ -37,8 +38,8 @@ pub use deferred::{SEARCH, ToolCatalog, searching};
 pub use fallback::Fallback;
 pub use memory::Memory;
 pub use middleware::{
-    AnswerCheck, ApprovalPolicy, CallFrequency, Dangerous, Gate, LoopRules, Middleware, SkillPolicy, TASK, TokenBudget,
-    TokenLimit, ToolProgressRules, lead_chain, subagent_chain,
+    AnswerCheck, ApprovalPolicy, CallFrequency, Dangerous, Gate, LoopRules, Middleware, SkillPolicy, TASK,
+    TokenBudget, TokenLimit, ToolProgressRules, lead_chain, subagent_chain,
 };
 pub use prompt::{PromptFacts, PromptMount, PromptSection, join_sections, prompt_sections};
 pub use replay::{
@@ -49,6 +50,6 @@ pub use retry::{Retry, RetryRules};
 pub use run::run;
 pub use run_state::RunState;
 pub use side_call::side_call;
-pub use skills::skills_prompt;
+pub use skills::{DESCRIBE_SKILL, SKILL_MANAGE, describe_skill, skills_index, skills_prompt};
 pub use steering::{MailboxSlot, Steering};
 pub use toolbox::Toolbox;

@@ -93,6 +93,11 @@ pub trait Middleware: Send {
         None
     }
 
+    /// Returns the names of the secrets that commands find in their environment now.
+    fn lends(&self, _turn: &RunState) -> Vec<String> {
+        Vec::new()
+    }
+
     /// After each tool call: may change what the model reads.
     fn after_tool(
         &mut self,

@@ -4,7 +4,7 @@
 //! thread begins with the same bytes and providers can cache them. What changes, such as the time, stands in messages.
 //! Deliberately absent: what a single tool does. Its own description says that.
 
-use crate::{RunBounds, TASK, Toolbox, skills_prompt};
+use crate::{DESCRIBE_SKILL, RunBounds, SKILL_MANAGE, TASK, Toolbox, skills_index, skills_prompt};
 use pudu_base::{Skill, foreign};
 use std::fmt::Write;
 
@@ -72,7 +72,8 @@ pub fn prompt_sections(facts: &PromptFacts<'_>) -> Vec<PromptSection> {
         fixed("editing", has(&EDITING_TOOLS), include_str!("prompt/editing.md")),
         has(&[TASK]).then(|| delegating(facts.bounds)),
         fixed("citations", has(&WEB_TOOLS), include_str!("prompt/citations.md")),
-        skills_prompt(facts.skills).map(|text| section("skills", &text)),
+        skills(facts),
+        fixed("managing_skills", has(&[SKILL_MANAGE]), include_str!("prompt/managing_skills.md")),
         switched_off(facts.switched_off),
     ];
     sections.into_iter().flatten().collect()
@@ -110,6 +111,14 @@ fn delegating(bounds: RunBounds) -> PromptSection {
     section("delegating", &text.replace("{in_all}", &bounds.subagents.to_string()))
 }
 
+fn skills(facts: &PromptFacts<'_>) -> Option<PromptSection> {
+    let text = match facts.tools.get(DESCRIBE_SKILL) {
+        Some(_) => skills_index(facts.skills),
+        None => skills_prompt(facts.skills),
+    };
+    text.map(|text| section("skills", &text))
+}
+
 fn switched_off(names: &[String]) -> Option<PromptSection> {
     let told: Vec<String> =
         names.iter().take(MAX_SWITCHED_OFF).map(|name| foreign::line(name, 100)).collect();
@@ -121,7 +130,7 @@ fn switched_off(names: &[String]) -> Option<PromptSection> {
 mod tests {
     use super::*;
     use crate::fixture::ProbeTool;
-    use pudu_base::Tool;
+    use pudu_base::{SkillSecrets, Tool};
     use std::sync::Arc;
 
     fn toolbox(names: &[&str]) -> Toolbox {
@@ -155,6 +164,7 @@ mod tests {
             path: "/mnt/skills/public/demo/SKILL.md".into(),
             tools: None,
             text: "".into(),
+            secrets: SkillSecrets::default(),
         };
         let most = PromptFacts {
             mounts: &[PromptMount { path: "/mnt/data".into(), read_only: true }],

@@ -345,4 +345,6 @@ fn make_unique(calls: &mut [ToolCall], run_state: &RunState) {
 }
 
 #[cfg(test)]
+mod examine_tests;
+#[cfg(test)]
 mod tests;

@@ -12,9 +12,9 @@ use crate::{
     searching, skills_prompt, subagent_chain, task_end::TaskEnding,
 };
 use pudu_base::{
-    ApprovalRequest, Approver, BoxFuture, CallId, Decision, GuardedCall, Guardrail, GuardrailVerdict, Human, Message,
-    Model, ModelCaller, Outcome, RunEvent, RunId, Sampling, Skill, TaskStage, Tell, Thinking, ThreadState, Tool, ToolCx,
-    ToolError, ToolOutput, ToolSpec, Update, Usage,
+    ApprovalRequest, Approver, BoxFuture, CallId, Decision, GuardedCall, Guardrail, GuardrailVerdict, Human,
+    Message, Model, ModelCaller, Outcome, RunEvent, RunId, Sampling, Skill, TaskStage, Tell, Thinking,
+    ThreadState, Tool, ToolCx, ToolError, ToolOutput, ToolSpec, Update, Usage,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -209,6 +209,7 @@ impl SubagentTask {
             remembers: parent.remembers.clone(),
             clock: parent.clock.clone(),
             caller: ModelCaller::Subagent,
+            secrets: parent.secrets.clone(),
         })
     }
 

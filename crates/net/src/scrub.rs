@@ -44,14 +44,19 @@ const MIN_SECRET_BYTES: usize = 6;
 const MIN_TALK_BYTES: usize = 12;
 /// Characters that are percent-encoded in a URL.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// So many issued tokens are known; the oldest have long expired.
+/// So many spellings of issued tokens are known; the oldest have long expired.
 const MAX_ISSUED: usize = 256;
+/// So many spellings of people's own secrets are known, those that were used last.
+const MAX_PERSONAL: usize = 1024;
+/// A line of a secret that has several is hidden for itself if it is so long, in bytes.
+const MIN_LINE_BYTES: usize = 16;
 
 /// Known secrets of the process. Longer words come first, so that none is hidden in part.
 #[derive(Default)]
 struct KnownSecrets {
     configured: BTreeSet<String>,
     issued: VecDeque<String>,
+    personal: VecDeque<String>,
     words: Arc<[String]>,
 }
 
@@ -65,16 +70,43 @@ pub fn remember(secrets: impl IntoIterator<Item = String>) {
 
 /// Remembers a token that a platform issued, among the newest of them.
 pub fn remember_issued(token: &str) {
-    learn(|known| {
-        for spelling in
-            spellings(token).filter(|spelling| !known.issued.contains(spelling)).collect::<Vec<_>>()
-        {
-            known.issued.push_back(spelling);
+    learn(|known| push(&mut known.issued, spellings(token), MAX_ISSUED));
+}
+
+/// Adds what is not known yet, and drops the oldest that are too many.
+fn push(known: &mut VecDeque<String>, spellings: impl Iterator<Item = String>, most: usize) {
+    for spelling in spellings {
+        known.retain(|other| *other != spelling);
+        known.push_back(spelling);
+    }
+    while known.len() > most {
+        known.pop_front();
+    }
+}
+
+/// The secrets of one person, in every spelling, to be taken out of what their commands print.
+#[derive(Clone, Default)]
+pub struct SecretWords(Arc<[String]>);
+
+impl SecretWords {
+    /// Takes them in, and has them taken out of whatever leaves the process, too, as long as others are not newer.
+    pub fn remember<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Self {
+        let lines = |secret: &'a str| secret.lines().filter(|line| line.len() >= MIN_LINE_BYTES);
+        let parts = secrets.into_iter().flat_map(|secret| std::iter::once(secret).chain(lines(secret)));
+        let words: BTreeSet<String> = parts.flat_map(spellings).collect();
+        if !words.is_empty() {
+            learn(|known| push(&mut known.personal, words.iter().cloned(), MAX_PERSONAL));
         }
-        while known.issued.len() > MAX_ISSUED {
-            known.issued.pop_front();
-        }
-    });
+        let mut words: Vec<String> = words.into_iter().collect();
+        words.sort_by_key(|word| std::cmp::Reverse(word.len()));
+        Self(words.into())
+    }
+
+    /// Returns a text without them.
+    #[must_use]
+    pub fn hide<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        replace(text, self.0.iter())
+    }
 }
 
 /// Returns whether a value is to be remembered, from a place that holds secrets and other things too: its
@@ -104,7 +136,8 @@ fn learn(add: impl FnOnce(&mut KnownSecrets)) {
     let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
     let known = known.get_or_insert_default();
     add(known);
-    let mut words: Vec<String> = known.configured.iter().chain(&known.issued).cloned().collect();
+    let mut words: Vec<String> =
+        known.configured.iter().chain(&known.issued).chain(&known.personal).cloned().collect();
     words.sort_by_key(|word| std::cmp::Reverse(word.len()));
     known.words = words.into();
 }
@@ -152,8 +185,12 @@ fn known() -> Arc<[String]> {
 }
 
 fn replace_known(text: &str, shortest: usize) -> Cow<'_, str> {
+    replace(text, known().iter().filter(|word| word.len() >= shortest))
+}
+
+fn replace<'t, 'w>(text: &'t str, words: impl Iterator<Item = &'w String>) -> Cow<'t, str> {
     let mut text = Cow::Borrowed(text);
-    for word in known().iter().filter(|word| word.len() >= shortest) {
+    for word in words {
         if text.contains(word.as_str()) {
             text = Cow::Owned(text.replace(word.as_str(), HIDDEN));
         }
@@ -227,6 +264,21 @@ mod tests {
         check("issued-0123456789", "issued-0123456789");
         remember_issued("issued-0123456789");
         assert_eq!(hide_and_cut("0123 issued-0123456789", 14), "0123 [secret]");
+    }
+
+    #[test]
+    fn a_persons_secrets_are_hidden_in_every_spelling_and_line_by_line() {
+        let key = "-----BEGIN KEY-----\nAAAABBBBCCCCDDDDEEEE\nshort\n-----END KEY-----";
+        let words = SecretWords::remember(["pass \"word\" 1", key]);
+        let check = |text: &str, expect: &str| assert_eq!(words.hide(text), expect, "{text}");
+        check("it is pass \"word\" 1.", "it is [secret].");
+        check(r#"{"k":"pass \"word\" 1"}"#, r#"{"k":"[secret]"}"#);
+        check("k=pass+%22word%22+1&x", "k=[secret]&x");
+        check(key, "[secret]");
+        check("2: AAAABBBBCCCCDDDDEEEE!", "2: [secret]!");
+        check("short and nothing else", "short and nothing else");
+        assert_eq!(hide("pass \"word\" 1"), "[secret]");
+        assert_eq!(SecretWords::default().hide("x"), "x");
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub use jail::Jail;
 pub use jail::{enter, withdraw};
 pub use jail_spec::Unconfined;
 pub use limits::CommandLimits;
-pub use local::{LocalSandboxes, MountSource, Options};
+pub use local::{LocalSandboxes, Options};
 pub use monitor::disk;
 pub use mounts::{ACP, Mount, ROOT, SKILLS, THREAD_FOLDERS, UPLOADS};
 pub use prove::{Proof, prove, prove_in};

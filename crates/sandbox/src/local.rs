@@ -11,15 +11,9 @@ use crate::{
 };
 use pudu_base::{
     BoxFuture, DirEntry, Exec, Network, Sandbox, SandboxError, SandboxProvider, Shell, ShellCommand,
-    ThreadFolder,
+    ShownFolder, ThreadFolder, Variable,
 };
 use std::sync::Arc;
-
-/// Knows what is shown to the agent besides, at the moment.
-pub trait MountSource: Send + Sync {
-    /// Returns it. This may block.
-    fn mounts(&self) -> Vec<Mount>;
-}
 
 /// How sandboxes on this machine are to be.
 #[derive(Clone, Default)]
@@ -28,8 +22,6 @@ pub struct Options {
     pub host_shell: bool,
     /// Mounts of all threads besides their own folder. Those that do not exist are left out.
     pub mounts: Vec<Mount>,
-    /// Further mounts that change while the daemon runs.
-    pub mount_source: Option<Arc<dyn MountSource>>,
     /// Environment variables of commands, besides the usual.
     pub environment: Vec<(String, String)>,
     /// Network access of commands.
@@ -63,21 +55,19 @@ impl LocalSandboxes {
         &self,
         folder: &ThreadFolder,
     ) -> Result<(Vec<Mount>, Arc<dyn Sandbox>), SandboxError> {
-        furnished(self.place(folder, self.shelf().await)).await
+        self.furnish_with(folder, &[]).await
     }
 
-    /// Like `furnish`, with these folders only of those that change while the daemon runs: agents' paths.
+    /// Like `furnish`, with these folders besides.
     ///
     /// # Errors
     /// When the thread's folder cannot be made.
     pub async fn furnish_with(
         &self,
         folder: &ThreadFolder,
-        shelf: &[String],
+        shown: &[ShownFolder],
     ) -> Result<(Vec<Mount>, Arc<dyn Sandbox>), SandboxError> {
-        let mut mounts = self.shelf().await;
-        mounts.retain(|mount| shelf.contains(&mount.agent));
-        furnished(self.place(folder, mounts)).await
+        furnished(self.place(folder, shown)).await
     }
 
     /// Returns whom the files of threads belong to, where that is not the daemon's own user.
@@ -86,17 +76,11 @@ impl LocalSandboxes {
         self.folders.owner()
     }
 
-    async fn shelf(&self) -> Vec<Mount> {
-        match self.options.mount_source.clone() {
-            Some(shelf) => tokio::task::spawn_blocking(move || shelf.mounts()).await.unwrap_or_default(),
-            None => Vec::new(),
-        }
-    }
-
-    fn place(&self, folder: &ThreadFolder, shelf: Vec<Mount>) -> LocalSandbox {
+    fn place(&self, folder: &ThreadFolder, shown: &[ShownFolder]) -> LocalSandbox {
         let folder = self.folders.thread(folder);
         let acp = Mount { host: folder.join("acp-workspace"), agent: ACP.to_owned(), read_only: true };
-        let mut mounts: Vec<Mount> = self.options.mounts.iter().cloned().chain([acp]).chain(shelf).collect();
+        let shown = shown.iter().cloned().map(Mount::shown);
+        let mut mounts: Vec<Mount> = self.options.mounts.iter().cloned().chain([acp]).chain(shown).collect();
         mounts.retain(|mount| mount.host.is_dir());
         // Parents first, so that they do not cover what lies in them.
         mounts.sort_by_key(|mount| mount.agent.len());
@@ -113,19 +97,15 @@ impl SandboxProvider for LocalSandboxes {
         &'a self,
         folder: &'a ThreadFolder,
     ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
-        Box::pin(async move { Ok(Arc::new(self.place(folder, self.shelf().await)) as Arc<dyn Sandbox>) })
+        self.acquire_with(folder, &[])
     }
 
     fn acquire_with<'a>(
         &'a self,
         folder: &'a ThreadFolder,
-        shelf: &'a [String],
+        shown: &'a [ShownFolder],
     ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
-        Box::pin(async move {
-            let mut mounts = self.shelf().await;
-            mounts.retain(|mount| shelf.contains(&mount.agent));
-            Ok(Arc::new(self.place(folder, mounts)) as Arc<dyn Sandbox>)
-        })
+        Box::pin(async move { Ok(Arc::new(self.place(folder, shown)) as Arc<dyn Sandbox>) })
     }
 
     /// Nothing of a sandbox here lives longer than a command.
@@ -150,12 +130,17 @@ struct LocalSandbox {
 }
 
 impl LocalSandbox {
-    async fn confined(&self, jail: &Jail, command: &ShellCommand) -> Result<Exec, SandboxError> {
+    async fn confined(
+        &self,
+        jail: &Jail,
+        command: &ShellCommand,
+        variables: &[Variable],
+    ) -> Result<Exec, SandboxError> {
         let options = &self.options;
         let mounts = blocking(&self.files, ROOT, |files, _| files.mounts().map(<[Mount]>::to_vec)).await?;
         let folder = mounts.first().map(|own| own.host.clone());
         let spec = JailSpec {
-            environment: &environment(options),
+            environment: &with(environment(options), variables),
             mounts,
             network: options.network,
             limits: options.limits,
@@ -195,15 +180,34 @@ fn environment(options: &Options) -> Vec<(String, String)> {
     all
 }
 
+/// Adds the variables of one command. What is there already, the operator's too, stays as it is.
+fn with(mut environment: Vec<(String, String)>, variables: &[Variable]) -> Vec<(String, String)> {
+    for Variable { name, value } in variables {
+        if !environment.iter().any(|(taken, _)| taken == name) {
+            environment.push((name.clone(), value.clone()));
+        }
+    }
+    environment
+}
+
 impl Sandbox for LocalSandbox {
     fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+        self.exec_with(command, &[])
+    }
+
+    fn exec_with<'a>(
+        &'a self,
+        command: &'a ShellCommand,
+        variables: &'a [Variable],
+    ) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         Box::pin(async move {
             match &self.jail {
-                Some(jail) => self.confined(jail, command).await,
+                Some(jail) => self.confined(jail, command, variables).await,
                 None if self.options.host_shell => {
                     let workspace = blocking(&self.files, ROOT, |files, _| files.workspace()).await?;
                     let Options { environment, limits, .. } = &*self.options;
-                    shell::run(command, environment, &workspace, limits.disk).await
+                    let environment = with(environment.clone(), variables);
+                    shell::run(command, &environment, &workspace, limits.disk).await
                 }
                 None => {
                     let text = "there is no shell here: this machine cannot confine commands, and the operator \

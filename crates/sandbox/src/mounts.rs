@@ -1,5 +1,6 @@
 //! One table for the shell and the file tools: what lies where, as the agent sees it and on this machine.
 
+use pudu_base::ShownFolder;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
@@ -37,6 +38,11 @@ pub struct Mount {
 }
 
 impl Mount {
+    /// Makes a mount of a folder that a run shows.
+    pub(crate) fn shown(ShownFolder { host, agent }: ShownFolder) -> Self {
+        Self { host, agent, read_only: true }
+    }
+
     /// Makes a mount that an operator asks for.
     ///
     /// # Errors

@@ -1,11 +1,8 @@
 //! All skills of one moment.
 
 use crate::{BrokenSkill, Category};
-use pudu_base::Skill;
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use pudu_base::{ShownFolder, Skill, SkillSecrets};
+use std::{path::PathBuf, sync::Arc};
 
 /// A skill of the catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,19 +17,23 @@ pub struct CatalogEntry {
     pub category: Category,
     /// Whether it is switched on.
     pub enabled: bool,
-    /// Whether it can be removed.
+    /// Whether it can be changed and removed by the one who looks.
     pub editable: bool,
+    /// Whether it is a single user's, and not everybody's.
+    pub own: bool,
     /// Its folder on this machine.
     pub folder: PathBuf,
     /// Its folder as the agent knows it.
     pub path: String,
     /// The tools that it may use; `None` where it does not say.
     pub tools: Option<Vec<String>>,
+    /// The secrets that it needs.
+    pub secrets: SkillSecrets,
     /// Its whole `SKILL.md`.
     pub text: Arc<str>,
 }
 
-/// A skill that ships, and gives way to another one of its name.
+/// A skill that gives way to another one of its name: one that ships, or everybody's to a user's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hidden {
     /// Its name.
@@ -50,7 +51,7 @@ pub struct Catalog {
     pub entries: Vec<CatalogEntry>,
     /// Skills that could not be used.
     pub broken: Vec<BrokenSkill>,
-    /// Skills that are not used because the team has its own.
+    /// Skills that are not used because the team, or the user, has an own one.
     pub hidden: Vec<Hidden>,
     pub(crate) enabled: Arc<[Skill]>,
 }
@@ -68,12 +69,28 @@ impl Catalog {
         self.entries.iter().find(|entry| entry.name == name)
     }
 
-    /// Returns the folders that a sandbox shows: the agent's path and this machine's, of those that are
-    /// switched on.
-    pub fn folders(&self) -> impl Iterator<Item = (&str, &Path)> {
-        self.entries
-            .iter()
-            .filter(|entry| entry.enabled)
-            .map(|entry| (entry.path.as_str(), entry.folder.as_path()))
+    /// Returns the folders that a sandbox shows, of those that are switched on.
+    pub fn folders(&self) -> impl Iterator<Item = ShownFolder> {
+        let shown =
+            |entry: &CatalogEntry| ShownFolder { host: entry.folder.clone(), agent: entry.path.clone() };
+        self.entries.iter().filter(|entry| entry.enabled).map(shown)
+    }
+
+    /// Puts the entries in order, and notes which of them are switched on.
+    pub(crate) fn ordered(mut self) -> Self {
+        self.entries.sort_by(|a, b| a.name.cmp(&b.name));
+        self.enabled = self.entries.iter().filter(|entry| entry.enabled).map(skill).collect();
+        self
+    }
+}
+
+fn skill(entry: &CatalogEntry) -> Skill {
+    Skill {
+        name: entry.name.clone(),
+        about: entry.about.clone(),
+        path: format!("{}/SKILL.md", entry.path),
+        tools: entry.tools.clone(),
+        text: entry.text.clone(),
+        secrets: entry.secrets.clone(),
     }
 }

@@ -1,5 +1,6 @@
 //! The head of a `SKILL.md`: YAML between two lines `---`, with a few keys that are known.
 
+use pudu_base::{RequiredSecret, SkillSecrets, foreign, is_secret_name};
 use serde_json::Value;
 use serde_saphyr::{budget, options};
 
@@ -11,6 +12,10 @@ const MAX_NAME_CHARS: usize = 64;
 const MAX_DESCRIPTION_CHARS: usize = 1024;
 /// Maximum number of tools named.
 const MAX_TOOLS: usize = 64;
+/// Maximum number of secrets named.
+const MAX_SECRETS: usize = 16;
+/// Maximum length of a secret's purpose, in characters.
+const MAX_SECRET_ABOUT_CHARS: usize = 200;
 /// The keys that a head may have.
 const KEYS: [&str; 10] = [
     "name",
@@ -50,6 +55,8 @@ pub struct Front {
     pub license: Option<String>,
     /// The tools that it may use; `None` where it does not say.
     pub tools: Option<Vec<String>>,
+    /// The secrets that it needs.
+    pub secrets: SkillSecrets,
     /// Problems that do not prevent its use, but its installation from an archive.
     pub odd: Vec<String>,
 }
@@ -90,10 +97,17 @@ impl Front {
             .filter(|key| !KEYS.contains(&key.as_str()))
             .map(|key| format!("`{}` is no key of a skill's head", key.escape_debug()))
             .collect();
+        let secrets = secrets(head.get("required-secrets"), &mut odd)?;
+        let autonomous = match head.get("secrets-autonomous") {
+            None | Some(Value::Null) => false,
+            Some(Value::Bool(autonomous)) => *autonomous,
+            Some(_) => return Err("`secrets-autonomous` is neither true nor false".to_owned()),
+        };
         if about.contains(['<', '>']) {
             odd.push("`description` has angle brackets".to_owned());
         }
-        Ok(Self { name, about, license: text("license").unwrap_or_default(), tools, odd })
+        let secrets = SkillSecrets { required: secrets, autonomous };
+        Ok(Self { name, about, license: text("license").unwrap_or_default(), tools, secrets, odd })
     }
 }
 
@@ -164,6 +178,45 @@ fn tools(value: &Value) -> Result<Vec<String>, String> {
     Ok(tools)
 }
 
+/// Reads the secrets: names, or objects with a name and a description. A name that no secret can have is odd, and nobody
+/// is asked for it.
+fn secrets(value: Option<&Value>, odd: &mut Vec<String>) -> Result<Vec<RequiredSecret>, String> {
+    let wrong =
+        || "`required-secrets` is no list of names, or of objects with `name` and `description`".to_owned();
+    let items = match value {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Array(items)) => items,
+        Some(_) => return Err(wrong()),
+    };
+    if items.len() > MAX_SECRETS {
+        return Err(format!("`required-secrets` names {} secrets; {MAX_SECRETS} is the most", items.len()));
+    }
+    let mut secrets: Vec<RequiredSecret> = Vec::new();
+    for item in items {
+        let (name, about) = match item {
+            Value::String(name) => (name.trim(), None),
+            Value::Object(item) => (
+                item.get("name").and_then(Value::as_str).ok_or_else(wrong)?.trim(),
+                item.get("description").and_then(Value::as_str),
+            ),
+            _ => return Err(wrong()),
+        };
+        if !is_secret_name(name) {
+            let shown: String = name.chars().take(MAX_NAME_CHARS).collect();
+            odd.push(format!(
+                "`{}` in `required-secrets` is no name that a secret can have",
+                shown.escape_debug()
+            ));
+        } else if !secrets.iter().any(|secret| secret.name == name) {
+            let about = about
+                .map(|about| foreign::line(about, MAX_SECRET_ABOUT_CHARS))
+                .filter(|about| !about.is_empty());
+            secrets.push(RequiredSecret { name: name.to_owned(), about });
+        }
+    }
+    Ok(secrets)
+}
+
 /// Splits at commas and spaces that stand outside of brackets.
 fn split(text: &str) -> Vec<String> {
     let mut depth = 0_usize;
@@ -201,6 +254,7 @@ mod tests {
             about: "Charts: from tables".into(),
             license: Some("MIT".into()),
             tools: Some(vec!["bash".into(), "read_file".into()]),
+            secrets: SkillSecrets::default(),
             odd: vec![],
         };
         assert_eq!(good(text), front);
@@ -211,6 +265,36 @@ mod tests {
         assert_eq!(tools("[]"), names(&[]));
         assert_eq!(tools(""), names(&[]));
         assert_eq!(good("---\nname: a\ndescription: b\n---\n").tools, None);
+    }
+
+    #[test]
+    fn secrets_are_names_with_or_without_a_purpose() {
+        let head = |lines: &str| Front::read(&format!("---\nname: a\ndescription: b\n{lines}\n---\n"));
+        let front = head(
+            "required-secrets: [ERP_TOKEN, {name: MAIL_KEY, description: \"Sends\\nmail\"}, ERP_TOKEN, LD_PRELOAD]\nsecrets-autonomous: true",
+        )
+        .unwrap();
+        let secret = |name: &str, about: Option<&str>| RequiredSecret {
+            name: name.into(),
+            about: about.map(str::to_owned),
+        };
+        let required = vec![secret("ERP_TOKEN", None), secret("MAIL_KEY", Some("Sends mail"))];
+        assert_eq!(front.secrets, SkillSecrets { required, autonomous: true });
+        assert_eq!(front.odd, ["`LD_PRELOAD` in `required-secrets` is no name that a secret can have"]);
+        let many = format!(
+            "required-secrets: [{}]",
+            (0..17).map(|n| format!("K{n}")).collect::<Vec<_>>().join(", ")
+        );
+        for (lines, expect) in [
+            ("required-secrets: KEY", "no list of names"),
+            ("required-secrets: [1]", "no list of names"),
+            ("required-secrets: [{description: x}]", "no list of names"),
+            ("secrets-autonomous: maybe", "neither true nor false"),
+            (many.as_str(), "16 is the most"),
+        ] {
+            let error = head(lines).unwrap_err();
+            assert!(error.contains(expect), "{lines}: {error}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Skills: folders with a `SKILL.md` that tell the agent how a kind of work is done.
 //!
-//! [`Skills`] finds them, knows which are switched on, installs them from archives and takes them away;
-//! [`Catalog`] is what was found at one moment, [`examine`] and [`scan`] look at what comes from strangers.
+//! [`Skills`] finds them, knows which are switched on, installs them from archives and takes them away; [`OwnSkills`] are
+//! those of one user, which change piece by piece and have a history. [`Catalog`] is what was found at one moment, [`examine`] and [`scan`] look at what comes from strangers.
 //! [`shipped`] holds those that are built in. Everything here is file work that blocks.
 //!
 //! Deliberately absent: the agent's loop, which gets plain [`pudu_base::Skill`]s, and any running of a
@@ -9,22 +9,29 @@
 
 mod archive;
 mod catalog;
+mod change;
 mod discover;
 mod frontmatter;
+mod history;
 mod install;
 mod magic;
 mod names;
+mod own;
 mod scan;
 pub mod shipped;
 mod skills;
 mod stage;
 mod state;
+mod tree;
 
 pub use archive::{ArchiveRefusal, Contents, examine};
 pub use catalog::{Catalog, CatalogEntry, Hidden};
+pub use change::{MAX_FILE_BYTES, SkillChange};
 pub use discover::{BrokenSkill, Category};
 pub use frontmatter::Front;
+pub use history::SkillVersion;
 pub use install::Installed;
+pub use own::{ChangeAuthor, ChangePreview, OwnSkills};
 pub use scan::{Finding, FindingSeverity, ScanReport, ScanVerdict, scan};
 pub use skills::{CatalogPaths, Skills};
 
@@ -47,13 +54,18 @@ pub enum SkillError {
         help: &'static str,
     },
     /// The skill is not pudu's to take away.
-    #[error("`{name}` is {what} and cannot be removed here; `pudu skill disable {name}` switches it off")]
+    #[error(
+        "`{name}` is {what} and cannot be changed or removed here; `pudu skill disable {name}` switches it off"
+    )]
     Fixed {
         /// Its name.
         name: String,
         /// Description of the skill.
         what: &'static str,
     },
+    /// The change cannot be made.
+    #[error("{0}")]
+    Wrong(String),
     /// The archive is dangerous or broken; nothing of it was kept.
     #[error("the archive is refused: {0}")]
     Refused(ArchiveRefusal),

@@ -4,9 +4,10 @@ use crate::{
     BrokenSkill, Catalog, CatalogEntry, Category, Front, Hidden, Installed, SkillError,
     discover::{self, FileStamp, FoundSkill, Root},
     install,
+    own::{OwnSkills, UserCatalogs},
     state::{self, Switches},
 };
-use pudu_base::Skill;
+use pudu_base::UserId;
 use std::{
     fs::{self, File, OpenOptions},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
@@ -24,8 +25,10 @@ pub struct CatalogPaths {
     pub shipped: PathBuf,
     /// The operator's own, with `public` and `custom` in it.
     pub shelf: PathBuf,
-    /// Folder of installed skills.
+    /// Folder of installed skills: those of the local user, which are everybody's.
     pub own: PathBuf,
+    /// Folder of users: in `USER/skills/custom` of it are a user's own.
+    pub users: PathBuf,
     /// The file with the switches.
     pub state: PathBuf,
     /// Folder of all skills in the sandbox.
@@ -40,6 +43,8 @@ pub struct Skills(Arc<Inner>);
 struct Inner {
     places: CatalogPaths,
     known: Mutex<CachedCatalog>,
+    /// What users see who have skills of their own.
+    users: UserCatalogs,
 }
 
 /// The newest catalog, and how everything looked from which it was made.
@@ -53,7 +58,7 @@ impl Skills {
     /// Names the places. Nothing is read yet.
     #[must_use]
     pub fn new(places: CatalogPaths) -> Self {
-        Self(Arc::new(Inner { places, known: Mutex::default() }))
+        Self(Arc::new(Inner { places, known: Mutex::default(), users: UserCatalogs::default() }))
     }
 
     /// Returns a handle on no skills at all.
@@ -84,15 +89,14 @@ impl Skills {
         known.seen = seen;
         let catalog = known.catalog.clone().unwrap_or_default();
         drop(known);
-        for BrokenSkill { folder, why } in &catalog.broken {
-            let told = before
-                .as_ref()
-                .is_some_and(|before| before.broken.iter().any(|b| b.folder == *folder && b.why == *why));
-            if !told {
-                tracing::warn!(folder = %folder.display(), why, "failed to load skill");
-            }
-        }
+        tell_broken(&catalog.broken, before.as_ref().map(|before| before.broken.as_slice()));
         catalog
+    }
+
+    /// Returns the skills of a user, to look at and to change.
+    #[must_use]
+    pub fn of(&self, user: &UserId) -> OwnSkills {
+        OwnSkills::new(self.clone(), user.clone())
     }
 
     /// Switches a skill on or off, and returns it.
@@ -100,7 +104,7 @@ impl Skills {
     /// # Errors
     /// When there is none, or the switch cannot be kept.
     pub fn set_enabled(&self, name: &str, enabled: bool) -> Result<CatalogEntry, SkillError> {
-        let _alone = self.alone()?;
+        let _alone = alone(&self.places().own)?;
         let unknown = || SkillError::Unknown(name.to_owned());
         let entry = self.read().get(name).cloned().ok_or_else(unknown)?;
         state::write(&self.places().state, name, enabled)?;
@@ -113,7 +117,7 @@ impl Skills {
     /// When the archive is refused, the scan blocks it, the name is taken, or the disk fails. Nothing of it
     /// is kept then.
     pub fn install(&self, archive: &Path, replace: bool) -> Result<Installed, SkillError> {
-        let _alone = self.alone()?;
+        let _alone = alone(&self.places().own)?;
         install::install(&self.places().own, &self.read(), archive, replace)
     }
 
@@ -122,21 +126,9 @@ impl Skills {
     /// # Errors
     /// When there is none, it is not an installed one, or the disk fails.
     pub fn remove(&self, name: &str) -> Result<(), SkillError> {
-        let _alone = self.alone()?;
+        let _alone = alone(&self.places().own)?;
         install::remove(&self.places().own, &self.read(), name)?;
         state::forget(&self.places().state, name)
-    }
-
-    /// Keeps other processes, the command line for one, from changing skills at the same time.
-    fn alone(&self) -> Result<File, SkillError> {
-        let own = &self.places().own;
-        fs::DirBuilder::new().recursive(true).mode(0o755).create(own).map_err(SkillError::io(own))?;
-        let path = own.join(".lock");
-        let mut options = OpenOptions::new();
-        let file = options.create(true).truncate(false).write(true).mode(0o600).open(&path);
-        let file = file.map_err(SkillError::io(&path))?;
-        file.lock().map_err(SkillError::io(&path))?;
-        Ok(file)
     }
 
     fn look(&self) -> (Catalog, Vec<(PathBuf, Option<FileStamp>)>) {
@@ -164,13 +156,11 @@ impl Skills {
                 }
             }
         }
-        catalog.entries.sort_by(|a, b| a.name.cmp(&b.name));
-        catalog.enabled = catalog.entries.iter().filter(|entry| entry.enabled).map(skill).collect();
-        (catalog, seen)
+        (catalog.ordered(), seen)
     }
 
     /// Makes an entry of what was found. Of two with one name, or in one place, the first counts.
-    fn entry(
+    pub(crate) fn entry(
         &self,
         root: &Root,
         found: FoundSkill,
@@ -178,7 +168,8 @@ impl Skills {
         catalog: &Catalog,
         room: &mut usize,
     ) -> Result<CatalogEntry, BrokenSkill> {
-        let FoundSkill { front: Front { name, about, license, tools, odd: _ }, text, folder, below } = found;
+        let FoundSkill { front: Front { name, about, license, tools, secrets, odd: _ }, text, folder, below } =
+            found;
         let path = format!("{}/{}/{below}", self.places().container, root.category.name());
         if let Some(other) = catalog.entries.iter().find(|other| other.name == name || other.path == path) {
             let why = format!("`{name}` of {} comes before it; give it another name", other.folder.display());
@@ -201,15 +192,40 @@ impl Skills {
             category,
             enabled,
             editable,
+            own: false,
             folder,
             path,
             tools,
+            secrets,
             text: text.into(),
         })
     }
 
+    /// Returns what was found for users.
+    pub(crate) fn users(&self) -> &UserCatalogs {
+        &self.0.users
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, CachedCatalog> {
         self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Keeps other processes, the command line for one, from changing the skills of a folder at the same time.
+pub(crate) fn alone(own: &Path) -> Result<File, SkillError> {
+    fs::DirBuilder::new().recursive(true).mode(0o755).create(own).map_err(SkillError::io(own))?;
+    let path = own.join(".lock");
+    let mut options = OpenOptions::new();
+    let file = options.create(true).truncate(false).write(true).mode(0o600).open(&path);
+    let file = file.map_err(SkillError::io(&path))?;
+    file.lock().map_err(SkillError::io(&path))?;
+    Ok(file)
+}
+
+/// Logs what is broken, unless that was known before.
+pub(crate) fn tell_broken(broken: &[BrokenSkill], before: Option<&[BrokenSkill]>) {
+    for new in broken.iter().filter(|new| before.is_none_or(|before| !before.contains(new))) {
+        tracing::warn!(folder = %new.folder.display(), why = new.why, "failed to load skill");
     }
 }
 
@@ -233,16 +249,6 @@ fn hidden(root: &Root, found: &FoundSkill, catalog: &Catalog) -> Option<Hidden> 
         folder: found.folder.clone(),
         by: other.folder.clone(),
     })
-}
-
-fn skill(entry: &CatalogEntry) -> Skill {
-    Skill {
-        name: entry.name.clone(),
-        about: entry.about.clone(),
-        path: format!("{}/SKILL.md", entry.path),
-        tools: entry.tools.clone(),
-        text: entry.text.clone(),
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,11 @@
 //! A folder in which an archive is written out before anybody sees it: beside its place to be, so that the
 //! move there is one step. It is gone when this is dropped.
 
-use crate::{SkillError, archive::Sink};
+use crate::{
+    SkillError,
+    archive::Sink,
+    tree::{self, FileTree},
+};
 use rustix::{
     fs::{CWD, RenameFlags, renameat_with},
     io::Errno,
@@ -38,6 +42,60 @@ impl StagingFolder {
     /// Returns the folder that the skill is written to.
     pub(crate) fn inside(&self) -> PathBuf {
         self.path.join("new")
+    }
+
+    /// Fills it with a skill that is there, to be changed.
+    pub(crate) fn take(&self, folder: &Path) -> Result<(), SkillError> {
+        match FileTree::look(folder)? {
+            Some(tree) => tree.link(folder, &self.inside()),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts a file into the skill, in the place of one of that name.
+    pub(crate) fn put(&mut self, path: &str, bytes: &[u8]) -> Result<(), SkillError> {
+        let place = self.inside().join(path);
+        let write = || {
+            // What is there may be a file of the skill as it is now.
+            match fs::remove_file(&place) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let mut file = self.open(path, bytes.starts_with(b"#!"))?;
+            file.write_all(bytes)?;
+            file.sync_all()
+        };
+        write().map_err(SkillError::io(&place))?;
+        self.sync_up_from(&place)
+    }
+
+    /// Takes a file out of the skill, and the folders that have nothing else.
+    pub(crate) fn take_out(&self, path: &str) -> Result<(), SkillError> {
+        let (inside, place) = (self.inside(), self.inside().join(path));
+        fs::remove_file(&place).map_err(SkillError::io(&place))?;
+        for folder in place.ancestors().skip(1).take_while(|folder| **folder != inside) {
+            if fs::remove_dir(folder).is_err() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn sync_up_from(&self, place: &Path) -> Result<(), SkillError> {
+        let inside = self.inside();
+        let above = place.ancestors().skip(1).take_while(|folder| folder.starts_with(&inside));
+        above.map(tree::sync).collect()
+    }
+
+    /// Makes a file, and the folders above it.
+    fn open(&self, path: &str, program: bool) -> io::Result<fs::File> {
+        let path = self.inside().join(path);
+        if let Some(folder) = path.parent() {
+            DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
+        }
+        // Everybody may read it and nobody change it, whoever the sandbox makes its commands run as.
+        let mode = if program { 0o555 } else { 0o444 };
+        OpenOptions::new().write(true).create_new(true).mode(mode).open(path)
     }
 
     /// Puts the skill into its place in one step; what is there already goes into the stage, and with it at the end.
@@ -85,13 +143,7 @@ impl Sink for StagingFolder {
     }
 
     fn file(&mut self, path: &str, program: bool) -> io::Result<Box<dyn Write + '_>> {
-        let path = self.inside().join(path);
-        if let Some(folder) = path.parent() {
-            DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
-        }
-        // Everybody may read it and nobody change it, whoever the sandbox makes its commands run as.
-        let mode = if program { 0o555 } else { 0o444 };
-        Ok(Box::new(OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?))
+        Ok(Box::new(self.open(path, program)?))
     }
 }
 

@@ -25,6 +25,7 @@ fn task(input: Vec<Human>, again: Option<&str>) -> RunTask {
         authoring: Authoring::Nothing,
         asker: None,
         steps: None,
+        secrets_of: UserId::local(),
         user: UserId::local(),
         room: None,
     }

@@ -5,7 +5,7 @@ use super::{
     Aio, CALL_TIMEOUT,
     wire::{CommandInfo, CommandStatus, ExecRequest, ExecResult, KillRequest, OutputRequest, OutputResult},
 };
-use pudu_base::{Exec, Killed, SandboxError, ShellCommand};
+use pudu_base::{Exec, Killed, SandboxError, ShellCommand, Variable};
 use pudu_sandbox::{Capture, END, ROOT};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, time::Duration};
@@ -15,10 +15,16 @@ const STEP: Duration = Duration::from_secs(25);
 /// How long after its timeout a command may live; then it is killed from here.
 const KILL_GRACE_PERIOD: Duration = Duration::from_secs(5);
 
-/// Runs a command.
-pub(super) async fn run(aio: &Aio, command: &ShellCommand) -> Result<Exec, SandboxError> {
-    let environment = aio.0.environment.iter();
-    run_with(aio, command, environment.map(|(name, value)| (name.as_str(), value.as_str())).collect()).await
+/// Runs a command, with variables of its own.
+pub(super) async fn run(
+    aio: &Aio,
+    command: &ShellCommand,
+    variables: &[Variable],
+) -> Result<Exec, SandboxError> {
+    let own = variables.iter().map(|Variable { name, value }| (name.as_str(), value.as_str()));
+    let everybodys = aio.0.environment.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    // What the operator set stays as it is.
+    run_with(aio, command, own.chain(everybodys).collect()).await
 }
 
 /// Runs a command that finds more in its environment.

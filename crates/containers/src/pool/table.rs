@@ -36,7 +36,8 @@ struct ContainerBook {
 #[derive(Clone)]
 pub(super) struct ContainerEntry {
     pub(super) engine: Arc<dyn ContainerEngine>,
-    pub(super) mounts: Vec<Mount>,
+    /// The folders that it shows, with their inodes.
+    pub(super) mounts: Vec<(Mount, u64)>,
     /// None if it was found only.
     pub(super) sandbox: Option<Arc<dyn Sandbox>>,
     pub(super) users: usize,
@@ -48,7 +49,7 @@ impl ContainerEntry {
     /// Returns one that so many work in.
     pub(super) fn lent(
         engine: Arc<dyn ContainerEngine>,
-        mounts: Vec<Mount>,
+        mounts: Vec<(Mount, u64)>,
         sandbox: Arc<dyn Sandbox>,
         users: usize,
     ) -> Self {

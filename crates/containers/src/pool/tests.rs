@@ -313,64 +313,26 @@ async fn a_dead_one_is_replaced_and_so_is_one_with_other_folders() {
     assert_eq!(place.said(), ["stop a", "start a"]);
 }
 
-/// A folder as the only skill.
-struct OneSkill(std::path::PathBuf);
-
-impl pudu_sandbox::MountSource for OneSkill {
-    fn mounts(&self) -> Vec<Mount> {
-        vec![Mount { host: self.0.clone(), agent: "/mnt/skills/public/x".into(), read_only: true }]
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn an_agent_with_other_skills_has_another_container() {
-    let mut place = Place::with(rules(3));
-    let options = Options {
-        mount_source: Some(Arc::new(OneSkill(place.home.path().to_owned()))),
-        ..Options::default()
+    let place = Place::with(rules(3));
+    let skill = |name: &str| {
+        let host = place.home.path().join(name);
+        std::fs::create_dir_all(&host).unwrap();
+        ShownFolder { host, agent: "/mnt/skills/public/x".into() }
     };
-    let places = LocalSandboxes::new(Folders::new(place.home.path().to_owned(), None), None, options);
-    place.pool = place.pool.renew(place.engine.clone(), places, rules(3));
-    let take = async |table: &[&str]| {
-        let table: Vec<String> = table.iter().map(|&path| path.to_owned()).collect();
-        place.pool.acquire_with(&"a".into(), &table).await.map(drop).unwrap();
+    let take = async |shown: &[ShownFolder]| {
+        place.pool.acquire_with(&"a".into(), shown).await.map(drop).unwrap();
         place.give("a").await;
         place.said()
     };
     assert_eq!(take(&[]).await, ["start a"]);
-    assert_eq!(take(&["/mnt/skills/public/y"]).await, [""; 0]);
-    assert_eq!(take(&["/mnt/skills/public/x"]).await, ["stop a", "start a"]);
+    assert_eq!(take(&[skill("x")]).await, ["stop a", "start a"]);
+    assert_eq!(take(&[skill("x")]).await, [""; 0]);
+    assert_eq!(take(&[skill("another user's")]).await, ["stop a", "start a"]);
+    // A new version took its place.
+    std::fs::rename(place.home.path().join("another user's"), place.home.path().join("old")).unwrap();
+    assert_eq!(take(&[skill("another user's")]).await, ["stop a", "start a"]);
     place.take("a").await;
-    assert_eq!(place.said(), [""; 0], "all are that one");
-}
-
-#[tokio::test(start_paused = true)]
-async fn all_go_at_the_end_and_none_comes_after_that() {
-    let place = Place::with(rules(3));
-    for thread in ["a", "b"] {
-        place.take(thread).await;
-    }
-    place.give("b").await;
-    place.said();
-    place.pool.close(IDLE).await;
-    let mut said = place.said();
-    said.sort();
-    assert_eq!(said, ["stop a", "stop b"]);
-    assert!(place.pool.acquire(&"c".into()).await.is_err());
-    place.give("a").await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn one_that_is_made_while_the_daemon_stops_goes_too() {
-    let place = Place::with(rules(3));
-    let go = Arc::new(Notify::new());
-    *locked(&place.engine.slow) = Some(go.clone());
-    let closing = async {
-        pass(Duration::from_secs(1)).await;
-        place.pool.close(IDLE).await;
-        go.notify_waiters();
-    };
-    let (made, ()) = tokio::join!(async { place.pool.acquire(&"a".into()).await.map(drop) }, closing);
-    assert!(made.is_err());
-    assert_eq!((place.said(), place.engine.count()), (vec!["start a".to_owned(), "stop a".to_owned()], 0));
+    assert_eq!(place.said(), ["stop a", "start a"], "one without skills");
 }

@@ -1,8 +1,9 @@
 //! The chains of the lead agent and of sub-agents.
 
 use super::{
-    ApprovalGate, Dangling, DeferredTools, Images, LoopDetection, Middleware, Midnight, ModelErrors, SkillPolicy,
-    SubagentLimit, TerminalResponse, TodoReminders, TokenGate, ToolErrors, ToolFraming, ToolProgress,
+    ApprovalGate, Dangling, DeferredTools, Images, LoopDetection, Middleware, Midnight, ModelErrors,
+    SkillPolicy, SubagentLimit, TerminalResponse, TodoReminders, TokenGate, ToolErrors, ToolFraming,
+    ToolProgress,
 };
 use crate::{Agent, context::ContextFit};
 

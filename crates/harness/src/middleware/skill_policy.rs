@@ -6,20 +6,21 @@
 //! requests begin like the one in which they were first told.
 
 use super::{Gate, Middleware};
-use crate::RunState;
+use crate::{DESCRIBE_SKILL, RunState};
 use pudu_base::{
     BoxFuture, Human, Message, MessageId, Request, RunFailure, Skill, ToolCall, Update, foreign,
 };
 use std::{collections::HashSet, path::Path, sync::Arc};
 
 /// Tools that any skill may use: to look around, to ask, and to hand over its results.
-const ALWAYS: [&str; 8] = [
+const ALWAYS: [&str; 9] = [
     "read_file",
     "ls",
     "glob",
     "grep",
     "list_uploaded_files",
     "tool_search",
+    DESCRIBE_SKILL,
     "ask_clarification",
     "present_files",
 ];
@@ -62,8 +63,27 @@ impl SkillPolicy {
         self.said(run_state).filter_map(guided).collect()
     }
 
-    /// Returns the skills that are active now.
+    /// Returns the skills that are active now: first those that a person asked for.
     fn active(&self, run_state: &RunState) -> Vec<&Skill> {
+        let (mut active, read) = self.asked_and_read(run_state);
+        active.extend(read);
+        active
+    }
+
+    /// Returns the active skills whose secrets their commands get, with them: those that a person asked for by name, and
+    /// those that say that reading them is enough.
+    #[must_use]
+    pub fn with_secrets(&self, run_state: &RunState) -> Vec<&Skill> {
+        let (mut active, read) = self.asked_and_read(run_state);
+        active.extend(read.into_iter().filter(|skill| skill.secrets.autonomous));
+        active.retain(|skill| !skill.secrets.required.is_empty());
+        let mut seen = HashSet::new();
+        active.retain(|skill| seen.insert(skill.name.as_str()));
+        active
+    }
+
+    /// Returns the skills that a person asked for in this run, and those that were read.
+    fn asked_and_read(&self, run_state: &RunState) -> (Vec<&Skill>, Vec<&Skill>) {
         let (mut read, mut failed) = (Vec::new(), HashSet::new());
         let mut active: Vec<&Skill> = Vec::new();
         for message in self.said(run_state) {
@@ -78,12 +98,12 @@ impl SkillPolicy {
         }
         let open = run_state.open_calls();
         let done = |call: &&&ToolCall| !failed.contains(&call.id) && !open.contains(call);
-        for call in read.iter().filter(done) {
+        let skill_at = |call: &&ToolCall| {
             let path = call.args.get("path").and_then(serde_json::Value::as_str).unwrap_or_default();
             // As paths, so that `x/./SKILL.md` is the same.
-            active.extend(self.skills.iter().find(|skill| Path::new(&skill.path) == Path::new(path)));
-        }
-        active
+            self.skills.iter().find(|skill| Path::new(&skill.path) == Path::new(path))
+        };
+        (active, read.iter().filter(done).filter_map(skill_at).collect())
     }
 }
 
@@ -129,6 +149,11 @@ impl Middleware for SkillPolicy {
         Some(declared.flatten().cloned().chain(always).collect())
     }
 
+    fn lends(&self, run_state: &RunState) -> Vec<String> {
+        let skills = self.with_secrets(run_state).into_iter();
+        skills.flat_map(|skill| &skill.secrets.required).map(|secret| secret.name.clone()).collect()
+    }
+
     fn before_tool(&mut self, run_state: &RunState, call: &ToolCall) -> Gate {
         let active = self.active(run_state);
         let declared: Vec<&str> =
@@ -151,7 +176,7 @@ impl Middleware for SkillPolicy {
 
 /// Returns the text below a message that asks for a skill.
 fn block(skill: &Skill) -> String {
-    let Skill { name, path, text, tools, about: _ } = skill;
+    let Skill { name, path, text, tools, secrets, about: _ } = skill;
     let folder = path.strip_suffix("/SKILL.md").unwrap_or(path);
     let limits = match tools {
         Some(tools) => format!(
@@ -159,6 +184,14 @@ fn block(skill: &Skill) -> String {
             [&ALWAYS.join(", "), &tools.join(", ")].map(String::as_str).join(", ")
         ),
         None => String::new(),
+    };
+    let names: Vec<&str> = secrets.required.iter().map(|secret| secret.name.as_str()).collect();
+    let limits = match names.as_slice() {
+        [] => limits,
+        names => format!(
+            "{limits} Commands of bash find these variables if the person has given them, with values that nobody has to see: {}.",
+            names.join(", ")
+        ),
     };
     format!(
         "<skill name=\"{name}\" path=\"{path}\">\n{}\n</skill>\n\nThe message above asks for the skill {name} by its first word; what follows that word is the request. Do it as the skill says, and later requests only where they go on with it. Its other files are in {folder}.{limits}",

@@ -3,7 +3,7 @@
 
 use super::{Chain, commit};
 use crate::{
-    Agent, Gate, RunState, TASK,
+    Agent, Gate, RunState, TASK, lending,
     memory::Metered,
     run_state,
     task_end::{self, LOST},
@@ -30,8 +30,8 @@ const MAX_INTERRUPTIONS: u32 = 2;
 enum CallStep {
     /// Somebody decided whether it is made.
     Decided(ToolCall, Decision),
-    /// The guardrails refused what somebody had approved.
-    Refused(ToolCall, Decision, String),
+    /// It cannot be made: nobody was asked, or the guardrails refused what somebody had approved.
+    Refused(ToolCall, Option<Decision>, String),
     /// Its tool ended.
     Ended(ToolCall, Option<Decision>, Box<Result<ToolOutput, ToolError>>),
 }
@@ -155,9 +155,11 @@ async fn take(
             Ok(())
         }
         CallStep::Refused(call, decision, text) => {
-            tell_decision(run_state, &call, &decision);
+            if let Some(decision) = &decision {
+                tell_decision(run_state, &call, decision);
+            }
             let result = run_state::result(&call, text);
-            run_state.answer(ToolResult { error: true, decision: Some(decision), ..result });
+            run_state.answer(ToolResult { error: true, decision, ..result });
             commit(agent, run_state).await
         }
         CallStep::Decided(call, decision) => {
@@ -279,16 +281,33 @@ async fn begin(
     commit(agent, run_state).await
 }
 
-/// Waits for somebody's decision.
+/// Waits for somebody's decision, once the tool has found that the call can be made.
 fn ask<'a>(agent: &'a Agent, run_state: &RunState, call: ToolCall, line: String) -> BoxFuture<'a, CallStep> {
-    let (request, tell) = (request(run_state, &call, line), teller(run_state));
+    let (mut request, tell) = (request(run_state, &call, line), teller(run_state));
     let guarded = guarded_call(run_state, &call);
     Box::pin(async move {
+        let examined = match agent.tools.get(&call.name) {
+            Some(tool) => AssertUnwindSafe(tool.examine(&call.args)).catch_unwind().await,
+            None => Ok(Ok(None)),
+        };
+        match examined {
+            Ok(Ok(None)) => {}
+            Ok(Ok(Some(more))) => {
+                let whole = request.whole.as_deref().map(|whole| format!("{}\n\n", whole.trim_end()));
+                request.whole = Some(format!("{}{more}", whole.unwrap_or_default()).into());
+            }
+            Ok(Err(ToolError(why))) => return CallStep::Refused(call, None, format!("Error: {why}")),
+            Err(_) => {
+                tracing::error!(tool = call.name, "aborted look at tool call after panic");
+                let why = format!("Error: {} broke down", call.name);
+                return CallStep::Refused(call, None, why);
+            }
+        }
         let decision = agent.approver.decide(&request, &tell).await;
         // People take their time: what was allowed when they were asked may not be any more.
         match decision.approved {
             true => match refused(agent, &guarded).await {
-                Some(text) => CallStep::Refused(call, decision, text),
+                Some(text) => CallStep::Refused(call, Some(decision), text),
                 None => CallStep::Decided(call, decision),
             },
             false => CallStep::Decided(call, decision),
@@ -318,11 +337,13 @@ fn invoke<'a>(
 ) -> BoxFuture<'a, CallStep> {
     let description = agent.tools.get(&call.name).and_then(|tool| tool.purpose(&call.args));
     run_state.tell(RunEvent::ToolStarted { call: call.id.clone(), tool: call.name.clone(), description });
+    let secrets: Vec<String> = chain.iter().flat_map(|middleware| middleware.lends(run_state)).collect();
+    let lent = lending::lend(agent, &call.name, &secrets);
     let cx = ToolCx {
         thread: run_state.thread.clone(),
         run: run_state.run.clone(),
         call: call.id.clone(),
-        sandbox: Arc::new(Metered::new(agent.sandbox.clone(), agent.memory.clone())),
+        sandbox: Arc::new(Metered::new(lent, agent.memory.clone())),
         marks: run_state.state().marks.clone(),
         events: teller(run_state),
         allowed_tools: chain.iter().find_map(|middleware| middleware.only(run_state)),
@@ -336,7 +357,7 @@ fn invoke<'a>(
             tracing::error!(tool = call.name, "aborted tool call after panic");
             Err(ToolError(format!("{} broke down", call.name)))
         });
-        let result = match result {
+        let result = match lending::hide(agent, result) {
             Ok(output) => {
                 let (window, sees) = (agent.model.context_window(), agent.model.supports_vision());
                 let output = agent.results.fit(&call.name, output, &agent.tools, window).await;

@@ -14,6 +14,7 @@ fn house() -> House {
     let places = CatalogPaths {
         shipped: at("shipped"),
         shelf: at("shelf"),
+        users: at("users"),
         own: at("own"),
         state: at("extensions_config.json"),
         container: "/mnt/skills".into(),
@@ -189,7 +190,7 @@ fn what_is_off_is_not_shown_to_a_run_and_a_spoilt_file_switches_all_off() {
         catalog.enabled().iter().map(|skill| skill.path.as_str()).collect::<Vec<_>>(),
         ["/mnt/skills/public/b/SKILL.md"]
     );
-    assert_eq!(catalog.folders().map(|(path, _)| path).collect::<Vec<_>>(), ["/mnt/skills/public/b"]);
+    assert_eq!(catalog.folders().map(|folder| folder.agent).collect::<Vec<_>>(), ["/mnt/skills/public/b"]);
     assert!(matches!(house.skills.set_enabled("c", true), Err(SkillError::Unknown(_))));
     fs::write(house.dir.path().join("extensions_config.json"), "{").unwrap();
     assert_eq!(house.names(), ["-a /mnt/skills/public/a", "-b /mnt/skills/public/b"]);

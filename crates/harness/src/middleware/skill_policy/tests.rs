@@ -1,6 +1,6 @@
 use super::*;
 use crate::Replay;
-use pudu_base::{Assistant, Finish, ThreadState, ToolResult, Update};
+use pudu_base::{Assistant, Finish, SkillSecrets, ThreadState, ToolResult, Update};
 use serde_json::json;
 
 fn skill(name: &str, tools: Option<&[&str]>) -> Skill {
@@ -10,6 +10,7 @@ fn skill(name: &str, tools: Option<&[&str]>) -> Skill {
         path: format!("/mnt/skills/public/{name}/SKILL.md"),
         tools: tools.map(|tools| tools.iter().map(|tool| (*tool).to_owned()).collect()),
         text: format!("# How to {name}\n").into(),
+        secrets: SkillSecrets::default(),
     }
 }
 
@@ -21,6 +22,34 @@ fn skills() -> Arc<[Skill]> {
         skill("none", Some(&[])),
     ]
     .into()
+}
+
+/// A skill with secrets.
+fn with_secret(name: &str, secret: &str, autonomous: bool) -> Skill {
+    let required = vec![pudu_base::RequiredSecret { name: secret.into(), about: None }];
+    Skill { secrets: SkillSecrets { required, autonomous }, ..skill(name, None) }
+}
+
+#[test]
+fn secrets_are_lent_to_a_skill_that_was_asked_for_or_says_that_reading_is_enough() {
+    let skills: Arc<[Skill]> =
+        [with_secret("mail", "MAIL_KEY", false), with_secret("erp", "ERP_KEY", true), skill("free", None)]
+            .into();
+    let read = |name: &str| call("c", "read_file", &format!("/mnt/skills/public/{name}/SKILL.md"));
+    let lent = |updates: Vec<Update>| {
+        let state = ThreadState::fold(updates);
+        let run_state = RunState::new("t".into(), "r".into(), 0, state, Arc::new(Replay::default()));
+        SkillPolicy::new(skills.clone(), Some("1".into())).lends(&run_state)
+    };
+    assert_eq!(lent(vec![human("1", "hello")]), [""; 0]);
+    assert_eq!(lent(vec![human("1", "/mail send it")]), ["MAIL_KEY"]);
+    assert_eq!(lent(vec![human("1", "/free do it")]), [""; 0]);
+    let reads = |name: &str, error| vec![human("1", "go"), says("2", vec![read(name)]), result("c", error)];
+    assert_eq!(lent(reads("mail", false)), [""; 0], "reading is not enough");
+    assert_eq!(lent(reads("erp", false)), ["ERP_KEY"]);
+    assert_eq!(lent(reads("erp", true)), [""; 0]);
+    // What came before this run is no matter any more.
+    assert_eq!(lent(vec![human("0", "/mail x"), human("1", "and now?")]), [""; 0]);
 }
 
 fn message(message: Message) -> Update {
@@ -139,7 +168,7 @@ fn a_refused_call_tells_why() {
     assert_eq!(
         text,
         "Error: bash may not be used while the skill bound is active. It allows web_search, besides read_file, ls, glob, grep, \
-         list_uploaded_files, tool_search, ask_clarification, present_files. Do this with those, or say why it takes more."
+         list_uploaded_files, tool_search, describe_skill, ask_clarification, present_files. Do this with those, or say why it takes more."
     );
 }
 
@@ -159,7 +188,7 @@ async fn the_skill_stands_below_the_words_that_ask_for_it_and_stays_there() {
     let expect = "/bound the news\n\n<skill name=\"bound\" path=\"/mnt/skills/public/bound/SKILL.md\">\n# How to bound\n</skill>\n\n\
                   The message above asks for the skill bound by its first word; what follows that word is the request. Do it as the skill \
                   says, and later requests only where they go on with it. Its other files are in /mnt/skills/public/bound. While it is active only these tools may be used: read_file, ls, \
-                  glob, grep, list_uploaded_files, tool_search, ask_clarification, present_files, web_search.";
+                  glob, grep, list_uploaded_files, tool_search, describe_skill, ask_clarification, present_files, web_search.";
     assert_eq!(texts, ["/free before", "x", expect]);
     assert_eq!(run_state.state().messages.values().cloned().collect::<Vec<_>>(), request.messages);
     let Message::Human(asks) = &*run_state.state().messages[&MessageId::from("h")] else { unreachable!() };

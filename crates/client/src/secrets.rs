@@ -1,0 +1,317 @@
+//! Secrets that people give for skills: `secrets.json` in the folder of their user, for nobody but pudu to read. A run
+//! reads it once; commands of the skills that need them find the values in their environment, and nobody else does.
+//!
+//! They are not encrypted: the key would lie beside them. Deliberately absent: who may give one, and how.
+
+use pudu_base::{SecretSource, UserId, Variable, is_secret_name};
+use pudu_net::scrub::SecretWords;
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Read, Write},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+/// The file in a user's folder.
+const FILE: &str = "secrets.json";
+/// Maximum number of secrets of a user.
+const MAX_SECRETS: usize = 32;
+/// Length of a secret, in bytes: a shorter one cannot be hidden without tearing other words.
+const LENGTH: std::ops::RangeInclusive<usize> = 8..=8_192;
+/// Maximum size of the file, in bytes.
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
+/// Maximum number of names that were asked for.
+const MAX_ASKED: usize = 256;
+
+/// Why a secret was not kept, or the secrets of a user cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    /// No secret can have this name.
+    #[error(
+        "`{0}` is no name of a secret: it is a variable of letters, digits and `_`, 64 at most, that steers no program"
+    )]
+    Name(String),
+    /// It is too short, too long, or no text for a variable.
+    #[error("a secret has {} to {} bytes, and no control characters but line breaks and tabs", LENGTH.start(), LENGTH.end())]
+    Value,
+    /// There are too many.
+    #[error("there are {MAX_SECRETS} secrets already: delete one first")]
+    Full,
+    /// The file is not as pudu left it.
+    #[error("{}: {why}", path.display())]
+    Broken {
+        /// The file.
+        path: PathBuf,
+        /// The cause, and the remedy.
+        why: String,
+    },
+    /// The system failed.
+    #[error("{}: {why}", path.display())]
+    Io {
+        /// The path.
+        path: PathBuf,
+        /// The system's error.
+        why: io::Error,
+    },
+}
+
+fn io_error(path: &Path) -> impl FnOnce(io::Error) -> SecretError {
+    move |why| SecretError::Io { path: path.to_owned(), why }
+}
+
+/// The file's contents. It has no `Debug`.
+#[derive(Default, Serialize, Deserialize)]
+struct SecretFile {
+    #[serde(default)]
+    secrets: BTreeMap<String, String>,
+    /// Names that the user was asked for, so that nobody is asked twice.
+    #[serde(default)]
+    asked: BTreeSet<String>,
+}
+
+/// The secrets of a home. Everything here is file work that blocks.
+#[derive(Clone, Debug)]
+pub struct SecretStore {
+    users: PathBuf,
+}
+
+impl SecretStore {
+    /// Names the folder of users. Nothing is read yet.
+    #[must_use]
+    pub fn new(users: PathBuf) -> Self {
+        Self { users }
+    }
+
+    /// Returns the names of a user's secrets.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn names(&self, user: &UserId) -> Result<Vec<String>, SecretError> {
+        Ok(self.read(user)?.secrets.into_keys().collect())
+    }
+
+    /// Keeps a secret, in the place of one of that name.
+    ///
+    /// # Errors
+    /// When name or value cannot be a secret's, there are too many, or the disk fails.
+    pub fn set(&self, user: &UserId, name: &str, value: &str) -> Result<(), SecretError> {
+        if !is_secret_name(name) {
+            return Err(SecretError::Name(name.chars().take(64).collect()));
+        }
+        let odd = |c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r');
+        if !LENGTH.contains(&value.len()) || value.trim().len() < *LENGTH.start() || value.chars().any(odd) {
+            return Err(SecretError::Value);
+        }
+        self.change(user, |file| {
+            if !file.secrets.contains_key(name) && file.secrets.len() >= MAX_SECRETS {
+                return Err(SecretError::Full);
+            }
+            file.asked.remove(name);
+            file.secrets.insert(name.to_owned(), value.to_owned());
+            Ok(())
+        })
+    }
+
+    /// Deletes a secret. Returns whether there was one.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written.
+    pub fn delete(&self, user: &UserId, name: &str) -> Result<bool, SecretError> {
+        if !self.read(user)?.secrets.contains_key(name) {
+            return Ok(false);
+        }
+        self.change(user, |file| Ok(file.secrets.remove(name).is_some()))
+    }
+
+    /// Returns those of these names for which the user was never asked, and notes that they are now.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written.
+    pub fn ask(&self, user: &UserId, names: &BTreeSet<String>) -> Result<BTreeSet<String>, SecretError> {
+        let file = self.read(user)?;
+        let new = |name: &&String| !file.asked.contains(*name) && !file.secrets.contains_key(*name);
+        let new: BTreeSet<String> = names.iter().filter(new).cloned().collect();
+        if !new.is_empty() {
+            self.change(user, |file| {
+                if file.asked.len() + new.len() > MAX_ASKED {
+                    file.asked.clear();
+                }
+                file.asked.extend(new.iter().cloned());
+                Ok(())
+            })?;
+        }
+        Ok(new)
+    }
+
+    /// Returns the secrets of a user for one run, which are taken out of what leaves the process from now on.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub(crate) fn lend(&self, user: &UserId) -> Result<LentSecrets, SecretError> {
+        let secrets = self.read(user)?.secrets;
+        let words = SecretWords::remember(secrets.values().map(String::as_str));
+        Ok(LentSecrets { secrets, words })
+    }
+
+    fn path(&self, user: &UserId) -> PathBuf {
+        self.users.join(user.as_str()).join(FILE)
+    }
+
+    fn read(&self, user: &UserId) -> Result<SecretFile, SecretError> {
+        let path = self.path(user);
+        let broken = |why: &str| SecretError::Broken { path: path.clone(), why: why.to_owned() };
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(SecretFile::default()),
+            Err(error) => return Err(io_error(&path)(error)),
+        };
+        let meta = file.metadata().map_err(io_error(&path))?;
+        if !meta.is_file() || meta.mode() & 0o077 != 0 {
+            return Err(broken("others can read this: give it the mode 600, and change the secrets in it"));
+        }
+        let mut text = String::new();
+        file.take(MAX_FILE_BYTES).read_to_string(&mut text).map_err(io_error(&path))?;
+        // The parser's words would show what is in the file.
+        serde_json::from_str(&text).map_err(|_| broken("this is not as pudu wrote it: mend or remove it"))
+    }
+
+    fn change<T>(
+        &self,
+        user: &UserId,
+        edit: impl FnOnce(&mut SecretFile) -> Result<T, SecretError>,
+    ) -> Result<T, SecretError> {
+        let path = self.path(user);
+        let folder = self.users.join(user.as_str());
+        DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(io_error(&folder))?;
+        let _alone = alone(&folder)?;
+        let mut file = self.read(user)?;
+        let done = edit(&mut file)?;
+        let text = serde_json::to_vec_pretty(&file).map_err(|error| io_error(&path)(error.into()))?;
+        replace(&path, &text).map_err(io_error(&path))?;
+        Ok(done)
+    }
+}
+
+/// Keeps others, the command line for one, from changing the file at the same time.
+fn alone(folder: &Path) -> Result<File, SecretError> {
+    let path = folder.join(format!(".{FILE}.lock"));
+    let mut options = OpenOptions::new();
+    let file = options.create(true).truncate(false).write(true).mode(0o600).open(&path);
+    let file = file.map_err(io_error(&path))?;
+    file.lock().map_err(io_error(&path))?;
+    Ok(file)
+}
+
+/// Writes beside the file and renames. The caller holds the lock: what a crash left beside it is in nobody's use.
+fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    let part = path.with_file_name(format!(".{FILE}.part"));
+    fs::remove_file(&part).ok();
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part)?;
+    file.write_all(text)?;
+    file.sync_all()?;
+    fs::rename(&part, path)?;
+    File::open(path.parent().unwrap_or(path))?.sync_all()
+}
+
+/// The secrets of one person, for one run.
+#[derive(Default)]
+pub(crate) struct LentSecrets {
+    secrets: BTreeMap<String, String>,
+    words: SecretWords,
+}
+
+impl LentSecrets {
+    /// Returns whether there is a secret of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.secrets.contains_key(name)
+    }
+}
+
+impl SecretSource for LentSecrets {
+    fn lend(&self, names: &[String]) -> Vec<Variable> {
+        let wanted: BTreeSet<&String> = names.iter().filter(|name| is_secret_name(name)).collect();
+        let lent = wanted
+            .into_iter()
+            .filter_map(|name| Some(Variable { name: name.clone(), value: self.secrets.get(name)?.clone() }));
+        lent.collect()
+    }
+
+    fn hide(&self, text: String) -> String {
+        match self.words.hide(&text) {
+            std::borrow::Cow::Borrowed(_) => text,
+            std::borrow::Cow::Owned(hidden) => hidden,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn store() -> (tempfile::TempDir, SecretStore, UserId) {
+        let home = tempfile::tempdir().unwrap();
+        let store = SecretStore::new(home.path().join("users"));
+        (home, store, UserId::of("ada").unwrap())
+    }
+
+    #[test]
+    fn a_secret_is_kept_for_its_user_alone_where_nobody_else_reads_it() {
+        let (home, store, ada) = store();
+        assert_eq!(store.names(&ada).unwrap(), [""; 0]);
+        store.set(&ada, "ERP_TOKEN", "tok-123456").unwrap();
+        store.set(&ada, "ERP_TOKEN", "tok-654321").unwrap();
+        store.set(&ada, "MAIL_KEY", "a 'quoted'\nkey").unwrap();
+        assert_eq!(store.names(&ada).unwrap(), ["ERP_TOKEN", "MAIL_KEY"]);
+        let file = home.path().join("users/ada/secrets.json");
+        assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+        let lent = store.lend(&ada).unwrap();
+        let names = ["ERP_TOKEN", "OTHER", "PATH"].map(str::to_owned);
+        let variable = Variable { name: "ERP_TOKEN".into(), value: "tok-654321".into() };
+        assert_eq!(lent.lend(&names), [variable]);
+        assert_eq!(lent.hide("it is tok-654321".into()), "it is [secret]");
+        assert!(lent.has("MAIL_KEY") && !lent.has("OTHER"));
+        let bob = UserId::of("bob").unwrap();
+        assert_eq!(store.lend(&bob).unwrap().lend(&names), []);
+        assert!(store.delete(&ada, "ERP_TOKEN").unwrap());
+        assert!(!store.delete(&ada, "ERP_TOKEN").unwrap());
+        assert_eq!(store.names(&ada).unwrap(), ["MAIL_KEY"]);
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(store.names(&ada).unwrap_err().to_string().contains("others can read this"));
+    }
+
+    #[test]
+    fn what_can_be_no_secret_is_refused_and_there_is_an_end_to_their_number() {
+        let (home, store, ada) = store();
+        for name in ["", "PATH", "LD_PRELOAD", "A B", "a-b", &"A".repeat(65)] {
+            assert!(matches!(store.set(&ada, name, "12345678"), Err(SecretError::Name(_))), "{name}");
+        }
+        for value in ["", "short", "          ", "with\0zero", "bell\u{7}bell", &"x".repeat(8_193)] {
+            assert!(matches!(store.set(&ada, "KEY", value), Err(SecretError::Value)), "{value:?}");
+        }
+        (0..MAX_SECRETS).for_each(|n| store.set(&ada, &format!("K{n}"), "12345678").unwrap());
+        assert!(matches!(store.set(&ada, "MORE", "12345678"), Err(SecretError::Full)));
+        store.set(&ada, "K0", "another one").unwrap();
+        // A crash in the middle of a change leaves the file as it was.
+        fs::write(home.path().join("users/ada/.secrets.json.part"), "half").unwrap();
+        store.set(&ada, "K0", "yet another").unwrap();
+        fs::write(home.path().join("users/ada/secrets.json"), "{\"secrets\": {\"K\": \"hush-hush\"").unwrap();
+        let error = store.names(&ada).unwrap_err().to_string();
+        assert!(error.contains("not as pudu wrote it") && !error.contains("hush"), "{error}");
+    }
+
+    #[test]
+    fn nobody_is_asked_twice_for_the_same() {
+        let (_home, store, ada) = store();
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+        store.set(&ada, "A_KEY", "12345678").unwrap();
+        assert_eq!(store.ask(&ada, &names(&["A_KEY", "B_KEY"])).unwrap(), names(&["B_KEY"]));
+        assert_eq!(store.ask(&ada, &names(&["B_KEY", "C_KEY"])).unwrap(), names(&["C_KEY"]));
+        assert_eq!(store.ask(&ada, &names(&["B_KEY"])).unwrap(), names(&[]));
+        store.set(&ada, "B_KEY", "12345678").unwrap();
+        store.delete(&ada, "B_KEY").unwrap();
+        assert_eq!(store.ask(&ada, &names(&["B_KEY"])).unwrap(), names(&["B_KEY"]), "it is wanted anew");
+    }
+}

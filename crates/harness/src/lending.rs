@@ -1,0 +1,181 @@
+//! Secrets on their way to a command: names from the skills that are at work, values from the person's. No model, no log
+//! and no reader of a run meets the values.
+
+use crate::Agent;
+use pudu_base::{
+    BoxFuture, DirEntry, Exec, Sandbox, SandboxError, ShellCommand, ToolError, ToolOutput, Variable,
+};
+use std::sync::Arc;
+
+/// The tool whose commands find secrets.
+const BASH: &str = "bash";
+
+/// Returns the sandbox of a call, in which commands find the secrets of these names.
+pub(crate) fn lend(agent: &Agent, tool: &str, names: &[String]) -> Arc<dyn Sandbox> {
+    let sandbox = agent.sandbox.clone();
+    if tool != BASH || names.is_empty() {
+        return sandbox;
+    }
+    match agent.secrets.lend(names) {
+        variables if variables.is_empty() => sandbox,
+        variables => Arc::new(Lending { sandbox, variables }),
+    }
+}
+
+/// Takes the values of secrets out of what a call brought.
+pub(crate) fn hide(agent: &Agent, result: Result<ToolOutput, ToolError>) -> Result<ToolOutput, ToolError> {
+    match result {
+        Ok(output) => Ok(ToolOutput { text: agent.secrets.hide(output.text), ..output }),
+        Err(ToolError(text)) => Err(ToolError(agent.secrets.hide(text))),
+    }
+}
+
+/// A sandbox whose commands find variables.
+struct Lending {
+    sandbox: Arc<dyn Sandbox>,
+    variables: Vec<Variable>,
+}
+
+impl Sandbox for Lending {
+    fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+        self.sandbox.exec_with(command, &self.variables)
+    }
+
+    fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
+        self.sandbox.read(path, limit)
+    }
+
+    fn write<'a>(
+        &'a self,
+        path: &'a str,
+        bytes: &'a [u8],
+        append: bool,
+    ) -> BoxFuture<'a, Result<(), SandboxError>> {
+        self.sandbox.write(path, bytes, append)
+    }
+
+    fn list<'a>(
+        &'a self,
+        path: &'a str,
+        depth: usize,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<DirEntry>, SandboxError>> {
+        self.sandbox.list(path, depth, limit)
+    }
+
+    fn measure<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<u64, SandboxError>> {
+        self.sandbox.measure(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Bench, call, calls, says};
+    use pudu_base::{BoxFuture, RequiredSecret, SecretSource, Skill, SkillSecrets, Tool, ToolCx, ToolSpec};
+    use serde_json::{Value, json};
+    use std::{sync::Mutex, time::Duration};
+
+    /// One secret, of which nobody is to read the value.
+    struct OneSecret;
+
+    impl SecretSource for OneSecret {
+        fn lend(&self, names: &[String]) -> Vec<Variable> {
+            let known = names.iter().filter(|name| *name == "MAIL_KEY");
+            known.map(|name| Variable { name: name.clone(), value: "hush-hush".into() }).collect()
+        }
+
+        fn hide(&self, text: String) -> String {
+            text.replace("hush-hush", "[secret]")
+        }
+    }
+
+    /// A sandbox that prints its variables.
+    #[derive(Default)]
+    struct Echo(Mutex<Vec<usize>>);
+
+    impl Sandbox for Echo {
+        fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+            self.exec_with(command, &[])
+        }
+        fn exec_with<'a>(
+            &'a self,
+            _: &'a ShellCommand,
+            variables: &'a [Variable],
+        ) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+            self.0.lock().unwrap().push(variables.len());
+            let stdout = variables.iter().map(|v| format!("{}={}\n", v.name, v.value)).collect();
+            let done = Exec { stdout, stderr: String::new(), code: Some(0), killed: None, cut: false };
+            Box::pin(std::future::ready(Ok(done)))
+        }
+        fn read<'a>(&'a self, _: &'a str, _: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
+            Box::pin(std::future::pending())
+        }
+        fn write<'a>(&'a self, _: &'a str, _: &'a [u8], _: bool) -> BoxFuture<'a, Result<(), SandboxError>> {
+            Box::pin(std::future::pending())
+        }
+        fn list<'a>(
+            &'a self,
+            _: &'a str,
+            _: usize,
+            _: usize,
+        ) -> BoxFuture<'a, Result<Vec<DirEntry>, SandboxError>> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    /// Runs a command by a name.
+    struct Runs(Arc<ToolSpec>);
+
+    impl Tool for Runs {
+        fn spec(&self) -> &Arc<ToolSpec> {
+            &self.0
+        }
+        fn call<'a>(&'a self, args: Value, cx: &'a ToolCx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+            Box::pin(async move {
+                let command = ShellCommand { script: "env".into(), timeout: Duration::from_secs(1) };
+                let done = cx.sandbox.exec(&command).await.map_err(|error| ToolError(error.to_string()))?;
+                match args.get("fail") {
+                    Some(_) => Err(ToolError(done.stdout)),
+                    None => Ok(done.stdout.into()),
+                }
+            })
+        }
+    }
+
+    async fn told(asks: &str, tool: &str, args: Value) -> (String, Vec<usize>) {
+        let mut bench = Bench::new(vec![calls(vec![call("1", tool, args)]), says("done")]);
+        let sandbox = Arc::new(Echo::default());
+        let spec = Arc::new(ToolSpec {
+            name: tool.into(),
+            description: String::new(),
+            parameters: json!({"type": "object"}),
+            idempotent: true,
+        });
+        bench.agent.tools = bench.agent.tools.with(Arc::new(Runs(spec)));
+        (bench.agent.secrets, bench.agent.sandbox) = (Arc::new(OneSecret), sandbox.clone());
+        let required = ["MAIL_KEY", "OTHER"].map(|name| RequiredSecret { name: name.into(), about: None });
+        let skill = Skill {
+            name: "mail".into(),
+            about: "Sends mail.".into(),
+            path: "/mnt/skills/custom/mail/SKILL.md".into(),
+            tools: None,
+            text: "Send it.".into(),
+            secrets: SkillSecrets { required: required.into(), autonomous: false },
+        };
+        bench.skills = [skill].into();
+        bench.run(Some(asks)).await;
+        let told = bench.asked()[1].last().unwrap().clone();
+        (told, std::mem::take(&mut *sandbox.0.lock().unwrap()))
+    }
+
+    #[tokio::test]
+    async fn a_command_of_an_active_skill_finds_the_secret_and_nobody_reads_it() {
+        let lent =
+            |(told, lent): (String, Vec<usize>)| (told.contains("hush"), told.contains("[secret]"), lent);
+        assert_eq!(lent(told("/mail go", "bash", json!({})).await), (false, true, vec![1]));
+        assert_eq!(lent(told("/mail go", "bash", json!({"fail": true})).await), (false, true, vec![1]));
+        assert_eq!(lent(told("go", "bash", json!({})).await), (false, false, vec![0]));
+        assert_eq!(lent(told("/mail go", "grep", json!({})).await), (false, false, vec![0]), "bash alone");
+    }
+}

@@ -1,0 +1,107 @@
+//! `describe_skill`: purposes and places of skills of which the prompt has the names only.
+
+use pudu_base::{Skill, Tool, ToolCx, ToolError, ToolOutput, TypedTool, erase, foreign};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::{fmt::Write, sync::Arc};
+
+/// The tool's name.
+pub const DESCRIBE_SKILL: &str = "describe_skill";
+/// Maximum number of skills that are described at once.
+const MAX_DESCRIBED: usize = 20;
+/// Maximum length of a name that is asked for, in characters.
+const MAX_NAME_CHARS: usize = 100;
+
+/// Returns the tool for an agent's skills; `None` if it has none.
+#[must_use]
+pub fn describe_skill(skills: Arc<[Skill]>) -> Option<Arc<dyn Tool>> {
+    (!skills.is_empty()).then(|| erase(DescribeSkill(skills)))
+}
+
+struct DescribeSkill(Arc<[Skill]>);
+
+#[derive(Deserialize, JsonSchema)]
+struct Args {
+    /// The names of the skills, as they are listed; 20 at most.
+    names: Vec<String>,
+}
+
+impl TypedTool for DescribeSkill {
+    type Args = Args;
+    const NAME: &'static str = DESCRIBE_SKILL;
+    const DESCRIPTION: &'static str = "Returns for skills of which you know only the names what they are for, and the path of their \
+         SKILL.md, which you read before you do as a skill says.";
+    const IDEMPOTENT: bool = true;
+
+    async fn run(&self, args: Args, _: &ToolCx) -> Result<ToolOutput, ToolError> {
+        if args.names.is_empty() || args.names.len() > MAX_DESCRIBED {
+            return Err(ToolError(format!("name 1 to {MAX_DESCRIBED} skills")));
+        }
+        let (mut text, mut missing) = (String::new(), Vec::new());
+        for name in &args.names {
+            match self.0.iter().find(|skill| skill.name == *name) {
+                // Writing to a String cannot fail.
+                Some(skill) => {
+                    let about = foreign::line(&skill.about, usize::MAX);
+                    let _ = writeln!(text, "- {name}: {about} ({})", skill.path);
+                }
+                None => missing.push(foreign::line(name, MAX_NAME_CHARS)),
+            }
+        }
+        if !missing.is_empty() {
+            let _ = writeln!(text, "There is no skill {}.", missing.join(", "));
+        }
+        match missing.len() == args.names.len() {
+            true => Err(ToolError(text.trim_end().to_owned())),
+            false => Ok(text.trim_end().to_owned().into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Bench, calls, says};
+    use pudu_base::{SkillSecrets, ToolCall};
+    use serde_json::json;
+
+    fn skill(name: &str, about: &str) -> Skill {
+        let path = format!("/mnt/skills/public/{name}/SKILL.md");
+        Skill {
+            name: name.into(),
+            about: about.into(),
+            path,
+            tools: None,
+            text: "".into(),
+            secrets: SkillSecrets::default(),
+        }
+    }
+
+    /// Returns what the model reads of a call for these names.
+    async fn described(names: &[&str]) -> String {
+        let call = ToolCall {
+            id: "1".into(),
+            name: DESCRIBE_SKILL.into(),
+            args: json!({ "names": names }),
+            garbled: None,
+        };
+        let mut bench = Bench::new(vec![calls(vec![call]), says("done")]);
+        let tool = describe_skill([skill("a", "One.\n</skills>"), skill("b", "Two.")].into());
+        bench.agent.tools = bench.agent.tools.with(tool.unwrap());
+        bench.run(Some("go")).await;
+        bench.asked()[1].last().unwrap().clone()
+    }
+
+    #[tokio::test]
+    async fn purposes_and_paths_are_told_of_those_that_there_are() {
+        assert_eq!(described(&["b"]).await, "tool: - b: Two. (/mnt/skills/public/b/SKILL.md)");
+        let told = described(&["a", "c\nd"]).await;
+        assert_eq!(
+            told,
+            "tool: - a: One. &lt;/skills> (/mnt/skills/public/a/SKILL.md)\nThere is no skill c d."
+        );
+        assert!(described(&["c"]).await.contains("There is no skill c."));
+        assert!(described(&[]).await.contains("name 1 to 20 skills"));
+        assert!(described(&["a"; 21]).await.contains("name 1 to 20 skills"));
+    }
+}

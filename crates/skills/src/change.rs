@@ -1,0 +1,225 @@
+//! Changes of a skill, piece by piece, as an agent makes them: each is made on a copy that nobody sees.
+
+use crate::{
+    Front, SkillError, archive::MAX_SKILL_MD_BYTES, history::History, magic, names, stage::StagingFolder,
+    tree::FileTree,
+};
+use std::{fs, io::Read, path::Path};
+
+/// Maximum size of a file that is written by a change, in bytes: somebody has to read it.
+pub const MAX_FILE_BYTES: usize = 192 * 1024;
+/// The file that makes a folder a skill.
+pub(crate) const SKILL: &str = "SKILL.md";
+
+/// A change of a skill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SkillChange {
+    /// Makes it, with this `SKILL.md`.
+    Create(String),
+    /// Writes its whole `SKILL.md` anew.
+    Edit(String),
+    /// Replaces a piece of one of its files, which has to be there once.
+    Patch {
+        /// The file.
+        path: String,
+        /// The piece.
+        old: String,
+        /// What stands in its place.
+        new: String,
+    },
+    /// Takes it away.
+    Delete,
+    /// Writes one of its files besides the `SKILL.md`, whole.
+    WriteFile {
+        /// The file.
+        path: String,
+        /// Its text.
+        text: String,
+    },
+    /// Takes away one of its files.
+    RemoveFile {
+        /// The file.
+        path: String,
+    },
+    /// Brings back the version before a change.
+    Restore(u64),
+}
+
+impl SkillChange {
+    /// Returns the word for it.
+    #[must_use]
+    pub fn action(&self) -> &'static str {
+        match self {
+            Self::Create(_) => "create",
+            Self::Edit(_) => "edit",
+            Self::Patch { .. } => "patch",
+            Self::Delete => "delete",
+            Self::WriteFile { .. } => "write_file",
+            Self::RemoveFile { .. } => "remove_file",
+            Self::Restore(_) => "rollback",
+        }
+    }
+
+    /// Returns the file that it changes, if it is one.
+    #[must_use]
+    pub fn file(&self) -> Option<&str> {
+        match self {
+            Self::Create(_) | Self::Edit(_) => Some(SKILL),
+            Self::Patch { path, .. } | Self::WriteFile { path, .. } | Self::RemoveFile { path } => Some(path),
+            Self::Delete | Self::Restore(_) => None,
+        }
+    }
+}
+
+/// Makes a change of the skill in `place` in a stage; nothing for one that takes it away. The caller holds the lock.
+pub(crate) fn stage(
+    own: &Path,
+    place: &Path,
+    name: &str,
+    history: &History,
+    change: &SkillChange,
+) -> Result<Option<StagingFolder>, SkillError> {
+    let there = FileTree::look(place)?;
+    let mut stage = StagingFolder::new(own)?;
+    match (&there, change) {
+        (Some(_), SkillChange::Create(_)) => {
+            let help = "edit it, or give the new one another name";
+            return Err(SkillError::Exists { name: name.to_owned(), where_: "custom", help });
+        }
+        (None, SkillChange::Create(text)) => stage.put(SKILL, &checked(SKILL, text)?)?,
+        (_, SkillChange::Restore(number)) => restore(&stage, name, history, *number)?,
+        (None, _) => return Err(SkillError::Unknown(name.to_owned())),
+        (Some(_), SkillChange::Delete) => return Ok(None),
+        (Some(_), SkillChange::Edit(text)) => {
+            stage.take(place)?;
+            stage.put(SKILL, &checked(SKILL, text)?)?;
+        }
+        (Some(tree), SkillChange::Patch { path, old, new }) => {
+            let path = plain(path)?;
+            present(tree, &path)?;
+            let text = patched(&read(&place.join(&path))?, &path, old, new)?;
+            stage.take(place)?;
+            stage.put(&path, &checked(&path, &text)?)?;
+        }
+        (Some(tree), SkillChange::WriteFile { path, text }) => {
+            let path = plain(path)?;
+            if names::folded(&path).rsplit('/').next() == Some("skill.md") {
+                return Err(SkillError::Wrong(
+                    "a skill has one SKILL.md: change it with edit or patch".to_owned(),
+                ));
+            }
+            if let Some(other) = tree.collision(&path) {
+                return Err(SkillError::Wrong(format!("{path} is the same as {other} on some machines")));
+            }
+            stage.take(place)?;
+            stage.put(&path, &checked(&path, text)?)?;
+        }
+        (Some(tree), SkillChange::RemoveFile { path }) => {
+            let path = plain(path)?;
+            if path == SKILL {
+                return Err(SkillError::Wrong(
+                    "without its SKILL.md it is no skill: delete it as a whole".to_owned(),
+                ));
+            }
+            present(tree, &path)?;
+            stage.take(place)?;
+            stage.take_out(&path)?;
+        }
+    }
+    Ok(Some(stage))
+}
+
+/// Puts a version into a stage.
+fn restore(stage: &StagingFolder, name: &str, history: &History, number: u64) -> Result<(), SkillError> {
+    match history.former(number) {
+        Some(former) => stage.take(&former),
+        None => {
+            let there: Vec<String> = history
+                .versions()
+                .iter()
+                .filter(|version| version.files > 0)
+                .map(|version| version.number.to_string())
+                .collect();
+            let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+            Err(SkillError::Wrong(format!(
+                "there is no version {number} of `{name}` to bring back; there are: {there}"
+            )))
+        }
+    }
+}
+
+/// Checks what a change has made, and returns the head of its `SKILL.md`.
+pub(crate) fn check(stage: &StagingFolder, name: &str) -> Result<Front, SkillError> {
+    let inside = stage.inside();
+    // It counts as well.
+    FileTree::look(&inside)?;
+    let text = read(&inside.join(SKILL))?;
+    let front = Front::read(&text).map_err(|why| SkillError::Wrong(format!("SKILL.md: {why}")))?;
+    if front.name != name {
+        let why = format!("`name` in its SKILL.md is `{}` and has to be `{name}`", front.name);
+        return Err(SkillError::Wrong(why));
+    }
+    match front.odd.is_empty() {
+        true => Ok(front),
+        false => Err(SkillError::Wrong(format!("SKILL.md: {}", front.odd.join("; ")))),
+    }
+}
+
+/// Returns a path in the skill in its plain form.
+fn plain(path: &str) -> Result<String, SkillError> {
+    let wrong = |why: &str| SkillError::Wrong(format!("{}: {why}", path.escape_debug()));
+    let parts = names::parts(path).map_err(wrong)?;
+    if path.ends_with('/') {
+        return Err(wrong("it is a folder's name"));
+    }
+    if parts.iter().any(|part| part.starts_with('.')) {
+        return Err(wrong("a skill has no hidden files"));
+    }
+    Ok(parts.join("/"))
+}
+
+fn present(tree: &FileTree, path: &str) -> Result<(), SkillError> {
+    match tree.files.contains_key(path) {
+        true => Ok(()),
+        false => Err(SkillError::Wrong(format!("the skill has no file {path}"))),
+    }
+}
+
+/// Checks a text that is to be written.
+fn checked(path: &str, text: &str) -> Result<Vec<u8>, SkillError> {
+    let most = if path == SKILL { MAX_SKILL_MD_BYTES as usize } else { MAX_FILE_BYTES };
+    if text.len() > most {
+        return Err(SkillError::Wrong(format!("{path} is longer than {} KiB", most / 1024)));
+    }
+    if text.contains('\0') || magic::program(text.as_bytes()).is_some() {
+        return Err(SkillError::Wrong(format!("{path} is no text")));
+    }
+    Ok(text.as_bytes().to_vec())
+}
+
+/// Replaces a piece that is there once.
+fn patched(text: &str, path: &str, old: &str, new: &str) -> Result<String, SkillError> {
+    let wrong = |why: &str| Err(SkillError::Wrong(format!("{path}: {why}")));
+    if old.is_empty() || old == new {
+        return wrong("the old text is empty, or the same as the new one");
+    }
+    match text.matches(old).take(2).count() {
+        1 => Ok(text.replacen(old, new, 1)),
+        0 => wrong("the old text is not there: read the file again, and give it letter by letter"),
+        _ => wrong("the old text is there more than once: give more of what stands around it"),
+    }
+}
+
+/// Reads a text of a skill.
+pub(crate) fn read(path: &Path) -> Result<String, SkillError> {
+    let mut bytes = Vec::new();
+    let most = MAX_FILE_BYTES as u64;
+    fs::File::open(path)
+        .and_then(|file| file.take(most + 1).read_to_end(&mut bytes))
+        .map_err(SkillError::io(path))?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if bytes.len() as u64 > most {
+        return Err(SkillError::Wrong(format!("{name} is longer than {} KiB", most / 1024)));
+    }
+    String::from_utf8(bytes).map_err(|_| SkillError::Wrong(format!("{name} is no UTF-8 text")))
+}

@@ -1,0 +1,187 @@
+//! Former versions of skills that were changed: `.history/NAME/NUMBER` beside the skills, a folder each, with a record of
+//! the change and the skill's folder as it was before. Files that did not change are the same files.
+//!
+//! The record is there before the change. After a crash between the two it is the record of a change that was not made,
+//! which is told by the files and cleared away. History is bounded: the oldest versions go first.
+
+use crate::{
+    SkillError,
+    tree::{self, FileTree},
+};
+use serde::{Deserialize, Serialize};
+use std::{
+    fs::{self, DirBuilder, OpenOptions},
+    io::{Read, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+/// The folder of all histories.
+const FOLDER: &str = ".history";
+/// The record of a change.
+const RECORD: &str = "record.json";
+/// The skill's folder as it was before.
+const FORMER: &str = "former";
+/// Suffix of the name of what is being made.
+const PART: &str = ".part";
+/// Maximum number of versions of a skill.
+const MAX_VERSIONS: usize = 20;
+/// Maximum size of all versions of a skill, in bytes, as if none shared a file.
+const MAX_HISTORY_BYTES: u64 = 8 * 1024 * 1024;
+/// Maximum number of skills with a history, those that are gone included.
+const MAX_HISTORIES: usize = 128;
+/// Maximum size of a record, in bytes.
+const MAX_RECORD_BYTES: u64 = 64 * 1024;
+
+/// A change of a skill, and the version before it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkillVersion {
+    /// Its number, from 1.
+    pub number: u64,
+    /// When the skill was changed, in milliseconds since 1970.
+    pub at: i64,
+    /// The kind of change.
+    pub action: String,
+    /// The one who changed it.
+    pub by: String,
+    /// Why, if somebody said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The thread in which it was changed, if it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
+    /// The file that was changed, if it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// How many files the version before has; none if the skill was not there, or was too large to be kept.
+    pub files: usize,
+    /// Findings of the scan that were let pass.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<String>,
+}
+
+/// The history of one skill.
+pub(crate) struct History {
+    folder: PathBuf,
+    all: PathBuf,
+}
+
+impl History {
+    /// Names the history of a skill among those of a folder.
+    pub(crate) fn of(own: &Path, name: &str) -> Self {
+        let all = own.join(FOLDER);
+        Self { folder: all.join(name), all }
+    }
+
+    /// Returns the versions, oldest first. What cannot be read is left out.
+    pub(crate) fn versions(&self) -> Vec<SkillVersion> {
+        let folders = self.folders();
+        let read =
+            |(number, folder): (u64, PathBuf)| record(&folder).filter(|version| version.number == number);
+        folders.into_iter().filter_map(read).collect()
+    }
+
+    /// Returns the folder of a version, if its files are there.
+    pub(crate) fn former(&self, number: u64) -> Option<PathBuf> {
+        let former = self.folder.join(numbered(number)).join(FORMER);
+        fs::symlink_metadata(&former).is_ok_and(|meta| meta.is_dir()).then_some(former)
+    }
+
+    /// Notes a change that is about to be made to the skill in `place`, with the version before it.
+    pub(crate) fn note(&self, place: &Path, version: SkillVersion) -> Result<SkillVersion, SkillError> {
+        let number = self.folders().last().map_or(0, |(number, _)| *number) + 1;
+        let part = self.folder.join(format!("{}{PART}", numbered(number)));
+        DirBuilder::new().recursive(true).mode(0o700).create(&part).map_err(SkillError::io(&part))?;
+        let before = FileTree::look(place)?;
+        let mut files = 0;
+        if let Some(before) = before.filter(|before| before.bytes() <= MAX_HISTORY_BYTES) {
+            before.link(place, &part.join(FORMER))?;
+            files = before.files.len();
+        }
+        let version = SkillVersion { number, files, ..version };
+        write_record(&part.join(RECORD), &version)?;
+        let kept = self.folder.join(numbered(number));
+        fs::rename(&part, &kept).map_err(SkillError::io(&kept))?;
+        tree::sync(&self.folder)?;
+        Ok(version)
+    }
+
+    /// Takes the note of a change back that was not made.
+    pub(crate) fn forget(&self, number: u64) {
+        tree::remove(&self.folder.join(numbered(number))).ok();
+    }
+
+    /// Clears away what a crash left: halves, and the note of a change of the skill in `place` that was not made.
+    pub(crate) fn clear(&self, place: &Path) {
+        for (name, path) in tree::folders(&self.folder) {
+            if name.ends_with(PART) {
+                tree::remove(&path).ok();
+            }
+        }
+        let Some((number, folder)) = self.folders().pop() else { return };
+        let look = |path: &Path| FileTree::look(path).ok().flatten();
+        let was_created = record(&folder).is_some_and(|version| version.action == "create");
+        let (former, now) = (look(&folder.join(FORMER)), look(place));
+        // The same files: nothing was put in their place. An unkept version tells nothing.
+        let unmade = former.is_some() && former == now || was_created && former.is_none() && now.is_none();
+        if unmade {
+            self.forget(number);
+        }
+    }
+
+    /// Drops the oldest versions, and whole histories, of which there are too many.
+    pub(crate) fn bound(&self, own: &Path) {
+        let versions = self.folders();
+        let (mut count, mut bytes) = (0, 0_u64);
+        for (number, folder) in versions.iter().rev() {
+            let size = FileTree::look(&folder.join(FORMER)).ok().flatten().map_or(0, |tree| tree.bytes());
+            (count, bytes) = (count + 1, bytes.saturating_add(size));
+            if count > MAX_VERSIONS || bytes > MAX_HISTORY_BYTES {
+                self.forget(*number);
+            }
+        }
+        let mut histories: Vec<(bool, std::time::SystemTime, PathBuf)> = tree::folders(&self.all)
+            .into_iter()
+            .map(|(name, path)| {
+                let changed = fs::metadata(&path).and_then(|meta| meta.modified());
+                (own.join(name).exists(), changed.unwrap_or(std::time::UNIX_EPOCH), path)
+            })
+            .collect();
+        // Those of skills that are gone first, the oldest among them.
+        histories.sort();
+        let surplus = histories.len().saturating_sub(MAX_HISTORIES);
+        histories.iter().take(surplus).filter(|(.., path)| *path != self.folder).for_each(|(.., path)| {
+            tree::remove(path).ok();
+        });
+    }
+
+    /// Returns the versions' numbers and folders, oldest first.
+    fn folders(&self) -> Vec<(u64, PathBuf)> {
+        let numbers = tree::folders(&self.folder);
+        let mut found: Vec<(u64, PathBuf)> =
+            numbers.into_iter().filter_map(|(name, path)| Some((name.parse().ok()?, path))).collect();
+        found.sort();
+        found
+    }
+}
+
+fn numbered(number: u64) -> String {
+    format!("{number:06}")
+}
+
+fn record(folder: &Path) -> Option<SkillVersion> {
+    let mut text = String::new();
+    let file = fs::File::open(folder.join(RECORD)).ok()?;
+    file.take(MAX_RECORD_BYTES).read_to_string(&mut text).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+fn write_record(path: &Path, version: &SkillVersion) -> Result<(), SkillError> {
+    let text = serde_json::to_string_pretty(version).unwrap_or_default();
+    let write = || {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    };
+    write().map_err(SkillError::io(path))
+}

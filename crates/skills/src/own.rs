@@ -1,0 +1,414 @@
+//! The skills of one user, a person or a room: everybody's and their own. A user's own skill comes before one of
+//! everybody's of the same name, for this user alone; nobody else sees it.
+//!
+//! The local user's own skills are those that everybody has. Own skills are changed piece by piece: a change is made on
+//! a copy, looked through, noted in the history, and put into its place in one step.
+
+use crate::{
+    BrokenSkill, Catalog, CatalogEntry, Category, Hidden, Installed, ScanReport, ScanVerdict, SkillError,
+    SkillVersion, Skills,
+    change::{self, SKILL, SkillChange},
+    discover::{self, FileStamp, Root},
+    frontmatter,
+    history::History,
+    install, scan,
+    skills::{alone, tell_broken},
+    stage::StagingFolder,
+    state,
+    tree::FileTree,
+};
+use indexmap::IndexMap;
+use pudu_base::UserId;
+use std::{
+    fmt::Write as _,
+    fs,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// Maximum number of users whose skills are remembered.
+const MAX_CACHED_USERS: usize = 64;
+/// Maximum size of the texts of all skills of a user together, in bytes.
+const MAX_OWN_BYTES: usize = 1024 * 1024;
+/// Maximum number of skills that a user makes.
+const MAX_OWN_SKILLS: usize = 64;
+/// Maximum length of what people read of a version that comes back, in bytes.
+const MAX_PREVIEW_BYTES: usize = 200 * 1024;
+
+/// Stamps of the paths of which a catalog was made.
+type Stamps = Vec<(PathBuf, Option<FileStamp>)>;
+
+/// What users see who have skills of their own, those last looked at.
+#[derive(Debug, Default)]
+pub(crate) struct UserCatalogs(Mutex<IndexMap<UserId, CachedView>>);
+
+/// What a user saw, and what it was made of.
+#[derive(Clone, Debug)]
+struct CachedView {
+    shared: Arc<Catalog>,
+    catalog: Arc<Catalog>,
+    seen: Arc<Stamps>,
+}
+
+impl UserCatalogs {
+    fn get(&self, user: &UserId) -> Option<CachedView> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(user).cloned()
+    }
+
+    fn put(&self, user: &UserId, view: CachedView) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.shift_remove(user);
+        if known.len() >= MAX_CACHED_USERS {
+            known.shift_remove_index(0);
+        }
+        known.insert(user.clone(), view);
+    }
+}
+
+/// The one who changes a skill.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChangeAuthor {
+    /// Their name.
+    pub by: String,
+    /// Why, if somebody said so.
+    pub why: Option<String>,
+    /// The thread in which they do, if it is one.
+    pub thread: Option<String>,
+    /// When, in milliseconds since 1970.
+    pub at: i64,
+}
+
+/// A change that could be made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChangePreview {
+    /// Findings of the scan that would be let pass.
+    pub report: ScanReport,
+    /// The texts that come back, if the change brings a version back.
+    pub restored: Option<String>,
+}
+
+/// The skills of one user.
+#[derive(Clone, Debug)]
+pub struct OwnSkills {
+    skills: Skills,
+    user: UserId,
+}
+
+impl OwnSkills {
+    pub(crate) fn new(skills: Skills, user: UserId) -> Self {
+        Self { skills, user }
+    }
+
+    /// Returns the catalog of the user: everybody's skills and their own.
+    #[must_use]
+    pub fn read(&self) -> Arc<Catalog> {
+        let shared = self.skills.read();
+        if self.is_everybodys() {
+            return shared;
+        }
+        let users = self.skills.users();
+        let known = users.get(&self.user);
+        let fresh = known.as_ref().filter(|view| {
+            Arc::ptr_eq(&view.shared, &shared)
+                && view.seen.iter().all(|(path, stamp)| discover::stamp(path) == *stamp)
+        });
+        if let Some(view) = fresh {
+            users.put(&self.user, view.clone());
+            return view.catalog.clone();
+        }
+        let (catalog, seen) = self.look(&shared);
+        let catalog = Arc::new(catalog);
+        let of_own = |catalog: &Catalog| {
+            let beside = |broken: &&BrokenSkill| broken.folder.starts_with(self.root());
+            catalog.broken.iter().filter(beside).cloned().collect::<Vec<_>>()
+        };
+        tell_broken(&of_own(&catalog), known.map(|view| of_own(&view.catalog)).as_deref());
+        users.put(&self.user, CachedView { shared, catalog: catalog.clone(), seen: Arc::new(seen) });
+        catalog
+    }
+
+    /// Switches one of the user's own skills on or off, and returns it.
+    ///
+    /// # Errors
+    /// When there is none, it is everybody's, or the switch cannot be kept.
+    pub fn set_enabled(&self, name: &str, enabled: bool) -> Result<CatalogEntry, SkillError> {
+        if self.is_everybodys() {
+            return self.skills.set_enabled(name, enabled);
+        }
+        let _alone = self.alone()?;
+        let entry = self.read().get(name).cloned().ok_or_else(|| SkillError::Unknown(name.to_owned()))?;
+        if !entry.own {
+            return Err(SkillError::Fixed { name: name.to_owned(), what: "everybody's" });
+        }
+        state::write(&self.state(), name, enabled)?;
+        Ok(CatalogEntry { enabled, ..entry })
+    }
+
+    /// Installs a skill from an archive among the user's own.
+    ///
+    /// # Errors
+    /// As [`Skills::install`].
+    pub fn install(&self, archive: &Path, replace: bool) -> Result<Installed, SkillError> {
+        if self.is_everybodys() {
+            return self.skills.install(archive, replace);
+        }
+        let _alone = self.alone()?;
+        install::install(&self.own(), &self.own_alone(), archive, replace)
+    }
+
+    /// Takes away one of the user's own skills, and its switch. Its history stays.
+    ///
+    /// # Errors
+    /// As [`Skills::remove`].
+    pub fn remove(&self, name: &str) -> Result<(), SkillError> {
+        if self.is_everybodys() {
+            return self.skills.remove(name);
+        }
+        let _alone = self.alone()?;
+        install::remove(&self.own(), &self.own_alone(), name)?;
+        state::forget(&self.state(), name)
+    }
+
+    /// Tries a change of one of the user's own skills, and changes nothing.
+    ///
+    /// # Errors
+    /// When the change cannot be made, or the scan blocks it.
+    pub fn examine(&self, name: &str, change: &SkillChange) -> Result<ChangePreview, SkillError> {
+        let _alone = self.alone()?;
+        let (stage, _, report) = self.staged(name, change)?;
+        let restored = match (change, &stage) {
+            (SkillChange::Restore(_), Some(stage)) => Some(preview(&stage.inside())?),
+            _ => None,
+        };
+        Ok(ChangePreview { report, restored })
+    }
+
+    /// Changes one of the user's own skills, from the next run on. Returns the change as the history has it, by whose
+    /// number the version before it comes back.
+    ///
+    /// # Errors
+    /// When the change cannot be made, the scan blocks it, or the disk fails. The skill is as it was then.
+    pub fn change(
+        &self,
+        name: &str,
+        change: &SkillChange,
+        author: ChangeAuthor,
+    ) -> Result<SkillVersion, SkillError> {
+        let _alone = self.alone()?;
+        let (stage, place, report) = self.staged(name, change)?;
+        let history = self.of(name);
+        let ChangeAuthor { by, why, thread, at } = author;
+        let version = history.note(
+            &place,
+            SkillVersion {
+                number: 0,
+                at,
+                action: change.action().to_owned(),
+                by,
+                why,
+                thread,
+                file: change.file().map(str::to_owned),
+                files: 0,
+                findings: report
+                    .findings
+                    .iter()
+                    .map(|found| format!("{}: {}", found.rule, found.what))
+                    .collect(),
+            },
+        )?;
+        let done = match stage {
+            Some(stage) => stage.settle(&place),
+            None => StagingFolder::new(&self.own())?.clear(&place),
+        };
+        if let Err(error) = done {
+            history.forget(version.number);
+            return Err(error);
+        }
+        if let Some(root) = place.parent() {
+            crate::tree::sync(root)?;
+        }
+        history.bound(&self.own());
+        Ok(version)
+    }
+
+    /// Returns the changes of one of the user's own skills, oldest first.
+    ///
+    /// # Errors
+    /// When that is no name of a skill, or none had it.
+    pub fn history(&self, name: &str) -> Result<Vec<SkillVersion>, SkillError> {
+        let unknown = || SkillError::Unknown(name.to_owned());
+        frontmatter::check_name(name).map_err(|_| unknown())?;
+        let versions = self.of(name).versions();
+        if versions.is_empty() && !self.read().get(name).is_some_and(|entry| entry.editable) {
+            return Err(unknown());
+        }
+        Ok(versions)
+    }
+
+    /// Returns the `SKILL.md` of a version, if it is kept.
+    #[must_use]
+    pub fn former_text(&self, name: &str, number: u64) -> Option<String> {
+        frontmatter::check_name(name).ok()?;
+        change::read(&self.of(name).former(number)?.join(SKILL)).ok()
+    }
+
+    /// Whether the user's own skills are those that everybody has.
+    #[must_use]
+    pub fn is_everybodys(&self) -> bool {
+        self.user == UserId::local()
+    }
+
+    /// Makes a change in a stage and looks it through. The caller holds the lock.
+    fn staged(
+        &self,
+        name: &str,
+        change: &SkillChange,
+    ) -> Result<(Option<StagingFolder>, PathBuf, ScanReport), SkillError> {
+        frontmatter::check_name(name).map_err(SkillError::Wrong)?;
+        let place = self.place(name, change)?;
+        let history = self.of(name);
+        history.clear(&place);
+        let Some(stage) = change::stage(&self.own(), &place, name, &history, change)? else {
+            return Ok((None, place, ScanReport::default()));
+        };
+        change::check(&stage, name)?;
+        let report = scan(&stage.inside()).map_err(SkillError::io(&place))?;
+        match report.verdict() {
+            ScanVerdict::Block => Err(SkillError::Blocked { name: name.to_owned(), report }),
+            ScanVerdict::Allow | ScanVerdict::Warn => Ok((Some(stage), place, report)),
+        }
+    }
+
+    /// Returns the place of one of the user's own skills, or where a new one belongs.
+    fn place(&self, name: &str, change: &SkillChange) -> Result<PathBuf, SkillError> {
+        let catalog = self.read();
+        let place = self.own().join(name);
+        let makes = matches!(change, SkillChange::Create(_) | SkillChange::Restore(_));
+        match catalog.get(name) {
+            Some(entry) if entry.editable => Ok(entry.folder.clone()),
+            // What is everybody's has one place of each name.
+            Some(entry) if entry.folder != place && (self.is_everybodys() || !makes) => {
+                let what = match entry.category {
+                    Category::Public => "one of the public skills",
+                    Category::Custom if self.is_everybodys() => "in the folder of `skills.path`",
+                    Category::Custom => "everybody's",
+                };
+                Err(SkillError::Fixed { name: name.to_owned(), what })
+            }
+            _ => {
+                let own = catalog.entries.iter().filter(|entry| entry.editable).count();
+                match makes && own >= MAX_OWN_SKILLS {
+                    true => Err(SkillError::Wrong(format!(
+                        "there are {MAX_OWN_SKILLS} skills already: delete one first"
+                    ))),
+                    false => Ok(place),
+                }
+            }
+        }
+    }
+
+    /// Looks through the user's own skills, and puts everybody's beside them.
+    fn look(&self, shared: &Catalog) -> (Catalog, Stamps) {
+        let state = self.state();
+        let mut seen = vec![(state.clone(), discover::stamp(&state))];
+        let mut catalog = Catalog::default();
+        let switches = state::read(&state).map_err(|error| {
+            let why = format!("none of the skills here is used until this is mended: {error}");
+            catalog.broken.push(BrokenSkill { folder: state.clone(), why });
+        });
+        let root = Root { path: self.own(), category: Category::Custom, editable: true };
+        let haul = discover::look(&root);
+        seen.extend(haul.seen);
+        catalog.broken.extend(haul.broken);
+        let mut room = MAX_OWN_BYTES;
+        for found in haul.found {
+            match self.skills.entry(&root, found, switches.as_ref().ok(), &catalog, &mut room) {
+                Ok(entry) => catalog.entries.push(CatalogEntry { own: true, ..entry }),
+                Err(broken) => catalog.broken.push(broken),
+            }
+        }
+        (beside(catalog, shared).ordered(), seen)
+    }
+
+    /// Returns the catalog of the user's own skills, without everybody's.
+    fn own_alone(&self) -> Catalog {
+        let mut catalog = Catalog::clone(&self.read());
+        catalog.entries.retain(|entry| entry.own);
+        catalog
+    }
+
+    fn of(&self, name: &str) -> History {
+        History::of(&self.own(), name)
+    }
+
+    /// Keeps others from changing the user's skills at the same time.
+    fn alone(&self) -> Result<fs::File, SkillError> {
+        if !self.is_everybodys() {
+            // It holds more than skills, and what is in it is nobody else's business.
+            let folder = self.skills.places().users.join(self.user.as_str());
+            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+            made.map_err(SkillError::io(&folder))?;
+        }
+        alone(&self.own())
+    }
+
+    /// Returns the folder of the user's skills and their switches.
+    fn root(&self) -> PathBuf {
+        self.skills.places().users.join(self.user.as_str()).join("skills")
+    }
+
+    fn own(&self) -> PathBuf {
+        match self.is_everybodys() {
+            true => self.skills.places().own.clone(),
+            false => self.root().join("custom"),
+        }
+    }
+
+    fn state(&self) -> PathBuf {
+        self.root().join("state.json")
+    }
+}
+
+/// Puts everybody's skills beside a user's own. One gives way to an own one of its name, or in its place.
+fn beside(mut own: Catalog, shared: &Catalog) -> Catalog {
+    own.broken.extend(shared.broken.iter().cloned());
+    own.hidden.extend(shared.hidden.iter().cloned());
+    let mut others = Vec::new();
+    for entry in &shared.entries {
+        match own.entries.iter().find(|mine| mine.name == entry.name || mine.path == entry.path) {
+            Some(mine) => own.hidden.push(Hidden {
+                name: entry.name.clone(),
+                folder: entry.folder.clone(),
+                by: mine.folder.clone(),
+            }),
+            None => others.push(CatalogEntry { editable: false, ..entry.clone() }),
+        }
+    }
+    own.entries.extend(others);
+    own
+}
+
+/// Returns the texts of a skill, for people who decide whether it comes back.
+fn preview(folder: &Path) -> Result<String, SkillError> {
+    let tree = FileTree::look(folder)?.unwrap_or_default();
+    let mut text = String::new();
+    for (path, file) in &tree.files {
+        // Writing to a String cannot fail.
+        let _ = match change::read(&folder.join(path)) {
+            Ok(words) => {
+                let lines: String = words.lines().map(|line| format!("  | {line}\n")).collect();
+                write!(text, "{path}:\n{lines}")
+            }
+            Err(_) => writeln!(text, "{path}: {} bytes that are no text, or too many", file.bytes),
+        };
+        if text.len() > MAX_PREVIEW_BYTES {
+            let why = "the version is too long for somebody to read before it comes back: `pudu skill rollback` does it";
+            return Err(SkillError::Wrong(why.to_owned()));
+        }
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! Folders of skills as trees of plain files: copied without copying their bytes, measured, and compared.
+
+use crate::{SkillError, names};
+use std::{
+    collections::BTreeMap,
+    fs::{self, DirBuilder},
+    io,
+    os::unix::fs::{DirBuilderExt, MetadataExt},
+    path::{Path, PathBuf},
+};
+
+/// Maximum number of files and folders of a skill that is changed.
+pub(crate) const MAX_ENTRIES: usize = 4096;
+/// Maximum size of a skill that is changed, in bytes.
+pub(crate) const MAX_TREE_BYTES: u64 = 512 * 1024 * 1024;
+/// Maximum number of folders in each other.
+const MAX_DEPTH: usize = 12;
+
+/// A file of a tree, as it looks from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TreeFile {
+    pub(crate) bytes: u64,
+    pub(crate) program: bool,
+    /// Device and inode: two that are equal are one file.
+    place: (u64, u64),
+}
+
+/// The files of a folder, by their paths in it, and its folders.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FileTree {
+    pub(crate) files: BTreeMap<String, TreeFile>,
+    folders: Vec<String>,
+}
+
+impl FileTree {
+    /// Looks at a folder; `None` if it is not there.
+    ///
+    /// # Errors
+    /// When it has links, or anything else that is neither file nor folder, or is too large.
+    pub(crate) fn look(folder: &Path) -> Result<Option<Self>, SkillError> {
+        match fs::symlink_metadata(folder) {
+            Ok(meta) if meta.is_dir() => {}
+            Ok(_) => {
+                let why = format!("{} is no folder, or leads somewhere else", folder.display());
+                return Err(SkillError::Wrong(why));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(SkillError::io(folder)(error)),
+        }
+        let mut tree = Self::default();
+        tree.walk(folder, "", MAX_DEPTH)?;
+        if tree.bytes() > MAX_TREE_BYTES {
+            return Err(SkillError::Wrong(format!(
+                "a skill has at most {} MiB",
+                MAX_TREE_BYTES / 1024 / 1024
+            )));
+        }
+        Ok(Some(tree))
+    }
+
+    fn walk(&mut self, folder: &Path, below: &str, depth: usize) -> Result<(), SkillError> {
+        for entry in fs::read_dir(folder).map_err(SkillError::io(folder))? {
+            let path = entry.map_err(SkillError::io(folder))?.path();
+            let name = path.file_name().unwrap_or_default();
+            let odd = |why: &str| {
+                SkillError::Wrong(format!("{} in the skill {why}", name.to_string_lossy().escape_debug()))
+            };
+            let Some(name) = name.to_str() else { return Err(odd("has a name that is not UTF-8")) };
+            let inside = if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") };
+            if self.files.len() + self.folders.len() >= MAX_ENTRIES {
+                return Err(SkillError::Wrong(format!(
+                    "a skill has at most {MAX_ENTRIES} files and folders"
+                )));
+            }
+            let meta = fs::symlink_metadata(&path).map_err(SkillError::io(&path))?;
+            if meta.is_dir() {
+                if depth == 0 {
+                    return Err(odd("lies too deep"));
+                }
+                self.folders.push(inside.clone());
+                self.walk(&path, &inside, depth - 1)?;
+            } else if meta.is_file() {
+                let place = (meta.dev(), meta.ino());
+                let file = TreeFile { bytes: meta.len(), program: meta.mode() & 0o100 != 0, place };
+                self.files.insert(inside, file);
+            } else {
+                return Err(odd("is neither a file nor a folder, or it is a link"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns how large all files are together, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.files.values().map(|file| file.bytes).sum()
+    }
+
+    /// Makes the same tree at `to`, which is not there yet, of the same files: none of them is ever written to again.
+    pub(crate) fn link(&self, from: &Path, to: &Path) -> Result<(), SkillError> {
+        let make = |path: &Path| {
+            DirBuilder::new().recursive(true).mode(0o755).create(path).map_err(SkillError::io(path))
+        };
+        make(to)?;
+        self.folders.iter().try_for_each(|folder| make(&to.join(folder)))?;
+        self.files.keys().try_for_each(|file| {
+            let (old, new) = (from.join(file), to.join(file));
+            // Not every file system has more than one name for a file.
+            fs::hard_link(&old, &new)
+                .or_else(|_| fs::copy(&old, &new).map(drop))
+                .map_err(SkillError::io(&new))
+        })
+    }
+
+    /// Returns the path among the files and folders that some machine takes for this one, if it is not the same.
+    pub(crate) fn collision(&self, path: &str) -> Option<&str> {
+        let folded = names::folded(path);
+        let above = |of: &str, other: &str| of.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'));
+        let mut files = self.files.keys().map(String::as_str).filter(|other| {
+            let known = names::folded(other);
+            (known == folded && *other != path) || above(&folded, &known)
+        });
+        let mut folders = self.folders.iter().map(String::as_str).filter(|other| {
+            let known = names::folded(other);
+            known == folded || (above(&folded, &known) && !above(path, other))
+        });
+        files.next().or_else(|| folders.next())
+    }
+}
+
+/// Takes a folder away, whatever is in it.
+pub(crate) fn remove(folder: &Path) -> Result<(), SkillError> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(SkillError::io(folder)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Writes a folder's entries to the disk.
+pub(crate) fn sync(folder: &Path) -> Result<(), SkillError> {
+    fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(SkillError::io(folder))
+}
+
+/// Returns the names of the folders in a folder, sorted.
+pub(crate) fn folders(folder: &Path) -> Vec<(String, PathBuf)> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let named = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut found: Vec<(String, PathBuf)> =
+        named.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path()))).collect();
+    found.sort();
+    found
+}
