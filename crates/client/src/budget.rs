@@ -14,7 +14,7 @@ pub(crate) use meter::Meter;
 use crate::Client;
 use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
 use pudu_base::{BudgetPeriod, BudgetScope, RunId, UsedBudget, UserId};
-use pudu_store::{BudgetLimit, BudgetStanding, BudgetUnit, Spender, SpendingShare, StoreError, now};
+use pudu_store::{BudgetLimit, BudgetStanding, BudgetUnit, Db, Spender, SpendingShare, StoreError, now};
 use std::collections::BTreeSet;
 
 /// Milliseconds of a day.
@@ -150,6 +150,41 @@ impl BudgetRules {
     ) -> impl Iterator<Item = (&'r BudgetRule, String)> {
         self.limits.iter().filter_map(move |rule| Some((rule, subject(rule.scope, run, spender)?)))
     }
+
+    /// Returns the budgets of all who spent, and how far they are used, in the order of the rules.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn states(
+        &self,
+        db: &Db,
+        shares: &[SpendingShare],
+        at: i64,
+    ) -> Result<Vec<BudgetState>, StoreError> {
+        let mut all = Vec::new();
+        for rule in &self.limits {
+            let of = |share: &SpendingShare| match rule.scope {
+                BudgetScope::Run => None,
+                BudgetScope::Person => Some(share.user.clone()),
+                BudgetScope::Room => Some(share.room.clone()).filter(|room| !room.is_empty()),
+                BudgetScope::Account => Some(share.account.clone()),
+                BudgetScope::Everybody => Some(String::new()),
+            };
+            let subjects: BTreeSet<String> = shares.iter().filter_map(of).collect();
+            all.extend(subjects.into_iter().take(MAX_LISTED).map(|subject| (rule, subject)));
+        }
+        states(db, all, at).await
+    }
+}
+
+async fn states(db: &Db, rules: Vec<(&BudgetRule, String)>, at: i64) -> Result<Vec<BudgetState>, StoreError> {
+    if rules.is_empty() {
+        return Ok(Vec::new());
+    }
+    let limits = rules.iter().map(|(rule, subject)| rule.limit(subject, at)).collect();
+    let standings = db.budget_standings(limits).await?;
+    let all = rules.into_iter().zip(standings);
+    Ok(all.map(|((rule, subject), standing)| rule.state(&subject, standing, at)).collect())
 }
 
 impl Client {
@@ -159,41 +194,7 @@ impl Client {
     /// When the store fails.
     pub async fn budgets(&self, spender: &Spender) -> Result<Vec<BudgetState>, StoreError> {
         let setup = self.setup();
-        self.states(setup.budgets.of(None, spender).collect()).await
-    }
-
-    /// Returns the budgets of all who spent, and how far they are used, in the order of the rules.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn all_budgets(&self, shares: &[SpendingShare]) -> Result<Vec<BudgetState>, StoreError> {
-        let setup = self.setup();
-        let mut all = Vec::new();
-        for rule in &setup.budgets.limits {
-            let of = |share: &SpendingShare| match rule.scope {
-                BudgetScope::Run => None,
-                BudgetScope::Person => Some(share.user.clone()),
-                BudgetScope::Room => Some(share.room.clone()).filter(|room| !room.is_empty()),
-                BudgetScope::Account => Some(share.account.clone()),
-                BudgetScope::Everybody => Some(String::new()),
-            };
-            let subjects: BTreeSet<String> = shares.iter().filter_map(of).take(MAX_LISTED).collect();
-            all.extend(subjects.into_iter().map(|subject| (rule, subject)));
-        }
-        self.states(all).await
-    }
-
-    async fn states(&self, rules: Vec<(&BudgetRule, String)>) -> Result<Vec<BudgetState>, StoreError> {
-        let at = now();
-        if rules.is_empty() {
-            return Ok(Vec::new());
-        }
-        let limits = rules.iter().map(|(rule, subject)| rule.limit(subject, at)).collect();
-        let standings = self.0.db.budget_standings(limits).await?;
-        let state = |((rule, subject), standing): ((&BudgetRule, String), BudgetStanding)| {
-            rule.state(&subject, standing, at)
-        };
-        Ok(rules.into_iter().zip(standings).map(state).collect())
+        states(&self.0.db, setup.budgets.of(None, spender).collect(), now()).await
     }
 
     /// Settles the calls that a process before this one left open. For whoever has the store alone.

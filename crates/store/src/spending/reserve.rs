@@ -90,18 +90,21 @@ impl Db {
 }
 
 impl CallOffer {
-    /// Returns what it takes of a budget: for the prompt, and for the longest reply. What cannot be counted takes all.
-    fn amounts(&self, unit: &BudgetUnit) -> (i64, i64) {
+    /// Returns what it takes of a budget: for the prompt, and for the longest reply. None if that cannot be counted.
+    fn amounts(&self, unit: &BudgetUnit) -> Option<(i64, i64)> {
         match (unit, &self.cost) {
-            (BudgetUnit::Tokens, _) => (self.input, self.output),
-            (BudgetUnit::Money(currency), Some(cost)) if cost.currency == *currency => (cost.input, cost.output),
-            (BudgetUnit::Money(_), _) => (i64::MAX, 0),
+            (BudgetUnit::Tokens, _) => Some((self.input, self.output)),
+            (BudgetUnit::Money(currency), Some(cost)) if cost.currency == *currency => {
+                Some((cost.input, cost.output))
+            }
+            (BudgetUnit::Money(_), _) => None,
         }
     }
 
     /// Returns how many tokens a reply may have for an amount of a budget; fewer than none where not even the prompt fits.
     fn affordable(&self, unit: &BudgetUnit, left: i64) -> i64 {
-        let (prompt, reply) = self.amounts(unit);
+        // What cannot be counted is too much.
+        let Some((prompt, reply)) = self.amounts(unit) else { return -1 };
         let left = left.saturating_sub(prompt);
         if left < 0 {
             return -1;
@@ -115,7 +118,7 @@ impl CallOffer {
 
     /// Returns what it takes of a budget with a reply of so many tokens.
     fn takes(&self, unit: &BudgetUnit, output: i64) -> i64 {
-        let (prompt, reply) = self.amounts(unit);
+        let Some((prompt, reply)) = self.amounts(unit) else { return i64::MAX };
         let share = match self.output {
             0 => 0,
             most => {
