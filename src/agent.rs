@@ -44,7 +44,8 @@ pub(crate) fn setup(
         models.push(offline());
     }
     let steps = hot.runs.recursion_limit;
-    let bounds = RunBounds { steps, time: hot.runs.timeout, subagents: hot.runs.subagents, tokens: hot.run_tokens };
+    let bounds =
+        RunBounds { steps, time: hot.runs.timeout, subagents: hot.runs.subagents, tokens: hot.run_tokens };
     let sandboxes = machine.sandboxes(hot);
     let own = tools(hot, sandboxes.shell())?;
     let foreign = foreign(&own, extensions);

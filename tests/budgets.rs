@@ -3,7 +3,7 @@
 
 use crate::house::{House, SOON, Talker, http};
 use pudu_client::{
-    base::{BudgetScope, UserId},
+    base::BudgetScope,
     store::{BudgetLimit, BudgetUnit, Db, SpendingSum},
 };
 use pudu_sim::{
@@ -52,18 +52,23 @@ async fn a_person_hears_that_little_is_left_and_a_stopped_run_keeps_what_it_said
     let ada = Talker::new(&house, "Ada");
     house.model.next(Reply::text("One.").usage(85_000, 0));
     ada.says("first", "One.\n\nYour budget for today is 85 % used. It begins anew at 00:00 UTC.").await;
-    let look = Reply::text("Let me look.").tool("ls", &json!({"path": "/mnt/user-data", "description": "Looking"}));
+    let look =
+        Reply::text("Let me look.").tool("ls", &json!({"path": "/mnt/user-data", "description": "Looking"}));
     house.model.next(look.usage(16_000, 0));
     let stopped = format!("Let me look.\n\n{USED_UP}");
     ada.says("second", &stopped).await;
-    let hints = |ask: &Ask| ask.messages().iter().any(|message| message["content"].to_string().contains("85 %"));
+    let hints =
+        |ask: &Ask| ask.messages().iter().any(|message| message["content"].to_string().contains("85 %"));
     let asked: Vec<bool> = house.model.requests().iter().map(|ask| hints(ask)).collect();
     assert_eq!(asked, [false, true], "the model is told as well");
     ada.says("third", USED_UP).await;
     assert_eq!(house.model.count(), 2, "nobody is asked any more");
     let usage = ada.say("/usage");
     let told = ada.reads_so(|text| text.contains("Budgets:")).await;
-    assert!(told.contains("Your budget for today: 101000 tokens of 100000 tokens spent, 0 tokens left"), "{told}");
+    assert!(
+        told.contains("Your budget for today: 101000 tokens of 100000 tokens spent, 0 tokens left"),
+        "{told}"
+    );
     assert!(usage.0 > 0 && told.contains("Tokens in this conversation"), "{told}");
     let bob = Talker::new(&house, "Bob");
     bob.says("hello", "echo: hello").await;
@@ -94,7 +99,7 @@ async fn a_cheaper_model_goes_on_where_one_is_named() {
     assert_eq!(asked, ["sim-1", "sim-small"]);
     ada.say("/usage");
     let told = ada.reads_so(|text| text.contains("Budgets:")).await;
-    assert!(told.contains("`small`, for answers: 900 read, 100 written"), "{told}");
+    assert!(told.contains("small, for answers: 900 read, 100 written"), "{told}");
     assert!(told.contains("Your budget for this month: 51000 tokens of 100000 tokens spent"), "{told}");
     assert!(!told.contains("room"), "a private chat is no room: {told}");
 }
@@ -171,7 +176,8 @@ async fn whoever_runs_pudu_sees_what_everybody_spends() {
     ada.says("two", "echo: two").await;
     house.configure("", rest);
     ada.says("three", USED_UP).await;
-    let read = |out: &str| serde_json::from_str::<Value>(out).unwrap_or_else(|error| panic!("{error}: {out}"));
+    let read =
+        |out: &str| serde_json::from_str::<Value>(out).unwrap_or_else(|error| panic!("{error}: {out}"));
     let check = |facts: &Value| {
         let sum = |key: &str| (facts[key][0]["calls"].clone(), facts[key][0]["total_tokens"].clone());
         for key in ["people", "accounts", "models"] {
@@ -207,22 +213,28 @@ async fn whoever_runs_pudu_sees_what_everybody_spends() {
 
 #[tokio::test]
 async fn deerflows_token_budget_stops_a_run_and_a_sub_agent() {
-    let rest = "token_budget: {enabled: true, max_tokens: 30000}\nsubagents: {token_budget: {max_tokens: 2000}}\n";
+    let rest =
+        "token_budget: {enabled: true, max_tokens: 30000}\nsubagents: {token_budget: {max_tokens: 2000}}\n";
     let house = house(rest).await;
     let ada = Talker::new(&house, "Ada");
-    let ls = || Reply::text("Looking.").tool("ls", &json!({"path": "/mnt/user-data", "description": "Looking"}));
+    let ls =
+        || Reply::text("Looking.").tool("ls", &json!({"path": "/mnt/user-data", "description": "Looking"}));
     let task = json!({"description": "d", "prompt": "find it", "subagent_type": "general-purpose"});
     house.model.next(Reply::tool("task", &task).usage(1_000, 0));
     house.model.next(ls().usage(1_900, 200));
     house.model.next(ls().usage(22_000, 0));
     house.model.next(ls().usage(5_000, 0));
-    let stopped = "The budget of this run is used up, so I stop here. Write \"go on\" and I continue in a new one.";
+    let stopped =
+        "The budget of this run is used up, so I stop here. Write \"go on\" and I continue in a new one.";
     ada.says("go", &format!("Looking.\n\nLooking.\n\n⚠️ {stopped}")).await;
     let requests = house.model.requests();
     assert_eq!(requests.len(), 4);
-    assert!(requests[2].last_tool().contains("Task Succeeded (capped: token budget). Result: Looking."), "{requests:#?}");
-    let hints = |ask: &Ask| ask.messages().iter().any(|one| one["content"].to_string().contains("25100 of 30000"));
+    assert!(
+        requests[2].last_tool().contains("Task Succeeded (capped: token budget). Result: Looking."),
+        "{requests:#?}"
+    );
+    let hints =
+        |ask: &Ask| ask.messages().iter().any(|one| one["content"].to_string().contains("25100 of 30000"));
     assert_eq!(requests.iter().map(|ask| hints(ask)).collect::<Vec<_>>(), [false, false, false, true]);
     ada.says("go on", "echo: go on").await;
-    assert!(UserId::local().as_str() != "", "the run's budget is its own");
 }

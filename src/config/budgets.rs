@@ -9,7 +9,7 @@ use pudu_client::{
 };
 
 /// Largest limit in tokens.
-const MAX_TOKENS: u64 = 1_000_000_000_000_000;
+const MAX_TOKENS: u64 = 1_000_000_000_000;
 /// Largest limit in money.
 const MAX_COST: f64 = 1e9;
 /// Millionths of a whole.
@@ -167,7 +167,10 @@ fn check_prices(section: &Section<'_>, currency: &str, models: &[ModelConfig]) {
     }
     for model in models {
         let what = match &model.price {
-            None => format!("the model \"{}\" has no price, so its calls would cost nothing here", model.settings.name),
+            None => format!(
+                "the model \"{}\" has no price, so its calls would cost nothing here",
+                model.settings.name
+            ),
             Some(price) if price.currency != currency => format!(
                 "the model \"{}\" has its price in {}, and the budgets are in {currency}",
                 model.settings.name, price.currency

@@ -34,7 +34,8 @@ const TIME: Duration = Duration::from_secs(900);
 /// Reads them.
 pub(super) fn subagents(top: &Section<'_>, summaries: bool) -> Vec<Subagent> {
     let section = top.section("subagents");
-    let tokens = budgets::token_budget(&section.section("token_budget"), TokenBudgetConfig::of_task(summaries));
+    let tokens =
+        budgets::token_budget(&section.section("token_budget"), TokenBudgetConfig::of_task(summaries));
     let enabled = section.flag("enabled").or(true);
     let time = section.seconds("timeout_seconds", 1.0).or(Duration::from_secs(1800));
     let turns = section.number("max_turns", 1..=1000).optional("as each kind has it");
@@ -53,8 +54,9 @@ pub(super) fn subagents(top: &Section<'_>, summaries: bool) -> Vec<Subagent> {
         }
     });
     let custom = section.section("custom_agents");
-    let own =
-        custom.present().filter_map(|entry| own(&custom.section_like(&entry.key, "researcher"), &entry.key, tokens));
+    let own = custom
+        .present()
+        .filter_map(|entry| own(&custom.section_like(&entry.key, "researcher"), &entry.key, tokens));
     let mut all: Vec<Subagent> = builtin.chain(own).collect();
     for entry in changes.present() {
         let change = changes.section_like(&entry.key, "bash");

@@ -25,7 +25,8 @@ pub(super) fn near(language: Language, notice: &BudgetNotice) -> String {
         Some(BudgetPeriod::Month) => language.budget_near_month(percent, whose),
         _ => language.budget_near_day(percent, whose),
     };
-    let cheaper = cheaper.as_ref().map(|model| language.budget_cheaper(format!("`{model}`"))).unwrap_or_default();
+    let cheaper =
+        cheaper.as_ref().map(|model| language.budget_cheaper(format!("`{model}`"))).unwrap_or_default();
     language.paragraph(&[&near, &cheaper])
 }
 
@@ -107,7 +108,8 @@ mod tests {
         assert_eq!(used_up(Language::English, month), month.to_string());
         let state = state(BudgetScope::Person, Some(BudgetPeriod::Day), BudgetUnit::Tokens, 1_700_000);
         let notice = BudgetNotice { state, cheaper: Some("small".into()) };
-        let expect = "Your budget for today is 85 % used. It begins anew at 00:00 UTC. From here on `small` answers.";
+        let expect =
+            "Your budget for today is 85 % used. It begins anew at 00:00 UTC. From here on `small` answers.";
         assert_eq!(near(Language::English, &notice), expect);
     }
 }

@@ -14,12 +14,10 @@ use crate::{
     memory::MemoryOf,
     results::ThreadResults,
 };
-use pudu_base::{
-    Approver, FailureCause, MessageId, ModelCaller, Sampling, Skill, Tool, erase, foreign,
-};
+use pudu_base::{Approver, FailureCause, MessageId, ModelCaller, Sampling, Skill, Tool, erase, foreign};
 use pudu_harness::{
-    Agent, ApprovalPolicy, ContextSetup, Middleware, NoApprover, PromptFacts, PromptSection, Results, RunBounds,
-    SkillPolicy, Toolbox, join_sections, lead_chain, prompt_sections, searching,
+    Agent, ApprovalPolicy, ContextSetup, Middleware, NoApprover, PromptFacts, PromptSection, Results,
+    RunBounds, SkillPolicy, Toolbox, join_sections, lead_chain, prompt_sections, searching,
 };
 use pudu_skills::Catalog;
 use std::sync::Arc;
@@ -129,8 +127,7 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
     });
     if !role.makes_agents()
         && let Some(kinds) = setup.subagents.as_ref()
-        && let Some(task) =
-            kinds.with_models(|model| meter.metered(model)).task(&agent, skills.clone())
+        && let Some(task) = kinds.with_models(|model| meter.metered(model)).task(&agent, skills.clone())
     {
         agent.tools = agent.tools.with(task);
     }

@@ -7,8 +7,8 @@ use crate::{
     title::{self, TitledRun},
 };
 use pudu_base::{
-    Assistant, Decision, FailureCause, Finish, Goal, Human, Message, MessageId, ModelCaller, Outcome, Question,
-    RunEvent, RunId, Spending, ThreadState, Todo, Update, Usage,
+    Assistant, Decision, FailureCause, Finish, Goal, Human, Message, MessageId, ModelCaller, Outcome,
+    Question, RunEvent, RunId, Spending, ThreadState, Todo, Update, Usage,
 };
 use pudu_harness::{CompactOutcome, Replay, RunState, Steering};
 use pudu_store::SpendingFilter;
@@ -268,7 +268,8 @@ async fn spent_before(client: &Client, turn: &mut RunState) {
         tracing::warn!(run = %turn.run, %error, "failed to read what was spent before");
         Vec::new()
     }) {
-        let (caller, model, usage) = (ModelCaller::parse(&sum.caller).unwrap_or_default(), sum.model, sum.usage);
+        let (caller, model, usage) =
+            (ModelCaller::parse(&sum.caller).unwrap_or_default(), sum.model, sum.usage);
         let [calls, unreported] = [sum.calls, sum.unreported].map(i64::unsigned_abs);
         turn.spending.add(Spending { caller, model, usage, calls, unreported });
     }

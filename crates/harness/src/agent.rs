@@ -5,8 +5,8 @@ use crate::{
     Toolbox,
 };
 use pudu_base::{
-    ApprovalRequest, Approver, BoxFuture, Decision, Model, ModelCaller, Sampling, Sandbox, Tell, Thinking, ThreadLog,
-    UserId,
+    ApprovalRequest, Approver, BoxFuture, Decision, Model, ModelCaller, Sampling, Sandbox, Tell, Thinking,
+    ThreadLog, UserId,
 };
 use std::{fmt, sync::Arc, time::Duration};
 

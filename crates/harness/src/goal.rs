@@ -98,7 +98,13 @@ async fn evaluate(agent: &Agent, run_state: &mut RunState, goal: &Goal) -> Optio
     };
     let replay = run_state.replay.clone();
     let tell = |event| replay.publish(event);
-    let answer = side_call(&*agent.model, request, agent.caller.beside(ModelCaller::Goal), &mut run_state.spending, tell);
+    let answer = side_call(
+        &*agent.model,
+        request,
+        agent.caller.beside(ModelCaller::Goal),
+        &mut run_state.spending,
+        tell,
+    );
     let Ok(answer) = tokio::time::timeout(VERDICT_TIMEOUT, answer).await else {
         tracing::warn!(model = agent.model.name(), "gave up judging whether the goal is reached: too late");
         return None;

@@ -10,9 +10,9 @@ use crate::{
     WallClock, replay::below, searching, skills_prompt, subagent_chain,
 };
 use pudu_base::{
-    ApprovalRequest, Approver, BoxFuture, CallId, Decision, Human, LogError, Message, Model, ModelCaller, Outcome,
-    RunEvent, RunId, Sampling, Seq, Skill, TaskStage, Tell, Thinking, ThreadId, ThreadLog, ThreadState, Tool,
-    ToolCx, ToolError, ToolOutput, ToolSpec, Update,
+    ApprovalRequest, Approver, BoxFuture, CallId, Decision, Human, LogError, Message, Model, ModelCaller,
+    Outcome, RunEvent, RunId, Sampling, Seq, Skill, TaskStage, Tell, Thinking, ThreadId, ThreadLog,
+    ThreadState, Tool, ToolCx, ToolError, ToolOutput, ToolSpec, Update,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

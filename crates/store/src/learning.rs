@@ -100,15 +100,7 @@ async fn learnings(tx: &mut AnyConnection, limit: i64) -> Result<Vec<Learning>, 
         // A memory that is not the person's own is their room's.
         let room = (user != spender).then(|| user.clone());
         let spender = Spender { account, person, user: spender, room };
-        Ok(Learning {
-            user,
-            agent,
-            thread: thread.into(),
-            run: run.into(),
-            spender,
-            due,
-            attempts,
-        })
+        Ok(Learning { user, agent, thread: thread.into(), run: run.into(), spender, due, attempts })
     };
     rows.into_iter().map(learning).collect()
 }

@@ -63,8 +63,8 @@ pub use recall::{
     MAX_RECALL_CHARS, RecallEntry, RecallHit, RecallHits, RecallKind, RecallLimits, RecallScope,
 };
 pub use spending::{
-    BudgetLimit, BudgetStanding, BudgetUnit, CallOffer, CallSpending, Cost, ModelCall, OfferCost, Reservation,
-    ReserveOutcome, Settlement, Spender, SpendingFilter, SpendingShare, SpendingSum,
+    BudgetLimit, BudgetStanding, BudgetUnit, CallOffer, CallSpending, Cost, ModelCall, OfferCost,
+    Reservation, ReserveOutcome, Settlement, Spender, SpendingFilter, SpendingShare, SpendingSum,
 };
 pub use sweep::{KEEP_DONE, KEEP_MESSAGES, KEEP_PARKED, KEEP_TURNS, Swept};
 pub use talk::{ChatConversations, ConversationRow};

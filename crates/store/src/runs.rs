@@ -31,7 +31,8 @@ impl Db {
     pub async fn run_ended(&self, id: &RunId, outcome: &Outcome, now: i64) -> Result<(), StoreError> {
         let outcome = serde_json::to_string(outcome).map_err(|e| StoreError::Rejected(e.to_string()))?;
         let end = (id.clone(), outcome, now);
-        self.write(&crash::RUN_ENDED, end, |(id, outcome, now), tx| Box::pin(ended(tx, id, outcome, *now))).await
+        self.write(&crash::RUN_ENDED, end, |(id, outcome, now), tx| Box::pin(ended(tx, id, outcome, *now)))
+            .await
     }
 
     /// Returns how a run ended, if it has.

@@ -168,7 +168,8 @@ async fn sums(tx: &mut AnyConnection, filter: &SpendingFilter) -> Result<Vec<Spe
 }
 
 async fn shares(tx: &mut AnyConnection, since: i64) -> Result<Vec<SpendingShare>, StoreError> {
-    const WHO: &str = "SELECT user_id, account, room FROM spending WHERE day >= $1 GROUP BY user_id, account, room
+    const WHO: &str =
+        "SELECT user_id, account, room FROM spending WHERE day >= $1 GROUP BY user_id, account, room
         ORDER BY SUM(input + output) DESC, user_id, account, room LIMIT $2";
     const GROUPS: &str = "day >= $1 AND user_id = $2 AND account = $3 AND room = $4
         GROUP BY caller, model, COALESCE(currency, '') ORDER BY 6 DESC, 1, 2";
@@ -210,7 +211,8 @@ async fn settle(tx: &mut WriteTx<'_>, settlement: &Settlement) -> Result<(), Sto
 }
 
 async fn spend(tx: &mut WriteTx<'_>, call: &ModelCall, spent: &CallSpending) -> Result<(), StoreError> {
-    const SQL: &str = "INSERT INTO spending (run, call, thread, account, person, user_id, room, caller, model, day,
+    const SQL: &str =
+        "INSERT INTO spending (run, call, thread, account, person, user_id, room, caller, model, day,
         calls, unreported, input, output, cached, cache_writes, reasoning, cost, currency)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1, $11, $12, $13, $14, $15, $16, $17, $18)
         ON CONFLICT (run, call) DO NOTHING";

@@ -2,13 +2,11 @@
 
 use super::{BudgetNotice, BudgetRule, BudgetState};
 use crate::{AgentSetup, Client, ModelPrice, RunTask};
-use pudu_base::{
-    Delta, MessageId, Model, ModelError, Request, RunId, ThreadId, Usage, UsedBudget,
-};
+use pudu_base::{Delta, MessageId, Model, ModelError, Request, RunId, ThreadId, Usage, UsedBudget};
 use pudu_harness::{estimated_reply_tokens, estimated_tokens};
 use pudu_store::{
-    BudgetStanding, CallOffer, CallSpending, ModelCall, OfferCost, Reservation, ReserveOutcome, Settlement, Spender,
-    StoreError, now,
+    BudgetStanding, CallOffer, CallSpending, ModelCall, OfferCost, Reservation, ReserveOutcome, Settlement,
+    Spender, StoreError, now,
 };
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
@@ -55,7 +53,11 @@ impl Meter {
     }
 
     /// Begins a call: reserves what it may cost, and chooses the model that answers.
-    pub(super) async fn open(&self, model: &Arc<dyn Model>, request: &Request) -> Result<OpenCall, ModelError> {
+    pub(super) async fn open(
+        &self,
+        model: &Arc<dyn Model>,
+        request: &Request,
+    ) -> Result<OpenCall, ModelError> {
         let input = estimated_tokens(request);
         let mut call = OpenCall {
             meter: self.clone(),
@@ -170,7 +172,8 @@ impl Meter {
         let setup = self.client.setup();
         let standings = self.standings(&setup).await.unwrap_or_default();
         let near = standings.into_iter().filter(|(rule, _, standing)| {
-            let near = standing.spent.saturating_mul(1000) >= rule.limit.saturating_mul(i64::from(setup.budgets.warn));
+            let near = standing.spent.saturating_mul(1000)
+                >= rule.limit.saturating_mul(i64::from(setup.budgets.warn));
             near && rule.period.is_some() && !standing.warned
         });
         let (mut notices, at) = (Vec::new(), (self.clock)());
@@ -178,7 +181,8 @@ impl Meter {
             if !self.client.0.db.budget_warned(rule.limit(&subject, at), at).await.unwrap_or(false) {
                 continue;
             }
-            let from = |from: u32| standing.spent.saturating_mul(1000) >= rule.limit.saturating_mul(i64::from(from));
+            let from =
+                |from: u32| standing.spent.saturating_mul(1000) >= rule.limit.saturating_mul(i64::from(from));
             let cheaper = setup.budgets.cheaper.as_ref().filter(|cheaper| from(cheaper.from));
             let cheaper = cheaper.map(|cheaper| cheaper.name.clone());
             notices.push(BudgetNotice { state: rule.state(&subject, standing, at), cheaper });

@@ -2,8 +2,8 @@ use super::*;
 use crate::{AgentSetup, Control, ModelInfo, ModelPrice, RunEnd, RunTask};
 use futures_util::{StreamExt, future::join_all, stream};
 use pudu_base::{
-    Delta, FailureCause, Finish, Human, Message, Model, ModelCaller, ModelError, ModelStream, Outcome, Request,
-    RetryReason, ToolCall, Usage,
+    Delta, FailureCause, Finish, Human, Message, Model, ModelCaller, ModelError, ModelStream, Outcome,
+    Request, RetryReason, ToolCall, Usage,
 };
 use pudu_harness::{RunBounds, subagent};
 use pudu_sandbox::{Folders, LocalSandboxes, Options};
@@ -161,7 +161,11 @@ async fn two_hundred_runs_at_once_stay_within_one_budget() {
     assert_eq!(standing.spent, i64::try_from(answered).unwrap() * 340, "what was served is what was counted");
     let one = i64::try_from(pudu_harness::estimated_tokens(&model.asked()[0])).unwrap() + 1_000;
     assert!((LIMIT - one..=LIMIT).contains(&standing.spent), "{standing:?}, of one call {one}");
-    assert_eq!(ends.iter().map(|end| end.budgets.len()).sum::<usize>(), 1, "one of them tells that little is left");
+    assert_eq!(
+        ends.iter().map(|end| end.budgets.len()).sum::<usize>(),
+        1,
+        "one of them tells that little is left"
+    );
 }
 
 #[tokio::test]
@@ -171,7 +175,10 @@ async fn a_run_is_stopped_between_its_calls_and_the_next_one_asks_nobody() {
     let end = scene.run("one").await;
     let used = end.outcome.used_budget().unwrap();
     let midnight = (now() / DAY_MS + 1) * DAY_MS;
-    assert_eq!((used.scope, used.period, used.opens), (BudgetScope::Room, Some(BudgetPeriod::Day), Some(midnight)));
+    assert_eq!(
+        (used.scope, used.period, used.opens),
+        (BudgetScope::Room, Some(BudgetPeriod::Day), Some(midnight))
+    );
     assert_eq!((end.text.as_str(), model.asked().len()), ("Let me look.", 1));
     assert_eq!(end.budgets, [], "who hears that nothing is left need not hear that little is");
     let next = scene.run("two").await;
@@ -200,7 +207,10 @@ async fn the_model_and_people_are_told_once_and_a_cheaper_model_goes_on() {
     assert_eq!((third.outcome, third.budgets), (Outcome::Success, vec![]));
     assert_eq!((large.asked().len(), small.asked().len()), (2, 1));
     let hint = |request: &Request| {
-        request.messages.iter().any(|message| matches!(&**message, Message::Reminder(hint) if hint.text.contains("82 %")))
+        request
+            .messages
+            .iter()
+            .any(|message| matches!(&**message, Message::Reminder(hint) if hint.text.contains("82 %")))
     };
     assert_eq!((hint(&large.asked()[1]), hint(&small.asked()[0])), (false, true));
     let spent = scene.spent().await;
@@ -303,7 +313,10 @@ async fn without_budgets_calls_are_settled_all_the_same_and_nothing_is_reserved(
     let commits = scene.client.0.db.commits() - before;
     let [sum] = &scene.spent().await[..] else { panic!("one call was made") };
     let cost = sum.cost.as_ref().map(|cost| cost.micros);
-    assert_eq!((sum.usage.total(), cost, sum.caller.as_str()), (1_100, Some(12_000), ModelCaller::Lead.as_str()));
+    assert_eq!(
+        (sum.usage.total(), cost, sum.caller.as_str()),
+        (1_100, Some(12_000), ModelCaller::Lead.as_str())
+    );
     // Messages, the run's beginning, the answer with what it cost, and the run's end.
     assert_eq!(commits, 4, "a settlement has no transaction of its own");
 }
@@ -321,8 +334,12 @@ async fn a_budget_in_money_bounds_what_a_reply_may_cost() {
     assert_eq!(model.asked()[0].sampling.max_tokens, Some(500));
     let second: Vec<_> = metered.stream(request()).collect().await;
     assert!(matches!(second[..], [Err(ModelError::Budget(_))]), "{second:?}");
-    let pounds = BudgetRule { unit: BudgetUnit::Money("GBP".into()), ..rule(BudgetScope::Everybody, i64::MAX) };
+    let pounds =
+        BudgetRule { unit: BudgetUnit::Money("GBP".into()), ..rule(BudgetScope::Everybody, i64::MAX) };
     let scene = Scene::new([model.clone()], rules([pounds])).await;
     let unpriced = ask(&scene.meter().metered(model)).await;
-    assert!(matches!(unpriced[..], [Err(ModelError::Budget(_))]), "what cannot be counted is not asked: {unpriced:?}");
+    assert!(
+        matches!(unpriced[..], [Err(ModelError::Budget(_))]),
+        "what cannot be counted is not asked: {unpriced:?}"
+    );
 }

@@ -67,7 +67,8 @@ impl Middleware for TokenGate {
 
     /// A run that a crash cut goes on where it was.
     fn before_run<'a>(&'a mut self, run_state: &'a mut RunState) -> BoxFuture<'a, Result<(), RunFailure>> {
-        let is_hint = |message: &Message| matches!(message, Message::Reminder(hint) if hint.text.starts_with(HINT));
+        let is_hint =
+            |message: &Message| matches!(message, Message::Reminder(hint) if hint.text.starts_with(HINT));
         self.hinted = run_state.since_asked().any(|message| is_hint(message));
         Box::pin(std::future::ready(Ok(())))
     }

@@ -76,7 +76,10 @@ pub struct BudgetStanding {
 
 impl Db {
     /// Returns how far budgets are used, in their order.
-    pub async fn budget_standings(&self, limits: Vec<BudgetLimit>) -> Result<Vec<BudgetStanding>, StoreError> {
+    pub async fn budget_standings(
+        &self,
+        limits: Vec<BudgetLimit>,
+    ) -> Result<Vec<BudgetStanding>, StoreError> {
         self.read(limits, |limits, tx| Box::pin(standings(tx, limits))).await
     }
 
@@ -87,7 +90,10 @@ impl Db {
     }
 }
 
-async fn standings(tx: &mut AnyConnection, limits: &[BudgetLimit]) -> Result<Vec<BudgetStanding>, StoreError> {
+async fn standings(
+    tx: &mut AnyConnection,
+    limits: &[BudgetLimit],
+) -> Result<Vec<BudgetStanding>, StoreError> {
     let (tx, mut standings) = (&mut WriteTx::Pooled(tx), Vec::new());
     for limit in limits {
         let counter = counter(tx, limit).await?;
@@ -172,7 +178,8 @@ pub(super) async fn count(
     call: &ModelCall,
     spent: &CallSpending,
 ) -> Result<(), StoreError> {
-    const SQL: &str = "UPDATE budgets SET spent = spent + $1 WHERE unit = $2 AND since <= $3 AND until > $3 AND
+    const SQL: &str =
+        "UPDATE budgets SET spent = spent + $1 WHERE unit = $2 AND since <= $3 AND until > $3 AND
         ((scope = 'run' AND subject = $4) OR (scope = 'person' AND subject = $5) OR
         (scope = 'room' AND subject = $6 AND subject <> '') OR (scope = 'account' AND subject = $7) OR
         scope = 'everybody')";

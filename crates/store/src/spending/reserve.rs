@@ -69,8 +69,10 @@ impl Db {
     /// Reserves what a call may spend of each budget that it is a part of, or nothing.
     pub async fn reserve(&self, reservation: Reservation) -> Result<ReserveOutcome, StoreError> {
         let data = (reservation, self.process().to_owned());
-        self.write(&crash::RESERVE, data, |(reservation, owner), tx| Box::pin(reserve(tx, reservation, owner)))
-            .await
+        self.write(&crash::RESERVE, data, |(reservation, owner), tx| {
+            Box::pin(reserve(tx, reservation, owner))
+        })
+        .await
     }
 
     /// Settles what processes before this one had reserved and not settled, each for its prompt; returns how many. For
@@ -174,7 +176,8 @@ async fn keep(
     output: i64,
     owner: &str,
 ) -> Result<(), StoreError> {
-    const SQL: &str = "INSERT INTO reservations (call, owner, run, thread, account, person, user_id, room, caller, model,
+    const SQL: &str =
+        "INSERT INTO reservations (call, owner, run, thread, account, person, user_id, room, caller, model,
         currency, day, input, tokens, input_cost, cost)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
         ON CONFLICT (call) DO NOTHING";
@@ -245,7 +248,8 @@ impl FromColumns for LeftReservation {
 }
 
 async fn settle_left(tx: &mut WriteTx<'_>, owner: &str) -> Result<u64, StoreError> {
-    const SQL: &str = "SELECT call, run, thread, account, person, user_id, room, caller, model, currency, day, input,
+    const SQL: &str =
+        "SELECT call, run, thread, account, person, user_id, room, caller, model, currency, day, input,
         input_cost FROM reservations WHERE owner <> $1 ORDER BY call LIMIT $2";
     let left: Vec<LeftReservation> = query(SQL).bind(owner).bind(CHUNK).fetch_all(tx).await?;
     for LeftReservation { call, spent } in &left {

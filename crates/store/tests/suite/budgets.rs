@@ -4,8 +4,8 @@ use crate::fixture::{NOW, Place};
 use futures_util::future::join_all;
 use pudu_base::{BudgetScope, ModelCaller, Usage, UserId};
 use pudu_store::{
-    BudgetLimit, BudgetStanding, BudgetUnit, CallOffer, CallSpending, Cost, Db, ModelCall, OfferCost, Reservation,
-    ReserveOutcome, Settlement, Spender, SpendingFilter,
+    BudgetLimit, BudgetStanding, BudgetUnit, CallOffer, CallSpending, Cost, Db, ModelCall, OfferCost,
+    Reservation, ReserveOutcome, Settlement, Spender, SpendingFilter,
 };
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -222,7 +222,8 @@ pub(crate) async fn whatever_happens_counters_are_the_sum_of_calls(place: Place)
                     let tokens = 10 + random.u64(..=u64::try_from(output).unwrap());
                     let settlement = Settlement { call: of_user(id.clone()), ..settlement(&id, tokens, 1) };
                     // Again, with another figure: the first counts.
-                    let again = Settlement { spent: Some(spent(Usage::plain(5_000, 0), None)), ..settlement.clone() };
+                    let again =
+                        Settlement { spent: Some(spent(Usage::plain(5_000, 0), None)), ..settlement.clone() };
                     db.settle(settlement);
                     db.settle(again);
                     sum += i64::try_from(tokens).unwrap();
@@ -241,7 +242,8 @@ pub(crate) async fn whatever_happens_counters_are_the_sum_of_calls(place: Place)
             let may: i64 = open.iter().map(|(_, output)| 10 + output).sum();
             assert_eq!((standing.spent, standing.reserved), (sum, may), "seed {seed}, step {step}");
             assert!(standing.spent + standing.reserved <= LIMIT, "seed {seed}, step {step}: {standing:?}");
-            let told = db.spending(&SpendingFilter::UserSince(UserId::of(&user).unwrap(), NOW)).await.unwrap();
+            let told =
+                db.spending(&SpendingFilter::UserSince(UserId::of(&user).unwrap(), NOW)).await.unwrap();
             let told: u64 = told.iter().map(|sum| sum.usage.total()).sum();
             assert_eq!(told, sum.unsigned_abs(), "seed {seed}, step {step}");
         }
