@@ -10,12 +10,16 @@ mod metered;
 
 pub(crate) use hints::BudgetHints;
 pub(crate) use meter::Meter;
+pub(crate) use metered::metered;
 
-use crate::Client;
+use crate::{Client, ModelPrice};
 use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
-use pudu_base::{BudgetPeriod, BudgetScope, RunId, UsedBudget, UserId};
+use pudu_base::{BudgetPeriod, BudgetScope, Model, RunId, UsedBudget, UserId};
 use pudu_store::{BudgetLimit, BudgetStanding, BudgetUnit, Db, Spender, SpendingShare, StoreError, now};
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// Milliseconds of a day.
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -53,6 +57,21 @@ pub struct CheaperModel {
     pub name: String,
     /// The share of a budget from which it does, in thousandths.
     pub from: u32,
+}
+
+/// The rules, with the model that takes the place of others, and the prices of all.
+#[derive(Default)]
+pub(crate) struct BudgetSetup {
+    pub(crate) rules: BudgetRules,
+    pub(crate) cheaper: Option<Arc<dyn Model>>,
+    pub(crate) prices: BTreeMap<String, ModelPrice>,
+}
+
+impl BudgetSetup {
+    /// Returns the price of a model, if it has one.
+    fn price(&self, model: &str) -> Option<&ModelPrice> {
+        self.prices.get(model)
+    }
 }
 
 /// A budget, and how far it is used.
@@ -194,7 +213,7 @@ impl Client {
     /// When the store fails.
     pub async fn budgets(&self, spender: &Spender) -> Result<Vec<BudgetState>, StoreError> {
         let setup = self.setup();
-        states(&self.0.db, setup.budgets.of(None, spender).collect(), now()).await
+        states(&self.0.db, setup.budgets.rules.of(None, spender).collect(), now()).await
     }
 
     /// Settles the calls that a process before this one left open. For whoever has the store alone.

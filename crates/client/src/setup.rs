@@ -2,6 +2,7 @@
 
 use crate::{
     BudgetRules, MemoryRules, ModelPrice,
+    budget::BudgetSetup,
     memory::MemorySetup,
     results::FOLDER,
     title::{TitleRules, TitleSetup},
@@ -39,7 +40,7 @@ pub struct AgentSetup {
     pub(crate) documents: Converter,
     pub(crate) titles: Option<TitleSetup>,
     pub(crate) memory: Option<MemorySetup>,
-    pub(crate) budgets: BudgetRules,
+    pub(crate) budgets: Arc<BudgetSetup>,
 }
 
 /// Which tools belong together, for agents that have some of them only.
@@ -86,7 +87,7 @@ impl AgentSetup {
         bounds: RunBounds,
         sandboxes: Arc<dyn SandboxProvider>,
     ) -> Self {
-        Self {
+        let setup = Self {
             models: models.into_iter().collect(),
             tools: Toolbox::new(tools),
             groups: ToolGroups::default(),
@@ -105,8 +106,10 @@ impl AgentSetup {
             documents: Converter::here(DocumentLimits::default()),
             titles: Some(TitleSetup { rules: TitleRules::default(), model: None }),
             memory: None,
-            budgets: BudgetRules::default(),
-        }
+            budgets: Arc::default(),
+        };
+        // What calls cost is known without budgets as well.
+        setup.with_budgets(BudgetRules::default())
     }
 
     /// Sets the converter of documents; without it they are read in this process.
@@ -187,18 +190,17 @@ impl AgentSetup {
 
     /// Sets what runs may spend.
     #[must_use]
-    pub fn with_budgets(self, budgets: BudgetRules) -> Self {
-        Self { budgets, ..self }
+    pub fn with_budgets(self, rules: BudgetRules) -> Self {
+        let cheaper = self.named(rules.cheaper.as_ref().map(|cheaper| cheaper.name.as_str()));
+        let priced =
+            self.models.iter().filter_map(|(info, _)| Some((info.name.clone(), info.price.clone()?)));
+        let prices = priced.collect();
+        Self { budgets: Arc::new(BudgetSetup { rules, cheaper, prices }), ..self }
     }
 
-    pub(crate) fn named(&self, model: Option<&str>) -> Option<Arc<dyn Model>> {
+    fn named(&self, model: Option<&str>) -> Option<Arc<dyn Model>> {
         let named = self.models.iter().find(|(info, _)| Some(info.name.as_str()) == model);
         named.map(|(_, model)| model.clone())
-    }
-
-    /// Returns the price of a model, if it has one.
-    pub(crate) fn price(&self, model: &str) -> Option<&ModelPrice> {
-        self.models.iter().find(|(info, _)| info.name == model)?.0.price.as_ref()
     }
 
     /// Finds a model by name; the default for none and for one that is not there any more.

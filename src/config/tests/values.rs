@@ -672,31 +672,3 @@ fn a_run_that_repeats_itself_is_ended_as_deerflow_ends_it() {
         .rest;
     assert_eq!(rest, RestRules { after: 9, time: Duration::from_secs(60) });
 }
-
-#[test]
-fn a_task_has_deerflows_token_budget_if_nothing_else_is_said() {
-    let check = |text: &str, kind: &str, expect: Option<(u64, u64)>| {
-        let hot = good(text, []).config.hot;
-        let kind = hot.subagents.iter().find(|other| other.name == kind).unwrap();
-        let total = kind.bounds.tokens.total;
-        assert_eq!(total.map(|limit| (limit.warn, limit.stop)), expect, "{text}");
-    };
-    check("", "bash", Some((700_000, 1_000_000)));
-    check("summarization: {enabled: false}\n", "bash", Some((1_400_000, 2_000_000)));
-    check(
-        "subagents: {token_budget: {max_tokens: 1000, hard_stop_threshold: 0.9}}\n",
-        "bash",
-        Some((700, 900)),
-    );
-    check("subagents: {token_budget: {enabled: false}}\n", "general-purpose", None);
-    let own = "subagents: {token_budget: {max_tokens: 1000}, agents: {bash: {token_budget: {warn_threshold: 0.5}}}}\n";
-    check(own, "bash", Some((500, 1_000)));
-    check(own, "general-purpose", Some((700, 1_000)));
-    let run = good("token_budget: {enabled: true, max_output_tokens: 10}\n", []).config.hot.run_tokens;
-    let limit = |limit: Option<pudu_client::harness::TokenLimit>| limit.map(|limit| (limit.warn, limit.stop));
-    assert_eq!(
-        (limit(run.total), limit(run.input), limit(run.output)),
-        (Some((160_000, 200_000)), None, Some((8, 10)))
-    );
-    assert!(!good("token_budget: {enabled: false}\n", []).config.hot.run_tokens.is_limited());
-}

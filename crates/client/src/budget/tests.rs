@@ -249,10 +249,10 @@ async fn a_budget_opens_again_when_its_day_or_its_month_is_over() {
     let month = BudgetRule { period: Some(BudgetPeriod::Month), ..rule(BudgetScope::Person, 4_000) };
     let scene = Scene::new([model.clone()], rules([rule(BudgetScope::Person, 2_000), month])).await;
     let meter = scene.meter().with_clock(|| CLOCK.load(Ordering::SeqCst));
-    let metered = meter.metered(model.clone());
+    let asked = metered(model.clone(), &meter);
     let check = async |time: &str, expect: Option<&str>| {
         set(time);
-        let told = ask(&metered).await;
+        let told = ask(&asked).await;
         let refused = told.iter().find_map(|delta| match delta {
             Err(ModelError::Budget(used)) => Some((used.opens, used.to_string())),
             Err(error) => panic!("{error}"),
@@ -275,10 +275,10 @@ async fn each_try_counts_as_its_provider_told_it_or_as_it_was_estimated() {
         let model = Scripted::new("large", [reply.clone()]);
         let everybody = || rule(BudgetScope::Everybody, 1_000_000);
         let scene = Scene::new([model.clone()], rules([everybody()])).await;
-        let metered = scene.meter().metered(model.clone());
+        let asked = metered(model.clone(), &scene.meter());
         let request = Request { system: "x".repeat(3_000), ..Request::default() };
         // Nobody reads on after so many pieces.
-        metered.stream(request).take(read).collect::<Vec<_>>().await;
+        asked.stream(request).take(read).collect::<Vec<_>>().await;
         let spent = scene.spent().await;
         let sums: Vec<_> = spent.iter().map(|sum| (sum.calls, sum.unreported, sum.usage.total())).collect();
         assert_eq!(sums, expect, "{reply:?}");
@@ -327,19 +327,37 @@ async fn a_budget_in_money_bounds_what_a_reply_may_cost() {
     // 1,000 tokens of the prompt cost ten thousand millionths, and 500 of the reply as much.
     let money = BudgetRule { unit: BudgetUnit::Money("USD".into()), ..rule(BudgetScope::Everybody, 20_000) };
     let scene = Scene::new([model.clone()], rules([money])).await;
-    let metered = scene.meter().metered(model.clone());
+    let asked = metered(model.clone(), &scene.meter());
     let request = || Request { system: "x".repeat(3_000), ..Request::default() };
-    let first: Vec<_> = metered.stream(request()).collect().await;
+    let first: Vec<_> = asked.stream(request()).collect().await;
     assert!(first.iter().all(Result::is_ok), "{first:?}");
     assert_eq!(model.asked()[0].sampling.max_tokens, Some(500));
-    let second: Vec<_> = metered.stream(request()).collect().await;
+    let second: Vec<_> = asked.stream(request()).collect().await;
     assert!(matches!(second[..], [Err(ModelError::Budget(_))]), "{second:?}");
     let pounds =
         BudgetRule { unit: BudgetUnit::Money("GBP".into()), ..rule(BudgetScope::Everybody, i64::MAX) };
     let scene = Scene::new([model.clone()], rules([pounds])).await;
-    let unpriced = ask(&scene.meter().metered(model)).await;
+    let unpriced = ask(&metered(model, &scene.meter())).await;
     assert!(
         matches!(unpriced[..], [Err(ModelError::Budget(_))]),
         "what cannot be counted is not asked: {unpriced:?}"
     );
+}
+
+/// Proves that a run that is stopped while its call is reserved takes nothing away from others.
+#[tokio::test]
+async fn a_reservation_that_nobody_waits_for_any_more_is_given_back() {
+    let model = Scripted::new("large", [says("Hello!", Usage::plain(10, 10))]);
+    let everybody = || rule(BudgetScope::Everybody, 1_000_000);
+    let scene = Scene::new([model.clone()], rules([everybody()])).await;
+    let asked = metered(model.clone(), &scene.meter());
+    for _ in 0..50 {
+        let mut deltas = asked.stream(Request::default());
+        // The store has been asked, and has not answered.
+        assert!(futures_util::FutureExt::now_or_never(deltas.next()).is_none());
+    }
+    while scene.standing(everybody()).await.reserved > 0 || scene.client.running() > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!((scene.spent().await, model.asked().len()), (vec![], 0));
 }

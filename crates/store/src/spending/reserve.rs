@@ -142,9 +142,6 @@ async fn reserve(
         let spent = limits::spent(tx, limit, reservation.call.at).await?;
         standings.push((limit, spent, limits::reserved(tx, limit).await?));
     }
-    if let Some(place) = standings.iter().position(|(limit, spent, _)| *spent >= limit.limit) {
-        return Ok(ReserveOutcome::UsedUp(place));
-    }
     let passes = |from: i64| {
         move |(limit, spent, _): &(&BudgetLimit, i64, i64)| {
             i128::from(*spent) * 1000 >= i128::from(limit.limit) * i128::from(from)
@@ -152,13 +149,17 @@ async fn reserve(
     };
     let cheaper = reservation.cheaper.as_ref().filter(|(_, from)| standings.iter().any(passes(*from)));
     let offer = cheaper.map_or(&reservation.offer, |(offer, _)| offer);
-    let affordable =
-        standings.iter().map(|(limit, spent, _)| offer.affordable(&limit.unit, limit.limit - spent));
-    let tightest = affordable.enumerate().min_by_key(|(_, output)| *output);
-    let (place, output) = tightest.unwrap_or((0, offer.output));
-    if output < reservation.least.min(offer.output) {
+    let affordable = |(limit, spent, _): &(&BudgetLimit, i64, i64)| match *spent >= limit.limit {
+        true => -1,
+        false => offer.affordable(&limit.unit, limit.limit - spent),
+    };
+    let least = reservation.least.min(offer.output);
+    let used_up = standings.iter().enumerate().filter(|(_, standing)| affordable(standing) < least);
+    // The one that opens last is the one to wait for.
+    if let Some((place, _)) = used_up.max_by_key(|(_, (limit, ..))| limit.until) {
         return Ok(ReserveOutcome::UsedUp(place));
     }
+    let output = standings.iter().map(affordable).min().unwrap_or(offer.output);
     let is_busy = |(limit, spent, reserved): &(&BudgetLimit, i64, i64)| {
         offer.takes(&limit.unit, output).saturating_add(*reserved) > limit.limit - spent
     };
