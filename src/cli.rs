@@ -12,10 +12,12 @@ mod remote;
 mod run;
 mod skill;
 mod storage;
+mod usage;
 
 use crate::{
     agent::READ_DOCUMENT,
     config::{Env, Start},
+    gateway::usage::DAYS,
 };
 use clap::{CommandFactory, Parser, Subcommand};
 use std::{
@@ -79,6 +81,15 @@ enum CliCommand {
         #[arg(long)]
         json: bool,
     },
+    /// List who spent how much on models, and what is left of their budgets.
+    Usage {
+        /// So many days, today included.
+        #[arg(long, default_value_t = DAYS.0, value_parser = clap::value_parser!(u32).range(1..=i64::from(DAYS.1)))]
+        days: u32,
+        /// Print JSON, for programs.
+        #[arg(long)]
+        json: bool,
+    },
     /// Show and prune what chats leave behind: threads, files, the audit.
     #[command(subcommand)]
     Storage(storage::Verb),
@@ -135,6 +146,7 @@ pub(crate) fn main() -> ExitCode {
         Some(CliCommand::Audit { thread, limit, json }) => {
             remote::print(audit::audit(&start, thread.map(Into::into), limit, json))
         }
+        Some(CliCommand::Usage { days, json }) => remote::print(usage::usage(&start, days, json)),
         Some(CliCommand::Storage(verb)) => remote::print(storage::storage(&start, &verb)),
         Some(CliCommand::Agent(verb)) => agent::agent(&start, &verb),
         Some(CliCommand::Skill(verb)) => skill::skill(&start, &verb),

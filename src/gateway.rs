@@ -27,6 +27,7 @@ mod tasks;
 pub(crate) mod thread;
 pub(crate) mod token;
 mod uploads;
+pub(crate) mod usage;
 mod webhook;
 
 pub(crate) use guard::GatewayToken;
@@ -123,6 +124,7 @@ impl GatewayState {
             .route("/api/channels/{name}/people", get(people::list))
             .route("/api/channels/{name}/people/{person}", delete(people::forget))
             .route("/api/audit", get(audit::list))
+            .route("/api/usage", get(usage::list))
             .route("/api/storage", get(storage::show))
             .route("/api/storage/prune", post(storage::prune))
             .route("/api/threads", get(storage::threads))

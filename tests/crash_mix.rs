@@ -257,7 +257,9 @@ pub async fn answered(house: &House, talks: &[Talk], what: &str, bound: Bound) {
 /// Returns the rules for the mix. The scripted model repeats a call that was cut as often as it takes: nobody is to
 /// tell it that this is a loop.
 pub fn mixed() -> String {
-    format!("approvals: {{tools: [{ASKED}]}}\nloop_detection: {{enabled: false}}\n")
+    format!(
+        "approvals: {{tools: [{ASKED}]}}\nloop_detection: {{enabled: false}}\nbudgets: {{everybody: {{tokens_per_day: 1000000000}}}}\n"
+    )
 }
 
 /// The model echoes word by word; some words make it do something first.

@@ -9,6 +9,7 @@ mod asks;
 mod attacks;
 mod bootstrap;
 mod bounds;
+mod budgets;
 mod busy;
 mod chat;
 mod commands;

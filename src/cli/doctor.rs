@@ -1,6 +1,7 @@
 //! `pudu doctor`: tries what pudu needs to work, and says how to mend what does not.
 
 mod agents;
+mod budgets;
 mod container;
 mod elsewhere;
 mod extensions;
@@ -85,6 +86,7 @@ async fn examine(start: &Start, loaded: &LoadedConfig, told: &mut Findings) {
     }
     parts.push(("skills".to_owned(), Box::pin(async { skills::check(start, loaded) })));
     parts.push(("MCP servers".to_owned(), Box::pin(extensions::check(start, loaded))));
+    parts.push(("pudu".to_owned(), Box::pin(budgets::check(start, loaded))));
     parts.push(("agents".to_owned(), Box::pin(async { agents::check(loaded, configured) })));
     for account in &hot.accounts {
         let name = format!("{} ({})", account.name, account.platform.name());

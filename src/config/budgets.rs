@@ -9,7 +9,7 @@ use pudu_client::{
 };
 
 /// Largest limit in tokens.
-const MAX_TOKENS: u64 = 1_000_000_000_000_000;
+const MAX_TOKENS: u64 = 1_000_000_000_000;
 /// Largest limit in money.
 const MAX_COST: f64 = 1e9;
 /// Millionths of a whole.

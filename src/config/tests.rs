@@ -1,5 +1,6 @@
 //! What an operator sees of the configuration as a whole.
 
+mod budgets;
 mod documented;
 mod errors;
 mod feishu;

@@ -9,7 +9,7 @@ use crate::{
     },
     approvals::StoredApprovals,
     audit::{AuditLog, Audited},
-    budget::{BudgetHints, Meter},
+    budget::{BudgetHints, Meter, metered},
     guardrail::RunGuardrail,
     lazy_sandbox::LazySandbox,
     memory::MemoryOf,
@@ -110,7 +110,7 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
         Role::Lead(_) | Role::Bootstrap(_) | Role::AgentBuilder(_) => (None, Sampling::default()),
     };
     let meter = Meter::of(client, task);
-    let model = meter.metered(setup.model(wanted).ok_or(FailureCause::NoModel)?.clone());
+    let model = metered(setup.model(wanted).ok_or(FailureCause::NoModel)?.clone(), &meter);
     let own = own_tool(client, &setup, (task, &meter), &role, &catalog, &audit_log);
     let steps = task.steps.unwrap_or(setup.bounds.steps);
     let kept = ThreadResults { files: client.0.folders.of(&folder), folder: setup.results_folder.clone() };
@@ -126,7 +126,7 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
         guardrail,
         deferred: setup.deferred.clone(),
         context: ContextSetup {
-            model: setup.context.model.clone().map(|model| meter.metered(model)),
+            model: setup.context.model.clone().map(|model| metered(model, &meter)),
             ..setup.context.clone()
         },
         memory: client.0.memory.for_run(),
@@ -147,7 +147,7 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
     }
     if !role.makes_agents()
         && let Some(kinds) = setup.subagents.as_ref()
-        && let Some(task) = kinds.with_models(|model| meter.metered(model)).task(&agent, skills.clone())
+        && let Some(task) = kinds.with_models(|model| metered(model, &meter)).task(&agent, skills.clone())
     {
         agent.tools = agent.tools.with(task);
     }
@@ -299,7 +299,7 @@ fn skill_manage(
         own: client.skills().of(task.skills_of()),
         audit_log,
         room: task.room.is_some(),
-        moderator: setup.moderator(|model| meter.metered(model)),
+        moderator: setup.moderator(|model| metered(model, meter)),
         moderated: Mutex::default(),
     }))
 }

@@ -10,12 +10,16 @@ mod metered;
 
 pub(crate) use hints::BudgetHints;
 pub(crate) use meter::Meter;
+pub(crate) use metered::metered;
 
-use crate::Client;
+use crate::{Client, ModelPrice};
 use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
-use pudu_base::{BudgetPeriod, BudgetScope, RunId, UsedBudget, UserId};
-use pudu_store::{BudgetLimit, BudgetStanding, BudgetUnit, Spender, SpendingShare, StoreError, now};
-use std::collections::BTreeSet;
+use pudu_base::{BudgetPeriod, BudgetScope, Model, RunId, UsedBudget, UserId};
+use pudu_store::{BudgetLimit, BudgetStanding, BudgetUnit, Db, Spender, SpendingShare, StoreError, now};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// Milliseconds of a day.
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -53,6 +57,21 @@ pub struct CheaperModel {
     pub name: String,
     /// The share of a budget from which it does, in thousandths.
     pub from: u32,
+}
+
+/// The rules, with the model that takes the place of others, and the prices of all.
+#[derive(Default)]
+pub(crate) struct BudgetSetup {
+    pub(crate) rules: BudgetRules,
+    pub(crate) cheaper: Option<Arc<dyn Model>>,
+    pub(crate) prices: BTreeMap<String, ModelPrice>,
+}
+
+impl BudgetSetup {
+    /// Returns the price of a model, if it has one.
+    fn price(&self, model: &str) -> Option<&ModelPrice> {
+        self.prices.get(model)
+    }
 }
 
 /// A budget, and how far it is used.
@@ -150,6 +169,41 @@ impl BudgetRules {
     ) -> impl Iterator<Item = (&'r BudgetRule, String)> {
         self.limits.iter().filter_map(move |rule| Some((rule, subject(rule.scope, run, spender)?)))
     }
+
+    /// Returns the budgets of all who spent, and how far they are used, in the order of the rules.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn states(
+        &self,
+        db: &Db,
+        shares: &[SpendingShare],
+        at: i64,
+    ) -> Result<Vec<BudgetState>, StoreError> {
+        let mut all = Vec::new();
+        for rule in &self.limits {
+            let of = |share: &SpendingShare| match rule.scope {
+                BudgetScope::Run => None,
+                BudgetScope::Person => Some(share.user.clone()),
+                BudgetScope::Room => Some(share.room.clone()).filter(|room| !room.is_empty()),
+                BudgetScope::Account => Some(share.account.clone()),
+                BudgetScope::Everybody => Some(String::new()),
+            };
+            let subjects: BTreeSet<String> = shares.iter().filter_map(of).collect();
+            all.extend(subjects.into_iter().take(MAX_LISTED).map(|subject| (rule, subject)));
+        }
+        states(db, all, at).await
+    }
+}
+
+async fn states(db: &Db, rules: Vec<(&BudgetRule, String)>, at: i64) -> Result<Vec<BudgetState>, StoreError> {
+    if rules.is_empty() {
+        return Ok(Vec::new());
+    }
+    let limits = rules.iter().map(|(rule, subject)| rule.limit(subject, at)).collect();
+    let standings = db.budget_standings(limits).await?;
+    let all = rules.into_iter().zip(standings);
+    Ok(all.map(|((rule, subject), standing)| rule.state(&subject, standing, at)).collect())
 }
 
 impl Client {
@@ -159,41 +213,7 @@ impl Client {
     /// When the store fails.
     pub async fn budgets(&self, spender: &Spender) -> Result<Vec<BudgetState>, StoreError> {
         let setup = self.setup();
-        self.states(setup.budgets.of(None, spender).collect()).await
-    }
-
-    /// Returns the budgets of all who spent, and how far they are used, in the order of the rules.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn all_budgets(&self, shares: &[SpendingShare]) -> Result<Vec<BudgetState>, StoreError> {
-        let setup = self.setup();
-        let mut all = Vec::new();
-        for rule in &setup.budgets.limits {
-            let of = |share: &SpendingShare| match rule.scope {
-                BudgetScope::Run => None,
-                BudgetScope::Person => Some(share.user.clone()),
-                BudgetScope::Room => Some(share.room.clone()).filter(|room| !room.is_empty()),
-                BudgetScope::Account => Some(share.account.clone()),
-                BudgetScope::Everybody => Some(String::new()),
-            };
-            let subjects: BTreeSet<String> = shares.iter().filter_map(of).take(MAX_LISTED).collect();
-            all.extend(subjects.into_iter().map(|subject| (rule, subject)));
-        }
-        self.states(all).await
-    }
-
-    async fn states(&self, rules: Vec<(&BudgetRule, String)>) -> Result<Vec<BudgetState>, StoreError> {
-        let at = now();
-        if rules.is_empty() {
-            return Ok(Vec::new());
-        }
-        let limits = rules.iter().map(|(rule, subject)| rule.limit(subject, at)).collect();
-        let standings = self.0.db.budget_standings(limits).await?;
-        let state = |((rule, subject), standing): ((&BudgetRule, String), BudgetStanding)| {
-            rule.state(&subject, standing, at)
-        };
-        Ok(rules.into_iter().zip(standings).map(state).collect())
+        states(&self.0.db, setup.budgets.rules.of(None, spender).collect(), now()).await
     }
 
     /// Settles the calls that a process before this one left open. For whoever has the store alone.

@@ -2,6 +2,7 @@
 
 use crate::{
     BudgetRules, MemoryRules, ModelPrice,
+    budget::BudgetSetup,
     memory::MemorySetup,
     moderation::Moderator,
     results::FOLDER,
@@ -42,7 +43,7 @@ pub struct AgentSetup {
     pub(crate) documents: Converter,
     pub(crate) titles: Option<TitleSetup>,
     pub(crate) memory: Option<MemorySetup>,
-    pub(crate) budgets: BudgetRules,
+    pub(crate) budgets: Arc<BudgetSetup>,
     pub(crate) skills: SkillRules,
 }
 
@@ -108,7 +109,7 @@ impl AgentSetup {
         bounds: RunBounds,
         sandboxes: Arc<dyn SandboxProvider>,
     ) -> Self {
-        Self {
+        let setup = Self {
             models: models.into_iter().collect(),
             tools: Toolbox::new(tools),
             groups: ToolGroups::default(),
@@ -128,9 +129,11 @@ impl AgentSetup {
             documents: Converter::here(DocumentLimits::default()),
             titles: Some(TitleSetup { rules: TitleRules::default(), model: None }),
             memory: None,
-            budgets: BudgetRules::default(),
+            budgets: Arc::default(),
             skills: SkillRules::default(),
-        }
+        };
+        // What calls cost is known without budgets as well.
+        setup.with_budgets(BudgetRules::default())
     }
 
     /// Sets how agents meet skills. Where the model that is to look at changes is not there, no skill is changed.
@@ -232,8 +235,12 @@ impl AgentSetup {
 
     /// Sets what runs may spend.
     #[must_use]
-    pub fn with_budgets(self, budgets: BudgetRules) -> Self {
-        Self { budgets, ..self }
+    pub fn with_budgets(self, rules: BudgetRules) -> Self {
+        let cheaper = self.named(rules.cheaper.as_ref().map(|cheaper| cheaper.name.as_str()));
+        let priced =
+            self.models.iter().filter_map(|(info, _)| Some((info.name.clone(), info.price.clone()?)));
+        let prices = priced.collect();
+        Self { budgets: Arc::new(BudgetSetup { rules, cheaper, prices }), ..self }
     }
 
     /// Returns the model that looks at changes of skills besides the scan, if one does.
@@ -245,14 +252,9 @@ impl AgentSetup {
         Some(Moderator { model: metered(self.named(moderator.as_deref())?), fail_closed: *fail_closed })
     }
 
-    pub(crate) fn named(&self, model: Option<&str>) -> Option<Arc<dyn Model>> {
+    fn named(&self, model: Option<&str>) -> Option<Arc<dyn Model>> {
         let named = self.models.iter().find(|(info, _)| Some(info.name.as_str()) == model);
         named.map(|(_, model)| model.clone())
-    }
-
-    /// Returns the price of a model, if it has one.
-    pub(crate) fn price(&self, model: &str) -> Option<&ModelPrice> {
-        self.models.iter().find(|(info, _)| info.name == model)?.0.price.as_ref()
     }
 
     /// Finds a model by name; the default for none and for one that is not there any more.

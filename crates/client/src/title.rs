@@ -1,6 +1,9 @@
 //! Titles of threads: the beginning of what was asked first, at once; a better one by a model, if one is configured.
 
-use crate::{Client, budget::Meter};
+use crate::{
+    Client,
+    budget::{Meter, metered},
+};
 use pudu_base::{
     Assistant, Human, Message, Model, ModelCaller, Request, RunId, SpendingTally, ThreadId, ThreadState,
     fill, foreign,
@@ -112,7 +115,7 @@ pub(crate) fn improve(client: &Client, state: &ThreadState, reply: Option<&Assis
         if client.0.db.title(&of.thread).await.ok().flatten().as_ref() != Some(&local) {
             return;
         }
-        let model = Meter::new(&client, of.thread.clone(), of.run, of.spender).metered(model);
+        let model = metered(model, &Meter::new(&client, of.thread.clone(), of.run, of.spender));
         let mut spending = SpendingTally::default();
         let answer = side_call(&*model, request, ModelCaller::Title, &mut spending, |_| {});
         let Some(answer) = suspend.run_until_cancelled(answer).await else { return };

@@ -35,7 +35,8 @@ CREATE INDEX spending_user ON spending (user_id, day);
 CREATE INDEX spending_room ON spending (room, day) WHERE room <> '';
 
 -- What was spent of budgets that somebody set: the sum of the rows above. A budget begins on the day `since` and is over
--- on `until`; its unit is a currency, or empty for tokens. `made` is the day on which the row was.
+-- on `until`; its unit is a currency, or empty for tokens. `warned` is the limit of which people were told that little of it
+-- is left, `made` the day on which the row was.
 CREATE TABLE budgets (
     scope TEXT NOT NULL,
     subject TEXT NOT NULL,

@@ -131,6 +131,11 @@ impl Db {
         self.write_soon(&crash::SETTLE, settlement, |settlement, tx| Box::pin(settle(tx, settlement)));
     }
 
+    /// Ends a reservation of a call that was not made, after what was asked for before.
+    pub async fn release(&self, reservation: String) -> Result<(), StoreError> {
+        self.write(&crash::SETTLE, reservation, |call, tx| Box::pin(reserve::release(tx, call))).await
+    }
+
     /// Returns sums by caller, model and currency, the dearest in tokens first.
     pub async fn spending(&self, filter: &SpendingFilter) -> Result<Vec<SpendingSum>, StoreError> {
         let filter = filter.clone();

@@ -1,7 +1,7 @@
 //! The meter of a run: it lets model calls spend, and knows what they cost.
 
-use super::{BudgetNotice, BudgetRule, BudgetState};
-use crate::{AgentSetup, Client, ModelPrice, RunTask};
+use super::{BudgetNotice, BudgetRule, BudgetSetup, BudgetState};
+use crate::{Client, RunTask};
 use pudu_base::{Delta, MessageId, Model, ModelError, Request, RunId, ThreadId, Usage, UsedBudget};
 use pudu_harness::{estimated_reply_tokens, estimated_tokens};
 use pudu_store::{
@@ -47,11 +47,6 @@ impl Meter {
         Self { clock, ..self }
     }
 
-    /// Returns a model whose calls are this run's.
-    pub(crate) fn metered(&self, model: Arc<dyn Model>) -> Arc<dyn Model> {
-        Arc::new(super::metered::MeteredModel::new(model, self.clone()))
-    }
-
     /// Begins a call: reserves what it may cost, and chooses the model that answers.
     pub(super) async fn open(
         &self,
@@ -78,10 +73,10 @@ impl Meter {
             heard: 0,
             usage: None,
             reserved: false,
-            is_open: false,
+            state: CallState::Closed,
         };
         self.reserve(&mut call, request).await?;
-        call.is_open = true;
+        call.state = CallState::Open;
         Ok(call)
     }
 
@@ -89,8 +84,8 @@ impl Meter {
     async fn reserve(&self, call: &mut OpenCall, request: &Request) -> Result<(), ModelError> {
         let began = Instant::now();
         loop {
-            let setup = self.client.setup();
-            let rules: Vec<_> = setup.budgets.of(Some(&self.run), &self.spender).collect();
+            let setup = self.client.setup().budgets.clone();
+            let rules: Vec<_> = setup.rules.of(Some(&self.run), &self.spender).collect();
             if rules.is_empty() {
                 return Ok(());
             }
@@ -110,7 +105,9 @@ impl Meter {
                 limits,
             };
             let wanted = reservation.offer.output;
+            call.state = CallState::Reserving;
             let outcome = self.client.0.db.reserve(reservation).await;
+            call.state = CallState::Closed;
             let refused = |place: usize| {
                 let used = rules.get(place).map(|(rule, _)| rule.used_up(at));
                 ModelError::Budget(used.unwrap_or_else(UsedBudget::of_run))
@@ -141,12 +138,12 @@ impl Meter {
     /// does not fit into its window.
     fn cheaper(
         &self,
-        setup: &AgentSetup,
+        setup: &BudgetSetup,
         call: &OpenCall,
         request: &Request,
     ) -> Option<(Arc<dyn Model>, CallOffer, i64)> {
-        let cheaper = setup.budgets.cheaper.as_ref()?;
-        let model = setup.named(Some(&cheaper.name)).filter(|model| model.name() != call.model.name())?;
+        let cheaper = setup.rules.cheaper.as_ref()?;
+        let model = setup.cheaper.clone().filter(|model| model.name() != call.model.name())?;
         let offer = offer(setup, &*model, call.input, request);
         let fits = offer.input.saturating_add(LEAST_OUTPUT) <= tokens(model.context_window());
         fits.then(|| (model, offer, i64::from(cheaper.from)))
@@ -154,7 +151,7 @@ impl Meter {
 
     /// Returns the budget of which most is spent, if it is enough to be told, and its share in percent.
     pub(super) async fn nearing(&self) -> Option<(BudgetState, i64)> {
-        let setup = self.client.setup();
+        let setup = self.client.setup().budgets.clone();
         let all = self.standings(&setup).await.ok()?;
         let share = |(rule, _, standing): &(&BudgetRule, String, BudgetStanding)| {
             standing.spent.saturating_mul(1000) / rule.limit.max(1)
@@ -162,18 +159,18 @@ impl Meter {
         let nearest = all.into_iter().max_by_key(|one| share(one))?;
         let share = share(&nearest);
         let (rule, subject, standing) = nearest;
-        (share >= i64::from(setup.budgets.warn))
+        (share >= i64::from(setup.rules.warn))
             .then(|| (rule.state(&subject, standing, (self.clock)()), (share / 10).min(100)))
     }
 
     /// Returns the budgets of which little is left and of which nobody has told people yet; they count as told from here
     /// on. A run's own is over with it.
     pub(crate) async fn notices(&self) -> Vec<BudgetNotice> {
-        let setup = self.client.setup();
+        let setup = self.client.setup().budgets.clone();
         let standings = self.standings(&setup).await.unwrap_or_default();
         let near = standings.into_iter().filter(|(rule, _, standing)| {
-            let near = standing.spent.saturating_mul(1000)
-                >= rule.limit.saturating_mul(i64::from(setup.budgets.warn));
+            let near =
+                standing.spent.saturating_mul(1000) >= rule.limit.saturating_mul(i64::from(setup.rules.warn));
             near && rule.period.is_some() && !standing.warned
         });
         let (mut notices, at) = (Vec::new(), (self.clock)());
@@ -183,7 +180,7 @@ impl Meter {
             }
             let from =
                 |from: u32| standing.spent.saturating_mul(1000) >= rule.limit.saturating_mul(i64::from(from));
-            let cheaper = setup.budgets.cheaper.as_ref().filter(|cheaper| from(cheaper.from));
+            let cheaper = setup.rules.cheaper.as_ref().filter(|cheaper| from(cheaper.from));
             let cheaper = cheaper.map(|cheaper| cheaper.name.clone());
             notices.push(BudgetNotice { state: rule.state(&subject, standing, at), cheaper });
         }
@@ -192,9 +189,9 @@ impl Meter {
 
     async fn standings<'s>(
         &self,
-        setup: &'s AgentSetup,
+        setup: &'s BudgetSetup,
     ) -> Result<Vec<(&'s BudgetRule, String, BudgetStanding)>, StoreError> {
-        let rules: Vec<_> = setup.budgets.of(Some(&self.run), &self.spender).collect();
+        let rules: Vec<_> = setup.rules.of(Some(&self.run), &self.spender).collect();
         if rules.is_empty() {
             return Ok(Vec::new());
         }
@@ -218,7 +215,7 @@ fn unknown(error: StoreError) -> ModelError {
 }
 
 /// Returns what a call may cost if this model answers it.
-fn offer(setup: &AgentSetup, model: &dyn Model, input: u64, request: &Request) -> CallOffer {
+fn offer(setup: &BudgetSetup, model: &dyn Model, input: u64, request: &Request) -> CallOffer {
     let output = request.sampling.max_tokens.map(u64::from).or_else(|| model.max_output());
     let output = output.unwrap_or(DEFAULT_OUTPUT);
     let cost = setup.price(model.name()).map(|price| OfferCost {
@@ -257,7 +254,18 @@ pub(super) struct OpenCall {
     /// What the provider told of this try.
     usage: Option<Usage>,
     reserved: bool,
-    is_open: bool,
+    state: CallState,
+}
+
+/// How far a call is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CallState {
+    /// Its reservation is on its way into the store, and comes there whoever waits for it.
+    Reserving,
+    /// It may cost something.
+    Open,
+    /// It is settled, or was not made.
+    Closed,
 }
 
 impl OpenCall {
@@ -310,7 +318,7 @@ impl OpenCall {
 
     /// Settles the call.
     fn end(&mut self, free_if_nothing_came: bool) {
-        if !std::mem::take(&mut self.is_open) {
+        if std::mem::replace(&mut self.state, CallState::Closed) != CallState::Open {
             return;
         }
         let spent = self.spent(free_if_nothing_came);
@@ -328,15 +336,25 @@ impl OpenCall {
         }
         let estimated = || Usage::plain(self.input, estimated_reply_tokens(heard));
         let (reported, usage) = (usage.is_some(), usage.unwrap_or_else(estimated));
-        let setup = self.meter.client.setup();
-        let cost = setup.price(&self.by).map(|price: &ModelPrice| price.cost(usage));
+        let setup = self.meter.client.setup().budgets.clone();
+        let cost = setup.price(&self.by).map(|price| price.cost(usage));
         Some(CallSpending { model: self.by.clone(), usage, reported, cost })
     }
 }
 
 impl Drop for OpenCall {
-    /// Nobody reads on: the provider has read the prompt, and written what came.
+    /// Nobody reads on: the provider has read the prompt, and written what came. A call that was only reserved was not
+    /// made.
     fn drop(&mut self) {
+        if self.state == CallState::Reserving {
+            let (client, call) = (self.meter.client.clone(), self.call.id.clone());
+            self.meter.client.0.tasks.spawn(async move {
+                if let Err(error) = client.0.db.release(call).await {
+                    tracing::error!(%error, "failed to release reservation");
+                }
+                client.0.settled.notify_waiters();
+            });
+        }
         self.end(false);
     }
 }

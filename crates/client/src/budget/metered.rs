@@ -6,15 +6,14 @@ use pudu_base::{Delta, Model, ModelError, ModelStream, Request};
 use std::sync::Arc;
 
 /// Wraps a model, with its retries and those that take its place, for the calls of one run.
-pub(super) struct MeteredModel {
+struct MeteredModel {
     model: Arc<dyn Model>,
     meter: Meter,
 }
 
-impl MeteredModel {
-    pub(super) fn new(model: Arc<dyn Model>, meter: Meter) -> Self {
-        Self { model, meter }
-    }
+/// Returns a model whose calls are those of a meter's run.
+pub(crate) fn metered(model: Arc<dyn Model>, meter: &Meter) -> Arc<dyn Model> {
+    Arc::new(MeteredModel { model, meter: meter.clone() })
 }
 
 impl Model for MeteredModel {
@@ -54,10 +53,10 @@ enum Metering {
     Over,
 }
 
-type Next = Option<(Result<Delta, ModelError>, Metering)>;
+type MeteredNext = Option<(Result<Delta, ModelError>, Metering)>;
 
 impl Metering {
-    async fn next(self) -> Next {
+    async fn next(self) -> MeteredNext {
         match self {
             Self::Over => None,
             Self::Reading { reply, call } => read(reply, call).await,
@@ -77,7 +76,7 @@ impl Metering {
     }
 }
 
-async fn read(mut reply: ModelStream, mut call: Box<OpenCall>) -> Next {
+async fn read(mut reply: ModelStream, mut call: Box<OpenCall>) -> MeteredNext {
     match reply.next().await? {
         Ok(delta) => {
             call.hear(&delta);

@@ -1,1 +1,363 @@
+use super::*;
+use crate::{AgentSetup, Control, ModelInfo, ModelPrice, RunEnd, RunTask};
+use futures_util::{StreamExt, future::join_all, stream};
+use pudu_base::{
+    Delta, FailureCause, Finish, Human, Message, Model, ModelCaller, ModelError, ModelStream, Outcome,
+    Request, RetryReason, ToolCall, Usage,
+};
+use pudu_harness::{RunBounds, subagent};
+use pudu_sandbox::{Folders, LocalSandboxes, Options};
+use pudu_skills::Skills;
+use pudu_store::{DbLocation, SpendingFilter, SpendingSum};
+use serde_json::json;
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+use tempfile::TempDir;
 
+/// A model that gives its replies one after the other, and then the last one for ever.
+struct Scripted {
+    name: &'static str,
+    replies: Mutex<VecDeque<Vec<Result<Delta, ModelError>>>>,
+    asked: Mutex<Vec<Request>>,
+}
+
+impl Scripted {
+    fn new(
+        name: &'static str,
+        replies: impl IntoIterator<Item = Vec<Result<Delta, ModelError>>>,
+    ) -> Arc<Self> {
+        let replies = Mutex::new(replies.into_iter().collect());
+        Arc::new(Self { name, replies, asked: Mutex::default() })
+    }
+
+    fn asked(&self) -> Vec<Request> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+impl Model for Scripted {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn max_output(&self) -> Option<u64> {
+        Some(1_000)
+    }
+
+    fn stream(&self, request: Request) -> ModelStream {
+        self.asked.lock().unwrap().push(request);
+        let mut replies = self.replies.lock().unwrap();
+        let reply = if replies.len() > 1 { replies.pop_front() } else { replies.front().cloned() };
+        stream::iter(reply.unwrap_or_default()).boxed()
+    }
+}
+
+fn says(text: &str, usage: Usage) -> Vec<Result<Delta, ModelError>> {
+    vec![Ok(Delta::Text(text.into())), Ok(Delta::Usage(usage)), Ok(Delta::Finish(Finish::Complete))]
+}
+
+fn calls(tool: &str, args: serde_json::Value, usage: Usage) -> Vec<Result<Delta, ModelError>> {
+    let call = ToolCall { id: "c".into(), name: tool.into(), args, garbled: None };
+    let mut reply = says("Let me look.", usage);
+    reply.insert(1, Ok(Delta::Call(call)));
+    reply
+}
+
+fn rule(scope: BudgetScope, limit: i64) -> BudgetRule {
+    let period = Some(BudgetPeriod::Day).filter(|_| scope != BudgetScope::Run);
+    BudgetRule { scope, period, unit: BudgetUnit::Tokens, limit }
+}
+
+fn rules(limits: impl IntoIterator<Item = BudgetRule>) -> BudgetRules {
+    BudgetRules { limits: limits.into_iter().collect(), warn: 800, cheaper: None }
+}
+
+struct Scene {
+    client: Client,
+    folders: Folders,
+    _home: TempDir,
+}
+
+impl Scene {
+    async fn new(models: impl IntoIterator<Item = Arc<Scripted>>, budgets: BudgetRules) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let db = Db::open(&DbLocation::Memory).await.unwrap();
+        let folders = Folders::new(home.path().to_owned(), None);
+        let setup = Self::setup(&folders, models, budgets);
+        Self { client: Client::new(db, folders.clone(), setup, Skills::none(), 200), folders, _home: home }
+    }
+
+    fn setup(
+        folders: &Folders,
+        models: impl IntoIterator<Item = Arc<Scripted>>,
+        budgets: BudgetRules,
+    ) -> AgentSetup {
+        let places = Arc::new(LocalSandboxes::new(folders.clone(), None, Options::default()));
+        let price = |name: &str| ModelPrice {
+            currency: "USD".into(),
+            input: if name == "large" { 10.0 } else { 1.0 },
+            output: 20.0,
+            cached: None,
+            cache_writes: None,
+        };
+        let known = models.into_iter().map(|model| {
+            let (name, price) = (model.name.to_owned(), Some(price(model.name)));
+            let info = ModelInfo { title: name.clone(), name, about: None, price, thinks: false };
+            (info, model as Arc<dyn Model>)
+        });
+        let bounds = RunBounds { steps: 5, time: Duration::from_secs(60), ..RunBounds::default() };
+        AgentSetup::new(known, [], bounds, places)
+            .with_titles(None, None)
+            .with_subagents(subagent::builtin())
+            .with_budgets(budgets)
+    }
+
+    async fn run(&self, run: &str) -> RunEnd {
+        let input = vec![Human::new(run, "Hello")];
+        let room = Some(UserId::of("room").unwrap());
+        let task = RunTask { input, room, ..RunTask::new(format!("thread-{run}").into(), run.into()) };
+        self.client.start(task, Control::default()).ended().await.unwrap()
+    }
+
+    fn meter(&self) -> Meter {
+        Meter::new(&self.client, "thread".into(), "run".into(), Spender::default())
+    }
+
+    async fn spent(&self) -> Vec<SpendingSum> {
+        // What was settled is written before what comes later.
+        self.client.0.db.save_position("telegram", "1", 1).await.unwrap();
+        let today = SpendingFilter::UserSince(UserId::local(), now());
+        self.client.0.db.spending(&today).await.unwrap()
+    }
+
+    async fn standing(&self, rule: BudgetRule) -> BudgetStanding {
+        let limit = rule.limit("", now());
+        self.client.0.db.budget_standings(vec![limit]).await.unwrap()[0]
+    }
+}
+
+async fn ask(model: &Arc<dyn Model>) -> Vec<Result<Delta, ModelError>> {
+    model.stream(Request { system: "Be brief.".into(), ..Request::default() }).collect().await
+}
+
+#[tokio::test]
+async fn two_hundred_runs_at_once_stay_within_one_budget() {
+    const LIMIT: i64 = 30_000;
+    let everybody = || rule(BudgetScope::Everybody, LIMIT);
+    let model = Scripted::new("large", [says("Hello!", Usage::plain(300, 40))]);
+    let scene = Scene::new([model.clone()], rules([everybody()])).await;
+    let names: Vec<String> = (0..200).map(|number| format!("run-{number}")).collect();
+    let ends = join_all(names.iter().map(|name| scene.run(name))).await;
+    let answered = ends.iter().filter(|end| end.outcome == Outcome::Success).count();
+    let refused = ends.iter().filter(|end| end.outcome.used_budget().is_some()).count();
+    let standing = scene.standing(everybody()).await;
+    assert_eq!((answered + refused, standing.reserved), (200, 0));
+    assert_eq!(standing.spent, i64::try_from(answered).unwrap() * 340, "what was served is what was counted");
+    let one = i64::try_from(pudu_harness::estimated_tokens(&model.asked()[0])).unwrap() + 1_000;
+    assert!((LIMIT - one..=LIMIT).contains(&standing.spent), "{standing:?}, of one call {one}");
+    assert_eq!(
+        ends.iter().map(|end| end.budgets.len()).sum::<usize>(),
+        1,
+        "one of them tells that little is left"
+    );
+}
+
+#[tokio::test]
+async fn a_run_is_stopped_between_its_calls_and_the_next_one_asks_nobody() {
+    let model = Scripted::new("large", [calls("nothing", json!({}), Usage::plain(9_000, 900))]);
+    let scene = Scene::new([model.clone()], rules([rule(BudgetScope::Room, 10_000)])).await;
+    let end = scene.run("one").await;
+    let used = end.outcome.used_budget().unwrap();
+    let midnight = (now() / DAY_MS + 1) * DAY_MS;
+    assert_eq!(
+        (used.scope, used.period, used.opens),
+        (BudgetScope::Room, Some(BudgetPeriod::Day), Some(midnight))
+    );
+    assert_eq!((end.text.as_str(), model.asked().len()), ("Let me look.", 1));
+    assert_eq!(end.budgets, [], "who hears that nothing is left need not hear that little is");
+    let next = scene.run("two").await;
+    let cause = FailureCause::Budget(used);
+    assert_eq!(next.outcome, cause.into());
+    assert_eq!((next.text.as_str(), model.asked().len()), ("", 1));
+    // A limit that is raised while pudu runs counts for the next call.
+    let raised = rules([rule(BudgetScope::Room, 1_000_000)]);
+    scene.client.configure(Scene::setup(&scene.folders, [model.clone()], raised));
+    assert_eq!(scene.run("three").await.outcome.used_budget(), None);
+}
+
+#[tokio::test]
+async fn the_model_and_people_are_told_once_and_a_cheaper_model_goes_on() {
+    let reply = |tokens| says("Hello!", Usage::plain(tokens, 0));
+    let large = Scripted::new("large", [reply(70_000), reply(12_000), reply(1)]);
+    let small = Scripted::new("small", [reply(100)]);
+    let cheaper = Some(CheaperModel { name: "small".into(), from: 800 });
+    let budgets = BudgetRules { cheaper, ..rules([rule(BudgetScope::Room, 100_000)]) };
+    let scene = Scene::new([large.clone(), small.clone()], budgets).await;
+    assert_eq!(scene.run("one").await.budgets, []);
+    let [notice] = &scene.run("two").await.budgets[..] else { panic!("nobody was told") };
+    assert_eq!((notice.state.spent, notice.cheaper.as_deref()), (82_000, Some("small")));
+    assert_eq!((large.asked().len(), small.asked().len()), (2, 0));
+    let third = scene.run("three").await;
+    assert_eq!((third.outcome, third.budgets), (Outcome::Success, vec![]));
+    assert_eq!((large.asked().len(), small.asked().len()), (2, 1));
+    let hint = |request: &Request| {
+        request
+            .messages
+            .iter()
+            .any(|message| matches!(&**message, Message::Reminder(hint) if hint.text.contains("82 %")))
+    };
+    assert_eq!((hint(&large.asked()[1]), hint(&small.asked()[0])), (false, true));
+    let spent = scene.spent().await;
+    let by: Vec<_> = spent.iter().map(|sum| (sum.model.as_str(), sum.calls, sum.usage.total())).collect();
+    assert_eq!(by, [("large", 2, 82_000), ("small", 1, 100)]);
+}
+
+#[tokio::test]
+async fn what_sub_agents_spend_is_their_persons_and_their_runs() {
+    let task = json!({"description": "d", "prompt": "p", "subagent_type": "general-purpose"});
+    let replies = [
+        calls("task", task, Usage::plain(1_000, 10)),
+        says("Found it.", Usage::plain(5_000, 50)),
+        says("Done.", Usage::plain(1_200, 12)),
+    ];
+    let both = [rule(BudgetScope::Run, 100_000), rule(BudgetScope::Person, 100_000)];
+    let scene = Scene::new([Scripted::new("large", replies)], rules(both.clone())).await;
+    let end = scene.run("one").await;
+    assert_eq!((end.outcome, end.usage.total()), (Outcome::Success, 7_272));
+    let spent = scene.spent().await;
+    let by: Vec<_> = spent.iter().map(|sum| (sum.caller.as_str(), sum.calls, sum.usage.total())).collect();
+    assert_eq!(by, [("subagent", 1, 5_050), ("lead", 2, 2_222)]);
+    for (rule, subject) in both.iter().zip(["one", "default"]) {
+        let standing = scene.client.0.db.budget_standings(vec![rule.limit(subject, now())]).await.unwrap()[0];
+        assert_eq!((standing.spent, standing.reserved), (7_272, 0), "{rule:?}");
+    }
+}
+
+static CLOCK: AtomicI64 = AtomicI64::new(0);
+
+#[tokio::test]
+async fn a_budget_opens_again_when_its_day_or_its_month_is_over() {
+    let at = |time: &str| time.parse::<Timestamp>().unwrap().as_millisecond();
+    let set = |time: &str| CLOCK.store(at(time), Ordering::SeqCst);
+    let model = Scripted::new("large", [says("Hello!", Usage::plain(1_900, 0))]);
+    let month = BudgetRule { period: Some(BudgetPeriod::Month), ..rule(BudgetScope::Person, 4_000) };
+    let scene = Scene::new([model.clone()], rules([rule(BudgetScope::Person, 2_000), month])).await;
+    let meter = scene.meter().with_clock(|| CLOCK.load(Ordering::SeqCst));
+    let asked = metered(model.clone(), &meter);
+    let check = async |time: &str, expect: Option<&str>| {
+        set(time);
+        let told = ask(&asked).await;
+        let refused = told.iter().find_map(|delta| match delta {
+            Err(ModelError::Budget(used)) => Some((used.opens, used.to_string())),
+            Err(error) => panic!("{error}"),
+            Ok(_) => None,
+        });
+        assert_eq!(refused.and_then(|(opens, _)| opens), expect.map(at), "at {time}");
+    };
+    check("2026-02-26T23:59:59Z", None).await;
+    check("2026-02-26T23:59:59Z", Some("2026-02-27T00:00:00Z")).await;
+    check("2026-02-27T00:00:00Z", None).await;
+    // The day would allow it, and the month does not.
+    check("2026-02-28T12:00:00Z", Some("2026-03-01T00:00:00Z")).await;
+    check("2026-03-01T00:00:00Z", None).await;
+    assert_eq!(model.asked().len(), 3);
+}
+
+#[tokio::test]
+async fn each_try_counts_as_its_provider_told_it_or_as_it_was_estimated() {
+    let check = async |reply: Vec<Result<Delta, ModelError>>, read: usize, expect: &[(i64, i64, u64)]| {
+        let model = Scripted::new("large", [reply.clone()]);
+        let everybody = || rule(BudgetScope::Everybody, 1_000_000);
+        let scene = Scene::new([model.clone()], rules([everybody()])).await;
+        let asked = metered(model.clone(), &scene.meter());
+        let request = Request { system: "x".repeat(3_000), ..Request::default() };
+        // Nobody reads on after so many pieces.
+        asked.stream(request).take(read).collect::<Vec<_>>().await;
+        let spent = scene.spent().await;
+        let sums: Vec<_> = spent.iter().map(|sum| (sum.calls, sum.unreported, sum.usage.total())).collect();
+        assert_eq!(sums, expect, "{reply:?}");
+        let standing = scene.standing(everybody()).await;
+        let sum: u64 = spent.iter().map(|sum| sum.usage.total()).sum();
+        assert_eq!((standing.spent, standing.reserved), (i64::try_from(sum).unwrap(), 0), "{reply:?}");
+    };
+    let text = |text: &str| Ok(Delta::Text(text.into()));
+    let again = || Ok(Delta::Again { attempt: 1, wait: Duration::ZERO, reason: RetryReason::Busy });
+    let told = |tokens| Ok(Delta::Usage(Usage::plain(tokens, 0)));
+    let finish = || Ok(Delta::Finish(Finish::Complete));
+    let busy = || Err(ModelError::Busy { retry_after: None, detail: "429".into() });
+    let cut = || Err(ModelError::Unreachable("cut".into()));
+    check(vec![text("Hi"), told(7), finish()], 9, &[(1, 0, 7)]).await;
+    // A prompt of 3,000 bytes is 1,000 tokens, and six bytes of a reply are two.
+    check(vec![text("Hello!"), finish()], 9, &[(1, 1, 1_002)]).await;
+    check(vec![text("Hello!"), told(7), finish()], 1, &[(1, 1, 1_002)]).await;
+    check(vec![text("Hello!"), again(), text("Hi"), told(7), finish()], 9, &[(2, 1, 1_009)]).await;
+    check(vec![again(), text("Hi"), told(7), finish()], 9, &[(1, 0, 7)]).await;
+    check(vec![busy()], 9, &[]).await;
+    check(vec![text("Hello!"), busy()], 9, &[(1, 1, 1_002)]).await;
+    check(vec![cut()], 9, &[(1, 1, 1_000)]).await;
+    check(vec![told(9), finish()], 0, &[]).await;
+}
+
+#[tokio::test]
+async fn without_budgets_calls_are_settled_all_the_same_and_nothing_is_reserved() {
+    let model = Scripted::new("large", [says("Hello!", Usage::plain(1_000, 100))]);
+    let scene = Scene::new([model], BudgetRules::default()).await;
+    let before = scene.client.0.db.commits();
+    assert_eq!(scene.run("one").await.outcome, Outcome::Success);
+    let commits = scene.client.0.db.commits() - before;
+    let [sum] = &scene.spent().await[..] else { panic!("one call was made") };
+    let cost = sum.cost.as_ref().map(|cost| cost.micros);
+    assert_eq!(
+        (sum.usage.total(), cost, sum.caller.as_str()),
+        (1_100, Some(12_000), ModelCaller::Lead.as_str())
+    );
+    // Messages, the run's beginning, the answer with what it cost, and the run's end.
+    assert_eq!(commits, 4, "a settlement has no transaction of its own");
+}
+
+#[tokio::test]
+async fn a_budget_in_money_bounds_what_a_reply_may_cost() {
+    let model = Scripted::new("large", [says("Hello!", Usage::plain(1_000, 100))]);
+    // 1,000 tokens of the prompt cost ten thousand millionths, and 500 of the reply as much.
+    let money = BudgetRule { unit: BudgetUnit::Money("USD".into()), ..rule(BudgetScope::Everybody, 20_000) };
+    let scene = Scene::new([model.clone()], rules([money])).await;
+    let asked = metered(model.clone(), &scene.meter());
+    let request = || Request { system: "x".repeat(3_000), ..Request::default() };
+    let first: Vec<_> = asked.stream(request()).collect().await;
+    assert!(first.iter().all(Result::is_ok), "{first:?}");
+    assert_eq!(model.asked()[0].sampling.max_tokens, Some(500));
+    let second: Vec<_> = asked.stream(request()).collect().await;
+    assert!(matches!(second[..], [Err(ModelError::Budget(_))]), "{second:?}");
+    let pounds =
+        BudgetRule { unit: BudgetUnit::Money("GBP".into()), ..rule(BudgetScope::Everybody, i64::MAX) };
+    let scene = Scene::new([model.clone()], rules([pounds])).await;
+    let unpriced = ask(&metered(model, &scene.meter())).await;
+    assert!(
+        matches!(unpriced[..], [Err(ModelError::Budget(_))]),
+        "what cannot be counted is not asked: {unpriced:?}"
+    );
+}
+
+/// Proves that a run that is stopped while its call is reserved takes nothing away from others.
+#[tokio::test]
+async fn a_reservation_that_nobody_waits_for_any_more_is_given_back() {
+    let model = Scripted::new("large", [says("Hello!", Usage::plain(10, 10))]);
+    let everybody = || rule(BudgetScope::Everybody, 1_000_000);
+    let scene = Scene::new([model.clone()], rules([everybody()])).await;
+    let asked = metered(model.clone(), &scene.meter());
+    for _ in 0..50 {
+        let mut deltas = asked.stream(Request::default());
+        // The store has been asked, and has not answered.
+        assert!(futures_util::FutureExt::now_or_never(deltas.next()).is_none());
+    }
+    while scene.standing(everybody()).await.reserved > 0 || scene.client.running() > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!((scene.spent().await, model.asked().len()), (vec![], 0));
+}

@@ -7,7 +7,10 @@ use super::{
     recall::notes,
     rules::{MemoryOf, MemorySetup, MemoryTrouble},
 };
-use crate::{Client, RunTask, budget::Meter};
+use crate::{
+    Client, RunTask,
+    budget::{Meter, metered},
+};
 use pudu_base::{Human, Message, ModelCaller, ModelError, Request, SpendingTally, ThreadState};
 use pudu_harness::side_call;
 use pudu_memory::{
@@ -169,7 +172,8 @@ impl Client {
             ..Request::default()
         };
         let (thread, run) = (learning.thread.clone(), learning.run.clone());
-        let model = Meter::new(self, thread, run, learning.spender.clone()).metered(memory.model.clone());
+        let meter = Meter::new(self, thread, run, learning.spender.clone());
+        let model = metered(memory.model.clone(), &meter);
         let mut spending = SpendingTally::default();
         let answer = side_call(&*model, request, ModelCaller::Memory, &mut spending, |_| {}).await;
         let proposal = Proposal::parse(&answer?)?;

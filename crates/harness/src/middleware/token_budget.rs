@@ -95,3 +95,62 @@ impl Middleware for TokenGate {
         Box::pin(std::future::ready(Ok(())))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        RunBounds,
+        fixture::{Bench, ScriptedReply, call},
+    };
+    use pudu_base::{Delta, Finish, Outcome, Usage};
+    use serde_json::json;
+
+    fn spends(usage: Usage) -> ScriptedReply {
+        let read = Delta::Call(call("c", "reads", json!({})));
+        ScriptedReply::Says(vec![
+            Ok(Delta::Text("Looking.".into())),
+            Ok(read),
+            Ok(Delta::Usage(usage)),
+            Ok(Delta::Finish(Finish::Complete)),
+        ])
+    }
+
+    async fn run(budget: TokenBudget, usages: &[Usage]) -> (Outcome, Bench) {
+        let mut bench = Bench::new(usages.iter().map(|usage| spends(*usage)).collect());
+        bench.agent.bounds = RunBounds { steps: 9, tokens: budget, ..bench.agent.bounds };
+        let outcome = bench.run(Some("go")).await.0;
+        (outcome, bench)
+    }
+
+    fn used_up() -> Outcome {
+        FailureCause::Budget(UsedBudget::of_run()).into()
+    }
+
+    #[tokio::test]
+    async fn a_run_is_told_once_and_then_stopped_with_its_words_and_results() {
+        let budget =
+            TokenBudget { total: Some(TokenLimit { warn: 70, stop: 100 }), ..TokenBudget::default() };
+        let (outcome, bench) =
+            run(budget, &[Usage::plain(60, 9), Usage::plain(10, 1), Usage::plain(20, 1)]).await;
+        assert_eq!(outcome, used_up());
+        let asked = bench.asked();
+        let hints = asked.iter().map(|asked| asked.iter().filter(|line| line.contains(HINT)).count());
+        assert_eq!(hints.collect::<Vec<_>>(), [0, 0, 1]);
+        assert!(asked[2].iter().any(|line| line.contains("80 of 100")), "{asked:#?}");
+        let thread = bench.thread();
+        assert_eq!(thread.iter().filter(|text| *text == "Looking.").count(), 3);
+        assert_eq!(thread.iter().filter(|text| *text == "worked").count(), 3, "{thread:?}");
+    }
+
+    #[tokio::test]
+    async fn prompts_and_replies_have_limits_of_their_own() {
+        let limit = Some(TokenLimit { warn: 50, stop: 50 });
+        let input = TokenBudget { input: limit, ..TokenBudget::default() };
+        let output = TokenBudget { output: limit, ..TokenBudget::default() };
+        for (budget, usage) in [(input, Usage::plain(50, 0)), (output, Usage::plain(0, 50))] {
+            let (outcome, bench) = run(budget, &[usage]).await;
+            assert_eq!((outcome, bench.asked().len()), (used_up(), 1), "{budget:?}");
+        }
+    }
+}

@@ -101,17 +101,18 @@ async fn standings(
             Some((spent, _)) => spent,
             None => settled(tx, limit).await?,
         };
-        let warned = counter.is_some_and(|(_, warned)| warned > 0);
+        let warned = counter.is_some_and(|(_, warned)| warned == limit.limit);
         standings.push(BudgetStanding { spent, reserved: reserved(tx, limit).await?, warned });
     }
     Ok(standings)
 }
 
 async fn warned(tx: &mut WriteTx<'_>, limit: &BudgetLimit, now: i64) -> Result<bool, StoreError> {
-    const SQL: &str = "UPDATE budgets SET warned = 1
-        WHERE scope = $1 AND subject = $2 AND unit = $3 AND since = $4 AND until = $5 AND warned = 0";
+    // Under another limit people are told anew.
+    const SQL: &str = "UPDATE budgets SET warned = $6
+        WHERE scope = $1 AND subject = $2 AND unit = $3 AND since = $4 AND until = $5 AND warned <> $6";
     spent(tx, limit, now).await?;
-    Ok(keyed(SQL, limit).execute(tx).await? > 0)
+    Ok(keyed(SQL, limit).bind(limit.limit).execute(tx).await? > 0)
 }
 
 /// Returns how much of a budget is spent. Its counter is there from now on.

@@ -92,20 +92,21 @@ impl Db {
 }
 
 impl CallOffer {
-    /// Returns what it takes of a budget: for the prompt, and for the longest reply. What cannot be counted takes all.
-    fn amounts(&self, unit: &BudgetUnit) -> (i64, i64) {
+    /// Returns what it takes of a budget: for the prompt, and for the longest reply. None if that cannot be counted.
+    fn amounts(&self, unit: &BudgetUnit) -> Option<(i64, i64)> {
         match (unit, &self.cost) {
-            (BudgetUnit::Tokens, _) => (self.input, self.output),
+            (BudgetUnit::Tokens, _) => Some((self.input, self.output)),
             (BudgetUnit::Money(currency), Some(cost)) if cost.currency == *currency => {
-                (cost.input, cost.output)
+                Some((cost.input, cost.output))
             }
-            (BudgetUnit::Money(_), _) => (i64::MAX, 0),
+            (BudgetUnit::Money(_), _) => None,
         }
     }
 
     /// Returns how many tokens a reply may have for an amount of a budget; fewer than none where not even the prompt fits.
     fn affordable(&self, unit: &BudgetUnit, left: i64) -> i64 {
-        let (prompt, reply) = self.amounts(unit);
+        // What cannot be counted is too much.
+        let Some((prompt, reply)) = self.amounts(unit) else { return -1 };
         let left = left.saturating_sub(prompt);
         if left < 0 {
             return -1;
@@ -119,7 +120,7 @@ impl CallOffer {
 
     /// Returns what it takes of a budget with a reply of so many tokens.
     fn takes(&self, unit: &BudgetUnit, output: i64) -> i64 {
-        let (prompt, reply) = self.amounts(unit);
+        let Some((prompt, reply)) = self.amounts(unit) else { return i64::MAX };
         let share = match self.output {
             0 => 0,
             most => {
@@ -141,9 +142,6 @@ async fn reserve(
         let spent = limits::spent(tx, limit, reservation.call.at).await?;
         standings.push((limit, spent, limits::reserved(tx, limit).await?));
     }
-    if let Some(place) = standings.iter().position(|(limit, spent, _)| *spent >= limit.limit) {
-        return Ok(ReserveOutcome::UsedUp(place));
-    }
     let passes = |from: i64| {
         move |(limit, spent, _): &(&BudgetLimit, i64, i64)| {
             i128::from(*spent) * 1000 >= i128::from(limit.limit) * i128::from(from)
@@ -151,13 +149,17 @@ async fn reserve(
     };
     let cheaper = reservation.cheaper.as_ref().filter(|(_, from)| standings.iter().any(passes(*from)));
     let offer = cheaper.map_or(&reservation.offer, |(offer, _)| offer);
-    let affordable =
-        standings.iter().map(|(limit, spent, _)| offer.affordable(&limit.unit, limit.limit - spent));
-    let tightest = affordable.enumerate().min_by_key(|(_, output)| *output);
-    let (place, output) = tightest.unwrap_or((0, offer.output));
-    if output < reservation.least.min(offer.output) {
+    let affordable = |(limit, spent, _): &(&BudgetLimit, i64, i64)| match *spent >= limit.limit {
+        true => -1,
+        false => offer.affordable(&limit.unit, limit.limit - spent),
+    };
+    let least = reservation.least.min(offer.output);
+    let used_up = standings.iter().enumerate().filter(|(_, standing)| affordable(standing) < least);
+    // The one that opens last is the one to wait for.
+    if let Some((place, _)) = used_up.max_by_key(|(_, (limit, ..))| limit.until) {
         return Ok(ReserveOutcome::UsedUp(place));
     }
+    let output = standings.iter().map(affordable).min().unwrap_or(offer.output);
     let is_busy = |(limit, spent, reserved): &(&BudgetLimit, i64, i64)| {
         offer.takes(&limit.unit, output).saturating_add(*reserved) > limit.limit - spent
     };

@@ -114,7 +114,9 @@ pub(crate) async fn a_call_is_settled_once_and_every_budget_counts_it(db: Db) {
     let near = limit(BudgetScope::Room, 1_000);
     assert!(db.budget_warned(near.clone(), NOW).await.unwrap());
     assert!(!db.budget_warned(near.clone(), NOW).await.unwrap(), "people are told once");
-    assert!(standing(&db, near).await.warned);
+    assert!(standing(&db, near.clone()).await.warned);
+    let raised = BudgetLimit { limit: 2_000, ..near };
+    assert!(!standing(&db, raised.clone()).await.warned && db.budget_warned(raised, NOW).await.unwrap());
 }
 
 pub(crate) async fn many_calls_at_once_stay_within_one_budget(db: Db) {
@@ -153,8 +155,9 @@ pub(crate) async fn a_limit_set_late_knows_what_was_spent_before(db: Db) {
     db.settle(settlement("three", 100, 7));
     written(&db).await;
     assert_eq!(standing(&db, late.clone()).await.spent, 900);
-    let both = vec![limit(BudgetScope::Person, 2_000), late];
-    assert_eq!(db.reserve(wish("four", both)).await.unwrap(), ReserveOutcome::UsedUp(1));
+    let month = BudgetLimit { since: TODAY - 5, until: TODAY + 9, ..late.clone() };
+    let all = vec![limit(BudgetScope::Person, 2_000), month, late];
+    assert_eq!(db.reserve(wish("four", all)).await.unwrap(), ReserveOutcome::UsedUp(1), "it opens last");
 }
 
 pub(crate) async fn a_reply_is_as_long_as_the_budget_allows(db: Db) {

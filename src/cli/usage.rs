@@ -1,0 +1,114 @@
+//! `pudu usage`: who spent how much on models, and what is left of their budgets. The daemon of this folder is asked; where
+//! none runs, the store is read.
+
+use super::{remote, run};
+use crate::{
+    config::{LoadedConfig, Start},
+    daemon, gateway, home,
+};
+use anyhow::{Context, Result, anyhow};
+use pudu_client::net::reqwest::Method;
+use serde_json::Value;
+use std::fmt::Write;
+
+/// The parts of the table: their keys, and how they are called.
+const PARTS: [(&str, &str); 4] =
+    [("people", "People"), ("rooms", "Rooms"), ("accounts", "Accounts"), ("models", "Models")];
+
+/// Lists what was spent in so many days, today included.
+pub(super) async fn usage(start: &Start, days: u32, json: bool) -> Result<String> {
+    let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
+    let facts = facts(start, &loaded, days).await?;
+    if json {
+        return Ok(serde_json::to_string_pretty(&facts)?);
+    }
+    Ok(table(&facts))
+}
+
+/// Returns what was spent, and how far budgets are used.
+pub(super) async fn facts(start: &Start, loaded: &LoadedConfig, days: u32) -> Result<Value> {
+    let fixed = &loaded.config.fixed;
+    if home::neighbour(&fixed.home).is_some() {
+        let days = days.to_string();
+        return remote::call(start, Method::GET, &["usage"], &[("days", &days)]).await;
+    }
+    if !daemon::has_store(&fixed.database.backend) {
+        return Ok(Value::Null);
+    }
+    let db = daemon::open(&fixed.database, &fixed.home).await?;
+    let facts = gateway::usage::facts(&db, &loaded.config.hot.budgets, days).await;
+    db.close().await;
+    facts.context("the store cannot be read")
+}
+
+/// Returns those of the budgets that are used up, a line each.
+pub(super) fn used_up(facts: &Value) -> Vec<String> {
+    let budgets = list(facts, "budgets");
+    budgets.filter(|budget| budget.get("used_up") == Some(&Value::Bool(true))).map(budget_line).collect()
+}
+
+fn list<'f>(facts: &'f Value, key: &str) -> impl Iterator<Item = &'f Value> {
+    facts.get(key).and_then(Value::as_array).into_iter().flatten()
+}
+
+fn table(facts: &Value) -> String {
+    let mut text = String::new();
+    for (key, title) in PARTS {
+        let rows: Vec<String> = list(facts, key).map(spent_line).collect();
+        if !rows.is_empty() {
+            // Writing into a string cannot fail.
+            let _ = writeln!(text, "{title}\n{}\n", rows.join("\n"));
+        }
+    }
+    let budgets: Vec<String> = list(facts, "budgets").map(budget_line).collect();
+    if !budgets.is_empty() {
+        let _ = writeln!(text, "Budgets\n{}\n", budgets.join("\n"));
+    }
+    if text.is_empty() {
+        return "Nothing was spent.".to_owned();
+    }
+    text.trim_end().to_owned()
+}
+
+fn spent_line(row: &Value) -> String {
+    let number = |key: &str| row.get(key).and_then(Value::as_i64).unwrap_or(0);
+    let costs = row.get("costs").and_then(Value::as_object).into_iter().flatten();
+    let costs: String = costs.map(|(currency, amount)| format!(", {currency} {amount}")).collect();
+    let estimated = match number("estimated_calls") {
+        0 => String::new(),
+        calls => format!(" ({calls} estimated)"),
+    };
+    format!(
+        "  {}: {} tokens read, {} written{costs}, in {} calls{estimated}",
+        name(row),
+        number("input_tokens"),
+        number("output_tokens"),
+        number("calls"),
+    )
+}
+
+fn budget_line(budget: &Value) -> String {
+    let text = |key: &str| budget.get(key).and_then(Value::as_str).unwrap_or_default();
+    let amount = |key: &str| budget.get(key).map(Value::to_string).unwrap_or_default();
+    let used_up = if budget.get("used_up") == Some(&Value::Bool(true)) { ", used up" } else { "" };
+    let whose = match text("scope") {
+        "everybody" => "everybody".to_owned(),
+        scope => format!("{scope} {}", name(budget)),
+    };
+    format!(
+        "  {whose}, this {}: {} of {} {} spent{used_up}; it begins anew at {}",
+        text("period"),
+        amount("spent"),
+        amount("limit"),
+        text("unit"),
+        text("opens"),
+    )
+}
+
+/// Returns a name as it is safe to print; what came from nowhere came from the page or the terminal.
+fn name(row: &Value) -> String {
+    match row.get("name").and_then(Value::as_str).unwrap_or_default() {
+        "" => "(page and terminal)".to_owned(),
+        name => name.chars().flat_map(char::escape_debug).collect(),
+    }
+}

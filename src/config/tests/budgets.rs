@@ -1,0 +1,74 @@
+//! Budgets, and those that cannot be kept.
+
+use super::*;
+
+#[test]
+fn a_budget_that_cannot_be_kept_stops_the_start() {
+    let model =
+        |more: &str| format!("models: [{{name: a, model: a, base_url: 'http://localhost/v1'{more}}}]\n");
+    let priced = |currency: &str| {
+        let pricing = format!("{{currency: {currency}, input_per_million: 1, output_per_million: 2}}");
+        model(&format!(", pricing: {pricing}"))
+    };
+    let check = |text: String, expect: &str| {
+        let said = said(&text, []);
+        match expect {
+            "" => assert_eq!(said, "", "{text}"),
+            expect => assert!(said.contains(expect), "{text}: {said}"),
+        }
+    };
+    let money = "budgets: {person: {cost_per_day: 0.5}}\n";
+    check(
+        money.to_owned(),
+        "error: budgets: a budget in money needs models with prices, and none is written",
+    );
+    check(
+        model("") + money,
+        "error: budgets: the model \"a\" has no price, so its calls would cost nothing here",
+    );
+    check(priced("EUR") + money, "the model \"a\" has its price in EUR, and the budgets are in USD");
+    check(priced("EUR") + "budgets: {currency: EUR, run: {cost: 1}}\n", "");
+    check(model("") + "budgets: {room: {tokens_per_day: 0}, everybody: {tokens_per_month: 5}}\n", "");
+    check(model("") + "budgets: {cheaper_model: b}\n", "error: budgets.cheaper_model: there is no model b");
+    check("budgets: {person: {tokens_per_day: -1}}\n".into(), "error: budgets.person.tokens_per_day: ");
+    check("budgets: {person: {tokens_per_day: lots}}\n".into(), "error: budgets.person.tokens_per_day: ");
+    check("budgets: {warn_threshold: 1.5}\n".into(), "error: budgets.warn_threshold: ");
+    check("budgets: {person: {tokens: 5}}\n".into(), "budgets.person.tokens: pudu does not know this key");
+    let late = "token_budget: {enabled: true, warn_threshold: 0.9, hard_stop_threshold: 0.5}\n";
+    check(
+        late.into(),
+        "error: token_budget.hard_stop_threshold: a run would be stopped before its model is told",
+    );
+    check(
+        "token_budget: {max_tokens: 5}\n".into(),
+        "warning: token_budget: this budget is kept only with `enabled: true`",
+    );
+}
+
+#[test]
+fn a_task_has_deerflows_token_budget_if_nothing_else_is_said() {
+    let check = |text: &str, kind: &str, expect: Option<(u64, u64)>| {
+        let hot = good(text, []).config.hot;
+        let kind = hot.subagents.iter().find(|other| other.name == kind).unwrap();
+        let total = kind.bounds.tokens.total;
+        assert_eq!(total.map(|limit| (limit.warn, limit.stop)), expect, "{text}");
+    };
+    check("", "bash", Some((700_000, 1_000_000)));
+    check("summarization: {enabled: false}\n", "bash", Some((1_400_000, 2_000_000)));
+    check(
+        "subagents: {token_budget: {max_tokens: 1000, hard_stop_threshold: 0.9}}\n",
+        "bash",
+        Some((700, 900)),
+    );
+    check("subagents: {token_budget: {enabled: false}}\n", "general-purpose", None);
+    let own = "subagents: {token_budget: {max_tokens: 1000}, agents: {bash: {token_budget: {warn_threshold: 0.5}}}}\n";
+    check(own, "bash", Some((500, 1_000)));
+    check(own, "general-purpose", Some((700, 1_000)));
+    let run = good("token_budget: {enabled: true, max_output_tokens: 10}\n", []).config.hot.run_tokens;
+    let limit = |limit: Option<pudu_client::harness::TokenLimit>| limit.map(|limit| (limit.warn, limit.stop));
+    assert_eq!(
+        (limit(run.total), limit(run.input), limit(run.output)),
+        (Some((160_000, 200_000)), None, Some((8, 10)))
+    );
+    assert!(!good("token_budget: {enabled: false}\n", []).config.hot.run_tokens.is_limited());
+}

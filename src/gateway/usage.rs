@@ -1,0 +1,126 @@
+//! What everybody spent and what is left of their budgets, for whoever runs pudu.
+
+use super::GatewayState;
+use crate::{bus::STORE_TIMEOUT, clock};
+use axum::{
+    Json,
+    extract::{Query, State},
+    http::StatusCode,
+};
+use pudu_client::{
+    BudgetRules, BudgetState,
+    base::{BudgetPeriod, Usage},
+    store::{BudgetUnit, Db, SpendingShare, StoreError},
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Spending is listed for so many days, if nothing else is asked for, and at most.
+pub(crate) const DAYS: (u32, u32) = (1, 400);
+/// Budgets are listed of those who spent in so many days: as long as the longest period.
+const PERIOD_DAYS: u32 = 31;
+/// Milliseconds of a day.
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+/// Millionths of a whole.
+const MICROS: f64 = 1e6;
+
+#[derive(Deserialize)]
+pub(super) struct UsageQuery {
+    days: Option<u32>,
+}
+
+/// Lists who spent how much, and the budgets.
+pub(super) async fn list(
+    State(gateway): State<GatewayState>,
+    Query(asked): Query<UsageQuery>,
+) -> (StatusCode, Json<Value>) {
+    let rules = gateway.0.watcher.current().budgets.clone();
+    match facts(&gateway.0.shared.db, &rules, asked.days.unwrap_or(DAYS.0)).await {
+        Ok(facts) => (StatusCode::OK, Json(facts)),
+        Err(error) => {
+            tracing::error!(%error, "failed to read usage");
+            (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({ "detail": "that could not be read just now" })))
+        }
+    }
+}
+
+/// Returns who spent how much in so many days, today included, and how far budgets are used.
+pub(crate) async fn facts(db: &Db, rules: &BudgetRules, days: u32) -> Result<Value, StoreError> {
+    let (db, now) = (db.within(STORE_TIMEOUT), clock::now());
+    let since = |days: u32| now - (i64::from(days) - 1) * DAY_MS;
+    let days = days.clamp(1, DAYS.1);
+    let shares = db.spending_since(since(days)).await?;
+    let spenders = db.spending_since(since(PERIOD_DAYS)).await?;
+    let budgets = rules.states(&db, &spenders, now).await?;
+    Ok(json!({
+        "days": days,
+        "people": sums(&shares, |share| Some(share.user.as_str())),
+        "rooms": sums(&shares, |share| Some(share.room.as_str()).filter(|room| !room.is_empty())),
+        "accounts": sums(&shares, |share| Some(share.account.as_str())),
+        "models": sums(&shares, |share| Some(share.sum.model.as_str())),
+        "budgets": budgets.iter().map(budget).collect::<Vec<_>>(),
+    }))
+}
+
+/// What one of them spent.
+#[derive(Default)]
+struct Spent {
+    usage: Usage,
+    calls: i64,
+    estimated: i64,
+    costs: BTreeMap<String, i64>,
+}
+
+fn sums<'s>(shares: &'s [SpendingShare], name: impl Fn(&'s SpendingShare) -> Option<&'s str>) -> Vec<Value> {
+    let mut all: BTreeMap<&str, Spent> = BTreeMap::new();
+    for (name, share) in shares.iter().filter_map(|share| Some((name(share)?, share))) {
+        let spent = all.entry(name).or_default();
+        spent.usage += share.sum.usage;
+        spent.calls += share.sum.calls;
+        spent.estimated += share.sum.unreported;
+        if let Some(cost) = &share.sum.cost {
+            *spent.costs.entry(cost.currency.clone()).or_default() += cost.micros;
+        }
+    }
+    let mut all: Vec<_> = all.into_iter().collect();
+    all.sort_by_key(|(_, spent)| std::cmp::Reverse(spent.usage.total()));
+    all.into_iter().map(|(name, spent)| told(name, &spent)).collect()
+}
+
+fn told(name: &str, spent: &Spent) -> Value {
+    let costs: Map<String, Value> =
+        spent.costs.iter().map(|(currency, micros)| (currency.clone(), json!(whole(*micros)))).collect();
+    json!({
+        "name": name,
+        "calls": spent.calls,
+        "estimated_calls": spent.estimated,
+        "input_tokens": spent.usage.input,
+        "output_tokens": spent.usage.output,
+        "total_tokens": spent.usage.total(),
+        "costs": costs,
+    })
+}
+
+fn budget(state: &BudgetState) -> Value {
+    let (unit, amount): (&str, fn(i64) -> Value) = match &state.rule.unit {
+        BudgetUnit::Tokens => ("tokens", |amount| json!(amount)),
+        BudgetUnit::Money(currency) => (currency, |amount| json!(whole(amount))),
+    };
+    json!({
+        "scope": state.rule.scope.as_str(),
+        "name": state.subject,
+        "period": state.rule.period.map(BudgetPeriod::as_str),
+        "unit": unit,
+        "limit": amount(state.rule.limit),
+        "spent": amount(state.spent),
+        "left": amount((state.rule.limit - state.spent).max(0)),
+        "used_up": state.is_used_up(),
+        "opens": state.opens.map(clock::text),
+    })
+}
+
+#[allow(clippy::cast_precision_loss, reason = "what is spent is far below 2^53 millionths")]
+fn whole(micros: i64) -> f64 {
+    micros as f64 / MICROS
+}
