@@ -3,6 +3,7 @@
 mod documented;
 mod errors;
 mod feishu;
+mod guardrails;
 mod model_blocks;
 mod values;
 mod web;

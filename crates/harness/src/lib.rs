@@ -37,7 +37,7 @@ pub use deferred::{SEARCH, ToolCatalog, searching};
 pub use fallback::Fallback;
 pub use memory::Memory;
 pub use middleware::{
-    AnswerCheck, ApprovalPolicy, CallFrequency, Dangerous, Gate, LoopRules, Middleware, SkillPolicy, TASK,
+    AnswerCheck, ApprovalPolicy, CallFrequency, Dangerous, Gate, LoopRules, Middleware, SkillPolicy,
     ToolProgressRules, lead_chain, subagent_chain,
 };
 pub use prompt::{PromptFacts, PromptMount, PromptSection, join_sections, prompt_sections};
@@ -51,4 +51,5 @@ pub use run_state::RunState;
 pub use side_call::side_call;
 pub use skills::skills_prompt;
 pub use steering::{MailboxSlot, Steering};
+pub use task_end::TASK;
 pub use toolbox::Toolbox;

@@ -21,6 +21,7 @@ mod size;
 mod stored;
 mod sweep;
 mod talk;
+mod tasks;
 mod threads;
 mod turns;
 mod writer;
@@ -85,6 +86,7 @@ on_every_engine! {
     pairing::codes_do_not_pile_up,
     runs::a_run_is_counted_once_with_what_it_cost,
     runs::what_is_spent_is_known_by_thread_person_and_day,
+    tasks::what_sub_agents_did_is_read_in_order_and_by_pages_and_is_no_part_of_the_state,
     log::a_thread_is_the_fold_of_what_was_appended,
     log::an_append_behind_the_wrong_position_changes_nothing,
     log::of_many_appends_at_one_position_one_wins,
