@@ -230,7 +230,7 @@ async fn an_agent_and_its_sub_agents_have_the_tools_and_skills_that_its_file_say
     );
     assert!(requests[3].last_tool().contains("# Deep research"), "{}", requests[3].last_tool());
     assert_eq!(requests[4].last_user(), "look around");
-    let expect = ["ls", "read_file", "glob", "grep", "list_uploaded_files", "write_todos"];
+    let expect = ["ls", "read_file", "glob", "grep", "list_uploaded_files"];
     assert_eq!(requests[4].tools(), expect, "a sub-agent has no more, and is nobody who could be changed");
     let note = "ignored part of agent file";
     ada.says("again", "echo: again").await;

@@ -84,11 +84,13 @@ async fn the_stages_of_sub_agents_can_be_followed() {
     assert_eq!(works.first(), Some(&started("works")));
     let runs = |stage: &&Value| stage["stage"] == "running" && stage["doing"] == json!(["Napping"]);
     assert_eq!(works.iter().find(runs).map(|stage| &stage["usage"]), Some(&json!({"input": 7, "output": 2})));
-    let spent = json!({"stage": "completed", "usage": {"input": 16, "output": 5}});
-    assert_eq!(works.last(), Some(&spent), "{works:?}");
+    let ended = |status: &str, usage: Value, text: &str| json!({"stage": "ended", "status": status, "model": "sim", "usage": usage, "text": text});
+    let spent = json!({"input": 16, "output": 5});
+    assert_eq!(works.last(), Some(&ended("completed", spent, "Nothing there.")), "{works:?}");
     let failed = of("fails").pop().unwrap();
-    assert!(failed["stage"] == "failed" && !failed["error"].as_str().unwrap().is_empty(), "{failed}");
-    assert_eq!(of("stalls").pop(), Some(json!({"stage": "timed_out"})));
+    assert!(failed["status"] == "failed" && !failed["text"].as_str().unwrap().is_empty(), "{failed}");
+    let stalled = of("stalls").pop().unwrap();
+    assert!(stalled["status"] == "timed_out" && stalled["text"] == "no end after 4 s", "{stalled}");
 }
 
 #[tokio::test]

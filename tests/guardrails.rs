@@ -86,7 +86,7 @@ fn over_http(guardrail: &str, more: &str) -> String {
     )
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_provider_over_http_knows_who_asks_from_the_platform_alone() {
     let guardrail = Guardrail::start().await.unwrap();
     let mut house = House::furnish(Default::default(), "", &over_http(&guardrail.url(), "")).await;
@@ -212,4 +212,51 @@ async fn a_passport_counts_as_it_is_at_each_call() {
     assert_eq!(notes(&house), ["hi"]);
     let (well, doctor) = house.pudu(&["doctor"]);
     assert!(!well && doctor.contains("BAD   passport: ") && doctor.contains("is no passport"), "{doctor}");
+}
+
+/// An MCP server with one tool, which notes that it was called.
+fn server(proof: &std::path::Path) -> Value {
+    let script = format!(
+        r#"while read -r line; do
+            id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+            case "$line" in
+            *'"initialize"'*) result='{{"protocolVersion":"2025-06-18","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"p","version":"1"}}}}';;
+            *'"tools/list"'*) result='{{"tools":[{{"name":"ping","description":"pings","inputSchema":{{"type":"object"}}}}]}}';;
+            *'"tools/call"'*) echo called >> {}; result='{{"content":[{{"type":"text","text":"pong"}}]}}';;
+            *) continue;;
+            esac
+            printf '{{"jsonrpc":"2.0","id":%s,"result":%s}}\n' "$id" "$result"
+        done"#,
+        proof.display()
+    );
+    json!({"mcpServers": {"probe": {"command": "sh", "args": ["-c", script]}}})
+}
+
+#[tokio::test]
+async fn a_tool_of_an_mcp_server_is_guarded_like_any_other() {
+    let list = |allowed: &str| {
+        format!(
+            "guardrails: {{enabled: true, provider: {{use: allowlist, config: {{allowed_tools: [{allowed}]}}}}}}\n"
+        )
+    };
+    let mut house = House::furnish(Default::default(), "", &list("ls")).await;
+    let proof = house.path("called");
+    std::fs::write(house.path("extensions_config.json"), server(&proof).to_string()).unwrap();
+    house.start();
+    house.logs("connected MCP servers").await;
+    let ada = Talker::new(&house, "Ada");
+    house.model.next(Reply::tool("probe_ping", &json!({})));
+    house.model.next(Reply::text("I may not."));
+    ada.says("ping", "I may not.").await;
+    assert!(
+        told(&house).starts_with("Error: a guardrail does not allow this call of probe_ping"),
+        "{}",
+        told(&house)
+    );
+    assert!(!proof.exists());
+    house.configure("", &list("probe_ping"));
+    house.model.next(Reply::tool("probe_ping", &json!({})));
+    house.model.next(Reply::text("Done."));
+    ada.says("ping again", "Done.").await;
+    assert!(told(&house).contains("pong") && proof.exists(), "{}", told(&house));
 }

@@ -12,15 +12,18 @@ fn hand(about: &str) -> Value {
     json!({"description": about, "prompt": format!("please {about}"), "subagent_type": "general-purpose"})
 }
 
+/// Asks the API in the operator's name.
+async fn ask(house: &House, path: &str) -> (u16, Value) {
+    let token = std::fs::read_to_string(house.path(".pudu/gateway-token")).unwrap();
+    let address = format!("http://{}/api/{path}", house.address);
+    let answer = http().get(address).bearer_auth(token.trim()).send().await.unwrap();
+    (answer.status().as_u16(), serde_json::from_str(&answer.text().await.unwrap()).unwrap())
+}
+
 /// Asks for what the sub-agents of the only thread did.
 async fn tasks(house: &House, query: &str) -> (u16, Value) {
-    let thread = house.threads().pop().unwrap();
-    let thread = thread.file_name().unwrap().to_str().unwrap().to_owned();
-    let token = std::fs::read_to_string(house.path(".pudu/gateway-token")).unwrap();
-    let address = format!("http://{}/api/threads/{thread}/tasks{query}", house.address);
-    let answer = http().get(address).bearer_auth(token.trim()).send().await.unwrap();
-    let status = answer.status().as_u16();
-    (status, serde_json::from_str(&answer.text().await.unwrap()).unwrap())
+    let thread = ask(house, "threads").await.1["threads"][0]["id"].as_str().unwrap().to_owned();
+    ask(house, &format!("threads/{thread}/tasks{query}")).await
 }
 
 /// Returns of each event its name and what tells it from others.
@@ -52,7 +55,7 @@ async fn two_sub_agents_are_seen_at_work_and_their_steps_stay_readable() {
     house.model.otherwise(move |ask| match (ask.last_user().as_str(), ask.last_role()) {
         ("compare", "user") => Reply::tool("task", &apples).tool("task", &pears).into(),
         ("compare", _) => Reply::text("More pears.").into(),
-        ("please count apples", "user") => Reply::tool("ls", &list).into(),
+        ("please count apples", "user") => Reply::tool("ls", &list).usage(7, 1).into(),
         ("please count apples", _) => slow("Seven apples.").into(),
         _ => slow("Nine pears.").into(),
     });
@@ -83,7 +86,7 @@ async fn two_sub_agents_are_seen_at_work_and_their_steps_stay_readable() {
     let step = events.iter().find(|event| event["content"]["tool_calls"][0]["name"] == "ls").unwrap();
     assert_eq!(step["content"]["tool_calls"][0]["args"]["path"], "/mnt/user-data");
     let end = events.iter().find(|event| event["content"]["result"] == "Seven apples.").unwrap();
-    assert_eq!(end["content"]["usage"], json!({"input_tokens": 20, "output_tokens": 2, "total_tokens": 22}));
+    assert_eq!(end["content"]["usage"], json!({"input_tokens": 27, "output_tokens": 3, "total_tokens": 30}));
 
     house.stop().await;
     house.start();

@@ -4,6 +4,7 @@ mod budgets;
 mod documented;
 mod errors;
 mod feishu;
+mod guardrails;
 mod model_blocks;
 mod values;
 mod web;

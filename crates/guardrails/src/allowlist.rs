@@ -1,7 +1,7 @@
 //! Tools by their names: DeerFlow's built-in provider.
 
 use crate::{
-    GuardrailDecision, GuardrailProvider, GuardrailRequest, ProviderError, decision::TOOL_NOT_ALLOWED,
+    GuardrailDecision, GuardrailError, GuardrailProvider, GuardrailRequest, decision::TOOL_NOT_ALLOWED,
 };
 use pudu_base::BoxFuture;
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ impl GuardrailProvider for Allowlist {
     fn evaluate<'a>(
         &'a self,
         request: &'a GuardrailRequest,
-    ) -> BoxFuture<'a, Result<GuardrailDecision, ProviderError>> {
+    ) -> BoxFuture<'a, Result<GuardrailDecision, GuardrailError>> {
         let decision = match self.lets(&request.tool_name) {
             true => GuardrailDecision::allowed(),
             false => GuardrailDecision::denied(TOOL_NOT_ALLOWED, "the operator does not allow this tool"),

@@ -126,7 +126,7 @@ impl GuardrailDecision {
 
 /// Why a provider did not decide.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ProviderError {
+pub enum GuardrailError {
     /// It could not be reached, or the connection broke.
     #[error("it is not reachable: {0}")]
     Unreachable(String),

@@ -93,7 +93,7 @@ impl Guards {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Allowlist, GuardrailDecision, ProviderError};
+    use crate::{Allowlist, GuardrailDecision, GuardrailError};
     use pudu_base::BoxFuture;
 
     /// Fails always.
@@ -107,8 +107,8 @@ mod tests {
         fn evaluate<'a>(
             &'a self,
             _: &'a GuardrailRequest,
-        ) -> BoxFuture<'a, Result<GuardrailDecision, ProviderError>> {
-            Box::pin(std::future::ready(Err(ProviderError::Status(502))))
+        ) -> BoxFuture<'a, Result<GuardrailDecision, GuardrailError>> {
+            Box::pin(std::future::ready(Err(GuardrailError::Status(502))))
         }
 
         fn check(&self) -> BoxFuture<'_, Result<String, String>> {

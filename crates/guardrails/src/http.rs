@@ -3,7 +3,7 @@
 //! The operator names the URL, so it may be of the internal network. Redirects are not followed: they would carry what
 //! people ask for, and the operator's headers, to another host.
 
-use crate::{GuardrailDecision, GuardrailProvider, GuardrailRequest, ProviderError};
+use crate::{GuardrailDecision, GuardrailError, GuardrailProvider, GuardrailRequest};
 use pudu_base::BoxFuture;
 use pudu_net::{
     client,
@@ -55,22 +55,22 @@ impl HttpGuardrail {
         Ok(Self { client: client()?, url: settings.url.clone(), headers, timeout: settings.timeout })
     }
 
-    async fn ask(&self, request: &GuardrailRequest) -> Result<GuardrailDecision, ProviderError> {
+    async fn ask(&self, request: &GuardrailRequest) -> Result<GuardrailDecision, GuardrailError> {
         let call = self.client.post(self.url.clone()).headers(self.headers.clone()).json(request);
         // The URL may hold a secret.
-        let broken = |error: reqwest::Error| ProviderError::Unreachable(cause(&error.without_url()));
+        let broken = |error: reqwest::Error| GuardrailError::Unreachable(cause(&error.without_url()));
         let mut response = call.send().await.map_err(broken)?;
         if response.status() != StatusCode::OK {
-            return Err(ProviderError::Status(response.status().as_u16()));
+            return Err(GuardrailError::Status(response.status().as_u16()));
         }
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(broken)? {
             if body.len() + chunk.len() > MAX_ANSWER_BYTES {
-                return Err(ProviderError::TooLarge(MAX_ANSWER_BYTES));
+                return Err(GuardrailError::TooLarge(MAX_ANSWER_BYTES));
             }
             body.extend_from_slice(&chunk);
         }
-        serde_json::from_slice(&body).map_err(|error| ProviderError::Garbled(error.to_string()))
+        serde_json::from_slice(&body).map_err(|error| GuardrailError::Garbled(error.to_string()))
     }
 }
 
@@ -91,9 +91,9 @@ impl GuardrailProvider for HttpGuardrail {
     fn evaluate<'a>(
         &'a self,
         request: &'a GuardrailRequest,
-    ) -> BoxFuture<'a, Result<GuardrailDecision, ProviderError>> {
+    ) -> BoxFuture<'a, Result<GuardrailDecision, GuardrailError>> {
         Box::pin(async move {
-            let late = |_| ProviderError::TooSlow(self.timeout);
+            let late = |_| GuardrailError::TooSlow(self.timeout);
             tokio::time::timeout(self.timeout, self.ask(request)).await.map_err(late)?
         })
     }

@@ -11,7 +11,7 @@ mod http;
 mod passport;
 
 pub use allowlist::Allowlist;
-pub use decision::{GuardrailDecision, GuardrailReason, GuardrailRequest, ProviderError};
+pub use decision::{GuardrailDecision, GuardrailError, GuardrailReason, GuardrailRequest};
 pub use guards::{Guards, Judgement};
 pub use http::{HttpGuardrail, HttpGuardrailSettings};
 pub use passport::{Passport, PassportSource};
@@ -27,7 +27,7 @@ pub trait GuardrailProvider: Send + Sync {
     fn evaluate<'a>(
         &'a self,
         request: &'a GuardrailRequest,
-    ) -> BoxFuture<'a, Result<GuardrailDecision, ProviderError>>;
+    ) -> BoxFuture<'a, Result<GuardrailDecision, GuardrailError>>;
 
     /// Tries it, and returns in a few words what it does; or else why it lets nothing through.
     fn check(&self) -> BoxFuture<'_, Result<String, String>>;

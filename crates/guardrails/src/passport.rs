@@ -6,7 +6,7 @@
 mod document;
 mod limits;
 
-use crate::{GuardrailDecision, GuardrailProvider, GuardrailRequest, ProviderError};
+use crate::{GuardrailDecision, GuardrailError, GuardrailProvider, GuardrailRequest};
 use document::PassportDocument;
 use pudu_base::BoxFuture;
 use serde_json::Value;
@@ -66,7 +66,7 @@ impl GuardrailProvider for Passport {
     fn evaluate<'a>(
         &'a self,
         request: &'a GuardrailRequest,
-    ) -> BoxFuture<'a, Result<GuardrailDecision, ProviderError>> {
+    ) -> BoxFuture<'a, Result<GuardrailDecision, GuardrailError>> {
         Box::pin(async move {
             Ok(match self.read().await {
                 Ok(document) => document.decide(request),

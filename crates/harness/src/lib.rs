@@ -38,7 +38,7 @@ pub use deferred::{SEARCH, ToolCatalog, searching};
 pub use fallback::Fallback;
 pub use memory::Memory;
 pub use middleware::{
-    AnswerCheck, ApprovalPolicy, CallFrequency, Dangerous, Gate, LoopRules, Middleware, SkillPolicy, TASK,
+    AnswerCheck, ApprovalPolicy, CallFrequency, Dangerous, Gate, LoopRules, Middleware, SkillPolicy,
     TokenBudget, TokenLimit, ToolProgressRules, lead_chain, subagent_chain,
 };
 pub use prompt::{PromptFacts, PromptMount, PromptSection, join_sections, prompt_sections};
@@ -52,4 +52,5 @@ pub use run_state::RunState;
 pub use side_call::side_call;
 pub use skills::{DESCRIBE_SKILL, SKILL_MANAGE, describe_skill, skills_index, skills_prompt};
 pub use steering::{MailboxSlot, Steering};
+pub use task_end::TASK;
 pub use toolbox::Toolbox;

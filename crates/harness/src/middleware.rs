@@ -28,7 +28,7 @@ pub use loop_detection::{CallFrequency, LoopDetection, LoopRules};
 pub use midnight::Midnight;
 pub use model_errors::ModelErrors;
 pub use skill_policy::{SkillPolicy, asked, named};
-pub use subagent_limit::{SubagentLimit, TASK};
+pub use subagent_limit::SubagentLimit;
 pub use terminal_response::TerminalResponse;
 pub use todos::TodoReminders;
 pub use token_budget::{TokenBudget, TokenGate, TokenLimit};

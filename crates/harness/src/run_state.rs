@@ -1,8 +1,8 @@
 //! Changes of a run: the thread's state, the updates not yet durable, and the events for its readers.
 
 use crate::{
-    Replay, TASK,
-    task_end::{self, CANCELLED},
+    Replay,
+    task_end::{self, CANCELLED, TASK},
     task_log::TaskLog,
 };
 use pudu_base::{

@@ -14,7 +14,7 @@ use crate::{
 use pudu_base::{
     ApprovalRequest, Approver, BoxFuture, CallId, Decision, GuardedCall, Guardrail, GuardrailVerdict, Human,
     Message, Model, ModelCaller, Outcome, RunEvent, RunId, Sampling, Skill, TaskStage, Tell, Thinking,
-    ThreadState, Tool, ToolCx, ToolError, ToolOutput, ToolSpec, Update, Usage,
+    ThreadState, Tool, ToolCx, ToolError, ToolOutput, ToolSpec, Update, Usage, foreign,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -27,11 +27,13 @@ use tokio_util::sync::CancellationToken;
 const TIME: Duration = Duration::from_secs(1800);
 /// The tool that runs commands, and the kind of sub-agent that does nothing else.
 const BASH: &str = "bash";
+/// Maximum length of what a task is, in a few words, in characters.
+const MAX_ABOUT_CHARS: usize = 200;
 /// Name of the tool that is of no use to a model without vision.
 const VIEW_IMAGE: &str = "view_image";
 /// Tools that no sub-agent has: it speaks to nobody, has no sub-agents of its own, and the list of what is to be done is
 /// its parent's.
-pub const NEVER: [&str; 4] = [TASK, "ask_clarification", "present_files", "write_todos"];
+const NEVER: [&str; 4] = [TASK, "ask_clarification", "present_files", "write_todos"];
 
 /// A kind of sub-agent.
 #[derive(Clone)]
@@ -235,7 +237,8 @@ async fn work(
 ) -> ToolOutput {
     let model = agent.model.name().to_owned();
     let stage = |stage| (cx.events)(RunEvent::SubagentProgress { call: cx.call.clone(), stage });
-    stage(TaskStage::Started { about: args.description, agent: kind.name.clone(), model: model.clone() });
+    let about = foreign::line(&args.description, MAX_ABOUT_CHARS);
+    stage(TaskStage::Started { about, agent: kind.name.clone(), model: model.clone() });
     let replay = Arc::new(Replay::default());
     let mut open = OpenTask { log, cx, replay: replay.clone(), model: &model, is_over: false };
     let at = agent.clock.as_ref().map(WallClock::now);

@@ -1,9 +1,11 @@
-//! How a sub-agent's task ended, and what its parent's model reads of that. The beginnings of these texts are a contract
+//! How a sub-agent's task ended, and what its parent's model reads of that: the results of the tool [`TASK`]. The beginnings of these texts are a contract
 //! with DeerFlow's clients, which read the status from them.
 
 use pudu_base::{Outcome, StopReason, TaskEnd, TaskStatus, Usage, cut_task_text};
 use std::time::Duration;
 
+/// Name of the tool that starts a sub-agent.
+pub const TASK: &str = "task";
 /// The text for a task whose run somebody stopped.
 pub(crate) const CANCELLED: &str = "Task cancelled by user.";
 /// What went wrong where the process ended in the middle of it.

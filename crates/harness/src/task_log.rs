@@ -19,13 +19,13 @@ const MAX_WAIT: Duration = Duration::from_secs(2);
 /// Steps of a run's sub-agents that are not in the log yet.
 #[derive(Default)]
 pub(crate) struct TaskLog {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<TaskBacklog>,
     /// Rings for the first that waits, and when they are many.
     bell: Notify,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct TaskBacklog {
     updates: Vec<Update>,
     /// The tasks that began in this process. Their ends are told.
     begun: HashSet<CallId>,
@@ -78,7 +78,7 @@ impl TaskLog {
         self.lock().begun.contains(call)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, TaskBacklog> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -67,18 +67,18 @@ async fn a_decision_is_asked_for_and_whatever_is_none_is_an_error() {
     assert_eq!((denied.allow, denied.code(), denied.reason()), (false, "a.b".into(), "no".into()));
     let (asked, key) = seen.lock().unwrap()[0].clone();
     assert_eq!((asked["user_id"].as_str(), key.as_str()), (Some("ada"), "k"));
-    let check = async |tool: &str, expect: fn(&ProviderError) -> bool| {
+    let check = async |tool: &str, expect: fn(&GuardrailError) -> bool| {
         let error = http.evaluate(&call(tool)).await.unwrap_err();
         assert!(expect(&error), "{tool}: {error}");
     };
     for garbled in ["garbage", "text", "nothing"] {
-        check(garbled, |error| matches!(error, ProviderError::Garbled(_))).await;
+        check(garbled, |error| matches!(error, GuardrailError::Garbled(_))).await;
     }
-    check("giant", |error| matches!(error, ProviderError::TooLarge(_))).await;
-    check("moved", |error| *error == ProviderError::Status(307)).await;
-    check("created", |error| *error == ProviderError::Status(201)).await;
-    check("broken", |error| *error == ProviderError::Status(502)).await;
-    check("silent", |error| matches!(error, ProviderError::TooSlow(_))).await;
+    check("giant", |error| matches!(error, GuardrailError::TooLarge(_))).await;
+    check("moved", |error| *error == GuardrailError::Status(307)).await;
+    check("created", |error| *error == GuardrailError::Status(201)).await;
+    check("broken", |error| *error == GuardrailError::Status(502)).await;
+    check("silent", |error| matches!(error, GuardrailError::TooSlow(_))).await;
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn one_that_is_not_there_is_an_error_without_its_address() {
     drop(listener);
     let error = asks(&url).evaluate(&call("allowed")).await.unwrap_err();
     assert!(
-        matches!(error, ProviderError::Unreachable(_)) && !error.to_string().contains("hidden"),
+        matches!(error, GuardrailError::Unreachable(_)) && !error.to_string().contains("hidden"),
         "{error}"
     );
     assert!(asks(&url).check().await.is_err());

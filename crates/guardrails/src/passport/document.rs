@@ -1,6 +1,6 @@
 //! A passport, and what it says on a call.
 
-use super::limits::CapabilityLimits;
+use super::limits::{COMMANDS, CapabilityLimits};
 use crate::{GuardrailDecision, GuardrailRequest};
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -16,7 +16,6 @@ const UNKNOWN_CAPABILITY: &str = "oap.unknown_capability";
 /// The version of the format that is understood.
 const VERSION: &str = "oap/1.0";
 
-pub(super) const COMMANDS: &str = "system.command.execute";
 const READS: &str = "data.file.read";
 const WRITES: &str = "data.file.write";
 const FETCHES: &str = "web.fetch";

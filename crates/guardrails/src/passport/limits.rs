@@ -1,6 +1,5 @@
 //! The limits of a capability: which commands may be run, and what may not stand in a call.
 
-use super::document::COMMANDS;
 use crate::{GuardrailDecision, decision::BLOCKED_PATTERN};
 use pudu_base::danger::{self, RunCommand};
 use regex::RegexBuilder;
@@ -8,6 +7,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
+/// The capability to run commands.
+pub(super) const COMMANDS: &str = "system.command.execute";
 /// The code of a command that is not among those that are allowed.
 const COMMAND_NOT_ALLOWED: &str = "oap.command_not_allowed";
 /// The code of a limit that cannot be checked.

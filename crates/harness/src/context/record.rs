@@ -2,7 +2,7 @@
 //! given to sub-agents.
 
 use super::mask::skill_path;
-use crate::{TASK, task_end::CANCELLED};
+use crate::task_end::{CANCELLED, TASK};
 use pudu_base::{CallId, Compaction, Delegation, DelegationStatus, Message, ToolCall, ToolResult, foreign};
 use std::{
     collections::{BTreeSet, HashMap},

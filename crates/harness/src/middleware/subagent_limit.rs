@@ -2,12 +2,9 @@
 //! really asked for. A run may start only so many all in all; those beyond are refused, and the model reads why.
 
 use super::{Gate, Middleware};
-use crate::RunState;
+use crate::{RunState, task_end::TASK};
 use pudu_base::{Assistant, BoxFuture, CallId, Message, RunFailure, ToolCall};
 use std::collections::HashSet;
-
-/// Name of the tool that starts a sub-agent.
-pub const TASK: &str = "task";
 
 /// Counts a run's sub-agents.
 pub struct SubagentLimit {

@@ -3,10 +3,10 @@
 
 use super::{Chain, commit};
 use crate::{
-    Agent, Gate, RunState, TASK, lending,
+    Agent, Gate, RunState, lending,
     memory::Metered,
     run_state,
-    task_end::{self, LOST},
+    task_end::{self, LOST, TASK},
 };
 use futures_util::{
     FutureExt, StreamExt,

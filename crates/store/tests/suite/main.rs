@@ -22,6 +22,7 @@ mod size;
 mod stored;
 mod sweep;
 mod talk;
+mod tasks;
 mod threads;
 mod turns;
 mod writer;
@@ -91,6 +92,7 @@ on_every_engine! {
     budgets::a_limit_set_late_knows_what_was_spent_before,
     budgets::a_reply_is_as_long_as_the_budget_allows,
     budgets::the_cheaper_model_answers_from_its_share_on,
+    tasks::what_sub_agents_did_is_read_in_order_and_by_pages_and_is_no_part_of_the_state,
     log::a_thread_is_the_fold_of_what_was_appended,
     log::an_append_behind_the_wrong_position_changes_nothing,
     log::of_many_appends_at_one_position_one_wins,
