@@ -76,7 +76,7 @@ pub(crate) use elsewhere::{HomeVolume, KubernetesConfig};
 use indexmap::IndexMap;
 use memory::MemoryConfig;
 use pudu_client::{
-    RetentionRules,
+    RetentionRules, SkillRules,
     harness::{LoopRules, ToolProgressRules},
     net::scrub,
 };
@@ -158,6 +158,8 @@ pub(crate) struct HotConfig {
     pub(crate) titles: Titles,
     /// Memory of people and rooms.
     pub(crate) memory: MemoryConfig,
+    /// How agents meet skills.
+    pub(crate) skill_rules: SkillRules,
     /// When a run that repeats itself is ended; never, if `None`.
     pub(crate) loops: Option<LoopRules>,
     /// Calls of models: when they are made again, and how many go on at once.
@@ -409,8 +411,10 @@ fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
     let tools = sandbox::tools(top, env);
     let (summarization, titles) = (summarization::read(top, &models), title::read(top, &models));
     let memory = memory::read(top, &models);
+    let skill_rules = skills::rules(top, &models);
     HotConfig {
         memory,
+        skill_rules,
         models,
         summarization,
         titles,

@@ -36,6 +36,7 @@ mod models;
 mod numbers;
 mod outage;
 mod output;
+mod own_skills;
 mod page;
 mod people;
 mod platforms;
