@@ -13,7 +13,7 @@ use pudu_client::{
     documents::{Converter, DocumentLimits},
     guardrails::{GuardrailProvider, Guards, HttpGuardrail, Passport},
     harness::{
-        ApprovalPolicy, Fallback, ModelGuards, PromptMount, Retry, RetryRules, RunBounds,
+        ApprovalPolicy, Fallback, ModelGuards, PromptMount, Retry, RetryRules, RunBounds, SKILL_MANAGE,
         subagent::SubagentKind,
     },
     model::{HttpModel, Offline},
@@ -56,13 +56,15 @@ pub(crate) fn setup(
         foreign.iter().filter(|_| hot.tool_search).map(|tool| tool.spec().clone()).collect();
     let tools = own.into_iter().chain(foreign);
     let kinds = hot.subagents.iter().map(|subagent| kind(subagent, &models)).collect();
-    let ApprovalsConfig { dangerous, agent_changes, tools: asked, timeout } = hot.approvals.clone();
+    let ApprovalsConfig { dangerous, agent_changes, skill_changes, tools: asked, timeout } =
+        hot.approvals.clone();
     let setup =
         AgentSetup::new(models, tools, bounds, sandboxes).with_deferred(deferred).with_subagents(kinds);
     let mounts = hot.sandbox.mounts.iter().filter(|mount| mount.host.is_dir());
     let told = |mount: &Mount| PromptMount { path: mount.agent.clone(), read_only: mount.read_only };
     let setup = setup.with_groups(groups(hot)).with_mounts(mounts.map(told).collect());
-    let shared = agent_changes.then(|| UPDATE_AGENT.to_owned()).into_iter().collect();
+    let changing = [(agent_changes, UPDATE_AGENT), (skill_changes, SKILL_MANAGE)];
+    let shared = changing.iter().filter(|(asks, _)| *asks).map(|(_, tool)| (*tool).to_owned()).collect();
     let policy = ApprovalPolicy { tools: asked, shared, dangerous };
     let setup =
         setup.with_policy(policy, timeout).with_documents(DOCUMENTS.clone()).with_loops(hot.loops.clone());
@@ -74,6 +76,7 @@ pub(crate) fn setup(
     let setup = setup.with_memory(memory.rules.clone(), memory.model.as_deref());
     let setup = setup.with_progress(hot.progress.clone()).with_budgets(hot.budgets.clone());
     let setup = setup.with_guardrails(hot.guardrails.as_ref().map(guardrails).transpose()?);
+    let setup = setup.with_skills(hot.skill_rules.clone());
     Ok(setup.with_results(hot.results.rules.clone(), &hot.results.folder))
 }
 

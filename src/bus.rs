@@ -2,12 +2,14 @@
 //!
 //! Deliberately absent: who may speak and what is answered; that is the dispatcher's.
 
+mod concealed;
 mod delivery;
 mod inbox;
 mod lane;
 mod outbox;
 mod patience;
 
+pub(crate) use concealed::conceal;
 pub(crate) use delivery::OutboxItem;
 pub(crate) use inbox::{Inbox, InboxItem};
 pub(crate) use outbox::Outbox;

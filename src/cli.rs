@@ -10,6 +10,7 @@ mod explain;
 mod health;
 mod remote;
 mod run;
+mod secret;
 mod skill;
 mod storage;
 mod usage;
@@ -96,9 +97,12 @@ enum CliCommand {
     /// List, show, make and remove custom agents.
     #[command(subcommand)]
     Agent(agent::AgentCommand),
-    /// List, switch, install and remove skills.
+    /// List, switch, install and remove skills, and bring former versions back.
     #[command(subcommand)]
     Skill(skill::SkillCommand),
+    /// Keep, list and delete secrets that skills need.
+    #[command(subcommand)]
+    Secret(secret::SecretCommand),
     /// Ask a running daemon whether it lives; for health checks.
     Health {
         /// Its health endpoint; that of the daemon in this folder, or where it is configured or told to listen.
@@ -150,6 +154,7 @@ pub(crate) fn main() -> ExitCode {
         Some(CliCommand::Storage(verb)) => remote::print(storage::storage(&start, &verb)),
         Some(CliCommand::Agent(verb)) => agent::agent(&start, &verb),
         Some(CliCommand::Skill(verb)) => skill::skill(&start, &verb),
+        Some(CliCommand::Secret(verb)) => secret::secret(&start, &verb),
         Some(CliCommand::Health { url }) => health::ask(url, &start),
         Some(CliCommand::Completions { shell }) => {
             let mut script = Vec::new();

@@ -79,7 +79,7 @@ pub(crate) use elsewhere::{HomeVolume, KubernetesConfig};
 use indexmap::IndexMap;
 use memory::MemoryConfig;
 use pudu_client::{
-    BudgetRules, RetentionRules,
+    BudgetRules, RetentionRules, SkillRules,
     harness::{LoopRules, TokenBudget, ToolProgressRules},
     net::scrub,
 };
@@ -163,6 +163,8 @@ pub(crate) struct HotConfig {
     pub(crate) titles: Titles,
     /// Memory of people and rooms.
     pub(crate) memory: MemoryConfig,
+    /// How agents meet skills.
+    pub(crate) skill_rules: SkillRules,
     /// When a run that repeats itself is ended; never, if `None`.
     pub(crate) loops: Option<LoopRules>,
     /// Calls of models: when they are made again, and how many go on at once.
@@ -420,10 +422,12 @@ fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
     let (summarization, titles) = (summarization::read(top, &models), title::read(top, &models));
     let memory = memory::read(top, &models);
     let summaries = summarization.rules.summaries;
+    let skill_rules = skills::rules(top, &models);
     HotConfig {
         budgets: budgets::rules(top, &models),
         run_tokens: budgets::of_run(top),
         memory,
+        skill_rules,
         models,
         summarization,
         titles,

@@ -111,7 +111,7 @@ impl Daemon {
         let skills = skills::open(&start, &fixed, file.as_deref())?;
         let (db, (machine, model)) = tokio::join!(
             open(&fixed.database, &fixed.home),
-            Machine::look(&fixed.home, &fixed.provider, &hot, skills.clone())
+            Machine::look(&fixed.home, &fixed.provider, &hot)
         );
         let (db, machine) = (db?, Arc::new(machine));
         let claim = db.claim().await.context("cannot have the database alone")?;

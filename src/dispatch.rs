@@ -25,6 +25,7 @@ mod recover;
 mod reply;
 mod route;
 mod running;
+mod secrets;
 mod shared;
 mod spending;
 mod tasks;
@@ -45,7 +46,7 @@ use absent::Absent;
 use command::SlashCommand;
 use conversation::{ConversationActor, ConversationEvent};
 use mailboxes::Mailboxes;
-use pudu_channels::InboundKind;
+use pudu_channels::{Inbound, InboundKind};
 use pudu_client::harness::middleware::named;
 use route::{Converse, EventKind, Route, RouteFacts};
 use std::{
@@ -113,7 +114,7 @@ impl Dispatcher {
         };
         let facts = RouteFacts {
             paired: shared.known.has(&inbound.address.account, &inbound.sender.id),
-            command: self.command(&inbound.kind).await,
+            command: self.command(inbound).await,
             threads: account.channel().limits().threads,
         };
         match route::route(&account.policy(), inbound, facts) {
@@ -132,11 +133,13 @@ impl Dispatcher {
 
     /// Reads the command of an event. What asks for a skill is none: it is talk. Where a skill has the name of a
     /// command, the command is meant.
-    async fn command(&self, kind: &InboundKind) -> Option<SlashCommand> {
-        let command = SlashCommand::of(kind)?;
-        let is_skill = !commands::exists(&command)
-            && named(&self.shared().client.catalog().await.enabled(), &command.name).is_some();
-        (!is_skill).then_some(command)
+    async fn command(&self, inbound: &Inbound) -> Option<SlashCommand> {
+        let (shared, command) = (self.shared(), SlashCommand::of(&inbound.kind)?);
+        if commands::exists(&command) {
+            return Some(command);
+        }
+        let skills = shared.client.catalog_of(&shared.skills_of(inbound)).await.enabled();
+        named(&skills, &command.name).is_none().then_some(command)
     }
 
     async fn converse(&self, account: &Arc<Account>, arrival: InboxItem, converse: Converse) {

@@ -132,6 +132,10 @@ impl GatewayState {
             .route("/api/threads/{thread}/tasks", get(tasks::list))
             .route("/api/skills/{name}", put(skills::switch))
             .route("/api/skills/install", post(skills::install))
+            .route("/api/skills/custom", get(skills::custom))
+            .route("/api/skills/custom/{name}", get(skills::show_custom))
+            .route("/api/skills/custom/{name}/history", get(skills::history))
+            .route("/api/skills/custom/{name}/rollback", post(skills::rollback))
             .route_layer(middleware::from_fn_with_state(self.clone(), guard::operator));
         let agents = self.agents();
         // Files are as large as the configuration says.

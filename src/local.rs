@@ -13,7 +13,11 @@ pub(crate) use follow::TranscriptChange;
 pub(crate) use room::{From, TranscriptLine};
 use room::{LocalRoom, TranscriptReader};
 
-use crate::{bus::Inbox, clock, dispatch::Shared};
+use crate::{
+    bus::{Inbox, conceal},
+    clock,
+    dispatch::Shared,
+};
 use pudu_channels::{
     AcceptError, Accepted, Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, Check,
     EventKey, EventSink, Health, HealthCell, Inbound, InboundKind, LiveReply, OutFile, ReplyStore,
@@ -71,7 +75,9 @@ impl LocalChannel {
     ) -> Result<Accepted, AcceptError> {
         let id = MessageId::fresh().to_string();
         let LocalMessage { text, images: attachments, options } = said;
-        let line = TranscriptLine::said(id.clone(), &text);
+        // Neither does the page show a secret that somebody types there.
+        let shown = conceal(&text).map(|concealed| concealed.shown);
+        let line = TranscriptLine::said(id.clone(), shown.as_ref().unwrap_or(&text));
         let kind = InboundKind::Message { text, attachments, album: None };
         let hint = (options != RunOptions::default()).then(|| serde_json::to_value(options).ok()).flatten();
         let kept = self.accept(chat, key, language, &id, hint, kind).await?;
@@ -208,6 +214,11 @@ impl Channel for LocalChannel {
     ) -> BoxFuture<'a, Result<(), SendError>> {
         self.room(&address.chat).seen(message);
         Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// The transcript never had it.
+    fn forget<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, SendError>> {
+        Box::pin(std::future::ready(Ok(true)))
     }
 
     fn download<'a>(

@@ -13,8 +13,7 @@ use pudu_client::{
     egress::Proxy,
     harness::ModelGuards,
     net,
-    sandbox::{Egress, Folders, Jail, LocalSandboxes, Mount, MountSource, Options, Unconfined},
-    skills::Skills,
+    sandbox::{Egress, Folders, Jail, LocalSandboxes, Options, Unconfined},
 };
 use std::{
     path::Path,
@@ -40,7 +39,6 @@ pub(crate) struct Machine {
     pub(crate) model_guards: ModelGuards,
     jail: Result<Arc<Jail>, Unconfined>,
     provider: SandboxBackend,
-    skill_mounts: Arc<SkillMounts>,
     /// The containers, and what they were configured with.
     pool: Mutex<Option<(Recipe, config::SandboxConfig, Pool)>>,
     exposed: Exposed,
@@ -70,28 +68,9 @@ enum Recipe {
     Kubernetes(Box<config::KubernetesConfig>, RemoteSettings),
 }
 
-/// The skills that are on, as sandboxes show them.
-struct SkillMounts(Skills);
-
-impl MountSource for SkillMounts {
-    fn mounts(&self) -> Vec<Mount> {
-        let mount = |(agent, host): (&str, &Path)| Mount {
-            host: host.to_owned(),
-            agent: agent.to_owned(),
-            read_only: true,
-        };
-        self.0.read().folders().map(mount).collect()
-    }
-}
-
 impl Machine {
     /// Looks around; also returns which model answers, and why that one.
-    pub(crate) async fn look(
-        home: &Path,
-        provider: &SandboxBackend,
-        hot: &HotConfig,
-        skills: Skills,
-    ) -> (Self, String) {
+    pub(crate) async fn look(home: &Path, provider: &SandboxBackend, hot: &HotConfig) -> (Self, String) {
         let found = async {
             // Its first call reads root certificates: on a thread of its own, while the others wait for the kernel.
             tokio::task::spawn_blocking(net::tls).await.ok();
@@ -102,7 +81,6 @@ impl Machine {
         let jailed = jail.as_ref().ok().and_then(|jail| jail.owner());
         let owner = owner(provider, jailed, hot.sandbox.allow_host_bash);
         let folders = Folders::new(home.to_owned(), owner);
-        let shelf = Arc::new(SkillMounts(skills));
         let (pool, exposed) = (Mutex::default(), Exposed::default());
         (
             Self {
@@ -111,7 +89,6 @@ impl Machine {
                 model_guards: ModelGuards::default(),
                 jail,
                 provider: provider.clone(),
-                skill_mounts: shelf,
                 pool,
                 exposed,
             },
@@ -185,7 +162,6 @@ impl Machine {
         let options = Options {
             host_shell: sandbox.allow_host_bash,
             mounts: sandbox.mounts.clone(),
-            mount_source: Some(self.skill_mounts.clone()),
             environment: sandbox.environment.clone(),
             network: sandbox.network,
             egress: (sandbox.network == Network::Proxy).then(proxy),
@@ -211,11 +187,7 @@ impl Machine {
 
     /// Returns what reaches the files of threads without a shell.
     fn places(&self, hot: &HotConfig) -> LocalSandboxes {
-        let options = Options {
-            mounts: hot.sandbox.mounts.clone(),
-            mount_source: Some(self.skill_mounts.clone()),
-            ..Options::default()
-        };
+        let options = Options { mounts: hot.sandbox.mounts.clone(), ..Options::default() };
         LocalSandboxes::new(self.folders.clone(), None, options)
     }
 

@@ -13,6 +13,9 @@ const SHIPPED: &str = "shipped-skills";
 /// Folder of installed skills, relative to the home folder.
 const OWN: &str = "users/default/skills/custom";
 
+/// Folder of users, relative to the home folder.
+const USERS: &str = "users";
+
 /// Makes the handle; writes the shipped skills into the home if they are not there. `file` is the configuration's.
 pub(crate) fn open(start: &Start, fixed: &Fixed, file: Option<&Path>) -> Result<Skills> {
     let home = &fixed.home;
@@ -26,6 +29,7 @@ pub(crate) fn open(start: &Start, fixed: &Fixed, file: Option<&Path>) -> Result<
         shipped,
         shelf: std::path::absolute(&fixed.skills.path).unwrap_or_else(|_| fixed.skills.path.clone()),
         own: home.join(OWN),
+        users: home.join(USERS),
         state: extensions::place(start, file),
         container: fixed.skills.container_path.clone(),
     }))

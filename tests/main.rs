@@ -38,6 +38,7 @@ mod models;
 mod numbers;
 mod outage;
 mod output;
+mod own_skills;
 mod page;
 mod people;
 mod platforms;

@@ -67,6 +67,16 @@ pub trait Channel: Send + Sync {
         message: &'a str,
     ) -> BoxFuture<'a, Result<(), SendError>>;
 
+    /// Deletes a person's message in a private chat. Returns whether nobody reads it there any more: most platforms let
+    /// no bot do that.
+    fn forget<'a>(
+        &'a self,
+        _address: &'a Address,
+        _message: &'a str,
+    ) -> BoxFuture<'a, Result<bool, SendError>> {
+        Box::pin(std::future::ready(Ok(false)))
+    }
+
     /// Fetches a file of at most `limit` bytes to `to`, which does not exist yet. Called only after its
     /// sender was let in.
     fn download<'a>(

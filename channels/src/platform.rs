@@ -63,6 +63,15 @@ pub(crate) trait PlatformAccount: Send + Sync + 'static {
         message: &str,
     ) -> impl Future<Output = Result<(), SendError>> + Send;
 
+    /// Deletes a person's message in a private chat: see [`Channel::forget`].
+    fn forget(
+        &self,
+        _address: &Address,
+        _message: &str,
+    ) -> impl Future<Output = Result<bool, SendError>> + Send {
+        std::future::ready(Ok(false))
+    }
+
     /// Fetches a file of at most `limit` bytes to `to`: see [`Channel::download`]. The size that the message declares
     /// is checked before.
     fn download(
@@ -128,6 +137,14 @@ impl<P: PlatformAccount> Channel for P {
         message: &'a str,
     ) -> BoxFuture<'a, Result<(), SendError>> {
         Box::pin(PlatformAccount::acknowledge(self, address, message))
+    }
+
+    fn forget<'a>(
+        &'a self,
+        address: &'a Address,
+        message: &'a str,
+    ) -> BoxFuture<'a, Result<bool, SendError>> {
+        Box::pin(PlatformAccount::forget(self, address, message))
     }
 
     fn download<'a>(

@@ -182,6 +182,13 @@ impl PlatformAccount for TelegramChannel {
         Ok(())
     }
 
+    /// A bot may delete any message of a private chat.
+    async fn forget(&self, address: &Address, message: &str) -> Result<bool, SendError> {
+        let id = message.parse().map_err(|_| SendError::Refused("there is no such message".to_owned()))?;
+        self.chat_client(address, true).call(&api::TelegramCall::Delete { id }).await?;
+        Ok(true)
+    }
+
     async fn download(&self, attachment: &Attachment, to: &Path, limit: u64) -> Result<u64, SendError> {
         download::file(&self.client, &attachment.handle, to, limit).await
     }

@@ -1,7 +1,7 @@
 //! The inbox: durable, deduplicated, bounded.
 
 use crate::{
-    bus::{STORE_TIMEOUT, retry_until_stored},
+    bus::{STORE_TIMEOUT, concealed::ConcealedValues, retry_until_stored},
     clock,
 };
 use futures_util::{StreamExt, stream::FuturesOrdered};
@@ -10,6 +10,7 @@ use pudu_channels::{
     ReplyStoreError, StreamPosition,
 };
 use pudu_client::store::{Db, InboxItemId, InboxRow, InsertedEvent, NewInboxItem};
+use secrecy::SecretString;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
@@ -49,6 +50,8 @@ struct Inner {
     db: Db,
     limit: usize,
     held: Mutex<HeldEvents>,
+    /// Secrets that were taken out of events.
+    concealed: ConcealedValues,
     /// To the keeper.
     way_in: mpsc::Sender<Incoming>,
     /// To the dispatcher.
@@ -110,7 +113,14 @@ impl Inbox {
         let limit = limit.max(1);
         let (out, taken) = mpsc::channel(limit);
         let (way_in, incoming) = mpsc::channel(limit.max(MIN_QUEUED_EVENTS));
-        let inner = Arc::new(Inner { db, limit, held: Mutex::default(), way_in, out });
+        let inner = Arc::new(Inner {
+            db,
+            limit,
+            held: Mutex::default(),
+            concealed: ConcealedValues::default(),
+            way_in,
+            out,
+        });
         let keeper = inner.clone().keep(incoming);
         tasks.spawn(async move { stop.run_until_cancelled(keeper).await });
         (Self(inner), taken)
@@ -203,6 +213,7 @@ impl Inbox {
         mut inbound: Inbound,
         position: Option<StreamPosition>,
     ) -> BoxFuture<'_, Result<Accepted, AcceptError>> {
+        self.0.concealed.conceal(&mut inbound);
         // What is said in a group to others, and changed of it, is none of our business: not even kept.
         if !inbound.addressed {
             let changed = matches!(inbound.kind, InboundKind::Edit { .. } | InboundKind::Recall);
@@ -230,6 +241,11 @@ impl Inbox {
     /// to the bot need not name it any more.
     fn waiting(&self, change: &Inbound) -> Option<Address> {
         self.0.held().place(&change.address, &change.message)
+    }
+
+    /// Returns the secret that was taken out of an event, once.
+    pub(crate) fn concealed(&self, inbound: &Inbound) -> Option<SecretString> {
+        self.0.concealed.take(inbound)
     }
 
     /// Returns how many events of an account may wait.

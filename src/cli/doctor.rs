@@ -22,7 +22,6 @@ use pudu_channels::{BoxFuture, Check, CheckResult};
 use pudu_client::{
     net::scrub,
     sandbox::{Proof, Unconfined, prove},
-    skills::Skills,
 };
 use serde_json::{Value, json};
 use std::{
@@ -72,7 +71,7 @@ async fn examine(start: &Start, loaded: &LoadedConfig, told: &mut Findings) {
         None => Check::good("config", "no file; the defaults are used"),
     };
     told.add("pudu", vec![config]);
-    let (machine, model) = Machine::look(&fixed.home, &fixed.provider, hot, Skills::none()).await;
+    let (machine, model) = Machine::look(&fixed.home, &fixed.provider, hot).await;
     let configured = if hot.models.is_empty() { &machine.models } else { &hot.models };
     let mut parts: Vec<Examination<'_>> = Vec::new();
     parts.push(("pudu".to_owned(), Box::pin(async { vec![store::check(loaded).await] })));

@@ -50,7 +50,7 @@ async fn look(
     let file = loaded.report.file.clone();
     let (fixed, hot) = (loaded.config.fixed, loaded.config.hot);
     let skills = skills::open(start, &fixed, file.as_deref())?;
-    let (machine, _) = Machine::look(&fixed.home, &fixed.provider, &hot, skills.clone()).await;
+    let (machine, _) = Machine::look(&fixed.home, &fixed.provider, &hot).await;
     let extensions = Extensions::default();
     extensions.connect(start, file.as_deref()).await;
     let setup = agent::setup(&hot, &machine, extensions.lock().all())?;

@@ -3,10 +3,16 @@
 //! It works on the disk and needs no daemon; one that runs sees the change with its next run.
 
 use super::{chat, run, say};
-use crate::{config::Start, extensions, skills};
+use crate::{clock, config::Start, extensions, skills};
 use anyhow::{Context, Result, anyhow};
 use clap::Subcommand;
-use pudu_client::skills::{BrokenSkill, CatalogEntry, Hidden, ScanVerdict, Skills};
+use pudu_client::{
+    base::UserId,
+    skills::{
+        BrokenSkill, CatalogEntry, ChangeAuthor, Hidden, OwnSkills, ScanVerdict, SkillChange, SkillVersion,
+        Skills,
+    },
+};
 use serde_json::{Value, json};
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
@@ -14,6 +20,9 @@ use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 pub(super) enum SkillCommand {
     /// List the skills, those that are off, and those that are broken.
     List {
+        /// The user whose own skills are listed, too: a folder in `users` of the home.
+        #[arg(long, value_name = "USER")]
+        user: Option<String>,
         /// Print JSON, for programs.
         #[arg(long)]
         json: bool,
@@ -22,6 +31,9 @@ pub(super) enum SkillCommand {
     Show {
         /// Its name.
         name: String,
+        /// The user whose own it is: a folder in `users` of the home. Without it, it is everybody's.
+        #[arg(long, value_name = "USER")]
+        user: Option<String>,
         /// Print JSON, for programs.
         #[arg(long)]
         json: bool,
@@ -30,6 +42,9 @@ pub(super) enum SkillCommand {
     Install {
         /// The archive.
         file: PathBuf,
+        /// The user whose own it is: a folder in `users` of the home. Without it, it is everybody's.
+        #[arg(long, value_name = "USER")]
+        user: Option<String>,
         /// Put it in the place of an installed one of its name, or of one that ships.
         #[arg(long)]
         replace: bool,
@@ -38,16 +53,46 @@ pub(super) enum SkillCommand {
     Enable {
         /// Its name.
         name: String,
+        /// The user whose own it is: a folder in `users` of the home. Without it, it is everybody's.
+        #[arg(long, value_name = "USER")]
+        user: Option<String>,
     },
     /// Switch a skill off.
     Disable {
         /// Its name.
         name: String,
+        /// The user whose own it is: a folder in `users` of the home. Without it, it is everybody's.
+        #[arg(long, value_name = "USER")]
+        user: Option<String>,
+    },
+    /// List the changes of a skill, each with the number of the version before it.
+    History {
+        /// Its name.
+        name: String,
+        /// The user whose own it is: a folder in `users` of the home. Without it, it is everybody's.
+        #[arg(long, value_name = "USER")]
+        user: Option<String>,
+        /// Print JSON, for programs.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Bring a skill back as it was before a change.
+    Rollback {
+        /// Its name.
+        name: String,
+        /// The number of the change, as `history` lists it.
+        version: u64,
+        /// The user whose own it is: a folder in `users` of the home. Without it, it is everybody's.
+        #[arg(long, value_name = "USER")]
+        user: Option<String>,
     },
     /// Remove a skill that was installed.
     Remove {
         /// Its name.
         name: String,
+        /// The user whose own it is: a folder in `users` of the home. Without it, it is everybody's.
+        #[arg(long, value_name = "USER")]
+        user: Option<String>,
     },
 }
 
@@ -73,27 +118,65 @@ pub(super) fn skill(start: &Start, verb: &SkillCommand) -> ExitCode {
 
 fn act(skills: &Skills, verb: &SkillCommand) -> Result<String> {
     Ok(match verb {
-        SkillCommand::List { json: true } => format!("{:#}\n", as_json(skills)),
-        SkillCommand::List { json: false } => chat::fitted(&list(skills)),
-        SkillCommand::Show { name, json } => {
-            let catalog = skills.read();
+        SkillCommand::List { json: true, user } => format!("{:#}\n", as_json(&own(skills, user)?)),
+        SkillCommand::List { json: false, user } => chat::fitted(&list(&own(skills, user)?)),
+        SkillCommand::Show { name, json, user } => {
+            let catalog = own(skills, user)?.read();
             let entry = catalog.get(name).with_context(|| format!("there is no skill `{name}`"))?;
             match json {
                 true => format!("{:#}\n", facts(entry, true)),
                 false => show(entry),
             }
         }
-        SkillCommand::Install { file, replace } => install(skills, file, *replace)?,
-        SkillCommand::Enable { name } => switched(&skills.set_enabled(name, true)?),
-        SkillCommand::Disable { name } => switched(&skills.set_enabled(name, false)?),
-        SkillCommand::Remove { name } => {
-            skills.remove(name)?;
+        SkillCommand::Install { file, replace, user } => install(&own(skills, user)?, file, *replace)?,
+        SkillCommand::Enable { name, user } => switched(&own(skills, user)?.set_enabled(name, true)?),
+        SkillCommand::Disable { name, user } => switched(&own(skills, user)?.set_enabled(name, false)?),
+        SkillCommand::History { name, user, json } => {
+            let versions = own(skills, user)?.history(name)?;
+            match json {
+                true => format!("{:#}\n", json!({ "history": versions })),
+                false => chat::fitted(&history(&versions)),
+            }
+        }
+        SkillCommand::Rollback { name, version, user } => {
+            let author =
+                ChangeAuthor { by: "operator".to_owned(), at: clock::now(), ..ChangeAuthor::default() };
+            let change = SkillChange::Restore(*version);
+            let done = own(skills, user)?.change(name, &change, author)?;
+            format!(
+                "{name} is as it was before change {version}; `rollback {name} {}` undoes this\n",
+                done.number
+            )
+        }
+        SkillCommand::Remove { name, user } => {
+            own(skills, user)?.remove(name)?;
             format!("{name} is removed\n")
         }
     })
 }
 
-fn as_json(skills: &Skills) -> Value {
+/// Returns the skills of a user; everybody's if none is named.
+fn own(skills: &Skills, user: &Option<String>) -> Result<OwnSkills> {
+    let user = user.as_deref().map(UserId::of).transpose().context("the user has no name")?;
+    Ok(skills.of(&user.unwrap_or_default()))
+}
+
+fn history(versions: &[SkillVersion]) -> String {
+    let mut out = String::new();
+    for SkillVersion { number, at, action, by, why, file, files, .. } in versions {
+        let file = file.as_deref().map(|file| format!(" {file}")).unwrap_or_default();
+        let why = why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+        let kept = if *files == 0 { " (nothing before it is kept)" } else { "" };
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "{number:4}  {}  {action}{file} by {by}{why}{kept}", clock::text(*at));
+    }
+    if versions.is_empty() {
+        out.push_str("no changes\n");
+    }
+    out
+}
+
+fn as_json(skills: &OwnSkills) -> Value {
     let catalog = skills.read();
     let hidden = |Hidden { name, by, .. }: &Hidden| json!({ "name": name, "hidden_by": by });
     let broken = |BrokenSkill { folder, why }: &BrokenSkill| json!({ "folder": folder, "problem": why });
@@ -109,6 +192,7 @@ fn facts(entry: &CatalogEntry, whole: bool) -> Value {
         "name": entry.name,
         "description": entry.about,
         "category": entry.category.name(),
+        "own": entry.own,
         "enabled": entry.enabled,
         "license": entry.license,
         "allowed_tools": entry.tools,
@@ -117,22 +201,25 @@ fn facts(entry: &CatalogEntry, whole: bool) -> Value {
     })
 }
 
-fn list(skills: &Skills) -> String {
+fn list(skills: &OwnSkills) -> String {
     let catalog = skills.read();
     let mut out = String::new();
     let width = catalog.entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
-    for CatalogEntry { name, about, category, enabled, .. } in &catalog.entries {
+    for CatalogEntry { name, about, category, enabled, own, .. } in &catalog.entries {
         let state = if *enabled { "on " } else { "off" };
         let about = crate::dispatch::commands::brief(about);
         // Writing to a String cannot fail.
-        let _ = writeln!(out, "{state}  {:6}  {name:width$}  {about}", category.name());
+        let _ = writeln!(
+            out,
+            "{state}  {:6}  {name:width$}  {about}",
+            if *own { "own" } else { category.name() }
+        );
     }
     if catalog.entries.is_empty() {
         out.push_str("no skills\n");
     }
     for Hidden { name, by, .. } in &catalog.hidden {
-        let _ =
-            writeln!(out, "hidden       {name:width$}  it ships, and {} is used in its place", by.display());
+        let _ = writeln!(out, "hidden       {name:width$}  it gives way to {}", by.display());
     }
     for BrokenSkill { folder, why } in &catalog.broken {
         let _ = writeln!(out, "BROKEN  {}\n        {why}", folder.display());
@@ -154,7 +241,7 @@ fn show(entry: &CatalogEntry) -> String {
     out + "\n" + &entry.text
 }
 
-fn install(skills: &Skills, file: &std::path::Path, replace: bool) -> Result<String> {
+fn install(skills: &OwnSkills, file: &std::path::Path, replace: bool) -> Result<String> {
     let installed = skills.install(file, replace)?;
     let mut out =
         format!("{} is installed: {} file(s), {} bytes\n", installed.name, installed.files, installed.bytes);

@@ -3,7 +3,7 @@
 use super::{reader::Section, sandbox::ToolConfig};
 use pudu_client::{
     agents::UPDATE_AGENT,
-    harness::{Dangerous, SEARCH, TASK},
+    harness::{DESCRIBE_SKILL, Dangerous, SEARCH, SKILL_MANAGE, TASK},
     tools::NAMES,
 };
 use std::{collections::BTreeSet, time::Duration};
@@ -15,6 +15,8 @@ pub(crate) struct ApprovalsConfig {
     pub(crate) dangerous: Dangerous,
     /// Whether an agent that changes itself needs somebody's approval.
     pub(crate) agent_changes: bool,
+    /// Whether an agent that makes or changes a skill needs somebody's approval.
+    pub(crate) skill_changes: bool,
     /// Tools that need somebody's approval for every call.
     pub(crate) tools: BTreeSet<String>,
     /// How long somebody can decide.
@@ -24,7 +26,7 @@ pub(crate) struct ApprovalsConfig {
 const DANGEROUS: &[(&str, Dangerous)] =
     &[("allow", Dangerous::Allow), ("ask", Dangerous::Ask), ("block", Dangerous::Block)];
 
-const AGENT_CHANGES: &[(&str, bool)] = &[("ask", true), ("allow", false)];
+const CHANGES: &[(&str, bool)] = &[("ask", true), ("allow", false)];
 
 /// Reads it. On the host's own shell nothing dangerous is let through unless somebody says so. A tool may say of
 /// itself that it needs approval.
@@ -37,15 +39,25 @@ pub(super) fn approvals(top: &Section<'_>, host_shell: bool, tools: &[ToolConfig
     let own = tools.iter().filter(|tool| tool.approval).map(|tool| tool.tool.name().to_owned());
     ApprovalsConfig {
         dangerous: section.choice("dangerous", DANGEROUS).or_told(default, told),
-        agent_changes: section.choice("agent_changes", AGENT_CHANGES).or(true),
+        agent_changes: section.choice("agent_changes", CHANGES).or(true),
+        skill_changes: section.choice("skill_changes", CHANGES).or(true),
         tools: named.into_iter().chain(own).collect(),
         timeout: section.seconds("timeout_seconds", 1.0).or(Duration::from_secs(600)),
     }
 }
 
 /// Names of our own tools besides [`NAMES`].
-const MORE_NAMES: [&str; 7] =
-    ["web_search", "web_fetch", "image_search", SEARCH, TASK, "setup_agent", UPDATE_AGENT];
+const MORE_NAMES: [&str; 9] = [
+    "web_search",
+    "web_fetch",
+    "image_search",
+    SEARCH,
+    TASK,
+    "setup_agent",
+    UPDATE_AGENT,
+    DESCRIBE_SKILL,
+    SKILL_MANAGE,
+];
 
 /// Returns whether a tool of our own has a name, also one that is not configured.
 pub(crate) fn is_own_tool(name: &str) -> bool {

@@ -16,7 +16,6 @@ pub(super) const SECTIONS: &[&str] = &[
     "run_events",
     "run_ownership",
     "scheduler",
-    "skill_evolution",
     "stream_bridge",
     "suggestions",
 ];

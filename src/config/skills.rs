@@ -1,6 +1,7 @@
 //! Folders of skills, on this machine and for the agent.
 
-use super::{Start, reader::Section};
+use super::{Start, model::ModelConfig, model_name, reader::Section};
+use pudu_client::{SkillEvolution, SkillRules};
 use std::path::{Component, Path, PathBuf};
 
 /// Skills.
@@ -19,7 +20,7 @@ const TAKEN: [&str; 2] = ["/mnt/user-data", "/mnt/acp-workspace"];
 
 pub(super) fn read(top: &Section<'_>, start: &Start) -> SkillsConfig {
     let section = top.section("skills");
-    section.later(&["use", "deferred_discovery"]);
+    section.later(&["use"]);
     let path = section.text("path").optional("`skills` in the home folder");
     let typed = section.text("container_path").or(USUAL.to_owned());
     let container_path = typed.trim_end_matches('/').to_owned();
@@ -35,6 +36,16 @@ pub(super) fn read(top: &Section<'_>, start: &Start) -> SkillsConfig {
         path: path.map_or_else(|| start.home().join("skills"), |path| start.dir.join(path)),
         container_path,
     }
+}
+
+/// Reads how agents meet skills: DeerFlow's `skills.deferred_discovery` and `skill_evolution`.
+pub(super) fn rules(top: &Section<'_>, models: &[ModelConfig]) -> SkillRules {
+    let deferred = top.section("skills").flag("deferred_discovery").or(false);
+    let section = top.section("skill_evolution");
+    let enabled = section.flag("enabled").or(false);
+    let moderator = model_name::named(&section, "moderation_model_name", models, "none");
+    let fail_closed = section.flag("security_fail_closed").or(true);
+    SkillRules { deferred, evolution: enabled.then_some(SkillEvolution { moderator, fail_closed }) }
 }
 
 /// Returns whether a path is below `/mnt` and meets nothing else that is there.

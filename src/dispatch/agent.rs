@@ -11,7 +11,7 @@ use crate::{bus::retry_until_stored, config::Choosing};
 use pudu_client::{
     Authoring,
     agents::{AgentError, CustomAgent, LEAD, MAX_NAME_CHARS, NameProblem},
-    base::Skill,
+    base::{Skill, UserId},
     harness::middleware::named,
 };
 use pudu_texts::Language;
@@ -101,12 +101,12 @@ pub(super) async fn custom(shared: &Shared, session: &AgentSession) -> Option<Cu
     shared.client.custom_agent(session.agent.as_ref()?).await.ok()
 }
 
-/// Returns the skills of a session's agent.
-pub(super) async fn skills(shared: &Shared, session: &AgentSession) -> Arc<[Skill]> {
+/// Returns the skills of a session's agent: everybody's, and those of a user.
+pub(super) async fn skills(shared: &Shared, session: &AgentSession, user: &UserId) -> Arc<[Skill]> {
     if matches!(session.authoring, Authoring::New(_) | Authoring::Lead) {
         return Arc::default();
     }
-    let catalog = shared.client.catalog().await;
+    let catalog = shared.client.catalog_of(user).await;
     match custom(shared, session).await {
         Some(agent) => agent.profile.skills_of(&catalog),
         None => catalog.enabled(),
@@ -137,12 +137,13 @@ pub(super) async fn withheld(
     shared: &Shared,
     session: &AgentSession,
     language: Language,
+    user: &UserId,
     text: &str,
 ) -> Option<String> {
     let word = text.strip_prefix('/')?.split(char::is_whitespace).next()?;
-    let all = shared.client.catalog().await.enabled();
+    let all = shared.client.catalog_of(user).await.enabled();
     let skill = named(&all, word)?;
-    if skills(shared, session).await.iter().any(|own| own.name == skill.name) {
+    if skills(shared, session, user).await.iter().any(|own| own.name == skill.name) {
         return None;
     }
     Some(language.skill_withheld(session.agent_name(language), &skill.name))

@@ -14,6 +14,7 @@ mod mode;
 mod models;
 mod new;
 mod retry;
+mod secret;
 mod skills;
 mod start;
 mod status;
@@ -53,6 +54,7 @@ pub(crate) const TABLE: &[CommandSpec] = &[
     mode::COMMAND,
     goal::COMMAND,
     skills::COMMAND,
+    secret::COMMAND,
     usage::COMMAND,
     compact::COMMAND,
     memory::COMMAND,
@@ -129,6 +131,7 @@ fn count(rows: i64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pudu_client::base::SkillSecrets;
 
     const EN: Language = Language::English;
 

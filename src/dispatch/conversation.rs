@@ -148,7 +148,8 @@ impl ConversationActor {
         {
             let session = self.session(&arrival.inbound.sender.id).await;
             let language = self.language(&arrival);
-            if let Some(refusal) = agent::withheld(&self.shared, &session, language, text).await {
+            let user = self.shared.skills_of(&arrival.inbound);
+            if let Some(refusal) = agent::withheld(&self.shared, &session, language, &user, text).await {
                 self.answer(arrival, refusal);
                 return;
             }
@@ -476,9 +477,10 @@ impl ConversationActor {
         agent::settle(&self.shared, &self.account, &self.key, chosen.as_deref(), person).await
     }
 
-    /// Returns the skills of the agent that answers a person here.
-    pub(super) async fn skills(&self, person: &str) -> Arc<[Skill]> {
-        agent::skills(&self.shared, &self.session(person).await).await
+    /// Returns the skills of the agent that answers an event here.
+    pub(super) async fn skills(&self, arrival: &InboxItem) -> Arc<[Skill]> {
+        let session = self.session(&arrival.inbound.sender.id).await;
+        agent::skills(&self.shared, &session, &self.shared.skills_of(&arrival.inbound)).await
     }
 }
 

@@ -65,6 +65,21 @@ impl Shared {
         self.users.of(account, person, self.rules().unpaired)
     }
 
+    /// Returns whose skills an event may ask for besides everybody's: the room's among others, a person's own alone.
+    pub(super) fn skills_of(&self, inbound: &Inbound) -> UserId {
+        let Inbound { address, sender, private, .. } = inbound;
+        match private {
+            true => self.user(&address.account, &sender.id),
+            false => room(&address.account, &address.chat),
+        }
+    }
+
+    /// Returns the user whose secrets commands may find that a person asks for: never one that several people share, but
+    /// for the page and the terminal.
+    pub(super) fn secrets_of(&self, account: &str, person: &str) -> UserId {
+        self.users.own(account, person)
+    }
+
     /// Returns whose a new thread is: that of a private chat is the person's, that which a question begins belongs to who
     /// asks it (each does, where `threads`), and what a room talks in is the room's.
     pub(super) fn owner(&self, key: &str, inbound: &Inbound, threads: bool) -> UserId {

@@ -5,7 +5,7 @@ use super::{
     approval,
     command::SlashCommand,
     input::{self, Input, item_id, message_id},
-    reply,
+    reply, secrets,
     shared::Shared,
     users, view, vision,
 };
@@ -166,6 +166,7 @@ impl TurnJob {
             asker,
             steps,
             thinking,
+            secrets_of: user.clone(),
             user,
             room,
         }
@@ -252,6 +253,7 @@ async fn work(
     let policy = account.policy();
     let others = policy.has_others_decide(&job.reply_target.sender);
     let mut task = job.task(&policy, messages, again);
+    task.secrets_of = shared.secrets_of(&job.reply_target.address.account, &job.reply_target.sender);
     let RunOptions { model, thinking } = account.channel().run_options(job.reply_target.hint.as_ref());
     task.model = model.or(task.model);
     task.thinking = thinking.as_deref().and_then(Thinking::parse).or(task.thinking);
@@ -260,6 +262,7 @@ async fn work(
     let hand_over = |key: &str, whole: &str| hand_over(shared, account, job, key, whole);
     let shown = show(&mut run, &mut *reply, language, others, hand_over).await;
     let Some(ended) = shown else { return TurnEnd::default() };
+    notes.extend(secrets::note_missing(language, &ended.missing_secrets));
     let mut view = view::finished(shared, account.channel().limits(), language, &job.thread, &ended).await;
     if !notes.is_empty() {
         view.text = format!("{}\n\n{}", view.text, notes.join("\n"));

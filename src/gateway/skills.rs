@@ -4,15 +4,18 @@
 //! what to do, for everybody.
 
 use super::{GatewayState, JsonReply, thread};
-use crate::sent;
+use crate::{clock, sent};
 use axum::{
     Json,
-    extract::{Path, State},
+    extract::{Path, Query, State},
     http::StatusCode,
 };
 use pudu_client::{
-    base::SandboxError,
-    skills::{CatalogEntry, Finding, FindingSeverity, Installed, SkillError, Skills},
+    base::{SandboxError, UserId},
+    skills::{
+        CatalogEntry, ChangeAuthor, Finding, FindingSeverity, Installed, SkillChange, SkillError,
+        SkillVersion, Skills,
+    },
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -97,6 +100,142 @@ pub(super) async fn install(
     }
 }
 
+/// The user whose own skills are meant.
+#[derive(Deserialize)]
+pub(super) struct SkillOwner {
+    #[serde(default)]
+    user: Option<String>,
+}
+
+impl SkillOwner {
+    fn id(self) -> UserId {
+        self.user.and_then(|user| UserId::of(&user).ok()).unwrap_or_default()
+    }
+}
+
+/// Lists the skills that a user can change: everybody's own ones if no user is named.
+pub(super) async fn custom(
+    State(gateway): State<GatewayState>,
+    Query(owner): Query<SkillOwner>,
+) -> Json<Value> {
+    let catalog = gateway.0.shared.client.catalog_of(&owner.id()).await;
+    let own = catalog.entries.iter().filter(|entry| entry.editable);
+    Json(json!({ "skills": own.map(shown).collect::<Vec<_>>() }))
+}
+
+/// Shows a skill that can be changed, with its text.
+pub(super) async fn show_custom(
+    State(gateway): State<GatewayState>,
+    Path(name): Path<String>,
+    Query(owner): Query<SkillOwner>,
+) -> JsonReply {
+    with_text(&gateway, &name, &owner.id()).await
+}
+
+async fn with_text(gateway: &GatewayState, name: &str, user: &UserId) -> JsonReply {
+    let catalog = gateway.0.shared.client.catalog_of(user).await;
+    match catalog.get(name).filter(|entry| entry.editable) {
+        Some(entry) => {
+            let mut skill = shown(entry);
+            skill["content"] = json!(entry.text);
+            (StatusCode::OK, Json(skill))
+        }
+        None => refused(&SkillError::Unknown(name.to_owned())),
+    }
+}
+
+/// Lists the changes of a skill, oldest first, each with its text before and after.
+pub(super) async fn history(
+    State(gateway): State<GatewayState>,
+    Path(name): Path<String>,
+    Query(owner): Query<SkillOwner>,
+) -> JsonReply {
+    let user = owner.id();
+    let told = work(&gateway, move |skills| {
+        let own = skills.of(&user);
+        let versions = own.history(&name)?;
+        let now = own.read().get(&name).filter(|entry| entry.editable).map(|entry| entry.text.to_string());
+        let before: Vec<Option<String>> =
+            versions.iter().map(|version| own.former_text(&name, version.number)).collect();
+        let after = before.iter().skip(1).chain([&now]);
+        Ok(versions
+            .iter()
+            .zip(&before)
+            .zip(after)
+            .map(|((version, before), after)| changed(version, before, after))
+            .collect::<Vec<_>>())
+    });
+    match told.await {
+        Ok(history) => (StatusCode::OK, Json(json!({ "history": history }))),
+        Err(error) => refused(&error),
+    }
+}
+
+fn changed(version: &SkillVersion, before: &Option<String>, after: &Option<String>) -> Value {
+    let decision = if version.findings.is_empty() { "allow" } else { "warn" };
+    json!({
+        "version": version.number,
+        "ts": clock::text(version.at),
+        "action": version.action,
+        "author": version.by,
+        "reason": version.why,
+        "thread_id": version.thread,
+        "file_path": version.file,
+        "prev_content": before,
+        "new_content": after,
+        "scanner": { "decision": decision, "findings": version.findings },
+    })
+}
+
+/// The change before which a skill was as it is to be again: an index of its history, from its end if negative.
+#[derive(Deserialize)]
+pub(super) struct RollbackRequest {
+    #[serde(default = "newest")]
+    history_index: i64,
+}
+
+fn newest() -> i64 {
+    -1
+}
+
+/// Brings a skill back as it was before a change.
+pub(super) async fn rollback(
+    State(gateway): State<GatewayState>,
+    Path(name): Path<String>,
+    Query(owner): Query<SkillOwner>,
+    Json(RollbackRequest { history_index }): Json<RollbackRequest>,
+) -> JsonReply {
+    let (user, wanted) = (owner.id(), name.clone());
+    let rolled = work(&gateway, {
+        let user = user.clone();
+        move |skills| {
+            let own = skills.of(&user);
+            let versions = own.history(&wanted)?;
+            let index = match usize::try_from(history_index) {
+                Ok(index) => Some(index),
+                Err(_) => usize::try_from(history_index.unsigned_abs())
+                    .ok()
+                    .and_then(|back| versions.len().checked_sub(back)),
+            };
+            let version = index.and_then(|index| versions.get(index)).ok_or_else(|| {
+                SkillError::Wrong(format!("the history of `{wanted}` has {} changes", versions.len()))
+            })?;
+            let author =
+                ChangeAuthor { by: "operator".to_owned(), at: clock::now(), ..ChangeAuthor::default() };
+            own.change(&wanted, &SkillChange::Restore(version.number), author)
+        }
+    });
+    let detail = format!("rollback {name} of {} to history index {history_index}", user.as_str());
+    match gateway.0.shared.client.operate_skill(&detail, rolled).await {
+        Ok(Ok(version)) => {
+            tracing::info!(skill = name, version = version.number, "rolled back skill");
+            with_text(&gateway, &name, &user).await
+        }
+        Ok(Err(error)) => refused(&error),
+        Err(error) => refused(&SkillError::Io { path: "audit".into(), why: std::io::Error::other(error) }),
+    }
+}
+
 /// Works on skills where it may block.
 async fn work<T: Send + 'static>(
     gateway: &GatewayState,
@@ -132,6 +271,7 @@ fn refused(error: &SkillError) -> JsonReply {
         SkillError::Unknown(_) => (StatusCode::NOT_FOUND, json!(error.to_string())),
         SkillError::Exists { .. } => (StatusCode::CONFLICT, json!(error.to_string())),
         SkillError::Fixed { .. } => (StatusCode::FORBIDDEN, json!(error.to_string())),
+        SkillError::Wrong(_) => (StatusCode::BAD_REQUEST, json!(error.to_string())),
         SkillError::Refused(_) | SkillError::Folder { .. } | SkillError::NoArchive { .. } => {
             (StatusCode::BAD_REQUEST, json!(error.to_string()))
         }

@@ -20,6 +20,7 @@ about_mode = Choose what a message does while I work
 about_models = List the models, or switch to one
 about_new = Start a new conversation
 about_retry = Ask the last question again
+about_secret = Give me a secret that a skill needs, so that only its commands find it
 about_skills = List the skills; /name asks for one
 about_start = Say hello
 about_status = Show what this conversation is at
@@ -30,6 +31,7 @@ argument_agent = [name|new name]
 argument_code = [code]
 argument_goal = [goal|clear]
 argument_name = [name]
+argument_secret = [set NAME value|delete NAME]
 argument_request = [request]
 help_commands = Available commands:
 help_skills = Skills, each with your request behind it: { $names }
@@ -127,6 +129,26 @@ skill_withheld = The skill `/{ $skill }` is not available to `{ $agent }`. /skil
 skills = Skills:
 skills_none = There are no skills here.
 skills_usage = Begin a message with one of them, and say behind it what you want. I also use them by myself where they fit.
+
+## /secret.
+
+secret_deleted = Deleted: `{ $name }`.
+secret_kept = Kept: `{ $name }`. Commands of the skills that need it find it in their environment, when you ask for such a skill. The assistant itself never sees it.
+secret_message_gone = I have deleted your message with it.
+secret_message_stays = Your message with it is still here, and I cannot delete it: please do that yourself.
+secret_missing = The skill `/{ $skill }` needs a secret: `{ $name }`. Give it to me in a private chat with `/secret set { $name } value`; until then it works without.
+secret_missing_about = The skill `/{ $skill }` needs a secret: `{ $name }` ({ $about }). Give it to me in a private chat with `/secret set { $name } value`; until then it works without.
+secret_name_odd = That is no name that a secret can have: it has letters, digits and `_`, and is none that steers programs, such as PATH.
+secret_privately = Secrets are a matter of a private chat: write to me there.
+secret_seen = I have not kept that: others may have read it here. Change it where it comes from, and then give me the new one in a private chat.
+secret_unknown = There is no secret `{ $name }`.
+secret_usage = `/secret set NAME value` keeps one, `/secret delete NAME` deletes it. I never show one.
+secret_value_missing = I have no value for `{ $name }`: write `/secret set { $name } value`. One that a restart cut has to be given again.
+secret_value_odd = A secret has 8 to 8,192 bytes, and no control characters. I have not kept this one.
+secrets = Your secrets, by name:
+secrets_full = There are as many secrets as I keep for one person. Delete one first.
+secrets_none = You have given me no secrets.
+secrets_wanted = Skills that you have need these, too:
 
 ## /usage and /memory.
 

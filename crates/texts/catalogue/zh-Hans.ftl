@@ -19,6 +19,7 @@ about_mode = 设置我工作时如何处理新消息
 about_models = 查看或切换模型
 about_new = 开始新对话
 about_retry = 重新回答上一个问题
+about_secret = 交给我技能需要的密钥，只有技能的命令能用到
 about_skills = 查看技能，用 /技能名 调用
 about_start = 打个招呼
 about_status = 查看当前对话的状态
@@ -29,6 +30,7 @@ argument_agent = [名称|new 名称]
 argument_code = [配对码]
 argument_goal = [目标|clear]
 argument_name = [名称]
+argument_secret = [set 名称 值|delete 名称]
 argument_request = [需求]
 help_commands = 可用命令：
 help_skills = 技能（后面写上你的需求）：{ $names }
@@ -122,6 +124,26 @@ skill_withheld = `{ $agent }` 不能使用技能 `/{ $skill }`，发送 /skills 
 skills = 技能：
 skills_none = 这里没有可用的技能。
 skills_usage = 在消息开头写上技能名，后面说明你的需求。合适的时候，我也会自己使用这些技能。
+
+## /secret。
+
+secret_deleted = 已删除：`{ $name }`。
+secret_kept = 已保存：`{ $name }`。你调用需要它的技能时，技能的命令能在环境变量中读到它；助手本身看不到。
+secret_message_gone = 含有密钥的那条消息我已经删掉了。
+secret_message_stays = 含有密钥的那条消息还在这里，我删不了，请你自己删除。
+secret_missing = 技能 `/{ $skill }` 需要密钥 `{ $name }`。请在私聊中发送 `/secret set { $name } 值` 交给我；在此之前，它会在没有密钥的情况下工作。
+secret_missing_about = 技能 `/{ $skill }` 需要密钥 `{ $name }`（{ $about }）。请在私聊中发送 `/secret set { $name } 值` 交给我；在此之前，它会在没有密钥的情况下工作。
+secret_name_odd = 密钥不能叫这个名称：只能用字母、数字和 `_`，也不能是 PATH 这类会影响程序运行的变量。
+secret_privately = 密钥只能在私聊里交给我，请私聊发送。
+secret_seen = 这条我没有保存：这里的其他人可能已经看到了。请先更换这个密钥，再在私聊里把新的交给我。
+secret_unknown = 没有名为 `{ $name }` 的密钥。
+secret_usage = 发送 `/secret set 名称 值` 保存，发送 `/secret delete 名称` 删除。我不会显示密钥的内容。
+secret_value_missing = 没有收到 `{ $name }` 的值：请发送 `/secret set { $name } 值`。如果中途重启过，需要重新发送。
+secret_value_odd = 密钥的长度为 8 到 8192 字节，且不能含有控制字符。这个没有保存。
+secrets = 你的密钥名称：
+secrets_full = 每个人能保存的密钥数量已达上限，请先删除一个。
+secrets_none = 你还没有交给我任何密钥。
+secrets_wanted = 你的技能还需要这些：
 
 ## /usage 与 /memory。
 

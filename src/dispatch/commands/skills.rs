@@ -15,7 +15,7 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
 };
 
 async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
-    let text = text(actor.language(&arrival), &actor.skills(&arrival.inbound.sender.id).await);
+    let text = text(actor.language(&arrival), &actor.skills(&arrival).await);
     actor.answer(arrival, text);
 }
 

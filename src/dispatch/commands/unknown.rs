@@ -19,7 +19,7 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCo
         actor.say(arrival).await;
         return;
     }
-    let text = text(actor.language(&arrival), &command.name, &actor.skills(person).await);
+    let text = text(actor.language(&arrival), &command.name, &actor.skills(&arrival).await);
     actor.answer(arrival, text);
 }
 

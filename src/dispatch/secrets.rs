@@ -1,0 +1,17 @@
+//! Words about secrets that skills need and nobody has given.
+
+use pudu_client::MissingSecret;
+use pudu_texts::Language;
+
+/// Returns a note that tells how to give secrets, if any are missing.
+pub(super) fn note_missing(language: Language, missing: &[MissingSecret]) -> Option<String> {
+    let line = |missing: &MissingSecret| {
+        let (name, skill) = (&missing.secret.name, &missing.skill);
+        match &missing.secret.about {
+            Some(about) => language.secret_missing_about(about, name, skill),
+            None => language.secret_missing(name, skill),
+        }
+    };
+    let lines: Vec<String> = missing.iter().map(line).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
