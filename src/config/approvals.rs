@@ -44,8 +44,19 @@ pub(super) fn approvals(top: &Section<'_>, host_shell: bool, tools: &[ToolConfig
 }
 
 /// Names of our own tools besides [`NAMES`].
-const MORE_NAMES: [&str; 7] =
-    ["web_search", "web_fetch", "image_search", SEARCH, TASK, "setup_agent", UPDATE_AGENT];
+const MORE_NAMES: [&str; 11] = [
+    "web_search",
+    "web_fetch",
+    "image_search",
+    SEARCH,
+    TASK,
+    "setup_agent",
+    UPDATE_AGENT,
+    "memory_search",
+    "memory_add",
+    "memory_update",
+    "memory_delete",
+];
 
 /// Returns whether a tool of our own has a name, also one that is not configured.
 pub(crate) fn is_own_tool(name: &str) -> bool {

@@ -10,7 +10,7 @@ use crate::{
     approvals::StoredApprovals,
     audit::{AuditLog, Audited},
     lazy_sandbox::LazySandbox,
-    memory::MemoryOf,
+    memory::{MemoryMode, MemoryOf, tools::memory_tools},
     results::ThreadResults,
 };
 use pudu_base::{Approver, FailureCause, Sampling, Skill, Tool, erase, foreign};
@@ -112,6 +112,12 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
         && let Some(task) = setup.subagents.as_ref().and_then(|kinds| kinds.task(&agent, skills.clone()))
     {
         agent.tools = agent.tools.with(task);
+    }
+    if !role.makes_agents() && setup.memory.as_ref().is_some_and(|memory| memory.rules.mode == MemoryMode::Tool) {
+        // Sub-agents work on a task, and remember nobody.
+        for tool in memory_tools(client, task) {
+            agent.tools = agent.tools.with(tool);
+        }
     }
     let changes = own.is_some();
     // After that, because a sub-agent is nobody who could be asked to change.

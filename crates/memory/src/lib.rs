@@ -6,6 +6,7 @@
 //!
 //! Deliberately absent: models (a caller asks one and hands its answer in), chats, and a clock (callers pass the time).
 
+mod about;
 mod bucket;
 mod changes;
 mod commit;
@@ -19,6 +20,7 @@ mod forget;
 mod inject;
 mod manifest;
 mod markdown;
+mod merge;
 mod migrate;
 mod operations;
 mod options;
@@ -29,11 +31,15 @@ mod summary;
 mod text;
 mod time;
 
-pub use changes::{Changes, Committed, EvictedFact, SupersedeReason, SupersededFact, Supersession};
+pub use about::speaks_of;
+pub use changes::{
+    Changes, Committed, EvictedFact, LearntMark, SupersedeReason, SupersededFact, Supersession,
+};
 pub use document::{BrokenFile, DocumentDetail, MemoryDocument, fact_json};
 pub use error::{MemoryError, MemoryRefusal};
 pub use fact::{Fact, FactCategory, FactId, FactOrigin, FactSource};
 pub use inject::{InjectedMemory, inject, pinned};
+pub use merge::MergedMemory;
 pub use operations::{FactEdit, NewFact};
 pub use options::{EvictionPolicy, MemoryOptions};
 pub use recall::{RECALL_LIMITS, RecallBudget, RecallableFact, RecalledId, RecalledMemory, choose_recalled};

@@ -30,7 +30,7 @@ const TAGS: [&str; 14] = [
 
 /// Lines that begin something passed on, up to the end: forwarded messages, mail with its head, answers to mail.
 const FORWARDED: [&str; 3] = [
-    r"(?im)^[ \t]*(?:[-_=>*]{2,}[ \t]*)?(?:begin forwarded message|forwarded message|original message|forwarded by|转发邮件|转发的消息|原始邮件|以下为转发).*$",
+    r"(?im)^[ \t]*(?:[-_=>*]{2,}[ \t]*)?\[?(?:begin forwarded message|forwarded messages?|original message|forwarded by|转发邮件|转发的消息|原始邮件|以下为转发).*$",
     r"(?im)^[ \t]*(?:from|发件人)[ \t]*[:：].*\n(?:.*\n){0,3}?[ \t]*(?:to|date|sent|subject|收件人|主题|日期)[ \t]*[:：].*$",
     r"(?im)^[ \t]*on .{5,100} wrote:[ \t]*$",
 ];
