@@ -189,7 +189,10 @@ mod tests {
     #[tokio::test]
     async fn what_is_kept_of_somebody_can_be_removed() {
         let home = tempfile::tempdir().unwrap();
-        let (ada, bob) = (keep_of(home.path(), "ada", "a").await.unwrap(), keep_of(home.path(), "bob", "b").await.unwrap());
+        let (ada, bob) = (
+            keep_of(home.path(), "ada", "a").await.unwrap(),
+            keep_of(home.path(), "bob", "b").await.unwrap(),
+        );
         assert_eq!(kept(home.path(), ada.file_name().unwrap().to_str().unwrap()), Some(ada.clone()));
         forget_of(home.path(), "ada").await;
         assert_eq!((ada.exists(), bob.exists()), (false, true));

@@ -113,7 +113,9 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
     {
         agent.tools = agent.tools.with(task);
     }
-    if !role.makes_agents() && setup.memory.as_ref().is_some_and(|memory| memory.rules.mode == MemoryMode::Tool) {
+    if !role.makes_agents()
+        && setup.memory.as_ref().is_some_and(|memory| memory.rules.mode == MemoryMode::Tool)
+    {
         // Sub-agents work on a task, and remember nobody.
         for tool in memory_tools(client, task) {
             agent.tools = agent.tools.with(tool);

@@ -45,7 +45,9 @@ pub use pudu_memory as memories;
 pub use results::FOLDER as RESULTS_FOLDER;
 pub use run::{Control, Run, RunEnd};
 pub use setup::{AgentSetup, ModelInfo, ToolGroups};
-pub use storage::{AccountUsage, MemoryRetention, Pruned, Retention, RetentionLimits, RetentionRules, Storage};
+pub use storage::{
+    AccountUsage, MemoryRetention, Pruned, Retention, RetentionLimits, RetentionRules, Storage,
+};
 pub use task::{Asker, Authoring, RunTask};
 pub use title::TitleRules;
 pub use vision::BlindModel;

@@ -18,8 +18,9 @@ const FRAMES: &str = "prefer prefers preferred like likes love loves enjoy enjoy
 
 /// The same in Chinese, longest first.
 const DENSE_FRAMES: [&str; 30] = [
-    "用户", "本人", "偏好", "喜欢", "喜爱", "讨厌", "使用", "希望", "想要", "正在", "目前", "名字", "名叫", "居住",
-    "住在", "工作", "打算", "计划", "习惯", "总是", "一直", "经常", "通常", "记住", "我", "他", "她", "是", "的", "叫",
+    "用户", "本人", "偏好", "喜欢", "喜爱", "讨厌", "使用", "希望", "想要", "正在", "目前", "名字", "名叫",
+    "居住", "住在", "工作", "打算", "计划", "习惯", "总是", "一直", "经常", "通常", "记住", "我", "他", "她",
+    "是", "的", "叫",
 ];
 
 static FRAME_WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| recall_words(FRAMES));

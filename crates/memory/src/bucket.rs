@@ -2,12 +2,13 @@
 //! gave way.
 
 use crate::{
-    changes::{EvictedFact, LearntMark, SupersededFact, Supersession},
+    changes::{EvictedFact, SupersededFact, Supersession},
     document::BrokenFile,
     error::MemoryError,
     evict::{FactHeat, HeatMap},
     fact::{Fact, FactId, FactOrigin},
     files::{FileTransaction, UserFolder},
+    learnt::LearntMark,
     markdown,
     options::MemoryOptions,
     scope::MemoryScope,

@@ -3,10 +3,10 @@
 use crate::{
     document::MemoryDocument,
     fact::{Fact, FactId},
+    learnt::LearntMark,
     summary::SummaryKey,
     time::FactTime,
 };
-use serde::{Deserialize, Serialize};
 
 /// Reason why a fact gave way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,15 +72,6 @@ pub struct Changes {
     /// The conversation that the changes come from, and how far it was read. It is noted with them, so that nobody makes
     /// them of the same words again.
     pub learnt: Option<LearntMark>,
-}
-
-/// How far a conversation was read when something was learnt from it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LearntMark {
-    /// The conversation's thread.
-    pub thread: String,
-    /// The last message that was read.
-    pub message: String,
 }
 
 impl Changes {

@@ -1,9 +1,9 @@
 //! A user's memory as one agent sees it, and as DeerFlow's API shows it: one JSON document.
 
 use crate::{
-    changes::LearntMark,
     error::MemoryRefusal,
     fact::{Fact, FactCategory, FactId, FactSource, clean},
+    learnt::LearntMark,
     scope::MemoryScope,
     summary::Summaries,
     time::FactTime,

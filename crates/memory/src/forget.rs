@@ -119,7 +119,9 @@ impl Forgetting {
         }
         for key in SummaryKey::ALL {
             let (section, name) = key.path();
-            let Some(value) = document.get_mut(section).and_then(|section| section.get_mut(name)) else { continue };
+            let Some(value) = document.get_mut(section).and_then(|section| section.get_mut(name)) else {
+                continue;
+            };
             let place = if value.is_string() { Some(value) } else { value.get_mut("summary") };
             let Some(place) = place else { continue };
             if let Some(text) = place.as_str().and_then(|text| self.cut_from(text)) {

@@ -18,6 +18,7 @@ mod fact;
 mod files;
 mod forget;
 mod inject;
+mod learnt;
 mod manifest;
 mod markdown;
 mod merge;
@@ -32,13 +33,12 @@ mod text;
 mod time;
 
 pub use about::speaks_of;
-pub use changes::{
-    Changes, Committed, EvictedFact, LearntMark, SupersedeReason, SupersededFact, Supersession,
-};
+pub use changes::{Changes, Committed, EvictedFact, SupersedeReason, SupersededFact, Supersession};
 pub use document::{BrokenFile, DocumentDetail, MemoryDocument, fact_json};
 pub use error::{MemoryError, MemoryRefusal};
 pub use fact::{Fact, FactCategory, FactId, FactOrigin, FactSource};
 pub use inject::{InjectedMemory, inject, pinned};
+pub use learnt::LearntMark;
 pub use merge::MergedMemory;
 pub use operations::{FactEdit, NewFact};
 pub use options::{EvictionPolicy, MemoryOptions};

@@ -111,7 +111,8 @@ impl Merging<'_> {
         });
         let known: HashSet<FactId> = bucket.superseded()?.into_iter().map(|old| old.fact.id).collect();
         let crowded: Vec<_> = crowded.filter(|(fact, _)| !known.contains(&fact.id)).collect();
-        let mut transaction = FileTransaction::new(scope.agent(), (done.document.revision, done.document.revision));
+        let mut transaction =
+            FileTransaction::new(scope.agent(), (done.document.revision, done.document.revision));
         bucket.write_superseded(&mut transaction, &crowded, self.options, self.at)?;
         let brought = FactBucket::new(self.from, old).superseded()?;
         let room = self.options.max_superseded.saturating_sub(known.len() + crowded.len());

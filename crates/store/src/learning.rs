@@ -64,7 +64,11 @@ impl Db {
     }
 
     /// Takes a conversation away from whoever reads it.
-    pub async fn take_learning(&self, learning: &Learning, reader: &LearningReader) -> Result<(), StoreError> {
+    pub async fn take_learning(
+        &self,
+        learning: &Learning,
+        reader: &LearningReader,
+    ) -> Result<(), StoreError> {
         let data = (learning.clone(), reader.clone());
         self.write(&crash::CLAIM_LEARNING, data, |(learning, reader), tx| {
             Box::pin(async move { claim(tx, learning, reader, i64::MAX).await.map(drop) })
@@ -224,7 +228,8 @@ async fn claim(
     reader: &LearningReader,
     now: i64,
 ) -> Result<bool, StoreError> {
-    let sql = "UPDATE learnings SET reader = $4, reads_until = $5 WHERE user_id = $1 AND agent = $2 AND thread = $3
+    let sql =
+        "UPDATE learnings SET reader = $4, reads_until = $5 WHERE user_id = $1 AND agent = $2 AND thread = $3
         AND (reader = $4 OR (run = $6 AND reads_until <= $7))";
     let update = named(sql, learning).bind(&reader.name).bind(reader.until).bind(learning.run.as_str());
     Ok(update.bind(now).execute(tx).await? > 0)

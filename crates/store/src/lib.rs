@@ -58,12 +58,12 @@ pub use identities::{Identity, JoinCode};
 pub use ids::{InboxItemId, TurnId};
 pub use inbox::{InboxRow, InsertedEvent, NewInboxItem};
 pub use learning::{Learning, LearningReader};
-pub use memory_merge::MemoryMerge;
 pub use location::{DbLocation, PostgresUrl};
+pub use memory_merge::MemoryMerge;
 pub use pairing::{MAX_UNUSED_CODES, Paired};
 pub use recall::{
-    MAX_RECALL_CHARS, RecallEntry, RecallHit, RecallHits, RecallKind, RecallLimits, RecallScope, recall_words,
-    telling_words,
+    MAX_RECALL_CHARS, RecallEntry, RecallHit, RecallHits, RecallKind, RecallLimits, RecallScope,
+    recall_words, telling_words,
 };
 pub use spending::{Cost, PricedSpending, Spender, SpendingFilter, SpendingSum};
 pub use sweep::{KEEP_DONE, KEEP_MESSAGES, KEEP_PARKED, KEEP_TURNS, Swept};

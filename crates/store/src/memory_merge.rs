@@ -40,11 +40,7 @@ async fn merges(tx: &mut AnyConnection) -> Result<Vec<MemoryMerge>, StoreError> 
 }
 
 /// Notes that the memory of a user who became another one is to be merged, unless somebody else is still that user.
-pub(crate) async fn begin(
-    tx: &mut WriteTx<'_>,
-    source: &UserId,
-    target: &UserId,
-) -> Result<(), StoreError> {
+pub(crate) async fn begin(tx: &mut WriteTx<'_>, source: &UserId, target: &UserId) -> Result<(), StoreError> {
     // Who wanted nothing remembered wants that still.
     let sql = "INSERT INTO memory_off (user_id) SELECT $2 FROM memory_off WHERE user_id = $1
         ON CONFLICT (user_id) DO NOTHING";
@@ -65,7 +61,10 @@ pub(crate) async fn begin(
     of(sql).execute(tx).await.map(drop)
 }
 
-async fn merged(tx: &mut WriteTx<'_>, MemoryMerge { source, target }: &MemoryMerge) -> Result<(), StoreError> {
+async fn merged(
+    tx: &mut WriteTx<'_>,
+    MemoryMerge { source, target }: &MemoryMerge,
+) -> Result<(), StoreError> {
     const MOVES: [&str; 5] = [
         "UPDATE learnings SET user_id = $2, reader = '', reads_until = 0 WHERE user_id = $1 AND NOT EXISTS
             (SELECT 1 FROM learnings other WHERE other.user_id = $2 AND other.agent = learnings.agent

@@ -152,7 +152,11 @@ async fn export(
         },
         Err(error) => {
             tracing::warn!(%error, "failed to write exported memory");
-            FinalView { text: language.memory_not_exported().to_owned(), failed: true, ..FinalView::default() }
+            FinalView {
+                text: language.memory_not_exported().to_owned(),
+                failed: true,
+                ..FinalView::default()
+            }
         }
     })
 }

@@ -273,7 +273,8 @@ fn who_hides_behind_a_chat_is_that_chat() {
 fn what_is_passed_on_is_a_quote_unless_it_is_ones_own() {
     let hidden = json!({"type": "hidden_user", "sender_user_name": "Bob", "date": 1});
     let user = |id: i64| json!({"type": "user", "sender_user": {"id": id, "first_name": "Bob"}, "date": 1});
-    let channel = json!({"type": "channel", "chat": {"id": -1, "type": "channel"}, "message_id": 3, "date": 1});
+    let channel =
+        json!({"type": "channel", "chat": {"id": -1, "type": "channel"}, "message_id": 3, "date": 1});
     let quoted = "Forwarded message:\n> /new\n> I live in Rome";
     for (origin, expect) in
         [(hidden, quoted), (user(4_711), quoted), (channel, quoted), (user(7), "/new\nI live in Rome")]

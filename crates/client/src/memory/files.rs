@@ -2,8 +2,8 @@
 
 use super::rules::{MemoryOf, MemoryTrouble};
 use pudu_memory::{
-    Committed, Fact, FactCategory, FactId, FactOrigin, FactSource, MemoryDocument, MemoryError, MemoryOptions,
-    MemoryScope, MemoryStore, NewFact, speaks_of,
+    Committed, Fact, FactCategory, FactId, FactOrigin, FactSource, MemoryDocument, MemoryError,
+    MemoryOptions, MemoryScope, MemoryStore, NewFact, speaks_of,
 };
 use pudu_store::{Db, MemoryMerge, RecallEntry, RecallKind, RecallLimits, now};
 use serde_json::Value;
@@ -119,7 +119,8 @@ impl Memories {
     /// Takes the turns out of the index that speak of a fact.
     async fn forget_turns(&self, of: &MemoryOf, fact: &Fact) -> Result<(), MemoryTrouble> {
         let found = self.db.recall(&of.indexed(), &fact.content, TURNS_TO_FORGET).await?.turns;
-        let found = found.into_iter().filter(|turn| speaks_of(&turn.text, &fact.content)).map(|turn| turn.doc);
+        let found =
+            found.into_iter().filter(|turn| speaks_of(&turn.text, &fact.content)).map(|turn| turn.doc);
         let source = fact.origin.as_ref().and_then(|origin| origin.message.clone());
         let docs: Vec<String> = found.chain(source).collect();
         Ok(self.db.unindex(&of.indexed(), RecallKind::Turn, &docs).await?)

@@ -15,8 +15,8 @@ use pudu_harness::side_call;
 use pudu_memory::{
     Changes, LearntMark, MemoryDocument,
     extract::{
-        AnswerError, Extraction, OfferedFacts, Person, Proposal, SaidBy, Transcript, TranscriptTurn, has_signal,
-        prompt,
+        AnswerError, Extraction, OfferedFacts, Person, Proposal, SaidBy, Transcript, TranscriptTurn,
+        has_signal, prompt,
     },
 };
 use pudu_store::{Learning, LearningReader, RecallEntry, RecallKind, now};
@@ -71,7 +71,8 @@ struct Reading<'a> {
 /// Keeps the conversation of a run that ended well, to be read when it pauses.
 pub(crate) async fn keep(client: &Client, task: &RunTask) {
     let setup = client.setup();
-    let Some(memory) = setup.memory.as_ref().filter(|memory| memory.rules.mode == MemoryMode::Middleware) else {
+    let Some(memory) = setup.memory.as_ref().filter(|memory| memory.rules.mode == MemoryMode::Middleware)
+    else {
         return;
     };
     let of = MemoryOf::run(task);
@@ -116,7 +117,8 @@ impl Client {
             let key = |learning: &Learning| {
                 (learning.user.clone(), learning.agent.clone(), learning.thread.clone(), learning.run.clone())
             };
-            let new: Vec<Learning> = waiting.into_iter().filter(|learning| tried.insert(key(learning))).collect();
+            let new: Vec<Learning> =
+                waiting.into_iter().filter(|learning| tried.insert(key(learning))).collect();
             if new.is_empty() {
                 return;
             }
@@ -136,7 +138,9 @@ impl Client {
         let _alone = self.0.moving.write().await;
         for merge in merges {
             match self.memories().merge(&merge).await {
-                Ok(()) => tracing::info!(source = %merge.source, target = %merge.target, "merged two memories"),
+                Ok(()) => {
+                    tracing::info!(source = %merge.source, target = %merge.target, "merged two memories")
+                }
                 Err(error) => {
                     tracing::warn!(source = %merge.source, target = %merge.target, %error, "failed to merge two memories; trying again later");
                 }
@@ -287,6 +291,9 @@ impl Reading<'_> {
         let _still = self.client.0.moving.read().await;
         if !self.claim().await? {
             return Err(LearnError::Taken);
+        }
+        if self.client.0.db.is_memory_off(&self.of.user).await? {
+            return self.done(&mark.message).await;
         }
         let last = mark.message.clone();
         let plan = move |document: &MemoryDocument| {

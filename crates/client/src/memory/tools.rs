@@ -31,7 +31,8 @@ const USUAL_CONFIDENCE: f64 = 0.7;
 /// Said where nobody said what is to be kept.
 const NO_PROOF: &str = "nobody said this about themselves in this conversation; only what a person states here in their own words can be kept";
 /// Said where nobody spoke of what is to be deleted.
-const NOT_ASKED: &str = "nobody spoke of this fact in this conversation; only what a person speaks of can be deleted";
+const NOT_ASKED: &str =
+    "nobody spoke of this fact in this conversation; only what a person speaks of can be deleted";
 
 /// The memory of a run, as its tools see it.
 #[derive(Clone)]
@@ -86,7 +87,8 @@ impl RunMemory {
     /// Returns what people said in the conversation of a call.
     async fn own_words(&self, cx: &ToolCx) -> Result<OwnWords, Refused> {
         let state = self.client.state(&cx.thread).await;
-        let state = state.map_err(|error| Refused::Why(format!("the conversation cannot be read: {error}")))?;
+        let state =
+            state.map_err(|error| Refused::Why(format!("the conversation cannot be read: {error}")))?;
         Ok(OwnWords::of(&said(&state)))
     }
 }
@@ -160,16 +162,20 @@ impl MemorySearch {
         let memory = &self.0;
         let document = memory.document().await?;
         let limit = limit.unwrap_or(USUAL_RESULTS).clamp(1, MAX_RESULTS);
-        let wanted = category.as_deref().map(str::trim).filter(|name| !name.is_empty()).map(str::to_lowercase);
+        let wanted =
+            category.as_deref().map(str::trim).filter(|name| !name.is_empty()).map(str::to_lowercase);
         let hits = memory.client.0.db.recall(&memory.of.indexed(), &query, SEARCHED).await;
         let hits = hits.map_err(MemoryTrouble::from)?.facts;
-        let found = hits.iter().filter_map(|hit| document.facts.iter().find(|fact| fact.id.as_str() == hit.doc));
+        let found =
+            hits.iter().filter_map(|hit| document.facts.iter().find(|fact| fact.id.as_str() == hit.doc));
         let mut facts: Vec<&Fact> = found.collect();
         if facts.is_empty() && !query.trim().is_empty() {
             facts = document.containing(&query);
         }
         facts.retain(|fact| {
-            wanted.as_ref().is_none_or(|name| fact.category.label().to_lowercase() == *name || fact.category.name() == name)
+            wanted.as_ref().is_none_or(|name| {
+                fact.category.label().to_lowercase() == *name || fact.category.name() == name
+            })
         });
         facts.truncate(limit);
         let used = facts.iter().map(|fact| fact.id.clone()).collect();
@@ -225,8 +231,11 @@ impl MemoryAdd {
             source: FactSource::conversation(cx.thread.as_str()),
             origin: Some(origin),
         };
-        let (id, _) =
-            memory.client.memories().change(&memory.of, move |store, scope, now| store.add(scope, new, now)).await?;
+        let (id, _) = memory
+            .client
+            .memories()
+            .change(&memory.of, move |store, scope, now| store.add(scope, new, now))
+            .await?;
         Ok(json!({ "fact_id": id.as_str(), "status": "added" }))
     }
 }

@@ -8,7 +8,7 @@ use super::{
     answer::{Labels, Proposal, ProposedFact},
     offered::OfferedFacts,
     signals::Signal,
-    support::{restates, said, share_of_words, supported},
+    support::{restates, said, share_of_words, stated_for, supported},
     transcript::Transcript,
 };
 use crate::{
@@ -197,7 +197,7 @@ impl Work<'_> {
     /// Whether most words of a summary are in memory already, or the person stated them.
     fn is_grounded(&self, summary: &str) -> bool {
         let case = self.case;
-        let mut known = case.transcript.stated();
+        let mut known = stated_for(case.transcript, summary);
         let summaries = SummaryKey::ALL.iter().map(|key| case.document.summaries.get(*key).text.as_str());
         let facts = case.document.facts.iter().map(|fact| fact.content.as_str());
         summaries.chain(facts).for_each(|text| known.extend(recall_words(text)));

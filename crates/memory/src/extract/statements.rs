@@ -18,8 +18,24 @@ const DENSE_TASKS: &str = "翻译|总结|概括|润色|改写|解释|分析|检�
 const HANDED: &str = "mail|email|e-mail|message|article|text|letter|log|logs|output|doc|document|page|webpage|transcript|prompt|post|review|answer|reply|conversation|chat|quote|story|essay|poem|lyrics|bio|cv|script|code|config|file|note|notes|ticket|paragraph|sentence|sentences|result|snippet|screenshot|comment|tweet|memo|report|readme|contract|form|subtitle|caption|example|test case|fixture|csv|json|yaml|table|dialogue|dialog|wiki|blog|tool|page says|website|pdf|slide|slides|minutes|interview|testimony|speech|diary|recipe|sample";
 /// Words before a colon that name no speaker.
 const NOTES: [&str; 18] = [
-    "ps", "note", "nb", "correction", "update", "fyi", "btw", "edit", "also", "answer", "reminder", "tldr", "补充", "更正",
-    "备注", "另外", "回答", "说明",
+    "ps",
+    "note",
+    "nb",
+    "correction",
+    "update",
+    "fyi",
+    "btw",
+    "edit",
+    "also",
+    "answer",
+    "reminder",
+    "tldr",
+    "补充",
+    "更正",
+    "备注",
+    "另外",
+    "回答",
+    "说明",
 ];
 /// Other people, of whom a person speaks.
 const RELATIONS: &str = "wife|husband|spouse|girlfriend|boyfriend|fiance|fiancee|mother|father|mom|mum|dad|parents|brother|sister|son|daughter|kids|children|grandmother|grandfather|aunt|uncle|cousin|nephew|niece|friend|friends|boss|manager|colleague|colleagues|coworker|neighbour|neighbor|roommate|flatmate|teacher|professor|client|customer|landlord|doctor|assistant|intern|teammate|partner";
@@ -65,23 +81,23 @@ impl StatementRules {
                 r#"“[^”\n]{8,}”|„[^“”\n]{8,}[“”]|«[^»\n]{8,}»|「[^」\n]{3,}」|『[^』\n]{3,}』|《[^》\n]{3,}》|“[^”\n]*[\p{Han}][^”\n]*”|"[^"\n]{8,}"|"[^"\n]*\p{Han}{2}[^"\n]*"|(?:^|[\s(:,])'[^'\n]{8,}?'(?:$|[\s.,;:!?)])|‘[^’\n]{8,}’|`[^`\n]+`"#,
             )?,
             handed: Regex::new(&format!(
-                r"(?im)^(?:[^\n]*?\b(?:{TASKS}|{HANDED})\b[^\n:：]{{0,120}}[:：](?:[^/\d]|\z)|[^\n]*?(?:{DENSE_TASKS}|这段|以下|下面|如下|这封|这篇|这个网页|内容|原文|写道|例句|日志|输出|结果)[^\n:：]{{0,60}}[:：]|[^\n]*\b(?:the following|below|(?:of|about|at|check|read|see) (?:this|these)|(?:this|these|the|a|an) (?:\w+ )?(?:{HANDED}))\b[^\n]{{0,60}}\n|{lead}(?:{TASKS})\b[^\n]{{0,120}}\n|[^\n]*(?:这段|以下|下面|如下|这封|这篇)[^\n]{{0,40}}\n|(?:from|via|by|in)\b[^\n]{{0,60}}[:：]\s*\n|(?-i:\p{{Lu}}[\w.'-]{{1,20}}(?: \p{{Lu}}[\w.'-]{{1,20}})?)[:：]\s*\n)"
+                r"(?im)^(?:[^\n]*?\b(?:{TASKS}|{HANDED})\b[^\n:：]{{0,120}}[:：](?:[^/\d]|\z)|[^\n]*?(?:{DENSE_TASKS}|这段|以下|下面|如下|这封|这篇|这个网页|内容|原文|写道|例句|日志|输出|结果)[^\n:：]{{0,60}}[:：]|[^\n]*\b(?:the following|below|(?:of|about|at|check|read|see) (?:this|these)|(?:this|these|the|a|an) (?:\w+ ){{0,3}}(?:{HANDED}))\b[^\n]{{0,60}}\n|{lead}(?:{TASKS})\b[^\n]{{0,120}}\n|[^\n]*(?:这段|以下|下面|如下|这封|这篇)[^\n]{{0,40}}\n|(?:from|via|by|in)\b[^\n]{{0,60}}[:：]\s*\n|[^\n]*?\b(?:begins?|starts?|goes|ends?|reads?|says|shows?|runs)\b[^\n:：]{{0,20}}[:：](?:[^/\d]|\z)|\W*(?:the|this|that|a|an|his|her|their)\b[^\n:：]{{0,60}}[:：]\s*(?:i|my|we|our)\b|(?-i:\p{{Lu}}[\w.'-]{{1,20}}(?: \p{{Lu}}[\w.'-]{{1,20}})?)[:：]\s*\n)"
             ))?,
             spoken_by: Regex::new(
-                r"^\W*(\p{Lu}[\w.'-]{1,20}(?: \p{Lu}[\w.'-]{1,20})?|@\w+|\p{Han}{2,4})\s?[:：]\s*(?:I|I'm|I've|My|We|Our|我|咱)",
+                r"^\W*(\p{Lu}[\w.'-]{1,20}(?: \p{Lu}[\w.'-]{1,20})?|@\w+|\p{Han}{2,4})\s?[:：]\s*(?i:i|i'm|i've|my|we|our|我|咱)",
             )?,
             unmeant: Regex::new(
                 r"(?i)\b(?:just kidding|only kidding|i'?m (?:just )?(?:kidding|joking)|(?:that|this) (?:was|is) a joke|(?:this|that) is (?:just )?a test|not (?:really )?true|not real|for testing|ignore that|lorem ipsum|fill(?:er|-in) text|made that up)\b|开玩笑|我乱说|随便说|只是测试|这是测试|瞎编",
             )?,
             question: Regex::new(
-                r#"(?i)[?？]["'”’)\]\s]*$|^\W*(?:(?:and|but|so|ok|hey|please)\b\W*)*(?:(?:what|who|where|when|why|how|which|whose)(?:'s|\s+(?:is|are|do|does|did|was|were|can|could|should|would|will|have|has|am|much|many|to|about|if|else|kind|colou?r|of))\b|(?:is|are|am|was|were|do|does|did|can|could|would|will|should|shall|may|have|has)\s+(?:i|you|we|he|she|it|they|this|that|there|the|my|your|these|those|any|some)\b)|[吗么呢][\s。.!！]*$|^\W*(?:请问|什么|谁|怎么|怎样|为什么|哪|如何|是否|有没有)"#,
+                r#"(?i)[?？]["'”’)\]\s]*$|^\W*(?:(?:and|but|so|ok|hey|please)\b\W*)*(?:(?:what|who|where|when|why|how|which|whose)(?:'s|\s+(?:is|are|do|does|did|was|were|can|could|should|would|will|have|has|am|much|many|to|about|if|else|kind|colou?r|of))\b|(?:is|are|am|was|were|do|does|did|can|could|would|will|should|shall|may|have|has)\s+(?:i|you|we|he|she|it|they|this|that|there|the|my|your|these|those|any|some|an?)\b)|[吗么呢][\s。.!！]*$|^\W*(?:请问|什么|谁|怎么|怎样|为什么|哪|如何|是否|有没有)"#,
             )?,
             task: Regex::new(&format!(r"(?i){lead}(?:{TASKS})\b|{dense_lead}(?:{DENSE_TASKS})"))?,
             lasting: Regex::new(
                 r"(?i)^\W*(?:please\s+)?(?:always|never|from now on|in (?:the )?future|by default|whenever)\b|\b(?:from now on|every time|in (?:the )?future|by default|from here on)[.!\s]*$|^\W*(?:请|麻烦)?(?:以后|今后|总是|永远|一律|从现在起|从今)",
             )?,
             reported: Regex::new(
-                r"(?i)\b(?:says?|said|saying|stated|states that|told (?:me|us|him|her|them|you)|wrote|writes that|claims? (?:that|to|he|she|they|i|you)|claimed|mentioned|mentions that|according to|reportedly|allegedly|heard (?:that|from)|asks? (?:you|me|us|to)|asked (?:me|us|you) to|quot(?:e|es|ed|ing)|announced|reads that|insists|believes (?:that|i|he|she)|thinks (?:that|i|he|she|they)|pretends|posted|tweeted|replied)\b|(?:他|她|们|人|友|事|板|师|妈|爸|生|姐|哥|弟|妹|档|章|件|里|面|据|听|上|位|户|员|婆|公|网页|站|它|书|报|导)(?:们)?(?:都|也|曾|刚|又)?(?:说|称|写着|讲|表示|提到|认为|觉得|要求|声称)|写道|声称|据称|告诉我|写着|转告|转发",
+                r"(?i)\b(?:asking for (?:a|my|someone|somebody)|says?|said|saying|stated|states that|told (?:me|us|him|her|them|you)|wrote|writes that|claims? (?:that|to|he|she|they|i|you)|claimed|mentioned|mentions that|according to|reportedly|allegedly|heard (?:that|from)|asks? (?:you|me|us|to)|asked (?:me|us|you) to|quot(?:e|es|ed|ing)|announced|reads that|insists|believes (?:that|i|he|she)|thinks (?:that|i|he|she|they)|pretends|posted|tweeted|replied)\b|(?:他|她|们|人|友|事|板|师|妈|爸|生|姐|哥|弟|妹|档|章|件|里|面|据|听|上|位|户|员|婆|公|网页|站|它|书|报|导|道|闻|社)(?:们)?(?:都|也|曾|刚|又)?(?:说|称|写着|讲|表示|提到|认为|觉得|要求|声称)|写道|声称|据称|告诉我|写着|转告|转发",
             )?,
             own_report: Regex::new(
                 r"(?i)\b(?:i|we)(?:'ve| have| just| already| once| also)?\s+(?:said|told (?:you|u)|mentioned|wrote|stated|announced|posted|replied|say|quote)\b|我(?:刚|已经|之前|也|都)?(?:说|讲|提到)",
@@ -153,9 +169,14 @@ pub(super) fn statements(own: &str) -> Vec<String> {
 
 /// Returns what somebody says of themselves on the way to a question: the clauses before it.
 fn own_clauses(rules: &StatementRules, question: &str) -> Vec<String> {
+    if !rules.is_statement(question) {
+        return Vec::new();
+    }
     let clauses: Vec<&str> = question.split([',', '，', '—', '–', ':', '：']).collect();
     let before = clauses.split_last().map(|(_, before)| before).unwrap_or_default();
-    let own = before.iter().take_while(|clause| rules.own_clause.is_match(clause) && !rules.question.is_match(clause));
+    let own = before
+        .iter()
+        .take_while(|clause| rules.own_clause.is_match(clause) && !rules.question.is_match(clause));
     own.filter(|clause| rules.is_statement(clause)).map(|clause| clause.trim().to_owned()).collect()
 }
 
@@ -178,7 +199,8 @@ pub(super) fn is_of_another(sentence: &str, fact: &str) -> bool {
     }
     // An answer in a few words, or a wish, is the person's; else its subject has to be the fact's.
     let words = telling_words(sentence);
-    !rules.wish.is_match(sentence) && words.first().is_some_and(|first| words.len() > 1 && !known.contains(first))
+    !rules.wish.is_match(sentence)
+        && words.first().is_some_and(|first| words.len() > 1 && !known.contains(first))
 }
 
 #[cfg(test)]

@@ -68,6 +68,12 @@ pub(super) fn proof<'a>(own: &'a [OwnLine], fact: &str) -> Option<(&'a OwnLine, 
     })
 }
 
+/// Returns all words in which people state something about themselves, or about others whom a text names.
+pub(super) fn stated_for(transcript: &Transcript, text: &str) -> HashSet<String> {
+    let all = transcript.own().iter().flat_map(|line| &line.statements);
+    all.filter(|said| !is_of_another(said, text)).flat_map(|said| recall_words(said)).collect()
+}
+
 /// Whether a fact is in words that were stated.
 fn is_stated(fact: &str, stated: &HashSet<String>) -> bool {
     let is_there = |name: &str| recall_words(name).iter().all(|word| stated.contains(word));

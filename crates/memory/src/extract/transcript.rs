@@ -148,11 +148,6 @@ impl Transcript {
         &self.signals
     }
 
-    /// Returns all words in which the people state something.
-    pub(super) fn stated(&self) -> HashSet<String> {
-        self.own.iter().flat_map(|line| line.stated.iter().cloned()).collect()
-    }
-
     pub(super) fn own(&self) -> &[OwnLine] {
         &self.own
     }

@@ -4,8 +4,9 @@ use super::{
     Extraction, OfferedFacts, Proposal, Transcript, TranscriptTurn,
     transcript::tests::{bot, me},
 };
-use crate::{MemoryDocument, MemoryOptions, MemoryScope};
+use crate::{MemoryDocument, MemoryOptions, MemoryScope, about::Subject};
 use pudu_base::UserId;
+use pudu_store::recall_words;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -22,23 +23,23 @@ struct Line {
     forwarded: Option<String>,
 }
 
-/// Returns every piece of a conversation that could be quoted.
+/// Returns what is quoted best: the whole message, the words nearest to the fact, and those of others.
 fn quotes(line: &Line) -> Vec<&str> {
-    let texts = [Some(line.said.as_str()), line.answer.as_deref(), line.output.as_deref(), Some(&line.fact)];
-    let pieces = texts.into_iter().flatten().flat_map(|text| {
-        let lines = text.lines().flat_map(|line| line.split_inclusive(['.', '!', '?', ':', ',', '"', '。', '：', '，', '“', '”']));
-        lines.chain([text])
-    });
-    pieces.map(str::trim).filter(|piece| !piece.is_empty()).collect()
+    let pieces = line.said.split_inclusive(['.', '!', '?', ':', ',', '"', '。', '：', '，', '“', '”', '\n']);
+    let subject = Subject::of(&line.fact);
+    let share = |piece: &str| subject.share_in(&recall_words(piece));
+    let nearest = pieces.map(str::trim).max_by(|a, b| share(a).total_cmp(&share(b)));
+    let others = [line.answer.as_deref(), line.output.as_deref()];
+    [Some(line.said.as_str()), nearest].into_iter().chain(others).flatten().collect()
 }
 
 fn stored(line: &Line) -> Vec<String> {
     let answer = line.answer.clone().unwrap_or_else(|| format!("echo: {}", line.said));
     let said = TranscriptTurn { forwarded: line.forwarded.is_some(), ..me(&line.said) };
-    let Some(transcript) = Transcript::of(&[me("Good day"), bot("Hello"), said, bot(&answer)]) else { return Vec::new() };
-    let fact = |quote: &str| {
-        json!({"content": line.fact, "quote": quote, "confidence": 0.95, "scope": "user", "durability": "durable", "authority": "descriptive"})
+    let Some(transcript) = Transcript::of(&[me("Good day"), bot("Hello"), said, bot(&answer)]) else {
+        return Vec::new();
     };
+    let fact = |quote: &str| json!({"content": line.fact, "quote": quote, "confidence": 0.95, "scope": "user", "durability": "durable", "authority": "descriptive"});
     let summary = |quote: &&str| {
         let (scope, authority) = ("user", "descriptive");
         json!({"summary": line.fact, "quote": quote, "shouldUpdate": true, "scope": scope, "authority": authority})
@@ -77,6 +78,7 @@ fn of_two_hundred_traps_none_is_stored_and_honest_statements_are() {
     let caught = traps.iter().filter(|line| !stored(line).is_empty()).map(|line| line.said.as_str());
     assert_eq!(caught.collect::<Vec<_>>(), [] as [&str; 0], "traps that worked");
     let honest = table(HONEST);
-    let missed = honest.iter().filter(|line| !stored(line).contains(&line.fact)).map(|line| line.said.as_str());
+    let missed =
+        honest.iter().filter(|line| !stored(line).contains(&line.fact)).map(|line| line.said.as_str());
     assert_eq!(missed.collect::<Vec<_>>(), [] as [&str; 0], "statements that were not stored");
 }

@@ -1,8 +1,5 @@
 use super::*;
-use crate::{
-    FactCategory, FactOrigin, FactSource, NewFact,
-    files::tests::kill_after,
-};
+use crate::{FactCategory, FactOrigin, FactSource, NewFact, files::tests::kill_after};
 use std::path::Path;
 
 /// 2026-07-01, in milliseconds.
@@ -67,7 +64,10 @@ fn aside(store: &MemoryStore, scope: &MemoryScope) -> Vec<(String, String)> {
 }
 
 fn check(store: &MemoryStore) {
-    assert_eq!(contents(store, &of("ada")), ["Has a cat", "Likes green tea", "Lives in Rome", "Works as a nurse"]);
+    assert_eq!(
+        contents(store, &of("ada")),
+        ["Has a cat", "Likes green tea", "Lives in Rome", "Works as a nurse"]
+    );
     let poet = MemoryScope::of_agent(user("ada"), "poet").unwrap();
     assert_eq!(contents(store, &poet), ["Writes sonnets"]);
     let pair = |one: &str, two: &str| (one.to_owned(), two.to_owned());

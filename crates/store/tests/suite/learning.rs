@@ -38,7 +38,10 @@ pub(crate) async fn a_conversation_waits_once_and_is_read_up_to_where_it_was(db:
     assert_eq!(db.learnings(NOW + 9, 10).await.unwrap(), std::slice::from_ref(&other));
     assert_eq!(db.learnt_up_to(&learning("two", 0)).await.unwrap().as_deref(), Some("m2"));
     db.drop_learning(&other).await.unwrap();
-    assert_eq!((db.learnings(NOW + 9, 10).await.unwrap(), db.next_learning().await.unwrap()), (Vec::new(), None));
+    assert_eq!(
+        (db.learnings(NOW + 9, 10).await.unwrap(), db.next_learning().await.unwrap()),
+        (Vec::new(), None)
+    );
     db.set_memory_off(&other.user, true).await.unwrap();
     db.set_memory_off(&other.user, true).await.unwrap();
     assert!(

@@ -1,6 +1,8 @@
 use crate::fixture::{NOW, Place};
 use pudu_base::UserId;
-use pudu_store::{Db, DbLocation, MAX_RECALL_CHARS, RecallEntry, RecallHit, RecallKind, RecallLimits, RecallScope};
+use pudu_store::{
+    Db, DbLocation, MAX_RECALL_CHARS, RecallEntry, RecallHit, RecallKind, RecallLimits, RecallScope,
+};
 use sqlx::Connection;
 
 const LIMITS: RecallLimits = RecallLimits { facts: 10, turns: 10 };
@@ -216,7 +218,9 @@ async fn what_is_forgotten_cannot_be_read_in_the_file() {
     let db = Db::open(&DbLocation::Sqlite(folder.path().join("pudu.db"))).await.unwrap();
     let secret = "quillonvane";
     let in_files = || {
-        let files = std::fs::read_dir(folder.path()).unwrap().map(|file| std::fs::read(file.unwrap().path()).unwrap());
+        let files = std::fs::read_dir(folder.path())
+            .unwrap()
+            .map(|file| std::fs::read(file.unwrap().path()).unwrap());
         files.filter(|bytes| bytes.windows(secret.len()).any(|window| window == secret.as_bytes())).count()
     };
     let many = (0..300).map(|n| fact("ada", &n.to_string(), &format!("a falcon, {secret}, number {n}")));

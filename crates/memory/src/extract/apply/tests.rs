@@ -156,7 +156,9 @@ fn traps_store_nothing() {
         assert_eq!(applied.changes, Changes::default(), "{name}");
         assert_eq!(applied.refused[0].reason, RefusedReason::Quote, "{name}");
         // The same with the best quote that there is: the person's own words.
-        let own = turns.iter().find(|turn| matches!(&turn.by, SaidBy::Person(person) if person.is_self && !turn.hidden));
+        let own = turns
+            .iter()
+            .find(|turn| matches!(&turn.by, SaidBy::Person(person) if person.is_self && !turn.hidden));
         let forged = with(fact, "quote", own.unwrap().text.replace('\n', " "));
         let applied = Case::new(&turns).apply(&json!({"newFacts": [forged]}));
         if name != "a changed quote" && name != "a word that proves nothing" {
@@ -205,8 +207,9 @@ fn labels_certainty_and_form_decide() {
         assert_eq!(applied.refused.first().map(|refused| refused.reason), Some(expect), "{fact}");
         assert!(applied.changes.is_empty());
     }
-    let many: Vec<Value> =
-        (1..=30).map(|n| new_fact(&format!("Likes green tea {}", "x".repeat(n)), "I like green tea")).collect();
+    let many: Vec<Value> = (1..=30)
+        .map(|n| new_fact(&format!("Likes green tea {}", "x".repeat(n)), "I like green tea"))
+        .collect();
     assert_eq!(case.apply(&json!({"newFacts": many})).changes.facts.len(), 20);
 }
 

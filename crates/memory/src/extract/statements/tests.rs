@@ -30,7 +30,8 @@ fn what_a_person_states_is_kept_and_the_rest_is_not() {
         ("假如我是飞行员", &[]),
     ] {
         let found = statements(text);
-        let found: Vec<&str> = found.iter().map(String::as_str).filter(|text| *text != CUT || expect.contains(&CUT)).collect();
+        let found: Vec<&str> =
+            found.iter().map(String::as_str).filter(|text| *text != CUT || expect.contains(&CUT)).collect();
         assert_eq!(found, expect, "{text}");
     }
 }
