@@ -77,12 +77,16 @@ async fn what_nobody_said_of_themselves_is_not_kept() {
         let refused = calls(&house, &ada, said, "memory_add", rome()).await;
         assert!(refused["error"].as_str().unwrap().starts_with("nobody said this"), "{said}: {refused}");
     }
-    for (args, expect) in [
+    for (place, (args, expect)) in [
         (json!({ "content": "Lives in Rome", "confidence": 0.2 }), "below 0.7"),
         (json!({ "content": "Lives in Rome", "confidence": 7 }), "from 0 to 1"),
         (json!({ "content": " " }), "needs text"),
-    ] {
-        let refused = calls(&house, &ada, "I live in Rome.", "memory_add", args).await;
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let said = format!("I live in Rome, and say it {place} times.");
+        let refused = calls(&house, &ada, &said, "memory_add", args).await;
         assert!(refused["error"].as_str().unwrap().contains(expect), "{refused}");
     }
     ada.say("/memory off");

@@ -219,3 +219,78 @@ fn entry(of: &MemoryOf, fact: &Fact) -> RecallEntry {
         text: fact.content.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pudu_base::UserId;
+    use pudu_store::DbLocation;
+
+    fn of(agent: Option<&str>) -> MemoryOf {
+        MemoryOf { user: UserId::of("ada").unwrap(), agent: agent.map(str::to_owned) }
+    }
+
+    async fn memories(home: &Path) -> Memories {
+        Memories::new(Db::open(&DbLocation::Memory).await.unwrap(), home, MemoryOptions::default())
+    }
+
+    async fn found(memories: &Memories, of: &MemoryOf, question: &str) -> (usize, usize) {
+        let limits = RecallLimits { facts: 9, turns: 9 };
+        let hits = memories.db.recall(&of.indexed(), question, limits).await.unwrap();
+        (hits.facts.len(), hits.turns.len())
+    }
+
+    #[tokio::test]
+    async fn with_a_fact_goes_what_was_said_of_it_and_nothing_else() {
+        let home = tempfile::tempdir().unwrap();
+        let memories = memories(home.path()).await;
+        let id = memories.remember(&of(None), "Keeps a falcon named Quillon", "U1", "Ada").await.unwrap();
+        let turn = |doc: &str, text: &str| RecallEntry {
+            kind: RecallKind::Turn,
+            doc: doc.to_owned(),
+            text: text.to_owned(),
+            ..entry(&of(None), &Fact::new(FactId::new(doc).unwrap(), text, FactCategory::Goal, 1.0, <_>::default()))
+        };
+        let turns = [turn("m1", "I was out with my falcon Quillon."), turn("m2", "A falcon is a bird, as is a kestrel.")];
+        memories.db.index(&turns).await.unwrap();
+        assert_eq!(found(&memories, &of(None), "falcon").await, (1, 2));
+        memories.forget(&of(None), &id).await.unwrap();
+        assert_eq!(found(&memories, &of(None), "falcon").await, (0, 1));
+        assert!(memories.forget(&of(None), &id).await.is_err(), "there is none any more");
+    }
+
+    #[tokio::test]
+    async fn facts_go_by_their_age_for_every_agent() {
+        let home = tempfile::tempdir().unwrap();
+        let memories = memories(home.path()).await;
+        for agent in [None, Some("poet")] {
+            memories.remember(&of(agent), "Likes tea", "U1", "Ada").await.unwrap();
+        }
+        memories.forget_older(Duration::from_secs(3_600)).await.unwrap();
+        assert_eq!(found(&memories, &of(None), "tea").await, (1, 0));
+        // A moment that is to come makes them old.
+        let before = now() + 1_000;
+        for agent in [None, Some("poet")] {
+            let expire = move |store: &MemoryStore, scope: &MemoryScope, now| Ok(((), store.expire(scope, before, now)?));
+            memories.change(&of(agent), expire).await.unwrap();
+            assert_eq!(found(&memories, &of(agent), "tea").await, (0, 0));
+            assert!(memories.read(&of(agent)).await.unwrap().facts.is_empty());
+        }
+    }
+
+    #[tokio::test]
+    async fn an_export_comes_back_and_garbage_does_not() {
+        let home = tempfile::tempdir().unwrap();
+        let memories = memories(home.path()).await;
+        memories.remember(&of(None), "Likes tea", "U1", "Ada").await.unwrap();
+        let document = memories.export(&of(None)).await.unwrap();
+        memories.remember(&of(None), "Has a car", "U1", "Ada").await.unwrap();
+        assert_eq!(memories.import(&of(None), document.clone()).await.unwrap(), 1);
+        assert_eq!(memories.export(&of(None)).await.unwrap()["facts"], document["facts"]);
+        assert_eq!(found(&memories, &of(None), "car").await, (0, 0));
+        for bad in [Value::Null, serde_json::json!([1]), serde_json::json!({"facts": 7}), serde_json::json!({"a": 1})] {
+            assert!(memories.import(&of(None), bad.clone()).await.is_err(), "{bad}");
+        }
+        assert_eq!(found(&memories, &of(None), "tea").await, (1, 0), "nothing was lost by it");
+    }
+}
