@@ -434,7 +434,10 @@ fn memory_that_cannot_be_kept_so_is_refused() {
     }
     check("memory: {mode: both}\n", &["error: memory.mode", "one of middleware, tool"]);
     check("memory: {shutdown_flush_timeout_seconds: 0}\n", &["error: memory.shutdown_flush_timeout_seconds"]);
-    check("memory: {backend_config: {queue_max_depth: -1}}\n", &["error: memory.backend_config.queue_max_depth"]);
+    check(
+        "memory: {backend_config: {queue_max_depth: -1}}\n",
+        &["error: memory.backend_config.queue_max_depth"],
+    );
     check("retention: {memory_facts_max_age_days: -1}\n", &["error: retention.memory_facts_max_age_days"]);
     check(
         "channels: {telegram: {bot_token: t, retention: {memory_facts_max_age_days: 3}}}\n",

@@ -687,7 +687,10 @@ fn memory_is_pudus_or_the_models_and_goes_by_age() {
     assert_eq!(hot.retention.memory, MemoryRetention { facts: days(30), turns: None });
     let usual = good("", []).config.hot;
     let rules = usual.memory.rules.as_ref().unwrap();
-    assert_eq!((rules.mode, rules.max_waiting, rules.last_reading), (MemoryMode::Middleware, 1_000, seconds(30)));
+    assert_eq!(
+        (rules.mode, rules.max_waiting, rules.last_reading),
+        (MemoryMode::Middleware, 1_000, seconds(30))
+    );
     assert_eq!(usual.retention.memory, MemoryRetention { facts: None, turns: days(365) });
     assert_eq!(good("memory: {manager_class: noop}", []).config.hot.memory.rules, None);
 }

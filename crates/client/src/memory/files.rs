@@ -249,9 +249,15 @@ mod tests {
             kind: RecallKind::Turn,
             doc: doc.to_owned(),
             text: text.to_owned(),
-            ..entry(&of(None), &Fact::new(FactId::new(doc).unwrap(), text, FactCategory::Goal, 1.0, <_>::default()))
+            ..entry(
+                &of(None),
+                &Fact::new(FactId::new(doc).unwrap(), text, FactCategory::Goal, 1.0, <_>::default()),
+            )
         };
-        let turns = [turn("m1", "I was out with my falcon Quillon."), turn("m2", "A falcon is a bird, as is a kestrel.")];
+        let turns = [
+            turn("m1", "I was out with my falcon Quillon."),
+            turn("m2", "A falcon is a bird, as is a kestrel."),
+        ];
         memories.db.index(&turns).await.unwrap();
         assert_eq!(found(&memories, &of(None), "falcon").await, (1, 2));
         memories.forget(&of(None), &id).await.unwrap();
@@ -271,7 +277,9 @@ mod tests {
         // A moment that is to come makes them old.
         let before = now() + 1_000;
         for agent in [None, Some("poet")] {
-            let expire = move |store: &MemoryStore, scope: &MemoryScope, now| Ok(((), store.expire(scope, before, now)?));
+            let expire = move |store: &MemoryStore, scope: &MemoryScope, now| {
+                Ok(((), store.expire(scope, before, now)?))
+            };
             memories.change(&of(agent), expire).await.unwrap();
             assert_eq!(found(&memories, &of(agent), "tea").await, (0, 0));
             assert!(memories.read(&of(agent)).await.unwrap().facts.is_empty());
@@ -288,7 +296,12 @@ mod tests {
         assert_eq!(memories.import(&of(None), document.clone()).await.unwrap(), 1);
         assert_eq!(memories.export(&of(None)).await.unwrap()["facts"], document["facts"]);
         assert_eq!(found(&memories, &of(None), "car").await, (0, 0));
-        for bad in [Value::Null, serde_json::json!([1]), serde_json::json!({"facts": 7}), serde_json::json!({"a": 1})] {
+        for bad in [
+            Value::Null,
+            serde_json::json!([1]),
+            serde_json::json!({"facts": 7}),
+            serde_json::json!({"a": 1}),
+        ] {
             assert!(memories.import(&of(None), bad.clone()).await.is_err(), "{bad}");
         }
         assert_eq!(found(&memories, &of(None), "tea").await, (1, 0), "nothing was lost by it");

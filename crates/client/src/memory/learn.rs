@@ -174,7 +174,7 @@ impl Client {
             return;
         }
         let outcome = tokio::select! {
-            done = reading.read() => done,
+            done = Box::pin(reading.read()) => done,
             () = reading.keep_claim() => Err(LearnError::Taken),
         };
         let Err(error) = outcome else { return };

@@ -53,18 +53,18 @@ pub(crate) fn memory_tools(client: &Client, task: &RunTask) -> [Arc<dyn Tool>; 4
 }
 
 /// Reason why a tool does nothing, in words for the model.
-enum Refused {
+enum ToolRefusal {
     Why(String),
     Trouble(MemoryTrouble),
 }
 
-impl From<MemoryTrouble> for Refused {
+impl From<MemoryTrouble> for ToolRefusal {
     fn from(trouble: MemoryTrouble) -> Self {
         Self::Trouble(trouble)
     }
 }
 
-impl From<MemoryRefusal> for Refused {
+impl From<MemoryRefusal> for ToolRefusal {
     fn from(refusal: MemoryRefusal) -> Self {
         Self::Trouble(MemoryError::from(refusal).into())
     }
@@ -72,33 +72,35 @@ impl From<MemoryRefusal> for Refused {
 
 impl RunMemory {
     /// Refuses where the person or the room wants nothing remembered.
-    async fn check_on(&self) -> Result<(), Refused> {
+    async fn check_on(&self) -> Result<(), ToolRefusal> {
         match self.client.0.db.is_memory_off(&self.of.user).await.map_err(MemoryTrouble::from)? {
-            true => Err(Refused::Why("memory is switched off here; `/memory on` switches it on".to_owned())),
+            true => {
+                Err(ToolRefusal::Why("memory is switched off here; `/memory on` switches it on".to_owned()))
+            }
             false => Ok(()),
         }
     }
 
-    async fn document(&self) -> Result<MemoryDocument, Refused> {
+    async fn document(&self) -> Result<MemoryDocument, ToolRefusal> {
         self.check_on().await?;
         Ok(self.client.memories().read(&self.of).await?)
     }
 
     /// Returns what people said in the conversation of a call.
-    async fn own_words(&self, cx: &ToolCx) -> Result<OwnWords, Refused> {
+    async fn own_words(&self, cx: &ToolCx) -> Result<OwnWords, ToolRefusal> {
         let state = self.client.state(&cx.thread).await;
         let state =
-            state.map_err(|error| Refused::Why(format!("the conversation cannot be read: {error}")))?;
+            state.map_err(|error| ToolRefusal::Why(format!("the conversation cannot be read: {error}")))?;
         Ok(OwnWords::of(&said(&state)))
     }
 }
 
 /// Returns a tool's result as DeerFlow has it: what cannot be done is an `error` in it.
-fn result(done: Result<Value, Refused>) -> Result<ToolOutput, ToolError> {
+fn result(done: Result<Value, ToolRefusal>) -> Result<ToolOutput, ToolError> {
     let error = match done {
         Ok(value) => return Ok(value.to_string().into()),
-        Err(Refused::Why(why)) => why,
-        Err(Refused::Trouble(MemoryTrouble::Files(error))) => match error {
+        Err(ToolRefusal::Why(why)) => why,
+        Err(ToolRefusal::Trouble(MemoryTrouble::Files(error))) => match error {
             MemoryError::Refused(why) => why.to_string(),
             MemoryError::UnknownFact(id) => format!("Memory fact '{id}' not found."),
             MemoryError::Conflict { .. } | MemoryError::Busy { .. } => {
@@ -109,7 +111,7 @@ fn result(done: Result<Value, Refused>) -> Result<ToolOutput, ToolError> {
                 "the memory cannot be read at the moment".to_owned()
             }
         },
-        Err(Refused::Trouble(error)) => {
+        Err(ToolRefusal::Trouble(error)) => {
             tracing::error!(%error, "failed to use memory");
             "the memory cannot be read at the moment".to_owned()
         }
@@ -129,7 +131,7 @@ fn shown(fact: &Fact) -> Value {
     })
 }
 
-fn id(name: &str) -> Result<FactId, Refused> {
+fn id(name: &str) -> Result<FactId, ToolRefusal> {
     let unknown = |_| MemoryTrouble::from(MemoryError::UnknownFact(name.to_owned()));
     Ok(FactId::new(name.trim()).map_err(unknown)?)
 }
@@ -158,7 +160,7 @@ impl TypedTool for MemorySearch {
 }
 
 impl MemorySearch {
-    async fn search(&self, SearchArgs { query, category, limit }: SearchArgs) -> Result<Value, Refused> {
+    async fn search(&self, SearchArgs { query, category, limit }: SearchArgs) -> Result<Value, ToolRefusal> {
         let memory = &self.0;
         let document = memory.document().await?;
         let limit = limit.unwrap_or(USUAL_RESULTS).clamp(1, MAX_RESULTS);
@@ -209,21 +211,21 @@ impl TypedTool for MemoryAdd {
 }
 
 impl MemoryAdd {
-    async fn add(&self, args: AddArgs, cx: &ToolCx) -> Result<Value, Refused> {
+    async fn add(&self, args: AddArgs, cx: &ToolCx) -> Result<Value, ToolRefusal> {
         let memory = &self.0;
         memory.check_on().await?;
         let confidence = args.confidence.unwrap_or(USUAL_CONFIDENCE);
         let options = memory.client.memories().options();
         if confidence < options.min_confidence {
             let least = options.min_confidence;
-            return Err(Refused::Why(format!("a fact with a confidence below {least} is not kept")));
+            return Err(ToolRefusal::Why(format!("a fact with a confidence below {least} is not kept")));
         }
         let content = args.content.trim().to_owned();
         if content.is_empty() {
             return Err(MemoryRefusal::EmptyContent.into());
         }
         let origin = memory.own_words(cx).await?.proof(&content);
-        let origin = origin.ok_or_else(|| Refused::Why(NO_PROOF.to_owned()))?;
+        let origin = origin.ok_or_else(|| ToolRefusal::Why(NO_PROOF.to_owned()))?;
         let new = NewFact {
             content,
             category: FactCategory::parse(args.category.as_deref().unwrap_or("context"), None),
@@ -266,7 +268,7 @@ impl TypedTool for MemoryUpdate {
 }
 
 impl MemoryUpdate {
-    async fn update(&self, args: UpdateArgs, cx: &ToolCx) -> Result<Value, Refused> {
+    async fn update(&self, args: UpdateArgs, cx: &ToolCx) -> Result<Value, ToolRefusal> {
         let memory = &self.0;
         let (document, id) = (memory.document().await?, id(&args.fact_id)?);
         let own = memory.own_words(cx).await?;
@@ -278,7 +280,7 @@ impl MemoryUpdate {
             None => own.speak_of(&fact.content),
         };
         if !is_proven {
-            return Err(Refused::Why(NO_PROOF.to_owned()));
+            return Err(ToolRefusal::Why(NO_PROOF.to_owned()));
         }
         let edit = FactEdit {
             content: args.content,
@@ -314,13 +316,13 @@ impl TypedTool for MemoryDelete {
 }
 
 impl MemoryDelete {
-    async fn delete(&self, args: &DeleteArgs, cx: &ToolCx) -> Result<Value, Refused> {
+    async fn delete(&self, args: &DeleteArgs, cx: &ToolCx) -> Result<Value, ToolRefusal> {
         let memory = &self.0;
         let (document, id) = (memory.document().await?, id(&args.fact_id)?);
         let fact = document.fact(&id);
         let fact = fact.ok_or_else(|| MemoryTrouble::from(MemoryError::UnknownFact(id.to_string())))?;
         if !memory.own_words(cx).await?.speak_of(&fact.content) {
-            return Err(Refused::Why(NOT_ASKED.to_owned()));
+            return Err(ToolRefusal::Why(NOT_ASKED.to_owned()));
         }
         memory.client.memories().forget(&memory.of, id.as_str()).await?;
         Ok(json!({ "fact_id": id.as_str(), "status": "deleted" }))

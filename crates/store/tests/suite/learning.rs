@@ -27,7 +27,7 @@ pub(crate) async fn a_conversation_waits_once_and_is_read_up_to_where_it_was(db:
     db.keep_learning(learning("two", NOW + 9), 0).await.unwrap();
     let other = Learning { agent: "poet".into(), due: NOW, ..learning("three", NOW) };
     db.keep_learning(other.clone(), 0).await.unwrap();
-    assert_eq!(db.learnings(NOW + 4, 10).await.unwrap(), [other.clone()]);
+    assert_eq!(db.learnings(NOW + 4, 10).await.unwrap(), std::slice::from_ref(&other));
     assert_eq!(db.next_learning().await.unwrap(), Some(NOW));
     assert_eq!(db.learnt_up_to(&other).await.unwrap(), None);
     // What came meanwhile waits still.
