@@ -8,6 +8,7 @@ mod connect;
 mod doctor;
 mod explain;
 mod health;
+mod memory;
 mod remote;
 mod run;
 mod secret;
@@ -94,6 +95,9 @@ enum CliCommand {
     /// Show and prune what chats leave behind: threads, files, the audit.
     #[command(subcommand)]
     Storage(storage::Verb),
+    /// List, export and import what is remembered of users.
+    #[command(subcommand)]
+    Memory(memory::MemoryCommand),
     /// List, show, make and remove custom agents.
     #[command(subcommand)]
     Agent(agent::AgentCommand),
@@ -152,6 +156,7 @@ pub(crate) fn main() -> ExitCode {
         }
         Some(CliCommand::Usage { days, json }) => remote::print(usage::usage(&start, days, json)),
         Some(CliCommand::Storage(verb)) => remote::print(storage::storage(&start, &verb)),
+        Some(CliCommand::Memory(verb)) => remote::print(memory::memory(&start, &verb)),
         Some(CliCommand::Agent(verb)) => agent::agent(&start, &verb),
         Some(CliCommand::Skill(verb)) => skill::skill(&start, &verb),
         Some(CliCommand::Secret(verb)) => secret::secret(&start, &verb),

@@ -315,6 +315,9 @@ impl Daemon {
         self.shared.tasks.close();
         let finished = tokio::time::timeout(grace, self.shared.tasks.wait()).await.is_ok();
         let left = self.shared.client.running();
+        if finished && !grace.is_zero() {
+            self.read_last().await;
+        }
         if !finished {
             tracing::warn!(runs = left, ?grace, "ended drain: what is left goes on after a restart");
         }
@@ -332,6 +335,17 @@ impl Daemon {
         self.machine.close().await;
         self.shared.db.close().await;
         left
+    }
+}
+
+impl Daemon {
+    /// Reads the conversations that wait, as long as that may take. What is left is read after the next start.
+    async fn read_last(&self) {
+        let Some(rules) = &self.watcher.current().memory.rules else { return };
+        let reading = self.shared.client.read_waiting();
+        if tokio::time::timeout(rules.last_reading, reading).await.is_err() {
+            tracing::info!("left conversations to learn from for the next start");
+        }
     }
 }
 

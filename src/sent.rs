@@ -2,7 +2,7 @@
 //! than the run that made them; what is sent is kept here, where commands cannot put something else in its place.
 
 use pudu_client::{
-    base::{MessageId, SandboxError},
+    base::{MessageId, SandboxError, digest},
     sandbox::ThreadFiles,
 };
 use std::{
@@ -48,6 +48,44 @@ pub(crate) async fn keep_text(home: &Path, text: &str) -> io::Result<PathBuf> {
     tokio::fs::write(&path, text).await?;
     make_more_room(folder).await;
     Ok(path)
+}
+
+/// Keeps a text that is to be sent and belongs to somebody, who may want it gone.
+pub(crate) async fn keep_of(home: &Path, owner: &str, text: &str) -> io::Result<PathBuf> {
+    let kept = keep_text(home, text).await?;
+    let mut name = kept.file_name().unwrap_or_default().to_owned();
+    name.push(mark(owner));
+    let marked = kept.with_file_name(name);
+    tokio::fs::rename(&kept, &marked).await?;
+    Ok(marked)
+}
+
+/// Removes what was kept of somebody. A file that was not sent yet is not sent any more.
+pub(crate) async fn forget_of(home: &Path, owner: &str) {
+    let (folder, mark) = (home.join(FOLDER), mark(owner));
+    let removed = tokio::task::spawn_blocking(move || remove_marked(&folder, &mark)).await;
+    if let Ok(Err(error)) = removed {
+        tracing::warn!(%error, "failed to remove sent files of somebody");
+    }
+}
+
+/// Returns the end of the names of somebody's files.
+fn mark(owner: &str) -> String {
+    format!("-{}", digest(owner).chars().take(16).collect::<String>())
+}
+
+fn remove_marked(folder: &Path, mark: &str) -> io::Result<()> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().ends_with(mark) {
+            remove(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 async fn make_more_room(folder: PathBuf) {
@@ -146,6 +184,18 @@ mod tests {
         assert_eq!(fs::read_to_string(path).unwrap(), "new");
         assert!(!folder.join("00000").exists());
         assert_eq!(fs::read_dir(&folder).unwrap().count(), MAX_SENT_FILES);
+    }
+
+    #[tokio::test]
+    async fn what_is_kept_of_somebody_can_be_removed() {
+        let home = tempfile::tempdir().unwrap();
+        let (ada, bob) = (
+            keep_of(home.path(), "ada", "a").await.unwrap(),
+            keep_of(home.path(), "bob", "b").await.unwrap(),
+        );
+        assert_eq!(kept(home.path(), ada.file_name().unwrap().to_str().unwrap()), Some(ada.clone()));
+        forget_of(home.path(), "ada").await;
+        assert_eq!((ada.exists(), bob.exists()), (false, true));
     }
 
     #[test]

@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 
 on_each_platform!([what_is_said_in_a_room_is_the_rooms_and_what_is_said_alone_is_ones_own]);
 
-const QUICK: &str = "memory: {debounce_seconds: 1}\n";
+pub const QUICK: &str = "memory: {debounce_seconds: 1}\n";
 
-fn learns(ask: &Ask) -> bool {
+pub fn learns(ask: &Ask) -> bool {
     ask.last_user().contains("<current_memory>")
 }
 
-fn fact(content: &str, quote: &str) -> Value {
+pub fn fact(content: &str, quote: &str) -> Value {
     json!({
         "content": content, "quote": quote, "category": "preference", "confidence": 0.9, "scope": "user",
         "durability": "durable", "authority": "descriptive"
@@ -27,22 +27,22 @@ fn fact(content: &str, quote: &str) -> Value {
 }
 
 /// A model's answer that proposes a fact with a proof.
-fn proposes(content: &str, quote: &str) -> String {
+pub fn proposes(content: &str, quote: &str) -> String {
     proposes_all(&[fact(content, quote)])
 }
 
-fn proposes_all(facts: &[Value]) -> String {
+pub fn proposes_all(facts: &[Value]) -> String {
     format!("```json\n{}\n```", json!({ "user": {}, "history": {}, "newFacts": facts }))
 }
 
-async fn furnished(answer: String) -> House {
+pub async fn furnished(answer: String) -> House {
     let mut house = House::furnish(Options::default(), "", QUICK).await;
     house.model.when(learns, move |_| Reply::text(&answer).usage(70, 7).into());
     house.start();
     house
 }
 
-fn told(house: &House) -> String {
+pub fn told(house: &House) -> String {
     house.model.requests().iter().rev().find(|ask| !learns(ask)).unwrap().last_user()
 }
 
@@ -104,7 +104,7 @@ async fn what_is_forgotten_is_gone_and_what_is_switched_off_learns_nothing() {
 }
 
 /// Returns the texts of all files in a folder.
-fn walk(folder: &std::path::Path) -> Vec<String> {
+pub fn walk(folder: &std::path::Path) -> Vec<String> {
     let mut texts = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         match entry.file_type().unwrap().is_dir() {
@@ -175,4 +175,53 @@ async fn what_is_said_in_a_room_is_the_rooms_and_what_is_said_alone_is_ones_own(
         .await;
     let told = asks(&scene, &scene.chat, &ada, question).await;
     assert!(told.contains("Prefers green tea") && !told.contains("Mondays"), "to Ada alone: {told}");
+}
+
+/// Returns the requests of runs, without the ids and times that differ between two houses.
+fn stable(house: &House) -> Vec<Value> {
+    let asked = house.model.requests().into_iter().filter(|ask| !learns(ask));
+    asked.map(|ask| ask.body.clone()).collect()
+}
+
+#[tokio::test]
+async fn memory_adds_no_byte_to_the_beginning_of_requests() {
+    // What a person says, and where memory may stand: below the newest message, when it is asked.
+    let said = ["I always drink green tea.", "what do I drink?", "and in the evening?"];
+    let mut houses = Vec::new();
+    for rest in ["memory: {enabled: false}\n", QUICK] {
+        let mut house = House::furnish(Options::default(), "", rest).await;
+        let answer = proposes("Prefers green tea", "I always drink green tea");
+        house.model.when(learns, move |_| Reply::text(&answer).into());
+        house.model.otherwise(|_| Reply::text("Fine.").into());
+        house.start();
+        let ada = Talker::new(&house, "Ada");
+        if rest == QUICK {
+            ada.says("I always drink green tea.", "Fine.").await;
+            house.logs("learnt from conversation").await;
+            ada.says("/new", "New conversation started.").await;
+        }
+        let before = stable(&house).len();
+        for text in said {
+            let count = stable(&house).len();
+            ada.say(text);
+            house.model.wait(SOON, |_| (stable(&house).len() > count).then_some(())).await.unwrap();
+            ada.reads("Fine.").await;
+        }
+        houses.push(stable(&house).split_off(before));
+    }
+    let [without, with] = &houses[..] else { unreachable!() };
+    assert!(with[0].to_string().contains("Prefers green tea") && !without[0].to_string().contains("Prefers"));
+    for (plain, told) in without.iter().zip(with) {
+        assert_eq!(plain["tools"].to_string(), told["tools"].to_string(), "tools");
+        assert_eq!(plain["messages"][0].to_string(), told["messages"][0].to_string(), "system prompt");
+    }
+    // Within one conversation each request begins with the whole of the one before it.
+    for asked in [without, with] {
+        for pair in asked.windows(2) {
+            let earlier = pair[0]["messages"].as_array().unwrap();
+            let later = pair[1]["messages"].as_array().unwrap();
+            let same = later.iter().zip(earlier).all(|(a, b)| a.to_string() == b.to_string());
+            assert!(same && later.len() > earlier.len(), "{earlier:?}\n{later:?}");
+        }
+    }
 }

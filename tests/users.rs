@@ -93,7 +93,7 @@ async fn commands_know_for_whom_they_run_by_the_platforms_id() {
 }
 
 /// Returns the code in an offer.
-fn code(offer: &str) -> String {
+pub fn code(offer: &str) -> String {
     let (_, rest) = offer.split_once("/connect ").unwrap();
     rest.split_once('.').unwrap().0.to_owned()
 }

@@ -47,7 +47,7 @@ pub(super) fn approvals(top: &Section<'_>, host_shell: bool, tools: &[ToolConfig
 }
 
 /// Names of our own tools besides [`NAMES`].
-const MORE_NAMES: [&str; 9] = [
+const MORE_NAMES: [&str; 13] = [
     "web_search",
     "web_fetch",
     "image_search",
@@ -57,6 +57,10 @@ const MORE_NAMES: [&str; 9] = [
     UPDATE_AGENT,
     DESCRIBE_SKILL,
     SKILL_MANAGE,
+    "memory_search",
+    "memory_add",
+    "memory_update",
+    "memory_delete",
 ];
 
 /// Returns whether a tool of our own has a name, also one that is not configured.

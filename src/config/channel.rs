@@ -342,7 +342,7 @@ pub(super) fn retention(top: &Section<'_>) -> RetentionRules {
     let ours = find(top).into_iter().filter(|found| matches!(found.kind, SectionKind::Ours(_)));
     let own = ours.map(|found| (found.name.to_owned(), retention::read(&found.section, Some(&usual))));
     let accounts = own.filter(|(_, retention)| *retention != usual).collect();
-    RetentionRules { usual, accounts }
+    RetentionRules { usual, accounts, memory: retention::memory(top) }
 }
 
 /// An account's section, which is needed if the account is on.

@@ -4,7 +4,7 @@
 
 use super::{model::ModelConfig, model_name, raw::NodeValue, reader::Section};
 use pudu_client::{
-    MemoryRules,
+    MemoryMode, MemoryRules,
     memories::{EvictionPolicy, MemoryOptions},
 };
 use std::time::Duration;
@@ -24,16 +24,15 @@ const EVICTION: &[(&str, EvictionPolicy)] =
 /// Keepers of memory, by DeerFlow's names.
 const MANAGERS: &[(&str, bool)] = &[("deermem", true), ("noop", false)];
 
-/// How memory is used: DeerFlow's names, of those that there are here.
-const MODES: &[(&str, ())] = &[("middleware", ())];
+/// How memory is used, by DeerFlow's names.
+const MODES: &[(&str, MemoryMode)] = &[("middleware", MemoryMode::Middleware), ("tool", MemoryMode::Tool)];
 
-/// Keys that mean nothing here: conversations that wait are in the store, an index is always there, and users never share.
+/// Keys that mean nothing here: how far conversations were read is in the store, an index is always there, and users never share.
 const UNUSED_KEYS: &[&str] = &[
     "fact_eviction_shadow_enabled",
     "manifest_filename",
     "patterns_dir",
     "prompts_dir",
-    "queue_max_depth",
     "retrieval_adapter",
     "storage_class",
     "strict_user_scope",
@@ -45,7 +44,6 @@ const UNUSED_KEYS: &[&str] = &[
 pub(super) fn read(top: &Section<'_>, models: &[ModelConfig]) -> MemoryConfig {
     let section = top.section("memory");
     let backend = section.section("backend_config");
-    section.later(&["shutdown_flush_timeout_seconds"]);
     section.later(UNUSED_KEYS);
     backend.later(UNUSED_KEYS);
     for place in [&section, &backend] {
@@ -66,7 +64,7 @@ pub(super) fn read(top: &Section<'_>, models: &[ModelConfig]) -> MemoryConfig {
         );
         backend.section("model").ignore_rest();
     }
-    section.choice("mode", MODES).or(());
+    let mode = section.choice("mode", MODES).or(MemoryMode::Middleware);
     let enabled = section.flag("enabled").or(true);
     let kept = section.choice("manager_class", MANAGERS).or(true);
     let injection = section.flag("injection_enabled").or(true);
@@ -76,7 +74,16 @@ pub(super) fn read(top: &Section<'_>, models: &[ModelConfig]) -> MemoryConfig {
         false => &backend,
     };
     let debounce = place("debounce_seconds").number("debounce_seconds", 1..=300_u64).or(30);
-    let rules = MemoryRules { injection, debounce: Duration::from_secs(debounce), options: options(place) };
+    let max_waiting = place("queue_max_depth").number("queue_max_depth", 0..=1_000_000_u32).or(1_000);
+    let last = section.number("shutdown_flush_timeout_seconds", 1..=300_u64).or(30);
+    let rules = MemoryRules {
+        mode,
+        injection,
+        debounce: Duration::from_secs(debounce),
+        max_waiting,
+        last_reading: Duration::from_secs(last),
+        options: options(place),
+    };
     MemoryConfig { rules: (enabled && kept).then_some(rules), model }
 }
 

@@ -1,7 +1,7 @@
 //! How long what chats leave behind is kept, and how large it may become.
 
 use super::reader::Section;
-use pudu_client::{Retention, RetentionLimits};
+use pudu_client::{MemoryRetention, Retention, RetentionLimits};
 use std::time::Duration;
 
 const DAY: u64 = 24 * 60 * 60;
@@ -11,6 +11,20 @@ const MAX_DAYS: u64 = 36_500;
 const MAX_BYTES: u64 = 1 << 50;
 /// The largest number of rows that can be said.
 const MAX_ROWS: u64 = 1_000_000_000;
+
+/// Keys of all accounts together: memory is people's.
+const MEMORY_KEYS: [&str; 2] = ["memory_facts_max_age_days", "memory_turns_max_age_days"];
+
+/// Reads how long something is remembered.
+pub(super) fn memory(top: &Section<'_>) -> MemoryRetention {
+    let section = top.section("retention");
+    let days = |key: &str, usual: u64| {
+        let days = Some(section.number(key, 0..=MAX_DAYS).or(usual)).filter(|days| *days > 0);
+        days.map(|days| Duration::from_secs(days * DAY))
+    };
+    let [facts, turns] = MEMORY_KEYS;
+    MemoryRetention { facts: days(facts, 0), turns: days(turns, 365) }
+}
 
 /// Reads the `retention` of all accounts, or of one: what that one does not say is as it is for all.
 pub(super) fn read(of: &Section<'_>, common: Option<&Retention>) -> Retention {

@@ -2,7 +2,7 @@
 //!
 //! A code is asked for and shown in private, is good once and for a few minutes, and opens no account: it joins people who
 //! may speak already. Whoever shows one is told first whom they join, because from then on both have one memory, and the
-//! other one is told of it.
+//! other one is told of it. What was remembered of the one who shows it becomes a part of that memory.
 
 use super::{
     pairing::{expiry, fresh, hash},
@@ -88,12 +88,15 @@ impl Shared {
         };
         let shows = identity(account, &sender.id, &sender.name);
         let issuer = identity(&offer.account, &offer.person, &offer.name);
-        if !self.db.join(&hash(code), shows, issuer).await? {
+        // The local user may be several people, whose memory is not theirs to bring.
+        let brings = Some(self.user(account, &sender.id)).filter(|user| *user != UserId::local());
+        if !self.db.join(&hash(code), shows, issuer, brings).await? {
             return Ok(JoinOutcome::Refused);
         }
         self.users.join(account, &sender.id, offer.user.clone());
         self.users.join(&offer.account, &offer.person, offer.user.clone());
         tracing::info!(account, person = sender.id, user = %offer.user, "joined two people to one user");
+        self.client.merge_memories().await;
         self.tell_joined(&offer, inbound).await;
         Ok(JoinOutcome::With(Box::new(offer)))
     }

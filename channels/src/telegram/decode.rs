@@ -60,6 +60,7 @@ impl TelegramDecoder<'_> {
         let words = words(message, self.me);
         let text = [Some(words.text.clone()), described(message)];
         let text = text.into_iter().flatten().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
+        let text = if message.is_passed_on() { passed_on(&text) } else { text };
         let attachments = attachments(message);
         if text.is_empty() && attachments.is_empty() && !words.mentioned {
             return None;
@@ -132,6 +133,24 @@ impl TelegramDecoder<'_> {
             topic: message.topic().map(|topic| topic.to_string()),
         }
     }
+}
+
+impl TelegramMessage {
+    /// Whether it is somebody else's message, passed on.
+    fn is_passed_on(&self) -> bool {
+        let id = |user: Option<&TelegramUser>| user.map(|user| user.id);
+        let origin = self.forward_origin.as_ref();
+        origin.is_some_and(|origin| {
+            origin.sender_user.is_none() || id(origin.sender_user.as_ref()) != id(self.from.as_ref())
+        })
+    }
+}
+
+/// Returns the words of a message that was passed on as a quote: they are not the sender's, and no command of theirs.
+fn passed_on(text: &str) -> String {
+    let lines = text.lines().map(|line| format!("> {line}"));
+    let quoted = lines.collect::<Vec<_>>().join("\n");
+    if quoted.is_empty() { quoted } else { format!("Forwarded message:\n{quoted}") }
 }
 
 /// Returns who wrote a message. Bots have nothing to say to us; but an administrator who hides, or a person

@@ -72,6 +72,7 @@ pub(super) struct TelegramMessage {
     pub(super) is_automatic_forward: bool,
     pub(super) from: Option<TelegramUser>,
     pub(super) sender_chat: Option<Chat>,
+    pub(super) forward_origin: Option<ForwardOrigin>,
     pub(super) chat: Chat,
     /// Seconds since 1970; 0 for a message that can no longer be read.
     #[serde(default)]
@@ -103,6 +104,12 @@ pub(super) struct TelegramMessage {
     pub(super) contact: Option<Contact>,
     pub(super) poll: Option<TelegramPoll>,
     pub(super) dice: Option<Dice>,
+}
+
+/// Source of a message that was passed on. It names a user only where that one does not hide.
+#[derive(Debug, Deserialize)]
+pub(super) struct ForwardOrigin {
+    pub(super) sender_user: Option<TelegramUser>,
 }
 
 /// Something whose presence is all that matters.

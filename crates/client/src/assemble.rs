@@ -12,7 +12,7 @@ use crate::{
     budget::{BudgetHints, Meter, metered},
     guardrail::RunGuardrail,
     lazy_sandbox::LazySandbox,
-    memory::MemoryOf,
+    memory::{MemoryMode, MemoryOf, tools::memory_tools},
     results::ThreadResults,
     secrets::LentSecrets,
     skill_manage::SkillManage,
@@ -150,6 +150,14 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
         && let Some(task) = kinds.with_models(|model| metered(model, &meter)).task(&agent, skills.clone())
     {
         agent.tools = agent.tools.with(task);
+    }
+    if !role.makes_agents()
+        && setup.memory.as_ref().is_some_and(|memory| memory.rules.mode == MemoryMode::Tool)
+    {
+        // Sub-agents work on a task, and remember nobody.
+        for tool in memory_tools(client, task) {
+            agent.tools = agent.tools.with(tool);
+        }
     }
     let changes = own.is_some();
     // After that, because a sub-agent is nobody who could be asked to change.

@@ -46,14 +46,16 @@ pub use approvals::PendingApprovals;
 pub use audit::killed;
 pub use budget::{BudgetNotice, BudgetRule, BudgetRules, BudgetState, CheaperModel};
 pub use explain::AgentExplanation;
-pub use memory::{MemoryOf, MemoryRules, MemoryTrouble};
+pub use memory::{Memories, MemoryMode, MemoryOf, MemoryRules, MemoryTrouble};
 pub use price::ModelPrice;
 pub use pudu_memory as memories;
 pub use results::FOLDER as RESULTS_FOLDER;
 pub use run::{Control, MissingSecret, Run, RunEnd};
 pub use secrets::{SecretError, SecretStore};
 pub use setup::{AgentSetup, ModelInfo, SkillEvolution, SkillRules, ToolGroups};
-pub use storage::{AccountUsage, Pruned, Retention, RetentionLimits, RetentionRules, Storage};
+pub use storage::{
+    AccountUsage, MemoryRetention, Pruned, Retention, RetentionLimits, RetentionRules, Storage,
+};
 pub use task::{Asker, Authoring, RunTask};
 pub use title::TitleRules;
 pub use vision::BlindModel;
@@ -104,6 +106,10 @@ struct Inner {
     learns: Notify,
     /// Rings when a model call was settled.
     settled: Notify,
+    /// Name of this process as a reader of conversations.
+    reader: String,
+    /// Held by who commits what was learnt, and alone by who makes one memory of two.
+    moving: tokio::sync::RwLock<()>,
     /// Ends the runs at work where they are.
     suspend: CancellationToken,
 }
@@ -129,6 +135,8 @@ impl Client {
             tasks: TaskTracker::new(),
             learns: Notify::new(),
             settled: Notify::new(),
+            reader: base::RunId::fresh().to_string(),
+            moving: tokio::sync::RwLock::default(),
             suspend: CancellationToken::new(),
         }))
     }
@@ -307,6 +315,20 @@ impl Client {
             self.0.threads.put(thread.clone(), seq, state);
         }
         Ok(())
+    }
+
+    /// Returns whether there is memory at all.
+    #[must_use]
+    pub fn remembers(&self) -> bool {
+        self.setup().memory.is_some()
+    }
+
+    /// Returns what is remembered of people and rooms.
+    #[must_use]
+    pub fn memories(&self) -> Memories {
+        let setup = self.setup();
+        let options = setup.memory.as_ref().map(|memory| memory.rules.options.clone()).unwrap_or_default();
+        Memories::new(self.0.db.clone(), self.0.folders.home(), options)
     }
 
     /// Returns the place that fills up with what chats leave behind.

@@ -7,6 +7,8 @@ mod files;
 pub(crate) mod learn;
 pub(crate) mod recall;
 mod rules;
+pub(crate) mod tools;
 
+pub use files::Memories;
 pub(crate) use rules::MemorySetup;
-pub use rules::{MemoryOf, MemoryRules, MemoryTrouble};
+pub use rules::{MemoryMode, MemoryOf, MemoryRules, MemoryTrouble};

@@ -200,7 +200,7 @@ async fn answer(
     // Who is told that nothing is left need not hear that little is.
     let budgets = if outcome.used_budget().is_some() { Vec::new() } else { meter.notices().await };
     if outcome == Outcome::Success {
-        memory::learn::keep(client, task).await;
+        memory::learn::keep(client, task, turn.state()).await;
         let titled =
             TitledRun { thread: task.thread.clone(), run: task.run.clone(), spender: task.spender() };
         title::improve(client, turn.state(), last_reply(turn.state()), titled);

@@ -3,7 +3,9 @@
 //! The rules are an account's own. A thread goes with its log, its runs and its files; files may go before their
 //! thread does; the audit has limits of its own, because it has to outlive what it tells of.
 
+use crate::memory::{Memories, MemoryTrouble};
 use pudu_base::{ThreadFolder, ThreadId};
+use pudu_memory::MemoryOptions;
 use pudu_sandbox::Folders;
 use pudu_store::{AuditLimits, AuditSize, Db, Deletion, FileSize, StoreError, ThreadRow};
 use std::{collections::BTreeMap, io, time::Duration};
@@ -42,6 +44,17 @@ pub struct RetentionRules {
     pub usual: Retention,
     /// Retention of single accounts.
     pub accounts: BTreeMap<String, Retention>,
+    /// Retention of memory, which is people's and no account's.
+    pub memory: MemoryRetention,
+}
+
+/// How long something is remembered of each person and room; for good, where `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryRetention {
+    /// A fact, since it was stored, changed or confirmed last.
+    pub facts: Option<Duration>,
+    /// Earlier words of people that answers look up, since they were said.
+    pub turns: Option<Duration>,
 }
 
 /// Stored data of an account.
@@ -185,7 +198,26 @@ impl Storage {
             }
             pruned.audit_rows += self.db.prune_audit(&account, audit_limits(retention, now)).await?;
         }
+        self.forget_old(rules.memory, now).await?;
         Ok(pruned)
+    }
+
+    /// Forgets what is remembered for too long.
+    async fn forget_old(&self, rules: MemoryRetention, now: i64) -> Result<(), StoreError> {
+        if let Some(age) = rules.turns {
+            let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+            self.db.forget_turns_before(now.saturating_sub(age)).await?;
+        }
+        let Some(age) = rules.facts else { return Ok(()) };
+        let memories = Memories::new(self.db.clone(), self.folders.home(), MemoryOptions::default());
+        match memories.forget_older(age).await {
+            Ok(()) => Ok(()),
+            Err(MemoryTrouble::Store(error)) => Err(error),
+            Err(error) => {
+                tracing::warn!(%error, "failed to forget old facts; trying again later");
+                Ok(())
+            }
+        }
     }
 
     /// Deletes a thread with its log, its runs and its files.

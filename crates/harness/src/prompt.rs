@@ -16,6 +16,8 @@ const MAX_SWITCHED_OFF: usize = 100;
 const WEB_TOOLS: [&str; 3] = ["web_search", "web_fetch", "image_search"];
 /// Tools that change files.
 const EDITING_TOOLS: [&str; 2] = ["write_file", "str_replace"];
+/// Tool that looks facts up.
+const MEMORY: &str = "memory_search";
 /// Tool that asks people.
 const ASK: &str = "ask_clarification";
 
@@ -73,6 +75,7 @@ pub fn prompt_sections(facts: &PromptFacts<'_>) -> Vec<PromptSection> {
         mounts(facts.mounts),
         fixed("editing", has(&EDITING_TOOLS), include_str!("prompt/editing.md")),
         has(&[TASK]).then(|| delegating(facts.bounds)),
+        fixed("memory", has(&[MEMORY]), include_str!("prompt/memory.md")),
         fixed("citations", has(&WEB_TOOLS), include_str!("prompt/citations.md")),
         skills(facts),
         fixed("managing_skills", has(&[SKILL_MANAGE]), include_str!("prompt/managing_skills.md")),
@@ -159,7 +162,7 @@ mod tests {
     fn an_agent_is_told_only_of_what_it_has() {
         let least = ["role", "style", "messages", "confidential", "tools", "files"];
         assert_eq!(names(&facts(&toolbox(&[]))), least);
-        let tools = toolbox(&["ask_clarification", "str_replace", "task", "web_fetch"]);
+        let tools = toolbox(&["ask_clarification", "str_replace", "task", "web_fetch", "memory_search"]);
         let skill = Skill {
             name: "demo".into(),
             about: "A demo.".into(),
@@ -189,6 +192,7 @@ mod tests {
             "mounts",
             "editing",
             "delegating",
+            "memory",
             "citations",
             "skills",
             "switched_off",

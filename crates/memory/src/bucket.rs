@@ -8,6 +8,7 @@ use crate::{
     evict::{FactHeat, HeatMap},
     fact::{Fact, FactId, FactOrigin},
     files::{FileTransaction, UserFolder},
+    learnt::LearntMark,
     markdown,
     options::MemoryOptions,
     scope::MemoryScope,
@@ -21,6 +22,10 @@ use std::{
 };
 
 const ORIGINS: &str = "pudu.json";
+/// Key in that file: how far conversations were read.
+const LEARNT: &str = "learnt";
+/// So many conversations are known there. Only those matter whose reading a death could have cut.
+const MAX_LEARNT_MARKS: usize = 64;
 const USAGE: &str = "fact-usage.json";
 const AUDIT: &str = "eviction-audit.json";
 const SUPERSEDED: &str = "superseded";
@@ -122,13 +127,34 @@ impl<'a> FactBucket<'a> {
         serde_json::from_value(origins).unwrap_or_default()
     }
 
-    /// Writes the evidence of facts, and drops that of facts that are gone.
-    pub(crate) fn write_origins(&self, transaction: &mut FileTransaction, facts: &[Fact]) {
+    /// Reads how far conversations were read, those last that were read last.
+    pub(crate) fn learnt(&self) -> Vec<LearntMark> {
+        let mut file: Map<String, Value> = self.read_beside(ORIGINS);
+        serde_json::from_value(file.remove(LEARNT).unwrap_or_default()).unwrap_or_default()
+    }
+
+    /// Writes the evidence of facts, and drops that of facts that are gone; notes how far a conversation was read.
+    pub(crate) fn write_origins(
+        &self,
+        transaction: &mut FileTransaction,
+        facts: &[Fact],
+        learnt: Option<&LearntMark>,
+    ) {
         let origins: BTreeMap<String, FactOrigin> =
             facts.iter().filter_map(|fact| Some((fact.id.to_string(), fact.origin.clone()?))).collect();
-        if origins != self.origins() {
-            let value = json!({"version": 1, "origins": origins});
-            self.write_beside(transaction, ORIGINS, &value, origins.is_empty());
+        let mut marks = self.learnt();
+        if let Some(mark) = learnt {
+            marks.retain(|old| old.thread != mark.thread);
+            marks.push(mark.clone());
+            let surplus = marks.len().saturating_sub(MAX_LEARNT_MARKS);
+            marks.drain(..surplus);
+        }
+        if origins != self.origins() || learnt.is_some() {
+            let mut value = json!({"version": 1, "origins": origins});
+            if !marks.is_empty() {
+                value[LEARNT] = json!(marks);
+            }
+            self.write_beside(transaction, ORIGINS, &value, origins.is_empty() && marks.is_empty());
         }
     }
 
@@ -272,6 +298,31 @@ impl<'a> FactBucket<'a> {
             transaction.write(folder.join(format!("{}.md", fact.id)), text);
         }
         Ok(())
+    }
+}
+
+impl FactBucket<'_> {
+    /// Keeps a fact that was put aside elsewhere: its unknown keys say when and why.
+    pub(crate) fn keep_superseded(&self, transaction: &mut FileTransaction, fact: &Fact) {
+        let fact = Fact { raw_user: None, ..fact.clone() };
+        let text = markdown::write_superseded(&fact, self.scope, &[]);
+        transaction.write(self.beside(SUPERSEDED).join(format!("{}.md", fact.id)), text);
+    }
+
+    /// Adds the uses of its facts to those of another bucket that has them under the same names.
+    pub(crate) fn move_uses(&self, other: &FactBucket<'_>, transaction: &mut FileTransaction) {
+        let brought: Map<String, Value> = self.read_beside(USAGE);
+        let mut usage: Map<String, Value> = other.read_beside(USAGE);
+        let is_there = |id: &String| FactId::new(id).is_ok_and(|id| other.folder.exists(other.file(&id)));
+        let before = usage.len();
+        for (id, entry) in brought {
+            if is_there(&id) && !usage.contains_key(&id) {
+                usage.insert(id, entry);
+            }
+        }
+        if usage.len() != before {
+            other.write_beside(transaction, USAGE, &Value::Object(usage), false);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::{
     document::MemoryDocument,
     fact::{Fact, FactId},
+    learnt::LearntMark,
     summary::SummaryKey,
     time::FactTime,
 };
@@ -68,6 +69,9 @@ pub struct Changes {
     pub superseded: Vec<Supersession>,
     /// Facts that are deleted for good.
     pub forgotten: Vec<FactId>,
+    /// The conversation that the changes come from, and how far it was read. It is noted with them, so that nobody makes
+    /// them of the same words again.
+    pub learnt: Option<LearntMark>,
 }
 
 impl Changes {

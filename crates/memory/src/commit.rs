@@ -12,6 +12,7 @@ use crate::{
     manifest::Manifest,
     markdown,
     options::MemoryOptions,
+    summary::SummaryKey,
     time::FactTime,
 };
 use std::{collections::BTreeSet, path::PathBuf};
@@ -33,7 +34,7 @@ pub(crate) fn commit(
     plan.supersede(&changes.superseded);
     plan.put(folder, &bucket, &changes.facts)?;
     let reserved = plan.make_room(&bucket, options);
-    let summaries_changed = plan.summarize(changes);
+    let summaries_changed = plan.summarize(changes, &forgetting);
     if plan.is_empty() && forgetting.is_empty() && !summaries_changed {
         return Ok(plan.done);
     }
@@ -48,7 +49,7 @@ pub(crate) fn commit(
         transaction.remove(bucket.file(&fact.id));
     }
     bucket.write_superseded(&mut transaction, &plan.gone, options, now)?;
-    bucket.write_origins(&mut transaction, &plan.done.document.facts);
+    bucket.write_origins(&mut transaction, &plan.done.document.facts, changes.learnt.as_ref());
     bucket.write_audit(&mut transaction, &plan.done.evicted, reserved, options, now);
     let next = manifest.next(revision + 1, &plan.done.document.summaries, now);
     transaction.write(PathBuf::from(MANIFEST), next);
@@ -210,9 +211,16 @@ impl Plan {
         reserved
     }
 
-    fn summarize(&mut self, changes: &Changes) -> bool {
+    /// Writes summaries. One that speaks of a forgotten fact loses those sentences, unless it was written just now.
+    fn summarize(&mut self, changes: &Changes, forgetting: &Forgetting) -> bool {
         let summaries = &mut self.done.document.summaries;
         let before = summaries.clone();
+        for key in SummaryKey::ALL {
+            let is_new = changes.summaries.iter().any(|(new, _)| *new == key);
+            if let Some(text) = forgetting.cut_from(&summaries.get(key).text).filter(|_| !is_new) {
+                summaries.set(key, &text, Some(self.now));
+            }
+        }
         for (key, text) in &changes.summaries {
             if summaries.get(*key).text != text.trim() {
                 summaries.set(*key, text, Some(self.now));

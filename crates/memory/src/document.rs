@@ -3,6 +3,7 @@
 use crate::{
     error::MemoryRefusal,
     fact::{Fact, FactCategory, FactId, FactSource, clean},
+    learnt::LearntMark,
     scope::MemoryScope,
     summary::Summaries,
     time::FactTime,
@@ -77,6 +78,8 @@ pub struct MemoryDocument {
     pub facts: Vec<Fact>,
     /// Files that were left out.
     pub broken: Vec<BrokenFile>,
+    /// How far the conversations were read that something was learnt from last.
+    pub learnt: Vec<LearntMark>,
 }
 
 impl MemoryDocument {
@@ -91,7 +94,14 @@ impl MemoryDocument {
             summaries: Summaries::default(),
             facts: Vec::new(),
             broken: Vec::new(),
+            learnt: Vec::new(),
         }
+    }
+
+    /// Returns the last message of a conversation that something was learnt from, if that is still known.
+    #[must_use]
+    pub fn learnt_up_to(&self, thread: &str) -> Option<&str> {
+        self.learnt.iter().find(|mark| mark.thread == thread).map(|mark| mark.message.as_str())
     }
 
     /// Returns a fact.

@@ -2,25 +2,31 @@
 //! All of it is pure; the caller asks the model.
 //!
 //! DeerFlow trusts the model's labels. Here a model has to prove what it claims: every new fact and summary, and every
-//! removal without a replacement, carries a `quote`, a piece of the person's own words, verbatim. Without one that stands in the
-//! transcript's person lines nothing is stored. So an echoed prompt, quoted memory, a document that asks to be remembered and
-//! other people's words store nothing, whatever the model makes of them. A fact that only repeats what is in memory, or
-//! what was injected into the conversation, is dropped, too.
+//! removal without a replacement, carries a `quote`, a piece of the person's own words, verbatim, from a sentence in which they state
+//! something; and the fact's telling words, names and numbers have to be theirs. So an echoed prompt, quoted memory, a document that
+//! asks to be remembered and other people's words store nothing, whatever the model makes of them and whichever words it quotes. A
+//! fact that only repeats what is in memory, or what was injected into the conversation, is dropped, too.
 //!
 //! Order: [`Transcript::of`] → [`OfferedFacts::of`] and [`prompt`] → the model → [`Proposal::parse`] → [`Extraction::apply`].
 
 mod answer;
 mod apply;
+mod evidence;
 mod offered;
 mod own;
 mod prompt;
 mod signals;
+mod statements;
 mod support;
 mod transcript;
 
 pub use answer::{AnswerError, Proposal};
 pub use apply::{Applied, Extraction, RefusedFact, RefusedReason};
+pub use evidence::{OwnWords, has_signal};
 pub use offered::OfferedFacts;
 pub use prompt::{ExtractionPrompt, PROMPT_VERSION, prompt};
 pub use signals::{Signal, Signals};
 pub use transcript::{Person, SaidBy, Transcript, TranscriptTurn};
+
+#[cfg(test)]
+mod traps;

@@ -1,13 +1,15 @@
-//! Forgetting for good: a fact's file, what it had replaced, its evidence, its traces in records, and its copy in a backup
-//! of version 1.0. Nothing of it stays.
+//! Forgetting for good: a fact's file, what it had replaced or what said the same, its evidence, its traces in records, the
+//! sentences of summaries that speak of it, and all that in a backup of version 1.0. Nothing of it stays.
 
 use crate::{
+    about::Subject,
     bucket::FactBucket,
     error::MemoryError,
     fact::{Fact, FactId},
     files::{FileTransaction, MANIFEST, UserFolder},
     migrate::{agent_manifest, backup},
     scope::MemoryScope,
+    summary::SummaryKey,
 };
 use serde_json::Value;
 use std::{
@@ -21,6 +23,8 @@ pub(crate) struct Forgetting {
     ids: Vec<FactId>,
     removed: Vec<PathBuf>,
     rewritten: BTreeMap<PathBuf, Vec<u8>>,
+    /// What the facts are about.
+    subjects: Vec<Subject>,
 }
 
 impl Forgetting {
@@ -30,7 +34,8 @@ impl Forgetting {
         bucket: &FactBucket<'_>,
         wanted: &[FactId],
     ) -> Result<Self, MemoryError> {
-        let mut plan = Self { ids: Vec::new(), removed: Vec::new(), rewritten: BTreeMap::new() };
+        let (ids, removed, rewritten) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let mut plan = Self { ids, removed, rewritten, subjects: Vec::new() };
         if wanted.is_empty() {
             return Ok(plan);
         }
@@ -44,9 +49,11 @@ impl Forgetting {
             }
             let fact = facts.iter().find(|fact| fact.id == id);
             let old = superseded.iter().find(|old| old.fact.id == id);
-            texts.extend(
-                fact.into_iter().chain(old.map(|old| &old.fact)).map(|fact: &Fact| fact.content.clone()),
-            );
+            let said: Vec<&Fact> = fact.into_iter().chain(old.map(|old| &old.fact)).collect();
+            texts.extend(said.iter().map(|fact| fact.content.clone()));
+            plan.subjects.extend(said.iter().map(|fact| Subject::of(&fact.content)));
+            let same = superseded.iter().filter(|old| said.iter().any(|fact| fact.says(&old.fact.content)));
+            open.extend(same.map(|old| old.fact.id.clone()));
             // A merged fact names its sources; one that took another's place is named by it.
             let sources = fact.into_iter().flat_map(|fact| &fact.consolidated_from);
             open.extend(
@@ -100,17 +107,38 @@ impl Forgetting {
     /// Returns a backup without the facts: `None` if it cannot be understood, `Some(None)` if it has none of them.
     fn scrubbed(&self, bytes: &[u8], texts: &HashSet<String>) -> Option<Option<Vec<u8>>> {
         let mut document: Value = serde_json::from_slice(bytes).ok()?;
-        let Some(facts) = document.get_mut("facts").and_then(Value::as_array_mut) else { return Some(None) };
-        let before = facts.len();
-        facts.retain(|fact| {
-            let text = |key: &str| fact.get(key).and_then(Value::as_str).unwrap_or_default();
-            let named = self.ids.iter().any(|id| id.as_str() == text("id"));
-            !named && !texts.contains(&crate::fact::clean(text("content")))
-        });
-        if facts.len() == before {
-            return Some(None);
+        let mut is_changed = false;
+        if let Some(facts) = document.get_mut("facts").and_then(Value::as_array_mut) {
+            let before = facts.len();
+            facts.retain(|fact| {
+                let text = |key: &str| fact.get(key).and_then(Value::as_str).unwrap_or_default();
+                let named = self.ids.iter().any(|id| id.as_str() == text("id"));
+                !named && !texts.contains(&crate::fact::clean(text("content")))
+            });
+            is_changed = facts.len() != before;
         }
-        Some(serde_json::to_vec_pretty(&document).ok())
+        for key in SummaryKey::ALL {
+            let (section, name) = key.path();
+            let Some(value) = document.get_mut(section).and_then(|section| section.get_mut(name)) else {
+                continue;
+            };
+            let place = if value.is_string() { Some(value) } else { value.get_mut("summary") };
+            let Some(place) = place else { continue };
+            if let Some(text) = place.as_str().and_then(|text| self.cut_from(text)) {
+                *place = Value::String(text);
+                is_changed = true;
+            }
+        }
+        Some(is_changed.then(|| serde_json::to_vec_pretty(&document).ok()).flatten())
+    }
+
+    /// Takes the sentences out of a text that speak of the facts. `None` if there are none.
+    pub(crate) fn cut_from(&self, text: &str) -> Option<String> {
+        let cut = |now: Option<String>, subject: &Subject| {
+            let next = subject.cut_from(now.as_deref().unwrap_or(text));
+            next.or(now)
+        };
+        self.subjects.iter().fold(None, cut)
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -6,6 +6,7 @@
 //!
 //! Deliberately absent: models (a caller asks one and hands its answer in), chats, and a clock (callers pass the time).
 
+mod about;
 mod bucket;
 mod changes;
 mod commit;
@@ -17,8 +18,10 @@ mod fact;
 mod files;
 mod forget;
 mod inject;
+mod learnt;
 mod manifest;
 mod markdown;
+mod merge;
 mod migrate;
 mod operations;
 mod options;
@@ -29,11 +32,14 @@ mod summary;
 mod text;
 mod time;
 
+pub use about::speaks_of;
 pub use changes::{Changes, Committed, EvictedFact, SupersedeReason, SupersededFact, Supersession};
 pub use document::{BrokenFile, DocumentDetail, MemoryDocument, fact_json};
 pub use error::{MemoryError, MemoryRefusal};
 pub use fact::{Fact, FactCategory, FactId, FactOrigin, FactSource};
 pub use inject::{InjectedMemory, inject, pinned};
+pub use learnt::LearntMark;
+pub use merge::MergedMemory;
 pub use operations::{FactEdit, NewFact};
 pub use options::{EvictionPolicy, MemoryOptions};
 pub use recall::{RECALL_LIMITS, RecallBudget, RecallableFact, RecalledId, RecalledMemory, choose_recalled};

@@ -6,7 +6,7 @@ use crate::{
     document::{DocumentDetail, ImportedDocument, MemoryDocument},
     error::{MemoryError, MemoryRefusal},
     fact::{Fact, FactCategory, FactId, FactOrigin, FactSource, clean},
-    files::{FileTransaction, MANIFEST},
+    files::{FileTransaction, MANIFEST, UserFolder},
     forget::everything,
     manifest::Manifest,
     migrate::{self, backup},
@@ -18,7 +18,10 @@ use crate::{
 };
 use pudu_base::UserId;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+};
 
 /// A fact that somebody asks to store.
 #[derive(Clone, Debug, PartialEq)]
@@ -118,8 +121,8 @@ impl MemoryStore {
         })
     }
 
-    /// Deletes facts for good: their files, those that they had replaced, and every trace in records and backups.
-    /// `forgotten` in the result lists what a search index has to drop. A summary may still speak of them.
+    /// Deletes facts for good: their files, those that they had replaced, every trace in records and backups, and the
+    /// sentences of summaries that speak of them. `forgotten` in the result lists what a search index has to drop.
     ///
     /// # Errors
     /// When none of them is there, and those of [`MemoryStore::change`].
@@ -141,32 +144,18 @@ impl MemoryStore {
     /// Those of [`MemoryStore::change`], but for a migration, which is not needed for this.
     pub fn clear(&self, user: &UserId, now: i64) -> Result<Vec<(String, FactId)>, MemoryError> {
         let at = FactTime::from_millis(now);
-        self.locked_as_it_is(user, |folder| {
-            // Neither a broken nor an old manifest stops this.
-            let revision = Manifest::read(folder).ok().flatten().unwrap_or_default().revision();
-            let mut transaction = FileTransaction::new(crate::scope::DEFAULT_AGENT, (revision, revision + 1));
-            let mut gone = Vec::new();
-            for agent in migrate::agents(folder)? {
-                let scope = MemoryScope::of_agent(user.clone(), &agent)?;
-                let bucket = FactBucket::new(folder, &scope);
-                let aside = bucket.superseded_files()?.into_iter().map(|(file, _)| file);
-                for file in bucket.files()?.into_iter().chain(aside) {
-                    gone.extend(named(&file).map(|id| (agent.clone(), id)));
-                    transaction.remove(file);
-                }
-                everything(folder, &agent)?.into_iter().for_each(|file| transaction.remove(file));
-            }
-            let copy = backup(Path::new(MANIFEST));
-            if folder.exists(&copy) {
-                transaction.remove(copy);
-            }
-            let next = Manifest::default().next(revision + 1, &Summaries::default(), at);
-            transaction.write(PathBuf::from(MANIFEST), next);
-            transaction.commit(folder)?;
-            gone.sort();
-            gone.dedup();
-            Ok(gone)
-        })
+        self.locked_as_it_is(user, |folder| remove_all(folder, user, at, |_| false))
+    }
+
+    /// Deletes what was merged into another user's memory. Facts that cannot be read stay. The caller holds the lock.
+    pub(crate) fn empty(&self, folder: &UserFolder, user: &UserId, at: FactTime) -> Result<(), MemoryError> {
+        let mut broken = HashSet::new();
+        for agent in migrate::agents(folder)? {
+            let scope = MemoryScope::of_agent(user.clone(), &agent)?;
+            let (_, files) = FactBucket::new(folder, &scope).read()?;
+            broken.extend(files.into_iter().map(|file| file.path));
+        }
+        remove_all(folder, user, at, |file| broken.contains(&folder.path(file))).map(drop)
     }
 
     /// Returns everything that one agent remembers of a user as one JSON document, which [`MemoryStore::import`] reads.
@@ -195,6 +184,23 @@ impl MemoryStore {
         self.change(scope, now, |document| Ok(replacement(document, imported)))
     }
 
+    /// Deletes facts for good that were neither confirmed nor changed since a time, and those put aside before it, both in
+    /// milliseconds since 1970.
+    ///
+    /// # Errors
+    /// Those of [`MemoryStore::change`].
+    pub fn expire(&self, scope: &MemoryScope, before: i64, now: i64) -> Result<Committed, MemoryError> {
+        let limit = FactTime::from_millis(before);
+        let aside = self.superseded(scope)?.into_iter();
+        let aside = aside.filter(|old| old.at.is_none_or(|at| at < limit)).map(|old| old.fact.id);
+        let aside: Vec<FactId> = aside.collect();
+        self.change(scope, now, |document| {
+            let last = |fact: &Fact| fact.last_confirmed_at.unwrap_or_default().max(fact.updated_at);
+            let old = document.facts.iter().filter(|fact| last(fact) < limit).map(|fact| fact.id.clone());
+            Ok(Changes { forgotten: old.chain(aside).collect(), ..Changes::default() })
+        })
+    }
+
     /// Counts a use of facts, which `hybrid-v1` weighs.
     ///
     /// # Errors
@@ -214,6 +220,40 @@ impl MemoryStore {
     }
 }
 
+/// Removes all files of a user's memory but for facts that are spared, and returns the facts that are gone. Neither a
+/// broken nor an old manifest stops this. The caller holds the lock.
+fn remove_all(
+    folder: &UserFolder,
+    user: &UserId,
+    at: FactTime,
+    is_spared: impl Fn(&Path) -> bool,
+) -> Result<Vec<(String, FactId)>, MemoryError> {
+    let revision = Manifest::read(folder).ok().flatten().unwrap_or_default().revision();
+    let mut transaction = FileTransaction::new(crate::scope::DEFAULT_AGENT, (revision, revision + 1));
+    let mut gone = Vec::new();
+    for agent in migrate::agents(folder)? {
+        let scope = MemoryScope::of_agent(user.clone(), &agent)?;
+        let bucket = FactBucket::new(folder, &scope);
+        let aside = bucket.superseded_files()?.into_iter().map(|(file, _)| file);
+        let facts = bucket.files()?.into_iter().filter(|file| !is_spared(file));
+        for file in facts.chain(aside) {
+            gone.extend(named(&file).map(|id| (agent.clone(), id)));
+            transaction.remove(file);
+        }
+        everything(folder, &agent)?.into_iter().for_each(|file| transaction.remove(file));
+    }
+    let copy = backup(Path::new(MANIFEST));
+    if folder.exists(&copy) {
+        transaction.remove(copy);
+    }
+    let next = Manifest::default().next(revision + 1, &Summaries::default(), at);
+    transaction.write(PathBuf::from(MANIFEST), next);
+    transaction.commit(folder)?;
+    gone.sort();
+    gone.dedup();
+    Ok(gone)
+}
+
 /// Works out how memory becomes what a document says.
 fn replacement(document: &MemoryDocument, imported: ImportedDocument) -> Changes {
     let kept = |id: &FactId| imported.facts.iter().any(|fact| fact.id == *id);
@@ -221,7 +261,7 @@ fn replacement(document: &MemoryDocument, imported: ImportedDocument) -> Changes
     let summaries =
         SummaryKey::ALL.map(|key| (key, imported.summaries.get(key).text.clone())).into_iter().collect();
     let facts = imported.facts.into_iter().map(|fact| merged(document.fact(&fact.id), fact)).collect();
-    Changes { summaries, facts, superseded: Vec::new(), forgotten }
+    Changes { summaries, facts, forgotten, ..Changes::default() }
 }
 
 /// Adds to an imported fact what the API does not show, where it says the same as the one that stands.

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 /// The memory of all users of one home.
 #[derive(Clone, Debug)]
 pub struct MemoryStore {
-    home: PathBuf,
+    pub(crate) home: PathBuf,
     options: MemoryOptions,
 }
 
@@ -120,6 +120,28 @@ impl MemoryStore {
         UserFolder::open(&self.home, user)?.map_or(Ok(Vec::new()), |folder| migrate::agents(&folder))
     }
 
+    /// Lists the memories of all users: each user with each agent that may remember them.
+    ///
+    /// # Errors
+    /// When the system fails.
+    pub fn everybody(&self) -> Result<Vec<MemoryScope>, MemoryError> {
+        let root = self.home.join("users");
+        let entries = match std::fs::read_dir(&root) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(MemoryError::io(&root))?,
+        };
+        let mut scopes = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(MemoryError::io(&root))?.file_name();
+            let Some(user) = name.to_str().and_then(|name| UserId::of(name).ok()) else { continue };
+            for agent in self.agents(&user)? {
+                scopes.push(MemoryScope::of_agent(user.clone(), &agent)?);
+            }
+        }
+        scopes.sort();
+        Ok(scopes)
+    }
+
     /// Works on a user's folder under its lock, with nothing left of earlier writers and versions.
     pub(crate) fn locked<T>(
         &self,
@@ -147,8 +169,9 @@ impl MemoryStore {
 }
 
 /// Reads a document. The caller holds the lock.
-fn document(folder: &UserFolder, scope: &MemoryScope) -> Result<MemoryDocument, MemoryError> {
-    let (facts, mut broken) = FactBucket::new(folder, scope).read()?;
+pub(crate) fn document(folder: &UserFolder, scope: &MemoryScope) -> Result<MemoryDocument, MemoryError> {
+    let bucket = FactBucket::new(folder, scope);
+    let (facts, mut broken) = bucket.read()?;
     let manifest = match Manifest::read(folder) {
         Ok(manifest) => manifest,
         Err(MemoryError::Broken { path, why }) => {
@@ -167,6 +190,7 @@ fn document(folder: &UserFolder, scope: &MemoryScope) -> Result<MemoryDocument, 
         summaries: manifest.summaries(),
         facts,
         broken,
+        learnt: bucket.learnt(),
     })
 }
 

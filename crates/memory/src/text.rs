@@ -57,6 +57,30 @@ pub(crate) fn unescape(text: &str) -> String {
     quotes.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 }
 
+/// Splits a text into sentences, each with its end and the space behind it, if it has one.
+pub(crate) fn sentences(text: &str) -> Vec<&str> {
+    let (mut all, mut rest, mut taken) = (Vec::new(), text, 0);
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let next = chars.peek().map(|(_, next)| *next);
+        let stops = matches!(c, '.' | '!' | '?' | ';') && next.is_none_or(char::is_whitespace);
+        let is_between = c.is_whitespace() && next.is_some_and(|next| !next.is_whitespace());
+        let ended = text.get(taken..at).unwrap_or_default().trim_end().ends_with(['.', '!', '?', ';']);
+        let ends = match c {
+            '\n' | '。' | '！' | '？' | '；' => true,
+            _ if is_between && ended => true,
+            _ => stops && next.is_none(),
+        };
+        if ends && let Some((sentence, more)) = rest.split_at_checked(at + c.len_utf8() - taken) {
+            all.push(sentence);
+            (rest, taken) = (more, at + c.len_utf8());
+        }
+    }
+    all.push(rest);
+    all.retain(|sentence| !sentence.is_empty());
+    all
+}
+
 /// Returns at most so many characters from the beginning.
 pub(crate) fn beginning(text: &str, chars: usize) -> String {
     text.chars().take(chars).collect()
@@ -65,6 +89,20 @@ pub(crate) fn beginning(text: &str, chars: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sentences_end_where_they_do() {
+        for (text, expect) in [
+            ("", &[][..]),
+            ("One", &["One"]),
+            ("I use 3.12. It works!  Yes", &["I use 3.12. ", "It works!  ", "Yes"]),
+            ("我喜欢茶。真的！\nok", &["我喜欢茶。", "真的！", "\n", "ok"]),
+            ("a.b? c", &["a.b? ", "c"]),
+        ] {
+            assert_eq!(sentences(text), expect, "{text}");
+            assert_eq!(sentences(text).concat(), text);
+        }
+    }
 
     #[test]
     fn texts_that_say_the_same_are_equal() {

@@ -37,6 +37,7 @@ impl Db {
     /// Takes the database for this process: another process that asks gets a `Conflict` until this one is gone.
     pub async fn claim(&self) -> Result<Claim, StoreError> {
         if self.engine() != DbEngine::Postgres {
+            self.release_learnings().await?;
             return Ok(Claim { session: None });
         }
         if self.is_claimed() {
@@ -49,6 +50,7 @@ impl Db {
         sqlx::query(sql).bind(&owner).execute(&mut connection).await?;
         self.claimed_as(&owner);
         let pid = pid(&mut connection).await?;
+        self.release_learnings().await?;
         let session = LockSession { connection, location: self.location().clone(), pid, owner };
         Ok(Claim { session: Some(session) })
     }

@@ -70,13 +70,14 @@ impl DbEngine {
     }
 
     /// Prepares a connection that writes. The server's own keep-alives end the session of a daemon that vanished:
-    /// another one can then have its place. On this side each call has a timeout.
+    /// another one can then have its place. On this side each call has a timeout. What is deleted from a file is
+    /// overwritten: what people have forgotten is not to be read in its free pages.
     pub(crate) fn writing(self) -> &'static str {
         match self {
             Self::Memory => "",
             Self::Sqlite => {
                 "PRAGMA page_size = 8192; PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
-                 PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -1024;"
+                 PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -1024; PRAGMA secure_delete = ON;"
             }
             Self::Postgres => {
                 "SET client_min_messages = warning; SET search_path TO pudu; SET tcp_keepalives_idle = 15; \

@@ -1,7 +1,7 @@
 //! People of accounts who are one user with others. Who is not listed is a user by themselves.
 
 use crate::{
-    Db, StoreError, crash,
+    Db, StoreError, crash, memory_merge,
     statement::{WriteTx, query},
 };
 use pudu_base::UserId;
@@ -56,11 +56,20 @@ impl Db {
     }
 
     /// Makes who shows a code and whose it is one user. The same person may say it again, as a platform delivers again.
-    /// False when the code is not good, or not any more.
-    pub async fn join(&self, hash: &str, shows: Identity, issuer: Identity) -> Result<bool, StoreError> {
-        let data = (hash.to_owned(), shows, issuer);
-        self.write(&crash::JOIN, data, |(hash, shows, issuer), tx| Box::pin(join(tx, hash, shows, issuer)))
-            .await
+    /// Whoever shows it brings the memory of the user that they were, if that is said and nobody else is that user: it
+    /// is to be merged then. False when the code is not good, or not any more.
+    pub async fn join(
+        &self,
+        hash: &str,
+        shows: Identity,
+        issuer: Identity,
+        brings: Option<UserId>,
+    ) -> Result<bool, StoreError> {
+        let data = (hash.to_owned(), shows, issuer, brings);
+        self.write(&crash::JOIN, data, |(hash, shows, issuer, brings), tx| {
+            Box::pin(join(tx, hash, shows, issuer, brings.as_ref()))
+        })
+        .await
     }
 
     /// Makes a person a user by themselves again. False when they were.
@@ -113,6 +122,7 @@ async fn join(
     hash: &str,
     shows: &Identity,
     issuer: &Identity,
+    brings: Option<&UserId>,
 ) -> Result<bool, StoreError> {
     let sql = "UPDATE pairing_codes SET person = $1 WHERE hash = $2 AND issuer IS NOT NULL AND expires > $3
         AND (person IS NULL OR person = $1)";
@@ -122,6 +132,9 @@ async fn join(
     }
     identify(tx, issuer).await?;
     identify(tx, shows).await?;
+    if let Some(source) = brings {
+        memory_merge::begin(tx, source, &shows.user).await?;
+    }
     Ok(true)
 }
 

@@ -1,11 +1,12 @@
 //! Conversations from which something may be learnt, and users who want nothing remembered.
 //!
 //! One row a conversation and memory: a further run moves it, so that a conversation is read once it pauses. It goes with
-//! the note up to where it was read, so that nothing is read twice and a death in between loses nothing.
+//! the note up to where it was read, so that nothing is read twice and a death in between loses nothing. A reader claims a
+//! row for a while and renews that as it reads, so that of several processes one reads it.
 
 use crate::{
     Db, Spender, StoreError, crash,
-    statement::{WriteTx, query},
+    statement::{Statement, WriteTx, query},
 };
 use pudu_base::{RunId, ThreadId, UserId};
 use sqlx::AnyConnection;
@@ -27,19 +28,86 @@ pub struct Learning {
     pub due: i64,
     /// How often it failed.
     pub attempts: i64,
+    /// Of those that are due, the highest are read first.
+    pub priority: i64,
+    /// The first message that is read, and the last one: what comes before and behind was said as another user. Empty
+    /// where nobody knows.
+    pub span: (String, String),
 }
 
-type LearningColumns = (String, String, String, String, String, String, String, i64, i64);
+/// A reader of conversations, and until when what it claims is its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LearningReader {
+    /// Its name, different for each process.
+    pub name: String,
+    /// The end of the claim, in milliseconds since 1970.
+    pub until: i64,
+}
+
+type Text = String;
+type LearningColumns =
+    (Text, Text, Text, Text, Text, Text, Text, Text, i64, i64, i64, Text, Text);
 
 impl Db {
-    /// Keeps a conversation to be read, in place of what was kept of it.
-    pub async fn keep_learning(&self, learning: Learning) -> Result<(), StoreError> {
-        self.write(&crash::KEEP_LEARNING, learning, |learning, tx| Box::pin(keep(tx, learning))).await
+    /// Keeps a conversation to be read, in place of what was kept of it. Where `max` wait already, one without priority
+    /// that is not among them is not kept: false. 0 is no limit.
+    pub async fn keep_learning(&self, learning: Learning, max: i64) -> Result<bool, StoreError> {
+        let data = (learning, max);
+        self.write(&crash::KEEP_LEARNING, data, |(learning, max), tx| Box::pin(keep(tx, learning, *max)))
+            .await
     }
 
-    /// Returns conversations to be read, those first that are due first; `limit` of them.
-    pub async fn learnings(&self, limit: i64) -> Result<Vec<Learning>, StoreError> {
-        self.read(limit, |limit, tx| Box::pin(learnings(tx, *limit))).await
+    /// Returns conversations that are due at a time and that nobody reads: by priority, and then those first that are
+    /// due first; `limit` of them.
+    pub async fn learnings(&self, now: i64, limit: i64) -> Result<Vec<Learning>, StoreError> {
+        self.read((now, limit), |(now, limit), tx| Box::pin(learnings(tx, *now, *limit))).await
+    }
+
+    /// Returns the conversations of a user that wait, due or not, whoever reads them.
+    pub async fn learnings_of(&self, user: &UserId) -> Result<Vec<Learning>, StoreError> {
+        self.read(user, |user, tx| Box::pin(learnings_of(tx, user))).await
+    }
+
+    /// Takes a conversation away from whoever reads it.
+    pub async fn take_learning(
+        &self,
+        learning: &Learning,
+        reader: &LearningReader,
+    ) -> Result<(), StoreError> {
+        let data = (learning.clone(), reader.clone());
+        self.write(&crash::CLAIM_LEARNING, data, |(learning, reader), tx| {
+            Box::pin(async move { claim(tx, learning, reader, i64::MAX).await.map(drop) })
+        })
+        .await
+    }
+
+    /// Returns when the next conversation is due, or its reader late, in milliseconds since 1970.
+    pub async fn next_learning(&self) -> Result<Option<i64>, StoreError> {
+        self.read((), |(), tx| Box::pin(next(tx))).await
+    }
+
+    /// Claims a conversation, or renews the claim. False when another one reads it, when a further run was kept of it, and
+    /// when it is not there any more.
+    pub async fn claim_learning(
+        &self,
+        learning: &Learning,
+        reader: &LearningReader,
+        now: i64,
+    ) -> Result<bool, StoreError> {
+        let data = (learning.clone(), reader.clone(), now);
+        self.write(&crash::CLAIM_LEARNING, data, |(learning, reader, now), tx| {
+            Box::pin(claim(tx, learning, reader, *now))
+        })
+        .await
+    }
+
+    /// Ends all claims: for the one process that has the database alone, and so knows that all readers are gone.
+    pub async fn release_learnings(&self) -> Result<(), StoreError> {
+        let sql = "UPDATE learnings SET reader = '', reads_until = 0 WHERE reader <> ''";
+        self.write(&crash::RELEASE_LEARNINGS, sql, |sql, tx| {
+            Box::pin(async move { query(*sql).execute(tx).await.map(drop) })
+        })
+        .await
     }
 
     /// Returns the last message of a conversation that was read for this memory, if any was.
@@ -47,10 +115,29 @@ impl Db {
         self.read(learning, |learning, tx| Box::pin(up_to(tx, learning))).await
     }
 
-    /// Notes that a conversation was read up to a message. If a further run was kept meanwhile, that one is read later.
-    pub async fn learnt(&self, learning: &Learning, message: &str) -> Result<(), StoreError> {
-        let data = (learning.clone(), message.to_owned());
-        self.write(&crash::LEARNT, data, |(learning, message), tx| Box::pin(learnt(tx, learning, message)))
+    /// Notes that a conversation was read up to a message, and ends the claim. If a further run was kept meanwhile, that
+    /// one is read later. False when it is not the reader's any more: nothing is noted then.
+    pub async fn learnt(
+        &self,
+        learning: &Learning,
+        reader: &LearningReader,
+        message: &str,
+    ) -> Result<bool, StoreError> {
+        let data = (learning.clone(), reader.name.clone(), message.to_owned());
+        self.write(&crash::LEARNT, data, |(learning, reader, message), tx| {
+            Box::pin(learnt(tx, learning, reader, message))
+        })
+        .await
+    }
+
+    /// Puts a conversation off that could not be read, unless a further run was kept meanwhile, and ends the claim.
+    pub async fn put_off_learning(
+        &self,
+        later: &Learning,
+        reader: &LearningReader,
+    ) -> Result<(), StoreError> {
+        let data = (later.clone(), reader.name.clone());
+        self.write(&crash::PUT_OFF_LEARNING, data, |(later, reader), tx| Box::pin(put_off(tx, later, reader)))
             .await
     }
 
@@ -78,31 +165,82 @@ impl Db {
     }
 }
 
-async fn keep(tx: &mut WriteTx<'_>, learning: &Learning) -> Result<(), StoreError> {
-    let sql = "INSERT INTO learnings (user_id, agent, thread, run, account, person, spender, due, attempts)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (user_id, agent, thread) DO UPDATE SET
-        run = excluded.run, account = excluded.account, person = excluded.person, spender = excluded.spender,
-        due = excluded.due, attempts = excluded.attempts";
-    let Learning { user, agent, thread, run, spender, due, attempts } = learning;
-    let texts = [user.as_str(), agent, thread.as_str(), run.as_str(), &spender.account, &spender.person];
-    let insert = texts.into_iter().fold(query(sql), |insert, text| insert.bind(text));
-    insert.bind(spender.user.as_str()).bind(*due).bind(*attempts).execute(tx).await?;
-    Ok(())
+/// Binds what names a row, as `$1` to `$3`.
+fn named<'q>(sql: &'static str, learning: &'q Learning) -> Statement<'q> {
+    query(sql).bind(learning.user.as_str()).bind(&learning.agent).bind(learning.thread.as_str())
 }
 
-async fn learnings(tx: &mut AnyConnection, limit: i64) -> Result<Vec<Learning>, StoreError> {
-    let sql = "SELECT user_id, agent, thread, run, account, person, spender, due, attempts FROM learnings
-        ORDER BY due LIMIT $1";
-    let rows: Vec<LearningColumns> = sqlx::query_as(sql).bind(limit).fetch_all(tx).await?;
-    let learning = |(user, agent, thread, run, account, person, spender, due, attempts): LearningColumns| {
-        let id = |text: &str| UserId::of(text).map_err(|error| StoreError::Corrupt(error.to_string()));
-        let (user, spender) = (id(&user)?, id(&spender)?);
-        // A memory that is not the person's own is their room's.
-        let room = (user != spender).then(|| user.clone());
-        let spender = Spender { account, person, user: spender, room };
-        Ok(Learning { user, agent, thread: thread.into(), run: run.into(), spender, due, attempts })
+async fn keep(tx: &mut WriteTx<'_>, learning: &Learning, max: i64) -> Result<bool, StoreError> {
+    if max > 0 && learning.priority == 0 {
+        let sql = "SELECT CASE WHEN COUNT(*) >= $4 AND COALESCE(SUM(CASE WHEN user_id = $1 AND agent = $2
+            AND thread = $3 THEN 1 ELSE 0 END), 0) = 0 THEN 1 ELSE 0 END FROM learnings";
+        if named(sql, learning).bind(max).fetch_one::<i64>(tx).await? > 0 {
+            return Ok(false);
+        }
+    }
+    // Who reads it at the moment goes on with what was there.
+    let sql = "INSERT INTO learnings (user_id, agent, thread, run, account, person, spender, room, due, attempts, priority,
+        first, last)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT (user_id, agent, thread) DO UPDATE SET
+        run = excluded.run, account = excluded.account, person = excluded.person, spender = excluded.spender,
+        room = excluded.room, due = excluded.due, attempts = excluded.attempts, last = excluded.last,
+        priority = CASE WHEN excluded.priority > learnings.priority THEN excluded.priority ELSE learnings.priority END";
+    let Learning { run, spender, due, attempts, priority, span: (first, last), .. } = learning;
+    let insert = named(sql, learning).bind(run.as_str()).bind(&spender.account).bind(&spender.person);
+    let room = spender.room.as_ref().map_or("", UserId::as_str);
+    let insert = insert.bind(spender.user.as_str()).bind(room).bind(*due).bind(*attempts).bind(*priority);
+    insert.bind(first).bind(last).execute(tx).await?;
+    Ok(true)
+}
+
+/// SQL that reads conversations.
+macro_rules! columns {
+    ($which:literal) => {
+        concat!(
+            "SELECT user_id, agent, thread, run, account, person, spender, room, due, attempts, priority, first, last
+                FROM learnings ",
+            $which
+        )
     };
+}
+
+async fn learnings_of(tx: &mut AnyConnection, user: &UserId) -> Result<Vec<Learning>, StoreError> {
+    let sql = columns!("WHERE user_id = $1 ORDER BY agent, thread");
+    let rows: Vec<LearningColumns> = sqlx::query_as(sql).bind(user.as_str()).fetch_all(tx).await?;
     rows.into_iter().map(learning).collect()
+}
+
+async fn learnings(tx: &mut AnyConnection, now: i64, limit: i64) -> Result<Vec<Learning>, StoreError> {
+    let sql = columns!("WHERE due <= $1 AND reads_until <= $1 ORDER BY priority DESC, due LIMIT $2");
+    let rows: Vec<LearningColumns> = sqlx::query_as(sql).bind(now).bind(limit).fetch_all(tx).await?;
+    rows.into_iter().map(learning).collect()
+}
+
+fn learning(row: LearningColumns) -> Result<Learning, StoreError> {
+    let (user, agent, thread, run, account, person, spender, room, due, attempts, priority, first, last) = row;
+    let id = |text: &str| UserId::of(text).map_err(|error| StoreError::Corrupt(error.to_string()));
+    let room = Some(room).filter(|room| !room.is_empty()).map(|room| id(&room)).transpose()?;
+    let spender = Spender { account, person, user: id(&spender)?, room };
+    let (user, thread, run, span) = (id(&user)?, thread.into(), run.into(), (first, last));
+    Ok(Learning { user, agent, thread, run, spender, due, attempts, priority, span })
+}
+
+async fn next(tx: &mut AnyConnection) -> Result<Option<i64>, StoreError> {
+    let sql = "SELECT MIN(CASE WHEN reads_until > due THEN reads_until ELSE due END) FROM learnings";
+    Ok(sqlx::query_scalar(sql).fetch_one(tx).await?)
+}
+
+async fn claim(
+    tx: &mut WriteTx<'_>,
+    learning: &Learning,
+    reader: &LearningReader,
+    now: i64,
+) -> Result<bool, StoreError> {
+    let sql =
+        "UPDATE learnings SET reader = $4, reads_until = $5 WHERE user_id = $1 AND agent = $2 AND thread = $3
+        AND (reader = $4 OR (run = $6 AND reads_until <= $7))";
+    let update = named(sql, learning).bind(&reader.name).bind(reader.until).bind(learning.run.as_str());
+    Ok(update.bind(now).execute(tx).await? > 0)
 }
 
 async fn up_to(tx: &mut AnyConnection, learning: &Learning) -> Result<Option<String>, StoreError> {
@@ -111,19 +249,37 @@ async fn up_to(tx: &mut AnyConnection, learning: &Learning) -> Result<Option<Str
     Ok(row.bind(learning.thread.as_str()).fetch_optional(tx).await?)
 }
 
-async fn learnt(tx: &mut WriteTx<'_>, learning: &Learning, message: &str) -> Result<(), StoreError> {
+async fn learnt(
+    tx: &mut WriteTx<'_>,
+    learning: &Learning,
+    reader: &str,
+    message: &str,
+) -> Result<bool, StoreError> {
+    let sql = "UPDATE learnings SET reader = '', reads_until = 0
+        WHERE user_id = $1 AND agent = $2 AND thread = $3 AND reader = $4";
+    if named(sql, learning).bind(reader).execute(tx).await? == 0 {
+        return Ok(false);
+    }
     let sql = "INSERT INTO learnt (user_id, agent, thread, message) VALUES ($1, $2, $3, $4)
         ON CONFLICT (user_id, agent, thread) DO UPDATE SET message = excluded.message";
-    let insert = query(sql).bind(learning.user.as_str()).bind(&learning.agent);
-    insert.bind(learning.thread.as_str()).bind(message).execute(tx).await?;
-    done(tx, learning).await
+    named(sql, learning).bind(message).execute(tx).await?;
+    done(tx, learning).await?;
+    Ok(true)
+}
+
+async fn put_off(tx: &mut WriteTx<'_>, later: &Learning, reader: &str) -> Result<(), StoreError> {
+    let sql = "UPDATE learnings SET due = $5, attempts = $6
+        WHERE user_id = $1 AND agent = $2 AND thread = $3 AND reader = $4 AND run = $7";
+    let update = named(sql, later).bind(reader).bind(later.due).bind(later.attempts);
+    update.bind(later.run.as_str()).execute(tx).await?;
+    let sql = "UPDATE learnings SET reader = '', reads_until = 0
+        WHERE user_id = $1 AND agent = $2 AND thread = $3 AND reader = $4";
+    named(sql, later).bind(reader).execute(tx).await.map(drop)
 }
 
 async fn done(tx: &mut WriteTx<'_>, learning: &Learning) -> Result<(), StoreError> {
     let sql = "DELETE FROM learnings WHERE user_id = $1 AND agent = $2 AND thread = $3 AND run = $4";
-    let delete = query(sql).bind(learning.user.as_str()).bind(&learning.agent);
-    delete.bind(learning.thread.as_str()).bind(learning.run.as_str()).execute(tx).await?;
-    Ok(())
+    named(sql, learning).bind(learning.run.as_str()).execute(tx).await.map(drop)
 }
 
 async fn is_off(tx: &mut AnyConnection, user: &UserId) -> Result<bool, StoreError> {

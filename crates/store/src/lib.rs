@@ -30,6 +30,7 @@ mod link;
 mod location;
 mod lock;
 mod log;
+mod memory_merge;
 mod messages;
 mod pairing;
 mod pools;
@@ -57,11 +58,13 @@ pub use error::StoreError;
 pub use identities::{Identity, JoinCode};
 pub use ids::{InboxItemId, TurnId};
 pub use inbox::{InboxRow, InsertedEvent, NewInboxItem};
-pub use learning::Learning;
+pub use learning::{Learning, LearningReader};
 pub use location::{DbLocation, PostgresUrl};
+pub use memory_merge::MemoryMerge;
 pub use pairing::{MAX_UNUSED_CODES, Paired};
 pub use recall::{
     MAX_RECALL_CHARS, RecallEntry, RecallHit, RecallHits, RecallKind, RecallLimits, RecallScope,
+    recall_words, telling_words,
 };
 pub use spending::{
     BudgetLimit, BudgetStanding, BudgetUnit, CallOffer, CallSpending, Cost, ModelCall, OfferCost,

@@ -13,10 +13,12 @@ mod index;
 mod rank;
 mod search;
 mod sql;
+mod transfer;
 mod words;
 
 pub use index::RecallEntry;
 pub use search::{RecallHit, RecallHits, RecallLimits};
+pub use words::{recall_words, telling_words};
 
 use pudu_base::{UserId, digest};
 

@@ -73,7 +73,7 @@ code_invalid = This code is not valid, or not any more. Ask whoever runs this bo
 code_unreadable = I could not look that code up just now. Try again in a moment.
 connect_privately = Please send me that in a private chat: who reads a code could use it.
 connect_offer = To be one person with yourself on another platform, send me this there, in a private chat, within ten minutes: `/connect { $code }`. You then have one memory, one set of limits and one usage on both. `/connect off` ends that.
-connect_confirm = This makes you one person with { $name } on { $account }: one memory, one set of limits, one usage. Do it only if that is you. Confirm it with the button, or by sending `{ $action }`.
+connect_confirm = This makes you one person with { $name } on { $account }: one memory, one set of limits, one usage. What is remembered of you here moves there, and stays there if you part again. Do it only if that is you. Confirm it with the button, or by sending `{ $action }`.
 connect_yes = That is me
 joined = Done: here you are { $name } on { $account } now. `/connect off` ends that.
 joined_already = You are one person already.
@@ -158,7 +158,7 @@ memory_facts =
        *[other] { $count } facts
     }.
 memory_none = Nothing like that is remembered here.
-memory_usage = /memory lists what is remembered; behind it: search WORDS, add FACT, forget ID, forget all, last (what was used for the last answer), off, on.
+memory_usage = /memory lists what is remembered; behind it: search WORDS, add FACT, forget ID, forget all, export (as a file), last (what was used for the last answer), off, on.
 memory_disabled = Memory is switched off here by whoever runs this bot.
 memory_is_off = Memory is off: nothing is learnt and nothing is used. `/memory on` switches it on.
 memory_off = Memory is off: from now on nothing is learnt, and nothing of what is remembered is used. `/memory forget all` deletes it.
@@ -172,6 +172,8 @@ memory_last =
     This was used for the last answer:
 
     { $text }
+memory_exported = Here is what is remembered.
+memory_not_exported = The file could not be made. Try again later.
 memory_last_none = Nothing of what is remembered was used for the last answer.
 memory_unreadable = The memory could not be read.
 usage =

@@ -72,7 +72,7 @@ code_invalid = 这个配对码无效或已过期，请找管理员要一个新�
 code_unreadable = 暂时无法核对这个配对码，请稍后再试。
 connect_privately = 请在私聊里发给我：谁看到配对码，谁就能使用它。
 connect_offer = 想让我把你在另一个平台上也认作同一个人，请在十分钟内到那边私聊发送：`/connect { $code }`。之后两边共用记忆、限额与用量。发送 `/connect off` 可解除。
-connect_confirm = 这会把你和 { $account } 上的 { $name } 认作同一个人：共用记忆、限额与用量。只有那确实是你本人时才继续。请点按钮确认，或发送 `{ $action }`。
+connect_confirm = 这会把你和 { $account } 上的 { $name } 认作同一个人：共用记忆、限额与用量。这里关于你的记忆会并入那边，解除后也留在那边。只有那确实是你本人时才继续。请点按钮确认，或发送 `{ $action }`。
 connect_yes = 是我本人
 joined = 完成：在这里你现在就是 { $account } 上的 { $name }。发送 `/connect off` 可解除。
 joined_already = 你们已经是同一个人了。
@@ -149,7 +149,7 @@ secrets_wanted = 你的技能还需要这些：
 
 memory_facts = 这里共有 { $count } 条记忆：
 memory_none = 这里没有这样的记忆。
-memory_usage = /memory 列出全部记忆；后面可以加：search 关键词、add 内容、forget 编号、forget all、last（查看上次回答用到的记忆）、off、on。
+memory_usage = /memory 列出全部记忆；后面可以加：search 关键词、add 内容、forget 编号、forget all、export（导出为文件）、last（查看上次回答用到的记忆）、off、on。
 memory_disabled = 管理员已在这里停用记忆。
 memory_is_off = 记忆已关闭：不再学习，也不再使用。发送 `/memory on` 可开启。
 memory_off = 记忆已关闭：从现在起不再学习，也不再使用已有记忆。发送 `/memory forget all` 可删除。
@@ -163,6 +163,8 @@ memory_last =
     上次回答用到了这些：
 
     { $text }
+memory_exported = 这里是全部记忆。
+memory_not_exported = 无法生成文件，请稍后再试。
 memory_last_none = 上次回答没有用到任何记忆。
 memory_unreadable = 无法读取记忆。
 usage = 本对话的 token 用量：输入 { $read }，输出 { $written }，合计 { $total }，共运行 { $runs } 次。

@@ -423,6 +423,29 @@ fn a_misspelt_key_of_what_is_kept_or_approved_stops_the_start() {
 }
 
 #[test]
+fn memory_that_cannot_be_kept_so_is_refused() {
+    let check = |text: &str, words: &[&str]| {
+        let said = said(text, []);
+        words.iter().for_each(|word| assert!(said.contains(word), "{text}: {said}"));
+    };
+    for manager in ["mem0", "honcho", "openviking", "my.package:Memory"] {
+        let text = format!("memory: {{manager_class: \"{manager}\"}}\n");
+        check(&text, &["error: memory.manager_class", "one of deermem, noop"]);
+    }
+    check("memory: {mode: both}\n", &["error: memory.mode", "one of middleware, tool"]);
+    check("memory: {shutdown_flush_timeout_seconds: 0}\n", &["error: memory.shutdown_flush_timeout_seconds"]);
+    check(
+        "memory: {backend_config: {queue_max_depth: -1}}\n",
+        &["error: memory.backend_config.queue_max_depth"],
+    );
+    check("retention: {memory_facts_max_age_days: -1}\n", &["error: retention.memory_facts_max_age_days"]);
+    check(
+        "channels: {telegram: {bot_token: t, retention: {memory_facts_max_age_days: 3}}}\n",
+        &["error: channels.telegram.retention.memory_facts_max_age_days"],
+    );
+}
+
+#[test]
 fn a_sandbox_that_cannot_be_made_so_is_refused_with_the_place() {
     let check = |text: &str, words: &[&str]| {
         let said = said(&format!("sandbox: {text}\n"), []);

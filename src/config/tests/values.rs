@@ -3,6 +3,7 @@
 use super::*;
 use pudu_client::harness::{CallFrequency, ContextRules, ContextSize, RestRules, ToolProgressRules};
 use pudu_client::{
+    MemoryMode, MemoryRetention,
     base::Network,
     containers::ExecMethod,
     egress::Domain,
@@ -671,4 +672,25 @@ fn a_run_that_repeats_itself_is_ended_as_deerflow_ends_it() {
         .model_calls
         .rest;
     assert_eq!(rest, RestRules { after: 9, time: Duration::from_secs(60) });
+}
+
+#[test]
+fn memory_is_pudus_or_the_models_and_goes_by_age() {
+    let text = "memory:\n  mode: tool\n  shutdown_flush_timeout_seconds: 5\n  backend_config: {queue_max_depth: 0, debounce_seconds: 7}\n\
+                retention: {memory_facts_max_age_days: 30, memory_turns_max_age_days: 0}\n";
+    let hot = good(text, []).config.hot;
+    let rules = hot.memory.rules.as_ref().unwrap();
+    let seconds = Duration::from_secs;
+    assert_eq!((rules.mode, rules.max_waiting), (MemoryMode::Tool, 0));
+    assert_eq!((rules.debounce, rules.last_reading), (seconds(7), seconds(5)));
+    let days = |days: u64| Some(seconds(days * 24 * 60 * 60));
+    assert_eq!(hot.retention.memory, MemoryRetention { facts: days(30), turns: None });
+    let usual = good("", []).config.hot;
+    let rules = usual.memory.rules.as_ref().unwrap();
+    assert_eq!(
+        (rules.mode, rules.max_waiting, rules.last_reading),
+        (MemoryMode::Middleware, 1_000, seconds(30))
+    );
+    assert_eq!(usual.retention.memory, MemoryRetention { facts: None, turns: days(365) });
+    assert_eq!(good("memory: {manager_class: noop}", []).config.hot.memory.rules, None);
 }

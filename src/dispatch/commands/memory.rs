@@ -2,7 +2,11 @@
 
 use super::{CommandSpec, not_stored};
 use crate::bus::InboxItem;
-use crate::dispatch::{command::SlashCommand, conversation::ConversationActor, users};
+use crate::{
+    dispatch::{command::SlashCommand, conversation::ConversationActor, users},
+    sent,
+};
+use pudu_channels::{FinalView, OutFile};
 use pudu_client::{
     MemoryOf, MemoryTrouble,
     memories::{Fact, MemoryError},
@@ -11,6 +15,8 @@ use pudu_client::{
 use pudu_texts::Language;
 use std::fmt::Write;
 
+/// Name under which people get what is remembered.
+const EXPORT_NAME: &str = "memory.json";
 /// So many facts are listed.
 const MAX_LISTED: usize = 30;
 /// So many characters of a fact are shown.
@@ -18,7 +24,7 @@ const MAX_FACT_CHARS: usize = 300;
 
 pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "memory",
-    argument: |_| "[search|add|forget|last|off|on] …",
+    argument: |_| "[search|add|forget|export|last|off|on] …",
     about: Language::about_memory,
     run: |actor, arrival, command| Box::pin(run(actor, arrival, command)),
 };
@@ -29,6 +35,13 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCo
     let words = command.argument.unwrap_or_default();
     let (verb, rest) = words.split_once(char::is_whitespace).unwrap_or((&words, ""));
     let rest = rest.trim();
+    if verb == "export" && rest.is_empty() && actor.shared.client.remembers() {
+        let view = match export(actor, language, &of).await {
+            Ok(view) => view,
+            Err(trouble) => FinalView { text: told(language, &trouble), ..FinalView::default() },
+        };
+        return actor.answer_with(arrival, view, Vec::new());
+    }
     let text = if !actor.shared.client.remembers() {
         Ok(language.memory_disabled().to_owned())
     } else {
@@ -65,7 +78,7 @@ async fn list(
     of: &MemoryOf,
     wanted: Option<&str>,
 ) -> Result<String, MemoryTrouble> {
-    let document = actor.shared.client.remembered(of).await?;
+    let document = actor.shared.client.memories().read(of).await?;
     let off = actor.shared.db.is_memory_off(&of.user).await?;
     let facts = match wanted {
         Some(wanted) => document.containing(wanted),
@@ -96,7 +109,7 @@ async fn add(
     fact: &str,
 ) -> Result<String, MemoryTrouble> {
     let sender = &arrival.inbound.sender;
-    let id = actor.shared.client.remember(of, fact, &sender.id, &sender.name).await?;
+    let id = actor.shared.client.memories().remember(of, fact, &sender.id, &sender.name).await?;
     Ok(language.memory_added(id))
 }
 
@@ -106,7 +119,8 @@ async fn forget(
     of: &MemoryOf,
     id: &str,
 ) -> Result<String, MemoryTrouble> {
-    actor.shared.client.forget(of, id.trim_matches('`')).await?;
+    actor.shared.client.memories().forget(of, id.trim_matches('`')).await?;
+    sent::forget_of(&actor.shared.home, of.user.as_str()).await;
     Ok(language.memory_forgotten().to_owned())
 }
 
@@ -115,8 +129,36 @@ async fn forget_all(
     language: Language,
     of: &MemoryOf,
 ) -> Result<String, MemoryTrouble> {
-    actor.shared.client.forget_all(of).await?;
+    // What waits to be read goes first: nothing of it comes back.
+    actor.shared.client.forget_waiting(of).await?;
+    actor.shared.client.memories().forget_all(of).await?;
+    sent::forget_of(&actor.shared.home, of.user.as_str()).await;
     Ok(language.memory_all_forgotten().to_owned())
+}
+
+/// Sends what is remembered as a file: to the person alone, or to the room whose it is.
+async fn export(
+    actor: &ConversationActor,
+    language: Language,
+    of: &MemoryOf,
+) -> Result<FinalView, MemoryTrouble> {
+    let document = actor.shared.client.memories().export(of).await?;
+    let kept = sent::keep_of(&actor.shared.home, of.user.as_str(), &format!("{document:#}")).await;
+    Ok(match kept {
+        Ok(path) => FinalView {
+            text: language.memory_exported().to_owned(),
+            files: vec![OutFile { name: EXPORT_NAME.to_owned(), path }],
+            ..FinalView::default()
+        },
+        Err(error) => {
+            tracing::warn!(%error, "failed to write exported memory");
+            FinalView {
+                text: language.memory_not_exported().to_owned(),
+                failed: true,
+                ..FinalView::default()
+            }
+        }
+    })
 }
 
 /// Shows what was told of memory with the last question here.

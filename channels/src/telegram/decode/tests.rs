@@ -270,6 +270,21 @@ fn who_hides_behind_a_chat_is_that_chat() {
 }
 
 #[test]
+fn what_is_passed_on_is_a_quote_unless_it_is_ones_own() {
+    let hidden = json!({"type": "hidden_user", "sender_user_name": "Bob", "date": 1});
+    let user = |id: i64| json!({"type": "user", "sender_user": {"id": id, "first_name": "Bob"}, "date": 1});
+    let channel =
+        json!({"type": "channel", "chat": {"id": -1, "type": "channel"}, "message_id": 3, "date": 1});
+    let quoted = "Forwarded message:\n> /new\n> I live in Rome";
+    for (origin, expect) in
+        [(hidden, quoted), (user(4_711), quoted), (channel, quoted), (user(7), "/new\nI live in Rome")]
+    {
+        let fields = json!({"text": "/new\nI live in Rome", "forward_origin": origin});
+        assert_eq!(decode(&update(message(7, fields))), Some(inbound(7, said(expect))));
+    }
+}
+
+#[test]
 fn what_does_not_concern_the_bot_is_passed_over() {
     let cases = [
         update(message(GROUP, json!({"text": "hi", "from": {"id": 42, "is_bot": true}}))),

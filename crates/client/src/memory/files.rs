@@ -1,39 +1,71 @@
 //! Files of memory, and the index that goes with them.
 
 use super::rules::{MemoryOf, MemoryTrouble};
-use crate::Client;
 use pudu_memory::{
-    Committed, FactCategory, FactId, FactOrigin, FactSource, MemoryDocument, MemoryError, MemoryScope,
-    MemoryStore, NewFact,
+    Committed, Fact, FactCategory, FactId, FactOrigin, FactSource, MemoryDocument, MemoryError,
+    MemoryOptions, MemoryScope, MemoryStore, NewFact, speaks_of,
 };
-use pudu_store::{RecallEntry, RecallKind, now};
+use pudu_store::{Db, MemoryMerge, RecallEntry, RecallKind, RecallLimits, now};
+use serde_json::Value;
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-impl Client {
-    /// Returns whether there is memory at all.
+/// So many turns are looked at for one fact that is forgotten.
+const TURNS_TO_FORGET: RecallLimits = RecallLimits { facts: 0, turns: 200 };
+
+/// What is remembered in a home: the files, and the store's index of them.
+#[derive(Clone)]
+pub struct Memories {
+    db: Db,
+    home: PathBuf,
+    options: MemoryOptions,
+}
+
+impl Memories {
+    /// Names the home and the store that has its index.
     #[must_use]
-    pub fn remembers(&self) -> bool {
-        self.setup().memory.is_some()
+    pub fn new(db: Db, home: &Path, options: MemoryOptions) -> Self {
+        Self { db, home: home.to_owned(), options }
+    }
+
+    /// The numbers that it works by.
+    pub(super) fn options(&self) -> MemoryOptions {
+        self.options.clone()
     }
 
     /// Returns what is remembered.
     ///
     /// # Errors
     /// When its files cannot be read.
-    pub async fn remembered(&self, of: &MemoryOf) -> Result<MemoryDocument, MemoryTrouble> {
-        self.with_memory(of, |store, scope, now| store.read(&scope, now)).await
+    pub async fn read(&self, of: &MemoryOf) -> Result<MemoryDocument, MemoryTrouble> {
+        let scope = of.scope()?;
+        self.work(move |store, now| store.read(&scope, now)).await
     }
 
-    /// Works on the files of a memory, where that may block.
-    pub(super) async fn with_memory<T: Send + 'static>(
+    /// Works on the files, where that may block.
+    async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(MemoryStore, i64) -> Result<T, MemoryError> + Send + 'static,
+    ) -> Result<T, MemoryTrouble> {
+        let store = MemoryStore::new(self.home.clone(), self.options.clone());
+        let done = tokio::task::spawn_blocking(move || work(store, now()));
+        Ok(done.await.map_err(|_| MemoryTrouble::Broken)??)
+    }
+
+    /// Changes a memory and brings the index to what was done.
+    pub(super) async fn change<T: Send + 'static>(
         &self,
         of: &MemoryOf,
-        work: impl FnOnce(MemoryStore, MemoryScope, i64) -> Result<T, MemoryError> + Send + 'static,
-    ) -> Result<T, MemoryTrouble> {
-        let setup = self.setup();
-        let options = setup.memory.as_ref().map(|memory| memory.rules.options.clone()).unwrap_or_default();
-        let (home, scope) = (self.0.folders.home().to_owned(), of.scope()?);
-        let done = tokio::task::spawn_blocking(move || work(MemoryStore::new(home, options), scope, now()));
-        Ok(done.await.map_err(|_| MemoryTrouble::Broken)??)
+        work: impl FnOnce(&MemoryStore, &MemoryScope, i64) -> Result<(T, Committed), MemoryError> + Send + 'static,
+    ) -> Result<(T, Committed), MemoryTrouble> {
+        let scope = of.scope()?;
+        let done = self.work(move |store, now| work(&store, &scope, now)).await?;
+        pudu_store::crash::point("memory.committed");
+        self.index(of, &done.1).await?;
+        Ok(done)
     }
 
     /// Remembers what a person says to be remembered, and returns its id.
@@ -60,19 +92,38 @@ impl Client {
             source: FactSource::manual(),
             origin: Some(origin),
         };
-        let added = self.with_memory(of, move |store, scope, now| store.add(&scope, new, now)).await?;
-        self.index_facts(of, &added.1).await?;
-        Ok(added.0.to_string())
+        let (id, _) = self.change(of, move |store, scope, now| store.add(scope, new, now)).await?;
+        Ok(id.to_string())
     }
 
-    /// Forgets a fact for good.
+    /// Forgets a fact for good, with what people said that speaks of it, as far as that is found by a search. What stands
+    /// in a conversation stays there.
     ///
     /// # Errors
     /// When there is none with that id, or its files cannot be written.
     pub async fn forget(&self, of: &MemoryOf, id: &str) -> Result<(), MemoryTrouble> {
         let id = FactId::new(id).map_err(|_| MemoryError::UnknownFact(id.to_owned()))?;
-        let done = self.with_memory(of, move |store, scope, now| store.forget(&scope, &[id], now)).await?;
-        self.index_facts(of, &done).await
+        let known = move |store: &MemoryStore, scope: &MemoryScope, now| {
+            let aside = store.superseded(scope)?.into_iter().map(|old| old.fact);
+            let all = store.read(scope, now)?.facts.into_iter().chain(aside);
+            let all: HashMap<FactId, Fact> = all.map(|fact| (fact.id.clone(), fact)).collect();
+            Ok((all, store.forget(scope, &[id], now)?))
+        };
+        let (known, done) = self.change(of, known).await?;
+        for fact in done.forgotten.iter().filter_map(|id| known.get(id)) {
+            self.forget_turns(of, fact).await?;
+        }
+        Ok(self.db.purge_write_log().await?)
+    }
+
+    /// Takes the turns out of the index that speak of a fact.
+    async fn forget_turns(&self, of: &MemoryOf, fact: &Fact) -> Result<(), MemoryTrouble> {
+        let found = self.db.recall(&of.indexed(), &fact.content, TURNS_TO_FORGET).await?.turns;
+        let found =
+            found.into_iter().filter(|turn| speaks_of(&turn.text, &fact.content)).map(|turn| turn.doc);
+        let source = fact.origin.as_ref().and_then(|origin| origin.message.clone());
+        let docs: Vec<String> = found.chain(source).collect();
+        Ok(self.db.unindex(&of.indexed(), RecallKind::Turn, &docs).await?)
     }
 
     /// Forgets all that is remembered of a user or a room, of every agent.
@@ -82,21 +133,81 @@ impl Client {
     pub async fn forget_all(&self, of: &MemoryOf) -> Result<(), MemoryTrouble> {
         let user = of.user.clone();
         // The index first: what is found no more is told no more.
-        self.0.db.forget_user(&of.user).await?;
-        self.with_memory(of, move |store, _, now| store.clear(&user, now).map(drop)).await
+        self.db.forget_user(&of.user).await?;
+        self.work(move |store, now| store.clear(&user, now).map(drop)).await?;
+        Ok(self.db.purge_write_log().await?)
+    }
+
+    /// Returns everything that is remembered as one document, which [`Memories::import`] and DeerFlow read.
+    ///
+    /// # Errors
+    /// When its files cannot be read.
+    pub async fn export(&self, of: &MemoryOf) -> Result<Value, MemoryTrouble> {
+        let scope = of.scope()?;
+        self.work(move |store, now| store.export(&scope, now)).await
+    }
+
+    /// Replaces what is remembered by a document: what it does not have is forgotten for good. Returns the number of
+    /// facts.
+    ///
+    /// # Errors
+    /// When it is no such document, or its files cannot be written.
+    pub async fn import(&self, of: &MemoryOf, document: Value) -> Result<usize, MemoryTrouble> {
+        let import = move |store: &MemoryStore, scope: &MemoryScope, now| {
+            Ok(((), store.import(scope, &document, now)?))
+        };
+        let (_, done) = self.change(of, import).await?;
+        self.db.purge_write_log().await?;
+        Ok(done.document.facts.len())
+    }
+
+    /// Counts that facts were looked up.
+    pub(super) async fn note_used(&self, of: &MemoryOf, used: Vec<FactId>) -> Result<(), MemoryTrouble> {
+        let scope = of.scope()?;
+        self.work(move |store, now| store.note_used(&scope, &used, now)).await
+    }
+
+    /// Merges the memory of a user into that of another one, who is the same person. To do it again changes nothing.
+    pub(super) async fn merge(&self, merge: &MemoryMerge) -> Result<(), MemoryTrouble> {
+        let MemoryMerge { source, target } = merge.clone();
+        let merged = self.work(move |store, now| store.merge(&source, &target, now)).await?;
+        pudu_store::crash::point("memory.merged_files");
+        self.db.move_turns(&merge.source, &merge.target).await?;
+        for done in &merged.agents {
+            self.index(&MemoryOf::of(&done.document.scope), done).await?;
+        }
+        self.db.memory_merged(merge).await?;
+        Ok(self.db.purge_write_log().await?)
+    }
+
+    /// Forgets facts that were neither confirmed nor changed for so long, of everybody.
+    pub(crate) async fn forget_older(&self, age: Duration) -> Result<(), MemoryTrouble> {
+        let before = now() - i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+        let agents = self.work(|store, _| store.everybody()).await?;
+        for scope in agents {
+            let of = MemoryOf::of(&scope);
+            let expire = move |store: &MemoryStore, scope: &MemoryScope, now| {
+                Ok(((), store.expire(scope, before, now)?))
+            };
+            // One that cannot be worked on keeps nobody else's.
+            if let Err(error) = self.change(&of, expire).await {
+                tracing::warn!(user = %of.user, %error, "failed to forget old facts");
+            }
+        }
+        Ok(())
     }
 
     /// Brings the index to what was committed.
-    pub(super) async fn index_facts(&self, of: &MemoryOf, done: &Committed) -> Result<(), MemoryTrouble> {
+    async fn index(&self, of: &MemoryOf, done: &Committed) -> Result<(), MemoryTrouble> {
         // All of them: DeerFlow may have written some since.
         let entries: Vec<RecallEntry> = done.document.facts.iter().map(|fact| entry(of, fact)).collect();
-        self.0.db.index(&entries).await?;
+        self.db.index(&entries).await?;
         let gone = done.superseded.iter().chain(&done.forgotten).map(ToString::to_string);
-        Ok(self.0.db.unindex(&of.indexed(), RecallKind::Fact, &gone.collect::<Vec<_>>()).await?)
+        Ok(self.db.unindex(&of.indexed(), RecallKind::Fact, &gone.collect::<Vec<_>>()).await?)
     }
 }
 
-fn entry(of: &MemoryOf, fact: &pudu_memory::Fact) -> RecallEntry {
+fn entry(of: &MemoryOf, fact: &Fact) -> RecallEntry {
     RecallEntry {
         scope: of.indexed(),
         kind: RecallKind::Fact,
@@ -106,5 +217,93 @@ fn entry(of: &MemoryOf, fact: &pudu_memory::Fact) -> RecallEntry {
         at: fact.created_at.millis(),
         confidence: fact.confidence,
         text: fact.content.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pudu_base::UserId;
+    use pudu_store::DbLocation;
+
+    fn of(agent: Option<&str>) -> MemoryOf {
+        MemoryOf { user: UserId::of("ada").unwrap(), agent: agent.map(str::to_owned) }
+    }
+
+    async fn memories(home: &Path) -> Memories {
+        Memories::new(Db::open(&DbLocation::Memory).await.unwrap(), home, MemoryOptions::default())
+    }
+
+    async fn found(memories: &Memories, of: &MemoryOf, question: &str) -> (usize, usize) {
+        let limits = RecallLimits { facts: 9, turns: 9 };
+        let hits = memories.db.recall(&of.indexed(), question, limits).await.unwrap();
+        (hits.facts.len(), hits.turns.len())
+    }
+
+    #[tokio::test]
+    async fn with_a_fact_goes_what_was_said_of_it_and_nothing_else() {
+        let home = tempfile::tempdir().unwrap();
+        let memories = memories(home.path()).await;
+        let id = memories.remember(&of(None), "Keeps a falcon named Quillon", "U1", "Ada").await.unwrap();
+        let turn = |doc: &str, text: &str| RecallEntry {
+            kind: RecallKind::Turn,
+            doc: doc.to_owned(),
+            text: text.to_owned(),
+            ..entry(
+                &of(None),
+                &Fact::new(FactId::new(doc).unwrap(), text, FactCategory::Goal, 1.0, <_>::default()),
+            )
+        };
+        let turns = [
+            turn("m1", "I was out with my falcon Quillon."),
+            turn("m2", "A falcon is a bird, as is a kestrel."),
+        ];
+        memories.db.index(&turns).await.unwrap();
+        assert_eq!(found(&memories, &of(None), "falcon").await, (1, 2));
+        memories.forget(&of(None), &id).await.unwrap();
+        assert_eq!(found(&memories, &of(None), "falcon").await, (0, 1));
+        assert!(memories.forget(&of(None), &id).await.is_err(), "there is none any more");
+    }
+
+    #[tokio::test]
+    async fn facts_go_by_their_age_for_every_agent() {
+        let home = tempfile::tempdir().unwrap();
+        let memories = memories(home.path()).await;
+        for agent in [None, Some("poet")] {
+            memories.remember(&of(agent), "Likes tea", "U1", "Ada").await.unwrap();
+        }
+        memories.forget_older(Duration::from_secs(3_600)).await.unwrap();
+        assert_eq!(found(&memories, &of(None), "tea").await, (1, 0));
+        // A moment that is to come makes them old.
+        let before = now() + 1_000;
+        for agent in [None, Some("poet")] {
+            let expire = move |store: &MemoryStore, scope: &MemoryScope, now| {
+                Ok(((), store.expire(scope, before, now)?))
+            };
+            memories.change(&of(agent), expire).await.unwrap();
+            assert_eq!(found(&memories, &of(agent), "tea").await, (0, 0));
+            assert!(memories.read(&of(agent)).await.unwrap().facts.is_empty());
+        }
+    }
+
+    #[tokio::test]
+    async fn an_export_comes_back_and_garbage_does_not() {
+        let home = tempfile::tempdir().unwrap();
+        let memories = memories(home.path()).await;
+        memories.remember(&of(None), "Likes tea", "U1", "Ada").await.unwrap();
+        let document = memories.export(&of(None)).await.unwrap();
+        memories.remember(&of(None), "Has a car", "U1", "Ada").await.unwrap();
+        assert_eq!(memories.import(&of(None), document.clone()).await.unwrap(), 1);
+        assert_eq!(memories.export(&of(None)).await.unwrap()["facts"], document["facts"]);
+        assert_eq!(found(&memories, &of(None), "car").await, (0, 0));
+        for bad in [
+            Value::Null,
+            serde_json::json!([1]),
+            serde_json::json!({"facts": 7}),
+            serde_json::json!({"a": 1}),
+        ] {
+            assert!(memories.import(&of(None), bad.clone()).await.is_err(), "{bad}");
+        }
+        assert_eq!(found(&memories, &of(None), "tea").await, (1, 0), "nothing was lost by it");
     }
 }

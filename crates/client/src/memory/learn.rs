@@ -1,26 +1,26 @@
 //! Learning from conversations: once one pauses, a model reads what people said in it since it was read last, and
 //! proposes facts. What of that is kept is decided by rules that no words get round ([`pudu_memory::extract`]).
 //!
-//! Conversations that wait are in the store, so that a stop of the daemon loses none.
+//! Conversations that wait are in the store, so that a stop of the daemon loses none. Whoever reads one claims it first, so
+//! that of several processes one does; and how far it was read is noted with the facts themselves, so that a death between
+//! the facts and the note in the store makes nothing twice.
 
 use super::{
     recall::notes,
-    rules::{MemoryOf, MemorySetup, MemoryTrouble},
+    rules::{MemoryMode, MemoryOf, MemorySetup, MemoryTrouble},
 };
-use crate::{
-    Client, RunTask,
-    budget::{Meter, metered},
-};
-use pudu_base::{Human, Message, ModelCaller, ModelError, Request, SpendingTally, ThreadState};
+use crate::{Client, RunTask, budget::{Meter, metered}};
+use pudu_base::{Human, Message, MessageId, ModelCaller, ModelError, Request, SpendingTally, ThreadState};
 use pudu_harness::side_call;
 use pudu_memory::{
-    MemoryDocument,
+    Changes, LearntMark, MemoryDocument,
     extract::{
-        AnswerError, Extraction, OfferedFacts, Person, Proposal, SaidBy, Transcript, TranscriptTurn, prompt,
+        AnswerError, Extraction, OfferedFacts, Person, Proposal, SaidBy, Transcript, TranscriptTurn,
+        has_signal, prompt,
     },
 };
-use pudu_store::{Learning, RecallEntry, RecallKind, now};
-use std::{sync::Arc, time::Duration};
+use pudu_store::{Learning, LearningReader, RecallEntry, RecallKind, now};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 /// So many conversations are looked at together.
@@ -29,12 +29,16 @@ const MAX_READ_AT_ONCE: i64 = 16;
 const MAX_ATTEMPTS: i64 = 4;
 /// Pause before a conversation is read again after a failure, doubled each time.
 const RETRY_PAUSE: Duration = Duration::from_secs(60);
-/// Pause before a conversation is read again whose run may spend nothing more.
-const MAX_BUDGET_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Nothing is looked for more often.
 const MIN_PAUSE: Duration = Duration::from_millis(200);
 /// Nothing is looked for less often: another process may have kept something.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
+/// Pause before a conversation is read again whose run may spend nothing more.
+const MAX_BUDGET_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
+/// A conversation is its reader's for so long, unless that renews the claim.
+const CLAIM_TIME: Duration = Duration::from_secs(30);
+/// A reader renews its claim this often.
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Reason why a conversation was not read.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +51,8 @@ enum LearnError {
     Answer(#[from] AnswerError),
     #[error("the thread cannot be read: {0}")]
     Thread(String),
+    #[error("another reader has it by now")]
+    Taken,
 }
 
 impl From<pudu_store::StoreError> for LearnError {
@@ -55,10 +61,22 @@ impl From<pudu_store::StoreError> for LearnError {
     }
 }
 
+/// A conversation that is read, and by whom.
+struct Reading<'a> {
+    client: &'a Client,
+    memory: &'a MemorySetup,
+    learning: &'a Learning,
+    of: MemoryOf,
+    reader: &'a str,
+}
+
 /// Keeps the conversation of a run that ended well, to be read when it pauses.
-pub(crate) async fn keep(client: &Client, task: &RunTask) {
+pub(crate) async fn keep(client: &Client, task: &RunTask, state: &ThreadState) {
     let setup = client.setup();
-    let Some(memory) = setup.memory.as_ref() else { return };
+    let Some(memory) = setup.memory.as_ref().filter(|memory| memory.rules.mode == MemoryMode::Middleware)
+    else {
+        return;
+    };
     let of = MemoryOf::run(task);
     let learning = Learning {
         user: of.user,
@@ -68,9 +86,12 @@ pub(crate) async fn keep(client: &Client, task: &RunTask) {
         spender: task.spender(),
         due: now() + millis(memory.rules.debounce),
         attempts: 0,
+        priority: i64::from(task.input.iter().any(|human| has_signal(&human.text))),
+        span: span(task, state),
     };
-    match client.0.db.keep_learning(learning).await {
-        Ok(()) => client.0.learns.notify_one(),
+    match client.0.db.keep_learning(learning, i64::from(memory.rules.max_waiting)).await {
+        Ok(true) => client.0.learns.notify_one(),
+        Ok(false) => tracing::warn!(run = %task.run, "dropped conversation to learn from: too many wait"),
         Err(error) => tracing::warn!(run = %task.run, %error, "failed to keep conversation to learn from"),
     }
 }
@@ -89,41 +110,92 @@ impl Client {
         }
     }
 
-    /// Reads what is due, and returns how long nothing else is.
-    async fn read_due(&self) -> Duration {
-        let Ok(waiting) = self.0.db.learnings(MAX_READ_AT_ONCE).await else { return MAX_PAUSE };
-        for learning in &waiting {
-            let wait = learning.due - now();
-            if wait > 0 {
-                return Duration::from_millis(wait.unsigned_abs()).clamp(MIN_PAUSE, MAX_PAUSE);
+    /// Reads all conversations that wait, due or not, each once: for a process that is about to stop.
+    pub async fn read_waiting(&self) {
+        let reader = format!("{}-last", self.0.reader);
+        let mut tried = HashSet::new();
+        loop {
+            let most = MAX_READ_AT_ONCE + i64::try_from(tried.len()).unwrap_or(i64::MAX / 2);
+            let Ok(waiting) = self.0.db.learnings(i64::MAX, most).await else { return };
+            let key = |learning: &Learning| {
+                (learning.user.clone(), learning.agent.clone(), learning.thread.clone(), learning.run.clone())
+            };
+            let new: Vec<Learning> =
+                waiting.into_iter().filter(|learning| tried.insert(key(learning))).collect();
+            if new.is_empty() {
+                return;
             }
-            self.read_one(learning).await;
+            for learning in &new {
+                self.read_one(learning, &reader).await;
+            }
         }
-        if waiting.is_empty() { MAX_PAUSE } else { MIN_PAUSE }
     }
 
-    async fn read_one(&self, learning: &Learning) {
-        let Some(memory) = self.setup().memory.clone() else { return self.give_up(learning).await };
-        let Err(error) = self.read_conversation(learning, &memory).await else { return };
+    /// Merges the memories of people who became somebody else, as far as that was not done yet.
+    pub async fn merge_memories(&self) {
+        let merges = self.0.db.memory_merges().await.unwrap_or_default();
+        if merges.is_empty() {
+            return;
+        }
+        // Nothing that was read for the one is committed while it becomes the other's.
+        let _alone = self.0.moving.write().await;
+        for merge in merges {
+            match self.memories().merge(&merge).await {
+                Ok(()) => {
+                    tracing::info!(source = %merge.source, target = %merge.target, "merged two memories")
+                }
+                Err(error) => {
+                    tracing::warn!(source = %merge.source, target = %merge.target, %error, "failed to merge two memories; trying again later");
+                }
+            }
+        }
+    }
+
+    /// Reads what is due, and returns how long nothing else is.
+    async fn read_due(&self) -> Duration {
+        self.merge_memories().await;
+        let Ok(waiting) = self.0.db.learnings(now(), MAX_READ_AT_ONCE).await else { return MAX_PAUSE };
+        for learning in &waiting {
+            self.read_one(learning, &self.0.reader).await;
+        }
+        if !waiting.is_empty() {
+            return MIN_PAUSE;
+        }
+        let next = self.0.db.next_learning().await.ok().flatten();
+        let wait = next.map_or(MAX_PAUSE, |due| Duration::from_millis((due - now()).max(0).unsigned_abs()));
+        wait.clamp(MIN_PAUSE, MAX_PAUSE)
+    }
+
+    async fn read_one(&self, learning: &Learning, reader: &str) {
+        let setup = self.setup();
+        let memory = setup.memory.as_ref().filter(|memory| memory.rules.mode == MemoryMode::Middleware);
+        let Some(memory) = memory else { return self.give_up(learning).await };
+        let agent = Some(learning.agent.clone()).filter(|agent| !agent.is_empty());
+        let of = MemoryOf { user: learning.user.clone(), agent };
+        let reading = Reading { client: self, memory, learning, of, reader };
+        if !reading.claim().await.unwrap_or(false) {
+            return;
+        }
+        let outcome = tokio::select! {
+            done = Box::pin(reading.read()) => done,
+            () = reading.keep_claim() => Err(LearnError::Taken),
+        };
+        let Err(error) = outcome else { return };
         if let LearnError::Model(ModelError::Budget(used)) = &error {
             // That is nobody's fault: the conversation waits until something may be spent again.
             let due = used.opens.unwrap_or_else(|| now() + millis(MAX_BUDGET_PAUSE));
-            return self.put_off(Learning { due, ..learning.clone() }).await;
+            return reading.put_off(Learning { due, ..learning.clone() }).await;
         }
         let attempts = learning.attempts + 1;
         tracing::warn!(thread = %learning.thread, attempts, %error, "failed to learn from conversation");
+        if matches!(error, LearnError::Taken) {
+            return;
+        }
         if attempts >= MAX_ATTEMPTS {
             return self.give_up(learning).await;
         }
         let pause = RETRY_PAUSE * 2_u32.saturating_pow(u32::try_from(learning.attempts).unwrap_or(0));
-        self.put_off(Learning { due: now() + millis(pause), attempts, ..learning.clone() }).await;
-    }
-
-    async fn put_off(&self, later: Learning) {
-        let thread = later.thread.clone();
-        if let Err(error) = self.0.db.keep_learning(later).await {
-            tracing::warn!(%thread, %error, "failed to put off learning");
-        }
+        reading.put_off(Learning { due: now() + millis(pause), attempts, ..learning.clone() }).await;
     }
 
     async fn give_up(&self, learning: &Learning) {
@@ -132,38 +204,86 @@ impl Client {
         }
     }
 
-    async fn read_conversation(&self, learning: &Learning, memory: &MemorySetup) -> Result<(), LearnError> {
-        let db = &self.0.db;
-        let state =
-            self.state(&learning.thread).await.map_err(|error| LearnError::Thread(error.to_string()))?;
-        let read = db.learnt_up_to(learning).await?;
-        let Some(last) = state.messages.keys().last().map(ToString::to_string) else {
-            return Ok(db.drop_learning(learning).await?);
-        };
-        let new = since(&state, read.as_deref());
-        let agent = Some(learning.agent.clone()).filter(|agent| !agent.is_empty());
-        let of = MemoryOf { user: learning.user.clone(), agent };
-        if !db.is_memory_off(&of.user).await? {
-            db.index(&turns(&of, learning, &new)).await?;
-            if let Some(transcript) = Transcript::of(&new.iter().filter_map(turn).collect::<Vec<_>>()) {
-                let told = notes(&state).map(|note| note.text.clone()).collect();
-                self.extract(learning, memory, &of, transcript, told).await?;
-            }
+    /// Counts the conversations of a user that wait as read: nothing is learnt from them any more.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn forget_waiting(&self, of: &MemoryOf) -> Result<(), MemoryTrouble> {
+        let _alone = self.0.moving.write().await;
+        let reader = LearningReader { name: format!("{}-forget", self.0.reader), until: now() };
+        for learning in self.0.db.learnings_of(&of.user).await? {
+            let state = self.state(&learning.thread).await;
+            let state = state.map_err(|error| pudu_store::StoreError::Unavailable(error.to_string()))?;
+            let last = state.messages.keys().last().map(ToString::to_string).unwrap_or_default();
+            self.0.db.take_learning(&learning, &reader).await?;
+            self.0.db.learnt(&learning, &reader, &last).await?;
         }
-        Ok(db.learnt(learning, &last).await?)
+        Ok(())
+    }
+}
+
+impl Reading<'_> {
+    fn as_reader(&self) -> LearningReader {
+        LearningReader { name: self.reader.to_owned(), until: now() + millis(CLAIM_TIME) }
     }
 
-    /// Has the model read a conversation, and keeps what holds of what it proposes.
+    async fn claim(&self) -> Result<bool, pudu_store::StoreError> {
+        self.client.0.db.claim_learning(self.learning, &self.as_reader(), now()).await
+    }
+
+    async fn put_off(&self, later: Learning) {
+        if let Err(error) = self.client.0.db.put_off_learning(&later, &self.as_reader()).await {
+            tracing::warn!(thread = %later.thread, %error, "failed to put off learning");
+        }
+    }
+
+    /// Renews the claim; returns when it is lost.
+    async fn keep_claim(&self) {
+        loop {
+            tokio::time::sleep(RENEWAL_INTERVAL).await;
+            if matches!(self.claim().await, Ok(false)) {
+                return;
+            }
+        }
+    }
+
+    async fn read(&self) -> Result<(), LearnError> {
+        let (db, learning) = (&self.client.0.db, self.learning);
+        let state = self.client.state(&learning.thread).await;
+        let state = state.map_err(|error| LearnError::Thread(error.to_string()))?;
+        let Some(last) = last(&state, learning) else { return Ok(db.drop_learning(learning).await?) };
+        if !db.is_memory_off(&self.of.user).await? {
+            let document = self.client.memories().read(&self.of).await?;
+            let applied = document.learnt_up_to(learning.thread.as_str()).map(str::to_owned);
+            let read = db.learnt_up_to(learning).await?;
+            let new = unread(&state, &learning.span, [read.as_deref(), applied.as_deref()]);
+            db.index(&turns(&self.of, learning, &new)).await?;
+            if let Some(transcript) = Transcript::of(&new.iter().filter_map(turn).collect::<Vec<_>>()) {
+                let told = notes(&state).map(|note| note.text.clone()).collect();
+                let mark = LearntMark { thread: learning.thread.to_string(), message: last.clone() };
+                return self.extract(document, transcript, told, (applied, mark)).await;
+            }
+        }
+        self.done(&last).await
+    }
+
+    async fn done(&self, last: &str) -> Result<(), LearnError> {
+        match self.client.0.db.learnt(self.learning, &self.as_reader(), last).await? {
+            true => Ok(()),
+            false => Err(LearnError::Taken),
+        }
+    }
+
+    /// Has the model read a conversation, and keeps what holds of what it proposes. `marks` are how far it was read when
+    /// something was learnt from it last, and now.
     async fn extract(
         &self,
-        learning: &Learning,
-        memory: &MemorySetup,
-        of: &MemoryOf,
+        document: MemoryDocument,
         transcript: Transcript,
         recalled: Vec<String>,
+        (before, mark): (Option<String>, LearntMark),
     ) -> Result<(), LearnError> {
-        let document = self.remembered(of).await?;
-        let options = memory.rules.options.clone();
+        let options = self.memory.rules.options.clone();
         let offered = OfferedFacts::of(&document, &options, now());
         let asked = prompt(&document, &transcript, &offered);
         let request = Request {
@@ -171,44 +291,86 @@ impl Client {
             messages: vec![Arc::new(Message::Human(Human::guiding("memory", asked.user)))],
             ..Request::default()
         };
+        let learning = self.learning;
         let (thread, run) = (learning.thread.clone(), learning.run.clone());
-        let meter = Meter::new(self, thread, run, learning.spender.clone());
-        let model = metered(memory.model.clone(), &meter);
-        let mut spending = SpendingTally::default();
+        let meter = Meter::new(self.client, thread, run, learning.spender.clone());
+        let (model, mut spending) = (metered(self.memory.model.clone(), &meter), SpendingTally::default());
         let answer = side_call(&*model, request, ModelCaller::Memory, &mut spending, |_| {}).await;
         let proposal = Proposal::parse(&answer?)?;
-        let thread = learning.thread.to_string();
-        let committed = self
-            .with_memory(of, move |store, scope, now| {
-                store.change(&scope, now, |document: &MemoryDocument| {
-                    let case = Extraction {
-                        document,
-                        transcript: &transcript,
-                        offered: &offered,
-                        recalled: &recalled,
-                        thread: &thread,
-                        options: &options,
-                        now,
-                    };
-                    let applied = case.apply(&proposal);
-                    for refused in &applied.refused {
-                        tracing::info!(reason = ?refused.reason, "refused proposed fact");
-                    }
-                    Ok(applied.changes)
-                })
-            })
-            .await?;
-        self.index_facts(of, &committed).await?;
+        let _still = self.client.0.moving.read().await;
+        if !self.claim().await? {
+            return Err(LearnError::Taken);
+        }
+        if self.client.0.db.is_memory_off(&self.of.user).await? {
+            return self.done(&mark.message).await;
+        }
+        let last = mark.message.clone();
+        let plan = move |document: &MemoryDocument| {
+            if document.learnt_up_to(&mark.thread) != before.as_deref() {
+                // Another reader was faster, whom this one had taken for dead.
+                return Ok(Changes::default());
+            }
+            let (thread, now) = (mark.thread.clone(), now());
+            let case = Extraction {
+                document,
+                transcript: &transcript,
+                offered: &offered,
+                recalled: &recalled,
+                thread: &thread,
+                options: &options,
+                now,
+            };
+            let applied = case.apply(&proposal);
+            for refused in &applied.refused {
+                tracing::info!(reason = ?refused.reason, "refused proposed fact");
+            }
+            Ok(Changes { learnt: Some(mark), ..applied.changes })
+        };
+        let commit = move |store: &pudu_memory::MemoryStore, scope: &pudu_memory::MemoryScope, now| {
+            Ok(((), store.change(scope, now, plan)?))
+        };
+        let (_, committed) = self.client.memories().change(&self.of, commit).await?;
+        self.done(&last).await?;
         let (thread, user, facts) = (&learning.thread, &learning.user, committed.added.len());
         tracing::info!(%thread, %user, facts, "learnt from conversation");
         Ok(())
     }
 }
 
-/// Returns the messages behind the one that was read last; all if that is not there any more.
-fn since<'s>(state: &'s ThreadState, read: Option<&str>) -> Vec<&'s Message> {
-    let at = state.messages.keys().position(|id| Some(id.as_str()) == read);
-    state.messages.values().skip(at.map_or(0, |at| at + 1)).map(|message| &**message).collect()
+/// Returns the first message of a run and the last one.
+fn span(task: &RunTask, state: &ThreadState) -> (String, String) {
+    let asked = || state.messages.values().rev().find(|message| matches!(&***message, Message::Human(_)));
+    let first = task.input.first().map(|human| &human.id).or_else(|| asked().map(|message| message.id()));
+    let last = state.messages.keys().last();
+    let text = |id: Option<&MessageId>| id.map(ToString::to_string).unwrap_or_default();
+    (text(first), text(last))
+}
+
+/// Returns the last message that is read of a conversation; none if it has no messages.
+fn last(state: &ThreadState, learning: &Learning) -> Option<String> {
+    let (_, last) = &learning.span;
+    let known = state.messages.keys().find(|id| id.as_str() == last);
+    known.or_else(|| state.messages.keys().last()).map(ToString::to_string)
+}
+
+/// Returns the messages of a span behind the last one that was read, by what is known of that; all if none of these is
+/// there any more.
+fn unread<'s>(
+    state: &'s ThreadState,
+    (first, last): &(String, String),
+    read: [Option<&str>; 2],
+) -> Vec<&'s Message> {
+    let at = |wanted: &str| state.messages.keys().position(|id| id.as_str() == wanted);
+    let behind = read.into_iter().flatten().filter_map(at).map(|at| at + 1).max();
+    let from = behind.max(at(first)).unwrap_or(0);
+    let until = at(last).map_or(state.messages.len(), |at| at + 1);
+    let span = state.messages.values().take(until).skip(from);
+    span.map(|message| &**message).collect()
+}
+
+/// Returns the turns of a conversation as they are judged.
+pub(super) fn said(state: &ThreadState) -> Vec<TranscriptTurn> {
+    state.messages.values().filter_map(|message| turn(&&**message)).collect()
 }
 
 fn turn(message: &&Message) -> Option<TranscriptTurn> {

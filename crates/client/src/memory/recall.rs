@@ -1,7 +1,7 @@
 //! Memory that is told with a question: at first what is always told, and then what fits the question, each fact once
 //! a thread.
 
-use super::rules::{MemoryOf, MemoryTrouble};
+use super::rules::{MemoryMode, MemoryOf, MemoryRules, MemoryTrouble};
 use crate::{Client, RunTask};
 use pudu_base::{Human, MemoryNote, Message, ThreadState};
 use pudu_memory::{
@@ -35,7 +35,7 @@ pub(crate) async fn tell(client: &Client, task: &mut RunTask, state: &ThreadStat
             return;
         }
     }
-    match recalled(client, &of, &asked.join("\n"), given(state, &of), &memory.rules.options).await {
+    match recalled(client, &of, &asked.join("\n"), given(state, &of), &memory.rules).await {
         Ok(recalled) => {
             if let Some(first) = task.input.iter_mut().find(is_new) {
                 first.recalled = recalled;
@@ -64,11 +64,18 @@ async fn recalled(
     of: &MemoryOf,
     asked: &str,
     given: HashSet<String>,
-    options: &MemoryOptions,
+    rules: &MemoryRules,
 ) -> Result<Option<MemoryNote>, MemoryTrouble> {
-    let document = client.remembered(of).await?;
-    let hits = client.0.db.recall(&of.indexed(), asked, RECALL_LIMITS).await?;
-    let (text, ids) = told(&document, &hits, &given, options);
+    let mut document = client.memories().read(of).await?;
+    let hits = match rules.mode {
+        MemoryMode::Middleware => client.0.db.recall(&of.indexed(), asked, RECALL_LIMITS).await?,
+        // The model looks facts up by itself.
+        MemoryMode::Tool => {
+            document.facts.clear();
+            RecallHits::default()
+        }
+    };
+    let (text, ids) = told(&document, &hits, &given, &rules.options);
     Ok((!text.is_empty()).then(|| MemoryNote { user: of.user.clone(), text, ids }))
 }
 

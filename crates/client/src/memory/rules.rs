@@ -6,13 +6,30 @@ use pudu_memory::{DEFAULT_AGENT, MemoryError, MemoryOptions, MemoryScope};
 use pudu_store::{RecallScope, StoreError};
 use std::{sync::Arc, time::Duration};
 
+/// The one who decides what is remembered and looked up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MemoryMode {
+    /// Pudu: it reads conversations, and tells what fits a question.
+    #[default]
+    Middleware,
+    /// The model, with tools; it is told summaries alone.
+    Tool,
+}
+
 /// How memory is used.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryRules {
+    /// The one who decides.
+    pub mode: MemoryMode,
     /// Whether something of it is told with a question.
     pub injection: bool,
     /// A conversation is read when nothing was answered in it for so long.
     pub debounce: Duration,
+    /// So many conversations wait to be read; one in which nobody tells something of themselves is dropped beyond. 0 is no
+    /// limit.
+    pub max_waiting: u32,
+    /// A process that stops reads what waits for so long.
+    pub last_reading: Duration,
     /// Numbers that it works by.
     pub options: MemoryOptions,
 }
@@ -51,6 +68,12 @@ impl MemoryOf {
     /// Returns that of a run.
     pub(crate) fn run(task: &RunTask) -> Self {
         Self { user: task.room.clone().unwrap_or_else(|| task.user.clone()), agent: task.agent.clone() }
+    }
+
+    /// Returns that of a scope.
+    pub(super) fn of(scope: &MemoryScope) -> Self {
+        let agent = Some(scope.agent().to_owned()).filter(|agent| agent != DEFAULT_AGENT);
+        Self { user: scope.user().clone(), agent }
     }
 
     pub(super) fn scope(&self) -> Result<MemoryScope, MemoryError> {

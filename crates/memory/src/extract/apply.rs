@@ -8,18 +8,21 @@ use super::{
     answer::{Labels, Proposal, ProposedFact},
     offered::OfferedFacts,
     signals::Signal,
-    support::{restates, said, share_of_words},
+    support::{restates, said, share_of_words, stated_for, supported},
     transcript::Transcript,
 };
 use crate::{
+    about::Subject,
     changes::{Changes, SupersedeReason, Supersession},
     document::MemoryDocument,
     fact::{Fact, FactCategory, FactId, FactOrigin, FactSource},
     operations::is_taken,
     options::{EvictionPolicy, MemoryOptions},
+    summary::SummaryKey,
     text::beginning,
     time::FactTime,
 };
+use pudu_store::recall_words;
 use regex::Regex;
 use std::{
     collections::{BTreeMap, HashSet},
@@ -30,6 +33,8 @@ use std::{
 const MAX_NEW_FACTS: usize = 20;
 /// Share of a merged fact's words that its sources have at least.
 const MIN_MERGED_SHARE: f64 = 0.6;
+/// Share of a summary's telling words that memory or the person's statements have at least.
+const MIN_GROUNDED_SHARE: f64 = 0.5;
 /// Maximum length of a refused fact's text in the report, in characters.
 const MAX_REPORTED_CHARS: usize = 80;
 
@@ -48,6 +53,8 @@ pub enum RefusedReason {
     Confidence,
     /// Its quote is not in the person's words.
     Quote,
+    /// Its quote does not show it: they speak of something else, or of somebody else.
+    Support,
     /// It is remembered already, or repeats what was injected.
     Known,
     /// It is about an uploaded file.
@@ -173,6 +180,8 @@ impl Work<'_> {
                 RefusedReason::Labels
             } else if said(self.case.transcript, &summary.quote).is_none() {
                 RefusedReason::Quote
+            } else if !self.is_grounded(&text) {
+                RefusedReason::Support
             } else if text.is_empty() {
                 RefusedReason::Upload
             } else if text.chars().count() > self.case.options.max_summary_chars {
@@ -183,6 +192,16 @@ impl Work<'_> {
             };
             self.refuse(&summary.text, reason);
         }
+    }
+
+    /// Whether most words of a summary are in memory already, or the person stated them.
+    fn is_grounded(&self, summary: &str) -> bool {
+        let case = self.case;
+        let mut known = stated_for(case.transcript, summary);
+        let summaries = SummaryKey::ALL.iter().map(|key| case.document.summaries.get(*key).text.as_str());
+        let facts = case.document.facts.iter().map(|fact| fact.content.as_str());
+        summaries.chain(facts).for_each(|text| known.extend(recall_words(text)));
+        Subject::of(summary).share_in(&known) >= MIN_GROUNDED_SHARE
     }
 
     /// Puts aside facts that a review found outdated: of those offered, the least certain first.
@@ -258,7 +277,9 @@ impl Work<'_> {
         if speaks_of_uploads(&proposed.content) {
             return Err(RefusedReason::Upload);
         }
-        let line = said(case.transcript, &proposed.quote).ok_or(RefusedReason::Quote)?;
+        said(case.transcript, &proposed.quote).ok_or(RefusedReason::Quote)?;
+        let line = supported(case.transcript, &proposed.quote, &proposed.content);
+        let line = line.ok_or(RefusedReason::Support)?;
         if self.is_known(&proposed.content, replaced) {
             return Err(RefusedReason::Known);
         }

@@ -2,10 +2,18 @@
 
 use super::{
     own::evidence,
+    statements::is_of_another,
     transcript::{OwnLine, Transcript},
 };
-use crate::text::{is_cjk, unescape, words};
+use crate::{
+    about::Subject,
+    text::{is_cjk, unescape, words},
+};
+use pudu_store::recall_words;
 use std::collections::HashSet;
+
+/// Share of a fact's telling words that the person's statements have at least.
+const MIN_STATED_SHARE: f64 = 0.5;
 
 /// Maximum length of a quote, in characters: it is a piece, and not the conversation.
 const MAX_QUOTE_CHARS: usize = 400;
@@ -30,6 +38,57 @@ pub(super) fn said<'a>(transcript: &'a Transcript, quote: &str) -> Option<&'a Ow
         return None;
     }
     transcript.own().iter().find(|line| line.evidence == quote || (is_enough && holds(&line.evidence, quote)))
+}
+
+/// Finds the person's words that a quote is of, if they also say what a fact says: most of its telling words are theirs,
+/// each name and number is, and they speak of themselves.
+pub(super) fn supported<'a>(transcript: &'a Transcript, quote: &str, fact: &str) -> Option<&'a OwnLine> {
+    let line = said(transcript, quote)?;
+    let quote = evidence(&unescape(quote));
+    let holds = |said: &&String| {
+        let said = evidence(said);
+        said.contains(quote.as_str()) || quote.contains(said.as_str())
+    };
+    let quoted: Vec<&String> = line.statements.iter().filter(holds).collect();
+    let is_own = quoted.is_empty() || quoted.iter().any(|said| !is_of_another(said, fact));
+    (is_own && is_stated(fact, &line.stated)).then_some(line)
+}
+
+/// Finds the person's statement that says what a fact says, and the words of it.
+pub(super) fn proof<'a>(own: &'a [OwnLine], fact: &str) -> Option<(&'a OwnLine, &'a str)> {
+    let subject = Subject::of(fact);
+    let says = |said: &&String| is_stated(fact, &recall_words(said)) && !is_of_another(said, fact);
+    own.iter().rev().find_map(|line| {
+        let found = line.statements.iter().filter(says);
+        let best = found.max_by(|a, b| {
+            let share = |said: &str| subject.share_in(&recall_words(said));
+            share(a).total_cmp(&share(b))
+        });
+        best.map(|said| (line, said.as_str()))
+    })
+}
+
+/// Returns all words in which people state something about themselves, or about others whom a text names.
+pub(super) fn stated_for(transcript: &Transcript, text: &str) -> HashSet<String> {
+    let all = transcript.own().iter().flat_map(|line| &line.statements);
+    all.filter(|said| !is_of_another(said, text)).flat_map(|said| recall_words(said)).collect()
+}
+
+/// Whether a fact is in words that were stated.
+fn is_stated(fact: &str, stated: &HashSet<String>) -> bool {
+    let is_there = |name: &str| recall_words(name).iter().all(|word| stated.contains(word));
+    Subject::of(fact).share_in(stated) >= MIN_STATED_SHARE && names(fact).all(is_there)
+}
+
+/// Returns the names and numbers of a fact: words with a capital letter, but for the first one, and those with a digit.
+fn names(fact: &str) -> impl Iterator<Item = &str> {
+    let words = fact.split(|c: char| c.is_whitespace() || ",;:()\"".contains(c));
+    let words = words.map(|word| word.trim_end_matches(['.', '!', '?', '\'']).trim_end_matches("'s"));
+    words.filter(|word| !word.is_empty()).enumerate().filter_map(|(place, word)| {
+        let is_name = place > 0 && word != "I" && word.chars().next().is_some_and(char::is_uppercase);
+        let is_number = word.chars().any(|c| c.is_ascii_digit());
+        (is_name || is_number).then_some(word)
+    })
 }
 
 /// Whether a text has a piece in it that begins and ends where words do.
@@ -96,6 +155,28 @@ mod tests {
             ("\"\"", false),
         ] {
             assert_eq!(said(&transcript, quote).is_some(), expect, "{quote}");
+        }
+    }
+
+    #[test]
+    fn a_fact_says_what_the_person_states() {
+        let turns = [
+            me("I'm a nurse and drink green tea. What does the doc say about Rome? My boss Eve likes jazz."),
+            bot("You live in Rome"),
+        ];
+        let transcript = Transcript::of(&turns).unwrap();
+        for (quote, fact, expect) in [
+            ("I'm a nurse", "Works as a nurse", true),
+            ("I'm a nurse", "Is a nurse and likes green tea", true),
+            ("I'm a nurse", "Lives in Rome", false),
+            ("I'm a nurse", "Is a nurse in Rome", false),
+            ("I'm a nurse", "Is a nurse with 7 cats", false),
+            ("the doc say about Rome", "Lives in Rome", false),
+            ("My boss Eve likes jazz", "Likes jazz", false),
+            ("My boss Eve likes jazz", "Has a boss, Eve, who likes jazz", true),
+        ] {
+            assert_eq!(supported(&transcript, quote, fact).is_some(), expect, "{quote} / {fact}");
+            assert_eq!(proof(transcript.own(), fact).is_some(), expect, "{fact}");
         }
     }
 

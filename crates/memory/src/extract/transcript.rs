@@ -3,10 +3,13 @@
 //! Deliberately absent: prompts, tools' output, reminders, injected memory, and other people's words.
 
 use super::{
-    own::{evidence, own_words},
+    own::{CUT, evidence, own_words},
     signals::{Signals, signals},
+    statements::statements,
 };
 use crate::{fact::FactOrigin, text::escape};
+use pudu_store::recall_words;
+use std::collections::HashSet;
 
 /// Maximum length of a turn, in characters; DeerFlow's. A longer one keeps half of it at each end.
 const MAX_TURN_CHARS: usize = 1_000;
@@ -76,9 +79,26 @@ pub struct TranscriptTurn {
 /// A person's words that a fact may rest on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OwnLine {
-    /// The words, as they are compared.
+    /// The sentences in which they state something.
+    pub(super) statements: Vec<String>,
+    /// The same as one text, as it is compared.
     pub(super) evidence: String,
+    /// All words of the statements, as recall knows them.
+    pub(super) stated: HashSet<String>,
+    /// All words that they wrote, also in questions and requests.
+    pub(super) spoken: HashSet<String>,
     pub(super) origin: FactOrigin,
+}
+
+impl OwnLine {
+    /// `parts` are what of a message is read.
+    fn new(text: &str, parts: &[String], origin: FactOrigin) -> Self {
+        let mut statements = statements(text);
+        statements.retain(|said| parts.iter().any(|part| evidence(part).contains(&evidence(said))));
+        let whole = statements.join(" ");
+        let stated = recall_words(&whole.replace(CUT, " "));
+        Self { evidence: evidence(&whole), stated, spoken: recall_words(&parts.concat()), statements, origin }
+    }
 }
 
 /// The part of a conversation that a model may read.
@@ -107,9 +127,7 @@ impl Transcript {
             let shown = escape(&parts.join(TRUNCATED));
             made.text.push_str(&format!("{}: {shown}\n\n", label(turn, is_room)));
             let Some(person) = person(turn) else { continue };
-            made.own.extend(
-                parts.iter().map(|part| OwnLine { evidence: evidence(part), origin: origin(turn, person) }),
-            );
+            made.own.push(OwnLine::new(text, &parts, origin(turn, person)));
             if index >= first_for_signals {
                 made.signals.extend(signals(text));
             }
@@ -133,6 +151,15 @@ impl Transcript {
     pub(super) fn own(&self) -> &[OwnLine] {
         &self.own
     }
+}
+
+/// Returns the people's own lines among turns, whether anybody answered them or not.
+pub(super) fn own_lines(turns: &[TranscriptTurn]) -> Vec<OwnLine> {
+    let kept = kept(turns);
+    let line = |(turn, text): &(&TranscriptTurn, String)| {
+        Some(OwnLine::new(text, &shortened(text), origin(turn, person(turn)?)))
+    };
+    kept.iter().filter_map(line).collect()
 }
 
 /// Keeps own words and the answers to them. A turn without own words goes with its answers.
@@ -268,6 +295,6 @@ pub(super) mod tests {
             made.text(),
             format!("User: {}{TRUNCATED}{}\n\nAssistant: x", "a".repeat(500), "c".repeat(500))
         );
-        assert_eq!(made.own().len(), 2, "what was cut is no evidence");
+        assert_eq!(made.own()[0].statements.len(), 0, "what was cut is no evidence");
     }
 }

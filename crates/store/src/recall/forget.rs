@@ -10,9 +10,11 @@ use super::{
 use crate::{
     Db, StoreError, crash,
     engine::DbEngine,
+    pools,
     statement::{WriteTx, query},
 };
 use pudu_base::{ThreadId, UserId};
+use sqlx::Connection;
 use std::collections::BTreeMap;
 
 /// Entries that go in one transaction.
@@ -29,6 +31,23 @@ impl Db {
     pub async fn forget_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
         let sql = "SELECT id, scope, at FROM recall_docs WHERE thread = $1 AND thread <> '' LIMIT $2";
         self.forget_in_parts(&crash::RECALL_FORGET_THREAD, sql, thread.as_str()).await
+    }
+
+    /// Forgets what was said before a time, in milliseconds since 1970, whoever said it.
+    pub async fn forget_turns_before(&self, at: i64) -> Result<(), StoreError> {
+        let sql = "SELECT docs.id, docs.scope, docs.at FROM recall_docs docs JOIN recall_scopes scopes
+            ON docs.scope = scopes.id WHERE docs.at < CAST($1 AS BIGINT) AND scopes.kind = 'turn' LIMIT $2";
+        self.forget_in_parts(&crash::RECALL_EXPIRE, sql, &at.to_string()).await
+    }
+
+    /// Leaves nothing of what was deleted in a file's log of writes. A server does that by itself.
+    pub async fn purge_write_log(&self) -> Result<(), StoreError> {
+        if self.engine() != DbEngine::Sqlite {
+            return Ok(());
+        }
+        let mut session = pools::session(self.location()).await?;
+        sqlx::raw_sql("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut session).await?;
+        Ok(session.close().await?)
     }
 
     /// Deletes the rows of users who were forgotten.

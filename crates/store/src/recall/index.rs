@@ -68,13 +68,13 @@ impl Db {
 }
 
 /// An entry with its words.
-struct EntryRow {
+pub(super) struct EntryRow {
     entry: RecallEntry,
     words: Vec<String>,
 }
 
 impl EntryRow {
-    fn new(entry: &RecallEntry) -> Self {
+    pub(super) fn new(entry: &RecallEntry) -> Self {
         let text: String = entry.text.chars().take(MAX_RECALL_CHARS).collect();
         let author: String = entry.author.chars().take(MAX_RECALL_CHARS).collect();
         let mut found = words(&author);
@@ -138,7 +138,11 @@ impl ScopeChange {
     }
 }
 
-async fn insert(tx: &mut WriteTx<'_>, engine: DbEngine, rows: &[EntryRow]) -> Result<(), StoreError> {
+pub(super) async fn insert(
+    tx: &mut WriteTx<'_>,
+    engine: DbEngine,
+    rows: &[EntryRow],
+) -> Result<(), StoreError> {
     let mut changes = BTreeMap::<i64, ScopeChange>::new();
     for row in rows {
         let scope = scope_id(tx, &row.entry.scope, row.entry.kind).await?;

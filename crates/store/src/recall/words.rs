@@ -93,6 +93,22 @@ const STOP_RUNS: &[&str] = &[
 /// Chinese characters that say nothing by themselves.
 const STOP_CHARS: &str = "一不与个为也了人什他们会你其到去又只吗呢和在多大她好对小就已年得您我所把时是有来此没然用的着给自被要让说谁跟还这过那都里";
 
+/// Returns all words of a text, each once, as recall knows them: folded, English ones by their stem, scripts without
+/// spaces as pairs of characters.
+#[must_use]
+pub fn recall_words(text: &str) -> HashSet<String> {
+    words(text).into_iter().collect()
+}
+
+/// Returns the words of a text that tell what it is about, each once: neither little words nor single characters of a
+/// script without spaces.
+#[must_use]
+pub fn telling_words(text: &str) -> Vec<String> {
+    let mut words = query_words(text);
+    words.retain(|word| !is_faint(word));
+    words
+}
+
 /// Returns the words of a text, in order and with repetitions.
 pub(crate) fn words(text: &str) -> Vec<String> {
     let mut found = Vec::new();

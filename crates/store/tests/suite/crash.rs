@@ -8,7 +8,7 @@ use crate::{
 use pudu_base::{Outcome, ThreadLog, UserId};
 use pudu_store::{
     ApprovalDecision, AuditLimits, Db, FileSize, Identity, InboxItemId, InsertedEvent, JoinCode, KEEP_DONE,
-    Paired, RecallKind, ShownReply, TurnId, crash,
+    LearningReader, MemoryMerge, Paired, RecallKind, ShownReply, TurnId, crash,
 };
 use std::{
     os::unix::process::ExitStatusExt,
@@ -78,9 +78,17 @@ async fn script(db: &Db) {
     db.redeem_code("hash", Paired { account, person, name, at: NOW }).await.unwrap();
     db.unpair("telegram", "7").await.unwrap();
     let learning = crate::learning::learning("run", NOW);
-    db.keep_learning(learning.clone()).await.unwrap();
-    db.learnt(&learning, "1").await.unwrap();
+    let reader = LearningReader { name: "reader".into(), until: NOW + 1 };
+    db.keep_learning(learning.clone(), 0).await.unwrap();
+    db.claim_learning(&learning, &reader, NOW).await.unwrap();
+    db.put_off_learning(&learning, &reader).await.unwrap();
+    db.release_learnings().await.unwrap();
+    db.learnt(&learning, &reader, "1").await.unwrap();
     db.drop_learning(&learning).await.unwrap();
+    let merge = MemoryMerge { source: UserId::of("ada").unwrap(), target: UserId::local() };
+    db.move_turns(&merge.source, &merge.target).await.unwrap();
+    db.memory_merged(&merge).await.unwrap();
+    db.forget_turns_before(NOW).await.unwrap();
     db.set_memory_off(&UserId::local(), true).await.unwrap();
     let (account, person, name) = ("telegram".into(), "7".into(), "Ada".into());
     db.identify(Identity { account, person, user: UserId::local(), name, at: NOW }).await.unwrap();
@@ -91,7 +99,7 @@ async fn script(db: &Db) {
         let (account, person, name) = (account.to_owned(), "7".into(), "Ada".into());
         Identity { account, person, user: UserId::local(), name, at: NOW }
     };
-    db.join("join", identity("slack"), identity("telegram")).await.unwrap();
+    db.join("join", identity("slack"), identity("telegram"), None).await.unwrap();
     db.ask(&crate::approvals::question("1", "call")).await.unwrap();
     db.decide("1", ApprovalDecision { approved: true, by: None, at: NOW }).await.unwrap();
     let entry = db.begin_audit_entry(crate::audit::entry("ls")).await.unwrap();

@@ -1,6 +1,8 @@
-use crate::fixture::NOW;
+use crate::{fixture::NOW, learning::learning};
 use pudu_base::UserId;
-use pudu_store::{Db, Identity, JoinCode, Paired};
+use pudu_store::{
+    Db, Identity, JoinCode, Learning, LearningReader, MemoryMerge, Paired, RecallLimits, RecallScope,
+};
 
 fn identity(account: &str, person: &str, at: i64) -> Identity {
     let (account, person, name) = (account.to_owned(), person.to_owned(), "Ada".to_owned());
@@ -22,7 +24,7 @@ pub(crate) async fn a_code_joins_one_person_once_and_opens_nothing(db: Db) {
     let eve = Paired { account, person, name, at: NOW };
     assert!(!db.redeem_code("new", eve).await.unwrap(), "it lets nobody in");
     let join = async |person: &str, at| {
-        db.join("new", identity("telegram", person, at), identity("slack", "U1", at)).await.unwrap()
+        db.join("new", identity("telegram", person, at), identity("slack", "U1", at), None).await.unwrap()
     };
     assert!(!join("7", NOW + 10).await);
     assert!(join("7", NOW).await && join("7", NOW).await, "as a platform delivers again");
@@ -33,4 +35,54 @@ pub(crate) async fn a_code_joins_one_person_once_and_opens_nothing(db: Db) {
     );
     assert!(db.part("telegram", "7").await.unwrap() && !db.part("telegram", "7").await.unwrap());
     assert_eq!(db.identities().await.unwrap(), [identity("slack", "U1", NOW)]);
+}
+
+pub(crate) async fn who_joins_another_brings_the_memory_unless_it_is_somebody_elses_too(db: Db) {
+    let user = |name: &str| UserId::of(name).unwrap();
+    let is = |person: &str, name: &str| Identity { user: user(name), ..identity("telegram", person, NOW) };
+    let joins = async |person: &str, was: &str, issuer: &str| {
+        let code = JoinCode { hash: format!("{person}-{issuer}"), issuer: issuer.into(), ..code("") };
+        db.offer_join(code.clone()).await.unwrap();
+        let owner = Identity { account: "slack".into(), ..is(issuer, issuer) };
+        assert!(db.join(&code.hash, is(person, issuer), owner, Some(user(was))).await.unwrap());
+    };
+    let merge = |source: &str, target: &str| MemoryMerge { source: user(source), target: user(target) };
+    db.set_memory_off(&user("own7"), true).await.unwrap();
+    joins("7", "own7", "ada").await;
+    joins("7", "own7", "ada").await;
+    assert_eq!(db.memory_merges().await.unwrap(), [merge("own7", "ada")]);
+    assert!(db.is_memory_off(&user("ada")).await.unwrap(), "the stricter of both");
+    assert!(db.is_memory_off(&user("own7")).await.unwrap(), "and theirs, if they part");
+    // Both of them are Ada, so her memory stays where it is when one goes.
+    joins("7", "ada", "bob").await;
+    assert_eq!(db.memory_merges().await.unwrap(), [merge("own7", "ada")]);
+    // What is on its way to somebody who is another one by now goes there.
+    db.identify(Identity { account: "slack".into(), ..is("ada", "cy") }).await.unwrap();
+    joins("8", "ada", "cy").await;
+    assert_eq!(db.memory_merges().await.unwrap(), [merge("ada", "cy"), merge("own7", "cy")]);
+
+    let (of_ada, of_cy) = (learning("run", NOW), Learning { user: user("cy"), ..learning("run", NOW) });
+    db.keep_learning(of_ada.clone(), 0).await.unwrap();
+    let other = Learning { thread: "other".into(), ..of_ada.clone() };
+    for learning in [&other, &Learning { user: user("cy"), ..other.clone() }] {
+        db.keep_learning(learning.clone(), 0).await.unwrap();
+    }
+    let reader = LearningReader { name: "reader".into(), until: NOW + 9 };
+    assert!(db.claim_learning(&of_ada, &reader, NOW).await.unwrap());
+    let turn = crate::recall::turn("ada", "1", "thread", "I like tea");
+    db.index(std::slice::from_ref(&turn)).await.unwrap();
+    for _ in 0..2 {
+        db.move_turns(&user("ada"), &user("cy")).await.unwrap();
+        db.memory_merged(&merge("ada", "cy")).await.unwrap();
+        assert_eq!(db.memory_merges().await.unwrap(), [merge("own7", "cy")]);
+        let waiting = db.learnings(NOW, 9).await.unwrap();
+        assert_eq!(waiting.len(), 2, "{waiting:?}");
+        assert!(waiting.contains(&of_cy) && waiting.iter().all(|learning| learning.user == user("cy")));
+        let limits = RecallLimits { facts: 9, turns: 9 };
+        let scope = |name: &str| RecallScope { user: user(name), ..turn.scope.clone() };
+        assert_eq!(db.recall(&scope("ada"), "tea", limits).await.unwrap(), <_>::default());
+        let found = db.recall(&scope("cy"), "tea", limits).await.unwrap().turns;
+        assert_eq!(found.iter().map(|hit| hit.doc.as_str()).collect::<Vec<_>>(), ["1"]);
+    }
+    assert!(!db.learnt(&of_ada, &reader, "m1").await.unwrap(), "it is Cy's by now");
 }

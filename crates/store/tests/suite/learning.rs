@@ -1,6 +1,6 @@
 use crate::fixture::NOW;
 use pudu_base::UserId;
-use pudu_store::{Db, Learning, Spender};
+use pudu_store::{Db, Learning, LearningReader, Spender};
 
 pub(crate) fn learning(run: &str, due: i64) -> Learning {
     let user = UserId::of("ada").unwrap();
@@ -13,24 +13,36 @@ pub(crate) fn learning(run: &str, due: i64) -> Learning {
         spender,
         due,
         attempts: 0,
+        priority: 0,
     }
 }
 
+fn reader(name: &str, until: i64) -> LearningReader {
+    LearningReader { name: name.to_owned(), until }
+}
+
 pub(crate) async fn a_conversation_waits_once_and_is_read_up_to_where_it_was(db: Db) {
-    db.keep_learning(learning("one", NOW + 5)).await.unwrap();
-    db.keep_learning(learning("two", NOW + 9)).await.unwrap();
+    let me = reader("me", NOW + 100);
+    db.keep_learning(learning("one", NOW + 5), 0).await.unwrap();
+    assert!(db.claim_learning(&learning("one", 0), &me, NOW).await.unwrap());
+    db.keep_learning(learning("two", NOW + 9), 0).await.unwrap();
     let other = Learning { agent: "poet".into(), due: NOW, ..learning("three", NOW) };
-    db.keep_learning(other.clone()).await.unwrap();
-    assert_eq!(db.learnings(10).await.unwrap(), [other.clone(), learning("two", NOW + 9)]);
+    db.keep_learning(other.clone(), 0).await.unwrap();
+    assert_eq!(db.learnings(NOW + 4, 10).await.unwrap(), std::slice::from_ref(&other));
+    assert_eq!(db.next_learning().await.unwrap(), Some(NOW));
     assert_eq!(db.learnt_up_to(&other).await.unwrap(), None);
     // What came meanwhile waits still.
-    db.learnt(&learning("one", NOW + 5), "m1").await.unwrap();
-    assert_eq!(db.learnings(10).await.unwrap().len(), 2);
-    db.learnt(&learning("two", NOW + 9), "m2").await.unwrap();
-    assert_eq!(db.learnings(10).await.unwrap(), std::slice::from_ref(&other));
+    assert!(db.learnt(&learning("one", NOW + 5), &me, "m1").await.unwrap());
+    assert_eq!(db.learnings(NOW + 9, 10).await.unwrap(), [other.clone(), learning("two", NOW + 9)]);
+    assert!(db.claim_learning(&learning("two", 0), &me, NOW).await.unwrap());
+    assert!(db.learnt(&learning("two", NOW + 9), &me, "m2").await.unwrap());
+    assert_eq!(db.learnings(NOW + 9, 10).await.unwrap(), std::slice::from_ref(&other));
     assert_eq!(db.learnt_up_to(&learning("two", 0)).await.unwrap().as_deref(), Some("m2"));
     db.drop_learning(&other).await.unwrap();
-    assert_eq!(db.learnings(10).await.unwrap(), []);
+    assert_eq!(
+        (db.learnings(NOW + 9, 10).await.unwrap(), db.next_learning().await.unwrap()),
+        (Vec::new(), None)
+    );
     db.set_memory_off(&other.user, true).await.unwrap();
     db.set_memory_off(&other.user, true).await.unwrap();
     assert!(
@@ -38,4 +50,52 @@ pub(crate) async fn a_conversation_waits_once_and_is_read_up_to_where_it_was(db:
     );
     db.set_memory_off(&other.user, false).await.unwrap();
     assert!(!db.is_memory_off(&other.user).await.unwrap());
+}
+
+pub(crate) async fn of_two_readers_one_reads_a_conversation(db: Db) {
+    let (one, other) = (reader("one", NOW + 10), reader("other", NOW + 20));
+    let waiting = learning("run", NOW);
+    db.keep_learning(waiting.clone(), 0).await.unwrap();
+    assert!(!db.learnt(&waiting, &one, "m").await.unwrap(), "nobody claimed it");
+    assert!(db.claim_learning(&waiting, &one, NOW).await.unwrap());
+    assert!(!db.claim_learning(&waiting, &other, NOW).await.unwrap());
+    assert_eq!(db.learnings(NOW, 10).await.unwrap(), []);
+    assert_eq!(db.next_learning().await.unwrap(), Some(NOW + 10), "when its reader is late");
+    assert!(db.claim_learning(&waiting, &reader("one", NOW + 12), NOW + 9).await.unwrap(), "it is renewed");
+    assert!(!db.claim_learning(&waiting, &other, NOW + 11).await.unwrap());
+    // The first one is late, and what it read does not count any more.
+    assert!(db.claim_learning(&waiting, &other, NOW + 12).await.unwrap());
+    assert!(!db.claim_learning(&waiting, &one, NOW + 13).await.unwrap());
+    assert!(!db.learnt(&waiting, &one, "m").await.unwrap());
+    assert_eq!(db.learnt_up_to(&waiting).await.unwrap(), None);
+    let later = Learning { due: NOW + 60, attempts: 1, ..waiting.clone() };
+    db.put_off_learning(&later, &one).await.unwrap();
+    assert_eq!(db.learnings(NOW + 60, 10).await.unwrap(), [waiting], "it is not his");
+    db.put_off_learning(&later, &other).await.unwrap();
+    assert_eq!(db.learnings(NOW + 59, 10).await.unwrap(), []);
+    assert_eq!(db.learnings(NOW + 60, 10).await.unwrap(), std::slice::from_ref(&later));
+    // A failure puts off nothing that came meanwhile.
+    assert!(db.claim_learning(&later, &one, NOW + 60).await.unwrap());
+    db.keep_learning(learning("new", NOW + 61), 0).await.unwrap();
+    db.put_off_learning(&Learning { due: NOW + 999, ..later }, &one).await.unwrap();
+    assert_eq!(db.learnings(NOW + 61, 10).await.unwrap(), [learning("new", NOW + 61)]);
+    assert!(db.claim_learning(&learning("new", 0), &one, NOW + 61).await.unwrap());
+    db.release_learnings().await.unwrap();
+    assert!(db.claim_learning(&learning("new", 0), &other, NOW + 61).await.unwrap());
+}
+
+pub(crate) async fn what_matters_more_is_read_first_and_a_full_queue_takes_it_still(db: Db) {
+    let of = |thread: &str, due: i64, priority: i64| Learning {
+        thread: thread.into(),
+        priority,
+        ..learning("run", due)
+    };
+    let keep = async |learning: Learning| db.keep_learning(learning, 2).await.unwrap();
+    assert!(keep(of("a", NOW, 0)).await && keep(of("b", NOW + 2, 0)).await);
+    assert!(!keep(of("c", NOW, 0)).await, "two wait");
+    assert!(keep(of("d", NOW + 3, 1)).await, "this one matters");
+    assert!(keep(of("b", NOW + 1, 0)).await, "it waits already");
+    assert!(keep(of("d", NOW + 4, 0)).await);
+    let waiting = db.learnings(NOW + 9, 10).await.unwrap();
+    assert_eq!(waiting, [of("d", NOW + 4, 1), of("a", NOW, 0), of("b", NOW + 1, 0)]);
 }

@@ -65,7 +65,10 @@ macro_rules! on_a_server {
 
 on_every_engine! {
     identities::a_code_joins_one_person_once_and_opens_nothing,
+    identities::who_joins_another_brings_the_memory_unless_it_is_somebody_elses_too,
     learning::a_conversation_waits_once_and_is_read_up_to_where_it_was,
+    learning::of_two_readers_one_reads_a_conversation,
+    learning::what_matters_more_is_read_first_and_a_full_queue_takes_it_still,
     inbox::an_event_is_kept_once,
     inbox::where_a_stream_goes_on_is_kept_with_its_event_and_by_itself,
     inbox::an_edit_changes_what_waits_and_nothing_else,
@@ -112,6 +115,7 @@ on_every_engine! {
     recall::nothing_of_another_scope_comes_back,
     recall::any_text_can_be_indexed,
     recall::what_is_forgotten_is_gone_and_the_rest_stays,
+    recall::what_was_said_long_ago_goes_and_facts_stay,
     recall::a_rare_word_among_common_ones_is_found,
     recall::every_engine_gives_the_same_order,
     writer::many_accepts_share_a_commit,

@@ -1,6 +1,8 @@
 use crate::fixture::{NOW, Place};
 use pudu_base::UserId;
-use pudu_store::{Db, MAX_RECALL_CHARS, RecallEntry, RecallHit, RecallKind, RecallLimits, RecallScope};
+use pudu_store::{
+    Db, DbLocation, MAX_RECALL_CHARS, RecallEntry, RecallHit, RecallKind, RecallLimits, RecallScope,
+};
 use sqlx::Connection;
 
 const LIMITS: RecallLimits = RecallLimits { facts: 10, turns: 10 };
@@ -199,6 +201,39 @@ pub(crate) async fn what_is_forgotten_is_gone_and_the_rest_stays(db: Db) {
     db.forget_user(&scope("nobody").user).await.unwrap();
     db.index(&[fact("ada", "f", "likes elephants again")]).await.unwrap();
     same(&found(&db, &scope("ada"), "elephant").await, "f | ", "a new beginning");
+}
+
+pub(crate) async fn what_was_said_long_ago_goes_and_facts_stay(db: Db) {
+    let old = |entry: RecallEntry| RecallEntry { at: NOW - 1, ..entry };
+    let said = |doc: &str| turn("ada", doc, "thread", "an elephant");
+    db.index(&[old(said("old")), said("new"), old(fact("ada", "f", "an elephant"))]).await.unwrap();
+    db.forget_turns_before(NOW).await.unwrap();
+    same(&found(&db, &scope("ada"), "elephant").await, "f | new", "what is old");
+}
+
+/// Nothing of a deleted entry is left in the file: neither in free pages nor in the log of writes.
+#[tokio::test]
+async fn what_is_forgotten_cannot_be_read_in_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(&DbLocation::Sqlite(folder.path().join("pudu.db"))).await.unwrap();
+    let secret = "quillonvane";
+    let in_files = || {
+        let files = std::fs::read_dir(folder.path())
+            .unwrap()
+            .map(|file| std::fs::read(file.unwrap().path()).unwrap());
+        files.filter(|bytes| bytes.windows(secret.len()).any(|window| window == secret.as_bytes())).count()
+    };
+    let many = (0..300).map(|n| fact("ada", &n.to_string(), &format!("a falcon, {secret}, number {n}")));
+    let others = (0..300).map(|n| fact("ada", &format!("other{n}"), &format!("a kestrel, number {n}")));
+    let entries: Vec<RecallEntry> = many.chain(others).collect();
+    db.index(&entries).await.unwrap();
+    db.index(&entries).await.unwrap();
+    assert!(in_files() > 0);
+    let docs: Vec<String> = (0..300).map(|n| n.to_string()).collect();
+    db.unindex(&scope("ada"), RecallKind::Fact, &docs).await.unwrap();
+    db.purge_write_log().await.unwrap();
+    assert_eq!(in_files(), 0);
+    db.close().await;
 }
 
 /// A scope of thousands, in which some words are in every entry.

@@ -16,6 +16,7 @@ pub struct Post {
     reply_to: Option<MessageId>,
     topic: Option<MessageId>,
     files: Vec<Upload>,
+    forwarded_from: Option<String>,
 }
 
 impl Post {
@@ -29,6 +30,13 @@ impl Post {
     #[must_use]
     pub fn reply_to(mut self, message: MessageId) -> Self {
         self.reply_to = Some(message);
+        self
+    }
+
+    /// As a message of somebody else, who hides their account, passed on.
+    #[must_use]
+    pub fn forwarded_from(mut self, name: &str) -> Self {
+        self.forwarded_from = Some(name.to_owned());
         self
     }
 
@@ -105,6 +113,7 @@ impl World {
         let mut template = NewMessage::new(Author::User(user), Body::default());
         template.reply_to = post.reply_to;
         template.thread = thread(of, post)?;
+        template.forwarded_from.clone_from(&post.forwarded_from);
         let bodies = self.bodies(post);
         if bodies.len() > 1 {
             template.album = Some(format!("13{:015}", self.fresh()));

@@ -126,6 +126,8 @@ pub(crate) struct Message {
     pub(crate) edited: Option<i64>,
     pub(crate) deleted: bool,
     pub(crate) album: Option<String>,
+    /// Whose message it is, if it was passed on.
+    pub(crate) forwarded_from: Option<String>,
     pub(crate) reactions: Vec<String>,
     pub(crate) shown: Vec<Shown>,
     /// For what the platform itself writes: the field that says what happened, and its value.

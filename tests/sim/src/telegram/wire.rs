@@ -113,6 +113,10 @@ fn alone(world: &World, of: &Chat, message: &Message) -> Value {
     if let Some(album) = &message.album {
         object.insert("media_group_id".to_owned(), album.as_str().into());
     }
+    if let Some(name) = &message.forwarded_from {
+        let origin = json!({"type": "hidden_user", "sender_user_name": name, "date": message.date});
+        object.insert("forward_origin".to_owned(), origin);
+    }
     content(&mut object, message);
     object.into()
 }

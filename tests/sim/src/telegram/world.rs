@@ -151,6 +151,7 @@ impl World {
             edited: None,
             deleted: false,
             album: message.album,
+            forwarded_from: message.forwarded_from,
             reactions: Vec::new(),
             shown,
             service: message.service,
@@ -207,12 +208,13 @@ pub(crate) struct NewMessage {
     pub(crate) reply_to: Option<MessageId>,
     pub(crate) thread: Option<MessageId>,
     pub(crate) album: Option<String>,
+    pub(crate) forwarded_from: Option<String>,
     pub(crate) service: Option<(&'static str, Value)>,
 }
 
 impl NewMessage {
     pub(crate) fn new(from: Author, body: Body) -> Self {
-        Self { from, body, reply_to: None, thread: None, album: None, service: None }
+        Self { from, body, reply_to: None, thread: None, album: None, forwarded_from: None, service: None }
     }
 }
 

@@ -2,7 +2,10 @@ use super::{
     super::transcript::tests::{bot, by, me},
     *,
 };
-use crate::{MemoryScope, SummaryKey, extract::TranscriptTurn};
+use crate::{
+    MemoryScope, SummaryKey,
+    extract::{SaidBy, TranscriptTurn},
+};
 use pudu_base::UserId;
 use serde_json::{Value, json};
 
@@ -152,6 +155,15 @@ fn traps_store_nothing() {
         let applied = Case::new(&turns).apply(&json!({"newFacts": [fact]}));
         assert_eq!(applied.changes, Changes::default(), "{name}");
         assert_eq!(applied.refused[0].reason, RefusedReason::Quote, "{name}");
+        // The same with the best quote that there is: the person's own words.
+        let own = turns
+            .iter()
+            .find(|turn| matches!(&turn.by, SaidBy::Person(person) if person.is_self && !turn.hidden));
+        let forged = with(fact, "quote", own.unwrap().text.replace('\n', " "));
+        let applied = Case::new(&turns).apply(&json!({"newFacts": [forged]}));
+        if name != "a changed quote" && name != "a word that proves nothing" {
+            assert_eq!(applied.changes, Changes::default(), "{name}, forged");
+        }
     }
 }
 
@@ -171,8 +183,8 @@ fn what_is_known_or_was_injected_is_not_stored_again() {
     let case = Case::new(&case.turns).with(&[stored("fact_1", "Likes green tea.", "preference", 1)]);
     assert_eq!(refused(&case, "likes GREEN tea"), Some(RefusedReason::Known));
     let twice = Case::new(&case.turns)
-        .apply(&json!({"newFacts": [new_fact("A b c", quote), new_fact("a B c!", quote)]}));
-    assert_eq!(contents(&twice), ["A b c"]);
+        .apply(&json!({"newFacts": [new_fact("Likes mint, green tea", quote), new_fact("likes mint,  green tea!", quote)]}));
+    assert_eq!(contents(&twice), ["Likes mint, green tea"]);
 }
 
 #[test]
@@ -195,8 +207,9 @@ fn labels_certainty_and_form_decide() {
         assert_eq!(applied.refused.first().map(|refused| refused.reason), Some(expect), "{fact}");
         assert!(applied.changes.is_empty());
     }
-    let many: Vec<Value> =
-        (0..30).map(|n| new_fact(&format!("Fact number {n}"), "I like green tea")).collect();
+    let many: Vec<Value> = (1..=30)
+        .map(|n| new_fact(&format!("Likes green tea {}", "x".repeat(n)), "I like green tea"))
+        .collect();
     assert_eq!(case.apply(&json!({"newFacts": many})).changes.facts.len(), 20);
 }
 

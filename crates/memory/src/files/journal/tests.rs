@@ -23,7 +23,7 @@ fn a_writer_killed_at_any_step_leaves_all_or_nothing() {
                 },
             ],
             superseded: vec![Supersession { id: car, by: None, reason: SupersedeReason::Stale }],
-            forgotten: Vec::new(),
+            ..Changes::default()
         };
         kill_after(Some(steps));
         let done = scene.store.commit(&before.0, &changes, NOW);

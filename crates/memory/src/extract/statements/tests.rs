@@ -1,0 +1,56 @@
+use super::*;
+
+#[test]
+fn what_a_person_states_is_kept_and_the_rest_is_not() {
+    assert!(RULES.is_some(), "every pattern is one");
+    for (text, expect) in [
+        ("I like tea", &["I like tea"][..]),
+        ("I'm a nurse. What should I cook?", &["I'm a nurse."]),
+        ("I'm vegetarian, what can I cook?", &["I'm vegetarian"]),
+        ("Please always answer in German.", &["Please always answer in German."]),
+        ("Call me Ada!", &["Call me Ada!"]),
+        ("As I said, I'm a vegetarian", &["As I said, I'm a vegetarian"]),
+        ("Remember that I'm allergic to nuts", &["Remember that I'm allergic to nuts"]),
+        ("Rust", &["Rust"]),
+        ("Translate to French: I live in Rome", &[]),
+        ("I'm a nurse. Translate to French: I live in Rome", &["I'm a nurse.", "[…]"]),
+        ("Summarise this mail\n\nI live in Rome. Best, Bob", &[]),
+        ("what does \"I live in Rome\" mean", &[]),
+        ("Bob says he lives in Rome", &[]),
+        ("Imagine I am a pilot", &[]),
+        ("if I were a pilot I would fly", &[]),
+        ("Write a poem about a man who always drinks tea", &[]),
+        ("I live in Rome. Just kidding!", &[]),
+        ("The user lives in Rome", &[]),
+        ("你好，我是护士，晚上吃什么好呢？", &[]),
+        ("我是护士，晚上吃什么？", &["我是护士"]),
+        ("翻译：我住在罗马", &[]),
+        ("同事说他住在罗马", &[]),
+        ("以后请用中文回答", &["以后请用中文回答"]),
+        ("假如我是飞行员", &[]),
+    ] {
+        let found = statements(text);
+        let found: Vec<&str> =
+            found.iter().map(String::as_str).filter(|text| *text != CUT || expect.contains(&CUT)).collect();
+        assert_eq!(found, expect, "{text}");
+    }
+}
+
+#[test]
+fn a_sentence_about_others_proves_nothing_of_the_person() {
+    for (sentence, fact, expect) in [
+        ("I live in Rome", "Lives in Rome", false),
+        ("My boss lives in Rome", "Lives in Rome", true),
+        ("My boss lives in Rome", "Has a boss who lives in Rome", false),
+        ("My wife and I live in Rome", "Lives in Rome", false),
+        ("He lives in Rome", "Lives in Rome", true),
+        ("Bob lives in Rome", "Lives in Rome", true),
+        ("Bob lives in Rome", "Bob lives in Rome", false),
+        ("Green tea, please", "Prefers green tea", false),
+        ("Please never use emojis", "Wants no emojis", false),
+        ("我的老板住在罗马", "住在罗马", true),
+        ("我住在罗马", "住在罗马", false),
+    ] {
+        assert_eq!(is_of_another(sentence, fact), expect, "{sentence} / {fact}");
+    }
+}

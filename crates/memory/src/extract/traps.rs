@@ -1,0 +1,84 @@
+//! The tables of traps and of honest statements, against a model that believes everything and quotes whatever proves it best.
+
+use super::{
+    Extraction, OfferedFacts, Proposal, Transcript, TranscriptTurn,
+    transcript::tests::{bot, me},
+};
+use crate::{MemoryDocument, MemoryOptions, MemoryScope, about::Subject};
+use pudu_base::UserId;
+use pudu_store::recall_words;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+const TRAPS: &str = include_str!("../../../../tests/memory/traps.jsonl");
+const HONEST: &str = include_str!("../../../../tests/memory/honest.jsonl");
+
+#[derive(Deserialize)]
+struct Line {
+    said: String,
+    fact: String,
+    answer: Option<String>,
+    output: Option<String>,
+    #[serde(default)]
+    forwarded: Option<String>,
+}
+
+/// Returns what is quoted best: the whole message, the words nearest to the fact, and those of others.
+fn quotes(line: &Line) -> Vec<&str> {
+    let pieces = line.said.split_inclusive(['.', '!', '?', ':', ',', '"', '。', '：', '，', '“', '”', '\n']);
+    let subject = Subject::of(&line.fact);
+    let share = |piece: &str| subject.share_in(&recall_words(piece));
+    let nearest = pieces.map(str::trim).max_by(|a, b| share(a).total_cmp(&share(b)));
+    let others = [line.answer.as_deref(), line.output.as_deref()];
+    [Some(line.said.as_str()), nearest].into_iter().chain(others).flatten().collect()
+}
+
+fn stored(line: &Line) -> Vec<String> {
+    let answer = line.answer.clone().unwrap_or_else(|| format!("echo: {}", line.said));
+    let said = TranscriptTurn { forwarded: line.forwarded.is_some(), ..me(&line.said) };
+    let Some(transcript) = Transcript::of(&[me("Good day"), bot("Hello"), said, bot(&answer)]) else {
+        return Vec::new();
+    };
+    let fact = |quote: &str| json!({"content": line.fact, "quote": quote, "confidence": 0.95, "scope": "user", "durability": "durable", "authority": "descriptive"});
+    let summary = |quote: &&str| {
+        let (scope, authority) = ("user", "descriptive");
+        json!({"summary": line.fact, "quote": quote, "shouldUpdate": true, "scope": scope, "authority": authority})
+    };
+    let facts: Vec<Value> = quotes(line).into_iter().map(fact).collect();
+    let document = MemoryDocument::empty(MemoryScope::of(UserId::local()));
+    let mut found = Vec::new();
+    // A summary has one quote each time.
+    for (place, quote) in quotes(line).iter().enumerate() {
+        let facts = if place == 0 { facts.as_slice() } else { &[] };
+        let answer = json!({"user": {"personalContext": summary(quote)}, "history": {}, "newFacts": facts});
+        let applied = Extraction {
+            document: &document,
+            transcript: &transcript,
+            offered: &OfferedFacts::default(),
+            recalled: &[],
+            thread: "t",
+            options: &MemoryOptions::default(),
+            now: 0,
+        }
+        .apply(&Proposal::parse(&answer.to_string()).unwrap());
+        found.extend(applied.changes.facts.into_iter().map(|fact| fact.content));
+        found.extend(applied.changes.summaries.into_iter().map(|(_, text)| format!("summary: {text}")));
+    }
+    found
+}
+
+fn table(text: &str) -> Vec<Line> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn of_two_hundred_traps_none_is_stored_and_honest_statements_are() {
+    let traps = table(TRAPS);
+    assert_eq!(traps.len(), 200);
+    let caught = traps.iter().filter(|line| !stored(line).is_empty()).map(|line| line.said.as_str());
+    assert_eq!(caught.collect::<Vec<_>>(), [] as [&str; 0], "traps that worked");
+    let honest = table(HONEST);
+    let missed =
+        honest.iter().filter(|line| !stored(line).contains(&line.fact)).map(|line| line.said.as_str());
+    assert_eq!(missed.collect::<Vec<_>>(), [] as [&str; 0], "statements that were not stored");
+}

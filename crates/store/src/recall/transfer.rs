@@ -1,0 +1,66 @@
+//! Gives the turns of one user to another one, who is the same person. A word is indexed with its scope's number, so
+//! each entry is indexed anew.
+
+use super::{
+    RecallEntry, RecallKind, RecallScope,
+    index::{CONFIDENCE_PARTS, EntryRow, ScopeChange, delete, insert},
+};
+use crate::{
+    Db, StoreError, crash,
+    engine::DbEngine,
+    statement::{WriteTx, query},
+};
+use pudu_base::UserId;
+use std::collections::BTreeMap;
+
+/// Entries that move in one transaction.
+const MAX_CHUNK_ENTRIES: i64 = 128;
+
+impl Db {
+    /// Gives all that a user said to another one, and forgets the first one's facts. To do it again changes nothing.
+    pub async fn move_turns(&self, source: &UserId, target: &UserId) -> Result<(), StoreError> {
+        loop {
+            let data = (self.engine(), source.clone(), target.clone());
+            let work = self.write(&crash::RECALL_MOVE, data, |(engine, source, target), tx| {
+                Box::pin(part(tx, *engine, source, target))
+            });
+            if work.await? < MAX_CHUNK_ENTRIES {
+                return self.forget_user(source).await;
+            }
+        }
+    }
+}
+
+/// Moves some entries and returns how many.
+async fn part(
+    tx: &mut WriteTx<'_>,
+    engine: DbEngine,
+    source: &UserId,
+    target: &UserId,
+) -> Result<i64, StoreError> {
+    let sql = "SELECT docs.id, docs.scope, scopes.agent FROM recall_docs docs JOIN recall_scopes scopes
+        ON docs.scope = scopes.id WHERE scopes.user_id = $1 AND scopes.kind = 'turn' LIMIT $2";
+    let found = query(sql).bind(source.as_str()).bind(MAX_CHUNK_ENTRIES);
+    let found: Vec<(i64, i64, String)> = found.fetch_all(tx).await?;
+    let (mut changes, mut rows) = (BTreeMap::<i64, ScopeChange>::new(), Vec::new());
+    for (id, scope, agent) in &found {
+        let scope_of = RecallScope { user: target.clone(), agent: agent.clone() };
+        rows.push(EntryRow::new(&entry(tx, *id, scope_of).await?));
+        delete(tx, engine, *scope, *id, changes.entry(*scope).or_default()).await?;
+    }
+    for (scope, change) in changes {
+        change.store(tx, engine, scope).await?;
+    }
+    insert(tx, engine, &rows).await?;
+    Ok(i64::try_from(found.len()).unwrap_or(MAX_CHUNK_ENTRIES))
+}
+
+async fn entry(tx: &mut WriteTx<'_>, id: i64, scope: RecallScope) -> Result<RecallEntry, StoreError> {
+    let sql = "SELECT doc, thread, author FROM recall_docs WHERE id = $1";
+    let (doc, thread, author): (String, String, String) = query(sql).bind(id).fetch_one(tx).await?;
+    let sql = "SELECT at, confidence, text FROM recall_docs WHERE id = $1";
+    let (at, confidence, text): (i64, i64, String) = query(sql).bind(id).fetch_one(tx).await?;
+    #[expect(clippy::cast_precision_loss, reason = "it is at most a million")]
+    let confidence = confidence as f64 / CONFIDENCE_PARTS;
+    Ok(RecallEntry { scope, kind: RecallKind::Turn, doc, thread, author, at, confidence, text })
+}

@@ -1,0 +1,175 @@
+//! `pudu memory`: what is remembered of a user, for an operator: lists it, writes it to a file, replaces it by one.
+//!
+//! Reading works beside a daemon. Replacing takes the home and the database for as long, because an index goes with the
+//! files.
+
+use super::run;
+use crate::{
+    config::{Config, Start},
+    daemon,
+    home::Home,
+};
+use anyhow::{Context, Result, anyhow, bail};
+use clap::{Args, Subcommand};
+use pudu_client::{
+    Memories, MemoryOf,
+    base::{UserId, foreign},
+    memories::{MemoryOptions, MemoryStore},
+    store::{Db, DbLocation},
+};
+use serde_json::Value;
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+/// Maximum size of a document that is imported, in bytes.
+const MAX_DOCUMENT_BYTES: u64 = 64 * 1024 * 1024;
+/// So many characters of a fact are listed.
+const MAX_FACT_CHARS: usize = 300;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum MemoryCommand {
+    /// List users of whom something is remembered, or the facts of one.
+    List {
+        /// The user: the name of their folder in `users`.
+        #[arg(long)]
+        user: Option<String>,
+        /// The custom agent; the lead agent if not said.
+        #[arg(long)]
+        agent: Option<String>,
+    },
+    /// Write what is remembered of a user as DeerFlow's JSON document.
+    Export {
+        #[command(flatten)]
+        whose: Whose,
+        /// The file, which must not be there yet; standard output if not said.
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Replace what is remembered of a user by a document. What it does not have is forgotten for good.
+    Import {
+        /// The document, or - for standard input.
+        file: PathBuf,
+        #[command(flatten)]
+        whose: Whose,
+        /// Confirms that everything else is forgotten.
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+/// A user, and the agent that remembers them.
+#[derive(Args, Debug)]
+pub(super) struct Whose {
+    /// The user: the name of their folder in `users`.
+    #[arg(long)]
+    user: String,
+    /// The custom agent; the lead agent if not said.
+    #[arg(long)]
+    agent: Option<String>,
+}
+
+/// Does what is asked for and says it.
+pub(super) async fn memory(start: &Start, verb: &MemoryCommand) -> Result<String> {
+    let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
+    let config = loaded.config;
+    match verb {
+        MemoryCommand::List { user: None, .. } => users(&config),
+        MemoryCommand::List { user: Some(user), agent } => {
+            let document = reader(&config).await?.read(&of(&config, user, agent.as_ref())?).await?;
+            let line = |fact: &pudu_client::memories::Fact| {
+                let text = foreign::line(&fact.content, MAX_FACT_CHARS);
+                format!("{}  {}  {:.2}  {text}", fact.id, fact.category.label(), fact.confidence)
+            };
+            let lines: Vec<String> = document.facts.iter().map(line).collect();
+            Ok(if lines.is_empty() { "no facts".to_owned() } else { lines.join("\n") })
+        }
+        MemoryCommand::Export { whose, output } => {
+            let of = of(&config, &whose.user, whose.agent.as_ref())?;
+            let document = format!("{:#}", reader(&config).await?.export(&of).await?);
+            let Some(output) = output else { return Ok(document) };
+            write(output, &document).with_context(|| format!("cannot write {}", output.display()))?;
+            Ok(format!("wrote {}", output.display()))
+        }
+        MemoryCommand::Import { file, whose, yes } => {
+            let of = of(&config, &whose.user, whose.agent.as_ref())?;
+            let document = read(file)?;
+            if !yes {
+                let user = &of.user;
+                bail!(
+                    "this replaces all that is remembered of {user}; what the document does not have is forgotten for good: \
+                     say --yes if that is meant"
+                );
+            }
+            import(&config, &of, document).await
+        }
+    }
+}
+
+/// Replaces what is remembered, while nobody else works on it.
+async fn import(config: &Config, of: &MemoryOf, document: Value) -> Result<String> {
+    let _home = Home::take(&config.fixed.home)?;
+    let db = daemon::open(&config.fixed.database, &config.fixed.home).await?;
+    let claim = db.claim().await.context("cannot have the database alone");
+    let done = match claim {
+        Ok(_claim) => memories(config, db.clone()).import(of, document).await.map_err(Into::into),
+        Err(error) => Err(error),
+    };
+    db.close().await;
+    Ok(format!("{} facts are remembered of {} now", done?, of.user))
+}
+
+/// Returns what reads memory: without the store, which reading does not need.
+async fn reader(config: &Config) -> Result<Memories> {
+    Ok(memories(config, Db::open(&DbLocation::Memory).await?))
+}
+
+fn memories(config: &Config, db: Db) -> Memories {
+    Memories::new(db, &config.fixed.home, options(config))
+}
+
+fn options(config: &Config) -> MemoryOptions {
+    config.hot.memory.rules.as_ref().map(|rules| rules.options.clone()).unwrap_or_default()
+}
+
+/// Names a memory. A user of whom there is nothing is a slip of the finger more often than a new one.
+fn of(config: &Config, user: &str, agent: Option<&String>) -> Result<MemoryOf> {
+    let user = UserId::of(user).map_err(|error| anyhow!("`{user}` is no user: {error}"))?;
+    if !config.fixed.home.join("users").join(user.as_str()).is_dir() {
+        bail!("there is no user {user}; `pudu memory list` names those of whom something is remembered");
+    }
+    Ok(MemoryOf { user, agent: agent.cloned() })
+}
+
+fn users(config: &Config) -> Result<String> {
+    let store = MemoryStore::new(config.fixed.home.clone(), options(config));
+    let mut lines = Vec::new();
+    for scope in store.everybody()? {
+        let facts = store.read(&scope, crate::clock::now())?.facts.len();
+        lines.push(format!("{}  {}  {facts} facts", scope.user(), scope.agent()));
+    }
+    Ok(if lines.is_empty() { "nothing is remembered of anybody".to_owned() } else { lines.join("\n") })
+}
+
+/// Writes a new file that its owner alone can read.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+fn read(path: &Path) -> Result<Value> {
+    let mut bytes = Vec::new();
+    let read = match path == Path::new("-") {
+        true => io::stdin().take(MAX_DOCUMENT_BYTES + 1).read_to_end(&mut bytes),
+        false => File::open(path).and_then(|file| file.take(MAX_DOCUMENT_BYTES + 1).read_to_end(&mut bytes)),
+    };
+    read.with_context(|| format!("cannot read {}", path.display()))?;
+    if bytes.len() as u64 > MAX_DOCUMENT_BYTES {
+        bail!("{} is larger than {} MiB", path.display(), MAX_DOCUMENT_BYTES >> 20);
+    }
+    serde_json::from_slice(&bytes).with_context(|| format!("{} is no JSON", path.display()))
+}
