@@ -87,17 +87,30 @@ impl House {
 
     /// Writes the configuration anew.
     pub fn configure(&self, account: &str, rest: &str) {
-        let settings = format!("{}{account}", self.platform.settings());
-        let indented: String = settings.lines().map(|line| format!("    {line}\n")).collect();
+        self.configure_accounts(&[(&self.platform, account)], rest);
+    }
+
+    /// Writes the configuration anew, with an account on each of several platforms.
+    pub fn configure_all(&self, platforms: &[Arc<dyn Platform>], rest: &str) {
+        let accounts: Vec<_> = platforms.iter().map(|platform| (platform, "")).collect();
+        self.configure_accounts(&accounts, rest);
+    }
+
+    fn configure_accounts(&self, accounts: &[(&Arc<dyn Platform>, &str)], rest: &str) {
+        let account = |(platform, account): &(&Arc<dyn Platform>, &str)| {
+            let settings = format!("{}{account}", platform.settings());
+            let indented: String = settings.lines().map(|line| format!("    {line}\n")).collect();
+            format!("  {}:\n    enabled: true\n{indented}", platform.name())
+        };
+        let accounts: String = accounts.iter().map(account).collect();
         // Conversations would be read half a minute later, where tests count calls.
         let memory = if rest.contains("memory:") { "" } else { "memory: {enabled: false}\n" };
         let config = format!(
             "config_version: 34\n{memory}\
              models:\n  - name: sim\n    use: langchain_openai:ChatOpenAI\n    model: sim-1\n    \
              base_url: {}\n    api_key: sk-simulated-key-0123456789\n    max_retries: 3\n\
-             channels:\n  {}:\n    enabled: true\n{indented}{rest}",
+             channels:\n{accounts}{rest}",
             self.model.url(),
-            self.platform.name(),
         );
         self.write_config(&config);
     }

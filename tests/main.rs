@@ -49,6 +49,7 @@ mod postgres;
 mod refused;
 mod scenarios;
 mod scene;
+mod scopes;
 mod secrets;
 mod shell;
 mod shipped;

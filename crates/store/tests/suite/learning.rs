@@ -14,6 +14,7 @@ pub(crate) fn learning(run: &str, due: i64) -> Learning {
         due,
         attempts: 0,
         priority: 0,
+        span: Default::default(),
     }
 }
 

@@ -1,0 +1,157 @@
+//! Knows what belongs to whom: a mark stands for one statement in one chat, and with it goes where it may be seen.
+//!
+//! A mark belongs to its chat, and, if that is private, to the memory of the user that its person is. Who joins somebody
+//! brings their memory along; who parts is a user by themselves again, with what they said in their own chat. What is said
+//! in a room is the room's alone.
+
+use std::{collections::BTreeSet, fmt};
+
+/// The mark of a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mark(usize);
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "zq{:06}", self.0)
+    }
+}
+
+/// Returns the marks in a text, in the order of their first places.
+pub fn marks(text: &str) -> Vec<Mark> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices("zq") {
+        let digits =
+            text.as_bytes().get(at + 2..at + 8).filter(|digits| digits.iter().all(u8::is_ascii_digit));
+        let number = digits.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+        if let Some(mark) = number.map(Mark).filter(|mark| !found.contains(mark)) {
+            found.push(mark);
+        }
+    }
+    found
+}
+
+/// A person, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PersonId(pub usize);
+
+/// A chat, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChatId(pub usize);
+
+#[derive(Default)]
+pub struct Oracle {
+    /// Of each mark the chat in which it was said, and the user who said it.
+    statements: Vec<(ChatId, usize)>,
+    /// Of each person the user that they are.
+    users: Vec<usize>,
+    /// Of each person their private chat.
+    chats: Vec<ChatId>,
+    /// Of each chat what was said in it, and of whom it is; a room is nobody's.
+    said: Vec<(BTreeSet<Mark>, Option<PersonId>)>,
+    /// Of each user what may be in their memory.
+    memories: Vec<BTreeSet<Mark>>,
+    /// Of each user the tokens spent.
+    spent: Vec<u64>,
+}
+
+impl Oracle {
+    /// Adds a person, who is a user by themselves.
+    pub fn person(&mut self) -> PersonId {
+        self.users.push(self.users.len());
+        self.memories.push(BTreeSet::new());
+        self.spent.push(0);
+        PersonId(self.users.len() - 1)
+    }
+
+    /// Adds a person's private chat.
+    pub fn private_chat(&mut self, person: PersonId) -> ChatId {
+        self.said.push((BTreeSet::new(), Some(person)));
+        let chat = ChatId(self.said.len() - 1);
+        self.chats.push(chat);
+        chat
+    }
+
+    /// Adds a room.
+    pub fn room(&mut self) {
+        self.said.push((BTreeSet::new(), None));
+    }
+
+    /// Makes the mark of a new statement.
+    pub fn state(&mut self, chat: ChatId, person: PersonId) -> Mark {
+        let (mark, user) = (Mark(self.statements.len()), self.users[person.0]);
+        self.statements.push((chat, user));
+        self.said[chat.0].0.insert(mark);
+        if self.said[chat.0].1.is_some() {
+            self.memories[user].insert(mark);
+        }
+        mark
+    }
+
+    /// Returns the chat of a mark.
+    pub fn chat_of(&self, mark: Mark) -> ChatId {
+        self.statements[mark.0].0
+    }
+
+    /// Counts tokens for the user who made a statement.
+    pub fn spend(&mut self, mark: Mark, tokens: u64) {
+        self.spent[self.statements[mark.0].1] += tokens;
+    }
+
+    /// Returns the tokens of the user that a person is.
+    pub fn spent(&self, person: PersonId) -> u64 {
+        self.spent[self.users[person.0]]
+    }
+
+    /// Returns whether two people are one user.
+    pub fn is_same(&self, one: PersonId, other: PersonId) -> bool {
+        self.users[one.0] == self.users[other.0]
+    }
+
+    /// Returns the people who joined nobody, and whom nobody joined.
+    pub fn alone(&self) -> Vec<PersonId> {
+        let of = |user: usize| self.users.iter().filter(|other| **other == user).count();
+        let alone = self.users.iter().enumerate().filter(|(at, user)| at == *user && of(**user) == 1);
+        alone.map(|(at, _)| PersonId(at)).collect()
+    }
+
+    /// Returns the people who joined somebody.
+    pub fn joined(&self) -> Vec<PersonId> {
+        let joined = self.users.iter().enumerate().filter(|(at, user)| at != *user);
+        joined.map(|(at, _)| PersonId(at)).collect()
+    }
+
+    /// Makes one the user that another one is.
+    pub fn join(&mut self, one: PersonId, other: PersonId) {
+        let (from, to) = (self.users[one.0], self.users[other.0]);
+        let brought: BTreeSet<Mark> =
+            self.memories[from].union(&self.said[self.chats[one.0].0].0).copied().collect();
+        self.memories[to].extend(brought);
+        self.users[one.0] = to;
+    }
+
+    /// Makes one a user by themselves.
+    pub fn part(&mut self, one: PersonId) {
+        self.users[one.0] = one.0;
+        let own = self.said[self.chats[one.0].0].0.clone();
+        self.memories[one.0].extend(own);
+    }
+
+    /// Refuses marks that do not belong to a chat.
+    pub fn check(&self, chat: ChatId, told: &[Mark], told_where: &str) {
+        let (said, person) = &self.said[chat.0];
+        let memory = person.map(|person| &self.memories[self.users[person.0]]);
+        let leaks = |mark: &&Mark| !said.contains(mark) && memory.is_none_or(|memory| !memory.contains(mark));
+        let leaked = told.iter().filter(leaks).map(|mark| (mark, self.statements[mark.0]));
+        let leaked: Vec<_> = leaked.collect();
+        assert!(leaked.is_empty(), "{leaked:?} leaked into {chat:?} of {person:?}: {told_where}");
+    }
+
+    /// Refuses marks that are not all one memory's.
+    pub fn check_learning(&self, told: &[Mark], told_where: &str) {
+        let rooms = self.said.iter().filter(|(_, person)| person.is_none()).map(|(said, _)| said);
+        let one =
+            self.memories.iter().chain(rooms).any(|memory| told.iter().all(|mark| memory.contains(mark)));
+        let chats: Vec<_> = told.iter().map(|mark| (mark, self.statements[mark.0])).collect();
+        assert!(one, "several memories in one: {chats:?}: {told_where}");
+    }
+}
