@@ -45,7 +45,8 @@ impl AssembledAgent {
     /// Returns its concerns, in order, with the message with which the run begins.
     pub(crate) fn chain(&self, first: Option<MessageId>) -> Vec<Box<dyn Middleware>> {
         let mut chain = lead_chain(&self.agent, SkillPolicy::new(self.skills.clone(), first));
-        chain.insert(0, Box::new(BudgetHints::new(self.meter.clone())));
+        // Before a request is fitted into the window.
+        chain.insert(1, Box::new(BudgetHints::new(self.meter.clone())));
         chain
     }
 }
