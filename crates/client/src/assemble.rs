@@ -52,7 +52,8 @@ impl AssembledAgent {
     /// Returns its concerns, in order.
     pub(crate) fn chain(&self, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
         let mut chain = lead_chain(&self.agent, skills);
-        chain.insert(0, Box::new(BudgetHints::new(self.meter.clone())));
+        // Before a request is fitted into the window.
+        chain.insert(1, Box::new(BudgetHints::new(self.meter.clone())));
         chain
     }
 }

@@ -181,5 +181,6 @@ pub(crate) fn request(provider_parts: Option<ProviderParts>) -> Request {
         sampling: Sampling::default(),
         images: vec![ModelImage { image, bytes: Arc::new(*b"png") }],
         thinking: pudu_base::Thinking::On,
+        caller: pudu_base::ModelCaller::Lead,
     }
 }

@@ -112,7 +112,7 @@ impl Meter {
                 let used = rules.get(place).map(|(rule, _)| rule.used_up(at));
                 ModelError::Budget(used.unwrap_or_else(UsedBudget::of_run))
             };
-            match outcome.map_err(unknown)? {
+            match outcome.map_err(|error| unknown(&error))? {
                 ReserveOutcome::Granted { cheaper: false, output } => {
                     call.grant(None, output, wanted);
                     return Ok(());
@@ -209,7 +209,7 @@ impl Meter {
 }
 
 /// A limit that nobody can look at is kept all the same.
-fn unknown(error: StoreError) -> ModelError {
+fn unknown(error: &StoreError) -> ModelError {
     tracing::error!(%error, "failed to reserve budget");
     ModelError::Unreachable("nobody can tell just now what may be spent".to_owned())
 }

@@ -38,7 +38,11 @@ impl Model for MeteredModel {
     }
 
     fn stream(&self, request: Request) -> ModelStream {
-        let begin = Metering::Waiting { model: self.model.clone(), meter: self.meter.clone(), request };
+        let begin = Metering::Waiting {
+            model: self.model.clone(),
+            meter: self.meter.clone(),
+            request: Box::new(request),
+        };
         stream::unfold(begin, |metering| async move { metering.next().await }).boxed()
     }
 }
@@ -46,7 +50,7 @@ impl Model for MeteredModel {
 /// One call.
 enum Metering {
     /// It waits until it may spend.
-    Waiting { model: Arc<dyn Model>, meter: Meter, request: Request },
+    Waiting { model: Arc<dyn Model>, meter: Meter, request: Box<Request> },
     /// Its reply comes. It is settled when this is dropped, if not before.
     Reading { reply: ModelStream, call: Box<OpenCall> },
     /// Nothing more comes.
@@ -65,7 +69,7 @@ impl Metering {
                     Ok(call) => Box::new(call),
                     Err(error) => return Some((Err(error), Self::Over)),
                 };
-                let reply = call.model.stream(call.fit(request));
+                let reply = call.model.stream(call.fit(*request));
                 if call.is_cheaper {
                     let name = Delta::Model(call.model.name().to_owned());
                     return Some((Ok(name), Self::Reading { reply, call }));

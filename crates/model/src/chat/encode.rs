@@ -294,6 +294,7 @@ mod tests {
             }],
             thinking: pudu_base::Thinking::On,
             sampling: pudu_base::Sampling::default(),
+            caller: pudu_base::ModelCaller::Lead,
         }
     }
 

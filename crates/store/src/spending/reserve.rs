@@ -6,9 +6,11 @@ use super::{BudgetLimit, BudgetUnit, CallSpending, Cost, ModelCall, Spender, lim
 use crate::{
     Db, StoreError, clock, crash,
     statement::{Columns, FromColumns, WriteTx, query},
-    sweep::CHUNK,
 };
 use pudu_base::{ModelCaller, Usage, UserId};
+
+/// So many reservations of processes before this one are settled in one transaction.
+const MAX_LEFT: i64 = 500;
 
 /// What a call may cost if one model answers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +86,7 @@ impl Db {
             let work = self.write(&crash::SETTLE_LEFT, owner, |owner, tx| Box::pin(settle_left(tx, owner)));
             let some = work.await?;
             settled += some;
-            if some < CHUNK.unsigned_abs() {
+            if some < MAX_LEFT.unsigned_abs() {
                 return Ok(settled);
             }
         }
@@ -252,7 +254,7 @@ async fn settle_left(tx: &mut WriteTx<'_>, owner: &str) -> Result<u64, StoreErro
     const SQL: &str =
         "SELECT call, run, thread, account, person, user_id, room, caller, model, currency, day, input,
         input_cost FROM reservations WHERE owner <> $1 ORDER BY call LIMIT $2";
-    let left: Vec<LeftReservation> = query(SQL).bind(owner).bind(CHUNK).fetch_all(tx).await?;
+    let left: Vec<LeftReservation> = query(SQL).bind(owner).bind(MAX_LEFT).fetch_all(tx).await?;
     for LeftReservation { call, spent } in &left {
         release(tx, &call.id).await?;
         spend(tx, call, spent).await?;

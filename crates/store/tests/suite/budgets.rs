@@ -1,6 +1,6 @@
 //! Budgets: reservations before calls, settlements after them, and counters that are the sum of both.
 
-use crate::fixture::{NOW, Place};
+use crate::fixture::{NOW, Place, run};
 use futures_util::future::join_all;
 use pudu_base::{BudgetScope, ModelCaller, Usage, UserId};
 use pudu_store::{
@@ -274,5 +274,35 @@ pub(crate) async fn what_a_dead_process_reserved_is_settled_for_its_prompt(place
     db.settle(settlement("one", 50, 50));
     written(&db).await;
     assert_eq!(standing(&db, limit(BudgetScope::Person, 1_000)).await.spent, 20);
+    db.close().await;
+}
+
+pub(crate) async fn what_was_spent_before_each_call_had_a_row_is_kept(place: Place) {
+    place.open().await.close().await;
+    let mut behind = place.connect().await;
+    let older = format!(
+        "DROP TABLE budgets; DROP TABLE reservations; DROP TABLE spending;
+        CREATE TABLE spending (run TEXT NOT NULL, thread TEXT NOT NULL, account TEXT NOT NULL, person TEXT NOT NULL,
+            day BIGINT NOT NULL, caller TEXT NOT NULL, model TEXT NOT NULL, calls BIGINT NOT NULL, unreported BIGINT NOT NULL,
+            input BIGINT NOT NULL, output BIGINT NOT NULL, cached BIGINT NOT NULL, cache_writes BIGINT NOT NULL,
+            reasoning BIGINT NOT NULL, cost BIGINT, currency TEXT, user_id TEXT NOT NULL DEFAULT '',
+            PRIMARY KEY (run, caller, model));
+        CREATE INDEX spending_thread ON spending (thread);
+        CREATE INDEX spending_day ON spending (day);
+        CREATE INDEX spending_person ON spending (account, person, day);
+        CREATE INDEX spending_user ON spending (user_id, day);
+        INSERT INTO spending VALUES
+            ('run', 'thread', 'slack', 'U1', {TODAY}, 'lead', 'gpt', 3, 1, 100, 20, 60, 10, 5, 700, 'USD', 'ada'),
+            ('run', 'thread', 'slack', 'U1', {TODAY}, 'title', 'gpt', 1, 0, 10, 2, 0, 0, 0, NULL, NULL, 'ada');
+        DELETE FROM schema_version WHERE version >= 14"
+    );
+    run(&mut behind, older).await;
+    drop(behind);
+    let db = place.open().await;
+    let sums = db.spending(&SpendingFilter::Thread("thread".into())).await.unwrap();
+    let told: Vec<_> = sums.iter().map(|sum| (sum.caller.as_str(), sum.calls, sum.usage.total())).collect();
+    assert_eq!(told, [("lead", 3, 120), ("title", 1, 12)]);
+    assert_eq!(sums[0].cost, Some(Cost { currency: "USD".into(), micros: 700 }));
+    assert_eq!(standing(&db, limit(BudgetScope::Person, 1_000)).await.spent, 132);
     db.close().await;
 }

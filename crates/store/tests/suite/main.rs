@@ -131,6 +131,7 @@ on_every_lasting_engine! {
     lasting::two_instances_do_not_overwrite_each_other,
     lasting::a_newer_database_is_refused,
     lasting::a_log_row_has_its_time_and_its_run,
+    budgets::what_was_spent_before_each_call_had_a_row_is_kept,
     budgets::whatever_happens_counters_are_the_sum_of_calls,
     budgets::what_a_dead_process_reserved_is_settled_for_its_prompt,
     recall::the_statistics_are_exact_and_no_word_is_left,
