@@ -56,7 +56,7 @@ async fn two_sub_agents_are_seen_at_work_and_their_steps_stay_readable() {
         ("compare", "user") => Reply::tool("task", &apples).tool("task", &pears).into(),
         ("compare", _) => Reply::text("More pears.").into(),
         ("please count apples", "user") => Reply::tool("ls", &list).usage(7, 1).into(),
-        ("please count apples", _) => slow("Seven apples.").into(),
+        ("please count apples", _) => slow("Seven apples; the key is sk-simulated-key-0123456789.").into(),
         _ => slow("Nine pears.").into(),
     });
     ada.say("compare");
@@ -85,7 +85,11 @@ async fn two_sub_agents_are_seen_at_work_and_their_steps_stay_readable() {
     let events = told["events"].as_array().unwrap();
     let step = events.iter().find(|event| event["content"]["tool_calls"][0]["name"] == "ls").unwrap();
     assert_eq!(step["content"]["tool_calls"][0]["args"]["path"], "/mnt/user-data");
-    let end = events.iter().find(|event| event["content"]["result"] == "Seven apples.").unwrap();
+    assert!(!told.to_string().contains("sk-simulated-key"), "{told}");
+    let seven = |event: &&Value| {
+        event["content"]["result"].as_str().is_some_and(|text| text.starts_with("Seven apples;"))
+    };
+    let end = events.iter().find(seven).unwrap();
     assert_eq!(end["content"]["usage"], json!({"input_tokens": 27, "output_tokens": 3, "total_tokens": 30}));
 
     house.stop().await;

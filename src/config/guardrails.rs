@@ -114,7 +114,7 @@ fn passport(
         let what = "nobody checks this: it names no file, and a list of tools has no use for it";
         section.warn("passport", what, "name the passport's file, which pudu checks, or remove this");
     }
-    (Some(named), is_path.then(|| PassportSource::File(path)))
+    (Some(named), is_path.then_some(PassportSource::File(path)))
 }
 
 fn allowlist(config: &Section<'_>, kind: Option<ProviderKind>) -> Option<Allowlist> {
