@@ -1,12 +1,38 @@
-//! What sub-agents do, as people see it while they work, and as programs read it afterwards.
+//! Work of sub-agents, as people see it while it goes on, and as programs read it afterwards.
 
-use crate::house::{House, SOON, Talker, http};
+use crate::{
+    house::{House, SOON, Talker, http},
+    platforms::on_each_platform,
+    scene::Scene,
+};
 use pudu_sim::{
     model::{Answer, Reply},
+    platform::Shown,
     telegram::Options,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
+
+on_each_platform!([sub_agents_at_work_have_a_line_each_which_the_answer_has_not]);
+
+async fn sub_agents_at_work_have_a_line_each_which_the_answer_has_not(scene: Scene) {
+    let (apples, pears) = (hand("count apples"), hand("count pears"));
+    scene.house.model.otherwise(move |ask| match (ask.last_user().as_str(), ask.last_role()) {
+        ("compare", "user") => Reply::tool("task", &apples).tool("task", &pears).into(),
+        ("compare", _) => Reply::text("More pears.").into(),
+        _ => Reply::text("Some.").after(Duration::from_secs(3)).into(),
+    });
+    scene.say("compare");
+    let both = |shown: &[Shown]| {
+        let last = &shown.last()?.text;
+        ["count apples: thinking…", "count pears: thinking…"]
+            .iter()
+            .all(|line| last.contains(line))
+            .then_some(())
+    };
+    scene.sees(&scene.chat, both).await;
+    scene.reads(&scene.chat, "More pears.").await;
+}
 
 fn hand(about: &str) -> Value {
     json!({"description": about, "prompt": format!("please {about}"), "subagent_type": "general-purpose"})

@@ -1,4 +1,4 @@
-//! What sub-agents did in a thread, from its log. The names are those of DeerFlow's stored events.
+//! Steps of the sub-agents of a thread, from its log. The names are those of DeerFlow's stored events.
 
 use super::{GatewayState, guard::refuse, runs::shown, thread};
 use crate::{bus::STORE_TIMEOUT, clock};
