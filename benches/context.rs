@@ -316,7 +316,7 @@ fn agent(model: &Arc<BilledModel>, log: &Arc<CountingLog>) -> Agent {
     let tools = Toolbox::new(names.iter().map(tool));
     let facts = PromptFacts {
         tools: &tools,
-        subagents: 0,
+        bounds: RunBounds::default(),
         mounts: &[],
         soul: None,
         changes: None,
@@ -334,6 +334,7 @@ fn agent(model: &Arc<BilledModel>, log: &Arc<CountingLog>) -> Agent {
         log: log.clone(),
         approver: Arc::new(NoApprover),
         policy: Arc::default(),
+        guardrail: None,
         deferred: Arc::default(),
         results: Results {
             rules: Arc::new(ResultRules::default()),

@@ -149,7 +149,7 @@ pub(crate) struct HotConfig {
     pub(crate) sandbox: SandboxConfig,
     /// Actions of the agent that need approval.
     pub(crate) approvals: ApprovalsConfig,
-    /// What decides, without people, whether a tool may be called; nothing if `None`.
+    /// Guardrails, which decide without people whether a tool may be called; none if `None`.
     pub(crate) guardrails: Option<GuardrailsConfig>,
     /// Handling of tool results that are too long for a model.
     pub(crate) results: LongResults,

@@ -1,4 +1,4 @@
-//! What decides on calls without people: lists, a provider over HTTP, a passport.
+//! Guardrails: lists of tools, a provider over HTTP, a passport.
 
 use crate::house::{House, Talker};
 use pudu_sim::{

@@ -1,12 +1,38 @@
-//! What sub-agents do, as people see it while they work, and as programs read it afterwards.
+//! Work of sub-agents, as people see it while it goes on, and as programs read it afterwards.
 
-use crate::house::{House, SOON, Talker, http};
+use crate::{
+    house::{House, SOON, Talker, http},
+    platforms::on_each_platform,
+    scene::Scene,
+};
 use pudu_sim::{
     model::{Answer, Reply},
+    platform::Shown,
     telegram::Options,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
+
+on_each_platform!([sub_agents_at_work_have_a_line_each_which_the_answer_has_not]);
+
+async fn sub_agents_at_work_have_a_line_each_which_the_answer_has_not(scene: Scene) {
+    let (apples, pears) = (hand("count apples"), hand("count pears"));
+    scene.house.model.otherwise(move |ask| match (ask.last_user().as_str(), ask.last_role()) {
+        ("compare", "user") => Reply::tool("task", &apples).tool("task", &pears).into(),
+        ("compare", _) => Reply::text("More pears.").into(),
+        _ => Reply::text("Some.").after(Duration::from_secs(3)).into(),
+    });
+    scene.say("compare");
+    let both = |shown: &[Shown]| {
+        let last = &shown.last()?.text;
+        ["count apples: thinking…", "count pears: thinking…"]
+            .iter()
+            .all(|line| last.contains(line))
+            .then_some(())
+    };
+    scene.sees(&scene.chat, both).await;
+    scene.reads(&scene.chat, "More pears.").await;
+}
 
 fn hand(about: &str) -> Value {
     json!({"description": about, "prompt": format!("please {about}"), "subagent_type": "general-purpose"})
@@ -56,7 +82,7 @@ async fn two_sub_agents_are_seen_at_work_and_their_steps_stay_readable() {
         ("compare", "user") => Reply::tool("task", &apples).tool("task", &pears).into(),
         ("compare", _) => Reply::text("More pears.").into(),
         ("please count apples", "user") => Reply::tool("ls", &list).usage(7, 1).into(),
-        ("please count apples", _) => slow("Seven apples.").into(),
+        ("please count apples", _) => slow("Seven apples; the key is sk-simulated-key-0123456789.").into(),
         _ => slow("Nine pears.").into(),
     });
     ada.say("compare");
@@ -85,7 +111,11 @@ async fn two_sub_agents_are_seen_at_work_and_their_steps_stay_readable() {
     let events = told["events"].as_array().unwrap();
     let step = events.iter().find(|event| event["content"]["tool_calls"][0]["name"] == "ls").unwrap();
     assert_eq!(step["content"]["tool_calls"][0]["args"]["path"], "/mnt/user-data");
-    let end = events.iter().find(|event| event["content"]["result"] == "Seven apples.").unwrap();
+    assert!(!told.to_string().contains("sk-simulated-key"), "{told}");
+    let seven = |event: &&Value| {
+        event["content"]["result"].as_str().is_some_and(|text| text.starts_with("Seven apples;"))
+    };
+    let end = events.iter().find(seven).unwrap();
     assert_eq!(end["content"]["usage"], json!({"input_tokens": 27, "output_tokens": 3, "total_tokens": 30}));
 
     house.stop().await;

@@ -1,4 +1,4 @@
-//! What decides, without people, whether a tool may be called: DeerFlow's `guardrails`.
+//! Guardrails, which decide without people whether a tool may be called: DeerFlow's `guardrails`.
 //!
 //! All that is said is obeyed, whatever `use` names: lists of tools, a URL and a passport each refuse for themselves. What
 //! cannot be obeyed stops the start.
@@ -26,7 +26,7 @@ pub(crate) struct GuardrailsConfig {
     pub(crate) http: Option<HttpGuardrailSettings>,
 }
 
-/// Who decides first of all.
+/// The provider that `use` names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProviderKind {
     Allowlist,
@@ -41,10 +41,10 @@ const PROVIDERS: [(&str, ProviderKind); 4] = [
     ("http", ProviderKind::Http),
     ("passport", ProviderKind::Passport),
 ];
-/// What may stand in `use`.
+/// Help on `use`.
 const CHOICE: &str = "write deerflow.guardrails.builtin:AllowlistProvider, http or passport; docs/guardrails.md says what each \
                       needs. pudu runs no provider written in Python: let one answer over HTTP";
-/// How long one decision over HTTP may take.
+/// Time for one decision over HTTP.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Reads them; `None` if they are off.
@@ -114,7 +114,7 @@ fn passport(
         let what = "nobody checks this: it names no file, and a list of tools has no use for it";
         section.warn("passport", what, "name the passport's file, which pudu checks, or remove this");
     }
-    (Some(named), is_path.then(|| PassportSource::File(path)))
+    (Some(named), is_path.then_some(PassportSource::File(path)))
 }
 
 fn allowlist(config: &Section<'_>, kind: Option<ProviderKind>) -> Option<Allowlist> {

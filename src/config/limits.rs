@@ -37,7 +37,7 @@ pub(crate) struct Runs {
     pub(crate) timeout: Duration,
     /// How many sub-agents a run may start.
     pub(crate) subagents: u32,
-    /// How many sub-agents one reply may start.
+    /// Number of sub-agents that one reply may start.
     pub(crate) at_once: u32,
 }
 

@@ -14,6 +14,7 @@ use futures_util::{Stream, stream};
 use pudu_client::{
     base::RunId,
     harness::{Gap, Progress, ReplayItem, ReplayReader},
+    net::scrub,
 };
 use serde_json::{Value, json};
 use std::{convert::Infallible, time::Duration};
@@ -55,13 +56,19 @@ fn event(item: &ReplayItem) -> Event {
         ReplayItem::Event(id, happened) => {
             let data = serde_json::to_value(&**happened).unwrap_or_default();
             let name = data.get("type").and_then(Value::as_str).unwrap_or("event").to_owned();
-            Event::default().id(id.to_string()).event(name).data(data.to_string())
+            Event::default().id(id.to_string()).event(name).data(shown(&data))
         }
         ReplayItem::Gap(Gap { missed, next, progress: so_far }) => {
             let data = json!({ "missed": missed, "next": next, "progress": progress(so_far) });
-            Event::default().id(next.saturating_sub(1).to_string()).event("gap").data(data.to_string())
+            Event::default().id(next.saturating_sub(1).to_string()).event("gap").data(shown(&data))
         }
     }
+}
+
+/// Writes an answer of the API. A tool may have found a secret of pudu's own, which a model's words or a sub-agent's steps
+/// repeat.
+pub(super) fn shown(answer: &Value) -> String {
+    scrub::hide_in_talk(&answer.to_string()).into_owned()
 }
 
 fn progress(progress: &Progress) -> Value {

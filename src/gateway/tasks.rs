@@ -1,11 +1,10 @@
-//! What sub-agents did in a thread, from its log. The names are those of DeerFlow's stored events.
+//! Steps of the sub-agents of a thread, from its log. The names are those of DeerFlow's stored events.
 
-use super::{GatewayState, guard::refuse, thread};
+use super::{GatewayState, guard::refuse, runs::shown, thread};
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
-    Json,
     extract::{Path, Query, State, rejection::QueryRejection},
-    http::StatusCode,
+    http::{StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
 };
 use pudu_client::{
@@ -51,7 +50,8 @@ pub(super) async fn list(
     match gateway.0.shared.db.within(STORE_TIMEOUT).task_stages(&thread, &filter).await {
         Ok((rows, next)) => {
             let events: Vec<Value> = rows.iter().filter_map(told).collect();
-            Json(json!({ "events": events, "next": next })).into_response()
+            let answer = json!({ "events": events, "next": next });
+            ([(CONTENT_TYPE, "application/json")], shown(&answer)).into_response()
         }
         Err(error) => {
             tracing::error!(%thread, %error, "failed to read tasks");

@@ -101,10 +101,10 @@ impl StepCall {
     }
 }
 
-/// How a task ended.
+/// End of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskEnd {
-    /// How.
+    /// Its status.
     pub status: TaskStatus,
     /// The limit that ended it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -118,7 +118,7 @@ pub struct TaskEnd {
     /// Whether that was longer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
-    /// How many of its steps were too many to be kept.
+    /// Number of its steps that were too many to be kept.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub omitted: u32,
 }
@@ -128,7 +128,7 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// How a task ended, in DeerFlow's words.
+/// Status of a task that is over, in DeerFlow's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {

@@ -17,7 +17,7 @@ pub struct AgentExplanation {
     pub context_window: u64,
     /// Names of the middlewares, in the order in which they come before a model call.
     pub middlewares: Vec<&'static str>,
-    /// What decides on its calls, if something does.
+    /// Guardrails that decide on its calls, in a few words.
     pub guardrails: Option<String>,
     /// The system prompt.
     pub sections: Vec<PromptSection>,

@@ -15,7 +15,7 @@ pub struct Guards {
     agent_id: Option<String>,
 }
 
-/// What came of asking all of them.
+/// Joint decision of all providers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
     /// The verdict.

@@ -21,14 +21,14 @@ const MAX_ANSWER_BYTES: usize = 64 * 1024;
 /// The tool of the request with which the provider is tried; there is none of this name.
 const PROBE: &str = "pudu_doctor";
 
-/// How a provider is reached.
+/// Address of a provider, and the way to ask it.
 #[derive(Clone, Debug)]
 pub struct HttpGuardrailSettings {
-    /// Where requests are posted.
+    /// Address to which requests are posted.
     pub url: Url,
     /// Headers that go along.
     pub headers: Vec<(String, SecretString)>,
-    /// How long one decision may take.
+    /// Time for one decision.
     pub timeout: Duration,
 }
 

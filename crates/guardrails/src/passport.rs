@@ -16,7 +16,7 @@ use tokio::{fs::File, io::AsyncReadExt};
 /// Maximum size of a passport, in bytes.
 const MAX_PASSPORT_BYTES: u64 = 256 * 1024;
 
-/// Where a passport stands.
+/// Source of a passport.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PassportSource {
     /// In a file.

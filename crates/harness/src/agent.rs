@@ -29,7 +29,7 @@ pub struct Agent {
     pub approver: Arc<dyn Approver>,
     /// Rules for calls that need approval.
     pub policy: Arc<ApprovalPolicy>,
-    /// What decides on each call before it is made, and before anybody is asked; nothing if `None`.
+    /// Guardrails, asked about each call before it is made and before people are asked; none if `None`.
     pub guardrail: Option<Arc<dyn Guardrail>>,
     /// Those of its tools that it has to search for.
     pub deferred: Arc<ToolCatalog>,

@@ -8,10 +8,10 @@ use std::time::Duration;
 pub const TASK: &str = "task";
 /// The text for a task whose run somebody stopped.
 pub(crate) const CANCELLED: &str = "Task cancelled by user.";
-/// What went wrong where the process ended in the middle of it.
+/// Error of a task in the middle of which the process ended.
 pub(crate) const LOST: &str =
     "a restart interrupted it. Some of its work may be done: look before you give it out again";
-/// What went wrong where it ended without a report.
+/// Error of a task that ended without a report.
 const SILENT: &str = "it reported nothing";
 
 /// End of a task.

@@ -1,4 +1,4 @@
-//! What sub-agents did, on its way into the log of their parent's thread.
+//! Steps of sub-agents, on their way into the log of their parent's thread.
 //!
 //! A sub-agent works within a call of its parent, which alone writes the log: its steps wait here, and go in with the
 //! parent's next commit, as soon as they are many, or when the first has waited for a while.

@@ -1,4 +1,4 @@
-//! What sub-agents did, read from the logs of their parents' threads.
+//! Steps of sub-agents, read from the logs of their parents' threads.
 
 use crate::{Db, StoreError, error::unreadable};
 use pudu_base::{CallId, RunId, Seq, TaskStage, ThreadId, Update};

@@ -13,7 +13,7 @@ pub(super) const COMMANDS: &str = "system.command.execute";
 const COMMAND_NOT_ALLOWED: &str = "oap.command_not_allowed";
 /// The code of a limit that cannot be checked.
 const UNKNOWN_LIMIT: &str = "oap.unknown_limit";
-/// What stands for any command.
+/// Entry that stands for any command.
 const ANY: &str = "*";
 /// Maximum size of a compiled pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
@@ -31,7 +31,7 @@ pub(super) struct CapabilityLimits {
     /// The only programs that may be run: each a name, or the beginning of a command.
     #[serde(default)]
     allowed_commands: Option<Vec<String>>,
-    /// What may not stand in a call: a text, or a regular expression.
+    /// Texts and regular expressions that may not stand in a call.
     #[serde(default)]
     blocked_patterns: Vec<String>,
     #[serde(flatten)]

@@ -2,7 +2,7 @@ use super::*;
 use serde_json::json;
 
 /// A passport with capabilities and limits.
-fn document(capabilities: &[&str], limits: Value) -> Value {
+fn document(capabilities: &[&str], limits: &Value) -> Value {
     let capabilities: Vec<Value> = capabilities.iter().map(|id| json!({"id": id})).collect();
     json!({"spec_version": "oap/1.0", "status": "active", "capabilities": capabilities, "limits": limits})
 }
@@ -22,7 +22,7 @@ fn inline(document: Value) -> Passport {
 
 #[tokio::test]
 async fn a_tool_needs_its_capability() {
-    let passport = inline(document(&["data.file.read", "mcp.tool.execute"], json!({})));
+    let passport = inline(document(&["data.file.read", "mcp.tool.execute"], &json!({})));
     let check = async |tool: &str, expect: &str| {
         assert_eq!(decides(&passport, tool, json!({})).await, expect, "{tool}")
     };
@@ -32,14 +32,14 @@ async fn a_tool_needs_its_capability() {
     for tool in ["bash", "write_file", "web_fetch", "update_agent"] {
         check(tool, "oap.unknown_capability").await;
     }
-    let nothing = inline(document(&[], json!({})));
+    let nothing = inline(document(&[], &json!({})));
     assert_eq!(decides(&nothing, "some_new_tool", json!({})).await, "oap.unknown_capability");
 }
 
 #[tokio::test]
 async fn only_commands_that_are_allowed_run_and_nothing_hides_another_one() {
     let limits = json!({"system.command.execute": {"allowed_commands": ["git status", "ls", "cat"]}});
-    let passport = inline(document(&["system.command.execute"], limits));
+    let passport = inline(document(&["system.command.execute"], &limits));
     let check = async |script: &str, expect: &str| {
         assert_eq!(decides(&passport, "bash", json!({"command": script})).await, expect, "{script}");
     };
@@ -81,7 +81,7 @@ async fn what_is_blocked_is_found_in_any_spelling() {
         "system.command.execute": {"allowed_commands": ["*"], "blocked_patterns": patterns},
         "data.file.write": {"blocked_patterns": ["secret"]},
     });
-    let passport = inline(document(&["system.command.execute", "data.file.write"], limits));
+    let passport = inline(document(&["system.command.execute", "data.file.write"], &limits));
     let check = async |script: &str, expect: &str| {
         assert_eq!(decides(&passport, "bash", json!({"command": script})).await, expect, "{script}");
     };
@@ -109,7 +109,7 @@ async fn what_is_blocked_is_found_in_any_spelling() {
 
 #[tokio::test]
 async fn a_passport_that_is_not_active_or_not_readable_allows_nothing() {
-    let good = || document(&["data.file.read"], json!({}));
+    let good = || document(&["data.file.read"], &json!({}));
     let with = |key: &str, value: Value| {
         let mut changed = good();
         changed[key] = value;
@@ -142,7 +142,7 @@ async fn a_limit_that_cannot_be_checked_closes_its_capability() {
         "web.fetch": {"allowed_commands": ["ls"]},
         "payments.charge": {"max_amount": 7},
     });
-    let passport = inline(document(&["data.file.read", "data.file.write", "web.fetch"], limits));
+    let passport = inline(document(&["data.file.read", "data.file.write", "web.fetch"], &limits));
     assert_eq!(decides(&passport, "ls", json!({})).await, "oap.unknown_limit");
     assert_eq!(decides(&passport, "web_fetch", json!({})).await, "oap.unknown_limit");
     assert_eq!(decides(&passport, "write_file", json!({})).await, "oap.allowed");
@@ -157,7 +157,7 @@ async fn a_file_counts_as_it_is_at_each_call() {
     let check = async |expect: &str| assert_eq!(decides(&passport, "ls", json!({})).await, expect);
     check("oap.passport_unreadable").await;
     let write = |document: &Value| std::fs::write(&path, document.to_string()).unwrap();
-    let mut document = document(&["data.file.read"], json!({}));
+    let mut document = document(&["data.file.read"], &json!({}));
     write(&document);
     check("oap.allowed").await;
     document["status"] = json!("revoked");

@@ -10,8 +10,8 @@ use crate::{
 };
 use futures_util::{
     FutureExt, StreamExt,
-    future::{BoxFuture, join_all},
-    stream::FuturesUnordered,
+    future::BoxFuture,
+    stream::{self, FuturesUnordered},
 };
 use pudu_base::{
     ApprovalRequest, Decision, Finish, GuardedCall, GuardrailVerdict, MAX_ARTIFACTS, Message,
@@ -178,7 +178,7 @@ async fn take(
     }
 }
 
-/// Asks the guardrails about all calls that nothing else refuses, side by side.
+/// Asks the guardrails about all calls that nothing else refuses, as many side by side as are made so.
 async fn screened(agent: &Agent, calls: Vec<(ToolCall, Gate, Option<GuardedCall>)>) -> Vec<(ToolCall, Gate)> {
     let ask = async |(call, gate, guarded): (ToolCall, Gate, Option<GuardedCall>)| {
         let refused = match &guarded {
@@ -187,7 +187,7 @@ async fn screened(agent: &Agent, calls: Vec<(ToolCall, Gate, Option<GuardedCall>
         };
         (call, refused.map_or(gate, Gate::Deny))
     };
-    join_all(calls.into_iter().map(ask)).await
+    stream::iter(calls.into_iter().map(ask)).buffered(SIDE_BY_SIDE).collect().await
 }
 
 fn guarded_call(run_state: &RunState, call: &ToolCall) -> GuardedCall {

@@ -1,4 +1,4 @@
-//! What guardrails do to calls.
+//! Calls that guardrails allow and refuse.
 
 use crate::{
     ApprovalPolicy,
