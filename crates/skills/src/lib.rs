@@ -16,7 +16,6 @@ mod history;
 mod install;
 mod magic;
 mod names;
-mod own;
 mod scan;
 pub mod shipped;
 mod skills;
@@ -31,9 +30,8 @@ pub use discover::{BrokenSkill, Category};
 pub use frontmatter::Front;
 pub use history::SkillVersion;
 pub use install::Installed;
-pub use own::{ChangeAuthor, ChangePreview, OwnSkills};
 pub use scan::{Finding, FindingSeverity, ScanReport, ScanVerdict, scan};
-pub use skills::{CatalogPaths, Skills};
+pub use skills::{CatalogPaths, ChangeAuthor, ChangePreview, OwnSkills, Skills};
 
 use std::{io, path::PathBuf};
 

@@ -1,12 +1,16 @@
 //! The handle on a home's skills: brings the newest catalog, switches, installs and removes.
 
+mod own;
+
+pub use own::{ChangeAuthor, ChangePreview, OwnSkills};
+
 use crate::{
     BrokenSkill, Catalog, CatalogEntry, Category, Front, Hidden, Installed, SkillError,
     discover::{self, FileStamp, FoundSkill, Root},
     install,
-    own::{OwnSkills, UserCatalogs},
     state::{self, Switches},
 };
+use own::UserCatalogs;
 use pudu_base::UserId;
 use std::{
     fs::{self, File, OpenOptions},

@@ -4,6 +4,7 @@
 //! The local user's own skills are those that everybody has. Own skills are changed piece by piece: a change is made on
 //! a copy, looked through, noted in the history, and put into its place in one step.
 
+use super::{alone, tell_broken};
 use crate::{
     BrokenSkill, Catalog, CatalogEntry, Category, Hidden, Installed, ScanReport, ScanVerdict, SkillError,
     SkillVersion, Skills,
@@ -12,7 +13,6 @@ use crate::{
     frontmatter,
     history::History,
     install, scan,
-    skills::{alone, tell_broken},
     stage::StagingFolder,
     state,
     tree::FileTree,
