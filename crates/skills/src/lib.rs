@@ -16,12 +16,14 @@ mod history;
 mod install;
 mod magic;
 mod names;
+mod own;
 mod scan;
 pub mod shipped;
 mod skills;
 mod stage;
 mod state;
 mod tree;
+mod user_catalogs;
 
 pub use archive::{ArchiveRefusal, Contents, examine};
 pub use catalog::{Catalog, CatalogEntry, Hidden};
@@ -30,8 +32,9 @@ pub use discover::{BrokenSkill, Category};
 pub use frontmatter::Front;
 pub use history::SkillVersion;
 pub use install::Installed;
+pub use own::{ChangeAuthor, ChangePreview, OwnSkills};
 pub use scan::{Finding, FindingSeverity, ScanReport, ScanVerdict, scan};
-pub use skills::{CatalogPaths, ChangeAuthor, ChangePreview, OwnSkills, Skills};
+pub use skills::{CatalogPaths, Skills};
 
 use std::{io, path::PathBuf};
 
