@@ -86,7 +86,7 @@ async fn a_skill_that_a_person_approves_is_theirs_alone_and_comes_back_as_it_was
     assert!(!system(&house).contains("- offers:"), "this run is as it began");
 
     ada.say("/skills");
-    ada.reads_so(|text| text.contains("`/offers` — For tests of offers")).await;
+    ada.reads_so(|text| text.contains("/offers — For tests of offers")).await;
     bob.say("/skills");
     let listed = bob.reads_so(|text| text.starts_with("Skills:")).await;
     assert!(!listed.contains("offers"), "{listed}");
@@ -201,18 +201,23 @@ async fn a_model_that_is_to_look_at_skills_decides_as_well_and_its_silence_is_a_
     let house = furnished(rest).await;
     let ada = Talker::new(&house, "Ada");
     let verdict = |words: &str| Reply::text(words);
-    for (said, expect) in [
-        (r#"{"decision": "block", "reason": "it is odd"}"#, "Error: a look at SKILL.md blocks it: it is odd"),
+    for (round, said, expect) in [
         (
+            1,
+            r#"{"decision": "block", "reason": "it is odd"}"#,
+            "Error: a look at SKILL.md blocks it: it is odd",
+        ),
+        (
+            2,
             "Looks good to me!",
             "Error: a look at SKILL.md blocks it: the model that looks at skills gave no verdict",
         ),
-        (r#"{"decision": "allow"}"#, "The skill offers is made."),
+        (3, r#"{"decision": "allow"}"#, "The skill offers is made."),
     ] {
         house.model.next(creates("offers", "Smile."));
         house.model.next(verdict(said));
-        house.model.next(Reply::text("So it is."));
-        ada.says("keep it", "So it is.").await;
+        house.model.next(Reply::text(&format!("So it is, {round}.")));
+        ada.says("keep it", &format!("So it is, {round}.")).await;
         let told = house.model.requests().last().unwrap().last_tool();
         assert!(told.starts_with(expect), "{told}");
     }
@@ -286,9 +291,11 @@ async fn a_secret_is_in_the_environment_of_its_skills_commands_and_nowhere_else(
     approved(&house, &ada, manage(&call)).await;
     // It is asked for once, and the run goes on without.
     ada.say("/erp what is new?");
-    let told = ada.reads_so(|text| text.contains("ERP_TOKEN")).await;
-    assert!(told.contains("The skill `/erp` needs a secret: `ERP_TOKEN` (the key of the ERP)."), "{told}");
-    ada.says("/erp and now?", "echo: /erp and now?").await;
+    let told = ada.reads_so(|text| text.contains("needs a secret")).await;
+    assert!(told.contains("The skill /erp needs a secret: ERP_TOKEN (the key of the ERP)."), "{told}");
+    ada.say("/erp and now?");
+    let told = ada.reads_so(|text| text.starts_with("echo: /erp and now?")).await;
+    assert!(!told.contains("needs a secret"), "{told}");
 
     let typed = ada.say(&format!("/secret set ERP_TOKEN {SECRET}"));
     let told = ada.reads_so(|text| text.starts_with("Kept: ")).await;
@@ -297,7 +304,7 @@ async fn a_secret_is_in_the_environment_of_its_skills_commands_and_nowhere_else(
     assert!(!there, "Telegram deletes it");
     ada.say("/secret");
     let listed = ada.reads_so(|text| text.starts_with("Your secrets")).await;
-    assert!(listed.contains("- `ERP_TOKEN`") && !listed.contains(SECRET), "{listed}");
+    assert!(listed.contains("ERP_TOKEN") && !listed.contains(SECRET), "{listed}");
 
     let run = |command: &str| Reply::tool("bash", &json!({"description": "asks", "command": command}));
     let find =
@@ -305,7 +312,7 @@ async fn a_secret_is_in_the_environment_of_its_skills_commands_and_nowhere_else(
     house.model.next(run(find));
     house.model.next(run("echo $ERP_TOKEN >&2; exit 3"));
     house.model.next(Reply::text("Found."));
-    ada.says("/erp what is new?", "Found.").await;
+    ada.says("/erp what else is new?", "Found.").await;
     let requests = house.model.requests();
     let told = requests[requests.len() - 2].last_tool();
     assert!(told.contains(&format!("length={} token=[secret]", SECRET.len())), "{told}");
@@ -340,8 +347,8 @@ async fn a_secret_that_a_room_read_is_not_kept_and_names_that_steer_programs_are
     ada.reads_so(|text| text.starts_with("That is no name that a secret can have")).await;
     ada.say("/secret set ERP_TOKEN short");
     ada.reads_so(|text| text.starts_with("A secret has 8 to 8,192 bytes")).await;
-    ada.says("/secret set ERP_TOKEN", "I have no value for `ERP_TOKEN`: write `/secret set ERP_TOKEN value`. One that a restart cut has to be given again.").await;
-    ada.says("/secret delete ERP_TOKEN", "There is no secret `ERP_TOKEN`.").await;
+    ada.says("/secret set ERP_TOKEN", "I have no value for ERP_TOKEN. Give it with /secret set ERP_TOKEN value; one that a restart cut has to be given again.").await;
+    ada.says("/secret delete ERP_TOKEN", "There is no secret ERP_TOKEN.").await;
     let room = house.telegram.add_group(Kind::Supergroup, "Herd", &[ada.person]);
     let there = ada.at(room);
     there.say(&format!("/secret@{} set ERP_TOKEN {SECRET}", "pudu_bot"));

@@ -37,6 +37,22 @@ pub struct Inbound {
     pub kind: InboundKind,
 }
 
+impl Inbound {
+    /// Returns about how many bytes it has: its words, and what stands for its files.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        match &self.kind {
+            InboundKind::Message { text, attachments, .. } => {
+                let files = attachments.iter().map(|file| file.handle.len() + file.name.len());
+                text.len() + files.sum::<usize>()
+            }
+            InboundKind::Edit { text } => text.len(),
+            InboundKind::Press { action } => action.len(),
+            InboundKind::Recall => 0,
+        }
+    }
+}
+
 /// Author of an event. Only the id decides anything; names are for people to read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sender {

@@ -74,7 +74,7 @@ fn word(text: &str) -> (&str, &str) {
 }
 
 /// Identity of an event: its account and its key there.
-type EventIdentity = (String, EventKey);
+pub(super) type EventIdentity = (String, EventKey);
 
 /// Values on their way from events to the commands that take them.
 #[derive(Default)]

@@ -1,12 +1,16 @@
 //! The inbox: durable, deduplicated, bounded.
 
 use crate::{
-    bus::{STORE_TIMEOUT, concealed::ConcealedValues, retry_until_stored},
+    bus::{
+        STORE_TIMEOUT,
+        concealed::{ConcealedValues, EventIdentity},
+        retry_until_stored,
+    },
     clock,
 };
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use pudu_channels::{
-    AcceptError, Accepted, Address, BoxFuture, EventKey, EventSink, Inbound, InboundKind, KnownMessage,
+    AcceptError, Accepted, Address, BoxFuture, EventSink, Inbound, InboundKind, KnownMessage,
     ReplyStoreError, StreamPosition,
 };
 use pudu_client::store::{Db, InboxItemId, InboxRow, InsertedEvent, NewInboxItem};
@@ -60,9 +64,6 @@ struct Inner {
 
 /// Location of a person's message: its address and number.
 type MessagePlace = (Address, String);
-
-/// Identity of an event: its account and its key there.
-type EventIdentity = (String, EventKey);
 
 /// Outcome of storing an event, once it is known. All copies of the event wait for the same one.
 type StoreOutcome = Option<Result<Accepted, AcceptError>>;
@@ -283,7 +284,7 @@ impl Inner {
             if let Some((_, first)) = held.rooms.get(&identity) {
                 return Ok((first.clone(), true));
             }
-            if held.is_full(&identity.0, size(&inbound), self.limit) {
+            if held.is_full(&identity.0, inbound.size(), self.limit) {
                 return Err(AcceptError::Full);
             }
             let event = held.event(&inbound);
@@ -366,7 +367,7 @@ impl HeldEvents {
     /// Counts an event.
     fn event(&mut self, inbound: &Inbound) -> HeldEvent {
         let account = inbound.address.account.clone();
-        let bytes = size(inbound);
+        let bytes = inbound.size();
         let waiting = self.accounts.entry(account.clone()).or_default();
         waiting.events += 1;
         waiting.bytes += bytes;
@@ -402,19 +403,6 @@ impl HeldEvents {
             .filter_map(|event| event.place.as_ref())
             .find(same)
             .map(|(address, _)| address.clone())
-    }
-}
-
-/// Returns about how many bytes an event has: its words, and what stands for its files.
-fn size(inbound: &Inbound) -> usize {
-    match &inbound.kind {
-        InboundKind::Message { text, attachments, .. } => {
-            let files = attachments.iter().map(|attachment| attachment.handle.len() + attachment.name.len());
-            text.len() + files.sum::<usize>()
-        }
-        InboundKind::Edit { text } => text.len(),
-        InboundKind::Press { action } => action.len(),
-        InboundKind::Recall => 0,
     }
 }
 
@@ -508,7 +496,7 @@ impl EventSink for Inbox {
 mod tests {
     use super::*;
     use futures_util::future::join_all;
-    use pudu_channels::Sender;
+    use pudu_channels::{EventKey, Sender};
     use pudu_client::store::DbLocation;
     use sqlx::{Connection, SqliteConnection};
 

@@ -246,3 +246,54 @@ async fn blocking<T: Send + 'static>(
         Err(_) => Err(ToolError("something broke while the skill's files were worked on".to_owned())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn read(call: Value) -> Result<SkillChange, String> {
+        let args: Args = serde_json::from_value(call).map_err(|error| error.to_string())?;
+        change(&args).map_err(|ToolError(why)| why)
+    }
+
+    #[test]
+    fn each_action_needs_what_it_writes() {
+        let file = |path: &str, text: &str| SkillChange::WriteFile { path: path.into(), text: text.into() };
+        let patch = |path: &str| SkillChange::Patch { path: path.into(), old: "a".into(), new: "b".into() };
+        for (call, expect) in [
+            (json!({"action": "create", "name": "x", "content": "c"}), SkillChange::Create("c".into())),
+            (json!({"action": "edit", "name": "x", "content": "c"}), SkillChange::Edit("c".into())),
+            (json!({"action": "patch", "name": "x", "old": "a", "new": "b"}), patch("SKILL.md")),
+            (json!({"action": "patch", "name": "x", "path": "y", "find": "a", "replace": "b"}), patch("y")),
+            (json!({"action": "delete", "name": "x"}), SkillChange::Delete),
+            (json!({"action": "write_file", "name": "x", "path": "y", "content": "c"}), file("y", "c")),
+            (
+                json!({"action": "remove_file", "name": "x", "path": "y"}),
+                SkillChange::RemoveFile { path: "y".into() },
+            ),
+            (json!({"action": "rollback", "name": "x", "version": 3}), SkillChange::Restore(3)),
+            (json!({"action": "rollback", "name": "x"}), SkillChange::Restore(0)),
+        ] {
+            assert_eq!(read(call.clone()), Ok(expect), "{call}");
+        }
+        for (call, expect) in [
+            (json!({"action": "create", "name": "x"}), "needs `content`"),
+            (json!({"action": "patch", "name": "x", "new": "b"}), "needs `old`"),
+            (json!({"action": "write_file", "name": "x", "content": "c"}), "needs `path`"),
+            (json!({"action": "dance", "name": "x"}), "unknown variant"),
+            (json!({"action": "delete"}), "missing field"),
+        ] {
+            let why = read(call.clone()).unwrap_err();
+            assert!(why.contains(expect), "{call}: {why}");
+        }
+    }
+
+    #[test]
+    fn the_audit_says_what_is_done_and_not_the_text() {
+        let said = |change: SkillChange| detail("offers", &change, Some("as asked"));
+        assert_eq!(said(SkillChange::Edit("secret".into())), "edit offers SKILL.md: as asked");
+        assert_eq!(said(SkillChange::Restore(3)), "rollback offers to before change 3: as asked");
+        assert_eq!(said(SkillChange::Delete), "delete offers: as asked");
+    }
+}

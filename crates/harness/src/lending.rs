@@ -125,9 +125,9 @@ mod tests {
     }
 
     /// Runs a command by a name.
-    struct Runs(Arc<ToolSpec>);
+    struct CommandTool(Arc<ToolSpec>);
 
-    impl Tool for Runs {
+    impl Tool for CommandTool {
         fn spec(&self) -> &Arc<ToolSpec> {
             &self.0
         }
@@ -152,7 +152,7 @@ mod tests {
             parameters: json!({"type": "object"}),
             idempotent: true,
         });
-        bench.agent.tools = bench.agent.tools.with(Arc::new(Runs(spec)));
+        bench.agent.tools = bench.agent.tools.with(Arc::new(CommandTool(spec)));
         (bench.agent.secrets, bench.agent.sandbox) = (Arc::new(OneSecret), sandbox.clone());
         let required = ["MAIL_KEY", "OTHER"].map(|name| RequiredSecret { name: name.into(), about: None });
         let skill = Skill {

@@ -23,6 +23,7 @@ mod skills;
 mod stage;
 mod state;
 mod tree;
+mod user_catalogs;
 
 pub use archive::{ArchiveRefusal, Contents, examine};
 pub use catalog::{Catalog, CatalogEntry, Hidden};

@@ -8,7 +8,7 @@ use crate::{
     BrokenSkill, Catalog, CatalogEntry, Category, Hidden, Installed, ScanReport, ScanVerdict, SkillError,
     SkillVersion, Skills,
     change::{self, SKILL, SkillChange},
-    discover::{self, FileStamp, Root},
+    discover::{self, Root},
     frontmatter,
     history::History,
     install, scan,
@@ -16,55 +16,23 @@ use crate::{
     stage::StagingFolder,
     state,
     tree::FileTree,
+    user_catalogs::{CachedView, Stamps},
 };
-use indexmap::IndexMap;
 use pudu_base::UserId;
 use std::{
     fmt::Write as _,
     fs,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
-/// Maximum number of users whose skills are remembered.
-const MAX_CACHED_USERS: usize = 64;
 /// Maximum size of the texts of all skills of a user together, in bytes.
 const MAX_OWN_BYTES: usize = 1024 * 1024;
 /// Maximum number of skills that a user makes.
 const MAX_OWN_SKILLS: usize = 64;
 /// Maximum length of what people read of a version that comes back, in bytes.
 const MAX_PREVIEW_BYTES: usize = 200 * 1024;
-
-/// Stamps of the paths of which a catalog was made.
-type Stamps = Vec<(PathBuf, Option<FileStamp>)>;
-
-/// What users see who have skills of their own, those last looked at.
-#[derive(Debug, Default)]
-pub(crate) struct UserCatalogs(Mutex<IndexMap<UserId, CachedView>>);
-
-/// What a user saw, and what it was made of.
-#[derive(Clone, Debug)]
-struct CachedView {
-    shared: Arc<Catalog>,
-    catalog: Arc<Catalog>,
-    seen: Arc<Stamps>,
-}
-
-impl UserCatalogs {
-    fn get(&self, user: &UserId) -> Option<CachedView> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(user).cloned()
-    }
-
-    fn put(&self, user: &UserId, view: CachedView) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.shift_remove(user);
-        if known.len() >= MAX_CACHED_USERS {
-            known.shift_remove_index(0);
-        }
-        known.insert(user.clone(), view);
-    }
-}
 
 /// The one who changes a skill.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -95,11 +63,15 @@ pub struct OwnSkills {
     user: UserId,
 }
 
-impl OwnSkills {
-    pub(crate) fn new(skills: Skills, user: UserId) -> Self {
-        Self { skills, user }
+impl Skills {
+    /// Returns the skills of a user, to look at and to change.
+    #[must_use]
+    pub fn of(&self, user: &UserId) -> OwnSkills {
+        OwnSkills { skills: self.clone(), user: user.clone() }
     }
+}
 
+impl OwnSkills {
     /// Returns the catalog of the user: everybody's skills and their own.
     #[must_use]
     pub fn read(&self) -> Arc<Catalog> {

@@ -4,10 +4,9 @@ use crate::{
     BrokenSkill, Catalog, CatalogEntry, Category, Front, Hidden, Installed, SkillError,
     discover::{self, FileStamp, FoundSkill, Root},
     install,
-    own::{OwnSkills, UserCatalogs},
     state::{self, Switches},
+    user_catalogs::UserCatalogs,
 };
-use pudu_base::UserId;
 use std::{
     fs::{self, File, OpenOptions},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
@@ -91,12 +90,6 @@ impl Skills {
         drop(known);
         tell_broken(&catalog.broken, before.as_ref().map(|before| before.broken.as_slice()));
         catalog
-    }
-
-    /// Returns the skills of a user, to look at and to change.
-    #[must_use]
-    pub fn of(&self, user: &UserId) -> OwnSkills {
-        OwnSkills::new(self.clone(), user.clone())
     }
 
     /// Switches a skill on or off, and returns it.

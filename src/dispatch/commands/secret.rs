@@ -11,7 +11,7 @@ use pudu_client::{
 };
 use pudu_texts::Language;
 use secrecy::{ExposeSecret, SecretString};
-use std::{collections::BTreeSet, fmt::Write};
+use std::collections::BTreeSet;
 
 pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "secret",
@@ -124,11 +124,10 @@ async fn list(actor: &ConversationActor, arrival: &InboxItem, language: Language
         true => language.secrets_none().to_owned(),
         false => language.secrets().to_owned(),
     };
-    // Writing to a String cannot fail.
-    names.iter().for_each(|name| drop(write!(text, "\n- `{name}`")));
+    text.extend(names.iter().map(|name| format!("\n- `{name}`")));
     if !missing.is_empty() {
-        let _ = write!(text, "\n\n{}", language.secrets_wanted());
-        missing.iter().for_each(|(name, skill)| drop(write!(text, "\n- `{name}` (`/{skill}`)")));
+        text.extend(["\n\n", language.secrets_wanted()]);
+        text.extend(missing.iter().map(|(name, skill)| format!("\n- `{name}` (`/{skill}`)")));
     }
     format!("{text}\n\n{}", language.secret_usage())
 }

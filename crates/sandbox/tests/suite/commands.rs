@@ -1,7 +1,7 @@
 //! What commands find and how they end.
 
 use crate::house::{House, confined, gone, house, with_host_shell};
-use pudu_base::{BoxFuture, Killed, Network, SandboxError, SandboxProvider, Shell, ShellCommand};
+use pudu_base::{BoxFuture, Killed, Network, SandboxError, SandboxProvider, Shell, ShellCommand, Variable};
 use pudu_sandbox::{Egress, Mount, Options};
 use std::{sync::Arc, time::Duration};
 use tokio::{
@@ -210,4 +210,22 @@ async fn a_sandbox_with_a_proxy_reaches_the_daemons_and_nothing_else() {
     // Each sandbox has a listener of its own at the same place.
     let (first, second) = tokio::join!(house.says(ask), house.says(ask));
     assert_eq!(first, second);
+}
+
+#[tokio::test]
+async fn a_commands_own_variables_are_in_its_environment_alone_and_take_nobodys_place() {
+    let operators = || vec![("FIXED".to_owned(), "the operator's".to_owned())];
+    let options = || Options { environment: operators(), ..Options::default() };
+    let with_shell = house(None, Options { host_shell: true, ..options() }).await;
+    let houses = [Some(with_shell), confined(options()).await];
+    let variable = |(name, value): (&str, &str)| Variable { name: name.into(), value: value.into() };
+    let variables = [("KEY", "a 'b' $c\nd"), ("FIXED", "another")].map(variable);
+    let script = r#"printf '%s|%s' "$KEY" "$FIXED""#;
+    let command = ShellCommand { script: script.into(), timeout: Duration::from_secs(20) };
+    for house in houses.into_iter().flatten() {
+        let done = house.sandbox.exec_with(&command, &variables).await.unwrap();
+        assert_eq!(done.stdout, "a 'b' $c\nd|the operator's", "{}", done.stderr);
+        let without = house.sandbox.exec(&command).await.unwrap();
+        assert_eq!(without.stdout, "|the operator's");
+    }
 }

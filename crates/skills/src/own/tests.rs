@@ -1,5 +1,5 @@
 use super::*;
-use crate::CatalogPaths;
+use crate::{CatalogPaths, user_catalogs::MAX_CACHED_USERS};
 use std::os::unix::fs::{MetadataExt, symlink};
 
 struct House {

@@ -1,0 +1,42 @@
+//! Catalogs of the users whose skills were looked at last.
+
+use crate::{Catalog, discover::FileStamp};
+use indexmap::IndexMap;
+use pudu_base::UserId;
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// Maximum number of users whose skills are remembered.
+pub(crate) const MAX_CACHED_USERS: usize = 64;
+
+/// Stamps of the paths of which a catalog was made.
+pub(crate) type Stamps = Vec<(PathBuf, Option<FileStamp>)>;
+
+/// What users see who have skills of their own, those last looked at.
+#[derive(Debug, Default)]
+pub(crate) struct UserCatalogs(pub(crate) Mutex<IndexMap<UserId, CachedView>>);
+
+/// What a user saw, and what it was made of.
+#[derive(Clone, Debug)]
+pub(crate) struct CachedView {
+    pub(crate) shared: Arc<Catalog>,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) seen: Arc<Stamps>,
+}
+
+impl UserCatalogs {
+    pub(crate) fn get(&self, user: &UserId) -> Option<CachedView> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(user).cloned()
+    }
+
+    pub(crate) fn put(&self, user: &UserId, view: CachedView) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.shift_remove(user);
+        if known.len() >= MAX_CACHED_USERS {
+            known.shift_remove_index(0);
+        }
+        known.insert(user.clone(), view);
+    }
+}
