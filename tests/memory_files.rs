@@ -84,6 +84,23 @@ async fn who_joins_another_brings_what_is_remembered_and_it_is_there_once() {
 }
 
 #[tokio::test]
+async fn what_several_people_share_is_nobodys_to_bring() {
+    let shared = format!("  unpaired_people: shared\n{QUICK}");
+    let mut house = House::furnish(Options::default(), "", &shared).await;
+    house.start();
+    let (ada, bob, phone) =
+        (Talker::new(&house, "Ada"), Talker::new(&house, "Bob"), Talker::new(&house, "Ada's phone"));
+    adds(&bob, "I ride a red bicycle.").await;
+    join(&ada, &phone).await;
+    phone.reads_so(|text| text.starts_with("Done: here you are Ada")).await;
+    for person in [&ada, &phone] {
+        person.says("/memory", "Nothing like that is remembered here.").await;
+    }
+    bob.say("/memory");
+    bob.reads_so(|text| text.contains("I ride a red bicycle.")).await;
+}
+
+#[tokio::test]
 async fn what_is_remembered_goes_out_as_a_file_and_comes_back() {
     let mut house = furnished().await;
     let ada = Talker::new(&house, "Ada");

@@ -12,7 +12,7 @@ use crate::{
     document::MemoryDocument,
     error::MemoryError,
     fact::{Fact, FactId},
-    files::{FileTransaction, FolderLock, UserFolder, recover},
+    files::{FileTransaction, FolderLock, MANIFEST, UserFolder, recover},
     migrate::{self, migrate},
     options::MemoryOptions,
     scope::MemoryScope,
@@ -42,6 +42,9 @@ impl MemoryStore {
         let Some(from) = UserFolder::open(&self.home, source)?.filter(|_| source != target) else {
             return Ok(MergedMemory::default());
         };
+        if !from.exists(MANIFEST) && migrate::agents(&from)?.is_empty() {
+            return Ok(MergedMemory::default());
+        }
         let into = UserFolder::create(&self.home, target)?;
         // In one order, so that two that merge crosswise wait for each other and not for ever.
         let mut folders = [(source, &from), (target, &into)];

@@ -407,3 +407,6 @@ fn turns(of: &MemoryOf, learning: &Learning, new: &[&Message]) -> Vec<RecallEntr
 fn millis(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -91,6 +91,9 @@ fn two_memories_become_one_and_again_changes_nothing() {
     check(&store);
     store.merge(&user("phone"), &user("ada"), NOW + 1).unwrap();
     store.merge(&user("nobody"), &user("ada"), NOW + 1).unwrap();
+    std::fs::create_dir_all(home.path().join("users/new/threads")).unwrap();
+    store.merge(&user("new"), &user("ada"), NOW + 1).unwrap();
+    assert!(!home.path().join("users/new/memory.json").exists(), "nothing was there");
     store.merge(&user("ada"), &user("ada"), NOW + 1).unwrap();
     check(&store);
 }

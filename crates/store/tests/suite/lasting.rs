@@ -112,6 +112,7 @@ pub(crate) async fn threads_from_before_they_had_a_table_have_rows_in_it(place: 
     let mut behind = place.connect().await;
     let back =
         "DROP TABLE budgets; DROP TABLE reservations; DROP TABLE learnings; DROP TABLE learnt; DROP TABLE memory_off;
+        DROP TABLE memory_merges;
         DROP TABLE identities; ALTER TABLE pairing_codes DROP COLUMN issuer; ALTER TABLE pairing_codes DROP COLUMN offer;
         ALTER TABLE turns DROP COLUMN goal_dropped;
         DROP TABLE spending; ALTER TABLE conversations DROP COLUMN thinking; DROP TABLE threads; DROP TABLE deleted_threads; DROP INDEX audit_account;

@@ -1,0 +1,149 @@
+use super::*;
+use crate::{AgentSetup, Control, MemoryMode, MemoryRules, ModelInfo};
+use futures_util::{StreamExt, stream};
+use pudu_base::{Delta, Finish, Model, ModelStream, RunId, ThreadId, UserId};
+use pudu_harness::RunBounds;
+use pudu_memory::MemoryOptions;
+use pudu_sandbox::{Folders, LocalSandboxes, Options};
+use pudu_skills::Skills;
+use pudu_store::{Db, DbLocation};
+use std::{
+    path::Path,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+use tokio::sync::Semaphore;
+
+/// A model that says "Fine." to people, and proposes a fact about a conversation, in other words each time, once it may.
+struct Proposer {
+    asked: AtomicUsize,
+    may_answer: Arc<Semaphore>,
+}
+
+impl Model for Proposer {
+    fn name(&self) -> &'static str {
+        "proposer"
+    }
+
+    fn stream(&self, request: Request) -> ModelStream {
+        let end = stream::iter([Ok(Delta::Finish(Finish::Complete))]);
+        let is_memory = request.messages.iter().any(|message| message.text().contains("<current_memory>"))
+            || request.system.contains("long-term memory");
+        if !is_memory {
+            return stream::iter([Ok(Delta::Text("Fine.".to_owned()))]).chain(end).boxed();
+        }
+        let content = ["Prefers green tea", "Drinks green tea always"];
+        let fact = serde_json::json!({
+            "content": content[self.asked.fetch_add(1, Ordering::SeqCst) % 2], "quote": "I always drink green tea",
+            "confidence": 0.9, "scope": "user", "durability": "durable", "authority": "descriptive",
+        });
+        let answer = serde_json::json!({ "user": {}, "history": {}, "newFacts": [fact] }).to_string();
+        let may_answer = self.may_answer.clone();
+        let first = stream::once(async move {
+            may_answer.acquire().await.unwrap().forget();
+            Ok(Delta::Text(answer))
+        });
+        first.chain(end).boxed()
+    }
+}
+
+fn client(db: &Db, home: &Path, model: &Arc<Proposer>) -> Client {
+    let bounds = RunBounds { steps: 9, time: Duration::from_secs(60), ..RunBounds::default() };
+    let folders = Folders::new(home.to_owned(), None);
+    let places = Arc::new(LocalSandboxes::new(folders.clone(), None, Options::default()));
+    let (name, title) = ("proposer".to_owned(), "proposer".to_owned());
+    let info = ModelInfo { name, title, about: None, price: None, thinks: false };
+    let rules = MemoryRules {
+        mode: MemoryMode::Middleware,
+        injection: true,
+        debounce: Duration::from_secs(30),
+        max_waiting: 10,
+        last_reading: Duration::from_secs(1),
+        options: MemoryOptions::default(),
+    };
+    let setup = AgentSetup::new([(info, model.clone() as Arc<dyn Model>)], [], bounds, places);
+    let setup = setup.with_titles(None, None).with_memory(Some(rules), None);
+    Client::new(db.clone(), folders, setup, Skills::none(), 1)
+}
+
+struct Scene {
+    _home: tempfile::TempDir,
+    db: Db,
+    model: Arc<Proposer>,
+    one: Client,
+    other: Client,
+}
+
+impl Scene {
+    /// Two hosts on one database, and a conversation that waits to be read.
+    async fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let db = Db::open(&DbLocation::Memory).await.unwrap();
+        let model =
+            Arc::new(Proposer { asked: AtomicUsize::new(0), may_answer: Arc::new(Semaphore::new(0)) });
+        let (one, other) = (client(&db, home.path(), &model), client(&db, home.path(), &model));
+        let mut task = RunTask::new(ThreadId::from("t"), RunId::from("r"));
+        task.input = vec![Human::new("h1", "I always drink green tea.")];
+        let end = one.start(task, Control::default()).ended().await.unwrap();
+        assert_eq!(end.text, "Fine.");
+        Self { _home: home, db, model, one, other }
+    }
+
+    async fn facts(&self) -> Vec<String> {
+        let of = MemoryOf { user: UserId::local(), agent: None };
+        let document = self.one.memories().read(&of).await.unwrap();
+        document.facts.into_iter().map(|fact| fact.content).collect()
+    }
+
+    async fn until_asked(&self, times: usize) {
+        while self.model.asked.load(Ordering::SeqCst) < times {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn of_two_hosts_one_reads_a_conversation() {
+    let scene = Scene::new().await;
+    scene.model.may_answer.add_permits(9);
+    tokio::join!(scene.one.read_waiting(), scene.other.read_waiting());
+    assert_eq!((scene.model.asked.load(Ordering::SeqCst), scene.facts().await.len()), (1, 1));
+    assert_eq!(scene.db.next_learning().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_host_that_was_taken_for_dead_adds_nothing_when_it_comes_back() {
+    let scene = Scene::new().await;
+    let (one, other) = (scene.one.clone(), scene.other.clone());
+    let late = tokio::spawn(async move { one.read_waiting().await });
+    scene.until_asked(1).await;
+    // Its claim has ended; another one takes the conversation, and then both have their answer, the late one first.
+    scene.db.release_learnings().await.unwrap();
+    let next = tokio::spawn(async move { other.read_waiting().await });
+    scene.until_asked(2).await;
+    scene.model.may_answer.add_permits(1);
+    late.await.unwrap();
+    assert_eq!(scene.facts().await, [] as [&str; 0], "it is not its any more");
+    scene.model.may_answer.add_permits(1);
+    next.await.unwrap();
+    assert_eq!(scene.facts().await, ["Drinks green tea always"]);
+    assert_eq!(scene.db.next_learning().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn what_was_switched_off_or_forgotten_meanwhile_is_not_kept() {
+    for forgets in [true, false] {
+        let scene = Scene::new().await;
+        let of = MemoryOf { user: UserId::local(), agent: None };
+        let one = scene.one.clone();
+        let reading = tokio::spawn(async move { one.read_waiting().await });
+        scene.until_asked(1).await;
+        match forgets {
+            true => scene.one.forget_waiting(&of).await.unwrap(),
+            false => scene.db.set_memory_off(&of.user, true).await.unwrap(),
+        }
+        scene.model.may_answer.add_permits(1);
+        reading.await.unwrap();
+        assert_eq!(scene.facts().await, [] as [&str; 0]);
+        assert_eq!(scene.db.next_learning().await.unwrap(), None);
+    }
+}
