@@ -8,6 +8,7 @@ mod connect;
 mod doctor;
 mod explain;
 mod health;
+mod import;
 mod remote;
 mod run;
 mod skill;
@@ -88,6 +89,9 @@ enum CliCommand {
     /// List, switch, install and remove skills.
     #[command(subcommand)]
     Skill(skill::SkillCommand),
+    /// Move in from another program.
+    #[command(subcommand)]
+    Import(import::ImportSource),
     /// Ask a running daemon whether it lives; for health checks.
     Health {
         /// Its health endpoint; that of the daemon in this folder, or where it is configured or told to listen.
@@ -138,6 +142,7 @@ pub(crate) fn main() -> ExitCode {
         Some(CliCommand::Storage(verb)) => remote::print(storage::storage(&start, &verb)),
         Some(CliCommand::Agent(verb)) => agent::agent(&start, &verb),
         Some(CliCommand::Skill(verb)) => skill::skill(&start, &verb),
+        Some(CliCommand::Import(source)) => remote::print(import::import(&start, &source)),
         Some(CliCommand::Health { url }) => health::ask(url, &start),
         Some(CliCommand::Completions { shell }) => {
             let mut script = Vec::new();

@@ -24,6 +24,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("pudu-store", &["pudu-base"]),
     ("pudu-memory", &["pudu-base", "pudu-store"]),
     ("pudu-skills", &["pudu-base"]),
+    ("pudu-deerflow", &["pudu-base", "pudu-memory", "pudu-skills", "pudu-store"]),
     ("pudu-model", &["pudu-base", "pudu-net"]),
     ("pudu-tools", &["pudu-base", "pudu-net"]),
     ("pudu-mcp", &["pudu-base", "pudu-net"]),
@@ -45,7 +46,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "pudu-skills",
         ],
     ),
-    ("pudu", &["pudu-client", "pudu-channels", "pudu-texts"]),
+    ("pudu", &["pudu-client", "pudu-channels", "pudu-deerflow", "pudu-texts"]),
     ("pudu-sim", &[]),
 ];
 

@@ -20,6 +20,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/11.sql"),
     include_str!("../migrations/12.sql"),
     include_str!("../migrations/13.sql"),
+    include_str!("../migrations/14.sql"),
 ];
 
 /// Applies what is missing, in one transaction. Of several processes that start at once, one does it and
