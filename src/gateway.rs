@@ -26,6 +26,7 @@ pub(crate) mod storage;
 pub(crate) mod thread;
 pub(crate) mod token;
 mod uploads;
+mod users;
 mod webhook;
 
 pub(crate) use guard::GatewayToken;
@@ -124,6 +125,9 @@ impl GatewayState {
             .route("/api/audit", get(audit::list))
             .route("/api/storage", get(storage::show))
             .route("/api/storage/prune", post(storage::prune))
+            .route("/api/users", get(users::list))
+            .route("/api/users/{user}", delete(users::forget))
+            .route("/api/users/{user}/export", get(users::export))
             .route("/api/threads", get(storage::threads))
             .route("/api/threads/{thread}", delete(storage::delete))
             .route("/api/skills/{name}", put(skills::switch))

@@ -33,6 +33,7 @@ mod languages;
 mod lifecycle;
 mod memory;
 mod models;
+mod moving;
 mod numbers;
 mod outage;
 mod output;

@@ -14,8 +14,17 @@ const SUMMARIZED: &str = "import-summarized";
 const REMOVE_ALL: &str = "__remove_all__";
 /// Channels that hold what only DeerFlow's process needs, or what a pudu thread has from elsewhere.
 const OWN: &[&str] = &[
-    "artifacts", "goal", "messages", "promoted", "sandbox", "summary_text", "thread_data", "title", "todos",
-    "uploaded_files", "viewed_images",
+    "artifacts",
+    "goal",
+    "messages",
+    "promoted",
+    "sandbox",
+    "summary_text",
+    "thread_data",
+    "title",
+    "todos",
+    "uploaded_files",
+    "viewed_images",
 ];
 
 /// A thread as its newest checkpoint has it.
@@ -108,7 +117,8 @@ fn todos(value: Option<&Value>) -> Vec<Todo> {
 
 fn goal(value: Option<&Value>, began: i64) -> Option<Goal> {
     let goal = value?.as_object()?;
-    let number = |key: &str| goal.get(key).and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
+    let number =
+        |key: &str| goal.get(key).and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
     let objective = goal.get("objective")?.as_str()?.to_owned();
     let since = goal.get("created_at").and_then(Value::as_str).and_then(crate::time::millis).unwrap_or(began);
     Some(Goal {

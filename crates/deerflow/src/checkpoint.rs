@@ -56,7 +56,8 @@ async fn channels(
     newest: &CheckpointRow,
 ) -> Result<(Map<String, Value>, Option<String>), Trouble> {
     let checkpoint = open(&newest.value)?;
-    let (mut channels, versions) = (part(&checkpoint, "channel_values"), part(&checkpoint, "channel_versions"));
+    let (mut channels, versions) =
+        (part(&checkpoint, "channel_values"), part(&checkpoint, "channel_versions"));
     for (channel, version) in &versions {
         if channels.contains_key(channel) || channel.starts_with("__") || channel.contains(':') {
             continue;
@@ -113,11 +114,7 @@ async fn replay(
 }
 
 /// Returns the messages that a checkpoint has itself.
-async fn seed(
-    reader: &mut SourceReader,
-    thread: &str,
-    checkpoint: &Value,
-) -> Result<Option<Value>, Trouble> {
+async fn seed(reader: &mut SourceReader, thread: &str, checkpoint: &Value) -> Result<Option<Value>, Trouble> {
     if let Some(value) = part(checkpoint, "channel_values").remove(MESSAGES) {
         return Ok(Some(value));
     }
@@ -151,5 +148,6 @@ fn opened(value: &StoredValue) -> Result<Value, Trouble> {
         return Ok(Value::Null);
     }
     let bytes = value.bytes.as_ref().ok_or_else(large)?;
-    value::read(&value.kind, bytes).map_err(|error| Trouble::Thread(format!("its state cannot be read: {error}")))
+    value::read(&value.kind, bytes)
+        .map_err(|error| Trouble::Thread(format!("its state cannot be read: {error}")))
 }

@@ -133,7 +133,8 @@ impl SourceReader {
     /// Counts the rows of a table of DeerFlow's.
     pub(crate) async fn count(&mut self, table: &str, sql: &'static str) -> Result<usize, ImportError> {
         let rows = self.rows(table, sql, &[]).await?;
-        let count = rows.first().map(|row| row.try_get::<i64, _>(0)).transpose().map_err(ImportError::database)?;
+        let count =
+            rows.first().map(|row| row.try_get::<i64, _>(0)).transpose().map_err(ImportError::database)?;
         Ok(count.and_then(|count| usize::try_from(count).ok()).unwrap_or_default())
     }
 
@@ -155,7 +156,11 @@ impl SourceReader {
     }
 
     /// Returns an older checkpoint of a thread.
-    pub(crate) async fn older(&mut self, thread: &str, id: &str) -> Result<Option<CheckpointRow>, ImportError> {
+    pub(crate) async fn older(
+        &mut self,
+        thread: &str,
+        id: &str,
+    ) -> Result<Option<CheckpointRow>, ImportError> {
         let sql = match self.postgres {
             true => {
                 "SELECT checkpoint_id, parent_checkpoint_id, 'json' AS type,
@@ -193,7 +198,8 @@ impl SourceReader {
         channel: &str,
         version: &str,
     ) -> Result<Option<StoredValue>, ImportError> {
-        let sql = "SELECT type, CASE WHEN LENGTH(blob) <= 33554432 THEN blob END AS value FROM checkpoint_blobs
+        let sql =
+            "SELECT type, CASE WHEN LENGTH(blob) <= 33554432 THEN blob END AS value FROM checkpoint_blobs
             WHERE thread_id = $1 AND checkpoint_ns = '' AND channel = $2 AND version = $3";
         let rows = self.rows("checkpoint_blobs", sql, &[thread, channel, version]).await?;
         let value = rows.first().map(stored).transpose()?;

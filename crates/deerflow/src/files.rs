@@ -1,5 +1,6 @@
 //! Folders of another program, copied: plain files only, no link followed, nothing overwritten.
 
+use pudu_store::crash;
 use rustix::fs::OFlags;
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -119,12 +120,14 @@ impl Copier {
         let mut options = OpenOptions::new();
         let mut copy = options.write(true).create(true).truncate(true).mode(0o600).open(&part)?;
         io::copy(source, &mut copy)?;
-        let executable = std::os::unix::fs::PermissionsExt::mode(&source.metadata()?.permissions()) & 0o100 != 0;
+        let executable =
+            std::os::unix::fs::PermissionsExt::mode(&source.metadata()?.permissions()) & 0o100 != 0;
         if executable {
             copy.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
         }
         copy.sync_data()?;
         target.parent().map_or(Ok(()), make)?;
+        crash::point("import.file");
         fs::rename(part, target)
     }
 }

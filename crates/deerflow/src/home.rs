@@ -23,11 +23,14 @@ impl DeerFlowHome {
     /// When there is none.
     pub fn find(dir: &Path) -> Result<Self, ImportError> {
         let below = [dir.join(".deer-flow"), dir.join("backend/.deer-flow"), dir.to_owned()];
-        let is_home = |folder: &&PathBuf| ["users", "data", "channels", "threads"].iter().any(|name| folder.join(name).is_dir());
+        let is_home = |folder: &&PathBuf| {
+            ["users", "data", "channels", "threads"].iter().any(|name| folder.join(name).is_dir())
+        };
         let folder = below.iter().find(is_home).ok_or_else(|| ImportError::NoHome(dir.to_owned()))?.clone();
         let around: Vec<PathBuf> = folder.ancestors().take(3).map(Path::to_path_buf).collect();
         // Neither is looked for above the folder that was named.
-        let around: Vec<PathBuf> = around.into_iter().filter(|place| place.starts_with(dir) || folder == *dir).collect();
+        let around: Vec<PathBuf> =
+            around.into_iter().filter(|place| place.starts_with(dir) || folder == *dir).collect();
         let file = |names: &[&str]| {
             let places = around.iter().flat_map(|place| names.iter().map(move |name| place.join(name)));
             places.into_iter().find(|file| file.is_file())

@@ -13,10 +13,13 @@ use crate::{
     home::DeerFlowHome,
     report::{ImportReport, ItemKind},
 };
-use pudu_base::UserId;
+use pudu_base::{UserId, digest};
 use pudu_memory::MemoryOptions;
-use pudu_store::{Db, ImportNote};
-use std::{collections::HashMap, path::PathBuf};
+use pudu_store::{Db, FORGOTTEN_NOTE, ImportNote};
+use std::{
+    collections::{HashMap, HashSet},
+    path::PathBuf,
+};
 
 /// A place's conversation, as pudu names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +53,8 @@ struct Import<'a> {
     copier: Copier,
     notes: HashMap<(String, String), ImportNote>,
     report: ImportReport,
+    /// Users of whom it was told that they were forgotten.
+    told: HashSet<UserId>,
     now: i64,
 }
 
@@ -75,6 +80,7 @@ pub async fn import(
         copier: Copier::new(target.home.join("tmp").join("import"), target.dry_run),
         notes: notes.map(|note| ((note.kind.clone(), note.item.clone()), note)).collect(),
         report: ImportReport { dry_run: target.dry_run, items: Vec::new() },
+        told: HashSet::new(),
         now,
     };
     import.accounts().await?;
@@ -100,6 +106,20 @@ impl Import<'_> {
         self.notes.get(&(kind.to_owned(), item.to_owned()))
     }
 
+    /// Returns whether a user was forgotten here, which is told once.
+    fn is_forgotten(&mut self, user: &UserId) -> bool {
+        let mark = digest(user.as_str());
+        let forgotten = self.note_of(FORGOTTEN_NOTE, &mark).is_some();
+        if forgotten && self.told.insert(user.clone()) {
+            self.report.left(
+                ItemKind::Other,
+                user.as_str(),
+                "this user was forgotten here, and is not brought back",
+            );
+        }
+        forgotten
+    }
+
     async fn note(&self, kind: &str, item: &str, digest: &str, done: bool) -> Result<(), ImportError> {
         let (kind, item, digest) = (kind.to_owned(), item.to_owned(), digest.to_owned());
         let note = ImportNote { kind, item, digest, seq: 0, done };
@@ -110,9 +130,17 @@ impl Import<'_> {
     async fn others(&mut self) -> Result<(), ImportError> {
         let tables = [
             ("runs", "SELECT COUNT(*) FROM runs", "runs: their messages are in the threads"),
-            ("run_events", "SELECT COUNT(*) FROM run_events", "events of runs: their messages are in the threads"),
+            (
+                "run_events",
+                "SELECT COUNT(*) FROM run_events",
+                "events of runs: their messages are in the threads",
+            ),
             ("scheduled_tasks", "SELECT COUNT(*) FROM scheduled_tasks", "scheduled tasks"),
-            ("agents", "SELECT COUNT(*) FROM agents", "agents kept in the database: export them to files in DeerFlow first"),
+            (
+                "agents",
+                "SELECT COUNT(*) FROM agents",
+                "agents kept in the database: export them to files in DeerFlow first",
+            ),
         ];
         for (table, sql, what) in tables {
             let Some(reader) = &mut self.reader else { break };

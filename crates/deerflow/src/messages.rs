@@ -4,7 +4,9 @@
 //! are not taken either: only the provider of the model that made them reads them, and it does without.
 
 use crate::value::CLASS;
-use pudu_base::{Assistant, CallId, Finish, Human, Message, MessageId, SharedFile, ToolCall, ToolResult, Usage};
+use pudu_base::{
+    Assistant, CallId, Finish, Human, Message, MessageId, SharedFile, ToolCall, ToolResult, Usage,
+};
 use serde_json::{Map, Value, json};
 
 /// Part of a thread that was not taken, counted.
@@ -152,7 +154,8 @@ fn calls(fields: &Map<String, Value>) -> Vec<ToolCall> {
     let list = |key: &str| fields.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
     let call = |(number, call): (usize, Value)| {
         let text = |key: &str| call.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let id = Some(text("id")).filter(|id| !id.is_empty()).unwrap_or_else(|| format!("import-call-{number}"));
+        let id =
+            Some(text("id")).filter(|id| !id.is_empty()).unwrap_or_else(|| format!("import-call-{number}"));
         let args = call.get("args").cloned().unwrap_or_default();
         let (args, garbled) = match args {
             Value::Object(_) => (args, None),

@@ -7,7 +7,9 @@ pub(crate) fn millis(text: &str) -> Option<i64> {
     let zoned = zoned.or_else(|| {
         // PostgreSQL shortens `+00:00` to `+00`.
         let short = text.get(text.len().checked_sub(3)?..)?;
-        (short.starts_with(['+', '-']) && text.contains(':')).then(|| format!("{text}:00").parse().ok()).flatten()
+        (short.starts_with(['+', '-']) && text.contains(':'))
+            .then(|| format!("{text}:00").parse().ok())
+            .flatten()
     });
     let civil = || text.parse::<jiff::civil::DateTime>().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok();
     let time = zoned.or_else(|| civil().map(|zoned| zoned.timestamp()))?;

@@ -161,14 +161,33 @@ mod tests {
     fn objects_become_their_fields() {
         let text = Packed::from;
         let fields = Packed::Map(vec![(text("content"), text("hi"))]);
-        let message = object(5, vec![text("langchain_core"), text("HumanMessage"), fields.clone(), text("x")]);
+        let message =
+            object(5, vec![text("langchain_core"), text("HumanMessage"), fields.clone(), text("x")]);
         let table = [
             (message.clone(), json!({"content": "hi", "__class__": "HumanMessage"})),
-            (object(2, vec![text("m"), text("Overwrite"), fields]), json!({"content": "hi", "__class__": "Overwrite"})),
+            (
+                object(2, vec![text("m"), text("Overwrite"), fields]),
+                json!({"content": "hi", "__class__": "Overwrite"}),
+            ),
             (object(0, vec![text("builtins"), text("set"), Packed::Array(vec![1.into()])]), json!([1])),
-            (object(1, vec![text("pathlib"), text("PosixPath"), Packed::Array(vec![text("a"), text("b")])]), json!("a/b")),
-            (object(3, vec![text("datetime"), text("datetime"), text("2026-01-01"), text("fromisoformat")]), json!("2026-01-01")),
-            (Packed::Ext(7, packed(&Packed::Array(vec![message]))), json!([{"content": "hi", "__class__": "HumanMessage"}])),
+            (
+                object(
+                    1,
+                    vec![text("pathlib"), text("PosixPath"), Packed::Array(vec![text("a"), text("b")])],
+                ),
+                json!("a/b"),
+            ),
+            (
+                object(
+                    3,
+                    vec![text("datetime"), text("datetime"), text("2026-01-01"), text("fromisoformat")],
+                ),
+                json!("2026-01-01"),
+            ),
+            (
+                Packed::Ext(7, packed(&Packed::Array(vec![message]))),
+                json!([{"content": "hi", "__class__": "HumanMessage"}]),
+            ),
             (Packed::Ext(6, vec![1, 2, 3]), Value::Null),
             (Packed::Map(vec![(7.into(), Packed::Binary(vec![0]))]), json!({"7": null})),
         ];

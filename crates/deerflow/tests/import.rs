@@ -2,7 +2,9 @@
 //! anew where they can be installed.
 
 use pudu_base::{Message, ThreadLog, ThreadState};
-use pudu_deerflow::{DeerFlowHome, ImportReport, ImportTarget, ItemKind, ItemOutcome, Place, SourceDatabase, import};
+use pudu_deerflow::{
+    DeerFlowHome, ImportReport, ImportTarget, ItemKind, ItemOutcome, Place, SourceDatabase, import,
+};
 use pudu_memory::{MemoryOptions, MemoryScope, MemoryStore};
 use pudu_store::{Db, DbLocation, RecallLimits, RecallScope};
 use std::{
@@ -122,7 +124,8 @@ async fn everything_of_a_home_is_there_afterwards_and_the_home_is_as_it_was() {
     let talk = homes.db.conversation("telegram:4242").await.unwrap().unwrap();
     assert_eq!((talk.thread.as_str(), talk.chat.as_str()), ("thread-im", "4242"));
     let who = homes.db.identities().await.unwrap();
-    let who: Vec<String> = who.iter().map(|one| format!("{}:{} {}", one.account, one.person, one.user)).collect();
+    let who: Vec<String> =
+        who.iter().map(|one| format!("{}:{} {}", one.account, one.person, one.user)).collect();
     assert_eq!(who, [format!("slack:U777 {BO}"), "telegram:4242 4242".to_owned()]);
 }
 
@@ -135,7 +138,11 @@ async fn memory_of_both_versions_is_read_by_both_programs_and_found_by_recall() 
     let bo = pudu_base::UserId::of(BO).unwrap();
     let table = [
         (MemoryScope::of(ada), "Ada prefers short answers", "Ada runs a zoo."),
-        (MemoryScope::of_agent(ADA.to_owned().try_into().unwrap(), "zoologist").unwrap(), "Ada keeps two okapis", "Ada runs a zoo."),
+        (
+            MemoryScope::of_agent(ADA.to_owned().try_into().unwrap(), "zoologist").unwrap(),
+            "Ada keeps two okapis",
+            "Ada runs a zoo.",
+        ),
         (MemoryScope::of(bo.clone()), "Bo bakes with spelt", "Bo is a baker."),
     ];
     for (scope, fact, summary) in table {
@@ -171,8 +178,10 @@ async fn what_went_on_in_deerflow_follows_unless_it_went_on_in_pudu_too() {
     let homes = Homes::new().await;
     homes.import().await;
     // The thread loses its last answer, as after a rollback.
-    homes.run("DELETE FROM checkpoints WHERE thread_id IN ('thread-im', 'thread-ada') AND checkpoint_id IN
-        (SELECT MAX(checkpoint_id) FROM checkpoints GROUP BY thread_id)");
+    homes.run(
+        "DELETE FROM checkpoints WHERE thread_id IN ('thread-im', 'thread-ada') AND checkpoint_id IN
+        (SELECT MAX(checkpoint_id) FROM checkpoints GROUP BY thread_id)",
+    );
     let said = pudu_base::Human::new("new", "and this?");
     let update = pudu_base::Update::Message(std::sync::Arc::new(Message::Human(said)));
     let (at, _) = homes.db.load(&"thread-ada".into()).await.unwrap();
@@ -190,11 +199,26 @@ async fn what_went_on_in_deerflow_follows_unless_it_went_on_in_pudu_too() {
 async fn one_bad_thread_stops_no_other_one() {
     let deep = format!("{}C0", "91".repeat(5_000));
     let table = [
-        ("its bytes are cut or damaged", "UPDATE checkpoints SET checkpoint = X'D9' WHERE thread_id = 'thread-im'".to_owned()),
-        ("it is nested deeper", format!("UPDATE checkpoints SET checkpoint = X'{deep}' WHERE thread_id = 'thread-im'")),
-        ("its checkpoint is none", "UPDATE checkpoints SET checkpoint = X'93010203' WHERE thread_id = 'thread-im'".to_owned()),
-        ("serialized as `pickle`", "UPDATE checkpoints SET type = 'pickle' WHERE thread_id = 'thread-im'".to_owned()),
-        ("larger than 32 MiB", "UPDATE checkpoints SET checkpoint = zeroblob(33554433) WHERE thread_id = 'thread-im'".to_owned()),
+        (
+            "its bytes are cut or damaged",
+            "UPDATE checkpoints SET checkpoint = X'D9' WHERE thread_id = 'thread-im'".to_owned(),
+        ),
+        (
+            "it is nested deeper",
+            format!("UPDATE checkpoints SET checkpoint = X'{deep}' WHERE thread_id = 'thread-im'"),
+        ),
+        (
+            "its checkpoint is none",
+            "UPDATE checkpoints SET checkpoint = X'93010203' WHERE thread_id = 'thread-im'".to_owned(),
+        ),
+        (
+            "serialized as `pickle`",
+            "UPDATE checkpoints SET type = 'pickle' WHERE thread_id = 'thread-im'".to_owned(),
+        ),
+        (
+            "larger than 32 MiB",
+            "UPDATE checkpoints SET checkpoint = zeroblob(33554433) WHERE thread_id = 'thread-im'".to_owned(),
+        ),
         (
             "lead in a circle",
             "UPDATE checkpoints SET thread_id = 'x' WHERE thread_id = 'thread-im';
@@ -207,7 +231,11 @@ async fn one_bad_thread_stops_no_other_one() {
         let homes = Homes::new().await;
         homes.run(&sql);
         let report = homes.import().await;
-        let bad = report.items.iter().find(|item| item.kind == ItemKind::Thread && item.item == "thread-im").unwrap();
+        let bad = report
+            .items
+            .iter()
+            .find(|item| item.kind == ItemKind::Thread && item.item == "thread-im")
+            .unwrap();
         let note = bad.note.as_deref().unwrap_or_default();
         assert!(bad.outcome == ItemOutcome::Left && note.contains(why), "{why}: {note}");
         let good = outcomes(&report, ItemKind::Thread);
@@ -218,7 +246,8 @@ async fn one_bad_thread_stops_no_other_one() {
 #[tokio::test]
 async fn links_and_other_peoples_files_stay_where_they_are() {
     let homes = Homes::new().await;
-    let workspace = homes.source().join(format!(".deer-flow/users/{ADA}/threads/thread-ada/user-data/workspace"));
+    let workspace =
+        homes.source().join(format!(".deer-flow/users/{ADA}/threads/thread-ada/user-data/workspace"));
     fs::create_dir_all(&workspace).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", workspace.join("away")).unwrap();
     std::os::unix::fs::symlink("/etc", homes.source().join(".deer-flow/users/etc")).unwrap();
@@ -226,9 +255,13 @@ async fn links_and_other_peoples_files_stay_where_they_are() {
     fs::create_dir_all(own.parent().unwrap()).unwrap();
     fs::write(&own, "mine").unwrap();
     let report = homes.import().await;
-    let files = report.items.iter().find(|item| item.kind == ItemKind::Files && item.item == "thread-ada").unwrap();
+    let files =
+        report.items.iter().find(|item| item.kind == ItemKind::Files && item.item == "thread-ada").unwrap();
     let note = files.note.as_deref().unwrap();
-    assert!(note.contains("away: it is a link") && note.contains("notes.txt: another file of that name is there"), "{note}");
+    assert!(
+        note.contains("away: it is a link") && note.contains("notes.txt: another file of that name is there"),
+        "{note}"
+    );
     assert_eq!(fs::read_to_string(own).unwrap(), "mine");
     assert!(!homes.home().join("users/etc").exists());
 }
@@ -244,4 +277,27 @@ async fn a_database_with_a_log_beside_it_is_read_from_a_copy() {
     homes.import().await;
     assert_eq!(tree(&homes.source()), before);
     assert_eq!(homes.db.title(&"thread-ada".into()).await.unwrap().as_deref(), Some("From the log"));
+}
+
+/// A thousand threads are moved in within a minute, and none of them again.
+#[tokio::test]
+async fn a_thousand_threads_are_moved_in_within_a_minute() {
+    let homes = Homes::new().await;
+    homes.run(
+        "CREATE TABLE numbers AS WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 1000) SELECT n FROM n;
+         INSERT INTO checkpoints SELECT 'copy-' || n, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata
+             FROM checkpoints JOIN numbers WHERE checkpoint_id = (SELECT MAX(checkpoint_id) FROM checkpoints WHERE thread_id = 'thread-ada');
+         INSERT INTO threads_meta SELECT 'copy-' || n, assistant_id, user_id, 'Copy ' || n, status, metadata_json, created_at, updated_at
+             FROM threads_meta JOIN numbers WHERE thread_id = 'thread-ada'",
+    );
+    let began = std::time::Instant::now();
+    let report = homes.import().await;
+    let took = began.elapsed();
+    println!("moved 1,000 threads in within {took:?}");
+    let threads = outcomes(&report, ItemKind::Thread);
+    let copies =
+        threads.iter().filter(|(id, outcome)| id.starts_with("copy-") && *outcome == ItemOutcome::Taken);
+    assert_eq!(copies.count(), 1_000);
+    assert!(took.as_secs() < 60, "{took:?}");
+    assert_eq!(homes.import().await.count(ItemOutcome::Taken), 0);
 }

@@ -12,6 +12,9 @@ use std::{
 };
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
+/// Folders below a user's are visited no deeper.
+const MAX_VISITED_DEPTH: usize = 64;
+
 /// The folders of all threads.
 #[derive(Clone, Debug)]
 pub struct Folders {
@@ -60,15 +63,61 @@ impl Folders {
         monitor::bytes(&self.thread(folder))
     }
 
+    /// Visits the plain files in a user's own folder, each with its place there, in order. No link is followed, and nothing
+    /// that a command does meanwhile leads out of the folder. It blocks.
+    ///
+    /// # Errors
+    /// When a folder cannot be read, and what `visit` returns.
+    pub fn visit_user(
+        &self,
+        user: &UserId,
+        visit: &mut dyn FnMut(&Path, cap_std::fs::File) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let own = match Dir::open_ambient_dir(self.user(user), ambient_authority()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            own => own?,
+        };
+        let mut open = vec![(PathBuf::new(), own)];
+        while let Some((place, dir)) = open.pop() {
+            let mut entries: Vec<_> = dir.entries()?.collect::<Result<_, _>>()?;
+            entries.sort_by_key(cap_std::fs::DirEntry::file_name);
+            for entry in entries {
+                let (path, kind) = (place.join(entry.file_name()), entry.file_type()?);
+                if kind.is_dir() && path.components().count() <= MAX_VISITED_DEPTH {
+                    open.push((path, entry.open_dir()?));
+                } else if kind.is_file() {
+                    visit(&path, entry.open()?)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a user's folder with everything in it. Of the local user, whose folder has what belongs to the whole
+    /// installation, only the threads go. It blocks.
+    ///
+    /// # Errors
+    /// When it cannot be moved away, or not all be removed: [`Folders::remove_deleted`] tries that again.
+    pub fn remove_user(&self, user: &UserId) -> io::Result<()> {
+        let own = self.user(user);
+        let folder = if *user == UserId::local() { own.join("threads") } else { own };
+        self.discard(&folder)
+    }
+
     /// Removes all files of a thread: they are moved out of its way, so that a thread that begins under the same id has
     /// none of them, and then removed. It blocks.
     ///
     /// # Errors
     /// When they cannot be moved, or not all be removed: [`Folders::remove_deleted`] tries that again.
     pub fn remove(&self, folder: &ThreadFolder) -> io::Result<()> {
+        self.discard(&self.thread(folder))
+    }
+
+    /// Moves a folder out of its way, and removes it there.
+    fn discard(&self, folder: &Path) -> io::Result<()> {
         let deleted = self.deleted();
         fs::create_dir_all(&deleted)?;
-        let moved = fs::rename(self.thread(folder), deleted.join(MessageId::fresh().as_str()));
+        let moved = fs::rename(folder, deleted.join(MessageId::fresh().as_str()));
         match moved {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             moved => moved.and_then(|()| discard::all(&deleted)),

@@ -75,6 +75,7 @@ writes! {
     RECALL_FORGET_THREAD "recall.forget_thread",
     RECALL_PURGE "recall.purge",
     PRUNE_AUDIT "audit.prune",
+    FORGET_PERSON "person.forget",
     IMPORT_NOTE "import.note",
     IMPORT_THREAD "import.thread",
     IMPORT_RECORDS "import.records",

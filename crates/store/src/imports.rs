@@ -141,7 +141,8 @@ impl Db {
     /// # Errors
     /// A conflict where somebody else wrote into the thread.
     pub async fn import_thread(&self, thread: ImportedThread, now: i64) -> Result<Seq, StoreError> {
-        let rows = LogRows::new(&thread.folder.thread, &RUN.into(), thread.at, thread.updated, &thread.updates)?;
+        let rows =
+            LogRows::new(&thread.folder.thread, &RUN.into(), thread.at, thread.updated, &thread.updates)?;
         let data = (ImportedThread { updates: Vec::new(), ..thread }, rows, now);
         self.write(&crash::IMPORT_THREAD, data, |(thread, rows, now), tx| {
             Box::pin(put_thread(tx, thread, rows, *now))
@@ -185,7 +186,8 @@ async fn put_thread(
     now: i64,
 ) -> Result<Seq, StoreError> {
     let seq = log::append(tx, rows).await?;
-    let sql = "UPDATE threads SET user_id = $1, account = $2, title = $3, created = $4, updated = $5, measured = 0
+    let sql =
+        "UPDATE threads SET user_id = $1, account = $2, title = $3, created = $4, updated = $5, measured = 0
         WHERE id = $6";
     let update = query(sql).bind(thread.folder.owner.as_str()).bind(&thread.account).bind(&thread.title);
     let id = thread.folder.thread.as_str();

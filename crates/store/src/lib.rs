@@ -33,6 +33,7 @@ mod lock;
 mod log;
 mod messages;
 mod pairing;
+mod person;
 mod pools;
 mod positions;
 mod recall;
@@ -61,6 +62,7 @@ pub use inbox::{InboxRow, InsertedEvent, NewInboxItem};
 pub use learning::Learning;
 pub use location::{DbLocation, PostgresUrl};
 pub use pairing::{MAX_UNUSED_CODES, Paired};
+pub use person::{AccountPerson, FORGOTTEN_NOTE, PersonKeys, PersonTable, RoomMessage};
 pub use recall::{
     MAX_RECALL_CHARS, RecallEntry, RecallHit, RecallHits, RecallKind, RecallLimits, RecallScope,
 };

@@ -6,6 +6,7 @@ use crate::{
     files::{self, CopiedFiles, Copier, Selection},
     report::{ItemKind, ItemOutcome},
 };
+use pudu_base::UserId;
 use pudu_skills::{ScanVerdict, scan};
 use std::{
     fs, io,
@@ -64,7 +65,8 @@ impl Import<'_> {
     fn skill(&mut self, name: &str, user: Option<&str>, from: &Path, to: &Path) -> Result<(), ImportError> {
         let io = |why: io::Error| ImportError::io(from, why);
         if to.exists() {
-            let same = files::digest(from, Selection::ALL).map_err(io)? == files::digest(to, Selection::ALL).map_err(io)?;
+            let same = files::digest(from, Selection::ALL).map_err(io)?
+                == files::digest(to, Selection::ALL).map_err(io)?;
             match same {
                 true => self.report.add(ItemKind::Skill, ItemOutcome::Unchanged, name, user, None),
                 false => {
@@ -118,9 +120,10 @@ impl Import<'_> {
     }
 
     /// Lists the users that have a folder in the source.
-    pub(super) fn users(&self) -> Result<Vec<String>, ImportError> {
+    pub(super) fn users(&mut self) -> Result<Vec<String>, ImportError> {
         let mut users = self.folders(&self.source.folder.join("users"))?;
-        users.retain(|name| pudu_base::UserId::of(name).is_ok_and(|user| user.as_str() == name));
+        let mut is_known = |user: &UserId, name: &str| user.as_str() == name && !self.is_forgotten(user);
+        users.retain(|name| UserId::of(name).is_ok_and(|user| is_known(&user, name)));
         Ok(users)
     }
 }

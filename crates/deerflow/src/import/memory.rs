@@ -16,8 +16,10 @@ use std::path::{Component, Path, PathBuf};
 const KIND: &str = "memory";
 
 /// The files of memory in a user's folder.
-const MEMORY: Selection =
-    Selection { enter: |folder| folder.starts_with("agents") || folder.starts_with(".recovery"), take: is_memory };
+const MEMORY: Selection = Selection {
+    enter: |folder| folder.starts_with("agents") || folder.starts_with(".recovery"),
+    take: is_memory,
+};
 /// Those that an older version kept at the top of the home.
 const TOP: Selection = Selection { enter: |_| false, take: is_memory };
 
@@ -47,7 +49,11 @@ impl Import<'_> {
         for name in names {
             match UserId::of(&name) {
                 Ok(user) if user.as_str() == name => homes.push((user, root.join(name))),
-                _ => self.report.left(ItemKind::Memory, format!("users/{name}"), "no user has a folder of that name"),
+                _ => self.report.left(
+                    ItemKind::Memory,
+                    format!("users/{name}"),
+                    "no user has a folder of that name",
+                ),
             }
         }
         let local = UserId::local();
@@ -56,6 +62,9 @@ impl Import<'_> {
             homes.push((local, self.source.folder.clone()));
         }
         for (user, folder) in homes {
+            if self.is_forgotten(&user) {
+                continue;
+            }
             self.memory(&user, &folder).await?;
         }
         Ok(())
@@ -73,7 +82,13 @@ impl Import<'_> {
         };
         match self.note_of(KIND, user.as_str()) {
             Some(note) if note.done && note.digest == digest => {
-                self.report.add(ItemKind::Memory, ItemOutcome::Unchanged, "memory", Some(user.as_str()), None);
+                self.report.add(
+                    ItemKind::Memory,
+                    ItemOutcome::Unchanged,
+                    "memory",
+                    Some(user.as_str()),
+                    None,
+                );
                 return Ok(());
             }
             Some(note) if note.done => {
@@ -102,7 +117,8 @@ impl Import<'_> {
     async fn index(&self, user: &UserId) -> Result<Option<String>, ImportError> {
         let (home, options) = (self.target.home.clone(), self.target.memory.clone());
         let (user, now) = (user.clone(), self.now);
-        let read = tokio::task::spawn_blocking(move || read(&MemoryStore::new(home, options), &user, now)).await;
+        let read =
+            tokio::task::spawn_blocking(move || read(&MemoryStore::new(home, options), &user, now)).await;
         let panicked = |_| ImportError::Source("the work on memory broke down".to_owned());
         let (entries, broken) = read.map_err(panicked)??;
         self.target.db.index(&entries).await?;

@@ -21,6 +21,9 @@ impl Import<'_> {
         for row in &rows {
             let (id, email) = (text(row, "id")?, text(row, "email")?);
             let (Some(id), Some(email)) = (id, email) else { continue };
+            if self.is_forgotten(&user_of(Some(&id))) {
+                continue;
+            }
             let role = text(row, "system_role")?.unwrap_or_else(|| "user".to_owned());
             if !matches!(role.as_str(), "admin" | "user") {
                 self.report.left(ItemKind::Account, email, format!("pudu has no role `{role}`"));
@@ -59,16 +62,23 @@ impl Import<'_> {
                 identities.push(Identity { account, person, user, name, at });
             }
         }
+        identities.retain(|identity| !self.is_forgotten(&identity.user));
         let known = self.target.db.identities().await?;
         let records = identities.iter().cloned().map(ImportRecord::Identity).collect();
         let new = self.target.db.import_records(records).await?;
         for (identity, new) in identities.iter().zip(new) {
             let Identity { account, person, user, .. } = identity;
             let item = format!("{account}:{person}");
-            let other = |other: &&Identity| other.account == *account && other.person == *person && other.user != *user;
+            let other = |other: &&Identity| {
+                other.account == *account && other.person == *person && other.user != *user
+            };
             match known.iter().find(other) {
                 Some(other) => {
-                    self.report.left(ItemKind::Identity, item, format!("they are the user {} here", other.user));
+                    self.report.left(
+                        ItemKind::Identity,
+                        item,
+                        format!("they are the user {} here", other.user),
+                    );
                 }
                 None => self.report.add(ItemKind::Identity, outcome(new), item, Some(user.as_str()), None),
             }
@@ -112,12 +122,25 @@ impl Import<'_> {
                 continue;
             }
             let (user, message) = (user_of(text(row, "user_id")?.as_deref()), text(row, "message_id")?);
+            if self.is_forgotten(&user) {
+                continue;
+            }
             let (comment, created) = (text(row, "comment")?, self.time(row, "created_at")?);
             records.push(Feedback { id, run, thread, user, message, rating, comment, created });
         }
-        let new = self.target.db.import_records(records.iter().cloned().map(ImportRecord::Feedback).collect()).await?;
+        let new = self
+            .target
+            .db
+            .import_records(records.iter().cloned().map(ImportRecord::Feedback).collect())
+            .await?;
         for (feedback, new) in records.iter().zip(new) {
-            self.report.add(ItemKind::Feedback, outcome(new), &feedback.id, Some(feedback.user.as_str()), None);
+            self.report.add(
+                ItemKind::Feedback,
+                outcome(new),
+                &feedback.id,
+                Some(feedback.user.as_str()),
+                None,
+            );
         }
         Ok(())
     }

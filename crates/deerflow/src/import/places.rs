@@ -1,6 +1,10 @@
 //! Places in chats, and which thread each talks to: of `channels/store.json`, and of connections in the database.
 
-use super::{Import, people::{outcome, text}, user_of};
+use super::{
+    Import,
+    people::{outcome, text},
+    user_of,
+};
 use crate::{error::ImportError, report::ItemKind, time};
 use pudu_base::{ThreadFolder, UserId};
 use pudu_store::ImportRecord;
@@ -83,7 +87,11 @@ impl Import<'_> {
         for place in &places.0 {
             let name = (self.target.place)(&place.account, &place.chat, place.topic.as_deref());
             let Some(owner) = self.target.db.owner(&place.thread.as_str().into()).await? else {
-                self.report.left(ItemKind::Conversation, name.key, format!("its thread {} was not moved in", place.thread));
+                self.report.left(
+                    ItemKind::Conversation,
+                    name.key,
+                    format!("its thread {} was not moved in", place.thread),
+                );
                 continue;
             };
             told.push((name.key.clone(), owner.clone()));

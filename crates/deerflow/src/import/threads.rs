@@ -1,11 +1,6 @@
 //! Threads: their messages as a log, and their files.
 
-use super::{
-    Import,
-    people::text,
-    places::SourcePlaces,
-    user_of,
-};
+use super::{Import, people::text, places::SourcePlaces, user_of};
 use crate::{
     channels::{self, ReadThread, missing},
     checkpoint::{self, FoundState},
@@ -51,6 +46,9 @@ impl Import<'_> {
             for id in batch {
                 let meta = metas.get(id).cloned().unwrap_or_default();
                 let owner = owner(id, &meta, places, &folders);
+                if self.is_forgotten(&owner) {
+                    continue;
+                }
                 if !is_id(id) {
                     self.report.left(ItemKind::Thread, id, "its id cannot be a thread's");
                 } else if let Some(thread) = self.prepare(id, meta, owner, places).await? {
@@ -62,7 +60,9 @@ impl Import<'_> {
         for (id, owners) in &folders {
             let meta = metas.get(id).cloned().unwrap_or_default();
             let owner = owner(id, &meta, places, &folders);
-            self.thread_files(id, &owner, owners)?;
+            if !self.is_forgotten(&owner) {
+                self.thread_files(id, &owner, owners)?;
+            }
         }
         Ok(())
     }
@@ -79,7 +79,8 @@ impl Import<'_> {
             CAST(updated_at AS TEXT) AS updated_at FROM threads_meta";
         for row in &self.rows("threads_meta", sql).await? {
             let Some(id) = text(row, "id")? else { continue };
-            let metadata: Value = text(row, "metadata")?.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+            let metadata: Value =
+                text(row, "metadata")?.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
             let provider = metadata.get("channel_source").and_then(|source| source.get("provider")?.as_str());
             let at = |column| Ok::<_, ImportError>(text(row, column)?.as_deref().and_then(time::millis));
             metas.insert(
@@ -126,7 +127,8 @@ impl Import<'_> {
         let mark = serde_json::to_string(&(&updates, &title, &owner, &account)).unwrap_or_default();
         let folder = ThreadFolder { owner, thread: ThreadId::from(id) };
         let updated = meta.updated.or(at).unwrap_or(created).max(created);
-        let thread = ImportedThread { folder, account, title, created, updated, at: 0, updates, digest: digest(mark) };
+        let thread =
+            ImportedThread { folder, account, title, created, updated, at: 0, updates, digest: digest(mark) };
         match self.note_of(KIND, id).cloned() {
             Some(known) if known.digest == thread.digest => {
                 let owner = thread.folder.owner.as_str();
@@ -164,7 +166,8 @@ impl Import<'_> {
     /// Writes threads, all at once: the store commits them together.
     async fn write(&mut self, prepared: Vec<PreparedThread>) -> Result<(), ImportError> {
         let (db, now) = (self.target.db.clone(), self.now);
-        let folders: Vec<_> = prepared.iter().map(|one| (one.thread.folder.clone(), one.note.clone())).collect();
+        let folders: Vec<_> =
+            prepared.iter().map(|one| (one.thread.folder.clone(), one.note.clone())).collect();
         let written = join_all(prepared.into_iter().map(|one| db.import_thread(one.thread, now))).await;
         for ((folder, note), written) in folders.into_iter().zip(written) {
             match written {
@@ -172,7 +175,9 @@ impl Import<'_> {
                     let (id, owner) = (folder.thread.as_str(), folder.owner.as_str());
                     self.report.add(ItemKind::Thread, ItemOutcome::Taken, id, Some(owner), note);
                 }
-                Err(StoreError::Conflict(_)) => self.changed(&folder, "a thread of that id is in pudu already"),
+                Err(StoreError::Conflict(_)) => {
+                    self.changed(&folder, "a thread of that id is in pudu already")
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -180,7 +185,7 @@ impl Import<'_> {
     }
 
     /// Lists the threads that have folders, each with the users in whose folders those are; `None` is the top of the home.
-    fn thread_folders(&self) -> Result<BTreeMap<String, Vec<Option<String>>>, ImportError> {
+    fn thread_folders(&mut self) -> Result<BTreeMap<String, Vec<Option<String>>>, ImportError> {
         let mut found: BTreeMap<String, Vec<Option<String>>> = BTreeMap::new();
         let users = self.users()?;
         for user in users.into_iter().map(Some).chain([None]) {
@@ -207,7 +212,8 @@ impl Import<'_> {
             self.report.left(ItemKind::Files, id, "its id cannot be a thread's");
             return Ok(());
         }
-        let to = self.target.home.join("users").join(owner.as_str()).join("threads").join(id).join("user-data");
+        let to =
+            self.target.home.join("users").join(owner.as_str()).join("threads").join(id).join("user-data");
         for user in folders {
             let folder = self.threads_of(user.as_deref()).join(id);
             let from = folder.join("user-data");
@@ -253,9 +259,13 @@ fn is_id(id: &str) -> bool {
 /// Describes what of a thread was not taken.
 fn note(read: &ReadThread) -> Option<String> {
     let skipped = read.skipped;
-    let counts = [(skipped.images, "pictures inside messages"), (skipped.unknown, "messages of unknown kinds")];
-    let mut words: Vec<String> =
-        counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    let counts =
+        [(skipped.images, "pictures inside messages"), (skipped.unknown, "messages of unknown kinds")];
+    let mut words: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
     if !read.left.is_empty() {
         words.push(format!("channels that pudu has not: {}", read.left.join(", ")));
     }
