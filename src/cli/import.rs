@@ -45,7 +45,8 @@ pub(super) enum ImportSource {
 /// Moves in and tells what was taken, and what was left and why.
 pub(super) async fn import(start: &Start, source: &ImportSource) -> Result<String> {
     let ImportSource::Deerflow { dir, dry_run, json } = source;
-    let report = deerflow(start, &start.dir.join(dir), *dry_run).await?;
+    let dir = std::path::absolute(start.dir.join(dir)).context("cannot find the folder")?;
+    let report = deerflow(start, &dir, *dry_run).await?;
     Ok(if *json { serde_json::to_string_pretty(&report)? } else { report.text() })
 }
 
@@ -121,7 +122,11 @@ fn database(
             }
             Backend::Memory => usual(),
         },
-        Some(Err(_)) | None => usual(),
+        Some(Err(error)) => {
+            report.left(ItemKind::Config, "the place of DeerFlow's database", error.to_string());
+            usual()
+        }
+        None => usual(),
     };
     if file.is_none() {
         report.left(ItemKind::Thread, "threads", "no database of DeerFlow's was found");

@@ -59,9 +59,10 @@ async fn channels(
     let (mut channels, versions) =
         (part(&checkpoint, "channel_values"), part(&checkpoint, "channel_versions"));
     for (channel, version) in &versions {
-        if channels.contains_key(channel) || channel.starts_with("__") || channel.contains(':') {
+        if channel.starts_with("__") || channel.contains(':') {
             continue;
         }
+        // What the checkpoint has in the place of such a value only says that there is one.
         if let Some(value) = reader.blob(thread, channel, &version_text(version)).await? {
             channels.insert(channel.clone(), opened(&value)?);
         }
@@ -115,14 +116,12 @@ async fn replay(
 
 /// Returns the messages that a checkpoint has itself.
 async fn seed(reader: &mut SourceReader, thread: &str, checkpoint: &Value) -> Result<Option<Value>, Trouble> {
-    if let Some(value) = part(checkpoint, "channel_values").remove(MESSAGES) {
-        return Ok(Some(value));
+    if let Some(version) = part(checkpoint, "channel_versions").remove(MESSAGES)
+        && let Some(value) = reader.blob(thread, MESSAGES, &version_text(&version)).await?
+    {
+        return Ok(Some(opened(&value)?));
     }
-    let Some(version) = part(checkpoint, "channel_versions").remove(MESSAGES) else { return Ok(None) };
-    match reader.blob(thread, MESSAGES, &version_text(&version)).await? {
-        Some(value) => Ok(Some(opened(&value)?)),
-        None => Ok(None),
-    }
+    Ok(part(checkpoint, "channel_values").remove(MESSAGES).filter(Value::is_array))
 }
 
 /// Returns an object in an object; an empty one where there is none.

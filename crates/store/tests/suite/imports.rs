@@ -11,7 +11,7 @@ fn folder(thread: &str) -> ThreadFolder {
     ThreadFolder { owner: UserId::of("ada").unwrap(), thread: thread.into() }
 }
 
-fn thread(at: i64, updates: Vec<Update>) -> ImportedThread {
+pub(crate) fn thread(at: i64, updates: Vec<Update>) -> ImportedThread {
     ImportedThread {
         folder: folder("t"),
         account: "slack".into(),
@@ -24,7 +24,7 @@ fn thread(at: i64, updates: Vec<Update>) -> ImportedThread {
     }
 }
 
-fn records() -> Vec<ImportRecord> {
+pub(crate) fn records() -> Vec<ImportRecord> {
     let user = UserId::of("ada").unwrap();
     let account = UserAccount {
         user: user.clone(),

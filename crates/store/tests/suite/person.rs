@@ -7,7 +7,7 @@ use pudu_store::{
 };
 use std::sync::Arc;
 
-fn ada() -> PersonKeys {
+pub(crate) fn ada() -> PersonKeys {
     let person =
         |account: &str| AccountPerson { account: account.into(), person: "U1".into(), name: "Ada".into() };
     PersonKeys {
