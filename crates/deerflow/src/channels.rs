@@ -1,7 +1,7 @@
 //! The channels of a DeerFlow thread, brought to updates of a pudu thread.
 
 use crate::{
-    messages::{self, Skipped},
+    messages::{self, SkippedParts},
     value::CLASS,
 };
 use pudu_base::{Compaction, Goal, Message, Reminder, ThreadState, Todo, Update};
@@ -35,15 +35,15 @@ pub(crate) struct ReadThread {
     /// Its updates, from nothing to its state.
     pub(crate) updates: Vec<Update>,
     /// Parts that were not taken.
-    pub(crate) skipped: Skipped,
+    pub(crate) skipped: SkippedParts,
     /// Channels with something in them that pudu has no place for.
     pub(crate) left: Vec<String>,
 }
 
 /// Reads a thread's channels. `began` is when it began, in milliseconds since 1970.
 pub(crate) fn read(channels: &Map<String, Value>, began: i64) -> ReadThread {
-    let mut thread = ReadThread::default();
-    thread.title = channels.get("title").and_then(Value::as_str).map(str::to_owned);
+    let title = channels.get("title").and_then(Value::as_str).map(str::to_owned);
+    let mut thread = ReadThread { title, ..ReadThread::default() };
     let summary = channels.get("summary_text").and_then(Value::as_str).filter(|text| !text.trim().is_empty());
     if summary.is_some() {
         let text = "Earlier messages of this thread were summarized before it was moved here.".to_owned();

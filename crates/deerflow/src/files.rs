@@ -73,8 +73,8 @@ impl Copier {
         }
         for found in walk(from, wanted)? {
             match found {
-                FoundFile::Plain(path) => self.file(from, to, path, &mut copied)?,
-                FoundFile::Left(path, why) => copied.left.push((path, why)),
+                WalkedFile::Plain(path) => self.file(from, to, path, &mut copied)?,
+                WalkedFile::Left(path, why) => copied.left.push((path, why)),
             }
         }
         Ok(copied)
@@ -91,12 +91,9 @@ impl Copier {
 
     fn file(&self, from: &Path, to: &Path, path: PathBuf, copied: &mut CopiedFiles) -> io::Result<()> {
         let target = to.join(&path);
-        let mut source = match open(&from.join(&path)) {
-            Ok(source) => source,
-            Err(_) => {
-                copied.left.push((path, "it cannot be read"));
-                return Ok(());
-            }
+        let Ok(mut source) = open(&from.join(&path)) else {
+            copied.left.push((path, "it cannot be read"));
+            return Ok(());
         };
         match fs::symlink_metadata(&target) {
             Ok(there) if there.is_file() && there.len() == source.metadata()?.len() => copied.same += 1,
@@ -133,7 +130,7 @@ impl Copier {
 }
 
 /// A file below a folder, by its place there.
-enum FoundFile {
+enum WalkedFile {
     Plain(PathBuf),
     Left(PathBuf, &'static str),
 }
@@ -153,11 +150,11 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Lists files below a folder, in order; nothing where there is none.
-fn walk(root: &Path, wanted: Selection) -> io::Result<Vec<FoundFile>> {
+fn walk(root: &Path, wanted: Selection) -> io::Result<Vec<WalkedFile>> {
     let (mut found, mut open) = (Vec::new(), vec![(PathBuf::new(), 0)]);
     match fs::symlink_metadata(root) {
         Ok(meta) if meta.is_dir() => {}
-        Ok(_) => return Ok(vec![FoundFile::Left(PathBuf::from("."), "it is no folder")]),
+        Ok(_) => return Ok(vec![WalkedFile::Left(PathBuf::from("."), "it is no folder")]),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
         Err(error) => return Err(error),
     }
@@ -167,17 +164,17 @@ fn walk(root: &Path, wanted: Selection) -> io::Result<Vec<FoundFile>> {
         for entry in entries {
             let (path, kind) = (folder.join(entry.file_name()), entry.file_type()?);
             if found.len() >= MAX_FILES {
-                found.push(FoundFile::Left(path, "there are too many files"));
+                found.push(WalkedFile::Left(path, "there are too many files"));
                 return Ok(found);
             }
             match (kind.is_dir(), kind.is_file()) {
-                (true, _) if depth >= MAX_DEPTH => found.push(FoundFile::Left(path, "it is too deep")),
+                (true, _) if depth >= MAX_DEPTH => found.push(WalkedFile::Left(path, "it is too deep")),
                 (true, _) if (wanted.enter)(&path) => open.push((path, depth + 1)),
-                (_, true) if (wanted.take)(&path) => found.push(FoundFile::Plain(path)),
+                (_, true) if (wanted.take)(&path) => found.push(WalkedFile::Plain(path)),
                 (true, _) | (_, true) => {}
                 _ if !(wanted.take)(&path) => {}
-                _ if kind.is_symlink() => found.push(FoundFile::Left(path, "it is a link")),
-                _ => found.push(FoundFile::Left(path, "it is no plain file")),
+                _ if kind.is_symlink() => found.push(WalkedFile::Left(path, "it is a link")),
+                _ => found.push(WalkedFile::Left(path, "it is no plain file")),
             }
         }
     }
@@ -188,7 +185,7 @@ fn walk(root: &Path, wanted: Selection) -> io::Result<Vec<FoundFile>> {
 pub(crate) fn digest(root: &Path, wanted: Selection) -> io::Result<Option<String>> {
     let mut lines = Vec::new();
     for found in walk(root, wanted)? {
-        if let FoundFile::Plain(path) = found {
+        if let WalkedFile::Plain(path) = found {
             let mut bytes = Vec::new();
             io::Read::read_to_end(&mut open(&root.join(&path))?, &mut bytes)?;
             lines.push(format!("{} {}", path.display(), pudu_base::digest(&bytes)));

@@ -4,6 +4,7 @@ mod agents;
 mod memory;
 mod people;
 mod places;
+mod rows;
 mod threads;
 
 use crate::{

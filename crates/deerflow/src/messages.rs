@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 /// Part of a thread that was not taken, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Skipped {
+pub(crate) struct SkippedParts {
     /// Notes of DeerFlow to its model.
     pub(crate) notes: usize,
     /// Pictures inside messages.
@@ -21,14 +21,14 @@ pub(crate) struct Skipped {
 }
 
 /// Reads a message; `None` for one that is not taken. `number` names one without an id.
-pub(crate) fn read(value: &Value, number: usize, skipped: &mut Skipped) -> Option<Message> {
+pub(crate) fn read(value: &Value, number: usize, skipped: &mut SkippedParts) -> Option<Message> {
     let Value::Object(fields) = value else {
         skipped.unknown += 1;
         return None;
     };
     let id = id(fields).map_or_else(|| format!("import-{number}").into(), MessageId::from);
     match kind(fields) {
-        "human" => human(fields, id, skipped).map(Message::Human),
+        "human" => human(fields, &id, skipped).map(Message::Human),
         "ai" => Some(Message::Assistant(assistant(fields, id, skipped))),
         "tool" => Some(Message::Tool(result(fields, id, skipped))),
         "system" => {
@@ -67,7 +67,7 @@ fn extra<'v>(fields: &'v Map<String, Value>, key: &str) -> Option<&'v Value> {
     fields.get("additional_kwargs")?.get(key).filter(|value| !value.is_null())
 }
 
-fn human(fields: &Map<String, Value>, id: MessageId, skipped: &mut Skipped) -> Option<Human> {
+fn human(fields: &Map<String, Value>, id: &MessageId, skipped: &mut SkippedParts) -> Option<Human> {
     let hidden = extra(fields, "hide_from_ui").and_then(Value::as_bool).unwrap_or(false);
     let answer = extra(fields, "human_input_response").and_then(|answer| answer.get("value")?.as_str());
     if hidden && answer.is_none() {
@@ -100,7 +100,7 @@ fn files(value: Option<&Value>) -> Vec<SharedFile> {
 }
 
 /// Returns the words of a message: its text, or those of its parts that are text.
-fn content(fields: &Map<String, Value>, skipped: &mut Skipped) -> String {
+fn content(fields: &Map<String, Value>, skipped: &mut SkippedParts) -> String {
     match fields.get("content") {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(parts)) => {
@@ -111,7 +111,7 @@ fn content(fields: &Map<String, Value>, skipped: &mut Skipped) -> String {
     }
 }
 
-fn words<'v>(part: &'v Value, skipped: &mut Skipped) -> Option<&'v str> {
+fn words<'v>(part: &'v Value, skipped: &mut SkippedParts) -> Option<&'v str> {
     if let Some(text) = part.as_str() {
         return Some(text);
     }
@@ -122,7 +122,7 @@ fn words<'v>(part: &'v Value, skipped: &mut Skipped) -> Option<&'v str> {
     matches!(kind, "text" | "output_text" | "input_text").then(|| part.get("text")?.as_str()).flatten()
 }
 
-fn assistant(fields: &Map<String, Value>, id: MessageId, skipped: &mut Skipped) -> Assistant {
+fn assistant(fields: &Map<String, Value>, id: MessageId, skipped: &mut SkippedParts) -> Assistant {
     let meta = |key: &str| fields.get("response_metadata").and_then(|meta| meta.get(key)?.as_str());
     let reason = meta("finish_reason").or_else(|| meta("stop_reason")).unwrap_or_default().to_lowercase();
     let finish = match reason.as_str() {
@@ -181,7 +181,7 @@ fn usage(fields: &Map<String, Value>) -> Option<Usage> {
     })
 }
 
-fn result(fields: &Map<String, Value>, id: MessageId, skipped: &mut Skipped) -> ToolResult {
+fn result(fields: &Map<String, Value>, id: MessageId, skipped: &mut SkippedParts) -> ToolResult {
     ToolResult {
         call: CallId::from(text_of(fields, "tool_call_id").unwrap_or_default()),
         tool: text_of(fields, "name").unwrap_or_default().to_owned(),

@@ -41,7 +41,7 @@ pub(crate) fn read(kind: &str, bytes: &[u8]) -> Result<Value, ValueError> {
     match kind {
         "msgpack" => unpack(bytes, MAX_DEPTH),
         // serde_json refuses what is nested deeper than 128 levels.
-        "json" => serde_json::from_slice(bytes).map(|value| revived(value)).map_err(|_| ValueError::Damaged),
+        "json" => serde_json::from_slice(bytes).map(revived).map_err(|_| ValueError::Damaged),
         "null" | "empty" | "bytes" | "bytearray" => Ok(Value::Null),
         other => Err(ValueError::Kind(other.chars().take(20).collect())),
     }
@@ -204,7 +204,7 @@ mod tests {
         for end in 0..whole.len() {
             assert_eq!(read("msgpack", &whole[..end]), Err(ValueError::Damaged), "{end}");
         }
-        assert_eq!(read("msgpack", &[whole.clone(), vec![0xc0]].concat()), Err(ValueError::Damaged));
+        assert_eq!(read("msgpack", &[whole, vec![0xc0]].concat()), Err(ValueError::Damaged));
         let mut deep = vec![0x91; 100_000];
         deep.push(0xc0);
         assert_eq!(read("msgpack", &deep), Err(ValueError::Deep));

@@ -1,6 +1,8 @@
 //! A home as LangGraph's own libraries write it is moved in: `tests/sim/conformance/deerflow_home.py` made it, and makes it
 //! anew where they can be installed.
 
+#![allow(clippy::unwrap_used, reason = "all of it is tests, but clippy only sees those marked #[test]")]
+
 use pudu_base::{Message, ThreadLog, ThreadState};
 use pudu_deerflow::{
     DeerFlowHome, ImportReport, ImportTarget, ItemKind, ItemOutcome, Place, SourceDatabase, import,
@@ -223,6 +225,7 @@ async fn one_bad_thread_stops_no_other_one() {
             "lead in a circle",
             "UPDATE checkpoints SET thread_id = 'x' WHERE thread_id = 'thread-im';
              UPDATE checkpoints SET thread_id = 'thread-im' WHERE thread_id = 'thread-delta';
+             DELETE FROM checkpoints WHERE checkpoint_id = (SELECT MAX(checkpoint_id) FROM checkpoints WHERE thread_id = 'thread-im');
              UPDATE checkpoints SET parent_checkpoint_id = checkpoint_id WHERE thread_id = 'thread-im'"
                 .to_owned(),
         ),

@@ -88,8 +88,7 @@ impl PersonData {
         let files = archive.await.map_err(|_| PersonError::Broken)?;
         match (collected, files) {
             (Ok(exported), Ok(files)) => Ok(ExportedPerson { files, ..exported }),
-            (Err(PersonError::Broken), Err(error)) | (Ok(_), Err(error)) => Err(error),
-            (Err(error), _) => Err(error),
+            (Err(PersonError::Broken) | Ok(_), Err(error)) | (Err(error), _) => Err(error),
         }
     }
 

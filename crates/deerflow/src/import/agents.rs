@@ -19,7 +19,7 @@ impl Import<'_> {
         if from.join("SOUL.md").is_file() {
             let copied = self.copier.copy_one(&from, &to, "SOUL.md");
             let copied = copied.map_err(|why| ImportError::io(from.join("SOUL.md"), why))?;
-            self.files(ItemKind::Agent, "SOUL.md of the default agent".to_owned(), None, copied);
+            self.files(ItemKind::Agent, "SOUL.md of the default agent".to_owned(), None, &copied);
         }
         let mut roots: Vec<(Option<String>, PathBuf)> = vec![(None, PathBuf::from("agents"))];
         for user in self.users()? {
@@ -35,7 +35,7 @@ impl Import<'_> {
                 let own = Selection { enter: |_| false, take };
                 let copied = self.copier.copy(&from.join(&folder), &to.join(&folder), own);
                 let copied = copied.map_err(|why| ImportError::io(from.join(&folder), why))?;
-                self.files(ItemKind::Agent, name, user.as_deref(), copied);
+                self.files(ItemKind::Agent, name, user.as_deref(), &copied);
             }
         }
         Ok(())
@@ -105,7 +105,7 @@ impl Import<'_> {
     }
 
     /// Reports what became of the files of a thing.
-    pub(super) fn files(&mut self, kind: ItemKind, item: String, user: Option<&str>, copied: CopiedFiles) {
+    pub(super) fn files(&mut self, kind: ItemKind, item: String, user: Option<&str>, copied: &CopiedFiles) {
         let outcome = match (copied.new, copied.same) {
             (1.., _) => ItemOutcome::Taken,
             (0, 1..) => ItemOutcome::Unchanged,

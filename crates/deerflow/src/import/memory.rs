@@ -34,8 +34,7 @@ fn is_memory(path: &Path) -> bool {
         .collect();
     match parts.as_slice() {
         [name] => matches!(*name, "memory.json" | "memory.json.v1.bak" | ".memory.journal.json"),
-        [".recovery", ..] => true,
-        ["agents", _, "facts" | ".metadata", ..] => true,
+        [".recovery", ..] | ["agents", _, "facts" | ".metadata", ..] => true,
         ["agents", _, name] => name.starts_with("memory.json"),
         _ => false,
     }

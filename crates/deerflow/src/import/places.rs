@@ -2,7 +2,7 @@
 
 use super::{
     Import,
-    people::{outcome, text},
+    rows::{outcome, text},
     user_of,
 };
 use crate::{error::ImportError, report::ItemKind, time};

@@ -1,6 +1,6 @@
 //! Threads: their messages as a log, and their files.
 
-use super::{Import, people::text, places::SourcePlaces, user_of};
+use super::{Import, places::SourcePlaces, rows::text, user_of};
 use crate::{
     channels::{self, ReadThread, missing},
     checkpoint::{self, FoundState},
@@ -220,7 +220,7 @@ impl Import<'_> {
             let copied = self.copier.copy(&from, &to, Selection::ALL);
             let copied = copied.map_err(|why| ImportError::io(&from, why))?;
             if copied.new + copied.same + copied.left.len() > 0 {
-                self.files(ItemKind::Files, id.to_owned(), Some(owner.as_str()), copied);
+                self.files(ItemKind::Files, id.to_owned(), Some(owner.as_str()), &copied);
             }
             if folder.join("acp-workspace").is_dir() {
                 let why = Some("its acp-workspace: pudu has no such folder".to_owned());

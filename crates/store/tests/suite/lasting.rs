@@ -111,7 +111,7 @@ pub(crate) async fn threads_from_before_they_had_a_table_have_rows_in_it(place: 
     db.close().await;
     let mut behind = place.connect().await;
     let back =
-        "DROP TABLE learnings; DROP TABLE learnt; DROP TABLE memory_off;
+        "DROP TABLE imports; DROP TABLE users; DROP TABLE feedback; DROP TABLE learnings; DROP TABLE learnt; DROP TABLE memory_off;
         DROP TABLE identities; ALTER TABLE pairing_codes DROP COLUMN issuer; ALTER TABLE pairing_codes DROP COLUMN offer;
         ALTER TABLE turns DROP COLUMN goal_dropped;
         DROP TABLE spending; ALTER TABLE conversations DROP COLUMN thinking; DROP TABLE threads; DROP TABLE deleted_threads; DROP INDEX audit_account;
