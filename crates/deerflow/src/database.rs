@@ -7,14 +7,14 @@ use crate::error::ImportError;
 use sqlx::{AnyConnection, ConnectOptions, Connection, Row, any::AnyConnectOptions, any::AnyRow};
 use std::{
     collections::BTreeSet,
-    fs,
+    fmt, fs,
     path::{Path, PathBuf},
     time::SystemTime,
 };
 use tempfile::TempDir;
 
 /// Location of the database.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum SourceDatabase {
     /// A file.
     Sqlite(PathBuf),
@@ -22,7 +22,17 @@ pub enum SourceDatabase {
     Postgres(String),
 }
 
-/// A value larger than this is not read, in bytes.
+/// The URL has a password in it.
+impl fmt::Debug for SourceDatabase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(file) => f.debug_tuple("Sqlite").field(file).finish(),
+            Self::Postgres(_) => f.write_str("Postgres"),
+        }
+    }
+}
+
+/// A value larger than this is not read, in bytes: the statements below have the same number.
 const MAX_VALUE_BYTES: i64 = 32 * 1024 * 1024;
 
 /// The database, to read from.

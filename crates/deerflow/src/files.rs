@@ -11,6 +11,8 @@ use std::{
 
 /// Folders are nested no deeper.
 const MAX_DEPTH: usize = 32;
+/// A file is digested up to here, in bytes.
+const MAX_DIGESTED_BYTES: u64 = 16 * 1024 * 1024;
 /// A folder that is copied has no more files.
 const MAX_FILES: usize = 100_000;
 
@@ -186,9 +188,11 @@ pub(crate) fn digest(root: &Path, wanted: Selection) -> io::Result<Option<String
     let mut lines = Vec::new();
     for found in walk(root, wanted)? {
         if let WalkedFile::Plain(path) = found {
-            let mut bytes = Vec::new();
-            io::Read::read_to_end(&mut open(&root.join(&path))?, &mut bytes)?;
-            lines.push(format!("{} {}", path.display(), pudu_base::digest(&bytes)));
+            let (file, mut bytes) = (open(&root.join(&path))?, Vec::new());
+            let size = file.metadata()?.len();
+            // Of a larger file its beginning and its size have to do.
+            io::Read::read_to_end(&mut io::Read::take(file, MAX_DIGESTED_BYTES), &mut bytes)?;
+            lines.push(format!("{} {size} {}", path.display(), pudu_base::digest(&bytes)));
         }
     }
     lines.sort();

@@ -289,3 +289,52 @@ fn fingerprint(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    fn visited(folders: &Folders, user: &UserId) -> Vec<(String, String)> {
+        let mut all = Vec::new();
+        let mut visit = |path: &Path, mut file: cap_std::fs::File| {
+            let mut text = String::new();
+            file.read_to_string(&mut text)?;
+            all.push((path.display().to_string(), text));
+            Ok(())
+        };
+        folders.visit_user(user, &mut visit).unwrap();
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn a_user_has_their_own_files_and_no_link_adds_any() {
+        let dir = tempfile::tempdir().unwrap();
+        let folders = Folders::new(dir.path().to_owned(), None);
+        let ada = UserId::of("ada").unwrap();
+        assert_eq!(visited(&folders, &ada), []);
+        let own = folders.user(&ada).join("threads/t/user-data");
+        fs::create_dir_all(&own).unwrap();
+        fs::write(own.join("note"), "hers").unwrap();
+        fs::write(dir.path().join("secret"), "not hers").unwrap();
+        std::os::unix::fs::symlink(dir.path().join("secret"), own.join("file")).unwrap();
+        std::os::unix::fs::symlink(dir.path(), own.join("folder")).unwrap();
+        assert_eq!(visited(&folders, &ada), [("threads/t/user-data/note".to_owned(), "hers".to_owned())]);
+        folders.remove_user(&ada).unwrap();
+        assert!(!folders.user(&ada).exists() && dir.path().join("secret").exists());
+        folders.remove_user(&ada).unwrap();
+    }
+
+    #[test]
+    fn of_the_local_user_only_the_threads_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let folders = Folders::new(dir.path().to_owned(), None);
+        let own = folders.user(&UserId::local());
+        for folder in ["threads/t", "skills/custom"] {
+            fs::create_dir_all(own.join(folder)).unwrap();
+        }
+        folders.remove_user(&UserId::local()).unwrap();
+        assert!(!own.join("threads").exists() && own.join("skills/custom").exists());
+    }
+}
