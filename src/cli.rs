@@ -9,6 +9,8 @@ mod doctor;
 mod explain;
 mod health;
 mod memory;
+mod import;
+mod person;
 mod remote;
 mod run;
 mod secret;
@@ -107,6 +109,33 @@ enum CliCommand {
     /// Keep, list and delete secrets that skills need.
     #[command(subcommand)]
     Secret(secret::SecretCommand),
+    /// Move in from another program.
+    #[command(subcommand)]
+    Import(import::ImportSource),
+    /// List everybody of whom something is stored.
+    Users {
+        /// Print JSON, for programs.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write everything that is stored of one person into an archive.
+    Export {
+        /// The person: the user's id, an e-mail address, the platform's id, or a name that only one has.
+        #[arg(long, value_name = "WHO")]
+        user: String,
+        /// The archive; `pudu-export.zip` if not said.
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Delete everything that is stored of one person. Nobody can bring it back.
+    Forget {
+        /// The person, as for `pudu export`.
+        #[arg(long, value_name = "WHO")]
+        user: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
     /// Ask a running daemon whether it lives; for health checks.
     Health {
         /// Its health endpoint; that of the daemon in this folder, or where it is configured or told to listen.
@@ -160,6 +189,12 @@ pub(crate) fn main() -> ExitCode {
         Some(CliCommand::Agent(verb)) => agent::agent(&start, &verb),
         Some(CliCommand::Skill(verb)) => skill::skill(&start, &verb),
         Some(CliCommand::Secret(verb)) => secret::secret(&start, &verb),
+        Some(CliCommand::Import(source)) => remote::print(import::import(&start, &source)),
+        Some(CliCommand::Users { json }) => remote::print(person::users(&start, json)),
+        Some(CliCommand::Export { user, out }) => {
+            remote::print(person::export(&start, &user, out.as_deref()))
+        }
+        Some(CliCommand::Forget { user, yes }) => remote::print(person::forget(&start, &user, yes)),
         Some(CliCommand::Health { url }) => health::ask(url, &start),
         Some(CliCommand::Completions { shell }) => {
             let mut script = Vec::new();

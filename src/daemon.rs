@@ -457,7 +457,7 @@ pub(crate) fn store_words(backend: &Backend) -> String {
 }
 
 /// Arms the crash point that a test asks for. Does nothing in a release build.
-fn arm(start: &Start) {
+pub(crate) fn arm(start: &Start) {
     let Some(wanted) = start.env.get("PUDU_CRASH_AT").filter(|wanted| !wanted.is_empty()) else { return };
     let (name, nth) = wanted.rsplit_once('#').unwrap_or((wanted, "1"));
     crash::arm(name, nth.parse().unwrap_or(1));

@@ -28,6 +28,7 @@ pub(crate) mod thread;
 pub(crate) mod token;
 mod uploads;
 pub(crate) mod usage;
+mod users;
 mod webhook;
 
 pub(crate) use guard::GatewayToken;
@@ -127,6 +128,9 @@ impl GatewayState {
             .route("/api/usage", get(usage::list))
             .route("/api/storage", get(storage::show))
             .route("/api/storage/prune", post(storage::prune))
+            .route("/api/users", get(users::list))
+            .route("/api/users/{user}", delete(users::forget))
+            .route("/api/users/{user}/export", get(users::export))
             .route("/api/threads", get(storage::threads))
             .route("/api/threads/{thread}", delete(storage::delete))
             .route("/api/threads/{thread}/tasks", get(tasks::list))

@@ -9,7 +9,7 @@ use std::{
     fs::{self, File, OpenOptions, TryLockError},
     io::{Read, Seek, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// The file's name in the home.
@@ -41,7 +41,7 @@ impl Home {
         }
         lock.set_len(0)?;
         // Parts of downloads that a restart cut are of no use.
-        fs::remove_dir_all(path.join("tmp")).ok();
+        fs::remove_dir_all(scratch(path)).ok();
         Ok(Self { lock })
     }
 
@@ -49,6 +49,11 @@ impl Home {
     pub(crate) fn announce(&mut self, url: &str) -> Result<()> {
         self.lock.write_all(url.as_bytes()).context("cannot say where pudu answers")
     }
+}
+
+/// Returns the folder for files that need not outlive the process.
+pub(crate) fn scratch(path: &Path) -> PathBuf {
+    path.join("tmp")
 }
 
 /// Returns whether a process works in this home.

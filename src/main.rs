@@ -17,6 +17,7 @@ mod links;
 mod local;
 mod logging;
 mod machine;
+mod rights;
 mod sent;
 mod skills;
 

@@ -38,6 +38,7 @@ mod memory_crash;
 mod memory_files;
 mod memory_tools;
 mod models;
+mod moving;
 mod numbers;
 mod outage;
 mod output;

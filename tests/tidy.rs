@@ -24,6 +24,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("pudu-store", &["pudu-base"]),
     ("pudu-memory", &["pudu-base", "pudu-store"]),
     ("pudu-skills", &["pudu-base"]),
+    ("pudu-deerflow", &["pudu-base", "pudu-memory", "pudu-skills", "pudu-store"]),
     ("pudu-guardrails", &["pudu-base", "pudu-net"]),
     ("pudu-model", &["pudu-base", "pudu-net"]),
     ("pudu-tools", &["pudu-base", "pudu-net"]),
@@ -47,7 +48,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "pudu-skills",
         ],
     ),
-    ("pudu", &["pudu-client", "pudu-channels", "pudu-texts"]),
+    ("pudu", &["pudu-client", "pudu-channels", "pudu-deerflow", "pudu-texts"]),
     ("pudu-sim", &[]),
 ];
 

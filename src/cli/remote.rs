@@ -6,10 +6,13 @@ use crate::{
     home,
 };
 use anyhow::{Context, Result, bail};
-use pudu_client::net::{self, reqwest::Method};
+use pudu_client::net::{
+    self,
+    reqwest::{Method, Response},
+};
 use secrecy::ExposeSecret;
 use serde_json::Value;
-use std::{process::ExitCode, time::Duration};
+use std::{fs, io::Write, os::unix::fs::OpenOptionsExt, path::Path, process::ExitCode, time::Duration};
 
 /// How long the daemon may take to answer, if nothing else is said.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -32,6 +35,22 @@ pub(super) async fn call_within(
     path: &[&str],
     query: &[(&str, &str)],
 ) -> Result<Value> {
+    let answer = send(start, timeout, method, path, query).await?;
+    let good = answer.status().is_success();
+    let facts: Value = answer.json().await.context("the daemon's answer cannot be read")?;
+    if !good {
+        bail!("{}", facts.get("detail").and_then(Value::as_str).unwrap_or("the daemon refused"));
+    }
+    Ok(facts)
+}
+
+async fn send(
+    start: &Start,
+    timeout: Duration,
+    method: Method,
+    path: &[&str],
+    query: &[(&str, &str)],
+) -> Result<Response> {
     let home = start.home();
     let place = home::neighbour(&home).context("no pudu runs in this folder: start it first")?;
     let mut url = url::Url::parse(&place)?;
@@ -46,13 +65,31 @@ pub(super) async fn call_within(
     if let Some(token) = chosen.or_else(|| token::found(&home)) {
         request = request.bearer_auth(token.expose_secret());
     }
-    let answer = request.send().await.context("the daemon does not answer")?;
-    let good = answer.status().is_success();
-    let facts: Value = answer.json().await.context("the daemon's answer cannot be read")?;
-    if !good {
+    request.send().await.context("the daemon does not answer")
+}
+
+/// Saves what the daemon's API returns as a file that is not there yet.
+pub(super) async fn download(start: &Start, timeout: Duration, path: &[&str], to: &Path) -> Result<()> {
+    let mut answer = send(start, timeout, Method::GET, path, &[]).await?;
+    if !answer.status().is_success() {
+        let facts: Value = answer.json().await.context("the daemon's answer cannot be read")?;
         bail!("{}", facts.get("detail").and_then(Value::as_str).unwrap_or("the daemon refused"));
     }
-    Ok(facts)
+    let mut options = fs::OpenOptions::new();
+    let file = options.write(true).create_new(true).mode(0o600).open(to);
+    let mut file = file.with_context(|| format!("cannot write {}", to.display()))?;
+    let write = async {
+        while let Some(part) = answer.chunk().await.context("the daemon's answer broke off")? {
+            file.write_all(&part)?;
+        }
+        Ok::<_, anyhow::Error>(file.sync_all()?)
+    };
+    let written = write.await;
+    if written.is_err() {
+        // Half an archive looks like a whole one.
+        fs::remove_file(to).ok();
+    }
+    written
 }
 
 /// Reads an address that was given on the command line.

@@ -8,7 +8,7 @@ use crate::{bus::InboxItem, clock};
 use anyhow::{Context, Result};
 use pudu_client::{
     base::digest,
-    store::{Paired, StoreError},
+    store::{AccountPerson, Paired, StoreError},
 };
 use std::{
     sync::Arc,
@@ -31,6 +31,14 @@ impl Shared {
         let was = self.db.unpair(account, person).await?;
         self.known.remove(account, person);
         Ok(was)
+    }
+
+    /// Takes people who were forgotten for unknown.
+    pub(crate) fn forget_people(&self, people: &[AccountPerson]) {
+        for AccountPerson { account, person, .. } in people {
+            self.known.remove(account, person);
+            self.users.part(account, person);
+        }
     }
 
     /// Takes a code that somebody shows, and says what came of it. A wrong one is answered once an hour.

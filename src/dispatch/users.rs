@@ -27,7 +27,7 @@ impl Users {
     }
 
     /// Returns which user a person of an account is.
-    pub(super) fn of(&self, account: &str, person: &str, unpaired: UnpairedPeople) -> UserId {
+    pub(crate) fn of(&self, account: &str, person: &str, unpaired: UnpairedPeople) -> UserId {
         let joined = self.0.read().unwrap_or_else(PoisonError::into_inner);
         match joined.get(&(account.to_owned(), person.to_owned())) {
             Some(user) => user.clone(),

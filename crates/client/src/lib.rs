@@ -15,6 +15,7 @@ mod guardrail;
 mod lazy_sandbox;
 mod memory;
 mod moderation;
+mod person;
 mod price;
 mod results;
 mod run;
@@ -47,6 +48,7 @@ pub use audit::killed;
 pub use budget::{BudgetNotice, BudgetRule, BudgetRules, BudgetState, CheaperModel};
 pub use explain::AgentExplanation;
 pub use memory::{Memories, MemoryMode, MemoryOf, MemoryRules, MemoryTrouble};
+pub use person::{ExportedPerson, ForgottenPerson, PersonData, PersonError};
 pub use price::ModelPrice;
 pub use pudu_memory as memories;
 pub use results::FOLDER as RESULTS_FOLDER;
@@ -335,6 +337,24 @@ impl Client {
     #[must_use]
     pub fn storage(&self) -> Storage {
         Storage::new(self.0.db.clone(), self.0.folders.clone())
+    }
+
+    /// Returns the place where everything of single people is.
+    #[must_use]
+    pub fn people(&self) -> PersonData {
+        let setup = self.setup();
+        let options = setup.memory.as_ref().map(|memory| memory.rules.options.clone()).unwrap_or_default();
+        PersonData::new(self.0.db.clone(), self.0.folders.clone(), options)
+    }
+
+    /// Deletes everything of a person.
+    ///
+    /// # Errors
+    /// When the agent works for them, or something fails. Doing it again goes on.
+    pub async fn forget_person(&self, keys: &store::PersonKeys) -> Result<ForgottenPerson, PersonError> {
+        let forgotten = self.people().forget(keys).await?;
+        forgotten.threads.iter().chain(&forgotten.rooms).for_each(|thread| self.0.threads.forget(thread));
+        Ok(forgotten)
     }
 
     /// Returns a guard; while it lives no thread loses its files.

@@ -12,6 +12,9 @@ use std::{
 };
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
+/// Folders below a user's are visited no deeper.
+const MAX_VISITED_DEPTH: usize = 64;
+
 /// The folders of all threads.
 #[derive(Clone, Debug)]
 pub struct Folders {
@@ -60,15 +63,61 @@ impl Folders {
         monitor::bytes(&self.thread(folder))
     }
 
+    /// Visits the plain files in a user's own folder, each with its place there, in order. No link is followed, and nothing
+    /// that a command does meanwhile leads out of the folder. It blocks.
+    ///
+    /// # Errors
+    /// When a folder cannot be read, and what `visit` returns.
+    pub fn visit_user(
+        &self,
+        user: &UserId,
+        visit: &mut dyn FnMut(&Path, cap_std::fs::File) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let own = match Dir::open_ambient_dir(self.user(user), ambient_authority()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            own => own?,
+        };
+        let mut open = vec![(PathBuf::new(), own)];
+        while let Some((place, dir)) = open.pop() {
+            let mut entries: Vec<_> = dir.entries()?.collect::<Result<_, _>>()?;
+            entries.sort_by_key(cap_std::fs::DirEntry::file_name);
+            for entry in entries {
+                let (path, kind) = (place.join(entry.file_name()), entry.file_type()?);
+                if kind.is_dir() && path.components().count() <= MAX_VISITED_DEPTH {
+                    open.push((path, entry.open_dir()?));
+                } else if kind.is_file() {
+                    visit(&path, entry.open()?)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a user's folder with everything in it. Of the local user, whose folder has what belongs to the whole
+    /// installation, only the threads go. It blocks.
+    ///
+    /// # Errors
+    /// When it cannot be moved away, or not all be removed: [`Folders::remove_deleted`] tries that again.
+    pub fn remove_user(&self, user: &UserId) -> io::Result<()> {
+        let own = self.user(user);
+        let folder = if *user == UserId::local() { own.join("threads") } else { own };
+        self.discard(&folder)
+    }
+
     /// Removes all files of a thread: they are moved out of its way, so that a thread that begins under the same id has
     /// none of them, and then removed. It blocks.
     ///
     /// # Errors
     /// When they cannot be moved, or not all be removed: [`Folders::remove_deleted`] tries that again.
     pub fn remove(&self, folder: &ThreadFolder) -> io::Result<()> {
+        self.discard(&self.thread(folder))
+    }
+
+    /// Moves a folder out of its way, and removes it there.
+    fn discard(&self, folder: &Path) -> io::Result<()> {
         let deleted = self.deleted();
         fs::create_dir_all(&deleted)?;
-        let moved = fs::rename(self.thread(folder), deleted.join(MessageId::fresh().as_str()));
+        let moved = fs::rename(folder, deleted.join(MessageId::fresh().as_str()));
         match moved {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             moved => moved.and_then(|()| discard::all(&deleted)),
@@ -239,4 +288,53 @@ fn safe(id: &str) -> String {
 fn fingerprint(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    fn visited(folders: &Folders, user: &UserId) -> Vec<(String, String)> {
+        let mut all = Vec::new();
+        let mut visit = |path: &Path, mut file: cap_std::fs::File| {
+            let mut text = String::new();
+            file.read_to_string(&mut text)?;
+            all.push((path.display().to_string(), text));
+            Ok(())
+        };
+        folders.visit_user(user, &mut visit).unwrap();
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn a_user_has_their_own_files_and_no_link_adds_any() {
+        let dir = tempfile::tempdir().unwrap();
+        let folders = Folders::new(dir.path().to_owned(), None);
+        let ada = UserId::of("ada").unwrap();
+        assert_eq!(visited(&folders, &ada), []);
+        let own = folders.user(&ada).join("threads/t/user-data");
+        fs::create_dir_all(&own).unwrap();
+        fs::write(own.join("note"), "hers").unwrap();
+        fs::write(dir.path().join("secret"), "not hers").unwrap();
+        std::os::unix::fs::symlink(dir.path().join("secret"), own.join("file")).unwrap();
+        std::os::unix::fs::symlink(dir.path(), own.join("folder")).unwrap();
+        assert_eq!(visited(&folders, &ada), [("threads/t/user-data/note".to_owned(), "hers".to_owned())]);
+        folders.remove_user(&ada).unwrap();
+        assert!(!folders.user(&ada).exists() && dir.path().join("secret").exists());
+        folders.remove_user(&ada).unwrap();
+    }
+
+    #[test]
+    fn of_the_local_user_only_the_threads_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let folders = Folders::new(dir.path().to_owned(), None);
+        let own = folders.user(&UserId::local());
+        for folder in ["threads/t", "skills/custom"] {
+            fs::create_dir_all(own.join(folder)).unwrap();
+        }
+        folders.remove_user(&UserId::local()).unwrap();
+        assert!(!own.join("threads").exists() && own.join("skills/custom").exists());
+    }
 }

@@ -84,6 +84,10 @@ writes! {
     RECALL_MOVE "recall.move",
     RECALL_EXPIRE "recall.expire",
     PRUNE_AUDIT "audit.prune",
+    FORGET_PERSON "person.forget",
+    IMPORT_NOTE "import.note",
+    IMPORT_THREAD "import.thread",
+    IMPORT_RECORDS "import.records",
     SWEEP "sweep",
 }
 

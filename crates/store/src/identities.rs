@@ -102,6 +102,14 @@ pub(crate) async fn identify(tx: &mut WriteTx<'_>, identity: &Identity) -> Resul
     Ok(())
 }
 
+/// Makes a person a user if they are none with others yet. Tells whether they were not.
+pub(crate) async fn identify_if_new(tx: &mut WriteTx<'_>, identity: &Identity) -> Result<bool, StoreError> {
+    let sql = "INSERT INTO identities (account, person, user_id, name, at) VALUES ($1, $2, $3, $4, $5)
+        ON CONFLICT (account, person) DO NOTHING";
+    let insert = query(sql).bind(&identity.account).bind(&identity.person).bind(identity.user.as_str());
+    Ok(insert.bind(&identity.name).bind(identity.at).execute(tx).await? > 0)
+}
+
 async fn offer(tx: &mut WriteTx<'_>, code: &JoinCode) -> Result<(), StoreError> {
     let sql = "DELETE FROM pairing_codes WHERE account = $1 AND issuer = $2";
     query(sql).bind(&code.account).bind(&code.issuer).execute(tx).await?;

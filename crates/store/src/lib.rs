@@ -23,6 +23,7 @@ mod error;
 mod file;
 mod identities;
 mod ids;
+mod imports;
 mod inbox;
 mod job;
 mod learning;
@@ -33,6 +34,7 @@ mod log;
 mod memory_merge;
 mod messages;
 mod pairing;
+mod person;
 mod pools;
 mod positions;
 mod recall;
@@ -57,11 +59,13 @@ pub use db::Db;
 pub use error::StoreError;
 pub use identities::{Identity, JoinCode};
 pub use ids::{InboxItemId, TurnId};
+pub use imports::{Feedback, ImportNote, ImportRecord, ImportedThread, UserAccount};
 pub use inbox::{InboxRow, InsertedEvent, NewInboxItem};
 pub use learning::{Learning, LearningReader};
 pub use location::{DbLocation, PostgresUrl};
 pub use memory_merge::MemoryMerge;
 pub use pairing::{MAX_UNUSED_CODES, Paired};
+pub use person::{AccountPerson, FORGOTTEN_NOTE, PersonKeys, PersonTable, RoomMessage};
 pub use recall::{
     MAX_RECALL_CHARS, RecallEntry, RecallHit, RecallHits, RecallKind, RecallLimits, RecallScope,
     recall_words, telling_words,

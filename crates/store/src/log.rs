@@ -49,12 +49,26 @@ fn failure(error: &StoreError, at: Seq) -> LogError {
 }
 
 /// Rows to append to a thread.
-struct Rows {
+pub(crate) struct LogRows {
     thread: ThreadId,
     run: RunId,
     at: Seq,
     now: i64,
     bodies: Vec<String>,
+}
+
+impl LogRows {
+    pub(crate) fn new(
+        thread: &ThreadId,
+        run: &RunId,
+        at: Seq,
+        now: i64,
+        updates: &[Update],
+    ) -> Result<Self, StoreError> {
+        let bodies = updates.iter().map(serde_json::to_string).collect::<Result<_, _>>();
+        let bodies = bodies.map_err(|error| StoreError::Rejected(error.to_string()))?;
+        Ok(Self { thread: thread.clone(), run: run.clone(), at, now, bodies })
+    }
 }
 
 /// A thread as far as it has been read.
@@ -78,9 +92,7 @@ impl Db {
         at: Seq,
         updates: &[Update],
     ) -> Result<Seq, StoreError> {
-        let bodies = updates.iter().map(serde_json::to_string).collect::<Result<_, _>>();
-        let bodies = bodies.map_err(|error| StoreError::Rejected(error.to_string()))?;
-        let rows = Rows { thread: thread.clone(), run: run.clone(), at, now: clock::now(), bodies };
+        let rows = LogRows::new(thread, run, at, clock::now(), updates)?;
         self.write(&crash::APPEND, rows, |rows, tx| Box::pin(append(tx, rows))).await
     }
 
@@ -156,7 +168,7 @@ const ROWS_AT_ONCE: usize = 500;
 
 /// The thread's own row has its position: whoever finds another one there changes nothing, and of two instances that
 /// come together one waits for the other.
-async fn append(tx: &mut WriteTx<'_>, rows: &Rows) -> Result<Seq, StoreError> {
+pub(crate) async fn append(tx: &mut WriteTx<'_>, rows: &LogRows) -> Result<Seq, StoreError> {
     let new = Seq::try_from(rows.bodies.len()).unwrap_or(Seq::MAX);
     let seq = rows.at.saturating_add(new);
     let bytes = rows.bodies.iter().map(String::len).sum();

@@ -22,6 +22,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/13.sql"),
     include_str!("../migrations/14.sql"),
     include_str!("../migrations/15.sql"),
+    include_str!("../migrations/16.sql"),
 ];
 
 /// Applies what is missing, in one transaction. Of several processes that start at once, one does it and

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Proves the simulators with clients that others wrote: python-telegram-bot, openai, anthropic, google-genai, ollama,
 # lark-oapi, dingtalk-stream, slack_sdk, docker, agent-sandbox and kubernetes from PyPI, @larksuiteoapi/node-sdk and
-# discord.js from npm.
+# discord.js from npm. And moving in from DeerFlow, with langgraph, by which it stores its threads.
 # Prints a line for each check and fails if any does. Needs python3, cargo, and a package index; npm where there is one.
 # CONFORMANCE_VENV keeps the clients between runs; otherwise they are installed afresh.
 # CONFORMANCE_ALL=1 takes a client that cannot be asked for one that fails.
@@ -16,7 +16,7 @@ venv=${CONFORMANCE_VENV:-$work/venv}
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
     python-telegram-bot openai anthropic google-genai ollama lark-oapi dingtalk-stream slack_sdk docker agent-sandbox \
-    kubernetes
+    kubernetes langgraph langgraph-checkpoint-sqlite langgraph-checkpoint-postgres langchain-core 'psycopg[binary]'
 
 cargo build --quiet -p pudu-sim --bin pudu-sim
 binary=$(cargo metadata --format-version 1 --no-deps |
@@ -65,4 +65,6 @@ if unshare --mount --pid --fork --map-root-user true 2>/dev/null; then
 else
     skip "without namespaces the cluster's node cannot run Pods"
 fi
+cargo build --quiet -p pudu --bin pudu
+"$venv/bin/python" deerflow_check.py "$(dirname "$binary")/pudu" || failed=1
 exit "$failed"

@@ -13,7 +13,7 @@ use crate::{
     pools,
     statement::{WriteTx, query},
 };
-use pudu_base::{ThreadId, UserId};
+use pudu_base::{MessageId, ThreadId, UserId};
 use sqlx::Connection;
 use std::collections::BTreeMap;
 
@@ -48,6 +48,16 @@ impl Db {
         let mut session = pools::session(self.location()).await?;
         sqlx::raw_sql("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut session).await?;
         Ok(session.close().await?)
+    }
+
+    /// Forgets the entries of single messages of a thread, whosoever they are.
+    pub async fn forget_messages(&self, thread: &ThreadId, messages: &[MessageId]) -> Result<(), StoreError> {
+        let messages = messages.iter().map(|id| key(id.as_str())).collect::<Vec<_>>();
+        let data = (self.engine(), key(thread.as_str()), messages);
+        self.write(&crash::RECALL_FORGET_THREAD, data, |(engine, thread, messages), tx| {
+            Box::pin(of_messages(tx, *engine, thread, messages))
+        })
+        .await
     }
 
     /// Deletes the rows of users who were forgotten.
@@ -97,6 +107,26 @@ async fn part(
         change.store(tx, engine, scope).await?;
     }
     Ok(i64::try_from(found.len()).unwrap_or(MAX_CHUNK_ENTRIES))
+}
+
+async fn of_messages(
+    tx: &mut WriteTx<'_>,
+    engine: DbEngine,
+    thread: &str,
+    messages: &[String],
+) -> Result<(), StoreError> {
+    let sql = "SELECT id, scope, at FROM recall_docs WHERE thread = $1 AND doc = $2";
+    let mut changes = BTreeMap::<i64, ScopeChange>::new();
+    for message in messages {
+        let found: Vec<(i64, i64, i64)> = query(sql).bind(thread).bind(message).fetch_all(tx).await?;
+        for (id, scope, _) in found {
+            delete(tx, engine, scope, id, changes.entry(scope).or_default()).await?;
+        }
+    }
+    for (scope, change) in changes {
+        change.store(tx, engine, scope).await?;
+    }
+    Ok(())
 }
 
 async fn drop_scopes(tx: &mut WriteTx<'_>) -> Result<(), StoreError> {

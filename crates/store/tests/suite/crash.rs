@@ -7,8 +7,8 @@ use crate::{
 };
 use pudu_base::{Outcome, ThreadLog, UserId};
 use pudu_store::{
-    ApprovalDecision, AuditLimits, Db, FileSize, Identity, InboxItemId, InsertedEvent, JoinCode, KEEP_DONE,
-    LearningReader, MemoryMerge, Paired, RecallKind, ShownReply, TurnId, crash,
+    ApprovalDecision, AuditLimits, Db, FileSize, Identity, ImportNote, InboxItemId, InsertedEvent, JoinCode,
+    KEEP_DONE, LearningReader, MemoryMerge, Paired, RecallKind, ShownReply, TurnId, crash,
 };
 use std::{
     os::unix::process::ExitStatusExt,
@@ -114,6 +114,12 @@ async fn script(db: &Db) {
     db.unindex(&ada, RecallKind::Turn, &["1".into()]).await.unwrap();
     db.forget_thread(&"thread".into()).await.unwrap();
     db.forget_user(&ada.user).await.unwrap();
+    let note = crate::imports::thread(0, vec![said("1", "moved in")]);
+    db.import_thread(note, NOW).await.unwrap();
+    db.import_records(crate::imports::records()).await.unwrap();
+    let (kind, item, digest) = ("memory".into(), "ada".into(), "d".into());
+    db.note_import(ImportNote { kind, item, digest, seq: 0, done: false }, NOW).await.unwrap();
+    db.forget_person(&crate::person::ada(), Vec::new()).await.unwrap();
     db.prune_audit("telegram", AuditLimits { since: Some(NOW), rows: None }).await.unwrap();
     db.sweep(NOW + KEEP_DONE + 1).await.unwrap();
 }

@@ -10,12 +10,14 @@ mod damage;
 mod fixture;
 mod full;
 mod identities;
+mod imports;
 mod inbox;
 mod lasting;
 mod learning;
 mod log;
 mod outage;
 mod pairing;
+mod person;
 mod recall;
 mod runs;
 mod size;
@@ -64,6 +66,8 @@ macro_rules! on_a_server {
 }
 
 on_every_engine! {
+    imports::what_is_moved_in_is_there_once_and_a_thread_that_went_on_is_left,
+    person::everything_of_a_person_is_told_and_then_gone_and_nothing_of_another,
     identities::a_code_joins_one_person_once_and_opens_nothing,
     identities::who_joins_another_brings_the_memory_unless_it_is_somebody_elses_too,
     learning::a_conversation_waits_once_and_is_read_up_to_where_it_was,

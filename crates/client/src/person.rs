@@ -1,0 +1,69 @@
+//! The rights of one person: to get everything that is stored of them, and to be forgotten.
+//!
+//! A person is a user, and those people of accounts who are that user. Who that is, is the caller's to say.
+
+mod export;
+mod forget;
+mod transcript;
+
+pub use export::ExportedPerson;
+pub use forget::ForgottenPerson;
+
+use pudu_memory::{MemoryError, MemoryOptions, MemoryStore};
+use pudu_sandbox::Folders;
+use pudu_store::{Db, StoreError};
+use std::{io, path::PathBuf};
+
+/// The store and the folders, as places where something of a person is.
+#[derive(Clone)]
+pub struct PersonData {
+    db: Db,
+    folders: Folders,
+    memory: MemoryStore,
+}
+
+/// Why an export or a forgetting did not come to its end. Whatever was done before stays done.
+#[derive(Debug, thiserror::Error)]
+pub enum PersonError {
+    /// The agent works for the person.
+    #[error("the agent works for this person just now: let it end, or /stop it, and try again")]
+    AtWork,
+    /// The store failed.
+    #[error("the store failed: {0}")]
+    Store(#[from] StoreError),
+    /// Memory failed.
+    #[error("memory failed: {0}")]
+    Memory(#[from] MemoryError),
+    /// A thread cannot be read.
+    #[error("a thread cannot be read: {0}")]
+    Thread(#[from] pudu_base::LogError),
+    /// The system failed.
+    #[error("{}: {why}", path.display())]
+    Io {
+        /// The path.
+        path: PathBuf,
+        /// The system's error.
+        why: io::Error,
+    },
+    /// The work broke down.
+    #[error("the work broke down")]
+    Broken,
+}
+
+impl PersonData {
+    /// Looks after a store and the folders of its users.
+    #[must_use]
+    pub fn new(db: Db, folders: Folders, memory: MemoryOptions) -> Self {
+        let memory = MemoryStore::new(folders.home().to_owned(), memory);
+        Self { db, folders, memory }
+    }
+
+    /// Works on files, where that may block.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, PersonError> + Send + 'static,
+    ) -> Result<T, PersonError> {
+        let own = self.clone();
+        tokio::task::spawn_blocking(move || work(&own)).await.map_err(|_| PersonError::Broken)?
+    }
+}

@@ -1,0 +1,186 @@
+//! Everything of a person is deleted, in an order in which a kill leaves nothing that a second try would not find: who they
+//! are is forgotten last.
+//!
+//! What stays: that somebody was forgotten, what runs cost, without a name, and messages of others. Of a room's thread the
+//! person's turns go, the answers included; a summary that a model made of the whole stays, and the thread is named.
+
+use super::{PersonData, PersonError};
+use pudu_base::{Message, MessageId, ThreadId, ThreadLog, UserId};
+use pudu_memory::{FactId, MemoryScope};
+use pudu_store::{Deletion, PersonKeys, RecallKind, RecallScope, RoomMessage, now};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
+
+/// The folder in the home with copies of files on their way to people.
+const SENT: &str = "sent";
+
+/// Things that were deleted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ForgottenPerson {
+    /// Their threads.
+    pub threads: Vec<ThreadId>,
+    /// Threads of rooms that lost messages.
+    pub rooms: Vec<ThreadId>,
+    /// Those of them with a summary of the whole, which stays.
+    pub summarized: Vec<ThreadId>,
+    /// Messages in rooms.
+    pub room_messages: usize,
+    /// Facts of rooms that came from them.
+    pub room_facts: usize,
+}
+
+impl PersonData {
+    /// Deletes everything.
+    ///
+    /// # Errors
+    /// When the agent works for them, or something fails. Doing it again goes on.
+    pub async fn forget(&self, keys: &PersonKeys) -> Result<ForgottenPerson, PersonError> {
+        if self.db.is_person_at_work(keys).await? {
+            return Err(PersonError::AtWork);
+        }
+        let mut forgotten = ForgottenPerson::default();
+        self.forget_sent_files(keys).await?;
+        self.forget_threads(keys, &mut forgotten).await?;
+        self.db.forget_user(&keys.user).await?;
+        let user = keys.user.clone();
+        self.blocking(move |own| Ok(own.memory.clear(&user, now())?)).await?;
+        forgotten.room_facts = self.forget_room_facts(keys).await?;
+        let messages = self.db.room_messages(keys).await?;
+        self.forget_room_entries(&messages, &mut forgotten).await?;
+        let user = keys.user.clone();
+        self.blocking(move |own| {
+            let removed = own.folders.remove_user(&user);
+            removed.map_err(|why| PersonError::Io { path: own.folders.user(&user), why })
+        })
+        .await?;
+        self.db.forget_person(keys, messages).await?;
+        self.db.compact().await?;
+        Ok(forgotten)
+    }
+
+    /// Takes what is deleted out of the database's file, where a kill came before that.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn compact(&self) -> Result<(), PersonError> {
+        Ok(self.db.compact().await?)
+    }
+
+    async fn forget_threads(
+        &self,
+        keys: &PersonKeys,
+        forgotten: &mut ForgottenPerson,
+    ) -> Result<(), PersonError> {
+        let storage = crate::Storage::new(self.db.clone(), self.folders.clone());
+        for row in self.db.threads_of_user(&keys.user).await? {
+            match storage.delete(&row.id).await? {
+                Deletion::InUse => return Err(PersonError::AtWork),
+                Deletion::Done | Deletion::Unknown => forgotten.threads.push(row.id),
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes copies of files that replies to the person name.
+    async fn forget_sent_files(&self, keys: &PersonKeys) -> Result<(), PersonError> {
+        let views = self.db.views_of_person(keys).await?;
+        self.blocking(move |own| {
+            let folder = own.folders.home().join(SENT);
+            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+                let name = entry.file_name();
+                let is_theirs =
+                    name.to_str().is_some_and(|name| views.iter().any(|view| view.contains(name)));
+                if is_theirs {
+                    remove(&entry.path())?;
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Forgets facts that rooms know from the person; returns how many.
+    async fn forget_room_facts(&self, keys: &PersonKeys) -> Result<usize, PersonError> {
+        let people: BTreeSet<String> = keys.people.iter().map(|person| person.person.clone()).collect();
+        let user = keys.user.clone();
+        let facts = self.blocking(move |own| own.forget_facts_by(&people, &user)).await?;
+        let mut count = 0;
+        for (scope, ids) in facts {
+            let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+            count += ids.len();
+            self.db.unindex(&scope, RecallKind::Fact, &ids).await?;
+        }
+        Ok(count)
+    }
+
+    /// Deletes the facts in other users' memory that people told; returns them.
+    fn forget_facts_by(
+        &self,
+        people: &BTreeSet<String>,
+        user: &UserId,
+    ) -> Result<Vec<(RecallScope, Vec<FactId>)>, PersonError> {
+        let mut forgotten = Vec::new();
+        for other in self.other_users(user) {
+            for agent in self.memory.agents(&other)? {
+                let scope =
+                    MemoryScope::of_agent(other.clone(), &agent).map_err(pudu_memory::MemoryError::from)?;
+                let document = self.memory.read(&scope, now())?;
+                let told = document.facts.iter().filter(|fact| {
+                    let author = fact.origin.as_ref().and_then(|origin| origin.author.as_ref());
+                    author.is_some_and(|author| people.contains(author))
+                });
+                let ids: Vec<FactId> = told.map(|fact| fact.id.clone()).collect();
+                if !ids.is_empty() {
+                    let gone = self.memory.forget(&scope, &ids, now())?.forgotten;
+                    forgotten.push((RecallScope { user: other.clone(), agent }, gone));
+                }
+            }
+        }
+        Ok(forgotten)
+    }
+
+    fn other_users(&self, user: &UserId) -> Vec<UserId> {
+        let folders = fs::read_dir(self.folders.home().join("users")).into_iter().flatten().flatten();
+        let names = folders.filter_map(|folder| folder.file_name().into_string().ok());
+        let users = names.filter_map(|name| UserId::of(&name).ok().filter(|other| other.as_str() == name));
+        users.filter(|other| other != user).collect()
+    }
+
+    /// Forgets messages in rooms' threads: in the index, and the files that came with them.
+    async fn forget_room_entries(
+        &self,
+        messages: &[RoomMessage],
+        forgotten: &mut ForgottenPerson,
+    ) -> Result<(), PersonError> {
+        let mut threads: BTreeMap<&str, Vec<&RoomMessage>> = BTreeMap::new();
+        messages.iter().for_each(|one| threads.entry(one.thread.as_str()).or_default().push(one));
+        for (thread, messages) in threads {
+            let thread = ThreadId::from(thread);
+            let ids: Vec<MessageId> = messages.iter().map(|one| one.message.id().clone()).collect();
+            self.db.forget_messages(&thread, &ids).await?;
+            for one in &messages {
+                let Message::Human(human) = &one.message else { continue };
+                let folder = pudu_base::ThreadFolder { owner: one.owner.clone(), thread: thread.clone() };
+                let files = self.folders.of(&folder);
+                for file in &human.files {
+                    // One that somebody removed already is as gone as it should be.
+                    files.remove_upload(&file.name).await.ok();
+                }
+            }
+            let (_, state) = self.db.load(&thread).await?;
+            if state.context.compaction.as_ref().is_some_and(|compaction| compaction.summary.is_some()) {
+                forgotten.summarized.push(thread.clone());
+            }
+            forgotten.room_messages += messages.len();
+            forgotten.rooms.push(thread);
+        }
+        Ok(())
+    }
+}
+
+fn remove(path: &Path) -> Result<(), PersonError> {
+    fs::remove_file(path).map_err(|why| PersonError::Io { path: path.to_owned(), why })
+}

@@ -1,0 +1,32 @@
+//! A thread as a text that people can read.
+
+use pudu_base::{Message, ThreadState};
+use std::fmt::Write;
+
+/// Writes the messages of a thread as Markdown. Reminders, which nobody said, are not told.
+pub(super) fn markdown(title: &str, state: &ThreadState) -> String {
+    let mut text = format!("# {}\n", if title.is_empty() { "Conversation" } else { title });
+    for message in state.messages.values() {
+        // Writing to a String cannot fail.
+        let _ = match &**message {
+            Message::Human(human) => {
+                let name = human.sender.as_deref().unwrap_or("You");
+                let files: Vec<&str> = human.files.iter().map(|file| file.path.as_str()).collect();
+                let files =
+                    if files.is_empty() { String::new() } else { format!("\n\nFiles: {}", files.join(", ")) };
+                write!(text, "\n## {name}\n\n{}{files}\n", human.text)
+            }
+            Message::Assistant(reply) => {
+                let calls: Vec<String> = reply
+                    .calls
+                    .iter()
+                    .map(|call| format!("\n\n> called `{}` with {}", call.name, call.args))
+                    .collect();
+                write!(text, "\n## Agent\n\n{}{}\n", reply.text, calls.concat())
+            }
+            Message::Tool(result) => write!(text, "\n## Result of `{}`\n\n{}\n", result.tool, result.text),
+            Message::Reminder(_) => Ok(()),
+        };
+    }
+    text
+}

@@ -1,0 +1,152 @@
+//! The state of a thread, out of LangGraph's checkpoints: the newest one of the thread's own graph. Older ones are DeerFlow's
+//! history and stay behind.
+//!
+//! Three layouts are read: SQLite's, with all channels in the checkpoint; PostgreSQL's, with large ones beside it by
+//! version; and channels of deltas, which are put together of the newest snapshot and what was written since.
+
+use crate::{
+    channels::{fold_messages, overwrite},
+    database::{CheckpointRow, SourceReader, StoredValue},
+    error::ImportError,
+    value,
+};
+use serde_json::{Map, Value};
+use std::collections::HashSet;
+
+/// The channel of messages.
+const MESSAGES: &str = "messages";
+/// Deltas are followed over no more checkpoints.
+const MAX_STEPS: usize = 20_000;
+
+/// Result of looking for a thread's state.
+pub(crate) enum FoundState {
+    /// There is none.
+    Nothing,
+    /// It cannot be read.
+    Broken(String),
+    /// Its channels, and when it was written, as the checkpoint has it.
+    Channels(Map<String, Value>, Option<String>),
+}
+
+/// Why a state cannot be read: the thread's fault, or the database's.
+enum Trouble {
+    Thread(String),
+    Database(ImportError),
+}
+
+impl From<ImportError> for Trouble {
+    fn from(error: ImportError) -> Self {
+        Self::Database(error)
+    }
+}
+
+/// Reads the newest state of a thread.
+pub(crate) async fn read(reader: &mut SourceReader, thread: &str) -> Result<FoundState, ImportError> {
+    let Some(newest) = reader.newest(thread).await? else { return Ok(FoundState::Nothing) };
+    match channels(reader, thread, &newest).await {
+        Ok((channels, at)) => Ok(FoundState::Channels(channels, at)),
+        Err(Trouble::Thread(why)) => Ok(FoundState::Broken(why)),
+        Err(Trouble::Database(error)) => Err(error),
+    }
+}
+
+async fn channels(
+    reader: &mut SourceReader,
+    thread: &str,
+    newest: &CheckpointRow,
+) -> Result<(Map<String, Value>, Option<String>), Trouble> {
+    let checkpoint = open(&newest.value)?;
+    let (mut channels, versions) =
+        (part(&checkpoint, "channel_values"), part(&checkpoint, "channel_versions"));
+    for (channel, version) in &versions {
+        if channel.starts_with("__") || channel.contains(':') {
+            continue;
+        }
+        // What the checkpoint has in the place of such a value only says that there is one.
+        if let Some(value) = reader.blob(thread, channel, &version_text(version)).await? {
+            channels.insert(channel.clone(), opened(&value)?);
+        }
+    }
+    if !channels.contains_key(MESSAGES) && versions.contains_key(MESSAGES) {
+        let messages = replay(reader, thread, newest).await?;
+        channels.insert(MESSAGES.to_owned(), messages.into());
+    }
+    let at = checkpoint.get("ts").and_then(Value::as_str).map(str::to_owned);
+    Ok((channels, at))
+}
+
+/// Puts the messages together of the newest snapshot before a checkpoint and what was written after it.
+async fn replay(
+    reader: &mut SourceReader,
+    thread: &str,
+    newest: &CheckpointRow,
+) -> Result<Vec<Value>, Trouble> {
+    let (mut chain, mut seen) = (Vec::new(), HashSet::from([newest.id.clone()]));
+    let (mut messages, mut next) = (Vec::new(), newest.parent.clone());
+    while let Some(id) = next.take() {
+        if !seen.insert(id.clone()) {
+            return Err(Trouble::Thread("its checkpoints lead in a circle".to_owned()));
+        }
+        if chain.len() >= MAX_STEPS {
+            return Err(Trouble::Thread(format!("no snapshot is within {MAX_STEPS} checkpoints")));
+        }
+        let Some(row) = reader.older(thread, &id).await? else { break };
+        let checkpoint = open(&row.value)?;
+        chain.push(id);
+        if let Some(seed) = seed(reader, thread, &checkpoint).await? {
+            fold_messages(&mut messages, seed);
+            break;
+        }
+        next = row.parent;
+    }
+    for id in chain.iter().rev() {
+        for write in reader.writes(thread, id, MESSAGES).await? {
+            let write = opened(&write)?;
+            match overwrite(&write) {
+                Some(whole) => {
+                    messages.clear();
+                    fold_messages(&mut messages, whole);
+                }
+                None => fold_messages(&mut messages, write),
+            }
+        }
+    }
+    Ok(messages)
+}
+
+/// Returns the messages that a checkpoint has itself.
+async fn seed(reader: &mut SourceReader, thread: &str, checkpoint: &Value) -> Result<Option<Value>, Trouble> {
+    if let Some(version) = part(checkpoint, "channel_versions").remove(MESSAGES)
+        && let Some(value) = reader.blob(thread, MESSAGES, &version_text(&version)).await?
+    {
+        return Ok(Some(opened(&value)?));
+    }
+    Ok(part(checkpoint, "channel_values").remove(MESSAGES).filter(Value::is_array))
+}
+
+/// Returns an object in an object; an empty one where there is none.
+fn part(of: &Value, key: &str) -> Map<String, Value> {
+    of.get(key).and_then(Value::as_object).cloned().unwrap_or_default()
+}
+
+fn version_text(version: &Value) -> String {
+    version.as_str().map_or_else(|| version.to_string(), str::to_owned)
+}
+
+/// Reads a checkpoint.
+fn open(value: &StoredValue) -> Result<Value, Trouble> {
+    match opened(value)? {
+        checkpoint @ Value::Object(_) => Ok(checkpoint),
+        _ => Err(Trouble::Thread("its checkpoint is none".to_owned())),
+    }
+}
+
+fn opened(value: &StoredValue) -> Result<Value, Trouble> {
+    let large = || Trouble::Thread("its state is larger than 32 MiB".to_owned());
+    if value.bytes.is_none() && matches!(value.kind.as_str(), "null" | "empty") {
+        return Ok(Value::Null);
+    }
+    let bytes = value.bytes.as_ref().ok_or_else(large)?;
+    value::read(&value.kind, bytes)
+        .map_err(|error| Trouble::Thread(format!("its state cannot be read: {error}")))
+}

@@ -1,0 +1,281 @@
+//! DeerFlow's database, SQLite or PostgreSQL, opened so that nothing can be written into it.
+//!
+//! An SQLite file with a log beside it is copied first, because reading it in place would write beside it. One that is
+//! written meanwhile is refused: DeerFlow has to rest.
+
+use crate::error::ImportError;
+use sqlx::{AnyConnection, ConnectOptions, Connection, Row, any::AnyConnectOptions, any::AnyRow};
+use std::{
+    collections::BTreeSet,
+    fmt, fs,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+use tempfile::TempDir;
+
+/// Location of the database.
+#[derive(Clone)]
+pub enum SourceDatabase {
+    /// A file.
+    Sqlite(PathBuf),
+    /// A server: its URL, with the password.
+    Postgres(String),
+}
+
+/// The URL has a password in it.
+impl fmt::Debug for SourceDatabase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(file) => f.debug_tuple("Sqlite").field(file).finish(),
+            Self::Postgres(_) => f.write_str("Postgres"),
+        }
+    }
+}
+
+/// A value larger than this is not read, in bytes: the statements below have the same number.
+const MAX_VALUE_BYTES: i64 = 32 * 1024 * 1024;
+
+/// The database, to read from.
+pub(crate) struct SourceReader {
+    connection: AnyConnection,
+    tables: BTreeSet<String>,
+    postgres: bool,
+    /// The file and when it was last written, to see whether somebody writes.
+    watched: Option<(PathBuf, FileMarks)>,
+    _copy: Option<TempDir>,
+}
+
+/// Sizes and times of a database's file and of its log.
+type FileMarks = [Option<(u64, SystemTime)>; 2];
+
+/// A serialized value.
+pub(crate) struct StoredValue {
+    /// The serializer's tag.
+    pub(crate) kind: String,
+    /// Its bytes; `None` where there are too many.
+    pub(crate) bytes: Option<Vec<u8>>,
+}
+
+/// A checkpoint of a thread.
+pub(crate) struct CheckpointRow {
+    pub(crate) id: String,
+    pub(crate) parent: Option<String>,
+    pub(crate) value: StoredValue,
+}
+
+impl SourceReader {
+    pub(crate) async fn open(database: &SourceDatabase) -> Result<Self, ImportError> {
+        sqlx::any::install_default_drivers();
+        match database {
+            SourceDatabase::Sqlite(file) => Self::file(file).await,
+            SourceDatabase::Postgres(url) => {
+                let options: AnyConnectOptions = url.parse().map_err(ImportError::database)?;
+                let mut connection = options.connect().await.map_err(ImportError::database)?;
+                let only = "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY";
+                sqlx::raw_sql(only).execute(&mut connection).await.map_err(ImportError::database)?;
+                Self::with(connection, true, None, None).await
+            }
+        }
+    }
+
+    async fn file(file: &Path) -> Result<Self, ImportError> {
+        let marks = marks(file);
+        let logged = matches!(marks, [_, Some((bytes, _))] if bytes > 0);
+        let copy = if logged { Some(copied(file).map_err(|why| ImportError::io(file, why))?) } else { None };
+        let place = copy.as_ref().map_or_else(|| file.to_owned(), |copy| copy.path().join("deerflow.db"));
+        let url = url::Url::from_file_path(std::path::absolute(&place).unwrap_or(place));
+        let url = url.map_err(|()| ImportError::Source(format!("{} cannot be a file", file.display())))?;
+        // The copy is nobody else's; the original is not to be touched.
+        let how = if logged { "" } else { "?mode=ro&immutable=true" };
+        let options: AnyConnectOptions =
+            format!("sqlite://{}{how}", url.path()).parse().map_err(ImportError::database)?;
+        let connection = options.connect().await.map_err(ImportError::database)?;
+        let reader = Self::with(connection, false, Some((file.to_owned(), marks)), copy).await?;
+        reader.check_unchanged()?;
+        Ok(reader)
+    }
+
+    async fn with(
+        mut connection: AnyConnection,
+        postgres: bool,
+        watched: Option<(PathBuf, FileMarks)>,
+        copy: Option<TempDir>,
+    ) -> Result<Self, ImportError> {
+        let sql = match postgres {
+            true => {
+                "SELECT CAST(table_name AS TEXT) FROM information_schema.tables
+                    WHERE table_schema = ANY(current_schemas(false))"
+            }
+            false => "SELECT CAST(name AS TEXT) FROM sqlite_master WHERE type = 'table'",
+        };
+        let tables: Vec<String> =
+            sqlx::query_scalar(sql).fetch_all(&mut connection).await.map_err(ImportError::database)?;
+        let tables = tables.into_iter().collect();
+        Ok(Self { connection, tables, postgres, watched, _copy: copy })
+    }
+
+    /// Tells whether somebody wrote into the file since it was opened.
+    pub(crate) fn check_unchanged(&self) -> Result<(), ImportError> {
+        match &self.watched {
+            Some((file, before)) if marks(file) != *before => Err(ImportError::InUse(file.clone())),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn has(&self, table: &str) -> bool {
+        self.tables.contains(table)
+    }
+
+    /// Returns the rows of a statement on a table; none where there is no such table.
+    pub(crate) async fn rows(
+        &mut self,
+        table: &str,
+        sql: &'static str,
+        values: &[&str],
+    ) -> Result<Vec<AnyRow>, ImportError> {
+        if !self.has(table) {
+            return Ok(Vec::new());
+        }
+        let query = values.iter().fold(sqlx::query(sql), |query, value| query.bind((*value).to_owned()));
+        query.fetch_all(&mut self.connection).await.map_err(ImportError::database)
+    }
+
+    /// Counts the rows of a table of DeerFlow's.
+    pub(crate) async fn count(&mut self, table: &str, sql: &'static str) -> Result<usize, ImportError> {
+        let rows = self.rows(table, sql, &[]).await?;
+        let count =
+            rows.first().map(|row| row.try_get::<i64, _>(0)).transpose().map_err(ImportError::database)?;
+        Ok(count.and_then(|count| usize::try_from(count).ok()).unwrap_or_default())
+    }
+
+    /// Returns the newest checkpoint of a thread's own graph.
+    pub(crate) async fn newest(&mut self, thread: &str) -> Result<Option<CheckpointRow>, ImportError> {
+        let sql = match self.postgres {
+            true => {
+                "SELECT checkpoint_id, parent_checkpoint_id, 'json' AS type,
+                    CONVERT_TO(CAST(checkpoint AS TEXT), 'UTF8') AS value FROM checkpoints
+                    WHERE thread_id = $1 AND checkpoint_ns = '' ORDER BY checkpoint_id DESC LIMIT 1"
+            }
+            false => {
+                "SELECT checkpoint_id, parent_checkpoint_id, type,
+                    CASE WHEN LENGTH(checkpoint) <= 33554432 THEN CAST(checkpoint AS BLOB) END AS value FROM checkpoints
+                    WHERE thread_id = $1 AND checkpoint_ns = '' ORDER BY checkpoint_id DESC LIMIT 1"
+            }
+        };
+        self.checkpoint(sql, &[thread]).await
+    }
+
+    /// Returns an older checkpoint of a thread.
+    pub(crate) async fn older(
+        &mut self,
+        thread: &str,
+        id: &str,
+    ) -> Result<Option<CheckpointRow>, ImportError> {
+        let sql = match self.postgres {
+            true => {
+                "SELECT checkpoint_id, parent_checkpoint_id, 'json' AS type,
+                    CONVERT_TO(CAST(checkpoint AS TEXT), 'UTF8') AS value FROM checkpoints
+                    WHERE thread_id = $1 AND checkpoint_ns = '' AND checkpoint_id = $2"
+            }
+            false => {
+                "SELECT checkpoint_id, parent_checkpoint_id, type,
+                    CASE WHEN LENGTH(checkpoint) <= 33554432 THEN CAST(checkpoint AS BLOB) END AS value FROM checkpoints
+                    WHERE thread_id = $1 AND checkpoint_ns = '' AND checkpoint_id = $2"
+            }
+        };
+        self.checkpoint(sql, &[thread, id]).await
+    }
+
+    async fn checkpoint(
+        &mut self,
+        sql: &'static str,
+        values: &[&str],
+    ) -> Result<Option<CheckpointRow>, ImportError> {
+        let rows = self.rows("checkpoints", sql, values).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let text = |name: &str| row.try_get::<Option<String>, _>(name).map_err(ImportError::database);
+        Ok(Some(CheckpointRow {
+            id: text("checkpoint_id")?.unwrap_or_default(),
+            parent: text("parent_checkpoint_id")?,
+            value: stored(row)?,
+        }))
+    }
+
+    /// Returns the values of channels that a PostgreSQL saver keeps beside its checkpoints: of one channel at a version.
+    pub(crate) async fn blob(
+        &mut self,
+        thread: &str,
+        channel: &str,
+        version: &str,
+    ) -> Result<Option<StoredValue>, ImportError> {
+        let sql =
+            "SELECT type, CASE WHEN LENGTH(blob) <= 33554432 THEN blob END AS value FROM checkpoint_blobs
+            WHERE thread_id = $1 AND checkpoint_ns = '' AND channel = $2 AND version = $3";
+        let rows = self.rows("checkpoint_blobs", sql, &[thread, channel, version]).await?;
+        let value = rows.first().map(stored).transpose()?;
+        Ok(value.filter(|value| value.kind != "empty"))
+    }
+
+    /// Returns what was written into a channel at a checkpoint, in the order in which it counts.
+    pub(crate) async fn writes(
+        &mut self,
+        thread: &str,
+        checkpoint: &str,
+        channel: &str,
+    ) -> Result<Vec<StoredValue>, ImportError> {
+        let (table, sql) = match self.postgres {
+            true => (
+                "checkpoint_writes",
+                "SELECT type, CASE WHEN LENGTH(blob) <= 33554432 THEN blob END AS value FROM checkpoint_writes
+                    WHERE thread_id = $1 AND checkpoint_ns = '' AND checkpoint_id = $2 AND channel = $3
+                    ORDER BY task_path COLLATE \"C\", task_id COLLATE \"C\", idx",
+            ),
+            false => (
+                "writes",
+                "SELECT type, CASE WHEN LENGTH(value) <= 33554432 THEN CAST(value AS BLOB) END AS value FROM writes
+                    WHERE thread_id = $1 AND checkpoint_ns = '' AND checkpoint_id = $2 AND channel = $3
+                    ORDER BY task_path, task_id, idx",
+            ),
+        };
+        let rows = self.rows(table, sql, &[thread, checkpoint, channel]).await?;
+        rows.iter().map(stored).collect()
+    }
+
+    pub(crate) async fn close(self) {
+        self.connection.close().await.ok();
+    }
+}
+
+fn stored(row: &AnyRow) -> Result<StoredValue, ImportError> {
+    let kind: Option<String> = row.try_get("type").map_err(ImportError::database)?;
+    let bytes: Option<Vec<u8>> = row.try_get("value").map_err(ImportError::database)?;
+    let bytes = bytes.filter(|bytes| i64::try_from(bytes.len()).is_ok_and(|bytes| bytes <= MAX_VALUE_BYTES));
+    Ok(StoredValue { kind: kind.unwrap_or_else(|| "null".to_owned()), bytes })
+}
+
+fn marks(file: &Path) -> FileMarks {
+    let mark = |file: PathBuf| {
+        let meta = fs::metadata(file).ok()?;
+        Some((meta.len(), meta.modified().ok()?))
+    };
+    [mark(file.to_owned()), mark(log_of(file))]
+}
+
+/// Returns the place of the log beside a database.
+fn log_of(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push("-wal");
+    name.into()
+}
+
+/// Copies a database and its log into a folder that goes when it is dropped.
+pub(crate) fn copied(file: &Path) -> std::io::Result<TempDir> {
+    let folder = TempDir::new()?;
+    let copy = folder.path().join("deerflow.db");
+    fs::copy(file, &copy)?;
+    let log = log_of(file);
+    if log.exists() {
+        fs::copy(log, log_of(&copy))?;
+    }
+    Ok(folder)
+}

@@ -1,0 +1,219 @@
+//! Folders of another program, copied: plain files only, no link followed, nothing overwritten.
+
+use pudu_store::crash;
+use rustix::fs::OFlags;
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+/// Folders are nested no deeper.
+const MAX_DEPTH: usize = 32;
+/// A file is digested up to here, in bytes.
+const MAX_DIGESTED_BYTES: u64 = 16 * 1024 * 1024;
+/// A folder that is copied has no more files.
+const MAX_FILES: usize = 100_000;
+
+/// Result of copying a folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CopiedFiles {
+    /// Files that are there now and were not before.
+    pub(crate) new: usize,
+    /// Files that were there, of the same size.
+    pub(crate) same: usize,
+    /// Places of what was not copied, each with the reason.
+    pub(crate) left: Vec<(PathBuf, &'static str)>,
+}
+
+impl CopiedFiles {
+    /// Describes what was left, if anything was.
+    pub(crate) fn note(&self) -> Option<String> {
+        const SHOWN: usize = 5;
+        let shown = self.left.iter().take(SHOWN).map(|(path, why)| format!("{}: {why}", path.display()));
+        let mut words: Vec<String> = shown.collect();
+        if self.left.len() > SHOWN {
+            words.push(format!("and {} more", self.left.len() - SHOWN));
+        }
+        (!words.is_empty()).then(|| format!("not copied: {}", words.join("; ")))
+    }
+}
+
+/// Files of a folder, told by their places in it.
+#[derive(Clone, Copy)]
+pub(crate) struct Selection {
+    /// Whether a folder is looked into.
+    pub(crate) enter: fn(&Path) -> bool,
+    /// Whether a file is taken.
+    pub(crate) take: fn(&Path) -> bool,
+}
+
+impl Selection {
+    /// All files.
+    pub(crate) const ALL: Self = Self { enter: |_| true, take: |_| true };
+}
+
+/// A copier, which writes each file aside first: a name never stands for half a file.
+pub(crate) struct Copier {
+    aside: PathBuf,
+    /// Whether nothing is written.
+    dry_run: bool,
+}
+
+impl Copier {
+    /// Names a folder on the file system of what is written.
+    pub(crate) fn new(aside: PathBuf, dry_run: bool) -> Self {
+        Self { aside, dry_run }
+    }
+
+    /// Copies files of a folder.
+    pub(crate) fn copy(&self, from: &Path, to: &Path, wanted: Selection) -> io::Result<CopiedFiles> {
+        let mut copied = CopiedFiles::default();
+        if from == to || same_folder(from, to) {
+            return Ok(copied);
+        }
+        for found in walk(from, wanted)? {
+            match found {
+                WalkedFile::Plain(path) => self.file(from, to, path, &mut copied)?,
+                WalkedFile::Left(path, why) => copied.left.push((path, why)),
+            }
+        }
+        Ok(copied)
+    }
+
+    /// Copies one file of a folder.
+    pub(crate) fn copy_one(&self, from: &Path, to: &Path, name: &str) -> io::Result<CopiedFiles> {
+        let mut copied = CopiedFiles::default();
+        if !same_folder(from, to) {
+            self.file(from, to, PathBuf::from(name), &mut copied)?;
+        }
+        Ok(copied)
+    }
+
+    fn file(&self, from: &Path, to: &Path, path: PathBuf, copied: &mut CopiedFiles) -> io::Result<()> {
+        let target = to.join(&path);
+        let Ok(mut source) = open(&from.join(&path)) else {
+            copied.left.push((path, "it cannot be read"));
+            return Ok(());
+        };
+        match fs::symlink_metadata(&target) {
+            Ok(there) if there.is_file() && there.len() == source.metadata()?.len() => copied.same += 1,
+            Ok(_) => copied.left.push((path, "another file of that name is there")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                copied.new += 1;
+                if !self.dry_run {
+                    self.put(&mut source, &target)?;
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Writes a file's copy aside, and moves it into its place.
+    fn put(&self, source: &mut File, target: &Path) -> io::Result<()> {
+        let make = |folder: &Path| DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        make(&self.aside)?;
+        let part = self.aside.join("part");
+        let mut options = OpenOptions::new();
+        let mut copy = options.write(true).create(true).truncate(true).mode(0o600).open(&part)?;
+        io::copy(source, &mut copy)?;
+        let executable =
+            std::os::unix::fs::PermissionsExt::mode(&source.metadata()?.permissions()) & 0o100 != 0;
+        if executable {
+            copy.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
+        }
+        copy.sync_data()?;
+        target.parent().map_or(Ok(()), make)?;
+        crash::point("import.file");
+        fs::rename(part, target)
+    }
+}
+
+/// A file below a folder, by its place there.
+enum WalkedFile {
+    Plain(PathBuf),
+    Left(PathBuf, &'static str),
+}
+
+fn same_folder(one: &Path, other: &Path) -> bool {
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}
+
+/// Opens a plain file that is no link.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = i32::try_from(OFlags::NOFOLLOW.bits() | OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
+
+/// Lists files below a folder, in order; nothing where there is none.
+fn walk(root: &Path, wanted: Selection) -> io::Result<Vec<WalkedFile>> {
+    let (mut found, mut open) = (Vec::new(), vec![(PathBuf::new(), 0)]);
+    match fs::symlink_metadata(root) {
+        Ok(meta) if meta.is_dir() => {}
+        Ok(_) => return Ok(vec![WalkedFile::Left(PathBuf::from("."), "it is no folder")]),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+        Err(error) => return Err(error),
+    }
+    while let Some((folder, depth)) = open.pop() {
+        let mut entries: Vec<_> = fs::read_dir(root.join(&folder))?.collect::<Result<_, _>>()?;
+        entries.sort_by_key(|entry| entry.file_name());
+        for entry in entries {
+            let (path, kind) = (folder.join(entry.file_name()), entry.file_type()?);
+            if found.len() >= MAX_FILES {
+                found.push(WalkedFile::Left(path, "there are too many files"));
+                return Ok(found);
+            }
+            match (kind.is_dir(), kind.is_file()) {
+                (true, _) if depth >= MAX_DEPTH => found.push(WalkedFile::Left(path, "it is too deep")),
+                (true, _) if (wanted.enter)(&path) => open.push((path, depth + 1)),
+                (_, true) if (wanted.take)(&path) => found.push(WalkedFile::Plain(path)),
+                (true, _) | (_, true) => {}
+                _ if !(wanted.take)(&path) => {}
+                _ if kind.is_symlink() => found.push(WalkedFile::Left(path, "it is a link")),
+                _ => found.push(WalkedFile::Left(path, "it is no plain file")),
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Returns a digest over files of a folder; `None` where there are none.
+pub(crate) fn digest(root: &Path, wanted: Selection) -> io::Result<Option<String>> {
+    let mut lines = Vec::new();
+    for found in walk(root, wanted)? {
+        if let WalkedFile::Plain(path) = found {
+            let (file, mut bytes) = (open(&root.join(&path))?, Vec::new());
+            let size = file.metadata()?.len();
+            // Of a larger file its beginning and its size have to do.
+            io::Read::read_to_end(&mut io::Read::take(file, MAX_DIGESTED_BYTES), &mut bytes)?;
+            lines.push(format!("{} {size} {}", path.display(), pudu_base::digest(&bytes)));
+        }
+    }
+    lines.sort();
+    Ok((!lines.is_empty()).then(|| pudu_base::digest(lines.join("\n"))))
+}
+
+/// Lists the folders in a folder by name; nothing where there is none. Links are none.
+pub(crate) fn folders(root: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(root) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir()
+            && let Ok(name) = entry.file_name().into_string()
+        {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}

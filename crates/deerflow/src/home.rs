@@ -1,0 +1,51 @@
+//! A DeerFlow home on disk: which folder it is, and which files belong to it.
+
+use crate::error::ImportError;
+use std::path::{Path, PathBuf};
+
+/// A DeerFlow home.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeerFlowHome {
+    /// The folder with users, threads and the database.
+    pub folder: PathBuf,
+    /// The configuration, if it was found.
+    pub config: Option<PathBuf>,
+    /// The file of MCP servers and switches, if it was found.
+    pub extensions: Option<PathBuf>,
+    /// The folder of skills, if it was found.
+    pub skills: Option<PathBuf>,
+}
+
+impl DeerFlowHome {
+    /// Finds it in the folder that somebody names: that of the project, or the home itself.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn find(dir: &Path) -> Result<Self, ImportError> {
+        let below = [dir.join(".deer-flow"), dir.join("backend/.deer-flow"), dir.to_owned()];
+        let is_home = |folder: &&PathBuf| {
+            ["users", "data", "channels", "threads"].iter().any(|name| folder.join(name).is_dir())
+        };
+        let folder = below.iter().find(is_home).ok_or_else(|| ImportError::NoHome(dir.to_owned()))?.clone();
+        let around: Vec<PathBuf> = folder.ancestors().take(3).map(Path::to_path_buf).collect();
+        // Neither is looked for above the folder that was named.
+        let around: Vec<PathBuf> =
+            around.into_iter().filter(|place| place.starts_with(dir) || folder == *dir).collect();
+        let file = |names: &[&str]| {
+            let places = around.iter().flat_map(|place| names.iter().map(move |name| place.join(name)));
+            places.into_iter().find(|file| file.is_file())
+        };
+        Ok(Self {
+            config: file(&["config.yaml"]),
+            extensions: file(&["extensions_config.json", "mcp_config.json"]),
+            skills: around.iter().map(|place| place.join("skills")).find(|place| place.is_dir()),
+            folder,
+        })
+    }
+
+    /// Returns the place of the database by default.
+    #[must_use]
+    pub fn usual_database(&self) -> PathBuf {
+        self.folder.join("data").join("deerflow.db")
+    }
+}

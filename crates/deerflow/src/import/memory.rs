@@ -1,0 +1,151 @@
+//! Memory of users: its files are copied as they are, version 1.0 becomes 2.0 as pudu does it anyway, and facts go into the
+//! index of recall.
+
+use super::Import;
+use crate::{
+    error::ImportError,
+    files::{self, Selection},
+    report::{ItemKind, ItemOutcome},
+};
+use pudu_base::UserId;
+use pudu_memory::{MemoryError, MemoryScope, MemoryStore};
+use pudu_store::{RecallEntry, RecallKind, RecallScope};
+use std::path::{Component, Path, PathBuf};
+
+/// The kind in notes.
+const KIND: &str = "memory";
+
+/// The files of memory in a user's folder.
+const MEMORY: Selection = Selection {
+    enter: |folder| folder.starts_with("agents") || folder.starts_with(".recovery"),
+    take: is_memory,
+};
+/// Those that an older version kept at the top of the home.
+const TOP: Selection = Selection { enter: |_| false, take: is_memory };
+
+/// Returns whether a file of a user's folder belongs to memory.
+fn is_memory(path: &Path) -> bool {
+    let parts: Vec<&str> = path
+        .components()
+        .filter_map(|part| match part {
+            Component::Normal(name) => name.to_str(),
+            _ => None,
+        })
+        .collect();
+    match parts.as_slice() {
+        [name] => matches!(*name, "memory.json" | "memory.json.v1.bak" | ".memory.journal.json"),
+        [".recovery", ..] | ["agents", _, "facts" | ".metadata", ..] => true,
+        ["agents", _, name] => name.starts_with("memory.json"),
+        _ => false,
+    }
+}
+
+impl Import<'_> {
+    pub(super) async fn memories(&mut self) -> Result<(), ImportError> {
+        let root = self.source.folder.join("users");
+        let names = files::folders(&root).map_err(|why| ImportError::io(&root, why))?;
+        let mut homes: Vec<(UserId, PathBuf)> = Vec::new();
+        for name in names {
+            match UserId::of(&name) {
+                Ok(user) if user.as_str() == name => homes.push((user, root.join(name))),
+                _ => self.report.left(
+                    ItemKind::Memory,
+                    format!("users/{name}"),
+                    "no user has a folder of that name",
+                ),
+            }
+        }
+        let local = UserId::local();
+        let has_own = root.join(local.as_str()).join("memory.json").exists();
+        if !has_own && self.source.folder.join("memory.json").exists() {
+            homes.push((local, self.source.folder.clone()));
+        }
+        for (user, folder) in homes {
+            if self.is_forgotten(&user) {
+                continue;
+            }
+            self.memory(&user, &folder).await?;
+        }
+        Ok(())
+    }
+
+    async fn memory(&mut self, user: &UserId, from: &Path) -> Result<(), ImportError> {
+        let to = self.target.home.join("users").join(user.as_str());
+        // What lies at the top belongs to nobody else than the local user, and has no agents' folders of its own.
+        let wanted = if from == self.source.folder { TOP } else { MEMORY };
+        let io = |why| ImportError::io(from, why);
+        let Some(digest) = files::digest(from, wanted).map_err(io)? else { return Ok(()) };
+        let left = |import: &mut Self, why: &str| {
+            let why = Some(why.to_owned());
+            import.report.add(ItemKind::Memory, ItemOutcome::Left, "memory", Some(user.as_str()), why);
+        };
+        match self.note_of(KIND, user.as_str()) {
+            Some(note) if note.done && note.digest == digest => {
+                self.report.add(
+                    ItemKind::Memory,
+                    ItemOutcome::Unchanged,
+                    "memory",
+                    Some(user.as_str()),
+                    None,
+                );
+                return Ok(());
+            }
+            Some(note) if note.done => {
+                left(self, "it was moved in before, and DeerFlow changed it since");
+                return Ok(());
+            }
+            Some(_) => {}
+            None => {
+                let own = files::digest(&to, MEMORY).map_err(io)?;
+                if own.is_some_and(|own| own != digest) {
+                    left(self, "there is memory of this user already");
+                    return Ok(());
+                }
+            }
+        }
+        self.note(KIND, user.as_str(), &digest, false).await?;
+        let copied = self.copier.copy(from, &to, wanted).map_err(io)?;
+        let note = if self.target.dry_run { None } else { self.index(user).await? };
+        self.note(KIND, user.as_str(), &digest, true).await?;
+        let note = note.or_else(|| copied.note());
+        self.report.add(ItemKind::Memory, ItemOutcome::Taken, "memory", Some(user.as_str()), note);
+        Ok(())
+    }
+
+    /// Puts a user's facts into the index, of all agents. Returns what is wrong with some of them.
+    async fn index(&self, user: &UserId) -> Result<Option<String>, ImportError> {
+        let (home, options) = (self.target.home.clone(), self.target.memory.clone());
+        let (user, now) = (user.clone(), self.now);
+        let read =
+            tokio::task::spawn_blocking(move || read(&MemoryStore::new(home, options), &user, now)).await;
+        let panicked = |_| ImportError::Source("the work on memory broke down".to_owned());
+        let (entries, broken) = read.map_err(panicked)??;
+        self.target.db.index(&entries).await?;
+        Ok((broken > 0).then(|| format!("{broken} files of it cannot be read; they were copied as they are")))
+    }
+}
+
+/// Reads a user's facts as entries of the index, and counts the files that cannot be read.
+fn read(store: &MemoryStore, user: &UserId, now: i64) -> Result<(Vec<RecallEntry>, usize), MemoryError> {
+    let (mut entries, mut broken) = (Vec::new(), 0);
+    let mut agents = store.agents(user)?;
+    let usual = MemoryScope::of(user.clone());
+    if !agents.iter().any(|agent| agent == usual.agent()) {
+        agents.push(usual.agent().to_owned());
+    }
+    for agent in agents {
+        let document = store.read(&MemoryScope::of_agent(user.clone(), &agent)?, now)?;
+        broken += document.broken.len();
+        entries.extend(document.facts.iter().map(|fact| RecallEntry {
+            scope: RecallScope { user: user.clone(), agent: agent.clone() },
+            kind: RecallKind::Fact,
+            doc: fact.id.to_string(),
+            thread: String::new(),
+            author: fact.origin.as_ref().and_then(|origin| origin.author_name.clone()).unwrap_or_default(),
+            at: fact.created_at.millis(),
+            confidence: fact.confidence,
+            text: fact.content.clone(),
+        }));
+    }
+    Ok((entries, broken))
+}

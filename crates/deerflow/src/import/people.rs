@@ -1,0 +1,147 @@
+//! People who sign in, people of platforms, and their judgements.
+
+use super::{
+    Import,
+    places::SourcePlaces,
+    rows::{number, outcome, text},
+    user_of,
+};
+use crate::{error::ImportError, report::ItemKind};
+use pudu_base::UserId;
+use pudu_store::{Feedback, Identity, ImportRecord, UserAccount};
+
+impl Import<'_> {
+    pub(super) async fn accounts(&mut self) -> Result<(), ImportError> {
+        let sql = "SELECT CAST(id AS TEXT) AS id, CAST(email AS TEXT) AS email, CAST(password_hash AS TEXT) AS password_hash,
+            CAST(system_role AS TEXT) AS system_role, CASE WHEN needs_setup THEN 1 ELSE 0 END AS needs_setup,
+            CAST(token_version AS BIGINT) AS token_version, CAST(oauth_provider AS TEXT) AS oauth_provider,
+            CAST(oauth_id AS TEXT) AS oauth_id, CAST(created_at AS TEXT) AS created_at FROM users ORDER BY id";
+        let rows = self.rows("users", sql).await?;
+        let (mut records, mut names) = (Vec::new(), Vec::new());
+        for row in &rows {
+            let (id, email) = (text(row, "id")?, text(row, "email")?);
+            let (Some(id), Some(email)) = (id, email) else { continue };
+            if self.is_forgotten(&user_of(Some(&id))) {
+                continue;
+            }
+            let role = text(row, "system_role")?.unwrap_or_else(|| "user".to_owned());
+            if !matches!(role.as_str(), "admin" | "user") {
+                self.report.left(ItemKind::Account, email, format!("pudu has no role `{role}`"));
+                continue;
+            }
+            names.push((email.clone(), id.clone()));
+            records.push(ImportRecord::User(UserAccount {
+                user: user_of(Some(&id)),
+                email,
+                password_hash: text(row, "password_hash")?,
+                role,
+                needs_setup: number(row, "needs_setup")? != 0,
+                token_version: number(row, "token_version")?,
+                oauth_provider: text(row, "oauth_provider")?,
+                oauth_id: text(row, "oauth_id")?,
+                created: self.time(row, "created_at")?,
+            }));
+        }
+        let new = self.target.db.import_records(records).await?;
+        for ((email, id), new) in names.iter().zip(new) {
+            self.report.add(ItemKind::Account, outcome(new), email, Some(id), None);
+        }
+        Ok(())
+    }
+
+    /// Makes people of platforms the users whose folders DeerFlow kept for them.
+    pub(super) async fn identities(&mut self, places: &SourcePlaces) -> Result<(), ImportError> {
+        let mut identities = self.connections().await?;
+        for place in &places.0 {
+            // Somebody without an account of DeerFlow's: their folder has the platform's id as its name.
+            if let Some(person) = place.person.clone().filter(|person| person != "default")
+                && let Ok(user) = UserId::of(&person)
+                && !identities.iter().any(|known| known.account == place.account && known.person == person)
+            {
+                let (account, name, at) = (place.account.clone(), person.clone(), place.updated);
+                identities.push(Identity { account, person, user, name, at });
+            }
+        }
+        identities.retain(|identity| !self.is_forgotten(&identity.user));
+        let known = self.target.db.identities().await?;
+        let records = identities.iter().cloned().map(ImportRecord::Identity).collect();
+        let new = self.target.db.import_records(records).await?;
+        for (identity, new) in identities.iter().zip(new) {
+            let Identity { account, person, user, .. } = identity;
+            let item = format!("{account}:{person}");
+            let other = |other: &&Identity| {
+                other.account == *account && other.person == *person && other.user != *user
+            };
+            match known.iter().find(other) {
+                Some(other) => {
+                    self.report.left(
+                        ItemKind::Identity,
+                        item,
+                        format!("they are the user {} here", other.user),
+                    );
+                }
+                None => self.report.add(ItemKind::Identity, outcome(new), item, Some(user.as_str()), None),
+            }
+        }
+        Ok(())
+    }
+
+    async fn connections(&mut self) -> Result<Vec<Identity>, ImportError> {
+        let sql = "SELECT CAST(owner_user_id AS TEXT) AS owner_user_id, CAST(provider AS TEXT) AS provider,
+            CAST(external_account_id AS TEXT) AS person, CAST(external_account_name AS TEXT) AS name,
+            CAST(updated_at AS TEXT) AS updated_at FROM channel_connections
+            WHERE status <> 'revoked' AND external_account_id <> '' ORDER BY updated_at DESC";
+        let rows = self.rows("channel_connections", sql).await?;
+        let mut identities: Vec<Identity> = Vec::new();
+        for row in &rows {
+            let parts = (text(row, "provider")?, text(row, "person")?, text(row, "owner_user_id")?);
+            let (Some(account), Some(person), Some(owner)) = parts else { continue };
+            // The newest connection counts: rows come that way.
+            if identities.iter().any(|known| known.account == account && known.person == person) {
+                continue;
+            }
+            let name = text(row, "name")?.unwrap_or_else(|| person.clone());
+            let at = self.time(row, "updated_at")?;
+            identities.push(Identity { account, person, user: user_of(Some(&owner)), name, at });
+        }
+        Ok(identities)
+    }
+
+    pub(super) async fn feedback(&mut self) -> Result<(), ImportError> {
+        let sql = "SELECT CAST(feedback_id AS TEXT) AS id, CAST(run_id AS TEXT) AS run_id, CAST(thread_id AS TEXT) AS thread_id,
+            CAST(user_id AS TEXT) AS user_id, CAST(message_id AS TEXT) AS message_id, CAST(rating AS BIGINT) AS rating,
+            CAST(comment AS TEXT) AS comment, CAST(created_at AS TEXT) AS created_at FROM feedback ORDER BY feedback_id";
+        let rows = self.rows("feedback", sql).await?;
+        let mut records = Vec::new();
+        for row in &rows {
+            let parts = (text(row, "id")?, text(row, "run_id")?, text(row, "thread_id")?);
+            let (Some(id), Some(run), Some(thread)) = parts else { continue };
+            let rating = number(row, "rating")?;
+            if !matches!(rating, 1 | -1) {
+                self.report.left(ItemKind::Feedback, id, format!("its rating is {rating}"));
+                continue;
+            }
+            let (user, message) = (user_of(text(row, "user_id")?.as_deref()), text(row, "message_id")?);
+            if self.is_forgotten(&user) {
+                continue;
+            }
+            let (comment, created) = (text(row, "comment")?, self.time(row, "created_at")?);
+            records.push(Feedback { id, run, thread, user, message, rating, comment, created });
+        }
+        let new = self
+            .target
+            .db
+            .import_records(records.iter().cloned().map(ImportRecord::Feedback).collect())
+            .await?;
+        for (feedback, new) in records.iter().zip(new) {
+            self.report.add(
+                ItemKind::Feedback,
+                outcome(new),
+                &feedback.id,
+                Some(feedback.user.as_str()),
+                None,
+            );
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,141 @@
+//! Places in chats, and which thread each talks to: of `channels/store.json`, and of connections in the database.
+
+use super::{
+    Import,
+    rows::{outcome, text},
+    user_of,
+};
+use crate::{error::ImportError, report::ItemKind, time};
+use pudu_base::{ThreadFolder, UserId};
+use pudu_store::ImportRecord;
+use serde_json::{Map, Value};
+use std::fs;
+
+/// A file of places is not larger, in bytes.
+const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// A place in a chat.
+#[derive(Clone, Debug)]
+pub(super) struct SourcePlace {
+    pub(super) account: String,
+    chat: String,
+    topic: Option<String>,
+    pub(super) thread: String,
+    /// The platform's id of the person, where DeerFlow's folders are named by it.
+    pub(super) person: Option<String>,
+    /// The user whose connection it is.
+    owner: Option<UserId>,
+    pub(super) updated: i64,
+}
+
+/// All places.
+pub(super) struct SourcePlaces(pub(super) Vec<SourcePlace>);
+
+impl SourcePlaces {
+    /// Returns the user to whom a thread belongs by its place.
+    pub(super) fn owner(&self, thread: &str) -> Option<UserId> {
+        let place = self.0.iter().find(|place| place.thread == thread)?;
+        place.owner.clone().or_else(|| UserId::of(place.person.as_deref()?).ok())
+    }
+
+    /// Returns the account by which a thread is reached.
+    pub(super) fn account(&self, thread: &str) -> Option<&str> {
+        self.0.iter().find(|place| place.thread == thread).map(|place| place.account.as_str())
+    }
+}
+
+impl Import<'_> {
+    pub(super) async fn places(&mut self) -> Result<SourcePlaces, ImportError> {
+        let mut places = self.stored_places();
+        let sql = "SELECT CAST(provider AS TEXT) AS provider, CAST(owner_user_id AS TEXT) AS owner,
+            CAST(external_conversation_id AS TEXT) AS chat, CAST(external_topic_id AS TEXT) AS topic,
+            CAST(thread_id AS TEXT) AS thread, CAST(updated_at AS TEXT) AS updated_at
+            FROM channel_conversations ORDER BY updated_at DESC";
+        for row in &self.rows("channel_conversations", sql).await? {
+            let parts = (text(row, "provider")?, text(row, "chat")?, text(row, "thread")?);
+            let (Some(account), Some(chat), Some(thread)) = parts else { continue };
+            let topic = text(row, "topic")?.filter(|topic| !topic.is_empty());
+            let (owner, updated) = (text(row, "owner")?, self.time(row, "updated_at")?);
+            let owner = Some(user_of(owner.as_deref()));
+            places.push(SourcePlace { account, chat, topic, thread, person: None, owner, updated });
+        }
+        Ok(SourcePlaces(places))
+    }
+
+    /// Reads `channels/store.json`; what cannot be read in it is told.
+    fn stored_places(&mut self) -> Vec<SourcePlace> {
+        let file = self.source.folder.join("channels").join("store.json");
+        let Ok(meta) = fs::metadata(&file) else { return Vec::new() };
+        let bytes = (meta.len() <= MAX_FILE_BYTES).then(|| fs::read(&file).ok()).flatten();
+        let read = bytes.and_then(|bytes| serde_json::from_slice::<Map<String, Value>>(&bytes).ok());
+        let Some(entries) = read else {
+            self.report.left(ItemKind::Conversation, "channels/store.json", "it cannot be read");
+            return Vec::new();
+        };
+        let mut places = Vec::new();
+        for (key, entry) in entries {
+            match stored(&key, &entry, self.now) {
+                Some(place) => places.push(place),
+                None => self.report.left(ItemKind::Conversation, key, "it names no chat, or no thread"),
+            }
+        }
+        places
+    }
+
+    pub(super) async fn conversations(&mut self, places: SourcePlaces) -> Result<(), ImportError> {
+        let (mut records, mut told) = (Vec::new(), Vec::new());
+        for place in &places.0 {
+            let name = (self.target.place)(&place.account, &place.chat, place.topic.as_deref());
+            let Some(owner) = self.target.db.owner(&place.thread.as_str().into()).await? else {
+                self.report.left(
+                    ItemKind::Conversation,
+                    name.key,
+                    format!("its thread {} was not moved in", place.thread),
+                );
+                continue;
+            };
+            told.push((name.key.clone(), owner.clone()));
+            records.push(ImportRecord::Conversation {
+                key: name.key,
+                account: place.account.clone(),
+                chat: place.chat.clone(),
+                message: name.message,
+                folder: ThreadFolder { owner, thread: place.thread.as_str().into() },
+                updated: place.updated,
+            });
+        }
+        let new = self.target.db.import_records(records).await?;
+        for ((key, owner), new) in told.iter().zip(new) {
+            self.report.add(ItemKind::Conversation, outcome(new), key, Some(owner.as_str()), None);
+        }
+        Ok(())
+    }
+}
+
+/// Reads an entry: its key is `channel:chat[:topic]`.
+fn stored(key: &str, entry: &Value, now: i64) -> Option<SourcePlace> {
+    let mut parts = key.splitn(3, ':').map(str::to_owned);
+    let (account, chat, topic) = (parts.next()?, parts.next()?, parts.next());
+    let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
+    let updated = match entry.get("updated_at") {
+        Some(Value::String(at)) => time::millis(at),
+        Some(at) => at.as_f64().map(seconds),
+        None => None,
+    };
+    let place = SourcePlace {
+        account,
+        chat,
+        topic: topic.filter(|topic| !topic.is_empty()),
+        thread: text("thread_id")?,
+        person: text("user_id").filter(|person| !person.is_empty()),
+        owner: None,
+        updated: updated.unwrap_or(now),
+    };
+    let whole = !place.account.is_empty() && !place.chat.is_empty() && !place.thread.is_empty();
+    whole.then_some(place)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a number that is too large becomes the largest")]
+fn seconds(at: f64) -> i64 {
+    (at * 1000.0) as i64
+}

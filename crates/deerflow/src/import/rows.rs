@@ -1,0 +1,37 @@
+//! Rows of DeerFlow's database, read column by column.
+
+use super::Import;
+use crate::{error::ImportError, report::ItemOutcome, time};
+use sqlx::{Row, any::AnyRow};
+
+impl Import<'_> {
+    pub(super) async fn rows(&mut self, table: &str, sql: &'static str) -> Result<Vec<AnyRow>, ImportError> {
+        match &mut self.reader {
+            Some(reader) => reader.rows(table, sql, &[]).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Returns a time; now where there is none that can be read.
+    pub(super) fn time(&self, row: &AnyRow, column: &str) -> Result<i64, ImportError> {
+        Ok(text(row, column)?.as_deref().and_then(time::millis).unwrap_or(self.now))
+    }
+}
+
+/// Returns what became of a row that is new or was there.
+pub(super) fn outcome(new: bool) -> ItemOutcome {
+    if new { ItemOutcome::Taken } else { ItemOutcome::Unchanged }
+}
+
+pub(super) fn text(row: &AnyRow, column: &str) -> Result<Option<String>, ImportError> {
+    let text: Option<String> = row.try_get(column).map_err(ImportError::database)?;
+    // PostgreSQL cannot keep it.
+    Ok(text.map(|text| text.replace('\0', "\u{fffd}")))
+}
+
+pub(super) fn number(row: &AnyRow, column: &str) -> Result<i64, ImportError> {
+    // Databases say in different widths what a condition gives.
+    let wide: Result<Option<i64>, _> = row.try_get(column);
+    let narrow = |_| row.try_get::<Option<i32>, _>(column).map(|number| number.map(i64::from));
+    Ok(wide.or_else(narrow).map_err(ImportError::database)?.unwrap_or_default())
+}

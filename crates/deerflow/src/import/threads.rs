@@ -1,0 +1,273 @@
+//! Threads: their messages as a log, and their files.
+
+use super::{Import, places::SourcePlaces, rows::text, user_of};
+use crate::{
+    channels::{self, ReadThread, missing},
+    checkpoint::{self, FoundState},
+    error::ImportError,
+    files::Selection,
+    report::{ItemKind, ItemOutcome},
+    time,
+};
+use futures_util::future::join_all;
+use pudu_base::{ThreadFolder, ThreadId, ThreadLog, UserId, digest};
+use pudu_store::{ImportNote, ImportedThread, StoreError};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The kind in notes, which the store writes.
+const KIND: &str = "thread";
+/// Threads that are read at a time, and then written together.
+const BATCH: usize = 64;
+
+/// What DeerFlow's table says of a thread.
+#[derive(Clone, Debug, Default)]
+struct ThreadMeta {
+    user: Option<String>,
+    title: Option<String>,
+    account: Option<String>,
+    created: Option<i64>,
+    updated: Option<i64>,
+}
+
+/// A thread to be written.
+struct PreparedThread {
+    thread: ImportedThread,
+    note: Option<String>,
+}
+
+impl Import<'_> {
+    pub(super) async fn threads(&mut self, places: &SourcePlaces) -> Result<(), ImportError> {
+        let metas = self.metas().await?;
+        let ids: Vec<String> = metas.keys().cloned().collect();
+        let folders = self.thread_folders()?;
+        for batch in ids.chunks(BATCH) {
+            let mut prepared = Vec::new();
+            for id in batch {
+                let meta = metas.get(id).cloned().unwrap_or_default();
+                let owner = owner(id, &meta, places, &folders);
+                if self.is_forgotten(&owner) {
+                    continue;
+                }
+                if !is_id(id) {
+                    self.report.left(ItemKind::Thread, id, "its id cannot be a thread's");
+                } else if let Some(thread) = self.prepare(id, meta, owner, places).await? {
+                    prepared.push(thread);
+                }
+            }
+            self.write(prepared).await?;
+        }
+        for (id, owners) in &folders {
+            let meta = metas.get(id).cloned().unwrap_or_default();
+            let owner = owner(id, &meta, places, &folders);
+            if !self.is_forgotten(&owner) {
+                self.thread_files(id, &owner, owners)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lists all threads that the database has, each with what its table says.
+    async fn metas(&mut self) -> Result<BTreeMap<String, ThreadMeta>, ImportError> {
+        let mut metas = BTreeMap::new();
+        let sql = "SELECT DISTINCT CAST(thread_id AS TEXT) AS id FROM checkpoints WHERE checkpoint_ns = ''";
+        for row in &self.rows("checkpoints", sql).await? {
+            metas.extend(text(row, "id")?.map(|id| (id, ThreadMeta::default())));
+        }
+        let sql = "SELECT CAST(thread_id AS TEXT) AS id, CAST(user_id AS TEXT) AS user_id, CAST(display_name AS TEXT) AS title,
+            CAST(metadata_json AS TEXT) AS metadata, CAST(created_at AS TEXT) AS created_at,
+            CAST(updated_at AS TEXT) AS updated_at FROM threads_meta";
+        for row in &self.rows("threads_meta", sql).await? {
+            let Some(id) = text(row, "id")? else { continue };
+            let metadata: Value =
+                text(row, "metadata")?.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+            let provider = metadata.get("channel_source").and_then(|source| source.get("provider")?.as_str());
+            let at = |column| Ok::<_, ImportError>(text(row, column)?.as_deref().and_then(time::millis));
+            metas.insert(
+                id,
+                ThreadMeta {
+                    user: text(row, "user_id")?,
+                    title: text(row, "title")?,
+                    account: provider.map(str::to_owned),
+                    created: at("created_at")?,
+                    updated: at("updated_at")?,
+                },
+            );
+        }
+        Ok(metas)
+    }
+
+    /// Reads a thread; `None` if there is nothing to write, which is told.
+    async fn prepare(
+        &mut self,
+        id: &str,
+        meta: ThreadMeta,
+        owner: UserId,
+        places: &SourcePlaces,
+    ) -> Result<Option<PreparedThread>, ImportError> {
+        let state = match &mut self.reader {
+            Some(reader) => checkpoint::read(reader, id).await?,
+            None => FoundState::Nothing,
+        };
+        let (channels, at) = match state {
+            FoundState::Channels(channels, at) => (channels, at),
+            FoundState::Nothing => (serde_json::Map::new(), None),
+            FoundState::Broken(why) => {
+                self.report.add(ItemKind::Thread, ItemOutcome::Left, id, Some(owner.as_str()), Some(why));
+                return Ok(None);
+            }
+        };
+        let at = at.as_deref().and_then(time::millis);
+        let created = meta.created.or(at).unwrap_or(self.now);
+        let read = channels::read(&channels, created);
+        let title = meta.title.or(read.title.clone()).unwrap_or_default().replace('\0', "\u{fffd}");
+        let account = meta.account.or_else(|| places.account(id).map(str::to_owned)).unwrap_or_default();
+        let note = note(&read);
+        let updates = read.updates;
+        let mark = serde_json::to_string(&(&updates, &title, &owner, &account)).unwrap_or_default();
+        let folder = ThreadFolder { owner, thread: ThreadId::from(id) };
+        let updated = meta.updated.or(at).unwrap_or(created).max(created);
+        let thread =
+            ImportedThread { folder, account, title, created, updated, at: 0, updates, digest: digest(mark) };
+        match self.note_of(KIND, id).cloned() {
+            Some(known) if known.digest == thread.digest => {
+                let owner = thread.folder.owner.as_str();
+                self.report.add(ItemKind::Thread, ItemOutcome::Unchanged, id, Some(owner), None);
+                Ok(None)
+            }
+            Some(known) => self.prepare_again(thread, &known, note).await,
+            None => Ok(Some(PreparedThread { thread, note })),
+        }
+    }
+
+    /// Works out what DeerFlow added to a thread since it was moved in.
+    async fn prepare_again(
+        &mut self,
+        mut thread: ImportedThread,
+        known: &ImportNote,
+        note: Option<String>,
+    ) -> Result<Option<PreparedThread>, ImportError> {
+        let failed = |error: pudu_base::LogError| StoreError::Corrupt(error.to_string());
+        let (seq, state) = self.target.db.load(&thread.folder.thread).await.map_err(failed)?;
+        if seq != known.seq {
+            self.changed(&thread.folder, "it went on both in pudu and in DeerFlow since it was moved in");
+            return Ok(None);
+        }
+        thread.updates = missing(&state, &thread.updates);
+        thread.at = seq;
+        Ok(Some(PreparedThread { thread, note }))
+    }
+
+    fn changed(&mut self, folder: &ThreadFolder, why: &str) {
+        let (id, owner) = (folder.thread.as_str(), folder.owner.as_str());
+        self.report.add(ItemKind::Thread, ItemOutcome::Left, id, Some(owner), Some(why.to_owned()));
+    }
+
+    /// Writes threads, all at once: the store commits them together.
+    async fn write(&mut self, prepared: Vec<PreparedThread>) -> Result<(), ImportError> {
+        let (db, now) = (self.target.db.clone(), self.now);
+        let folders: Vec<_> =
+            prepared.iter().map(|one| (one.thread.folder.clone(), one.note.clone())).collect();
+        let written = join_all(prepared.into_iter().map(|one| db.import_thread(one.thread, now))).await;
+        for ((folder, note), written) in folders.into_iter().zip(written) {
+            match written {
+                Ok(_) => {
+                    let (id, owner) = (folder.thread.as_str(), folder.owner.as_str());
+                    self.report.add(ItemKind::Thread, ItemOutcome::Taken, id, Some(owner), note);
+                }
+                Err(StoreError::Conflict(_)) => {
+                    self.changed(&folder, "a thread of that id is in pudu already")
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Lists the threads that have folders, each with the users in whose folders those are; `None` is the top of the home.
+    fn thread_folders(&mut self) -> Result<BTreeMap<String, Vec<Option<String>>>, ImportError> {
+        let mut found: BTreeMap<String, Vec<Option<String>>> = BTreeMap::new();
+        let users = self.users()?;
+        for user in users.into_iter().map(Some).chain([None]) {
+            for thread in self.folders(&self.threads_of(user.as_deref()))? {
+                found.entry(thread).or_default().push(user.clone());
+            }
+        }
+        Ok(found)
+    }
+
+    fn threads_of(&self, user: Option<&str>) -> std::path::PathBuf {
+        let home = &self.source.folder;
+        user.map_or_else(|| home.clone(), |user| home.join("users").join(user)).join("threads")
+    }
+
+    /// Copies the files of a thread into the folder of the user whose it is.
+    fn thread_files(
+        &mut self,
+        id: &str,
+        owner: &UserId,
+        folders: &[Option<String>],
+    ) -> Result<(), ImportError> {
+        if !is_id(id) {
+            self.report.left(ItemKind::Files, id, "its id cannot be a thread's");
+            return Ok(());
+        }
+        let to =
+            self.target.home.join("users").join(owner.as_str()).join("threads").join(id).join("user-data");
+        for user in folders {
+            let folder = self.threads_of(user.as_deref()).join(id);
+            let from = folder.join("user-data");
+            let copied = self.copier.copy(&from, &to, Selection::ALL);
+            let copied = copied.map_err(|why| ImportError::io(&from, why))?;
+            if copied.new + copied.same + copied.left.len() > 0 {
+                self.files(ItemKind::Files, id.to_owned(), Some(owner.as_str()), &copied);
+            }
+            if folder.join("acp-workspace").is_dir() {
+                let why = Some("its acp-workspace: pudu has no such folder".to_owned());
+                self.report.add(ItemKind::Files, ItemOutcome::Left, id, Some(owner.as_str()), why);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns whose a thread is: by its table, by the place where people reach it, or by the folder of its files. What DeerFlow
+/// gives to nobody is the local user's.
+fn owner(
+    id: &str,
+    meta: &ThreadMeta,
+    places: &SourcePlaces,
+    folders: &BTreeMap<String, Vec<Option<String>>>,
+) -> UserId {
+    let local = UserId::local();
+    let named = meta.user.as_deref().map(|user| user_of(Some(user))).filter(|user| *user != local);
+    let by_folder = || {
+        let users = folders.get(id).map(Vec::as_slice).unwrap_or_default();
+        match users {
+            [Some(user)] if meta.user.is_none() => Some(user_of(Some(user))),
+            _ => None,
+        }
+    };
+    named.or_else(|| places.owner(id)).or_else(by_folder).unwrap_or(local)
+}
+
+/// Returns whether DeerFlow takes a name for a thread's id; it is the name of a folder, too.
+fn is_id(id: &str) -> bool {
+    (1..=64).contains(&id.len()) && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+}
+
+/// Describes what of a thread was not taken.
+fn note(read: &ReadThread) -> Option<String> {
+    let skipped = read.skipped;
+    let counts =
+        [(skipped.images, "pictures inside messages"), (skipped.unknown, "messages of unknown kinds")];
+    let mut words: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    if !read.left.is_empty() {
+        words.push(format!("channels that pudu has not: {}", read.left.join(", ")));
+    }
+    (!words.is_empty()).then(|| format!("without {}", words.join(", ")))
+}

@@ -1,0 +1,196 @@
+//! LangChain's messages, brought to pudu's.
+//!
+//! Notes that DeerFlow wrote to its model (the date, memory, reminders) are not taken: pudu writes its own. Signed thoughts
+//! are not taken either: only the provider of the model that made them reads them, and it does without.
+
+use crate::value::CLASS;
+use pudu_base::{
+    Assistant, CallId, Finish, Human, Message, MessageId, SharedFile, ToolCall, ToolResult, Usage,
+};
+use serde_json::{Map, Value, json};
+
+/// Part of a thread that was not taken, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SkippedParts {
+    /// Notes of DeerFlow to its model.
+    pub(crate) notes: usize,
+    /// Pictures inside messages.
+    pub(crate) images: usize,
+    /// Messages of a kind that nobody knows.
+    pub(crate) unknown: usize,
+}
+
+/// Reads a message; `None` for one that is not taken. `number` names one without an id.
+pub(crate) fn read(value: &Value, number: usize, skipped: &mut SkippedParts) -> Option<Message> {
+    let Value::Object(fields) = value else {
+        skipped.unknown += 1;
+        return None;
+    };
+    let id = id(fields).map_or_else(|| format!("import-{number}").into(), MessageId::from);
+    match kind(fields) {
+        "human" => human(fields, &id, skipped).map(Message::Human),
+        "ai" => Some(Message::Assistant(assistant(fields, id, skipped))),
+        "tool" => Some(Message::Tool(result(fields, id, skipped))),
+        "system" => {
+            skipped.notes += 1;
+            None
+        }
+        _ => {
+            skipped.unknown += 1;
+            None
+        }
+    }
+}
+
+/// Returns a message's id, if it has one.
+pub(crate) fn id(fields: &Map<String, Value>) -> Option<&str> {
+    text_of(fields, "id").filter(|id| !id.is_empty())
+}
+
+/// Returns whether a message takes another one out.
+pub(crate) fn is_removal(fields: &Map<String, Value>) -> bool {
+    kind(fields) == "remove"
+}
+
+/// Returns the kind of a message, told by its type or its class.
+fn kind(fields: &Map<String, Value>) -> &'static str {
+    let class = text_of(fields, "type").or_else(|| text_of(fields, CLASS)).unwrap_or_default().to_lowercase();
+    let kinds = ["human", "ai", "tool", "system", "remove"];
+    kinds.into_iter().find(|kind| class.starts_with(kind)).unwrap_or_default()
+}
+
+fn text_of<'v>(fields: &'v Map<String, Value>, key: &str) -> Option<&'v str> {
+    fields.get(key).and_then(Value::as_str)
+}
+
+fn extra<'v>(fields: &'v Map<String, Value>, key: &str) -> Option<&'v Value> {
+    fields.get("additional_kwargs")?.get(key).filter(|value| !value.is_null())
+}
+
+fn human(fields: &Map<String, Value>, id: &MessageId, skipped: &mut SkippedParts) -> Option<Human> {
+    let hidden = extra(fields, "hide_from_ui").and_then(Value::as_bool).unwrap_or(false);
+    let answer = extra(fields, "human_input_response").and_then(|answer| answer.get("value")?.as_str());
+    if hidden && answer.is_none() {
+        skipped.notes += 1;
+        return None;
+    }
+    let said = extra(fields, "original_user_content").and_then(Value::as_str);
+    let images = skipped.images;
+    let text = content(fields, skipped);
+    let text = answer.or(said).map_or(text, str::to_owned);
+    let mut human = Human::new(id.as_str(), text);
+    if skipped.images > images {
+        human.notes.push("A picture came with this, which was not moved in with the message.".to_owned());
+    }
+    human.files = files(extra(fields, "files"));
+    Some(human)
+}
+
+/// Returns the files that DeerFlow notes beside a message.
+fn files(value: Option<&Value>) -> Vec<SharedFile> {
+    let file = |file: &Value| {
+        let text = |key: &str| file.get(key).and_then(Value::as_str);
+        let name = text("filename").or_else(|| text("name"))?.to_owned();
+        let path = text("path").or_else(|| text("virtual_path")).map(str::to_owned);
+        let path = path.unwrap_or_else(|| format!("/mnt/user-data/uploads/{name}"));
+        let size = file.get("size").and_then(Value::as_u64).unwrap_or_default();
+        Some(SharedFile { name, path, size, reading: None })
+    };
+    value.and_then(Value::as_array).map(|files| files.iter().filter_map(file).collect()).unwrap_or_default()
+}
+
+/// Returns the words of a message: its text, or those of its parts that are text.
+fn content(fields: &Map<String, Value>, skipped: &mut SkippedParts) -> String {
+    match fields.get("content") {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => {
+            let words: Vec<&str> = parts.iter().filter_map(|part| words(part, skipped)).collect();
+            words.join("\n")
+        }
+        _ => String::new(),
+    }
+}
+
+fn words<'v>(part: &'v Value, skipped: &mut SkippedParts) -> Option<&'v str> {
+    if let Some(text) = part.as_str() {
+        return Some(text);
+    }
+    let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
+    if kind.contains("image") {
+        skipped.images += 1;
+    }
+    matches!(kind, "text" | "output_text" | "input_text").then(|| part.get("text")?.as_str()).flatten()
+}
+
+fn assistant(fields: &Map<String, Value>, id: MessageId, skipped: &mut SkippedParts) -> Assistant {
+    let meta = |key: &str| fields.get("response_metadata").and_then(|meta| meta.get(key)?.as_str());
+    let reason = meta("finish_reason").or_else(|| meta("stop_reason")).unwrap_or_default().to_lowercase();
+    let finish = match reason.as_str() {
+        "length" | "max_tokens" => Finish::Length,
+        "content_filter" | "refusal" | "safety" => Finish::Filtered,
+        _ => Finish::Complete,
+    };
+    let model = meta("model_name").or_else(|| meta("model")).map(str::to_owned);
+    let (text, reasoning) = (content(fields, skipped), reasoning(fields));
+    let (calls, usage) = (calls(fields), usage(fields));
+    Assistant { id, text, reasoning, provider_parts: None, calls, finish, model, usage }
+}
+
+/// Returns the thoughts of an answer: beside its words, or parts of its content.
+fn reasoning(fields: &Map<String, Value>) -> Option<String> {
+    if let Some(text) = extra(fields, "reasoning_content").and_then(Value::as_str) {
+        return Some(text.to_owned());
+    }
+    let thought = |part: &Value| {
+        let text = |key: &str| part.get(key).and_then(Value::as_str).map(str::to_owned);
+        text("thinking").or_else(|| text("reasoning"))
+    };
+    let parts = fields.get("content").and_then(Value::as_array);
+    let thoughts: Vec<String> = parts.into_iter().flatten().filter_map(thought).collect();
+    (!thoughts.is_empty()).then(|| thoughts.join("\n"))
+}
+
+fn calls(fields: &Map<String, Value>) -> Vec<ToolCall> {
+    let list = |key: &str| fields.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+    let call = |(number, call): (usize, Value)| {
+        let text = |key: &str| call.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let id =
+            Some(text("id")).filter(|id| !id.is_empty()).unwrap_or_else(|| format!("import-call-{number}"));
+        let args = call.get("args").cloned().unwrap_or_default();
+        let (args, garbled) = match args {
+            Value::Object(_) => (args, None),
+            Value::Null => (json!({}), None),
+            Value::String(text) => (json!({}), Some(text)),
+            other => (json!({}), Some(other.to_string())),
+        };
+        ToolCall { id: CallId::from(id), name: text("name"), args, garbled }
+    };
+    list("tool_calls").into_iter().chain(list("invalid_tool_calls")).enumerate().map(call).collect()
+}
+
+fn usage(fields: &Map<String, Value>) -> Option<Usage> {
+    let usage = fields.get("usage_metadata")?.as_object()?;
+    let number = |value: Option<&Value>| value.and_then(Value::as_u64).unwrap_or_default();
+    let detail = |of: &str, key: &str| number(usage.get(of).and_then(|details| details.get(key)));
+    Some(Usage {
+        input: number(usage.get("input_tokens")),
+        output: number(usage.get("output_tokens")),
+        cached: detail("input_token_details", "cache_read"),
+        cache_writes: detail("input_token_details", "cache_creation"),
+        reasoning: detail("output_token_details", "reasoning"),
+    })
+}
+
+fn result(fields: &Map<String, Value>, id: MessageId, skipped: &mut SkippedParts) -> ToolResult {
+    ToolResult {
+        call: CallId::from(text_of(fields, "tool_call_id").unwrap_or_default()),
+        tool: text_of(fields, "name").unwrap_or_default().to_owned(),
+        text: content(fields, skipped),
+        error: text_of(fields, "status") == Some("error"),
+        question: None,
+        images: Vec::new(),
+        decision: None,
+        decisions: Vec::new(),
+        id,
+    }
+}

@@ -1,0 +1,306 @@
+//! A home as LangGraph's own libraries write it is moved in: `tests/sim/conformance/deerflow_home.py` made it, and makes it
+//! anew where they can be installed.
+
+#![allow(clippy::unwrap_used, reason = "all of it is tests, but clippy only sees those marked #[test]")]
+
+use pudu_base::{Message, ThreadLog, ThreadState};
+use pudu_deerflow::{
+    DeerFlowHome, ImportReport, ImportTarget, ItemKind, ItemOutcome, Place, SourceDatabase, import,
+};
+use pudu_memory::{MemoryOptions, MemoryScope, MemoryStore};
+use pudu_store::{Db, DbLocation, RecallLimits, RecallScope};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+use tempfile::TempDir;
+
+const ADA: &str = "0b9f4d3e-1111-4aaa-8bbb-000000000001";
+const BO: &str = "0b9f4d3e-2222-4aaa-8bbb-000000000002";
+const NOW: i64 = 1_780_000_000_000;
+
+/// A DeerFlow home, and a pudu home to move it into.
+struct Homes {
+    dir: TempDir,
+    db: Db,
+}
+
+impl Homes {
+    async fn new() -> Self {
+        let dir = TempDir::new().unwrap();
+        copy(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/home")), &dir.path().join("deer"));
+        let data = dir.path().join("deer/.deer-flow/data");
+        let sql = fs::read_to_string(data.join("deerflow.sql")).unwrap();
+        rusqlite::Connection::open(data.join("deerflow.db")).unwrap().execute_batch(&sql).unwrap();
+        let location = DbLocation::Sqlite(dir.path().join("home/data/pudu.db"));
+        let db = Db::open(&location).await.unwrap();
+        Self { dir, db }
+    }
+
+    fn source(&self) -> PathBuf {
+        self.dir.path().join("deer")
+    }
+
+    fn home(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
+    fn run(&self, sql: &str) {
+        let file = self.source().join(".deer-flow/data/deerflow.db");
+        rusqlite::Connection::open(file).unwrap().execute_batch(sql).unwrap();
+    }
+
+    async fn import(&self) -> ImportReport {
+        let source = DeerFlowHome::find(&self.source()).unwrap();
+        let database = SourceDatabase::Sqlite(source.usual_database());
+        let target = ImportTarget {
+            db: self.db.clone(),
+            home: self.home(),
+            memory: MemoryOptions::default(),
+            place,
+            dry_run: false,
+        };
+        import(&source, Some(&database), &target, NOW).await.unwrap()
+    }
+
+    async fn state(&self, thread: &str) -> ThreadState {
+        self.db.load(&thread.into()).await.unwrap().1
+    }
+}
+
+fn place(account: &str, chat: &str, topic: Option<&str>) -> Place {
+    let key = [Some(account), Some(chat), topic].into_iter().flatten().collect::<Vec<_>>().join(":");
+    Place { key, message: None }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &target),
+            false => drop(fs::copy(entry.path(), target).unwrap()),
+        }
+    }
+}
+
+/// Every file below a folder, with its bytes.
+fn tree(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let (mut files, mut open) = (Vec::new(), vec![root.to_owned()]);
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            match entry.file_type().unwrap().is_dir() {
+                true => open.push(entry.path()),
+                false => files.push((entry.path(), fs::read(entry.path()).unwrap_or_default())),
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+fn outcomes(report: &ImportReport, kind: ItemKind) -> Vec<(String, ItemOutcome)> {
+    let items = report.items.iter().filter(|item| item.kind == kind);
+    let mut items: Vec<_> = items.map(|item| (item.item.clone(), item.outcome)).collect();
+    items.sort();
+    items
+}
+
+#[tokio::test]
+async fn everything_of_a_home_is_there_afterwards_and_the_home_is_as_it_was() {
+    let homes = Homes::new().await;
+    let before = tree(&homes.source());
+    let report = homes.import().await;
+    assert_eq!(tree(&homes.source()), before, "nothing is written there");
+    insta::assert_snapshot!("report", report.text());
+    for thread in ["thread-ada", "thread-im", "thread-delta"] {
+        insta::assert_json_snapshot!(thread, homes.state(thread).await);
+    }
+    let row = |threads: Vec<pudu_store::ThreadRow>| {
+        let line = |row: &pudu_store::ThreadRow| {
+            format!("{} {} {} {:?} {} {}", row.id, row.account, row.user, row.title, row.created, row.updated)
+        };
+        threads.iter().map(line).collect::<Vec<_>>()
+    };
+    insta::assert_json_snapshot!("threads", row(homes.db.newest_threads(None, 100).await.unwrap()));
+    let talk = homes.db.conversation("telegram:4242").await.unwrap().unwrap();
+    assert_eq!((talk.thread.as_str(), talk.chat.as_str()), ("thread-im", "4242"));
+    let who = homes.db.identities().await.unwrap();
+    let who: Vec<String> =
+        who.iter().map(|one| format!("{}:{} {}", one.account, one.person, one.user)).collect();
+    assert_eq!(who, [format!("slack:U777 {BO}"), "telegram:4242 4242".to_owned()]);
+}
+
+#[tokio::test]
+async fn memory_of_both_versions_is_read_by_both_programs_and_found_by_recall() {
+    let homes = Homes::new().await;
+    homes.import().await;
+    let store = MemoryStore::new(homes.home(), MemoryOptions::default());
+    let ada = ADA.to_owned().try_into().unwrap();
+    let bo = pudu_base::UserId::of(BO).unwrap();
+    let table = [
+        (MemoryScope::of(ada), "Ada prefers short answers", "Ada runs a zoo."),
+        (
+            MemoryScope::of_agent(ADA.to_owned().try_into().unwrap(), "zoologist").unwrap(),
+            "Ada keeps two okapis",
+            "Ada runs a zoo.",
+        ),
+        (MemoryScope::of(bo.clone()), "Bo bakes with spelt", "Bo is a baker."),
+    ];
+    for (scope, fact, summary) in table {
+        let document = store.read(&scope, NOW).unwrap();
+        let facts: Vec<&str> = document.facts.iter().map(|fact| fact.content.as_str()).collect();
+        assert_eq!((facts.as_slice(), document.broken.len()), (&[fact][..], 0));
+        assert_eq!(document.summaries.get(pudu_memory::SummaryKey::ALL[0]).text, summary);
+        let scope = RecallScope { user: scope.user().clone(), agent: scope.agent().to_owned() };
+        let hits = homes.db.recall(&scope, fact, RecallLimits { facts: 5, turns: 5 }).await.unwrap();
+        assert_eq!(hits.facts.len(), 1, "{fact}");
+    }
+    // Files of 2.0 are DeerFlow's own, byte for byte; 1.0 became 2.0, with the original beside it.
+    let file = |root: PathBuf, place: &str| fs::read(root.join(place)).unwrap();
+    let place = format!("users/{ADA}/memory.json");
+    assert_eq!(file(homes.home(), &place), file(homes.source().join(".deer-flow"), &place));
+    let old = format!("users/{BO}/memory.json");
+    assert_eq!(file(homes.home(), &format!("{old}.v1.bak")), file(homes.source().join(".deer-flow"), &old));
+}
+
+#[tokio::test]
+async fn a_second_import_changes_nothing() {
+    let homes = Homes::new().await;
+    let first = homes.import().await;
+    let (files, notes) = (tree(&homes.home().join("users")), homes.db.import_notes().await.unwrap());
+    let second = homes.import().await;
+    assert_eq!(second.count(ItemOutcome::Taken), 0, "{}", second.text());
+    assert_eq!(second.count(ItemOutcome::Left), first.count(ItemOutcome::Left));
+    assert_eq!((tree(&homes.home().join("users")), homes.db.import_notes().await.unwrap()), (files, notes));
+}
+
+#[tokio::test]
+async fn what_went_on_in_deerflow_follows_unless_it_went_on_in_pudu_too() {
+    let homes = Homes::new().await;
+    homes.import().await;
+    // The thread loses its last answer, as after a rollback.
+    homes.run(
+        "DELETE FROM checkpoints WHERE thread_id IN ('thread-im', 'thread-ada') AND checkpoint_id IN
+        (SELECT MAX(checkpoint_id) FROM checkpoints GROUP BY thread_id)",
+    );
+    let said = pudu_base::Human::new("new", "and this?");
+    let update = pudu_base::Update::Message(std::sync::Arc::new(Message::Human(said)));
+    let (at, _) = homes.db.load(&"thread-ada".into()).await.unwrap();
+    homes.db.append(&"thread-ada".into(), &"run".into(), at, &[update]).await.unwrap();
+    let report = homes.import().await;
+    let threads = outcomes(&report, ItemKind::Thread);
+    let of = |id: &str| threads.iter().find(|(item, _)| item == id).map(|(_, outcome)| *outcome);
+    assert_eq!((of("thread-im"), of("thread-ada")), (Some(ItemOutcome::Taken), Some(ItemOutcome::Left)));
+    let ids: Vec<String> = homes.state("thread-im").await.messages.keys().map(ToString::to_string).collect();
+    assert_eq!(ids, ["im1", "im2", "im3"]);
+    assert!(homes.state("thread-ada").await.messages.contains_key(&pudu_base::MessageId::from("new")));
+}
+
+#[tokio::test]
+async fn one_bad_thread_stops_no_other_one() {
+    let deep = format!("{}C0", "91".repeat(5_000));
+    let table = [
+        (
+            "its bytes are cut or damaged",
+            "UPDATE checkpoints SET checkpoint = X'D9' WHERE thread_id = 'thread-im'".to_owned(),
+        ),
+        (
+            "it is nested deeper",
+            format!("UPDATE checkpoints SET checkpoint = X'{deep}' WHERE thread_id = 'thread-im'"),
+        ),
+        (
+            "its checkpoint is none",
+            "UPDATE checkpoints SET checkpoint = X'93010203' WHERE thread_id = 'thread-im'".to_owned(),
+        ),
+        (
+            "serialized as `pickle`",
+            "UPDATE checkpoints SET type = 'pickle' WHERE thread_id = 'thread-im'".to_owned(),
+        ),
+        (
+            "larger than 32 MiB",
+            "UPDATE checkpoints SET checkpoint = zeroblob(33554433) WHERE thread_id = 'thread-im'".to_owned(),
+        ),
+        (
+            "lead in a circle",
+            "UPDATE checkpoints SET thread_id = 'x' WHERE thread_id = 'thread-im';
+             UPDATE checkpoints SET thread_id = 'thread-im' WHERE thread_id = 'thread-delta';
+             DELETE FROM checkpoints WHERE checkpoint_id = (SELECT MAX(checkpoint_id) FROM checkpoints WHERE thread_id = 'thread-im');
+             UPDATE checkpoints SET parent_checkpoint_id = checkpoint_id WHERE thread_id = 'thread-im'"
+                .to_owned(),
+        ),
+    ];
+    for (why, sql) in table {
+        let homes = Homes::new().await;
+        homes.run(&sql);
+        let report = homes.import().await;
+        let bad = report
+            .items
+            .iter()
+            .find(|item| item.kind == ItemKind::Thread && item.item == "thread-im")
+            .unwrap();
+        let note = bad.note.as_deref().unwrap_or_default();
+        assert!(bad.outcome == ItemOutcome::Left && note.contains(why), "{why}: {note}");
+        let good = outcomes(&report, ItemKind::Thread);
+        assert!(good.contains(&("thread-ada".to_owned(), ItemOutcome::Taken)), "{why}");
+    }
+}
+
+#[tokio::test]
+async fn links_and_other_peoples_files_stay_where_they_are() {
+    let homes = Homes::new().await;
+    let workspace =
+        homes.source().join(format!(".deer-flow/users/{ADA}/threads/thread-ada/user-data/workspace"));
+    fs::create_dir_all(&workspace).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", workspace.join("away")).unwrap();
+    std::os::unix::fs::symlink("/etc", homes.source().join(".deer-flow/users/etc")).unwrap();
+    let own = homes.home().join(format!("users/{ADA}/threads/thread-ada/user-data/uploads/notes.txt"));
+    fs::create_dir_all(own.parent().unwrap()).unwrap();
+    fs::write(&own, "mine").unwrap();
+    let report = homes.import().await;
+    let files =
+        report.items.iter().find(|item| item.kind == ItemKind::Files && item.item == "thread-ada").unwrap();
+    let note = files.note.as_deref().unwrap();
+    assert!(
+        note.contains("away: it is a link") && note.contains("notes.txt: another file of that name is there"),
+        "{note}"
+    );
+    assert_eq!(fs::read_to_string(own).unwrap(), "mine");
+    assert!(!homes.home().join("users/etc").exists());
+}
+
+#[tokio::test]
+async fn a_database_with_a_log_beside_it_is_read_from_a_copy() {
+    let homes = Homes::new().await;
+    let file = homes.source().join(".deer-flow/data/deerflow.db");
+    let open = rusqlite::Connection::open(&file).unwrap();
+    open.execute_batch("PRAGMA journal_mode=WAL; UPDATE threads_meta SET display_name = 'From the log' WHERE thread_id = 'thread-ada'").unwrap();
+    assert!(file.with_extension("db-wal").exists());
+    let before = tree(&homes.source());
+    homes.import().await;
+    assert_eq!(tree(&homes.source()), before);
+    assert_eq!(homes.db.title(&"thread-ada".into()).await.unwrap().as_deref(), Some("From the log"));
+}
+
+/// A thousand threads are moved in within a minute, and none of them again.
+#[tokio::test]
+async fn a_thousand_threads_are_moved_in_within_a_minute() {
+    let homes = Homes::new().await;
+    homes.run(
+        "CREATE TABLE numbers AS WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 1000) SELECT n FROM n;
+         INSERT INTO checkpoints SELECT 'copy-' || n, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata
+             FROM checkpoints JOIN numbers WHERE checkpoint_id = (SELECT MAX(checkpoint_id) FROM checkpoints WHERE thread_id = 'thread-ada');
+         INSERT INTO threads_meta SELECT 'copy-' || n, assistant_id, user_id, 'Copy ' || n, status, metadata_json, created_at, updated_at
+             FROM threads_meta JOIN numbers WHERE thread_id = 'thread-ada'",
+    );
+    let began = std::time::Instant::now();
+    let report = homes.import().await;
+    let took = began.elapsed();
+    println!("moved 1,000 threads in within {took:?}");
+    let threads = outcomes(&report, ItemKind::Thread);
+    let copies =
+        threads.iter().filter(|(id, outcome)| id.starts_with("copy-") && *outcome == ItemOutcome::Taken);
+    assert_eq!(copies.count(), 1_000);
+    assert!(took.as_secs() < 60, "{took:?}");
+    assert_eq!(homes.import().await.count(ItemOutcome::Taken), 0);
+}

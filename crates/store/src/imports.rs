@@ -1,0 +1,254 @@
+//! Things that are moved in from another program, each in a transaction of its own with the note that it was: whoever is
+//! killed in between and begins again finds what is done and does nothing twice.
+//!
+//! Deliberately absent: the other program's formats.
+
+use crate::{
+    Db, StoreError, crash, identities,
+    log::{self, LogRows},
+    statement::{WriteTx, query},
+    sweep::CHUNK,
+    threads,
+};
+use pudu_base::{Seq, ThreadFolder, Update, UserId};
+use sqlx::AnyConnection;
+
+/// The run that moved messages in, as the log names it.
+const RUN: &str = "import";
+
+/// A note that something was moved in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportNote {
+    /// The kind of thing.
+    pub kind: String,
+    /// Its id.
+    pub item: String,
+    /// A digest of it as it was where it came from.
+    pub digest: String,
+    /// Position up to which a thread's log is its copy; 0 for others.
+    pub seq: Seq,
+    /// Whether nothing is left to do.
+    pub done: bool,
+}
+
+/// A thread as it comes from another program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImportedThread {
+    /// Its id, and the user in whose folder its files are.
+    pub folder: ThreadFolder,
+    /// The account by which people reach it; empty if none.
+    pub account: String,
+    /// Its title; empty if it has none.
+    pub title: String,
+    /// When it began, in milliseconds since 1970.
+    pub created: i64,
+    /// When it was last used.
+    pub updated: i64,
+    /// Position behind which the updates go: 0, or the one of the note that is there.
+    pub at: Seq,
+    /// Changes of its state.
+    pub updates: Vec<Update>,
+    /// A digest of it as it was where it came from.
+    pub digest: String,
+}
+
+/// A person who signs in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserAccount {
+    /// The user.
+    pub user: UserId,
+    /// The address by which they sign in.
+    pub email: String,
+    /// The password's hash, as DeerFlow writes it; none for those who sign in elsewhere.
+    pub password_hash: Option<String>,
+    /// `admin` or `user`.
+    pub role: String,
+    /// Whether they have to choose a password first.
+    pub needs_setup: bool,
+    /// Counts up when all their sessions end.
+    pub token_version: i64,
+    /// The provider by which they sign in.
+    pub oauth_provider: Option<String>,
+    /// Their id there.
+    pub oauth_id: Option<String>,
+    /// Since when, in milliseconds since 1970.
+    pub created: i64,
+}
+
+/// A person's judgement on an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Feedback {
+    /// Its id.
+    pub id: String,
+    /// The run that answered.
+    pub run: String,
+    /// The thread.
+    pub thread: String,
+    /// The person.
+    pub user: UserId,
+    /// The message, if it is about one.
+    pub message: Option<String>,
+    /// 1 or -1.
+    pub rating: i64,
+    /// Their words.
+    pub comment: Option<String>,
+    /// When, in milliseconds since 1970.
+    pub created: i64,
+}
+
+/// A row that is moved in if there is none of its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ImportRecord {
+    /// A person of an account who is a user.
+    Identity(crate::Identity),
+    /// A place's conversation: its key, account and chat, the thread, and when it was last talked in.
+    Conversation {
+        /// The place's key.
+        key: String,
+        /// The account.
+        account: String,
+        /// The chat.
+        chat: String,
+        /// The message with which it begins, where answers to messages continue it.
+        message: Option<String>,
+        /// The thread.
+        folder: ThreadFolder,
+        /// When it was last talked in, in milliseconds since 1970.
+        updated: i64,
+    },
+    /// A person who signs in.
+    User(UserAccount),
+    /// A judgement.
+    Feedback(Feedback),
+}
+
+type NoteColumns = (String, String, String, i64, i64);
+
+impl Db {
+    /// Returns all notes of what was moved in.
+    pub async fn import_notes(&self) -> Result<Vec<ImportNote>, StoreError> {
+        self.read((), |(), tx| Box::pin(notes(tx))).await
+    }
+
+    /// Notes that something was moved in, or is about to be.
+    pub async fn note_import(&self, note: ImportNote, now: i64) -> Result<(), StoreError> {
+        self.write(&crash::IMPORT_NOTE, (note, now), |(note, now), tx| Box::pin(put_note(tx, note, *now)))
+            .await
+    }
+
+    /// Moves a thread in, with the note of it, and returns its position.
+    ///
+    /// # Errors
+    /// A conflict where somebody else wrote into the thread.
+    pub async fn import_thread(&self, thread: ImportedThread, now: i64) -> Result<Seq, StoreError> {
+        let rows =
+            LogRows::new(&thread.folder.thread, &RUN.into(), thread.at, thread.updated, &thread.updates)?;
+        let data = (ImportedThread { updates: Vec::new(), ..thread }, rows, now);
+        self.write(&crash::IMPORT_THREAD, data, |(thread, rows, now), tx| {
+            Box::pin(put_thread(tx, thread, rows, *now))
+        })
+        .await
+    }
+
+    /// Moves rows in; tells of each whether it is there now and was not before.
+    pub async fn import_records(&self, records: Vec<ImportRecord>) -> Result<Vec<bool>, StoreError> {
+        let mut all = Vec::new();
+        for chunk in records.chunks(usize::try_from(CHUNK).unwrap_or(1)) {
+            let put = self.write(&crash::IMPORT_RECORDS, chunk.to_vec(), |records, tx| {
+                Box::pin(put_records(tx, records))
+            });
+            all.extend(put.await?);
+        }
+        Ok(all)
+    }
+}
+
+async fn notes(tx: &mut AnyConnection) -> Result<Vec<ImportNote>, StoreError> {
+    let sql = "SELECT kind, item, digest, seq, done FROM imports ORDER BY kind, item";
+    let rows: Vec<NoteColumns> = sqlx::query_as(sql).fetch_all(tx).await?;
+    let note = |(kind, item, digest, seq, done)| ImportNote { kind, item, digest, seq, done: done != 0 };
+    Ok(rows.into_iter().map(note).collect())
+}
+
+async fn put_note(tx: &mut WriteTx<'_>, note: &ImportNote, now: i64) -> Result<(), StoreError> {
+    let sql = "INSERT INTO imports (kind, item, digest, seq, done, at) VALUES ($1, $2, $3, $4, $5, $6)
+        ON CONFLICT (kind, item) DO UPDATE SET digest = excluded.digest, seq = excluded.seq, done = excluded.done,
+            at = excluded.at";
+    let insert = query(sql).bind(&note.kind).bind(&note.item).bind(&note.digest).bind(note.seq);
+    insert.bind(i64::from(note.done)).bind(now).execute(tx).await?;
+    Ok(())
+}
+
+async fn put_thread(
+    tx: &mut WriteTx<'_>,
+    thread: &ImportedThread,
+    rows: &LogRows,
+    now: i64,
+) -> Result<Seq, StoreError> {
+    let seq = log::append(tx, rows).await?;
+    let sql =
+        "UPDATE threads SET user_id = $1, account = $2, title = $3, created = $4, updated = $5, measured = 0
+        WHERE id = $6";
+    let update = query(sql).bind(thread.folder.owner.as_str()).bind(&thread.account).bind(&thread.title);
+    let id = thread.folder.thread.as_str();
+    update.bind(thread.created).bind(thread.updated).bind(id).execute(tx).await?;
+    let (kind, item, digest) = ("thread".to_owned(), id.to_owned(), thread.digest.clone());
+    put_note(tx, &ImportNote { kind, item, digest, seq, done: true }, now).await?;
+    Ok(seq)
+}
+
+async fn put_records(tx: &mut WriteTx<'_>, records: &[ImportRecord]) -> Result<Vec<bool>, StoreError> {
+    let mut put = Vec::with_capacity(records.len());
+    for record in records {
+        put.push(match record {
+            ImportRecord::Identity(identity) => identities::identify_if_new(tx, identity).await?,
+            ImportRecord::Conversation { key, account, chat, message, folder, updated } => {
+                put_conversation(tx, [key, account, chat], message.as_deref(), folder, *updated).await?
+            }
+            ImportRecord::User(user) => put_user(tx, user).await?,
+            ImportRecord::Feedback(feedback) => put_feedback(tx, feedback).await?,
+        });
+    }
+    Ok(put)
+}
+
+async fn put_conversation(
+    tx: &mut WriteTx<'_>,
+    texts: [&String; 3],
+    message: Option<&str>,
+    folder: &ThreadFolder,
+    updated: i64,
+) -> Result<bool, StoreError> {
+    let sql = "INSERT INTO conversations (key, account, chat, thread, updated) VALUES ($1, $2, $3, $4, $5)
+        ON CONFLICT (key) DO NOTHING";
+    let insert = texts.into_iter().fold(query(sql), |insert, text| insert.bind(text));
+    let new = insert.bind(folder.thread.as_str()).bind(updated).execute(tx).await? > 0;
+    if new {
+        let [key, account, chat] = texts;
+        threads::belongs(tx, folder, account, updated).await?;
+        if let Some(message) = message {
+            let sql = "INSERT INTO messages (account, chat, message, conversation, ours, at)
+                VALUES ($1, $2, $3, $4, 0, $5) ON CONFLICT DO NOTHING";
+            let insert = query(sql).bind(account).bind(chat).bind(message).bind(key);
+            insert.bind(updated).execute(tx).await?;
+        }
+    }
+    Ok(new)
+}
+
+async fn put_user(tx: &mut WriteTx<'_>, user: &UserAccount) -> Result<bool, StoreError> {
+    let sql = "INSERT INTO users (id, email, password_hash, system_role, needs_setup, token_version, oauth_provider,
+            oauth_id, created) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING";
+    let insert = query(sql).bind(user.user.as_str()).bind(&user.email).bind(user.password_hash.as_deref());
+    let insert = insert.bind(&user.role).bind(i64::from(user.needs_setup)).bind(user.token_version);
+    let insert = insert.bind(user.oauth_provider.as_deref()).bind(user.oauth_id.as_deref());
+    Ok(insert.bind(user.created).execute(tx).await? > 0)
+}
+
+async fn put_feedback(tx: &mut WriteTx<'_>, feedback: &Feedback) -> Result<bool, StoreError> {
+    let sql = "INSERT INTO feedback (id, run, thread, user_id, message, rating, comment, created)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING";
+    let insert = query(sql).bind(&feedback.id).bind(&feedback.run).bind(&feedback.thread);
+    let insert = insert.bind(feedback.user.as_str()).bind(feedback.message.as_deref()).bind(feedback.rating);
+    Ok(insert.bind(feedback.comment.as_deref()).bind(feedback.created).execute(tx).await? > 0)
+}

@@ -1,0 +1,420 @@
+//! Rows of one person: found for their export, and deleted when they are to be forgotten.
+//!
+//! A person is a user, and those people of accounts who are that user. What others said stays, and what runs cost stays
+//! without a name. Threads and the index of recall are deleted by their own files.
+
+use crate::{
+    Db, StoreError, ThreadRow, crash,
+    error::unreadable,
+    pools,
+    statement::{WriteTx, query},
+};
+use pudu_base::{
+    Assistant, Human, Message, Reminder, ThreadId, ToolCall, ToolResult, Update, UserId, digest,
+};
+use serde_json::{Map, Value};
+use sqlx::{AnyConnection, Column, Row, any::AnyRow};
+use std::{collections::BTreeSet, sync::Arc};
+
+/// A person of an account.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AccountPerson {
+    /// The account.
+    pub account: String,
+    /// The platform's id of the person.
+    pub person: String,
+    /// The name that people see; empty where nobody said one.
+    pub name: String,
+}
+
+/// Somebody whose rows are meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PersonKeys {
+    /// The user.
+    pub user: UserId,
+    /// Those people of accounts who are the user.
+    pub people: Vec<AccountPerson>,
+    /// Place of the sender's id in the payload of an event: a JSON pointer.
+    pub event_sender: &'static str,
+    /// Place of the author's id in the target of a reply.
+    pub reply_sender: &'static str,
+}
+
+/// Rows of a table, each its columns with their values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PersonTable {
+    /// Name of what the rows tell.
+    pub name: &'static str,
+    /// The rows.
+    pub rows: Vec<Map<String, Value>>,
+}
+
+/// A message of a turn that a person asked for in somebody else's thread, a room's: their own, or what the agent said and
+/// did for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RoomMessage {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The user whose thread it is.
+    pub owner: UserId,
+    /// The position in its log.
+    pub seq: i64,
+    /// The message.
+    pub message: Message,
+}
+
+/// The kind of an import's note that a user is forgotten; its item is the digest of their id.
+pub const FORGOTTEN_NOTE: &str = "forgotten";
+/// The words that stand where a person's words were.
+const REMOVED: &str = "[removed at the person's request]";
+
+/// What is told of a user, and by which question.
+const OF_USER: &[(&str, &str)] = &[
+    (
+        "account",
+        "SELECT id, email, system_role, needs_setup, token_version, oauth_provider, oauth_id, created FROM users
+            WHERE id = $1",
+    ),
+    (
+        "feedback",
+        "SELECT id, run, thread, message, rating, comment, created FROM feedback WHERE user_id = $1 ORDER BY id",
+    ),
+    ("identities", "SELECT account, person, name, at FROM identities WHERE user_id = $1 ORDER BY account, person"),
+    (
+        "usage",
+        "SELECT run, thread, account, person, day, caller, model, calls, input, output, cached, cache_writes, reasoning,
+            cost, currency FROM spending WHERE user_id = $1 ORDER BY day, run, caller, model",
+    ),
+    ("memory_off", "SELECT user_id FROM memory_off WHERE user_id = $1"),
+    ("to_be_learnt", "SELECT agent, thread, run, due FROM learnings WHERE user_id = $1 ORDER BY thread"),
+];
+/// What is told of a person of an account.
+const OF_PERSON: &[(&str, &str)] = &[
+    ("paired", "SELECT account, person, name, at FROM paired WHERE account = $1 AND person = $2"),
+    (
+        "approvals",
+        "SELECT id, thread, tool, arguments, wish, name, asked, approved, decided_by, decided FROM approvals
+            WHERE account = $1 AND person = $2 ORDER BY asked, id",
+    ),
+    (
+        "audit",
+        "SELECT at, thread, run, account, action, detail, verdict, code, ended FROM audit
+            WHERE account = $1 AND person = $2 ORDER BY id",
+    ),
+];
+
+/// Rows that go with a user.
+const FORGET_USER: &[&str] = &[
+    "DELETE FROM users WHERE id = $1",
+    "DELETE FROM feedback WHERE user_id = $1",
+    "DELETE FROM identities WHERE user_id = $1",
+    "DELETE FROM memory_off WHERE user_id = $1",
+    "DELETE FROM learnings WHERE user_id = $1 OR spender = $1",
+    "DELETE FROM learnt WHERE user_id = $1",
+    "UPDATE spending SET user_id = '', person = '' WHERE user_id = $1",
+    "DELETE FROM imports WHERE kind = 'memory' AND item = $1",
+];
+/// Rows that go with a person of an account.
+const FORGET_PERSON: &[&str] = &[
+    "DELETE FROM identities WHERE account = $1 AND person = $2",
+    "DELETE FROM paired WHERE account = $1 AND person = $2",
+    "DELETE FROM pairing_codes WHERE account = $1 AND (issuer = $2 OR person = $2 OR person = $1 || chr10 || $2)",
+    "DELETE FROM approvals WHERE account = $1 AND person = $2",
+    "UPDATE approvals SET decided_by = '' WHERE account = $1 AND decided_by <> '' AND decided_by IN ($2, $3)",
+    "UPDATE audit SET person = '', detail = '' WHERE account = $1 AND person = $2",
+    "UPDATE spending SET person = '' WHERE account = $1 AND person = $2",
+    "DELETE FROM learnings WHERE account = $1 AND person = $2",
+];
+
+impl Db {
+    /// Lists the people of accounts that any row names, each once, with a name where one is known.
+    pub async fn account_people(&self) -> Result<Vec<AccountPerson>, StoreError> {
+        self.read((), |(), tx| Box::pin(people(tx))).await
+    }
+
+    /// Lists the users that any row names, with the address by which they sign in.
+    pub async fn known_users(&self) -> Result<Vec<(UserId, Option<String>)>, StoreError> {
+        self.read((), |(), tx| Box::pin(users(tx))).await
+    }
+
+    /// Returns everything that tables tell of a person, but for threads and memory.
+    pub async fn person_tables(&self, keys: &PersonKeys) -> Result<Vec<PersonTable>, StoreError> {
+        self.read(keys, |keys, tx| Box::pin(tables(tx, keys))).await
+    }
+
+    /// Returns a user's threads, those first that were used last.
+    pub async fn threads_of_user(&self, user: &UserId) -> Result<Vec<ThreadRow>, StoreError> {
+        self.read(user, |user, tx| Box::pin(threads(tx, user))).await
+    }
+
+    /// Returns the messages of a person's turns in threads of others, as the log has them.
+    pub async fn room_messages(&self, keys: &PersonKeys) -> Result<Vec<RoomMessage>, StoreError> {
+        self.read(keys, |keys, tx| Box::pin(room_messages(tx, keys))).await
+    }
+
+    /// Returns the replies that a person was shown, JSON.
+    pub async fn views_of_person(&self, keys: &PersonKeys) -> Result<Vec<String>, StoreError> {
+        self.read(keys, |keys, tx| Box::pin(views(tx, keys))).await
+    }
+
+    /// Returns whether something of a person is at work: a turn without an end, or an event that waits.
+    pub async fn is_person_at_work(&self, keys: &PersonKeys) -> Result<bool, StoreError> {
+        self.read(keys, |keys, tx| Box::pin(at_work(tx, keys))).await
+    }
+
+    /// Deletes a person's rows, but for threads and the index of recall: their words in threads of others give way to a
+    /// remark, their audit and what runs cost keep no name.
+    pub async fn forget_person(
+        &self,
+        keys: &PersonKeys,
+        messages: Vec<RoomMessage>,
+    ) -> Result<(), StoreError> {
+        let (events, turns) = self.read(keys, |keys, tx| Box::pin(settled(tx, keys))).await?;
+        let data = (keys.clone(), messages, events, turns);
+        self.write(&crash::FORGET_PERSON, data, |(keys, messages, events, turns), tx| {
+            Box::pin(forget(tx, keys, messages, events, turns))
+        })
+        .await
+    }
+
+    /// Takes the deleted out of an SQLite file, and its log. A server does that by itself, in time.
+    pub async fn compact(&self) -> Result<(), StoreError> {
+        if self.engine() != crate::engine::DbEngine::Sqlite {
+            return Ok(());
+        }
+        let mut session = pools::session(self.location()).await?;
+        for sql in ["VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"] {
+            sqlx::raw_sql(sql).execute(&mut session).await?;
+        }
+        Ok(sqlx::Connection::close(session).await?)
+    }
+}
+
+async fn people(tx: &mut AnyConnection) -> Result<Vec<AccountPerson>, StoreError> {
+    let sql = "SELECT account, person, MAX(name) FROM (
+            SELECT account, person, name FROM identities UNION SELECT account, person, name FROM paired
+            UNION SELECT account, person, name FROM approvals UNION SELECT account, person, '' FROM audit
+            UNION SELECT account, person, '' FROM spending) AS known
+        WHERE account <> '' AND person <> '' GROUP BY account, person ORDER BY account, person";
+    let rows: Vec<(String, String, String)> = sqlx::query_as(sql).fetch_all(tx).await?;
+    let person = |(account, person, name)| AccountPerson { account, person, name };
+    Ok(rows.into_iter().map(person).collect())
+}
+
+async fn users(tx: &mut AnyConnection) -> Result<Vec<(UserId, Option<String>)>, StoreError> {
+    let sql = "SELECT known.id, users.email FROM (SELECT id FROM users UNION SELECT user_id FROM threads
+            UNION SELECT user_id FROM identities UNION SELECT user_id FROM recall_scopes UNION SELECT user_id FROM spending
+            UNION SELECT user_id FROM feedback) AS known
+        LEFT JOIN users ON users.id = known.id WHERE known.id <> '' ORDER BY known.id";
+    let rows: Vec<(String, Option<String>)> = sqlx::query_as(sql).fetch_all(tx).await?;
+    Ok(rows.into_iter().filter_map(|(id, email)| Some((UserId::of(&id).ok()?, email))).collect())
+}
+
+async fn tables(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<Vec<PersonTable>, StoreError> {
+    let mut tables = Vec::new();
+    for (name, sql) in OF_USER {
+        let rows = sqlx::query(*sql).bind(keys.user.as_str()).fetch_all(&mut *tx).await?;
+        tables.push(PersonTable { name, rows: rows.iter().map(columns).collect::<Result<_, _>>()? });
+    }
+    for (name, sql) in OF_PERSON {
+        let mut rows = Vec::new();
+        for AccountPerson { account, person, .. } in &keys.people {
+            let found = sqlx::query(*sql).bind(account).bind(person).fetch_all(&mut *tx).await?;
+            rows.extend(found.iter().map(columns).collect::<Result<Vec<_>, _>>()?);
+        }
+        tables.push(PersonTable { name, rows });
+    }
+    Ok(tables)
+}
+
+/// Returns a row's columns with their values. All are numbers or texts.
+fn columns(row: &AnyRow) -> Result<Map<String, Value>, StoreError> {
+    let mut columns = Map::new();
+    for column in row.columns() {
+        let at = column.ordinal();
+        let value = match row.try_get::<Option<i64>, _>(at) {
+            Ok(number) => number.map(Value::from),
+            Err(_) => row.try_get::<Option<String>, _>(at)?.map(Value::from),
+        };
+        columns.insert(column.name().to_owned(), value.unwrap_or_default());
+    }
+    Ok(columns)
+}
+
+async fn threads(tx: &mut AnyConnection, user: &UserId) -> Result<Vec<ThreadRow>, StoreError> {
+    let sql = "SELECT id, account, user_id, title, created, updated, log_bytes, file_bytes FROM threads
+        WHERE user_id = $1 ORDER BY updated DESC, id DESC";
+    Ok(sqlx::query_as(sql).bind(user.as_str()).fetch_all(tx).await?)
+}
+
+async fn room_messages(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<Vec<RoomMessage>, StoreError> {
+    // Neither engine's LIKE takes a text as it is; a text that has none of another one stays the same without it.
+    let sql = "SELECT log.thread, log.run, log.body FROM threads JOIN log ON log.thread = threads.id
+        WHERE threads.account = $1 AND threads.user_id <> $2 AND REPLACE(log.body, $3, '') <> log.body";
+    let mut turns = BTreeSet::new();
+    for AccountPerson { account, person, .. } in &keys.people {
+        let mark = format!("\"person\":{}", Value::from(person.as_str()));
+        let rows = sqlx::query_as(sql).bind(account).bind(keys.user.as_str()).bind(mark);
+        let rows: Vec<(String, String, String)> = rows.fetch_all(&mut *tx).await?;
+        for (thread, run, body) in rows {
+            let own = |message: &Message| matches!(message, Message::Human(human) if human.person.as_deref() == Some(person));
+            if message_of(&body)?.is_some_and(|message| own(&message)) {
+                turns.insert((thread, run));
+            }
+        }
+    }
+    // Each run works for one person, so that all it wrote is of their turn.
+    let sql = "SELECT threads.user_id, log.seq, log.body FROM threads JOIN log ON log.thread = threads.id
+        WHERE log.thread = $1 AND log.run = $2 ORDER BY log.seq";
+    let mut messages = Vec::new();
+    for (thread, run) in turns {
+        let rows: Vec<(String, i64, String)> =
+            sqlx::query_as(sql).bind(&thread).bind(run).fetch_all(&mut *tx).await?;
+        for (owner, seq, body) in rows {
+            if let Some(message) = message_of(&body)? {
+                let (thread, owner) = (thread.as_str().into(), UserId::of(&owner).unwrap_or_default());
+                messages.push(RoomMessage { thread, owner, seq, message });
+            }
+        }
+    }
+    Ok(messages)
+}
+
+/// Reads a row of a thread's log, if it is a message.
+fn message_of(body: &str) -> Result<Option<Message>, StoreError> {
+    match serde_json::from_str(body).map_err(|error| unreadable("a thread's row", &error))? {
+        Update::Message(message) => Ok(Some(Arc::unwrap_or_clone(message))),
+        _ => Ok(None),
+    }
+}
+
+async fn at_work(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<bool, StoreError> {
+    let sql = "SELECT COUNT(*) FROM turns JOIN threads ON threads.id = turns.thread
+        WHERE delivered IS NULL AND parked IS NULL AND threads.user_id = $1";
+    if sqlx::query_scalar::<_, i64>(sql).bind(keys.user.as_str()).fetch_one(&mut *tx).await? > 0 {
+        return Ok(true);
+    }
+    let open = [
+        ("SELECT payload FROM inbox WHERE done IS NULL AND account = $1", keys.event_sender),
+        (
+            "SELECT placement FROM turns WHERE delivered IS NULL AND parked IS NULL AND account = $1",
+            keys.reply_sender,
+        ),
+    ];
+    for AccountPerson { account, person, .. } in &keys.people {
+        for (sql, pointer) in open {
+            let texts: Vec<String> = sqlx::query_scalar(sql).bind(account).fetch_all(&mut *tx).await?;
+            if texts.iter().any(|text| is_of(text, pointer, person)) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Returns the events and turns of a person that are done.
+async fn settled(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<(Vec<i64>, Vec<String>), StoreError> {
+    let (mut events, mut turns) = (Vec::new(), Vec::new());
+    for AccountPerson { account, person, .. } in &keys.people {
+        let sql = "SELECT id, payload FROM inbox WHERE done IS NOT NULL AND account = $1";
+        let rows: Vec<(i64, String)> = sqlx::query_as(sql).bind(account).fetch_all(&mut *tx).await?;
+        let own = rows.into_iter().filter(|(_, payload)| is_of(payload, keys.event_sender, person));
+        events.extend(own.map(|(id, _)| id));
+        let sql = "SELECT id, placement FROM turns WHERE (delivered IS NOT NULL OR parked IS NOT NULL) AND account = $1";
+        let rows: Vec<(String, String)> = sqlx::query_as(sql).bind(account).fetch_all(&mut *tx).await?;
+        let own = rows.into_iter().filter(|(_, placement)| is_of(placement, keys.reply_sender, person));
+        turns.extend(own.map(|(id, _)| id));
+    }
+    Ok((events, turns))
+}
+
+async fn views(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<Vec<String>, StoreError> {
+    let sql = "SELECT final_view FROM turns JOIN threads ON threads.id = turns.thread
+        WHERE final_view IS NOT NULL AND threads.user_id = $1";
+    let mut views: Vec<String> = sqlx::query_scalar(sql).bind(keys.user.as_str()).fetch_all(&mut *tx).await?;
+    let sql = "SELECT placement, final_view FROM turns WHERE final_view IS NOT NULL AND account = $1";
+    for AccountPerson { account, person, .. } in &keys.people {
+        let rows: Vec<(String, String)> = sqlx::query_as(sql).bind(account).fetch_all(&mut *tx).await?;
+        let own = rows.into_iter().filter(|(placement, _)| is_of(placement, keys.reply_sender, person));
+        views.extend(own.map(|(_, view)| view));
+    }
+    Ok(views)
+}
+
+fn is_of(text: &str, pointer: &str, person: &str) -> bool {
+    let value = serde_json::from_str::<Value>(text).ok();
+    value.as_ref().and_then(|value| value.pointer(pointer)?.as_str()) == Some(person)
+}
+
+async fn forget(
+    tx: &mut WriteTx<'_>,
+    keys: &PersonKeys,
+    messages: &[RoomMessage],
+    events: &[i64],
+    turns: &[String],
+) -> Result<(), StoreError> {
+    redact(tx, messages).await?;
+    for id in events {
+        // The row stays, so that a late redelivery is recognised.
+        query("UPDATE inbox SET payload = '{}' WHERE id = $1").bind(*id).execute(tx).await?;
+    }
+    for id in turns {
+        query("DELETE FROM turns WHERE id = $1").bind(id).execute(tx).await?;
+    }
+    for AccountPerson { account, person, name } in &keys.people {
+        for sql in FORGET_PERSON {
+            let sql = sql.replace("chr10", "'\n'");
+            let statement = query(sql.clone()).bind(account).bind(person);
+            let statement = if sql.contains("$3") { statement.bind(name) } else { statement };
+            statement.execute(tx).await?;
+        }
+    }
+    for sql in FORGET_USER {
+        query(*sql).bind(keys.user.as_str()).execute(tx).await?;
+    }
+    // An import does not bring back somebody who is forgotten.
+    let sql = "INSERT INTO imports (kind, item, digest, seq, done, at) VALUES ($1, $2, '', 0, 1, 0) ON CONFLICT DO NOTHING";
+    query(sql).bind(FORGOTTEN_NOTE).bind(&digest(keys.user.as_str())).execute(tx).await?;
+    Ok(())
+}
+
+/// Puts a remark in the place of messages. Snapshots of their threads are made anew.
+async fn redact(tx: &mut WriteTx<'_>, messages: &[RoomMessage]) -> Result<(), StoreError> {
+    for RoomMessage { thread, seq, message, .. } in messages {
+        let update = Update::Message(Arc::new(emptied(message)));
+        let body = serde_json::to_string(&update).map_err(|error| StoreError::Rejected(error.to_string()))?;
+        let sql = "UPDATE log SET body = $1 WHERE thread = $2 AND seq = $3";
+        query(sql).bind(&body).bind(thread.as_str()).bind(*seq).execute(tx).await?;
+    }
+    let threads: BTreeSet<&str> = messages.iter().map(|message| message.thread.as_str()).collect();
+    for thread in threads {
+        query("DELETE FROM snapshots WHERE thread = $1").bind(thread).execute(tx).await?;
+        // It may have been made of the person's words.
+        query("UPDATE threads SET title = '' WHERE id = $1").bind(thread).execute(tx).await?;
+    }
+    Ok(())
+}
+
+/// Returns a message without its words. Calls keep their names, so that results still have their call.
+fn emptied(message: &Message) -> Message {
+    match message.clone() {
+        Message::Human(human) => Message::Human(Human::new(human.id.as_str(), REMOVED)),
+        Message::Assistant(mut reply) => {
+            let empty = |call: ToolCall| ToolCall { args: Value::Object(Map::new()), garbled: None, ..call };
+            reply.calls = reply.calls.into_iter().map(empty).collect();
+            if !reply.text.is_empty() {
+                reply.text = REMOVED.to_owned();
+            }
+            Message::Assistant(Assistant { reasoning: None, provider_parts: None, ..reply })
+        }
+        Message::Tool(result) => Message::Tool(ToolResult {
+            text: REMOVED.to_owned(),
+            question: None,
+            images: Vec::new(),
+            decision: None,
+            decisions: Vec::new(),
+            ..result
+        }),
+        Message::Reminder(reminder) => Message::Reminder(Reminder { text: REMOVED.to_owned(), ..reminder }),
+    }
+}

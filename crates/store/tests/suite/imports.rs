@@ -1,0 +1,90 @@
+use crate::fixture::NOW;
+use pudu_base::{Human, Message, ThreadFolder, ThreadLog, Update, UserId};
+use pudu_store::{Db, Feedback, Identity, ImportNote, ImportRecord, ImportedThread, StoreError, UserAccount};
+use std::sync::Arc;
+
+fn said(id: &str) -> Update {
+    Update::Message(Arc::new(Message::Human(Human::new(id, id))))
+}
+
+fn folder(thread: &str) -> ThreadFolder {
+    ThreadFolder { owner: UserId::of("ada").unwrap(), thread: thread.into() }
+}
+
+pub(crate) fn thread(at: i64, updates: Vec<Update>) -> ImportedThread {
+    ImportedThread {
+        folder: folder("t"),
+        account: "slack".into(),
+        title: "Lines".into(),
+        created: NOW - 10,
+        updated: NOW - 5,
+        at,
+        updates,
+        digest: "d".into(),
+    }
+}
+
+pub(crate) fn records() -> Vec<ImportRecord> {
+    let user = UserId::of("ada").unwrap();
+    let account = UserAccount {
+        user: user.clone(),
+        email: "ada@example.org".into(),
+        password_hash: Some("$dfv2$x".into()),
+        role: "admin".into(),
+        needs_setup: false,
+        token_version: 3,
+        oauth_provider: None,
+        oauth_id: None,
+        created: NOW,
+    };
+    let feedback = Feedback {
+        id: "f".into(),
+        run: "r".into(),
+        thread: "t".into(),
+        user: user.clone(),
+        message: None,
+        rating: -1,
+        comment: Some("slow".into()),
+        created: NOW,
+    };
+    let identity =
+        Identity { account: "slack".into(), person: "U1".into(), user, name: "Ada".into(), at: NOW };
+    let talk = ImportRecord::Conversation {
+        key: "slack:C:m7".into(),
+        account: "slack".into(),
+        chat: "C".into(),
+        message: Some("7".into()),
+        folder: folder("t"),
+        updated: NOW,
+    };
+    vec![
+        ImportRecord::User(account),
+        ImportRecord::Feedback(feedback),
+        ImportRecord::Identity(identity),
+        talk,
+    ]
+}
+
+pub(crate) async fn what_is_moved_in_is_there_once_and_a_thread_that_went_on_is_left(db: Db) {
+    let seq = db.import_thread(thread(0, vec![said("a"), said("b")]), NOW).await.unwrap();
+    assert_eq!(seq, 2);
+    let again = db.import_thread(thread(0, vec![said("a")]), NOW).await.unwrap_err();
+    assert!(matches!(again, StoreError::Conflict(_)), "{again}");
+    assert_eq!(db.import_thread(thread(2, vec![said("c")]), NOW).await.unwrap(), 3);
+    let rows = db.newest_threads(None, 10).await.unwrap();
+    let [row] = rows.as_slice() else { panic!("{rows:?}") };
+    let told = (row.user.as_str(), row.account.as_str(), row.title.as_str(), row.created, row.updated);
+    assert_eq!(told, ("ada", "slack", "Lines", NOW - 10, NOW - 5));
+    let note = ImportNote { kind: "thread".into(), item: "t".into(), digest: "d".into(), seq: 3, done: true };
+    assert_eq!(db.import_notes().await.unwrap(), [note]);
+    db.append(&"t".into(), &"run".into(), 3, &[said("d")]).await.unwrap();
+    let moved = db.import_thread(thread(3, vec![said("e")]), NOW).await.unwrap_err();
+    assert!(matches!(moved, StoreError::Conflict(_)), "{moved}");
+
+    assert_eq!(db.import_records(records()).await.unwrap(), [true; 4]);
+    assert_eq!(db.import_records(records()).await.unwrap(), [false; 4]);
+    let found = db.conversation_of("slack", "C", "7").await.unwrap();
+    assert_eq!(found.map(|(key, _)| key).as_deref(), Some("slack:C:m7"));
+    let users = db.known_users().await.unwrap();
+    assert_eq!(users, [(UserId::of("ada").unwrap(), Some("ada@example.org".to_owned()))]);
+}

@@ -1,0 +1,120 @@
+use crate::fixture::NOW;
+use pudu_base::{
+    Assistant, Finish, Human, Message, MessageId, ThreadFolder, ThreadLog, Update, UserId, digest,
+};
+use pudu_store::{
+    AccountPerson, AuditEntry, Db, FORGOTTEN_NOTE, Identity, InsertedEvent, NewInboxItem, PersonKeys,
+};
+use std::sync::Arc;
+
+pub(crate) fn ada() -> PersonKeys {
+    let person =
+        |account: &str| AccountPerson { account: account.into(), person: "U1".into(), name: "Ada".into() };
+    PersonKeys {
+        user: UserId::of("ada").unwrap(),
+        people: vec![person("slack")],
+        event_sender: "/sender/id",
+        reply_sender: "/sender",
+    }
+}
+
+fn said(id: &str, person: &str) -> Update {
+    let human = Human { person: Some(person.into()), sender: Some("Ada".into()), ..Human::new(id, id) };
+    Update::Message(Arc::new(Message::Human(human)))
+}
+
+fn answered(id: &str) -> Update {
+    Update::Message(Arc::new(Message::Assistant(Assistant {
+        id: id.into(),
+        text: id.into(),
+        reasoning: Some("thinking of Ada".into()),
+        provider_parts: None,
+        calls: Vec::new(),
+        finish: Finish::Complete,
+        model: None,
+        usage: None,
+    })))
+}
+
+async fn event(db: &Db, key: &str, sender: &str) -> InsertedEvent {
+    let payload = format!("{{\"sender\": {{\"id\": \"{sender}\"}}, \"text\": \"words of {sender}\"}}");
+    let item = NewInboxItem {
+        account: "slack".into(),
+        event_key: key.into(),
+        chat: "C".into(),
+        message: None,
+        payload,
+        at: NOW,
+        position: None,
+    };
+    db.accept(&item).await.unwrap()
+}
+
+async fn texts(db: &Db, thread: &str) -> Vec<String> {
+    let (_, state) = db.load(&thread.into()).await.unwrap();
+    state.messages.values().map(|message| message.text().to_owned()).collect()
+}
+
+pub(crate) async fn everything_of_a_person_is_told_and_then_gone_and_nothing_of_another(db: Db) {
+    let (keys, room) = (ada(), ThreadFolder { owner: UserId::of("room").unwrap(), thread: "r".into() });
+    let identity = Identity {
+        account: "slack".into(),
+        person: "U1".into(),
+        user: keys.user.clone(),
+        name: "Ada".into(),
+        at: NOW,
+    };
+    db.identify(identity).await.unwrap();
+    db.thread_used(&room, "slack", NOW).await.unwrap();
+    db.append(&"r".into(), &"1".into(), 0, &[said("a1", "U1"), answered("b1")]).await.unwrap();
+    db.append(&"r".into(), &"2".into(), 2, &[said("a2", "U11"), answered("b2")]).await.unwrap();
+    for (person, detail) in [("U1", "cat ada.txt"), ("U2", "cat bob.txt")] {
+        let entry = AuditEntry {
+            at: NOW,
+            thread: "r".into(),
+            run: "1".into(),
+            account: "slack".into(),
+            person: person.into(),
+            action: "exec".into(),
+            detail: detail.into(),
+            verdict: "allowed".into(),
+            code: Some(0),
+            ended: Some(NOW),
+        };
+        db.begin_audit_entry(entry).await.unwrap();
+    }
+    assert!(!db.is_person_at_work(&keys).await.unwrap());
+    let InsertedEvent::New(id) = event(&db, "1", "U1").await else { panic!("it is new") };
+    assert!(db.is_person_at_work(&keys).await.unwrap(), "an event of theirs waits");
+    db.finish(&[id], NOW).await.unwrap();
+    event(&db, "2", "U2").await;
+    assert!(!db.is_person_at_work(&keys).await.unwrap());
+
+    let messages = db.room_messages(&keys).await.unwrap();
+    let ids: Vec<&MessageId> = messages.iter().map(|one| one.message.id()).collect();
+    assert_eq!(
+        ids,
+        [&MessageId::from("a1"), &MessageId::from("b1")],
+        "the turn, and nobody whose id begins alike"
+    );
+    let tables = db.person_tables(&keys).await.unwrap();
+    let rows =
+        |name: &str| tables.iter().find(|table| table.name == name).map_or(0, |table| table.rows.len());
+    assert_eq!((rows("identities"), rows("audit"), rows("approvals")), (1, 1, 0));
+
+    db.forget_person(&keys, messages).await.unwrap();
+    db.compact().await.unwrap();
+    let removed = "[removed at the person's request]";
+    assert_eq!(texts(&db, "r").await, [removed, removed, "a2", "b2"]);
+    let audit = db.audit_entries(None, 10).await.unwrap();
+    let audit: Vec<_> = audit.iter().map(|entry| (entry.person.as_str(), entry.detail.as_str())).collect();
+    assert_eq!(audit, [("U2", "cat bob.txt"), ("", "")]);
+    assert!(db.identities().await.unwrap().is_empty());
+    assert!(
+        matches!(event(&db, "1", "U1").await, InsertedEvent::Duplicate),
+        "a late redelivery is recognised"
+    );
+    let notes = db.import_notes().await.unwrap();
+    let notes: Vec<_> = notes.iter().map(|note| (note.kind.as_str(), note.item.clone())).collect();
+    assert_eq!(notes, [(FORGOTTEN_NOTE, digest("ada"))]);
+}

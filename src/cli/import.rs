@@ -1,0 +1,247 @@
+//! `pudu import`: moves another program's home in. Nothing of it is changed, and no daemon of this home may run meanwhile.
+
+use super::run;
+use crate::{
+    clock,
+    config::{self, Backend, LoadedConfig, Start},
+    daemon,
+    home::Home,
+    rights,
+};
+use anyhow::{Context, Result, anyhow, bail};
+use clap::Subcommand;
+use pudu_channels::Address;
+use pudu_client::store::{Db, DbLocation};
+use pudu_deerflow::{
+    DeerFlowHome, ImportReport, ImportTarget, ItemKind, ItemOutcome, Place, SourceDatabase, import as move_in,
+};
+use secrecy::ExposeSecret;
+use std::{
+    fs, io,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+use tempfile::TempDir;
+
+/// Platforms on which DeerFlow's topic of a group is the message with which a chain of answers began.
+const CHAINS: [&str; 3] = ["telegram", "feishu", "dingtalk"];
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ImportSource {
+    /// Move a DeerFlow home in: configuration, users, memory, agents, skills, threads and their files. Run it again to
+    /// go on after it was cut, or to take what is new.
+    Deerflow {
+        /// DeerFlow's project folder, or its `.deer-flow`.
+        dir: PathBuf,
+        /// Write nothing, and tell what would be.
+        #[arg(long)]
+        dry_run: bool,
+        /// Print JSON, for programs.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Moves in and tells what was taken, and what was left and why.
+pub(super) async fn import(start: &Start, source: &ImportSource) -> Result<String> {
+    let ImportSource::Deerflow { dir, dry_run, json } = source;
+    let dir = std::path::absolute(start.dir.join(dir)).context("cannot find the folder")?;
+    let report = deerflow(start, &dir, *dry_run).await?;
+    Ok(if *json { serde_json::to_string_pretty(&report)? } else { report.text() })
+}
+
+async fn deerflow(start: &Start, dir: &Path, dry_run: bool) -> Result<ImportReport> {
+    daemon::arm(start);
+    let source = DeerFlowHome::find(dir)?;
+    let mut report = ImportReport { dry_run, items: Vec::new() };
+    let database = database(start, dir, &source, &mut report);
+    // Where there is no configuration yet, DeerFlow's counts, and is copied once nothing is wrong with it.
+    let own = start.file()?;
+    let chosen = Start { config: own.clone().or_else(|| source.config.clone()), ..start.clone() };
+    let loaded =
+        run::load(&chosen).map_err(|_| anyhow!("nothing was moved: the configuration cannot be used"))?;
+    let fixed = &loaded.config.fixed;
+    if matches!(fixed.database.backend, Backend::Memory) {
+        bail!("nothing would stay: `database.backend` is memory; choose sqlite or postgres first");
+    }
+    let _home = match dry_run {
+        true => None,
+        false => Some(Home::take(&fixed.home)?),
+    };
+    configuration(start, own.as_deref(), &source, &loaded, &mut report)?;
+    let (db, _copy) = match dry_run {
+        true => copy_of_store(&fixed.database.backend, &mut report).await?,
+        false => (daemon::open(&fixed.database, &fixed.home).await?, None),
+    };
+    let done = written(&db, &source, database.as_ref(), &loaded, dry_run).await;
+    db.close().await;
+    report.items.extend(done?.items);
+    Ok(report)
+}
+
+/// Writes everything into the store and the home, with a line in the audit.
+async fn written(
+    db: &Db,
+    source: &DeerFlowHome,
+    database: Option<&SourceDatabase>,
+    loaded: &LoadedConfig,
+    dry_run: bool,
+) -> Result<ImportReport> {
+    let _claim = match dry_run {
+        true => None,
+        false => Some(db.claim().await.context("cannot have the database alone")?),
+    };
+    let entry = rights::audit_entry("import", source.folder.display().to_string());
+    let entry = db.begin_audit_entry(entry).await?;
+    let memory =
+        loaded.config.hot.memory.rules.as_ref().map(|rules| rules.options.clone()).unwrap_or_default();
+    let home = loaded.config.fixed.home.clone();
+    let target = ImportTarget { db: db.clone(), home, memory, place, dry_run };
+    let report = move_in(source, database, &target, clock::now()).await?;
+    db.end_audit_entry(entry, Some(0), clock::now()).await?;
+    Ok(report)
+}
+
+/// Finds DeerFlow's database: the one that its configuration names, or the usual file.
+fn database(
+    start: &Start,
+    dir: &Path,
+    source: &DeerFlowHome,
+    report: &mut ImportReport,
+) -> Option<SourceDatabase> {
+    let usual = || Some(source.usual_database()).filter(|file| file.is_file());
+    let from = Start { config: source.config.clone(), dir: dir.to_owned(), ..start.clone() };
+    let named = source.config.as_ref().map(|_| config::load(&from));
+    let file = match named {
+        Some(Ok(loaded)) => match loaded.config.fixed.database.backend {
+            Backend::Postgres { url } => {
+                return Some(SourceDatabase::Postgres(url.expose_secret().to_owned()));
+            }
+            Backend::Sqlite { dir } => {
+                Some(dir.join("deerflow.db")).filter(|file| file.is_file()).or_else(usual)
+            }
+            Backend::Memory => usual(),
+        },
+        Some(Err(error)) => {
+            report.left(ItemKind::Config, "the place of DeerFlow's database", error.to_string());
+            usual()
+        }
+        None => usual(),
+    };
+    if file.is_none() {
+        report.left(ItemKind::Thread, "threads", "no database of DeerFlow's was found");
+    }
+    file.map(SourceDatabase::Sqlite)
+}
+
+/// Copies the configuration, and what belongs to it, if there is none yet.
+fn configuration(
+    start: &Start,
+    own: Option<&Path>,
+    source: &DeerFlowHome,
+    loaded: &LoadedConfig,
+    report: &mut ImportReport,
+) -> Result<()> {
+    let Some(theirs) = &source.config else { return extensions(start, source, report) };
+    match own {
+        Some(own) if fs::read(own).ok() == fs::read(theirs).ok() => {
+            report.add(ItemKind::Config, ItemOutcome::Unchanged, "config.yaml", None, None);
+        }
+        Some(own) => {
+            let why = format!("{} is in use; take over by hand what is missing in it", own.display());
+            report.left(ItemKind::Config, "config.yaml", why);
+        }
+        None => {
+            // Secrets first: a configuration that is there must find them.
+            let secrets = theirs.with_file_name(".env");
+            if secrets.is_file() {
+                copied(&secrets, &start.dir.join(".env"), ".env", report)?;
+            }
+            copied(theirs, &start.dir.join("config.yaml"), "config.yaml", report)?;
+            for (_, line) in loaded.report.lines() {
+                report.add(ItemKind::Config, ItemOutcome::Left, "a setting", None, Some(line));
+            }
+        }
+    }
+    extensions(start, source, report)
+}
+
+fn extensions(start: &Start, source: &DeerFlowHome, report: &mut ImportReport) -> Result<()> {
+    let Some(theirs) = &source.extensions else { return Ok(()) };
+    let name = "extensions_config.json";
+    let own = start.dir.join(name);
+    match own.exists() {
+        true if fs::read(&own).ok() == fs::read(theirs).ok() => {
+            report.add(ItemKind::Extensions, ItemOutcome::Unchanged, name, None, None);
+        }
+        true => report.left(ItemKind::Extensions, name, format!("{} is there already", own.display())),
+        false => return copied_as(ItemKind::Extensions, theirs, &own, name, report),
+    }
+    Ok(())
+}
+
+fn copied(from: &Path, to: &Path, name: &str, report: &mut ImportReport) -> Result<()> {
+    if to.exists() {
+        report.left(ItemKind::Config, name, format!("{} is there already", to.display()));
+        return Ok(());
+    }
+    copied_as(ItemKind::Config, from, to, name, report)
+}
+
+/// Copies a file that may have secrets in it: whole or not at all, for its owner alone.
+fn copied_as(kind: ItemKind, from: &Path, to: &Path, name: &str, report: &mut ImportReport) -> Result<()> {
+    if !report.dry_run {
+        let part = to.with_file_name(format!(".{name}.part"));
+        let mut options = fs::OpenOptions::new();
+        let mut copy = || {
+            let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&part)?;
+            io::copy(&mut fs::File::open(from)?, &mut file)?;
+            file.sync_all()?;
+            fs::rename(&part, to)
+        };
+        copy().with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
+    }
+    report.add(kind, ItemOutcome::Taken, name, None, None);
+    Ok(())
+}
+
+/// Opens a copy of the store, which is thrown away: what is written into it is what would be.
+async fn copy_of_store(backend: &Backend, report: &mut ImportReport) -> Result<(Db, Option<TempDir>)> {
+    let folder = TempDir::new().context("cannot make a folder for a copy of the store")?;
+    let copy = folder.path().join(daemon::STORE);
+    match backend {
+        Backend::Sqlite { dir } => {
+            let log = format!("{}-wal", daemon::STORE);
+            for name in [daemon::STORE, log.as_str()] {
+                match fs::copy(dir.join(name), folder.path().join(name)) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        return Err(error).context("cannot copy the store");
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Backend::Postgres { .. } => {
+            let why = "what is in pudu's database on the server was not looked at: all counts as new";
+            report.left(ItemKind::Other, "database", why);
+        }
+        Backend::Memory => {}
+    }
+    let db = Db::open(&DbLocation::Sqlite(copy)).await.context("cannot open a copy of the store")?;
+    Ok((db, Some(folder)))
+}
+
+/// Names a conversation as the dispatcher does.
+fn place(account: &str, chat: &str, topic: Option<&str>) -> Place {
+    let address = |topic: Option<&str>| Address {
+        account: account.to_owned(),
+        chat: chat.to_owned(),
+        topic: topic.map(str::to_owned),
+    };
+    match topic.filter(|_| CHAINS.contains(&account)) {
+        Some(message) => {
+            Place { key: format!("{}:m{message}", address(None).key()), message: Some(message.to_owned()) }
+        }
+        None => Place { key: address(topic).key(), message: None },
+    }
+}

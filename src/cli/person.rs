@@ -1,0 +1,187 @@
+//! `pudu users`, `pudu export` and `pudu forget`: who there is, and the rights of one person. The daemon of this folder does
+//! it; where none runs, this process takes its place for as long.
+
+use super::{remote, run};
+use crate::{
+    config::{Backend, LoadedConfig, Start},
+    daemon,
+    home::{self, Home},
+    rights::{self, KnownUser},
+};
+use anyhow::{Context, Result, anyhow, bail};
+use pudu_client::{
+    PersonData,
+    net::reqwest::Method,
+    sandbox::Folders,
+    store::{Claim, Db},
+};
+use serde_json::{Value, json};
+use std::{
+    io::{self, BufRead, IsTerminal, Write},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// How long the daemon may take.
+const TIMEOUT: Duration = Duration::from_secs(30 * 60);
+
+/// Lists everybody of whom something is stored.
+pub(super) async fn users(start: &Start, json: bool) -> Result<String> {
+    let users = all(start).await?;
+    if json {
+        return Ok(serde_json::to_string_pretty(&users)?);
+    }
+    let lines: Vec<String> = users.iter().map(line).collect();
+    Ok(if lines.is_empty() { "Nothing is stored of anybody yet.".to_owned() } else { lines.join("\n") })
+}
+
+async fn all(start: &Start) -> Result<Vec<Value>> {
+    if home::neighbour(&start.home()).is_some() {
+        let told = remote::call(start, Method::GET, &["users"], &[]).await?;
+        return Ok(told.get("users").and_then(Value::as_array).cloned().unwrap_or_default());
+    }
+    let Some(alone) = Alone::take(start).await? else { return Ok(Vec::new()) };
+    let known = alone.known().await;
+    alone.close().await;
+    Ok(known?.iter().map(KnownUser::told).collect())
+}
+
+/// Writes a user in a line; nothing in it moves the cursor.
+fn line(user: &Value) -> String {
+    let text = |of: &Value, key: &str| of.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let people = user.get("people").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let names = people.iter().map(|person| {
+        let name = text(person, "name");
+        let name = if name.is_empty() { name } else { format!(" ({name})") };
+        format!("{}:{}{name}", text(person, "account"), text(person, "id"))
+    });
+    let names: Vec<String> =
+        Some(text(user, "email")).filter(|email| !email.is_empty()).into_iter().chain(names).collect();
+    let line = format!("{}  {}", text(user, "user"), names.join(", "));
+    line.trim_end().chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// Writes an archive with everything of a person.
+pub(super) async fn export(start: &Start, wanted: &str, out: Option<&Path>) -> Result<String> {
+    let out = out.map_or_else(|| PathBuf::from("pudu-export.zip"), Path::to_path_buf);
+    let out = start.dir.join(out);
+    if out.exists() {
+        bail!("{} is there already: name another file with --out", out.display());
+    }
+    if home::neighbour(&start.home()).is_some() {
+        remote::download(start, TIMEOUT, &["users", wanted, "export"], &out).await?;
+        return Ok(format!("Wrote everything of {wanted} into {}.", out.display()));
+    }
+    let Some(alone) = Alone::take(start).await? else { bail!("nothing is stored of anybody yet") };
+    let exported = alone.export(wanted, &out).await;
+    alone.close().await;
+    exported?;
+    Ok(format!("Wrote everything of {wanted} into {}.", out.display()))
+}
+
+/// Deletes everything of a person.
+pub(super) async fn forget(start: &Start, wanted: &str, yes: bool) -> Result<String> {
+    if !yes {
+        confirm(wanted)?;
+    }
+    let forgotten = match home::neighbour(&start.home()) {
+        Some(_) => remote::call_within(start, TIMEOUT, Method::DELETE, &["users", wanted], &[]).await?,
+        None => {
+            let Some(alone) = Alone::take(start).await? else { bail!("nothing is stored of anybody yet") };
+            let forgotten = alone.forget(wanted).await;
+            alone.close().await;
+            forgotten?
+        }
+    };
+    let number = |key: &str| forgotten.get(key).and_then(Value::as_u64).unwrap_or_default();
+    let left: Vec<&str> = forgotten
+        .get("left")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let mut text = format!(
+        "Forgot {wanted}: {} threads, {} messages in rooms, {} facts of rooms.",
+        number("threads"),
+        number("room_messages"),
+        number("room_facts")
+    );
+    if !left.is_empty() {
+        text.push_str(&format!(
+            "\nThese threads of rooms have a summary of the whole, which stays; delete them if it says something: {}",
+            left.join(", ")
+        ));
+    }
+    Ok(text)
+}
+
+fn confirm(wanted: &str) -> Result<()> {
+    let mut input = io::stdin().lock();
+    if !io::stdin().is_terminal() {
+        bail!("this cannot be undone: say --yes");
+    }
+    eprint!("Everything of {wanted} is deleted, and nobody can bring it back. Type {wanted} to go on: ");
+    io::stderr().flush()?;
+    let mut typed = String::new();
+    input.read_line(&mut typed)?;
+    if typed.trim() != wanted {
+        bail!("nothing was deleted");
+    }
+    Ok(())
+}
+
+/// The store and the folders of a home in which no daemon runs.
+struct Alone {
+    db: Db,
+    data: PersonData,
+    loaded: LoadedConfig,
+    _claim: Claim,
+    _home: Home,
+}
+
+impl Alone {
+    /// Takes them; `None` if there is no store.
+    async fn take(start: &Start) -> Result<Option<Self>> {
+        daemon::arm(start);
+        let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
+        let fixed = &loaded.config.fixed;
+        if !daemon::has_store(&fixed.database.backend) {
+            return Ok(None);
+        }
+        if matches!(fixed.database.backend, Backend::Postgres { .. }) && !fixed.home.join("users").exists() {
+            bail!("{} has no files of users: run this where the daemon's home is", fixed.home.display());
+        }
+        let taken = Home::take(&fixed.home)?;
+        let db = daemon::open(&fixed.database, &fixed.home).await?;
+        let claim = db.claim().await.context("cannot have the database alone")?;
+        let memory = loaded.config.hot.memory.rules.as_ref().map(|rules| rules.options.clone());
+        let folders = Folders::new(fixed.home.clone(), None);
+        let data = PersonData::new(db.clone(), folders, memory.unwrap_or_default());
+        Ok(Some(Self { db, data, loaded, _claim: claim, _home: taken }))
+    }
+
+    async fn known(&self) -> Result<Vec<KnownUser>> {
+        rights::known(&self.db, &self.loaded.config.fixed.home, self.loaded.config.hot.timing.unpaired).await
+    }
+
+    async fn export(&self, wanted: &str, out: &Path) -> Result<()> {
+        let known = self.known().await?;
+        rights::export(&self.db, &self.data, rights::pick(&known, wanted)?, out).await.map(drop)
+    }
+
+    async fn forget(&self, wanted: &str) -> Result<Value> {
+        let known = self.known().await?;
+        let Ok(who) = rights::pick(&known, wanted) else {
+            // A kill may have come between the rows and the file.
+            self.data.compact().await?;
+            return rights::pick(&known, wanted).map(|_| json!({}));
+        };
+        let forgotten = rights::forget(&self.db, who, self.data.forget(&who.keys())).await?;
+        Ok(rights::told(&forgotten))
+    }
+
+    async fn close(self) {
+        self.db.close().await;
+    }
+}

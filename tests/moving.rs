@@ -1,0 +1,291 @@
+//! Moving in from DeerFlow, and the rights of one person: their export, and that they are forgotten.
+
+use crate::house::{House, Talker};
+use pudu_sim::{
+    model::At,
+    telegram::{Kind, Options, Post},
+};
+use sqlx::{AnyConnection, Connection, Row};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// A home that DeerFlow's own libraries wrote.
+const DEER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/crates/deerflow/tests/home");
+const ADA: &str = "0b9f4d3e-1111-4aaa-8bbb-000000000001";
+
+/// A house with a DeerFlow project in it, and no configuration of its own.
+async fn deer() -> House {
+    let house = House::build("").await;
+    fs::remove_file(house.path("config.yaml")).unwrap();
+    copy(Path::new(DEER), &house.path("deer"));
+    let data = house.path("deer/.deer-flow/data");
+    let sql = fs::read_to_string(data.join("deerflow.sql")).unwrap();
+    let mut file = open(&data.join("deerflow.db")).await;
+    sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&mut file).await.unwrap();
+    file.close().await.unwrap();
+    house
+}
+
+async fn open(file: &Path) -> AnyConnection {
+    sqlx::any::install_default_drivers();
+    AnyConnection::connect(&format!("sqlite://{}?mode=rwc", file.display())).await.unwrap()
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &target),
+            false => drop(fs::copy(entry.path(), target).unwrap()),
+        }
+    }
+}
+
+/// Every file below a folder, with its bytes.
+fn tree(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let (mut files, mut open) = (Vec::new(), vec![root.to_owned()]);
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().map(Result::unwrap) {
+            match entry.file_type().unwrap().is_dir() {
+                true => open.push(entry.path()),
+                false => files.push((
+                    entry.path().strip_prefix(root).unwrap().to_owned(),
+                    fs::read(entry.path()).unwrap(),
+                )),
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// Every file below a folder, without the lines that say when it was written.
+fn timeless(root: &Path) -> Vec<(PathBuf, String)> {
+    let text = |bytes: Vec<u8>| {
+        let text = String::from_utf8(bytes).unwrap();
+        text.lines().filter(|line| !line.contains("lastUpdated")).collect::<Vec<_>>().join("\n")
+    };
+    tree(root).into_iter().map(|(path, bytes)| (path, text(bytes))).collect()
+}
+
+/// Everything that an import writes into the store, but for the times at which it did.
+async fn rows(house: &House) -> Vec<String> {
+    let tables = [
+        "SELECT 'thread ' || id || account || user_id || title || created || updated || seq || log_bytes FROM threads ORDER BY id",
+        "SELECT 'log ' || thread || seq || body || run FROM log ORDER BY thread, seq",
+        "SELECT 'note ' || kind || item || digest || seq || done FROM imports ORDER BY kind, item",
+        "SELECT 'talk ' || key || account || chat || thread || updated FROM conversations ORDER BY key",
+        "SELECT 'who ' || account || person || user_id || name FROM identities ORDER BY account, person",
+        "SELECT 'user ' || id || email || system_role || token_version FROM users ORDER BY id",
+        "SELECT 'said ' || id || thread || rating FROM feedback ORDER BY id",
+        "SELECT 'fact ' || doc || text FROM recall_docs ORDER BY doc",
+    ];
+    let mut store = open(&house.path(".pudu/data/pudu.db")).await;
+    let mut all = Vec::new();
+    for sql in tables {
+        let rows = sqlx::query(sql).fetch_all(&mut store).await.unwrap();
+        all.extend(rows.iter().map(|row| row.get::<String, _>(0)));
+    }
+    all
+}
+
+#[tokio::test]
+async fn one_command_moves_a_deerflow_home_in_and_the_daemon_goes_on_with_it() {
+    let mut house = deer().await;
+    let before = tree(&house.path("deer"));
+    let (well, dry) = house.pudu(&["import", "deerflow", "deer", "--dry-run"]);
+    assert!(well && dry.starts_with("Nothing was written."), "{dry}");
+    assert!(!house.path(".pudu").exists() && !house.path("config.yaml").exists(), "nothing at all");
+    let (well, told) = house.pudu(&["import", "deerflow", "deer"]);
+    assert!(well, "{told}");
+    assert_eq!(dry.trim_start_matches("Nothing was written. It would be:\n"), told);
+    assert_eq!(tree(&house.path("deer")), before);
+    let file =
+        fs::read(house.path(format!(".pudu/users/{ADA}/threads/thread-ada/user-data/uploads/notes.txt")))
+            .unwrap();
+    assert_eq!(file, b"one\ntwo\nsix\n");
+    let (well, threads) = house.pudu(&["storage", "threads"]);
+    assert!(well && threads.contains("Lines of notes"), "{threads}");
+    let (_, audit) = house.pudu(&["audit"]);
+    assert!(audit.contains("import"), "{audit}");
+    house.start();
+    let (well, refused) = house.pudu(&["import", "deerflow", "deer"]);
+    assert!(!well && refused.contains("works in") && refused.contains("end it first"), "{refused}");
+}
+
+#[tokio::test]
+async fn an_import_that_is_killed_anywhere_goes_on_where_it_was() {
+    let whole = deer().await;
+    assert!(whole.pudu(&["import", "deerflow", "deer"]).0);
+    let (wanted, files) = (rows(&whole).await, timeless(&whole.path(".pudu/users")));
+    let points = ["import.note", "import.thread", "import.records", "recall.index"];
+    let points = points.iter().flat_map(|point| ["before", "after"].map(|side| format!("{point}.{side}")));
+    let points = points.flat_map(|point| ["1", "2"].map(|nth| format!("{point}#{nth}")));
+    for point in points.chain(["import.file#1".to_owned(), "import.file#7".to_owned()]) {
+        let mut house = deer().await;
+        house.set("PUDU_CRASH_AT", &point);
+        let (well, _) = house.pudu(&["import", "deerflow", "deer"]);
+        assert!(!well, "it did not die at {point}");
+        house.set("PUDU_CRASH_AT", "");
+        let (well, told) = house.pudu(&["import", "deerflow", "deer"]);
+        assert!(well, "{point}: {told}");
+        assert_eq!(rows(&house).await, wanted, "{point}");
+        assert_eq!(timeless(&house.path(".pudu/users")), files, "{point}");
+    }
+}
+
+#[tokio::test]
+async fn a_folder_without_a_home_and_a_configuration_with_errors_are_refused() {
+    let house = deer().await;
+    let (well, told) = house.pudu(&["import", "deerflow", "nowhere"]);
+    assert!(!well && told.contains("is no DeerFlow home"), "{told}");
+    fs::write(house.path("deer/config.yaml"), "config_version: 34\nmodels: 7\n").unwrap();
+    let (well, told) = house.pudu(&["import", "deerflow", "deer"]);
+    assert!(!well && told.contains("nothing was moved"), "{told}");
+    assert!(!house.path(".pudu/data").exists() && !house.path("config.yaml").exists());
+}
+
+/// Words that nobody else says.
+const SECRETS: [&str; 5] = ["marmoset", "xylophone", "bassoon", "quagga", "Adalberta"];
+
+/// A house in which Adalberta and Bob talk alone with the bot and in a group, where both are remembered.
+async fn talked() -> (House, Talker, Talker) {
+    let mut house = House::furnish(Options::default(), "", "memory: {debounce_seconds: 300}\n").await;
+    house.start();
+    let (ada, bob) = (Talker::new(&house, "Adalberta"), Talker::new(&house, "Bob"));
+    ada.says("my pet is a marmoset", "echo: my pet is a marmoset").await;
+    ada.say("/memory add I play the xylophone.");
+    ada.reads_so(|text| text.starts_with("Remembered as")).await;
+    bob.says("my pet is a hamster", "echo: my pet is a hamster").await;
+    let group = house.telegram.add_group(Kind::Supergroup, "team", &[ada.person, bob.person]);
+    bob.at(group).says("@pudu_bot what do you play?", "echo: [Bob] what do you play?").await;
+    let answer = bob.at(group).answers()[0].id;
+    house
+        .telegram
+        .post(group, ada.person, &Post::text("the bassoon, with my quagga").reply_to(answer))
+        .unwrap();
+    ada.at(group).reads("echo: [Adalberta] the bassoon, with my quagga").await;
+    (house, ada, bob)
+}
+
+/// Places in the home where one of the words is.
+fn found(house: &House, words: &[&str]) -> Vec<String> {
+    let has = |bytes: &[u8], word: &str| {
+        bytes.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    let mut places = Vec::new();
+    for (path, bytes) in tree(&house.path(".pudu")) {
+        let inside = words.iter().filter(|word| has(&bytes, word) || path.to_string_lossy().contains(**word));
+        places.extend(inside.map(|word| format!("{word} in {}", path.display())));
+    }
+    places
+}
+
+/// Unpacks an archive: its places, and all its bytes.
+fn unpacked(file: &Path) -> (Vec<String>, String) {
+    let mut zip = zip::ZipArchive::new(fs::File::open(file).unwrap()).unwrap();
+    let (mut places, mut all) = (Vec::new(), Vec::new());
+    for at in 0..zip.len() {
+        let mut entry = zip.by_index(at).unwrap();
+        places.push(entry.name().unwrap().into_owned());
+        std::io::Read::read_to_end(&mut entry, &mut all).unwrap();
+    }
+    (places, String::from_utf8_lossy(&all).into_owned())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_person_gets_everything_and_is_then_forgotten_whether_a_daemon_runs_or_not() {
+    for running in [true, false] {
+        let (mut house, ada, bob) = talked().await;
+        if !running {
+            house.stop().await;
+        }
+        let who = format!("telegram:{}", ada.person);
+        let (well, users) = house.pudu(&["users"]);
+        assert!(well && users.contains(&who), "{users}");
+        let (well, told) = house.pudu(&["export", "--user", &who, "--out", "ada.zip"]);
+        assert!(well, "{told}");
+        let (places, all) = unpacked(&house.path("ada.zip"));
+        for place in ["README.txt", "person.json", "tables/usage.json", "memory/__default__.json"] {
+            assert!(places.iter().any(|one| one == place), "{places:?}");
+        }
+        for kind in ["threads/", "rooms/", "files/memory.json"] {
+            assert!(places.iter().any(|one| one.starts_with(kind)), "{places:?}");
+        }
+        for word in &SECRETS[..4] {
+            assert!(all.contains(word), "{word}");
+        }
+        assert!(!all.contains("hamster"), "nothing of others");
+        let (well, told) = house.pudu(&["export", "--user", &who, "--out", "ada.zip"]);
+        assert!(!well && told.contains("is there already"), "{told}");
+
+        assert!(!found(&house, &SECRETS).is_empty());
+        let (well, told) = house.pudu(&["forget", "--user", &who]);
+        assert!(!well && told.contains("say --yes"), "{told}");
+        let (well, told) = house.pudu(&["forget", "--user", &who, "--yes"]);
+        assert!(well && told.contains("2 messages in rooms"), "{told}");
+        let (_, audit) = house.pudu(&["audit"]);
+        assert!(audit.contains("export") && audit.contains("forget") && audit.contains("person "), "{audit}");
+        if !running {
+            house.start();
+        }
+        bob.says("and now?", "echo: and now?").await;
+        assert_eq!(house.model.requests().last().unwrap().messages().len(), 4, "Bob's conversation goes on");
+        ada.says("who am I?", "echo: who am I?").await;
+        assert_eq!(house.model.requests().last().unwrap().messages().len(), 2, "hers begins anew");
+        house.stop().await;
+        assert_eq!(found(&house, &SECRETS[..4]), Vec::<String>::new(), "running: {running}");
+        assert!(!found(&house, &["hamster"]).is_empty());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_forgetting_that_is_killed_anywhere_goes_on_where_it_was() {
+    for point in [
+        "thread.delete.before",
+        "thread.files.after",
+        "recall.forget_user.after",
+        "person.forget.before",
+        "person.forget.after",
+    ] {
+        let (mut house, ada, _) = talked().await;
+        house.stop().await;
+        let who = format!("telegram:{}", ada.person);
+        house.set("PUDU_CRASH_AT", point);
+        let (well, _) = house.pudu(&["forget", "--user", &who, "--yes"]);
+        assert!(!well, "it did not die at {point}");
+        house.set("PUDU_CRASH_AT", "");
+        let (well, told) = house.pudu(&["forget", "--user", &who, "--yes"]);
+        assert!(well || told.contains("nothing is stored of anybody"), "{point}: {told}");
+        assert_eq!(found(&house, &SECRETS), Vec::<String>::new(), "{point}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_is_forgotten_while_the_agent_works_for_them() {
+    let (house, ada, _) = talked().await;
+    let mut hold = house.model.hold(1, At::End);
+    ada.say("wait for me");
+    hold.reached().await.unwrap();
+    let who = format!("telegram:{}", ada.person);
+    let (well, told) = house.pudu(&["forget", "--user", &who, "--yes"]);
+    assert!(!well && told.contains("works for this person just now"), "{told}");
+    hold.proceed();
+    ada.reads_so(|text| text.starts_with("echo: wait for me")).await;
+}
+
+#[tokio::test]
+async fn who_was_forgotten_is_not_brought_back_by_an_import() {
+    let house = deer().await;
+    assert!(house.pudu(&["import", "deerflow", "deer"]).0);
+    let (well, told) = house.pudu(&["forget", "--user", "ada@example.org", "--yes"]);
+    assert!(well && told.contains("2 threads"), "{told}");
+    let left = rows(&house).await;
+    let (well, told) = house.pudu(&["import", "deerflow", "deer"]);
+    assert!(well && told.contains("was forgotten here"), "{told}");
+    assert_eq!(rows(&house).await, left);
+    assert!(!house.path(format!(".pudu/users/{ADA}")).exists());
+}
