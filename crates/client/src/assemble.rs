@@ -82,13 +82,7 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
     let place = Arc::new(LazySandbox::new(sandboxes, folder.clone(), &asker.person, shelf));
     let (thread, run) = (task.thread.clone(), task.run.clone());
     let audit_log = AuditLog { db: client.0.db.clone(), thread, run, asker };
-    let approver: Arc<dyn Approver> = match &task.asker {
-        Some(_) => {
-            let approvals = client.0.approvals.clone();
-            Arc::new(StoredApprovals { approvals, audit_log: audit_log.clone() })
-        }
-        None => Arc::new(NoApprover),
-    };
+    let approver = approver(client, task, &audit_log);
     let wanted = task.model.as_deref().or(match &role {
         Role::Custom(custom) => custom.profile.model.as_deref(),
         Role::Lead(_) | Role::Bootstrap(_) | Role::AgentBuilder(_) => None,
@@ -140,6 +134,17 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
     let sections = sections(&setup, &role, changes, &agent, &skills, &catalog);
     agent.system = join_sections(&sections).into();
     Ok(AssembledAgent { agent, skills, place, sections, meter })
+}
+
+/// Returns who is asked to approve calls: nobody, if it is done for nobody.
+fn approver(client: &Client, task: &RunTask, audit_log: &AuditLog) -> Arc<dyn Approver> {
+    match &task.asker {
+        Some(_) => {
+            let approvals = client.0.approvals.clone();
+            Arc::new(StoredApprovals { approvals, audit_log: audit_log.clone() })
+        }
+        None => Arc::new(NoApprover),
+    }
 }
 
 async fn role(
