@@ -109,7 +109,9 @@ async fn forty_chats_at_once_stay_within_one_budget_and_each_gets_one_answer() {
     const LIMIT: i64 = 20_000;
     let mut house = house(&format!("budgets: {{everybody: {{tokens_per_day: {LIMIT}}}}}\n")).await;
     let people: Vec<Talker> = (0..40).map(|number| Talker::new(&house, &format!("P{number}"))).collect();
-    people.iter().for_each(|person| drop(person.say("hello")));
+    for person in &people {
+        person.say("hello");
+    }
     let refused = "⚠️ The budget of everybody together for today is used up. It opens again at 00:00 UTC.";
     let mut answered = 0;
     for person in &people {

@@ -95,13 +95,7 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
         let (audit_log, user) = (audit_log.clone(), task.user.clone());
         Arc::new(RunGuardrail { guards, audit_log, user }) as Arc<dyn Guardrail>
     });
-    let approver: Arc<dyn Approver> = match &task.asker {
-        Some(_) => {
-            let approvals = client.0.approvals.clone();
-            Arc::new(StoredApprovals { approvals, audit_log: audit_log.clone() })
-        }
-        None => Arc::new(NoApprover),
-    };
+    let approver = approver(client, task, &audit_log);
     let wanted = task.model.as_deref().or(match &role {
         Role::Custom(custom) => custom.profile.model.as_deref(),
         Role::Lead(_) | Role::Bootstrap(_) | Role::AgentBuilder(_) => None,
@@ -168,6 +162,17 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
     let sections = sections(&setup, &role, changes, &agent, &skills, &catalog);
     agent.system = join_sections(&sections).into();
     Ok(AssembledAgent { agent, skills, place, sections, secrets, meter })
+}
+
+/// Returns who is asked to approve calls: nobody, if it is done for nobody.
+fn approver(client: &Client, task: &RunTask, audit_log: &AuditLog) -> Arc<dyn Approver> {
+    match &task.asker {
+        Some(_) => {
+            let approvals = client.0.approvals.clone();
+            Arc::new(StoredApprovals { approvals, audit_log: audit_log.clone() })
+        }
+        None => Arc::new(NoApprover),
+    }
 }
 
 async fn role(

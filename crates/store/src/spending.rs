@@ -4,74 +4,22 @@
 //! waits for that. It is committed with the next write, which the end of a run is in any case, and so before anybody is
 //! told of it.
 
+mod call;
 mod limits;
 mod reserve;
+mod row;
 
+pub use call::{CallSpending, Cost, ModelCall, Spender};
 pub use limits::{BudgetLimit, BudgetStanding, BudgetUnit};
 pub(crate) use limits::{made_before, spent_before};
 pub use reserve::{CallOffer, OfferCost, Reservation, ReserveOutcome};
 
-use crate::{
-    Db, StoreError, clock, crash,
-    statement::{WriteTx, query},
-};
-use pudu_base::{ModelCaller, RunId, ThreadId, Usage, UserId};
+use crate::{Db, StoreError, clock, crash, statement::WriteTx};
+use pudu_base::{RunId, ThreadId, Usage, UserId};
 use sqlx::{AnyConnection, AssertSqlSafe};
 
 /// So many sums are told of all that was spent.
 const MAX_SHARES: i64 = 10_000;
-
-/// Money in millionths of a currency.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cost {
-    /// The currency's code, such as `USD`.
-    pub currency: String,
-    /// Millionths of it.
-    pub micros: i64,
-}
-
-/// For whom a run spent.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Spender {
-    /// The account by which the person came; empty on the page and in the terminal.
-    pub account: String,
-    /// The platform's id of the person; empty where nobody is known.
-    pub person: String,
-    /// The user.
-    pub user: UserId,
-    /// The room in which they asked, if it was one.
-    pub room: Option<UserId>,
-}
-
-/// A call of a model, and for whom it is made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ModelCall {
-    /// Its id: nothing is counted twice under one.
-    pub id: String,
-    /// The run for which it is made.
-    pub run: RunId,
-    /// The thread of that.
-    pub thread: ThreadId,
-    /// For whom that works.
-    pub spender: Spender,
-    /// The caller.
-    pub caller: ModelCaller,
-    /// When it began, in milliseconds since 1970: it counts for that day.
-    pub at: i64,
-}
-
-/// What a call cost.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CallSpending {
-    /// The model that answered.
-    pub model: String,
-    /// Tokens, as the provider told them, or as they were estimated.
-    pub usage: Usage,
-    /// Whether the provider told them.
-    pub reported: bool,
-    /// Its cost; none where the model has no price.
-    pub cost: Option<Cost>,
-}
 
 /// The end of a call, or of a try of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -204,39 +152,13 @@ fn sum(columns: SumColumns) -> SpendingSum {
     SpendingSum { caller, model, usage, calls, unreported, cost }
 }
 
-/// Settles a call: of one that is settled already nothing is counted again.
+/// Ends the reservation of a call, and stores what it cost.
 async fn settle(tx: &mut WriteTx<'_>, settlement: &Settlement) -> Result<(), StoreError> {
     if let Some(reservation) = &settlement.reservation {
         reserve::release(tx, reservation).await?;
     }
     match &settlement.spent {
-        Some(spent) => spend(tx, &settlement.call, spent).await,
+        Some(spent) => row::spend(tx, &settlement.call, spent).await,
         None => Ok(()),
     }
-}
-
-async fn spend(tx: &mut WriteTx<'_>, call: &ModelCall, spent: &CallSpending) -> Result<(), StoreError> {
-    const SQL: &str =
-        "INSERT INTO spending (run, call, thread, account, person, user_id, room, caller, model, day,
-        calls, unreported, input, output, cached, cache_writes, reasoning, cost, currency)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1, $11, $12, $13, $14, $15, $16, $17, $18)
-        ON CONFLICT (run, call) DO NOTHING";
-    let Spender { account, person, user, room } = &call.spender;
-    let texts = [call.run.as_str(), &call.id, call.thread.as_str(), account, person, user.as_str()];
-    let insert = texts.into_iter().fold(query(SQL), |insert, text| insert.bind(text));
-    let room = room.as_ref().map_or("", UserId::as_str);
-    let insert = insert.bind(room).bind(call.caller.as_str()).bind(&spent.model).bind(clock::day(call.at));
-    let Usage { input, output, cached, cache_writes, reasoning } = spent.usage;
-    let numbers = [u64::from(!spent.reported), input, output, cached, cache_writes, reasoning];
-    let insert = numbers.into_iter().fold(insert, |insert, number| insert.bind(tokens(number)));
-    let insert = insert.bind(spent.cost.as_ref().map(|cost| cost.micros));
-    let insert = insert.bind(spent.cost.as_ref().map(|cost| cost.currency.as_str()));
-    match insert.execute(tx).await? {
-        0 => Ok(()),
-        _ => limits::count(tx, call, spent).await,
-    }
-}
-
-fn tokens(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -162,7 +162,7 @@ async fn two_hundred_runs_at_once_stay_within_one_budget() {
     let one = i64::try_from(pudu_harness::estimated_tokens(&model.asked()[0])).unwrap() + 1_000;
     assert!((LIMIT - one..=LIMIT).contains(&standing.spent), "{standing:?}, of one call {one}");
     assert_eq!(
-        ends.iter().map(|end| end.budgets.len()).sum::<usize>(),
+        ends.iter().map(|end| end.notes.budgets.len()).sum::<usize>(),
         1,
         "one of them tells that little is left"
     );
@@ -180,7 +180,7 @@ async fn a_run_is_stopped_between_its_calls_and_the_next_one_asks_nobody() {
         (BudgetScope::Room, Some(BudgetPeriod::Day), Some(midnight))
     );
     assert_eq!((end.text.as_str(), model.asked().len()), ("Let me look.", 1));
-    assert_eq!(end.budgets, [], "who hears that nothing is left need not hear that little is");
+    assert_eq!(end.notes.budgets, [], "who hears that nothing is left need not hear that little is");
     let next = scene.run("two").await;
     let cause = FailureCause::Budget(used);
     assert_eq!(next.outcome, cause.into());
@@ -199,12 +199,12 @@ async fn the_model_and_people_are_told_once_and_a_cheaper_model_goes_on() {
     let cheaper = Some(CheaperModel { name: "small".into(), from: 800 });
     let budgets = BudgetRules { cheaper, ..rules([rule(BudgetScope::Room, 100_000)]) };
     let scene = Scene::new([large.clone(), small.clone()], budgets).await;
-    assert_eq!(scene.run("one").await.budgets, []);
-    let [notice] = &scene.run("two").await.budgets[..] else { panic!("nobody was told") };
+    assert_eq!(scene.run("one").await.notes.budgets, []);
+    let [notice] = &scene.run("two").await.notes.budgets[..] else { panic!("nobody was told") };
     assert_eq!((notice.state.spent, notice.cheaper.as_deref()), (82_000, Some("small")));
     assert_eq!((large.asked().len(), small.asked().len()), (2, 0));
     let third = scene.run("three").await;
-    assert_eq!((third.outcome, third.budgets), (Outcome::Success, vec![]));
+    assert_eq!((third.outcome, third.notes.budgets), (Outcome::Success, vec![]));
     assert_eq!((large.asked().len(), small.asked().len()), (2, 1));
     let hint = |request: &Request| {
         request

@@ -25,8 +25,33 @@ const SERVERS: &str = "mcp.tool.execute";
 /// Which of pudu's tools need which capability. Those that need none are at the end.
 const CAPABILITIES: &[(&str, &[&str])] = &[
     (COMMANDS, &["bash"]),
-    (READS, &["read_file", "ls", "glob", "grep", "view_image", "list_uploaded_files", "present_files"]),
-    (WRITES, &["write_file", "str_replace", "setup_agent", "update_agent"]),
+    (
+        READS,
+        &[
+            "read_file",
+            "ls",
+            "glob",
+            "grep",
+            "view_image",
+            "list_uploaded_files",
+            "present_files",
+            "describe_skill",
+            "memory_search",
+        ],
+    ),
+    (
+        WRITES,
+        &[
+            "write_file",
+            "str_replace",
+            "setup_agent",
+            "update_agent",
+            "skill_manage",
+            "memory_add",
+            "memory_update",
+            "memory_delete",
+        ],
+    ),
     (FETCHES, &["web_fetch", "web_search", "image_search"]),
     // They ask people, plan, find tools, and give work to sub-agents, whose calls are judged each by itself.
     ("", &["ask_clarification", "write_todos", "tool_search", "task"]),

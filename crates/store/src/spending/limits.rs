@@ -4,7 +4,7 @@
 //! settlement adds to it from then on. So a limit that an operator sets today knows of what was spent before, and without
 //! any limit nothing is counted.
 
-use super::{CallSpending, ModelCall, tokens};
+use super::call::{CallSpending, ModelCall, tokens};
 use crate::{
     Db, StoreError, clock, crash,
     statement::{WriteTx, query},

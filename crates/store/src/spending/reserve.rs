@@ -2,7 +2,11 @@
 //! it is settled. One that a process left behind when it died is settled at the next start for its prompt, which the
 //! provider may have read; the reply it never told is nobody's.
 
-use super::{BudgetLimit, BudgetUnit, CallSpending, Cost, ModelCall, Spender, limits, spend};
+use super::{
+    call::{CallSpending, Cost, ModelCall, Spender},
+    limits::{self, BudgetLimit, BudgetUnit},
+    row,
+};
 use crate::{
     Db, StoreError, clock, crash,
     statement::{Columns, FromColumns, WriteTx, query},
@@ -257,7 +261,7 @@ async fn settle_left(tx: &mut WriteTx<'_>, owner: &str) -> Result<u64, StoreErro
     let left: Vec<LeftReservation> = query(SQL).bind(owner).bind(MAX_LEFT).fetch_all(tx).await?;
     for LeftReservation { call, spent } in &left {
         release(tx, &call.id).await?;
-        spend(tx, call, spent).await?;
+        row::spend(tx, call, spent).await?;
     }
     Ok(left.len() as u64)
 }

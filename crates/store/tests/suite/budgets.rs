@@ -281,7 +281,11 @@ pub(crate) async fn what_was_spent_before_each_call_had_a_row_is_kept(place: Pla
     place.open().await.close().await;
     let mut behind = place.connect().await;
     let older = format!(
-        "DROP TABLE budgets; DROP TABLE reservations; DROP TABLE spending;
+        "DROP TABLE imports; DROP TABLE users; DROP TABLE feedback; DROP TABLE memory_merges; DROP INDEX recall_docs_at;
+        ALTER TABLE learnings DROP COLUMN priority; ALTER TABLE learnings DROP COLUMN reader;
+        ALTER TABLE learnings DROP COLUMN reads_until; ALTER TABLE learnings DROP COLUMN first;
+        ALTER TABLE learnings DROP COLUMN last; ALTER TABLE learnings DROP COLUMN room;
+        DROP TABLE budgets; DROP TABLE reservations; DROP TABLE spending;
         CREATE TABLE spending (run TEXT NOT NULL, thread TEXT NOT NULL, account TEXT NOT NULL, person TEXT NOT NULL,
             day BIGINT NOT NULL, caller TEXT NOT NULL, model TEXT NOT NULL, calls BIGINT NOT NULL, unreported BIGINT NOT NULL,
             input BIGINT NOT NULL, output BIGINT NOT NULL, cached BIGINT NOT NULL, cache_writes BIGINT NOT NULL,

@@ -61,7 +61,10 @@ pub(crate) async fn who_joins_another_brings_the_memory_unless_it_is_somebody_el
     joins("8", "ada", "cy").await;
     assert_eq!(db.memory_merges().await.unwrap(), [merge("ada", "cy"), merge("own7", "cy")]);
 
-    let (of_ada, of_cy) = (learning("run", NOW), Learning { user: user("cy"), ..learning("run", NOW) });
+    let of_ada = learning("run", NOW);
+    // Cy pays for it from now on.
+    let spender = Spender { user: user("cy"), ..of_ada.spender.clone() };
+    let of_cy = Learning { user: user("cy"), spender, ..of_ada.clone() };
     db.keep_learning(of_ada.clone(), 0).await.unwrap();
     let other = Learning { thread: "other".into(), ..of_ada.clone() };
     for learning in [&other, &Learning { user: user("cy"), ..other.clone() }] {

@@ -1,0 +1,38 @@
+//! The row of a call that is settled.
+
+use super::{
+    call::{CallSpending, ModelCall, Spender, tokens},
+    limits,
+};
+use crate::{
+    StoreError, clock,
+    statement::{WriteTx, query},
+};
+use pudu_base::{Usage, UserId};
+
+/// Stores what a call cost, and counts it in all budgets that it is a part of; of one that is settled already nothing.
+pub(super) async fn spend(
+    tx: &mut WriteTx<'_>,
+    call: &ModelCall,
+    spent: &CallSpending,
+) -> Result<(), StoreError> {
+    const SQL: &str =
+        "INSERT INTO spending (run, call, thread, account, person, user_id, room, caller, model, day,
+        calls, unreported, input, output, cached, cache_writes, reasoning, cost, currency)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1, $11, $12, $13, $14, $15, $16, $17, $18)
+        ON CONFLICT (run, call) DO NOTHING";
+    let Spender { account, person, user, room } = &call.spender;
+    let texts = [call.run.as_str(), &call.id, call.thread.as_str(), account, person, user.as_str()];
+    let insert = texts.into_iter().fold(query(SQL), |insert, text| insert.bind(text));
+    let room = room.as_ref().map_or("", UserId::as_str);
+    let insert = insert.bind(room).bind(call.caller.as_str()).bind(&spent.model).bind(clock::day(call.at));
+    let Usage { input, output, cached, cache_writes, reasoning } = spent.usage;
+    let numbers = [u64::from(!spent.reported), input, output, cached, cache_writes, reasoning];
+    let insert = numbers.into_iter().fold(insert, |insert, number| insert.bind(tokens(number)));
+    let insert = insert.bind(spent.cost.as_ref().map(|cost| cost.micros));
+    let insert = insert.bind(spent.cost.as_ref().map(|cost| cost.currency.as_str()));
+    match insert.execute(tx).await? {
+        0 => Ok(()),
+        _ => limits::count(tx, call, spent).await,
+    }
+}
