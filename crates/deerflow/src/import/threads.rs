@@ -264,7 +264,7 @@ fn note(read: &ReadThread) -> Option<String> {
     let mut words: Vec<String> = counts
         .iter()
         .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
+        .map(|(count, what)| format!("{what} ({count})"))
         .collect();
     if !read.left.is_empty() {
         words.push(format!("channels that pudu has not: {}", read.left.join(", ")));
