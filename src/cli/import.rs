@@ -159,7 +159,7 @@ fn configuration(
             }
             copied(theirs, &start.dir.join("config.yaml"), "config.yaml", report)?;
             for (_, line) in loaded.report.lines() {
-                report.add(ItemKind::Config, ItemOutcome::Left, "a setting", None, Some(line));
+                report.left(ItemKind::Config, "a setting", line.replace('\n', ";"));
             }
         }
     }

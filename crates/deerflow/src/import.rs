@@ -130,24 +130,16 @@ impl Import<'_> {
     /// Names what pudu has no place for.
     async fn others(&mut self) -> Result<(), ImportError> {
         let tables = [
-            ("runs", "SELECT COUNT(*) FROM runs", "runs: their messages are in the threads"),
-            (
-                "run_events",
-                "SELECT COUNT(*) FROM run_events",
-                "events of runs: their messages are in the threads",
-            ),
-            ("scheduled_tasks", "SELECT COUNT(*) FROM scheduled_tasks", "scheduled tasks"),
-            (
-                "agents",
-                "SELECT COUNT(*) FROM agents",
-                "agents kept in the database: export them to files in DeerFlow first",
-            ),
+            ("runs", "SELECT COUNT(*) FROM runs", "their messages are in the threads"),
+            ("run_events", "SELECT COUNT(*) FROM run_events", "their messages are in the threads"),
+            ("scheduled_tasks", "SELECT COUNT(*) FROM scheduled_tasks", "pudu has no scheduled tasks"),
+            ("agents", "SELECT COUNT(*) FROM agents", "export them to files in DeerFlow first"),
         ];
         for (table, sql, what) in tables {
             let Some(reader) = &mut self.reader else { break };
             let count = reader.count(table, sql).await?;
             if count > 0 {
-                self.report.left(ItemKind::Other, table, format!("{count} {what}"));
+                self.report.left(ItemKind::Other, table, format!("rows: {count}; {what}"));
             }
         }
         let files = [

@@ -156,6 +156,18 @@ async fn memory_of_both_versions_is_read_by_both_programs_and_found_by_recall() 
         let hits = homes.db.recall(&scope, fact, RecallLimits { facts: 5, turns: 5 }).await.unwrap();
         assert_eq!(hits.facts.len(), 1, "{fact}");
     }
+    // So are people's own words, of threads that are theirs alone, and nothing is learnt from them again.
+    let said = |user: &str| RecallScope {
+        user: user.to_owned().try_into().unwrap(),
+        agent: "__default__".to_owned(),
+    };
+    let limits = RecallLimits { facts: 5, turns: 5 };
+    for (user, words, count) in
+        [(ADA, "lines of notes.txt", 1), ("4242", "这是什么", 1), (BO, "question 3", 0)]
+    {
+        let hits = homes.db.recall(&said(user), words, limits).await.unwrap();
+        assert_eq!(hits.turns.len(), count, "{words}");
+    }
     // Files of 2.0 are DeerFlow's own, byte for byte; 1.0 became 2.0, with the original beside it.
     let file = |root: PathBuf, place: &str| fs::read(root.join(place)).unwrap();
     let place = format!("users/{ADA}/memory.json");

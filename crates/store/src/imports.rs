@@ -10,7 +10,7 @@ use crate::{
     sweep::CHUNK,
     threads,
 };
-use pudu_base::{Seq, ThreadFolder, Update, UserId};
+use pudu_base::{MessageId, Seq, ThreadFolder, Update, UserId};
 use sqlx::AnyConnection;
 
 /// The run that moved messages in, as the log names it.
@@ -48,6 +48,8 @@ pub struct ImportedThread {
     pub at: Seq,
     /// Changes of its state.
     pub updates: Vec<Update>,
+    /// The last message from which something was learnt already.
+    pub learnt: Option<MessageId>,
     /// A digest of it as it was where it came from.
     pub digest: String,
 }
@@ -192,6 +194,12 @@ async fn put_thread(
     let update = query(sql).bind(thread.folder.owner.as_str()).bind(&thread.account).bind(&thread.title);
     let id = thread.folder.thread.as_str();
     update.bind(thread.created).bind(thread.updated).bind(id).execute(tx).await?;
+    if let Some(message) = &thread.learnt {
+        let sql = "INSERT INTO learnt (user_id, agent, thread, message) VALUES ($1, '', $2, $3)
+            ON CONFLICT (user_id, agent, thread) DO UPDATE SET message = excluded.message";
+        let insert = query(sql).bind(thread.folder.owner.as_str()).bind(id);
+        insert.bind(message.as_str()).execute(tx).await?;
+    }
     let (kind, item, digest) = ("thread".to_owned(), id.to_owned(), thread.digest.clone());
     put_note(tx, &ImportNote { kind, item, digest, seq, done: true }, now).await?;
     Ok(seq)

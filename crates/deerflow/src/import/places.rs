@@ -38,6 +38,14 @@ impl SourcePlaces {
         place.owner.clone().or_else(|| UserId::of(place.person.as_deref()?).ok())
     }
 
+    /// Returns whether a thread is of one person alone, as far as its place tells: of a group nobody knows who said what.
+    pub(super) fn is_private(&self, thread: &str, account: &str) -> bool {
+        let place = self.0.iter().find(|place| place.thread == thread);
+        place.map_or(account.is_empty(), |place| {
+            place.topic.is_none() && place.person.as_ref() == Some(&place.chat)
+        })
+    }
+
     /// Returns the account by which a thread is reached.
     pub(super) fn account(&self, thread: &str) -> Option<&str> {
         self.0.iter().find(|place| place.thread == thread).map(|place| place.account.as_str())

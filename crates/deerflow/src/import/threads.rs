@@ -10,8 +10,9 @@ use crate::{
     time,
 };
 use futures_util::future::join_all;
-use pudu_base::{ThreadFolder, ThreadId, ThreadLog, UserId, digest};
-use pudu_store::{ImportNote, ImportedThread, StoreError};
+use pudu_base::{Message, MessageId, ThreadFolder, ThreadId, ThreadLog, Update, UserId, digest};
+use pudu_memory::DEFAULT_AGENT;
+use pudu_store::{ImportNote, ImportedThread, RecallEntry, RecallKind, RecallScope, StoreError};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -55,6 +56,7 @@ impl Import<'_> {
                     prepared.push(thread);
                 }
             }
+            self.index_turns(&prepared, places).await?;
             self.write(prepared).await?;
         }
         for (id, owners) in &folders {
@@ -127,8 +129,9 @@ impl Import<'_> {
         let mark = serde_json::to_string(&(&updates, &title, &owner, &account)).unwrap_or_default();
         let folder = ThreadFolder { owner, thread: ThreadId::from(id) };
         let updated = meta.updated.or(at).unwrap_or(created).max(created);
+        let (digest, learnt) = (digest(mark), last_message(&updates));
         let thread =
-            ImportedThread { folder, account, title, created, updated, at: 0, updates, digest: digest(mark) };
+            ImportedThread { folder, account, title, created, updated, at: 0, updates, learnt, digest };
         match self.note_of(KIND, id).cloned() {
             Some(known) if known.digest == thread.digest => {
                 let owner = thread.folder.owner.as_str();
@@ -161,6 +164,26 @@ impl Import<'_> {
     fn changed(&mut self, folder: &ThreadFolder, why: &str) {
         let (id, owner) = (folder.thread.as_str(), folder.owner.as_str());
         self.report.add(ItemKind::Thread, ItemOutcome::Left, id, Some(owner), Some(why.to_owned()));
+    }
+
+    /// Puts what people said alone with the agent into the index of recall. It comes before the note that a thread is done:
+    /// doing it twice changes nothing.
+    async fn index_turns(
+        &self,
+        prepared: &[PreparedThread],
+        places: &SourcePlaces,
+    ) -> Result<(), ImportError> {
+        let mut entries = Vec::new();
+        for PreparedThread { thread, .. } in prepared {
+            let id = &thread.folder.thread;
+            let known = self.note_of(KIND, id.as_str()).is_some();
+            if places.is_private(id.as_str(), &thread.account)
+                && (known || self.target.db.owner(id).await?.is_none())
+            {
+                entries.extend(turns(thread));
+            }
+        }
+        Ok(self.target.db.index(&entries).await?)
     }
 
     /// Writes threads, all at once: the store commits them together.
@@ -251,6 +274,36 @@ fn owner(
     named.or_else(|| places.owner(id)).or_else(by_folder).unwrap_or(local)
 }
 
+/// Returns people's words in a thread as entries of the index.
+fn turns(thread: &ImportedThread) -> impl Iterator<Item = RecallEntry> {
+    let scope = RecallScope { user: thread.folder.owner.clone(), agent: DEFAULT_AGENT.to_owned() };
+    let said = thread.updates.iter().filter_map(|update| match update {
+        Update::Message(message) => match &**message {
+            Message::Human(human) if !human.text.trim().is_empty() => Some(human),
+            _ => None,
+        },
+        _ => None,
+    });
+    said.map(move |human| RecallEntry {
+        scope: scope.clone(),
+        kind: RecallKind::Turn,
+        doc: human.id.to_string(),
+        thread: thread.folder.thread.to_string(),
+        author: String::new(),
+        at: thread.updated,
+        confidence: 1.0,
+        text: human.text.clone(),
+    })
+}
+
+/// Returns the last message among updates: DeerFlow has learnt from all of them.
+fn last_message(updates: &[Update]) -> Option<MessageId> {
+    updates.iter().rev().find_map(|update| match update {
+        Update::Message(message) => Some(message.id().clone()),
+        _ => None,
+    })
+}
+
 /// Returns whether DeerFlow takes a name for a thread's id; it is the name of a folder, too.
 fn is_id(id: &str) -> bool {
     (1..=64).contains(&id.len()) && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
@@ -264,7 +317,7 @@ fn note(read: &ReadThread) -> Option<String> {
     let mut words: Vec<String> = counts
         .iter()
         .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
+        .map(|(count, what)| format!("{what} ({count})"))
         .collect();
     if !read.left.is_empty() {
         words.push(format!("channels that pudu has not: {}", read.left.join(", ")));

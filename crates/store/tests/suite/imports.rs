@@ -20,6 +20,7 @@ pub(crate) fn thread(at: i64, updates: Vec<Update>) -> ImportedThread {
         updated: NOW - 5,
         at,
         updates,
+        learnt: Some("b".into()),
         digest: "d".into(),
     }
 }
