@@ -217,7 +217,8 @@ pub(super) async fn finished(
     let compacted = ended.compaction.map(|made| compacted(language, made)).unwrap_or_default();
     let decided = decisions(language, &ended.decisions);
     let goal = ended.goal.as_ref().and_then(|goal| goals::judged(language, goal)).unwrap_or_default();
-    let near: Vec<String> = ended.notes.budgets.iter().map(|notice| budgets::near(language, notice)).collect();
+    let near: Vec<String> =
+        ended.notes.budgets.iter().map(|notice| budgets::near(language, notice)).collect();
     let near = near.join("\n");
     let parts = [&ended.text, &decided, &left, &note, &missing, &goal, &compacted, summarized, &near];
     let mut text = paragraphs(&parts);

@@ -4,9 +4,7 @@
 //! thread begins with the same bytes and providers can cache them. What changes, such as the time, stands in messages.
 //! Deliberately absent: what a single tool does. Its own description says that.
 
-use crate::{
-    DESCRIBE_SKILL, RunBounds, SKILL_MANAGE, Toolbox, skills_index, skills_prompt, task_end::TASK,
-};
+use crate::{DESCRIBE_SKILL, RunBounds, SKILL_MANAGE, Toolbox, skills_index, skills_prompt, task_end::TASK};
 use pudu_base::{Skill, foreign};
 use std::fmt::Write;
 

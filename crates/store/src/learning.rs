@@ -45,8 +45,7 @@ pub struct LearningReader {
 }
 
 type Text = String;
-type LearningColumns =
-    (Text, Text, Text, Text, Text, Text, Text, Text, i64, i64, i64, Text, Text);
+type LearningColumns = (Text, Text, Text, Text, Text, Text, Text, Text, i64, i64, i64, Text, Text);
 
 impl Db {
     /// Keeps a conversation to be read, in place of what was kept of it. Where `max` wait already, one without priority
@@ -217,7 +216,8 @@ async fn learnings(tx: &mut AnyConnection, now: i64, limit: i64) -> Result<Vec<L
 }
 
 fn learning(row: LearningColumns) -> Result<Learning, StoreError> {
-    let (user, agent, thread, run, account, person, spender, room, due, attempts, priority, first, last) = row;
+    let (user, agent, thread, run, account, person, spender, room, due, attempts, priority, first, last) =
+        row;
     let id = |text: &str| UserId::of(text).map_err(|error| StoreError::Corrupt(error.to_string()));
     let room = Some(room).filter(|room| !room.is_empty()).map(|room| id(&room)).transpose()?;
     let spender = Spender { account, person, user: id(&spender)?, room };

@@ -9,7 +9,10 @@ use super::{
     recall::notes,
     rules::{MemoryMode, MemoryOf, MemorySetup, MemoryTrouble},
 };
-use crate::{Client, RunTask, budget::{Meter, metered}};
+use crate::{
+    Client, RunTask,
+    budget::{Meter, metered},
+};
 use pudu_base::{Human, Message, MessageId, ModelCaller, ModelError, Request, SpendingTally, ThreadState};
 use pudu_harness::side_call;
 use pudu_memory::{

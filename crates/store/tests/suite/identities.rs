@@ -1,7 +1,7 @@
 use crate::{fixture::NOW, learning::learning};
 use pudu_base::UserId;
 use pudu_store::{
-    Db, Identity, JoinCode, Learning, LearningReader, MemoryMerge, Paired, RecallLimits, RecallScope,
+    Db, Identity, JoinCode, Learning, LearningReader, MemoryMerge, Paired, RecallLimits, RecallScope, Spender,
 };
 
 fn identity(account: &str, person: &str, at: i64) -> Identity {
