@@ -10,7 +10,8 @@ use crate::{
     statement::{WriteTx, query},
 };
 use pudu_base::{
-    Assistant, Human, Message, Reminder, ThreadId, ToolCall, ToolResult, Update, UserId, digest,
+    Assistant, Human, Message, Reminder, RunId, TaskStage, ThreadId, ToolCall, ToolResult, Update, Usage,
+    UserId, digest,
 };
 use serde_json::{Map, Value};
 use sqlx::{AnyConnection, Column, Row, any::AnyRow};
@@ -57,6 +58,8 @@ pub struct RoomMessage {
     pub thread: ThreadId,
     /// The user whose thread it is.
     pub owner: UserId,
+    /// The run that wrote it.
+    pub run: RunId,
     /// The position in its log.
     pub seq: i64,
     /// The message.
@@ -112,6 +115,9 @@ const FORGET_USER: &[&str] = &[
     "DELETE FROM learnings WHERE user_id = $1 OR spender = $1",
     "DELETE FROM learnt WHERE user_id = $1",
     "UPDATE spending SET user_id = '', person = '' WHERE user_id = $1",
+    "DELETE FROM budgets WHERE scope = 'person' AND subject = $1",
+    "UPDATE reservations SET user_id = '', person = '' WHERE user_id = $1",
+    "DELETE FROM memory_merges WHERE source = $1 OR target = $1",
     "DELETE FROM imports WHERE kind = 'memory' AND item = $1",
 ];
 /// Rows that go with a person of an account.
@@ -269,11 +275,12 @@ async fn room_messages(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<Vec<
     let mut messages = Vec::new();
     for (thread, run) in turns {
         let rows: Vec<(String, i64, String)> =
-            sqlx::query_as(sql).bind(&thread).bind(run).fetch_all(&mut *tx).await?;
+            sqlx::query_as(sql).bind(&thread).bind(&run).fetch_all(&mut *tx).await?;
         for (owner, seq, body) in rows {
             if let Some(message) = message_of(&body)? {
-                let (thread, owner) = (thread.as_str().into(), UserId::of(&owner).unwrap_or_default());
-                messages.push(RoomMessage { thread, owner, seq, message });
+                let (thread, run) = (thread.as_str().into(), run.as_str().into());
+                let owner = UserId::of(&owner).unwrap_or_default();
+                messages.push(RoomMessage { thread, owner, run, seq, message });
             }
         }
     }
@@ -386,11 +393,38 @@ async fn redact(tx: &mut WriteTx<'_>, messages: &[RoomMessage]) -> Result<(), St
         let sql = "UPDATE log SET body = $1 WHERE thread = $2 AND seq = $3";
         query(sql).bind(&body).bind(thread.as_str()).bind(*seq).execute(tx).await?;
     }
+    let runs = messages.iter().map(|message| (message.thread.as_str(), message.run.as_str()));
+    for (thread, run) in runs.collect::<BTreeSet<_>>() {
+        redact_run(tx, thread, run).await?;
+    }
     let threads: BTreeSet<&str> = messages.iter().map(|message| message.thread.as_str()).collect();
     for thread in threads {
         query("DELETE FROM snapshots WHERE thread = $1").bind(thread).execute(tx).await?;
         // It may have been made of the person's words.
         query("UPDATE threads SET title = '' WHERE id = $1").bind(thread).execute(tx).await?;
+    }
+    Ok(())
+}
+
+/// Takes the words out of what a run wrote besides messages: the steps of its sub-agents, its list, its goal.
+async fn redact_run(tx: &mut WriteTx<'_>, thread: &str, run: &str) -> Result<(), StoreError> {
+    let sql = "SELECT seq, body, at FROM log WHERE thread = $1 AND run = $2";
+    let rows: Vec<(i64, String, i64)> = query(sql).bind(thread).bind(run).fetch_all(tx).await?;
+    for (seq, body, _) in rows {
+        let update: Update =
+            serde_json::from_str(&body).map_err(|error| unreadable("a thread's row", &error))?;
+        let silent = match update {
+            Update::Task { call, .. } => {
+                let stage = TaskStage::Running { doing: Vec::new(), usage: Usage::default() };
+                Update::Task { call, stage }
+            }
+            Update::Todos(_) => Update::Todos(Vec::new()),
+            Update::Goal(_) => Update::Goal(None),
+            _ => continue,
+        };
+        let body = serde_json::to_string(&silent).map_err(|error| StoreError::Rejected(error.to_string()))?;
+        let sql = "UPDATE log SET body = $1 WHERE thread = $2 AND seq = $3";
+        query(sql).bind(&body).bind(thread).bind(seq).execute(tx).await?;
     }
     Ok(())
 }

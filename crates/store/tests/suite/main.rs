@@ -129,6 +129,7 @@ on_every_engine! {
 }
 
 on_every_lasting_engine! {
+    person::of_every_table_it_is_known_what_is_forgotten,
     lasting::what_was_answered_is_there_after_a_hard_end,
     lasting::closing_writes_what_waits,
     lasting::two_that_start_at_once_both_start,
