@@ -394,8 +394,8 @@ impl Client {
         let (id, live) = (task.run.clone(), self.clone());
         self.0.runs.open(id.clone(), run.replay.clone());
         let (replay, steering) = (run.replay.clone(), control.steering.clone());
-        let work = run::work(self.clone(), task, replay.clone(), control, admission);
-        let work = Box::pin(AssertUnwindSafe(work).catch_unwind());
+        let work = Box::pin(run::work(self.clone(), task, replay.clone(), control, admission));
+        let work = AssertUnwindSafe(work).catch_unwind();
         let suspend = self.0.suspend.clone();
         self.0.tasks.spawn(async move {
             // The one who started the run may have gone: the log has it all.

@@ -139,7 +139,8 @@ impl AgentSetup {
     /// Sets how agents meet skills. Where the model that is to look at changes is not there, no skill is changed.
     #[must_use]
     pub fn with_skills(self, skills: SkillRules) -> Self {
-        let named = skills.evolution.as_ref().and_then(|rules| rules.moderator.as_deref());
+        let SkillRules { deferred, evolution } = skills;
+        let named = evolution.as_ref().and_then(|rules| rules.moderator.as_deref());
         let missing = named.is_some() && self.named(named).is_none();
         if missing {
             tracing::error!(
@@ -147,8 +148,8 @@ impl AgentSetup {
                 "disabled skill_manage: there is no such model to look at changes"
             );
         }
-        let evolution = skills.evolution.clone().filter(|_| !missing);
-        Self { skills: SkillRules { evolution, ..skills }, ..self }
+        let evolution = evolution.filter(|_| !missing);
+        Self { skills: SkillRules { deferred, evolution }, ..self }
     }
 
     /// Sets the converter of documents; without it they are read in this process.

@@ -83,8 +83,8 @@ impl StagingFolder {
 
     fn sync_up_from(&self, place: &Path) -> Result<(), SkillError> {
         let inside = self.inside();
-        let above = place.ancestors().skip(1).take_while(|folder| folder.starts_with(&inside));
-        above.map(tree::sync).collect()
+        let mut above = place.ancestors().skip(1).take_while(|folder| folder.starts_with(&inside));
+        above.try_for_each(tree::sync)
     }
 
     /// Makes a file, and the folders above it.

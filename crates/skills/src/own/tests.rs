@@ -53,6 +53,7 @@ impl House {
         self.of(user).read().entries.iter().map(line).collect()
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "a change is made once")]
     fn change(&self, user: &str, name: &str, change: SkillChange) -> Result<u64, String> {
         let done = self.of(user).change(name, &change, ada());
         done.map(|version| version.number).map_err(|error| error.to_string())
