@@ -391,7 +391,7 @@ impl World {
             for one in &shown[self.chats[chat].seen.min(shown.len())..] {
                 let files = one.files.iter().map(|(_, bytes)| String::from_utf8_lossy(bytes));
                 let text = [one.text.as_str().into()].into_iter().chain(files).collect::<Vec<_>>().join("\n");
-                self.reached.exports += u32::from(one.files.len() > 0 && !marks(&text).is_empty());
+                self.reached.exports += u32::from(!one.files.is_empty() && !marks(&text).is_empty());
                 self.oracle.check(ChatId(chat), &marks(&text), &format!("step {step}: {text:?}"));
             }
             self.chats[chat].seen = shown.len();
