@@ -199,6 +199,34 @@ fn a_skill_is_made_changed_and_brought_back_and_each_step_is_in_its_history() {
 }
 
 #[test]
+fn a_look_at_a_change_finds_each_file_that_it_writes_whole() {
+    let house = house();
+    let file = |path: &str, text: &str| SkillChange::WriteFile { path: path.into(), text: text.into() };
+    house.change("ada", "offers", SkillChange::Create(text("offers", "one\ntwo"))).unwrap();
+    house.change("ada", "offers", file("a.py", "print(1)")).unwrap();
+    house.change("ada", "offers", file("a.py", "print(2)")).unwrap();
+    house.put("users/ada/skills/custom/offers/data", "x");
+    fs::write(house.dir.path().join("users/ada/skills/custom/offers/data"), b"\xff\0").unwrap();
+    let back = house.change("ada", "offers", SkillChange::Delete).unwrap();
+    let written = |change: SkillChange| -> Vec<(String, String)> {
+        let preview = house.of("ada").examine("offers", &change).unwrap();
+        preview.written.into_iter().map(|WrittenFile { path, text }| (path, text)).collect()
+    };
+    let pair = |path: &str, text: &str| (path.to_owned(), text.to_owned());
+    let (whole, data) =
+        (pair("SKILL.md", &text("offers", "one\ntwo")), "[2 bytes that are no text, or too many]");
+    let all = [whole, pair("a.py", "print(2)"), pair("data", data)];
+    assert_eq!(written(SkillChange::Restore(back)), all);
+    house.change("ada", "offers", SkillChange::Restore(back)).unwrap();
+    assert_eq!(written(SkillChange::Restore(3)), [pair("a.py", "print(1)")]);
+    let patch = SkillChange::Patch { path: "SKILL.md".into(), old: "two".into(), new: "2".into() };
+    assert_eq!(written(patch), [pair("SKILL.md", &text("offers", "one\n2"))]);
+    assert_eq!(written(file("a.py", "print(3)")), [pair("a.py", "print(3)")]);
+    assert_eq!(written(SkillChange::RemoveFile { path: "a.py".into() }), []);
+    assert_eq!(written(SkillChange::Delete), []);
+}
+
+#[test]
 fn a_change_that_cannot_be_is_refused_and_nothing_of_it_stays() {
     let house = house();
     house.put("shipped/research/SKILL.md", &text("research", "shipped"));
