@@ -73,7 +73,7 @@ fn own(house: &House, file: &str) -> Option<String> {
 
 #[tokio::test]
 async fn a_skill_that_a_person_approves_is_theirs_alone_and_comes_back_as_it_was() {
-    let house = furnished(GROWING).await;
+    let mut house = furnished(GROWING).await;
     let (ada, bob) = (Talker::new(&house, "Ada"), Talker::new(&house, "Bob"));
     house.model.next(creates("offers", "Write offers with a smile."));
     house.model.next(Reply::text("Made."));
@@ -142,8 +142,21 @@ async fn a_skill_that_a_person_approves_is_theirs_alone_and_comes_back_as_it_was
     let (_, listed) = house.pudu(&["skill", "list"]);
     assert!(!listed.contains("offers"), "{listed}");
     let (_, audit) = house.pudu(&["audit"]);
+    assert!(audit.contains(&format!("exit 0  rollback offers of {user} to before change 3")), "{audit}");
     assert!(audit.contains("skill_manage  allowed  exit 0  patch offers SKILL.md: more"), "{audit}");
     assert!(audit.contains("rollback offers to before change 2"), "{audit}");
+    // So it is without a daemon.
+    assert!(house.stop().await.success());
+    let (ok, back) = house.pudu(&["skill", "rollback", "offers", "4", "--user", &user]);
+    assert!(ok && back.contains("`rollback offers 5` undoes this"), "{back}");
+    assert!(own(&house, "offers/SKILL.md").unwrap().contains("with a smile"));
+    let (ok, _) = house.pudu(&["skill", "rollback", "offers", "9", "--user", &user]);
+    let (_, audit) = house.pudu(&["audit"]);
+    assert!(audit.contains(&format!("exit 0  rollback offers of {user} to before change 4")), "{audit}");
+    assert!(
+        !ok && audit.contains(&format!("exit 1  rollback offers of {user} to before change 9")),
+        "{audit}"
+    );
 }
 
 /// What somebody reads who asks for a skill that they do not have.
@@ -379,6 +392,27 @@ async fn a_persons_secret_takes_nothing_out_of_what_another_approves() {
     assert!(house.model.requests().last().unwrap().body.to_string().contains(words));
     // A word that only begins like the command is talk.
     bob.says("/secretary set up a call", &unknown("secretary")).await;
+}
+
+#[tokio::test]
+async fn where_people_share_a_user_their_secrets_are_their_own_and_an_operator_finds_them() {
+    let house = furnished("  unpaired_people: shared\n").await;
+    let (ada, bob) = (Talker::new(&house, "Ada"), Talker::new(&house, "Bob"));
+    for who in [&ada, &bob] {
+        who.says("hello", "echo: hello").await;
+    }
+    ada.say(&format!("/secret set ERP_TOKEN {SECRET}"));
+    ada.reads_so(|text| text.starts_with("Kept: ")).await;
+    let (_, users) = house.pudu(&["users"]);
+    let shared = users.lines().find(|line| line.starts_with("default  ")).unwrap();
+    let named = |who: &Talker| format!("telegram:{}", who.person.0);
+    assert!(shared.contains(&named(&ada)) && shared.contains(&named(&bob)), "{users}");
+    let id = |who: &Talker| {
+        let (end, mut lines) = (format!("  {}, secrets only", named(who)), users.lines());
+        lines.find_map(|line| line.strip_suffix(&end)).unwrap_or_else(|| panic!("{users}")).to_owned()
+    };
+    assert_eq!(house.pudu(&["secret", "list", "--user", &id(&ada)]), (true, "ERP_TOKEN\n".to_owned()));
+    assert_eq!(house.pudu(&["secret", "list", "--user", &id(&bob)]), (true, String::new()));
 }
 
 #[tokio::test]
