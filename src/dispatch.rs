@@ -117,7 +117,12 @@ impl Dispatcher {
             command: self.command(inbound).await,
             threads: account.channel().limits().threads,
         };
-        match route::route(&account.policy(), inbound, facts) {
+        let route = route::route(&account.policy(), inbound, facts);
+        if !matches!(route, Route::Converse(_)) {
+            // No command takes it.
+            shared.inbox.concealed(inbound);
+        }
+        match route {
             Route::Ignore => shared.ignore(&arrival),
             Route::RefuseStranger => refuse(shared, &account, arrival),
             Route::GreetKnown => pairing::greet(shared, &account, arrival),

@@ -140,7 +140,7 @@ struct LogLine {
 impl LogLine {
     /// Returns the text that is written: the whole, or its beginning in a line of the same kind.
     fn shown(&self) -> String {
-        let text = scrub::hide(&String::from_utf8_lossy(&self.text)).into_owned();
+        let text = scrub::hide_in_log(&String::from_utf8_lossy(&self.text)).into_owned();
         let mut shown = if text.len() <= MAX_LINE_BYTES {
             text
         } else {

@@ -27,6 +27,8 @@ pub(crate) struct KnownUser {
     pub(crate) email: Option<String>,
     /// Those people of accounts who are the user.
     pub(crate) people: Vec<AccountPerson>,
+    /// Those whose secrets alone are the user's: for all else they share one (`unpaired_people: shared`).
+    pub(crate) secrets_only: Vec<AccountPerson>,
 }
 
 /// Lists everybody of whom something is stored.
@@ -46,13 +48,18 @@ pub(crate) async fn known(db: &Db, home: &Path, unpaired: UnpairedPeople) -> Res
     }
     for person in db.account_people().await? {
         let user = users.of(&person.account, &person.person, unpaired);
+        let own = users.own(&person.account, &person.person);
+        if own != user {
+            of(&mut known, own).secrets_only.push(person.clone());
+        }
         of(&mut known, user).people.push(person);
     }
     Ok(known.into_values().collect())
 }
 
 fn of(known: &mut BTreeMap<UserId, KnownUser>, user: UserId) -> &mut KnownUser {
-    known.entry(user.clone()).or_insert(KnownUser { user, email: None, people: Vec::new() })
+    let unknown = |user| KnownUser { user, email: None, people: Vec::new(), secrets_only: Vec::new() };
+    known.entry(user.clone()).or_insert_with(|| unknown(user))
 }
 
 /// Finds the one who is meant: by the user's id, the address by which they sign in, the platform's id of a person, alone or
@@ -98,8 +105,9 @@ impl KnownUser {
     /// Writes the user as the API tells it.
     pub(crate) fn told(&self) -> Value {
         let person = |person: &AccountPerson| json!({ "account": person.account, "id": person.person, "name": person.name });
-        let people: Vec<Value> = self.people.iter().map(person).collect();
-        json!({ "user": self.user, "email": self.email, "people": people })
+        let [people, secrets_only] =
+            [&self.people, &self.secrets_only].map(|people| people.iter().map(person).collect::<Vec<_>>());
+        json!({ "user": self.user, "email": self.email, "people": people, "secrets_only": secrets_only })
     }
 }
 
@@ -162,7 +170,12 @@ mod tests {
             name: (*name).to_owned(),
         };
         let people = people.iter().map(person).collect();
-        KnownUser { user: UserId::of(user).unwrap(), email: email.map(str::to_owned), people }
+        KnownUser {
+            user: UserId::of(user).unwrap(),
+            email: email.map(str::to_owned),
+            people,
+            secrets_only: Vec::new(),
+        }
     }
 
     #[test]

@@ -3,12 +3,14 @@
 
 use indexmap::IndexMap;
 use pudu_channels::{EventKey, Inbound, InboundKind};
-use pudu_client::{base::is_secret_name, net::scrub::SecretWords};
-use secrecy::{ExposeSecret, SecretString};
+use pudu_client::base::is_secret_name;
+use secrecy::SecretString;
 use std::sync::{Mutex, PoisonError};
 
 /// The command by which people give secrets.
 const COMMAND: &str = "/secret";
+/// The same, as people misspell it.
+const COMMANDS: [&str; 2] = [COMMAND, "/secrets"];
 /// The verb that gives one.
 const SET: &str = "set";
 /// Verbs that take a name and no value.
@@ -29,7 +31,8 @@ pub(crate) struct ConcealedText {
 /// is one, and so is what stands where a verb belongs and is none.
 pub(crate) fn conceal(text: &str) -> Option<ConcealedText> {
     let (command, rest) = word(text.trim_start());
-    if !command.to_lowercase().starts_with(COMMAND) {
+    let command = command.to_lowercase();
+    if !COMMANDS.contains(&command.split_once('@').map_or(command.as_str(), |(command, _)| command)) {
         return None;
     }
     let (first, behind) = word(rest);
@@ -88,8 +91,6 @@ impl ConcealedValues {
         };
         let Some(ConcealedText { shown, value }) = conceal(text) else { return };
         *text = shown;
-        // Also what is refused later may not stand in a log.
-        SecretWords::remember([value.expose_secret()]);
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() >= MAX_WAITING {
             waiting.shift_remove_index(0);
@@ -107,6 +108,7 @@ impl ConcealedValues {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use secrecy::ExposeSecret;
 
     #[test]
     fn whatever_may_be_a_secret_is_taken_out_of_the_words() {
@@ -122,6 +124,7 @@ mod tests {
         check("  /Secret@pudu_bot SET KEY\n a b \nc ", "/secret set KEY", "a b \nc");
         check("/secret set KEY=hush=hush", "/secret set KEY", "hush=hush");
         check("/secrets set KEY hush", "/secret set KEY", "hush");
+        check("/SECRETS@pudu_bot set KEY hush", "/secret set KEY", "hush");
         check("/secret KEY hush", "/secret set KEY", "hush");
         check("/secret KEY=hush", "/secret set KEY", "hush");
         check("/secret sett KEY hush", "/secret set sett", "KEY hush");
@@ -136,6 +139,10 @@ mod tests {
             "/secret delete KEY",
             "/secret KEY",
             "what is /secret set K v?",
+            "/secretary set up a call with Bob",
+            "/secret-santa draws names",
+            "/secretly@pudu_bot tell Bob",
+            "/secret/set K v",
             "/skills",
         ] {
             assert!(conceal(text).is_none(), "{text}");

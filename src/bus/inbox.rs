@@ -203,7 +203,10 @@ impl Inbox {
         let found = self.0.soon().conversation_of(&address.account, &address.chat, answered).await;
         match found.map_err(|error| AcceptError::Store(error.to_string()))? {
             Some((_, true)) => self.take(Inbound { addressed: true, ..inbound }, position).await,
-            _ => Ok(Accepted::New),
+            _ => {
+                self.concealed(&inbound);
+                Ok(Accepted::New)
+            }
         }
     }
 
@@ -223,6 +226,7 @@ impl Inbox {
             } else if matches!(inbound.kind, InboundKind::Message { .. }) && inbound.reply_to.is_some() {
                 return Box::pin(self.accept_answer(inbound, position));
             } else {
+                self.concealed(&inbound);
                 return Box::pin(std::future::ready(Ok(Accepted::New)));
             }
         }
@@ -244,7 +248,7 @@ impl Inbox {
         self.0.held().place(&change.address, &change.message)
     }
 
-    /// Returns the secret that was taken out of an event, once.
+    /// Returns the secret that was taken out of an event, once: nobody has it from then on.
     pub(crate) fn concealed(&self, inbound: &Inbound) -> Option<SecretString> {
         self.0.concealed.take(inbound)
     }
@@ -497,7 +501,8 @@ mod tests {
     use super::*;
     use futures_util::future::join_all;
     use pudu_channels::{EventKey, Sender};
-    use pudu_client::store::DbLocation;
+    use pudu_client::{net::scrub, store::DbLocation};
+    use secrecy::ExposeSecret;
     use sqlx::{Connection, SqliteConnection};
 
     fn said(key: &str) -> Inbound {
@@ -512,6 +517,28 @@ mod tests {
             at: 0,
             hint: None,
             kind: InboundKind::Message { text: key.to_owned(), attachments: Vec::new(), album: None },
+        }
+    }
+
+    #[tokio::test]
+    async fn what_somebody_gives_as_a_secret_hides_nothing_of_what_others_read() {
+        let db = Db::open(&DbLocation::Memory).await.unwrap();
+        let (inbox, _taken) = Inbox::new(db, 9, &TaskTracker::new(), CancellationToken::new());
+        let words = "good morning everybody";
+        let text = format!("/secret set GREETING {words}");
+        let gives = |key: &str| Inbound {
+            kind: InboundKind::Message { text: text.clone(), attachments: Vec::new(), album: None },
+            ..said(key)
+        };
+        assert_eq!(inbox.accept(gives("1")).await, Ok(Accepted::New));
+        assert_eq!([scrub::hide_in_talk(words), scrub::hide(words), scrub::hide_in_log(words)], [words; 3]);
+        assert_eq!(inbox.concealed(&gives("1")).unwrap().expose_secret(), words, "its command has it");
+        // Said to others in a room: nobody ever asks for it.
+        let (aside, answer) = (gives("2"), Inbound { reply_to: Some("0".into()), ..gives("3") });
+        for inbound in [aside, answer].map(|inbound| Inbound { addressed: false, private: false, ..inbound })
+        {
+            assert_eq!(inbox.accept(inbound.clone()).await, Ok(Accepted::New));
+            assert!(inbox.concealed(&inbound).is_none());
         }
     }
 

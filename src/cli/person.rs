@@ -49,12 +49,15 @@ async fn all(start: &Start) -> Result<Vec<Value>> {
 /// Writes a user in a line; nothing in it moves the cursor.
 fn line(user: &Value) -> String {
     let text = |of: &Value, key: &str| of.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let people = user.get("people").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let names = people.iter().map(|person| {
-        let name = text(person, "name");
-        let name = if name.is_empty() { name } else { format!(" ({name})") };
-        format!("{}:{}{name}", text(person, "account"), text(person, "id"))
-    });
+    let people = |key: &'static str, behind: &'static str| {
+        let people = user.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        people.iter().map(move |person| {
+            let name = text(person, "name");
+            let name = if name.is_empty() { name } else { format!(" ({name})") };
+            format!("{}:{}{name}{behind}", text(person, "account"), text(person, "id"))
+        })
+    };
+    let names = people("people", "").chain(people("secrets_only", ", secrets only"));
     let names: Vec<String> =
         Some(text(user, "email")).filter(|email| !email.is_empty()).into_iter().chain(names).collect();
     let line = format!("{}  {}", text(user, "user"), names.join(", "));

@@ -35,7 +35,20 @@ pub(super) async fn call_within(
     path: &[&str],
     query: &[(&str, &str)],
 ) -> Result<Value> {
-    let answer = send(start, timeout, method, path, query).await?;
+    read(send(start, timeout, method, path, query, None).await?).await
+}
+
+/// Posts to the daemon's API.
+pub(super) async fn post(
+    start: &Start,
+    path: &[&str],
+    query: &[(&str, &str)],
+    body: &Value,
+) -> Result<Value> {
+    read(send(start, REQUEST_TIMEOUT, Method::POST, path, query, Some(body)).await?).await
+}
+
+async fn read(answer: Response) -> Result<Value> {
     let good = answer.status().is_success();
     let facts: Value = answer.json().await.context("the daemon's answer cannot be read")?;
     if !good {
@@ -50,6 +63,7 @@ async fn send(
     method: Method,
     path: &[&str],
     query: &[(&str, &str)],
+    body: Option<&Value>,
 ) -> Result<Response> {
     let home = start.home();
     let place = home::neighbour(&home).context("no pudu runs in this folder: start it first")?;
@@ -65,12 +79,15 @@ async fn send(
     if let Some(token) = chosen.or_else(|| token::found(&home)) {
         request = request.bearer_auth(token.expose_secret());
     }
+    if let Some(body) = body {
+        request = request.json(body);
+    }
     request.send().await.context("the daemon does not answer")
 }
 
 /// Saves what the daemon's API returns as a file that is not there yet.
 pub(super) async fn download(start: &Start, timeout: Duration, path: &[&str], to: &Path) -> Result<()> {
-    let mut answer = send(start, timeout, Method::GET, path, &[]).await?;
+    let mut answer = send(start, timeout, Method::GET, path, &[], None).await?;
     if !answer.status().is_success() {
         let facts: Value = answer.json().await.context("the daemon's answer cannot be read")?;
         bail!("{}", facts.get("detail").and_then(Value::as_str).unwrap_or("the daemon refused"));
@@ -101,12 +118,14 @@ pub(super) fn address(text: &str) -> Result<url::Url> {
     })
 }
 
+/// Does something that needs a runtime.
+pub(super) fn wait<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
+}
+
 /// Does something that needs a runtime, and prints what came of it.
 pub(super) fn print(work: impl Future<Output = Result<String>>) -> ExitCode {
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
-        return ExitCode::FAILURE;
-    };
-    match runtime.block_on(work) {
+    match wait(work) {
         Ok(text) => super::say(text + "\n", ExitCode::SUCCESS),
         Err(error) => {
             eprintln!("error: {error:#}");

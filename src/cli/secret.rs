@@ -21,7 +21,7 @@ pub(super) enum SecretCommand {
     Set {
         /// Its name, which is that of the variable that commands find it in.
         name: String,
-        /// The person whose it is: a folder in `users` of the home; `default` is the page and the terminal.
+        /// The person whose it is, as `pudu users` lists them; `default` is the page and the terminal.
         #[arg(long, value_name = "USER", default_value = "default")]
         user: String,
     },

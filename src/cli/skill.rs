@@ -1,9 +1,14 @@
 //! `pudu skill`: which skills there are, switching, installing and removing them.
 //!
-//! It works on the disk and needs no daemon; one that runs sees the change with its next run.
+//! It works on the disk and needs no daemon; one that runs sees the change with its next run. A rollback is in the audit, as
+//! every change of a skill piece by piece: a daemon that runs makes it, or else it is noted in the store.
 
-use super::{chat, run, say};
-use crate::{clock, config::Start, extensions, skills};
+use super::{chat, remote, run, say};
+use crate::{
+    clock,
+    config::{Fixed, Start},
+    daemon, extensions, home, rights, skills,
+};
 use anyhow::{Context, Result, anyhow};
 use clap::Subcommand;
 use pudu_client::{
@@ -110,13 +115,20 @@ pub(super) fn skill(start: &Start, verb: &SkillCommand) -> ExitCode {
         }
     }
     let opened = skills::open(start, &loaded.config.fixed, file);
-    match opened.and_then(|skills| act(&skills, verb)) {
+    let home = SkillHome { start, fixed: &loaded.config.fixed };
+    match opened.and_then(|skills| act(&home, &skills, verb)) {
         Ok(words) => say(words, ExitCode::SUCCESS),
         Err(error) => run::fail(&error),
     }
 }
 
-fn act(skills: &Skills, verb: &SkillCommand) -> Result<String> {
+/// The home, and how it is set up.
+struct SkillHome<'a> {
+    start: &'a Start,
+    fixed: &'a Fixed,
+}
+
+fn act(home: &SkillHome<'_>, skills: &Skills, verb: &SkillCommand) -> Result<String> {
     Ok(match verb {
         SkillCommand::List { json: true, user } => format!("{:#}\n", as_json(&own(skills, user)?)),
         SkillCommand::List { json: false, user } => chat::fitted(&list(&own(skills, user)?)),
@@ -139,14 +151,10 @@ fn act(skills: &Skills, verb: &SkillCommand) -> Result<String> {
             }
         }
         SkillCommand::Rollback { name, version, user } => {
-            let author =
-                ChangeAuthor { by: "operator".to_owned(), at: clock::now(), ..ChangeAuthor::default() };
-            let change = SkillChange::Restore(*version);
-            let done = own(skills, user)?.change(name, &change, author)?;
-            format!(
-                "{name} is as it was before change {version}; `rollback {name} {}` undoes this\n",
-                done.number
-            )
+            let own = own(skills, user)?;
+            remote::wait(home.rollback(&own, &whose(user)?, name, *version))?;
+            let done = own.history(name)?.last().map_or(0, |done| done.number);
+            format!("{name} is as it was before change {version}; `rollback {name} {done}` undoes this\n")
         }
         SkillCommand::Remove { name, user } => {
             own(skills, user)?.remove(name)?;
@@ -157,8 +165,31 @@ fn act(skills: &Skills, verb: &SkillCommand) -> Result<String> {
 
 /// Returns the skills of a user; everybody's if none is named.
 fn own(skills: &Skills, user: &Option<String>) -> Result<OwnSkills> {
+    Ok(skills.of(&whose(user)?))
+}
+
+fn whose(user: &Option<String>) -> Result<UserId> {
     let user = user.as_deref().map(UserId::of).transpose().context("the user has no name")?;
-    Ok(skills.of(&user.unwrap_or_default()))
+    Ok(user.unwrap_or_default())
+}
+
+impl SkillHome<'_> {
+    /// Brings a skill back as it was before a change, with a line in the audit.
+    async fn rollback(&self, own: &OwnSkills, user: &UserId, name: &str, version: u64) -> Result<()> {
+        if home::neighbour(&self.fixed.home).is_some() {
+            let path = ["skills", "custom", name, "rollback"];
+            let body = json!({ "version": version });
+            return remote::post(self.start, &path, &[("user", user.as_str())], &body).await.map(drop);
+        }
+        let author = ChangeAuthor { by: "operator".to_owned(), at: clock::now(), ..ChangeAuthor::default() };
+        let db = daemon::open(&self.fixed.database, &self.fixed.home).await?;
+        let detail = format!("rollback {name} of {user} to before change {version}");
+        let entry = db.begin_audit_entry(rights::audit_entry("skill", detail)).await?;
+        let done = own.change(name, &SkillChange::Restore(version), author);
+        db.end_audit_entry(entry, Some(i64::from(done.is_err())), clock::now()).await?;
+        db.close().await;
+        Ok(done.map(drop)?)
+    }
 }
 
 fn history(versions: &[SkillVersion]) -> String {

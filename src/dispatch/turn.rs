@@ -262,7 +262,7 @@ async fn work(
     let hand_over = |key: &str, whole: &str| hand_over(shared, account, job, key, whole);
     let shown = show(&mut run, &mut *reply, language, others, hand_over).await;
     let Some(ended) = shown else { return TurnEnd::default() };
-    notes.extend(secrets::note_missing(language, &ended.notes.missing_secrets));
+    notes.extend(secrets::note_missing(language, job.reply_target.private, &ended.notes.missing_secrets));
     let mut view = view::finished(shared, account.channel().limits(), language, &job.thread, &ended).await;
     if !notes.is_empty() {
         view.text = format!("{}\n\n{}", view.text, notes.join("\n"));

@@ -37,7 +37,7 @@ impl Users {
     }
 
     /// Returns which user a person of an account is to whom others join: never one that those share who joined nobody.
-    pub(super) fn own(&self, account: &str, person: &str) -> UserId {
+    pub(crate) fn own(&self, account: &str, person: &str) -> UserId {
         self.of(account, person, UnpairedPeople::Own)
     }
 

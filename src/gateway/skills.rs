@@ -187,11 +187,27 @@ fn changed(version: &SkillVersion, before: &Option<String>, after: &Option<Strin
     })
 }
 
-/// The change before which a skill was as it is to be again: an index of its history, from its end if negative.
-#[derive(Deserialize)]
+/// The change before which a skill was as it is to be again: its version, or an index of the history, from its end if
+/// negative.
+#[derive(Clone, Copy, Deserialize)]
 pub(super) struct RollbackRequest {
     #[serde(default = "newest")]
     history_index: i64,
+    #[serde(default)]
+    version: Option<u64>,
+}
+
+impl RollbackRequest {
+    /// Returns the number of the change, if the index is one of the history.
+    fn number(self, versions: &[SkillVersion]) -> Option<u64> {
+        let index = match usize::try_from(self.history_index) {
+            Ok(index) => Some(index),
+            Err(_) => usize::try_from(self.history_index.unsigned_abs())
+                .ok()
+                .and_then(|back| versions.len().checked_sub(back)),
+        };
+        self.version.or(index.and_then(|index| versions.get(index)).map(|version| version.number))
+    }
 }
 
 fn newest() -> i64 {
@@ -203,7 +219,7 @@ pub(super) async fn rollback(
     State(gateway): State<GatewayState>,
     Path(name): Path<String>,
     Query(owner): Query<SkillOwner>,
-    Json(RollbackRequest { history_index }): Json<RollbackRequest>,
+    Json(request): Json<RollbackRequest>,
 ) -> JsonReply {
     let (user, wanted) = (owner.id(), name.clone());
     let rolled = work(&gateway, {
@@ -211,21 +227,19 @@ pub(super) async fn rollback(
         move |skills| {
             let own = skills.of(&user);
             let versions = own.history(&wanted)?;
-            let index = match usize::try_from(history_index) {
-                Ok(index) => Some(index),
-                Err(_) => usize::try_from(history_index.unsigned_abs())
-                    .ok()
-                    .and_then(|back| versions.len().checked_sub(back)),
-            };
-            let version = index.and_then(|index| versions.get(index)).ok_or_else(|| {
+            let number = request.number(&versions).ok_or_else(|| {
                 SkillError::Wrong(format!("the history of `{wanted}` has {} changes", versions.len()))
             })?;
             let author =
                 ChangeAuthor { by: "operator".to_owned(), at: clock::now(), ..ChangeAuthor::default() };
-            own.change(&wanted, &SkillChange::Restore(version.number), author)
+            own.change(&wanted, &SkillChange::Restore(number), author)
         }
     });
-    let detail = format!("rollback {name} of {} to history index {history_index}", user.as_str());
+    let to = match request {
+        RollbackRequest { version: Some(number), .. } => format!("before change {number}"),
+        RollbackRequest { history_index, .. } => format!("history index {history_index}"),
+    };
+    let detail = format!("rollback {name} of {} to {to}", user.as_str());
     match gateway.0.shared.client.operate_skill(&detail, rolled).await {
         Ok(Ok(version)) => {
             tracing::info!(skill = name, version = version.number, "rolled back skill");

@@ -235,10 +235,11 @@ fn shown(catalog: &Catalog, skills: &[Skill]) -> Vec<ShownFolder> {
     catalog.folders().filter(is_own).collect()
 }
 
-/// Returns the secrets of the person for whom it works. They are not even read where no skill needs any; where they cannot
-/// be, commands do without.
+/// Returns the secrets of the person for whom it works, if it does so in private: in a room others made the skills, the
+/// files and what still runs there. They are not even read where no skill needs any; where they cannot be, commands do
+/// without.
 async fn secrets(client: &Client, task: &RunTask, skills: &[Skill]) -> LentSecrets {
-    if skills.iter().all(|skill| skill.secrets.required.is_empty()) {
+    if task.room.is_some() || skills.iter().all(|skill| skill.secrets.required.is_empty()) {
         return LentSecrets::default();
     }
     let (store, user) = (client.secrets(), task.secrets_of.clone());

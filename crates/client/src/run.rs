@@ -209,7 +209,8 @@ async fn answer(
     (outcome, EndNotes { budgets, missing_secrets })
 }
 
-/// Returns the secrets that skills needed and nobody has given, if they were never asked for.
+/// Returns the secrets that skills needed and nobody has given, if they were never asked for. A room gets none, and is
+/// told so once.
 async fn missing_secrets(
     client: &Client,
     task: &RunTask,
@@ -227,7 +228,7 @@ async fn missing_secrets(
     if missing.is_empty() {
         return missing;
     }
-    let (store, user) = (client.secrets(), task.secrets_of.clone());
+    let (store, user) = (client.secrets(), task.room.as_ref().unwrap_or(&task.secrets_of).clone());
     match tokio::task::spawn_blocking(move || store.ask(&user, &seen)).await {
         Ok(Ok(new)) => missing.retain(|missing| new.contains(&missing.secret.name)),
         Ok(Err(error)) => tracing::error!(%error, "failed to note which secrets are asked for"),

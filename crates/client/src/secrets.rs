@@ -111,7 +111,10 @@ impl SecretStore {
             file.asked.remove(name);
             file.secrets.insert(name.to_owned(), value.to_owned());
             Ok(())
-        })
+        })?;
+        // Out of the log from now on.
+        SecretWords::remember([value]);
+        Ok(())
     }
 
     /// Deletes a secret. Returns whether there was one.
@@ -145,7 +148,7 @@ impl SecretStore {
         Ok(new)
     }
 
-    /// Returns the secrets of a user for one run, which are taken out of what leaves the process from now on.
+    /// Returns the secrets of a user for one run, which are taken out of its results and of the log from now on.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -249,6 +252,7 @@ impl SecretSource for LentSecrets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pudu_net::scrub::hide_in_log;
     use std::os::unix::fs::PermissionsExt;
 
     fn store() -> (tempfile::TempDir, SecretStore, UserId) {
@@ -267,6 +271,7 @@ mod tests {
         assert_eq!(store.names(&ada).unwrap(), ["ERP_TOKEN", "MAIL_KEY"]);
         let file = home.path().join("users/ada/secrets.json");
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(hide_in_log("it is tok-654321"), "it is [secret]", "before any run");
         let lent = store.lend(&ada).unwrap();
         let names = ["ERP_TOKEN", "OTHER", "PATH"].map(str::to_owned);
         let variable = Variable { name: "ERP_TOKEN".into(), value: "tok-654321".into() };
@@ -291,6 +296,12 @@ mod tests {
         for value in ["", "short", "          ", "with\0zero", "bell\u{7}bell", &"x".repeat(8_193)] {
             assert!(matches!(store.set(&ada, "KEY", value), Err(SecretError::Value)), "{value:?}");
         }
+        assert!(store.set(&ada, "PATH", "words of a stranger").is_err());
+        assert_eq!(
+            hide_in_log("words of a stranger"),
+            "words of a stranger",
+            "what is not kept hides nothing"
+        );
         (0..MAX_SECRETS).for_each(|n| store.set(&ada, &format!("K{n}"), "12345678").unwrap());
         assert!(matches!(store.set(&ada, "MORE", "12345678"), Err(SecretError::Full)));
         store.set(&ada, "K0", "another one").unwrap();

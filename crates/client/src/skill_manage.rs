@@ -11,13 +11,17 @@ use crate::{
 };
 use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
 use pudu_harness::SKILL_MANAGE;
-use pudu_skills::{ChangeAuthor, ChangePreview, OwnSkills, SkillChange, SkillError, SkillVersion};
+use pudu_skills::{
+    ChangeAuthor, ChangePreview, OwnSkills, SkillChange, SkillError, SkillVersion, WrittenFile,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::{Mutex, PoisonError};
 
 /// So many of the newest versions are named.
 const MAX_NAMED_VERSIONS: usize = 10;
+/// Maximum number of files that a model looks at for one change.
+const MAX_MODERATED_FILES: usize = 32;
 /// Maximum length of a reason, in characters.
 const MAX_REASON_CHARS: usize = 300;
 
@@ -98,7 +102,7 @@ impl TypedTool for SkillManage {
             .iter()
             .map(|found| format!("{}:{}  {}: {}", found.file, found.line, found.rule, found.what))
             .collect();
-        found.extend(self.moderate(&args.name, &change).await?);
+        found.extend(self.moderate(&args.name, &change, &preview.written).await?);
         if !found.is_empty() {
             told.push(format!("The scan found what a person should look at:\n{}", found.join("\n")));
         }
@@ -107,8 +111,8 @@ impl TypedTool for SkillManage {
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         let change = change(&args)?;
-        self.preview(&args.name, &change).await?;
-        self.moderate(&args.name, &change).await?;
+        let preview = self.preview(&args.name, &change).await?;
+        self.moderate(&args.name, &change, &preview.written).await?;
         let why = args.reason.as_deref().map(|why| pudu_base::foreign::line(why, MAX_REASON_CHARS));
         let why = why.filter(|why| !why.is_empty());
         let detail = detail(&args.name, &change, why.as_deref());
@@ -147,32 +151,38 @@ impl SkillManage {
         versions.iter().rev().filter(|version| version.files > 0).take(MAX_NAMED_VERSIONS).map(line).collect()
     }
 
-    /// Has the model look at what a change writes, once. Returns what people should look at.
-    async fn moderate(&self, name: &str, change: &SkillChange) -> Result<Option<String>, ToolError> {
-        let Some(moderator) = &self.moderator else { return Ok(None) };
-        let (file, text) = match change {
-            SkillChange::Create(text) | SkillChange::Edit(text) => ("SKILL.md", text),
-            SkillChange::Patch { path, new, .. } => (path.as_str(), new),
-            SkillChange::WriteFile { path, text } => (path.as_str(), text),
-            // It was looked at when it was written, or takes something away.
-            SkillChange::Delete | SkillChange::RemoveFile { .. } | SkillChange::Restore(_) => {
-                return Ok(None);
-            }
-        };
-        let digest = pudu_base::digest(format!("{name}\n{file}\n{text}"));
-        if self.passed().contains(&digest) {
-            return Ok(None);
+    /// Has the model look at the files that a change writes, each as a whole and once: also those of a version that comes
+    /// back, which nobody may have looked at. Returns what people should look at.
+    async fn moderate(
+        &self,
+        name: &str,
+        change: &SkillChange,
+        written: &[WrittenFile],
+    ) -> Result<Vec<String>, ToolError> {
+        let Some(moderator) = &self.moderator else { return Ok(Vec::new()) };
+        if written.len() > MAX_MODERATED_FILES {
+            return Err(ToolError(format!(
+                "{} files change, and a model looks at {MAX_MODERATED_FILES} at most: an operator can do it",
+                written.len()
+            )));
         }
-        let verdict = moderator.look(file, text).await;
-        let found = match verdict {
-            ModerationVerdict::Block(why) => {
-                self.audit_log.note(SKILL_MANAGE, &detail(name, change, None), "blocked".to_owned()).await;
-                return Err(ToolError(format!("a look at {file} blocks it: {why}")));
+        let mut found = Vec::new();
+        for WrittenFile { path, text } in written {
+            let digest = pudu_base::digest(format!("{name}\n{path}\n{text}"));
+            if self.passed().contains(&digest) {
+                continue;
             }
-            ModerationVerdict::Warn(why) => Some(format!("{file}: {why}")),
-            ModerationVerdict::Allow => None,
-        };
-        self.passed().push(digest);
+            match moderator.look(path, text).await {
+                ModerationVerdict::Block(why) => {
+                    let detail = detail(name, change, None);
+                    self.audit_log.note(SKILL_MANAGE, &detail, "blocked".to_owned()).await;
+                    return Err(ToolError(format!("a look at {path} blocks it: {why}")));
+                }
+                ModerationVerdict::Warn(why) => found.push(format!("{path}: {why}")),
+                ModerationVerdict::Allow => {}
+            }
+            self.passed().push(digest);
+        }
         Ok(found)
     }
 

@@ -43,7 +43,7 @@ pub struct RunTask {
     pub user: UserId,
     /// The room in which people hear its answer; what is remembered is the room's then.
     pub room: Option<UserId>,
-    /// The user whose secrets its commands may find: always a person.
+    /// The user whose secrets its commands may find: always a person, and only where there is no `room`.
     pub secrets_of: UserId,
     /// How many model calls it may take; as many as the setup allows if none.
     pub steps: Option<u32>,

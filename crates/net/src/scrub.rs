@@ -3,7 +3,8 @@
 //! shape. The types that hold secrets do not print them either; this is the second net.
 //!
 //! The list of known secrets is the process's own: a secret is registered here once, and everything that
-//! leaves goes through [`hide`], so no path has to be given the secrets of another.
+//! leaves goes through [`hide`], so no path has to be given the secrets of another. People's own secrets are theirs to
+//! choose: they are taken out of their own commands' results and of the log, and change nothing that others read.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use regex::Regex;
@@ -57,7 +58,10 @@ struct KnownSecrets {
     configured: BTreeSet<String>,
     issued: VecDeque<String>,
     personal: VecDeque<String>,
+    /// The configured and the issued.
     words: Arc<[String]>,
+    /// Those, and people's own.
+    logged: Arc<[String]>,
 }
 
 static KNOWN: RwLock<Option<KnownSecrets>> = RwLock::new(None);
@@ -89,7 +93,8 @@ fn push(known: &mut VecDeque<String>, spellings: impl Iterator<Item = String>, m
 pub struct SecretWords(Arc<[String]>);
 
 impl SecretWords {
-    /// Takes them in, and has them taken out of whatever leaves the process, too, as long as others are not newer.
+    /// Takes them in, and has them taken out of the log, too, as long as others are not newer. Only for secrets that are
+    /// kept: of what anybody may type, nothing is remembered.
     pub fn remember<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Self {
         let lines = |secret: &'a str| secret.lines().filter(|line| line.len() >= MIN_LINE_BYTES);
         let parts = secrets.into_iter().flat_map(|secret| std::iter::once(secret).chain(lines(secret)));
@@ -136,10 +141,13 @@ fn learn(add: impl FnOnce(&mut KnownSecrets)) {
     let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
     let known = known.get_or_insert_default();
     add(known);
-    let mut words: Vec<String> =
-        known.configured.iter().chain(&known.issued).chain(&known.personal).cloned().collect();
-    words.sort_by_key(|word| std::cmp::Reverse(word.len()));
-    known.words = words.into();
+    let longest_first = |mut words: Vec<String>| -> Arc<[String]> {
+        words.sort_by_key(|word| std::cmp::Reverse(word.len()));
+        words.into()
+    };
+    let own: Vec<String> = known.configured.iter().chain(&known.issued).cloned().collect();
+    known.logged = longest_first(own.iter().chain(&known.personal).cloned().collect());
+    known.words = longest_first(own);
 }
 
 /// Returns how a secret looks in plain text, in JSON, in an address and in a form.
@@ -168,7 +176,7 @@ pub fn hide_in_talk(text: &str) -> Cow<'_, str> {
 #[must_use]
 pub fn hide_in_growing_talk(text: &str) -> Cow<'_, str> {
     let text = hide_in_talk(text);
-    let words = known();
+    let words = known(|known| &known.words);
     let begun = words.iter().filter(|word| word.len() >= MIN_TALK_BYTES).filter_map(|word| {
         let mut ends = word.char_indices().map(|(at, _)| at).rev();
         ends.find(|at| *at >= MIN_SECRET_BYTES && word.get(..*at).is_some_and(|begun| text.ends_with(begun)))
@@ -179,13 +187,13 @@ pub fn hide_in_growing_talk(text: &str) -> Cow<'_, str> {
     }
 }
 
-fn known() -> Arc<[String]> {
+fn known(which: fn(&KnownSecrets) -> &Arc<[String]>) -> Arc<[String]> {
     let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
-    known.as_ref().map(|known| known.words.clone()).unwrap_or_default()
+    known.as_ref().map(|known| which(known).clone()).unwrap_or_default()
 }
 
 fn replace_known(text: &str, shortest: usize) -> Cow<'_, str> {
-    replace(text, known().iter().filter(|word| word.len() >= shortest))
+    replace(text, known(|known| &known.words).iter().filter(|word| word.len() >= shortest))
 }
 
 fn replace<'t, 'w>(text: &'t str, words: impl Iterator<Item = &'w String>) -> Cow<'t, str> {
@@ -201,7 +209,16 @@ fn replace<'t, 'w>(text: &'t str, words: impl Iterator<Item = &'w String>) -> Co
 /// Returns the text without secrets.
 #[must_use]
 pub fn hide(text: &str) -> Cow<'_, str> {
-    let mut text = replace_known(text, MIN_SECRET_BYTES);
+    hide_shapes(replace_known(text, MIN_SECRET_BYTES))
+}
+
+/// Returns a line of the log without secrets, those of people included.
+#[must_use]
+pub fn hide_in_log(text: &str) -> Cow<'_, str> {
+    hide_shapes(replace(text, known(|known| &known.logged).iter()))
+}
+
+fn hide_shapes(mut text: Cow<'_, str>) -> Cow<'_, str> {
     for shape in shapes() {
         if shape.is_match(&text) {
             let replaced = shape.replace_all(&text, |caps: &regex::Captures<'_>| {
@@ -277,7 +294,14 @@ mod tests {
         check(key, "[secret]");
         check("2: AAAABBBBCCCCDDDDEEEE!", "2: [secret]!");
         check("short and nothing else", "short and nothing else");
-        assert_eq!(hide("pass \"word\" 1"), "[secret]");
+        assert_eq!(hide_in_log("pass \"word\" 1"), "[secret]");
+        let others = "say pass \"word\" 1 again";
+        assert_eq!(
+            [hide(others), hide_in_talk(others), hide_in_growing_talk(others)],
+            [others; 3],
+            "theirs alone"
+        );
+        assert_eq!(hide_in_growing_talk("say pass \"wo"), "say pass \"wo");
         assert_eq!(SecretWords::default().hide("x"), "x");
     }
 

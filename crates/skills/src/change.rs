@@ -132,7 +132,7 @@ pub(crate) fn stage(
 /// Puts a version into a stage.
 fn restore(stage: &StagingFolder, name: &str, history: &History, number: u64) -> Result<(), SkillError> {
     match history.former(number) {
-        Some(former) => stage.take(&former),
+        Some(former) => stage.bring_back(&former),
         None => {
             let there: Vec<String> = history
                 .versions()

@@ -1,5 +1,5 @@
 //! Former versions of skills that were changed: `.history/NAME/NUMBER` beside the skills, a folder each, with a record of
-//! the change and the skill's folder as it was before. Files that did not change are the same files.
+//! the change and a copy of the skill's folder as it was before: whoever edits a file in its place changes no version.
 //!
 //! The record is there before the change. After a crash between the two it is the record of a change that was not made,
 //! which is told by the files and cleared away. History is bounded: the oldest versions go first.
@@ -26,7 +26,7 @@ const FORMER: &str = "former";
 const PART: &str = ".part";
 /// Maximum number of versions of a skill.
 const MAX_VERSIONS: usize = 20;
-/// Maximum size of all versions of a skill, in bytes, as if none shared a file.
+/// Maximum size of all versions of a skill, in bytes.
 const MAX_HISTORY_BYTES: u64 = 8 * 1024 * 1024;
 /// Maximum number of skills with a history, those that are gone included.
 const MAX_HISTORIES: usize = 128;
@@ -95,7 +95,7 @@ impl History {
         let before = FileTree::look(place)?;
         let mut files = 0;
         if let Some(before) = before.filter(|before| before.bytes() <= MAX_HISTORY_BYTES) {
-            before.link(place, &part.join(FORMER))?;
+            before.copy(place, &part.join(FORMER))?;
             files = before.files.len();
         }
         let version = SkillVersion { number, files, ..version };
@@ -111,7 +111,8 @@ impl History {
         tree::remove(&self.folder.join(numbered(number))).ok();
     }
 
-    /// Clears away what a crash left: halves, and the note of a change of the skill in `place` that was not made.
+    /// Clears away what a crash left: halves, and the note of a change of the skill in `place` that was not made. One that
+    /// changed nothing, or was undone by hand, counts as not made.
     pub(crate) fn clear(&self, place: &Path) {
         for (name, path) in tree::folders(&self.folder) {
             if name.ends_with(PART) {
@@ -119,11 +120,11 @@ impl History {
             }
         }
         let Some((number, folder)) = self.folders().pop() else { return };
-        let look = |path: &Path| FileTree::look(path).ok().flatten();
         let was_created = record(&folder).is_some_and(|version| version.action == "create");
-        let (former, now) = (look(&folder.join(FORMER)), look(place));
-        // The same files: nothing was put in their place. An unkept version tells nothing.
-        let unmade = former.is_some() && former == now || was_created && former.is_none() && now.is_none();
+        let former = folder.join(FORMER);
+        // An unkept version tells nothing.
+        let unmade = tree::same(&former, place)
+            || was_created && !former.exists() && fs::symlink_metadata(place).is_err();
         if unmade {
             self.forget(number);
         }

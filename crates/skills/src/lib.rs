@@ -32,7 +32,7 @@ pub use discover::{BrokenSkill, Category};
 pub use frontmatter::Front;
 pub use history::SkillVersion;
 pub use install::Installed;
-pub use own::{ChangeAuthor, ChangePreview, OwnSkills};
+pub use own::{ChangeAuthor, ChangePreview, OwnSkills, WrittenFile};
 pub use scan::{Finding, FindingSeverity, ScanReport, ScanVerdict, scan};
 pub use skills::{CatalogPaths, Skills};
 

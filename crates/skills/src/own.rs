@@ -54,6 +54,17 @@ pub struct ChangePreview {
     pub report: ScanReport,
     /// The texts that come back, if the change brings a version back.
     pub restored: Option<String>,
+    /// The files that the change writes, whole.
+    pub written: Vec<WrittenFile>,
+}
+
+/// A file of a skill as a change leaves it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenFile {
+    /// Its path in the skill.
+    pub path: String,
+    /// Its text; of a file that is no text, its size.
+    pub text: String,
 }
 
 /// The skills of one user.
@@ -148,12 +159,11 @@ impl OwnSkills {
     /// When the change cannot be made, or the scan blocks it.
     pub fn examine(&self, name: &str, change: &SkillChange) -> Result<ChangePreview, SkillError> {
         let _alone = self.alone()?;
-        let (stage, _, report) = self.staged(name, change)?;
-        let restored = match (change, &stage) {
-            (SkillChange::Restore(_), Some(stage)) => Some(preview(&stage.inside())?),
-            _ => None,
-        };
-        Ok(ChangePreview { report, restored })
+        let (stage, place, report) = self.staged(name, change)?;
+        let Some(stage) = stage else { return Ok(ChangePreview { report, ..ChangePreview::default() }) };
+        let (new, restores) = (stage.inside(), matches!(change, SkillChange::Restore(_)));
+        let restored = restores.then(|| preview(&new)).transpose()?;
+        Ok(ChangePreview { report, restored, written: written(&place, &new)? })
     }
 
     /// Changes one of the user's own skills, from the next run on. Returns the change as the history has it, by whose
@@ -359,6 +369,23 @@ fn beside(mut own: Catalog, shared: &Catalog) -> Catalog {
     }
     own.entries.extend(others);
     own
+}
+
+/// Returns the files of a stage that are not as they are in the skill's place.
+fn written(place: &Path, new: &Path) -> Result<Vec<WrittenFile>, SkillError> {
+    let before = FileTree::look(place)?.unwrap_or_default();
+    let after = FileTree::look(new)?.unwrap_or_default();
+    let changed = after.files.into_iter().filter(|(path, file)| before.files.get(path) != Some(file));
+    let mut written = Vec::new();
+    for (path, file) in changed {
+        let text = match (change::read(&new.join(&path)), change::read(&place.join(&path))) {
+            (Ok(text), Ok(same)) if text == same => continue,
+            (Ok(text), _) => text,
+            (Err(_), _) => format!("[{} bytes that are no text, or too many]", file.bytes),
+        };
+        written.push(WrittenFile { path, text });
+    }
+    Ok(written)
 }
 
 /// Returns the texts of a skill, for people who decide whether it comes back.

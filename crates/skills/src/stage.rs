@@ -52,6 +52,14 @@ impl StagingFolder {
         }
     }
 
+    /// Fills it with a version of the history, which stays as it is.
+    pub(crate) fn bring_back(&self, former: &Path) -> Result<(), SkillError> {
+        match FileTree::look(former)? {
+            Some(tree) => tree.copy(former, &self.inside()),
+            None => Ok(()),
+        }
+    }
+
     /// Puts a file into the skill, in the place of one of that name.
     pub(crate) fn put(&mut self, path: &str, bytes: &[u8]) -> Result<(), SkillError> {
         let place = self.inside().join(path);

@@ -1,4 +1,4 @@
-//! Folders of skills as trees of plain files: copied without copying their bytes, measured, and compared.
+//! Folders of skills as trees of plain files: linked, copied, measured, and compared.
 
 use crate::{SkillError, names};
 use std::{
@@ -26,7 +26,7 @@ pub(crate) struct TreeFile {
 }
 
 /// The files of a folder, by their paths in it, and its folders.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct FileTree {
     pub(crate) files: BTreeMap<String, TreeFile>,
     folders: Vec<String>,
@@ -49,6 +49,7 @@ impl FileTree {
         }
         let mut tree = Self::default();
         tree.walk(folder, "", MAX_DEPTH)?;
+        tree.folders.sort();
         if tree.bytes() > MAX_TREE_BYTES {
             return Err(SkillError::Wrong(format!(
                 "a skill has at most {} MiB",
@@ -95,19 +96,34 @@ impl FileTree {
         self.files.values().map(|file| file.bytes).sum()
     }
 
-    /// Makes the same tree at `to`, which is not there yet, of the same files: none of them is ever written to again.
+    /// Makes the same tree at `to`, which is not there yet, of the same files: for what takes the place of the other.
     pub(crate) fn link(&self, from: &Path, to: &Path) -> Result<(), SkillError> {
+        // Not every file system has more than one name for a file.
+        self.repeat(from, to, |old, new| fs::hard_link(old, new).or_else(|_| fs::copy(old, new).map(drop)))
+    }
+
+    /// Makes the same tree at `to`, which is not there yet, of files of its own: for what stays beside the other.
+    pub(crate) fn copy(&self, from: &Path, to: &Path) -> Result<(), SkillError> {
+        self.repeat(from, to, |old, new| {
+            fs::copy(old, new)?;
+            fs::File::open(new)?.sync_all()
+        })
+    }
+
+    fn repeat(
+        &self,
+        from: &Path,
+        to: &Path,
+        file: impl Fn(&Path, &Path) -> io::Result<()>,
+    ) -> Result<(), SkillError> {
         let make = |path: &Path| {
             DirBuilder::new().recursive(true).mode(0o755).create(path).map_err(SkillError::io(path))
         };
         make(to)?;
         self.folders.iter().try_for_each(|folder| make(&to.join(folder)))?;
-        self.files.keys().try_for_each(|file| {
-            let (old, new) = (from.join(file), to.join(file));
-            // Not every file system has more than one name for a file.
-            fs::hard_link(&old, &new)
-                .or_else(|_| fs::copy(&old, &new).map(drop))
-                .map_err(SkillError::io(&new))
+        self.files.keys().try_for_each(|path| {
+            let (old, new) = (from.join(path), to.join(path));
+            file(&old, &new).map_err(SkillError::io(&new))
         })
     }
 
@@ -125,6 +141,22 @@ impl FileTree {
         });
         files.next().or_else(|| folders.next())
     }
+}
+
+/// Returns whether two folders have the same in them, byte by byte.
+pub(crate) fn same(one: &Path, other: &Path) -> bool {
+    let look = |path: &Path| FileTree::look(path).ok().flatten();
+    let (Some(left), Some(right)) = (look(one), look(other)) else { return false };
+    let alike = |path: &String, file: &TreeFile| {
+        right.files.get(path).is_some_and(|other| (other.bytes, other.program) == (file.bytes, file.program))
+    };
+    let read = |folder: &Path, path: &String| fs::read(folder.join(path)).ok();
+    left.folders == right.folders
+        && left.files.len() == right.files.len()
+        && left.files.iter().all(|(path, file)| alike(path, file))
+        && left.files.keys().all(|path| {
+            read(one, path).is_some_and(|bytes| read(other, path).is_some_and(|same| bytes == same))
+        })
 }
 
 /// Takes a folder away, whatever is in it.

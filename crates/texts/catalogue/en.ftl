@@ -138,6 +138,7 @@ secret_message_gone = I have deleted your message with it.
 secret_message_stays = Your message with it is still here, and I cannot delete it: please do that yourself.
 secret_missing = The skill `/{ $skill }` needs a secret: `{ $name }`. Give it to me in a private chat with `/secret set { $name } value`; until then it works without.
 secret_missing_about = The skill `/{ $skill }` needs a secret: `{ $name }` ({ $about }). Give it to me in a private chat with `/secret set { $name } value`; until then it works without.
+secret_missing_room = The skill `/{ $skill }` needs a secret: `{ $name }`. Secrets work in private chats only, so that nobody else in a room gets at them; here it works without.
 secret_name_odd = That is no name that a secret can have: it has letters, digits and `_`, and is none that steers programs, such as PATH.
 secret_privately = Secrets are a matter of a private chat. Tell me there.
 secret_seen = I have not kept that: others may have read it here. Change it where it comes from, and then give me the new one in a private chat.

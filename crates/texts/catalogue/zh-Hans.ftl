@@ -133,6 +133,7 @@ secret_message_gone = 含有密钥的那条消息我已经删掉了。
 secret_message_stays = 含有密钥的那条消息还在这里，我删不了，请你自己删除。
 secret_missing = 技能 `/{ $skill }` 需要密钥 `{ $name }`。请在私聊中发送 `/secret set { $name } 值` 交给我；在此之前，它会在没有密钥的情况下工作。
 secret_missing_about = 技能 `/{ $skill }` 需要密钥 `{ $name }`（{ $about }）。请在私聊中发送 `/secret set { $name } 值` 交给我；在此之前，它会在没有密钥的情况下工作。
+secret_missing_room = 技能 `/{ $skill }` 需要密钥 `{ $name }`。为了不让群里的其他人拿到，密钥只在私聊中可用；在这里，它会在没有密钥的情况下工作。
 secret_name_odd = 密钥不能叫这个名称：只能用字母、数字和 `_`，也不能是 PATH 这类会影响程序运行的变量。
 secret_privately = 密钥只能在私聊里交给我，请私聊发送。
 secret_seen = 这条我没有保存：这里的其他人可能已经看到了。请先更换这个密钥，再在私聊里把新的交给我。

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{CatalogPaths, user_catalogs::MAX_CACHED_USERS};
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 struct House {
     dir: tempfile::TempDir,
@@ -169,9 +169,6 @@ fn a_skill_is_made_changed_and_brought_back_and_each_step_is_in_its_history() {
         |path: &str| fs::metadata(house.dir.path().join("users/ada/skills/custom").join(path)).unwrap();
     assert!(fs::metadata(house.dir.path().join("users/ada/skills/custom/notes/scripts")).is_err());
     assert_eq!(meta(".history/notes/000005/former/scripts/a.py").mode() & 0o777, 0o555);
-    // What did not change is the same file: a version costs what the change costs.
-    let inode = |version: u64| meta(&format!(".history/notes/{version:06}/former/scripts/a.py")).ino();
-    assert_eq!(inode(3), inode(5));
     let history = house.of("ada").history("notes").unwrap();
     let told: Vec<_> = history.iter().map(|v| (v.number, v.action.as_str(), v.files)).collect();
     assert_eq!(
@@ -196,6 +193,34 @@ fn a_skill_is_made_changed_and_brought_back_and_each_step_is_in_its_history() {
     assert_eq!(house.of("ada").former_text("notes", 4).unwrap(), text("notes", "two"));
     assert!(matches!(house.of("bob").history("notes"), Err(SkillError::Unknown(_))));
     assert_eq!(house.names("bob"), Vec::<String>::new());
+}
+
+#[test]
+fn a_look_at_a_change_finds_each_file_that_it_writes_whole() {
+    let house = house();
+    let file = |path: &str, text: &str| SkillChange::WriteFile { path: path.into(), text: text.into() };
+    house.change("ada", "offers", SkillChange::Create(text("offers", "one\ntwo"))).unwrap();
+    house.change("ada", "offers", file("a.py", "print(1)")).unwrap();
+    house.change("ada", "offers", file("a.py", "print(2)")).unwrap();
+    house.put("users/ada/skills/custom/offers/data", "x");
+    fs::write(house.dir.path().join("users/ada/skills/custom/offers/data"), b"\xff\0").unwrap();
+    let back = house.change("ada", "offers", SkillChange::Delete).unwrap();
+    let written = |change: SkillChange| -> Vec<(String, String)> {
+        let preview = house.of("ada").examine("offers", &change).unwrap();
+        preview.written.into_iter().map(|WrittenFile { path, text }| (path, text)).collect()
+    };
+    let pair = |path: &str, text: &str| (path.to_owned(), text.to_owned());
+    let (whole, data) =
+        (pair("SKILL.md", &text("offers", "one\ntwo")), "[2 bytes that are no text, or too many]");
+    let all = [whole, pair("a.py", "print(2)"), pair("data", data)];
+    assert_eq!(written(SkillChange::Restore(back)), all);
+    house.change("ada", "offers", SkillChange::Restore(back)).unwrap();
+    assert_eq!(written(SkillChange::Restore(3)), [pair("a.py", "print(1)")]);
+    let patch = SkillChange::Patch { path: "SKILL.md".into(), old: "two".into(), new: "2".into() };
+    assert_eq!(written(patch), [pair("SKILL.md", &text("offers", "one\n2"))]);
+    assert_eq!(written(file("a.py", "print(3)")), [pair("a.py", "print(3)")]);
+    assert_eq!(written(SkillChange::RemoveFile { path: "a.py".into() }), []);
+    assert_eq!(written(SkillChange::Delete), []);
 }
 
 #[test]
@@ -329,6 +354,27 @@ fn a_crash_leaves_the_old_version_or_the_new_one_and_no_note_of_what_did_not_hap
 }
 
 #[test]
+fn a_file_that_is_edited_in_its_place_changes_no_version() {
+    let house = house();
+    let file = house.dir.path().join("users/ada/skills/custom/notes/SKILL.md");
+    let by_hand = |words: &str| {
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        fs::OpenOptions::new().write(true).truncate(true).open(&file).unwrap();
+        fs::write(&file, text("notes", words)).unwrap();
+    };
+    let kept = |number: u64| house.of("ada").former_text("notes", number);
+    let add = |path: &str| SkillChange::WriteFile { path: path.into(), text: "x".into() };
+    house.change("ada", "notes", SkillChange::Create(text("notes", "one"))).unwrap();
+    house.change("ada", "notes", add("a.txt")).unwrap();
+    by_hand("two");
+    assert_eq!(kept(2), Some(text("notes", "one")));
+    assert_eq!(house.change("ada", "notes", SkillChange::Restore(2)), Ok(3));
+    by_hand("three");
+    assert_eq!(house.change("ada", "notes", add("b.txt")), Ok(4));
+    assert_eq!([2, 3, 4].map(kept), ["one", "two", "three"].map(|words| Some(text("notes", words))));
+}
+
+#[test]
 fn history_and_skills_are_bounded() {
     let house = house();
     house.change("ada", "notes", SkillChange::Create(text("notes", "0"))).unwrap();
@@ -337,7 +383,7 @@ fn history_and_skills_are_bounded() {
     }
     let history = house.of("ada").history("notes").unwrap();
     assert_eq!((history.len(), history[0].number, history[19].number), (20, 6, 25));
-    // By bytes as well, as if no version shared a file with another.
+    // By bytes as well.
     let picture = house.dir.path().join("users/ada/skills/custom/notes/picture.png");
     fs::write(picture, vec![0xff; 3 << 20]).unwrap();
     for n in 0..4 {
