@@ -8,9 +8,10 @@ use pudu_client::{
 };
 use pudu_texts::Language;
 
-/// Returns what is told when a budget is used up.
+/// Returns what is told when a budget is used up, or calls under way may use it up.
 pub(super) fn used_up(language: Language, used: UsedBudget) -> String {
     match (used.scope, used.period) {
+        (scope, _) if used.busy => language.budget_busy(whose(language, scope)),
         (BudgetScope::Run, _) => language.budget_used_run().to_owned(),
         (scope, Some(BudgetPeriod::Month)) => language.budget_used_month(whose(language, scope)),
         (scope, _) => language.budget_used_day(whose(language, scope)),
@@ -49,7 +50,8 @@ pub(super) fn lines(language: Language, states: &[BudgetState]) -> Vec<String> {
 
 fn whose(language: Language, scope: BudgetScope) -> &'static str {
     match scope {
-        BudgetScope::Run | BudgetScope::Person => language.budget_of_person(),
+        BudgetScope::Run => language.budget_of_run(),
+        BudgetScope::Person => language.budget_of_person(),
         BudgetScope::Room => language.budget_of_room(),
         BudgetScope::Account => language.budget_of_account(),
         BudgetScope::Everybody => language.budget_of_everybody(),
@@ -99,13 +101,17 @@ mod tests {
 
     #[test]
     fn people_read_whose_budget_it_is_and_when_it_opens_again() {
-        let used = |scope, period| UsedBudget { scope, period, opens: None };
+        let used = |scope, period| UsedBudget { scope, period, opens: None, busy: false };
         let day = used(BudgetScope::Room, Some(BudgetPeriod::Day));
         let told = used_up(Language::English, day);
         assert_eq!(told, "The budget of this room for today is used up. It opens again at 00:00 UTC.");
         assert_eq!(told, day.to_string(), "as the API tells it");
         let month = used(BudgetScope::Person, Some(BudgetPeriod::Month));
         assert_eq!(used_up(Language::English, month), month.to_string());
+        let busy = UsedBudget { busy: true, ..used(BudgetScope::Run, None) };
+        let told = used_up(Language::English, busy);
+        assert!(told.starts_with("The budget of this run is not used up, but calls under way"), "{told}");
+        assert_eq!(told, busy.to_string(), "as the API tells it");
         let state = state(BudgetScope::Person, Some(BudgetPeriod::Day), BudgetUnit::Tokens, 1_700_000);
         let notice = BudgetNotice { state, cheaper: Some("small".into()) };
         let expect =

@@ -202,7 +202,7 @@ pub(super) async fn finished(
         // What was not heard cannot be asked again: what would be is the question before.
         Outcome::Error(failure) => {
             // A budget that is used up still is the next moment.
-            let again = ended.heard && ended.outcome.used_budget().is_none();
+            let again = ended.heard && ended.outcome.used_budget().is_none_or(|used| used.busy);
             let choices = if again { vec![retry(language)] } else { Vec::new() };
             (format!("⚠️ {}", failed(language, failure)), choices)
         }

@@ -54,7 +54,7 @@ impl BudgetPeriod {
     }
 }
 
-/// A budget that is used up. Its words are the English ones of the API and the logs.
+/// A budget that is used up, or that calls under way may use up. Its words are the English ones of the API and the logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsedBudget {
     /// Whose it is.
@@ -65,26 +65,34 @@ pub struct UsedBudget {
     /// When it begins anew, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opens: Option<i64>,
+    /// Whether something is left that calls under way may spend: asking in some minutes helps.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub busy: bool,
 }
 
 impl UsedBudget {
     /// Returns that of a run.
     #[must_use]
     pub fn of_run() -> Self {
-        Self { scope: BudgetScope::Run, period: None, opens: None }
+        Self { scope: BudgetScope::Run, period: None, opens: None, busy: false }
     }
 }
 
 impl fmt::Display for UsedBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whose = match self.scope {
-            BudgetScope::Run => return f.write_str("The budget of this run is used up."),
+            BudgetScope::Run if !self.busy => return f.write_str("The budget of this run is used up."),
+            BudgetScope::Run => "The budget of this run",
             BudgetScope::Person => "Your budget",
             BudgetScope::Room => "The budget of this room",
             BudgetScope::Account => "The budget of this account",
             BudgetScope::Everybody => "The budget of everybody together",
         };
         match self.period {
+            _ if self.busy => {
+                let left = "is not used up, but calls under way may spend all that is left of it";
+                write!(f, "{whose} {left}. Please try again in some minutes.")
+            }
             Some(BudgetPeriod::Month) => {
                 write!(f, "{whose} for this month is used up. It opens again on the first, at 00:00 UTC.")
             }

@@ -27,6 +27,11 @@ pub trait Model: Send + Sync {
         None
     }
 
+    /// Returns the names of all models that may answer: its own, and those of the ones that take its place.
+    fn answerers(&self) -> Vec<String> {
+        vec![self.name().to_owned()]
+    }
+
     /// Returns whether it can see images.
     fn supports_vision(&self) -> bool {
         false
@@ -56,6 +61,8 @@ pub struct Request {
     pub thinking: Thinking,
     /// How it answers, where its own configuration does not decide that.
     pub sampling: Sampling,
+    /// How many tokens a reply may have at most, whatever anybody configured: a budget pays for no more.
+    pub most: Option<u32>,
     /// The caller, for whom it counts.
     pub caller: ModelCaller,
 }
@@ -167,6 +174,8 @@ pub enum Delta {
         wait: Duration,
         /// Why.
         reason: RetryReason,
+        /// Whether nobody charges for what failed, unless something came: [`ModelError::is_free`].
+        free: bool,
     },
 }
 

@@ -127,7 +127,7 @@ impl BudgetRule {
     }
 
     fn used_up(&self, at: i64) -> UsedBudget {
-        UsedBudget { scope: self.scope, period: self.period, opens: self.opens(at) }
+        UsedBudget { scope: self.scope, period: self.period, opens: self.opens(at), busy: false }
     }
 
     fn state(&self, subject: &str, standing: BudgetStanding, at: i64) -> BudgetState {

@@ -8,8 +8,8 @@ use crate::{
     title::{self, TitledRun},
 };
 use pudu_base::{
-    Assistant, Decision, FailureCause, Finish, Goal, Human, Message, MessageId, ModelCaller, Outcome,
-    Question, RequiredSecret, RunEvent, RunId, Skill, Spending, ThreadState, Todo, Update, Usage,
+    Assistant, Decision, FailureCause, Finish, Goal, Human, LogError, Message, MessageId, ModelCaller,
+    Outcome, Question, RequiredSecret, RunEvent, RunId, Skill, Spending, ThreadState, Todo, Update, Usage,
 };
 use pudu_harness::{CompactOutcome, Replay, RunState, SkillPolicy, Steering};
 use pudu_store::SpendingFilter;
@@ -137,12 +137,10 @@ pub(crate) async fn work(
                 suspended(&mut turn);
             }
             memory::recall::tell(&client, &mut task, turn.state()).await;
-            if hear(&mut turn, &task) {
-                spent_before(&client, &mut turn).await;
-            }
+            let goes_on = hear(&mut turn, &task);
             tell_before(&turn);
             // Before anything can go wrong with who answers: what can be asked again is what was asked last.
-            match turn.commit(&client.0.threads.log()).await {
+            match begin(&client, &mut turn, goes_on).await {
                 Ok(()) => (answer(&client, &task, &mut turn, &steering, &cancel).await, true),
                 Err(error) => {
                     tracing::error!(thread = %task.thread, %error, "failed to store messages of thread");
@@ -310,18 +308,24 @@ fn hear(turn: &mut RunState, task: &RunTask) -> bool {
     goes_on
 }
 
-/// Counts what the run spent before a restart.
-async fn spent_before(client: &Client, turn: &mut RunState) {
+/// Stores what the thread has heard. Of a run that goes on it is known from here on what it spent.
+async fn begin(client: &Client, turn: &mut RunState, goes_on: bool) -> Result<(), LogError> {
+    if goes_on {
+        spent_before(client, turn).await?;
+    }
+    turn.commit(&client.0.threads.log()).await
+}
+
+/// Counts what the run spent before a restart. Without that its token budget would begin anew.
+async fn spent_before(client: &Client, turn: &mut RunState) -> Result<(), LogError> {
     let spent = client.0.db.spending(&SpendingFilter::Run(turn.run.clone())).await;
-    for sum in spent.unwrap_or_else(|error| {
-        tracing::warn!(run = %turn.run, %error, "failed to read what was spent before");
-        Vec::new()
-    }) {
+    for sum in spent.map_err(|error| LogError::Store(error.to_string()))? {
         let (caller, model, usage) =
             (ModelCaller::parse(&sum.caller).unwrap_or_default(), sum.model, sum.usage);
         let [calls, unreported] = [sum.calls, sum.unreported].map(i64::unsigned_abs);
         turn.spending.add(Spending { caller, model, usage, calls, unreported });
     }
+    Ok(())
 }
 
 /// Notes of the calls that were at work that a stop in order cut them.

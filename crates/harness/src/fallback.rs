@@ -37,6 +37,11 @@ impl Model for Fallback {
         all.try_fold(0, |most, one| Some(most.max(one?)))
     }
 
+    fn answerers(&self) -> Vec<String> {
+        let all = [&self.first].into_iter().chain(self.others.iter());
+        all.flat_map(|model| model.answerers()).collect()
+    }
+
     fn supports_vision(&self) -> bool {
         self.first.supports_vision()
     }
@@ -105,6 +110,7 @@ impl FallbackAsking {
         };
         tracing::warn!(model = model.name(), %error, "falling back to another model");
         self.next += 1;
+        let free = error.is_free();
         self.error.get_or_insert(error);
         let mut request = self.request.clone();
         if !model.supports_vision() {
@@ -114,7 +120,7 @@ impl FallbackAsking {
         self.name = Some(model.name().to_owned());
         self.pending = self.name.clone().map(Delta::Model);
         let attempt = u32::try_from(self.next).unwrap_or(u32::MAX);
-        Ok(Delta::Again { attempt, wait: Duration::ZERO, reason: RetryReason::FellBack })
+        Ok(Delta::Again { attempt, wait: Duration::ZERO, reason: RetryReason::FellBack, free })
     }
 }
 
@@ -157,8 +163,8 @@ mod tests {
         model.stream(Request::default()).collect().await
     }
 
-    fn switch(attempt: u32, to: &str) -> [Result<Delta, ModelError>; 2] {
-        let again = Delta::Again { attempt, wait: Duration::ZERO, reason: RetryReason::FellBack };
+    fn switch(attempt: u32, to: &str, free: bool) -> [Result<Delta, ModelError>; 2] {
+        let again = Delta::Again { attempt, wait: Duration::ZERO, reason: RetryReason::FellBack, free };
         [Ok(again), Ok(Delta::Model(to.to_owned()))]
     }
 
@@ -172,8 +178,8 @@ mod tests {
             vec![model("two", vec![down()]), model("three", vec![text("Hi"), finish()])],
         );
         let mut expect = vec![text("Hal")];
-        expect.extend(switch(1, "two"));
-        expect.extend(switch(2, "three"));
+        expect.extend(switch(1, "two", true));
+        expect.extend(switch(2, "three", false));
         expect.extend([text("Hi"), finish()]);
         assert_eq!(ask(&fallback).await, expect);
         assert_eq!(fallback.standby().as_deref(), Some("three"));

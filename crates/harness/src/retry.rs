@@ -90,6 +90,10 @@ impl Model for Retry {
         self.model.max_output()
     }
 
+    fn answerers(&self) -> Vec<String> {
+        self.model.answerers()
+    }
+
     fn supports_vision(&self) -> bool {
         self.model.supports_vision()
     }
@@ -177,7 +181,9 @@ impl Asking {
         };
         if !self.waits_for_rest {
             self.state = RetryState::Over;
-            return Some(Err(ModelError::Unreachable("it failed often and rests".into())));
+            // Nothing is sent, so that nobody charges for it.
+            let detail = "it failed often and rests".to_owned();
+            return Some(Err(ModelError::Busy { retry_after: None, detail }));
         }
         if self.began.elapsed() >= MAX_TOTAL_WAIT {
             self.state = RetryState::Over;
@@ -192,7 +198,7 @@ impl Asking {
         }
         self.state = RetryState::Rest(true);
         let reason = RetryReason::Resting;
-        Some(Ok(Delta::Again { attempt: self.attempt.max(1), wait: left, reason }))
+        Some(Ok(Delta::Again { attempt: self.attempt.max(1), wait: left, reason, free: true }))
     }
 
     async fn ask(&mut self) {
@@ -253,7 +259,8 @@ impl Asking {
         }
         self.wait = self.next_wait(asked, is_burst);
         self.state = RetryState::Ask(self.wait);
-        Ok(Delta::Again { attempt: self.attempt, wait: self.wait, reason: RetryReason::from(&error) })
+        let (attempt, wait, reason) = (self.attempt, self.wait, RetryReason::from(&error));
+        Ok(Delta::Again { attempt, wait, reason, free: error.is_free() })
     }
 
     /// Returns how long to wait: as long as the provider asks, and longer each time where that does not help.
@@ -312,9 +319,9 @@ mod tests {
     fn without_waits(script: DeltaScript) -> (DeltaScript, Vec<Duration>) {
         let mut waits = Vec::new();
         let script = script.into_iter().map(|delta| match delta {
-            Ok(Delta::Again { attempt, wait, reason }) => {
+            Ok(Delta::Again { attempt, wait, reason, free }) => {
                 waits.push(wait);
-                Ok(Delta::Again { attempt, wait: Duration::ZERO, reason })
+                Ok(Delta::Again { attempt, wait: Duration::ZERO, reason, free })
             }
             other => other,
         });
@@ -334,7 +341,8 @@ mod tests {
     }
 
     fn again(attempt: u32, wait: u64, reason: RetryReason) -> Result<Delta, ModelError> {
-        Ok(Delta::Again { attempt, wait: Duration::from_millis(wait), reason })
+        let free = matches!(reason, RetryReason::Busy | RetryReason::Resting);
+        Ok(Delta::Again { attempt, wait: Duration::from_millis(wait), reason, free })
     }
 
     async fn ask(model: &Retry) -> DeltaScript {

@@ -231,6 +231,7 @@ async fn prepare(agent: &Agent, chain: &mut Chain, run_state: &mut RunState) -> 
         images: Vec::new(),
         thinking: agent.thinking,
         sampling: agent.sampling,
+        most: None,
         caller: agent.caller,
     };
     for middleware in chain.iter_mut() {
@@ -307,7 +308,7 @@ fn take(delta: Delta, run_state: &mut RunState, reply: &mut Assistant) {
             run_state.tell(RunEvent::Usage { usage });
         }
         Delta::Finish(finish) => reply.finish = finish,
-        Delta::Again { attempt, wait, reason } => {
+        Delta::Again { attempt, wait, reason, .. } => {
             let is_free = run_state.said() == 0 && reply.reasoning.is_none();
             count_failed(run_state, reply, is_free);
             run_state.retract();

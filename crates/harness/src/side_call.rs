@@ -29,7 +29,7 @@ pub async fn side_call(
             tell(RunEvent::Usage { usage: *told });
         }
         Delta::Model(name) => by.clone_from(name),
-        Delta::Again { attempt, wait, reason } => {
+        Delta::Again { attempt, wait, reason, .. } => {
             // What the failed try is known to have cost counts, and for the model that was asked.
             if let Some(usage) = usage.take() {
                 spending.add_call(caller, &by, Some(usage));
@@ -84,7 +84,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_failed_try_costs_as_well_and_its_words_do_not_count() {
-        let again = Delta::Again { attempt: 1, wait: Duration::ZERO, reason: RetryReason::Garbled };
+        let again =
+            Delta::Again { attempt: 1, wait: Duration::ZERO, reason: RetryReason::Garbled, free: false };
         let (early, late) = (Delta::Text("Hm".into()), Delta::Text("Sum".into()));
         let (failed, told) = (Delta::Usage(Usage::plain(7, 2)), Delta::Usage(Usage::plain(1, 1)));
         let finish = Delta::Finish(Finish::Complete);

@@ -27,6 +27,10 @@ impl Wire for CompletionsWire {
         encode::body(settings, request)
     }
 
+    fn limit(&self, settings: &ModelSettings, request: &Request) -> Option<u64> {
+        encode::limit(settings, request)
+    }
+
     fn decoder(&self, settings: &ModelSettings, habit: &ThinkHabit) -> Box<dyn EventDecoder> {
         Box::new(decode::ChunkDecoder::new(settings, habit))
     }

@@ -33,6 +33,10 @@ impl Wire for GeminiWire {
         encode::body(settings, request)
     }
 
+    fn limit(&self, settings: &ModelSettings, request: &Request) -> Option<u64> {
+        options::limit(settings, request)
+    }
+
     fn decoder(&self, settings: &ModelSettings, _: &ThinkHabit) -> Box<dyn EventDecoder> {
         Box::new(decode::ContentDecoder::new(settings))
     }

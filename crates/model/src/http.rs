@@ -2,7 +2,7 @@
 
 use crate::{ModelSettings, frames::ReplyDecoder, refusal, think::ThinkHabits, wires::wire_of};
 use futures_util::{StreamExt, stream};
-use pudu_base::{Delta, Model, ModelError, ModelStream, Request};
+use pudu_base::{Delta, Model, ModelError, ModelStream, Request, Thinking};
 use pudu_net::reqwest::{
     self, Method, Url,
     header::{self, HeaderMap, HeaderName, HeaderValue},
@@ -39,8 +39,9 @@ impl Model for HttpModel {
     }
 
     fn max_output(&self) -> Option<u64> {
-        let written = || self.settings.body.get("max_tokens").and_then(serde_json::Value::as_u64);
-        self.settings.max_tokens.map(u64::from).or_else(written)
+        let wire = wire_of(self.settings.wire);
+        let limit = |thinking| wire.limit(&self.settings, &Request { thinking, ..Request::default() });
+        Thinking::ALL.into_iter().map(limit).try_fold(0, |most, limit| Some(most.max(limit?)))
     }
 
     fn supports_vision(&self) -> bool {

@@ -38,6 +38,10 @@ impl Wire for MessagesWire {
         encode::body(settings, request)
     }
 
+    fn limit(&self, settings: &ModelSettings, request: &Request) -> Option<u64> {
+        options::limit(settings, request)
+    }
+
     fn decoder(&self, settings: &ModelSettings, _: &ThinkHabit) -> Box<dyn EventDecoder> {
         Box::new(decode::MessageDecoder::new(settings))
     }

@@ -38,6 +38,10 @@ impl Wire for OllamaWire {
         encode::body(settings, request)
     }
 
+    fn limit(&self, settings: &ModelSettings, request: &Request) -> Option<u64> {
+        encode::limit(settings, request)
+    }
+
     fn decoder(&self, settings: &ModelSettings, habit: &ThinkHabit) -> Box<dyn EventDecoder> {
         Box::new(decode::DocumentDecoder::new(settings, habit))
     }

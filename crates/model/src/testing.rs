@@ -179,6 +179,7 @@ pub(crate) fn request(provider_parts: Option<ProviderParts>) -> Request {
         messages: messages.map(Arc::new).into(),
         tools: Arc::new([Arc::new(spec)]),
         sampling: Sampling::default(),
+        most: None,
         images: vec![ModelImage { image, bytes: Arc::new(*b"png") }],
         thinking: pudu_base::Thinking::On,
         caller: pudu_base::ModelCaller::Lead,

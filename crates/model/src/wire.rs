@@ -25,6 +25,9 @@ pub(crate) trait Wire: Send + Sync {
     /// Writes a request's body.
     fn body(&self, settings: &ModelSettings, request: &Request) -> serde_json::Result<Vec<u8>>;
 
+    /// Returns how many tokens the reply to such a request may have, where its body tells that.
+    fn limit(&self, settings: &ModelSettings, request: &Request) -> Option<u64>;
+
     /// Makes what reads one reply of a model with this habit.
     fn decoder(&self, settings: &ModelSettings, habit: &ThinkHabit) -> Box<dyn EventDecoder>;
 }

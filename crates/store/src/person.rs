@@ -116,7 +116,6 @@ const FORGET_USER: &[&str] = &[
     "DELETE FROM learnt WHERE user_id = $1",
     "UPDATE spending SET user_id = '', person = '' WHERE user_id = $1",
     "DELETE FROM budgets WHERE scope = 'person' AND subject = $1",
-    "UPDATE reservations SET user_id = '', person = '' WHERE user_id = $1",
     "DELETE FROM memory_merges WHERE source = $1 OR target = $1",
     "DELETE FROM imports WHERE kind = 'memory' AND item = $1",
 ];
@@ -163,7 +162,8 @@ impl Db {
         self.read(keys, |keys, tx| Box::pin(views(tx, keys))).await
     }
 
-    /// Returns whether something of a person is at work: a turn without an end, or an event that waits.
+    /// Returns whether something of a person is at work: a turn without an end, a model call that is not settled, or an event that
+    /// waits.
     pub async fn is_person_at_work(&self, keys: &PersonKeys) -> Result<bool, StoreError> {
         self.read(keys, |keys, tx| Box::pin(at_work(tx, keys))).await
     }
@@ -296,10 +296,13 @@ fn message_of(body: &str) -> Result<Option<Message>, StoreError> {
 }
 
 async fn at_work(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<bool, StoreError> {
-    let sql = "SELECT COUNT(*) FROM turns JOIN threads ON threads.id = turns.thread
+    let turns = "SELECT COUNT(*) FROM turns JOIN threads ON threads.id = turns.thread
         WHERE delivered IS NULL AND parked IS NULL AND threads.user_id = $1";
-    if sqlx::query_scalar::<_, i64>(sql).bind(keys.user.as_str()).fetch_one(&mut *tx).await? > 0 {
-        return Ok(true);
+    let calls = "SELECT COUNT(*) FROM reservations WHERE user_id = $1";
+    for sql in [turns, calls] {
+        if sqlx::query_scalar::<_, i64>(sql).bind(keys.user.as_str()).fetch_one(&mut *tx).await? > 0 {
+            return Ok(true);
+        }
     }
     let open = [
         ("SELECT payload FROM inbox WHERE done IS NULL AND account = $1", keys.event_sender),

@@ -120,26 +120,20 @@ async fn sums(tx: &mut AnyConnection, filter: &SpendingFilter) -> Result<Vec<Spe
     Ok(rows.fetch_all(tx).await?.into_iter().map(sum).collect())
 }
 
+type ShareColumns = (String, String, String, String, String, String, i64, i64, i64, i64, i64, i64, i64, i64);
+
 async fn shares(tx: &mut AnyConnection, since: i64) -> Result<Vec<SpendingShare>, StoreError> {
-    const WHO: &str =
-        "SELECT user_id, account, room FROM spending WHERE day >= $1 GROUP BY user_id, account, room
-        ORDER BY SUM(input + output) DESC, user_id, account, room LIMIT $2";
-    const GROUPS: &str = "day >= $1 AND user_id = $2 AND account = $3 AND room = $4
-        GROUP BY caller, model, COALESCE(currency, '') ORDER BY 6 DESC, 1, 2";
-    let who: Vec<(String, String, String)> =
-        sqlx::query_as(WHO).bind(since).bind(MAX_SHARES).fetch_all(&mut *tx).await?;
-    let mut shares = Vec::new();
-    for (user, account, room) in who {
-        let rows = sqlx::query_as::<_, SumColumns>(AssertSqlSafe(format!("SELECT {SUMS} {GROUPS}")));
-        let rows = rows.bind(since).bind(&user).bind(&account).bind(&room).fetch_all(&mut *tx).await?;
-        shares.extend(rows.into_iter().map(|row| SpendingShare {
-            user: user.clone(),
-            account: account.clone(),
-            room: room.clone(),
-            sum: sum(row),
-        }));
-    }
-    Ok(shares)
+    const GROUPS: &str = "day >= $1 GROUP BY user_id, account, room, caller, model, COALESCE(currency, '')
+        ORDER BY 9 DESC, 1, 2, 3, 4, 5, 6 LIMIT $2";
+    let sql = format!("SELECT user_id, account, room, {SUMS} {GROUPS}");
+    let rows = sqlx::query_as::<_, ShareColumns>(AssertSqlSafe(sql)).bind(since).bind(MAX_SHARES);
+    let share = |row: ShareColumns| {
+        let (user, account, room, caller, model, currency, calls, unreported, ..) = row;
+        let columns =
+            (caller, model, currency, calls, unreported, row.8, row.9, row.10, row.11, row.12, row.13);
+        SpendingShare { user, account, room, sum: sum(columns) }
+    };
+    Ok(rows.fetch_all(tx).await?.into_iter().map(share).collect())
 }
 
 fn sum(columns: SumColumns) -> SpendingSum {
@@ -158,7 +152,10 @@ async fn settle(tx: &mut WriteTx<'_>, settlement: &Settlement) -> Result<(), Sto
         reserve::release(tx, reservation).await?;
     }
     match &settlement.spent {
-        Some(spent) => row::spend(tx, &settlement.call, spent).await,
+        Some(spent) => {
+            let user = settlement.call.spender.user.as_str();
+            row::spend(tx, &settlement.call, user, spent).await
+        }
         None => Ok(()),
     }
 }

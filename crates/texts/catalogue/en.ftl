@@ -216,6 +216,7 @@ usage_unreadable = The usage could not be read just now.
 
 ## Budgets.
 
+budget_of_run = The budget of this run
 budget_of_person = Your budget
 budget_of_room = The budget of this room
 budget_of_account = The budget of this account
@@ -224,6 +225,7 @@ budget_tokens = { $tokens } tokens
 budget_used_day = { $whose } for today is used up. It opens again at 00:00 UTC.
 budget_used_month = { $whose } for this month is used up. It opens again on the first, at 00:00 UTC.
 budget_used_run = The budget of this run is used up, so I stop here. Write "go on" and I continue in a new one.
+budget_busy = { $whose } is not used up, but calls under way may spend all that is left of it. Please try again in some minutes.
 budget_near_day = { $whose } for today is { $percent } % used. It begins anew at 00:00 UTC.
 budget_near_month = { $whose } for this month is { $percent } % used. It begins anew on the first, at 00:00 UTC.
 budget_cheaper = From here on { $model } answers.

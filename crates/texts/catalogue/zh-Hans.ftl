@@ -195,6 +195,7 @@ usage_unreadable = 暂时无法读取用量，请稍后再试。
 
 ## 额度。
 
+budget_of_run = 本次运行
 budget_of_person = 您
 budget_of_room = 本聊天室
 budget_of_account = 本账号
@@ -203,6 +204,7 @@ budget_tokens = { $tokens } token
 budget_used_day = { $whose }今天的额度已用完，将于 00:00（UTC）重新开放。
 budget_used_month = { $whose }本月的额度已用完，将于下月 1 日 00:00（UTC）重新开放。
 budget_used_run = 本次运行的额度已用完，我先停在这里。回复“继续”，我会在新的运行中接着做。
+budget_busy = { $whose }的额度尚未用完，但正在进行的调用可能会用掉剩余部分，请过几分钟再试。
 budget_near_day = { $whose }今天的额度已用 { $percent } %，将于 00:00（UTC）重新计算。
 budget_near_month = { $whose }本月的额度已用 { $percent } %，将于下月 1 日 00:00（UTC）重新计算。
 budget_cheaper = 从现在起由 { $model } 回答。

@@ -2,7 +2,10 @@
 
 use super::{BudgetNotice, BudgetRule, BudgetSetup, BudgetState};
 use crate::{Client, RunTask};
-use pudu_base::{Delta, MessageId, Model, ModelError, Request, RunId, ThreadId, Usage, UsedBudget};
+use pudu_base::{
+    BudgetScope, Delta, MessageId, Model, ModelCaller, ModelError, Request, RunId, ThreadId, Usage,
+    UsedBudget,
+};
 use pudu_harness::{estimated_reply_tokens, estimated_tokens};
 use pudu_store::{
     BudgetStanding, CallOffer, CallSpending, ModelCall, OfferCost, Reservation, ReserveOutcome, Settlement,
@@ -11,7 +14,7 @@ use pudu_store::{
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
-/// Tokens that a reply may have, where the model's configuration does not say how many.
+/// Tokens that a reply may have within budgets, where nothing that the model is asked with says how many.
 const DEFAULT_OUTPUT: u64 = 8_192;
 /// A reply of fewer tokens says too little to be worth a call.
 const LEAST_OUTPUT: i64 = 256;
@@ -56,6 +59,7 @@ impl Meter {
         let input = estimated_tokens(request);
         let mut call = OpenCall {
             meter: self.clone(),
+            wanted: request.sampling.max_tokens,
             call: ModelCall {
                 id: MessageId::fresh().to_string(),
                 run: self.run.clone(),
@@ -75,17 +79,23 @@ impl Meter {
             reserved: false,
             state: CallState::Closed,
         };
-        self.reserve(&mut call, request).await?;
+        self.reserve(&mut call).await?;
         call.state = CallState::Open;
         Ok(call)
     }
 
-    /// Reserves what a call may cost, if there are budgets. It waits for others that may spend all that is left.
-    async fn reserve(&self, call: &mut OpenCall, request: &Request) -> Result<(), ModelError> {
-        let began = Instant::now();
+    /// Reserves what a call may cost, if there are budgets. It waits for others that may spend all that is left, unless it
+    /// is one that nobody waits for. A call that is tried anew may cost as much as the try before.
+    async fn reserve(&self, call: &mut OpenCall) -> Result<(), ModelError> {
+        let (began, mut waited) = (Instant::now(), false);
         loop {
             let setup = self.client.setup().budgets.clone();
-            let rules: Vec<_> = setup.rules.of(Some(&self.run), &self.spender).collect();
+            let caller = call.call.caller;
+            // What is learnt of a conversation is learnt after its run, whose own budget is no matter then.
+            let is_of_run =
+                |rule: &BudgetRule| rule.scope == BudgetScope::Run && caller == ModelCaller::Memory;
+            let rules = setup.rules.of(Some(&self.run), &self.spender);
+            let rules: Vec<_> = rules.filter(|(rule, _)| !is_of_run(rule)).collect();
             if rules.is_empty() {
                 return Ok(());
             }
@@ -96,35 +106,31 @@ impl Meter {
             // Before the look, so that nothing is missed in between.
             freed.as_mut().enable();
             let limits = rules.iter().map(|(rule, subject)| rule.limit(subject, at)).collect();
-            let cheaper = self.cheaper(&setup, call, request);
+            // The request of a try that is made anew is written already.
+            let cheaper = if call.most.is_none() { self.cheaper(&setup, call) } else { None };
             let reservation = Reservation {
                 call: call.call.clone(),
-                offer: offer(&setup, &*call.model, call.input, request),
+                offer: offer(&setup, &*call.model, call),
                 cheaper: cheaper.as_ref().map(|(_, offer, from)| (offer.clone(), *from)),
-                least: LEAST_OUTPUT,
+                least: call.most.map_or(LEAST_OUTPUT, i64::from),
                 limits,
             };
-            let wanted = reservation.offer.output;
-            call.state = CallState::Reserving;
-            let outcome = self.client.0.db.reserve(reservation).await;
-            call.state = CallState::Closed;
-            let refused = |place: usize| {
-                let used = rules.get(place).map(|(rule, _)| rule.used_up(at));
-                ModelError::Budget(used.unwrap_or_else(UsedBudget::of_run))
+            let outcome = self.ask(call, reservation, waited).await.map_err(|error| unknown(&error))?;
+            let refused = |place: usize, busy: bool| {
+                let used = rules.get(place).map_or_else(UsedBudget::of_run, |(rule, _)| rule.used_up(at));
+                Err(ModelError::Budget(UsedBudget { busy, ..used }))
             };
-            match outcome.map_err(|error| unknown(&error))? {
-                ReserveOutcome::Granted { cheaper: false, output } => {
-                    call.grant(None, output, wanted);
+            let waits =
+                !matches!(caller, ModelCaller::Memory | ModelCaller::Title) && began.elapsed() < MAX_WAIT;
+            match outcome {
+                ReserveOutcome::Granted { cheaper: is_cheaper, output } => {
+                    call.grant(cheaper.filter(|_| is_cheaper).map(|(model, ..)| model), output);
                     return Ok(());
                 }
-                ReserveOutcome::Granted { cheaper: true, output } => {
-                    let wanted = cheaper.as_ref().map_or(wanted, |(_, offer, _)| offer.output);
-                    call.grant(cheaper.map(|(model, ..)| model), output, wanted);
-                    return Ok(());
-                }
-                ReserveOutcome::UsedUp(place) => return Err(refused(place)),
-                ReserveOutcome::Busy if began.elapsed() >= MAX_WAIT => return Err(refused(0)),
-                ReserveOutcome::Busy => {
+                ReserveOutcome::UsedUp(place) => return refused(place, false),
+                ReserveOutcome::Busy(place) if !waits => return refused(place, true),
+                ReserveOutcome::Busy(_) => {
+                    waited = true;
                     tokio::select! {
                         () = freed => {}
                         () = tokio::time::sleep(POLL_INTERVAL) => {}
@@ -134,17 +140,33 @@ impl Meter {
         }
     }
 
+    /// Asks the store for a reservation. Whoever waited for others looks before it writes: one settlement wakes everybody
+    /// who waits, whatever for.
+    async fn ask(
+        &self,
+        call: &mut OpenCall,
+        reservation: Reservation,
+        waited: bool,
+    ) -> Result<ReserveOutcome, StoreError> {
+        let db = &self.client.0.db;
+        if waited {
+            let outcome = db.reservable(&reservation).await?;
+            if !matches!(outcome, ReserveOutcome::Granted { .. }) {
+                return Ok(outcome);
+            }
+        }
+        call.state = CallState::Reserving;
+        let outcome = db.reserve(reservation).await;
+        call.state = CallState::Closed;
+        outcome
+    }
+
     /// Returns the cheaper model, what the call may cost with it, and from which share on it answers; none if the request
     /// does not fit into its window.
-    fn cheaper(
-        &self,
-        setup: &BudgetSetup,
-        call: &OpenCall,
-        request: &Request,
-    ) -> Option<(Arc<dyn Model>, CallOffer, i64)> {
+    fn cheaper(&self, setup: &BudgetSetup, call: &OpenCall) -> Option<(Arc<dyn Model>, CallOffer, i64)> {
         let cheaper = setup.rules.cheaper.as_ref()?;
         let model = setup.cheaper.clone().filter(|model| model.name() != call.model.name())?;
-        let offer = offer(setup, &*model, call.input, request);
+        let offer = offer(setup, &*model, call);
         let fits = offer.input.saturating_add(LEAST_OUTPUT) <= tokens(model.context_window());
         fits.then(|| (model, offer, i64::from(cheaper.from)))
     }
@@ -171,7 +193,9 @@ impl Meter {
         let near = standings.into_iter().filter(|(rule, _, standing)| {
             let near =
                 standing.spent.saturating_mul(1000) >= rule.limit.saturating_mul(i64::from(setup.rules.warn));
-            near && rule.period.is_some() && !standing.warned
+            // A person's is their own affair: it is told in a private chat.
+            let told_here = rule.scope != BudgetScope::Person || self.spender.room.is_none();
+            near && rule.period.is_some() && !standing.warned && told_here
         });
         let (mut notices, at) = (Vec::new(), (self.clock)());
         for (rule, subject, standing) in near {
@@ -215,17 +239,27 @@ fn unknown(error: &StoreError) -> ModelError {
 }
 
 /// Returns what a call may cost if this model answers it.
-fn offer(setup: &BudgetSetup, model: &dyn Model, input: u64, request: &Request) -> CallOffer {
-    let output = request.sampling.max_tokens.map(u64::from).or_else(|| model.max_output());
-    let output = output.unwrap_or(DEFAULT_OUTPUT);
-    let cost = setup.price(model.name()).map(|price| OfferCost {
-        currency: price.currency.clone(),
-        // All of it may be written into the provider's cache, which may cost more.
-        input: price
-            .micros(Usage::plain(input, 0))
-            .max(price.micros(Usage { cache_writes: input, ..Usage::plain(input, 0) })),
-        output: price.micros(Usage::plain(0, output)),
+fn offer(setup: &BudgetSetup, model: &dyn Model, call: &OpenCall) -> CallOffer {
+    let (input, wanted) = (call.input, call.most.or(call.wanted).map(u64::from));
+    let output = wanted.or_else(|| model.max_output()).unwrap_or(DEFAULT_OUTPUT);
+    // Any of those that take its place may answer, so that each cost is the dearest one's.
+    let costs = model.answerers().into_iter().map(|name| {
+        setup.price(&name).map(|price| OfferCost {
+            currency: price.currency.clone(),
+            // All of it may be written into the provider's cache, which may cost more.
+            input: price
+                .micros(Usage::plain(input, 0))
+                .max(price.micros(Usage { cache_writes: input, ..Usage::plain(input, 0) })),
+            output: price.micros(Usage::plain(0, output)),
+        })
     });
+    // Costs in two currencies cannot be compared: that is as if nothing had a price.
+    let dearer = |one: Option<OfferCost>, other: Option<OfferCost>| {
+        let (one, other) = one.zip(other).filter(|(one, other)| one.currency == other.currency)?;
+        let (input, output) = (one.input.max(other.input), one.output.max(other.output));
+        Some(OfferCost { input, output, ..one })
+    };
+    let cost = costs.reduce(dearer).flatten();
     CallOffer { model: model.name().to_owned(), input: tokens(input), output: tokens(output), cost }
 }
 
@@ -237,11 +271,13 @@ fn tokens(number: u64) -> i64 {
 pub(super) struct OpenCall {
     meter: Meter,
     call: ModelCall,
+    /// Tokens that the reply may have, if the request says it.
+    wanted: Option<u32>,
     /// The model that is asked.
     pub(super) model: Arc<dyn Model>,
     /// Whether that is the cheaper one.
     pub(super) is_cheaper: bool,
-    /// Tokens that the reply may have, if fewer than usual.
+    /// Tokens of a reply that are reserved, if any.
     most: Option<u32>,
     /// The name of the model that answers.
     by: String,
@@ -269,9 +305,10 @@ enum CallState {
 }
 
 impl OpenCall {
-    fn grant(&mut self, cheaper: Option<Arc<dyn Model>>, output: i64, wanted: i64) {
+    fn grant(&mut self, cheaper: Option<Arc<dyn Model>>, output: i64) {
         self.reserved = true;
-        self.most = (output < wanted).then(|| u32::try_from(output).unwrap_or(u32::MAX));
+        self.state = CallState::Open;
+        self.most = Some(u32::try_from(output).unwrap_or(u32::MAX));
         if let Some(model) = cheaper {
             self.by = model.name().to_owned();
             self.model = model;
@@ -284,21 +321,28 @@ impl OpenCall {
         if !self.model.supports_vision() {
             request.images.clear();
         }
-        request.sampling.max_tokens = self.most.or(request.sampling.max_tokens);
+        request.most = self.most;
         request
     }
 
-    /// Takes note of a piece of the reply.
-    pub(super) fn hear(&mut self, delta: &Delta) {
+    /// Takes note of a piece of the reply. Before another try it reserves what that may cost.
+    ///
+    /// # Errors
+    /// When a budget does not allow another try.
+    pub(super) async fn hear(&mut self, delta: &Delta) -> Result<(), ModelError> {
         match delta {
             Delta::Text(text) | Delta::Reasoning(text) => self.heard += text.len() as u64,
             Delta::Call(call) => self.heard += (call.name.len() + call.args.to_string().len()) as u64,
             Delta::Usage(usage) => self.usage = Some(*usage),
             Delta::Model(name) => self.by.clone_from(name),
-            Delta::Again { .. } => self.try_ended(),
+            Delta::Again { free, .. } if self.try_ended(*free) => {
+                let meter = self.meter.clone();
+                return meter.reserve(self).await;
+            }
             Delta::Finish(_) => self.end(false),
-            Delta::Retract | Delta::ProviderParts(_) => {}
+            Delta::Again { .. } | Delta::Retract | Delta::ProviderParts(_) => {}
         }
+        Ok(())
     }
 
     /// Settles a call that failed.
@@ -306,14 +350,18 @@ impl OpenCall {
         self.end(error.is_free());
     }
 
-    /// Settles a try after which another is made; the reservation is the whole call's. One that gave nothing cost nothing.
-    fn try_ended(&mut self) {
-        let spent = self.spent(true);
+    /// Settles a try after which another is made, and returns whether that needs a reservation of its own.
+    fn try_ended(&mut self, free_if_nothing_came: bool) -> bool {
+        let spent = self.spent(free_if_nothing_came);
         self.tries += 1;
-        if spent.is_some() {
-            let call = ModelCall { id: format!("{}.{}", self.call.id, self.tries), ..self.call.clone() };
-            self.meter.settle(Settlement { call, spent, reservation: None });
+        if spent.is_none() {
+            return false;
         }
+        let call = ModelCall { id: format!("{}.{}", self.call.id, self.tries), ..self.call.clone() };
+        let reservation = std::mem::take(&mut self.reserved).then(|| self.call.id.clone());
+        let is_reserved = reservation.is_some();
+        self.meter.settle(Settlement { call, spent, reservation });
+        is_reserved
     }
 
     /// Settles the call.

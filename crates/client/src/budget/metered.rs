@@ -29,6 +29,10 @@ impl Model for MeteredModel {
         self.model.max_output()
     }
 
+    fn answerers(&self) -> Vec<String> {
+        self.model.answerers()
+    }
+
     fn supports_vision(&self) -> bool {
         self.model.supports_vision()
     }
@@ -82,10 +86,10 @@ impl Metering {
 
 async fn read(mut reply: ModelStream, mut call: Box<OpenCall>) -> MeteredNext {
     match reply.next().await? {
-        Ok(delta) => {
-            call.hear(&delta);
-            Some((Ok(delta), Metering::Reading { reply, call }))
-        }
+        Ok(delta) => match call.hear(&delta).await {
+            Ok(()) => Some((Ok(delta), Metering::Reading { reply, call })),
+            Err(refused) => Some((Err(refused), Metering::Over)),
+        },
         Err(error) => {
             call.fail(&error);
             Some((Err(error), Metering::Over))

@@ -25,6 +25,8 @@ struct Scripted {
     name: &'static str,
     replies: Mutex<VecDeque<Vec<Result<Delta, ModelError>>>>,
     asked: Mutex<Vec<Request>>,
+    /// Whether nothing bounds its replies, and it says as much as it may.
+    greedy: bool,
 }
 
 impl Scripted {
@@ -33,7 +35,11 @@ impl Scripted {
         replies: impl IntoIterator<Item = Vec<Result<Delta, ModelError>>>,
     ) -> Arc<Self> {
         let replies = Mutex::new(replies.into_iter().collect());
-        Arc::new(Self { name, replies, asked: Mutex::default() })
+        Arc::new(Self { name, replies, asked: Mutex::default(), greedy: false })
+    }
+
+    fn greedy(name: &'static str) -> Arc<Self> {
+        Arc::new(Self { name, replies: Mutex::default(), asked: Mutex::default(), greedy: true })
     }
 
     fn asked(&self) -> Vec<Request> {
@@ -47,11 +53,15 @@ impl Model for Scripted {
     }
 
     fn max_output(&self) -> Option<u64> {
-        Some(1_000)
+        (!self.greedy).then_some(1_000)
     }
 
     fn stream(&self, request: Request) -> ModelStream {
+        let may = request.most.map_or(50_000, u64::from);
         self.asked.lock().unwrap().push(request);
+        if self.greedy {
+            return stream::iter(says("Hello!", Usage::plain(300, may))).boxed();
+        }
         let mut replies = self.replies.lock().unwrap();
         let reply = if replies.len() > 1 { replies.pop_front() } else { replies.front().cloned() };
         stream::iter(reply.unwrap_or_default()).boxed()
@@ -166,6 +176,111 @@ async fn two_hundred_runs_at_once_stay_within_one_budget() {
         1,
         "one of them tells that little is left"
     );
+}
+
+#[tokio::test]
+async fn of_two_hundred_runs_no_reply_is_longer_than_the_budget_though_the_model_has_no_limit() {
+    const LIMIT: i64 = 100_000;
+    let everybody = || rule(BudgetScope::Everybody, LIMIT);
+    let model = Scripted::greedy("large");
+    let scene = Scene::new([model.clone()], rules([everybody()])).await;
+    let names: Vec<String> = (0..200).map(|number| format!("run-{number}")).collect();
+    let ends = join_all(names.iter().map(|name| scene.run(name))).await;
+    let answered = ends.iter().filter(|end| end.outcome == Outcome::Success).count();
+    let standing = scene.standing(everybody()).await;
+    assert!(answered > 5 && standing.spent <= LIMIT, "{answered} answers, {standing:?}");
+    let caps: Vec<_> = model.asked().iter().map(|request| request.most).collect();
+    assert!(caps.iter().all(|most| most.is_some_and(|most| most <= 8_192)), "{caps:?}");
+}
+
+#[tokio::test]
+async fn each_further_try_needs_a_reservation_of_its_own() {
+    let again = Delta::Again { attempt: 1, wait: Duration::ZERO, reason: RetryReason::Garbled, free: false };
+    let first = vec![Ok(Delta::Text("Hel".into())), Ok(Delta::Usage(Usage::plain(1_900, 100))), Ok(again)];
+    let reply = [first, says("Hello!", Usage::plain(1_000, 10))].concat();
+    for (limit, is_answered, spent) in [(4_000, true, 3_010), (3_999, false, 2_000)] {
+        let model = Scripted::new("large", [reply.clone()]);
+        let everybody = || rule(BudgetScope::Everybody, limit);
+        let scene = Scene::new([model.clone()], rules([everybody()])).await;
+        let request = Request { system: "x".repeat(3_000), ..Request::default() };
+        let told: Vec<_> = metered(model, &scene.meter()).stream(request).collect().await;
+        let refused = matches!(told.last(), Some(Err(ModelError::Budget(used))) if !used.busy);
+        assert_eq!((is_answered, refused), (told.iter().all(Result::is_ok), !is_answered), "{told:?}");
+        scene.spent().await;
+        let standing = scene.standing(everybody()).await;
+        assert_eq!((standing.spent, standing.reserved), (spent, 0), "{limit}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_is_reserved_at_the_price_of_the_dearest_model_that_may_answer_it() {
+    let reply = || [says("Hello!", Usage::plain(100, 10))];
+    let (small, large) = (Scripted::new("small", reply()), Scripted::new("large", reply()));
+    let money = BudgetRule { unit: BudgetUnit::Money("USD".into()), ..rule(BudgetScope::Everybody, 20_000) };
+    let scene = Scene::new([small.clone(), large.clone()], rules([money])).await;
+    let both = Arc::new(pudu_harness::Fallback::new(small.clone(), vec![large]));
+    let request = Request { system: "x".repeat(3_000), ..Request::default() };
+    metered(both, &scene.meter()).stream(request).collect::<Vec<_>>().await;
+    // The large one's prompt costs ten thousand of it, and the small one's a tenth of that.
+    assert_eq!(small.asked()[0].most, Some(500));
+}
+
+/// What is learnt after a run is learnt though the run's own budget is spent, and waits for nobody.
+#[tokio::test]
+async fn what_is_learnt_heeds_no_runs_budget_and_does_not_wait_for_others() {
+    let model = Scripted::new("large", [says("Hello!", Usage::plain(10, 10))]);
+    let limits = [rule(BudgetScope::Run, 1), rule(BudgetScope::Everybody, 2_500)];
+    let scene = Scene::new([model.clone()], rules(limits)).await;
+    let asked = metered(model, &scene.meter());
+    let request = |caller| Request { system: "x".repeat(3_000), caller, ..Request::default() };
+    let lead: Vec<_> = asked.stream(request(ModelCaller::Lead)).collect().await;
+    assert!(matches!(lead[..], [Err(ModelError::Budget(used))] if used == UsedBudget::of_run()), "{lead:?}");
+    let mut open = asked.stream(request(ModelCaller::Memory));
+    assert_eq!(open.next().await, Some(Ok(Delta::Text("Hello!".into()))));
+    let second: Vec<_> = asked.stream(request(ModelCaller::Memory)).collect().await;
+    let [Err(ModelError::Budget(busy))] = second[..] else { panic!("{second:?}") };
+    assert_eq!((busy.scope, busy.busy), (BudgetScope::Everybody, true));
+    assert!(busy.to_string().starts_with("The budget of everybody together is not used up, but"), "{busy}");
+    assert!(open.all(async |delta| delta.is_ok()).await);
+    assert!(asked.stream(request(ModelCaller::Memory)).all(async |delta| delta.is_ok()).await);
+}
+
+#[tokio::test]
+async fn whoever_waits_for_others_looks_before_it_writes() {
+    let model = Scripted::new("large", [says("Hello!", Usage::plain(10, 10))]);
+    let scene = Scene::new([model.clone()], rules([rule(BudgetScope::Everybody, 2_500)])).await;
+    let asked = metered(model, &scene.meter());
+    let request = || Request { system: "x".repeat(3_000), ..Request::default() };
+    let mut open = asked.stream(request());
+    assert_eq!(open.next().await, Some(Ok(Delta::Text("Hello!".into()))));
+    let before = scene.client.0.db.commits();
+    let waiting = tokio::spawn(asked.stream(request()).collect::<Vec<_>>());
+    for _ in 0..2_000 {
+        scene.client.0.settled.notify_waiters();
+        tokio::task::yield_now().await;
+    }
+    // The bell rings for other budgets as well.
+    assert!(scene.client.0.db.commits() - before <= 1 && !waiting.is_finished());
+    assert!(open.all(async |delta| delta.is_ok()).await);
+    assert!(waiting.await.unwrap().iter().all(Result::is_ok));
+}
+
+#[tokio::test]
+async fn a_room_is_not_told_of_a_persons_budget() {
+    let model =
+        Scripted::new("large", [says("Hello!", Usage::plain(8_500, 0)), says("Hello!", Usage::plain(1, 0))]);
+    let limits = [rule(BudgetScope::Person, 10_000), rule(BudgetScope::Account, 10_000)];
+    let scene = Scene::new([model], rules(limits)).await;
+    let meter = |room: Option<&str>| {
+        let spender = Spender { room: room.map(|room| UserId::of(room).unwrap()), ..Spender::default() };
+        Meter::new(&scene.client, "thread".into(), "run".into(), spender)
+    };
+    assert_eq!(scene.run("one").await.outcome, Outcome::Success);
+    let told =
+        |notices: Vec<BudgetNotice>| notices.iter().map(|one| one.state.rule.scope).collect::<Vec<_>>();
+    assert_eq!(told(meter(Some("room")).notices().await), [], "it was told below the answer");
+    assert_eq!(told(meter(None).notices().await), [BudgetScope::Person], "and the person in private");
+    assert_eq!(told(meter(None).notices().await), [], "once");
 }
 
 #[tokio::test]
@@ -287,7 +402,11 @@ async fn each_try_counts_as_its_provider_told_it_or_as_it_was_estimated() {
         assert_eq!((standing.spent, standing.reserved), (i64::try_from(sum).unwrap(), 0), "{reply:?}");
     };
     let text = |text: &str| Ok(Delta::Text(text.into()));
-    let again = || Ok(Delta::Again { attempt: 1, wait: Duration::ZERO, reason: RetryReason::Busy });
+    let again =
+        || Ok(Delta::Again { attempt: 1, wait: Duration::ZERO, reason: RetryReason::Busy, free: true });
+    let failed = || {
+        Ok(Delta::Again { attempt: 1, wait: Duration::ZERO, reason: RetryReason::Unreachable, free: false })
+    };
     let told = |tokens| Ok(Delta::Usage(Usage::plain(tokens, 0)));
     let finish = || Ok(Delta::Finish(Finish::Complete));
     let busy = || Err(ModelError::Busy { retry_after: None, detail: "429".into() });
@@ -298,6 +417,8 @@ async fn each_try_counts_as_its_provider_told_it_or_as_it_was_estimated() {
     check(vec![text("Hello!"), told(7), finish()], 1, &[(1, 1, 1_002)]).await;
     check(vec![text("Hello!"), again(), text("Hi"), told(7), finish()], 9, &[(2, 1, 1_009)]).await;
     check(vec![again(), text("Hi"), told(7), finish()], 9, &[(1, 0, 7)]).await;
+    // The provider has read the prompt of a try that was cut.
+    check(vec![failed(), text("Hi"), told(7), finish()], 9, &[(2, 1, 1_007)]).await;
     check(vec![busy()], 9, &[]).await;
     check(vec![text("Hello!"), busy()], 9, &[(1, 1, 1_002)]).await;
     check(vec![cut()], 9, &[(1, 1, 1_000)]).await;
@@ -331,7 +452,7 @@ async fn a_budget_in_money_bounds_what_a_reply_may_cost() {
     let request = || Request { system: "x".repeat(3_000), ..Request::default() };
     let first: Vec<_> = asked.stream(request()).collect().await;
     assert!(first.iter().all(Result::is_ok), "{first:?}");
-    assert_eq!(model.asked()[0].sampling.max_tokens, Some(500));
+    assert_eq!(model.asked()[0].most, Some(500));
     let second: Vec<_> = asked.stream(request()).collect().await;
     assert!(matches!(second[..], [Err(ModelError::Budget(_))]), "{second:?}");
     let pounds =

@@ -186,7 +186,8 @@ impl Client {
         let Err(error) = outcome else { return };
         if let LearnError::Model(ModelError::Budget(used)) = &error {
             // That is nobody's fault: the conversation waits until something may be spent again.
-            let due = used.opens.unwrap_or_else(|| now() + millis(MAX_BUDGET_PAUSE));
+            let pause = if used.busy { RETRY_PAUSE } else { MAX_BUDGET_PAUSE };
+            let due = used.opens.filter(|_| !used.busy).unwrap_or_else(|| now() + millis(pause));
             return reading.put_off(Learning { due, ..learning.clone() }).await;
         }
         let attempts = learning.attempts + 1;

@@ -31,6 +31,36 @@ fn task(input: Vec<Human>, again: Option<&str>) -> RunTask {
     }
 }
 
+/// Without what it spent before, a run's token budget would begin anew after each restart.
+#[tokio::test]
+async fn a_run_that_goes_on_knows_what_it_spent_or_fails() {
+    let home = tempfile::tempdir().unwrap();
+    let folders = pudu_sandbox::Folders::new(home.path().to_owned(), None);
+    let places = pudu_sandbox::LocalSandboxes::new(folders.clone(), None, pudu_sandbox::Options::default());
+    let setup = crate::AgentSetup::new([], [], pudu_harness::RunBounds::default(), Arc::new(places));
+    let db = pudu_store::Db::open(&pudu_store::DbLocation::Memory).await.unwrap();
+    let client = Client::new(db.clone(), folders, setup, pudu_skills::Skills::none(), 200);
+    let call = pudu_store::ModelCall {
+        id: "1".into(),
+        run: "r".into(),
+        thread: "t".into(),
+        spender: pudu_store::Spender::default(),
+        caller: ModelCaller::Lead,
+        at: now(),
+    };
+    let usage = Usage::plain(100, 10);
+    let spent = pudu_store::CallSpending { model: "m".into(), usage, reported: true, cost: None };
+    db.settle(pudu_store::Settlement { call, spent: Some(spent), reservation: None });
+    db.save_position("telegram", "1", 1).await.unwrap();
+    let turn = || RunState::new("t".into(), "r".into(), 0, ThreadState::default(), Arc::default());
+    let mut known = turn();
+    begin(&client, &mut known, true).await.unwrap();
+    assert_eq!(known.spending.usage().total(), 110);
+    db.close().await;
+    assert!(matches!(begin(&client, &mut turn(), true).await, Err(LogError::Store(_))));
+    assert!(begin(&client, &mut turn(), false).await.is_ok(), "a new run has spent nothing");
+}
+
 /// A thread in which a reply's call was not made, with a message that came meanwhile.
 fn left_open() -> ThreadState {
     let call = ToolCall { id: "c".into(), name: "bash".into(), args: json!({}), garbled: None };

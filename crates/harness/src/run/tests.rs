@@ -451,7 +451,7 @@ fn what_a_failed_try_cost_counts_for_the_model_that_was_asked() {
     let Update::Message(message) = assistant(Vec::new()) else { unreachable!() };
     let Message::Assistant(mut reply) = Arc::unwrap_or_clone(message) else { unreachable!() };
     reply.model = Some("first".into());
-    let again = Delta::Again { attempt: 1, wait: Duration::ZERO, reason: RetryReason::FellBack };
+    let again = Delta::Again { attempt: 1, wait: Duration::ZERO, reason: RetryReason::FellBack, free: true };
     let (failed, answered) = (Usage::plain(7, 2), Usage::plain(1, 1));
     for delta in [Delta::Usage(failed), again, Delta::Model("spare".into()), Delta::Usage(answered)] {
         take(delta, &mut run_state, &mut reply);
@@ -467,7 +467,7 @@ async fn what_a_request_cost_that_failed_for_good_counts_once() {
     let fails = vec![Ok(Delta::Usage(failed)), Err(ModelError::Garbled("an empty answer".into()))];
     let cut = vec![Err(ModelError::Unreachable("x".into()))];
     let refused = vec![Err(ModelError::Auth("x".into()))];
-    let again = || Delta::Again { attempt: 1, wait: Duration::ZERO, reason: RetryReason::Busy };
+    let again = || Delta::Again { attempt: 1, wait: Duration::ZERO, reason: RetryReason::Busy, free: true };
     let tried =
         vec![Ok(again()), Ok(Delta::Text("Hal".into())), Ok(again()), Err(ModelError::Auth("x".into()))];
     for (reply, known, unknown) in [

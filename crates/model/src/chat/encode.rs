@@ -3,7 +3,7 @@
 
 use super::decode::DETAILS;
 use crate::{
-    Dialect, ModelSettings,
+    Dialect, ModelSettings, limit,
     parts::{CallParts, own_parts},
 };
 use base64::prelude::{BASE64_STANDARD, Engine};
@@ -44,7 +44,18 @@ fn options(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
     if let Some(effort) = thinking.effort(request.thinking) {
         options.insert("reasoning_effort".to_owned(), effort.into());
     }
+    limit::bound(&mut options, &limit_keys(dialect), request);
     options
+}
+
+/// Returns the fields that limit a reply, the provider's own first.
+fn limit_keys(dialect: &Dialect) -> [&'static str; 3] {
+    [dialect.limit_field, "max_tokens", "max_completion_tokens"]
+}
+
+/// Returns how many tokens a reply may have.
+pub(super) fn limit(settings: &ModelSettings, request: &Request) -> Option<u64> {
+    limit::limit(&options(settings, request), &limit_keys(&settings.dialect))
 }
 
 #[derive(Serialize)]
@@ -294,6 +305,7 @@ mod tests {
             }],
             thinking: pudu_base::Thinking::On,
             sampling: pudu_base::Sampling::default(),
+            most: None,
             caller: pudu_base::ModelCaller::Lead,
         }
     }

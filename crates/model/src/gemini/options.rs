@@ -4,7 +4,7 @@
 //! never both, which Google refuses. An effort becomes the budget or level that Google's table for OpenAI's clients
 //! has for it, and a model that shall not think and has no rule for it thinks as little as it can.
 
-use crate::ModelSettings;
+use crate::{ModelSettings, limit};
 use pudu_base::{Request, Thinking};
 use serde_json::{Map, Value, json};
 
@@ -34,6 +34,14 @@ const THINKING_KEYS: [(&str, &str); 3] = [
     ("include_thoughts", "includeThoughts"),
 ];
 
+/// The keys that limit a reply: Google takes both forms.
+const LIMIT_KEYS: [&str; 2] = ["maxOutputTokens", "max_output_tokens"];
+
+/// Returns how many tokens a reply may have.
+pub(super) fn limit(settings: &ModelSettings, request: &Request) -> Option<u64> {
+    limit::limit(options(settings, request).get(CONFIG)?.as_object()?, &LIMIT_KEYS)
+}
+
 /// Returns the keys: ours, and the operator's over them.
 pub(super) fn options(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
     let mut options = settings.body.clone();
@@ -52,6 +60,7 @@ pub(super) fn options(settings: &ModelSettings, request: &Request) -> Map<String
     if let Some(tokens) = settings.max_tokens {
         config.entry("maxOutputTokens").or_insert_with(|| tokens.into());
     }
+    limit::bound(&mut config, &LIMIT_KEYS, request);
     set_thinking(settings, request.thinking, &mut thinking);
     if !thinking.is_empty() {
         config.insert(THINKING.to_owned(), Value::Object(thinking));

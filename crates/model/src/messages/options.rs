@@ -4,7 +4,7 @@
 //! themselves, or `{type: enabled, budget_tokens: N}` of older ones, where N is at least 1,024 and less than
 //! `max_tokens`. An effort goes to `output_config.effort`, or becomes a budget where thinking goes by budgets.
 
-use crate::ModelSettings;
+use crate::{ModelSettings, limit};
 use pudu_base::Request;
 use serde_json::{Map, Value, json};
 
@@ -18,9 +18,17 @@ const MIN_REPLY_TOKENS: u64 = 4_096;
 /// The share of a reply that thinking has where the configuration has no budget, in percent; DeerFlow's.
 const AUTO_BUDGET_PERCENT: u64 = 80;
 
+/// The key that limits a reply.
+const LIMIT_KEYS: [&str; 1] = ["max_tokens"];
+
+/// Returns how many tokens a reply may have.
+pub(super) fn limit(settings: &ModelSettings, request: &Request) -> Option<u64> {
+    limit::limit(&options(settings, request), &LIMIT_KEYS)
+}
+
 /// Returns the keys: ours, and the operator's over them.
 pub(super) fn options(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
-    let rules = &settings.thinking;
+    let (rules, most) = (&settings.thinking, request.most.map_or(u64::MAX, u64::from));
     let mut options = Map::new();
     if let Some(temperature) = settings.temperature {
         options.insert("temperature".to_owned(), temperature.into());
@@ -32,13 +40,14 @@ pub(super) fn options(settings: &ModelSettings, request: &Request) -> Map<String
     rules.apply(request.thinking, &mut options);
     let effort = rules.effort(request.thinking).filter(|_| rules.thinks(request.thinking));
     match options.get("thinking").and_then(|thinking| thinking.get("type")?.as_str()) {
-        Some("enabled") => set_budget(&mut options, effort, rules.auto_budget),
+        Some("enabled") => set_budget(&mut options, effort, rules.auto_budget, most),
         Some("disabled") => {
             options.insert("thinking".to_owned(), json!({"type": "disabled"}));
         }
         _ => set_effort(&mut options, effort),
     }
     options.entry("max_tokens").or_insert_with(|| DEFAULT_MAX_TOKENS.into());
+    limit::bound(&mut options, &LIMIT_KEYS, request);
     if thinks(&options) {
         // Neither goes together with thinking.
         options.remove("temperature");
@@ -60,8 +69,8 @@ fn set_effort(options: &mut Map<String, Value>, effort: Option<&'static str>) {
 }
 
 /// Sets the budget so that it is allowed, and the limit of the reply with it.
-fn set_budget(options: &mut Map<String, Value>, effort: Option<&'static str>, auto: bool) {
-    let limit = options.get("max_tokens").and_then(Value::as_u64);
+fn set_budget(options: &mut Map<String, Value>, effort: Option<&'static str>, auto: bool, most: u64) {
+    let limit = options.get("max_tokens").and_then(Value::as_u64).map(|limit| limit.min(most));
     let share = |percent: u64| limit.unwrap_or(DEFAULT_MAX_TOKENS).saturating_mul(percent) / 100;
     let configured = options.get("thinking").and_then(|thinking| thinking.get("budget_tokens")?.as_u64());
     let wanted = match effort {
@@ -75,7 +84,8 @@ fn set_budget(options: &mut Map<String, Value>, effort: Option<&'static str>, au
         },
     };
     let wanted = wanted.max(MIN_BUDGET_TOKENS);
-    let limit = limit.unwrap_or_else(|| DEFAULT_MAX_TOKENS.max(wanted.saturating_add(MIN_REPLY_TOKENS)));
+    let limit =
+        limit.unwrap_or_else(|| DEFAULT_MAX_TOKENS.max(wanted.saturating_add(MIN_REPLY_TOKENS)).min(most));
     let budget = if wanted < limit { wanted } else { limit * AUTO_BUDGET_PERCENT / 100 };
     let thinking = if budget < MIN_BUDGET_TOKENS {
         // So short a reply has no room to think.

@@ -4,7 +4,7 @@
 //! The server cuts a prompt that is longer than its window, and says nothing of it. So it is told the window that the
 //! request was fitted into, and to refuse what does not fit.
 
-use crate::{ModelSettings, thinking::merge};
+use crate::{ModelSettings, limit, thinking::merge};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use pudu_base::{Assistant, Message, ModelImage, Request};
 use serde::Serialize;
@@ -37,6 +37,9 @@ const OPTIONS: [&str; 23] = [
     "use_mmap",
     "num_thread",
 ];
+
+/// The parameter that limits a reply.
+const LIMIT_KEYS: [&str; 1] = ["num_predict"];
 
 /// Writes a request's body: our keys, and the operator's over them.
 pub(super) fn body(settings: &ModelSettings, request: &Request) -> serde_json::Result<Vec<u8>> {
@@ -142,8 +145,14 @@ fn extra(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
     if let Some(Value::Object(own)) = extra.remove("options") {
         merge(&mut options, &own);
     }
+    limit::bound(&mut options, &LIMIT_KEYS, request);
     extra.insert("options".to_owned(), Value::Object(options));
     extra
+}
+
+/// Returns how many tokens a reply may have.
+pub(super) fn limit(settings: &ModelSettings, request: &Request) -> Option<u64> {
+    limit::limit(extra(settings, request).get("options")?.as_object()?, &LIMIT_KEYS)
 }
 
 fn messages<'a>(settings: &ModelSettings, request: &'a Request) -> Vec<OllamaMessage<'a>> {

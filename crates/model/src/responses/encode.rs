@@ -1,7 +1,7 @@
 //! Our words in the wire's form. Borrows the messages: a long thread is written, never copied whole. Each request
 //! repeats the bytes of the one before it.
 
-use crate::{ModelSettings, parts::own_parts, thinking::merge};
+use crate::{ModelSettings, limit, parts::own_parts, thinking::merge};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use pudu_base::{Assistant, Message, ModelImage, Request, ToolCall};
 use serde::Serialize;
@@ -85,6 +85,9 @@ enum ShownPart<'a> {
     InputImage { image_url: String, detail: &'static str },
 }
 
+/// The field that limits a reply.
+const LIMIT_KEYS: [&str; 1] = ["max_output_tokens"];
+
 /// Returns the keys besides instructions, input and tools.
 fn options(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
     let thinking = &settings.thinking;
@@ -108,7 +111,13 @@ fn options(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
     if let Some(effort) = thinking.effort(request.thinking).map(Value::from).or(effort) {
         merge(&mut options, &Map::from_iter([("reasoning".to_owned(), json!({"effort": effort}))]));
     }
+    limit::bound(&mut options, &LIMIT_KEYS, request);
     options
+}
+
+/// Returns how many tokens a reply may have.
+pub(super) fn limit(settings: &ModelSettings, request: &Request) -> Option<u64> {
+    limit::limit(&options(settings, request), &LIMIT_KEYS)
 }
 
 /// Writes messages as items.

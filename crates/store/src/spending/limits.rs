@@ -90,7 +90,7 @@ impl Db {
     }
 }
 
-async fn standings(
+pub(super) async fn standings(
     tx: &mut AnyConnection,
     limits: &[BudgetLimit],
 ) -> Result<Vec<BudgetStanding>, StoreError> {
@@ -173,15 +173,16 @@ fn keyed<'q>(sql: &'static str, limit: &'q BudgetLimit) -> crate::statement::Sta
     keyed.bind(limit.since).bind(limit.until)
 }
 
-/// Adds a call to all budgets that it is a part of.
+/// Adds a user's call to all budgets that it is a part of.
 pub(super) async fn count(
     tx: &mut WriteTx<'_>,
     call: &ModelCall,
+    user: &str,
     spent: &CallSpending,
 ) -> Result<(), StoreError> {
     const SQL: &str =
         "UPDATE budgets SET spent = spent + $1 WHERE unit = $2 AND since <= $3 AND until > $3 AND
-        ((scope = 'run' AND subject = $4) OR (scope = 'person' AND subject = $5) OR
+        ((scope = 'run' AND subject = $4) OR (scope = 'person' AND subject = $5 AND subject <> '') OR
         (scope = 'room' AND subject = $6 AND subject <> '') OR (scope = 'account' AND subject = $7) OR
         scope = 'everybody')";
     let all = (BudgetUnit::Tokens, tokens(spent.usage.total()));
@@ -189,7 +190,7 @@ pub(super) async fn count(
     for (unit, amount) in [Some(all), cost].into_iter().flatten().filter(|(_, amount)| *amount > 0) {
         let update = query(SQL).bind(amount).bind(unit.as_str()).bind(clock::day(call.at));
         let room = call.spender.room.as_ref().map_or("", UserId::as_str);
-        let update = update.bind(call.run.as_str()).bind(call.spender.user.as_str()).bind(room);
+        let update = update.bind(call.run.as_str()).bind(user).bind(room);
         update.bind(&call.spender.account).execute(tx).await?;
     }
     Ok(())

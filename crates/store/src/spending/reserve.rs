@@ -4,7 +4,7 @@
 
 use super::{
     call::{CallSpending, Cost, ModelCall, Spender},
-    limits::{self, BudgetLimit, BudgetUnit},
+    limits::{self, BudgetLimit, BudgetStanding, BudgetUnit},
     row,
 };
 use crate::{
@@ -65,8 +65,8 @@ pub enum ReserveOutcome {
         /// Tokens that the reply may have.
         output: i64,
     },
-    /// Not before calls that are under way have ended: they may spend all that is left.
-    Busy,
+    /// Not before calls that are under way have ended: they may spend all that is left of the budget at this place.
+    Busy(usize),
     /// The budget at this place is used up.
     UsedUp(usize),
 }
@@ -77,6 +77,18 @@ impl Db {
         let data = (reservation, self.process().to_owned());
         self.write(&crash::RESERVE, data, |(reservation, owner), tx| {
             Box::pin(reserve(tx, reservation, owner))
+        })
+        .await
+    }
+
+    /// Returns whether a call might be made now, without reserving anything.
+    pub async fn reservable(&self, reservation: &Reservation) -> Result<ReserveOutcome, StoreError> {
+        self.read(reservation, |reservation, tx| {
+            Box::pin(async move {
+                let standings = limits::standings(tx, &reservation.limits).await?;
+                let of = |standing: BudgetStanding| (standing.spent, standing.reserved);
+                Ok(choose(reservation, &standings.into_iter().map(of).collect::<Vec<_>>()).0)
+            })
         })
         .await
     }
@@ -146,34 +158,63 @@ async fn reserve(
     let mut standings = Vec::new();
     for limit in &reservation.limits {
         let spent = limits::spent(tx, limit, reservation.call.at).await?;
-        standings.push((limit, spent, limits::reserved(tx, limit).await?));
+        standings.push((spent, limits::reserved(tx, limit).await?));
     }
-    let passes = |from: i64| {
-        move |(limit, spent, _): &(&BudgetLimit, i64, i64)| {
-            i128::from(*spent) * 1000 >= i128::from(limit.limit) * i128::from(from)
-        }
+    let (outcome, offer) = choose(reservation, &standings);
+    if let ReserveOutcome::Granted { output, .. } = outcome {
+        keep(tx, &reservation.call, offer, output, owner).await?;
+    }
+    Ok(outcome)
+}
+
+/// Chooses which offer is taken, by what is spent of each limit and what is reserved. The cheaper one is from its share on,
+/// and where the other one is too dear.
+fn choose<'r>(reservation: &'r Reservation, standings: &[(i64, i64)]) -> (ReserveOutcome, &'r CallOffer) {
+    let own = || (judge(reservation, &reservation.offer, standings, false), &reservation.offer);
+    let Some((cheaper, from)) = &reservation.cheaper else { return own() };
+    let other = || (judge(reservation, cheaper, standings, true), cheaper);
+    let passes = |(limit, (spent, _)): (&BudgetLimit, &(i64, i64))| {
+        i128::from(*spent) * 1000 >= i128::from(limit.limit) * i128::from(*from)
     };
-    let cheaper = reservation.cheaper.as_ref().filter(|(_, from)| standings.iter().any(passes(*from)));
-    let offer = cheaper.map_or(&reservation.offer, |(offer, _)| offer);
-    let affordable = |(limit, spent, _): &(&BudgetLimit, i64, i64)| match *spent >= limit.limit {
+    if reservation.limits.iter().zip(standings).any(passes) {
+        return other();
+    }
+    match own() {
+        (ReserveOutcome::UsedUp(place), offer) => match other() {
+            (ReserveOutcome::UsedUp(_), _) => (ReserveOutcome::UsedUp(place), offer),
+            other => other,
+        },
+        own => own,
+    }
+}
+
+/// Judges whether an offer can be taken.
+fn judge(
+    reservation: &Reservation,
+    offer: &CallOffer,
+    standings: &[(i64, i64)],
+    cheaper: bool,
+) -> ReserveOutcome {
+    let all = || reservation.limits.iter().zip(standings).enumerate();
+    let affordable = |limit: &BudgetLimit, spent: i64| match spent >= limit.limit {
         true => -1,
         false => offer.affordable(&limit.unit, limit.limit - spent),
     };
     let least = reservation.least.min(offer.output);
-    let used_up = standings.iter().enumerate().filter(|(_, standing)| affordable(standing) < least);
+    let used_up = all().filter(|(_, (limit, (spent, _)))| affordable(limit, *spent) < least);
     // The one that opens last is the one to wait for.
-    if let Some((place, _)) = used_up.max_by_key(|(_, (limit, ..))| limit.until) {
-        return Ok(ReserveOutcome::UsedUp(place));
+    if let Some((place, _)) = used_up.max_by_key(|(_, (limit, _))| limit.until) {
+        return ReserveOutcome::UsedUp(place);
     }
-    let output = standings.iter().map(affordable).min().unwrap_or(offer.output);
-    let is_busy = |(limit, spent, reserved): &(&BudgetLimit, i64, i64)| {
+    let output = all().map(|(_, (limit, (spent, _)))| affordable(limit, *spent)).min();
+    let output = output.unwrap_or(offer.output);
+    let mut busy = all().filter(|(_, (limit, (spent, reserved)))| {
         offer.takes(&limit.unit, output).saturating_add(*reserved) > limit.limit - spent
-    };
-    if standings.iter().any(is_busy) {
-        return Ok(ReserveOutcome::Busy);
+    });
+    match busy.next() {
+        Some((place, _)) => ReserveOutcome::Busy(place),
+        None => ReserveOutcome::Granted { cheaper, output },
     }
-    keep(tx, &reservation.call, offer, output, owner).await?;
-    Ok(ReserveOutcome::Granted { cheaper: cheaper.is_some(), output })
 }
 
 async fn keep(
@@ -223,12 +264,13 @@ pub(super) async fn release(tx: &mut WriteTx<'_>, call: &str) -> Result<(), Stor
 /// A reservation of a process that is gone.
 struct LeftReservation {
     call: ModelCall,
+    /// The user; empty if nobody knows them any more.
+    user: String,
     spent: CallSpending,
 }
 
 impl FromColumns for LeftReservation {
     fn from_columns(row: &impl Columns) -> Result<Self, StoreError> {
-        let user = |text: &str| UserId::of(text).map_err(|error| StoreError::Corrupt(error.to_string()));
         let texts: [String; 10] = [
             row.column(0)?,
             row.column(1)?,
@@ -241,16 +283,16 @@ impl FromColumns for LeftReservation {
             row.column(8)?,
             row.column(9)?,
         ];
-        let [id, run, thread, account, person, of, room, caller, model, currency] = texts;
+        let [id, run, thread, account, person, user, room, caller, model, currency] = texts;
         let (day, input, cost): (i64, i64, i64) = (row.column(10)?, row.column(11)?, row.column(12)?);
-        let room = if room.is_empty() { None } else { Some(user(&room)?) };
-        let spender = Spender { account, person, user: user(&of)?, room };
+        let known = UserId::of(&user).unwrap_or_default();
+        let spender = Spender { account, person, user: known, room: UserId::of(&room).ok() };
         let caller = ModelCaller::parse(&caller).unwrap_or_default();
         let at = clock::start(day);
         let call = ModelCall { id, run: run.into(), thread: thread.into(), spender, caller, at };
         let usage = Usage::plain(u64::try_from(input).unwrap_or(0), 0);
         let cost = (!currency.is_empty()).then_some(Cost { currency, micros: cost });
-        Ok(Self { call, spent: CallSpending { model, usage, reported: false, cost } })
+        Ok(Self { call, user, spent: CallSpending { model, usage, reported: false, cost } })
     }
 }
 
@@ -259,9 +301,9 @@ async fn settle_left(tx: &mut WriteTx<'_>, owner: &str) -> Result<u64, StoreErro
         "SELECT call, run, thread, account, person, user_id, room, caller, model, currency, day, input,
         input_cost FROM reservations WHERE owner <> $1 ORDER BY call LIMIT $2";
     let left: Vec<LeftReservation> = query(SQL).bind(owner).bind(MAX_LEFT).fetch_all(tx).await?;
-    for LeftReservation { call, spent } in &left {
+    for LeftReservation { call, user, spent } in &left {
         release(tx, &call.id).await?;
-        row::spend(tx, call, spent).await?;
+        row::spend(tx, call, user, spent).await?;
     }
     Ok(left.len() as u64)
 }

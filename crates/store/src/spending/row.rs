@@ -10,10 +10,12 @@ use crate::{
 };
 use pudu_base::{Usage, UserId};
 
-/// Stores what a call cost, and counts it in all budgets that it is a part of; of one that is settled already nothing.
+/// Stores what a call of a user cost, and counts it in all budgets that it is a part of; of one that is settled already
+/// nothing. The user is empty where nobody knows them any more.
 pub(super) async fn spend(
     tx: &mut WriteTx<'_>,
     call: &ModelCall,
+    user: &str,
     spent: &CallSpending,
 ) -> Result<(), StoreError> {
     const SQL: &str =
@@ -21,8 +23,8 @@ pub(super) async fn spend(
         calls, unreported, input, output, cached, cache_writes, reasoning, cost, currency)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1, $11, $12, $13, $14, $15, $16, $17, $18)
         ON CONFLICT (run, call) DO NOTHING";
-    let Spender { account, person, user, room } = &call.spender;
-    let texts = [call.run.as_str(), &call.id, call.thread.as_str(), account, person, user.as_str()];
+    let Spender { account, person, room, .. } = &call.spender;
+    let texts = [call.run.as_str(), &call.id, call.thread.as_str(), account, person, user];
     let insert = texts.into_iter().fold(query(SQL), |insert, text| insert.bind(text));
     let room = room.as_ref().map_or("", UserId::as_str);
     let insert = insert.bind(room).bind(call.caller.as_str()).bind(&spent.model).bind(clock::day(call.at));
@@ -33,6 +35,6 @@ pub(super) async fn spend(
     let insert = insert.bind(spent.cost.as_ref().map(|cost| cost.currency.as_str()));
     match insert.execute(tx).await? {
         0 => Ok(()),
-        _ => limits::count(tx, call, spent).await,
+        _ => limits::count(tx, call, user, spent).await,
     }
 }

@@ -132,7 +132,7 @@ pub(crate) async fn many_calls_at_once_stay_within_one_budget(db: Db) {
                     db.settle(settlement(&id, 10 + u64::try_from(output).unwrap(), 1));
                     return true;
                 }
-                ReserveOutcome::Busy => written(&db).await,
+                ReserveOutcome::Busy(_) => written(&db).await,
                 ReserveOutcome::UsedUp(0) => return false,
                 ReserveOutcome::UsedUp(place) => panic!("there is no budget {place}"),
             }
@@ -194,6 +194,78 @@ pub(crate) async fn the_cheaper_model_answers_from_its_share_on(db: Db) {
     assert_eq!(db.reserve(wish("three")).await.unwrap(), cheaper);
 }
 
+pub(crate) async fn a_cheaper_model_goes_on_where_the_other_is_too_dear(db: Db) {
+    let cost = |output| Some(OfferCost { currency: "USD".into(), input: 1, output });
+    let small = |output| CallOffer { model: "small".into(), input: 10, output: 20, cost: cost(output) };
+    let limits = || vec![dollars(limit(BudgetScope::Person, 45))];
+    let wish = |id: &str, output| {
+        let wish = wish(id, limits());
+        Reservation { cheaper: Some((small(output), 900)), least: 10, ..wish }
+    };
+    assert_eq!(db.reserve(wish("dear", 2_000)).await.unwrap(), ReserveOutcome::UsedUp(0));
+    let cheaper = ReserveOutcome::Granted { cheaper: true, output: 20 };
+    assert_eq!(db.reserve(wish("one", 40)).await.unwrap(), cheaper);
+    assert_eq!(db.reserve(wish("two", 40)).await.unwrap(), ReserveOutcome::Busy(0));
+    assert_eq!(db.reservable(&wish("two", 40)).await.unwrap(), ReserveOutcome::Busy(0));
+    let none = Reservation { limits: Vec::new(), ..wish("free", 40) };
+    assert_eq!(db.reserve(none).await.unwrap(), granted(40));
+    assert_eq!(
+        standing(&db, limits()[0].clone()).await.reserved,
+        41 + 230,
+        "what has no limit counts as well"
+    );
+}
+
+/// A person who was forgotten while their call was under way costs their room something, and nobody else.
+pub(crate) async fn who_is_forgotten_between_a_kill_and_a_start_stops_no_start(place: Place) {
+    let dead = place.open().await;
+    let limits = vec![limit(BudgetScope::Person, 1_000), limit(BudgetScope::Room, 1_000)];
+    assert_eq!(dead.reserve(wish("one", limits.clone())).await.unwrap(), granted(40));
+    dead.close().await;
+    let db = place.open().await;
+    let keys = crate::person::ada();
+    assert!(db.is_person_at_work(&keys).await.unwrap(), "their call is not settled");
+    db.forget_person(&keys, Vec::new()).await.unwrap();
+    db.close().await;
+    // As a version before this one left it.
+    run(&mut place.connect().await, "UPDATE reservations SET user_id = ''".to_owned()).await;
+    let db = place.open().await;
+    assert_eq!(db.settle_left().await.unwrap(), 1);
+    assert!(!db.is_person_at_work(&keys).await.unwrap());
+    let [share] = &db.spending_since(NOW).await.unwrap()[..] else { panic!("one call was left") };
+    let told = (share.user.as_str(), share.room.as_str(), share.sum.usage.total());
+    assert_eq!(told, ("", "room", 10));
+    assert_eq!(standing(&db, limits[1].clone()).await.spent, 10);
+    let local = BudgetLimit { subject: UserId::local().to_string(), ..limits[0].clone() };
+    assert_eq!(standing(&db, local).await.spent, 0, "nobody else pays for it");
+    db.close().await;
+}
+
+pub(crate) async fn shares_are_told_for_each_user_account_and_room_by_caller_and_model(db: Db) {
+    for (id, user, caller, tokens) in [
+        ("1", "ada", ModelCaller::Lead, 10),
+        ("2", "ada", ModelCaller::Lead, 20),
+        ("3", "ada", ModelCaller::Title, 4),
+        ("4", "bob", ModelCaller::Lead, 100),
+    ] {
+        let spender = Spender { user: UserId::of(user).unwrap(), ..spender() };
+        db.settle(Settlement {
+            call: ModelCall { spender, caller, ..call(id) },
+            ..settlement(id, tokens, 7)
+        });
+    }
+    written(&db).await;
+    let shares = db.spending_since(NOW).await.unwrap();
+    let told = shares.iter().map(|share| {
+        assert_eq!((share.account.as_str(), share.room.as_str()), ("slack", "room"));
+        let micros = share.sum.cost.as_ref().map(|cost| cost.micros);
+        (share.user.as_str(), share.sum.caller.as_str(), share.sum.calls, share.sum.usage.total(), micros)
+    });
+    let expect =
+        [("bob", "lead", 1, 100, Some(7)), ("ada", "lead", 2, 30, Some(14)), ("ada", "title", 1, 4, Some(7))];
+    assert_eq!(told.collect::<Vec<_>>(), expect);
+}
+
 /// Any order of reservations, settlements, repeats and deaths leaves counters that are the sum of the calls, and never
 /// more than the limit, as long as no call takes more than it may.
 pub(crate) async fn whatever_happens_counters_are_the_sum_of_calls(place: Place) {
@@ -216,7 +288,7 @@ pub(crate) async fn whatever_happens_counters_are_the_sum_of_calls(place: Place)
                     let wish = Reservation { call: of_user(id.clone()), ..wish(&id, vec![own.clone()]) };
                     match db.reserve(wish).await.unwrap() {
                         ReserveOutcome::Granted { output, .. } => open.push((id, output)),
-                        ReserveOutcome::Busy => assert!(!open.is_empty(), "others spend what is left"),
+                        ReserveOutcome::Busy(_) => assert!(!open.is_empty(), "others spend what is left"),
                         ReserveOutcome::UsedUp(_) => assert!(sum > LIMIT - 14, "{sum} of {LIMIT}"),
                     }
                 }

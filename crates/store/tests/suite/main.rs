@@ -99,6 +99,8 @@ on_every_engine! {
     budgets::a_limit_set_late_knows_what_was_spent_before,
     budgets::a_reply_is_as_long_as_the_budget_allows,
     budgets::the_cheaper_model_answers_from_its_share_on,
+    budgets::a_cheaper_model_goes_on_where_the_other_is_too_dear,
+    budgets::shares_are_told_for_each_user_account_and_room_by_caller_and_model,
     tasks::what_sub_agents_did_is_read_in_order_and_by_pages_and_is_no_part_of_the_state,
     log::a_thread_is_the_fold_of_what_was_appended,
     log::an_append_behind_the_wrong_position_changes_nothing,
@@ -139,6 +141,7 @@ on_every_lasting_engine! {
     budgets::what_was_spent_before_each_call_had_a_row_is_kept,
     budgets::whatever_happens_counters_are_the_sum_of_calls,
     budgets::what_a_dead_process_reserved_is_settled_for_its_prompt,
+    budgets::who_is_forgotten_between_a_kill_and_a_start_stops_no_start,
     recall::the_statistics_are_exact_and_no_word_is_left,
     lasting::threads_from_before_they_had_a_table_have_rows_in_it,
 }

@@ -164,7 +164,7 @@ const TABLES: &[(&str, &str)] = &[
     ("recall_docs", "goes"),
     ("recall_scopes", "goes"),
     ("recall_words", "goes"),
-    ("reservations", "stays without a name for the minutes of a call"),
+    ("reservations", "none is there: who has one is at work"),
     ("runs", "goes with the thread"),
     ("schema_version", "nobody's"),
     ("snapshots", "goes with the thread, and of rooms' threads"),
