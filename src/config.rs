@@ -183,7 +183,7 @@ pub(crate) struct HotConfig {
     pub(crate) policies: IndexMap<String, AccountPolicy>,
     /// How long what accounts leave behind is kept.
     pub(crate) retention: RetentionRules,
-    /// What runs may spend, by whom they are asked.
+    /// Budgets of runs, by whom they are asked.
     pub(crate) budgets: BudgetRules,
     /// How many tokens a run may spend.
     pub(crate) run_tokens: TokenBudget,

@@ -1,4 +1,4 @@
-//! What everybody spent and what is left of their budgets, for whoever runs pudu.
+//! Spending of everybody and the rest of their budgets, for whoever runs pudu.
 
 use super::GatewayState;
 use crate::{bus::STORE_TIMEOUT, clock};
@@ -63,7 +63,7 @@ pub(crate) async fn facts(db: &Db, rules: &BudgetRules, days: u32) -> Result<Val
     }))
 }
 
-/// What one of them spent.
+/// Spending of one of them.
 #[derive(Default)]
 struct Spent {
     usage: Usage,

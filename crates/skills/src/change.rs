@@ -24,7 +24,7 @@ pub enum SkillChange {
         path: String,
         /// The piece.
         old: String,
-        /// What stands in its place.
+        /// The text in its place.
         new: String,
     },
     /// Takes it away.

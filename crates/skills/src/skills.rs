@@ -42,7 +42,7 @@ pub struct Skills(Arc<Inner>);
 struct Inner {
     places: CatalogPaths,
     known: Mutex<CachedCatalog>,
-    /// What users see who have skills of their own.
+    /// Catalogues of users who have skills of their own.
     users: UserCatalogs,
 }
 

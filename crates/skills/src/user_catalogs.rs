@@ -14,11 +14,11 @@ pub(crate) const MAX_CACHED_USERS: usize = 64;
 /// Stamps of the paths of which a catalog was made.
 pub(crate) type Stamps = Vec<(PathBuf, Option<FileStamp>)>;
 
-/// What users see who have skills of their own, those last looked at.
+/// Catalogues of users who have skills of their own, those last looked at.
 #[derive(Debug, Default)]
 pub(crate) struct UserCatalogs(pub(crate) Mutex<IndexMap<UserId, CachedView>>);
 
-/// What a user saw, and what it was made of.
+/// A user's catalogue, and a mark of what it was made of.
 #[derive(Clone, Debug)]
 pub(crate) struct CachedView {
     pub(crate) shared: Arc<Catalog>,

@@ -1,4 +1,4 @@
-//! What a tool finds before people are asked.
+//! Findings of a tool before people are asked.
 
 use crate::{
     ApprovalPolicy,
