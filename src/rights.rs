@@ -25,6 +25,8 @@ pub(crate) struct KnownUser {
     pub(crate) user: UserId,
     /// The address by which they sign in.
     pub(crate) email: Option<String>,
+    /// The users that those people were by themselves, before they became this one.
+    pub(crate) former: Vec<UserId>,
     /// Those people of accounts who are the user.
     pub(crate) people: Vec<AccountPerson>,
 }
@@ -46,13 +48,20 @@ pub(crate) async fn known(db: &Db, home: &Path, unpaired: UnpairedPeople) -> Res
     }
     for person in db.account_people().await? {
         let user = users.of(&person.account, &person.person, unpaired);
-        of(&mut known, user).people.push(person);
+        let one = of(&mut known, user);
+        one.former.extend(users.former(&person.account, &person.person));
+        one.people.push(person);
     }
     Ok(known.into_values().collect())
 }
 
 fn of(known: &mut BTreeMap<UserId, KnownUser>, user: UserId) -> &mut KnownUser {
-    known.entry(user.clone()).or_insert(KnownUser { user, email: None, people: Vec::new() })
+    known.entry(user.clone()).or_insert(KnownUser {
+        user,
+        email: None,
+        former: Vec::new(),
+        people: Vec::new(),
+    })
 }
 
 /// Finds the one who is meant: by the user's id, the address by which they sign in, the platform's id of a person, alone or
@@ -89,6 +98,7 @@ impl KnownUser {
     pub(crate) fn keys(&self) -> PersonKeys {
         PersonKeys {
             user: self.user.clone(),
+            former: self.former.clone(),
             people: self.people.clone(),
             event_sender: EVENT_SENDER,
             reply_sender: REPLY_SENDER,
@@ -162,7 +172,12 @@ mod tests {
             name: (*name).to_owned(),
         };
         let people = people.iter().map(person).collect();
-        KnownUser { user: UserId::of(user).unwrap(), email: email.map(str::to_owned), people }
+        KnownUser {
+            user: UserId::of(user).unwrap(),
+            email: email.map(str::to_owned),
+            former: Vec::new(),
+            people,
+        }
     }
 
     #[test]
