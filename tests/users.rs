@@ -171,7 +171,7 @@ async fn a_joined_person_stays_so_over_a_restart_and_no_code_is_shown_in_a_group
 
 #[tokio::test]
 async fn whose_code_was_used_by_somebody_else_gets_rid_of_them() {
-    let house = furnished("").await;
+    let house = furnished("memory: {debounce_seconds: 300}\n").await;
     let (ada, eve) = (Talker::new(&house, "Ada"), Talker::new(&house, "Eve"));
     ada.say("/connect");
     let code = code(&ada.reads_so(|text| text.contains("within ten minutes: /connect ")).await);

@@ -28,12 +28,12 @@ pub(super) struct JoinOffer {
     user: UserId,
     /// Where they are told that somebody joined them.
     #[serde(flatten)]
-    route: Route,
+    route: JoinRoute,
 }
 
 /// Where somebody is told something.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Route {
+pub(super) struct JoinRoute {
     pub(super) target: ReplyTarget,
     pub(super) conversation: String,
 }
@@ -61,7 +61,7 @@ pub(super) enum JoinOutcome {
 
 impl Shared {
     /// Makes a code by which the sender of an event lets somebody be the same user.
-    pub(super) async fn offer_join(&self, inbound: &Inbound, route: Route) -> Result<String> {
+    pub(super) async fn offer_join(&self, inbound: &Inbound, route: JoinRoute) -> Result<String> {
         let code = fresh().context("no randomness")?;
         let (account, person) = (inbound.address.account.clone(), inbound.sender.id.clone());
         let user = self.users.own(&account, &person);
@@ -86,7 +86,7 @@ impl Shared {
         self: &Arc<Self>,
         inbound: &Inbound,
         code: &str,
-        told: Route,
+        told: JoinRoute,
     ) -> Result<JoinOutcome, StoreError> {
         let Some(offer) = self.join_offer(code).await? else { return Ok(JoinOutcome::Refused) };
         let (account, sender, at) = (&inbound.address.account, &inbound.sender, clock::now());
@@ -133,7 +133,7 @@ impl Shared {
                 continue;
             }
             outcome = PartOutcome::Others;
-            if let Ok(route) = serde_json::from_str::<Route>(&one.route) {
+            if let Ok(route) = serde_json::from_str::<JoinRoute>(&one.route) {
                 let text = route.target.language.parted_by(&inbound.sender.name);
                 self.tell(&one.account, &route, text).await;
             }
@@ -142,7 +142,7 @@ impl Shared {
     }
 
     /// Tells somebody of an account something, in the chat where they last spoke of being one with another.
-    async fn tell(self: &Arc<Self>, account: &str, route: &Route, text: String) {
+    async fn tell(self: &Arc<Self>, account: &str, route: &JoinRoute, text: String) {
         let Some(account) = self.accounts.get(account) else { return };
         let target = account.channel().beside(&route.target);
         let view = FinalView { text, ..FinalView::default() };

@@ -42,7 +42,7 @@ pub struct Identity {
 
 /// Somebody who is a user by themselves again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parted {
+pub struct PartedPerson {
     /// The account.
     pub account: String,
     /// The platform's id of the person.
@@ -88,14 +88,14 @@ impl Db {
         brings: Option<UserId>,
         route: &str,
     ) -> Result<bool, StoreError> {
-        let joining = Joining { hash: hash.to_owned(), shows, issuer, brings, route: route.to_owned() };
+        let joining = JoiningPair { hash: hash.to_owned(), shows, issuer, brings, route: route.to_owned() };
         self.write(&crash::JOIN, joining, |joining, tx| Box::pin(join_both(tx, joining))).await
     }
 
     /// Makes a person a user by themselves again, and all who are the user that they are then or who came by their code.
     /// If there are such, a person who came by nobody's code stays who they are. Returns everybody who is somebody else
     /// now; nobody when the person was by themselves.
-    pub async fn part(&self, account: &str, person: &str) -> Result<Vec<Parted>, StoreError> {
+    pub async fn part(&self, account: &str, person: &str) -> Result<Vec<PartedPerson>, StoreError> {
         let texts = [account, person].map(str::to_owned);
         self.write(&crash::PART, texts, |texts, tx| Box::pin(part(tx, texts))).await
     }
@@ -153,7 +153,7 @@ async fn offered(tx: &mut AnyConnection, hash: &str, now: i64) -> Result<Option<
 
 /// Two people on their way to be one user.
 #[derive(Clone)]
-struct Joining {
+struct JoiningPair {
     hash: String,
     shows: Identity,
     issuer: Identity,
@@ -161,8 +161,8 @@ struct Joining {
     route: String,
 }
 
-async fn join_both(tx: &mut WriteTx<'_>, joining: &Joining) -> Result<bool, StoreError> {
-    let Joining { hash, shows, issuer, brings, route } = joining;
+async fn join_both(tx: &mut WriteTx<'_>, joining: &JoiningPair) -> Result<bool, StoreError> {
+    let JoiningPair { hash, shows, issuer, brings, route } = joining;
     let sql = "SELECT user_id FROM identities WHERE account = $1 AND person = $2";
     let user: Option<String> =
         query(sql).bind(&issuer.account).bind(&issuer.person).fetch_optional(tx).await?;
@@ -188,7 +188,10 @@ async fn join_both(tx: &mut WriteTx<'_>, joining: &Joining) -> Result<bool, Stor
     Ok(true)
 }
 
-async fn part(tx: &mut WriteTx<'_>, [account, person]: &[String; 2]) -> Result<Vec<Parted>, StoreError> {
+async fn part(
+    tx: &mut WriteTx<'_>,
+    [account, person]: &[String; 2],
+) -> Result<Vec<PartedPerson>, StoreError> {
     drop_codes(tx, account, person).await?;
     memory_merge::cancel(tx, &alone(account, person)).await?;
     let sql = "SELECT via, route, name FROM identities WHERE account = $1 AND person = $2";
@@ -203,15 +206,15 @@ async fn part(tx: &mut WriteTx<'_>, [account, person]: &[String; 2]) -> Result<V
         ORDER BY known.account, known.person";
     let (via, user) = (mark(account, person), alone(account, person));
     let gone: Vec<(String, String, String)> = query(sql).bind(&via).bind(user.as_str()).fetch_all(tx).await?;
-    let parted = gone.into_iter().map(|(account, person, route)| Parted { account, person, route });
-    let mut parted: Vec<Parted> =
+    let parted = gone.into_iter().map(|(account, person, route)| PartedPerson { account, person, route });
+    let mut parted: Vec<PartedPerson> =
         parted.filter(|one| (&one.account, &one.person) != (account, person)).collect();
     if let Some((via, route, _)) = own
         && (parted.is_empty() || !via.is_empty())
     {
-        parted.push(Parted { account: account.clone(), person: person.clone(), route });
+        parted.push(PartedPerson { account: account.clone(), person: person.clone(), route });
     }
-    for Parted { account, person, .. } in &parted {
+    for PartedPerson { account, person, .. } in &parted {
         drop_codes(tx, account, person).await?;
         memory_merge::cancel(tx, &alone(account, person)).await?;
         let sql = "DELETE FROM identities WHERE account = $1 AND person = $2";

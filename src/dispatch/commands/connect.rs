@@ -5,7 +5,7 @@ use crate::bus::InboxItem;
 use crate::dispatch::{
     command::SlashCommand,
     conversation::ConversationActor,
-    joining::{JoinOutcome, PartOutcome, Route},
+    joining::{JoinOutcome, JoinRoute, PartOutcome},
     reply,
 };
 use pudu_channels::{Choice, FinalView};
@@ -87,8 +87,8 @@ async fn join(
     }))
 }
 
-fn route(actor: &ConversationActor, arrival: &InboxItem) -> Route {
-    Route { target: reply::target(&actor.account, arrival), conversation: actor.key.clone() }
+fn route(actor: &ConversationActor, arrival: &InboxItem) -> JoinRoute {
+    JoinRoute { target: reply::target(&actor.account, arrival), conversation: actor.key.clone() }
 }
 
 fn plain(text: &str) -> FinalView {

@@ -24,7 +24,7 @@ use pudu_memory::{
         has_signal, prompt,
     },
 };
-use pudu_store::{Learning, LearningReader, Parted, RecallEntry, RecallKind, alone, now};
+use pudu_store::{Learning, LearningReader, PartedPerson, RecallEntry, RecallKind, alone, now};
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
@@ -175,7 +175,11 @@ impl Client {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn part(&self, account: &str, person: &str) -> Result<Vec<Parted>, pudu_store::StoreError> {
+    pub async fn part(
+        &self,
+        account: &str,
+        person: &str,
+    ) -> Result<Vec<PartedPerson>, pudu_store::StoreError> {
         let _alone = self.0.moving.write().await;
         self.0.db.part(account, person).await
     }

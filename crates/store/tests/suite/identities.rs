@@ -1,8 +1,8 @@
 use crate::{fixture::NOW, learning::learning};
 use pudu_base::UserId;
 use pudu_store::{
-    Db, Identity, JoinCode, Learning, LearningReader, MemoryMerge, Paired, Parted, RecallLimits, RecallScope,
-    Spender, alone,
+    Db, Identity, JoinCode, Learning, LearningReader, MemoryMerge, Paired, PartedPerson, RecallLimits,
+    RecallScope, Spender, alone,
 };
 
 fn identity(account: &str, person: &str, at: i64) -> Identity {
@@ -10,8 +10,8 @@ fn identity(account: &str, person: &str, at: i64) -> Identity {
     Identity { account, person, user: UserId::of("ada").unwrap(), name, at }
 }
 
-fn parted(account: &str, person: &str, route: &str) -> Parted {
-    Parted { account: account.into(), person: person.into(), route: route.into() }
+fn parted(account: &str, person: &str, route: &str) -> PartedPerson {
+    PartedPerson { account: account.into(), person: person.into(), route: route.into() }
 }
 
 fn code(hash: &str) -> JoinCode {
