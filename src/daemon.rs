@@ -295,14 +295,27 @@ impl Daemon {
     /// Takes the daemon down: no new turns, those at work get their grace, the rest goes on after a restart. Returns
     /// how many runs that is.
     pub(crate) async fn drain(&self) -> usize {
-        self.shut_down(self.watcher.current().timing.shutdown_grace_period).await
+        let grace = self.watcher.current().timing.shutdown_grace_period;
+        self.finish_turns(grace).await;
+        self.shut_down().await
+    }
+
+    /// Takes the daemon down likewise, once what can be learnt from conversations that wait was learnt. Nobody waits for
+    /// that at a terminal, whose next chat learns it.
+    pub(crate) async fn learn_and_drain(&self) -> usize {
+        let grace = self.watcher.current().timing.shutdown_grace_period;
+        if self.finish_turns(grace).await && !grace.is_zero() {
+            self.read_last().await;
+        }
+        self.shut_down().await
     }
 
     /// Waits until another process has the database, and then stops without any grace: whatever is at work here is at
     /// work there, too.
     pub(crate) async fn until_dispossessed(&self) {
         self.dispossessed.cancelled().await;
-        self.shut_down(Duration::ZERO).await;
+        self.finish_turns(Duration::ZERO).await;
+        self.shut_down().await;
     }
 
     /// Waits until nothing can be stored any more, whatever is done: a new process can.
@@ -310,17 +323,20 @@ impl Daemon {
         self.shared.db.until_broken().await;
     }
 
-    async fn shut_down(&self, grace: Duration) -> usize {
+    /// Lets no turn begin, and waits so long for those at work. Returns whether all are over.
+    async fn finish_turns(&self, grace: Duration) -> bool {
         self.shared.drain.cancel();
         self.shared.tasks.close();
         let finished = tokio::time::timeout(grace, self.shared.tasks.wait()).await.is_ok();
-        let left = self.shared.client.running();
-        if finished && !grace.is_zero() {
-            self.read_last().await;
-        }
         if !finished {
-            tracing::warn!(runs = left, ?grace, "ended drain: what is left goes on after a restart");
+            let runs = self.shared.client.running();
+            tracing::warn!(runs, ?grace, "ended drain: what is left goes on after a restart");
         }
+        finished
+    }
+
+    async fn shut_down(&self) -> usize {
+        let left = self.shared.client.running();
         // What a run would say of what is taken from it below would be wrong.
         let runs = self.shared.client.runs().into_iter().map(|(run, _)| run).collect();
         tokio::time::timeout(SHUTDOWN_TIMEOUT, self.shared.client.suspend()).await.ok();

@@ -13,7 +13,7 @@ const POINTS: [&str; 10] = [
     "learning.keep.after",
     "learning.claim.before",
     "learning.claim.after",
-    "run.spent.before",
+    "spending.settle.before#2",
     "memory.committed",
     "recall.index.before#2",
     "recall.index.after#2",

@@ -1,9 +1,12 @@
 //! Nothing of one person reaches another. People of all five platforms, in private chats and in rooms, do at random what they
-//! can do: state things, ask, have files written and looked for, list and change memory, join and part, while the daemon is
-//! killed now and then. Each statement has a mark of its own (`oracle.rs`), and after each step no request to the model and
-//! no message in a chat may have a mark that does not belong there; each person's usage is theirs to the token.
+//! can do: state things, ask, have files and skills written and looked for, list, change and export memory, join and part,
+//! while the daemon is killed now and then. Each statement has a mark of its own (`oracle.rs`), and after each step no
+//! request to the model, no message and no file in a chat may have a mark that does not belong there; each person's usage
+//! is theirs to the token; and in the end no user's folder has anything of another. In every fourth world all people are
+//! one user (`unpaired_people: shared`), and only rooms are apart.
 //!
-//! `PUDU_SCOPE_STEPS` sets how many steps (default 240), `PUDU_SCOPE_SEED` repeats a run.
+//! `PUDU_SCOPE_STEPS` sets how many steps (default 240), `PUDU_SCOPE_SEED` repeats a run. `scopes/mutants.py` takes the checks
+//! out one by one and expects this test to fail.
 
 mod oracle;
 
@@ -25,6 +28,11 @@ use std::sync::Arc;
 const STEPS_OF_A_WORLD: u32 = 500;
 /// Tokens of one request to the model and its reply.
 const TOKENS_OF_A_CALL: u64 = 110;
+/// Conversations are read soon, and the lead agent makes skills.
+const SETTINGS: &str = "memory: {debounce_seconds: 1}
+skill_evolution: {enabled: true}
+approvals: {skill_changes: allow}
+";
 /// Everything that the sandbox shows of files and settings.
 const LOOK: &str =
     "grep -rhoaE 'zq[0-9]{6}' /mnt /tmp /home /root 2>/dev/null | sort -u | head -c 20000; env";
@@ -62,6 +70,8 @@ struct Chat {
 #[derive(Default, Debug)]
 struct Reached {
     recalled: u32,
+    skills: u32,
+    exports: u32,
     found: u32,
     learnt: u32,
     listed: u32,
@@ -119,9 +129,15 @@ fn obedient(ask: &Ask) -> Reply {
             &json!({ "path": format!("/mnt/user-data/workspace/{mark}.txt"), "content": format!("{mark}\n") }),
         ),
         _ if said.contains("Look for") => Reply::tool("bash", &json!({ "command": LOOK })),
+        _ if said.contains("Make a skill") => Reply::tool("skill_manage", &skill(mark)),
         _ => Reply::text(&format!("done {mark}")),
     };
     reply.usage(TOKENS_OF_A_CALL - 10, 10).into()
+}
+
+fn skill(mark: Mark) -> serde_json::Value {
+    let text = format!("---\nname: thing-{mark}\ndescription: For {mark} and nothing else.\n---\n# {mark}\n");
+    json!({ "action": "create", "name": format!("thing-{mark}"), "content": text })
 }
 
 impl World {
@@ -134,27 +150,27 @@ impl World {
             platforms::discord().await,
         ];
         let mut house = House::elsewhere(platforms[0].clone()).await;
-        house.configure_all(&platforms, "memory: {debounce_seconds: 1}\n");
+        let is_shared = seed % 4 == 3;
+        let people = if is_shared { "  unpaired_people: shared\n" } else { "" };
+        house.configure_all(&platforms, &format!("{people}{SETTINGS}"));
         house.model.when(learns, gullible);
         house.model.otherwise(obedient);
-        let (mut people, mut chats, mut oracle) = (Vec::new(), Vec::new(), Oracle::default());
+        let (mut people, mut chats, mut oracle) = (Vec::new(), Vec::new(), Oracle::new(is_shared));
         for (platform, at) in platforms.iter().enumerate().map(|(at, platform)| (platform, at)) {
             let chat = |id, people| Chat { platform: at, id, people, seen: 0, chain: None };
             let mut members = Vec::new();
             for name in ["Ada", "Bob"] {
                 let id = platform.person(name);
-                let person = oracle.person();
+                let person = oracle.person(platform.name(), &id);
                 chats.push(chat(platform.private(&id), vec![person]));
                 let own = oracle.private_chat(person);
                 people.push(Person { id: id.clone(), chat: own });
                 members.push((person, id));
             }
             let ids: Vec<&str> = members.iter().map(|(_, id)| id.as_str()).collect();
-            chats.push(chat(
-                platform.group("Herd", &ids),
-                members.iter().map(|(person, _)| *person).collect(),
-            ));
-            oracle.room();
+            let room = platform.group("Herd", &ids);
+            oracle.room(platform.name(), &room);
+            chats.push(chat(room, members.iter().map(|(person, _)| *person).collect()));
         }
         house.start();
         let random = fastrand::Rng::with_seed(seed);
@@ -217,6 +233,7 @@ impl World {
             0..=4 => format!("My favourite thing is {mark}."),
             5..=6 => format!("What is the favourite thing, {mark}?"),
             7 => format!("Write down {mark}."),
+            8 if self.random.bool() => format!("Make a skill of {mark}."),
             _ => format!("Look for {mark}."),
         };
         let is_answer = self.random.u32(0..3) == 0;
@@ -284,16 +301,23 @@ impl World {
                 drop(self.command(chat, person, "/memory off", step).await);
                 drop(self.command(chat, person, "/memory on", step).await);
             }
-            8..=9 if is_private => {
+            8..=9 => {
                 let said = self.command(chat, person, "/usage", step).await;
-                self.check_usage(person, &said);
+                match is_private {
+                    true => self.check_usage(person, &said),
+                    false => assert!(!said.contains("in all your chats"), "told in a room: {said}"),
+                }
             }
+            10 => drop(self.command(chat, person, "/memory export", step).await),
             _ => drop(self.command(chat, person, "/new", step).await),
         }
     }
 
     /// Somebody shows another one's code and confirms it.
     async fn joins(&mut self) {
+        if self.oracle.is_shared {
+            return;
+        }
         let alone = self.oracle.alone();
         let (Some(one), other) =
             (self.random.choice(&alone).copied(), self.random.usize(..self.people.len()))
@@ -317,8 +341,11 @@ impl World {
     }
 
     async fn parts(&mut self) {
-        let joined = self.oracle.joined();
-        let Some(one) = self.random.choice(&joined).copied() else { return };
+        if self.oracle.is_shared {
+            return;
+        }
+        let together = self.oracle.together();
+        let Some(one) = self.random.choice(&together).copied() else { return };
         self.command(self.people[one.0].chat.0, one, "/connect off", 0).await;
         self.oracle.part(one);
     }
@@ -339,7 +366,10 @@ impl World {
             let told = marks(&ask.body.to_string());
             if learns(ask) {
                 self.reached.learnt += u32::from(!told.is_empty());
-                self.oracle.check_learning(&told, &ask.last_user());
+                let said = ask.last_user();
+                let conversation =
+                    said.split_once("<conversation>").map_or("", |(_, conversation)| conversation);
+                self.oracle.check_learning(&marks(conversation), &told, &said);
                 continue;
             }
             let Some(mark) = marks(&ask.last_user()).into_iter().next() else { continue };
@@ -349,6 +379,8 @@ impl World {
             let last = ask.last_user();
             self.reached.recalled += u32::from(last.contains("<memory>") && marks(&last).len() > 1);
             self.reached.found += u32::from(marks(&ask.last_tool()).len() > 1);
+            let system = ask.messages().first().map(|system| marks(&system["content"].to_string()));
+            self.reached.skills += u32::from(system.is_some_and(|of_skills| !of_skills.is_empty()));
         }
     }
 
@@ -357,7 +389,10 @@ impl World {
         for chat in 0..self.chats.len() {
             let shown = self.shown(chat);
             for one in &shown[self.chats[chat].seen.min(shown.len())..] {
-                self.oracle.check(ChatId(chat), &marks(&one.text), &format!("step {step}: {:?}", one.text));
+                let files = one.files.iter().map(|(_, bytes)| String::from_utf8_lossy(bytes));
+                let text = [one.text.as_str().into()].into_iter().chain(files).collect::<Vec<_>>().join("\n");
+                self.reached.exports += u32::from(!one.files.is_empty() && !marks(&text).is_empty());
+                self.oracle.check(ChatId(chat), &marks(&text), &format!("step {step}: {text:?}"));
             }
             self.chats[chat].seen = shown.len();
         }
@@ -382,13 +417,14 @@ impl World {
         self.check_calls();
         for user in std::fs::read_dir(self.house.path(".pudu/users")).unwrap().flatten() {
             let mut kept = walk(&user.path().join("agents"));
+            kept.extend(walk(&user.path().join("skills")));
             kept.extend(std::fs::read_to_string(user.path().join("memory.json")));
-            let kept = kept.join("\n");
-            self.oracle.check_learning(&marks(&kept), &kept);
+            self.oracle.check_folder(&user.file_name().to_string_lossy(), &marks(&kept.join("\n")));
         }
         assert!(self.platforms.iter().all(|platform| platform.misused().is_empty()));
-        let Reached { recalled, found, learnt, listed, usages, joins } = self.reached;
-        let least = [recalled, found, learnt, listed, usages, joins].into_iter().min();
+        let Reached { recalled, skills, exports, found, learnt, listed, usages, joins } = self.reached;
+        let joins = joins + u32::from(self.oracle.is_shared);
+        let least = [recalled, skills, exports, found, learnt, listed, usages, joins].into_iter().min();
         assert!(steps < 200 || least > Some(0), "nothing is proven by {:?}", self.reached);
     }
 }

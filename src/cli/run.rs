@@ -66,7 +66,7 @@ async fn hot(start: Start, loaded: LoadedConfig) -> anyhow::Result<()> {
     }
     tracing::info!("stopping: no new turns, those at work may finish; a second signal stops at once");
     tokio::select! {
-        _ = daemon.drain() => {}
+        _ = daemon.learn_and_drain() => {}
         _ = terminate.recv() => tracing::warn!("stopped at once"),
         _ = interrupt.recv() => tracing::warn!("stopped at once"),
     }

@@ -1,9 +1,10 @@
 //! Knows what belongs to whom: a mark stands for one statement in one chat, and with it goes where it may be seen.
 //!
-//! A mark belongs to its chat, and, if that is private, to the memory of the user that its person is. Who joins somebody
-//! brings their memory along; who parts is a user by themselves again, with what they said in their own chat. What is said
-//! in a room is the room's alone.
+//! A mark belongs to its chat, and, if that is private, to the memory and the skills of the user that its person is. Who joins
+//! somebody brings their memory along; who parts is a user by themselves again, with what they said in their own chat.
+//! What is said in a room is the room's alone.
 
+use pudu_client::base::UserId;
 use std::{collections::BTreeSet, fmt};
 
 /// The mark of a statement.
@@ -40,6 +41,14 @@ pub struct ChatId(pub usize);
 
 #[derive(Default)]
 pub struct Oracle {
+    /// Whether all people are one user.
+    pub is_shared: bool,
+    /// Of each user the name of their folder.
+    folders: Vec<UserId>,
+    /// Of each room likewise; a private chat has none.
+    rooms: Vec<Option<UserId>>,
+    /// Of each person all users that they ever were.
+    past: Vec<BTreeSet<usize>>,
     /// Of each mark the chat in which it was said, and the user who said it.
     statements: Vec<(ChatId, usize)>,
     /// Of each person the user that they are.
@@ -55,9 +64,18 @@ pub struct Oracle {
 }
 
 impl Oracle {
+    /// Knows nobody yet. Where all people are shared they are one user.
+    pub fn new(is_shared: bool) -> Self {
+        Self { is_shared, ..Self::default() }
+    }
+
     /// Adds a person, who is a user by themselves.
-    pub fn person(&mut self) -> PersonId {
-        self.users.push(self.users.len());
+    pub fn person(&mut self, account: &str, id: &str) -> PersonId {
+        let user = if self.is_shared { 0 } else { self.users.len() };
+        let folder = if self.is_shared { UserId::local() } else { folder(&format!("{account}\0{id}")) };
+        self.users.push(user);
+        self.past.push(BTreeSet::from([user]));
+        self.folders.push(folder);
         self.memories.push(BTreeSet::new());
         self.spent.push(0);
         PersonId(self.users.len() - 1)
@@ -66,14 +84,16 @@ impl Oracle {
     /// Adds a person's private chat.
     pub fn private_chat(&mut self, person: PersonId) -> ChatId {
         self.said.push((BTreeSet::new(), Some(person)));
+        self.rooms.push(None);
         let chat = ChatId(self.said.len() - 1);
         self.chats.push(chat);
         chat
     }
 
     /// Adds a room.
-    pub fn room(&mut self) {
+    pub fn room(&mut self, account: &str, chat: &str) {
         self.said.push((BTreeSet::new(), None));
+        self.rooms.push(Some(folder(&format!("room\0{account}\0{chat}"))));
     }
 
     /// Makes the mark of a new statement.
@@ -107,17 +127,17 @@ impl Oracle {
         self.users[one.0] == self.users[other.0]
     }
 
+    /// Returns people who are a user together with somebody else.
+    pub fn together(&self) -> Vec<PersonId> {
+        let of = |user: usize| self.users.iter().filter(|other| **other == user).count();
+        (0..self.users.len()).filter(|at| of(self.users[*at]) > 1).map(PersonId).collect()
+    }
+
     /// Returns the people who joined nobody, and whom nobody joined.
     pub fn alone(&self) -> Vec<PersonId> {
         let of = |user: usize| self.users.iter().filter(|other| **other == user).count();
         let alone = self.users.iter().enumerate().filter(|(at, user)| at == *user && of(**user) == 1);
         alone.map(|(at, _)| PersonId(at)).collect()
-    }
-
-    /// Returns the people who joined somebody.
-    pub fn joined(&self) -> Vec<PersonId> {
-        let joined = self.users.iter().enumerate().filter(|(at, user)| at != *user);
-        joined.map(|(at, _)| PersonId(at)).collect()
     }
 
     /// Makes one the user that another one is.
@@ -126,14 +146,22 @@ impl Oracle {
         let brought: BTreeSet<Mark> =
             self.memories[from].union(&self.said[self.chats[one.0].0].0).copied().collect();
         self.memories[to].extend(brought);
-        self.users[one.0] = to;
+        self.be(one, to);
     }
 
-    /// Makes one a user by themselves.
+    fn be(&mut self, one: PersonId, user: usize) {
+        self.users[one.0] = user;
+        self.past[one.0].insert(user);
+    }
+
+    /// Makes one a user by themselves. If the others are the user that they were at first, these part, too.
     pub fn part(&mut self, one: PersonId) {
-        self.users[one.0] = one.0;
-        let own = self.said[self.chats[one.0].0].0.clone();
-        self.memories[one.0].extend(own);
+        let others = (0..self.users.len()).filter(|at| *at != one.0 && self.users[*at] == one.0);
+        for parting in [one.0].into_iter().chain(others.collect::<Vec<_>>()) {
+            self.be(PersonId(parting), parting);
+            let own = self.said[self.chats[parting].0].0.clone();
+            self.memories[parting].extend(own);
+        }
     }
 
     /// Refuses marks that do not belong to a chat.
@@ -146,12 +174,32 @@ impl Oracle {
         assert!(leaked.is_empty(), "{leaked:?} leaked into {chat:?} of {person:?}: {told_where}");
     }
 
-    /// Refuses marks that are not all one memory's.
-    pub fn check_learning(&self, told: &[Mark], told_where: &str) {
-        let rooms = self.said.iter().filter(|(_, person)| person.is_none()).map(|(said, _)| said);
-        let one =
-            self.memories.iter().chain(rooms).any(|memory| told.iter().all(|mark| memory.contains(mark)));
-        let chats: Vec<_> = told.iter().map(|mark| (mark, self.statements[mark.0])).collect();
-        assert!(one, "several memories in one: {chats:?}: {told_where}");
+    /// Refuses a reading for memory in which something is that is not of the memory for which a conversation is read: the
+    /// room's, or that of one user that its person was.
+    pub fn check_learning(&self, conversation: &[Mark], told: &[Mark], told_where: &str) {
+        let Some(chat) = conversation.first().map(|mark| self.chat_of(*mark)) else { return };
+        let (said, person) = &self.said[chat.0];
+        let holds = |memory: &BTreeSet<Mark>| told.iter().all(|mark| memory.contains(mark));
+        let is_one = match person {
+            None => holds(said),
+            Some(person) => self.past[person.0].iter().any(|user| holds(&self.memories[*user])),
+        };
+        let statements: Vec<_> = told.iter().map(|mark| (mark, self.statements[mark.0])).collect();
+        assert!(is_one, "more than one memory: {statements:?}: {told_where}");
     }
+
+    /// Refuses marks in a user's folder that are not theirs.
+    pub fn check_folder(&self, name: &str, kept: &[Mark]) {
+        let user = self.folders.iter().position(|folder| folder.as_str() == name);
+        let room = self.rooms.iter().position(|room| room.as_ref().is_some_and(|room| room.as_str() == name));
+        let own = user.map(|user| &self.memories[user]).or_else(|| room.map(|room| &self.said[room].0));
+        let foreign = |mark: &&Mark| own.is_none_or(|own| !own.contains(mark));
+        let foreign: Vec<_> =
+            kept.iter().filter(foreign).map(|mark| (mark, self.statements[mark.0])).collect();
+        assert!(foreign.is_empty(), "in the folder of {name}: {foreign:?}");
+    }
+}
+
+fn folder(id: &str) -> UserId {
+    UserId::of(id).unwrap()
 }
