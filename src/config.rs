@@ -420,7 +420,8 @@ fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
     let sandbox = sandbox::limits(top, provider);
     let tools = sandbox::tools(top, env);
     let (summarization, titles) = (summarization::read(top, &models), title::read(top, &models));
-    let memory = memory::read(top, &models);
+    let timing = channel::timing(top);
+    let memory = memory::read(top, &models, timing.unpaired);
     let summaries = summarization.rules.summaries;
     let skill_rules = skills::rules(top, &models);
     HotConfig {
@@ -446,7 +447,7 @@ fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
         progress: progress::rules(top),
         uploads: limits::uploads(top),
         runs: limits::runs(top),
-        timing: channel::timing(top),
+        timing,
         accounts: Vec::new(),
         policies: channel::policies(top),
         retention: channel::retention(top),

@@ -25,6 +25,8 @@ pub(crate) struct KnownUser {
     pub(crate) user: UserId,
     /// The address by which they sign in.
     pub(crate) email: Option<String>,
+    /// The users that those people were by themselves, before they became this one.
+    pub(crate) former: Vec<UserId>,
     /// Those people of accounts who are the user.
     pub(crate) people: Vec<AccountPerson>,
     /// Those whose secrets alone are the user's: for all else they share one (`unpaired_people: shared`).
@@ -52,13 +54,21 @@ pub(crate) async fn known(db: &Db, home: &Path, unpaired: UnpairedPeople) -> Res
         if own != user {
             of(&mut known, own).secrets_only.push(person.clone());
         }
-        of(&mut known, user).people.push(person);
+        let one = of(&mut known, user);
+        one.former.extend(users.former(&person.account, &person.person));
+        one.people.push(person);
     }
     Ok(known.into_values().collect())
 }
 
 fn of(known: &mut BTreeMap<UserId, KnownUser>, user: UserId) -> &mut KnownUser {
-    let unknown = |user| KnownUser { user, email: None, people: Vec::new(), secrets_only: Vec::new() };
+    let unknown = |user| KnownUser {
+        user,
+        email: None,
+        former: Vec::new(),
+        people: Vec::new(),
+        secrets_only: Vec::new(),
+    };
     known.entry(user.clone()).or_insert_with(|| unknown(user))
 }
 
@@ -96,6 +106,7 @@ impl KnownUser {
     pub(crate) fn keys(&self) -> PersonKeys {
         PersonKeys {
             user: self.user.clone(),
+            former: self.former.clone(),
             people: self.people.clone(),
             event_sender: EVENT_SENDER,
             reply_sender: REPLY_SENDER,
@@ -173,6 +184,7 @@ mod tests {
         KnownUser {
             user: UserId::of(user).unwrap(),
             email: email.map(str::to_owned),
+            former: Vec::new(),
             people,
             secrets_only: Vec::new(),
         }

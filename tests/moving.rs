@@ -289,3 +289,28 @@ async fn who_was_forgotten_is_not_brought_back_by_an_import() {
     assert_eq!(rows(&house).await, left);
     assert!(!house.path(format!(".pudu/users/{ADA}")).exists());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_somebody_was_before_they_joined_another_is_theirs_too() {
+    let mut house = House::furnish(Options::default(), "", "memory: {debounce_seconds: 300}\n").await;
+    house.start();
+    let (ada, phone) = (Talker::new(&house, "Ada"), Talker::new(&house, "Phone"));
+    phone.says("my pet is a marmoset", "echo: my pet is a marmoset").await;
+    phone.say("/secret set QUAGGA_TOKEN 12345678901");
+    phone.reads_so(|text| text.contains("QUAGGA_TOKEN")).await;
+    ada.say("/connect");
+    let code = crate::users::code(&ada.reads_so(|text| text.contains("within ten minutes: /connect ")).await);
+    phone.say(&format!("/connect {code} yes"));
+    phone.reads_so(|text| text.starts_with("Done: here you are Ada")).await;
+    house.stop().await;
+    let who = format!("telegram:{}", ada.person);
+    let (well, told) = house.pudu(&["export", "--user", &who, "--out", "ada.zip"]);
+    assert!(well, "{told}");
+    let (places, all) = unpacked(&house.path("ada.zip"));
+    assert!(all.contains("marmoset") && places.iter().any(|one| one.starts_with("threads/")), "{places:?}");
+    let (well, told) = house.pudu(&["forget", "--user", &who, "--yes"]);
+    assert!(well, "{told}");
+    assert_eq!(found(&house, &["marmoset", "QUAGGA"]), Vec::<String>::new());
+    let secrets = tree(&house.path(".pudu")).into_iter().filter(|(path, _)| path.ends_with("secrets.json"));
+    assert_eq!(secrets.map(|(path, _)| path).collect::<Vec<_>>(), [] as [PathBuf; 0]);
+}

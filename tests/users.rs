@@ -3,7 +3,7 @@
 use crate::house::{House, Talker, http};
 use pudu_sim::{
     model::{Answer, Reply},
-    telegram::Options,
+    telegram::{Kind, Options},
 };
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -167,4 +167,44 @@ async fn a_joined_person_stays_so_over_a_restart_and_no_code_is_shown_in_a_group
         ada.reads_so(|text| text.contains("within ten minutes: /connect ") && !text.contains(&code)).await;
     let again = self::code(&again);
     other.says(&format!("/connect {again} yes"), "You are one person already.").await;
+}
+
+#[tokio::test]
+async fn whose_code_was_used_by_somebody_else_gets_rid_of_them() {
+    let house = furnished("memory: {debounce_seconds: 300}\n").await;
+    let (ada, eve) = (Talker::new(&house, "Ada"), Talker::new(&house, "Eve"));
+    ada.say("/connect");
+    let code = code(&ada.reads_so(|text| text.contains("within ten minutes: /connect ")).await);
+    let confirm = format!("/connect {code} yes");
+    eve.says(&confirm, "Done: here you are Ada on telegram now. /connect off ends that.").await;
+    ada.reads_so(|text| text.contains("If that is not you, send /connect off here.")).await;
+    eve.say("/memory add My dog is called Bello.");
+    eve.reads_so(|text| text.starts_with("Remembered as")).await;
+    let others = "Done: whoever came by your code is a person by themselves again. What was remembered of both stays \
+                  with you.";
+    ada.says("/connect off", others).await;
+    eve.reads_so(|text| text.starts_with("Ada ended it: here you are a person by yourself again.")).await;
+    eve.says("/memory", "Nothing like that is remembered here.").await;
+    ada.say("/memory");
+    ada.reads_so(|text| text.contains("Bello")).await;
+    let invalid = "This code is not valid, or not any more. Ask whoever runs this bot for a new one.";
+    eve.says(&confirm, invalid).await;
+}
+
+#[tokio::test]
+async fn in_a_group_nobody_reads_what_another_one_spent() {
+    let budgets = "budgets: {person: {tokens_per_day: 100000}, room: {tokens_per_day: 7000000}}\n";
+    let mut house = House::furnish(Options::default(), "require_mention: false", budgets).await;
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    ada.say("hello");
+    ada.reads_so(|text| text.contains("hello")).await;
+    let group = ada.at(house.telegram.add_group(Kind::Group, "team", &[ada.person]));
+    group.say("/usage");
+    let told = group.reads_so(|text| text.contains("in a private chat")).await;
+    assert!(told.contains("The budget of this room for today") && told.contains("7000000"), "{told}");
+    assert!(!told.contains("You today") && !told.contains("100000 tokens"), "{told}");
+    ada.say("/usage");
+    let told = ada.reads_so(|text| text.contains("You today")).await;
+    assert!(told.contains("Your budget for today"), "{told}");
 }

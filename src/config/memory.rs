@@ -2,7 +2,7 @@
 //!
 //! Older files have those keys in `memory` itself; where a key stands in both places, `backend_config` counts.
 
-use super::{model::ModelConfig, model_name, raw::NodeValue, reader::Section};
+use super::{channel::UnpairedPeople, model::ModelConfig, model_name, raw::NodeValue, reader::Section};
 use pudu_client::{
     MemoryMode, MemoryRules,
     memories::{EvictionPolicy, MemoryOptions},
@@ -41,7 +41,7 @@ const UNUSED_KEYS: &[&str] = &[
 ];
 
 /// Reads the rules.
-pub(super) fn read(top: &Section<'_>, models: &[ModelConfig]) -> MemoryConfig {
+pub(super) fn read(top: &Section<'_>, models: &[ModelConfig], unpaired: UnpairedPeople) -> MemoryConfig {
     let section = top.section("memory");
     let backend = section.section("backend_config");
     section.later(UNUSED_KEYS);
@@ -82,6 +82,7 @@ pub(super) fn read(top: &Section<'_>, models: &[ModelConfig]) -> MemoryConfig {
         debounce: Duration::from_secs(debounce),
         max_waiting,
         last_reading: Duration::from_secs(last),
+        shared_people: unpaired == UnpairedPeople::Shared,
         options: options(place),
     };
     MemoryConfig { rules: (enabled && kept).then_some(rules), model }

@@ -26,9 +26,27 @@ pub(super) struct JoinOffer {
     person: String,
     pub(super) name: String,
     user: UserId,
-    /// Target of the word that somebody joined them.
-    target: ReplyTarget,
-    conversation: String,
+    /// Where they are told that somebody joined them.
+    #[serde(flatten)]
+    route: JoinRoute,
+}
+
+/// Where somebody is told something.
+#[derive(Serialize, Deserialize)]
+pub(super) struct JoinRoute {
+    pub(super) target: ReplyTarget,
+    pub(super) conversation: String,
+}
+
+/// Outcome of parting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PartOutcome {
+    /// They are by themselves.
+    Left,
+    /// Others are by themselves, who came by their code or were the user that they are.
+    Others,
+    /// They were by themselves.
+    Already,
 }
 
 /// Outcome of showing a code.
@@ -43,18 +61,12 @@ pub(super) enum JoinOutcome {
 
 impl Shared {
     /// Makes a code by which the sender of an event lets somebody be the same user.
-    pub(super) async fn offer_join(
-        &self,
-        inbound: &Inbound,
-        target: ReplyTarget,
-        conversation: &str,
-    ) -> Result<String> {
+    pub(super) async fn offer_join(&self, inbound: &Inbound, route: JoinRoute) -> Result<String> {
         let code = fresh().context("no randomness")?;
         let (account, person) = (inbound.address.account.clone(), inbound.sender.id.clone());
         let user = self.users.own(&account, &person);
-        let (name, conversation) = (inbound.sender.name.clone(), conversation.to_owned());
-        let offer =
-            JoinOffer { account: account.clone(), person: person.clone(), name, user, target, conversation };
+        let name = inbound.sender.name.clone();
+        let offer = JoinOffer { account: account.clone(), person: person.clone(), name, user, route };
         let offer = serde_json::to_string(&offer)?;
         self.db
             .offer_join(JoinCode { hash: hash(&code), account, issuer: person, offer, expires: expiry() })
@@ -68,11 +80,13 @@ impl Shared {
         Ok(offer.and_then(|offer| serde_json::from_str(&offer).ok()))
     }
 
-    /// Makes the sender of an event and the one whose code they show one user.
+    /// Makes the sender of an event and the one whose code they show one user. `told` is where the sender is told when
+    /// they are parted.
     pub(super) async fn join(
         self: &Arc<Self>,
         inbound: &Inbound,
         code: &str,
+        told: JoinRoute,
     ) -> Result<JoinOutcome, StoreError> {
         let Some(offer) = self.join_offer(code).await? else { return Ok(JoinOutcome::Refused) };
         let (account, sender, at) = (&inbound.address.account, &inbound.sender, clock::now());
@@ -90,32 +104,49 @@ impl Shared {
         let issuer = identity(&offer.account, &offer.person, &offer.name);
         // The local user may be several people, whose memory is not theirs to bring.
         let brings = Some(self.user(account, &sender.id)).filter(|user| *user != UserId::local());
-        if !self.db.join(&hash(code), shows, issuer, brings).await? {
+        let route = serde_json::to_string(&told).unwrap_or_default();
+        if !self.db.join(&hash(code), shows, issuer, brings, &route).await? {
             return Ok(JoinOutcome::Refused);
         }
         self.users.join(account, &sender.id, offer.user.clone());
         self.users.join(&offer.account, &offer.person, offer.user.clone());
         tracing::info!(account, person = sender.id, user = %offer.user, "joined two people to one user");
         self.client.merge_memories().await;
-        self.tell_joined(&offer, inbound).await;
+        let text = offer.route.target.language.joined_by(account, &sender.name);
+        self.tell(&offer.account, &offer.route, text).await;
         Ok(JoinOutcome::With(Box::new(offer)))
     }
 
-    /// Makes the sender of an event a user by themselves again. False when they are one.
-    pub(super) async fn part(&self, inbound: &Inbound) -> Result<bool, StoreError> {
+    /// Makes the sender of an event a user by themselves again, and whoever would be that user, too, or came by their
+    /// code.
+    pub(super) async fn part(self: &Arc<Self>, inbound: &Inbound) -> Result<PartOutcome, StoreError> {
         let (account, person) = (&inbound.address.account, &inbound.sender.id);
-        let parted = self.db.part(account, person).await?;
-        self.users.part(account, person);
-        Ok(parted)
+        let parted = self.client.part(account, person).await?;
+        let mut outcome = PartOutcome::Already;
+        for one in parted {
+            self.users.part(&one.account, &one.person);
+            tracing::info!(account = one.account, person = one.person, "made a person a user by themselves");
+            if (&one.account, &one.person) == (account, person) {
+                if outcome == PartOutcome::Already {
+                    outcome = PartOutcome::Left;
+                }
+                continue;
+            }
+            outcome = PartOutcome::Others;
+            if let Ok(route) = serde_json::from_str::<JoinRoute>(&one.route) {
+                let text = route.target.language.parted_by(&inbound.sender.name);
+                self.tell(&one.account, &route, text).await;
+            }
+        }
+        Ok(outcome)
     }
 
-    /// Tells the owner of a code that somebody joined them.
-    async fn tell_joined(self: &Arc<Self>, offer: &JoinOffer, inbound: &Inbound) {
-        let Some(account) = self.accounts.get(&offer.account) else { return };
-        let target = account.channel().beside(&offer.target);
-        let text = target.language.joined_by(&inbound.address.account, &inbound.sender.name);
+    /// Tells somebody of an account something, in the chat where they last spoke of being one with another.
+    async fn tell(self: &Arc<Self>, account: &str, route: &JoinRoute, text: String) {
+        let Some(account) = self.accounts.get(account) else { return };
+        let target = account.channel().beside(&route.target);
         let view = FinalView { text, ..FinalView::default() };
-        let item: OutboxItem = reply::outbox_item(&offer.conversation, &target);
+        let item: OutboxItem = reply::outbox_item(&route.conversation, &target);
         let row = reply::new_turn(&item, &target, Vec::new(), serde_json::to_string(&view).ok());
         if self.outbox.open(&row).await {
             let shared = self.clone();

@@ -7,7 +7,7 @@
 use crate::config::{LOCAL, UnpairedPeople};
 use pudu_client::{
     base::UserId,
-    store::{Db, Identity, StoreError},
+    store::{Db, Identity, StoreError, alone},
 };
 use std::{
     collections::HashMap,
@@ -36,6 +36,16 @@ impl Users {
         }
     }
 
+    /// Returns the user that a person of an account was by themselves, if they became another one and nobody else is that
+    /// user now.
+    pub(crate) fn former(&self, account: &str, person: &str) -> Option<UserId> {
+        let joined = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let own = alone(account, person);
+        let is_theirs = joined.contains_key(&(account.to_owned(), person.to_owned()))
+            && joined.values().all(|user| *user != own);
+        is_theirs.then_some(own)
+    }
+
     /// Returns which user a person of an account is to whom others join: never one that those share who joined nobody.
     pub(crate) fn own(&self, account: &str, person: &str) -> UserId {
         self.of(account, person, UnpairedPeople::Own)
@@ -52,12 +62,6 @@ impl Users {
         let mut joined = self.0.write().unwrap_or_else(PoisonError::into_inner);
         joined.remove(&(account.to_owned(), person.to_owned()));
     }
-}
-
-/// Returns the user that a person of an account is by themselves. Neither an account's name nor an id has a NUL, so two
-/// people are never the same user.
-fn alone(account: &str, person: &str) -> UserId {
-    UserId::of(&format!("{account}\0{person}")).unwrap_or_default()
 }
 
 /// Returns the user that a room is.
@@ -80,8 +84,11 @@ mod tests {
         assert_eq!(of(LOCAL, "local"), UserId::local());
         users.join("telegram", "7", ada.clone());
         assert_eq!(of("telegram", "7"), ada);
+        assert_eq!(users.former("telegram", "7"), Some(alone("telegram", "7")));
+        assert_eq!(users.former("slack", "U1"), None, "they are that one, or somebody else is");
         users.part("telegram", "7");
         assert_ne!(of("telegram", "7"), ada);
+        assert_eq!(users.former("telegram", "7"), None);
     }
 
     #[test]

@@ -309,6 +309,24 @@ impl FactBucket<'_> {
         transaction.write(self.beside(SUPERSEDED).join(format!("{}.md", fact.id)), text);
     }
 
+    /// Adds how far it knows conversations to be read to what another bucket knows, whose own marks stand.
+    pub(crate) fn move_learnt(&self, other: &FactBucket<'_>, transaction: &mut FileTransaction) {
+        let own = other.learnt();
+        let is_new = |mark: &LearntMark| own.iter().all(|known| known.thread != mark.thread);
+        let mut marks: Vec<LearntMark> = self.learnt().into_iter().filter(is_new).collect();
+        if marks.is_empty() {
+            return;
+        }
+        marks.extend(own);
+        let surplus = marks.len().saturating_sub(MAX_LEARNT_MARKS);
+        marks.drain(..surplus);
+        let mut file: Map<String, Value> = other.read_beside(ORIGINS);
+        file.entry("version").or_insert(json!(1));
+        file.entry("origins").or_insert(json!({}));
+        file.insert(LEARNT.to_owned(), json!(marks));
+        other.write_beside(transaction, ORIGINS, &Value::Object(file), false);
+    }
+
     /// Adds the uses of its facts to those of another bucket that has them under the same names.
     pub(crate) fn move_uses(&self, other: &FactBucket<'_>, transaction: &mut FileTransaction) {
         let brought: Map<String, Value> = self.read_beside(USAGE);

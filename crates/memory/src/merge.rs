@@ -1,13 +1,14 @@
 //! One person's two memories become one: what is remembered of a user goes to another one, who is the same person.
 //!
-//! Facts come with their evidence, and those that were put aside stay so; what the other one remembers already is not
-//! remembered twice. Of summaries both stand: the other's sentences first, then those that it does not have, as far as
+//! Facts come with their evidence, and those that were put aside stay so, the newest first, as far as there is room: how
+//! many there was none for is logged. What the other one remembers already is not remembered twice, and how far
+//! conversations were read comes, too. Of summaries both stand: the other's sentences first, then those that it does not have, as far as
 //! there is room. Each agent's facts go in one transaction, and the source is emptied last, so that a death in between
 //! loses nothing, and doing it again doubles nothing. Files that cannot be read stay where they are.
 
 use crate::{
     bucket::FactBucket,
-    changes::{Changes, Committed, SupersedeReason, Supersession},
+    changes::{Changes, Committed, SupersedeReason, SupersededFact, Supersession},
     commit::commit,
     document::MemoryDocument,
     error::MemoryError,
@@ -98,7 +99,7 @@ impl Merging<'_> {
         Ok(done)
     }
 
-    /// Brings what was put aside, and puts aside what found no room: nothing of it goes silently.
+    /// Brings what was put aside, and puts aside what found no room among the facts.
     fn put_aside(
         &self,
         old: &MemoryScope,
@@ -119,9 +120,15 @@ impl Merging<'_> {
         bucket.write_superseded(&mut transaction, &crowded, self.options, self.at)?;
         let brought = FactBucket::new(self.from, old).superseded()?;
         let room = self.options.max_superseded.saturating_sub(known.len() + crowded.len());
-        let new = brought.iter().filter(|old| !known.contains(&old.fact.id)).take(room);
-        new.for_each(|old| bucket.keep_superseded(&mut transaction, &old.fact));
+        let is_new = |old: &&SupersededFact| !known.contains(&old.fact.id);
+        let new: Vec<&SupersededFact> = brought.iter().filter(is_new).collect();
+        let lost = new.len().saturating_sub(room);
+        if lost > 0 {
+            tracing::warn!(source = %self.source, target = %self.target, lost, "dropped oldest facts that were put aside: no room");
+        }
+        new.into_iter().take(room).for_each(|old| bucket.keep_superseded(&mut transaction, &old.fact));
         FactBucket::new(self.from, old).move_uses(&bucket, &mut transaction);
+        FactBucket::new(self.from, old).move_learnt(&bucket, &mut transaction);
         transaction.commit(self.into)
     }
 }

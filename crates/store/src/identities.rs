@@ -1,4 +1,7 @@
 //! People of accounts who are one user with others. Who is not listed is a user by themselves.
+//!
+//! Of whoever joined it is kept by whose code: when that one parts, they all go who came by them, and what was promised
+//! of them goes with it.
 
 use crate::{
     Db, StoreError, crash, memory_merge,
@@ -37,6 +40,24 @@ pub struct Identity {
     pub at: i64,
 }
 
+/// Somebody who is a user by themselves again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartedPerson {
+    /// The account.
+    pub account: String,
+    /// The platform's id of the person.
+    pub person: String,
+    /// Where they are told of it, as [`Db::join`] was given it; empty if nobody knows.
+    pub route: String,
+}
+
+/// Returns the user that a person of an account is by themselves. Neither an account's name nor an id has a NUL, so two
+/// people are never the same user.
+#[must_use]
+pub fn alone(account: &str, person: &str) -> UserId {
+    UserId::of(&format!("{account}\0{person}")).unwrap_or_default()
+}
+
 type IdentityColumns = (String, String, String, String, i64);
 
 impl Db {
@@ -57,25 +78,31 @@ impl Db {
 
     /// Makes who shows a code and whose it is one user. The same person may say it again, as a platform delivers again.
     /// Whoever shows it brings the memory of the user that they were, if that is said and nobody else is that user: it
-    /// is to be merged then. False when the code is not good, or not any more.
+    /// is to be merged then. `route` is where they are told when they are parted. False when the code is not good, or not
+    /// any more, and when its owner is not the user any more whom it promised.
     pub async fn join(
         &self,
         hash: &str,
         shows: Identity,
         issuer: Identity,
         brings: Option<UserId>,
+        route: &str,
     ) -> Result<bool, StoreError> {
-        let data = (hash.to_owned(), shows, issuer, brings);
-        self.write(&crash::JOIN, data, |(hash, shows, issuer, brings), tx| {
-            Box::pin(join(tx, hash, shows, issuer, brings.as_ref()))
-        })
-        .await
+        let joining = JoiningPair { hash: hash.to_owned(), shows, issuer, brings, route: route.to_owned() };
+        self.write(&crash::JOIN, joining, |joining, tx| Box::pin(join_both(tx, joining))).await
     }
 
-    /// Makes a person a user by themselves again. False when they were.
-    pub async fn part(&self, account: &str, person: &str) -> Result<bool, StoreError> {
+    /// Makes a person a user by themselves again, and all who are the user that they are then or who came by their code.
+    /// If there are such, a person who came by nobody's code stays who they are. Returns everybody who is somebody else
+    /// now; nobody when the person was by themselves.
+    pub async fn part(&self, account: &str, person: &str) -> Result<Vec<PartedPerson>, StoreError> {
         let texts = [account, person].map(str::to_owned);
         self.write(&crash::PART, texts, |texts, tx| Box::pin(part(tx, texts))).await
+    }
+
+    /// Returns the user that a person was made, if they were made one.
+    pub async fn identity_of(&self, account: &str, person: &str) -> Result<Option<UserId>, StoreError> {
+        self.read((account, person), |(account, person), tx| Box::pin(identity_of(tx, account, person))).await
     }
 
     /// Returns all people who are a user with others, by account and person.
@@ -111,8 +138,7 @@ pub(crate) async fn identify_if_new(tx: &mut WriteTx<'_>, identity: &Identity) -
 }
 
 async fn offer(tx: &mut WriteTx<'_>, code: &JoinCode) -> Result<(), StoreError> {
-    let sql = "DELETE FROM pairing_codes WHERE account = $1 AND issuer = $2";
-    query(sql).bind(&code.account).bind(&code.issuer).execute(tx).await?;
+    drop_codes(tx, &code.account, &code.issuer).await?;
     let sql = "INSERT INTO pairing_codes (hash, account, expires, issuer, offer) VALUES ($1, $2, $3, $4, $5)";
     let insert = query(sql).bind(&code.hash).bind(&code.account).bind(code.expires);
     insert.bind(&code.issuer).bind(&code.offer).execute(tx).await?;
@@ -125,28 +151,96 @@ async fn offered(tx: &mut AnyConnection, hash: &str, now: i64) -> Result<Option<
     Ok(sqlx::query_scalar(sql).bind(hash).bind(now).fetch_optional(tx).await?)
 }
 
-async fn join(
-    tx: &mut WriteTx<'_>,
-    hash: &str,
-    shows: &Identity,
-    issuer: &Identity,
-    brings: Option<&UserId>,
-) -> Result<bool, StoreError> {
+/// Two people on their way to be one user.
+#[derive(Clone)]
+struct JoiningPair {
+    hash: String,
+    shows: Identity,
+    issuer: Identity,
+    brings: Option<UserId>,
+    route: String,
+}
+
+async fn join_both(tx: &mut WriteTx<'_>, joining: &JoiningPair) -> Result<bool, StoreError> {
+    let JoiningPair { hash, shows, issuer, brings, route } = joining;
+    let sql = "SELECT user_id FROM identities WHERE account = $1 AND person = $2";
+    let user: Option<String> =
+        query(sql).bind(&issuer.account).bind(&issuer.person).fetch_optional(tx).await?;
+    if user.unwrap_or_else(|| alone(&issuer.account, &issuer.person).to_string()) != issuer.user.as_str() {
+        return Ok(false);
+    }
     let sql = "UPDATE pairing_codes SET person = $1 WHERE hash = $2 AND issuer IS NOT NULL AND expires > $3
         AND (person IS NULL OR person = $1)";
-    let who = format!("{}\n{}", shows.account, shows.person);
+    let who = mark(&shows.account, &shows.person);
     if query(sql).bind(&who).bind(hash).bind(shows.at).execute(tx).await? == 0 {
         return Ok(false);
     }
-    identify(tx, issuer).await?;
+    identify_if_new(tx, issuer).await?;
     identify(tx, shows).await?;
+    let sql = "UPDATE identities SET via = $3, route = $4 WHERE account = $1 AND person = $2";
+    let via = mark(&issuer.account, &issuer.person);
+    query(sql).bind(&shows.account).bind(&shows.person).bind(&via).bind(route).execute(tx).await?;
+    // A code of theirs promised somebody whom they are no more.
+    drop_codes(tx, &shows.account, &shows.person).await?;
     if let Some(source) = brings {
         memory_merge::begin(tx, source, &shows.user).await?;
     }
     Ok(true)
 }
 
-async fn part(tx: &mut WriteTx<'_>, texts: &[String; 2]) -> Result<bool, StoreError> {
-    let sql = "DELETE FROM identities WHERE account = $1 AND person = $2";
-    Ok(texts.iter().fold(query(sql), |query, text| query.bind(text)).execute(tx).await? > 0)
+async fn part(
+    tx: &mut WriteTx<'_>,
+    [account, person]: &[String; 2],
+) -> Result<Vec<PartedPerson>, StoreError> {
+    drop_codes(tx, account, person).await?;
+    memory_merge::cancel(tx, &alone(account, person)).await?;
+    let sql = "SELECT via, route, name FROM identities WHERE account = $1 AND person = $2";
+    let own: Option<(String, String, String)> =
+        query(sql).bind(account).bind(person).fetch_optional(tx).await?;
+    let sql = "WITH RECURSIVE gone(account, person) AS (
+            SELECT account, person FROM identities WHERE via = $1 OR user_id = $2
+            UNION SELECT other.account, other.person FROM identities other
+                JOIN gone ON other.via = gone.account || '\n' || gone.person)
+        SELECT known.account, known.person, known.route FROM identities known
+            JOIN gone ON gone.account = known.account AND gone.person = known.person
+        ORDER BY known.account, known.person";
+    let (via, user) = (mark(account, person), alone(account, person));
+    let gone: Vec<(String, String, String)> = query(sql).bind(&via).bind(user.as_str()).fetch_all(tx).await?;
+    let parted = gone.into_iter().map(|(account, person, route)| PartedPerson { account, person, route });
+    let mut parted: Vec<PartedPerson> =
+        parted.filter(|one| (&one.account, &one.person) != (account, person)).collect();
+    if let Some((via, route, _)) = own
+        && (parted.is_empty() || !via.is_empty())
+    {
+        parted.push(PartedPerson { account: account.clone(), person: person.clone(), route });
+    }
+    for PartedPerson { account, person, .. } in &parted {
+        drop_codes(tx, account, person).await?;
+        memory_merge::cancel(tx, &alone(account, person)).await?;
+        let sql = "DELETE FROM identities WHERE account = $1 AND person = $2";
+        query(sql).bind(account).bind(person).execute(tx).await?;
+    }
+    Ok(parted)
+}
+
+/// Ends the codes of a person, the used ones, too: whoever used one does not come back by it.
+async fn drop_codes(tx: &mut WriteTx<'_>, account: &str, person: &str) -> Result<(), StoreError> {
+    let sql = "DELETE FROM pairing_codes WHERE account = $1 AND issuer = $2";
+    query(sql).bind(account).bind(person).execute(tx).await.map(drop)
+}
+
+async fn identity_of(
+    tx: &mut AnyConnection,
+    account: &str,
+    person: &str,
+) -> Result<Option<UserId>, StoreError> {
+    let sql = "SELECT user_id FROM identities WHERE account = $1 AND person = $2";
+    let user: Option<String> = sqlx::query_scalar(sql).bind(account).bind(person).fetch_optional(tx).await?;
+    let id = |text: String| UserId::of(&text).map_err(|error| StoreError::Corrupt(error.to_string()));
+    user.map(id).transpose()
+}
+
+/// Names a person of an account in one text.
+fn mark(account: &str, person: &str) -> String {
+    format!("{account}\n{person}")
 }

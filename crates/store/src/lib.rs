@@ -57,7 +57,7 @@ pub use claim::Claim;
 pub use clock::now;
 pub use db::Db;
 pub use error::StoreError;
-pub use identities::{Identity, JoinCode};
+pub use identities::{Identity, JoinCode, PartedPerson, alone};
 pub use ids::{InboxItemId, TurnId};
 pub use imports::{Feedback, ImportNote, ImportRecord, ImportedThread, UserAccount};
 pub use inbox::{InboxRow, InsertedEvent, NewInboxItem};

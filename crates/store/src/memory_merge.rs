@@ -61,6 +61,12 @@ pub(crate) async fn begin(tx: &mut WriteTx<'_>, source: &UserId, target: &UserId
     of(sql).execute(tx).await.map(drop)
 }
 
+/// Forgets that the memory of a user is to be merged: somebody is that user again.
+pub(crate) async fn cancel(tx: &mut WriteTx<'_>, source: &UserId) -> Result<(), StoreError> {
+    let sql = "DELETE FROM memory_merges WHERE source = $1";
+    query(sql).bind(source.as_str()).execute(tx).await.map(drop)
+}
+
 async fn merged(
     tx: &mut WriteTx<'_>,
     MemoryMerge { source, target }: &MemoryMerge,

@@ -33,12 +33,21 @@ pub struct AccountPerson {
 pub struct PersonKeys {
     /// The user.
     pub user: UserId,
+    /// The users that those people were by themselves, before they became this one.
+    pub former: Vec<UserId>,
     /// Those people of accounts who are the user.
     pub people: Vec<AccountPerson>,
     /// Place of the sender's id in the payload of an event: a JSON pointer.
     pub event_sender: &'static str,
     /// Place of the author's id in the target of a reply.
     pub reply_sender: &'static str,
+}
+
+impl PersonKeys {
+    /// Lists the user, and whom they were before.
+    pub fn users(&self) -> impl Iterator<Item = &UserId> {
+        std::iter::once(&self.user).chain(&self.former)
+    }
 }
 
 /// Rows of a table, each its columns with their values.
@@ -219,8 +228,12 @@ async fn users(tx: &mut AnyConnection) -> Result<Vec<(UserId, Option<String>)>, 
 async fn tables(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<Vec<PersonTable>, StoreError> {
     let mut tables = Vec::new();
     for (name, sql) in OF_USER {
-        let rows = sqlx::query(*sql).bind(keys.user.as_str()).fetch_all(&mut *tx).await?;
-        tables.push(PersonTable { name, rows: rows.iter().map(columns).collect::<Result<_, _>>()? });
+        let mut rows = Vec::new();
+        for user in keys.users() {
+            let found = sqlx::query(*sql).bind(user.as_str()).fetch_all(&mut *tx).await?;
+            rows.extend(found.iter().map(columns).collect::<Result<Vec<_>, _>>()?);
+        }
+        tables.push(PersonTable { name, rows });
     }
     for (name, sql) in OF_PERSON {
         let mut rows = Vec::new();
@@ -255,14 +268,17 @@ async fn threads(tx: &mut AnyConnection, user: &UserId) -> Result<Vec<ThreadRow>
 
 async fn room_messages(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<Vec<RoomMessage>, StoreError> {
     // Neither engine's LIKE takes a text as it is; a text that has none of another one stays the same without it.
-    let sql = "SELECT log.thread, log.run, log.body FROM threads JOIN log ON log.thread = threads.id
-        WHERE threads.account = $1 AND threads.user_id <> $2 AND REPLACE(log.body, $3, '') <> log.body";
+    let sql = "SELECT log.thread, log.run, log.body, threads.user_id FROM threads JOIN log ON log.thread = threads.id
+        WHERE threads.account = $1 AND REPLACE(log.body, $2, '') <> log.body";
     let mut turns = BTreeSet::new();
     for AccountPerson { account, person, .. } in &keys.people {
         let mark = format!("\"person\":{}", Value::from(person.as_str()));
-        let rows = sqlx::query_as(sql).bind(account).bind(keys.user.as_str()).bind(mark);
-        let rows: Vec<(String, String, String)> = rows.fetch_all(&mut *tx).await?;
-        for (thread, run, body) in rows {
+        let rows = sqlx::query_as(sql).bind(account).bind(mark);
+        let rows: Vec<(String, String, String, String)> = rows.fetch_all(&mut *tx).await?;
+        for (thread, run, body, owner) in rows {
+            if keys.users().any(|user| user.as_str() == owner) {
+                continue;
+            }
             let own = |message: &Message| matches!(message, Message::Human(human) if human.person.as_deref() == Some(person));
             if message_of(&body)?.is_some_and(|message| own(&message)) {
                 turns.insert((thread, run));
@@ -299,8 +315,8 @@ async fn at_work(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<bool, Stor
     let turns = "SELECT COUNT(*) FROM turns JOIN threads ON threads.id = turns.thread
         WHERE delivered IS NULL AND parked IS NULL AND threads.user_id = $1";
     let calls = "SELECT COUNT(*) FROM reservations WHERE user_id = $1";
-    for sql in [turns, calls] {
-        if sqlx::query_scalar::<_, i64>(sql).bind(keys.user.as_str()).fetch_one(&mut *tx).await? > 0 {
+    for (user, sql) in keys.users().into_iter().flat_map(|user| [(user, turns), (user, calls)]) {
+        if sqlx::query_scalar::<_, i64>(sql).bind(user.as_str()).fetch_one(&mut *tx).await? > 0 {
             return Ok(true);
         }
     }
@@ -341,7 +357,11 @@ async fn settled(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<(Vec<i64>,
 async fn views(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<Vec<String>, StoreError> {
     let sql = "SELECT final_view FROM turns JOIN threads ON threads.id = turns.thread
         WHERE final_view IS NOT NULL AND threads.user_id = $1";
-    let mut views: Vec<String> = sqlx::query_scalar(sql).bind(keys.user.as_str()).fetch_all(&mut *tx).await?;
+    let mut views = Vec::new();
+    for user in keys.users() {
+        let found: Vec<String> = sqlx::query_scalar(sql).bind(user.as_str()).fetch_all(&mut *tx).await?;
+        views.extend(found);
+    }
     let sql = "SELECT placement, final_view FROM turns WHERE final_view IS NOT NULL AND account = $1";
     for AccountPerson { account, person, .. } in &keys.people {
         let rows: Vec<(String, String)> = sqlx::query_as(sql).bind(account).fetch_all(&mut *tx).await?;
@@ -379,12 +399,15 @@ async fn forget(
             statement.execute(tx).await?;
         }
     }
-    for sql in FORGET_USER {
-        query(*sql).bind(keys.user.as_str()).execute(tx).await?;
+    for user in keys.users() {
+        for sql in FORGET_USER {
+            query(*sql).bind(user.as_str()).execute(tx).await?;
+        }
+        // An import does not bring back somebody who is forgotten.
+        let sql = "INSERT INTO imports (kind, item, digest, seq, done, at) VALUES ($1, $2, '', 0, 1, 0)
+            ON CONFLICT DO NOTHING";
+        query(sql).bind(FORGOTTEN_NOTE).bind(&digest(user.as_str())).execute(tx).await?;
     }
-    // An import does not bring back somebody who is forgotten.
-    let sql = "INSERT INTO imports (kind, item, digest, seq, done, at) VALUES ($1, $2, '', 0, 1, 0) ON CONFLICT DO NOTHING";
-    query(sql).bind(FORGOTTEN_NOTE).bind(&digest(keys.user.as_str())).execute(tx).await?;
     Ok(())
 }
 

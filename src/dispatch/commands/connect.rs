@@ -2,7 +2,12 @@
 
 use super::{CommandSpec, not_stored};
 use crate::bus::InboxItem;
-use crate::dispatch::{command::SlashCommand, conversation::ConversationActor, joining::JoinOutcome, reply};
+use crate::dispatch::{
+    command::SlashCommand,
+    conversation::ConversationActor,
+    joining::{JoinOutcome, JoinRoute, PartOutcome},
+    reply,
+};
 use pudu_channels::{Choice, FinalView};
 use pudu_client::store::StoreError;
 use pudu_texts::Language;
@@ -30,8 +35,9 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCo
     let view = match words.split_whitespace().collect::<Vec<_>>().as_slice() {
         [] => offer(actor, &arrival, language).await,
         [OFF] => actor.shared.part(&arrival.inbound).await.map(|parted| match parted {
-            true => plain(language.parted()),
-            false => plain(language.parted_already()),
+            PartOutcome::Left => plain(language.parted()),
+            PartOutcome::Others => plain(language.parted_others()),
+            PartOutcome::Already => plain(language.parted_already()),
         }),
         [code] => confirm(actor, code, language).await,
         [code, YES] => join(actor, &arrival, code, language).await,
@@ -46,8 +52,7 @@ async fn offer(
     arrival: &InboxItem,
     language: Language,
 ) -> Result<FinalView, StoreError> {
-    let target = reply::target(&actor.account, arrival);
-    match actor.shared.offer_join(&arrival.inbound, target, &actor.key).await {
+    match actor.shared.offer_join(&arrival.inbound, route(actor, arrival)).await {
         Ok(code) => Ok(plain(&language.connect_offer(code))),
         Err(error) => Err(StoreError::Unavailable(error.to_string())),
     }
@@ -75,11 +80,15 @@ async fn join(
     code: &str,
     language: Language,
 ) -> Result<FinalView, StoreError> {
-    Ok(plain(&match actor.shared.join(&arrival.inbound, code).await? {
+    Ok(plain(&match actor.shared.join(&arrival.inbound, code, route(actor, arrival)).await? {
         JoinOutcome::With(offer) => language.joined(&offer.account, &offer.name),
         JoinOutcome::Already => language.joined_already().to_owned(),
         JoinOutcome::Refused => language.code_invalid().to_owned(),
     }))
+}
+
+fn route(actor: &ConversationActor, arrival: &InboxItem) -> JoinRoute {
+    JoinRoute { target: reply::target(&actor.account, arrival), conversation: actor.key.clone() }
 }
 
 fn plain(text: &str) -> FinalView {

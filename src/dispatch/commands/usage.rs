@@ -1,5 +1,5 @@
-//! `/usage`: shows the tokens and the money that a conversation spent, and what is left of the person's budgets and of the
-//! room's.
+//! `/usage`: shows the tokens and the money that a conversation spent, and in private what the person spent and what is left
+//! of their budgets. Among others the room's alone are told.
 
 use super::{CommandSpec, count};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     dispatch::{budgets, conversation::ConversationActor, spending, users},
 };
 use pudu_client::{
-    base::{ThreadId, UserId},
+    base::{BudgetScope, ThreadId, UserId},
     store::{Db, Spender, SpendingFilter, StoreError},
 };
 use pudu_texts::Language;
@@ -35,27 +35,29 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
 }
 
 async fn text(actor: &ConversationActor, language: Language, spender: Spender) -> Result<String, StoreError> {
+    let is_room = spender.room.is_some();
     let mut lines = match actor.record().await {
-        Some(record) => spent(&actor.shared.db, &record.thread, language, spender.user.clone()).await?,
+        Some(record) => spent(&actor.shared.db, &record.thread, language).await?,
         None => vec![language.no_conversation().to_owned()],
     };
-    let states = actor.shared.client.budgets(&spender).await?;
+    let mut states = actor.shared.client.budgets(&spender).await?;
+    match spender.room {
+        None => lines.extend(today(&actor.shared.db, language, spender.user).await?),
+        Some(_) => states.retain(|state| state.rule.scope == BudgetScope::Room),
+    }
     if !states.is_empty() {
         lines.extend([String::new(), language.budget_lines().to_owned()]);
         lines.extend(budgets::lines(language, &states));
     }
+    if is_room {
+        lines.extend([String::new(), language.usage_privately().to_owned()]);
+    }
     Ok(lines.join("\n"))
 }
 
-async fn spent(
-    db: &Db,
-    thread: &ThreadId,
-    language: Language,
-    user: UserId,
-) -> Result<Vec<String>, StoreError> {
+async fn spent(db: &Db, thread: &ThreadId, language: Language) -> Result<Vec<String>, StoreError> {
     let (usage, runs) = db.usage(thread).await?;
     let sums = db.spending(&SpendingFilter::Thread(thread.clone())).await?;
-    let today = db.spending(&SpendingFilter::UserSince(user, clock::now())).await?;
     let mut lines = vec![language.usage(usage.input, count(runs), usage.total(), usage.output)];
     lines.extend(spending::details(language, &sums));
     let parts = spending::parts(language, &sums);
@@ -63,11 +65,17 @@ async fn spent(
         lines.push(String::new());
         lines.extend(parts);
     }
-    if !today.is_empty() {
-        lines.push(String::new());
-        lines.push(language.usage_today(spending::tokens(&today).total()));
-        let (known, _) = spending::cost(&today);
-        lines.extend(known.map(|cost| language.usage_cost(&cost)));
+    Ok(lines)
+}
+
+/// Returns what a person spent today.
+async fn today(db: &Db, language: Language, user: UserId) -> Result<Vec<String>, StoreError> {
+    let today = db.spending(&SpendingFilter::UserSince(user, clock::now())).await?;
+    if today.is_empty() {
+        return Ok(Vec::new());
     }
+    let mut lines = vec![String::new(), language.usage_today(spending::tokens(&today).total())];
+    let (known, _) = spending::cost(&today);
+    lines.extend(known.map(|cost| language.usage_cost(&cost)));
     Ok(lines)
 }

@@ -13,7 +13,9 @@ use crate::{
     Client, RunTask,
     budget::{Meter, metered},
 };
-use pudu_base::{Human, Message, MessageId, ModelCaller, ModelError, Request, SpendingTally, ThreadState};
+use pudu_base::{
+    Human, Message, MessageId, ModelCaller, ModelError, Request, SpendingTally, ThreadState, UserId,
+};
 use pudu_harness::side_call;
 use pudu_memory::{
     Changes, LearntMark, MemoryDocument,
@@ -22,8 +24,12 @@ use pudu_memory::{
         has_signal, prompt,
     },
 };
-use pudu_store::{Learning, LearningReader, RecallEntry, RecallKind, now};
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use pudu_store::{Learning, LearningReader, PartedPerson, RecallEntry, RecallKind, alone, now};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 use tokio_util::sync::CancellationToken;
 
 /// So many conversations are looked at together.
@@ -80,13 +86,23 @@ pub(crate) async fn keep(client: &Client, task: &RunTask, state: &ThreadState) {
     else {
         return;
     };
+    // Nobody's memory moves until it is noted whose this is: whoever the person became in the course of the run.
+    let _still = client.0.moving.read().await;
+    let mut spender = task.spender();
+    match client.0.db.identity_of(&spender.account, &spender.person).await {
+        Ok(user) => spender.user = user.unwrap_or(spender.user),
+        Err(error) => {
+            tracing::warn!(run = %task.run, %error, "failed to keep conversation to learn from");
+            return;
+        }
+    }
     let of = MemoryOf::run(task);
     let learning = Learning {
-        user: of.user,
+        user: task.room.clone().unwrap_or_else(|| spender.user.clone()),
         agent: of.agent.unwrap_or_default(),
         thread: task.thread.clone(),
         run: task.run.clone(),
-        spender: task.spender(),
+        spender,
         due: now() + millis(memory.rules.debounce),
         attempts: 0,
         priority: i64::from(task.input.iter().any(|human| has_signal(&human.text))),
@@ -136,13 +152,13 @@ impl Client {
 
     /// Merges the memories of people who became somebody else, as far as that was not done yet.
     pub async fn merge_memories(&self) {
-        let merges = self.0.db.memory_merges().await.unwrap_or_default();
-        if merges.is_empty() {
+        if self.0.db.memory_merges().await.unwrap_or_default().is_empty() {
             return;
         }
-        // Nothing that was read for the one is committed while it becomes the other's.
+        // Nothing that was read for the one is committed while it becomes the other's, and nobody parts meanwhile.
         let _alone = self.0.moving.write().await;
-        for merge in merges {
+        // Who parted before keeps theirs.
+        for merge in self.0.db.memory_merges().await.unwrap_or_default() {
             match self.memories().merge(&merge).await {
                 Ok(()) => {
                     tracing::info!(source = %merge.source, target = %merge.target, "merged two memories")
@@ -152,6 +168,20 @@ impl Client {
                 }
             }
         }
+    }
+
+    /// Makes a person a user by themselves again, with all whom that concerns; returns those. None of their memories is
+    /// being merged meanwhile.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn part(
+        &self,
+        account: &str,
+        person: &str,
+    ) -> Result<Vec<PartedPerson>, pudu_store::StoreError> {
+        let _alone = self.0.moving.write().await;
+        self.0.db.part(account, person).await
     }
 
     /// Reads what is due, and returns how long nothing else is.
@@ -261,7 +291,8 @@ impl Reading<'_> {
             let applied = document.learnt_up_to(learning.thread.as_str()).map(str::to_owned);
             let read = db.learnt_up_to(learning).await?;
             let new = unread(&state, &learning.span, [read.as_deref(), applied.as_deref()]);
-            db.index(&turns(&self.of, learning, &new)).await?;
+            let new = self.without_who_is_off(new).await?;
+            self.index(&turns(&self.of, learning, &new)).await?;
             if let Some(transcript) = Transcript::of(&new.iter().filter_map(turn).collect::<Vec<_>>()) {
                 let told = notes(&state).map(|note| note.text.clone()).collect();
                 let mark = LearntMark { thread: learning.thread.to_string(), message: last.clone() };
@@ -269,6 +300,51 @@ impl Reading<'_> {
             }
         }
         self.done(&last).await
+    }
+
+    /// Leaves out of a room's conversation what people said who want nothing remembered, and what was answered to that.
+    async fn without_who_is_off<'s>(&self, new: Vec<&'s Message>) -> Result<Vec<&'s Message>, LearnError> {
+        if self.learning.spender.room.is_none() {
+            return Ok(new);
+        }
+        let (mut off, mut left, mut is_off) = (HashMap::new(), Vec::new(), false);
+        for message in new {
+            if let Message::Human(human) = message {
+                let person = human.person.as_deref().unwrap_or_default();
+                is_off = match off.get(person) {
+                    Some(known) => *known,
+                    None => self.is_off(person).await?,
+                };
+                off.insert(person, is_off);
+            }
+            if !is_off {
+                left.push(message);
+            }
+        }
+        Ok(left)
+    }
+
+    /// Returns whether a person of the conversation's account wants nothing remembered.
+    async fn is_off(&self, person: &str) -> Result<bool, LearnError> {
+        let (db, account) = (&self.client.0.db, &self.learning.spender.account);
+        let user = match db.identity_of(account, person).await? {
+            Some(user) => user,
+            None if self.memory.rules.shared_people => UserId::local(),
+            None => alone(account, person),
+        };
+        Ok(db.is_memory_off(&user).await?)
+    }
+
+    /// Lets people's words be found, unless they are to be forgotten by now, or nothing is to be remembered.
+    async fn index(&self, turns: &[RecallEntry]) -> Result<(), LearnError> {
+        let _still = self.client.0.moving.read().await;
+        if !self.claim().await? {
+            return Err(LearnError::Taken);
+        }
+        match self.client.0.db.is_memory_off(&self.of.user).await? {
+            true => Ok(()),
+            false => Ok(self.client.0.db.index(turns).await?),
+        }
     }
 
     async fn done(&self, last: &str) -> Result<(), LearnError> {

@@ -30,6 +30,8 @@ pub struct MemoryRules {
     pub max_waiting: u32,
     /// A process that stops reads what waits for so long.
     pub last_reading: Duration,
+    /// Whether people who joined nobody are one user together.
+    pub shared_people: bool,
     /// Numbers that it works by.
     pub options: MemoryOptions,
 }

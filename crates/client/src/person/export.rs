@@ -1,8 +1,8 @@
 //! Everything that is stored of a person, as one archive: files as they are, rows and threads as JSON, and threads as text, too.
 
 use super::{PersonData, PersonError, transcript::markdown};
-use pudu_base::ThreadLog;
-use pudu_memory::{DocumentDetail, MemoryScope};
+use pudu_base::{ThreadLog, UserId};
+use pudu_memory::{DocumentDetail, MemoryDocument, MemoryScope};
 use pudu_store::{PersonKeys, RoomMessage, now};
 use serde_json::{Value, json};
 use std::{
@@ -25,6 +25,7 @@ This archive has everything that pudu stores of one person.
   threads/       their conversations, as JSON and as text
   rooms/         their turns in conversations of rooms: what they said, and what the agent said and did for it
   files/         their own folder as it is: memory, agents, skills, and the files of their conversations
+  former/        memory and files of those whom they were before they became this user, a folder each
 
 Secrets are not in it.
 ";
@@ -68,17 +69,20 @@ impl PersonData {
 
     async fn write(&self, keys: &PersonKeys, file: File) -> Result<ExportedPerson, PersonError> {
         let (entries, waiting) = mpsc::channel(WAITING);
-        let (own, user) = (self.clone(), keys.user.clone());
+        let (own, keys_of) = (self.clone(), keys.clone());
         let archive = tokio::task::spawn_blocking(move || {
-            let io = |why| PersonError::Io { path: own.folders.user(&user), why };
+            let io = |why| PersonError::Io { path: own.folders.user(&keys_of.user), why };
             let mut zip = texts(file, waiting).map_err(io)?;
             let mut files = 0;
-            let mut put = |place: &Path, mut file: cap_std::fs::File| {
-                files += 1;
-                begin(&mut zip, &format!("files/{}", place.display()))?;
-                io::copy(&mut file, &mut zip).map(drop)
-            };
-            own.folders.visit_user(&user, &mut put).map_err(io)?;
+            for user in keys_of.users() {
+                let folder = place(&keys_of, user);
+                let mut put = |path: &Path, mut file: cap_std::fs::File| {
+                    files += 1;
+                    begin(&mut zip, &format!("{folder}files/{}", path.display()))?;
+                    io::copy(&mut file, &mut zip).map(drop)
+                };
+                own.folders.visit_user(user, &mut put).map_err(io)?;
+            }
             zip.finish().map_err(|error| io(error.into()))?.sync_all().map_err(io)?;
             Ok(files)
         });
@@ -108,30 +112,18 @@ impl PersonData {
         for table in self.db.person_tables(keys).await? {
             put(entries, &format!("tables/{}.json", table.name), pretty(&json!(table.rows))).await?;
         }
-        let user = keys.user.clone();
-        let documents = self.blocking(move |own| {
-            let mut documents = Vec::new();
-            let mut agents = own.memory.agents(&user)?;
-            agents.push(MemoryScope::of(user.clone()).agent().to_owned());
-            agents.sort();
-            agents.dedup();
-            for agent in agents {
-                let scope =
-                    MemoryScope::of_agent(user.clone(), &agent).map_err(pudu_memory::MemoryError::from)?;
-                documents.push((agent, own.memory.read(&scope, now())?));
+        for user in keys.users() {
+            for (agent, document) in self.remembered(user).await? {
+                exported.facts += document.facts.len();
+                let file = format!("{}memory/{agent}.json", place(keys, user));
+                put(entries, &file, pretty(&document.to_json(DocumentDetail::Full))).await?;
             }
-            Ok(documents)
-        });
-        for (agent, document) in documents.await?.into_iter().filter(|(_, document)| document.stored) {
-            exported.facts += document.facts.len();
-            put(entries, &format!("memory/{agent}.json"), pretty(&document.to_json(DocumentDetail::Full)))
-                .await?;
-        }
-        for row in self.db.threads_of_user(&keys.user).await? {
-            let (_, state) = self.db.load(&row.id).await?;
-            exported.threads += 1;
-            put(entries, &format!("threads/{}.json", row.id), pretty(&json!(state))).await?;
-            put(entries, &format!("threads/{}.md", row.id), markdown(&row.title, &state)).await?;
+            for row in self.db.threads_of_user(user).await? {
+                let (_, state) = self.db.load(&row.id).await?;
+                exported.threads += 1;
+                put(entries, &format!("threads/{}.json", row.id), pretty(&json!(state))).await?;
+                put(entries, &format!("threads/{}.md", row.id), markdown(&row.title, &state)).await?;
+            }
         }
         let mut rooms: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for RoomMessage { thread, message, .. } in self.db.room_messages(keys).await? {
@@ -142,6 +134,34 @@ impl PersonData {
             put(entries, &format!("rooms/{thread}.json"), pretty(&json!(messages))).await?;
         }
         Ok(exported)
+    }
+
+    /// Returns what each agent remembers of a user.
+    async fn remembered(&self, user: &UserId) -> Result<Vec<(String, MemoryDocument)>, PersonError> {
+        let user = user.clone();
+        self.blocking(move |own| {
+            let mut documents = Vec::new();
+            let mut agents = own.memory.agents(&user)?;
+            agents.push(MemoryScope::of(user.clone()).agent().to_owned());
+            agents.sort();
+            agents.dedup();
+            for agent in agents {
+                let scope =
+                    MemoryScope::of_agent(user.clone(), &agent).map_err(pudu_memory::MemoryError::from)?;
+                documents.push((agent, own.memory.read(&scope, now())?));
+            }
+            documents.retain(|(_, document)| document.stored);
+            Ok(documents)
+        })
+        .await
+    }
+}
+
+/// Returns where in the archive memory and files of a user are.
+fn place(keys: &PersonKeys, user: &UserId) -> String {
+    match *user == keys.user {
+        true => String::new(),
+        false => format!("former/{user}/"),
     }
 }
 

@@ -44,16 +44,20 @@ impl PersonData {
         let mut forgotten = ForgottenPerson::default();
         self.forget_sent_files(keys).await?;
         self.forget_threads(keys, &mut forgotten).await?;
-        self.db.forget_user(&keys.user).await?;
-        let user = keys.user.clone();
-        self.blocking(move |own| Ok(own.memory.clear(&user, now())?)).await?;
+        for user in keys.users() {
+            self.db.forget_user(user).await?;
+            let user = user.clone();
+            self.blocking(move |own| Ok(own.memory.clear(&user, now())?)).await?;
+        }
         forgotten.room_facts = self.forget_room_facts(keys).await?;
         let messages = self.db.room_messages(keys).await?;
         self.forget_room_entries(&messages, &mut forgotten).await?;
-        let user = keys.user.clone();
+        let keys_of = keys.clone();
         self.blocking(move |own| {
-            let removed = own.folders.remove_user(&user);
-            removed.map_err(|why| PersonError::Io { path: own.folders.user(&user), why })
+            keys_of.users().try_for_each(|user| {
+                let removed = own.folders.remove_user(user);
+                removed.map_err(|why| PersonError::Io { path: own.folders.user(user), why })
+            })
         })
         .await?;
         self.db.forget_person(keys, messages).await?;
@@ -75,10 +79,12 @@ impl PersonData {
         forgotten: &mut ForgottenPerson,
     ) -> Result<(), PersonError> {
         let storage = crate::Storage::new(self.db.clone(), self.folders.clone());
-        for row in self.db.threads_of_user(&keys.user).await? {
-            match storage.delete(&row.id).await? {
-                Deletion::InUse => return Err(PersonError::AtWork),
-                Deletion::Done | Deletion::Unknown => forgotten.threads.push(row.id),
+        for user in keys.users() {
+            for row in self.db.threads_of_user(user).await? {
+                match storage.delete(&row.id).await? {
+                    Deletion::InUse => return Err(PersonError::AtWork),
+                    Deletion::Done | Deletion::Unknown => forgotten.threads.push(row.id),
+                }
             }
         }
         Ok(())
@@ -105,8 +111,8 @@ impl PersonData {
     /// Forgets facts that rooms know from the person; returns how many.
     async fn forget_room_facts(&self, keys: &PersonKeys) -> Result<usize, PersonError> {
         let people: BTreeSet<String> = keys.people.iter().map(|person| person.person.clone()).collect();
-        let user = keys.user.clone();
-        let facts = self.blocking(move |own| own.forget_facts_by(&people, &user)).await?;
+        let keys_of = keys.clone();
+        let facts = self.blocking(move |own| own.forget_facts_by(&people, &keys_of)).await?;
         let mut count = 0;
         for (scope, ids) in facts {
             let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
@@ -120,10 +126,10 @@ impl PersonData {
     fn forget_facts_by(
         &self,
         people: &BTreeSet<String>,
-        user: &UserId,
+        keys: &PersonKeys,
     ) -> Result<Vec<(RecallScope, Vec<FactId>)>, PersonError> {
         let mut forgotten = Vec::new();
-        for other in self.other_users(user) {
+        for other in self.other_users(keys) {
             for agent in self.memory.agents(&other)? {
                 let scope =
                     MemoryScope::of_agent(other.clone(), &agent).map_err(pudu_memory::MemoryError::from)?;
@@ -142,11 +148,11 @@ impl PersonData {
         Ok(forgotten)
     }
 
-    fn other_users(&self, user: &UserId) -> Vec<UserId> {
+    fn other_users(&self, keys: &PersonKeys) -> Vec<UserId> {
         let folders = fs::read_dir(self.folders.home().join("users")).into_iter().flatten().flatten();
         let names = folders.filter_map(|folder| folder.file_name().into_string().ok());
         let users = names.filter_map(|name| UserId::of(&name).ok().filter(|other| other.as_str() == name));
-        users.filter(|other| other != user).collect()
+        users.filter(|other| keys.users().all(|user| user != other)).collect()
     }
 
     /// Forgets messages in rooms' threads: in the index, and the files that came with them.

@@ -99,7 +99,8 @@ async fn script(db: &Db) {
         let (account, person, name) = (account.to_owned(), "7".into(), "Ada".into());
         Identity { account, person, user: UserId::local(), name, at: NOW }
     };
-    db.join("join", identity("slack"), identity("telegram"), None).await.unwrap();
+    db.identify(identity("telegram")).await.unwrap();
+    db.join("join", identity("slack"), identity("telegram"), None, "").await.unwrap();
     db.ask(&crate::approvals::question("1", "call")).await.unwrap();
     db.decide("1", ApprovalDecision { approved: true, by: None, at: NOW }).await.unwrap();
     let entry = db.begin_audit_entry(crate::audit::entry("ls")).await.unwrap();

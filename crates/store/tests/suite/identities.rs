@@ -1,12 +1,17 @@
 use crate::{fixture::NOW, learning::learning};
 use pudu_base::UserId;
 use pudu_store::{
-    Db, Identity, JoinCode, Learning, LearningReader, MemoryMerge, Paired, RecallLimits, RecallScope, Spender,
+    Db, Identity, JoinCode, Learning, LearningReader, MemoryMerge, Paired, PartedPerson, RecallLimits,
+    RecallScope, Spender, alone,
 };
 
 fn identity(account: &str, person: &str, at: i64) -> Identity {
     let (account, person, name) = (account.to_owned(), person.to_owned(), "Ada".to_owned());
     Identity { account, person, user: UserId::of("ada").unwrap(), name, at }
+}
+
+fn parted(account: &str, person: &str, route: &str) -> PartedPerson {
+    PartedPerson { account: account.into(), person: person.into(), route: route.into() }
 }
 
 fn code(hash: &str) -> JoinCode {
@@ -15,6 +20,7 @@ fn code(hash: &str) -> JoinCode {
 }
 
 pub(crate) async fn a_code_joins_one_person_once_and_opens_nothing(db: Db) {
+    db.identify(identity("slack", "U1", NOW)).await.unwrap();
     db.offer_join(code("old")).await.unwrap();
     db.offer_join(code("new")).await.unwrap();
     assert_eq!(db.join_offer("old", NOW).await.unwrap(), None, "a new code takes the place of the old one");
@@ -24,7 +30,9 @@ pub(crate) async fn a_code_joins_one_person_once_and_opens_nothing(db: Db) {
     let eve = Paired { account, person, name, at: NOW };
     assert!(!db.redeem_code("new", eve).await.unwrap(), "it lets nobody in");
     let join = async |person: &str, at| {
-        db.join("new", identity("telegram", person, at), identity("slack", "U1", at), None).await.unwrap()
+        db.join("new", identity("telegram", person, at), identity("slack", "U1", NOW), None, "")
+            .await
+            .unwrap()
     };
     assert!(!join("7", NOW + 10).await);
     assert!(join("7", NOW).await && join("7", NOW).await, "as a platform delivers again");
@@ -33,8 +41,84 @@ pub(crate) async fn a_code_joins_one_person_once_and_opens_nothing(db: Db) {
         db.identities().await.unwrap(),
         [identity("slack", "U1", NOW), identity("telegram", "7", NOW)]
     );
-    assert!(db.part("telegram", "7").await.unwrap() && !db.part("telegram", "7").await.unwrap());
+    assert_eq!(db.part("telegram", "7").await.unwrap(), [parted("telegram", "7", "")]);
+    assert_eq!(db.part("telegram", "7").await.unwrap(), []);
     assert_eq!(db.identities().await.unwrap(), [identity("slack", "U1", NOW)]);
+}
+
+/// Makes one user of two people of an account: `shows` shows the code of `issuer`, who is `user`. Its hash is both names.
+async fn join_to(db: &Db, shows: &str, issuer: &str, user: &UserId) -> bool {
+    let is = |person: &str| Identity { user: user.clone(), ..identity("slack", person, NOW) };
+    let hash = format!("{shows}-{issuer}");
+    db.offer_join(JoinCode { issuer: issuer.into(), ..code(&hash) }).await.unwrap();
+    db.join(&hash, is(shows), is(issuer), Some(alone("slack", shows)), shows).await.unwrap()
+}
+
+async fn who_is(db: &Db) -> Vec<(String, UserId)> {
+    db.identities().await.unwrap().into_iter().map(|known| (known.person, known.user)).collect()
+}
+
+pub(crate) async fn who_parts_leaves_nobody_behind_who_is_them_or_came_by_them(db: Db) {
+    let me = |person: &str| alone("slack", person);
+    let is = |person: &str, user: &str| (person.to_owned(), me(user));
+    // Whoever showed it goes alone.
+    assert!(join_to(&db, "ada", "bob", &me("bob")).await);
+    assert_eq!(db.part("slack", "ada").await.unwrap(), [parted("slack", "ada", "ada")]);
+    assert_eq!(who_is(&db).await, [is("bob", "bob")]);
+
+    // Whose code it was is by themselves again, and so is the other one, who does not come back by the code.
+    assert!(join_to(&db, "ada", "bob", &me("bob")).await);
+    assert_eq!(db.part("slack", "bob").await.unwrap(), [parted("slack", "ada", "ada")]);
+    assert_eq!(who_is(&db).await, [is("bob", "bob")]);
+    let again = Identity { user: me("bob"), ..identity("slack", "ada", NOW) };
+    let bob = Identity { person: "bob".into(), ..again.clone() };
+    assert!(!db.join("ada-bob", again, bob, None, "").await.unwrap());
+
+    // A joined B, B joined C, and somebody came by A: when B parts, nobody else is B.
+    assert!(join_to(&db, "ada", "bob", &me("bob")).await);
+    assert!(join_to(&db, "eve", "ada", &me("bob")).await);
+    assert!(join_to(&db, "bob", "cy", &me("cy")).await);
+    let gone = ["ada", "eve", "bob"].map(|person| parted("slack", person, person));
+    assert_eq!(db.part("slack", "bob").await.unwrap(), gone);
+    assert_eq!(who_is(&db).await, [is("cy", "cy")]);
+
+    // Of a user whom no code made, the intruder goes and the owner stays.
+    let dan = Identity { user: UserId::of("moved").unwrap(), ..identity("slack", "dan", NOW) };
+    db.identify(dan.clone()).await.unwrap();
+    assert!(join_to(&db, "eve", "dan", &dan.user).await);
+    assert_eq!(db.part("slack", "dan").await.unwrap(), [parted("slack", "eve", "eve")]);
+    assert_eq!(who_is(&db).await, [is("cy", "cy"), ("dan".into(), dan.user)]);
+    assert_eq!(db.part("slack", "dan").await.unwrap(), [parted("slack", "dan", "")]);
+}
+
+pub(crate) async fn who_parts_takes_their_memory_back_before_it_is_merged(db: Db) {
+    let me = |person: &str| alone("slack", person);
+    for who in ["ada", "bob"] {
+        assert!(join_to(&db, "ada", "bob", &me("bob")).await);
+        let waits = MemoryMerge { source: me("ada"), target: me("bob") };
+        assert_eq!(db.memory_merges().await.unwrap(), [waits]);
+        db.part("slack", who).await.unwrap();
+        assert_eq!(db.memory_merges().await.unwrap(), [], "{who}");
+    }
+}
+
+pub(crate) async fn a_code_ends_when_its_owner_becomes_somebody_else(db: Db) {
+    let me = |person: &str| alone("slack", person);
+    let offers = async |issuer: &str, hash: &str| {
+        db.offer_join(JoinCode { issuer: issuer.into(), ..code(hash) }).await.unwrap();
+    };
+    // By joining somebody, and by parting.
+    offers("bob", "old").await;
+    assert!(join_to(&db, "bob", "cy", &me("cy")).await);
+    assert_eq!(db.join_offer("old", NOW).await.unwrap(), None);
+    offers("bob", "of-cy").await;
+    db.part("slack", "bob").await.unwrap();
+    assert_eq!(db.join_offer("of-cy", NOW).await.unwrap(), None);
+    // And in another way: it promised somebody else.
+    offers("bob", "new").await;
+    db.identify(Identity { user: me("cy"), ..identity("slack", "bob", NOW) }).await.unwrap();
+    let is = |person: &str| Identity { user: me("bob"), ..identity("slack", person, NOW) };
+    assert!(!db.join("new", is("ada"), is("bob"), None, "").await.unwrap());
 }
 
 pub(crate) async fn who_joins_another_brings_the_memory_unless_it_is_somebody_elses_too(db: Db) {
@@ -44,7 +128,8 @@ pub(crate) async fn who_joins_another_brings_the_memory_unless_it_is_somebody_el
         let code = JoinCode { hash: format!("{person}-{issuer}"), issuer: issuer.into(), ..code("") };
         db.offer_join(code.clone()).await.unwrap();
         let owner = Identity { account: "slack".into(), ..is(issuer, issuer) };
-        assert!(db.join(&code.hash, is(person, issuer), owner, Some(user(was))).await.unwrap());
+        db.identify(owner.clone()).await.unwrap();
+        assert!(db.join(&code.hash, is(person, issuer), owner, Some(user(was)), "").await.unwrap());
     };
     let merge = |source: &str, target: &str| MemoryMerge { source: user(source), target: user(target) };
     db.set_memory_off(&user("own7"), true).await.unwrap();

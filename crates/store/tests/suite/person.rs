@@ -14,6 +14,7 @@ pub(crate) fn ada() -> PersonKeys {
         |account: &str| AccountPerson { account: account.into(), person: "U1".into(), name: "Ada".into() };
     PersonKeys {
         user: UserId::of("ada").unwrap(),
+        former: Vec::new(),
         people: vec![person("slack")],
         event_sender: "/sender/id",
         reply_sender: "/sender",
@@ -137,6 +138,24 @@ pub(crate) async fn everything_of_a_person_is_told_and_then_gone_and_nothing_of_
     let notes = db.import_notes().await.unwrap();
     let notes: Vec<_> = notes.iter().map(|note| (note.kind.as_str(), note.item.clone())).collect();
     assert_eq!(notes, [(FORGOTTEN_NOTE, digest("ada"))]);
+}
+
+pub(crate) async fn who_became_somebody_else_is_found_and_forgotten_as_who_they_were(db: Db) {
+    let was = UserId::of("was").unwrap();
+    let keys = PersonKeys { former: vec![was.clone()], ..ada() };
+    let own = ThreadFolder { owner: was.clone(), thread: "own".into() };
+    db.thread_used(&own, "slack", NOW).await.unwrap();
+    db.append(&"own".into(), &"1".into(), 0, &[said("a1", "U1")]).await.unwrap();
+    assert_eq!(db.room_messages(&keys).await.unwrap(), [], "it is no room");
+    db.set_memory_off(&was, true).await.unwrap();
+    let tables = db.person_tables(&keys).await.unwrap();
+    let off = tables.iter().find(|table| table.name == "memory_off").unwrap();
+    assert_eq!(off.rows.len(), 1, "{tables:?}");
+    db.forget_person(&keys, Vec::new()).await.unwrap();
+    assert!(!db.is_memory_off(&was).await.unwrap());
+    let notes = db.import_notes().await.unwrap();
+    let notes: Vec<_> = notes.into_iter().map(|note| note.item).collect();
+    assert!(notes.contains(&digest("ada")) && notes.contains(&digest("was")), "{notes:?}");
 }
 
 /// Every table, and what becomes of a person's rows in it when they are forgotten. A new table needs a line here, and maybe

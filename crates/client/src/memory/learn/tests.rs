@@ -1,12 +1,12 @@
 use super::*;
-use crate::{AgentSetup, Control, MemoryMode, MemoryRules, ModelInfo};
+use crate::{AgentSetup, Asker, Control, MemoryMode, MemoryRules, ModelInfo};
 use futures_util::{StreamExt, stream};
 use pudu_base::{Delta, Finish, Model, ModelStream, RunId, ThreadId, UserId};
 use pudu_harness::RunBounds;
 use pudu_memory::MemoryOptions;
 use pudu_sandbox::{Folders, LocalSandboxes, Options};
 use pudu_skills::Skills;
-use pudu_store::{Db, DbLocation};
+use pudu_store::{Db, DbLocation, Identity, JoinCode, RecallLimits};
 use std::{
     path::Path,
     sync::atomic::{AtomicUsize, Ordering},
@@ -46,7 +46,7 @@ impl Model for Proposer {
     }
 }
 
-fn client(db: &Db, home: &Path, model: &Arc<Proposer>) -> Client {
+fn client(db: &Db, home: &Path, model: &Arc<Proposer>, shared_people: bool) -> Client {
     let bounds = RunBounds { steps: 9, time: Duration::from_secs(60), ..RunBounds::default() };
     let folders = Folders::new(home.to_owned(), None);
     let places = Arc::new(LocalSandboxes::new(folders.clone(), None, Options::default()));
@@ -58,6 +58,7 @@ fn client(db: &Db, home: &Path, model: &Arc<Proposer>) -> Client {
         debounce: Duration::from_secs(30),
         max_waiting: 10,
         last_reading: Duration::from_secs(1),
+        shared_people,
         options: MemoryOptions::default(),
     };
     let setup = AgentSetup::new([(info, model.clone() as Arc<dyn Model>)], [], bounds, places);
@@ -74,13 +75,17 @@ struct Scene {
 }
 
 impl Scene {
-    /// Two hosts on one database, and a conversation that waits to be read.
     async fn new() -> Self {
+        Self::of(false).await
+    }
+
+    /// Two hosts on one database, and a conversation that waits to be read.
+    async fn of(shared_people: bool) -> Self {
         let home = tempfile::tempdir().unwrap();
         let db = Db::open(&DbLocation::Memory).await.unwrap();
         let model =
             Arc::new(Proposer { asked: AtomicUsize::new(0), may_answer: Arc::new(Semaphore::new(0)) });
-        let (one, other) = (client(&db, home.path(), &model), client(&db, home.path(), &model));
+        let [one, other] = [(); 2].map(|()| client(&db, home.path(), &model, shared_people));
         let mut task = RunTask::new(ThreadId::from("t"), RunId::from("r"));
         task.input = vec![Human::new("h1", "I always drink green tea.")];
         let end = one.start(task, Control::default()).ended().await.unwrap();
@@ -145,5 +150,117 @@ async fn what_was_switched_off_or_forgotten_meanwhile_is_not_kept() {
         reading.await.unwrap();
         assert_eq!(scene.facts().await, [] as [&str; 0]);
         assert_eq!(scene.db.next_learning().await.unwrap(), None);
+    }
+}
+
+/// Asks as a person of Slack, who is `user`.
+async fn asks(
+    client: &Client,
+    run: &str,
+    (person, user): (&str, &UserId),
+    room: Option<&UserId>,
+    text: &str,
+) {
+    let mut task = RunTask::new(ThreadId::from("t"), RunId::from(run));
+    let who =
+        Human { person: Some(person.to_owned()), sender: Some(person.to_owned()), ..Human::new(run, text) };
+    task.input = vec![who];
+    task.asker = Some(Asker { account: "slack".into(), person: person.into(), ..Asker::default() });
+    (task.user, task.room) = (user.clone(), room.cloned());
+    let end = client.start(task, Control::default()).ended().await.unwrap();
+    assert_eq!(end.text, "Fine.");
+}
+
+fn identity(person: &str, user: &UserId) -> Identity {
+    let (account, person, name) = ("slack".into(), person.into(), person.into());
+    Identity { account, person, user: user.clone(), name, at: 0 }
+}
+
+impl Scene {
+    /// Returns the words of people that are found of tea.
+    async fn turns(&self, of: &UserId) -> Vec<String> {
+        let of = MemoryOf { user: of.clone(), agent: None };
+        let limits = RecallLimits { facts: 0, turns: 9 };
+        let found = self.db.recall(&of.indexed(), "tea", limits).await.unwrap().turns;
+        found.into_iter().map(|turn| turn.text).collect()
+    }
+}
+
+#[tokio::test]
+async fn words_that_were_forgotten_while_somebody_read_them_are_not_found_again() {
+    let scene = Scene::new().await;
+    let [learning] = &scene.db.learnings(i64::MAX, 9).await.unwrap()[..] else { panic!("one waits") };
+    let forgetting = scene.one.0.moving.write().await;
+    let one = scene.one.clone();
+    let reading = tokio::spawn(async move { one.read_waiting().await });
+    // A reader's claim lasts beyond the time when it is due.
+    while !scene.db.learnings(learning.due, 9).await.unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let reader = LearningReader { name: "forgets".into(), until: now() + 60_000 };
+    scene.db.take_learning(learning, &reader).await.unwrap();
+    drop(forgetting);
+    scene.model.may_answer.add_permits(1);
+    reading.await.unwrap();
+    assert_eq!(scene.turns(&UserId::local()).await, [] as [&str; 0]);
+}
+
+#[tokio::test]
+async fn a_run_that_ends_after_its_person_became_another_user_is_learnt_for_that_one() {
+    let scene = Scene::new().await;
+    let (was, ada) = (alone("slack", "U1"), UserId::of("ada").unwrap());
+    scene.db.identify(identity("U1", &ada)).await.unwrap();
+    asks(&scene.one, "r2", ("U1", &was), None, "I like tea.").await;
+    assert_eq!(scene.db.learnings_of(&was).await.unwrap(), []);
+    let [learning] = &scene.db.learnings_of(&ada).await.unwrap()[..] else { panic!("it is hers") };
+    assert_eq!(learning.spender.user, ada);
+}
+
+#[tokio::test]
+async fn who_has_memory_off_is_not_read_in_a_room_either() {
+    let room = UserId::of("room").unwrap();
+    for shared in [false, true] {
+        let scene = Scene::of(shared).await;
+        let bob = if shared { UserId::local() } else { alone("slack", "U2") };
+        let ada = UserId::of("ada").unwrap();
+        scene.db.identify(identity("U1", &ada)).await.unwrap();
+        scene.db.set_memory_off(&bob, true).await.unwrap();
+        asks(&scene.one, "r2", ("U2", &bob), Some(&room), "I always drink green tea.").await;
+        asks(&scene.one, "r3", ("U1", &ada), Some(&room), "Tea is all right.").await;
+        scene.model.may_answer.add_permits(9);
+        scene.one.read_waiting().await;
+        assert_eq!(scene.turns(&room).await, ["Tea is all right."], "shared: {shared}");
+        let of = MemoryOf { user: room.clone(), agent: None };
+        assert_eq!(scene.one.memories().read(&of).await.unwrap().facts, [], "shared: {shared}");
+    }
+}
+
+#[tokio::test]
+async fn who_parts_before_their_memory_is_merged_keeps_it() {
+    let scene = Scene::new().await;
+    let (ada, bob) = (alone("slack", "U1"), alone("slack", "U2"));
+    let of = |user: &UserId| MemoryOf { user: user.clone(), agent: None };
+    scene.one.memories().remember(&of(&ada), "Likes tea", "U1", "Ada").await.unwrap();
+    let code = JoinCode {
+        hash: "code".into(),
+        account: "slack".into(),
+        issuer: "U2".into(),
+        offer: "{}".into(),
+        expires: 1,
+    };
+    scene.db.offer_join(code).await.unwrap();
+    let (shows, issuer) = (identity("U1", &bob), identity("U2", &bob));
+    assert!(scene.db.join("code", shows, issuer, Some(ada.clone()), "").await.unwrap());
+    let others_work = scene.one.0.moving.write().await;
+    let one = scene.one.clone();
+    let merging = tokio::spawn(async move { one.merge_memories().await });
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    scene.db.part("slack", "U2").await.unwrap();
+    drop(others_work);
+    merging.await.unwrap();
+    for (user, facts) in [(&ada, 1), (&bob, 0)] {
+        assert_eq!(scene.one.memories().read(&of(user)).await.unwrap().facts.len(), facts, "{user}");
     }
 }
