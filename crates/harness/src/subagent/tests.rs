@@ -205,6 +205,22 @@ async fn a_stop_of_the_parent_stops_it_and_what_it_does_is_seen() {
     assert_eq!((end.status, end.stop_reason, end.model.as_str()), (TaskStatus::Cancelled, None, "scripted"));
 }
 
+#[tokio::test(start_paused = true)]
+async fn it_ends_as_the_run_that_gave_it_out_in_the_log_and_for_the_model() {
+    let mut bench =
+        bench(vec![calls(vec![hand("1", "go")]), calls(vec![call("2", "reads", json!({"do": "hang"}))])]);
+    bench.agent.bounds.time = Duration::from_secs(5);
+    let (outcome, seen) = bench.run(Some("go")).await;
+    assert_eq!((outcome, seen.tasks), (Outcome::Timeout, vec![]));
+    let words = "the run that gave it out took too long";
+    assert_eq!(bench.thread().last().unwrap(), &format!("Task timed out. Error: {words}"));
+    let TaskStage::Ended(end) = stages(&bench).pop().unwrap() else { panic!("{:?}", stages(&bench)) };
+    assert_eq!(
+        (end.status, end.text.as_str(), end.model.as_str()),
+        (TaskStatus::TimedOut, words, "scripted")
+    );
+}
+
 /// Approves as soon as it is told to, in Ada's name.
 struct Ada(tokio::sync::watch::Sender<bool>);
 
