@@ -281,6 +281,14 @@ impl RunState {
         self.state.messages.values().rev().take_while(|message| !matches!(***message, Message::Human(_)))
     }
 
+    /// Returns whether the model was reminded since somebody spoke, in words that begin so.
+    #[must_use]
+    pub fn was_reminded(&self, beginning: &str) -> bool {
+        self.since_asked().any(
+            |message| matches!(&**message, Message::Reminder(reminder) if reminder.text.starts_with(beginning)),
+        )
+    }
+
     /// Adds something for the model that nobody said: at the end of a request that is being made, and in the thread, so
     /// that it stands in the same place ever after.
     pub fn remind(&mut self, request: &mut Request, text: String) {

@@ -265,7 +265,7 @@ async fn what_sub_agents_ask_for_side_by_side_is_seen_and_what_was_decided_stays
     let replay = Arc::new(Replay::default());
     let mut run_state = RunState::new("t".into(), "r".into(), 0, ThreadState::default(), replay.clone());
     run_state.apply(human("h", "go"));
-    let mut chain = lead_chain(&bench.agent, SkillPolicy::default());
+    let mut chain = lead_chain(&bench.agent, SkillPolicy::default(), Vec::new());
     let run = crate::run(&bench.agent, &mut chain, &mut run_state, &bench.steering, &bench.cancel);
     let deciding = async {
         while bench.asked().len() < 3 {
@@ -484,7 +484,8 @@ async fn a_skill_that_is_active_binds_sub_agents_too() {
             .with(Kinds::new(vec![kind], 3).unwrap().task(&bench.agent, Arc::default()).unwrap());
         let mut run_state = RunState::new("t".into(), "r".into(), 0, ThreadState::default(), Arc::default());
         run_state.apply(human("h", "/look at it"));
-        let mut chain = lead_chain(&bench.agent, SkillPolicy::new([skill(tools)].into(), Some("h".into())));
+        let mut chain =
+            lead_chain(&bench.agent, SkillPolicy::new([skill(tools)].into(), Some("h".into())), Vec::new());
         crate::run(&bench.agent, &mut chain, &mut run_state, &bench.steering, &bench.cancel).await;
         assert_eq!(bench.model.tools.lock().unwrap()[1], expect);
     }
