@@ -563,7 +563,9 @@ fn worked() -> Vec<Update> {
             _ => "Draw bars. ".repeat(2_000),
         };
         let id = format!("r{}", call.id).as_str().into();
-        let result = pudu_base::ToolResult { id, ..crate::run_state::result(call, text) };
+        // A task that its parent's run cut is an error to the model, and ended as it says.
+        let error = call.id.as_str() == "2";
+        let result = pudu_base::ToolResult { id, error, ..crate::run_state::result(call, text) };
         Update::Message(Arc::new(Message::Tool(result)))
     };
     let results: Vec<_> = calls.iter().map(result).collect();
