@@ -14,7 +14,7 @@ mod tests;
 mod word;
 mod wrapped;
 
-pub use commands::{RunCommand, commands};
+pub use commands::commands;
 pub use kind::Danger;
 
 use syntax::{ParsedCommand, ShellWord};

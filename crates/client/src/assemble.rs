@@ -51,10 +51,7 @@ pub(crate) struct AssembledAgent {
 impl AssembledAgent {
     /// Returns its concerns, in order.
     pub(crate) fn chain(&self, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
-        let mut chain = lead_chain(&self.agent, skills);
-        // Before a request is fitted into the window.
-        chain.insert(1, Box::new(BudgetHints::new(self.meter.clone())));
-        chain
+        lead_chain(&self.agent, skills, vec![Box::new(BudgetHints::new(self.meter.clone()))])
     }
 }
 

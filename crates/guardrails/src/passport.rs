@@ -5,6 +5,8 @@
 
 mod document;
 mod limits;
+mod programs;
+mod script;
 
 use crate::{GuardrailDecision, GuardrailError, GuardrailProvider, GuardrailRequest};
 use document::PassportDocument;

@@ -291,7 +291,7 @@ impl Bench {
         if let Some(text) = says {
             run_state.apply(human("h", text));
         }
-        let mut chain = lead_chain(&self.agent, SkillPolicy::new(self.skills.clone(), None));
+        let mut chain = lead_chain(&self.agent, SkillPolicy::new(self.skills.clone(), None), Vec::new());
         let outcome = run(&self.agent, &mut chain, &mut run_state, &self.steering, &self.cancel).await;
         self.each_request_begins_like_the_one_before();
         (outcome, replay)

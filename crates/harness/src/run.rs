@@ -28,19 +28,25 @@ pub async fn run(
     steering: &Steering,
     cancel: &CancellationToken,
 ) -> Outcome {
-    let cut = tokio::select! {
-        biased;
-        () = cancel.cancelled() => Err(Outcome::Stopped),
-        ended = tokio::time::timeout(agent.bounds.time, work(agent, chain, run_state, steering)) => match ended {
-            Ok(Ok(outcome)) => Ok(outcome),
-            Ok(Err(failure)) => Ok(Outcome::Error(failure)),
-            Err(_) => Err(Outcome::Timeout),
-        },
+    let tasks = run_state.tasks.clone();
+    let cut = {
+        // Its calls are dropped with it, when it is known why.
+        let mut work = std::pin::pin!(work(agent, chain, run_state, steering));
+        let cut = tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(Outcome::Stopped),
+            ended = tokio::time::timeout(agent.bounds.time, &mut work) => match ended {
+                Ok(Ok(outcome)) => Ok(outcome),
+                Ok(Err(failure)) => Ok(Outcome::Error(failure)),
+                Err(_) => Err(Outcome::Timeout),
+            },
+        };
+        cut.inspect_err(|cut| tasks.cut(cut))
     };
     // What came in time is whole: only its judgement was cut.
     let outcome = cut.unwrap_or_else(|cut| answered_here(run_state).unwrap_or(cut));
     if outcome != Outcome::Success {
-        run_state.keep_partial(agent.model.name(), why(&outcome), outcome == Outcome::Stopped);
+        run_state.keep_partial(agent.model.name(), why(&outcome), &outcome);
     }
     for middleware in chain.iter_mut().rev() {
         middleware.after_run(run_state).await;

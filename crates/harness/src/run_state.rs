@@ -2,13 +2,13 @@
 
 use crate::{
     Replay,
-    task_end::{self, CANCELLED, TASK},
+    task_end::{self, TASK, TaskEnding},
     task_log::TaskLog,
 };
 use pudu_base::{
-    Assistant, BoxFuture, CallId, Finish, LogError, Message, MessageId, ModelCaller, Reminder, Request,
-    RunEvent, RunId, Seq, SpendingTally, StopReason, TaskEnd, TaskStage, TaskStatus, ThreadId, ThreadLog,
-    ThreadState, ToolCall, ToolResult, Update, Usage,
+    Assistant, BoxFuture, CallId, Finish, LogError, Message, MessageId, ModelCaller, Outcome, Reminder,
+    Request, RunEvent, RunId, Seq, SpendingTally, StopReason, TaskEnd, TaskStage, TaskStatus, ThreadId,
+    ThreadLog, ThreadState, ToolCall, ToolResult, Update, Usage,
 };
 use std::sync::Arc;
 
@@ -175,7 +175,7 @@ impl RunState {
 
     /// Keeps what was said when a run ends early: the words so far as a partial answer, and a result for
     /// each call that has none.
-    pub(crate) fn keep_partial(&mut self, model: &str, why: &str, is_stopped: bool) {
+    pub(crate) fn keep_partial(&mut self, model: &str, why: &str, outcome: &Outcome) {
         if self.draft.as_ref().is_some_and(|draft| !draft.is_counted) {
             self.spending.add_call(ModelCaller::Lead, model, None);
         }
@@ -194,8 +194,8 @@ impl RunState {
             }))));
         }
         for call in self.open_calls() {
-            match is_stopped && call.name == TASK {
-                true => self.refuse(&call, CANCELLED.to_owned()),
+            match call.name == TASK && !self.is_lost(&call) {
+                true => self.refuse(&call, TaskEnding::cut(Some(outcome)).text()),
                 false => self.give_up(&call, why),
             }
         }
@@ -209,11 +209,18 @@ impl RunState {
     }
 
     fn give_up(&mut self, call: &ToolCall, why: &str) {
-        let was_begun = self.state.begun.contains(&call.id) || self.state.interrupted.contains_key(&call.id);
-        if call.name == TASK && was_begun && !self.tasks.began(&call.id) {
+        if self.is_lost(call) {
             self.lose_task(call);
+            self.refuse(call, task_end::failed(task_end::LOST));
+        } else {
+            self.refuse(call, format!("Not finished: {why}."));
         }
-        self.refuse(call, format!("Not finished: {why}."));
+    }
+
+    /// Returns whether a call is a sub-agent's task that a process before this one left at work.
+    fn is_lost(&self, call: &ToolCall) -> bool {
+        let was_begun = self.state.begun.contains(&call.id) || self.state.interrupted.contains_key(&call.id);
+        call.name == TASK && was_begun && !self.tasks.began(&call.id)
     }
 
     /// Notes the end of a sub-agent's task that a process before this one left at work.
@@ -272,6 +279,14 @@ impl RunState {
     /// Returns the messages since somebody spoke, newest first.
     pub fn since_asked(&self) -> impl Iterator<Item = &Arc<Message>> {
         self.state.messages.values().rev().take_while(|message| !matches!(***message, Message::Human(_)))
+    }
+
+    /// Returns whether the model was reminded since somebody spoke, in words that begin so.
+    #[must_use]
+    pub fn was_reminded(&self, beginning: &str) -> bool {
+        self.since_asked().any(
+            |message| matches!(&**message, Message::Reminder(reminder) if reminder.text.starts_with(beginning)),
+        )
     }
 
     /// Adds something for the model that nobody said: at the end of a request that is being made, and in the thread, so

@@ -272,7 +272,7 @@ async fn work(
     ToolOutput { text, spending, decisions, ..ToolOutput::default() }
 }
 
-/// A task that readers know to be at work. If its call is dropped, it was cancelled.
+/// A task that readers know to be at work. If its call is dropped, it was cancelled; its parent's run says why.
 struct OpenTask<'a> {
     log: &'a StepLog,
     cx: &'a ToolCx,
@@ -293,8 +293,7 @@ impl OpenTask<'_> {
 impl Drop for OpenTask<'_> {
     fn drop(&mut self) {
         if !self.is_over {
-            let cancelled = TaskEnding::of(&Outcome::Stopped, None, String::new(), (0, Duration::ZERO));
-            self.end(cancelled, self.replay.progress().usage);
+            self.end(TaskEnding::cut(Some(&Outcome::Stopped)), self.replay.progress().usage);
         }
     }
 }

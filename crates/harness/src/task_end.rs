@@ -57,6 +57,17 @@ impl TaskEnding {
         }
     }
 
+    /// Returns the end of a task that its parent's run did not wait for, by how that one ended; if nobody said how, it
+    /// failed.
+    pub(crate) fn cut(parent: Option<&Outcome>) -> Self {
+        let (status, words) = match parent {
+            Some(Outcome::Stopped) => (TaskStatus::Cancelled, ""),
+            Some(Outcome::Timeout) => (TaskStatus::TimedOut, "the run that gave it out took too long"),
+            _ => (TaskStatus::Failed, "the run that gave it out ended early"),
+        };
+        Self { status, stop_reason: None, words: words.to_owned() }
+    }
+
     /// Returns the text for the parent's model.
     pub(crate) fn text(&self) -> String {
         let capped = match self.stop_reason {
@@ -137,6 +148,19 @@ mod tests {
         check(Outcome::Stopped, None, "Two.", (Cancelled, None, "Task cancelled by user."));
         let ended = TaskEnding::of(&broken(), None, String::new(), (7, Duration::ZERO));
         assert!(ended.text().starts_with("Task failed. Error: "), "{}", ended.text());
+    }
+
+    #[test]
+    fn a_task_that_is_cut_ends_as_its_parents_run() {
+        let failed = "Task failed. Error: the run that gave it out ended early";
+        for (parent, expect) in [
+            (Some(Outcome::Stopped), CANCELLED),
+            (Some(Outcome::Timeout), "Task timed out. Error: the run that gave it out took too long"),
+            (Some(FailureCause::Silent.into()), failed),
+            (None, failed),
+        ] {
+            assert_eq!(TaskEnding::cut(parent.as_ref()).text(), expect, "{parent:?}");
+        }
     }
 
     #[test]

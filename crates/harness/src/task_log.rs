@@ -3,7 +3,8 @@
 //! A sub-agent works within a call of its parent, which alone writes the log: its steps wait here, and go in with the
 //! parent's next commit, as soon as they are many, or when the first has waited for a while.
 
-use pudu_base::{CallId, RunEvent, Update};
+use crate::task_end::TaskEnding;
+use pudu_base::{CallId, Outcome, RunEvent, TaskStage, TaskStatus, Update};
 use std::{
     collections::HashSet,
     sync::{Mutex, MutexGuard, PoisonError},
@@ -29,9 +30,30 @@ struct TaskBacklog {
     updates: Vec<Update>,
     /// The tasks that began in this process. Their ends are told.
     begun: HashSet<CallId>,
+    /// How the run ended that does not wait for its tasks.
+    cut: Option<Outcome>,
 }
 
 impl TaskLog {
+    /// Takes how the run ended, before it drops its calls.
+    pub(crate) fn cut(&self, outcome: &Outcome) {
+        self.lock().cut = Some(outcome.clone());
+    }
+
+    /// Returns an event as it is told: a task whose call was dropped ends as its parent's run did.
+    pub(crate) fn judge(&self, event: RunEvent) -> RunEvent {
+        match event {
+            RunEvent::SubagentProgress { call, stage: TaskStage::Ended(end) }
+                if end.status == TaskStatus::Cancelled =>
+            {
+                let cut = TaskEnding::cut(self.lock().cut.as_ref());
+                let end = cut.kept(end.model, end.usage, end.omitted);
+                RunEvent::SubagentProgress { call, stage: TaskStage::Ended(end) }
+            }
+            other => other,
+        }
+    }
+
     /// Takes what the log keeps of an event.
     pub(crate) fn note(&self, event: &RunEvent) {
         let RunEvent::SubagentProgress { call, stage } = event else { return };

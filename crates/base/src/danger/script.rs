@@ -225,8 +225,9 @@ impl Level {
         self.pattern || self.open.iter().rev().any(|open| open.kind == GroupKind::Bracket)
     }
 
+    /// Returns the first word, if it can mean something to the shell itself.
     fn first(&self) -> Option<&str> {
-        self.command.words.first().map(|word| word.text.as_str())
+        self.command.words.first().filter(|word| !word.quoted).map(|word| word.text.as_str())
     }
 
     /// Whether this is within `[[ … ]]`, where signs compare.
@@ -235,7 +236,7 @@ impl Level {
     }
 
     fn begins_sum(&self) -> bool {
-        matches!((self.first(), self.command.words.len()), (None, _) | (Some("for"), 1))
+        matches!((self.first(), self.command.words.len()), (None, 0) | (Some("for"), 1))
     }
 
     fn begin(&mut self, kind: GroupKind) {

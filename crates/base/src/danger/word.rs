@@ -32,8 +32,11 @@ impl ScriptReader {
             Some('$') => self.dollar(word, false),
             Some('\\') => {
                 self.at += 1;
-                word.quoted = true;
-                word.text.extend(self.next().filter(|c| *c != '\n'));
+                // A line that goes on in the next one is no quote.
+                if let Some(c) = self.next().filter(|c| *c != '\n') {
+                    word.quoted = true;
+                    word.text.push(c);
+                }
                 Ok(())
             }
             _ => {

@@ -1,7 +1,8 @@
 //! The limits of a capability: which commands may be run, and what may not stand in a call.
 
+use super::programs;
 use crate::{GuardrailDecision, decision::BLOCKED_PATTERN};
-use pudu_base::danger::{self, RunCommand};
+use pudu_base::danger;
 use regex::RegexBuilder;
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,17 +14,8 @@ pub(super) const COMMANDS: &str = "system.command.execute";
 const COMMAND_NOT_ALLOWED: &str = "oap.command_not_allowed";
 /// The code of a limit that cannot be checked.
 const UNKNOWN_LIMIT: &str = "oap.unknown_limit";
-/// Entry that stands for any command.
-const ANY: &str = "*";
 /// Maximum size of a compiled pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
-
-/// Builtins of a shell that do nothing by themselves.
-const HARMLESS: [&str; 9] = ["cd", "pwd", "true", "false", ":", "test", "[", "[[", "exit"];
-/// Folders of the system's own programs.
-const FOLDERS: [&str; 5] = ["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"];
-/// Variables by which a program that is allowed runs something else.
-const STEERING: [&str; 7] = ["PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "BASH_ENV", "ENV", "IFS"];
 
 /// Limits of one capability.
 #[derive(Debug, Deserialize)]
@@ -59,9 +51,9 @@ impl CapabilityLimits {
             return GuardrailDecision::denied(BLOCKED_PATTERN, why);
         }
         match (&self.allowed_commands, script) {
-            (Some(allowed), Some(script)) => match unlisted(allowed, script) {
-                Some(why) => GuardrailDecision::denied(COMMAND_NOT_ALLOWED, why),
-                None => GuardrailDecision::allowed(),
+            (Some(allowed), Some(script)) => match programs::check(allowed, script) {
+                Err(why) => GuardrailDecision::denied(COMMAND_NOT_ALLOWED, why),
+                Ok(()) => GuardrailDecision::allowed(),
             },
             // Only commands have such a limit.
             (Some(_), None) => {
@@ -81,7 +73,7 @@ fn texts(input: &Value, script: Option<&str>) -> Option<Vec<String>> {
     all.extend(plain);
     if let Some(script) = script {
         let commands = danger::commands(script).ok()?;
-        all.extend(commands.iter().map(|command| command.words.join(" ")));
+        all.extend(commands.iter().map(|words| words.join(" ")));
     }
     Some(all)
 }
@@ -108,40 +100,4 @@ fn blocks(pattern: &str, texts: &[String]) -> bool {
         text.to_lowercase().contains(&plain) || expression.as_ref().is_some_and(|found| found.is_match(text))
     };
     texts.iter().any(stands)
-}
-
-/// Returns why a script may not be run, if one of its commands is not among those that are allowed.
-fn unlisted(allowed: &[String], script: &str) -> Option<String> {
-    if allowed.iter().any(|entry| entry == ANY) {
-        return None;
-    }
-    let Ok(commands) = danger::commands(script) else {
-        return Some("it cannot be told which programs the command runs".to_owned());
-    };
-    commands.iter().find_map(|command| fault(allowed, command))
-}
-
-fn fault(allowed: &[String], command: &RunCommand) -> Option<String> {
-    if let Some(variable) = command.variables.iter().find(|name| STEERING.contains(&name.as_str())) {
-        return Some(format!("the command sets {variable}, by which any program can be run"));
-    }
-    let program = command.words.first()?;
-    let name = match program.rsplit_once('/') {
-        Some((folder, name)) if FOLDERS.contains(&folder) => name,
-        _ => program.as_str(),
-    };
-    let begins = |entry: &String| {
-        let mut words = entry.split_whitespace();
-        words.next().is_some_and(|first| first == name || first == program)
-            && words.eq(command
-                .words
-                .iter()
-                .skip(1)
-                .map(String::as_str)
-                .take(entry.split_whitespace().count() - 1))
-    };
-    match HARMLESS.contains(&name) || allowed.iter().any(begins) {
-        true => None,
-        false => Some(format!("the agent's passport does not allow the command {name}")),
-    }
 }

@@ -76,7 +76,7 @@ fn outcome(result: &ToolResult) -> (DelegationStatus, &str) {
         return (DelegationStatus::Cancelled, "");
     }
     let found = marks.iter().find_map(|(mark, status)| Some((*status, text.strip_prefix(mark)?)));
-    let (status, rest) = found.filter(|_| !result.error).unwrap_or((DelegationStatus::Failed, text));
+    let (status, rest) = found.unwrap_or((DelegationStatus::Failed, text));
     // Behind the status stands a limit in brackets, if one ended it, and what the rest is.
     let brief = [". Result:", ". Error:", "."].into_iter().find_map(|mark| rest.strip_prefix(mark));
     (status, brief.unwrap_or(rest).trim_start())

@@ -183,7 +183,7 @@ impl Scene {
         let replay = Arc::new(crate::Replay::default());
         let mut run_state = crate::RunState::new("t".into(), id.into(), seq, state, replay.clone());
         run_state.apply(human(id, text));
-        let mut chain = lead_chain(&self.bench.agent, SkillPolicy::default());
+        let mut chain = lead_chain(&self.bench.agent, SkillPolicy::default(), Vec::new());
         let Bench { agent, steering, cancel, .. } = &self.bench;
         let outcome = crate::run(agent, &mut chain, &mut run_state, steering, cancel).await;
         let mut reader = replay.read(0);
@@ -497,7 +497,7 @@ async fn a_person_can_have_a_conversation_summarised_at_once() {
         use pudu_base::ThreadLog;
         let (seq, state) = scene.bench.log.load(&"t".into()).await.unwrap();
         let mut run_state = crate::RunState::new("t".into(), "c".into(), seq, state, Arc::default());
-        let mut chain = lead_chain(&scene.bench.agent, SkillPolicy::default());
+        let mut chain = lead_chain(&scene.bench.agent, SkillPolicy::default(), Vec::new());
         compact(&scene.bench.agent, &mut chain, &mut run_state, &scene.bench.cancel).await
     };
     scene.says("h", "hello").await;
@@ -563,7 +563,9 @@ fn worked() -> Vec<Update> {
             _ => "Draw bars. ".repeat(2_000),
         };
         let id = format!("r{}", call.id).as_str().into();
-        let result = pudu_base::ToolResult { id, ..crate::run_state::result(call, text) };
+        // A task that its parent's run cut is an error to the model, and ended as it says.
+        let error = call.id.as_str() == "2";
+        let result = pudu_base::ToolResult { id, error, ..crate::run_state::result(call, text) };
         Update::Message(Arc::new(Message::Tool(result)))
     };
     let results: Vec<_> = calls.iter().map(result).collect();

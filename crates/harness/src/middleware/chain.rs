@@ -7,10 +7,15 @@ use super::{
 };
 use crate::{Agent, context::ContextFit};
 
-/// The lead agent's concerns, in order: a sub-agent's, and how many of those work at once.
+/// The lead agent's concerns, in order: others that say something to the model, a sub-agent's, and how many of those work
+/// at once.
 #[must_use]
-pub fn lead_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
-    let mut chain = everybodys(agent, skills);
+pub fn lead_chain(
+    agent: &Agent,
+    skills: SkillPolicy,
+    others: Vec<Box<dyn Middleware>>,
+) -> Vec<Box<dyn Middleware>> {
+    let mut chain = everybodys(agent, skills, others);
     chain.push(Box::new(TodoReminders::default()));
     chain.push(Box::new(SubagentLimit::new(agent.bounds.at_once, agent.bounds.subagents)));
     chain.push(Box::new(ToolErrors));
@@ -20,14 +25,24 @@ pub fn lead_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>
 /// A sub-agent's concerns, in order.
 #[must_use]
 pub fn subagent_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
-    let mut chain = everybodys(agent, skills);
+    let mut chain = everybodys(agent, skills, Vec::new());
     chain.push(Box::new(ToolErrors));
     chain
 }
 
 /// Returns the middlewares that come first for every agent, in order.
-fn everybodys(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
-    let mut chain: Vec<Box<dyn Middleware>> = vec![
+fn everybodys(
+    agent: &Agent,
+    skills: SkillPolicy,
+    others: Vec<Box<dyn Middleware>>,
+) -> Vec<Box<dyn Middleware>> {
+    let mut chain: Vec<Box<dyn Middleware>> = Vec::new();
+    if agent.bounds.tokens.is_limited() {
+        // Nothing else of a request is made, and nothing is summarised for it, if it is not to be sent.
+        chain.push(Box::new(TokenGate::new(agent.bounds.tokens)));
+    }
+    chain.extend(others);
+    let own: [Box<dyn Middleware>; 10] = [
         Box::new(skills),
         Box::new(DeferredTools::new(agent.deferred.clone())),
         Box::new(Midnight(agent.clock.clone())),
@@ -37,18 +52,15 @@ fn everybodys(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
         Box::new(ContextFit::new(agent)),
         Box::new(ModelErrors),
         Box::new(ApprovalGate::new(agent.policy.clone(), agent.tools.clone())),
+        Box::new(ToolFraming(agent.tools.clone())),
+        Box::new(TerminalResponse),
     ];
-    chain.push(Box::new(ToolFraming(agent.tools.clone())));
-    chain.push(Box::new(TerminalResponse));
+    chain.extend(own);
     if let Some(rules) = &agent.progress {
         chain.push(Box::new(ToolProgress::new(rules.clone())));
     }
     if let Some(rules) = &agent.loops {
         chain.push(Box::new(LoopDetection::new(rules.clone())));
-    }
-    if agent.bounds.tokens.is_limited() {
-        // Nothing else of a request is made, and nothing is summarised for it, if it is not to be sent.
-        chain.insert(0, Box::new(TokenGate::new(agent.bounds.tokens)));
     }
     chain
 }
@@ -56,7 +68,7 @@ fn everybodys(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::Bench;
+    use crate::{TokenLimit, fixture::Bench};
     use std::sync::Arc;
 
     fn names(chain: &[Box<dyn Middleware>]) -> Vec<&'static str> {
@@ -84,7 +96,7 @@ mod tests {
             "subagent_limit",
             "tool_errors",
         ];
-        assert_eq!(names(&lead_chain(&agent, SkillPolicy::default())), lead);
+        assert_eq!(names(&lead_chain(&agent, SkillPolicy::default(), Vec::new())), lead);
         let sub = [
             "skill_policy",
             "deferred_tools",
@@ -101,5 +113,13 @@ mod tests {
             "tool_errors",
         ];
         assert_eq!(names(&subagent_chain(&agent, SkillPolicy::default())), sub);
+    }
+
+    #[test]
+    fn the_gate_of_tokens_is_the_first_and_what_others_say_comes_before_the_window() {
+        let mut agent = Bench::new(vec![]).agent;
+        agent.bounds.tokens.total = Some(TokenLimit { warn: 1, stop: 2 });
+        let chain = lead_chain(&agent, SkillPolicy::default(), vec![Box::new(ToolErrors)]);
+        assert_eq!(names(&chain)[..3], ["token_budget", "tool_errors", "skill_policy"]);
     }
 }

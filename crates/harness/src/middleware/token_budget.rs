@@ -1,13 +1,13 @@
-//! Tokens that one run may spend: the model is told once when most of them are spent, and is not asked any more when all
+//! Tokens that one run may spend: the model is told when most of them are spent, and is not asked any more when all
 //! are. These are DeerFlow's `token_budget` and that of its sub-agents.
 //!
 //! Deliberately absent: budgets of people, rooms and days. Those are kept in the store, and stand before the model.
 
 use super::Middleware;
 use crate::RunState;
-use pudu_base::{BoxFuture, FailureCause, Message, Request, RunFailure, UsedBudget};
+use pudu_base::{BoxFuture, FailureCause, Request, RunFailure, UsedBudget};
 
-/// How the hint begins, by which a run that a crash cut knows that it was given.
+/// How the hint begins, by which it is known that it was given.
 const HINT: &str = "Most of the tokens that this run may spend are spent";
 
 /// Tokens that a run may spend. A run without any limit counts nothing.
@@ -41,14 +41,13 @@ impl TokenBudget {
 /// Keeps a run within its tokens.
 pub struct TokenGate {
     budget: TokenBudget,
-    hinted: bool,
 }
 
 impl TokenGate {
     /// Makes the gate of a run.
     #[must_use]
     pub fn new(budget: TokenBudget) -> Self {
-        Self { budget, hinted: false }
+        Self { budget }
     }
 
     /// Returns each limit with what is spent of it.
@@ -65,14 +64,6 @@ impl Middleware for TokenGate {
         "token_budget"
     }
 
-    /// A run that a crash cut goes on where it was.
-    fn before_run<'a>(&'a mut self, run_state: &'a mut RunState) -> BoxFuture<'a, Result<(), RunFailure>> {
-        let is_hint =
-            |message: &Message| matches!(message, Message::Reminder(hint) if hint.text.starts_with(HINT));
-        self.hinted = run_state.since_asked().any(|message| is_hint(message));
-        Box::pin(std::future::ready(Ok(())))
-    }
-
     fn before_model<'a>(
         &'a mut self,
         run_state: &'a mut RunState,
@@ -83,8 +74,7 @@ impl Middleware for TokenGate {
             return Box::pin(std::future::ready(Err(used.into())));
         }
         let near = self.standings(run_state).find(|(spent, limit)| *spent >= limit.warn);
-        if let Some((spent, limit)) = near.filter(|_| !self.hinted) {
-            self.hinted = true;
+        if let Some((spent, limit)) = near.filter(|_| !run_state.was_reminded(HINT)) {
             let text = format!(
                 "{HINT}: {spent} of {}. At the limit it ends where it is, so come to an end: do what matters most, and answer \
                  with what you have.",

@@ -373,6 +373,7 @@ fn invoke<'a>(
 fn teller(run_state: &RunState) -> Tell {
     let (replay, tasks) = (run_state.replay.clone(), run_state.tasks.clone());
     Arc::new(move |event| {
+        let event = tasks.judge(event);
         tasks.note(&event);
         replay.publish(event);
     })

@@ -480,7 +480,7 @@ async fn what_a_request_cost_that_failed_for_good_counts_once() {
         let replay = Arc::new(crate::Replay::default());
         let mut run_state = RunState::new("t".into(), "r".into(), 0, ThreadState::default(), replay);
         run_state.apply(human("h", "go"));
-        let mut chain = crate::lead_chain(&bench.agent, crate::SkillPolicy::default());
+        let mut chain = crate::lead_chain(&bench.agent, crate::SkillPolicy::default(), Vec::new());
         run(&bench.agent, &mut chain, &mut run_state, &bench.steering, &bench.cancel).await;
         let spent =
             run_state.spending.parts().iter().map(|spent| (spent.usage, spent.calls, spent.unreported));

@@ -205,6 +205,22 @@ async fn a_stop_of_the_parent_stops_it_and_what_it_does_is_seen() {
     assert_eq!((end.status, end.stop_reason, end.model.as_str()), (TaskStatus::Cancelled, None, "scripted"));
 }
 
+#[tokio::test(start_paused = true)]
+async fn it_ends_as_the_run_that_gave_it_out_in_the_log_and_for_the_model() {
+    let mut bench =
+        bench(vec![calls(vec![hand("1", "go")]), calls(vec![call("2", "reads", json!({"do": "hang"}))])]);
+    bench.agent.bounds.time = Duration::from_secs(5);
+    let (outcome, seen) = bench.run(Some("go")).await;
+    assert_eq!((outcome, seen.tasks), (Outcome::Timeout, vec![]));
+    let words = "the run that gave it out took too long";
+    assert_eq!(bench.thread().last().unwrap(), &format!("Task timed out. Error: {words}"));
+    let TaskStage::Ended(end) = stages(&bench).pop().unwrap() else { panic!("{:?}", stages(&bench)) };
+    assert_eq!(
+        (end.status, end.text.as_str(), end.model.as_str()),
+        (TaskStatus::TimedOut, words, "scripted")
+    );
+}
+
 /// Approves as soon as it is told to, in Ada's name.
 struct Ada(tokio::sync::watch::Sender<bool>);
 
@@ -249,7 +265,7 @@ async fn what_sub_agents_ask_for_side_by_side_is_seen_and_what_was_decided_stays
     let replay = Arc::new(Replay::default());
     let mut run_state = RunState::new("t".into(), "r".into(), 0, ThreadState::default(), replay.clone());
     run_state.apply(human("h", "go"));
-    let mut chain = lead_chain(&bench.agent, SkillPolicy::default());
+    let mut chain = lead_chain(&bench.agent, SkillPolicy::default(), Vec::new());
     let run = crate::run(&bench.agent, &mut chain, &mut run_state, &bench.steering, &bench.cancel);
     let deciding = async {
         while bench.asked().len() < 3 {
@@ -468,7 +484,8 @@ async fn a_skill_that_is_active_binds_sub_agents_too() {
             .with(Kinds::new(vec![kind], 3).unwrap().task(&bench.agent, Arc::default()).unwrap());
         let mut run_state = RunState::new("t".into(), "r".into(), 0, ThreadState::default(), Arc::default());
         run_state.apply(human("h", "/look at it"));
-        let mut chain = lead_chain(&bench.agent, SkillPolicy::new([skill(tools)].into(), Some("h".into())));
+        let mut chain =
+            lead_chain(&bench.agent, SkillPolicy::new([skill(tools)].into(), Some("h".into())), Vec::new());
         crate::run(&bench.agent, &mut chain, &mut run_state, &bench.steering, &bench.cancel).await;
         assert_eq!(bench.model.tools.lock().unwrap()[1], expect);
     }

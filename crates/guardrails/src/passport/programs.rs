@@ -1,0 +1,330 @@
+//! Decides whether a script runs no programs but those that are allowed. Whatever is not certain is refused.
+
+use super::script::{PlainCommand, PlainReader, PlainWord};
+
+/// Entry that stands for any command.
+const ANY: &str = "*";
+/// Maximum number of programs of which each passes a command on to the next one.
+const MAX_LAYERS: usize = 16;
+
+/// Builtins of a shell that do nothing by themselves.
+const HARMLESS: [&str; 11] =
+    ["cd", "pwd", "true", "false", ":", "test", "[", "[[", "exit", "break", "continue"];
+/// Folders of the system's own programs.
+const FOLDERS: [&str; 5] = ["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"];
+/// Shells that run a text as it is read here.
+const SHELLS: [&str; 4] = ["sh", "bash", "dash", "ash"];
+/// Options of shells behind which the text stands that they run.
+const TEXT_OPTIONS: [&str; 4] = ["-c", "-lc", "-ec", "-euc"];
+/// Programs that set variables, calculate, or run what their words or their input say, each in a way of its own: even if
+/// they are allowed, it is not certain what they run.
+const UNCERTAIN: [&str; 42] = [
+    ".",
+    "alias",
+    "bind",
+    "compgen",
+    "complete",
+    "coproc",
+    "declare",
+    "enable",
+    "eval",
+    "export",
+    "fc",
+    "getopts",
+    "hash",
+    "jobs",
+    "let",
+    "local",
+    "mapfile",
+    "read",
+    "readarray",
+    "readonly",
+    "set",
+    "shopt",
+    "source",
+    "trap",
+    "typeset",
+    "unset",
+    "wait", // builtins of a shell
+    "zsh",
+    "ksh",
+    "fish",
+    "doas",
+    "ionice",
+    "stdbuf",
+    "chroot",
+    "flock",
+    "watch",
+    "strace",
+    "unshare",
+    "busybox",
+    "caffeinate",
+    "parallel",
+    "script",
+];
+/// Questions of `test` about one word, and about two.
+const ASKS_ONE: [&str; 11] = ["-e", "-f", "-d", "-r", "-w", "-x", "-s", "-z", "-n", "-L", "-h"];
+const ASKS_TWO: [&str; 9] = ["=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+/// Variables of small letters that steer programs all the same, by what is in their names.
+const STEERING: [&str; 4] = ["proxy", "npm_", "histchars", "auto_resume"];
+
+/// A program that passes a command on.
+struct PassingProgram {
+    name: &'static str,
+    /// Its options without a value, and those with one in the next word.
+    flags: &'static str,
+    valued: &'static str,
+    /// How many words of its own stand before the command.
+    operands: usize,
+    /// Whether it sets variables.
+    sets: bool,
+}
+
+const fn passing(name: &'static str, flags: &'static str, valued: &'static str) -> PassingProgram {
+    PassingProgram { name, flags, valued, operands: 0, sets: false }
+}
+
+const PASSING: [PassingProgram; 11] = [
+    passing("nohup", "", ""),
+    passing("nice", "", "n"),
+    passing("time", "p", ""),
+    PassingProgram { operands: 1, ..passing("timeout", "", "ks") },
+    passing("xargs", "0rt", "nPLI"),
+    PassingProgram { sets: true, ..passing("env", "i", "") },
+    PassingProgram { sets: true, ..passing("sudo", "nE", "u") },
+    passing("command", "p", ""),
+    passing("builtin", "", ""),
+    passing("exec", "", ""),
+    passing("setsid", "", ""),
+];
+
+type Verdict = Result<(), String>;
+
+/// Checks that a script runs nothing but what is allowed; the error is the reason.
+pub(super) fn check(allowed: &[String], script: &str) -> Verdict {
+    if allowed.iter().any(|entry| entry == ANY) {
+        return Ok(());
+    }
+    ProgramList { allowed }.script(script, MAX_LAYERS)
+}
+
+/// A command behind others that pass it on.
+#[derive(Clone, Copy)]
+struct Layer<'a> {
+    words: &'a [PlainWord],
+    /// Whether the program before it adds words.
+    is_fed: bool,
+    /// How many more layers there may be.
+    left: usize,
+}
+
+/// The programs that are allowed.
+struct ProgramList<'a> {
+    allowed: &'a [String],
+}
+
+impl ProgramList<'_> {
+    fn script(&self, script: &str, left: usize) -> Verdict {
+        let commands = PlainReader::read(script)
+            .map_err(|what| format!("it cannot be told which programs the command runs: it has {what}"))?;
+        commands.iter().try_for_each(|command| self.command(command, left))
+    }
+
+    fn command(&self, command: &PlainCommand, left: usize) -> Verdict {
+        let words = command.words.as_slice();
+        if let [head, rest @ ..] = words
+            && head.text == "for"
+            && !head.is_quoted
+            && command.arrows == 0
+        {
+            return loop_head(rest);
+        }
+        let set = words.iter().map_while(PlainWord::variable).collect::<Vec<_>>();
+        let words = words.get(set.len()..).unwrap_or_default();
+        set.into_iter().try_for_each(|name| variable(name, words.is_empty()))?;
+        self.program(Layer { words, is_fed: false, left })
+    }
+
+    fn program(&self, layer: Layer<'_>) -> Verdict {
+        let Some(program) = layer.words.first() else { return Ok(()) };
+        let left = layer.left.checked_sub(1).ok_or("too many programs pass a command on")?;
+        if !program.is_fixed() {
+            return Err("it is only known later which program the command runs".to_owned());
+        }
+        let name = program.text.rsplit('/').next().unwrap_or_default();
+        if UNCERTAIN.contains(&name) {
+            return Err(format!("{name} may run any program"));
+        }
+        self.listed(layer.words)?;
+        let inner = Layer { words: layer.words.get(1..).unwrap_or_default(), left, ..layer };
+        let certain = match name {
+            "test" | "[" | "[[" => !layer.is_fed && is_plain_test(name, inner.words),
+            "printf" => !layer.is_fed && inner.words.first().is_some_and(is_plain_format),
+            "find" => return self.found(inner),
+            name if SHELLS.contains(&name) => return self.shell(inner),
+            name => match PASSING.iter().find(|passing| passing.name == name) {
+                Some(passing) => return self.passed(passing, inner),
+                None => true,
+            },
+        };
+        if certain { Ok(()) } else { Err(uncertain(name)) }
+    }
+
+    /// Checks that a program is allowed with the words behind it.
+    fn listed(&self, words: &[PlainWord]) -> Verdict {
+        let program = words.first().map(|word| word.text.as_str()).unwrap_or_default();
+        let name = match program.rsplit_once('/') {
+            Some((folder, name)) if FOLDERS.contains(&folder) => name,
+            _ => program,
+        };
+        let begins = |entry: &String| {
+            let mut listed = entry.split_whitespace();
+            let first = listed.next().is_some_and(|first| first == name || first == program);
+            let mut rest = words.iter().skip(1);
+            first && listed.all(|own| rest.next().is_some_and(|word| word.is_fixed() && word.text == own))
+        };
+        if HARMLESS.contains(&name) || self.allowed.iter().any(begins) {
+            return Ok(());
+        }
+        Err(format!("the agent's passport does not allow the command {name}"))
+    }
+
+    /// Checks a command behind a program that passes it on.
+    fn passed(&self, passing: &PassingProgram, mut layer: Layer<'_>) -> Verdict {
+        let unclear = || uncertain(passing.name);
+        let is_question = |word: &PlainWord| word.is_fixed() && matches!(word.text.as_str(), "-v" | "-V");
+        if layer.is_fed {
+            return Err(unclear());
+        }
+        if passing.name == "command" && layer.words.first().is_some_and(is_question) {
+            return Ok(());
+        }
+        while let Some(option) = layer.words.first().filter(|word| word.text.starts_with('-')) {
+            let mut letters = option.text.chars().skip(1);
+            let letter = letters.next().filter(|_| option.is_fixed()).ok_or_else(unclear)?;
+            let own = match letters.next() {
+                None if passing.flags.contains(letter) => 1,
+                None if passing.valued.contains(letter) => 2,
+                _ => return Err(unclear()),
+            };
+            // What is put in place of another sign could be put in place of the program.
+            let fits = |value: &PlainWord| is_operand(value) && (letter != 'I' || value.text == "{}");
+            if own == 2 && !layer.words.get(1).is_some_and(fits) {
+                return Err(unclear());
+            }
+            layer.words = layer.words.get(own..).unwrap_or_default();
+        }
+        while let Some(word) = layer.words.first().filter(|word| passing.sets && word.text.contains('=')) {
+            variable(word.variable().ok_or_else(unclear)?, false)?;
+            if word.is_split {
+                return Err(unclear());
+            }
+            layer.words = layer.words.get(1..).unwrap_or_default();
+        }
+        if !layer.words.iter().take(passing.operands).all(is_operand) {
+            return Err(unclear());
+        }
+        layer.words = layer.words.get(passing.operands..).unwrap_or_default();
+        self.program(Layer { is_fed: passing.name == "xargs", ..layer })
+    }
+
+    /// Checks the commands that `find` runs.
+    fn found(&self, layer: Layer<'_>) -> Verdict {
+        // A word that is only known later could be `-exec`.
+        let is_certain =
+            |word: &PlainWord| word.is_fixed() || (!word.is_split && !word.text.starts_with(['-', '$']));
+        if layer.is_fed || !layer.words.iter().all(is_certain) {
+            return Err(uncertain("find"));
+        }
+        let runs = |word: &PlainWord| matches!(word.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir");
+        let mut rest = layer.words;
+        while let Some(at) = rest.iter().position(runs) {
+            rest = rest.get(at + 1..).unwrap_or_default();
+            let end = rest.iter().position(|word| word.text == ";" || word.text == "+").unwrap_or(rest.len());
+            let words = rest.get(..end).unwrap_or_default();
+            self.program(Layer { words, is_fed: true, ..layer })?;
+        }
+        Ok(())
+    }
+
+    /// Checks the text that a shell is given to run.
+    fn shell(&self, layer: Layer<'_>) -> Verdict {
+        match layer.words {
+            // What `find` and `xargs` put in would be a part of the script.
+            [option, text, ..]
+                if option.is_fixed()
+                    && TEXT_OPTIONS.contains(&option.text.as_str())
+                    && text.is_fixed()
+                    && !text.text.contains("{}") =>
+            {
+                self.script(&text.text, layer.left)
+            }
+            // Its script is a file: who allows a shell allows that.
+            [file, ..] if !layer.is_fed && is_operand(file) => Ok(()),
+            _ => Err(uncertain("a shell")),
+        }
+    }
+}
+
+fn uncertain(name: &str) -> String {
+    format!("it cannot be told which programs {name} runs here")
+}
+
+/// Returns whether a word is known and no option.
+fn is_operand(word: &PlainWord) -> bool {
+    word.is_fixed() && !word.text.starts_with(['-', '+'])
+}
+
+/// Returns whether a word is a format that sets no variable, as `%n` does.
+fn is_plain_format(word: &PlainWord) -> bool {
+    let sets =
+        |rest: &str| rest.trim_start_matches(|c| "#'-+ 0123456789.*hjlLtz".contains(c)).starts_with('n');
+    is_operand(word) && !word.text.split('%').skip(1).any(sets)
+}
+
+/// Checks the variable of a loop.
+fn loop_head(words: &[PlainWord]) -> Verdict {
+    match words {
+        [name] => variable(&name.text, true),
+        [name, sign, ..] if sign.text == "in" && !sign.is_quoted => variable(&name.text, true),
+        _ => Err("it cannot be told what the command's loop goes through".to_owned()),
+    }
+}
+
+/// Checks that nothing can be run by a variable: those of languages and times are free, and small ones of the script's own.
+fn variable(name: &str, is_own: bool) -> Verdict {
+    let is_small = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let is_own = is_own
+        && name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name.chars().all(is_small)
+        && !STEERING.iter().any(|part| name.contains(part));
+    if is_own || matches!(name, "LANG" | "TZ") || name.starts_with("LC_") {
+        return Ok(());
+    }
+    Err(format!("the command sets {name}, by which any program may be run"))
+}
+
+/// Returns whether a test asks for nothing that is calculated, which would run what stands in brackets.
+fn is_plain_test(name: &str, words: &[PlainWord]) -> bool {
+    let words = match (name, words) {
+        ("test", words) => words,
+        (_, [words @ .., last]) if last.is_fixed() && last.text == if name == "[" { "]" } else { "]]" } => {
+            words
+        }
+        _ => return false,
+    };
+    let words = match words {
+        [not, words @ ..] if not.is_fixed() && not.text == "!" => words,
+        words => words,
+    };
+    let asks = |sign: &PlainWord, all: &[&str]| sign.is_fixed() && all.contains(&sign.text.as_str());
+    // Only `[[` calculates with the words that it compares.
+    let two = if name == "[[" { ASKS_TWO.get(..3).unwrap_or_default() } else { &ASKS_TWO };
+    let is_asked = match words {
+        [] | [_] => true,
+        [sign, _] => asks(sign, &ASKS_ONE),
+        [_, sign, _] => asks(sign, two),
+        _ => false,
+    };
+    is_asked && words.iter().all(|word| !word.is_split)
+}
