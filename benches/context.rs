@@ -87,7 +87,7 @@ async fn talk(what: &str, window: u64, turns: Vec<Vec<Step>>) -> Bill {
             format!("Compare the sales figures of region {n} with the last one."),
         );
         run_state.apply(Update::Message(Arc::new(Message::Human(human))));
-        let mut chain = lead_chain(&agent, SkillPolicy::default());
+        let mut chain = lead_chain(&agent, SkillPolicy::default(), Vec::new());
         let outcome =
             run(&agent, &mut chain, &mut run_state, &Steering::default(), &CancellationToken::new()).await;
         assert_eq!(outcome, Outcome::Success, "turn {n} of {what}");
