@@ -233,7 +233,8 @@ impl World {
             0..=4 => format!("My favourite thing is {mark}."),
             5..=6 => format!("What is the favourite thing, {mark}?"),
             7 => format!("Write down {mark}."),
-            8 if self.random.bool() => format!("Make a skill of {mark}."),
+            // Who is a user together with everybody changes everybody's skills.
+            8 if self.random.bool() && !self.oracle.is_shared => format!("Make a skill of {mark}."),
             _ => format!("Look for {mark}."),
         };
         let is_answer = self.random.u32(0..3) == 0;
@@ -423,7 +424,8 @@ impl World {
         }
         assert!(self.platforms.iter().all(|platform| platform.misused().is_empty()));
         let Reached { recalled, skills, exports, found, learnt, listed, usages, joins } = self.reached;
-        let joins = joins + u32::from(self.oracle.is_shared);
+        let shared = u32::from(self.oracle.is_shared);
+        let (joins, skills) = (joins + shared, skills + shared);
         let least = [recalled, skills, exports, found, learnt, listed, usages, joins].into_iter().min();
         assert!(steps < 200 || least > Some(0), "nothing is proven by {:?}", self.reached);
     }

@@ -53,6 +53,8 @@ pub struct Oracle {
     statements: Vec<(ChatId, usize)>,
     /// Of each person the user that they are.
     users: Vec<usize>,
+    /// Of each person the one by whose code they came.
+    via: Vec<Option<usize>>,
     /// Of each person their private chat.
     chats: Vec<ChatId>,
     /// Of each chat what was said in it, and of whom it is; a room is nobody's.
@@ -74,6 +76,7 @@ impl Oracle {
         let user = if self.is_shared { 0 } else { self.users.len() };
         let folder = if self.is_shared { UserId::local() } else { folder(&format!("{account}\0{id}")) };
         self.users.push(user);
+        self.via.push(None);
         self.past.push(BTreeSet::from([user]));
         self.folders.push(folder);
         self.memories.push(BTreeSet::new());
@@ -147,6 +150,7 @@ impl Oracle {
             self.memories[from].union(&self.said[self.chats[one.0].0].0).copied().collect();
         self.memories[to].extend(brought);
         self.be(one, to);
+        self.via[one.0] = Some(other.0);
     }
 
     fn be(&mut self, one: PersonId, user: usize) {
@@ -154,10 +158,19 @@ impl Oracle {
         self.past[one.0].insert(user);
     }
 
-    /// Makes one a user by themselves. If the others are the user that they were at first, these part, too.
+    /// Makes one a user by themselves. If the others are the user that they were at first, or came by their
+    /// code, these part, too.
     pub fn part(&mut self, one: PersonId) {
-        let others = (0..self.users.len()).filter(|at| *at != one.0 && self.users[*at] == one.0);
-        for parting in [one.0].into_iter().chain(others.collect::<Vec<_>>()) {
+        let mut gone = vec![one.0];
+        gone.extend((0..self.users.len()).filter(|at| *at != one.0 && self.users[*at] == one.0));
+        let mut next = 0;
+        while let Some(by) = gone.get(next).copied() {
+            let came = (0..self.users.len()).filter(|at| self.via[*at] == Some(by) && !gone.contains(at));
+            gone.extend(came.collect::<Vec<_>>());
+            next += 1;
+        }
+        for parting in gone {
+            self.via[parting] = None;
             self.be(PersonId(parting), parting);
             let own = self.said[self.chats[parting].0].0.clone();
             self.memories[parting].extend(own);
