@@ -379,7 +379,9 @@ impl World {
             self.oracle.spend(mark, TOKENS_OF_A_CALL);
             let last = ask.last_user();
             self.reached.recalled += u32::from(last.contains("<memory>") && marks(&last).len() > 1);
-            self.reached.found += u32::from(marks(&ask.last_tool()).len() > 1);
+            let found = marks(&ask.last_tool());
+            self.reached.found += u32::from(found.len() > 1);
+            self.oracle.find(chat, found);
             let system = ask.messages().first().map(|system| marks(&system["content"].to_string()));
             self.reached.skills += u32::from(system.is_some_and(|of_skills| !of_skills.is_empty()));
         }

@@ -59,6 +59,8 @@ pub struct Oracle {
     chats: Vec<ChatId>,
     /// Of each chat what was said in it, and of whom it is; a room is nobody's.
     said: Vec<(BTreeSet<Mark>, Option<PersonId>)>,
+    /// Of each chat what a tool found there while it was theirs: results stay in a conversation.
+    found: Vec<BTreeSet<Mark>>,
     /// Of each user what may be in their memory.
     memories: Vec<BTreeSet<Mark>>,
     /// Of each user the tokens spent.
@@ -87,6 +89,7 @@ impl Oracle {
     /// Adds a person's private chat.
     pub fn private_chat(&mut self, person: PersonId) -> ChatId {
         self.said.push((BTreeSet::new(), Some(person)));
+        self.found.push(BTreeSet::new());
         self.rooms.push(None);
         let chat = ChatId(self.said.len() - 1);
         self.chats.push(chat);
@@ -96,6 +99,7 @@ impl Oracle {
     /// Adds a room.
     pub fn room(&mut self, account: &str, chat: &str) {
         self.said.push((BTreeSet::new(), None));
+        self.found.push(BTreeSet::new());
         self.rooms.push(Some(folder(&format!("room\0{account}\0{chat}"))));
     }
 
@@ -177,11 +181,17 @@ impl Oracle {
         }
     }
 
+    /// Notes that a tool found marks in a chat, which were looked at.
+    pub fn find(&mut self, chat: ChatId, marks: Vec<Mark>) {
+        self.found[chat.0].extend(marks);
+    }
+
     /// Refuses marks that do not belong to a chat.
     pub fn check(&self, chat: ChatId, told: &[Mark], told_where: &str) {
         let (said, person) = &self.said[chat.0];
         let memory = person.map(|person| &self.memories[self.users[person.0]]);
-        let leaks = |mark: &&Mark| !said.contains(mark) && memory.is_none_or(|memory| !memory.contains(mark));
+        let is_known = |mark: &Mark| said.contains(mark) || self.found[chat.0].contains(mark);
+        let leaks = |mark: &&Mark| !is_known(mark) && memory.is_none_or(|memory| !memory.contains(mark));
         let leaked = told.iter().filter(leaks).map(|mark| (mark, self.statements[mark.0]));
         let leaked: Vec<_> = leaked.collect();
         assert!(leaked.is_empty(), "{leaked:?} leaked into {chat:?} of {person:?}: {told_where}");
