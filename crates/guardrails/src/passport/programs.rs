@@ -139,9 +139,9 @@ impl ProgramList<'_> {
         {
             return loop_head(rest);
         }
-        let set = words.iter().map_while(PlainWord::variable).collect::<Vec<_>>();
+        let set: Vec<_> = words.iter().map_while(|word| Some((word, word.variable()?))).collect();
         let words = words.get(set.len()..).unwrap_or_default();
-        set.into_iter().try_for_each(|name| variable(name, words.is_empty()))?;
+        set.into_iter().try_for_each(|(word, name)| variable(word, name, words.is_empty()))?;
         self.program(Layer { words, is_fed: false, left })
     }
 
@@ -215,7 +215,7 @@ impl ProgramList<'_> {
             layer.words = layer.words.get(own..).unwrap_or_default();
         }
         while let Some(word) = layer.words.first().filter(|word| passing.sets && word.text.contains('=')) {
-            variable(word.variable().ok_or_else(unclear)?, false)?;
+            variable(word, word.variable().ok_or_else(unclear)?, false)?;
             if word.is_split {
                 return Err(unclear());
             }
@@ -285,23 +285,33 @@ fn is_plain_format(word: &PlainWord) -> bool {
 /// Checks the variable of a loop.
 fn loop_head(words: &[PlainWord]) -> Verdict {
     match words {
-        [name] => variable(&name.text, true),
-        [name, sign, ..] if sign.text == "in" && !sign.is_quoted => variable(&name.text, true),
+        [name] => may_be_set(&name.text, is_own(&name.text)),
+        [name, sign, ..] if sign.text == "in" && !sign.is_quoted => {
+            may_be_set(&name.text, is_own(&name.text))
+        }
         _ => Err("it cannot be told what the command's loop goes through".to_owned()),
     }
 }
 
-/// Checks that nothing can be run by a variable: those of languages and times are free, and small ones of the script's own.
-fn variable(name: &str, is_own: bool) -> Verdict {
+/// Checks that nothing can be run by the variables that words set: those of languages and times are free, and small ones
+/// of the script's own.
+fn variable(word: &PlainWord, name: &str, is_for_itself: bool) -> Verdict {
+    let value = word.text.strip_prefix(name).and_then(|rest| rest.strip_prefix('='));
+    // In other character sets, a shell may read other signs than those that are read here.
+    let is_language = (name == "LANG" || name.starts_with("LC_"))
+        && word.is_fixed()
+        && value.is_some_and(|value| value == "C" || value == "POSIX" || value.ends_with(".UTF-8"));
+    may_be_set(name, is_language || name == "TZ" || (is_for_itself && is_own(name)))
+}
+
+fn is_own(name: &str) -> bool {
     let is_small = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    let is_own = is_own
-        && name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name.chars().all(is_small)
-        && !STEERING.iter().any(|part| name.contains(part));
-    if is_own || matches!(name, "LANG" | "TZ") || name.starts_with("LC_") {
-        return Ok(());
-    }
-    Err(format!("the command sets {name}, by which any program may be run"))
+    name.chars().all(is_small) && !STEERING.iter().any(|part| name.contains(part))
+}
+
+fn may_be_set(name: &str, is_harmless: bool) -> Verdict {
+    let why = || format!("the command sets {name}, by which any program may be run");
+    if is_harmless { Ok(()) } else { Err(why()) }
 }
 
 /// Returns whether a test asks for nothing that is calculated, which would run what stands in brackets.

@@ -219,13 +219,12 @@ impl PlainReader {
         let mut word = PlainWord::default();
         while let Some(c) = self.peek() {
             match (c, self.ahead(1)) {
-                (' ' | '\t' | '\n' | ';' | '&' | '|' | ')', _) => break,
                 ('<' | '>', Some('(')) => {
                     self.at += 2;
                     word.open(false);
                     self.inner()?;
                 }
-                ('<' | '>', _) => break,
+                (' ' | '\t' | '\n' | ';' | '&' | '|' | ')' | '<' | '>', _) => break,
                 ('(', _) => return Err("a function, a list or a pattern in brackets"),
                 ('\'', _) => self.single(&mut word)?,
                 ('"', _) => {
