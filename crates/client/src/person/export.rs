@@ -1,6 +1,7 @@
 //! Everything that is stored of a person, as one archive: files as they are, rows and threads as JSON, and threads as text, too.
 
 use super::{PersonData, PersonError, transcript::markdown};
+use crate::secrets::SecretStore;
 use pudu_base::ThreadLog;
 use pudu_memory::{DocumentDetail, MemoryScope};
 use pudu_store::{PersonKeys, RoomMessage, now};
@@ -25,8 +26,7 @@ This archive has everything that pudu stores of one person.
   threads/       their conversations, as JSON and as text
   rooms/         their turns in conversations of rooms: what they said, and what the agent said and did for it
   files/         their own folder as it is: memory, agents, skills, and the files of their conversations
-
-Secrets are not in it.
+  secrets.json   the names of the secrets that they gave; the secrets themselves are not in this archive
 ";
 /// Texts that wait to be written.
 const WAITING: usize = 4;
@@ -74,6 +74,9 @@ impl PersonData {
             let mut zip = texts(file, waiting).map_err(io)?;
             let mut files = 0;
             let mut put = |place: &Path, mut file: cap_std::fs::File| {
+                if SecretStore::is_own(place) {
+                    return Ok(());
+                }
                 files += 1;
                 begin(&mut zip, &format!("files/{}", place.display()))?;
                 io::copy(&mut file, &mut zip).map(drop)
@@ -108,6 +111,9 @@ impl PersonData {
         for table in self.db.person_tables(keys).await? {
             put(entries, &format!("tables/{}.json", table.name), pretty(&json!(table.rows))).await?;
         }
+        let user = keys.user.clone();
+        let names = self.blocking(move |own| Ok(own.secrets.names(&user)?)).await?;
+        put(entries, "secrets.json", pretty(&json!(names))).await?;
         let user = keys.user.clone();
         let documents = self.blocking(move |own| {
             let mut documents = Vec::new();

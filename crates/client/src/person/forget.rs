@@ -52,6 +52,7 @@ impl PersonData {
         self.forget_room_entries(&messages, &mut forgotten).await?;
         let user = keys.user.clone();
         self.blocking(move |own| {
+            own.secrets.forget(&user)?;
             let removed = own.folders.remove_user(&user);
             removed.map_err(|why| PersonError::Io { path: own.folders.user(&user), why })
         })
