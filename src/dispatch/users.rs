@@ -62,7 +62,7 @@ fn alone(account: &str, person: &str) -> UserId {
 
 /// Returns the user that a room is.
 pub(super) fn room(account: &str, chat: &str) -> UserId {
-    UserId::of(&format!("room\0{account}\0{chat}")).unwrap_or_default()
+    UserId::room(account, chat)
 }
 
 #[cfg(test)]

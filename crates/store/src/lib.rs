@@ -65,7 +65,7 @@ pub use learning::{Learning, LearningReader};
 pub use location::{DbLocation, PostgresUrl};
 pub use memory_merge::MemoryMerge;
 pub use pairing::{MAX_UNUSED_CODES, Paired};
-pub use person::{AccountPerson, FORGOTTEN_NOTE, PersonKeys, PersonTable, RoomMessage};
+pub use person::{AccountPerson, FORGOTTEN_NOTE, PersonKeys, PersonTable, RoomMessage, SharedThread};
 pub use recall::{
     MAX_RECALL_CHARS, RecallEntry, RecallHit, RecallHits, RecallKind, RecallLimits, RecallScope,
     recall_words, telling_words,

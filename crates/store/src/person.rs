@@ -3,6 +3,10 @@
 //! A person is a user, and those people of accounts who are that user. What others said stays, and what runs cost stays
 //! without a name. Threads and the index of recall are deleted by their own files.
 
+mod shared;
+
+pub use shared::SharedThread;
+
 use crate::{
     Db, StoreError, ThreadRow, crash,
     error::unreadable,
@@ -169,16 +173,41 @@ impl Db {
     }
 
     /// Deletes a person's rows, but for threads and the index of recall: their words in threads of others give way to a
-    /// remark, their audit and what runs cost keep no name.
+    /// remark, their audit and what runs cost keep no name. Shared threads go to their rooms. Nothing is done, and `false`
+    /// returned, if a turn of a thread with such words is open.
     pub async fn forget_person(
         &self,
         keys: &PersonKeys,
         messages: Vec<RoomMessage>,
-    ) -> Result<(), StoreError> {
+        shared: Vec<SharedThread>,
+    ) -> Result<bool, StoreError> {
         let (events, turns) = self.read(keys, |keys, tx| Box::pin(settled(tx, keys))).await?;
-        let data = (keys.clone(), messages, events, turns);
-        self.write(&crash::FORGET_PERSON, data, |(keys, messages, events, turns), tx| {
-            Box::pin(forget(tx, keys, messages, events, turns))
+        let data = (keys.clone(), messages, events, turns, shared);
+        self.write(&crash::FORGET_PERSON, data, |(keys, messages, events, turns, threads), tx| {
+            Box::pin(async move {
+                if shared::is_in_use(tx, messages).await? {
+                    return Ok(false);
+                }
+                forget(tx, keys, messages, events, turns).await?;
+                shared::hand_over(tx, threads).await?;
+                Ok(true)
+            })
+        })
+        .await
+    }
+
+    /// Has nothing learnt any more of what a person said.
+    pub async fn forget_learnings(&self, keys: &PersonKeys) -> Result<(), StoreError> {
+        self.write(&crash::FORGET_LEARNINGS, keys.clone(), |keys, tx| {
+            Box::pin(async move {
+                let sql = "DELETE FROM learnings WHERE user_id = $1 OR spender = $1";
+                query(sql).bind(keys.user.as_str()).execute(tx).await?;
+                let sql = "DELETE FROM learnings WHERE account = $1 AND person = $2";
+                for AccountPerson { account, person, .. } in &keys.people {
+                    query(sql).bind(account).bind(person).execute(tx).await?;
+                }
+                Ok(())
+            })
         })
         .await
     }
@@ -270,14 +299,18 @@ async fn room_messages(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<Vec<
         }
     }
     // Each run works for one person, so that all it wrote is of their turn.
-    let sql = "SELECT threads.user_id, log.seq, log.body FROM threads JOIN log ON log.thread = threads.id
-        WHERE log.thread = $1 AND log.run = $2 ORDER BY log.seq";
+    let sql = "SELECT threads.user_id, threads.account, log.seq, log.body FROM threads
+        JOIN log ON log.thread = threads.id WHERE log.thread = $1 AND log.run = $2 ORDER BY log.seq";
     let mut messages = Vec::new();
     for (thread, run) in turns {
-        let rows: Vec<(String, i64, String)> =
+        let rows: Vec<(String, String, i64, String)> =
             sqlx::query_as(sql).bind(&thread).bind(&run).fetch_all(&mut *tx).await?;
-        for (owner, seq, body) in rows {
-            if let Some(message) = message_of(&body)? {
+        for (owner, account, seq, body) in rows {
+            let message = message_of(&body)?;
+            // Others may have spoken while it worked.
+            if let Some(message) =
+                message.filter(|message| !shared::is_of_other(message, &account, &keys.people))
+            {
                 let (thread, run) = (thread.as_str().into(), run.as_str().into());
                 let owner = UserId::of(&owner).unwrap_or_default();
                 messages.push(RoomMessage { thread, owner, run, seq, message });

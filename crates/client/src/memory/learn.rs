@@ -260,7 +260,7 @@ impl Reading<'_> {
             let applied = document.learnt_up_to(learning.thread.as_str()).map(str::to_owned);
             let read = db.learnt_up_to(learning).await?;
             let new = unread(&state, &learning.span, [read.as_deref(), applied.as_deref()]);
-            db.index(&turns(&self.of, learning, &new)).await?;
+            self.index(&turns(&self.of, learning, &new)).await?;
             if let Some(transcript) = Transcript::of(&new.iter().filter_map(turn).collect::<Vec<_>>()) {
                 let told = notes(&state).map(|note| note.text.clone()).collect();
                 let mark = LearntMark { thread: learning.thread.to_string(), message: last.clone() };
@@ -268,6 +268,15 @@ impl Reading<'_> {
             }
         }
         self.done(&last).await
+    }
+
+    /// Puts words into the index, unless it is not this reader's any more to do so: whose they are may be forgotten.
+    async fn index(&self, turns: &[RecallEntry]) -> Result<(), LearnError> {
+        let _still = self.client.0.moving.read().await;
+        if !self.claim().await? {
+            return Err(LearnError::Taken);
+        }
+        Ok(self.client.0.db.index(turns).await?)
     }
 
     async fn done(&self, last: &str) -> Result<(), LearnError> {

@@ -2,16 +2,19 @@
 
 use super::{PersonData, PersonError, transcript::markdown};
 use crate::secrets::SecretStore;
-use pudu_base::ThreadLog;
+use pudu_base::{
+    Human, Message, MessageId, ReadOutcome, RunId, ThreadFolder, ThreadLog, ThreadState, UserId,
+};
 use pudu_memory::{DocumentDetail, MemoryScope};
-use pudu_store::{PersonKeys, RoomMessage, now};
+use pudu_store::{PersonKeys, RoomMessage, SharedThread, now};
 use serde_json::{Value, json};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     fs::{File, OpenOptions},
     io::{self, Write},
     os::unix::fs::OpenOptionsExt,
-    path::Path,
+    path::{Path, PathBuf},
+    sync::Arc,
 };
 use tokio::sync::mpsc;
 use zip::{ZipWriter, write::SimpleFileOptions};
@@ -69,12 +72,14 @@ impl PersonData {
     async fn write(&self, keys: &PersonKeys, file: File) -> Result<ExportedPerson, PersonError> {
         let (entries, waiting) = mpsc::channel(WAITING);
         let (own, user) = (self.clone(), keys.user.clone());
+        let shared = self.db.shared_threads(keys).await?;
+        let foreign = self.files_of_others(&keys.user, &shared).await?;
         let archive = tokio::task::spawn_blocking(move || {
             let io = |why| PersonError::Io { path: own.folders.user(&user), why };
             let mut zip = texts(file, waiting).map_err(io)?;
             let mut files = 0;
             let mut put = |place: &Path, mut file: cap_std::fs::File| {
-                if SecretStore::is_own(place) {
+                if SecretStore::is_own(place) || foreign.contains(place) {
                     return Ok(());
                 }
                 files += 1;
@@ -86,7 +91,7 @@ impl PersonData {
             Ok(files)
         });
         // When the archive breaks, nobody takes entries any more; its error says why.
-        let collected = self.collect(keys, &entries).await;
+        let collected = self.collect(keys, &shared, &entries).await;
         drop(entries);
         let files = archive.await.map_err(|_| PersonError::Broken)?;
         match (collected, files) {
@@ -95,9 +100,37 @@ impl PersonData {
         }
     }
 
+    /// Lists the files that came with others' turns, by their places in the user's folder.
+    async fn files_of_others(
+        &self,
+        user: &UserId,
+        shared: &[SharedThread],
+    ) -> Result<HashSet<PathBuf>, PersonError> {
+        let mut foreign = HashSet::new();
+        for SharedThread { thread, others, .. } in shared {
+            let folder = ThreadFolder { owner: user.clone(), thread: thread.clone() };
+            let runs: HashSet<&RunId> = others.iter().map(|one| &one.run).collect();
+            let (_, state) = self.db.load(thread).await?;
+            let made = state.artifacts.iter().filter(|(_, run)| runs.contains(run));
+            let mut paths: Vec<&str> = made.map(|(path, _)| path.as_str()).collect();
+            for one in others {
+                let Message::Human(human) = &one.message else { continue };
+                for file in &human.files {
+                    paths.push(&file.path);
+                    if let Some(ReadOutcome::Text(text)) = &file.reading {
+                        paths.push(&text.path);
+                    }
+                }
+            }
+            foreign.extend(paths.into_iter().filter_map(|path| self.folders.place(&folder, path)));
+        }
+        Ok(foreign)
+    }
+
     async fn collect(
         &self,
         keys: &PersonKeys,
+        shared: &[SharedThread],
         entries: &mpsc::Sender<Entry>,
     ) -> Result<ExportedPerson, PersonError> {
         let mut exported = ExportedPerson::default();
@@ -135,6 +168,7 @@ impl PersonData {
         }
         for row in self.db.threads_of_user(&keys.user).await? {
             let (_, state) = self.db.load(&row.id).await?;
+            let state = told(state, shared.iter().find(|shared| shared.thread == row.id), &keys.user);
             exported.threads += 1;
             put(entries, &format!("threads/{}.json", row.id), pretty(&json!(state))).await?;
             put(entries, &format!("threads/{}.md", row.id), markdown(&row.title, &state)).await?;
@@ -142,12 +176,38 @@ impl PersonData {
         let mut rooms: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for RoomMessage { thread, message, .. } in self.db.room_messages(keys).await? {
             exported.room_messages += 1;
-            rooms.entry(thread.to_string()).or_default().push(json!(message));
+            rooms.entry(thread.to_string()).or_default().push(json!(own_words(message, &keys.user)));
         }
         for (thread, messages) in rooms {
             put(entries, &format!("rooms/{thread}.json"), pretty(&json!(messages))).await?;
         }
         Ok(exported)
+    }
+}
+
+/// Returns of a thread what is told to the user whose it is. Of one in which others spoke that is the messages, without
+/// theirs: the rest is made of the whole.
+fn told(state: ThreadState, shared: Option<&SharedThread>, user: &UserId) -> ThreadState {
+    let others: HashSet<&MessageId> =
+        shared.into_iter().flat_map(|shared| &shared.others).map(|one| one.message.id()).collect();
+    let messages = state.messages.iter().filter(|(id, _)| !others.contains(id));
+    let own = |message: &Message| Arc::new(own_words(message.clone(), user));
+    let messages = messages.map(|(id, message)| (id.clone(), own(message))).collect();
+    match shared {
+        Some(_) => ThreadState { messages, ..ThreadState::default() },
+        None => ThreadState { messages, ..state },
+    }
+}
+
+/// Returns a message without what is for the model alone: instructions of skills, and the memory of other users.
+fn own_words(message: Message, user: &UserId) -> Message {
+    match message {
+        Message::Human(human) => Message::Human(Human {
+            guide: None,
+            recalled: human.recalled.filter(|note| note.user == *user),
+            ..human
+        }),
+        other => other,
     }
 }
 

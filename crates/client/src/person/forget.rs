@@ -2,12 +2,13 @@
 //! are is forgotten last.
 //!
 //! What stays: that somebody was forgotten, what runs cost, without a name, and messages of others. Of a room's thread the
-//! person's turns go, the answers included; a summary that a model made of the whole stays, and the thread is named.
+//! person's turns go, the answers included, and so they do of a thread of their own in which others spoke, which the room
+//! gets; a summary that a model made of the whole stays, and the thread is named.
 
 use super::{PersonData, PersonError};
-use pudu_base::{Message, MessageId, ThreadId, ThreadLog, UserId};
+use pudu_base::{Message, MessageId, ReadOutcome, ThreadFolder, ThreadId, ThreadLog, UserId};
 use pudu_memory::{FactId, MemoryScope};
-use pudu_store::{Deletion, PersonKeys, RecallKind, RecallScope, RoomMessage, now};
+use pudu_store::{Deletion, PersonKeys, RecallKind, RecallScope, RoomMessage, SharedThread, ThreadRow, now};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -33,31 +34,52 @@ pub struct ForgottenPerson {
 }
 
 impl PersonData {
+    /// Lists the threads that a forgetting deletes or changes.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn concerned_threads(&self, keys: &PersonKeys) -> Result<BTreeSet<ThreadId>, PersonError> {
+        let own = self.db.threads_of_user(&keys.user).await?.into_iter().map(|row| row.id);
+        let rooms = self.db.room_messages(keys).await?.into_iter().map(|message| message.thread);
+        Ok(own.chain(rooms).collect())
+    }
+
     /// Deletes everything.
     ///
     /// # Errors
-    /// When the agent works for them, or something fails. Doing it again goes on.
+    /// When the agent works for them or in a thread that has words of theirs, or something fails. Doing it again goes on.
     pub async fn forget(&self, keys: &PersonKeys) -> Result<ForgottenPerson, PersonError> {
-        if self.db.is_person_at_work(keys).await? {
+        let concerned = self.concerned_threads(keys).await?;
+        if self.db.is_person_at_work(keys).await? || self.db.has_open_turn(&concerned).await? {
             return Err(PersonError::AtWork);
         }
         let mut forgotten = ForgottenPerson::default();
+        self.db.forget_learnings(keys).await?;
         self.forget_sent_files(keys).await?;
-        self.forget_threads(keys, &mut forgotten).await?;
+        let shared = self.db.shared_threads(keys).await?;
+        self.forget_threads(keys, &shared, &mut forgotten).await?;
         self.db.forget_user(&keys.user).await?;
         let user = keys.user.clone();
         self.blocking(move |own| Ok(own.memory.clear(&user, now())?)).await?;
         forgotten.room_facts = self.forget_room_facts(keys).await?;
-        let messages = self.db.room_messages(keys).await?;
+        let mut messages = self.db.room_messages(keys).await?;
+        messages.extend(shared.iter().flat_map(|thread| thread.own.clone()));
         self.forget_room_entries(&messages, &mut forgotten).await?;
-        let user = keys.user.clone();
+        let (user, rooms) = (keys.user.clone(), shared.clone());
         self.blocking(move |own| {
+            for SharedThread { thread, room, .. } in rooms {
+                let folder = ThreadFolder { owner: user.clone(), thread };
+                let given = own.folders.hand_over(&folder, &room);
+                given.map_err(|why| PersonError::Io { path: own.folders.user(&user), why })?;
+            }
             own.secrets.forget(&user)?;
             let removed = own.folders.remove_user(&user);
             removed.map_err(|why| PersonError::Io { path: own.folders.user(&user), why })
         })
         .await?;
-        self.db.forget_person(keys, messages).await?;
+        if !self.db.forget_person(keys, messages, shared).await? {
+            return Err(PersonError::AtWork);
+        }
         self.db.compact().await?;
         Ok(forgotten)
     }
@@ -73,10 +95,12 @@ impl PersonData {
     async fn forget_threads(
         &self,
         keys: &PersonKeys,
+        shared: &[SharedThread],
         forgotten: &mut ForgottenPerson,
     ) -> Result<(), PersonError> {
         let storage = crate::Storage::new(self.db.clone(), self.folders.clone());
-        for row in self.db.threads_of_user(&keys.user).await? {
+        let is_own = |row: &ThreadRow| shared.iter().all(|shared| shared.thread != row.id);
+        for row in self.db.threads_of_user(&keys.user).await?.into_iter().filter(is_own) {
             match storage.delete(&row.id).await? {
                 Deletion::InUse => return Err(PersonError::AtWork),
                 Deletion::Done | Deletion::Unknown => forgotten.threads.push(row.id),
@@ -164,11 +188,16 @@ impl PersonData {
             self.db.forget_messages(&thread, &ids).await?;
             for one in &messages {
                 let Message::Human(human) = &one.message else { continue };
-                let folder = pudu_base::ThreadFolder { owner: one.owner.clone(), thread: thread.clone() };
+                let folder = ThreadFolder { owner: one.owner.clone(), thread: thread.clone() };
                 let files = self.folders.of(&folder);
                 for file in &human.files {
                     // One that somebody removed already is as gone as it should be.
                     files.remove_upload(&file.name).await.ok();
+                    if let Some(ReadOutcome::Text(text)) = &file.reading
+                        && let Some((_, name)) = text.path.rsplit_once('/')
+                    {
+                        files.remove_upload(name).await.ok();
+                    }
                 }
             }
             let (_, state) = self.db.load(&thread).await?;

@@ -117,7 +117,7 @@ pub(crate) async fn everything_of_a_person_is_told_and_then_gone_and_nothing_of_
         |name: &str| tables.iter().find(|table| table.name == name).map_or(0, |table| table.rows.len());
     assert_eq!((rows("identities"), rows("audit"), rows("approvals")), (1, 1, 0));
 
-    db.forget_person(&keys, messages).await.unwrap();
+    assert!(db.forget_person(&keys, messages, Vec::new()).await.unwrap());
     db.compact().await.unwrap();
     let removed = "[removed at the person's request]";
     assert_eq!(texts(&db, "r").await, [removed, removed, "a2", "b2"]);

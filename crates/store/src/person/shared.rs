@@ -1,0 +1,133 @@
+//! Threads of one person in which others spoke, too: a chain of answers in a group belongs to whoever began it.
+
+use super::{AccountPerson, PersonKeys, RoomMessage, message_of};
+use crate::{
+    Db, StoreError,
+    statement::{WriteTx, query},
+};
+use pudu_base::{Message, ThreadId, UserId};
+use sqlx::AnyConnection;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A thread of a person with turns of others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SharedThread {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The room that it is talked in: to this it goes when the person is forgotten.
+    pub room: UserId,
+    /// All messages but those of others' turns.
+    pub own: Vec<RoomMessage>,
+    /// The messages of others' turns.
+    pub others: Vec<RoomMessage>,
+}
+
+impl Db {
+    /// Returns those threads of a person that have turns of others. Of somebody who is nobody on any account, such as a room,
+    /// none is: all that is said in a room is the room's.
+    pub async fn shared_threads(&self, keys: &PersonKeys) -> Result<Vec<SharedThread>, StoreError> {
+        self.read(keys, |keys, tx| Box::pin(shared(tx, keys))).await
+    }
+
+    /// Returns whether a turn of one of these threads, or of a thread of the person, is open.
+    pub async fn has_open_turn(&self, threads: &BTreeSet<ThreadId>) -> Result<bool, StoreError> {
+        self.read(threads, |threads, tx| {
+            Box::pin(async move {
+                for thread in threads.iter() {
+                    let open = sqlx::query(OPEN_TURN).bind(thread.as_str());
+                    if open.fetch_optional(&mut *tx).await?.is_some() {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            })
+        })
+        .await
+    }
+}
+
+const OPEN_TURN: &str =
+    "SELECT thread FROM turns WHERE thread = $1 AND delivered IS NULL AND parked IS NULL LIMIT 1";
+
+/// Returns whether a turn of one of the threads is open, inside of a transaction.
+pub(super) async fn is_in_use(tx: &mut WriteTx<'_>, messages: &[RoomMessage]) -> Result<bool, StoreError> {
+    let threads: BTreeSet<&str> = messages.iter().map(|message| message.thread.as_str()).collect();
+    for thread in threads {
+        if query(OPEN_TURN).bind(thread).fetch_optional::<String>(tx).await?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Gives threads to their rooms.
+pub(super) async fn hand_over(tx: &mut WriteTx<'_>, shared: &[SharedThread]) -> Result<(), StoreError> {
+    let sql = "UPDATE threads SET user_id = $1 WHERE id = $2";
+    for SharedThread { thread, room, .. } in shared {
+        query(sql).bind(room.as_str()).bind(thread.as_str()).execute(tx).await?;
+    }
+    Ok(())
+}
+
+async fn shared(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<Vec<SharedThread>, StoreError> {
+    if keys.people.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT log.thread, threads.account, log.body FROM threads JOIN log ON log.thread = threads.id
+        WHERE threads.user_id = $1 AND REPLACE(log.body, '\"person\":', '') <> log.body";
+    let said: Vec<(String, String, String)> =
+        sqlx::query_as(sql).bind(keys.user.as_str()).fetch_all(&mut *tx).await?;
+    let mut threads = BTreeMap::new();
+    for (thread, account, body) in said {
+        if message_of(&body)?.is_some_and(|message| is_of_other(&message, &account, &keys.people)) {
+            threads.insert(thread, account);
+        }
+    }
+    let mut shared = Vec::new();
+    for (thread, account) in threads {
+        shared.push(parted(tx, keys, thread, &account).await?);
+    }
+    Ok(shared)
+}
+
+/// Parts the messages of a thread: a run in which others spoke and the person did not is theirs, and so is what they said in
+/// a run of the person's.
+async fn parted(
+    tx: &mut AnyConnection,
+    keys: &PersonKeys,
+    thread: String,
+    account: &str,
+) -> Result<SharedThread, StoreError> {
+    let sql = "SELECT chat FROM conversations WHERE thread = $1 AND account = $2 LIMIT 1";
+    let chat: Option<String> =
+        sqlx::query_scalar(sql).bind(&thread).bind(account).fetch_optional(&mut *tx).await?;
+    let sql = "SELECT run, seq, body FROM log WHERE thread = $1 ORDER BY seq";
+    let rows: Vec<(String, i64, String)> = sqlx::query_as(sql).bind(&thread).fetch_all(&mut *tx).await?;
+    let mut messages = Vec::new();
+    for (run, seq, body) in rows {
+        if let Some(message) = message_of(&body)? {
+            let (thread, owner) = (thread.as_str().into(), keys.user.clone());
+            messages.push(RoomMessage { thread, owner, run: run.as_str().into(), seq, message });
+        }
+    }
+    let other = |one: &RoomMessage| is_of_other(&one.message, account, &keys.people);
+    let spoke = |of_others: bool| {
+        let said = messages.iter().filter(|one| matches!(one.message, Message::Human(_)));
+        let said = said.filter(|one| other(one) == of_others);
+        said.map(|one| one.run.clone()).collect::<BTreeSet<_>>()
+    };
+    let (theirs, own) = (spoke(true), spoke(false));
+    let (others, own) = messages
+        .iter()
+        .cloned()
+        .partition(|one| other(one) || (theirs.contains(&one.run) && !own.contains(&one.run)));
+    let room = UserId::room(account, &chat.unwrap_or_default());
+    Ok(SharedThread { thread: thread.into(), room, own, others })
+}
+
+/// Returns whether a message is the words of somebody else than these people.
+pub(super) fn is_of_other(message: &Message, account: &str, people: &[AccountPerson]) -> bool {
+    let Message::Human(human) = message else { return false };
+    let Some(said_by) = human.person.as_deref() else { return false };
+    !people.iter().any(|one| one.account == account && one.person == said_by)
+}
