@@ -11,7 +11,10 @@ use crate::{
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Subcommand;
 use pudu_channels::Address;
-use pudu_client::store::{Db, DbLocation};
+use pudu_client::{
+    base::UserId,
+    store::{Db, DbLocation},
+};
 use pudu_deerflow::{
     DeerFlowHome, ImportReport, ImportTarget, ItemKind, ItemOutcome, Place, SourceDatabase, import as move_in,
 };
@@ -238,10 +241,34 @@ fn place(account: &str, chat: &str, topic: Option<&str>) -> Place {
         chat: chat.to_owned(),
         topic: topic.map(str::to_owned),
     };
-    match topic.filter(|_| CHAINS.contains(&account)) {
-        Some(message) => {
-            Place { key: format!("{}:m{message}", address(None).key()), message: Some(message.to_owned()) }
+    if CHAINS.contains(&account)
+        && let Some(message) = topic
+    {
+        let key = format!("{}:m{message}", address(None).key());
+        return Place { key, message: Some(message.to_owned()), room: None };
+    }
+    // Where groups have chains, only private chats have no topic; Slack's private chats begin with a D.
+    let is_private = CHAINS.contains(&account) || (account == "slack" && chat.starts_with('D'));
+    let room = (!is_private).then(|| UserId::room(account, chat));
+    Place { key: address(topic).key(), message: None, room }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_room_has_its_threads_and_a_person_their_private_chats_and_chains() {
+        for (account, chat, topic, is_room) in [
+            ("telegram", "4242", None, false),
+            ("telegram", "-100", Some("17"), false),
+            ("feishu", "oc_1", None, false),
+            ("slack", "C1", Some("1700.1"), true),
+            ("slack", "D1", Some("1700.1"), false),
+            ("discord", "77", Some("78"), true),
+        ] {
+            let room = is_room.then(|| UserId::room(account, chat));
+            assert_eq!(place(account, chat, topic).room, room, "{account} {chat}");
         }
-        None => Place { key: address(topic).key(), message: None },
     }
 }

@@ -59,7 +59,7 @@ pub use db::Db;
 pub use error::StoreError;
 pub use identities::{Identity, JoinCode};
 pub use ids::{InboxItemId, TurnId};
-pub use imports::{Feedback, ImportNote, ImportRecord, ImportedThread, UserAccount};
+pub use imports::{Feedback, ImportNote, ImportRecord, ImportedThread, MovedAccount, UserAccount};
 pub use inbox::{InboxRow, InsertedEvent, NewInboxItem};
 pub use learning::{Learning, LearningReader};
 pub use location::{DbLocation, PostgresUrl};

@@ -122,7 +122,8 @@ const FORGET_USER: &[&str] = &[
     "DELETE FROM budgets WHERE scope = 'person' AND subject = $1",
     "UPDATE reservations SET user_id = '', person = '' WHERE user_id = $1",
     "DELETE FROM memory_merges WHERE source = $1 OR target = $1",
-    "DELETE FROM imports WHERE kind = 'memory' AND item = $1",
+    "DELETE FROM imports WHERE kind IN ('memory', 'account') AND item = $1",
+    "UPDATE audit SET detail = '' WHERE action = 'export' AND detail = $1",
 ];
 /// Rows that go with a person of an account.
 const FORGET_PERSON: &[&str] = &[

@@ -6,9 +6,12 @@ use super::{
     rows::{number, outcome, text},
     user_of,
 };
-use crate::{error::ImportError, report::ItemKind};
+use crate::{
+    error::ImportError,
+    report::{ItemKind, ItemOutcome},
+};
 use pudu_base::UserId;
-use pudu_store::{Feedback, Identity, ImportRecord, UserAccount};
+use pudu_store::{Feedback, Identity, ImportRecord, MovedAccount, UserAccount};
 
 impl Import<'_> {
     pub(super) async fn accounts(&mut self) -> Result<(), ImportError> {
@@ -17,7 +20,6 @@ impl Import<'_> {
             CAST(token_version AS BIGINT) AS token_version, CAST(oauth_provider AS TEXT) AS oauth_provider,
             CAST(oauth_id AS TEXT) AS oauth_id, CAST(created_at AS TEXT) AS created_at FROM users ORDER BY id";
         let rows = self.rows("users", sql).await?;
-        let (mut records, mut names) = (Vec::new(), Vec::new());
         for row in &rows {
             let (id, email) = (text(row, "id")?, text(row, "email")?);
             let (Some(id), Some(email)) = (id, email) else { continue };
@@ -29,8 +31,8 @@ impl Import<'_> {
                 self.report.left(ItemKind::Account, email, format!("pudu has no role `{role}`"));
                 continue;
             }
-            names.push((email.clone(), id.clone()));
-            records.push(ImportRecord::User(UserAccount {
+            let name = email.clone();
+            let account = UserAccount {
                 user: user_of(Some(&id)),
                 email,
                 password_hash: text(row, "password_hash")?,
@@ -40,11 +42,10 @@ impl Import<'_> {
                 oauth_provider: text(row, "oauth_provider")?,
                 oauth_id: text(row, "oauth_id")?,
                 created: self.time(row, "created_at")?,
-            }));
-        }
-        let new = self.target.db.import_records(records).await?;
-        for ((email, id), new) in names.iter().zip(new) {
-            self.report.add(ItemKind::Account, outcome(new), email, Some(id), None);
+            };
+            let moved = self.target.db.import_account(account, self.now).await?;
+            let (outcome, why) = told(moved);
+            self.report.add(ItemKind::Account, outcome, name, Some(&id), why.map(str::to_owned));
         }
         Ok(())
     }
@@ -143,5 +144,18 @@ impl Import<'_> {
             );
         }
         Ok(())
+    }
+}
+
+/// Returns what became of a person who signs in, and the reason or what is worth knowing.
+fn told(moved: MovedAccount) -> (ItemOutcome, Option<&'static str>) {
+    match moved {
+        MovedAccount::New => (ItemOutcome::Taken, None),
+        MovedAccount::Same => (ItemOutcome::Unchanged, None),
+        MovedAccount::Renewed => (ItemOutcome::Taken, Some("role or password changed since")),
+        MovedAccount::Changed => {
+            (ItemOutcome::Left, Some("they are here with another address, role or password, which stays"))
+        }
+        MovedAccount::Taken => (ItemOutcome::Left, Some("somebody else has this address or sign-in here")),
     }
 }

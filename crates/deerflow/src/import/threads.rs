@@ -18,6 +18,8 @@ use std::collections::BTreeMap;
 
 /// The kind in notes, which the store writes.
 const KIND: &str = "thread";
+/// Said of what was deleted since it was moved in.
+const DELETED: &str = "it was deleted here";
 /// Threads that are read at a time, and then written together.
 const BATCH: usize = 64;
 
@@ -47,7 +49,7 @@ impl Import<'_> {
             for id in batch {
                 let meta = metas.get(id).cloned().unwrap_or_default();
                 let owner = owner(id, &meta, places, &folders);
-                if self.is_forgotten(&owner) {
+                if self.is_forgotten(&owner) || self.is_forgotten(&user_of(meta.user.as_deref())) {
                     continue;
                 }
                 if !is_id(id) {
@@ -62,8 +64,8 @@ impl Import<'_> {
         for (id, owners) in &folders {
             let meta = metas.get(id).cloned().unwrap_or_default();
             let owner = owner(id, &meta, places, &folders);
-            if !self.is_forgotten(&owner) {
-                self.thread_files(id, &owner, owners)?;
+            if !self.is_forgotten(&owner) && !self.is_forgotten(&user_of(meta.user.as_deref())) {
+                self.thread_files(id, &owner, owners).await?;
             }
         }
         Ok(())
@@ -132,7 +134,12 @@ impl Import<'_> {
         let (digest, learnt) = (digest(mark), last_message(&updates));
         let thread =
             ImportedThread { folder, account, title, created, updated, at: 0, updates, learnt, digest };
-        match self.note_of(KIND, id).cloned() {
+        let known = self.note_of(KIND, id).cloned();
+        if known.is_some() && self.target.db.owner(&thread.folder.thread).await?.is_none() {
+            self.changed(&thread.folder, DELETED);
+            return Ok(None);
+        }
+        match known {
             Some(known) if known.digest == thread.digest => {
                 let owner = thread.folder.owner.as_str();
                 self.report.add(ItemKind::Thread, ItemOutcome::Unchanged, id, Some(owner), None);
@@ -225,7 +232,7 @@ impl Import<'_> {
     }
 
     /// Copies the files of a thread into the folder of the user whose it is.
-    fn thread_files(
+    async fn thread_files(
         &mut self,
         id: &str,
         owner: &UserId,
@@ -233,6 +240,19 @@ impl Import<'_> {
     ) -> Result<(), ImportError> {
         if !is_id(id) {
             self.report.left(ItemKind::Files, id, "its id cannot be a thread's");
+            return Ok(());
+        }
+        let here = self.target.db.owner(&id.into()).await?;
+        // A folder without a thread is nobody's here; its files are taken as they are.
+        if here.as_ref() != Some(owner) && (here.is_some() || self.note_of(KIND, id).is_some()) {
+            let why = if here.is_some() { "its thread is another user's here" } else { DELETED };
+            self.report.add(
+                ItemKind::Files,
+                ItemOutcome::Left,
+                id,
+                Some(owner.as_str()),
+                Some(why.to_owned()),
+            );
             return Ok(());
         }
         let to =
@@ -254,7 +274,7 @@ impl Import<'_> {
     }
 }
 
-/// Returns whose a thread is: by its table, by the place where people reach it, or by the folder of its files. What DeerFlow
+/// Returns whose a thread is: its room's, or by its table, by the place where people reach it, or by the folder of its files. What DeerFlow
 /// gives to nobody is the local user's.
 fn owner(
     id: &str,
@@ -271,7 +291,8 @@ fn owner(
             _ => None,
         }
     };
-    named.or_else(|| places.owner(id)).or_else(by_folder).unwrap_or(local)
+    // What a room talks in is nobody's alone, whoever had DeerFlow begin it.
+    places.room(id).or(named).or_else(|| places.owner(id)).or_else(by_folder).unwrap_or(local)
 }
 
 /// Returns people's words in a thread as entries of the index.

@@ -1,11 +1,11 @@
-use crate::fixture::{NOW, Place};
+use crate::fixture::{NOW, Place, accept, turn as new_turn};
 use pudu_base::{
     Assistant, Finish, Goal, Human, Message, MessageId, StepKind, TaskStage, TaskStep, ThreadFolder,
     ThreadLog, Todo, TodoStatus, Update, UserId, digest,
 };
 use pudu_store::{
     AccountPerson, AuditEntry, Db, DbLocation, FORGOTTEN_NOTE, Identity, InsertedEvent, NewInboxItem,
-    PersonKeys, TaskFilter,
+    NewTurn, PersonKeys, TaskFilter,
 };
 use std::sync::Arc;
 
@@ -106,6 +106,15 @@ pub(crate) async fn everything_of_a_person_is_told_and_then_gone_and_nothing_of_
     assert!(!db.is_person_at_work(&keys).await.unwrap());
 
     let messages = db.room_messages(&keys).await.unwrap();
+    let open = NewTurn { folder: Some(room.clone()), ..new_turn("answer", &[accept(&db, "9").await]) };
+    db.open_turn(&open).await.unwrap();
+    assert!(db.has_open_turn(&["r".into()].into()).await.unwrap());
+    assert!(
+        !db.forget_person(&keys, messages.clone(), Vec::new()).await.unwrap(),
+        "a run of another one in the room still holds the words"
+    );
+    assert_eq!(db.room_messages(&keys).await.unwrap(), messages, "and nothing was done");
+    db.park(&open.id, "late", NOW).await.unwrap();
     let ids: Vec<&MessageId> = messages.iter().map(|one| one.message.id()).collect();
     assert_eq!(
         ids,
