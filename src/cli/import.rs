@@ -19,6 +19,7 @@ use pudu_deerflow::{
     DeerFlowHome, ImportReport, ImportTarget, ItemKind, ItemOutcome, Place, SourceDatabase, import as move_in,
 };
 use secrecy::ExposeSecret;
+use serde::Deserialize;
 use std::{
     fs, io,
     os::unix::fs::OpenOptionsExt,
@@ -118,7 +119,8 @@ fn database(
     let file = match named {
         Some(Ok(loaded)) => match loaded.config.fixed.database.backend {
             Backend::Postgres { url } => {
-                return Some(SourceDatabase::Postgres(url.expose_secret().to_owned()));
+                let schema = source.config.as_deref().and_then(|config| schema(config, report));
+                return Some(SourceDatabase::Postgres { url: url.expose_secret().to_owned(), schema });
             }
             Backend::Sqlite { dir } => {
                 Some(dir.join("deerflow.db")).filter(|file| file.is_file()).or_else(usual)
@@ -135,6 +137,33 @@ fn database(
         report.left(ItemKind::Thread, "threads", "no database of DeerFlow's was found");
     }
     file.map(SourceDatabase::Sqlite)
+}
+
+/// The place in DeerFlow's configuration that names the schema of its tables. pudu's own tables need none.
+#[derive(Deserialize)]
+struct TheirConfig {
+    database: Option<TheirDatabase>,
+    checkpointer: Option<TheirDatabase>,
+}
+
+#[derive(Deserialize)]
+struct TheirDatabase {
+    postgres_schema: Option<String>,
+}
+
+/// Reads the schema of DeerFlow's tables; what cannot be read is told.
+fn schema(config: &Path, report: &mut ImportReport) -> Option<String> {
+    let text = fs::read_to_string(config).ok()?;
+    let Ok(read) = serde_saphyr::from_str::<TheirConfig>(&text) else {
+        report.left(ItemKind::Config, "database.postgres_schema", "it cannot be read");
+        return None;
+    };
+    let of = |section: Option<TheirDatabase>| section.and_then(|section| section.postgres_schema);
+    let schema = of(read.database).or_else(|| of(read.checkpointer)).filter(|schema| !schema.is_empty())?;
+    match schema.strip_prefix('$') {
+        Some(name) => std::env::var(name).ok(),
+        None => Some(schema),
+    }
 }
 
 /// Copies the configuration, and what belongs to it, if there is none yet.

@@ -383,3 +383,31 @@ async fn accounts_follow_what_changed_there_unless_they_changed_here() {
     homes.run("UPDATE users SET id = 'somebody-else' WHERE email = 'ada@example.org'");
     assert_eq!(of(&homes.import().await), [Left, Left], "the address is another user's here");
 }
+
+#[tokio::test]
+async fn one_bad_row_stops_no_other_one() {
+    let homes = Homes::new().await;
+    homes.run(
+        "PRAGMA writable_schema = 1;
+         UPDATE users SET email = CAST(X'61FF62' AS TEXT) WHERE email = 'ada@example.org';
+         UPDATE users SET oauth_id = CAST(zeroblob(2000000) AS TEXT), token_version = 'many' WHERE email = 'bo@example.org';
+         UPDATE threads_meta SET display_name = X'FFFE', metadata_json = zeroblob(2000000) WHERE thread_id = 'thread-ada'",
+    );
+    let report = homes.import().await;
+    let accounts = outcomes(&report, ItemKind::Account);
+    let taken = |email: &str| (email.to_owned(), ItemOutcome::Taken);
+    assert_eq!(accounts, [taken("a\u{fffd}b"), taken("bo@example.org")]);
+    assert_eq!(homes.db.title(&"thread-ada".into()).await.unwrap().as_deref(), Some("\u{fffd}\u{fffd}"));
+    assert!(!homes.state("thread-ada").await.messages.is_empty());
+}
+
+#[tokio::test]
+async fn a_database_without_threads_is_told() {
+    let homes = Homes::new().await;
+    homes.run("DROP TABLE threads_meta; ALTER TABLE checkpoints RENAME TO others");
+    let report = homes.import().await;
+    for table in ["checkpoints", "threads_meta"] {
+        let item = report.items.iter().find(|item| item.item == table).unwrap();
+        assert!(item.note.as_deref().unwrap().contains("no such table"), "{item:?}");
+    }
+}

@@ -3,15 +3,19 @@
 use super::{
     Import,
     places::SourcePlaces,
-    rows::{number, outcome, text},
+    rows::{number, outcome},
     user_of,
 };
 use crate::{
+    database::text,
     error::ImportError,
     report::{ItemKind, ItemOutcome},
 };
 use pudu_base::UserId;
 use pudu_store::{Feedback, Identity, ImportRecord, MovedAccount, UserAccount};
+
+/// Said of a row without what it is found by.
+pub(super) const UNREADABLE: &str = "its ids are missing or too large";
 
 impl Import<'_> {
     pub(super) async fn accounts(&mut self) -> Result<(), ImportError> {
@@ -22,7 +26,10 @@ impl Import<'_> {
         let rows = self.rows("users", sql).await?;
         for row in &rows {
             let (id, email) = (text(row, "id")?, text(row, "email")?);
-            let (Some(id), Some(email)) = (id, email) else { continue };
+            let (Some(id), Some(email)) = (id, email) else {
+                self.report.left(ItemKind::Account, "a row of users", UNREADABLE);
+                continue;
+            };
             if self.is_forgotten(&user_of(Some(&id))) {
                 continue;
             }
@@ -96,7 +103,10 @@ impl Import<'_> {
         let mut identities: Vec<Identity> = Vec::new();
         for row in &rows {
             let parts = (text(row, "provider")?, text(row, "person")?, text(row, "owner_user_id")?);
-            let (Some(account), Some(person), Some(owner)) = parts else { continue };
+            let (Some(account), Some(person), Some(owner)) = parts else {
+                self.report.left(ItemKind::Identity, "a row of channel_connections", UNREADABLE);
+                continue;
+            };
             // The newest connection counts: rows come that way.
             if identities.iter().any(|known| known.account == account && known.person == person) {
                 continue;
@@ -116,7 +126,10 @@ impl Import<'_> {
         let mut records = Vec::new();
         for row in &rows {
             let parts = (text(row, "id")?, text(row, "run_id")?, text(row, "thread_id")?);
-            let (Some(id), Some(run), Some(thread)) = parts else { continue };
+            let (Some(id), Some(run), Some(thread)) = parts else {
+                self.report.left(ItemKind::Feedback, "a row of feedback", UNREADABLE);
+                continue;
+            };
             let rating = number(row, "rating")?;
             if !matches!(rating, 1 | -1) {
                 self.report.left(ItemKind::Feedback, id, format!("its rating is {rating}"));

@@ -1,11 +1,7 @@
 //! Places in chats, and which thread each talks to: of `channels/store.json`, and of connections in the database.
 
-use super::{
-    Import,
-    rows::{outcome, text},
-    user_of,
-};
-use crate::{error::ImportError, report::ItemKind, time};
+use super::{Import, people::UNREADABLE, rows::outcome, user_of};
+use crate::{database::text, error::ImportError, report::ItemKind, time};
 use pudu_base::{ThreadFolder, UserId};
 use pudu_store::ImportRecord;
 use serde_json::{Map, Value};
@@ -72,7 +68,10 @@ impl Import<'_> {
             FROM channel_conversations ORDER BY updated_at DESC";
         for row in &self.rows("channel_conversations", sql).await? {
             let parts = (text(row, "provider")?, text(row, "chat")?, text(row, "thread")?);
-            let (Some(account), Some(chat), Some(thread)) = parts else { continue };
+            let (Some(account), Some(chat), Some(thread)) = parts else {
+                self.report.left(ItemKind::Conversation, "a row of channel_conversations", UNREADABLE);
+                continue;
+            };
             let topic = text(row, "topic")?.filter(|topic| !topic.is_empty());
             let (owner, updated) = (text(row, "owner")?, self.time(row, "updated_at")?);
             let owner = Some(user_of(owner.as_deref()));
