@@ -137,6 +137,7 @@ pub(crate) fn told(forgotten: &ForgottenPerson) -> Value {
         "room_facts": forgotten.room_facts,
         "rooms": forgotten.rooms,
         "left": forgotten.summarized,
+        "unreadable": forgotten.unreadable,
     })
 }
 

@@ -411,3 +411,17 @@ async fn a_database_without_threads_is_told() {
         assert!(item.note.as_deref().unwrap().contains("no such table"), "{item:?}");
     }
 }
+
+#[tokio::test]
+async fn nothing_is_written_through_a_link_of_the_target() {
+    let homes = Homes::new().await;
+    let own = homes.home().join(format!("users/{ADA}/threads/thread-ada/user-data"));
+    let away = homes.dir.path().join("away");
+    fs::create_dir_all(&own).unwrap();
+    fs::create_dir_all(&away).unwrap();
+    std::os::unix::fs::symlink(&away, own.join("uploads")).unwrap();
+    let report = homes.import().await;
+    assert!(fs::read_dir(&away).unwrap().next().is_none());
+    let files = report.items.iter().find(|item| item.kind == ItemKind::Files && item.item == "thread-ada");
+    assert!(files.unwrap().note.as_deref().unwrap().contains("a link is in its way"));
+}

@@ -281,6 +281,14 @@ impl ThreadFiles {
         blocking(&self.0, folder, move |files, folder| results::keep(files, folder, &name, &bytes)).await
     }
 
+    /// Removes a file that [`ThreadFiles::keep_result`] kept.
+    ///
+    /// # Errors
+    /// When the path leads elsewhere, nothing has it, or what has it is no plain file.
+    pub async fn remove_result(&self, path: &str) -> Result<(), SandboxError> {
+        blocking(&self.0, path, results::remove).await
+    }
+
     /// Moves a file of this machine in among the uploads, under a safe name that nothing has yet.
     ///
     /// # Errors

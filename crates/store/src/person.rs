@@ -75,6 +75,11 @@ pub const FORGOTTEN_NOTE: &str = "forgotten";
 /// The words that stand where a person's words were.
 const REMOVED: &str = "[removed at the person's request]";
 
+/// So often the log is emptied, until no reader is in the way.
+const CHECKPOINTS: u32 = 50;
+/// The pause between two such tries.
+const CHECKPOINT_PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
+
 /// What is told of a user, and by which question.
 const OF_USER: &[(&str, &str)] = &[
     (
@@ -219,10 +224,23 @@ impl Db {
             return Ok(());
         }
         let mut session = pools::session(self.location()).await?;
-        for sql in ["VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"] {
-            sqlx::raw_sql(sql).execute(&mut session).await?;
+        sqlx::raw_sql("VACUUM").execute(&mut session).await?;
+        let mut is_busy = true;
+        for _ in 0..CHECKPOINTS {
+            let row = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut session).await?;
+            is_busy = row.try_get::<i64, _>(0)? != 0;
+            if !is_busy {
+                break;
+            }
+            tokio::time::sleep(CHECKPOINT_PAUSE).await;
         }
-        Ok(sqlx::Connection::close(session).await?)
+        sqlx::Connection::close(session).await?;
+        match is_busy {
+            true => Err(StoreError::Unavailable(
+                "the log of the database is in use, and has what was deleted still: do it again".to_owned(),
+            )),
+            false => Ok(()),
+        }
     }
 }
 
@@ -427,15 +445,18 @@ async fn redact(tx: &mut WriteTx<'_>, messages: &[RoomMessage]) -> Result<(), St
         let sql = "UPDATE log SET body = $1 WHERE thread = $2 AND seq = $3";
         query(sql).bind(&body).bind(thread.as_str()).bind(*seq).execute(tx).await?;
     }
-    let runs = messages.iter().map(|message| (message.thread.as_str(), message.run.as_str()));
-    for (thread, run) in runs.collect::<BTreeSet<_>>() {
-        redact_run(tx, thread, run).await?;
-    }
     let threads: BTreeSet<&str> = messages.iter().map(|message| message.thread.as_str()).collect();
     for thread in threads {
+        let gone = messages.iter().filter(|message| message.thread.as_str() == thread);
+        let gone = gone.map(|message| (message.run.as_str(), message.message.id())).collect();
+        shared::redact_traces(tx, thread, &gone).await?;
         query("DELETE FROM snapshots WHERE thread = $1").bind(thread).execute(tx).await?;
         // It may have been made of the person's words.
         query("UPDATE threads SET title = '' WHERE id = $1").bind(thread).execute(tx).await?;
+    }
+    let runs = messages.iter().map(|message| (message.thread.as_str(), message.run.as_str()));
+    for (thread, run) in runs.collect::<BTreeSet<_>>() {
+        redact_run(tx, thread, run).await?;
     }
     Ok(())
 }

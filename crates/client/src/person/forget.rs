@@ -6,17 +6,20 @@
 //! gets; a summary that a model made of the whole stays, and the thread is named.
 
 use super::{PersonData, PersonError};
-use pudu_base::{Message, MessageId, ReadOutcome, ThreadFolder, ThreadId, ThreadLog, UserId};
-use pudu_memory::{FactId, MemoryScope};
+use pudu_base::{Compaction, Message, MessageId, ReadOutcome, ThreadFolder, ThreadId, ThreadLog, UserId};
+use pudu_memory::{FactId, MemoryError, MemoryScope};
 use pudu_store::{Deletion, PersonKeys, RecallKind, RecallScope, RoomMessage, SharedThread, ThreadRow, now};
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     fs,
     path::Path,
 };
 
 /// The folder in the home with copies of files on their way to people.
 const SENT: &str = "sent";
+
+/// Facts that were forgotten, with the place where the index has them.
+type ForgottenFacts = (RecallScope, Vec<FactId>);
 
 /// Things that were deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,6 +34,8 @@ pub struct ForgottenPerson {
     pub room_messages: usize,
     /// Facts of rooms that came from them.
     pub room_facts: usize,
+    /// Users whose memory cannot be read, so that facts from them may be left there.
+    pub unreadable: Vec<UserId>,
 }
 
 impl PersonData {
@@ -61,7 +66,7 @@ impl PersonData {
         self.db.forget_user(&keys.user).await?;
         let user = keys.user.clone();
         self.blocking(move |own| Ok(own.memory.clear(&user, now())?)).await?;
-        forgotten.room_facts = self.forget_room_facts(keys).await?;
+        forgotten.room_facts = self.forget_room_facts(keys, &mut forgotten).await?;
         let mut messages = self.db.room_messages(keys).await?;
         messages.extend(shared.iter().flat_map(|thread| thread.own.clone()));
         self.forget_room_entries(&messages, &mut forgotten).await?;
@@ -128,10 +133,17 @@ impl PersonData {
     }
 
     /// Forgets facts that rooms know from the person; returns how many.
-    async fn forget_room_facts(&self, keys: &PersonKeys) -> Result<usize, PersonError> {
-        let people: BTreeSet<String> = keys.people.iter().map(|person| person.person.clone()).collect();
-        let user = keys.user.clone();
-        let facts = self.blocking(move |own| own.forget_facts_by(&people, &user)).await?;
+    async fn forget_room_facts(
+        &self,
+        keys: &PersonKeys,
+        forgotten: &mut ForgottenPerson,
+    ) -> Result<usize, PersonError> {
+        let chats = self.db.chats().await?.into_iter();
+        let rooms: HashMap<UserId, String> =
+            chats.map(|(account, chat)| (UserId::room(&account, &chat), account)).collect();
+        let keys = keys.clone();
+        let (facts, unreadable) = self.blocking(move |own| own.forget_facts_by(&keys, &rooms)).await?;
+        forgotten.unreadable = unreadable;
         let mut count = 0;
         for (scope, ids) in facts {
             let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
@@ -141,30 +153,59 @@ impl PersonData {
         Ok(count)
     }
 
-    /// Deletes the facts in other users' memory that people told; returns them.
+    /// Deletes the facts in other users' memory that people told, those that gave way included; returns them, and the users
+    /// whose memory cannot be read. What a room knows is from people of its account.
     fn forget_facts_by(
         &self,
-        people: &BTreeSet<String>,
-        user: &UserId,
-    ) -> Result<Vec<(RecallScope, Vec<FactId>)>, PersonError> {
-        let mut forgotten = Vec::new();
-        for other in self.other_users(user) {
-            for agent in self.memory.agents(&other)? {
-                let scope =
-                    MemoryScope::of_agent(other.clone(), &agent).map_err(pudu_memory::MemoryError::from)?;
-                let document = self.memory.read(&scope, now())?;
-                let told = document.facts.iter().filter(|fact| {
-                    let author = fact.origin.as_ref().and_then(|origin| origin.author.as_ref());
-                    author.is_some_and(|author| people.contains(author))
-                });
-                let ids: Vec<FactId> = told.map(|fact| fact.id.clone()).collect();
-                if !ids.is_empty() {
-                    let gone = self.memory.forget(&scope, &ids, now())?.forgotten;
-                    forgotten.push((RecallScope { user: other.clone(), agent }, gone));
+        keys: &PersonKeys,
+        rooms: &HashMap<UserId, String>,
+    ) -> Result<(Vec<ForgottenFacts>, Vec<UserId>), PersonError> {
+        let (mut forgotten, mut unreadable) = (Vec::new(), Vec::new());
+        for other in self.other_users(&keys.user) {
+            let account = rooms.get(&other);
+            let people =
+                keys.people.iter().filter(|person| account.is_none_or(|account| person.account == *account));
+            let people: BTreeSet<&str> = people.map(|person| person.person.as_str()).collect();
+            match self.forget_facts_of(&other, &people) {
+                Ok((facts, is_whole)) => {
+                    forgotten.extend(facts);
+                    unreadable.extend((!is_whole).then_some(other));
                 }
+                Err(error @ PersonError::Memory(MemoryError::Broken { .. })) => {
+                    tracing::warn!(user = %other, %error, "failed to look for somebody's facts in a memory");
+                    unreadable.push(other);
+                }
+                Err(error) => return Err(error),
             }
         }
-        Ok(forgotten)
+        Ok((forgotten, unreadable))
+    }
+
+    /// Likewise, of one user; tells, too, whether all of it could be read.
+    fn forget_facts_of(
+        &self,
+        other: &UserId,
+        people: &BTreeSet<&str>,
+    ) -> Result<(Vec<ForgottenFacts>, bool), PersonError> {
+        let (mut forgotten, mut is_whole) = (Vec::new(), true);
+        for agent in self.memory.agents(other)? {
+            let scope = MemoryScope::of_agent(other.clone(), &agent).map_err(MemoryError::from)?;
+            let document = self.memory.read(&scope, now())?;
+            is_whole &= document.broken.is_empty();
+            let told = document.facts.iter().filter(|fact| {
+                let author = fact.origin.as_ref().and_then(|origin| origin.author.as_deref());
+                author.is_some_and(|author| people.contains(author))
+            });
+            let mut ids: Vec<FactId> = told.map(|fact| fact.id.clone()).collect();
+            let old = self.memory.superseded(&scope)?.into_iter();
+            let old = old.filter(|old| old.author().is_some_and(|author| people.contains(author)));
+            ids.extend(old.map(|old| old.fact.id));
+            if !ids.is_empty() {
+                let gone = self.memory.forget(&scope, &ids, now())?.forgotten;
+                forgotten.push((RecallScope { user: other.clone(), agent }, gone));
+            }
+        }
+        Ok((forgotten, is_whole))
     }
 
     fn other_users(&self, user: &UserId) -> Vec<UserId> {
@@ -201,7 +242,18 @@ impl PersonData {
                 }
             }
             let (_, state) = self.db.load(&thread).await?;
-            if state.context.compaction.as_ref().is_some_and(|compaction| compaction.summary.is_some()) {
+            let ids: HashSet<&MessageId> = ids.iter().collect();
+            let kept =
+                state.context.kept.iter().filter(|(id, _)| ids.contains(id)).map(|(_, path)| path.as_str());
+            let paths = kept.chain(messages.iter().flat_map(|one| results_of(&one.message)));
+            let owner = messages.first().map(|one| one.owner.clone()).unwrap_or_default();
+            let files = self.folders.of(&ThreadFolder { owner, thread: thread.clone() });
+            for path in paths {
+                files.remove_result(path).await.ok();
+            }
+            let of_whole =
+                |compaction: &Compaction| compaction.summary.is_some() || !compaction.delegations.is_empty();
+            if state.context.compaction.as_ref().is_some_and(|compaction| of_whole(compaction)) {
                 forgotten.summarized.push(thread.clone());
             }
             forgotten.room_messages += messages.len();
@@ -209,6 +261,19 @@ impl PersonData {
         }
         Ok(())
     }
+}
+
+/// Returns the paths at which a tool's own results are kept, as the message says.
+fn results_of(message: &Message) -> Vec<&str> {
+    let Message::Tool(result) = message else { return Vec::new() };
+    let is_path = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '-' | '_' | '.');
+    let is_own = |word: &&str| {
+        word.rsplit_once('/').is_some_and(|(folder, name)| {
+            folder.ends_with(crate::results::FOLDER) && name.starts_with(&result.tool)
+        })
+    };
+    let words = result.text.split(move |c| !is_path(c)).map(|word| word.trim_end_matches('.'));
+    words.filter(is_own).collect()
 }
 
 fn remove(path: &Path) -> Result<(), PersonError> {

@@ -1,5 +1,11 @@
 use super::*;
-use pudu_base::{Assistant, Finish, Human, MemoryNote, Message, ThreadFolder, ThreadLog, Update, UserId};
+use pudu_base::{
+    Assistant, Compaction, Delegation, DelegationStatus, DocumentText, Finish, Goal, Human, MemoryNote,
+    Message, ReadOutcome, SharedFile, ThreadFolder, ThreadLog, ToolResult, Update, UserId,
+};
+use pudu_memory::{
+    Changes, FactCategory, FactOrigin, FactSource, MemoryScope, NewFact, SupersedeReason, Supersession,
+};
 use pudu_store::{DbLocation, PersonKeys};
 use std::{fs, io::Read, path::Path, sync::Arc};
 
@@ -148,4 +154,129 @@ async fn a_thread_in_which_others_spoke_is_kept_for_them_by_the_room() {
     let kept = scene.home.path().join("users").join(room.as_str()).join("threads/t/user-data/uploads/a.txt");
     assert!(kept.exists() && !files.exists());
     assert_eq!(scene.data.forget(&keys).await.unwrap(), ForgottenPerson::default(), "nothing is left");
+}
+
+#[tokio::test]
+async fn of_turns_in_a_room_no_file_and_no_goal_is_left_and_a_block_with_their_work_is_named() {
+    let scene = Scene::new().await;
+    let (db, room) = (&scene.db, UserId::room("slack", "C"));
+    let folder = ThreadFolder { owner: room.clone(), thread: "r".into() };
+    db.bind("slack:C", "slack", "C", &folder, 1).await.unwrap();
+    let own = scene.home.path().join("users").join(room.as_str()).join("threads/r/user-data");
+    let results = own.join("outputs/.tool-results");
+    fs::create_dir_all(&results).unwrap();
+    fs::create_dir_all(own.join("uploads")).unwrap();
+    for file in
+        ["uploads/a.pdf", "uploads/a.md", "outputs/.tool-results/ls-1.txt", "outputs/.tool-results/ls-2.txt"]
+    {
+        fs::write(own.join(file), "marmoset").unwrap();
+    }
+    fs::write(results.join("ls-9.txt"), "of others").unwrap();
+    let path = |name: &str| format!("/mnt/user-data/outputs/.tool-results/{name}");
+    let text = DocumentText { path: "/mnt/user-data/uploads/a.md".into(), ..DocumentText::default() };
+    let mut file = SharedFile {
+        name: "a.pdf".into(),
+        path: "/mnt/user-data/uploads/a.pdf".into(),
+        size: 8,
+        reading: None,
+    };
+    file.reading = Some(ReadOutcome::Text(Box::new(text)));
+    let human = Human { person: Some("U1".into()), files: vec![file], ..Human::new("h", "read it") };
+    let result = |id: &str, text: String| {
+        Update::Message(Arc::new(Message::Tool(ToolResult {
+            id: id.into(),
+            call: id.into(),
+            tool: "ls".into(),
+            text,
+            error: false,
+            images: Vec::new(),
+            question: None,
+            decision: None,
+            decisions: Vec::new(),
+        })))
+    };
+    let goal = || Update::Goal(Some(Goal::new("feed the marmoset".into(), 1)));
+    let first = [
+        Update::Message(Arc::new(Message::Human(human))),
+        result("r1", format!("kept in {}.", path("ls-1.txt"))),
+        result("r2", "short".into()),
+        goal(),
+    ];
+    db.append(&"r".into(), &"1".into(), 0, &first).await.unwrap();
+    let kept = [("r2".into(), path("ls-2.txt"))].into();
+    let delegation = Delegation {
+        call: "c".into(),
+        task: "count the marmosets".into(),
+        agent: "bash".into(),
+        status: DelegationStatus::Completed,
+        brief: String::new(),
+    };
+    let block = Compaction {
+        run: "2".into(),
+        through: "h".into(),
+        requests: Vec::new(),
+        summary: None,
+        cut: false,
+        skills: Vec::new(),
+        delegations: vec![delegation],
+        before: 2,
+        after: 1,
+    };
+    let other = Update::Goal(Some(Goal::new("of Bob".into(), 1)));
+    let second = [
+        said("bob", "U2", None),
+        goal(),
+        Update::Mask { through: "r2".into(), kept },
+        other.clone(),
+        goal(),
+        Update::Compact(Arc::new(block)),
+    ];
+    db.append(&"r".into(), &"2".into(), 4, &second).await.unwrap();
+    let ada = UserId::of("ada").unwrap();
+    let forgotten = scene.data.forget(&keys(&ada, &[("slack", "U1")])).await.unwrap();
+    assert_eq!(forgotten.summarized, ["r".into()]);
+    assert!(!has_file_with(scene.home.path(), "marmoset") && results.join("ls-9.txt").exists());
+    let (_, state) = db.load(&"r".into()).await.unwrap();
+    assert_eq!((state.goal, state.context.kept.len()), (None, 0));
+}
+
+#[tokio::test]
+async fn facts_in_rooms_go_by_account_and_one_broken_memory_stops_no_other_one() {
+    let scene = Scene::new().await;
+    let (own, other, broken) =
+        (UserId::room("slack", "C"), UserId::room("discord", "C"), UserId::of("broken").unwrap());
+    for (room, account) in [(&own, "slack"), (&other, "discord")] {
+        let folder = ThreadFolder { owner: room.clone(), thread: account.into() };
+        scene.db.bind(&format!("{account}:C"), account, "C", &folder, 1).await.unwrap();
+        let scope = MemoryScope::of(room.clone());
+        let fact = |content: &str, author: &str| {
+            let origin = FactOrigin { author: Some(author.into()), ..FactOrigin::default() };
+            let facts = NewFact {
+                content: content.into(),
+                category: FactCategory::Context,
+                confidence: 1.0,
+                source: FactSource::conversation("t"),
+                origin: Some(origin),
+            };
+            scene.data.memory.add(&scope, facts, 1).unwrap().0
+        };
+        let old = fact("Ada plays the xylophone", "U1");
+        fact("Ada keeps a marmoset", "U1");
+        let by = Some(fact("Bob keeps a hamster", "U2"));
+        let gone = Supersession { id: old, by, reason: SupersedeReason::Replaced };
+        let changes = Changes { superseded: vec![gone], ..Changes::default() };
+        scene.data.memory.change(&scope, 1, |_| Ok(changes)).unwrap();
+    }
+    let folder = scene.home.path().join("users/broken/agents/__default__/facts");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("fact_1.md"), "no fact").unwrap();
+    let ada = keys(&UserId::of("ada").unwrap(), &[("slack", "U1")]);
+    let forgotten = scene.data.forget(&ada).await.unwrap();
+    assert_eq!((forgotten.room_facts, forgotten.unreadable), (2, vec![broken]));
+    let facts =
+        |room: &UserId| scene.data.memory.read(&MemoryScope::of(room.clone()), 2).unwrap().facts.len();
+    assert_eq!((facts(&own), facts(&other)), (1, 2), "another account's U1 is somebody else");
+    let left =
+        |room: &UserId| has_file_with(&scene.home.path().join("users").join(room.as_str()), "xylophone");
+    assert_eq!((left(&own), left(&other)), (false, true), "and so is what gave way");
 }

@@ -3,9 +3,10 @@
 use super::{AccountPerson, PersonKeys, RoomMessage, message_of};
 use crate::{
     Db, StoreError,
+    error::unreadable,
     statement::{WriteTx, query},
 };
-use pudu_base::{Message, ThreadId, UserId};
+use pudu_base::{Message, MessageId, ThreadId, Update, UserId};
 use sqlx::AnyConnection;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,6 +28,12 @@ impl Db {
     /// none is: all that is said in a room is the room's.
     pub async fn shared_threads(&self, keys: &PersonKeys) -> Result<Vec<SharedThread>, StoreError> {
         self.read(keys, |keys, tx| Box::pin(shared(tx, keys))).await
+    }
+
+    /// Lists the chats that conversations are in, each with its account.
+    pub async fn chats(&self) -> Result<Vec<(String, String)>, StoreError> {
+        let sql = "SELECT DISTINCT account, chat FROM conversations ORDER BY account, chat";
+        self.read(sql, |sql, tx| Box::pin(async move { Ok(sqlx::query_as(*sql).fetch_all(tx).await?) })).await
     }
 
     /// Returns whether a turn of one of these threads, or of a thread of the person, is open.
@@ -130,4 +137,45 @@ pub(super) fn is_of_other(message: &Message, account: &str, people: &[AccountPer
     let Message::Human(human) = message else { return false };
     let Some(said_by) = human.person.as_deref() else { return false };
     !people.iter().any(|one| one.account == account && one.person == said_by)
+}
+
+/// Takes out of a thread's rows what other runs wrote of forgotten turns: their goals, and where their results were kept.
+/// `gone` are the runs and messages of those turns.
+pub(super) async fn redact_traces(
+    tx: &mut WriteTx<'_>,
+    thread: &str,
+    gone: &BTreeSet<(&str, &MessageId)>,
+) -> Result<(), StoreError> {
+    let runs: BTreeSet<&str> = gone.iter().map(|(run, _)| *run).collect();
+    let messages: BTreeSet<&MessageId> = gone.iter().map(|(_, id)| *id).collect();
+    let sql = "SELECT seq, body, run FROM log WHERE thread = $1
+        AND (REPLACE(body, '\"op\":\"goal\"', '') <> body OR REPLACE(body, '\"op\":\"mask\"', '') <> body)";
+    let rows: Vec<(i64, String, String)> = query(sql).bind(thread).fetch_all(tx).await?;
+    let mut updates = Vec::new();
+    for (seq, body, run) in rows {
+        let update: Update =
+            serde_json::from_str(&body).map_err(|error| unreadable("a thread's row", &error))?;
+        updates.push((seq, update, run));
+    }
+    let set = updates.iter().filter(|(_, _, run)| runs.contains(run.as_str()));
+    let objectives: BTreeSet<String> = set
+        .filter_map(|(_, update, _)| match update {
+            Update::Goal(Some(goal)) => Some(goal.objective.clone()),
+            _ => None,
+        })
+        .collect();
+    for (seq, update, _) in updates {
+        let silent = match update {
+            Update::Goal(Some(goal)) if objectives.contains(&goal.objective) => Update::Goal(None),
+            Update::Mask { through, mut kept } if kept.keys().any(|id| messages.contains(id)) => {
+                kept.retain(|id, _| !messages.contains(id));
+                Update::Mask { through, kept }
+            }
+            _ => continue,
+        };
+        let body = serde_json::to_string(&silent).map_err(|error| StoreError::Rejected(error.to_string()))?;
+        let sql = "UPDATE log SET body = $1 WHERE thread = $2 AND seq = $3";
+        query(sql).bind(&body).bind(thread).bind(seq).execute(tx).await?;
+    }
+    Ok(())
 }
