@@ -202,22 +202,6 @@ impl Db {
         .await
     }
 
-    /// Has nothing learnt any more of what a person said.
-    pub async fn forget_learnings(&self, keys: &PersonKeys) -> Result<(), StoreError> {
-        self.write(&crash::FORGET_LEARNINGS, keys.clone(), |keys, tx| {
-            Box::pin(async move {
-                let sql = "DELETE FROM learnings WHERE user_id = $1 OR spender = $1";
-                query(sql).bind(keys.user.as_str()).execute(tx).await?;
-                let sql = "DELETE FROM learnings WHERE account = $1 AND person = $2";
-                for AccountPerson { account, person, .. } in &keys.people {
-                    query(sql).bind(account).bind(person).execute(tx).await?;
-                }
-                Ok(())
-            })
-        })
-        .await
-    }
-
     /// Takes the deleted out of an SQLite file, and its log. A server does that by itself, in time.
     pub async fn compact(&self) -> Result<(), StoreError> {
         if self.engine() != crate::engine::DbEngine::Sqlite {

@@ -2,7 +2,7 @@
 
 use super::{AccountPerson, PersonKeys, RoomMessage, message_of};
 use crate::{
-    Db, StoreError,
+    Db, StoreError, crash,
     error::unreadable,
     statement::{WriteTx, query},
 };
@@ -28,6 +28,22 @@ impl Db {
     /// none is: all that is said in a room is the room's.
     pub async fn shared_threads(&self, keys: &PersonKeys) -> Result<Vec<SharedThread>, StoreError> {
         self.read(keys, |keys, tx| Box::pin(shared(tx, keys))).await
+    }
+
+    /// Has nothing learnt any more of what a person said.
+    pub async fn forget_learnings(&self, keys: &PersonKeys) -> Result<(), StoreError> {
+        self.write(&crash::FORGET_LEARNINGS, keys.clone(), |keys, tx| {
+            Box::pin(async move {
+                let sql = "DELETE FROM learnings WHERE user_id = $1 OR spender = $1";
+                query(sql).bind(keys.user.as_str()).execute(tx).await?;
+                let sql = "DELETE FROM learnings WHERE account = $1 AND person = $2";
+                for AccountPerson { account, person, .. } in &keys.people {
+                    query(sql).bind(account).bind(person).execute(tx).await?;
+                }
+                Ok(())
+            })
+        })
+        .await
     }
 
     /// Lists the chats that conversations are in, each with its account.
