@@ -122,9 +122,15 @@ impl KnownUser {
     }
 }
 
-/// Writes an archive with everything of a person, with a line in the audit.
+/// Names a person for the audit: whoever is forgotten leaves no name there, and two lines on one person say so.
+fn mark(user: &UserId) -> String {
+    let mark: String = digest(user.as_str()).chars().take(MARK_CHARS).collect();
+    format!("person {mark}")
+}
+
+/// Writes an archive with everything of a person, with a line in the audit that has a mark of them.
 pub(crate) async fn export(db: &Db, data: &PersonData, who: &KnownUser, to: &Path) -> Result<ExportedPerson> {
-    let entry = db.begin_audit_entry(audit_entry("export", who.user.to_string())).await?;
+    let entry = db.begin_audit_entry(audit_entry("export", mark(&who.user))).await?;
     let exported = data.export(&who.keys(), to).await;
     db.end_audit_entry(entry, Some(i64::from(exported.is_err())), clock::now()).await?;
     Ok(exported?)
@@ -136,8 +142,7 @@ pub(crate) async fn forget(
     who: &KnownUser,
     forget: impl Future<Output = Result<ForgottenPerson, PersonError>>,
 ) -> Result<ForgottenPerson, PersonError> {
-    let mark: String = digest(who.user.as_str()).chars().take(MARK_CHARS).collect();
-    let entry = db.begin_audit_entry(audit_entry("forget", format!("person {mark}"))).await?;
+    let entry = db.begin_audit_entry(audit_entry("forget", mark(&who.user))).await?;
     let forgotten = forget.await;
     db.end_audit_entry(entry, Some(i64::from(forgotten.is_err())), clock::now()).await?;
     forgotten
@@ -151,6 +156,7 @@ pub(crate) fn told(forgotten: &ForgottenPerson) -> Value {
         "room_facts": forgotten.room_facts,
         "rooms": forgotten.rooms,
         "left": forgotten.summarized,
+        "unreadable": forgotten.unreadable,
     })
 }
 

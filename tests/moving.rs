@@ -206,6 +206,8 @@ async fn a_person_gets_everything_and_is_then_forgotten_whether_a_daemon_runs_or
         let who = format!("telegram:{}", ada.person);
         let (well, users) = house.pudu(&["users"]);
         assert!(well && users.contains(&who), "{users}");
+        let line = users.lines().find(|line| line.contains(&who)).unwrap();
+        let user = line.split_whitespace().next().unwrap().to_owned();
         let (well, told) = house.pudu(&["export", "--user", &who, "--out", "ada.zip"]);
         assert!(well, "{told}");
         let (places, all) = unpacked(&house.path("ada.zip"));
@@ -238,6 +240,8 @@ async fn a_person_gets_everything_and_is_then_forgotten_whether_a_daemon_runs_or
         assert_eq!(house.model.requests().last().unwrap().messages().len(), 2, "hers begins anew");
         house.stop().await;
         assert_eq!(found(&house, &SECRETS[..4]), Vec::<String>::new(), "running: {running}");
+        let audit = house.pudu(&["audit", "--json"]).1;
+        assert!(!audit.contains(&user), "{audit}");
         assert!(!found(&house, &["hamster"]).is_empty());
     }
 }

@@ -11,11 +11,15 @@ use crate::{
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Subcommand;
 use pudu_channels::Address;
-use pudu_client::store::{Db, DbLocation};
+use pudu_client::{
+    base::UserId,
+    store::{Db, DbLocation},
+};
 use pudu_deerflow::{
     DeerFlowHome, ImportReport, ImportTarget, ItemKind, ItemOutcome, Place, SourceDatabase, import as move_in,
 };
 use secrecy::ExposeSecret;
+use serde::Deserialize;
 use std::{
     fs, io,
     os::unix::fs::OpenOptionsExt,
@@ -115,7 +119,8 @@ fn database(
     let file = match named {
         Some(Ok(loaded)) => match loaded.config.fixed.database.backend {
             Backend::Postgres { url } => {
-                return Some(SourceDatabase::Postgres(url.expose_secret().to_owned()));
+                let schema = source.config.as_deref().and_then(|config| schema(config, report));
+                return Some(SourceDatabase::Postgres { url: url.expose_secret().to_owned(), schema });
             }
             Backend::Sqlite { dir } => {
                 Some(dir.join("deerflow.db")).filter(|file| file.is_file()).or_else(usual)
@@ -132,6 +137,33 @@ fn database(
         report.left(ItemKind::Thread, "threads", "no database of DeerFlow's was found");
     }
     file.map(SourceDatabase::Sqlite)
+}
+
+/// The place in DeerFlow's configuration that names the schema of its tables. pudu's own tables need none.
+#[derive(Deserialize)]
+struct TheirConfig {
+    database: Option<TheirDatabase>,
+    checkpointer: Option<TheirDatabase>,
+}
+
+#[derive(Deserialize)]
+struct TheirDatabase {
+    postgres_schema: Option<String>,
+}
+
+/// Reads the schema of DeerFlow's tables; what cannot be read is told.
+fn schema(config: &Path, report: &mut ImportReport) -> Option<String> {
+    let text = fs::read_to_string(config).ok()?;
+    let Ok(read) = serde_saphyr::from_str::<TheirConfig>(&text) else {
+        report.left(ItemKind::Config, "database.postgres_schema", "it cannot be read");
+        return None;
+    };
+    let of = |section: Option<TheirDatabase>| section.and_then(|section| section.postgres_schema);
+    let schema = of(read.database).or_else(|| of(read.checkpointer)).filter(|schema| !schema.is_empty())?;
+    match schema.strip_prefix('$') {
+        Some(name) => std::env::var(name).ok(),
+        None => Some(schema),
+    }
 }
 
 /// Copies the configuration, and what belongs to it, if there is none yet.
@@ -238,10 +270,34 @@ fn place(account: &str, chat: &str, topic: Option<&str>) -> Place {
         chat: chat.to_owned(),
         topic: topic.map(str::to_owned),
     };
-    match topic.filter(|_| CHAINS.contains(&account)) {
-        Some(message) => {
-            Place { key: format!("{}:m{message}", address(None).key()), message: Some(message.to_owned()) }
+    if CHAINS.contains(&account)
+        && let Some(message) = topic
+    {
+        let key = format!("{}:m{message}", address(None).key());
+        return Place { key, message: Some(message.to_owned()), room: None };
+    }
+    // Where groups have chains, only private chats have no topic; Slack's private chats begin with a D.
+    let is_private = CHAINS.contains(&account) || (account == "slack" && chat.starts_with('D'));
+    let room = (!is_private).then(|| UserId::room(account, chat));
+    Place { key: address(topic).key(), message: None, room }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_room_has_its_threads_and_a_person_their_private_chats_and_chains() {
+        for (account, chat, topic, is_room) in [
+            ("telegram", "4242", None, false),
+            ("telegram", "-100", Some("17"), false),
+            ("feishu", "oc_1", None, false),
+            ("slack", "C1", Some("1700.1"), true),
+            ("slack", "D1", Some("1700.1"), false),
+            ("discord", "77", Some("78"), true),
+        ] {
+            let room = is_room.then(|| UserId::room(account, chat));
+            assert_eq!(place(account, chat, topic).room, room, "{account} {chat}");
         }
-        None => Place { key: address(topic).key(), message: None },
     }
 }

@@ -97,13 +97,11 @@ pub(super) async fn forget(start: &Start, wanted: &str, yes: bool) -> Result<Str
         }
     };
     let number = |key: &str| forgotten.get(key).and_then(Value::as_u64).unwrap_or_default();
-    let left: Vec<&str> = forgotten
-        .get("left")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
+    let list = |key: &str| {
+        let list = forgotten.get(key).and_then(Value::as_array).into_iter().flatten();
+        list.filter_map(Value::as_str).collect::<Vec<_>>()
+    };
+    let (left, unreadable) = (list("left"), list("unreadable"));
     let mut text = format!(
         "Forgot {wanted}: {} threads, {} messages in rooms, {} facts of rooms.",
         number("threads"),
@@ -114,6 +112,12 @@ pub(super) async fn forget(start: &Start, wanted: &str, yes: bool) -> Result<Str
         text.push_str(&format!(
             "\nThese threads of rooms have a summary of the whole, which stays; delete them if it says something: {}",
             left.join(", ")
+        ));
+    }
+    if !unreadable.is_empty() {
+        text.push_str(&format!(
+            "\nThe memory of these users cannot be read, and may have facts from them: {}; mend it and do this again.",
+            unreadable.join(", ")
         ));
     }
     Ok(text)

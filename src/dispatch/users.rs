@@ -66,7 +66,7 @@ impl Users {
 
 /// Returns the user that a room is.
 pub(super) fn room(account: &str, chat: &str) -> UserId {
-    UserId::of(&format!("room\0{account}\0{chat}")).unwrap_or_default()
+    UserId::room(account, chat)
 }
 
 #[cfg(test)]

@@ -38,7 +38,13 @@ pub(super) async fn export(State(gateway): State<GatewayState>, Path(wanted): Pa
     let folder = home::scratch(&shared.home);
     let file = folder.join(format!("{}.zip", MessageId::fresh()));
     let written = match tokio::fs::create_dir_all(&folder).await {
-        Ok(()) => rights::export(&shared.db, &shared.client.people(), &who, &file).await.map(drop),
+        Ok(()) => {
+            // It comes to its end when the caller goes, so that nothing half-written stays.
+            let (own, to) = (shared.clone(), file.clone());
+            let work =
+                async move { rights::export(&own.db, &own.client.people(), &who, &to).await.map(drop) };
+            shared.tasks.spawn(work).await.unwrap_or_else(|error| Err(error.into()))
+        }
         Err(error) => Err(error.into()),
     };
     if let Err(error) = written {
@@ -63,12 +69,16 @@ pub(super) async fn forget(State(gateway): State<GatewayState>, Path(wanted): Pa
         Err(reply) => return reply.into_response(),
     };
     let shared = &gateway.0.shared;
-    let keys = who.keys();
-    match rights::forget(&shared.db, &who, shared.client.forget_person(&keys)).await {
-        Ok(forgotten) => {
-            shared.forget_people(&keys.people);
-            Json(rights::told(&forgotten)).into_response()
-        }
+    // It comes to its end when the caller goes.
+    let own = shared.clone();
+    let work = async move {
+        let keys = who.keys();
+        let forgotten = rights::forget(&own.db, &who, own.client.forget_person(&keys)).await?;
+        own.forget_people(&keys.people);
+        Ok(forgotten)
+    };
+    match shared.tasks.spawn(work).await.unwrap_or(Err(PersonError::Broken)) {
+        Ok(forgotten) => Json(rights::told(&forgotten)).into_response(),
         Err(error @ PersonError::AtWork) => refuse(StatusCode::CONFLICT, &error.to_string()),
         Err(error) => failed(&error.into()).into_response(),
     }

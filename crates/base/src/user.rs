@@ -49,6 +49,12 @@ impl UserId {
         Self(LOCAL.to_owned())
     }
 
+    /// Returns the user that a room is. Neither an account's name nor an id has a NUL, so no person is the same user.
+    #[must_use]
+    pub fn room(account: &str, chat: &str) -> Self {
+        Self::of(&format!("room\0{account}\0{chat}")).unwrap_or_default()
+    }
+
     /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -352,9 +352,15 @@ impl Client {
     /// # Errors
     /// When the agent works for them, or something fails. Doing it again goes on.
     pub async fn forget_person(&self, keys: &store::PersonKeys) -> Result<ForgottenPerson, PersonError> {
-        let forgotten = self.people().forget(keys).await?;
-        forgotten.threads.iter().chain(&forgotten.rooms).for_each(|thread| self.0.threads.forget(thread));
-        Ok(forgotten)
+        // Nothing that was read of them is learnt meanwhile.
+        let _alone = self.0.moving.write().await;
+        let people = self.people();
+        let concerned = people.concerned_threads(keys).await?;
+        let drop_cached = || concerned.iter().for_each(|thread| self.0.threads.forget(thread));
+        drop_cached();
+        let forgotten = people.forget(keys).await;
+        drop_cached();
+        forgotten
     }
 
     /// Returns a guard; while it lives no thread loses its files.

@@ -4,11 +4,14 @@
 
 mod export;
 mod forget;
+#[cfg(test)]
+mod tests;
 mod transcript;
 
 pub use export::ExportedPerson;
 pub use forget::ForgottenPerson;
 
+use crate::secrets::{SecretError, SecretStore};
 use pudu_memory::{MemoryError, MemoryOptions, MemoryStore};
 use pudu_sandbox::Folders;
 use pudu_store::{Db, StoreError};
@@ -20,6 +23,7 @@ pub struct PersonData {
     db: Db,
     folders: Folders,
     memory: MemoryStore,
+    secrets: SecretStore,
 }
 
 /// Why an export or a forgetting did not come to its end. Whatever was done before stays done.
@@ -34,6 +38,9 @@ pub enum PersonError {
     /// Memory failed.
     #[error("memory failed: {0}")]
     Memory(#[from] MemoryError),
+    /// The secrets cannot be read or removed.
+    #[error("secrets: {0}")]
+    Secrets(#[from] SecretError),
     /// A thread cannot be read.
     #[error("a thread cannot be read: {0}")]
     Thread(#[from] pudu_base::LogError),
@@ -55,7 +62,8 @@ impl PersonData {
     #[must_use]
     pub fn new(db: Db, folders: Folders, memory: MemoryOptions) -> Self {
         let memory = MemoryStore::new(folders.home().to_owned(), memory);
-        Self { db, folders, memory }
+        let secrets = SecretStore::new(folders.home().join("users"));
+        Self { db, folders, memory, secrets }
     }
 
     /// Works on files, where that may block.

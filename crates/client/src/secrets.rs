@@ -148,6 +148,33 @@ impl SecretStore {
         Ok(new)
     }
 
+    /// Deletes all secrets of a user, and what was written on the way to them.
+    ///
+    /// # Errors
+    /// When a file cannot be removed.
+    pub(crate) fn forget(&self, user: &UserId) -> Result<(), SecretError> {
+        let folder = self.users.join(user.as_str());
+        if !folder.exists() {
+            return Ok(());
+        }
+        let _alone = alone(&folder)?;
+        // The lock has nothing in it, and others may wait for it.
+        let [_, files @ ..] = own_files();
+        for name in files {
+            let path = folder.join(name);
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_error(&path)(error)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether a file of a user's folder, named by its place there, has to do with secrets.
+    pub(crate) fn is_own(place: &Path) -> bool {
+        place.to_str().is_some_and(|place| own_files().iter().any(|name| name == place))
+    }
+
     /// Returns the secrets of a user for one run, which are taken out of its results and of the log from now on.
     ///
     /// # Errors
@@ -195,6 +222,11 @@ impl SecretStore {
         replace(&path, &text).map_err(io_error(&path))?;
         Ok(done)
     }
+}
+
+/// Returns the names of all files that are written here: the lock, the secrets, and those on their way.
+fn own_files() -> [String; 3] {
+    [format!(".{FILE}.lock"), FILE.to_owned(), format!(".{FILE}.part")]
 }
 
 /// Keeps others, the command line for one, from changing the file at the same time.

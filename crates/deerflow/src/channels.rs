@@ -6,7 +6,7 @@ use crate::{
 };
 use pudu_base::{Compaction, Goal, Message, Reminder, ThreadState, Todo, Update};
 use serde_json::{Map, Value};
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 /// The id of the message in the place of what DeerFlow had summarized.
 const SUMMARIZED: &str = "import-summarized";
@@ -131,26 +131,50 @@ fn goal(value: Option<&Value>, began: i64) -> Option<Goal> {
     })
 }
 
-/// Applies writes to the `messages` channel, as LangGraph's reducer does: a message with a known id takes its place, and a
-/// removal takes one out, or all before it.
-pub(crate) fn fold_messages(messages: &mut Vec<Value>, write: Value) {
-    let items = match write {
-        Value::Array(items) => items,
-        Value::Null => return,
-        one => vec![one],
-    };
-    for item in items {
-        let Some(fields) = item.as_object() else { continue };
-        let id = messages::id(fields);
-        let same = |other: &Value| id.is_some() && other.as_object().and_then(messages::id) == id;
-        match (messages::is_removal(fields), id) {
-            (true, Some(REMOVE_ALL)) => messages.clear(),
-            (true, _) => messages.retain(|other| !same(other)),
-            (false, _) => match messages.iter_mut().find(|other| same(other)) {
-                Some(old) => *old = item,
-                None => messages.push(item),
-            },
+/// The `messages` channel, put together of writes as LangGraph's reducer does: a message with a known id takes its place,
+/// and a removal takes one out, or all before it.
+#[derive(Default)]
+pub(crate) struct MessageFold {
+    /// Messages in order; those that were taken out leave a gap.
+    messages: Vec<Option<Value>>,
+    places: HashMap<String, usize>,
+}
+
+impl MessageFold {
+    pub(crate) fn apply(&mut self, write: Value) {
+        let items = match write {
+            Value::Array(items) => items,
+            Value::Null => return,
+            one => vec![one],
+        };
+        for item in items {
+            let Some(fields) = item.as_object() else { continue };
+            let id = messages::id(fields).map(str::to_owned);
+            let place = id.as_ref().and_then(|id| self.places.get(id).copied());
+            match (messages::is_removal(fields), id) {
+                (true, Some(id)) if id == REMOVE_ALL => *self = Self::default(),
+                (true, Some(id)) => {
+                    self.places.remove(&id);
+                    self.put(place, None);
+                }
+                (true, None) => {}
+                (false, id) if place.is_none() => {
+                    self.places.extend(id.map(|id| (id, self.messages.len())));
+                    self.messages.push(Some(item));
+                }
+                (false, _) => self.put(place, Some(item)),
+            }
         }
+    }
+
+    fn put(&mut self, place: Option<usize>, message: Option<Value>) {
+        if let Some(slot) = place.and_then(|place| self.messages.get_mut(place)) {
+            *slot = message;
+        }
+    }
+
+    pub(crate) fn finish(self) -> Vec<Value> {
+        self.messages.into_iter().flatten().collect()
     }
 }
 

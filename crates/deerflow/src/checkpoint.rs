@@ -5,8 +5,8 @@
 //! version; and channels of deltas, which are put together of the newest snapshot and what was written since.
 
 use crate::{
-    channels::{fold_messages, overwrite},
-    database::{CheckpointRow, SourceReader, StoredValue},
+    channels::{MessageFold, overwrite},
+    database::{CheckpointRow, MAX_THREAD_BYTES, MAX_THREAD_VALUES, SourceReader, StoredValue},
     error::ImportError,
     value,
 };
@@ -42,6 +42,7 @@ impl From<ImportError> for Trouble {
 
 /// Reads the newest state of a thread.
 pub(crate) async fn read(reader: &mut SourceReader, thread: &str) -> Result<FoundState, ImportError> {
+    reader.begin_thread();
     let Some(newest) = reader.newest(thread).await? else { return Ok(FoundState::Nothing) };
     match channels(reader, thread, &newest).await {
         Ok((channels, at)) => Ok(FoundState::Channels(channels, at)),
@@ -82,7 +83,7 @@ async fn replay(
     newest: &CheckpointRow,
 ) -> Result<Vec<Value>, Trouble> {
     let (mut chain, mut seen) = (Vec::new(), HashSet::from([newest.id.clone()]));
-    let (mut messages, mut next) = (Vec::new(), newest.parent.clone());
+    let (mut messages, mut next) = (MessageFold::default(), newest.parent.clone());
     while let Some(id) = next.take() {
         if !seen.insert(id.clone()) {
             return Err(Trouble::Thread("its checkpoints lead in a circle".to_owned()));
@@ -91,27 +92,31 @@ async fn replay(
             return Err(Trouble::Thread(format!("no snapshot is within {MAX_STEPS} checkpoints")));
         }
         let Some(row) = reader.older(thread, &id).await? else { break };
+        if reader.is_spent() {
+            return Err(too_much());
+        }
         let checkpoint = open(&row.value)?;
         chain.push(id);
         if let Some(seed) = seed(reader, thread, &checkpoint).await? {
-            fold_messages(&mut messages, seed);
+            messages.apply(seed);
             break;
         }
         next = row.parent;
     }
     for id in chain.iter().rev() {
-        for write in reader.writes(thread, id, MESSAGES).await? {
+        let writes = reader.writes(thread, id, MESSAGES).await?;
+        for write in writes.ok_or_else(too_much)? {
             let write = opened(&write)?;
             match overwrite(&write) {
                 Some(whole) => {
-                    messages.clear();
-                    fold_messages(&mut messages, whole);
+                    messages = MessageFold::default();
+                    messages.apply(whole);
                 }
-                None => fold_messages(&mut messages, write),
+                None => messages.apply(write),
             }
         }
     }
-    Ok(messages)
+    Ok(messages.finish())
 }
 
 /// Returns the messages that a checkpoint has itself.
@@ -122,6 +127,13 @@ async fn seed(reader: &mut SourceReader, thread: &str, checkpoint: &Value) -> Re
         return Ok(Some(opened(&value)?));
     }
     Ok(part(checkpoint, "channel_values").remove(MESSAGES).filter(Value::is_array))
+}
+
+fn too_much() -> Trouble {
+    Trouble::Thread(format!(
+        "its messages are put together of more than {MAX_THREAD_VALUES} values, or of more than {} MiB",
+        MAX_THREAD_BYTES / (1024 * 1024)
+    ))
 }
 
 /// Returns an object in an object; an empty one where there is none.

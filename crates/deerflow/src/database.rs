@@ -4,6 +4,7 @@
 //! written meanwhile is refused: DeerFlow has to rest.
 
 use crate::error::ImportError;
+use futures_util::TryStreamExt;
 use sqlx::{AnyConnection, ConnectOptions, Connection, Row, any::AnyConnectOptions, any::AnyRow};
 use std::{
     collections::BTreeSet,
@@ -18,8 +19,13 @@ use tempfile::TempDir;
 pub enum SourceDatabase {
     /// A file.
     Sqlite(PathBuf),
-    /// A server: its URL, with the password.
-    Postgres(String),
+    /// A server.
+    Postgres {
+        /// Its URL, with the password.
+        url: String,
+        /// The schema of DeerFlow's tables, where it is not the usual one.
+        schema: Option<String>,
+    },
 }
 
 /// The URL has a password in it.
@@ -27,13 +33,22 @@ impl fmt::Debug for SourceDatabase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(file) => f.debug_tuple("Sqlite").field(file).finish(),
-            Self::Postgres(_) => f.write_str("Postgres"),
+            Self::Postgres { schema, .. } => {
+                f.debug_struct("Postgres").field("schema", schema).finish_non_exhaustive()
+            }
         }
     }
 }
 
 /// A value larger than this is not read, in bytes: the statements below have the same number.
 const MAX_VALUE_BYTES: i64 = 32 * 1024 * 1024;
+
+/// A text of other rows than a thread's values is not larger, in bytes.
+const MAX_TEXT_BYTES: usize = 1024 * 1024;
+/// A thread is put together of so many values at most.
+pub(crate) const MAX_THREAD_VALUES: usize = 200_000;
+/// A thread is put together of so many bytes at most.
+pub(crate) const MAX_THREAD_BYTES: usize = 256 * 1024 * 1024;
 
 /// The database, to read from.
 pub(crate) struct SourceReader {
@@ -42,6 +57,8 @@ pub(crate) struct SourceReader {
     postgres: bool,
     /// The file and when it was last written, to see whether somebody writes.
     watched: Option<(PathBuf, FileMarks)>,
+    /// So many values and bytes may still be read for the thread at hand.
+    left: (usize, usize),
     _copy: Option<TempDir>,
 }
 
@@ -68,11 +85,16 @@ impl SourceReader {
         sqlx::any::install_default_drivers();
         match database {
             SourceDatabase::Sqlite(file) => Self::file(file).await,
-            SourceDatabase::Postgres(url) => {
+            SourceDatabase::Postgres { url, schema } => {
                 let options: AnyConnectOptions = url.parse().map_err(ImportError::database)?;
                 let mut connection = options.connect().await.map_err(ImportError::database)?;
                 let only = "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY";
                 sqlx::raw_sql(only).execute(&mut connection).await.map_err(ImportError::database)?;
+                if let Some(schema) = schema {
+                    let set = sqlx::query("SELECT SET_CONFIG('search_path', $1, false)");
+                    let quoted = format!("\"{}\"", schema.replace('"', "\"\""));
+                    set.bind(quoted).execute(&mut connection).await.map_err(ImportError::database)?;
+                }
                 Self::with(connection, true, None, None).await
             }
         }
@@ -111,7 +133,8 @@ impl SourceReader {
         let tables: Vec<String> =
             sqlx::query_scalar(sql).fetch_all(&mut connection).await.map_err(ImportError::database)?;
         let tables = tables.into_iter().collect();
-        Ok(Self { connection, tables, postgres, watched, _copy: copy })
+        let left = (MAX_THREAD_VALUES, MAX_THREAD_BYTES);
+        Ok(Self { connection, tables, postgres, watched, left, _copy: copy })
     }
 
     /// Tells whether somebody wrote into the file since it was opened.
@@ -126,7 +149,18 @@ impl SourceReader {
         self.tables.contains(table)
     }
 
-    /// Returns the rows of a statement on a table; none where there is no such table.
+    /// Counts values anew: another thread is read from now on.
+    pub(crate) fn begin_thread(&mut self) {
+        self.left = (MAX_THREAD_VALUES, MAX_THREAD_BYTES);
+    }
+
+    /// Returns whether more was read of the thread at hand than anybody needs.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.left.0 == 0 || self.left.1 == 0
+    }
+
+    /// Returns the rows of a statement on a table; none where there is no such table. A text that is too large is none, and
+    /// one that is no text is as [`text`] reads it.
     pub(crate) async fn rows(
         &mut self,
         table: &str,
@@ -136,6 +170,7 @@ impl SourceReader {
         if !self.has(table) {
             return Ok(Vec::new());
         }
+        let sql = sqlx::AssertSqlSafe(bounded(sql, self.postgres));
         let query = values.iter().fold(sqlx::query(sql), |query, value| query.bind((*value).to_owned()));
         query.fetch_all(&mut self.connection).await.map_err(ImportError::database)
     }
@@ -153,11 +188,13 @@ impl SourceReader {
         let sql = match self.postgres {
             true => {
                 "SELECT checkpoint_id, parent_checkpoint_id, 'json' AS type,
-                    CONVERT_TO(CAST(checkpoint AS TEXT), 'UTF8') AS value FROM checkpoints
+                    CASE WHEN OCTET_LENGTH(checkpoint::TEXT) <= 33554432 THEN CONVERT_TO(checkpoint::TEXT, 'UTF8') END
+                    AS value FROM checkpoints
                     WHERE thread_id = $1 AND checkpoint_ns = '' ORDER BY checkpoint_id DESC LIMIT 1"
             }
             false => {
-                "SELECT checkpoint_id, parent_checkpoint_id, type,
+                "SELECT CAST(checkpoint_id AS TEXT) AS checkpoint_id, CAST(parent_checkpoint_id AS TEXT) AS parent_checkpoint_id,
+                    CAST(type AS TEXT) AS type,
                     CASE WHEN LENGTH(checkpoint) <= 33554432 THEN CAST(checkpoint AS BLOB) END AS value FROM checkpoints
                     WHERE thread_id = $1 AND checkpoint_ns = '' ORDER BY checkpoint_id DESC LIMIT 1"
             }
@@ -174,11 +211,13 @@ impl SourceReader {
         let sql = match self.postgres {
             true => {
                 "SELECT checkpoint_id, parent_checkpoint_id, 'json' AS type,
-                    CONVERT_TO(CAST(checkpoint AS TEXT), 'UTF8') AS value FROM checkpoints
+                    CASE WHEN OCTET_LENGTH(checkpoint::TEXT) <= 33554432 THEN CONVERT_TO(checkpoint::TEXT, 'UTF8') END
+                    AS value FROM checkpoints
                     WHERE thread_id = $1 AND checkpoint_ns = '' AND checkpoint_id = $2"
             }
             false => {
-                "SELECT checkpoint_id, parent_checkpoint_id, type,
+                "SELECT CAST(checkpoint_id AS TEXT) AS checkpoint_id, CAST(parent_checkpoint_id AS TEXT) AS parent_checkpoint_id,
+                    CAST(type AS TEXT) AS type,
                     CASE WHEN LENGTH(checkpoint) <= 33554432 THEN CAST(checkpoint AS BLOB) END AS value FROM checkpoints
                     WHERE thread_id = $1 AND checkpoint_ns = '' AND checkpoint_id = $2"
             }
@@ -193,12 +232,11 @@ impl SourceReader {
     ) -> Result<Option<CheckpointRow>, ImportError> {
         let rows = self.rows("checkpoints", sql, values).await?;
         let Some(row) = rows.first() else { return Ok(None) };
-        let text = |name: &str| row.try_get::<Option<String>, _>(name).map_err(ImportError::database);
-        Ok(Some(CheckpointRow {
-            id: text("checkpoint_id")?.unwrap_or_default(),
-            parent: text("parent_checkpoint_id")?,
-            value: stored(row)?,
-        }))
+        let value = stored(row)?;
+        let (id, parent) =
+            (text(row, "checkpoint_id")?.unwrap_or_default(), text(row, "parent_checkpoint_id")?);
+        self.spend(&value);
+        Ok(Some(CheckpointRow { id, parent, value }))
     }
 
     /// Returns the values of channels that a PostgreSQL saver keeps beside its checkpoints: of one channel at a version.
@@ -216,13 +254,18 @@ impl SourceReader {
         Ok(value.filter(|value| value.kind != "empty"))
     }
 
-    /// Returns what was written into a channel at a checkpoint, in the order in which it counts.
+    fn spend(&mut self, value: &StoredValue) {
+        let bytes = value.bytes.as_ref().map_or(0, Vec::len);
+        self.left = (self.left.0.saturating_sub(1), self.left.1.saturating_sub(bytes));
+    }
+
+    /// Returns what was written into a channel at a checkpoint, in the order in which it counts; `None` if it is too much.
     pub(crate) async fn writes(
         &mut self,
         thread: &str,
         checkpoint: &str,
         channel: &str,
-    ) -> Result<Vec<StoredValue>, ImportError> {
+    ) -> Result<Option<Vec<StoredValue>>, ImportError> {
         let (table, sql) = match self.postgres {
             true => (
                 "checkpoint_writes",
@@ -232,13 +275,31 @@ impl SourceReader {
             ),
             false => (
                 "writes",
-                "SELECT type, CASE WHEN LENGTH(value) <= 33554432 THEN CAST(value AS BLOB) END AS value FROM writes
+                "SELECT CAST(type AS TEXT) AS type, CASE WHEN LENGTH(value) <= 33554432 THEN CAST(value AS BLOB) END AS value FROM writes
                     WHERE thread_id = $1 AND checkpoint_ns = '' AND checkpoint_id = $2 AND channel = $3
                     ORDER BY task_path, task_id, idx",
             ),
         };
-        let rows = self.rows(table, sql, &[thread, checkpoint, channel]).await?;
-        rows.iter().map(stored).collect()
+        if !self.has(table) {
+            return Ok(Some(Vec::new()));
+        }
+        let sql = sqlx::AssertSqlSafe(bounded(sql, self.postgres));
+        let query =
+            [thread, checkpoint, channel].iter().fold(sqlx::query(sql), |query, value| query.bind(*value));
+        let (mut rows, mut found) = (query.fetch(&mut self.connection), Vec::new());
+        let (mut values, mut bytes) = self.left;
+        while let Some(row) = rows.try_next().await.map_err(ImportError::database)? {
+            let value = stored(&row)?;
+            values = values.saturating_sub(1);
+            bytes = bytes.saturating_sub(value.bytes.as_ref().map_or(0, Vec::len));
+            if values == 0 || bytes == 0 {
+                return Ok(None);
+            }
+            found.push(value);
+        }
+        drop(rows);
+        self.left = (values, bytes);
+        Ok(Some(found))
     }
 
     pub(crate) async fn close(self) {
@@ -247,10 +308,49 @@ impl SourceReader {
 }
 
 fn stored(row: &AnyRow) -> Result<StoredValue, ImportError> {
-    let kind: Option<String> = row.try_get("type").map_err(ImportError::database)?;
+    let kind = text(row, "type")?;
     let bytes: Option<Vec<u8>> = row.try_get("value").map_err(ImportError::database)?;
     let bytes = bytes.filter(|bytes| i64::try_from(bytes.len()).is_ok_and(|bytes| bytes <= MAX_VALUE_BYTES));
     Ok(StoredValue { kind: kind.unwrap_or_else(|| "null".to_owned()), bytes })
+}
+
+/// Reads a text; what is no UTF-8 in it, and what PostgreSQL cannot keep, gives way to a mark.
+pub(crate) fn text(row: &AnyRow, column: &str) -> Result<Option<String>, ImportError> {
+    let text = match row.try_get::<Option<String>, _>(column) {
+        Ok(text) => text,
+        Err(_) => {
+            let bytes: Option<Vec<u8>> = row.try_get(column).map_err(ImportError::database)?;
+            bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        }
+    };
+    Ok(text.map(|text| text.replace('\0', "\u{fffd}")))
+}
+
+/// Brings each `CAST(column AS TEXT)` of a statement to a form that gives nothing too large; of an SQLite file, whose texts
+/// may be anything, the bytes.
+fn bounded(sql: &str, postgres: bool) -> String {
+    const END: &str = " AS TEXT)";
+    let (mut done, mut rest) = (String::new(), sql);
+    while let Some((before, column, after)) = rest.split_once("CAST(").and_then(|(before, after)| {
+        let (column, after) = after.split_once(')')?;
+        Some((before, column.strip_suffix(END.trim_end_matches(')')), after))
+    }) {
+        done.push_str(before);
+        match column {
+            Some(column) if postgres => done.push_str(&format!(
+                "CASE WHEN OCTET_LENGTH({column}::TEXT) <= {MAX_TEXT_BYTES} THEN {column}::TEXT END"
+            )),
+            Some(column) => done.push_str(&format!(
+                "CASE WHEN LENGTH(CAST({column} AS BLOB)) <= {MAX_TEXT_BYTES} THEN CAST(CAST({column} AS TEXT) AS BLOB) END"
+            )),
+            None => {
+                let cast = rest.get(before.len()..rest.len() - after.len()).unwrap_or_default();
+                done.push_str(cast);
+            }
+        }
+        rest = after;
+    }
+    done + rest
 }
 
 fn marks(file: &Path) -> FileMarks {

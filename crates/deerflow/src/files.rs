@@ -93,6 +93,10 @@ impl Copier {
 
     fn file(&self, from: &Path, to: &Path, path: PathBuf, copied: &mut CopiedFiles) -> io::Result<()> {
         let target = to.join(&path);
+        if leads_away(to, &path) {
+            copied.left.push((path, "a link is in its way"));
+            return Ok(());
+        }
         let Ok(mut source) = open(&from.join(&path)) else {
             copied.left.push((path, "it cannot be read"));
             return Ok(());
@@ -129,6 +133,14 @@ impl Copier {
         crash::point("import.file");
         fs::rename(part, target)
     }
+}
+
+/// Returns whether a folder on the way from a root to a place below it is a link, or no folder.
+fn leads_away(root: &Path, place: &Path) -> bool {
+    let folders = place.ancestors().skip(1).map(|folder| root.join(folder));
+    // Nobody else writes there: no daemon of that home runs meanwhile.
+    let odd = |folder: PathBuf| fs::symlink_metadata(folder).is_ok_and(|meta| !meta.is_dir());
+    folders.into_iter().any(odd)
 }
 
 /// A file below a folder, by its place there.

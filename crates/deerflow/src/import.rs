@@ -29,6 +29,8 @@ pub struct Place {
     pub key: String,
     /// The message with which its chain begins, where answers to messages continue it.
     pub message: Option<String>,
+    /// The room whose the thread is, unless one person talks there alone or began a chain.
+    pub room: Option<UserId>,
 }
 
 /// Where things go.

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "all of it is tests, but clippy only sees those marked #[test]")]
 
-use pudu_base::{Message, ThreadLog, ThreadState};
+use pudu_base::{Message, ThreadFolder, ThreadId, ThreadLog, ThreadState, UserId};
 use pudu_deerflow::{
     DeerFlowHome, ImportReport, ImportTarget, ItemKind, ItemOutcome, Place, SourceDatabase, import,
 };
@@ -51,6 +51,10 @@ impl Homes {
     }
 
     async fn import(&self) -> ImportReport {
+        self.import_to(place).await
+    }
+
+    async fn import_to(&self, place: fn(&str, &str, Option<&str>) -> Place) -> ImportReport {
         let source = DeerFlowHome::find(&self.source()).unwrap();
         let database = SourceDatabase::Sqlite(source.usual_database());
         let target = ImportTarget {
@@ -70,7 +74,13 @@ impl Homes {
 
 fn place(account: &str, chat: &str, topic: Option<&str>) -> Place {
     let key = [Some(account), Some(chat), topic].into_iter().flatten().collect::<Vec<_>>().join(":");
-    Place { key, message: None }
+    Place { key, message: None, room: None }
+}
+
+/// Names places like `place`, with all of Slack as rooms.
+fn rooms(account: &str, chat: &str, topic: Option<&str>) -> Place {
+    let room = (account == "slack").then(|| UserId::room(account, chat));
+    Place { room, ..place(account, chat, topic) }
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -137,7 +147,7 @@ async fn memory_of_both_versions_is_read_by_both_programs_and_found_by_recall() 
     homes.import().await;
     let store = MemoryStore::new(homes.home(), MemoryOptions::default());
     let ada = ADA.to_owned().try_into().unwrap();
-    let bo = pudu_base::UserId::of(BO).unwrap();
+    let bo = UserId::of(BO).unwrap();
     let table = [
         (MemoryScope::of(ada), "Ada prefers short answers", "Ada runs a zoo."),
         (
@@ -315,4 +325,103 @@ async fn a_thousand_threads_are_moved_in_within_a_minute() {
     assert_eq!(copies.count(), 1_000);
     assert!(took.as_secs() < 60, "{took:?}");
     assert_eq!(homes.import().await.count(ItemOutcome::Taken), 0);
+}
+
+#[tokio::test]
+async fn the_files_of_a_thread_that_was_deleted_do_not_come_back() {
+    let homes = Homes::new().await;
+    homes.import().await;
+    let own = homes.home().join(format!("users/{ADA}/threads/thread-ada"));
+    homes.db.delete_thread(&"thread-ada".into(), i64::MAX, &ThreadId::fresh()).await.unwrap();
+    fs::remove_dir_all(&own).unwrap();
+    let report = homes.import().await;
+    assert!(!own.exists());
+    for kind in [ItemKind::Thread, ItemKind::Files] {
+        let item = report.items.iter().find(|item| item.kind == kind && item.item == "thread-ada").unwrap();
+        assert_eq!((item.outcome, item.note.as_deref()), (ItemOutcome::Left, Some("it was deleted here")));
+    }
+}
+
+#[tokio::test]
+async fn what_a_room_talked_in_belongs_to_the_room() {
+    let homes = Homes::new().await;
+    homes.import_to(rooms).await;
+    let thread = "thread-delta".into();
+    let talk = homes.db.newest_threads(Some("slack"), 9).await.unwrap();
+    assert_eq!(talk.iter().map(|row| row.id.clone()).collect::<Vec<_>>(), [thread]);
+    let owner = talk[0].user.to_string();
+    assert!(owner.starts_with("room-slack-"), "{owner}");
+    let telegram = homes.db.owner(&"thread-im".into()).await.unwrap();
+    assert_eq!(
+        telegram,
+        Some(ThreadFolder { owner: UserId::of("4242").unwrap(), ..ThreadFolder::from("x") }.owner)
+    );
+}
+
+#[tokio::test]
+async fn accounts_follow_what_changed_there_unless_they_changed_here() {
+    let homes = Homes::new().await;
+    let of = |report: &ImportReport| {
+        let items = report.items.iter().filter(|item| item.kind == ItemKind::Account);
+        let mut items: Vec<_> = items.map(|item| (item.item.clone(), item.outcome)).collect();
+        items.sort();
+        items.into_iter().map(|(_, outcome)| outcome).collect::<Vec<_>>()
+    };
+    use ItemOutcome::{Left, Taken, Unchanged};
+    assert_eq!(of(&homes.import().await), [Taken, Taken]);
+    assert_eq!(of(&homes.import().await), [Unchanged, Unchanged]);
+    homes.run("UPDATE users SET system_role = 'user', token_version = 4 WHERE email = 'ada@example.org'");
+    assert_eq!(of(&homes.import().await), [Taken, Unchanged]);
+    assert_eq!(of(&homes.import().await), [Unchanged, Unchanged]);
+    let here = rusqlite::Connection::open(homes.home().join("data/pudu.db")).unwrap();
+    let role: String =
+        here.query_row("SELECT system_role FROM users WHERE id = ?1", [ADA], |row| row.get(0)).unwrap();
+    assert_eq!(role, "user");
+    here.execute_batch("UPDATE users SET system_role = 'admin' WHERE email = 'bo@example.org'").unwrap();
+    homes.run("UPDATE users SET token_version = 9");
+    assert_eq!(of(&homes.import().await), [Taken, Left]);
+    homes.run("UPDATE users SET id = 'somebody-else' WHERE email = 'ada@example.org'");
+    assert_eq!(of(&homes.import().await), [Left, Left], "the address is another user's here");
+}
+
+#[tokio::test]
+async fn one_bad_row_stops_no_other_one() {
+    let homes = Homes::new().await;
+    homes.run(
+        "PRAGMA writable_schema = 1;
+         UPDATE users SET email = CAST(X'61FF62' AS TEXT) WHERE email = 'ada@example.org';
+         UPDATE users SET oauth_id = CAST(zeroblob(2000000) AS TEXT), token_version = 'many' WHERE email = 'bo@example.org';
+         UPDATE threads_meta SET display_name = X'FFFE', metadata_json = zeroblob(2000000) WHERE thread_id = 'thread-ada'",
+    );
+    let report = homes.import().await;
+    let accounts = outcomes(&report, ItemKind::Account);
+    let taken = |email: &str| (email.to_owned(), ItemOutcome::Taken);
+    assert_eq!(accounts, [taken("a\u{fffd}b"), taken("bo@example.org")]);
+    assert_eq!(homes.db.title(&"thread-ada".into()).await.unwrap().as_deref(), Some("\u{fffd}\u{fffd}"));
+    assert!(!homes.state("thread-ada").await.messages.is_empty());
+}
+
+#[tokio::test]
+async fn a_database_without_threads_is_told() {
+    let homes = Homes::new().await;
+    homes.run("DROP TABLE threads_meta; ALTER TABLE checkpoints RENAME TO others");
+    let report = homes.import().await;
+    for table in ["checkpoints", "threads_meta"] {
+        let item = report.items.iter().find(|item| item.item == table).unwrap();
+        assert!(item.note.as_deref().unwrap().contains("no such table"), "{item:?}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_written_through_a_link_of_the_target() {
+    let homes = Homes::new().await;
+    let own = homes.home().join(format!("users/{ADA}/threads/thread-ada/user-data"));
+    let away = homes.dir.path().join("away");
+    fs::create_dir_all(&own).unwrap();
+    fs::create_dir_all(&away).unwrap();
+    std::os::unix::fs::symlink(&away, own.join("uploads")).unwrap();
+    let report = homes.import().await;
+    assert!(fs::read_dir(&away).unwrap().next().is_none());
+    let files = report.items.iter().find(|item| item.kind == ItemKind::Files && item.item == "thread-ada");
+    assert!(files.unwrap().note.as_deref().unwrap().contains("a link is in its way"));
 }

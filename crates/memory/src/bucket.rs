@@ -33,6 +33,8 @@ const SUPERSEDED: &str = "superseded";
 const BY: &str = "supersededBy";
 const AT: &str = "supersededAt";
 const REASON: &str = "supersededReason";
+/// Key of a superseded fact's file: the platform's id of the person who said it.
+pub(crate) const AUTHOR: &str = "saidBy";
 
 /// The facts of one agent.
 pub(crate) struct FactBucket<'a> {
@@ -289,11 +291,13 @@ impl<'a> FactBucket<'a> {
             transaction.remove(file);
         }
         for (fact, why) in gone.iter().take(options.max_superseded) {
-            let keys = [
+            let author = fact.origin.as_ref().and_then(|origin| origin.author.as_ref());
+            let mut keys = vec![
                 (AT, json!(now.to_string())),
                 (REASON, json!(why.reason.name())),
                 (BY, json!(why.by.as_ref().map(FactId::as_str))),
             ];
+            keys.extend(author.map(|author| (AUTHOR, json!(author))));
             let text = markdown::write_superseded(fact, self.scope, &keys);
             transaction.write(folder.join(format!("{}.md", fact.id)), text);
         }

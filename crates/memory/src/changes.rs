@@ -1,6 +1,7 @@
 //! Changes of a user's memory, and what became of them.
 
 use crate::{
+    bucket::AUTHOR,
     document::MemoryDocument,
     fact::{Fact, FactId},
     learnt::LearntMark,
@@ -56,6 +57,14 @@ pub struct SupersededFact {
     pub at: Option<FactTime>,
     /// The reason, as the file has it.
     pub reason: String,
+}
+
+impl SupersededFact {
+    /// Returns the platform's id of the person who said it, if that is known.
+    #[must_use]
+    pub fn author(&self) -> Option<&str> {
+        self.fact.extra.get(AUTHOR)?.as_str()
+    }
 }
 
 /// Changes of one agent's memory of one user, to be made together.

@@ -104,6 +104,31 @@ impl Folders {
         self.discard(&folder)
     }
 
+    /// Returns where in its user's own folder a file of a thread is, by the path that the agent knows.
+    #[must_use]
+    pub fn place(&self, folder: &ThreadFolder, path: &str) -> Option<PathBuf> {
+        let below = Path::new(path).strip_prefix(ROOT).ok()?;
+        Some(Path::new("threads").join(safe(folder.thread.as_str())).join("user-data").join(below))
+    }
+
+    /// Gives the files of a thread to another user, who has none of it: where they have, somebody began that before, and
+    /// what came since goes. It blocks.
+    ///
+    /// # Errors
+    /// When they cannot be moved.
+    pub fn hand_over(&self, folder: &ThreadFolder, to: &UserId) -> io::Result<()> {
+        let (from, target) = (self.thread(folder), ThreadFolder { owner: to.clone(), ..folder.clone() });
+        let target = self.thread(&target);
+        if target.exists() {
+            return self.discard(&from);
+        }
+        fs::create_dir_all(self.user(to).join("threads"))?;
+        match fs::rename(from, target) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            moved => moved,
+        }
+    }
+
     /// Removes all files of a thread: they are moved out of its way, so that a thread that begins under the same id has
     /// none of them, and then removed. It blocks.
     ///
@@ -254,6 +279,14 @@ impl ThreadFiles {
     ) -> Result<String, SandboxError> {
         let name = name.to_owned();
         blocking(&self.0, folder, move |files, folder| results::keep(files, folder, &name, &bytes)).await
+    }
+
+    /// Removes a file that [`ThreadFiles::keep_result`] kept.
+    ///
+    /// # Errors
+    /// When the path leads elsewhere, nothing has it, or what has it is no plain file.
+    pub async fn remove_result(&self, path: &str) -> Result<(), SandboxError> {
+        blocking(&self.0, path, results::remove).await
     }
 
     /// Moves a file of this machine in among the uploads, under a safe name that nothing has yet.

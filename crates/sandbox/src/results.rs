@@ -45,10 +45,38 @@ pub(crate) fn keep(files: &Files, folder: &str, name: &str, bytes: &[u8]) -> Res
     Ok(path)
 }
 
+/// Removes a kept file. No link is followed.
+pub(crate) fn remove(files: &Files, path: &str) -> Result<(), SandboxError> {
+    let below = path.strip_prefix(ROOT).and_then(|path| path.strip_prefix('/'));
+    let parts = below.filter(|path| plain(path)).and_then(|path| path.rsplit_once('/'));
+    let Some((folder, name)) = parts.filter(|(folder, _)| folder.starts_with(OUTPUTS)) else {
+        return Err(SandboxError::Refused(format!("{path} is no kept result")));
+    };
+    let own = files.existing(path)?;
+    let remove = || {
+        let mut dir = own.try_clone()?;
+        for part in folder.split('/') {
+            dir = enter(&dir, part)?;
+        }
+        if !dir.symlink_metadata(name)?.is_file() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        dir.remove_file(name)
+    };
+    remove().map_err(|error| failed(path, error))
+}
+
 /// Whether a path leads down, and nowhere else.
 fn plain(path: &str) -> bool {
     let normal = |part: &str| matches!(Path::new(part).components().next(), Some(Component::Normal(_)));
     path.split('/').all(normal) && !path.contains('\0')
+}
+
+/// Opens a folder of a folder. No link is followed.
+fn enter(dir: &Dir, name: &str) -> io::Result<Dir> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let below = rustix::fs::openat(dir, name, flags, Mode::empty())?;
+    Ok(Dir::from_std_file(std::fs::File::from(below)))
 }
 
 /// Goes into a folder, which is made if it is not there.
@@ -58,9 +86,7 @@ fn step(files: &Files, dir: &Dir, name: &str) -> io::Result<Dir> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
         made => made.map(|()| true)?,
     };
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let below = rustix::fs::openat(dir, name, flags, Mode::empty())?;
-    let below = Dir::from_std_file(std::fs::File::from(below));
+    let below = enter(dir, name)?;
     if made {
         files.give_open(&below)?;
     }

@@ -85,6 +85,7 @@ writes! {
     RECALL_EXPIRE "recall.expire",
     PRUNE_AUDIT "audit.prune",
     FORGET_PERSON "person.forget",
+    FORGET_LEARNINGS "person.forget_learnings",
     IMPORT_NOTE "import.note",
     IMPORT_THREAD "import.thread",
     IMPORT_RECORDS "import.records",

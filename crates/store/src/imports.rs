@@ -10,8 +10,9 @@ use crate::{
     sweep::CHUNK,
     threads,
 };
-use pudu_base::{MessageId, Seq, ThreadFolder, Update, UserId};
+use pudu_base::{MessageId, Seq, ThreadFolder, Update, UserId, digest};
 use sqlx::AnyConnection;
+use std::fmt;
 
 /// The run that moved messages in, as the log names it.
 const RUN: &str = "import";
@@ -55,7 +56,7 @@ pub struct ImportedThread {
 }
 
 /// A person who signs in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct UserAccount {
     /// The user.
     pub user: UserId,
@@ -75,6 +76,29 @@ pub struct UserAccount {
     pub oauth_id: Option<String>,
     /// Since when, in milliseconds since 1970.
     pub created: i64,
+}
+
+/// The password's hash is shown to nobody.
+impl fmt::Debug for UserAccount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let account = (&self.user, &self.email, &self.role);
+        f.debug_tuple("UserAccount").field(&account).finish_non_exhaustive()
+    }
+}
+
+/// What became of a person who signs in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MovedAccount {
+    /// They are here now.
+    New,
+    /// They were here as they are there.
+    Same,
+    /// What changed there since they were moved in, changed here.
+    Renewed,
+    /// They are here, and not as they were moved in.
+    Changed,
+    /// Somebody else has the address, or the sign-in elsewhere.
+    Taken,
 }
 
 /// A person's judgement on an answer.
@@ -118,8 +142,6 @@ pub enum ImportRecord {
         /// When it was last talked in, in milliseconds since 1970.
         updated: i64,
     },
-    /// A person who signs in.
-    User(UserAccount),
     /// A judgement.
     Feedback(Feedback),
 }
@@ -148,6 +170,14 @@ impl Db {
         let data = (ImportedThread { updates: Vec::new(), ..thread }, rows, now);
         self.write(&crash::IMPORT_THREAD, data, |(thread, rows, now), tx| {
             Box::pin(put_thread(tx, thread, rows, *now))
+        })
+        .await
+    }
+
+    /// Moves a person in who signs in, with the note of it. What pudu changed since they were moved in stays.
+    pub async fn import_account(&self, account: UserAccount, now: i64) -> Result<MovedAccount, StoreError> {
+        self.write(&crash::IMPORT_RECORDS, (account, now), |(account, now), tx| {
+            Box::pin(put_account(tx, account, *now))
         })
         .await
     }
@@ -213,7 +243,6 @@ async fn put_records(tx: &mut WriteTx<'_>, records: &[ImportRecord]) -> Result<V
             ImportRecord::Conversation { key, account, chat, message, folder, updated } => {
                 put_conversation(tx, [key, account, chat], message.as_deref(), folder, *updated).await?
             }
-            ImportRecord::User(user) => put_user(tx, user).await?,
             ImportRecord::Feedback(feedback) => put_feedback(tx, feedback).await?,
         });
     }
@@ -242,6 +271,42 @@ async fn put_conversation(
         }
     }
     Ok(new)
+}
+
+/// Says of a user's row how they sign in, and as what.
+const SIGN_IN: &str = "SELECT email || ' ' || COALESCE(password_hash, '') || ' ' || system_role || ' '
+    || CAST(needs_setup AS TEXT) || ' ' || CAST(token_version AS TEXT) FROM users WHERE id = $1";
+
+async fn put_account(
+    tx: &mut WriteTx<'_>,
+    account: &UserAccount,
+    now: i64,
+) -> Result<MovedAccount, StoreError> {
+    let id = account.user.as_str();
+    let UserAccount { email, role, needs_setup, token_version, .. } = account;
+    let hash = account.password_hash.as_deref();
+    let there =
+        format!("{email} {} {role} {} {token_version}", hash.unwrap_or_default(), u8::from(*needs_setup));
+    let here: Option<String> = query(SIGN_IN).bind(id).fetch_optional(tx).await?;
+    let sql = "SELECT digest FROM imports WHERE kind = 'account' AND item = $1";
+    let known: Option<String> = query(sql).bind(id).fetch_optional(tx).await?;
+    let moved = match here {
+        None if put_user(tx, account).await? => MovedAccount::New,
+        None => return Ok(MovedAccount::Taken),
+        Some(here) if here == there => MovedAccount::Same,
+        Some(here) if known == Some(digest(&here)) && here.split(' ').next() == Some(email.as_str()) => {
+            let sql =
+                "UPDATE users SET password_hash = $1, system_role = $2, needs_setup = $3, token_version = $4
+                WHERE id = $5";
+            let update = query(sql).bind(hash).bind(role).bind(i64::from(*needs_setup)).bind(*token_version);
+            update.bind(id).execute(tx).await?;
+            MovedAccount::Renewed
+        }
+        Some(_) => return Ok(MovedAccount::Changed),
+    };
+    let (kind, item, digest) = ("account".to_owned(), id.to_owned(), digest(&there));
+    put_note(tx, &ImportNote { kind, item, digest, seq: 0, done: true }, now).await?;
+    Ok(moved)
 }
 
 async fn put_user(tx: &mut WriteTx<'_>, user: &UserAccount) -> Result<bool, StoreError> {

@@ -59,13 +59,13 @@ pub use db::Db;
 pub use error::StoreError;
 pub use identities::{Identity, JoinCode, PartedPerson, alone};
 pub use ids::{InboxItemId, TurnId};
-pub use imports::{Feedback, ImportNote, ImportRecord, ImportedThread, UserAccount};
+pub use imports::{Feedback, ImportNote, ImportRecord, ImportedThread, MovedAccount, UserAccount};
 pub use inbox::{InboxRow, InsertedEvent, NewInboxItem};
 pub use learning::{Learning, LearningReader};
 pub use location::{DbLocation, PostgresUrl};
 pub use memory_merge::MemoryMerge;
 pub use pairing::{MAX_UNUSED_CODES, Paired};
-pub use person::{AccountPerson, FORGOTTEN_NOTE, PersonKeys, PersonTable, RoomMessage};
+pub use person::{AccountPerson, FORGOTTEN_NOTE, PersonKeys, PersonTable, RoomMessage, SharedThread};
 pub use recall::{
     MAX_RECALL_CHARS, RecallEntry, RecallHit, RecallHits, RecallKind, RecallLimits, RecallScope,
     recall_words, telling_words,

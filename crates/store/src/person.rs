@@ -3,6 +3,10 @@
 //! A person is a user, and those people of accounts who are that user. What others said stays, and what runs cost stays
 //! without a name. Threads and the index of recall are deleted by their own files.
 
+mod shared;
+
+pub use shared::SharedThread;
+
 use crate::{
     Db, StoreError, ThreadRow, crash,
     error::unreadable,
@@ -80,6 +84,11 @@ pub const FORGOTTEN_NOTE: &str = "forgotten";
 /// The words that stand where a person's words were.
 const REMOVED: &str = "[removed at the person's request]";
 
+/// So often the log is emptied, until no reader is in the way.
+const CHECKPOINTS: u32 = 50;
+/// The pause between two such tries.
+const CHECKPOINT_PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
+
 /// What is told of a user, and by which question.
 const OF_USER: &[(&str, &str)] = &[
     (
@@ -126,7 +135,8 @@ const FORGET_USER: &[&str] = &[
     "UPDATE spending SET user_id = '', person = '' WHERE user_id = $1",
     "DELETE FROM budgets WHERE scope = 'person' AND subject = $1",
     "DELETE FROM memory_merges WHERE source = $1 OR target = $1",
-    "DELETE FROM imports WHERE kind = 'memory' AND item = $1",
+    "DELETE FROM imports WHERE kind IN ('memory', 'account') AND item = $1",
+    "UPDATE audit SET detail = '' WHERE action = 'export' AND detail = $1",
 ];
 /// Rows that go with a person of an account.
 const FORGET_PERSON: &[&str] = &[
@@ -178,16 +188,25 @@ impl Db {
     }
 
     /// Deletes a person's rows, but for threads and the index of recall: their words in threads of others give way to a
-    /// remark, their audit and what runs cost keep no name.
+    /// remark, their audit and what runs cost keep no name. Shared threads go to their rooms. Nothing is done, and `false`
+    /// returned, if a turn of a thread with such words is open.
     pub async fn forget_person(
         &self,
         keys: &PersonKeys,
         messages: Vec<RoomMessage>,
-    ) -> Result<(), StoreError> {
+        shared: Vec<SharedThread>,
+    ) -> Result<bool, StoreError> {
         let (events, turns) = self.read(keys, |keys, tx| Box::pin(settled(tx, keys))).await?;
-        let data = (keys.clone(), messages, events, turns);
-        self.write(&crash::FORGET_PERSON, data, |(keys, messages, events, turns), tx| {
-            Box::pin(forget(tx, keys, messages, events, turns))
+        let data = (keys.clone(), messages, events, turns, shared);
+        self.write(&crash::FORGET_PERSON, data, |(keys, messages, events, turns, threads), tx| {
+            Box::pin(async move {
+                if shared::is_in_use(tx, messages).await? {
+                    return Ok(false);
+                }
+                forget(tx, keys, messages, events, turns).await?;
+                shared::hand_over(tx, threads).await?;
+                Ok(true)
+            })
         })
         .await
     }
@@ -198,10 +217,23 @@ impl Db {
             return Ok(());
         }
         let mut session = pools::session(self.location()).await?;
-        for sql in ["VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"] {
-            sqlx::raw_sql(sql).execute(&mut session).await?;
+        sqlx::raw_sql("VACUUM").execute(&mut session).await?;
+        let mut is_busy = true;
+        for _ in 0..CHECKPOINTS {
+            let row = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut session).await?;
+            is_busy = row.try_get::<i64, _>(0)? != 0;
+            if !is_busy {
+                break;
+            }
+            tokio::time::sleep(CHECKPOINT_PAUSE).await;
         }
-        Ok(sqlx::Connection::close(session).await?)
+        sqlx::Connection::close(session).await?;
+        match is_busy {
+            true => Err(StoreError::Unavailable(
+                "the log of the database is in use, and has what was deleted still: do it again".to_owned(),
+            )),
+            false => Ok(()),
+        }
     }
 }
 
@@ -286,14 +318,18 @@ async fn room_messages(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<Vec<
         }
     }
     // Each run works for one person, so that all it wrote is of their turn.
-    let sql = "SELECT threads.user_id, log.seq, log.body FROM threads JOIN log ON log.thread = threads.id
-        WHERE log.thread = $1 AND log.run = $2 ORDER BY log.seq";
+    let sql = "SELECT threads.user_id, threads.account, log.seq, log.body FROM threads
+        JOIN log ON log.thread = threads.id WHERE log.thread = $1 AND log.run = $2 ORDER BY log.seq";
     let mut messages = Vec::new();
     for (thread, run) in turns {
-        let rows: Vec<(String, i64, String)> =
+        let rows: Vec<(String, String, i64, String)> =
             sqlx::query_as(sql).bind(&thread).bind(&run).fetch_all(&mut *tx).await?;
-        for (owner, seq, body) in rows {
-            if let Some(message) = message_of(&body)? {
+        for (owner, account, seq, body) in rows {
+            let message = message_of(&body)?;
+            // Others may have spoken while it worked.
+            if let Some(message) =
+                message.filter(|message| !shared::is_of_other(message, &account, &keys.people))
+            {
                 let (thread, run) = (thread.as_str().into(), run.as_str().into());
                 let owner = UserId::of(&owner).unwrap_or_default();
                 messages.push(RoomMessage { thread, owner, run, seq, message });
@@ -419,15 +455,18 @@ async fn redact(tx: &mut WriteTx<'_>, messages: &[RoomMessage]) -> Result<(), St
         let sql = "UPDATE log SET body = $1 WHERE thread = $2 AND seq = $3";
         query(sql).bind(&body).bind(thread.as_str()).bind(*seq).execute(tx).await?;
     }
-    let runs = messages.iter().map(|message| (message.thread.as_str(), message.run.as_str()));
-    for (thread, run) in runs.collect::<BTreeSet<_>>() {
-        redact_run(tx, thread, run).await?;
-    }
     let threads: BTreeSet<&str> = messages.iter().map(|message| message.thread.as_str()).collect();
     for thread in threads {
+        let gone = messages.iter().filter(|message| message.thread.as_str() == thread);
+        let gone = gone.map(|message| (message.run.as_str(), message.message.id())).collect();
+        shared::redact_traces(tx, thread, &gone).await?;
         query("DELETE FROM snapshots WHERE thread = $1").bind(thread).execute(tx).await?;
         // It may have been made of the person's words.
         query("UPDATE threads SET title = '' WHERE id = $1").bind(thread).execute(tx).await?;
+    }
+    let runs = messages.iter().map(|message| (message.thread.as_str(), message.run.as_str()));
+    for (thread, run) in runs.collect::<BTreeSet<_>>() {
+        redact_run(tx, thread, run).await?;
     }
     Ok(())
 }

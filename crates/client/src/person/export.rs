@@ -1,16 +1,20 @@
 //! Everything that is stored of a person, as one archive: files as they are, rows and threads as JSON, and threads as text, too.
 
 use super::{PersonData, PersonError, transcript::markdown};
-use pudu_base::{ThreadLog, UserId};
+use crate::secrets::SecretStore;
+use pudu_base::{
+    Human, Message, MessageId, ReadOutcome, RunId, ThreadFolder, ThreadLog, ThreadState, UserId,
+};
 use pudu_memory::{DocumentDetail, MemoryDocument, MemoryScope};
-use pudu_store::{PersonKeys, RoomMessage, now};
+use pudu_store::{PersonKeys, RoomMessage, SharedThread, now};
 use serde_json::{Value, json};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     fs::{File, OpenOptions},
     io::{self, Write},
     os::unix::fs::OpenOptionsExt,
-    path::Path,
+    path::{Path, PathBuf},
+    sync::Arc,
 };
 use tokio::sync::mpsc;
 use zip::{ZipWriter, write::SimpleFileOptions};
@@ -26,8 +30,7 @@ This archive has everything that pudu stores of one person.
   rooms/         their turns in conversations of rooms: what they said, and what the agent said and did for it
   files/         their own folder as it is: memory, agents, skills, and the files of their conversations
   former/        memory and files of those whom they were before they became this user, a folder each
-
-Secrets are not in it.
+  secrets.json   the names of the secrets that they gave; the secrets themselves are not in this archive
 ";
 /// Texts that wait to be written.
 const WAITING: usize = 4;
@@ -70,6 +73,8 @@ impl PersonData {
     async fn write(&self, keys: &PersonKeys, file: File) -> Result<ExportedPerson, PersonError> {
         let (entries, waiting) = mpsc::channel(WAITING);
         let (own, keys_of) = (self.clone(), keys.clone());
+        let shared = self.db.shared_threads(keys).await?;
+        let foreign = self.files_of_others(&shared).await?;
         let archive = tokio::task::spawn_blocking(move || {
             let io = |why| PersonError::Io { path: own.folders.user(&keys_of.user), why };
             let mut zip = texts(file, waiting).map_err(io)?;
@@ -77,6 +82,9 @@ impl PersonData {
             for user in keys_of.users() {
                 let folder = place(&keys_of, user);
                 let mut put = |path: &Path, mut file: cap_std::fs::File| {
+                    if SecretStore::is_own(path) || foreign.contains(&(user.clone(), path.to_owned())) {
+                        return Ok(());
+                    }
                     files += 1;
                     begin(&mut zip, &format!("{folder}files/{}", path.display()))?;
                     io::copy(&mut file, &mut zip).map(drop)
@@ -87,7 +95,7 @@ impl PersonData {
             Ok(files)
         });
         // When the archive breaks, nobody takes entries any more; its error says why.
-        let collected = self.collect(keys, &entries).await;
+        let collected = self.collect(keys, &shared, &entries).await;
         drop(entries);
         let files = archive.await.map_err(|_| PersonError::Broken)?;
         match (collected, files) {
@@ -96,9 +104,37 @@ impl PersonData {
         }
     }
 
+    /// Lists the files that came with others' turns, by the user in whose folder they are and their places there.
+    async fn files_of_others(
+        &self,
+        shared: &[SharedThread],
+    ) -> Result<HashSet<(UserId, PathBuf)>, PersonError> {
+        let mut foreign = HashSet::new();
+        for SharedThread { thread, owner, others, .. } in shared {
+            let folder = ThreadFolder { owner: owner.clone(), thread: thread.clone() };
+            let runs: HashSet<&RunId> = others.iter().map(|one| &one.run).collect();
+            let (_, state) = self.db.load(thread).await?;
+            let made = state.artifacts.iter().filter(|(_, run)| runs.contains(run));
+            let mut paths: Vec<&str> = made.map(|(path, _)| path.as_str()).collect();
+            for one in others {
+                let Message::Human(human) = &one.message else { continue };
+                for file in &human.files {
+                    paths.push(&file.path);
+                    if let Some(ReadOutcome::Text(text)) = &file.reading {
+                        paths.push(&text.path);
+                    }
+                }
+            }
+            let places = paths.into_iter().filter_map(|path| self.folders.place(&folder, path));
+            foreign.extend(places.map(|place| (owner.clone(), place)));
+        }
+        Ok(foreign)
+    }
+
     async fn collect(
         &self,
         keys: &PersonKeys,
+        shared: &[SharedThread],
         entries: &mpsc::Sender<Entry>,
     ) -> Result<ExportedPerson, PersonError> {
         let mut exported = ExportedPerson::default();
@@ -113,6 +149,9 @@ impl PersonData {
             put(entries, &format!("tables/{}.json", table.name), pretty(&json!(table.rows))).await?;
         }
         for user in keys.users() {
+            let named = user.clone();
+            let names = self.blocking(move |own| Ok(own.secrets.names(&named)?)).await?;
+            put(entries, &format!("{}secrets.json", place(keys, user)), pretty(&json!(names))).await?;
             for (agent, document) in self.remembered(user).await? {
                 exported.facts += document.facts.len();
                 let file = format!("{}memory/{agent}.json", place(keys, user));
@@ -120,6 +159,7 @@ impl PersonData {
             }
             for row in self.db.threads_of_user(user).await? {
                 let (_, state) = self.db.load(&row.id).await?;
+                let state = told(state, shared.iter().find(|shared| shared.thread == row.id), keys);
                 exported.threads += 1;
                 put(entries, &format!("threads/{}.json", row.id), pretty(&json!(state))).await?;
                 put(entries, &format!("threads/{}.md", row.id), markdown(&row.title, &state)).await?;
@@ -128,7 +168,7 @@ impl PersonData {
         let mut rooms: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for RoomMessage { thread, message, .. } in self.db.room_messages(keys).await? {
             exported.room_messages += 1;
-            rooms.entry(thread.to_string()).or_default().push(json!(message));
+            rooms.entry(thread.to_string()).or_default().push(json!(own_words(message, keys)));
         }
         for (thread, messages) in rooms {
             put(entries, &format!("rooms/{thread}.json"), pretty(&json!(messages))).await?;
@@ -162,6 +202,32 @@ fn place(keys: &PersonKeys, user: &UserId) -> String {
     match *user == keys.user {
         true => String::new(),
         false => format!("former/{user}/"),
+    }
+}
+
+/// Returns of a thread what is told to the user whose it is. Of one in which others spoke that is the messages, without
+/// theirs: the rest is made of the whole.
+fn told(state: ThreadState, shared: Option<&SharedThread>, keys: &PersonKeys) -> ThreadState {
+    let others: HashSet<&MessageId> =
+        shared.into_iter().flat_map(|shared| &shared.others).map(|one| one.message.id()).collect();
+    let messages = state.messages.iter().filter(|(id, _)| !others.contains(id));
+    let own = |message: &Message| Arc::new(own_words(message.clone(), keys));
+    let messages = messages.map(|(id, message)| (id.clone(), own(message))).collect();
+    match shared {
+        Some(_) => ThreadState { messages, ..ThreadState::default() },
+        None => ThreadState { messages, ..state },
+    }
+}
+
+/// Returns a message without what is for the model alone: instructions of skills, and the memory of other users.
+fn own_words(message: Message, keys: &PersonKeys) -> Message {
+    match message {
+        Message::Human(human) => Message::Human(Human {
+            guide: None,
+            recalled: human.recalled.filter(|note| keys.users().any(|user| *user == note.user)),
+            ..human
+        }),
+        other => other,
     }
 }
 

@@ -2,20 +2,24 @@
 //! are is forgotten last.
 //!
 //! What stays: that somebody was forgotten, what runs cost, without a name, and messages of others. Of a room's thread the
-//! person's turns go, the answers included; a summary that a model made of the whole stays, and the thread is named.
+//! person's turns go, the answers included, and so they do of a thread of their own in which others spoke, which the room
+//! gets; a summary that a model made of the whole stays, and the thread is named.
 
 use super::{PersonData, PersonError};
-use pudu_base::{Message, MessageId, ThreadId, ThreadLog, UserId};
-use pudu_memory::{FactId, MemoryScope};
-use pudu_store::{Deletion, PersonKeys, RecallKind, RecallScope, RoomMessage, now};
+use pudu_base::{Compaction, Message, MessageId, ReadOutcome, ThreadFolder, ThreadId, ThreadLog, UserId};
+use pudu_memory::{FactId, MemoryError, MemoryScope};
+use pudu_store::{Deletion, PersonKeys, RecallKind, RecallScope, RoomMessage, SharedThread, ThreadRow, now};
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     fs,
     path::Path,
 };
 
 /// The folder in the home with copies of files on their way to people.
 const SENT: &str = "sent";
+
+/// Facts that were forgotten, with the place where the index has them.
+type ForgottenFacts = (RecallScope, Vec<FactId>);
 
 /// Things that were deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,37 +34,65 @@ pub struct ForgottenPerson {
     pub room_messages: usize,
     /// Facts of rooms that came from them.
     pub room_facts: usize,
+    /// Users whose memory cannot be read, so that facts from them may be left there.
+    pub unreadable: Vec<UserId>,
 }
 
 impl PersonData {
+    /// Lists the threads that a forgetting deletes or changes.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn concerned_threads(&self, keys: &PersonKeys) -> Result<BTreeSet<ThreadId>, PersonError> {
+        let rooms = self.db.room_messages(keys).await?.into_iter().map(|message| message.thread);
+        let mut concerned: BTreeSet<ThreadId> = rooms.collect();
+        for user in keys.users() {
+            concerned.extend(self.db.threads_of_user(user).await?.into_iter().map(|row| row.id));
+        }
+        Ok(concerned)
+    }
+
     /// Deletes everything.
     ///
     /// # Errors
-    /// When the agent works for them, or something fails. Doing it again goes on.
+    /// When the agent works for them or in a thread that has words of theirs, or something fails. Doing it again goes on.
     pub async fn forget(&self, keys: &PersonKeys) -> Result<ForgottenPerson, PersonError> {
-        if self.db.is_person_at_work(keys).await? {
+        let concerned = self.concerned_threads(keys).await?;
+        if self.db.is_person_at_work(keys).await? || self.db.has_open_turn(&concerned).await? {
             return Err(PersonError::AtWork);
         }
         let mut forgotten = ForgottenPerson::default();
+        self.db.forget_learnings(keys).await?;
         self.forget_sent_files(keys).await?;
-        self.forget_threads(keys, &mut forgotten).await?;
+        let shared = self.db.shared_threads(keys).await?;
+        self.forget_threads(keys, &shared, &mut forgotten).await?;
         for user in keys.users() {
             self.db.forget_user(user).await?;
             let user = user.clone();
             self.blocking(move |own| Ok(own.memory.clear(&user, now())?)).await?;
         }
-        forgotten.room_facts = self.forget_room_facts(keys).await?;
-        let messages = self.db.room_messages(keys).await?;
+        forgotten.room_facts = self.forget_room_facts(keys, &mut forgotten).await?;
+        let mut messages = self.db.room_messages(keys).await?;
+        messages.extend(shared.iter().flat_map(|thread| thread.own.clone()));
         self.forget_room_entries(&messages, &mut forgotten).await?;
-        let keys_of = keys.clone();
+        let (keys_of, rooms) = (keys.clone(), shared.clone());
         self.blocking(move |own| {
-            keys_of.users().try_for_each(|user| {
+            for SharedThread { thread, owner, room, .. } in rooms {
+                let folder = ThreadFolder { owner, thread };
+                let given = own.folders.hand_over(&folder, &room);
+                given.map_err(|why| PersonError::Io { path: own.folders.user(&folder.owner), why })?;
+            }
+            for user in keys_of.users() {
+                own.secrets.forget(user)?;
                 let removed = own.folders.remove_user(user);
-                removed.map_err(|why| PersonError::Io { path: own.folders.user(user), why })
-            })
+                removed.map_err(|why| PersonError::Io { path: own.folders.user(user), why })?;
+            }
+            Ok(())
         })
         .await?;
-        self.db.forget_person(keys, messages).await?;
+        if !self.db.forget_person(keys, messages, shared).await? {
+            return Err(PersonError::AtWork);
+        }
         self.db.compact().await?;
         Ok(forgotten)
     }
@@ -76,11 +108,13 @@ impl PersonData {
     async fn forget_threads(
         &self,
         keys: &PersonKeys,
+        shared: &[SharedThread],
         forgotten: &mut ForgottenPerson,
     ) -> Result<(), PersonError> {
         let storage = crate::Storage::new(self.db.clone(), self.folders.clone());
+        let is_own = |row: &ThreadRow| shared.iter().all(|shared| shared.thread != row.id);
         for user in keys.users() {
-            for row in self.db.threads_of_user(user).await? {
+            for row in self.db.threads_of_user(user).await?.into_iter().filter(is_own) {
                 match storage.delete(&row.id).await? {
                     Deletion::InUse => return Err(PersonError::AtWork),
                     Deletion::Done | Deletion::Unknown => forgotten.threads.push(row.id),
@@ -109,10 +143,17 @@ impl PersonData {
     }
 
     /// Forgets facts that rooms know from the person; returns how many.
-    async fn forget_room_facts(&self, keys: &PersonKeys) -> Result<usize, PersonError> {
-        let people: BTreeSet<String> = keys.people.iter().map(|person| person.person.clone()).collect();
-        let keys_of = keys.clone();
-        let facts = self.blocking(move |own| own.forget_facts_by(&people, &keys_of)).await?;
+    async fn forget_room_facts(
+        &self,
+        keys: &PersonKeys,
+        forgotten: &mut ForgottenPerson,
+    ) -> Result<usize, PersonError> {
+        let chats = self.db.chats().await?.into_iter();
+        let rooms: HashMap<UserId, String> =
+            chats.map(|(account, chat)| (UserId::room(&account, &chat), account)).collect();
+        let keys = keys.clone();
+        let (facts, unreadable) = self.blocking(move |own| own.forget_facts_by(&keys, &rooms)).await?;
+        forgotten.unreadable = unreadable;
         let mut count = 0;
         for (scope, ids) in facts {
             let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
@@ -122,30 +163,59 @@ impl PersonData {
         Ok(count)
     }
 
-    /// Deletes the facts in other users' memory that people told; returns them.
+    /// Deletes the facts in other users' memory that people told, those that gave way included; returns them, and the users
+    /// whose memory cannot be read. What a room knows is from people of its account.
     fn forget_facts_by(
         &self,
-        people: &BTreeSet<String>,
         keys: &PersonKeys,
-    ) -> Result<Vec<(RecallScope, Vec<FactId>)>, PersonError> {
-        let mut forgotten = Vec::new();
+        rooms: &HashMap<UserId, String>,
+    ) -> Result<(Vec<ForgottenFacts>, Vec<UserId>), PersonError> {
+        let (mut forgotten, mut unreadable) = (Vec::new(), Vec::new());
         for other in self.other_users(keys) {
-            for agent in self.memory.agents(&other)? {
-                let scope =
-                    MemoryScope::of_agent(other.clone(), &agent).map_err(pudu_memory::MemoryError::from)?;
-                let document = self.memory.read(&scope, now())?;
-                let told = document.facts.iter().filter(|fact| {
-                    let author = fact.origin.as_ref().and_then(|origin| origin.author.as_ref());
-                    author.is_some_and(|author| people.contains(author))
-                });
-                let ids: Vec<FactId> = told.map(|fact| fact.id.clone()).collect();
-                if !ids.is_empty() {
-                    let gone = self.memory.forget(&scope, &ids, now())?.forgotten;
-                    forgotten.push((RecallScope { user: other.clone(), agent }, gone));
+            let account = rooms.get(&other);
+            let people =
+                keys.people.iter().filter(|person| account.is_none_or(|account| person.account == *account));
+            let people: BTreeSet<&str> = people.map(|person| person.person.as_str()).collect();
+            match self.forget_facts_of(&other, &people) {
+                Ok((facts, is_whole)) => {
+                    forgotten.extend(facts);
+                    unreadable.extend((!is_whole).then_some(other));
                 }
+                Err(error @ PersonError::Memory(MemoryError::Broken { .. })) => {
+                    tracing::warn!(user = %other, %error, "failed to look for somebody's facts in a memory");
+                    unreadable.push(other);
+                }
+                Err(error) => return Err(error),
             }
         }
-        Ok(forgotten)
+        Ok((forgotten, unreadable))
+    }
+
+    /// Likewise, of one user; tells, too, whether all of it could be read.
+    fn forget_facts_of(
+        &self,
+        other: &UserId,
+        people: &BTreeSet<&str>,
+    ) -> Result<(Vec<ForgottenFacts>, bool), PersonError> {
+        let (mut forgotten, mut is_whole) = (Vec::new(), true);
+        for agent in self.memory.agents(other)? {
+            let scope = MemoryScope::of_agent(other.clone(), &agent).map_err(MemoryError::from)?;
+            let document = self.memory.read(&scope, now())?;
+            is_whole &= document.broken.is_empty();
+            let told = document.facts.iter().filter(|fact| {
+                let author = fact.origin.as_ref().and_then(|origin| origin.author.as_deref());
+                author.is_some_and(|author| people.contains(author))
+            });
+            let mut ids: Vec<FactId> = told.map(|fact| fact.id.clone()).collect();
+            let old = self.memory.superseded(&scope)?.into_iter();
+            let old = old.filter(|old| old.author().is_some_and(|author| people.contains(author)));
+            ids.extend(old.map(|old| old.fact.id));
+            if !ids.is_empty() {
+                let gone = self.memory.forget(&scope, &ids, now())?.forgotten;
+                forgotten.push((RecallScope { user: other.clone(), agent }, gone));
+            }
+        }
+        Ok((forgotten, is_whole))
     }
 
     fn other_users(&self, keys: &PersonKeys) -> Vec<UserId> {
@@ -169,15 +239,31 @@ impl PersonData {
             self.db.forget_messages(&thread, &ids).await?;
             for one in &messages {
                 let Message::Human(human) = &one.message else { continue };
-                let folder = pudu_base::ThreadFolder { owner: one.owner.clone(), thread: thread.clone() };
+                let folder = ThreadFolder { owner: one.owner.clone(), thread: thread.clone() };
                 let files = self.folders.of(&folder);
                 for file in &human.files {
                     // One that somebody removed already is as gone as it should be.
                     files.remove_upload(&file.name).await.ok();
+                    if let Some(ReadOutcome::Text(text)) = &file.reading
+                        && let Some((_, name)) = text.path.rsplit_once('/')
+                    {
+                        files.remove_upload(name).await.ok();
+                    }
                 }
             }
             let (_, state) = self.db.load(&thread).await?;
-            if state.context.compaction.as_ref().is_some_and(|compaction| compaction.summary.is_some()) {
+            let ids: HashSet<&MessageId> = ids.iter().collect();
+            let kept =
+                state.context.kept.iter().filter(|(id, _)| ids.contains(id)).map(|(_, path)| path.as_str());
+            let paths = kept.chain(messages.iter().flat_map(|one| results_of(&one.message)));
+            let owner = messages.first().map(|one| one.owner.clone()).unwrap_or_default();
+            let files = self.folders.of(&ThreadFolder { owner, thread: thread.clone() });
+            for path in paths {
+                files.remove_result(path).await.ok();
+            }
+            let of_whole =
+                |compaction: &Compaction| compaction.summary.is_some() || !compaction.delegations.is_empty();
+            if state.context.compaction.as_ref().is_some_and(|compaction| of_whole(compaction)) {
                 forgotten.summarized.push(thread.clone());
             }
             forgotten.room_messages += messages.len();
@@ -185,6 +271,19 @@ impl PersonData {
         }
         Ok(())
     }
+}
+
+/// Returns the paths at which a tool's own results are kept, as the message says.
+fn results_of(message: &Message) -> Vec<&str> {
+    let Message::Tool(result) = message else { return Vec::new() };
+    let is_path = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '-' | '_' | '.');
+    let is_own = |word: &&str| {
+        word.rsplit_once('/').is_some_and(|(folder, name)| {
+            folder.ends_with(crate::results::FOLDER) && name.starts_with(&result.tool)
+        })
+    };
+    let words = result.text.split(move |c| !is_path(c)).map(|word| word.trim_end_matches('.'));
+    words.filter(is_own).collect()
 }
 
 fn remove(path: &Path) -> Result<(), PersonError> {

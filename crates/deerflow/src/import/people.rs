@@ -3,12 +3,19 @@
 use super::{
     Import,
     places::SourcePlaces,
-    rows::{number, outcome, text},
+    rows::{number, outcome},
     user_of,
 };
-use crate::{error::ImportError, report::ItemKind};
+use crate::{
+    database::text,
+    error::ImportError,
+    report::{ItemKind, ItemOutcome},
+};
 use pudu_base::UserId;
-use pudu_store::{Feedback, Identity, ImportRecord, UserAccount};
+use pudu_store::{Feedback, Identity, ImportRecord, MovedAccount, UserAccount};
+
+/// Said of a row without what it is found by.
+pub(super) const UNREADABLE: &str = "its ids are missing or too large";
 
 impl Import<'_> {
     pub(super) async fn accounts(&mut self) -> Result<(), ImportError> {
@@ -17,10 +24,12 @@ impl Import<'_> {
             CAST(token_version AS BIGINT) AS token_version, CAST(oauth_provider AS TEXT) AS oauth_provider,
             CAST(oauth_id AS TEXT) AS oauth_id, CAST(created_at AS TEXT) AS created_at FROM users ORDER BY id";
         let rows = self.rows("users", sql).await?;
-        let (mut records, mut names) = (Vec::new(), Vec::new());
         for row in &rows {
             let (id, email) = (text(row, "id")?, text(row, "email")?);
-            let (Some(id), Some(email)) = (id, email) else { continue };
+            let (Some(id), Some(email)) = (id, email) else {
+                self.report.left(ItemKind::Account, "a row of users", UNREADABLE);
+                continue;
+            };
             if self.is_forgotten(&user_of(Some(&id))) {
                 continue;
             }
@@ -29,8 +38,8 @@ impl Import<'_> {
                 self.report.left(ItemKind::Account, email, format!("pudu has no role `{role}`"));
                 continue;
             }
-            names.push((email.clone(), id.clone()));
-            records.push(ImportRecord::User(UserAccount {
+            let name = email.clone();
+            let account = UserAccount {
                 user: user_of(Some(&id)),
                 email,
                 password_hash: text(row, "password_hash")?,
@@ -40,11 +49,10 @@ impl Import<'_> {
                 oauth_provider: text(row, "oauth_provider")?,
                 oauth_id: text(row, "oauth_id")?,
                 created: self.time(row, "created_at")?,
-            }));
-        }
-        let new = self.target.db.import_records(records).await?;
-        for ((email, id), new) in names.iter().zip(new) {
-            self.report.add(ItemKind::Account, outcome(new), email, Some(id), None);
+            };
+            let moved = self.target.db.import_account(account, self.now).await?;
+            let (outcome, why) = told(moved);
+            self.report.add(ItemKind::Account, outcome, name, Some(&id), why.map(str::to_owned));
         }
         Ok(())
     }
@@ -95,7 +103,10 @@ impl Import<'_> {
         let mut identities: Vec<Identity> = Vec::new();
         for row in &rows {
             let parts = (text(row, "provider")?, text(row, "person")?, text(row, "owner_user_id")?);
-            let (Some(account), Some(person), Some(owner)) = parts else { continue };
+            let (Some(account), Some(person), Some(owner)) = parts else {
+                self.report.left(ItemKind::Identity, "a row of channel_connections", UNREADABLE);
+                continue;
+            };
             // The newest connection counts: rows come that way.
             if identities.iter().any(|known| known.account == account && known.person == person) {
                 continue;
@@ -115,7 +126,10 @@ impl Import<'_> {
         let mut records = Vec::new();
         for row in &rows {
             let parts = (text(row, "id")?, text(row, "run_id")?, text(row, "thread_id")?);
-            let (Some(id), Some(run), Some(thread)) = parts else { continue };
+            let (Some(id), Some(run), Some(thread)) = parts else {
+                self.report.left(ItemKind::Feedback, "a row of feedback", UNREADABLE);
+                continue;
+            };
             let rating = number(row, "rating")?;
             if !matches!(rating, 1 | -1) {
                 self.report.left(ItemKind::Feedback, id, format!("its rating is {rating}"));
@@ -143,5 +157,18 @@ impl Import<'_> {
             );
         }
         Ok(())
+    }
+}
+
+/// Returns what became of a person who signs in, and the reason or what is worth knowing.
+fn told(moved: MovedAccount) -> (ItemOutcome, Option<&'static str>) {
+    match moved {
+        MovedAccount::New => (ItemOutcome::Taken, None),
+        MovedAccount::Same => (ItemOutcome::Unchanged, None),
+        MovedAccount::Renewed => (ItemOutcome::Taken, Some("role or password changed since")),
+        MovedAccount::Changed => {
+            (ItemOutcome::Left, Some("they are here with another address, role or password, which stays"))
+        }
+        MovedAccount::Taken => (ItemOutcome::Left, Some("somebody else has this address or sign-in here")),
     }
 }

@@ -1,11 +1,7 @@
 //! Places in chats, and which thread each talks to: of `channels/store.json`, and of connections in the database.
 
-use super::{
-    Import,
-    rows::{outcome, text},
-    user_of,
-};
-use crate::{error::ImportError, report::ItemKind, time};
+use super::{Import, people::UNREADABLE, rows::outcome, user_of};
+use crate::{database::text, error::ImportError, report::ItemKind, time};
 use pudu_base::{ThreadFolder, UserId};
 use pudu_store::ImportRecord;
 use serde_json::{Map, Value};
@@ -25,6 +21,8 @@ pub(super) struct SourcePlace {
     pub(super) person: Option<String>,
     /// The user whose connection it is.
     owner: Option<UserId>,
+    /// The room whose the thread is, if it is no single person's.
+    room: Option<UserId>,
     pub(super) updated: i64,
 }
 
@@ -32,6 +30,11 @@ pub(super) struct SourcePlace {
 pub(super) struct SourcePlaces(pub(super) Vec<SourcePlace>);
 
 impl SourcePlaces {
+    /// Returns the room to which a thread belongs, if it is no single person's.
+    pub(super) fn room(&self, thread: &str) -> Option<UserId> {
+        self.0.iter().find(|place| place.thread == thread)?.room.clone()
+    }
+
     /// Returns the user to whom a thread belongs by its place.
     pub(super) fn owner(&self, thread: &str) -> Option<UserId> {
         let place = self.0.iter().find(|place| place.thread == thread)?;
@@ -41,14 +44,18 @@ impl SourcePlaces {
     /// Returns whether a thread is of one person alone, as far as its place tells: of a group nobody knows who said what.
     pub(super) fn is_private(&self, thread: &str, account: &str) -> bool {
         let place = self.0.iter().find(|place| place.thread == thread);
-        place.map_or(account.is_empty(), |place| {
-            place.topic.is_none() && place.person.as_ref() == Some(&place.chat)
-        })
+        place.map_or(account.is_empty(), SourcePlace::is_private)
     }
 
     /// Returns the account by which a thread is reached.
     pub(super) fn account(&self, thread: &str) -> Option<&str> {
         self.0.iter().find(|place| place.thread == thread).map(|place| place.account.as_str())
+    }
+}
+
+impl SourcePlace {
+    fn is_private(&self) -> bool {
+        self.topic.is_none() && self.person.as_ref() == Some(&self.chat)
     }
 }
 
@@ -61,11 +68,26 @@ impl Import<'_> {
             FROM channel_conversations ORDER BY updated_at DESC";
         for row in &self.rows("channel_conversations", sql).await? {
             let parts = (text(row, "provider")?, text(row, "chat")?, text(row, "thread")?);
-            let (Some(account), Some(chat), Some(thread)) = parts else { continue };
+            let (Some(account), Some(chat), Some(thread)) = parts else {
+                self.report.left(ItemKind::Conversation, "a row of channel_conversations", UNREADABLE);
+                continue;
+            };
             let topic = text(row, "topic")?.filter(|topic| !topic.is_empty());
             let (owner, updated) = (text(row, "owner")?, self.time(row, "updated_at")?);
             let owner = Some(user_of(owner.as_deref()));
-            places.push(SourcePlace { account, chat, topic, thread, person: None, owner, updated });
+            places.push(SourcePlace {
+                account,
+                chat,
+                topic,
+                thread,
+                person: None,
+                owner,
+                room: None,
+                updated,
+            });
+        }
+        for place in places.iter_mut().filter(|place| !place.is_private()) {
+            place.room = (self.target.place)(&place.account, &place.chat, place.topic.as_deref()).room;
         }
         Ok(SourcePlaces(places))
     }
@@ -137,6 +159,7 @@ fn stored(key: &str, entry: &Value, now: i64) -> Option<SourcePlace> {
         thread: text("thread_id")?,
         person: text("user_id").filter(|person| !person.is_empty()),
         owner: None,
+        room: None,
         updated: updated.unwrap_or(now),
     };
     let whole = !place.account.is_empty() && !place.chat.is_empty() && !place.thread.is_empty();

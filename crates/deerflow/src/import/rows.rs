@@ -1,7 +1,7 @@
 //! Rows of DeerFlow's database, read column by column.
 
 use super::Import;
-use crate::{error::ImportError, report::ItemOutcome, time};
+use crate::{database, error::ImportError, report::ItemOutcome, time};
 use sqlx::{Row, any::AnyRow};
 
 impl Import<'_> {
@@ -14,19 +14,13 @@ impl Import<'_> {
 
     /// Returns a time; now where there is none that can be read.
     pub(super) fn time(&self, row: &AnyRow, column: &str) -> Result<i64, ImportError> {
-        Ok(text(row, column)?.as_deref().and_then(time::millis).unwrap_or(self.now))
+        Ok(database::text(row, column)?.as_deref().and_then(time::millis).unwrap_or(self.now))
     }
 }
 
 /// Returns what became of a row that is new or was there.
 pub(super) fn outcome(new: bool) -> ItemOutcome {
     if new { ItemOutcome::Taken } else { ItemOutcome::Unchanged }
-}
-
-pub(super) fn text(row: &AnyRow, column: &str) -> Result<Option<String>, ImportError> {
-    let text: Option<String> = row.try_get(column).map_err(ImportError::database)?;
-    // PostgreSQL cannot keep it.
-    Ok(text.map(|text| text.replace('\0', "\u{fffd}")))
 }
 
 pub(super) fn number(row: &AnyRow, column: &str) -> Result<i64, ImportError> {

@@ -1,9 +1,10 @@
 //! Threads: their messages as a log, and their files.
 
-use super::{Import, places::SourcePlaces, rows::text, user_of};
+use super::{Import, people::UNREADABLE, places::SourcePlaces, user_of};
 use crate::{
     channels::{self, ReadThread, missing},
     checkpoint::{self, FoundState},
+    database::text,
     error::ImportError,
     files::Selection,
     report::{ItemKind, ItemOutcome},
@@ -18,8 +19,13 @@ use std::collections::BTreeMap;
 
 /// The kind in notes, which the store writes.
 const KIND: &str = "thread";
+/// Said of what was deleted since it was moved in.
+const DELETED: &str = "it was deleted here";
 /// Threads that are read at a time, and then written together.
 const BATCH: usize = 64;
+
+/// So many bytes of threads are written together at most, but for the last one.
+const BATCH_BYTES: usize = 32 * 1024 * 1024;
 
 /// What DeerFlow's table says of a thread.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +41,8 @@ struct ThreadMeta {
 struct PreparedThread {
     thread: ImportedThread,
     note: Option<String>,
+    /// Its size, in bytes.
+    bytes: usize,
 }
 
 impl Import<'_> {
@@ -42,28 +50,30 @@ impl Import<'_> {
         let metas = self.metas().await?;
         let ids: Vec<String> = metas.keys().cloned().collect();
         let folders = self.thread_folders()?;
-        for batch in ids.chunks(BATCH) {
-            let mut prepared = Vec::new();
-            for id in batch {
-                let meta = metas.get(id).cloned().unwrap_or_default();
-                let owner = owner(id, &meta, places, &folders);
-                if self.is_forgotten(&owner) {
-                    continue;
-                }
-                if !is_id(id) {
-                    self.report.left(ItemKind::Thread, id, "its id cannot be a thread's");
-                } else if let Some(thread) = self.prepare(id, meta, owner, places).await? {
-                    prepared.push(thread);
-                }
+        let (mut prepared, mut bytes) = (Vec::new(), 0);
+        for id in &ids {
+            let meta = metas.get(id).cloned().unwrap_or_default();
+            let owner = owner(id, &meta, places, &folders);
+            if self.is_forgotten(&owner) || self.is_forgotten(&user_of(meta.user.as_deref())) {
+                continue;
             }
-            self.index_turns(&prepared, places).await?;
-            self.write(prepared).await?;
+            if !is_id(id) {
+                self.report.left(ItemKind::Thread, id, "its id cannot be a thread's");
+            } else if let Some(thread) = self.prepare(id, meta, owner, places).await? {
+                bytes += thread.bytes;
+                prepared.push(thread);
+            }
+            if prepared.len() >= BATCH || bytes >= BATCH_BYTES {
+                self.write(std::mem::take(&mut prepared), places).await?;
+                bytes = 0;
+            }
         }
+        self.write(prepared, places).await?;
         for (id, owners) in &folders {
             let meta = metas.get(id).cloned().unwrap_or_default();
             let owner = owner(id, &meta, places, &folders);
-            if !self.is_forgotten(&owner) {
-                self.thread_files(id, &owner, owners)?;
+            if !self.is_forgotten(&owner) && !self.is_forgotten(&user_of(meta.user.as_deref())) {
+                self.thread_files(id, &owner, owners).await?;
             }
         }
         Ok(())
@@ -72,6 +82,13 @@ impl Import<'_> {
     /// Lists all threads that the database has, each with what its table says.
     async fn metas(&mut self) -> Result<BTreeMap<String, ThreadMeta>, ImportError> {
         let mut metas = BTreeMap::new();
+        for table in ["checkpoints", "threads_meta"] {
+            if self.reader.as_ref().is_some_and(|reader| !reader.has(table)) {
+                let why =
+                    "DeerFlow's database has no such table: is it the one, and `postgres_schema` right?";
+                self.report.left(ItemKind::Thread, table, why);
+            }
+        }
         let sql = "SELECT DISTINCT CAST(thread_id AS TEXT) AS id FROM checkpoints WHERE checkpoint_ns = ''";
         for row in &self.rows("checkpoints", sql).await? {
             metas.extend(text(row, "id")?.map(|id| (id, ThreadMeta::default())));
@@ -80,7 +97,10 @@ impl Import<'_> {
             CAST(metadata_json AS TEXT) AS metadata, CAST(created_at AS TEXT) AS created_at,
             CAST(updated_at AS TEXT) AS updated_at FROM threads_meta";
         for row in &self.rows("threads_meta", sql).await? {
-            let Some(id) = text(row, "id")? else { continue };
+            let Some(id) = text(row, "id")? else {
+                self.report.left(ItemKind::Thread, "a row of threads_meta", UNREADABLE);
+                continue;
+            };
             let metadata: Value =
                 text(row, "metadata")?.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
             let provider = metadata.get("channel_source").and_then(|source| source.get("provider")?.as_str());
@@ -129,17 +149,26 @@ impl Import<'_> {
         let mark = serde_json::to_string(&(&updates, &title, &owner, &account)).unwrap_or_default();
         let folder = ThreadFolder { owner, thread: ThreadId::from(id) };
         let updated = meta.updated.or(at).unwrap_or(created).max(created);
+        let bytes = mark.len();
         let (digest, learnt) = (digest(mark), last_message(&updates));
         let thread =
             ImportedThread { folder, account, title, created, updated, at: 0, updates, learnt, digest };
-        match self.note_of(KIND, id).cloned() {
+        let known = self.note_of(KIND, id).cloned();
+        if known.is_some() && self.target.db.owner(&thread.folder.thread).await?.is_none() {
+            self.changed(&thread.folder, DELETED);
+            return Ok(None);
+        }
+        match known {
             Some(known) if known.digest == thread.digest => {
                 let owner = thread.folder.owner.as_str();
                 self.report.add(ItemKind::Thread, ItemOutcome::Unchanged, id, Some(owner), None);
                 Ok(None)
             }
-            Some(known) => self.prepare_again(thread, &known, note).await,
-            None => Ok(Some(PreparedThread { thread, note })),
+            Some(known) => {
+                let again = self.prepare_again(thread, &known).await?;
+                Ok(again.map(|thread| PreparedThread { thread, note, bytes }))
+            }
+            None => Ok(Some(PreparedThread { thread, note, bytes })),
         }
     }
 
@@ -148,8 +177,7 @@ impl Import<'_> {
         &mut self,
         mut thread: ImportedThread,
         known: &ImportNote,
-        note: Option<String>,
-    ) -> Result<Option<PreparedThread>, ImportError> {
+    ) -> Result<Option<ImportedThread>, ImportError> {
         let failed = |error: pudu_base::LogError| StoreError::Corrupt(error.to_string());
         let (seq, state) = self.target.db.load(&thread.folder.thread).await.map_err(failed)?;
         if seq != known.seq {
@@ -158,7 +186,7 @@ impl Import<'_> {
         }
         thread.updates = missing(&state, &thread.updates);
         thread.at = seq;
-        Ok(Some(PreparedThread { thread, note }))
+        Ok(Some(thread))
     }
 
     fn changed(&mut self, folder: &ThreadFolder, why: &str) {
@@ -187,7 +215,12 @@ impl Import<'_> {
     }
 
     /// Writes threads, all at once: the store commits them together.
-    async fn write(&mut self, prepared: Vec<PreparedThread>) -> Result<(), ImportError> {
+    async fn write(
+        &mut self,
+        prepared: Vec<PreparedThread>,
+        places: &SourcePlaces,
+    ) -> Result<(), ImportError> {
+        self.index_turns(&prepared, places).await?;
         let (db, now) = (self.target.db.clone(), self.now);
         let folders: Vec<_> =
             prepared.iter().map(|one| (one.thread.folder.clone(), one.note.clone())).collect();
@@ -225,7 +258,7 @@ impl Import<'_> {
     }
 
     /// Copies the files of a thread into the folder of the user whose it is.
-    fn thread_files(
+    async fn thread_files(
         &mut self,
         id: &str,
         owner: &UserId,
@@ -233,6 +266,19 @@ impl Import<'_> {
     ) -> Result<(), ImportError> {
         if !is_id(id) {
             self.report.left(ItemKind::Files, id, "its id cannot be a thread's");
+            return Ok(());
+        }
+        let here = self.target.db.owner(&id.into()).await?;
+        // A folder without a thread is nobody's here; its files are taken as they are.
+        if here.as_ref() != Some(owner) && (here.is_some() || self.note_of(KIND, id).is_some()) {
+            let why = if here.is_some() { "its thread is another user's here" } else { DELETED };
+            self.report.add(
+                ItemKind::Files,
+                ItemOutcome::Left,
+                id,
+                Some(owner.as_str()),
+                Some(why.to_owned()),
+            );
             return Ok(());
         }
         let to =
@@ -254,7 +300,7 @@ impl Import<'_> {
     }
 }
 
-/// Returns whose a thread is: by its table, by the place where people reach it, or by the folder of its files. What DeerFlow
+/// Returns whose a thread is: its room's, or by its table, by the place where people reach it, or by the folder of its files. What DeerFlow
 /// gives to nobody is the local user's.
 fn owner(
     id: &str,
@@ -271,7 +317,8 @@ fn owner(
             _ => None,
         }
     };
-    named.or_else(|| places.owner(id)).or_else(by_folder).unwrap_or(local)
+    // What a room talks in is nobody's alone, whoever had DeerFlow begin it.
+    places.room(id).or(named).or_else(|| places.owner(id)).or_else(by_folder).unwrap_or(local)
 }
 
 /// Returns people's words in a thread as entries of the index.

@@ -120,7 +120,8 @@ async fn script(db: &Db) {
     db.import_records(crate::imports::records()).await.unwrap();
     let (kind, item, digest) = ("memory".into(), "ada".into(), "d".into());
     db.note_import(ImportNote { kind, item, digest, seq: 0, done: false }, NOW).await.unwrap();
-    db.forget_person(&crate::person::ada(), Vec::new()).await.unwrap();
+    db.forget_learnings(&crate::person::ada()).await.unwrap();
+    db.forget_person(&crate::person::ada(), Vec::new(), Vec::new()).await.unwrap();
     db.prune_audit("telegram", AuditLimits { since: Some(NOW), rows: None }).await.unwrap();
     db.sweep(NOW + KEEP_DONE + 1).await.unwrap();
 }

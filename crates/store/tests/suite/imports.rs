@@ -1,6 +1,8 @@
 use crate::fixture::NOW;
 use pudu_base::{Human, Message, ThreadFolder, ThreadLog, Update, UserId};
-use pudu_store::{Db, Feedback, Identity, ImportNote, ImportRecord, ImportedThread, StoreError, UserAccount};
+use pudu_store::{
+    Db, Feedback, Identity, ImportNote, ImportRecord, ImportedThread, MovedAccount, StoreError, UserAccount,
+};
 use std::sync::Arc;
 
 fn said(id: &str) -> Update {
@@ -27,17 +29,6 @@ pub(crate) fn thread(at: i64, updates: Vec<Update>) -> ImportedThread {
 
 pub(crate) fn records() -> Vec<ImportRecord> {
     let user = UserId::of("ada").unwrap();
-    let account = UserAccount {
-        user: user.clone(),
-        email: "ada@example.org".into(),
-        password_hash: Some("$dfv2$x".into()),
-        role: "admin".into(),
-        needs_setup: false,
-        token_version: 3,
-        oauth_provider: None,
-        oauth_id: None,
-        created: NOW,
-    };
     let feedback = Feedback {
         id: "f".into(),
         run: "r".into(),
@@ -58,12 +49,36 @@ pub(crate) fn records() -> Vec<ImportRecord> {
         folder: folder("t"),
         updated: NOW,
     };
-    vec![
-        ImportRecord::User(account),
-        ImportRecord::Feedback(feedback),
-        ImportRecord::Identity(identity),
-        talk,
-    ]
+    vec![ImportRecord::Feedback(feedback), ImportRecord::Identity(identity), talk]
+}
+
+pub(crate) async fn who_signs_in_follows_what_changed_there_unless_pudu_changed_them(db: Db) {
+    let account = |id: &str, version| UserAccount {
+        user: UserId::of(id).unwrap(),
+        email: "ada@example.org".into(),
+        password_hash: Some("$dfv2$x".into()),
+        role: "admin".into(),
+        needs_setup: false,
+        token_version: version,
+        oauth_provider: None,
+        oauth_id: None,
+        created: NOW,
+    };
+    assert!(!format!("{:?}", account("ada", 3)).contains("dfv2"), "nobody is shown a hash");
+    for (id, version, expect) in [
+        ("ada", 3, MovedAccount::New),
+        ("ada", 3, MovedAccount::Same),
+        ("ada", 4, MovedAccount::Renewed),
+        ("ada", 4, MovedAccount::Same),
+        ("bo", 1, MovedAccount::Taken),
+    ] {
+        let moved = db.import_account(account(id, version), NOW).await.unwrap();
+        assert_eq!(moved, expect, "{id} {version}");
+    }
+    let other = UserAccount { email: "countess@example.org".into(), ..account("ada", 5) };
+    assert_eq!(db.import_account(other, NOW).await.unwrap(), MovedAccount::Changed);
+    let users = db.known_users().await.unwrap();
+    assert_eq!(users, [(UserId::of("ada").unwrap(), Some("ada@example.org".to_owned()))]);
 }
 
 pub(crate) async fn what_is_moved_in_is_there_once_and_a_thread_that_went_on_is_left(db: Db) {
@@ -82,10 +97,10 @@ pub(crate) async fn what_is_moved_in_is_there_once_and_a_thread_that_went_on_is_
     let moved = db.import_thread(thread(3, vec![said("e")]), NOW).await.unwrap_err();
     assert!(matches!(moved, StoreError::Conflict(_)), "{moved}");
 
-    assert_eq!(db.import_records(records()).await.unwrap(), [true; 4]);
-    assert_eq!(db.import_records(records()).await.unwrap(), [false; 4]);
+    assert_eq!(db.import_records(records()).await.unwrap(), [true; 3]);
+    assert_eq!(db.import_records(records()).await.unwrap(), [false; 3]);
     let found = db.conversation_of("slack", "C", "7").await.unwrap();
     assert_eq!(found.map(|(key, _)| key).as_deref(), Some("slack:C:m7"));
     let users = db.known_users().await.unwrap();
-    assert_eq!(users, [(UserId::of("ada").unwrap(), Some("ada@example.org".to_owned()))]);
+    assert_eq!(users, [(UserId::of("ada").unwrap(), None)]);
 }

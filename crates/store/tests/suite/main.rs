@@ -66,6 +66,7 @@ macro_rules! on_a_server {
 }
 
 on_every_engine! {
+    imports::who_signs_in_follows_what_changed_there_unless_pudu_changed_them,
     imports::what_is_moved_in_is_there_once_and_a_thread_that_went_on_is_left,
     person::everything_of_a_person_is_told_and_then_gone_and_nothing_of_another,
     identities::a_code_joins_one_person_once_and_opens_nothing,

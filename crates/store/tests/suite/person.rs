@@ -1,11 +1,11 @@
-use crate::fixture::{NOW, Place};
+use crate::fixture::{NOW, Place, accept, turn as new_turn};
 use pudu_base::{
     Assistant, Finish, Goal, Human, Message, MessageId, StepKind, TaskStage, TaskStep, ThreadFolder,
     ThreadLog, Todo, TodoStatus, Update, UserId, digest,
 };
 use pudu_store::{
     AccountPerson, AuditEntry, Db, DbLocation, FORGOTTEN_NOTE, Identity, InsertedEvent, NewInboxItem,
-    PersonKeys, TaskFilter,
+    NewTurn, PersonKeys, TaskFilter,
 };
 use std::sync::Arc;
 
@@ -107,6 +107,15 @@ pub(crate) async fn everything_of_a_person_is_told_and_then_gone_and_nothing_of_
     assert!(!db.is_person_at_work(&keys).await.unwrap());
 
     let messages = db.room_messages(&keys).await.unwrap();
+    let open = NewTurn { folder: Some(room.clone()), ..new_turn("answer", &[accept(&db, "9").await]) };
+    db.open_turn(&open).await.unwrap();
+    assert!(db.has_open_turn(&["r".into()].into()).await.unwrap());
+    assert!(
+        !db.forget_person(&keys, messages.clone(), Vec::new()).await.unwrap(),
+        "a run of another one in the room still holds the words"
+    );
+    assert_eq!(db.room_messages(&keys).await.unwrap(), messages, "and nothing was done");
+    db.park(&open.id, "late", NOW).await.unwrap();
     let ids: Vec<&MessageId> = messages.iter().map(|one| one.message.id()).collect();
     assert_eq!(
         ids,
@@ -118,7 +127,7 @@ pub(crate) async fn everything_of_a_person_is_told_and_then_gone_and_nothing_of_
         |name: &str| tables.iter().find(|table| table.name == name).map_or(0, |table| table.rows.len());
     assert_eq!((rows("identities"), rows("audit"), rows("approvals")), (1, 1, 0));
 
-    db.forget_person(&keys, messages).await.unwrap();
+    assert!(db.forget_person(&keys, messages, Vec::new()).await.unwrap());
     db.compact().await.unwrap();
     let removed = "[removed at the person's request]";
     assert_eq!(texts(&db, "r").await, [removed, removed, "a2", "b2"]);

@@ -264,3 +264,20 @@ async fn who_parts_before_their_memory_is_merged_keeps_it() {
         assert_eq!(scene.one.memories().read(&of(user)).await.unwrap().facts.len(), facts, "{user}");
     }
 }
+
+#[tokio::test]
+async fn nothing_is_learnt_of_somebody_who_is_forgotten_meanwhile() {
+    let scene = Scene::new().await;
+    let one = scene.one.clone();
+    let late = tokio::spawn(async move { one.read_waiting().await });
+    scene.until_asked(1).await;
+    let (user, former, people) = (UserId::local(), Vec::new(), Vec::new());
+    let keys =
+        pudu_store::PersonKeys { user, former, people, event_sender: "/sender/id", reply_sender: "/sender" };
+    scene.one.forget_person(&keys).await.unwrap();
+    scene.model.may_answer.add_permits(1);
+    late.await.unwrap();
+    assert_eq!(scene.facts().await, [] as [&str; 0]);
+    assert_eq!(scene.db.next_learning().await.unwrap(), None);
+    assert!(scene.one.state(&"t".into()).await.unwrap().messages.is_empty(), "nothing is kept in memory");
+}

@@ -1,0 +1,203 @@
+//! Threads of one person in which others spoke, too: a chain of answers in a group belongs to whoever began it.
+
+use super::{AccountPerson, PersonKeys, RoomMessage, message_of};
+use crate::{
+    Db, StoreError, crash,
+    error::unreadable,
+    statement::{WriteTx, query},
+};
+use pudu_base::{Message, MessageId, ThreadId, Update, UserId};
+use sqlx::AnyConnection;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A thread of a person with turns of others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SharedThread {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The user whose thread it is: the person, or whom they were before.
+    pub owner: UserId,
+    /// The room that it is talked in: to this it goes when the person is forgotten.
+    pub room: UserId,
+    /// All messages but those of others' turns.
+    pub own: Vec<RoomMessage>,
+    /// The messages of others' turns.
+    pub others: Vec<RoomMessage>,
+}
+
+impl Db {
+    /// Returns those threads of a person that have turns of others. Of somebody who is nobody on any account, such as a room,
+    /// none is: all that is said in a room is the room's.
+    pub async fn shared_threads(&self, keys: &PersonKeys) -> Result<Vec<SharedThread>, StoreError> {
+        self.read(keys, |keys, tx| Box::pin(shared(tx, keys))).await
+    }
+
+    /// Has nothing learnt any more of what a person said.
+    pub async fn forget_learnings(&self, keys: &PersonKeys) -> Result<(), StoreError> {
+        self.write(&crash::FORGET_LEARNINGS, keys.clone(), |keys, tx| {
+            Box::pin(async move {
+                let sql = "DELETE FROM learnings WHERE user_id = $1 OR spender = $1";
+                for user in keys.users() {
+                    query(sql).bind(user.as_str()).execute(tx).await?;
+                }
+                let sql = "DELETE FROM learnings WHERE account = $1 AND person = $2";
+                for AccountPerson { account, person, .. } in &keys.people {
+                    query(sql).bind(account).bind(person).execute(tx).await?;
+                }
+                Ok(())
+            })
+        })
+        .await
+    }
+
+    /// Lists the chats that conversations are in, each with its account.
+    pub async fn chats(&self) -> Result<Vec<(String, String)>, StoreError> {
+        let sql = "SELECT DISTINCT account, chat FROM conversations ORDER BY account, chat";
+        self.read(sql, |sql, tx| Box::pin(async move { Ok(sqlx::query_as(*sql).fetch_all(tx).await?) })).await
+    }
+
+    /// Returns whether a turn of one of these threads, or of a thread of the person, is open.
+    pub async fn has_open_turn(&self, threads: &BTreeSet<ThreadId>) -> Result<bool, StoreError> {
+        self.read(threads, |threads, tx| {
+            Box::pin(async move {
+                for thread in threads.iter() {
+                    let open = sqlx::query(OPEN_TURN).bind(thread.as_str());
+                    if open.fetch_optional(&mut *tx).await?.is_some() {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            })
+        })
+        .await
+    }
+}
+
+const OPEN_TURN: &str =
+    "SELECT thread FROM turns WHERE thread = $1 AND delivered IS NULL AND parked IS NULL LIMIT 1";
+
+/// Returns whether a turn of one of the threads is open, inside of a transaction.
+pub(super) async fn is_in_use(tx: &mut WriteTx<'_>, messages: &[RoomMessage]) -> Result<bool, StoreError> {
+    let threads: BTreeSet<&str> = messages.iter().map(|message| message.thread.as_str()).collect();
+    for thread in threads {
+        if query(OPEN_TURN).bind(thread).fetch_optional::<String>(tx).await?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Gives threads to their rooms.
+pub(super) async fn hand_over(tx: &mut WriteTx<'_>, shared: &[SharedThread]) -> Result<(), StoreError> {
+    let sql = "UPDATE threads SET user_id = $1 WHERE id = $2";
+    for SharedThread { thread, room, .. } in shared {
+        query(sql).bind(room.as_str()).bind(thread.as_str()).execute(tx).await?;
+    }
+    Ok(())
+}
+
+async fn shared(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<Vec<SharedThread>, StoreError> {
+    if keys.people.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT log.thread, threads.account, log.body FROM threads JOIN log ON log.thread = threads.id
+        WHERE threads.user_id = $1 AND REPLACE(log.body, '\"person\":', '') <> log.body";
+    let mut threads = BTreeMap::new();
+    for user in keys.users() {
+        let said: Vec<(String, String, String)> =
+            sqlx::query_as(sql).bind(user.as_str()).fetch_all(&mut *tx).await?;
+        for (thread, account, body) in said {
+            if message_of(&body)?.is_some_and(|message| is_of_other(&message, &account, &keys.people)) {
+                threads.insert(thread, (user, account));
+            }
+        }
+    }
+    let mut shared = Vec::new();
+    for (thread, (owner, account)) in threads {
+        shared.push(parted(tx, keys, (thread, owner), &account).await?);
+    }
+    Ok(shared)
+}
+
+/// Parts the messages of a thread: a run in which others spoke and the person did not is theirs, and so is what they said in
+/// a run of the person's.
+async fn parted(
+    tx: &mut AnyConnection,
+    keys: &PersonKeys,
+    (thread, owner): (String, &UserId),
+    account: &str,
+) -> Result<SharedThread, StoreError> {
+    let sql = "SELECT chat FROM conversations WHERE thread = $1 AND account = $2 LIMIT 1";
+    let chat: Option<String> =
+        sqlx::query_scalar(sql).bind(&thread).bind(account).fetch_optional(&mut *tx).await?;
+    let sql = "SELECT run, seq, body FROM log WHERE thread = $1 ORDER BY seq";
+    let rows: Vec<(String, i64, String)> = sqlx::query_as(sql).bind(&thread).fetch_all(&mut *tx).await?;
+    let mut messages = Vec::new();
+    for (run, seq, body) in rows {
+        if let Some(message) = message_of(&body)? {
+            let (thread, owner) = (thread.as_str().into(), owner.clone());
+            messages.push(RoomMessage { thread, owner, run: run.as_str().into(), seq, message });
+        }
+    }
+    let other = |one: &RoomMessage| is_of_other(&one.message, account, &keys.people);
+    let spoke = |of_others: bool| {
+        let said = messages.iter().filter(|one| matches!(one.message, Message::Human(_)));
+        let said = said.filter(|one| other(one) == of_others);
+        said.map(|one| one.run.clone()).collect::<BTreeSet<_>>()
+    };
+    let (theirs, own) = (spoke(true), spoke(false));
+    let (others, own) = messages
+        .iter()
+        .cloned()
+        .partition(|one| other(one) || (theirs.contains(&one.run) && !own.contains(&one.run)));
+    let room = UserId::room(account, &chat.unwrap_or_default());
+    Ok(SharedThread { thread: thread.into(), owner: owner.clone(), room, own, others })
+}
+
+/// Returns whether a message is the words of somebody else than these people.
+pub(super) fn is_of_other(message: &Message, account: &str, people: &[AccountPerson]) -> bool {
+    let Message::Human(human) = message else { return false };
+    let Some(said_by) = human.person.as_deref() else { return false };
+    !people.iter().any(|one| one.account == account && one.person == said_by)
+}
+
+/// Takes out of a thread's rows what other runs wrote of forgotten turns: their goals, and where their results were kept.
+/// `gone` are the runs and messages of those turns.
+pub(super) async fn redact_traces(
+    tx: &mut WriteTx<'_>,
+    thread: &str,
+    gone: &BTreeSet<(&str, &MessageId)>,
+) -> Result<(), StoreError> {
+    let runs: BTreeSet<&str> = gone.iter().map(|(run, _)| *run).collect();
+    let messages: BTreeSet<&MessageId> = gone.iter().map(|(_, id)| *id).collect();
+    let sql = "SELECT seq, body, run FROM log WHERE thread = $1
+        AND (REPLACE(body, '\"op\":\"goal\"', '') <> body OR REPLACE(body, '\"op\":\"mask\"', '') <> body)";
+    let rows: Vec<(i64, String, String)> = query(sql).bind(thread).fetch_all(tx).await?;
+    let mut updates = Vec::new();
+    for (seq, body, run) in rows {
+        let update: Update =
+            serde_json::from_str(&body).map_err(|error| unreadable("a thread's row", &error))?;
+        updates.push((seq, update, run));
+    }
+    let set = updates.iter().filter(|(_, _, run)| runs.contains(run.as_str()));
+    let objectives: BTreeSet<String> = set
+        .filter_map(|(_, update, _)| match update {
+            Update::Goal(Some(goal)) => Some(goal.objective.clone()),
+            _ => None,
+        })
+        .collect();
+    for (seq, update, _) in updates {
+        let silent = match update {
+            Update::Goal(Some(goal)) if objectives.contains(&goal.objective) => Update::Goal(None),
+            Update::Mask { through, mut kept } if kept.keys().any(|id| messages.contains(id)) => {
+                kept.retain(|id, _| !messages.contains(id));
+                Update::Mask { through, kept }
+            }
+            _ => continue,
+        };
+        let body = serde_json::to_string(&silent).map_err(|error| StoreError::Rejected(error.to_string()))?;
+        let sql = "UPDATE log SET body = $1 WHERE thread = $2 AND seq = $3";
+        query(sql).bind(&body).bind(thread).bind(seq).execute(tx).await?;
+    }
+    Ok(())
+}
