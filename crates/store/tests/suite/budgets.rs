@@ -225,7 +225,7 @@ pub(crate) async fn who_is_forgotten_between_a_kill_and_a_start_stops_no_start(p
     let db = place.open().await;
     let keys = crate::person::ada();
     assert!(db.is_person_at_work(&keys).await.unwrap(), "their call is not settled");
-    db.forget_person(&keys, Vec::new()).await.unwrap();
+    assert!(db.forget_person(&keys, Vec::new(), Vec::new()).await.unwrap());
     db.close().await;
     // As a version before this one left it.
     run(&mut place.connect().await, "UPDATE reservations SET user_id = ''".to_owned()).await;

@@ -160,7 +160,7 @@ pub(crate) async fn who_became_somebody_else_is_found_and_forgotten_as_who_they_
     let tables = db.person_tables(&keys).await.unwrap();
     let off = tables.iter().find(|table| table.name == "memory_off").unwrap();
     assert_eq!(off.rows.len(), 1, "{tables:?}");
-    db.forget_person(&keys, Vec::new()).await.unwrap();
+    assert!(db.forget_person(&keys, Vec::new(), Vec::new()).await.unwrap());
     assert!(!db.is_memory_off(&was).await.unwrap());
     let notes = db.import_notes().await.unwrap();
     let notes: Vec<_> = notes.into_iter().map(|note| note.item).collect();
