@@ -13,7 +13,7 @@ mod told;
 
 use super::run;
 use crate::{
-    config::{AccountConfig, CLOSING, HotConfig, LoadedConfig, SandboxBackend, Start},
+    config::{AccountConfig, CLOSING, HotConfig, LoadedConfig, Problem, Report, SandboxBackend, Start},
     connections,
     machine::Machine,
 };
@@ -70,7 +70,17 @@ async fn examine(start: &Start, loaded: &LoadedConfig, told: &mut Findings) {
         Some(file) => Check::good("config", format!("{} can be used", file.display())),
         None => Check::good("config", "no file; the defaults are used"),
     };
-    told.add("pudu", vec![config]);
+    // What is wrong with the file of MCP servers is told with them.
+    let ours = |report: &Report| report.file == loaded.report.file;
+    let unstartable = crate::extensions::check(start, loaded).into_iter().filter(ours);
+    let mut checks: Vec<_> = unstartable
+        .flat_map(|report| report.problems)
+        .map(|Problem { key, what, help, .. }| Check::bad("config", format!("{key}: {what}"), help))
+        .collect();
+    if checks.is_empty() {
+        checks.push(config);
+    }
+    told.add("pudu", checks);
     let (machine, model) = Machine::look(&fixed.home, &fixed.provider, hot).await;
     let configured = if hot.models.is_empty() { &machine.models } else { &hot.models };
     let mut parts: Vec<Examination<'_>> = Vec::new();
