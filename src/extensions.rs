@@ -4,7 +4,7 @@
 //! Servers start in the background: a slow one must not hold the daemon up. Their tools are there from the
 //! next run on.
 
-use crate::config::{LoadedConfig, Pos, Problem, Report, Start, is_own_tool, nearest, trust};
+use crate::config::{HotConfig, LoadedConfig, Pos, Problem, Report, Start, is_own_tool, nearest, trust};
 use pudu_client::{
     base::Tool,
     mcp::{McpConfig, Servers, Skipped, UnknownKey},
@@ -65,8 +65,8 @@ impl ExtensionTools<'_> {
     }
 }
 
-/// Checks the file, if there is one: what it says must not be left out in silence. Then the names in `approvals.tools`
-/// of the configuration, which the file alone can explain. Returns what is wrong with each of both.
+/// Checks the file, if there is one: what it says must not be left out in silence. Then the tools that
+/// the configuration guards, which the file alone can explain. Returns what is wrong with each of both.
 pub(crate) fn check(start: &Start, loaded: &LoadedConfig) -> Vec<Report> {
     let beside = loaded.report.file.as_deref();
     let (mut reports, mut servers) = (Vec::new(), Some(Vec::new()));
@@ -89,19 +89,27 @@ pub(crate) fn check(start: &Start, loaded: &LoadedConfig) -> Vec<Report> {
         Some(servers) => is_own_tool(name) || servers.iter().any(|server| servers_tool(name, server)),
         None => true,
     };
-    let asked = loaded.config.hot.approvals.tools.iter();
-    let wrong = asked.filter(|name| !known(name)).map(|name| {
-        let what = format!("there is no tool \"{name}\": its calls would be made unasked");
-        let ours = name.strip_suffix("_tool").filter(|ours| is_own_tool(ours));
-        let help = ours.map(|ours| format!("did you mean `{ours}`?")).unwrap_or_else(|| {
-            "name a tool of pudu's, or SERVER_TOOL of a server in extensions_config.json; only servers with \
-             `\"tool_name_prefix\": false` have others"
-                .to_owned()
-        });
-        Problem::error(None, "approvals.tools", what, help)
+    let wrong = guarded(&loaded.config.hot).filter(|(_, _, name)| !known(name)).map(|(key, effect, name)| {
+        let help = "name a tool of pudu's, or SERVER_TOOL of a server in extensions_config.json; only servers with \
+                    `\"tool_name_prefix\": false` have others";
+        Problem::error(loaded.place(key), key, format!("there is no tool \"{name}\": {effect}"), help)
     });
     reports.push(Report::new(loaded.report.file.clone(), wrong.collect()));
     reports
+}
+
+/// Returns the tools that the configuration guards, with the key that names each and the effect if there is none.
+fn guarded(hot: &HotConfig) -> impl Iterator<Item = (&'static str, &'static str, &String)> {
+    let asked =
+        hot.approvals.tools.iter().map(|name| ("approvals.tools", "its calls would be made unasked", name));
+    let list = hot.guardrails.iter().filter_map(|guardrails| guardrails.allowlist.as_ref());
+    let allowed = list.clone().flat_map(|list| list.allowed.iter().flatten());
+    let allowed =
+        allowed.map(|name| ("guardrails.provider.config.allowed_tools", "this would allow nothing", name));
+    let denied = list.flat_map(|list| &list.denied);
+    let denied =
+        denied.map(|name| ("guardrails.provider.config.denied_tools", "this would deny nothing", name));
+    asked.chain(allowed).chain(denied)
 }
 
 fn unknown(UnknownKey { path, key, known }: &UnknownKey) -> Problem {

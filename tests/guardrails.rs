@@ -212,6 +212,13 @@ async fn a_passport_counts_as_it_is_at_each_call() {
     assert_eq!(notes(&house), ["hi"]);
     let (well, doctor) = house.pudu(&["doctor"]);
     assert!(!well && doctor.contains("BAD   passport: ") && doctor.contains("is no passport"), "{doctor}");
+    house.configure(
+        "",
+        "guardrails: {enabled: true, provider: {use: allowlist, config: {denied_tools: [shell]}}}\n",
+    );
+    let (well, doctor) = house.pudu(&["doctor"]);
+    let nobody = "BAD   config: guardrails.provider.config.denied_tools: there is no tool \"shell\"";
+    assert!(!well && doctor.contains(nobody), "{doctor}");
 }
 
 /// An MCP server with one tool, which notes that it was called.

@@ -320,10 +320,23 @@ extensions_config.json: warning: mcpServers.a.tools.x.off: pudu does not know th
         let off = r#"{"mcpServers": {"jira": {"enabled": false}, "odd": {"type": "sse", "url": "http://localhost"}}}"#;
         let (verdict, told) = check("approvals: {tools: [jira_search, odd_one]}", off);
         assert_eq!(verdict, ConfigVerdict::Fine, "{told}");
-        let (_, told) = check("approvals: {tools: [bash_tool, github_create_issue]}", off);
-        let ours =
-            "there is no tool \"bash_tool\": its calls would be made unasked\n  help: did you mean `bash`?";
-        assert!(told.contains(ours) && told.contains("no tool \"github_create_issue\""), "{told}");
+        let (_, told) = check("approvals: {tools: [github_create_issue]}", off);
+        assert!(told.contains("no tool \"github_create_issue\""), "{told}");
+        let list = |config: &str| {
+            let text =
+                format!("guardrails: {{enabled: true, provider: {{use: allowlist, config: {{{config}}}}}}}");
+            check(&text, off)
+        };
+        let (verdict, told) = list("denied_tools: [shell, jira_search, bash], allowed_tools: [execute, ls]");
+        assert_eq!(verdict, ConfigVerdict::Wrong, "{told}");
+        let denied =
+            "error: guardrails.provider.config.denied_tools: there is no tool \"shell\": this would deny";
+        let allowed =
+            "error: guardrails.provider.config.allowed_tools: there is no tool \"execute\": this would allow";
+        assert!(told.contains(denied) && told.contains(allowed), "{told}");
+        assert_eq!(told.matches("error: ").count(), 2, "{told}");
+        let (verdict, told) = list("denied_tools: [jira_search, bash, memory_delete]");
+        assert_eq!(verdict, ConfigVerdict::Fine, "{told}");
     }
 
     #[test]

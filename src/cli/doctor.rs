@@ -13,7 +13,7 @@ mod told;
 
 use super::run;
 use crate::{
-    config::{AccountConfig, CLOSING, HotConfig, LoadedConfig, SandboxBackend, Start},
+    config::{AccountConfig, CLOSING, HotConfig, LoadedConfig, Problem, SandboxBackend, Start},
     connections,
     machine::Machine,
 };
@@ -66,11 +66,7 @@ type Examination<'a> = (String, BoxFuture<'a, Vec<Check>>);
 /// Examines everything at once, and tells in order.
 async fn examine(start: &Start, loaded: &LoadedConfig, told: &mut Findings) {
     let (fixed, hot) = (&loaded.config.fixed, &loaded.config.hot);
-    let config = match &loaded.report.file {
-        Some(file) => Check::good("config", format!("{} can be used", file.display())),
-        None => Check::good("config", "no file; the defaults are used"),
-    };
-    told.add("pudu", vec![config]);
+    told.add("pudu", config(start, loaded));
     let (machine, model) = Machine::look(&fixed.home, &fixed.provider, hot).await;
     let configured = if hot.models.is_empty() { &machine.models } else { &hot.models };
     let mut parts: Vec<Examination<'_>> = Vec::new();
@@ -102,6 +98,21 @@ async fn examine(start: &Start, loaded: &LoadedConfig, told: &mut Findings) {
             }
         };
         told.add(&name, checks.unwrap_or_default());
+    }
+}
+
+/// Returns what the start would refuse of the configuration. What is wrong with the file of MCP servers is told with them.
+fn config(start: &Start, loaded: &LoadedConfig) -> Vec<Check> {
+    let file = &loaded.report.file;
+    let reports = crate::extensions::check(start, loaded).into_iter().filter(|report| report.file == *file);
+    let refused: Vec<_> = reports
+        .flat_map(|report| report.problems)
+        .map(|Problem { key, what, help, .. }| Check::bad("config", format!("{key}: {what}"), help))
+        .collect();
+    match file {
+        _ if !refused.is_empty() => refused,
+        Some(file) => vec![Check::good("config", format!("{} can be used", file.display()))],
+        None => vec![Check::good("config", "no file; the defaults are used")],
     }
 }
 

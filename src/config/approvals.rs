@@ -70,17 +70,27 @@ pub(crate) fn is_own_tool(name: &str) -> bool {
 
 /// Shorter names are near to too many others.
 const MIN_LETTERS: usize = 4;
+/// Longer names are no tool's: models take none.
+const MAX_LETTERS: usize = 64;
 
-/// Refuses a name that is no tool's but almost: the call that it was to guard would be made unasked. Tools of MCP
-/// servers are not known here.
+/// Refuses a name that no tool can have, or that is almost a tool's: the call that it was to guard would be made. Tools of
+/// MCP servers are not known here.
 pub(super) fn check_name(section: &Section<'_>, key: &str, name: &str) {
     if is_own_tool(name) {
         return;
     }
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.len() > MAX_LETTERS || !name.chars().all(plain) {
+        let help = "write each tool's own name, of up to 64 letters, digits, _ and -; there are no wildcards";
+        section.refuse(key, format!("no tool can be called \"{name}\""), help);
+        return;
+    }
+    let folded = name.to_lowercase().replace('-', "_");
+    // DeerFlow's functions are called `bash_tool`, its tools are not.
+    let bare = folded.strip_suffix("_tool").unwrap_or(&folded);
     // One slip of a finger: `jira_search` is as near to a name of ours by other measures, and may be a server's.
-    let plain = name.to_lowercase().replace('-', "_");
-    let slipped =
-        |known: &&str| known.len() >= MIN_LETTERS && strsim::damerau_levenshtein(&plain, known) <= 1;
+    let slip = |known: &str| known.len() >= MIN_LETTERS && strsim::damerau_levenshtein(bare, known) <= 1;
+    let slipped = |known: &&str| *known == bare || slip(known);
     if let Some(near) = NAMES.into_iter().chain(MORE_NAMES).find(slipped) {
         let what = format!("pudu has no tool \"{name}\"");
         section.refuse(

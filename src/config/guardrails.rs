@@ -44,6 +44,8 @@ const PROVIDERS: [(&str, ProviderKind); 4] = [
 /// Help on `use`.
 const CHOICE: &str = "write deerflow.guardrails.builtin:AllowlistProvider, http or passport; docs/guardrails.md says what each \
                       needs. pudu runs no provider written in Python: let one answer over HTTP";
+/// Help on `passport`.
+const PASSPORT: &str = "name the file of an Open Agent Passport, or write the passport itself here";
 /// Time for one decision over HTTP.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -98,8 +100,7 @@ fn passport(
     }
     let Some(named) = section.text("passport").optional("none") else {
         if kind == Some(ProviderKind::Passport) && section.is_needed() {
-            let help = "name the file of an Open Agent Passport, or write the passport itself here";
-            section.refuse("passport", "this is missing or empty", help);
+            section.refuse("passport", "this is missing or empty", PASSPORT);
         }
         return (None, None);
     };
@@ -109,6 +110,10 @@ fn passport(
     if !is_path && kind == Some(ProviderKind::Passport) && section.is_needed() {
         let help = "name a file that ends in .json or has a folder before it";
         section.refuse("passport", "this names no file, and pudu asks no registry of passports", help);
+    }
+    if is_path && section.is_needed() && !path.is_file() {
+        let what = format!("there is no file {}", path.display());
+        section.refuse("passport", what, PASSPORT);
     }
     if !is_path && kind == Some(ProviderKind::Allowlist) {
         let what = "nobody checks this: it names no file, and a list of tools has no use for it";
@@ -122,7 +127,7 @@ fn allowlist(config: &Section<'_>, kind: Option<ProviderKind>) -> Option<Allowli
     let denied = config.names("denied_tools").or_told(Vec::new(), "none");
     for (key, names) in [("allowed_tools", allowed.as_deref().unwrap_or_default()), ("denied_tools", &denied)]
     {
-        names.iter().for_each(|name| approvals::check_name(config, key, name));
+        names.iter().filter(|_| config.is_needed()).for_each(|name| approvals::check_name(config, key, name));
     }
     let says = allowed.is_some() || !denied.is_empty();
     let list = Allowlist {

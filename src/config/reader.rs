@@ -118,9 +118,9 @@ impl<'a> ConfigReader<'a> {
 /// open.
 const CLOSING_KEYS: &[&str] =
     &["allowed_chats", "allowed_guilds", "allowed_users", "approval", "approvers", "pairing"];
-/// Sections whose keys decide what is deleted, or who or what is asked before something is done. A misspelt key would leave
-/// that as it is by default.
-const CLOSING_SECTIONS: &[&str] = &["approvals", "guardrails", "retention"];
+/// Sections whose keys decide what is deleted, who or what is asked before something is done, or what may be spent. A
+/// misspelt key would leave that as it is by default.
+const CLOSING_SECTIONS: &[&str] = &["approvals", "budgets", "guardrails", "retention", "token_budget"];
 /// A key that more sections have is of none in particular.
 const MAX_HOMES: usize = 3;
 
@@ -131,8 +131,12 @@ fn closing(key: &str) -> Option<&'static str> {
 
 /// Returns whether an unknown key must not be ignored: it is, or probably is, one that restricts something.
 fn closes(key: &str, path: &str, meant: &[String]) -> bool {
-    let section = |path: &str| path.split('.').any(|part| CLOSING_SECTIONS.contains(&part));
-    closing(key).is_some() || section(path) || section(key) || meant.iter().any(|key| section(key))
+    closing(key).is_some() || in_closing(path) || in_closing(key) || meant.iter().any(|key| in_closing(key))
+}
+
+/// Returns whether a path is one of a closing section's, or leads into one.
+fn in_closing(path: &str) -> bool {
+    path.split('.').any(|part| CLOSING_SECTIONS.contains(&part))
 }
 
 fn unknown_keys(node: &Node, path: &str, homes: fn(&str) -> Vec<String>, log: &mut Log) {
@@ -188,6 +192,7 @@ fn meant(
     let found: Vec<_> = log.sections.iter().filter_map(there).collect();
     let mut found = if found.is_empty() { homes(key) } else { found };
     if found.len() > MAX_HOMES {
+        let closes = closes || found.iter().all(|path| in_closing(path));
         found.truncate(if closes { MAX_HOMES } else { 0 });
     }
     found

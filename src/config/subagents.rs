@@ -1,6 +1,7 @@
 //! The sub-agents: the built-in ones with what the operator changes of them, and the operator's own.
 
 use super::{
+    approvals,
     budgets::{self, TokenBudgetConfig},
     reader::Section,
 };
@@ -76,12 +77,12 @@ fn own(section: &Section<'_>, name: &str, tokens: TokenBudgetConfig) -> Option<S
     let tokens = budgets::token_budget(&section.section("token_budget"), tokens);
     let about = section.text("description").required("say what it is good for: the agent chooses by that");
     let system = section.text("system_prompt").required("say who it is and how it works");
+    let without = section.names("disallowed_tools").or_told(Vec::new(), "none");
+    without.iter().for_each(|name| approvals::check_name(section, "disallowed_tools", name));
     Some(Subagent {
         name: name.to_owned(),
-        about: about?,
-        system: system?,
         tools: section.names("tools").optional("all of the agent's"),
-        without: section.names("disallowed_tools").or_told(Vec::new(), "none"),
+        without,
         skills: skills(section),
         model: model(section),
         bounds: RunBounds {
@@ -90,6 +91,9 @@ fn own(section: &Section<'_>, name: &str, tokens: TokenBudgetConfig) -> Option<S
             tokens: tokens.budget(),
             ..RunBounds::default()
         },
+        // Last, so that every key has been read before one that is missing ends this.
+        about: about?,
+        system: system?,
     })
 }
 

@@ -72,3 +72,43 @@ fn a_task_has_deerflows_token_budget_if_nothing_else_is_said() {
     );
     assert!(!good("token_budget: {enabled: false}\n", []).config.hot.run_tokens.is_limited());
 }
+
+#[test]
+fn a_misspelt_budget_stops_the_start() {
+    let check = |text: &str, key: &str, near: &str| {
+        let said = said(text, []);
+        let help = if near.is_empty() { "remove it".to_owned() } else { format!("did you mean {near}") };
+        let told = format!("error: {key}: pudu does not know this key\n  help: {help}");
+        assert!(said.contains(&told), "{text}: {said}");
+    };
+    check("budgets: {persn: {tokens_per_day: 10}}\n", "budgets.persn", "`person`?");
+    check("budgets: {person: {token_per_day: 5}}\n", "budgets.person.token_per_day", "`tokens_per_day`?");
+    check("budgets: {run: {tokens_per_day: 500}}\n", "budgets.run.tokens_per_day", "");
+    check("budgets: {most: 5}\n", "budgets.most", "");
+    check("budget: {person: {tokens_per_day: 10}}\n", "budget", "`budgets`?");
+    check("person: {tokens_per_day: 10}\n", "person", "`budgets.person`?");
+    check("tokens_per_day: 10\n", "tokens_per_day", "`budgets.");
+    check("channels: {telegram: {bot_token: t, budgets: {}}}\n", "channels.telegram.budgets", "");
+    check("token_budgets: {enabled: true}\n", "token_budgets", "`token_budget`?");
+    check("token_budget: {enabled: true, max_token: 5}\n", "token_budget.max_token", "`max_tokens`?");
+    check("subagents: {token_budgets: {max_tokens: 5}}\n", "subagents.token_budgets", "`token_budget`?");
+    check("subagents: {token_budget: {max_token: 5}}\n", "subagents.token_budget.max_token", "`max_tokens`?");
+    check(
+        "subagents: {agents: {bash: {token_budget: {tokens: 5}}}}\n",
+        "subagents.agents.bash.token_budget.tokens",
+        "`max_",
+    );
+    check("guardrail: {enabled: true}\n", "guardrail", "`guardrails`?");
+}
+
+#[test]
+fn every_key_of_a_sub_agent_is_read_whatever_is_wrong_before_it() {
+    let more = "tools: [ls], disallowed_tools: [bash_tool], skills: [a], model: inherit, max_turns: 5, timeout_seconds: 9";
+    let text =
+        format!("subagents: {{custom_agents: {{a: {{description: [b], system_prompt: 5, {more}}}}}}}\n");
+    let said = said(&text, []);
+    for key in ["description: found", "system_prompt: found", "disallowed_tools: pudu has no tool"] {
+        assert!(said.contains(&format!("error: subagents.custom_agents.a.{key}")), "{said}");
+    }
+    assert!(!said.contains("does not know this key"), "{said}");
+}

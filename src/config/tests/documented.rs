@@ -122,6 +122,7 @@ fn the_example_can_be_read_with_every_key_in_use() {
     ];
     let text = all_keys()
         .replace("enabled: false", "enabled: true")
+        .replace("passport: passport.json", "passport: {status: active}")
         .replace("mode: polling", "mode: webhook")
         .replace("mode: ws", "mode: webhook");
     let expected = "config.yaml:LINE: warning: checkpointer: this has no effect beside `database`\n  \

@@ -27,6 +27,28 @@ fn guardrails_that_cannot_be_obeyed_stop_the_start_with_the_remedy() {
     let near = "did you mean `bash`?";
     refused("provider: {use: allowlist, config: {denied_tools: [bahs]}}", &["config.denied_tools: ", near]);
     refused("provider: {use: allowlist, config: {allowed_tools: [bahs]}}", &["config.allowed_tools: ", near]);
+    for (name, help) in [
+        ("\"*\"", "there are no wildcards"),
+        ("\"file_*\"", "no tool can be called \"file_*\""),
+        ("\"web search\"", "letters, digits, _ and -"),
+        ("deerflow.sandbox.tools:bash_tool", "no tool can be called"),
+        ("bash_tool", near),
+        ("read_file_tool", "did you mean `read_file`?"),
+        ("Web-Search-Tool", "did you mean `web_search`?"),
+        ("LS", "did you mean `ls`?"),
+        (&"x".repeat(65), "up to 64 letters"),
+    ] {
+        for key in ["allowed_tools", "denied_tools"] {
+            let list = format!("provider: {{use: allowlist, config: {{{key}: [bash, {name}]}}}}");
+            refused(&list, &[&format!("error: guardrails.provider.config.{key}: "), help]);
+        }
+    }
+    for file in ["nofile.json", "passports/one"] {
+        let words = format!("guardrails.passport: there is no file /d/{file}");
+        for provider in ["use: passport", "use: allowlist", "use: http, config: {url: 'http://a'}"] {
+            refused(&format!("passport: {file}, provider: {{{provider}}}"), &[&words]);
+        }
+    }
     refused(
         "provider: {use: allowlist, config: {deny: [bash]}}",
         &["error: guardrails.provider.config.deny: pudu does not know"],
@@ -45,4 +67,6 @@ fn guardrails_that_cannot_be_obeyed_stop_the_start_with_the_remedy() {
     assert!(id.contains("warning: guardrails.passport: nobody checks this"), "{id}");
     assert_eq!(list("enabled: false, passport: agt_1, provider: {use: 'a.b:C', config: {a: $NOWHERE}}"), "");
     assert_eq!(list("enabled: true, provider: {use: passport}, passport: {status: active}"), "");
+    assert_eq!(list("enabled: false, passport: nofile.json, provider: {use: allowlist}"), "");
+    assert_eq!(list("enabled: true, provider: {use: allowlist, config: {denied_tools: [bash, a-b_Do]}}"), "");
 }
