@@ -11,9 +11,14 @@ use crate::{
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Subcommand;
 use pudu_channels::Address;
-use pudu_client::store::{Db, DbLocation};
+use pudu_client::{
+    agents::Agents,
+    base::UserId,
+    store::{Db, DbLocation},
+};
 use pudu_deerflow::{
-    DeerFlowHome, ImportReport, ImportTarget, ItemKind, ItemOutcome, Place, SourceDatabase, import as move_in,
+    DeerFlowHome, ImportReport, ImportTarget, ItemKind, ItemOutcome, Place, ReportItem, SourceDatabase,
+    import as move_in,
 };
 use secrecy::ExposeSecret;
 use std::{
@@ -83,7 +88,23 @@ async fn deerflow(start: &Start, dir: &Path, dry_run: bool) -> Result<ImportRepo
     let done = written(&db, &source, database.as_ref(), &loaded, dry_run).await;
     db.close().await;
     report.items.extend(done?.items);
+    mark_broken_agents(&mut report.items, &source);
     Ok(report)
+}
+
+/// Says which of the agents answer nobody as they are.
+fn mark_broken_agents(items: &mut [ReportItem], source: &DeerFlowHome) {
+    let broken = Agents::new(source.folder.clone()).list().broken;
+    let shared = |item: &&mut ReportItem| {
+        item.kind == ItemKind::Agent
+            && item.user.as_deref().is_none_or(|user| user == UserId::local().as_str())
+    };
+    for item in items.iter_mut().filter(shared) {
+        if let Some(agent) = broken.iter().find(|agent| agent.name == item.item) {
+            let why = format!("it answers nobody until this is mended: {}", agent.why);
+            item.note = Some(item.note.take().map_or(why.clone(), |note| format!("{note}; {why}")));
+        }
+    }
 }
 
 /// Writes everything into the store and the home, with a line in the audit.
