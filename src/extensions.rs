@@ -159,23 +159,38 @@ fn find(start: &Start, beside: Option<&Path>) -> Option<PathBuf> {
 
 /// Reads the file. One that names programs has to be the operator's word. They are watched over by this very program.
 fn read(path: &Path, start: &Start) -> Result<McpConfig, Report> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        wrong(path, Problem::error(None, "", error.to_string(), "make it readable, or take it away"))
-    })?;
-    let config = parse(&text, path, start)?;
+    let config = parse(&text(path)?, path, start)?;
     // Also where another version has been installed over it since.
     let own = Path::new("/proc/self/exe");
     Ok(if own.exists() { config.guarded_by(own) } else { config })
 }
 
-fn parse(text: &str, path: &Path, start: &Start) -> Result<McpConfig, Report> {
-    let config = McpConfig::parse(text, &start.env.all().collect()).map_err(|error| {
+/// Checks whether a file that is to be copied can be read; the copy is the operator's own, whoever has the file.
+///
+/// # Errors
+/// Returns what is wrong with it.
+pub(crate) fn check_copied(path: &Path, start: &Start) -> Result<(), Report> {
+    parse_foreign(&text(path)?, path, start).map(drop)
+}
+
+fn text(path: &Path) -> Result<String, Report> {
+    std::fs::read_to_string(path).map_err(|error| {
+        wrong(path, Problem::error(None, "", error.to_string(), "make it readable, or take it away"))
+    })
+}
+
+fn parse_foreign(text: &str, path: &Path, start: &Start) -> Result<McpConfig, Report> {
+    McpConfig::parse(text, &start.env.all().collect()).map_err(|error| {
         let at = Pos { line: error.line as u64, column: error.column as u64 };
         wrong(
             path,
             Problem::error(at, &error.key, error.hint, "mend it (docs/extensions.md), or take the file away"),
         )
-    })?;
+    })
+}
+
+fn parse(text: &str, path: &Path, start: &Start) -> Result<McpConfig, Report> {
+    let config = parse_foreign(text, path, start)?;
     if config.starts_programs() {
         trust::check(path).map_err(|error| wrong(path, Problem::error(None, "", error.to_string(), "")))?;
     }

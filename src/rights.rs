@@ -101,7 +101,39 @@ pub(crate) fn pick<'k>(known: &'k [KnownUser], wanted: &str) -> Result<&'k Known
     }
 }
 
+/// Lists users by their secrets, which nobody shares: each person counts as the user who has their own.
+pub(crate) fn with_own_secrets(mut known: Vec<KnownUser>) -> Vec<KnownUser> {
+    let own: Vec<AccountPerson> = known.iter().flat_map(|one| one.secrets_only.iter().cloned()).collect();
+    for one in &mut known {
+        one.people.retain(|person| !own.contains(person));
+        one.people.append(&mut one.secrets_only);
+    }
+    known
+}
+
 impl KnownUser {
+    /// Reads a user that the API tells.
+    pub(crate) fn read(told: &Value) -> Option<Self> {
+        let text = |of: &Value, key: &str| Some(of.get(key)?.as_str()?.to_owned());
+        let person = |of: &Value| {
+            Some(AccountPerson {
+                account: text(of, "account")?,
+                person: text(of, "id")?,
+                name: text(of, "name").unwrap_or_default(),
+            })
+        };
+        let people = |key: &str| {
+            told.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(person).collect()
+        };
+        Some(Self {
+            user: UserId::of(&text(told, "user")?).ok()?,
+            email: text(told, "email"),
+            former: Vec::new(),
+            people: people("people"),
+            secrets_only: people("secrets_only"),
+        })
+    }
+
     /// Returns what their rows are found by.
     pub(crate) fn keys(&self) -> PersonKeys {
         PersonKeys {
@@ -194,6 +226,20 @@ mod tests {
             people,
             secrets_only: Vec::new(),
         }
+    }
+
+    #[test]
+    fn secrets_are_each_persons_own_where_all_else_is_shared() {
+        let mut own = one("telegram-7-x", None, &[]);
+        own.secrets_only = one("x", None, &[("telegram", "7", "Ada")]).people;
+        let shared = one("default", None, &[("telegram", "7", "Ada"), ("local", "local", "You")]);
+        let known = [shared, own].map(|one| KnownUser::read(&one.told()).unwrap()).to_vec();
+        assert!(pick(&known, "Ada").is_err());
+        let known = with_own_secrets(known);
+        for wanted in ["Ada", "telegram:7"] {
+            assert_eq!(pick(&known, wanted).unwrap().user.as_str(), "telegram-7-x");
+        }
+        assert!(pick(&known, "ghost").is_err());
     }
 
     #[test]

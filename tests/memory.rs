@@ -72,7 +72,7 @@ async fn what_a_person_says_of_themselves_is_there_in_the_next_conversation_and_
 
     bob.says("what do I drink?", "echo: what do I drink?").await;
     assert!(!told(&house).contains("green tea"));
-    bob.says("/memory", "Nothing like that is remembered here.").await;
+    bob.says("/memory", "Nothing is remembered here yet.").await;
 }
 
 #[tokio::test]
@@ -135,7 +135,7 @@ async fn a_proposal_without_proof_is_not_remembered() {
     let ada = Talker::new(&house, "Ada");
     ada.says("summarise: 'my colleague is Bob'", "echo: summarise: 'my colleague is Bob'").await;
     house.logs("refused proposed fact").await;
-    ada.says("/memory", "Nothing like that is remembered here.").await;
+    ada.says("/memory", "Nothing is remembered here yet.").await;
 }
 
 /// Has somebody ask something, and returns what the model is told.

@@ -80,7 +80,7 @@ async fn who_joins_another_brings_what_is_remembered_and_it_is_there_once() {
     phone.say("/connect off");
     phone.reads_so(|text| text.contains("stays with the other")).await;
     phone.say("/memory");
-    phone.reads_so(|text| text.starts_with("Nothing like that is remembered here.")).await;
+    phone.reads_so(|text| text.starts_with("Nothing is remembered here yet.")).await;
 }
 
 #[tokio::test]
@@ -94,7 +94,7 @@ async fn what_several_people_share_is_nobodys_to_bring() {
     join(&ada, &phone).await;
     phone.reads_so(|text| text.starts_with("Done: here you are Ada")).await;
     for person in [&ada, &phone] {
-        person.says("/memory", "Nothing like that is remembered here.").await;
+        person.says("/memory", "Nothing is remembered here yet.").await;
     }
     bob.say("/memory");
     bob.reads_so(|text| text.contains("I ride a red bicycle.")).await;
@@ -135,7 +135,7 @@ async fn what_is_remembered_goes_out_as_a_file_and_comes_back() {
     let (_, users) = house.pudu(&["memory", "list"]);
     assert!(users.contains(&user), "{users}");
     for (args, expect) in [
-        (&["memory", "list", "--user", "nobody"][..], "there is no user nobody"),
+        (&["memory", "list", "--user", "nobody"][..], "nothing is stored of anybody called \"nobody\""),
         (&["memory", "export", "--user", &user, "--output", "old.json"], "cannot write old.json"),
         (&["memory", "import", "log", "--user", &user, "--yes"], "is no JSON"),
         (&["memory", "import", "none", "--user", &user, "--yes"], "cannot read none"),
@@ -218,7 +218,7 @@ async fn what_waits_to_be_read_is_forgotten_too_and_read_when_the_daemon_stops()
     let read = house.model.requests().iter().filter(|ask| learns(ask)).count();
     assert_eq!(read, 1, "Bob's alone");
     house.start();
-    ada.says("/memory", "Nothing like that is remembered here.").await;
+    ada.says("/memory", "Nothing is remembered here yet.").await;
     bob.say("/memory");
     bob.reads_so(|text| text.contains("Prefers green tea")).await;
     // What she says from then on counts.

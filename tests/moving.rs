@@ -142,6 +142,23 @@ async fn a_folder_without_a_home_and_a_configuration_with_errors_are_refused() {
     let house = deer().await;
     let (well, told) = house.pudu(&["import", "deerflow", "nowhere"]);
     assert!(!well && told.contains("is no DeerFlow home"), "{told}");
+    let extensions = house.path("deer/extensions_config.json");
+    let whole = fs::read(&extensions).ok();
+    fs::write(&extensions, "{\"mcpServers\": ").unwrap();
+    for more in [&[][..], &["--dry-run"]] {
+        let (well, told) = house.pudu(&[&["import", "deerflow", "deer"], more].concat());
+        assert!(!well && told.contains("nothing was moved") && told.contains("extensions_config"), "{told}");
+    }
+    assert!(!house.path(".pudu/data").exists() && !house.path("config.yaml").exists());
+    match whole {
+        Some(whole) => fs::write(&extensions, whole).unwrap(),
+        None => fs::remove_file(&extensions).unwrap(),
+    }
+    let agent = house.path("deer/.deer-flow/agents/lame");
+    fs::create_dir_all(&agent).unwrap();
+    fs::write(agent.join("config.yaml"), "tool_groups: [").unwrap();
+    let (well, told) = house.pudu(&["import", "deerflow", "deer", "--dry-run"]);
+    assert!(well && told.contains("lame: it answers nobody until this is mended"), "{told}");
     fs::write(house.path("deer/config.yaml"), "config_version: 34\nmodels: 7\n").unwrap();
     let (well, told) = house.pudu(&["import", "deerflow", "deer"]);
     assert!(!well && told.contains("nothing was moved"), "{told}");

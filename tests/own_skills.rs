@@ -413,6 +413,14 @@ async fn where_people_share_a_user_their_secrets_are_their_own_and_an_operator_f
     };
     assert_eq!(house.pudu(&["secret", "list", "--user", &id(&ada)]), (true, "ERP_TOKEN\n".to_owned()));
     assert_eq!(house.pudu(&["secret", "list", "--user", &id(&bob)]), (true, String::new()));
+    assert_eq!(house.pudu(&["secret", "list", "--user", &named(&ada)]), (true, "ERP_TOKEN\n".to_owned()));
+    for verb in
+        [&["secret", "list"][..], &["secret", "set", "X"], &["skill", "history", "tea"], &["skill", "list"]]
+    {
+        let (ok, said) = house.pudu(&[verb, &["--user", "ghost"]].concat());
+        assert!(!ok && said.contains("`pudu users` lists who there is"), "{verb:?}: {said}");
+    }
+    assert!(!house.path(".pudu/users/ghost").exists());
 }
 
 #[tokio::test]

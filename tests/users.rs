@@ -184,7 +184,7 @@ async fn whose_code_was_used_by_somebody_else_gets_rid_of_them() {
                   with you.";
     ada.says("/connect off", others).await;
     eve.reads_so(|text| text.starts_with("Ada ended it: here you are a person by yourself again.")).await;
-    eve.says("/memory", "Nothing like that is remembered here.").await;
+    eve.says("/memory", "Nothing is remembered here yet.").await;
     ada.say("/memory");
     ada.reads_so(|text| text.contains("Bello")).await;
     let invalid = "This code is not valid, or not any more. Ask whoever runs this bot for a new one.";

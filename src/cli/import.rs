@@ -4,7 +4,7 @@ use super::run;
 use crate::{
     clock,
     config::{self, Backend, LoadedConfig, Start},
-    daemon,
+    daemon, extensions,
     home::Home,
     rights,
 };
@@ -12,11 +12,13 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Subcommand;
 use pudu_channels::Address;
 use pudu_client::{
+    agents::Agents,
     base::UserId,
     store::{Db, DbLocation},
 };
 use pudu_deerflow::{
-    DeerFlowHome, ImportReport, ImportTarget, ItemKind, ItemOutcome, Place, SourceDatabase, import as move_in,
+    DeerFlowHome, ImportReport, ImportTarget, ItemKind, ItemOutcome, Place, ReportItem, SourceDatabase,
+    import as move_in,
 };
 use secrecy::ExposeSecret;
 use serde::Deserialize;
@@ -29,6 +31,9 @@ use tempfile::TempDir;
 
 /// Platforms on which DeerFlow's topic of a group is the message with which a chain of answers began.
 const CHAINS: [&str; 3] = ["telegram", "feishu", "dingtalk"];
+
+/// The file of MCP servers and switches.
+const EXTENSIONS: &str = "extensions_config.json";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ImportSource {
@@ -68,11 +73,15 @@ async fn deerflow(start: &Start, dir: &Path, dry_run: bool) -> Result<ImportRepo
     if matches!(fixed.database.backend, Backend::Memory) {
         bail!("nothing would stay: `database.backend` is memory; choose sqlite or postgres first");
     }
+    let theirs = source.extensions.as_deref().filter(|_| !start.dir.join(EXTENSIONS).exists());
+    if let Some(theirs) = theirs {
+        extensions::check_copied(theirs, start).map_err(|report| anyhow!("nothing was moved: {report}"))?;
+    }
     let _home = match dry_run {
         true => None,
         false => Some(Home::take(&fixed.home)?),
     };
-    configuration(start, own.as_deref(), &source, &loaded, &mut report)?;
+    take_configuration(start, own.as_deref(), &source, &loaded, &mut report)?;
     let (db, _copy) = match dry_run {
         true => copy_of_store(&fixed.database.backend, &mut report).await?,
         false => (daemon::open(&fixed.database, &fixed.home).await?, None),
@@ -80,7 +89,23 @@ async fn deerflow(start: &Start, dir: &Path, dry_run: bool) -> Result<ImportRepo
     let done = written(&db, &source, database.as_ref(), &loaded, dry_run).await;
     db.close().await;
     report.items.extend(done?.items);
+    mark_broken_agents(&mut report.items, &source);
     Ok(report)
+}
+
+/// Says which of the agents answer nobody as they are.
+fn mark_broken_agents(items: &mut [ReportItem], source: &DeerFlowHome) {
+    let broken = Agents::new(source.folder.clone()).list().broken;
+    let shared = |item: &&mut ReportItem| {
+        item.kind == ItemKind::Agent
+            && item.user.as_deref().is_none_or(|user| user == UserId::local().as_str())
+    };
+    for item in items.iter_mut().filter(shared) {
+        if let Some(agent) = broken.iter().find(|agent| agent.name == item.item) {
+            let why = format!("it answers nobody until this is mended: {}", agent.why);
+            item.note = Some(item.note.take().map_or(why.clone(), |note| format!("{note}; {why}")));
+        }
+    }
 }
 
 /// Writes everything into the store and the home, with a line in the audit.
@@ -167,14 +192,14 @@ fn schema(config: &Path, report: &mut ImportReport) -> Option<String> {
 }
 
 /// Copies the configuration, and what belongs to it, if there is none yet.
-fn configuration(
+fn take_configuration(
     start: &Start,
     own: Option<&Path>,
     source: &DeerFlowHome,
     loaded: &LoadedConfig,
     report: &mut ImportReport,
 ) -> Result<()> {
-    let Some(theirs) = &source.config else { return extensions(start, source, report) };
+    let Some(theirs) = &source.config else { return take_extensions(start, source, report) };
     match own {
         Some(own) if fs::read(own).ok() == fs::read(theirs).ok() => {
             report.add(ItemKind::Config, ItemOutcome::Unchanged, "config.yaml", None, None);
@@ -195,12 +220,12 @@ fn configuration(
             }
         }
     }
-    extensions(start, source, report)
+    take_extensions(start, source, report)
 }
 
-fn extensions(start: &Start, source: &DeerFlowHome, report: &mut ImportReport) -> Result<()> {
+fn take_extensions(start: &Start, source: &DeerFlowHome, report: &mut ImportReport) -> Result<()> {
     let Some(theirs) = &source.extensions else { return Ok(()) };
-    let name = "extensions_config.json";
+    let name = EXTENSIONS;
     let own = start.dir.join(name);
     match own.exists() {
         true if fs::read(&own).ok() == fs::read(theirs).ok() => {

@@ -3,9 +3,12 @@
 //! Reading works beside a daemon. Replacing takes the home and the database for as long, because an index goes with the
 //! files.
 
-use super::run;
+use super::{
+    person::{self, Belonging},
+    run,
+};
 use crate::{
-    config::{Config, Start},
+    config::{Config, LoadedConfig, Start},
     daemon,
     home::Home,
 };
@@ -13,7 +16,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand};
 use pudu_client::{
     Memories, MemoryOf,
-    base::{UserId, foreign},
+    base::foreign,
     memories::{MemoryOptions, MemoryStore},
     store::{Db, DbLocation},
 };
@@ -34,8 +37,8 @@ const MAX_FACT_CHARS: usize = 300;
 pub(super) enum MemoryCommand {
     /// List users of whom something is remembered, or the facts of one.
     List {
-        /// The user: the name of their folder in `users`.
-        #[arg(long)]
+        /// The user, as for `pudu export`.
+        #[arg(long, value_name = "WHO")]
         user: Option<String>,
         /// The custom agent; the lead agent if not said.
         #[arg(long)]
@@ -64,8 +67,8 @@ pub(super) enum MemoryCommand {
 /// A user, and the agent that remembers them.
 #[derive(Args, Debug)]
 pub(super) struct Whose {
-    /// The user: the name of their folder in `users`.
-    #[arg(long)]
+    /// The user, as for `pudu export`.
+    #[arg(long, value_name = "WHO")]
     user: String,
     /// The custom agent; the lead agent if not said.
     #[arg(long)]
@@ -75,11 +78,12 @@ pub(super) struct Whose {
 /// Does what is asked for and says it.
 pub(super) async fn memory(start: &Start, verb: &MemoryCommand) -> Result<String> {
     let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
-    let config = loaded.config;
+    let config = &loaded.config;
     match verb {
-        MemoryCommand::List { user: None, .. } => users(&config),
+        MemoryCommand::List { user: None, .. } => users(config),
         MemoryCommand::List { user: Some(user), agent } => {
-            let document = reader(&config).await?.read(&of(&config, user, agent.as_ref())?).await?;
+            let document =
+                reader(config).await?.read(&of(start, &loaded, user, agent.as_ref()).await?).await?;
             let line = |fact: &pudu_client::memories::Fact| {
                 let text = foreign::line(&fact.content, MAX_FACT_CHARS);
                 format!("{}  {}  {:.2}  {text}", fact.id, fact.category.label(), fact.confidence)
@@ -88,14 +92,14 @@ pub(super) async fn memory(start: &Start, verb: &MemoryCommand) -> Result<String
             Ok(if lines.is_empty() { "no facts".to_owned() } else { lines.join("\n") })
         }
         MemoryCommand::Export { whose, output } => {
-            let of = of(&config, &whose.user, whose.agent.as_ref())?;
-            let document = format!("{:#}", reader(&config).await?.export(&of).await?);
+            let of = of(start, &loaded, &whose.user, whose.agent.as_ref()).await?;
+            let document = format!("{:#}", reader(config).await?.export(&of).await?);
             let Some(output) = output else { return Ok(document) };
             write(output, &document).with_context(|| format!("cannot write {}", output.display()))?;
             Ok(format!("wrote {}", output.display()))
         }
         MemoryCommand::Import { file, whose, yes } => {
-            let of = of(&config, &whose.user, whose.agent.as_ref())?;
+            let of = of(start, &loaded, &whose.user, whose.agent.as_ref()).await?;
             let document = read(file)?;
             if !yes {
                 let user = &of.user;
@@ -104,7 +108,7 @@ pub(super) async fn memory(start: &Start, verb: &MemoryCommand) -> Result<String
                      say --yes if that is meant"
                 );
             }
-            import(&config, &of, document).await
+            import(config, &of, document).await
         }
     }
 }
@@ -135,12 +139,9 @@ fn options(config: &Config) -> MemoryOptions {
     config.hot.memory.rules.as_ref().map(|rules| rules.options.clone()).unwrap_or_default()
 }
 
-/// Names a memory. A user of whom there is nothing is a slip of the finger more often than a new one.
-fn of(config: &Config, user: &str, agent: Option<&String>) -> Result<MemoryOf> {
-    let user = UserId::of(user).map_err(|error| anyhow!("`{user}` is no user: {error}"))?;
-    if !config.fixed.home.join("users").join(user.as_str()).is_dir() {
-        bail!("there is no user {user}; `pudu memory list` names those of whom something is remembered");
-    }
+/// Names a memory.
+async fn of(start: &Start, loaded: &LoadedConfig, user: &str, agent: Option<&String>) -> Result<MemoryOf> {
+    let user = person::named(start, loaded, user, Belonging::Common).await?;
     Ok(MemoryOf { user, agent: agent.cloned() })
 }
 

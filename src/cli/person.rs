@@ -11,6 +11,7 @@ use crate::{
 use anyhow::{Context, Result, anyhow, bail};
 use pudu_client::{
     PersonData,
+    base::UserId,
     net::reqwest::Method,
     sandbox::Folders,
     store::{Claim, Db},
@@ -33,6 +34,46 @@ pub(super) async fn users(start: &Start, json: bool) -> Result<String> {
     }
     let lines: Vec<String> = users.iter().map(line).collect();
     Ok(if lines.is_empty() { "Nothing is stored of anybody yet.".to_owned() } else { lines.join("\n") })
+}
+
+/// A thing of a user that a command is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Belonging {
+    /// One that users have in common if they are set up so.
+    Common,
+    /// Secrets, which each has alone.
+    Secrets,
+}
+
+/// Finds the user that `--user` means: `default`, or one of whom something is stored. A slip of the finger is nobody.
+pub(super) async fn named(
+    start: &Start,
+    loaded: &LoadedConfig,
+    wanted: &str,
+    what: Belonging,
+) -> Result<UserId> {
+    let fixed = &loaded.config.fixed;
+    let exact = UserId::of(wanted).ok().filter(|user| user.as_str() == wanted);
+    if let Some(user) = exact
+        && (user == UserId::local() || fixed.home.join("users").join(wanted).is_dir())
+    {
+        return Ok(user);
+    }
+    let known = if home::neighbour(&fixed.home).is_some() {
+        all(start).await?.iter().filter_map(KnownUser::read).collect()
+    } else if daemon::has_store(&fixed.database.backend) {
+        let db = daemon::open(&fixed.database, &fixed.home).await?;
+        let known = rights::known(&db, &fixed.home, loaded.config.hot.timing.unpaired).await;
+        db.close().await;
+        known?
+    } else {
+        Vec::new()
+    };
+    let known = match what {
+        Belonging::Common => known,
+        Belonging::Secrets => rights::with_own_secrets(known),
+    };
+    Ok(rights::pick(&known, wanted)?.user.clone())
 }
 
 async fn all(start: &Start) -> Result<Vec<Value>> {

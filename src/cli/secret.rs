@@ -2,7 +2,10 @@
 //!
 //! It works on the disk and needs no daemon; one that runs sees the change with its next run.
 
-use super::{run, say};
+use super::{
+    person::{self, Belonging},
+    remote, run, say,
+};
 use crate::config::Start;
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
@@ -21,14 +24,14 @@ pub(super) enum SecretCommand {
     Set {
         /// Its name, which is that of the variable that commands find it in.
         name: String,
-        /// The person whose it is, as `pudu users` lists them; `default` is the page and the terminal.
-        #[arg(long, value_name = "USER", default_value = "default")]
+        /// The person whose it is, as for `pudu export`; `default` is the page and the terminal.
+        #[arg(long, value_name = "WHO", default_value = "default")]
         user: String,
     },
     /// List the names of a person's secrets.
     List {
         /// The person.
-        #[arg(long, value_name = "USER", default_value = "default")]
+        #[arg(long, value_name = "WHO", default_value = "default")]
         user: String,
     },
     /// Delete a secret.
@@ -36,7 +39,7 @@ pub(super) enum SecretCommand {
         /// Its name.
         name: String,
         /// The person.
-        #[arg(long, value_name = "USER", default_value = "default")]
+        #[arg(long, value_name = "WHO", default_value = "default")]
         user: String,
     },
 }
@@ -47,29 +50,30 @@ pub(super) fn secret(start: &Start, verb: &SecretCommand) -> ExitCode {
         Ok(loaded) => loaded,
         Err(code) => return code,
     };
-    match act(&SecretStore::new(loaded.config.fixed.home.join("users")), verb) {
+    let (SecretCommand::Set { user, .. } | SecretCommand::List { user } | SecretCommand::Delete { user, .. }) =
+        verb;
+    let store = SecretStore::new(loaded.config.fixed.home.join("users"));
+    let user = remote::wait(person::named(start, &loaded, user, Belonging::Secrets));
+    match user.and_then(|user| act(&store, &user, verb)) {
         Ok(words) => say(words, ExitCode::SUCCESS),
         Err(error) => run::fail(&error),
     }
 }
 
-fn act(store: &SecretStore, verb: &SecretCommand) -> Result<String> {
-    let of = |user: &str| UserId::of(user).context("the user has no name");
+fn act(store: &SecretStore, user: &UserId, verb: &SecretCommand) -> Result<String> {
     Ok(match verb {
-        SecretCommand::Set { name, user } => {
+        SecretCommand::Set { name, .. } => {
             let mut value = String::new();
             io::stdin()
                 .take(MAX_INPUT_BYTES)
                 .read_to_string(&mut value)
                 .context("cannot read standard input")?;
             let value = value.strip_suffix('\n').unwrap_or(&value);
-            store.set(&of(user)?, name, value.strip_suffix('\r').unwrap_or(value))?;
+            store.set(user, name, value.strip_suffix('\r').unwrap_or(value))?;
             format!("{name} is kept\n")
         }
-        SecretCommand::List { user } => {
-            store.names(&of(user)?)?.iter().map(|name| format!("{name}\n")).collect()
-        }
-        SecretCommand::Delete { name, user } => match store.delete(&of(user)?, name)? {
+        SecretCommand::List { .. } => store.names(user)?.iter().map(|name| format!("{name}\n")).collect(),
+        SecretCommand::Delete { name, .. } => match store.delete(user, name)? {
             true => format!("{name} is deleted\n"),
             false => bail!("there is no secret `{name}`"),
         },

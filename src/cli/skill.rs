@@ -3,7 +3,11 @@
 //! It works on the disk and needs no daemon; one that runs sees the change with its next run. A rollback is in the audit, as
 //! every change of a skill piece by piece: a daemon that runs makes it, or else it is noted in the store.
 
-use super::{chat, remote, run, say};
+use super::{
+    chat,
+    person::{self, Belonging},
+    remote, run, say,
+};
 use crate::{
     clock,
     config::{Fixed, Start},
@@ -25,8 +29,8 @@ use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 pub(super) enum SkillCommand {
     /// List the skills, those that are off, and those that are broken.
     List {
-        /// The user whose own skills are listed, too: a folder in `users` of the home.
-        #[arg(long, value_name = "USER")]
+        /// The user whose own skills are listed, too, as for `pudu export`.
+        #[arg(long, value_name = "WHO")]
         user: Option<String>,
         /// Print JSON, for programs.
         #[arg(long)]
@@ -36,8 +40,8 @@ pub(super) enum SkillCommand {
     Show {
         /// Its name.
         name: String,
-        /// The user whose own it is: a folder in `users` of the home. Without it, it is everybody's.
-        #[arg(long, value_name = "USER")]
+        /// The user whose own it is, as for `pudu export`. Without it, it is everybody's.
+        #[arg(long, value_name = "WHO")]
         user: Option<String>,
         /// Print JSON, for programs.
         #[arg(long)]
@@ -47,8 +51,8 @@ pub(super) enum SkillCommand {
     Install {
         /// The archive.
         file: PathBuf,
-        /// The user whose own it is: a folder in `users` of the home. Without it, it is everybody's.
-        #[arg(long, value_name = "USER")]
+        /// The user whose own it is, as for `pudu export`. Without it, it is everybody's.
+        #[arg(long, value_name = "WHO")]
         user: Option<String>,
         /// Put it in the place of an installed one of its name, or of one that ships.
         #[arg(long)]
@@ -58,24 +62,24 @@ pub(super) enum SkillCommand {
     Enable {
         /// Its name.
         name: String,
-        /// The user whose own it is: a folder in `users` of the home. Without it, it is everybody's.
-        #[arg(long, value_name = "USER")]
+        /// The user whose own it is, as for `pudu export`. Without it, it is everybody's.
+        #[arg(long, value_name = "WHO")]
         user: Option<String>,
     },
     /// Switch a skill off.
     Disable {
         /// Its name.
         name: String,
-        /// The user whose own it is: a folder in `users` of the home. Without it, it is everybody's.
-        #[arg(long, value_name = "USER")]
+        /// The user whose own it is, as for `pudu export`. Without it, it is everybody's.
+        #[arg(long, value_name = "WHO")]
         user: Option<String>,
     },
     /// List the changes of a skill, each with the number of the version before it.
     History {
         /// Its name.
         name: String,
-        /// The user whose own it is: a folder in `users` of the home. Without it, it is everybody's.
-        #[arg(long, value_name = "USER")]
+        /// The user whose own it is, as for `pudu export`. Without it, it is everybody's.
+        #[arg(long, value_name = "WHO")]
         user: Option<String>,
         /// Print JSON, for programs.
         #[arg(long)]
@@ -87,16 +91,16 @@ pub(super) enum SkillCommand {
         name: String,
         /// The number of the change, as `history` lists it.
         version: u64,
-        /// The user whose own it is: a folder in `users` of the home. Without it, it is everybody's.
-        #[arg(long, value_name = "USER")]
+        /// The user whose own it is, as for `pudu export`. Without it, it is everybody's.
+        #[arg(long, value_name = "WHO")]
         user: Option<String>,
     },
     /// Remove a skill that was installed.
     Remove {
         /// Its name.
         name: String,
-        /// The user whose own it is: a folder in `users` of the home. Without it, it is everybody's.
-        #[arg(long, value_name = "USER")]
+        /// The user whose own it is, as for `pudu export`. Without it, it is everybody's.
+        #[arg(long, value_name = "WHO")]
         user: Option<String>,
     },
 }
@@ -116,7 +120,11 @@ pub(super) fn skill(start: &Start, verb: &SkillCommand) -> ExitCode {
     }
     let opened = skills::open(start, &loaded.config.fixed, file);
     let home = SkillHome { start, fixed: &loaded.config.fixed };
-    match opened.and_then(|skills| act(&home, &skills, verb)) {
+    let user = match verb.user() {
+        Some(user) => remote::wait(person::named(start, &loaded, user, Belonging::Common)),
+        None => Ok(UserId::local()),
+    };
+    match opened.and_then(|skills| act(&home, &skills, &user?, verb)) {
         Ok(words) => say(words, ExitCode::SUCCESS),
         Err(error) => run::fail(&error),
     }
@@ -128,49 +136,55 @@ struct SkillHome<'a> {
     fixed: &'a Fixed,
 }
 
-fn act(home: &SkillHome<'_>, skills: &Skills, verb: &SkillCommand) -> Result<String> {
+fn act(home: &SkillHome<'_>, skills: &Skills, user: &UserId, verb: &SkillCommand) -> Result<String> {
+    let own = &skills.of(user);
     Ok(match verb {
-        SkillCommand::List { json: true, user } => format!("{:#}\n", as_json(&own(skills, user)?)),
-        SkillCommand::List { json: false, user } => chat::fitted(&list(&own(skills, user)?)),
-        SkillCommand::Show { name, json, user } => {
-            let catalog = own(skills, user)?.read();
+        SkillCommand::List { json: true, .. } => format!("{:#}\n", as_json(own)),
+        SkillCommand::List { json: false, .. } => chat::fitted(&list(own)),
+        SkillCommand::Show { name, json, .. } => {
+            let catalog = own.read();
             let entry = catalog.get(name).with_context(|| format!("there is no skill `{name}`"))?;
             match json {
                 true => format!("{:#}\n", facts(entry, true)),
                 false => show(entry),
             }
         }
-        SkillCommand::Install { file, replace, user } => install(&own(skills, user)?, file, *replace)?,
-        SkillCommand::Enable { name, user } => switched(&own(skills, user)?.set_enabled(name, true)?),
-        SkillCommand::Disable { name, user } => switched(&own(skills, user)?.set_enabled(name, false)?),
-        SkillCommand::History { name, user, json } => {
-            let versions = own(skills, user)?.history(name)?;
+        SkillCommand::Install { file, replace, .. } => install(own, file, *replace)?,
+        SkillCommand::Enable { name, .. } => switched(&own.set_enabled(name, true)?),
+        SkillCommand::Disable { name, .. } => switched(&own.set_enabled(name, false)?),
+        SkillCommand::History { name, json, .. } => {
+            let versions = own.history(name)?;
             match json {
                 true => format!("{:#}\n", json!({ "history": versions })),
                 false => chat::fitted(&history(&versions)),
             }
         }
-        SkillCommand::Rollback { name, version, user } => {
-            let own = own(skills, user)?;
-            remote::wait(home.rollback(&own, &whose(user)?, name, *version))?;
+        SkillCommand::Rollback { name, version, .. } => {
+            remote::wait(home.rollback(own, user, name, *version))?;
             let done = own.history(name)?.last().map_or(0, |done| done.number);
             format!("{name} is as it was before change {version}; `rollback {name} {done}` undoes this\n")
         }
-        SkillCommand::Remove { name, user } => {
-            own(skills, user)?.remove(name)?;
+        SkillCommand::Remove { name, .. } => {
+            own.remove(name)?;
             format!("{name} is removed\n")
         }
     })
 }
 
-/// Returns the skills of a user; everybody's if none is named.
-fn own(skills: &Skills, user: &Option<String>) -> Result<OwnSkills> {
-    Ok(skills.of(&whose(user)?))
-}
-
-fn whose(user: &Option<String>) -> Result<UserId> {
-    let user = user.as_deref().map(UserId::of).transpose().context("the user has no name")?;
-    Ok(user.unwrap_or_default())
+impl SkillCommand {
+    /// Returns who is named.
+    fn user(&self) -> Option<&str> {
+        match self {
+            Self::List { user, .. }
+            | Self::Show { user, .. }
+            | Self::Install { user, .. }
+            | Self::Enable { user, .. }
+            | Self::Disable { user, .. }
+            | Self::History { user, .. }
+            | Self::Rollback { user, .. }
+            | Self::Remove { user, .. } => user.as_deref(),
+        }
+    }
 }
 
 impl SkillHome<'_> {

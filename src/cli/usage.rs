@@ -105,10 +105,10 @@ fn budget_line(budget: &Value) -> String {
     )
 }
 
-/// Returns a name as it is safe to print; what came from nowhere came from the page or the terminal.
+/// Returns a name as it is safe to print. Spending of those who were forgotten has none.
 fn name(row: &Value) -> String {
     match row.get("name").and_then(Value::as_str).unwrap_or_default() {
-        "" => "(page and terminal)".to_owned(),
+        "" => "(forgotten people)".to_owned(),
         name => name.chars().flat_map(char::escape_debug).collect(),
     }
 }

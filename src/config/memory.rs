@@ -47,12 +47,16 @@ pub(super) fn read(top: &Section<'_>, models: &[ModelConfig], unpaired: Unpaired
     section.later(UNUSED_KEYS);
     backend.later(UNUSED_KEYS);
     for place in [&section, &backend] {
-        if place
-            .entry("storage_path")
-            .is_some_and(|entry| !matches!(&entry.node.value, NodeValue::Text(text) if text.is_empty()))
-        {
-            let help = "leave it out: memory is in the home, as DeerFlow keeps it there";
-            place.refuse("storage_path", "pudu keeps memory nowhere else than in its home", help);
+        let path = place.entry("storage_path").map(|entry| &entry.node.value);
+        let help = "leave it out: memory is in the home, as DeerFlow keeps it there";
+        match path {
+            None => {}
+            Some(NodeValue::Text(path)) if path.is_empty() => {}
+            // Older files name the one file in which everybody's memory was; DeerFlow itself passes it over since.
+            Some(NodeValue::Text(path)) if path.ends_with(".json") => {
+                place.warn("storage_path", "memory is not in one file any more: this is passed over", help);
+            }
+            Some(_) => place.refuse("storage_path", "pudu keeps memory nowhere else than in its home", help),
         }
     }
     if backend.entry("model").is_some() {

@@ -9,7 +9,7 @@ use axum::{
 };
 use pudu_client::{
     BudgetRules, BudgetState,
-    base::{BudgetPeriod, Usage},
+    base::{BudgetPeriod, BudgetScope, Usage},
     store::{BudgetUnit, Db, SpendingShare, StoreError},
 };
 use serde::Deserialize;
@@ -52,7 +52,9 @@ pub(crate) async fn facts(db: &Db, rules: &BudgetRules, days: u32) -> Result<Val
     let days = days.clamp(1, DAYS.1);
     let shares = db.spending_since(since(days)).await?;
     let spenders = db.spending_since(since(PERIOD_DAYS)).await?;
-    let budgets = rules.states(&db, &spenders, now).await?;
+    let mut budgets = rules.states(&db, &spenders, now).await?;
+    // Spending of forgotten people stays, but there is nobody whose budget it would be.
+    budgets.retain(|state| state.rule.scope != BudgetScope::Person || !state.subject.is_empty());
     Ok(json!({
         "days": days,
         "people": sums(&shares, |share| Some(share.user.as_str())),

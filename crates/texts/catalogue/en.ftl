@@ -137,6 +137,7 @@ skills_usage = Begin a message with one of them, and say behind it what you want
 secret_deleted = Deleted: `{ $name }`.
 secret_kept = Kept: `{ $name }`. Commands of the skills that need it find it in their environment, when you ask for such a skill. The assistant itself never sees it.
 secret_message_gone = I have deleted your message with it.
+secret_message_local = I keep nothing of your message with it. If you typed it in a terminal, it still stands on the screen and in the shell's history: clear both, and use `pudu secret set` there, which takes the value from standard input.
 secret_message_stays = Your message with it is still here, and I cannot delete it: please do that yourself.
 secret_missing = The skill `/{ $skill }` needs a secret: `{ $name }`. Give it to me in a private chat with `/secret set { $name } value`; until then it works without.
 secret_missing_about = The skill `/{ $skill }` needs a secret: `{ $name }` ({ $about }). Give it to me in a private chat with `/secret set { $name } value`; until then it works without.
@@ -160,6 +161,7 @@ memory_facts =
         [one] one fact
        *[other] { $count } facts
     }.
+memory_empty = Nothing is remembered here yet.
 memory_none = Nothing like that is remembered here.
 memory_usage = /memory lists what is remembered; behind it: search WORDS, add FACT, forget ID, forget all, export (as a file), last (what was used for the last answer), off, on.
 memory_disabled = Memory is switched off here by whoever runs this bot.

@@ -132,6 +132,7 @@ skills_usage = 在消息开头写上技能名，后面说明你的需求。合�
 secret_deleted = 已删除：`{ $name }`。
 secret_kept = 已保存：`{ $name }`。你调用需要它的技能时，技能的命令能在环境变量中读到它；助手本身看不到。
 secret_message_gone = 含有密钥的那条消息我已经删掉了。
+secret_message_local = 含有密钥的那条消息我没有保留。如果你是在终端里输入的，它还留在屏幕上和 shell 的历史记录里，请清除；在终端里请改用 `pudu secret set`，它从标准输入读取密钥的值。
 secret_message_stays = 含有密钥的那条消息还在这里，我删不了，请你自己删除。
 secret_missing = 技能 `/{ $skill }` 需要密钥 `{ $name }`。请在私聊中发送 `/secret set { $name } 值` 交给我；在此之前，它会在没有密钥的情况下工作。
 secret_missing_about = 技能 `/{ $skill }` 需要密钥 `{ $name }`（{ $about }）。请在私聊中发送 `/secret set { $name } 值` 交给我；在此之前，它会在没有密钥的情况下工作。
@@ -151,6 +152,7 @@ secrets_wanted = 你的技能还需要这些：
 ## /usage 与 /memory。
 
 memory_facts = 这里共有 { $count } 条记忆：
+memory_empty = 这里还没有任何记忆。
 memory_none = 这里没有这样的记忆。
 memory_usage = /memory 列出全部记忆；后面可以加：search 关键词、add 内容、forget 编号、forget all、export（导出为文件）、last（查看上次回答用到的记忆）、off、on。
 memory_disabled = 管理员已在这里停用记忆。

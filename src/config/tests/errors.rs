@@ -688,3 +688,13 @@ fn a_summary_that_cannot_be_made_as_it_is_said_is_refused_with_its_place() {
         ""
     );
 }
+
+#[test]
+fn the_one_file_of_memory_that_older_files_name_is_passed_over() {
+    let old = said("memory: {storage_path: memory.json}\n", []);
+    assert!(old.contains("passed over"), "{old}");
+    good("memory: {storage_path: memory.json}\n", []);
+    let elsewhere = said("memory: {storage_path: /srv/memory}\n", []);
+    assert!(elsewhere.contains("nowhere else than in its home"), "{elsewhere}");
+    assert!(read("memory: {storage_path: /srv/memory}\n", []).is_err());
+}

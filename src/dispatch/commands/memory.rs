@@ -85,6 +85,7 @@ async fn list(
         None => document.facts.iter().collect(),
     };
     let mut text = match facts.len() {
+        0 if wanted.is_none() => language.memory_empty().to_owned(),
         0 => language.memory_none().to_owned(),
         count => language.memory_facts(count),
     };

@@ -3,6 +3,7 @@
 
 use super::{CommandSpec, not_stored};
 use crate::bus::InboxItem;
+use crate::config::LOCAL;
 use crate::dispatch::{command::SlashCommand, conversation::ConversationActor};
 use pudu_client::{
     SecretError, SecretStore,
@@ -41,8 +42,11 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCo
         _ => language.secret_usage().to_owned(),
     };
     let gone = given && forget(actor, &arrival).await;
+    let terminal = arrival.inbound.address.account == LOCAL;
     let text = match (given, gone) {
         (false, _) => text,
+        // Nothing keeps it here, but a terminal and its shell are not ours.
+        (true, true) if terminal => format!("{text}\n\n{}", language.secret_message_local()),
         (true, true) => format!("{text}\n\n{}", language.secret_message_gone()),
         (true, false) => format!("{text}\n\n{}", language.secret_message_stays()),
     };
