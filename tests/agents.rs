@@ -648,7 +648,7 @@ async fn what_an_agents_model_is_told_can_be_looked_at_without_asking_it() {
     assert!(good, "{told}");
     for words in [
         "model: sim, with a window of 128000 tokens\n",
-        "   1. skill_policy\n",
+        "   2. skill_policy\n",
         "  bash (about ",
         "--- role (about ",
         "You are pudu, an assistant",
