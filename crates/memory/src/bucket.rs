@@ -6,7 +6,7 @@ use crate::{
     document::BrokenFile,
     error::MemoryError,
     evict::{FactHeat, HeatMap},
-    fact::{Fact, FactId, FactOrigin},
+    fact::{AUTHOR, Fact, FactId, FactOrigin},
     files::{FileTransaction, UserFolder},
     learnt::LearntMark,
     markdown,
@@ -33,8 +33,6 @@ const SUPERSEDED: &str = "superseded";
 const BY: &str = "supersededBy";
 const AT: &str = "supersededAt";
 const REASON: &str = "supersededReason";
-/// Key of a superseded fact's file: the platform's id of the person who said it.
-pub(crate) const AUTHOR: &str = "saidBy";
 
 /// The facts of one agent.
 pub(crate) struct FactBucket<'a> {

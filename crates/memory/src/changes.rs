@@ -1,9 +1,8 @@
 //! Changes of a user's memory, and what became of them.
 
 use crate::{
-    bucket::AUTHOR,
     document::MemoryDocument,
-    fact::{Fact, FactId},
+    fact::{AUTHOR, Fact, FactId},
     learnt::LearntMark,
     summary::SummaryKey,
     time::FactTime,

@@ -8,6 +8,8 @@ use pudu_base::digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// Key of a superseded fact's file: the platform's id of the person who said it.
+pub(crate) const AUTHOR: &str = "saidBy";
 /// Maximum length of a fact's title, in characters; DeerFlow's.
 const MAX_TITLE_CHARS: usize = 160;
 /// Maximum length of a fact's name, in bytes: a file's name has 255, and needs an ending.

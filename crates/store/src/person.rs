@@ -3,6 +3,7 @@
 //! A person is a user, and those people of accounts who are that user. What others said stays, and what runs cost stays
 //! without a name. Threads and the index of recall are deleted by their own files.
 
+mod redact;
 mod shared;
 
 pub use shared::SharedThread;
@@ -13,10 +14,7 @@ use crate::{
     pools,
     statement::{WriteTx, query},
 };
-use pudu_base::{
-    Assistant, Human, Message, Reminder, RunId, TaskStage, ThreadId, ToolCall, ToolResult, Update, Usage,
-    UserId, digest,
-};
+use pudu_base::{Message, RunId, ThreadId, Update, UserId, digest};
 use serde_json::{Map, Value};
 use sqlx::{AnyConnection, Column, Row, any::AnyRow};
 use std::{collections::BTreeSet, sync::Arc};
@@ -81,8 +79,6 @@ pub struct RoomMessage {
 
 /// The kind of an import's note that a user is forgotten; its item is the digest of their id.
 pub const FORGOTTEN_NOTE: &str = "forgotten";
-/// The words that stand where a person's words were.
-const REMOVED: &str = "[removed at the person's request]";
 
 /// So often the log is emptied, until no reader is in the way.
 const CHECKPOINTS: u32 = 50;
@@ -419,7 +415,7 @@ async fn forget(
     events: &[i64],
     turns: &[String],
 ) -> Result<(), StoreError> {
-    redact(tx, messages).await?;
+    redact::messages(tx, messages).await?;
     for id in events {
         // The row stays, so that a late redelivery is recognised.
         query("UPDATE inbox SET payload = '{}' WHERE id = $1").bind(*id).execute(tx).await?;
@@ -445,75 +441,4 @@ async fn forget(
         query(sql).bind(FORGOTTEN_NOTE).bind(&digest(user.as_str())).execute(tx).await?;
     }
     Ok(())
-}
-
-/// Puts a remark in the place of messages. Snapshots of their threads are made anew.
-async fn redact(tx: &mut WriteTx<'_>, messages: &[RoomMessage]) -> Result<(), StoreError> {
-    for RoomMessage { thread, seq, message, .. } in messages {
-        let update = Update::Message(Arc::new(emptied(message)));
-        let body = serde_json::to_string(&update).map_err(|error| StoreError::Rejected(error.to_string()))?;
-        let sql = "UPDATE log SET body = $1 WHERE thread = $2 AND seq = $3";
-        query(sql).bind(&body).bind(thread.as_str()).bind(*seq).execute(tx).await?;
-    }
-    let threads: BTreeSet<&str> = messages.iter().map(|message| message.thread.as_str()).collect();
-    for thread in threads {
-        let gone = messages.iter().filter(|message| message.thread.as_str() == thread);
-        let gone = gone.map(|message| (message.run.as_str(), message.message.id())).collect();
-        shared::redact_traces(tx, thread, &gone).await?;
-        query("DELETE FROM snapshots WHERE thread = $1").bind(thread).execute(tx).await?;
-        // It may have been made of the person's words.
-        query("UPDATE threads SET title = '' WHERE id = $1").bind(thread).execute(tx).await?;
-    }
-    let runs = messages.iter().map(|message| (message.thread.as_str(), message.run.as_str()));
-    for (thread, run) in runs.collect::<BTreeSet<_>>() {
-        redact_run(tx, thread, run).await?;
-    }
-    Ok(())
-}
-
-/// Takes the words out of what a run wrote besides messages: the steps of its sub-agents, its list, its goal.
-async fn redact_run(tx: &mut WriteTx<'_>, thread: &str, run: &str) -> Result<(), StoreError> {
-    let sql = "SELECT seq, body, at FROM log WHERE thread = $1 AND run = $2";
-    let rows: Vec<(i64, String, i64)> = query(sql).bind(thread).bind(run).fetch_all(tx).await?;
-    for (seq, body, _) in rows {
-        let update: Update =
-            serde_json::from_str(&body).map_err(|error| unreadable("a thread's row", &error))?;
-        let silent = match update {
-            Update::Task { call, .. } => {
-                let stage = TaskStage::Running { doing: Vec::new(), usage: Usage::default() };
-                Update::Task { call, stage }
-            }
-            Update::Todos(_) => Update::Todos(Vec::new()),
-            Update::Goal(_) => Update::Goal(None),
-            _ => continue,
-        };
-        let body = serde_json::to_string(&silent).map_err(|error| StoreError::Rejected(error.to_string()))?;
-        let sql = "UPDATE log SET body = $1 WHERE thread = $2 AND seq = $3";
-        query(sql).bind(&body).bind(thread).bind(seq).execute(tx).await?;
-    }
-    Ok(())
-}
-
-/// Returns a message without its words. Calls keep their names, so that results still have their call.
-fn emptied(message: &Message) -> Message {
-    match message.clone() {
-        Message::Human(human) => Message::Human(Human::new(human.id.as_str(), REMOVED)),
-        Message::Assistant(mut reply) => {
-            let empty = |call: ToolCall| ToolCall { args: Value::Object(Map::new()), garbled: None, ..call };
-            reply.calls = reply.calls.into_iter().map(empty).collect();
-            if !reply.text.is_empty() {
-                reply.text = REMOVED.to_owned();
-            }
-            Message::Assistant(Assistant { reasoning: None, provider_parts: None, ..reply })
-        }
-        Message::Tool(result) => Message::Tool(ToolResult {
-            text: REMOVED.to_owned(),
-            question: None,
-            images: Vec::new(),
-            decision: None,
-            decisions: Vec::new(),
-            ..result
-        }),
-        Message::Reminder(reminder) => Message::Reminder(Reminder { text: REMOVED.to_owned(), ..reminder }),
-    }
 }

@@ -3,7 +3,7 @@
 use super::{
     Import,
     places::SourcePlaces,
-    rows::{number, outcome},
+    rows::{UNREADABLE, number, outcome},
     user_of,
 };
 use crate::{
@@ -13,9 +13,6 @@ use crate::{
 };
 use pudu_base::UserId;
 use pudu_store::{Feedback, Identity, ImportRecord, MovedAccount, UserAccount};
-
-/// Said of a row without what it is found by.
-pub(super) const UNREADABLE: &str = "its ids are missing or too large";
 
 impl Import<'_> {
     pub(super) async fn accounts(&mut self) -> Result<(), ImportError> {

@@ -1,6 +1,10 @@
 //! Places in chats, and which thread each talks to: of `channels/store.json`, and of connections in the database.
 
-use super::{Import, people::UNREADABLE, rows::outcome, user_of};
+use super::{
+    Import,
+    rows::{UNREADABLE, outcome},
+    user_of,
+};
 use crate::{database::text, error::ImportError, report::ItemKind, time};
 use pudu_base::{ThreadFolder, UserId};
 use pudu_store::ImportRecord;

@@ -4,6 +4,9 @@ use super::Import;
 use crate::{database, error::ImportError, report::ItemOutcome, time};
 use sqlx::{Row, any::AnyRow};
 
+/// Said of a row without what it is found by.
+pub(super) const UNREADABLE: &str = "its ids are missing or too large";
+
 impl Import<'_> {
     pub(super) async fn rows(&mut self, table: &str, sql: &'static str) -> Result<Vec<AnyRow>, ImportError> {
         match &mut self.reader {

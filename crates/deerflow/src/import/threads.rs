@@ -1,6 +1,6 @@
 //! Threads: their messages as a log, and their files.
 
-use super::{Import, people::UNREADABLE, places::SourcePlaces, user_of};
+use super::{Import, places::SourcePlaces, rows::UNREADABLE, user_of};
 use crate::{
     channels::{self, ReadThread, missing},
     checkpoint::{self, FoundState},
