@@ -3,54 +3,22 @@
 //! A person is a user, and those people of accounts who are that user. What others said stays, and what runs cost stays
 //! without a name. Threads and the index of recall are deleted by their own files.
 
+mod keys;
 mod redact;
 mod shared;
 
+pub use keys::{AccountPerson, PersonKeys, RoomMessage};
 pub use shared::SharedThread;
 
 use crate::{
-    Db, StoreError, ThreadRow, crash,
-    error::unreadable,
-    pools,
+    Db, StoreError, ThreadRow, crash, pools,
     statement::{WriteTx, query},
 };
-use pudu_base::{Message, RunId, ThreadId, Update, UserId, digest};
+use keys::message_of;
+use pudu_base::{Message, UserId, digest};
 use serde_json::{Map, Value};
 use sqlx::{AnyConnection, Column, Row, any::AnyRow};
-use std::{collections::BTreeSet, sync::Arc};
-
-/// A person of an account.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct AccountPerson {
-    /// The account.
-    pub account: String,
-    /// The platform's id of the person.
-    pub person: String,
-    /// The name that people see; empty where nobody said one.
-    pub name: String,
-}
-
-/// Somebody whose rows are meant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PersonKeys {
-    /// The user.
-    pub user: UserId,
-    /// The users that those people were by themselves, before they became this one.
-    pub former: Vec<UserId>,
-    /// Those people of accounts who are the user.
-    pub people: Vec<AccountPerson>,
-    /// Place of the sender's id in the payload of an event: a JSON pointer.
-    pub event_sender: &'static str,
-    /// Place of the author's id in the target of a reply.
-    pub reply_sender: &'static str,
-}
-
-impl PersonKeys {
-    /// Lists the user, and whom they were before.
-    pub fn users(&self) -> impl Iterator<Item = &UserId> {
-        std::iter::once(&self.user).chain(&self.former)
-    }
-}
+use std::collections::BTreeSet;
 
 /// Rows of a table, each its columns with their values.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,22 +27,6 @@ pub struct PersonTable {
     pub name: &'static str,
     /// The rows.
     pub rows: Vec<Map<String, Value>>,
-}
-
-/// A message of a turn that a person asked for in somebody else's thread, a room's: their own, or what the agent said and
-/// did for it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RoomMessage {
-    /// The thread.
-    pub thread: ThreadId,
-    /// The user whose thread it is.
-    pub owner: UserId,
-    /// The run that wrote it.
-    pub run: RunId,
-    /// The position in its log.
-    pub seq: i64,
-    /// The message.
-    pub message: Message,
 }
 
 /// The kind of an import's note that a user is forgotten; its item is the digest of their id.
@@ -333,14 +285,6 @@ async fn room_messages(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<Vec<
         }
     }
     Ok(messages)
-}
-
-/// Reads a row of a thread's log, if it is a message.
-fn message_of(body: &str) -> Result<Option<Message>, StoreError> {
-    match serde_json::from_str(body).map_err(|error| unreadable("a thread's row", &error))? {
-        Update::Message(message) => Ok(Some(Arc::unwrap_or_clone(message))),
-        _ => Ok(None),
-    }
 }
 
 async fn at_work(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<bool, StoreError> {

@@ -1,6 +1,6 @@
 //! Words that are taken out of threads of others.
 
-use super::{RoomMessage, shared};
+use super::{keys::RoomMessage, shared};
 use crate::{
     StoreError,
     error::unreadable,

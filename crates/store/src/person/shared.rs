@@ -1,6 +1,6 @@
 //! Threads of one person in which others spoke, too: a chain of answers in a group belongs to whoever began it.
 
-use super::{AccountPerson, PersonKeys, RoomMessage, message_of};
+use super::keys::{AccountPerson, PersonKeys, RoomMessage, message_of};
 use crate::{
     Db, StoreError, crash,
     error::unreadable,
