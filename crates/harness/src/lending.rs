@@ -2,23 +2,16 @@
 //! and no reader of a run meets the values.
 
 use crate::Agent;
-use pudu_base::{
-    BoxFuture, DirEntry, Exec, Sandbox, SandboxError, ShellCommand, ToolError, ToolOutput, Variable,
-};
-use std::sync::Arc;
+use pudu_base::{ToolError, ToolOutput, Variable};
 
 /// The tool whose commands find secrets.
 const BASH: &str = "bash";
 
-/// Returns the sandbox of a call, in which commands find the secrets of these names.
-pub(crate) fn lend(agent: &Agent, tool: &str, names: &[String]) -> Arc<dyn Sandbox> {
-    let sandbox = agent.sandbox.clone();
-    if tool != BASH || names.is_empty() {
-        return sandbox;
-    }
-    match agent.secrets.lend(names) {
-        variables if variables.is_empty() => sandbox,
-        variables => Arc::new(Lending { sandbox, variables }),
+/// Returns the secrets of these names that commands of a call find.
+pub(crate) fn lend(agent: &Agent, tool: &str, names: &[String]) -> Vec<Variable> {
+    match tool == BASH && !names.is_empty() {
+        true => agent.secrets.lend(names),
+        false => Vec::new(),
     }
 }
 
@@ -30,51 +23,19 @@ pub(crate) fn hide(agent: &Agent, result: Result<ToolOutput, ToolError>) -> Resu
     }
 }
 
-/// A sandbox whose commands find variables.
-struct Lending {
-    sandbox: Arc<dyn Sandbox>,
-    variables: Vec<Variable>,
-}
-
-impl Sandbox for Lending {
-    fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
-        self.sandbox.exec_with(command, &self.variables)
-    }
-
-    fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
-        self.sandbox.read(path, limit)
-    }
-
-    fn write<'a>(
-        &'a self,
-        path: &'a str,
-        bytes: &'a [u8],
-        append: bool,
-    ) -> BoxFuture<'a, Result<(), SandboxError>> {
-        self.sandbox.write(path, bytes, append)
-    }
-
-    fn list<'a>(
-        &'a self,
-        path: &'a str,
-        depth: usize,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<DirEntry>, SandboxError>> {
-        self.sandbox.list(path, depth, limit)
-    }
-
-    fn measure<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<u64, SandboxError>> {
-        self.sandbox.measure(path)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture::{Bench, call, calls, says};
-    use pudu_base::{BoxFuture, RequiredSecret, SecretSource, Skill, SkillSecrets, Tool, ToolCx, ToolSpec};
+    use pudu_base::{
+        BoxFuture, DirEntry, Exec, RequiredSecret, Sandbox, SandboxError, SecretSource, ShellCommand, Skill,
+        SkillSecrets, Tool, ToolCx, ToolSpec,
+    };
     use serde_json::{Value, json};
-    use std::{sync::Mutex, time::Duration};
+    use std::{
+        sync::{Arc, Mutex},
+        time::Duration,
+    };
 
     /// One secret, of which nobody is to read the value.
     struct OneSecret;

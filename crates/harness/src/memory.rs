@@ -5,7 +5,7 @@
 //! their own, and each tool bounds how much of their output it takes in.
 
 use crate::scale::{ImageProblem, ScaledImage, scale};
-use pudu_base::{BoxFuture, DirEntry, Exec, Sandbox, SandboxError, ShellCommand};
+use pudu_base::{BoxFuture, DirEntry, Exec, Sandbox, SandboxError, ShellCommand, Variable};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -90,17 +90,18 @@ pub(crate) struct ReservedMemory {
     _all: Option<OwnedSemaphorePermit>,
 }
 
-/// A sandbox for one call, whose reads wait for room. A call holds what the largest file takes that it has read, until
-/// the sandbox is dropped: no tool keeps one file while it reads the next.
-pub(crate) struct Metered {
+/// A sandbox for one call, whose reads wait for room and whose commands find variables. A call holds what the largest file
+/// takes that it has read, until the sandbox is dropped: no tool keeps one file while it reads the next.
+pub(crate) struct CallSandbox {
     sandbox: Arc<dyn Sandbox>,
+    variables: Vec<Variable>,
     memory: Memory,
     held: Mutex<Option<(u64, ReservedMemory)>>,
 }
 
-impl Metered {
-    pub(crate) fn new(sandbox: Arc<dyn Sandbox>, memory: Memory) -> Self {
-        Self { sandbox, memory, held: Mutex::default() }
+impl CallSandbox {
+    pub(crate) fn new(sandbox: Arc<dyn Sandbox>, variables: Vec<Variable>, memory: Memory) -> Self {
+        Self { sandbox, variables, memory, held: Mutex::default() }
     }
 
     /// Holds room for so much. What was held is given back before more is waited for: two that held on to a part and
@@ -116,9 +117,12 @@ impl Metered {
     }
 }
 
-impl Sandbox for Metered {
+impl Sandbox for CallSandbox {
     fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
-        self.sandbox.exec(command)
+        match self.variables.as_slice() {
+            [] => self.sandbox.exec(command),
+            variables => self.sandbox.exec_with(command, variables),
+        }
     }
 
     /// Most files are small, and one that is not says how large it is: so room is held for what is there, and not for
@@ -176,10 +180,10 @@ mod tests {
     async fn at_once(runs: usize, calls: usize, mib: u64) -> u64 {
         let (files, all) = (Arc::new(SizedFiles::default()), Memory::default());
         let name = mib.to_string();
-        let sandboxes: Vec<Metered> = (0..runs)
+        let sandboxes: Vec<CallSandbox> = (0..runs)
             .flat_map(|_| {
                 let (memory, files) = (all.for_run(), files.clone());
-                (0..calls).map(move |_| Metered::new(files.clone(), memory.clone()))
+                (0..calls).map(move |_| CallSandbox::new(files.clone(), Vec::new(), memory.clone()))
             })
             .collect();
         let reads = sandboxes.iter().map(|sandbox| sandbox.read(&name, 20 << 20));
@@ -200,7 +204,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_a_call_held_is_given_back_and_two_that_want_more_do_not_wait_for_each_other() {
         let (files, all) = (Arc::new(SizedFiles::default()), Memory::default());
-        let two: Vec<Metered> = (0..2).map(|_| Metered::new(files.clone(), all.clone())).collect();
+        let two: Vec<CallSandbox> =
+            (0..2).map(|_| CallSandbox::new(files.clone(), Vec::new(), all.clone())).collect();
         for sandbox in &two {
             sandbox.read("9", 20 << 20).await.unwrap();
         }
@@ -215,7 +220,7 @@ mod tests {
             (all.run.available_permits(), all.all.available_permits()),
             (MAX_RUN_BYTES, MAX_ALL_BYTES)
         );
-        let late = Metered::new(files, all);
+        let late = CallSandbox::new(files, Vec::new(), all);
         let said = late.read("30", 20 << 20).await.unwrap_err().to_string();
         assert_eq!(said, "30 has 31457280 bytes, more than the 20971520 that can be read at once");
     }

@@ -4,7 +4,7 @@
 use super::{Chain, commit};
 use crate::{
     Agent, Gate, RunState, lending,
-    memory::Metered,
+    memory::CallSandbox,
     run_state,
     task_end::{self, LOST, TASK},
 };
@@ -343,7 +343,7 @@ fn invoke<'a>(
         thread: run_state.thread.clone(),
         run: run_state.run.clone(),
         call: call.id.clone(),
-        sandbox: Arc::new(Metered::new(lent, agent.memory.clone())),
+        sandbox: Arc::new(CallSandbox::new(agent.sandbox.clone(), lent, agent.memory.clone())),
         marks: run_state.state().marks.clone(),
         events: teller(run_state),
         allowed_tools: chain.iter().find_map(|middleware| middleware.only(run_state)),
