@@ -72,7 +72,7 @@ mod tests {
     use super::*;
     use pudu_base::SkillSecrets;
 
-    fn skill(name: &str, about: &str) -> Skill {
+    pub(super) fn skill(name: &str, about: &str) -> Skill {
         let path = format!("/mnt/skills/public/{name}/SKILL.md");
         Skill {
             name: name.into(),

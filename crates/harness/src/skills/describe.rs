@@ -61,21 +61,12 @@ impl TypedTool for DescribeSkill {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Bench, calls, says};
-    use pudu_base::{SkillSecrets, ToolCall};
+    use crate::{
+        fixture::{Bench, calls, says},
+        skills::tests::skill,
+    };
+    use pudu_base::ToolCall;
     use serde_json::json;
-
-    fn skill(name: &str, about: &str) -> Skill {
-        let path = format!("/mnt/skills/public/{name}/SKILL.md");
-        Skill {
-            name: name.into(),
-            about: about.into(),
-            path,
-            tools: None,
-            text: "".into(),
-            secrets: SkillSecrets::default(),
-        }
-    }
 
     /// Returns what the model reads of a call for these names.
     async fn described(names: &[&str]) -> String {
