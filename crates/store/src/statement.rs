@@ -203,6 +203,12 @@ macro_rules! scalars {
 
 scalars!(i64, String, Option<String>);
 
+impl<A: ColumnValue, B: ColumnValue> FromColumns for (A, B) {
+    fn from_columns(row: &impl Columns) -> Result<Self, StoreError> {
+        Ok((row.column(0)?, row.column(1)?))
+    }
+}
+
 impl<A: ColumnValue, B: ColumnValue, C: ColumnValue> FromColumns for (A, B, C) {
     fn from_columns(row: &impl Columns) -> Result<Self, StoreError> {
         Ok((row.column(0)?, row.column(1)?, row.column(2)?))

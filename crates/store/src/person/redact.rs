@@ -39,9 +39,9 @@ pub(super) async fn messages(tx: &mut WriteTx<'_>, messages: &[RoomMessage]) -> 
 
 /// Takes the words out of what a run wrote besides messages: the steps of its sub-agents, its list, its goal.
 async fn run_rows(tx: &mut WriteTx<'_>, thread: &str, run: &str) -> Result<(), StoreError> {
-    let sql = "SELECT seq, body, at FROM log WHERE thread = $1 AND run = $2";
-    let rows: Vec<(i64, String, i64)> = query(sql).bind(thread).bind(run).fetch_all(tx).await?;
-    for (seq, body, _) in rows {
+    let sql = "SELECT seq, body FROM log WHERE thread = $1 AND run = $2";
+    let rows: Vec<(i64, String)> = query(sql).bind(thread).bind(run).fetch_all(tx).await?;
+    for (seq, body) in rows {
         let update: Update =
             serde_json::from_str(&body).map_err(|error| unreadable("a thread's row", &error))?;
         let silent = match update {

@@ -162,10 +162,9 @@ async fn sum(
 }
 
 async fn counter(tx: &mut WriteTx<'_>, limit: &BudgetLimit) -> Result<Option<(i64, i64)>, StoreError> {
-    const SQL: &str = "SELECT spent, warned, made FROM budgets
+    const SQL: &str = "SELECT spent, warned FROM budgets
         WHERE scope = $1 AND subject = $2 AND unit = $3 AND since = $4 AND until = $5";
-    let row: Option<(i64, i64, i64)> = keyed(SQL, limit).fetch_optional(tx).await?;
-    Ok(row.map(|(spent, warned, _)| (spent, warned)))
+    keyed(SQL, limit).fetch_optional(tx).await
 }
 
 fn keyed<'q>(sql: &'static str, limit: &'q BudgetLimit) -> crate::statement::Statement<'q> {
