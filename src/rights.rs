@@ -1,4 +1,4 @@
-//! Who is meant when somebody asks for everything of a person, or to forget them. The command line and the HTTP API share
+//! Finds whom somebody means who asks for everything of a person, or to forget them. The command line and the HTTP API share
 //! it.
 
 use crate::{clock, config::UnpairedPeople, dispatch::Users};

@@ -93,7 +93,7 @@ async fn deerflow(start: &Start, dir: &Path, dry_run: bool) -> Result<ImportRepo
     Ok(report)
 }
 
-/// Says which of the agents answer nobody as they are.
+/// Notes the agents that answer nobody as they are.
 fn mark_broken_agents(items: &mut [ReportItem], source: &DeerFlowHome) {
     let broken = Agents::new(source.folder.clone()).list().broken;
     let shared = |item: &&mut ReportItem| {

@@ -1,4 +1,4 @@
-//! What runs may spend: DeerFlow's `token_budget`, for a run and for a sub-agent's task, and pudu's own `budgets`.
+//! Limits of what runs spend: DeerFlow's `token_budget`, for a run and for a sub-agent's task, and pudu's own `budgets`.
 
 use super::{model::ModelConfig, model_name, reader::Section};
 use pudu_client::{

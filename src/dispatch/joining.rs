@@ -26,12 +26,12 @@ pub(super) struct JoinOffer {
     person: String,
     pub(super) name: String,
     user: UserId,
-    /// Where they are told that somebody joined them.
+    /// Target of the word that somebody joined them.
     #[serde(flatten)]
     route: JoinRoute,
 }
 
-/// Where somebody is told something.
+/// Target of a word to somebody.
 #[derive(Serialize, Deserialize)]
 pub(super) struct JoinRoute {
     pub(super) target: ReplyTarget,
@@ -141,7 +141,7 @@ impl Shared {
         Ok(outcome)
     }
 
-    /// Tells somebody of an account something, in the chat where they last spoke of being one with another.
+    /// Sends somebody of an account a word, in the chat where they last spoke of being one with another.
     async fn tell(self: &Arc<Self>, account: &str, route: &JoinRoute, text: String) {
         let Some(account) = self.accounts.get(account) else { return };
         let target = account.channel().beside(&route.target);

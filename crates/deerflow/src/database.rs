@@ -137,7 +137,7 @@ impl SourceReader {
         Ok(Self { connection, tables, postgres, watched, left, _copy: copy })
     }
 
-    /// Tells whether somebody wrote into the file since it was opened.
+    /// Returns whether somebody wrote into the file since it was opened.
     pub(crate) fn check_unchanged(&self) -> Result<(), ImportError> {
         match &self.watched {
             Some((file, before)) if marks(file) != *before => Err(ImportError::InUse(file.clone())),

@@ -33,7 +33,7 @@ pub enum ItemKind {
     Other,
 }
 
-/// What became of a thing.
+/// Outcome of a thing's move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemOutcome {
