@@ -30,8 +30,9 @@ const DRAIN: Duration = Duration::from_millis(500);
 /// Killing is given so long.
 const KILLING: Duration = Duration::from_secs(20);
 
-/// Reads a command of `$2` bytes, runs it under the name `$1`, says its code, and kills what it left running. A last
-/// newline that the shell would drop is kept by the `x`.
+/// Reads a command of `$2` bytes, runs it under the name `$1`, says its code, and kills what it left running: its
+/// process group, and what has its name in the environment, until two looks find nothing, as a process shows no
+/// environment while it becomes another program. A last newline that the shell would drop is kept by the `x`.
 const RUN: &str = r#"
 script=$(head -c "$2"; printf x); script=${script%x}
 cd /mnt/user-data/workspace || exit 125
@@ -40,16 +41,23 @@ own=; command -v setsid >/dev/null 2>&1 && own=setsid
 PUDU_COMMAND=$1 $own "$shell" -c "$script" </dev/null &
 wait $!
 code=$?
-for at in $(grep -ls "PUDU_COMMAND=$1" /proc/[0-9]*/environ); do at=${at%/environ}; kill -9 "${at#/proc/}" 2>/dev/null; done
+[ -z "$own" ] || kill -9 -- "-$!" 2>/dev/null
+clear=0 turn=0
+while [ "$clear" -lt 2 ] && [ "$turn" -lt 50 ]; do
+  clear=$((clear + 1)) turn=$((turn + 1))
+  for at in $(grep -ls "PUDU_COMMAND=$1" /proc/[0-9]*/environ); do
+    at=${at%/environ}; kill -9 "${at#/proc/}" 2>/dev/null && clear=0
+  done
+done
 printf '\n%s %s\n' "$1" "$code" >&2
 exit "$code"
 "#;
 
-/// Kills what has the name `$1`, until there is nothing; with `$2` everything but the first process. The first
+/// Kills what has the name `$1`, until two looks find nothing; with `$2` everything but the first process. The first
 /// process's environment has `$3` where this is a sandbox; anywhere else nothing is killed.
 const KILL: &str = r#"
 tr '\0' '\n' </proc/1/environ | grep -qx "$3=1" || exit 97
-turn=0
+clear=0 turn=0
 while [ "$turn" -lt 50 ]; do
   if [ "$2" = all ]; then
     kill -9 -1 2>/dev/null
@@ -57,11 +65,11 @@ while [ "$turn" -lt 50 ]; do
     set -- "$1" all "$3" /proc/[0-9]*
     [ $# -gt 6 ] || exit 0
   fi
-  found=
+  clear=$((clear + 1))
   for at in $(grep -ls "PUDU_COMMAND=$1" /proc/[0-9]*/environ); do
-    at=${at%/environ}; kill -9 "${at#/proc/}" 2>/dev/null && found=1
+    at=${at%/environ}; kill -9 "${at#/proc/}" 2>/dev/null && clear=0
   done
-  [ -n "$found" ] || [ "$2" = all ] || exit 0
+  [ "$clear" -lt 2 ] || [ "$2" = all ] || exit 0
   turn=$((turn + 1))
 done
 exit 98
