@@ -47,7 +47,7 @@ pub struct Oracle {
     folders: Vec<UserId>,
     /// Of each room likewise; a private chat has none.
     rooms: Vec<Option<UserId>>,
-    /// Of each person all users that they ever were.
+    /// Of each person all users that they ever were, and whom these became.
     past: Vec<BTreeSet<usize>>,
     /// Of each mark the chat in which it was said, and the user who said it.
     statements: Vec<(ChatId, usize)>,
@@ -153,6 +153,10 @@ impl Oracle {
         let brought: BTreeSet<Mark> =
             self.memories[from].union(&self.said[self.chats[one.0].0].0).copied().collect();
         self.memories[to].extend(brought);
+        // What was said as the one and waits to be read is read as the other from now on, whoever said it.
+        for past in self.past.iter_mut().filter(|past| past.contains(&from)) {
+            past.insert(to);
+        }
         self.be(one, to);
         self.via[one.0] = Some(other.0);
     }
