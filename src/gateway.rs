@@ -6,6 +6,7 @@
 mod agents;
 mod artifacts;
 pub(crate) mod audit;
+mod caller;
 mod chat;
 mod content;
 mod errors;

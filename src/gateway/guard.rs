@@ -9,6 +9,7 @@
 
 use super::{
     GatewayState,
+    caller::{Caller, Role},
     failures::{Failures, network, peer},
     guests::Visitor,
 };
@@ -20,7 +21,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use pudu_client::net::scrub::HIDDEN;
+use pudu_client::{base::UserId, net::scrub::HIDDEN};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use std::{
@@ -191,7 +192,9 @@ pub(super) async fn check(
     if shown != ShownProof::Token && guard.token.guards_all() {
         return shown.refusal();
     }
+    let role = if shown == ShownProof::Token { Role::Admin } else { Role::User };
     request.extensions_mut().insert(shown);
+    request.extensions_mut().insert(Caller { user: UserId::local(), role });
     let answer = next.run(request).await;
     // Where nobody is asked for anything, whoever said all that he had to say.
     visitor.prove();
