@@ -260,6 +260,11 @@ impl Follower {
         let live = shared.client.live_run(&self.request.run);
         if let Some(after) = self.request.after {
             self.frames.seek(after);
+            if after.seq > 0 {
+                let (_, state) = shared.db.state_at(&self.request.thread, after.seq).await?;
+                self.frames.set_state(state);
+                self.frames.set_title(shared.db.title(&self.request.thread).await?);
+            }
         } else {
             self.frames.begin();
         }
@@ -322,15 +327,15 @@ fn commit_of(rows: &mut std::vec::IntoIter<LogEntry>) -> Vec<LogEntry> {
     rows.take(count).collect()
 }
 
-/// Returns the event of a run's ring behind a position; `None` if it is not there any more.
+/// Returns the event of a run's ring behind the row of a position; `None` if it is not there any more.
 fn ring_place(live: &LiveRun, after: Option<Position>) -> Option<u64> {
     let (oldest, next) = live.replay.span();
     let at = match after {
         None => 0,
-        Some(Position { seq: 0, event }) => event,
-        Some(Position { seq, event }) => {
-            let commit = live.replay.newest(|known| matches!(known, RunEvent::Committed { seq: of, .. } if *of == seq))?;
-            commit + event + 1
+        Some(Position { seq: 0, .. }) => 0,
+        Some(Position { seq, .. }) => {
+            let is_row = |known: &RunEvent| matches!(known, RunEvent::Committed { seq: of, .. } if *of == seq);
+            live.replay.newest(is_row)? + 1
         }
     };
     (oldest..=next).contains(&at).then_some(at)
