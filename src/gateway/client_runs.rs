@@ -217,7 +217,7 @@ pub(super) async fn row(gateway: &GatewayState, thread: &ThreadId, id: &RunId) -
 }
 
 /// Finds a run of a thread of the caller's.
-async fn own_run(
+pub(super) async fn own_run(
     gateway: &GatewayState,
     caller: &Caller,
     (thread, id): &(String, String),
