@@ -515,11 +515,13 @@ async fn conclude(client: &Client, task: &RunTask, end: &RunEnd, turn: (&ThreadS
     let first = task.first.as_ref().or(task.again.as_ref()).or(task.input.first().map(|human| &human.id));
     let at = first.and_then(|id| said.get_index_of(id));
     let asked = at.and_then(|at| said.get_index(at)).map(|(_, message)| message.text());
+    // A room's words are in its log, where they are forgotten one by one.
+    let listed = |text: &str| if task.room.is_none() { first_chars(text) } else { String::new() };
     let ending = RunEnding {
         outcome: end.outcome.clone(),
         stop_reason: stop_reason.map(StopReason::as_str).unwrap_or_default().to_owned(),
-        first_words: first_chars(asked.unwrap_or_default()),
-        last_words: first_chars(&end.text),
+        first_words: listed(asked.unwrap_or_default()),
+        last_words: listed(&end.text),
         messages: at.map_or(0, |at| i64::try_from(said.len() - at).unwrap_or(i64::MAX)),
     };
     audit_log(client.0.db.run_ended(&task.run, ending, now()).await);
