@@ -12,9 +12,12 @@ pub(crate) use hints::BudgetHints;
 pub(crate) use meter::Meter;
 pub(crate) use metered::metered;
 
-use crate::{Client, ModelPrice};
+use crate::{AgentExplanation, Client, ModelPrice};
 use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
-use pudu_base::{BudgetPeriod, BudgetScope, Model, RunId, UsedBudget, UserId};
+use pudu_base::{
+    BudgetPeriod, BudgetScope, FailureCause, Model, Request, RunId, ShortBudget, UsedBudget, UserId,
+};
+use pudu_harness::join_sections;
 use pudu_store::{BudgetLimit, BudgetStanding, BudgetUnit, Db, Spender, SpendingShare, StoreError, now};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -94,6 +97,8 @@ pub struct BudgetNotice {
     pub state: BudgetState,
     /// The model that answers from here on, if that changes.
     pub cheaper: Option<String>,
+    /// Whether that is because what is left does not suffice for the other model.
+    pub too_dear: bool,
 }
 
 impl BudgetState {
@@ -127,7 +132,18 @@ impl BudgetRule {
     }
 
     fn used_up(&self, at: i64) -> UsedBudget {
-        UsedBudget { scope: self.scope, period: self.period, opens: self.opens(at), busy: false }
+        UsedBudget { scope: self.scope, period: self.period, opens: self.opens(at), busy: false, short: None }
+    }
+
+    /// Returns it as the one that refused a call, by what is spent of it and what the call needs.
+    fn refused(&self, spent: i64, needs: Option<i64>, at: i64) -> UsedBudget {
+        let left = self.limit.saturating_sub(spent).max(0);
+        let currency = match &self.unit {
+            BudgetUnit::Tokens => None,
+            BudgetUnit::Money(currency) => Some(currency.clone()),
+        };
+        let short = needs.map(|needs| ShortBudget { left, limit: self.limit, needs, currency });
+        UsedBudget { short: short.filter(|short| left > 0 || short.is_too_small()), ..self.used_up(at) }
     }
 
     fn state(&self, subject: &str, standing: BudgetStanding, at: i64) -> BudgetState {
@@ -214,6 +230,22 @@ impl Client {
     pub async fn budgets(&self, spender: &Spender) -> Result<Vec<BudgetState>, StoreError> {
         let setup = self.setup();
         states(&self.0.db, setup.budgets.rules.of(None, spender).collect(), now()).await
+    }
+
+    /// Returns the budgets that are too small for the first answer of any conversation with the lead agent, as they would
+    /// refuse it.
+    ///
+    /// # Errors
+    /// When there is no model.
+    pub async fn small_budgets(&self) -> Result<Vec<UsedBudget>, FailureCause> {
+        let setup = self.setup();
+        if setup.budgets.rules.limits.is_empty() {
+            return Ok(Vec::new());
+        }
+        let model = setup.model(None).ok_or(FailureCause::NoModel)?;
+        let AgentExplanation { sections, tools, .. } = self.explain(None, None).await?;
+        let request = Request { system: join_sections(&sections), tools: tools.into(), ..Request::default() };
+        Ok(meter::too_small(&setup.budgets, &**model, &request))
     }
 
     /// Settles the calls that a process before this one left open. For whoever has the store alone.

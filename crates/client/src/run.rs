@@ -195,8 +195,7 @@ async fn answer(
     let outcome = pudu_harness::run(&agent, &mut chain, turn, steering, cancel).await;
     place.give_back().await;
     run_ended(client, task, &outcome).await;
-    // Who is told that nothing is left need not hear that little is.
-    let budgets = if outcome.used_budget().is_some() { Vec::new() } else { meter.notices().await };
+    let budgets = meter.notices(outcome.used_budget()).await;
     if outcome == Outcome::Success {
         memory::learn::keep(client, task, turn.state()).await;
         let titled =
