@@ -147,6 +147,7 @@ secret_privately = Secrets are a matter of a private chat. Tell me there.
 secret_seen = I have not kept that: others may have read it here. Change it where it comes from, and then give me the new one in a private chat.
 secret_unknown = There is no secret `{ $name }`.
 secret_usage = `/secret set NAME value` keeps one, `/secret delete NAME` deletes it. I never show one.
+secret_value_unsure = I have no new value for `{ $name }`, and a secret of that name is kept. If a restart came between, it may be the one that you just sent, or the one before: give it again with `/secret set { $name } value` to be sure. If your message with the value is still in this chat, delete it; `/secret` lists what is kept.
 secret_value_missing = I have no value for `{ $name }`. Give it with `/secret set { $name } value`; one that a restart cut has to be given again.
 secret_value_odd = A secret has 8 to 8,192 bytes, and no control characters. I have not kept this one.
 secrets = Your secrets, by name:

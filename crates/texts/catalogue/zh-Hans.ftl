@@ -142,6 +142,7 @@ secret_privately = 密钥只能在私聊里交给我，请私聊发送。
 secret_seen = 这条我没有保存：这里的其他人可能已经看到了。请先更换这个密钥，再在私聊里把新的交给我。
 secret_unknown = 没有名为 `{ $name }` 的密钥。
 secret_usage = 发送 `/secret set 名称 值` 保存，发送 `/secret delete 名称` 删除。我不会显示密钥的内容。
+secret_value_unsure = 没有收到 `{ $name }` 的新值，但已保存了一个同名的密钥。如果中途重启过，它可能就是您刚发送的，也可能是之前的：为确保无误，请再次发送 `/secret set { $name } 值`。如果带有该值的消息仍在聊天中，请将其删除；`/secret` 会列出已保存的名称。
 secret_value_missing = 没有收到 `{ $name }` 的值：请发送 `/secret set { $name } 值`。如果中途重启过，需要重新发送。
 secret_value_odd = 密钥的长度为 8 到 8192 字节，且不能含有控制字符。这个没有保存。
 secrets = 你的密钥名称：
