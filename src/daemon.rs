@@ -118,6 +118,7 @@ impl Daemon {
         db.abandon_audit_entries(clock::now()).await.context("cannot write into the store")?;
         machine.tell(&hot);
         skills::tidy(&skills);
+        skills::unknown(&hot.subagents, &skills.read()).iter().for_each(|line| tracing::warn!("found unknown skill: {line}"));
         let setup = agent::setup(&hot, &machine, Vec::new())?;
         let token = token(&fixed.gateway, listener.as_ref(), &fixed.home, machine.exposed())?;
         let made = token.as_ref().is_some_and(GatewayToken::guards_all) && fixed.gateway.token.is_none();

@@ -158,7 +158,7 @@ mod tests {
         let month = used(BudgetScope::Person, Some(BudgetPeriod::Month));
         assert_eq!(used_up(Language::English, &month), month.to_string());
         let short = |left, needs| Some(ShortBudget { left, limit: 2_000, needs, currency: None });
-        let scarce = UsedBudget { short: short(99, 1_000), ..month.clone() };
+        let scarce = UsedBudget { short: short(99, 1_000), ..month };
         assert_eq!(used_up(Language::English, &scarce), scarce.to_string());
         assert!(scarce.to_string().contains("has 99 tokens of 2000 tokens left, too little"), "{scarce}");
         let told = used_up(Language::Chinese, &scarce);

@@ -2,7 +2,7 @@ use super::*;
 use crate::{AgentSetup, Control, ModelInfo, ModelPrice, RunEnd, RunTask};
 use futures_util::{StreamExt, future::join_all, stream};
 use pudu_base::{
-    Delta, FailureCause, Finish, Human, Message, Model, ModelCaller, ModelError, ModelStream, Outcome,
+    Delta, Finish, Human, Message, Model, ModelCaller, ModelError, ModelStream, Outcome,
     Request, RetryReason, ToolCall, Usage,
 };
 use pudu_harness::{RunBounds, subagent};
