@@ -38,9 +38,14 @@ pub(crate) fn open(start: &Start, fixed: &Fixed, file: Option<&Path>) -> Result<
 /// Returns a line for each skill that a sub-agent is to have, and that there is not. A person may have one of that name, so
 /// that it is no error.
 pub(crate) fn unknown(subagents: &[Subagent], catalog: &Catalog) -> Vec<String> {
-    let named = subagents.iter().flat_map(|kind| kind.skills.iter().flatten().map(move |skill| (kind, skill)));
+    let named =
+        subagents.iter().flat_map(|kind| kind.skills.iter().flatten().map(move |skill| (kind, skill)));
     let missing = named.filter(|(_, skill)| catalog.get(skill).is_none());
-    missing.map(|(kind, skill)| format!("the sub-agent {} is to have the skill {skill}, and there is none", kind.name)).collect()
+    missing
+        .map(|(kind, skill)| {
+            format!("the sub-agent {} is to have the skill {skill}, and there is none", kind.name)
+        })
+        .collect()
 }
 
 /// Takes away what older versions wrote. Only the process that has the home may do that.

@@ -27,7 +27,11 @@ pub(super) fn check(start: &Start, loaded: &LoadedConfig) -> Vec<Check> {
     }));
     let unknown = skills::unknown(&loaded.config.hot.subagents, &catalog).into_iter();
     checks.extend(unknown.map(|line| {
-        Check::poor("sub-agents", line, "mend `skills` under `subagents`, or install it: pudu skill install FILE")
+        Check::poor(
+            "sub-agents",
+            line,
+            "mend `skills` under `subagents`, or install it: pudu skill install FILE",
+        )
     }));
     checks
 }

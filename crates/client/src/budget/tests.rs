@@ -2,8 +2,8 @@ use super::*;
 use crate::{AgentSetup, Control, ModelInfo, ModelPrice, RunEnd, RunTask};
 use futures_util::{StreamExt, future::join_all, stream};
 use pudu_base::{
-    Delta, Finish, Human, Message, Model, ModelCaller, ModelError, ModelStream, Outcome,
-    Request, RetryReason, ToolCall, Usage,
+    Delta, Finish, Human, Message, Model, ModelCaller, ModelError, ModelStream, Outcome, Request,
+    RetryReason, ToolCall, Usage,
 };
 use pudu_harness::{RunBounds, subagent};
 use pudu_sandbox::{Folders, LocalSandboxes, Options};

@@ -1,11 +1,14 @@
-use crate::fixture::{NOW, Place, accept, turn as new_turn};
+use crate::{
+    approvals::{decision, question},
+    fixture::{NOW, Place, accept, turn as new_turn},
+};
 use pudu_base::{
     Assistant, Finish, Goal, Human, Message, MessageId, StepKind, TaskStage, TaskStep, ThreadFolder,
     ThreadLog, Todo, TodoStatus, Update, UserId, digest,
 };
 use pudu_store::{
-    AccountPerson, AuditEntry, Db, DbLocation, FORGOTTEN_NOTE, Identity, InsertedEvent, NewInboxItem,
-    NewTurn, PersonKeys, TaskFilter,
+    AccountPerson, Approval, AuditEntry, Db, DbLocation, FORGOTTEN_NOTE, Identity, InsertedEvent,
+    NewInboxItem, NewTurn, PersonKeys, TaskFilter,
 };
 use std::sync::Arc;
 
@@ -99,7 +102,7 @@ pub(crate) async fn everything_of_a_person_is_told_and_then_gone_and_nothing_of_
         };
         db.begin_audit_entry(entry).await.unwrap();
     }
-    let asked = Approval { person: "U2".into(), ..question("q", "call") };
+    let asked = Approval { account: "slack".into(), person: "U2".into(), ..question("q", "call") };
     db.ask(&asked).await.unwrap();
     db.decide("q", decision(true, Some("U1"))).await.unwrap();
     assert!(!db.is_person_at_work(&keys).await.unwrap());
