@@ -390,7 +390,7 @@ async fn sweep(shared: &Shared, hot: &config::HotConfig) {
     }
 }
 
-/// Tells of budgets that refuse every answer.
+/// Warns of budgets that refuse every answer.
 async fn tell_small_budgets(client: &Client) {
     // Without a model there is no answer that could be refused.
     for used in client.small_budgets().await.unwrap_or_default() {

@@ -9,15 +9,12 @@ mod meter;
 mod metered;
 
 pub(crate) use hints::BudgetHints;
-pub(crate) use meter::Meter;
+pub(crate) use meter::{Meter, too_small};
 pub(crate) use metered::metered;
 
-use crate::{AgentExplanation, Client, ModelPrice};
+use crate::{Client, ModelPrice};
 use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
-use pudu_base::{
-    BudgetPeriod, BudgetScope, FailureCause, Model, Request, RunId, ShortBudget, UsedBudget, UserId,
-};
-use pudu_harness::join_sections;
+use pudu_base::{BudgetPeriod, BudgetScope, Model, RunId, ShortBudget, UsedBudget, UserId};
 use pudu_store::{BudgetLimit, BudgetStanding, BudgetUnit, Db, Spender, SpendingShare, StoreError, now};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -230,22 +227,6 @@ impl Client {
     pub async fn budgets(&self, spender: &Spender) -> Result<Vec<BudgetState>, StoreError> {
         let setup = self.setup();
         states(&self.0.db, setup.budgets.rules.of(None, spender).collect(), now()).await
-    }
-
-    /// Returns the budgets that are too small for the first answer of any conversation with the lead agent, as they would
-    /// refuse it.
-    ///
-    /// # Errors
-    /// When there is no model.
-    pub async fn small_budgets(&self) -> Result<Vec<UsedBudget>, FailureCause> {
-        let setup = self.setup();
-        if setup.budgets.rules.limits.is_empty() {
-            return Ok(Vec::new());
-        }
-        let model = setup.model(None).ok_or(FailureCause::NoModel)?;
-        let AgentExplanation { sections, tools, .. } = self.explain(None, None).await?;
-        let request = Request { system: join_sections(&sections), tools: tools.into(), ..Request::default() };
-        Ok(meter::too_small(&setup.budgets, &**model, &request))
     }
 
     /// Settles the calls that a process before this one left open. For whoever has the store alone.

@@ -297,7 +297,7 @@ fn offer(setup: &BudgetSetup, model: &dyn Model, input: u64, wanted: Option<u32>
 }
 
 /// Returns the budgets that would refuse a request though nothing were spent, whichever model is asked.
-pub(super) fn too_small(setup: &BudgetSetup, model: &dyn Model, request: &Request) -> Vec<UsedBudget> {
+pub(crate) fn too_small(setup: &BudgetSetup, model: &dyn Model, request: &Request) -> Vec<UsedBudget> {
     let (input, wanted) = (estimated_tokens(request), request.sampling.max_tokens);
     let models = [Some(model), setup.cheaper.as_deref()].into_iter().flatten();
     let offers: Vec<CallOffer> = models.map(|model| offer(setup, model, input, wanted)).collect();
