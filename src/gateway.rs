@@ -128,7 +128,9 @@ impl GatewayState {
 
     /// The routes of LangGraph's clients about threads and their runs.
     fn threads() -> Router<Self> {
-        let posted = |handler: axum::routing::MethodRouter<Self>| handler.layer(DefaultBodyLimit::max(chat::MAX_BODY_BYTES));
+        let posted = |handler: axum::routing::MethodRouter<Self>| {
+            handler.layer(DefaultBodyLimit::max(chat::MAX_BODY_BYTES))
+        };
         Router::new()
             .route("/threads", post(threads::create))
             .route("/threads/search", post(threads::search))

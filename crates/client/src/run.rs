@@ -9,12 +9,13 @@ use crate::{
     secrets::LentSecrets,
     title::{self, TitledRun},
 };
+use futures_util::FutureExt;
 use pudu_base::{
     Assistant, Decision, FailureCause, Finish, Goal, Human, LogError, Message, MessageId, ModelCaller,
-    Outcome, Question, RequiredSecret, RunEvent, RunId, Skill, Spending, StopReason, ThreadState, Todo, Update, Usage,
+    Outcome, Question, RequiredSecret, RunEvent, RunId, Skill, Spending, StopReason, ThreadState, Todo,
+    Update, Usage,
 };
 use pudu_harness::{CompactOutcome, Replay, RunState, SkillPolicy, Steering};
-use futures_util::FutureExt;
 use pudu_store::{RunEnding, SpendingFilter};
 use std::{
     collections::BTreeSet,
@@ -241,8 +242,7 @@ async fn answer(
     audit_log(started.await);
     let outcome = pudu_harness::run(&agent, &mut chain, turn, steering, cancel).await;
     place.give_back().await;
-    // Who is told that nothing is left need not hear that little is.
-    let budgets = if outcome.used_budget().is_some() { Vec::new() } else { meter.notices().await };
+    let budgets = meter.notices(outcome.used_budget()).await;
     if outcome == Outcome::Success {
         memory::learn::keep(client, task, turn.state()).await;
         let titled =
