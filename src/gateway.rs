@@ -23,6 +23,7 @@ mod options;
 mod paced;
 mod page;
 mod people;
+mod refusal;
 mod run_request;
 mod run_stream;
 mod runs;
@@ -31,6 +32,7 @@ mod skills;
 pub(crate) mod storage;
 mod tasks;
 pub(crate) mod thread;
+mod thread_state;
 mod threads;
 pub(crate) mod token;
 mod uploads;
@@ -136,11 +138,14 @@ impl GatewayState {
             .route("/threads/search", post(threads::search))
             .route("/threads/count", post(threads::count))
             .route("/threads/{thread}", get(threads::show).patch(threads::patch).delete(threads::delete))
-            .route("/threads/{thread}/state", posted(get(threads::state).post(threads::update_state)))
-            .route("/threads/{thread}/state/checkpoint", post(threads::state_of_checkpoint))
-            .route("/threads/{thread}/state/{checkpoint}", get(threads::state_at))
-            .route("/threads/{thread}/history", post(threads::history))
-            .route("/threads/{thread}/copy", post(threads::copy))
+            .route(
+                "/threads/{thread}/state",
+                posted(get(thread_state::state).post(thread_state::update_state)),
+            )
+            .route("/threads/{thread}/state/checkpoint", post(thread_state::state_of_checkpoint))
+            .route("/threads/{thread}/state/{checkpoint}", get(thread_state::state_at))
+            .route("/threads/{thread}/history", post(thread_state::history))
+            .route("/threads/{thread}/copy", post(thread_state::copy))
             .route("/threads/{thread}/runs", posted(get(client_runs::list).post(client_runs::create)))
             .route("/threads/{thread}/runs/stream", posted(post(client_runs::stream)))
             .route("/threads/{thread}/runs/wait", posted(post(client_runs::wait_on_thread)))

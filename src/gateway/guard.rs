@@ -10,6 +10,7 @@
 use super::{
     GatewayState,
     caller::{Caller, Role},
+    errors::refuse,
     failures::{Failures, network, peer},
     guests::Visitor,
 };
@@ -246,11 +247,6 @@ pub(super) async fn session(
     );
     debug_assert!(!cookie.contains(HIDDEN));
     (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response()
-}
-
-/// An error in the form that DeerFlow's clients read.
-pub(super) fn refuse(status: StatusCode, detail: &str) -> Response {
-    (status, Json(serde_json::json!({ "detail": detail }))).into_response()
 }
 
 #[cfg(test)]
