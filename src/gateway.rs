@@ -6,6 +6,7 @@
 mod agents;
 mod artifacts;
 pub(crate) mod audit;
+mod branches;
 mod caller;
 mod chat;
 mod client_runs;
@@ -32,6 +33,7 @@ mod skills;
 pub(crate) mod storage;
 mod tasks;
 pub(crate) mod thread;
+mod thread_facts;
 mod thread_state;
 mod threads;
 pub(crate) mod token;
@@ -153,6 +155,16 @@ impl GatewayState {
             .route("/threads/{thread}/runs/{run}/join", get(client_runs::join))
             .route("/threads/{thread}/runs/{run}/stream", get(client_runs::follow).post(client_runs::follow))
             .route("/threads/{thread}/runs/{run}/cancel", post(client_runs::cancel))
+            .route("/threads/{thread}/branches", post(branches::branch))
+            .route("/threads/{thread}/runs/regenerate/prepare", post(branches::regenerate))
+            .route("/threads/{thread}/runs/edit-regenerate/prepare", post(branches::edit))
+            .route("/threads/{thread}/token-usage", get(thread_facts::tokens))
+            .route(
+                "/threads/{thread}/goal",
+                get(thread_facts::show_goal).put(thread_facts::set_goal).delete(thread_facts::clear_goal),
+            )
+            .route("/threads/{thread}/compact", post(thread_facts::compact))
+            .route("/threads/{thread}/runs/{run}/workspace-changes", get(thread_facts::workspace_changes))
             .route("/threads/{thread}/messages", get(messages::list))
             .route("/threads/{thread}/messages/page", get(messages::page))
             .route("/threads/{thread}/runs/{run}/messages", get(messages::of_run))

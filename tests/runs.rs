@@ -328,3 +328,60 @@ async fn garbage_is_refused_and_costs_nothing() {
     let ada = Talker::new(&house, "Ada");
     ada.says("still there?", "echo: still there?").await;
 }
+
+#[tokio::test]
+async fn an_answer_is_made_once_more_a_question_put_otherwise_and_a_thread_branched() {
+    let house = House::open("").await;
+    let client = Client(&house);
+    let thread = client.thread().await;
+    client.waits(&thread, "one").await;
+    let first = client.waits(&thread, "two").await;
+    let said = |values: &Value| -> Vec<String> {
+        let messages = values["messages"].as_array().unwrap();
+        messages.iter().map(|message| message["content"].to_string()).collect()
+    };
+    let newest = first["messages"][3]["id"].as_str().unwrap();
+    let path = |more: &str| format!("/threads/{thread}{more}");
+    let (status, _) = client
+        .call(
+            "POST",
+            &path("/runs/regenerate/prepare"),
+            Some(json!({"message_id": first["messages"][1]["id"]})),
+        )
+        .await;
+    assert_eq!(status, 409, "only the newest answer is made once more");
+    let prepared = client.post(&path("/runs/regenerate/prepare"), json!({"message_id": newest})).await;
+    house.model.next(Reply::text("two it is"));
+    let mut body = json!({"input": prepared["input"], "metadata": prepared["metadata"]});
+    body["checkpoint"] = prepared["checkpoint"].clone();
+    let again = client.post(&path("/runs/wait"), body).await;
+    assert_eq!(
+        said(&again),
+        ["\"one\"", "\"echo: one\"", "[{\"text\":\"two\",\"type\":\"text\"}]", "\"two it is\""]
+    );
+    assert_eq!(again["messages"][2]["id"], first["messages"][2]["id"], "the question is the same one");
+
+    let edit = json!({"human_message_id": again["messages"][2]["id"], "replacement_text": "three"});
+    let prepared = client.post(&path("/runs/edit-regenerate/prepare"), edit).await;
+    let body = json!({"input": prepared["input"], "checkpoint": prepared["checkpoint"]});
+    let edited = client.post(&path("/runs/wait"), body).await;
+    assert_eq!(edited["messages"][3]["content"], "echo: three");
+    assert_eq!(edited["messages"][2]["id"], prepared["replacement_human_message_id"]);
+    let page = client.get(&path("/messages/page")).await;
+    assert_eq!(page["data"].as_array().unwrap().len(), 4, "what was taken back is in no page");
+
+    let branch = json!({"message_id": edited["messages"][1]["id"], "title": "aside"});
+    let branch = client.post(&path("/branches"), branch).await;
+    let aside = branch["thread_id"].as_str().unwrap();
+    let values = client.get(&format!("/threads/{aside}")).await["values"].clone();
+    assert_eq!(
+        (said(&values), &values["title"]),
+        (vec!["\"one\"".into(), "\"echo: one\"".into()], &json!("aside"))
+    );
+    client.waits(aside, "four").await;
+    let page = client.get(&format!("/threads/{aside}/messages/page")).await;
+    assert_eq!(page["data"].as_array().unwrap().len(), 4);
+    assert_eq!(said(&client.get(&path("")).await["values"]).len(), 4, "the other thread is as it was");
+    let usage = client.get(&path("/token-usage")).await;
+    assert_eq!((&usage["total_runs"], usage["total_tokens"].as_i64() > Some(0)), (&json!(4), true));
+}
