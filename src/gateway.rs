@@ -6,9 +6,11 @@
 mod agents;
 mod artifacts;
 pub(crate) mod audit;
+mod auth;
 mod caller;
 mod chat;
 mod content;
+mod cors;
 mod errors;
 mod failures;
 mod file;
@@ -32,7 +34,7 @@ pub(crate) mod usage;
 mod users;
 mod webhook;
 
-pub(crate) use guard::GatewayToken;
+pub(crate) use {auth::SignIn, guard::GatewayToken};
 
 use crate::{config::Watcher, connections::Connections, dispatch::Shared, local::LocalChannel};
 use axum::{
@@ -62,6 +64,7 @@ struct Inner {
     connections: Arc<Connections>,
     watcher: Arc<Watcher>,
     guard: guard::RequestGuard,
+    sign_in: SignIn,
     /// One permit a request with files.
     uploads: Semaphore,
     /// Failed posts to webhooks.
@@ -79,7 +82,7 @@ impl GatewayState {
         lines: Arc<Connections>,
         watcher: Arc<Watcher>,
         bound: SocketAddr,
-        token: GatewayToken,
+        (token, sign_in): (GatewayToken, SignIn),
         stop: CancellationToken,
     ) -> Self {
         let guard = guard::RequestGuard::new(bound, token);
@@ -91,6 +94,7 @@ impl GatewayState {
             connections: lines,
             watcher,
             guard,
+            sign_in,
             uploads,
             failures,
             started,
@@ -132,6 +136,7 @@ impl GatewayState {
             .route("/api/users", get(users::list))
             .route("/api/users/{user}", delete(users::forget))
             .route("/api/users/{user}/export", get(users::export))
+            .merge(auth::operator_routes())
             .route("/api/threads", get(storage::threads))
             .route("/api/threads/{thread}", delete(storage::delete))
             .route("/api/threads/{thread}/tasks", get(tasks::list))
@@ -164,6 +169,7 @@ impl GatewayState {
             .route("/api/skills/{name}", get(skills::show))
             .route("/api/channels", get(info::channels))
             .route("/api/channels/", get(info::channels))
+            .merge(auth::own_routes())
             .merge(operated)
             .merge(agents)
             .route_layer(middleware::from_fn_with_state(self.clone(), guard::check));
@@ -177,13 +183,19 @@ impl GatewayState {
         let hooks = Router::new()
             .route("/api/webhooks/{platform}/{account}", post(webhook::take))
             .route("/files/{token}", get(file::linked));
-        guarded
+        let cors = cors::layer(&self.0.sign_in.config.cors_origins);
+        let all = guarded
             .merge(open)
+            .merge(auth::open_routes(&self))
             .merge(hooks)
             .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
             .layer(middleware::from_fn(paced::pace))
             .layer(CatchPanicLayer::new())
             .layer(middleware::from_fn(errors::shape))
-            .with_state(self)
+            .with_state(self);
+        match cors {
+            Some(cors) => all.layer(cors),
+            None => all,
+        }
     }
 }

@@ -1,0 +1,2 @@
+-- Nothing changes with this version: its number was taken for another one.
+SELECT 1;

@@ -1,0 +1,89 @@
+//! Accounts, as an administrator looks after them.
+
+use super::{
+    super::{GatewayState, guard::refuse},
+    told,
+};
+use crate::{accounts, clock};
+use axum::{
+    Json,
+    extract::{Path, State, rejection::JsonRejection},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use pudu_client::store::UserAccount;
+use secrecy::SecretString;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// An account that is to be made.
+#[derive(Deserialize)]
+pub(super) struct AccountOrder {
+    email: String,
+    password: SecretString,
+    #[serde(default)]
+    admin: bool,
+}
+
+/// A password that is to be set.
+#[derive(Deserialize)]
+pub(super) struct SetPassword {
+    password: SecretString,
+}
+
+/// Lists who signs in.
+pub(super) async fn list(State(gateway): State<GatewayState>) -> Response {
+    match gateway.0.shared.db.user_accounts().await {
+        Ok(all) => Json(json!({ "accounts": all.iter().map(row).collect::<Vec<_>>() })).into_response(),
+        Err(error) => super::unstored(&error),
+    }
+}
+
+/// Shows an account with the time at which it was made.
+fn row(account: &UserAccount) -> Value {
+    let mut shown = accounts::shown(account);
+    shown["created_at"] = clock::text(account.created).into();
+    shown
+}
+
+/// Makes an account.
+pub(super) async fn add(
+    State(gateway): State<GatewayState>,
+    body: Result<Json<AccountOrder>, JsonRejection>,
+) -> Response {
+    let order = match body {
+        Ok(Json(order)) => order,
+        Err(error) => return refuse(error.status(), &error.body_text()),
+    };
+    let (db, passwords) = (&gateway.0.shared.db, &gateway.0.sign_in.passwords);
+    let role = if order.admin { accounts::ADMIN } else { accounts::USER };
+    match accounts::add(db, passwords, &order.email, &order.password, role).await {
+        Ok(account) => (StatusCode::CREATED, Json(row(&account))).into_response(),
+        Err(error) => told(&error),
+    }
+}
+
+/// Sets a password.
+pub(super) async fn set_password(
+    State(gateway): State<GatewayState>,
+    Path(who): Path<String>,
+    body: Result<Json<SetPassword>, JsonRejection>,
+) -> Response {
+    let wanted = match body {
+        Ok(Json(wanted)) => wanted,
+        Err(error) => return refuse(error.status(), &error.body_text()),
+    };
+    let (db, passwords) = (&gateway.0.shared.db, &gateway.0.sign_in.passwords);
+    match accounts::set_password(db, passwords, &who, &wanted.password).await {
+        Ok(account) => Json(row(&account)).into_response(),
+        Err(error) => told(&error),
+    }
+}
+
+/// Removes an account.
+pub(super) async fn remove(State(gateway): State<GatewayState>, Path(who): Path<String>) -> Response {
+    match accounts::remove(&gateway.0.shared.db, &who).await {
+        Ok(account) => Json(row(&account)).into_response(),
+        Err(error) => told(&error),
+    }
+}
