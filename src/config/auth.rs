@@ -51,6 +51,10 @@ pub(super) fn read(top: &Section<'_>, start: &Start) -> AuthConfig {
         let what = "it is ignored in production: people sign in";
         top.note(Problem::warning(None, "DEER_FLOW_AUTH_DISABLED", what, "take the variable away"));
     }
+    if disabled && !is_production(start) && gateway.entry("token").is_some() {
+        let what = "it makes everybody an administrator, and gateway.token lets in whoever has it alone";
+        top.note(Problem::error(None, "DEER_FLOW_AUTH_DISABLED", what, "take one of the two away"));
+    }
     if origins.iter().any(|origin| origin == ANY) {
         let what = "`*` is ignored: whoever is signed in would be signed in for every page of the world";
         gateway.warn("cors_origins", what, "name each origin: https://app.example.com");
