@@ -332,7 +332,7 @@ async fn a_token_may_what_it_was_made_for_until_it_is_revoked() {
     for (method, path, expected) in [
         ("GET", "/api/models", 200),
         ("GET", "/api/v1/auth/me", 200),
-        ("GET", "/api/runs", 200),
+        ("GET", "/api/active-runs", 200),
         ("GET", "/api/threads/t/uploads/list", 200),
         ("DELETE", "/api/threads/t/uploads/a", 403),
         ("POST", "/api/chat/c/messages", 403),
@@ -413,7 +413,7 @@ async fn the_command_line_looks_after_accounts_and_tokens_with_and_without_a_dae
             let mut jar = Jar::new(&house);
             let told = jar.form("/api/v1/auth/login/local", &login(name, "staple battery")).await;
             assert_eq!(told.status, 200);
-            assert_eq!(with(&house, token.trim(), "GET", "/api/runs").await, 200);
+            assert_eq!(with(&house, token.trim(), "GET", "/api/active-runs").await, 200);
         }
         for token in listed {
             let (well, said) = house.pudu(&["token", "revoke", token["id"].as_str().unwrap()]);

@@ -18,6 +18,9 @@ pub(super) enum ScopeNeed {
 /// Returns what a request needs.
 pub(super) fn needed(method: &Method, path: &str) -> ScopeNeed {
     let reads = matches!(*method, Method::GET | Method::HEAD) || path == "/api/assistants/search";
+    // LangGraph's clients have a prefix of their own for the same routes.
+    let path =
+        path.strip_prefix("/api/langgraph/").map_or_else(|| path.to_owned(), |rest| format!("/api/{rest}"));
     let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
     match segments.as_slice() {
         ["api", "models" | "commands" | "features", ..]
@@ -29,7 +32,9 @@ pub(super) fn needed(method: &Method, path: &str) -> ScopeNeed {
         {
             ScopeNeed::Nothing
         }
-        ["api", "runs", rest @ ..] | ["api", "threads", _, "runs", rest @ ..] => run(method, rest),
+        ["api", "runs" | "active-runs", rest @ ..] | ["api", "threads", _, "runs", rest @ ..] => {
+            run(method, rest)
+        }
         ["api", "threads", rest @ ..] => thread(method, rest),
         ["api", "chat", _, "messages"] => ScopeNeed::Scope("runs:create"),
         // To press a button is to decide for a person, and stays theirs.
@@ -44,13 +49,16 @@ fn run(method: &Method, rest: &[&str]) -> ScopeNeed {
         Method::GET | Method::HEAD => "runs:read",
         Method::DELETE => "runs:cancel",
         _ if rest.last() == Some(&"cancel") => "runs:cancel",
+        // To join a run that is there.
+        Method::POST if matches!(rest, [_, "stream"]) => "runs:read",
         _ => "runs:create",
     })
 }
 
 fn thread(method: &Method, rest: &[&str]) -> ScopeNeed {
     ScopeNeed::Scope(match (method.as_str(), rest) {
-        ("GET" | "HEAD", _) | ("POST", ["search" | "count"] | [_, "history"]) => "threads:read",
+        ("GET" | "HEAD", _)
+        | ("POST", ["search" | "count"] | [_, "history"] | [_, "state", "checkpoint"]) => "threads:read",
         ("DELETE", _) => "threads:delete",
         _ => "threads:write",
     })
@@ -77,7 +85,13 @@ mod tests {
         check("POST", "/api/threads/t/runs/stream", scope("runs:create"));
         check("POST", "/api/threads/t/runs/r/cancel", scope("runs:cancel"));
         check("GET", "/api/threads/t/runs/r/stream", scope("runs:read"));
-        check("GET", "/api/runs/r/events", scope("runs:read"));
+        check("GET", "/api/active-runs/r/events", scope("runs:read"));
+        check("POST", "/api/runs/stream", scope("runs:create"));
+        check("POST", "/api/threads/t/copy", scope("threads:write"));
+        check("POST", "/api/threads/t/state/checkpoint", scope("threads:read"));
+        check("POST", "/api/langgraph/threads/search", scope("threads:read"));
+        check("POST", "/api/langgraph/threads/t/runs/r/stream", scope("runs:read"));
+        check("POST", "/api/langgraph/langgraph/threads", ScopeNeed::Person);
         check("POST", "/api/chat/c/messages", scope("runs:create"));
         for (method, path) in [
             ("POST", "/api/v1/auth/tokens"),
