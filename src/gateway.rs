@@ -183,14 +183,16 @@ impl GatewayState {
         // Files are as large as the configuration says.
         let files = post(uploads::put).layer(DefaultBodyLimit::disable());
         let said = post(chat::say).layer(DefaultBodyLimit::max(chat::MAX_BODY_BYTES));
-        let guarded = Router::new()
+        let local = Router::new()
             .route("/api/chat/{chat}/events", get(chat::events))
             .route("/api/chat/{chat}/messages", said)
             .route("/api/chat/{chat}/press", post(chat::press))
             .route("/api/chat/{chat}/files/{line}/{index}", get(chat::file))
-            .route("/api/commands", get(info::commands))
             .route("/api/active-runs", get(runs::list))
             .route("/api/active-runs/{run}/events", get(runs::events))
+            .route_layer(middleware::from_fn(guard::local));
+        let guarded = Router::new()
+            .route("/api/commands", get(info::commands))
             .route("/api/threads/{thread}/uploads", files)
             .route("/api/threads/{thread}/uploads/list", get(uploads::list))
             .route("/api/threads/{thread}/uploads/limits", get(uploads::limits))
@@ -201,6 +203,7 @@ impl GatewayState {
             .route("/api/skills/{name}", get(skills::show))
             .route("/api/channels", get(info::channels))
             .route("/api/channels/", get(info::channels))
+            .merge(local)
             .merge(auth::own_routes())
             .merge(operated)
             .merge(agents)

@@ -332,11 +332,16 @@ async fn a_token_may_what_it_was_made_for_until_it_is_revoked() {
     for (method, path, expected) in [
         ("GET", "/api/models", 200),
         ("GET", "/api/v1/auth/me", 200),
-        ("GET", "/api/active-runs", 200),
+        ("POST", "/api/threads/search", 200),
+        ("POST", "/api/langgraph/threads/search", 200),
+        ("GET", "/api/threads/t/runs", 404),
+        ("GET", "/api/active-runs", 403),
         ("GET", "/api/threads/t/uploads/list", 200),
         ("DELETE", "/api/threads/t/uploads/a", 403),
-        ("POST", "/api/chat/c/messages", 403),
-        ("POST", "/api/chat/c/messages?scopes=runs:create&scope=runs:create", 403),
+        ("POST", "/api/threads", 403),
+        ("POST", "/api/threads/t/runs/stream", 403),
+        ("POST", "/api/threads/t/runs?scopes=runs:create&scope=runs:create", 403),
+        ("POST", "/api/runs/wait", 403),
         ("POST", "/api/v1/auth/tokens", 403),
         ("POST", "/api/v1/auth/change-password", 403),
         ("GET", "/api/audit", 403),
@@ -344,7 +349,7 @@ async fn a_token_may_what_it_was_made_for_until_it_is_revoked() {
     ] {
         assert_eq!(with(&house, token, method, path).await, expected, "{method} {path}");
     }
-    let url = format!("http://{}/api/chat/c/messages", house.address);
+    let url = format!("http://{}/api/runs/wait", house.address);
     let call = http().post(&url).bearer_auth(token).header("x-scopes", "runs:create");
     let told = call.json(&json!({"text": "hi", "scopes": ["runs:create"]})).send().await.unwrap();
     assert_eq!(told.status(), 403, "scopes of a request are nobody's");
@@ -413,7 +418,7 @@ async fn the_command_line_looks_after_accounts_and_tokens_with_and_without_a_dae
             let mut jar = Jar::new(&house);
             let told = jar.form("/api/v1/auth/login/local", &login(name, "staple battery")).await;
             assert_eq!(told.status, 200);
-            assert_eq!(with(&house, token.trim(), "GET", "/api/active-runs").await, 200);
+            assert_eq!(with(&house, token.trim(), "POST", "/api/threads/search").await, 200);
         }
         for token in listed {
             let (well, said) = house.pudu(&["token", "revoke", token["id"].as_str().unwrap()]);

@@ -55,7 +55,7 @@ pub(super) enum TokenCommand {
         /// The person for whom it acts: an e-mail address. Without it, the user of the page and the terminal.
         #[arg(long, value_name = "EMAIL")]
         user: Option<String>,
-        /// What it is for, with commas between them: threads:read, threads:write, threads:delete, runs:create, runs:read,
+        /// Its scopes, with commas between them: threads:read, threads:write, threads:delete, runs:create, runs:read,
         /// runs:cancel. All of it if not said.
         #[arg(long, value_name = "SCOPES", value_delimiter = ',')]
         scope: Vec<String>,
@@ -92,7 +92,7 @@ pub(super) async fn token(start: &Start, command: &TokenCommand) -> Result<Strin
     done
 }
 
-/// Who changes accounts: the daemon that runs, or this process.
+/// The process that changes accounts: the daemon that runs, or this one.
 enum AccountDesk {
     Daemon,
     Own { db: Db, _claim: Claim, _home: Home },

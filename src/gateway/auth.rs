@@ -69,16 +69,19 @@ fn too_many(what: &str, left: Duration) -> Response {
 
 /// Routes that ask for no proof, or bring it.
 pub(super) fn open_routes(gateway: &GatewayState) -> Router<GatewayState> {
+    let asked = Router::new()
+        .route("/api/v1/auth/setup-status", get(status::setup))
+        .route("/api/v1/auth/providers", get(status::providers))
+        .route("/api/v1/auth/oauth/{provider}", get(status::no_provider))
+        .route("/api/v1/auth/callback/{provider}", get(status::no_provider))
+        .route_layer(middleware::from_fn_with_state(gateway.clone(), guard::same_site));
     Router::new()
         .route("/api/v1/auth/login/local", post(login::login))
         .route("/api/v1/auth/register", post(login::register))
         .route("/api/v1/auth/initialize", post(login::initialize))
         .route("/api/v1/auth/logout", post(login::logout))
         .route_layer(middleware::from_fn_with_state(gateway.clone(), login::same_origin))
-        .route("/api/v1/auth/setup-status", get(status::setup))
-        .route("/api/v1/auth/providers", get(status::providers))
-        .route("/api/v1/auth/oauth/{provider}", get(status::no_provider))
-        .route("/api/v1/auth/callback/{provider}", get(status::no_provider))
+        .merge(asked)
 }
 
 /// Routes of whoever is signed in.

@@ -23,7 +23,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use pudu_client::net::scrub::HIDDEN;
+use pudu_client::{base::UserId, net::scrub::HIDDEN};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use std::{
@@ -282,6 +282,15 @@ pub(super) async fn operator(
         None => return ShownProof::Nothing.refusal(),
     }
     next.run(request).await
+}
+
+/// Lets through the local user and administrators: the page's chats and its list of runs are theirs. Comes behind [`check`].
+pub(super) async fn local(request: Request, next: Next) -> Response {
+    let is_theirs = |caller: &Caller| caller.user == UserId::local() || caller.role == Role::Admin;
+    match request.extensions().get().is_some_and(is_theirs) {
+        true => next.run(request).await,
+        false => refuse(StatusCode::FORBIDDEN, "the page's chats are the operator's: use your own threads"),
+    }
 }
 
 /// Lets through who is not another site.

@@ -27,8 +27,10 @@ const PUBLIC: &[&str] = &[
     "/api/v1/auth/callback/{provider}",
 ];
 
-/// Routes that only an administrator may ask, with any method.
+/// Routes that only an administrator may ask, with any method, and those of the local user.
 const OPERATED: &[&str] = &[
+    "/api/active-runs",
+    "/api/chat",
     "/api/accounts",
     "/api/audit",
     "/api/storage",

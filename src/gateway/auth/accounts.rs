@@ -58,7 +58,10 @@ pub(super) async fn add(
     let (db, passwords) = (&gateway.0.shared.db, &gateway.0.sign_in.passwords);
     let role = if order.admin { accounts::ADMIN } else { accounts::USER };
     match accounts::add(db, passwords, &order.email, &order.password, role).await {
-        Ok(account) => (StatusCode::CREATED, Json(row(&account))).into_response(),
+        Ok(account) => {
+            tracing::info!(user = %account.user, role, "added account");
+            (StatusCode::CREATED, Json(row(&account))).into_response()
+        }
         Err(error) => told(&error),
     }
 }
@@ -83,7 +86,10 @@ pub(super) async fn set_password(
 /// Removes an account.
 pub(super) async fn remove(State(gateway): State<GatewayState>, Path(who): Path<String>) -> Response {
     match accounts::remove(&gateway.0.shared.db, &who).await {
-        Ok(account) => Json(row(&account)).into_response(),
+        Ok(account) => {
+            tracing::info!(user = %account.user, "removed account");
+            Json(row(&account)).into_response()
+        }
         Err(error) => told(&error),
     }
 }

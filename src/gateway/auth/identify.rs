@@ -1,4 +1,4 @@
-//! Who makes a request, by the proof that it shows.
+//! The maker of a request, by the proof that it shows.
 //!
 //! A proof that is shown and wrong is an error: it never makes somebody the next best one. The order is that of DeerFlow: the
 //! token of the installation's programs, a token in the header, a session, the page's cookie, and nothing at all.

@@ -6,6 +6,7 @@
 use pudu_client::base::digest;
 use std::{
     collections::HashMap,
+    fmt,
     net::IpAddr,
     sync::{Mutex, PoisonError},
     time::Duration,
@@ -30,6 +31,16 @@ pub(super) enum AttemptKey {
     From(&'static str, IpAddr),
     /// For a name, which may be long: its digest.
     For(&'static str, String),
+}
+
+/// Names are told to nobody.
+impl fmt::Display for AttemptKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::From(_, address) => address.fmt(f),
+            Self::For(..) => f.write_str("(a name)"),
+        }
+    }
 }
 
 impl AttemptKey {

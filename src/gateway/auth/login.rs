@@ -5,9 +5,9 @@ use super::{
     AttemptKey, SignIn, broken, coded, cookies, invalid, origin, unstored, with_session,
 };
 use crate::{
-    accounts::{self, AccountError},
+    accounts,
     bus::STORE_TIMEOUT,
-    passwords::PasswordCheck,
+    passwords::{self, PasswordCheck},
 };
 use axum::{
     Extension, Form, Json,
@@ -82,6 +82,7 @@ pub(super) async fn login(
             with_session(sign_in, &headers, &account, Some(form.remembers()), Json(told))
         }
         Ok(None) => {
+            tracing::warn!(from = %keys[0], "refused login");
             tokio::time::sleep_until(begun + FAILURE_TIME).await;
             coded(StatusCode::UNAUTHORIZED, "invalid_credentials", "Incorrect email or password")
         }
@@ -215,6 +216,13 @@ fn begun(
     body: Result<Json<NewAccount>, JsonRejection>,
 ) -> Result<NewAccount, Box<Response>> {
     let Json(new) = body.map_err(|error| Box::new(refuse(error.status(), &error.body_text())))?;
+    // A slip of the finger is no attempt.
+    if accounts::email(&new.email).is_none() {
+        return Err(Box::new(invalid("email", "value is not a valid email address")));
+    }
+    if let Some(why) = passwords::objection(&new.password) {
+        return Err(Box::new(invalid("password", why)));
+    }
     match sign_in.attempt(keys, what) {
         Some(refusal) => Err(Box::new(refusal)),
         None => Ok(new),
@@ -223,11 +231,7 @@ fn begun(
 
 async fn fresh(sign_in: &SignIn, new: &NewAccount, role: &str) -> Result<UserAccount, Response> {
     let account = accounts::fresh(&sign_in.passwords, &new.email, &new.password, role).await;
-    account.map_err(|error| match error {
-        AccountError::NoEmail(_) => invalid("email", "value is not a valid email address"),
-        AccountError::Password(why) => invalid("password", why),
-        error => super::told(&error),
-    })
+    account.map_err(|error| super::told(&error))
 }
 
 fn made(sign_in: &SignIn, headers: &HeaderMap, account: &UserAccount, remember: bool) -> Response {

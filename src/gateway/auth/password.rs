@@ -46,13 +46,20 @@ pub(super) async fn change(
         Ok(Json(new)) => new,
         Err(error) => return refuse(error.status(), &error.body_text()),
     };
+    let email = match new.new_email.as_deref().map(accounts::email) {
+        Some(None) => return invalid("new_email", "value is not a valid email address"),
+        email => email.flatten(),
+    };
+    if let Some(why) = passwords::objection(&new.new_password) {
+        return invalid("new_password", why);
+    }
     let sign_in = &gateway.0.sign_in;
     let from = AttemptKey::From("password", login::client(sign_in, &headers, peer.ip()));
     let keys = [from, AttemptKey::named("password", account.user.as_str())];
     if let Some(refusal) = sign_in.attempt(&keys, "password") {
         return refusal;
     }
-    match changed(&gateway, &account, &new).await {
+    match changed(&gateway, &account, &new, email).await {
         Ok(account) => {
             sign_in.limits.succeeded(&keys);
             let told = Json(json!({ "message": "Password changed successfully" }));
@@ -66,18 +73,12 @@ async fn changed(
     gateway: &GatewayState,
     account: &UserAccount,
     new: &NewPassword,
+    email: Option<String>,
 ) -> Result<UserAccount, Response> {
     let passwords = &gateway.0.sign_in.passwords;
     let wrong = |told: &str| coded(StatusCode::BAD_REQUEST, "invalid_credentials", told);
     let Some(hash) = account.password_hash.as_deref() else {
         return Err(wrong("OAuth users cannot change password"));
-    };
-    if let Some(why) = passwords::objection(&new.new_password) {
-        return Err(invalid("new_password", why));
-    }
-    let email = match new.new_email.as_deref().map(accounts::email) {
-        Some(None) => return Err(invalid("new_email", "value is not a valid email address")),
-        email => email.flatten(),
     };
     let check = passwords.check(&new.current_password, Some(hash)).await.map_err(|error| broken(&error))?;
     if check == PasswordCheck::Wrong {

@@ -4,7 +4,7 @@
 
 use axum::http::Method;
 
-/// What a request needs of the token that it shows.
+/// The need of a request, of the token that it shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScopeNeed {
     /// None: it tells nothing about anybody.

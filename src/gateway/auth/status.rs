@@ -1,4 +1,4 @@
-//! Who is signed in, and whether anybody can be.
+//! State of sign-in: the account of this browser, and whether there can be one.
 
 use super::{super::GatewayState, Proof, coded, unstored};
 use crate::{accounts, bus::STORE_TIMEOUT, gateway::caller::Caller};
@@ -10,7 +10,7 @@ use axum::{
 };
 use serde_json::json;
 
-/// Tells who is signed in.
+/// Shows the account that is signed in.
 pub(super) async fn me(
     State(gateway): State<GatewayState>,
     Extension(proof): Extension<Proof>,
@@ -38,7 +38,7 @@ pub(super) async fn me(
     }
 }
 
-/// Tells whether an administrator is still to be made, and whether visitors may make themselves an account.
+/// Shows whether an administrator is still to be made, and whether visitors may make themselves an account.
 pub(super) async fn setup(State(gateway): State<GatewayState>) -> Response {
     match gateway.0.shared.db.within(STORE_TIMEOUT).has_administrator().await {
         Ok(there) => Json(json!({
