@@ -14,11 +14,13 @@ mod content;
 mod cors;
 mod errors;
 mod failures;
+mod feedback;
 mod file;
 mod guard;
 mod guests;
 mod health;
 mod info;
+mod messages;
 mod options;
 mod paced;
 mod page;
@@ -150,6 +152,17 @@ impl GatewayState {
             .route("/threads/{thread}/runs/{run}/join", get(client_runs::join))
             .route("/threads/{thread}/runs/{run}/stream", get(client_runs::follow).post(client_runs::follow))
             .route("/threads/{thread}/runs/{run}/cancel", post(client_runs::cancel))
+            .route("/threads/{thread}/messages", get(messages::list))
+            .route("/threads/{thread}/messages/page", get(messages::page))
+            .route("/threads/{thread}/runs/{run}/messages", get(messages::of_run))
+            .route("/threads/{thread}/runs/{run}/events", get(messages::events))
+            .route(
+                "/threads/{thread}/runs/{run}/feedback",
+                get(feedback::list).put(feedback::put).post(feedback::put).delete(feedback::delete),
+            )
+            .route("/threads/{thread}/runs/{run}/feedback/stats", get(feedback::stats))
+            .route("/threads/{thread}/runs/{run}/feedback/{feedback}", delete(feedback::delete_one))
+            .route("/runs/{run}/messages", get(messages::of_stateless_run))
             .route("/runs", posted(post(client_runs::create_stateless)))
             .route("/runs/stream", posted(post(client_runs::stream_stateless)))
             .route("/runs/wait", posted(post(client_runs::wait_stateless)))

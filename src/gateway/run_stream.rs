@@ -61,9 +61,7 @@ pub(super) fn respond(gateway: &GatewayState, request: StreamRequest) -> Respons
     for (name, value) in fixed {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    for (name, value) in
-        [(header::CONTENT_LOCATION, place.clone()), (header::LOCATION, format!("{place}/stream"))]
-    {
+    for (name, value) in [(header::CONTENT_LOCATION, place.clone()), (header::LOCATION, format!("{place}/stream"))] {
         if let Ok(value) = HeaderValue::from_str(&value) {
             headers.insert(name, value);
         }
@@ -217,9 +215,7 @@ impl Follower {
     async fn take_ready(&mut self, live: &LiveRun) -> Result<(), StoreError> {
         while self.frames.len() < MAX_CHUNK_BYTES {
             let Source::Ring(reader, _) = &mut self.source else { return Ok(()) };
-            let Some(Some(item)) = futures_util::FutureExt::now_or_never(reader.next()) else {
-                return Ok(());
-            };
+            let Some(Some(item)) = futures_util::FutureExt::now_or_never(reader.next()) else { return Ok(()) };
             self.take(item, live).await?;
         }
         Ok(())
@@ -264,6 +260,11 @@ impl Follower {
         let live = shared.client.live_run(&self.request.run);
         if let Some(after) = self.request.after {
             self.frames.seek(after);
+            if after.seq > 0 {
+                let (_, state) = shared.db.state_at(&self.request.thread, after.seq).await?;
+                self.frames.set_state(state);
+                self.frames.set_title(shared.db.title(&self.request.thread).await?);
+            }
         } else {
             self.frames.begin();
         }
@@ -314,7 +315,9 @@ impl Follower {
 
 /// Takes the rows of a run that were one step: a reply by itself, and the results of its calls together.
 fn commit_of(rows: &mut std::vec::IntoIter<LogEntry>) -> Vec<LogEntry> {
-    let is_reply = |entry: &LogEntry| matches!(&entry.update, Update::Message(message) if matches!(**message, Message::Assistant(_)));
+    let is_reply = |entry: &LogEntry| {
+        matches!(&entry.update, Update::Message(message) if matches!(**message, Message::Assistant(_)))
+    };
     let until = rows.as_slice().iter().position(is_reply);
     let count = match until {
         Some(0) => 1,
@@ -324,17 +327,15 @@ fn commit_of(rows: &mut std::vec::IntoIter<LogEntry>) -> Vec<LogEntry> {
     rows.take(count).collect()
 }
 
-/// Returns the event of a run's ring behind a position; `None` if it is not there any more.
+/// Returns the event of a run's ring behind the row of a position; `None` if it is not there any more.
 fn ring_place(live: &LiveRun, after: Option<Position>) -> Option<u64> {
     let (oldest, next) = live.replay.span();
     let at = match after {
         None => 0,
-        Some(Position { seq: 0, event }) => event,
-        Some(Position { seq, event }) => {
-            let commit = live
-                .replay
-                .newest(|known| matches!(known, RunEvent::Committed { seq: of, .. } if *of == seq))?;
-            commit + event + 1
+        Some(Position { seq: 0, .. }) => 0,
+        Some(Position { seq, .. }) => {
+            let is_row = |known: &RunEvent| matches!(known, RunEvent::Committed { seq: of, .. } if *of == seq);
+            live.replay.newest(is_row)? + 1
         }
     };
     (oldest..=next).contains(&at).then_some(at)
@@ -342,7 +343,6 @@ fn ring_place(live: &LiveRun, after: Option<Position>) -> Option<u64> {
 
 /// Returns whether the event at a place is the change that brought the thread to a position.
 fn is_commit_of(live: &LiveRun, at: u64, seq: Seq) -> bool {
-    let found =
-        live.replay.newest(|known| matches!(known, RunEvent::Committed { seq: of, .. } if *of == seq));
+    let found = live.replay.newest(|known| matches!(known, RunEvent::Committed { seq: of, .. } if *of == seq));
     found == Some(at)
 }

@@ -2,9 +2,10 @@
 //! a stream. Sans IO: a caller brings what is read, and sends what comes out.
 
 pub(super) mod checkpoint;
+pub(super) mod event;
 pub(super) mod frames;
 pub(super) mod input;
 pub(super) mod message;
 pub(super) mod modes;
 pub(super) mod run;
-mod task;
+pub(super) mod task;

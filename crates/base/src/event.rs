@@ -1,8 +1,8 @@
 //! Events of a run while it works, and its outcome.
 
 use crate::{
-    CallId, Decision, FailureCause, Finish, MessageId, RetryReason, RunFailure, Seq, TaskStage, Todo, Update,
-    Usage, UsedBudget,
+    CallId, Decision, FailureCause, Finish, MessageId, RetryReason, RunFailure, Seq, TaskStage, Todo,
+    Update, Usage, UsedBudget,
 };
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};

@@ -9,13 +9,12 @@ use crate::{
     secrets::LentSecrets,
     title::{self, TitledRun},
 };
-use futures_util::FutureExt;
 use pudu_base::{
     Assistant, Decision, FailureCause, Finish, Goal, Human, LogError, Message, MessageId, ModelCaller,
-    Outcome, Question, RequiredSecret, RunEvent, RunId, Skill, Spending, StopReason, ThreadState, Todo,
-    Update, Usage,
+    Outcome, Question, RequiredSecret, RunEvent, RunId, Skill, Spending, StopReason, ThreadState, Todo, Update, Usage,
 };
 use pudu_harness::{CompactOutcome, Replay, RunState, SkillPolicy, Steering};
+use futures_util::FutureExt;
 use pudu_store::{RunEnding, SpendingFilter};
 use std::{
     collections::BTreeSet,

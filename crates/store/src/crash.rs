@@ -65,6 +65,8 @@ writes! {
     DELETE_RUN "run.delete",
     CREATE_THREAD "thread.create",
     CHANGE_THREAD "thread.change",
+    PUT_FEEDBACK "feedback.put",
+    DELETE_FEEDBACK "feedback.delete",
     RUN_STARTED "run.started",
     RUN_ENDED "run.ended",
     SETTLE "spending.settle",

@@ -24,6 +24,7 @@ pub mod crash;
 mod db;
 mod engine;
 mod error;
+mod feedback;
 mod file;
 mod history;
 mod identities;

@@ -9,10 +9,7 @@ use super::{
 };
 use crate::clock;
 use pudu_client::{
-    base::{
-        Assistant, FailureClass, Message, MessageId, Outcome, RunEvent, RunFailure, RunId, Seq, ThreadId,
-        ThreadState, Update,
-    },
+    base::{Assistant, FailureClass, Message, MessageId, Outcome, RunEvent, RunFailure, RunId, Seq, ThreadId, ThreadState, Update},
     net::scrub,
 };
 use serde_json::{Value, json, value::RawValue};
@@ -57,8 +54,10 @@ pub(in crate::gateway) struct Frames {
     title: Option<String>,
     values: ValuesWriter,
     position: Position,
-    /// How much of each message was sent in pieces, in bytes.
-    sent: HashMap<MessageId, usize>,
+    /// What was sent of each message in pieces.
+    sent: HashMap<MessageId, String>,
+    /// The reader has the frames up to here, which are made once more only to know what stands in them.
+    known: Option<Position>,
     step: i64,
     model: String,
     out: String,
@@ -78,6 +77,7 @@ impl Frames {
             values: ValuesWriter::default(),
             position: Position::default(),
             sent: HashMap::new(),
+            known: None,
             step: 0,
             model: String::new(),
             out: String::new(),
@@ -90,9 +90,10 @@ impl Frames {
         self.position
     }
 
-    /// Goes on from a position.
+    /// Goes on behind a position. The events since its row come once more, as what they said is known to nobody here.
     pub(in crate::gateway) fn seek(&mut self, position: Position) {
-        self.position = position;
+        self.position = Position { event: 0, ..position };
+        self.known = Some(position);
     }
 
     /// Returns whether it has to be told the state before the first change.
@@ -102,8 +103,19 @@ impl Frames {
 
     /// Tells the thread as it was before the next change.
     pub(in crate::gateway) fn set_state(&mut self, state: ThreadState) {
-        self.step = i64::try_from(state.messages.len()).unwrap_or(i64::MAX);
         self.state = Some(state);
+        self.look();
+    }
+
+    /// Takes from the state what frames say of where they are: the same, whoever reads from wherever.
+    fn look(&mut self) {
+        let Some(state) = &self.state else { return };
+        self.step = i64::try_from(state.messages.len()).unwrap_or(i64::MAX);
+        let mut models = state.messages.values().rev().filter_map(|message| match &**message {
+            Message::Assistant(reply) => reply.model.clone(),
+            Message::Human(_) | Message::Tool(_) | Message::Reminder(_) => None,
+        });
+        self.model = models.next().unwrap_or_default();
     }
 
     /// Tells the title of the thread.
@@ -129,6 +141,7 @@ impl Frames {
 
     /// Tells that events are missing, and how the thread is now. Nothing before `state` comes any more.
     pub(in crate::gateway) fn gap(&mut self, asked: Position, seq: Seq, state: ThreadState) {
+        self.known = None;
         self.position = Position { seq, event: 0 };
         let data = json!({
             "code": "stream_replay_gap",
@@ -182,13 +195,13 @@ impl Frames {
                 "type": "approval_decided", "request": decision.request, "approved": decision.approved,
             })),
             // These are in the log as well, or at the end.
-            RunEvent::Todos { .. }
-            | RunEvent::Artifacts { .. }
-            | RunEvent::Usage { .. }
-            | RunEvent::Ended { .. } => {}
+            RunEvent::Todos { .. } | RunEvent::Artifacts { .. } | RunEvent::Usage { .. } | RunEvent::Ended { .. } => {}
         }
         self.position = next;
-        self.stamp(made, before, next);
+        match self.known {
+            Some(known) if known.seq == next.seq && next.event <= known.event => self.out.truncate(made),
+            _ => self.stamp(made, before, next),
+        }
     }
 
     /// Makes the last frames: the values if the thread has another title by now, and what failed.
@@ -233,7 +246,7 @@ impl Frames {
         if self.state.as_ref().is_some_and(|state| state.messages.contains_key(id)) {
             return;
         }
-        *self.sent.entry(id.clone()).or_default() += delta.len();
+        self.sent.entry(id.clone()).or_default().push_str(delta);
         self.piece(id, &Chunk { text: delta, ..Chunk::default() });
     }
 
@@ -254,11 +267,13 @@ impl Frames {
             self.frame("messages", &data.to_string());
         }
         if self.modes.messages {
-            if !self.sent.contains_key(id) || self.sent.get(id) == Some(&chunk.text.len()) {
+            // Each has the message so far.
+            let so_far = self.sent.get(id).cloned().unwrap_or_default();
+            if so_far.len() == chunk.text.len() && chunk.last.is_none() {
                 let data = json!({ id.as_str(): { "metadata": self.place(MODEL) } });
                 self.frame("messages/metadata", &data.to_string());
             }
-            let data = json!([value]);
+            let data = json!([Chunk { text: &so_far, ..*chunk }.value(id)]);
             self.frame("messages/partial", &data.to_string());
         }
     }
@@ -301,10 +316,7 @@ impl Frames {
     fn tool_ends(&mut self, call: &str, tool: &str, is_error: bool) {
         self.event("on_tool_end", tool, json!({ "tool_call_id": call, "error": is_error }));
         let error = is_error.then_some("the tool failed");
-        self.task(
-            json!({ "id": call, "name": TOOLS, "error": error, "result": null, "interrupts": [] }),
-            "task_result",
-        );
+        self.task(json!({ "id": call, "name": TOOLS, "error": error, "result": null, "interrupts": [] }), "task_result");
     }
 
     fn task(&mut self, payload: Value, kind: &str) {
@@ -343,7 +355,7 @@ impl Frames {
         }
         let (replies, results, has_more) = changed;
         let is_shown = updates.iter().any(is_shown);
-        self.step += i64::from(is_shown);
+        self.look();
         for result in &results {
             self.result(result);
         }
@@ -357,12 +369,10 @@ impl Frames {
 
     /// Sends what was not sent of a reply, and its end.
     fn reply(&mut self, reply: &Assistant) {
-        if let Some(model) = &reply.model {
-            self.model.clone_from(model);
-        }
-        let sent = self.sent.remove(&reply.id).unwrap_or_default();
-        let rest = reply.text.get(sent..).unwrap_or_default();
+        let sent = self.sent.insert(reply.id.clone(), reply.text.clone()).unwrap_or_default();
+        let rest = reply.text.strip_prefix(sent.as_str()).unwrap_or_default();
         self.piece(&reply.id, &Chunk { text: rest, last: Some(reply), reasoning: None });
+        self.sent.remove(&reply.id);
         self.event("on_chat_model_end", &self.model.clone(), json!({ "message_id": reply.id }));
         if self.modes.messages
             && let Some(whole) = message::whole(&Message::Assistant(reply.clone()), None)
@@ -415,8 +425,7 @@ impl Frames {
         }
         let Some(values) = self.written() else { return };
         let (thread, run) = (self.thread.clone(), self.run.to_string());
-        let made =
-            Checkpoint { thread: &thread, seq, parent, at: clock::now(), run: &run, step: self.step, next };
+        let made = Checkpoint { thread: &thread, seq, parent, at: clock::now(), run: &run, step: self.step, next };
         let mut told = Value::Object(made.state(&values));
         told["config"] = json!({ "configurable": { "thread_id": thread, "checkpoint_ns": "", "checkpoint_id": checkpoint::id(seq) } });
         if self.modes.checkpoints {
@@ -430,11 +439,7 @@ impl Frames {
 fn is_shown(update: &Update) -> bool {
     match update {
         Update::Message(message) => !matches!(**message, Message::Reminder(_)),
-        Update::Remove(_)
-        | Update::Todos(_)
-        | Update::Artifacts { .. }
-        | Update::Goal(_)
-        | Update::Restore(_) => true,
+        Update::Remove(_) | Update::Todos(_) | Update::Artifacts { .. } | Update::Goal(_) | Update::Restore(_) => true,
         _ => false,
     }
 }

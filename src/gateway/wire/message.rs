@@ -150,7 +150,7 @@ fn human_input(question: &Question, call: &CallId) -> Value {
 }
 
 /// A piece of an answer.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub(in crate::gateway) struct Chunk<'a> {
     pub(in crate::gateway) text: &'a str,
     pub(in crate::gateway) reasoning: Option<&'a str>,

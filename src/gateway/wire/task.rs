@@ -45,6 +45,57 @@ fn ended(call: &CallId, end: &TaskEnd) -> Value {
     json!({ "type": kind, "task_id": call, key: end.text, "usage": tokens(&end.usage), "model_name": model })
 }
 
+/// Writes a stage as it is stored: the event's name, its content and its metadata; `None` for what is not stored.
+pub(in crate::gateway) fn stored(call: &CallId, stage: &TaskStage) -> Option<(&'static str, Value, Value)> {
+    let mut metadata = json!({ "task_id": call });
+    let (name, content) = match stage {
+        TaskStage::Running { .. } => return None,
+        TaskStage::Started { about, agent, model } => {
+            let content =
+                json!({ "task_id": call, "description": about, "subagent_type": agent, "model_name": model });
+            ("subagent.start", content)
+        }
+        TaskStage::Step(step) => {
+            metadata["message_index"] = step.index.into();
+            ("subagent.step", stored_step(call, step))
+        }
+        TaskStage::Ended(end) => ("subagent.end", stored_end(call, end)),
+    };
+    Some((name, content, metadata))
+}
+
+fn stored_step(call: &CallId, step: &TaskStep) -> Value {
+    let TaskStep { index, kind, text, truncated } = step;
+    let mut told = json!({ "task_id": call, "message_index": index, "text": text, "truncated": truncated });
+    match kind {
+        StepKind::Reply { calls } => {
+            told["kind"] = "ai".into();
+            told["tool_calls"] = json!(calls);
+        }
+        StepKind::Result { tool, error } => {
+            told["kind"] = "tool".into();
+            told["tool_name"] = tool.as_str().into();
+            told["error"] = (*error).into();
+        }
+    }
+    told
+}
+
+fn stored_end(call: &CallId, end: &TaskEnd) -> Value {
+    let TaskEnd { status, stop_reason, model, usage, text, truncated, omitted } = end;
+    let text_key = if *status == TaskStatus::Completed { "result" } else { "error" };
+    json!({
+        "task_id": call,
+        "status": status,
+        "stop_reason": stop_reason,
+        "model_name": Some(model).filter(|model| !model.is_empty()),
+        "usage": tokens(usage),
+        text_key: text,
+        format!("{text_key}_truncated"): truncated,
+        "omitted_steps": omitted,
+    })
+}
+
 fn tokens(usage: &Usage) -> Value {
     json!({ "input_tokens": usage.input, "output_tokens": usage.output, "total_tokens": usage.total() })
 }
