@@ -60,9 +60,9 @@ fn routes() -> BTreeSet<(String, String)> {
                 else {
                     continue;
                 };
-                let handlers = rest.split('\n').next().unwrap();
+                let handlers = rest.split_at(end_of_call(rest)).0;
                 // A handler that has a name of its own above.
-                let named = handlers.trim_matches([',', ' ', ')']);
+                let named = handlers.trim_matches([',', ' ']);
                 let handlers = match source.split(&format!("let {named} = ")).nth(1) {
                     Some(defined) if !named.is_empty() => defined.split(';').next().unwrap(),
                     _ => handlers,
@@ -92,6 +92,16 @@ fn routes() -> BTreeSet<(String, String)> {
         }
     }
     found
+}
+
+/// Returns where the parenthesis of a call ends that was opened before.
+fn end_of_call(text: &str) -> usize {
+    let mut open = 1;
+    let ends = text.char_indices().find(|(_, c)| {
+        open += i32::from(*c == '(') - i32::from(*c == ')');
+        open == 0
+    });
+    ends.map_or(text.len(), |(at, _)| at)
 }
 
 /// Puts something in the place of each parameter.

@@ -47,6 +47,8 @@ pub(super) fn needed(method: &Method, path: &str) -> ScopeNeed {
 fn run(method: &Method, rest: &[&str]) -> ScopeNeed {
     ScopeNeed::Scope(match *method {
         Method::GET | Method::HEAD => "runs:read",
+        // A judgement is a note on the thread.
+        _ if matches!(rest, [_, "feedback", ..]) => "threads:write",
         Method::DELETE => "runs:cancel",
         _ if rest.last() == Some(&"cancel") => "runs:cancel",
         // To join a run that is there.
@@ -84,6 +86,7 @@ mod tests {
         check("DELETE", "/api/threads/t/uploads/a", scope("threads:delete"));
         check("POST", "/api/threads/t/runs/stream", scope("runs:create"));
         check("POST", "/api/threads/t/runs/r/cancel", scope("runs:cancel"));
+        check("DELETE", "/api/threads/t/runs/r/feedback/f", scope("threads:write"));
         check("GET", "/api/threads/t/runs/r/stream", scope("runs:read"));
         check("GET", "/api/active-runs/r/events", scope("runs:read"));
         check("POST", "/api/runs/stream", scope("runs:create"));
