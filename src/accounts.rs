@@ -166,6 +166,13 @@ pub(crate) fn shown(account: &UserAccount) -> Value {
     })
 }
 
+/// Shows an account with the time at which it was made.
+pub(crate) fn listed(account: &UserAccount) -> Value {
+    let mut shown = shown(account);
+    shown["created_at"] = clock::text(account.created).into();
+    shown
+}
+
 /// Wishes for a token.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenOrder {

@@ -22,6 +22,7 @@ mod health;
 mod info;
 mod messages;
 mod options;
+mod owned;
 mod paced;
 mod page;
 mod people;
@@ -204,19 +205,22 @@ impl GatewayState {
             .route("/api/active-runs", get(runs::list))
             .route("/api/active-runs/{run}/events", get(runs::events))
             .route_layer(middleware::from_fn(guard::local));
-        let guarded = Router::new()
-            .route("/api/commands", get(info::commands))
+        let of_threads = Router::new()
             .route("/api/threads/{thread}/uploads", files)
             .route("/api/threads/{thread}/uploads/list", get(uploads::list))
             .route("/api/threads/{thread}/uploads/limits", get(uploads::limits))
             .route("/api/threads/{thread}/uploads/{name}", delete(uploads::remove))
             .route("/api/threads/{thread}/artifacts/{*path}", get(artifacts::get))
+            .route_layer(middleware::from_fn_with_state(self.clone(), owned::check));
+        let guarded = Router::new()
+            .route("/api/commands", get(info::commands))
             .route("/api/models", get(info::models))
             .route("/api/skills", get(skills::list))
             .route("/api/skills/{name}", get(skills::show))
             .route("/api/channels", get(info::channels))
             .route("/api/channels/", get(info::channels))
             .merge(local)
+            .merge(of_threads)
             .merge(auth::own_routes())
             .merge(operated)
             .merge(agents)

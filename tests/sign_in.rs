@@ -391,6 +391,38 @@ async fn nobody_lists_or_revokes_somebody_elses_tokens() {
 }
 
 #[tokio::test]
+async fn files_of_a_thread_are_its_users() {
+    let house = settled("").await;
+    for email in ["bo@example.org", "eve@example.org"] {
+        add_user(&house, &["add", email], PASSWORD);
+    }
+    let (mut bo, mut eve) =
+        (signed_in(&house, "bo@example.org").await, signed_in(&house, "eve@example.org").await);
+    assert_eq!(bo.post("/api/threads", &json!({"thread_id": "own"})).await.status, 200);
+    let put = async |jar: &mut Jar, thread: &str| {
+        let part = reqwest::multipart::Part::bytes(b"secret of Bo".to_vec()).file_name("a.txt");
+        let form = reqwest::multipart::Form::new().part("files", part);
+        let path = format!("/api/threads/{thread}/uploads");
+        jar.send(reqwest::Method::POST, &path, |call| call.multipart(form)).await.status
+    };
+    assert_eq!(put(&mut bo, "own").await, 200);
+    assert_eq!((put(&mut eve, "own").await, put(&mut eve, "unmade").await), (404, 404));
+    let file = "/api/threads/own/artifacts/mnt/user-data/uploads/a.txt";
+    assert_eq!(bo.get(file).await.body, "secret of Bo");
+    assert_eq!(bo.get("/api/threads/unmade/uploads/limits").await.status, 200);
+    for path in
+        [file, "/api/threads/own/uploads/list", "/api/threads/own", "/api/langgraph/threads/own/state"]
+    {
+        let told = eve.get(path).await;
+        assert_eq!(told.status, 404, "{path}");
+        assert!(!told.body.to_string().contains("secret"), "{path}");
+    }
+    assert_eq!(eve.delete("/api/threads/own/uploads/a.txt").await.status, 404);
+    assert_eq!(eve.post("/api/threads/search", &json!({})).await.body, json!([]));
+    assert_eq!(bo.get("/api/threads/own/uploads/list").await.body["count"], 1);
+}
+
+#[tokio::test]
 async fn the_command_line_looks_after_accounts_and_tokens_with_and_without_a_daemon() {
     let mut house = House::build("").await;
     for running in [false, true] {

@@ -179,7 +179,7 @@ impl AccountDesk {
             Self::Daemon => list(&remote::call(start, Method::GET, &["accounts"], &[]).await?, "accounts"),
             Self::Own { db, .. } => {
                 let all: Vec<UserAccount> = db.user_accounts().await?;
-                Ok(all.iter().map(accounts::shown).collect())
+                Ok(all.iter().map(accounts::listed).collect())
             }
         }
     }

@@ -4,17 +4,16 @@ use super::{
     super::{GatewayState, guard::refuse},
     told,
 };
-use crate::{accounts, clock};
+use crate::accounts;
 use axum::{
     Json,
     extract::{Path, State, rejection::JsonRejection},
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use pudu_client::store::UserAccount;
 use secrecy::SecretString;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// An account that is to be made.
 #[derive(Deserialize)]
@@ -34,16 +33,11 @@ pub(super) struct SetPassword {
 /// Lists who signs in.
 pub(super) async fn list(State(gateway): State<GatewayState>) -> Response {
     match gateway.0.shared.db.user_accounts().await {
-        Ok(all) => Json(json!({ "accounts": all.iter().map(row).collect::<Vec<_>>() })).into_response(),
+        Ok(all) => {
+            Json(json!({ "accounts": all.iter().map(accounts::listed).collect::<Vec<_>>() })).into_response()
+        }
         Err(error) => super::unstored(&error),
     }
-}
-
-/// Shows an account with the time at which it was made.
-fn row(account: &UserAccount) -> Value {
-    let mut shown = accounts::shown(account);
-    shown["created_at"] = clock::text(account.created).into();
-    shown
 }
 
 /// Makes an account.
@@ -60,7 +54,7 @@ pub(super) async fn add(
     match accounts::add(db, passwords, &order.email, &order.password, role).await {
         Ok(account) => {
             tracing::info!(user = %account.user, role, "added account");
-            (StatusCode::CREATED, Json(row(&account))).into_response()
+            (StatusCode::CREATED, Json(accounts::listed(&account))).into_response()
         }
         Err(error) => told(&error),
     }
@@ -78,7 +72,7 @@ pub(super) async fn set_password(
     };
     let (db, passwords) = (&gateway.0.shared.db, &gateway.0.sign_in.passwords);
     match accounts::set_password(db, passwords, &who, &wanted.password).await {
-        Ok(account) => Json(row(&account)).into_response(),
+        Ok(account) => Json(accounts::listed(&account)).into_response(),
         Err(error) => told(&error),
     }
 }
@@ -88,7 +82,7 @@ pub(super) async fn remove(State(gateway): State<GatewayState>, Path(who): Path<
     match accounts::remove(&gateway.0.shared.db, &who).await {
         Ok(account) => {
             tracing::info!(user = %account.user, "removed account");
-            Json(row(&account)).into_response()
+            Json(accounts::listed(&account)).into_response()
         }
         Err(error) => told(&error),
     }
