@@ -431,6 +431,7 @@ fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
     let memory = memory::read(top, &models, timing.unpaired);
     let summaries = summarization.rules.summaries;
     let skill_rules = skills::rules(top, &models);
+    let subagents = subagents::subagents(top, &models, summaries);
     HotConfig {
         budgets: budgets::rules(top, &models),
         run_tokens: budgets::of_run(top),
@@ -448,7 +449,7 @@ fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
         guardrails: None,
         results: output::results(top),
         tool_search: output::searched(top),
-        subagents: subagents::subagents(top, summaries),
+        subagents,
         loops: loops::rules(top),
         model_calls: limits::model_calls(top),
         progress: progress::rules(top),

@@ -118,6 +118,9 @@ impl Daemon {
         db.abandon_audit_entries(clock::now()).await.context("cannot write into the store")?;
         machine.tell(&hot);
         skills::tidy(&skills);
+        skills::unknown(&hot.subagents, &skills.read())
+            .iter()
+            .for_each(|line| tracing::warn!("found unknown skill: {line}"));
         let setup = agent::setup(&hot, &machine, Vec::new())?;
         let token = token(&fixed.gateway, listener.as_ref(), &fixed.home, machine.exposed())?;
         let made = token.as_ref().is_some_and(GatewayToken::guards_all) && fixed.gateway.token.is_none();
@@ -125,6 +128,7 @@ impl Daemon {
         let client =
             Client::new(db.clone(), machine.folders.clone(), setup, skills, fixed.capacity.max_concurrency);
         client.settle_left().await.context("cannot settle what a process before this one left open")?;
+        tell_small_budgets(&client).await;
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let (inbox, arrivals) =
             Inbox::new(db.clone(), fixed.capacity.inbound_queue_maxsize, &tasks, stop.clone());
@@ -386,6 +390,14 @@ async fn sweep(shared: &Shared, hot: &config::HotConfig) {
         Ok(pruned) if pruned != Pruned::default() => gateway::storage::report(&pruned),
         Ok(_) => {}
         Err(error) => tracing::warn!(%error, "failed to delete what `retention` does not keep"),
+    }
+}
+
+/// Warns of budgets that refuse every answer.
+async fn tell_small_budgets(client: &Client) {
+    // Without a model there is no answer that could be refused.
+    for used in client.small_budgets().await.unwrap_or_default() {
+        tracing::warn!(key = %format!("budgets.{}", used.scope.as_str()), "found too small budget: {used}");
     }
 }
 

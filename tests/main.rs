@@ -48,6 +48,7 @@ mod people;
 mod platforms;
 mod postgres;
 mod refused;
+mod runs;
 mod scenarios;
 mod scene;
 mod scopes;

@@ -60,7 +60,9 @@ async fn accept(
     match gateway.0.shared.client.submit(run).await {
         Ok(_) => {}
         Err(SubmitError::Busy(other)) => {
-            let why = format!("run {other} is at work on the thread; wait for it, or send another multitask_strategy");
+            let why = format!(
+                "run {other} is at work on the thread; wait for it, or send another multitask_strategy"
+            );
             return refused(StatusCode::CONFLICT, &why);
         }
         Err(error) => return changed(Err(error)),
@@ -116,7 +118,9 @@ async fn wait(gateway: &GatewayState, accepted: AcceptedRun) -> Result<Response,
     }
     let told = outcome(gateway, &accepted.thread, &accepted.run).await?;
     let mut response = Json(told).into_response();
-    for (name, value) in [(header::CONTENT_LOCATION, place.clone()), (header::LOCATION, format!("{place}/join"))] {
+    for (name, value) in
+        [(header::CONTENT_LOCATION, place.clone()), (header::LOCATION, format!("{place}/join"))]
+    {
         if let Ok(value) = HeaderValue::from_str(&value) {
             response.headers_mut().insert(name, value);
         }
@@ -209,7 +213,8 @@ pub(super) async fn wait_stateless(
 }
 
 pub(super) async fn row(gateway: &GatewayState, thread: &ThreadId, id: &RunId) -> Result<RunRow, Refused> {
-    let found = gateway.0.shared.db.within(STORE_TIMEOUT).run(id).await.map_err(|error| unavailable(&error))?;
+    let found =
+        gateway.0.shared.db.within(STORE_TIMEOUT).run(id).await.map_err(|error| unavailable(&error))?;
     match found.filter(|row| row.thread == *thread) {
         Some(row) => Ok(row),
         None => refused(StatusCode::NOT_FOUND, "there is no such run"),
@@ -249,7 +254,8 @@ pub(super) async fn list(
         let rows = db.thread_runs(&thread.id, limit, asked.offset.unwrap_or(0).max(0)).await;
         let rows = rows.map_err(|error| unavailable(&error))?;
         let tokens = db.run_tokens(&thread.id).await.map_err(|error| unavailable(&error))?;
-        let wanted = rows.iter().filter(|row| asked.status.as_deref().is_none_or(|status| status == run::status(row)));
+        let wanted =
+            rows.iter().filter(|row| asked.status.as_deref().is_none_or(|status| status == run::status(row)));
         Ok(Json(wanted.map(|row| run::run(row, &tokens)).collect::<Vec<_>>()))
     };
     answer(listed.await)
@@ -294,7 +300,8 @@ pub(super) async fn join(
     Path(ids): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Response {
-    let wants_stream = headers.get(header::ACCEPT).is_some_and(|kind| kind.as_bytes() == b"text/event-stream");
+    let wants_stream =
+        headers.get(header::ACCEPT).is_some_and(|kind| kind.as_bytes() == b"text/event-stream");
     let joined = async {
         let (thread, row) = own_run(&gateway, &caller, &ids).await?;
         if wants_stream {
@@ -302,7 +309,11 @@ pub(super) async fn join(
         }
         let live = gateway.0.shared.client.live_run(&row.id);
         let (modes, cancels) = (Modes::default(), false);
-        wait(&gateway, AcceptedRun { thread: thread.id, run: row.id, assistant: row.assistant, modes, cancels, live }).await
+        wait(
+            &gateway,
+            AcceptedRun { thread: thread.id, run: row.id, assistant: row.assistant, modes, cancels, live },
+        )
+        .await
     };
     answer(joined.await)
 }
@@ -310,7 +321,10 @@ pub(super) async fn join(
 fn rejoin(gateway: &GatewayState, row: RunRow, modes: Modes, headers: &HeaderMap, cancels: bool) -> Response {
     let assistant = run::assistant(&row.assistant).to_owned();
     let after = last_event(headers);
-    run_stream::respond(gateway, StreamRequest { thread: row.thread, run: row.id, assistant, modes, after, cancels })
+    run_stream::respond(
+        gateway,
+        StreamRequest { thread: row.thread, run: row.id, assistant, modes, after, cancels },
+    )
 }
 
 /// How a run is followed, and stopped before that.
@@ -355,7 +369,9 @@ pub(super) async fn follow(
         let asked = FollowQuery::read(query.as_deref());
         let (_, row) = own_run(&gateway, &caller, &ids).await?;
         let modes = match Modes::of_query(&asked.stream_modes) {
-            Ok(modes) => modes.or_else(|| stored_modes(&row)).unwrap_or(Modes { values: true, ..Modes::default() }),
+            Ok(modes) => {
+                modes.or_else(|| stored_modes(&row)).unwrap_or(Modes { values: true, ..Modes::default() })
+            }
             Err(why) => return refused(StatusCode::UNPROCESSABLE_ENTITY, &why),
         };
         if let Some(action) = asked.action.as_deref() {

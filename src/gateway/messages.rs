@@ -48,7 +48,11 @@ struct RowPage {
     has_more: bool,
 }
 
-async fn logged(gateway: &GatewayState, thread: &ClientThread, before: Seq) -> Result<Vec<LogEntry>, Refused> {
+async fn logged(
+    gateway: &GatewayState,
+    thread: &ClientThread,
+    before: Seq,
+) -> Result<Vec<LogEntry>, Refused> {
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
     db.log_before(&thread.id, before, PAGE).await.map_err(|error| unavailable(&error))
 }
@@ -100,7 +104,8 @@ async fn dressed(
 ) -> Result<Vec<Value>, Refused> {
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
     let judged = db.feedback(&thread.id, &caller.user).await.map_err(|error| unavailable(&error))?;
-    let judged: HashMap<&str, Value> = judged.iter().map(|one| (one.run.as_str(), event::feedback(one))).collect();
+    let judged: HashMap<&str, Value> =
+        judged.iter().map(|one| (one.run.as_str(), event::feedback(one))).collect();
     let runs = db.thread_runs(&thread.id, 100, 0).await.map_err(|error| unavailable(&error))?;
     let took = |run: &RunRow| Some((run.id.to_string(), (run.ended? - run.begun?) / 1000));
     let took: HashMap<String, i64> = runs.iter().filter_map(took).collect();
@@ -160,7 +165,12 @@ pub(super) async fn list(
     let listed = async {
         let thread = own(&gateway, &caller, &id).await?;
         let (limit, after) = (limit(&asked, MESSAGES)?, asked.after_seq);
-        let found = shown(&gateway, &thread, (asked.before_seq, if after.is_some() { usize::MAX - 1 } else { limit }), None);
+        let found = shown(
+            &gateway,
+            &thread,
+            (asked.before_seq, if after.is_some() { usize::MAX - 1 } else { limit }),
+            None,
+        );
         let mut events = found.await?.events;
         events.retain(|event| after.is_none_or(|after| event.number > after));
         events.truncate(limit);
@@ -223,7 +233,9 @@ pub(super) async fn events(
     Path(ids): Path<(String, String)>,
     Query(asked): Query<RowsQuery>,
 ) -> Response {
-    answer(async { run_events(&gateway, own_run(&gateway, &caller, &ids).await?, asked).await.map(Json) }.await)
+    answer(
+        async { run_events(&gateway, own_run(&gateway, &caller, &ids).await?, asked).await.map(Json) }.await,
+    )
 }
 
 async fn run_events(
@@ -246,7 +258,8 @@ async fn run_events(
     let mut found: Vec<Event> = begun.into_iter().filter(|event| wanted(event)).collect();
     let mut at = asked.after_seq.map_or(0, |after| event::row_of(after) - 1);
     while found.len() <= limit {
-        let page = db.log_after(&thread.id, Some(&row.id), at, PAGE).await.map_err(|error| unavailable(&error))?;
+        let page =
+            db.log_after(&thread.id, Some(&row.id), at, PAGE).await.map_err(|error| unavailable(&error))?;
         let Some(last) = page.last() else { break };
         at = last.seq;
         let events = page.iter().flat_map(|entry| event::of_row(thread.id.as_str(), entry, &state));

@@ -150,7 +150,8 @@ impl RunBody {
         let named = |place: &Value| place["agent_name"].as_str().map(str::to_owned);
         let asked = named(&self.config["context"]).or_else(|| named(&self.context));
         let asked = asked.or_else(|| named(&self.config["configurable"]));
-        let assistant = self.assistant_id.clone().filter(|assistant| !matches!(assistant.as_str(), LEAD | "agent" | ""));
+        let assistant =
+            self.assistant_id.clone().filter(|assistant| !matches!(assistant.as_str(), LEAD | "agent" | ""));
         let assistant = assistant.map(|assistant| assistant.to_lowercase().replace('_', "-"));
         asked.or(assistant).filter(|name| name != "lead-agent" && name != LEAD)
     }
@@ -189,8 +190,9 @@ pub(super) async fn read(
     let (cancels, multitask) = (body.cancels()?, body.multitask()?);
     let client = &gateway.0.shared.client;
     let models = client.models();
-    let chosen = options::read(&body.config, &body.context, |name| models.iter().any(|model| model.name == name))
-        .or_else(|(status, why)| refused(status, &why))?;
+    let chosen =
+        options::read(&body.config, &body.context, |name| models.iter().any(|model| model.name == name))
+            .or_else(|(status, why)| refused(status, &why))?;
     let agent = body.agent();
     let builds = agent.clone().filter(|_| body.is_bootstrap());
     if builds.is_some() && caller.role != Role::Admin {
@@ -258,7 +260,9 @@ async fn take(
     let (mut humans, mut fields) = (Vec::new(), Vec::new());
     for (at, SentMessage { message, fields: own, images, uploads }) in said.into_iter().enumerate() {
         let Message::Human(mut human) = message else {
-            let why = format!("input.messages[{at}]: a run takes people's messages; others are written by POST …/state");
+            let why = format!(
+                "input.messages[{at}]: a run takes people's messages; others are written by POST …/state"
+            );
             return refused(StatusCode::BAD_REQUEST, &why);
         };
         if !images.is_empty() || !uploads.is_empty() {
@@ -324,8 +328,12 @@ pub(super) fn restored(row: &RunRow) -> Option<RunTask> {
 fn task(thread: ThreadId, run: RunId, user: UserId, stored: StoredTask) -> RunTask {
     let StoredTask { input, fields, model, thinking, agent, builds, from, goal, at } = stored;
     // Nobody of those who may decide would see what a run asks for.
-    let asker =
-        Asker { account: ACCOUNT.to_owned(), person: user.to_string(), name: user.to_string(), cannot_approve: true };
+    let asker = Asker {
+        account: ACCOUNT.to_owned(),
+        person: user.to_string(),
+        name: user.to_string(),
+        cannot_approve: true,
+    };
     RunTask {
         first: input.first().map(|human| human.id.clone()),
         input,

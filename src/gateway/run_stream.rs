@@ -61,7 +61,9 @@ pub(super) fn respond(gateway: &GatewayState, request: StreamRequest) -> Respons
     for (name, value) in fixed {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    for (name, value) in [(header::CONTENT_LOCATION, place.clone()), (header::LOCATION, format!("{place}/stream"))] {
+    for (name, value) in
+        [(header::CONTENT_LOCATION, place.clone()), (header::LOCATION, format!("{place}/stream"))]
+    {
         if let Ok(value) = HeaderValue::from_str(&value) {
             headers.insert(name, value);
         }
@@ -215,7 +217,9 @@ impl Follower {
     async fn take_ready(&mut self, live: &LiveRun) -> Result<(), StoreError> {
         while self.frames.len() < MAX_CHUNK_BYTES {
             let Source::Ring(reader, _) = &mut self.source else { return Ok(()) };
-            let Some(Some(item)) = futures_util::FutureExt::now_or_never(reader.next()) else { return Ok(()) };
+            let Some(Some(item)) = futures_util::FutureExt::now_or_never(reader.next()) else {
+                return Ok(());
+            };
             self.take(item, live).await?;
         }
         Ok(())
@@ -315,9 +319,7 @@ impl Follower {
 
 /// Takes the rows of a run that were one step: a reply by itself, and the results of its calls together.
 fn commit_of(rows: &mut std::vec::IntoIter<LogEntry>) -> Vec<LogEntry> {
-    let is_reply = |entry: &LogEntry| {
-        matches!(&entry.update, Update::Message(message) if matches!(**message, Message::Assistant(_)))
-    };
+    let is_reply = |entry: &LogEntry| matches!(&entry.update, Update::Message(message) if matches!(**message, Message::Assistant(_)));
     let until = rows.as_slice().iter().position(is_reply);
     let count = match until {
         Some(0) => 1,
@@ -334,7 +336,8 @@ fn ring_place(live: &LiveRun, after: Option<Position>) -> Option<u64> {
         None => 0,
         Some(Position { seq: 0, .. }) => 0,
         Some(Position { seq, .. }) => {
-            let is_row = |known: &RunEvent| matches!(known, RunEvent::Committed { seq: of, .. } if *of == seq);
+            let is_row =
+                |known: &RunEvent| matches!(known, RunEvent::Committed { seq: of, .. } if *of == seq);
             live.replay.newest(is_row)? + 1
         }
     };
@@ -343,6 +346,7 @@ fn ring_place(live: &LiveRun, after: Option<Position>) -> Option<u64> {
 
 /// Returns whether the event at a place is the change that brought the thread to a position.
 fn is_commit_of(live: &LiveRun, at: u64, seq: Seq) -> bool {
-    let found = live.replay.newest(|known| matches!(known, RunEvent::Committed { seq: of, .. } if *of == seq));
+    let found =
+        live.replay.newest(|known| matches!(known, RunEvent::Committed { seq: of, .. } if *of == seq));
     found == Some(at)
 }

@@ -49,7 +49,8 @@ fn follow(reader: ReplayReader, stop: CancellationToken) -> impl Stream<Item = R
         loop {
             let item = stop.run_until_cancelled(reader.next()).await??;
             // What is in these is more than chats show.
-            if !matches!(&item, ReplayItem::Event(_, event) if matches!(**event, RunEvent::Committed { .. } | RunEvent::Reasoning { .. })) {
+            if !matches!(&item, ReplayItem::Event(_, event) if matches!(**event, RunEvent::Committed { .. } | RunEvent::Reasoning { .. }))
+            {
                 return Some((Ok(event(&item)), (reader, stop)));
             }
         }

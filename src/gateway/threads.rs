@@ -190,7 +190,10 @@ impl ThreadSearch {
         wanted.all(|(key, value)| notes.get(key) == Some(value))
             && self.status.as_ref().is_none_or(|wanted| wanted == status(gateway, thread))
             && self.ids.as_ref().is_none_or(|ids| ids.iter().any(|id| id == thread.id.as_str()))
-            && self.query.as_ref().is_none_or(|words| thread.title.to_lowercase().contains(&words.to_lowercase()))
+            && self
+                .query
+                .as_ref()
+                .is_none_or(|words| thread.title.to_lowercase().contains(&words.to_lowercase()))
     }
 }
 
@@ -415,7 +418,8 @@ async fn checkpoint_of(
             found
         }
     };
-    let before = db.log_before(&thread.id, seq.saturating_add(1), 64).await.map_err(|error| unavailable(&error))?;
+    let before =
+        db.log_before(&thread.id, seq.saturating_add(1), 64).await.map_err(|error| unavailable(&error))?;
     Ok(Json(written(thread, &before, seq, &state)))
 }
 
@@ -478,7 +482,11 @@ pub(super) async fn history(
     answer(async { past(&gateway, &own(&gateway, &caller, &id).await?, body(posted)?).await.map(Json) }.await)
 }
 
-async fn past(gateway: &GatewayState, thread: &ClientThread, asked: HistoryBody) -> Result<Vec<Map<String, Value>>, Refused> {
+async fn past(
+    gateway: &GatewayState,
+    thread: &ClientThread,
+    asked: HistoryBody,
+) -> Result<Vec<Map<String, Value>>, Refused> {
     let limit = asked.limit.unwrap_or(HISTORY.0);
     if !(1..=HISTORY.1).contains(&limit) {
         return refused(StatusCode::UNPROCESSABLE_ENTITY, "limit is 1 to 100");
@@ -544,7 +552,11 @@ pub(super) async fn update_state(
     answer(updated.await)
 }
 
-async fn write_values(gateway: &GatewayState, thread: &ClientThread, update: StateUpdate) -> Result<(), Refused> {
+async fn write_values(
+    gateway: &GatewayState,
+    thread: &ClientThread,
+    update: StateUpdate,
+) -> Result<(), Refused> {
     let wrong = |why: &str| Box::new(refuse(StatusCode::UNPROCESSABLE_ENTITY, why));
     let from = checkpoint::wanted(&update.checkpoint_id, &update.checkpoint).map_err(|why| wrong(&why))?;
     let values = match update.values {
@@ -564,9 +576,23 @@ async fn write_values(gateway: &GatewayState, thread: &ClientThread, update: Sta
         let change = ThreadChange { title: Some(title.trim().to_owned()), ..ThreadChange::default() };
         db.change_thread(&thread.id, change).await.map_err(|error| unavailable(&error))?;
     }
-    let messages = values.get("messages").map(input::messages).transpose().map_err(|why| wrong(&format!("values.{why}")))?;
-    let todos: Option<Vec<Todo>> = values.get("todos").cloned().map(serde_json::from_value).transpose().map_err(|error| wrong(&format!("values.todos: {error}")))?;
-    let artifacts: Option<Vec<String>> = values.get("artifacts").cloned().map(serde_json::from_value).transpose().map_err(|error| wrong(&format!("values.artifacts: {error}")))?;
+    let messages = values
+        .get("messages")
+        .map(input::messages)
+        .transpose()
+        .map_err(|why| wrong(&format!("values.{why}")))?;
+    let todos: Option<Vec<Todo>> = values
+        .get("todos")
+        .cloned()
+        .map(serde_json::from_value)
+        .transpose()
+        .map_err(|error| wrong(&format!("values.todos: {error}")))?;
+    let artifacts: Option<Vec<String>> = values
+        .get("artifacts")
+        .cloned()
+        .map(serde_json::from_value)
+        .transpose()
+        .map_err(|error| wrong(&format!("values.artifacts: {error}")))?;
     if from.is_none() && messages.is_none() && todos.is_none() && artifacts.is_none() {
         return Ok(());
     }

@@ -1,8 +1,8 @@
 //! Events of a run while it works, and its outcome.
 
 use crate::{
-    CallId, Decision, FailureCause, Finish, MessageId, RetryReason, RunFailure, Seq, TaskStage, Todo,
-    Update, Usage, UsedBudget,
+    CallId, Decision, FailureCause, Finish, MessageId, RetryReason, RunFailure, Seq, TaskStage, Todo, Update,
+    Usage, UsedBudget,
 };
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
@@ -153,9 +153,9 @@ pub enum Outcome {
 impl Outcome {
     /// Returns the budget that ended it, if one did.
     #[must_use]
-    pub fn used_budget(&self) -> Option<UsedBudget> {
+    pub fn used_budget(&self) -> Option<&UsedBudget> {
         match self {
-            Self::Error(RunFailure { cause: Some(FailureCause::Budget(used)), .. }) => Some(*used),
+            Self::Error(RunFailure { cause: Some(FailureCause::Budget(used)), .. }) => Some(used),
             _ => None,
         }
     }

@@ -372,7 +372,8 @@ mod tests {
     #[test]
     fn a_thread_is_as_it_was_once_it_is_restored() {
         let before = ThreadState::fold([human("1", "a")]);
-        let after = ThreadState::fold([human("1", "b"), human("2", "c"), Update::Restore(before.clone().into())]);
+        let after =
+            ThreadState::fold([human("1", "b"), human("2", "c"), Update::Restore(before.clone().into())]);
         assert_eq!(after, before);
     }
 

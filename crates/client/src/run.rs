@@ -9,12 +9,13 @@ use crate::{
     secrets::LentSecrets,
     title::{self, TitledRun},
 };
+use futures_util::FutureExt;
 use pudu_base::{
     Assistant, Decision, FailureCause, Finish, Goal, Human, LogError, Message, MessageId, ModelCaller,
-    Outcome, Question, RequiredSecret, RunEvent, RunId, Skill, Spending, StopReason, ThreadState, Todo, Update, Usage,
+    Outcome, Question, RequiredSecret, RunEvent, RunId, Skill, Spending, StopReason, ThreadState, Todo,
+    Update, Usage,
 };
 use pudu_harness::{CompactOutcome, Replay, RunState, SkillPolicy, Steering};
-use futures_util::FutureExt;
 use pudu_store::{RunEnding, SpendingFilter};
 use std::{
     collections::BTreeSet,
@@ -241,8 +242,7 @@ async fn answer(
     audit_log(started.await);
     let outcome = pudu_harness::run(&agent, &mut chain, turn, steering, cancel).await;
     place.give_back().await;
-    // Who is told that nothing is left need not hear that little is.
-    let budgets = if outcome.used_budget().is_some() { Vec::new() } else { meter.notices().await };
+    let budgets = meter.notices(outcome.used_budget()).await;
     if outcome == Outcome::Success {
         memory::learn::keep(client, task, turn.state()).await;
         let titled =
@@ -515,11 +515,13 @@ async fn conclude(client: &Client, task: &RunTask, end: &RunEnd, turn: (&ThreadS
     let first = task.first.as_ref().or(task.again.as_ref()).or(task.input.first().map(|human| &human.id));
     let at = first.and_then(|id| said.get_index_of(id));
     let asked = at.and_then(|at| said.get_index(at)).map(|(_, message)| message.text());
+    // A room's words are in its log, where they are forgotten one by one.
+    let listed = |text: &str| if task.room.is_none() { first_chars(text) } else { String::new() };
     let ending = RunEnding {
         outcome: end.outcome.clone(),
         stop_reason: stop_reason.map(StopReason::as_str).unwrap_or_default().to_owned(),
-        first_words: first_chars(asked.unwrap_or_default()),
-        last_words: first_chars(&end.text),
+        first_words: listed(asked.unwrap_or_default()),
+        last_words: listed(&end.text),
         messages: at.map_or(0, |at| i64::try_from(said.len() - at).unwrap_or(i64::MAX)),
     };
     audit_log(client.0.db.run_ended(&task.run, ending, now()).await);

@@ -1,9 +1,9 @@
 //! The runs that work, and for a while those that did, so that readers can join late.
 
 use crate::Control;
+use futures_util::FutureExt;
 use pudu_base::{RunId, ThreadId};
 use pudu_harness::Replay;
-use futures_util::FutureExt;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError, Weak},
@@ -163,8 +163,7 @@ mod tests {
     #[tokio::test]
     async fn a_thread_is_worked_on_by_one_after_the_other_in_the_order_of_asking() {
         let runs = RunRegistry::default();
-        let (one, two, three) =
-            (runs.queue(&"t".into()), runs.queue(&"t".into()), runs.queue(&"t".into()));
+        let (one, two, three) = (runs.queue(&"t".into()), runs.queue(&"t".into()), runs.queue(&"t".into()));
         let mut three = Box::pin(three);
         let slot = one.await;
         assert!(three.as_mut().now_or_never().is_none());
@@ -189,6 +188,9 @@ mod tests {
         assert_eq!(runs.open(live("c", "t"), true).unwrap_err().run, "b".into());
         runs.withdraw(&"b".into());
         runs.open(live("c", "t"), true).unwrap();
-        assert_eq!(runs.of_thread(&"t".into()).iter().map(|live| &live.run).collect::<Vec<_>>(), [&"c".into()]);
+        assert_eq!(
+            runs.of_thread(&"t".into()).iter().map(|live| &live.run).collect::<Vec<_>>(),
+            [&"c".into()]
+        );
     }
 }

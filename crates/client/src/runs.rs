@@ -1,10 +1,7 @@
 //! The run manager: whoever asks for a run (a chat, the page, a client of the API, an embedding program), a thread has one
 //! at a time, and a client's run is in the store before it is answered, so that it ends exactly once.
 
-use crate::{
-    Client, Control, Run, RunTask,
-    run_registry::LiveRun,
-};
+use crate::{Client, Control, Run, RunTask, run_registry::LiveRun};
 use pudu_base::{RunId, Seq, ThreadFolder, ThreadId, Update};
 use pudu_harness::RunState;
 use pudu_store::{CancelAction, NewClientRun, StoreError, now};
@@ -237,7 +234,9 @@ pub(crate) async fn go_back(
 /// Brings a run's thread to how it was before the run.
 pub(crate) async fn roll_back(client: &Client, task: &RunTask, turn: &mut RunState) {
     let before = async {
-        let Some((first, _)) = client.0.db.span_of_run(&task.thread, &task.run).await? else { return Ok(None) };
+        let Some((first, _)) = client.0.db.span_of_run(&task.thread, &task.run).await? else {
+            return Ok(None);
+        };
         client.0.db.state_at(&task.thread, first - 1).await.map(Some)
     };
     let restored = match before.await {

@@ -218,7 +218,8 @@ impl Db {
 
 async fn accept(tx: &mut WriteTx<'_>, run: &NewClientRun) -> Result<(), StoreError> {
     threads::belongs(tx, &run.folder, &run.account, run.now).await?;
-    let sql = "INSERT INTO runs (id, thread, model, started, user_id, assistant, request, metadata, multitask)
+    let sql =
+        "INSERT INTO runs (id, thread, model, started, user_id, assistant, request, metadata, multitask)
         VALUES ($1, $2, '', $3, $4, $5, $6, $7, $8)";
     let insert = query(sql).bind(run.id.as_str()).bind(run.folder.thread.as_str()).bind(run.now);
     let insert = insert.bind(run.user.as_str()).bind(run.assistant.as_str()).bind(run.request.as_str());

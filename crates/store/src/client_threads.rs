@@ -116,8 +116,10 @@ impl Db {
     /// Changes a thread's row. Tells whether there was one.
     pub async fn change_thread(&self, thread: &ThreadId, change: ThreadChange) -> Result<bool, StoreError> {
         let data = (thread.clone(), change);
-        self.write(&crash::CHANGE_THREAD, data, |(thread, change), tx| Box::pin(self::change(tx, thread, change)))
-            .await
+        self.write(&crash::CHANGE_THREAD, data, |(thread, change), tx| {
+            Box::pin(self::change(tx, thread, change))
+        })
+        .await
     }
 }
 
@@ -128,7 +130,13 @@ async fn create(tx: &mut WriteTx<'_>, thread: &NewThread) -> Result<(), StoreErr
     }
     threads::belongs(tx, &thread.folder, &thread.account, thread.now).await?;
     let sql = "UPDATE threads SET assistant = $2, metadata = $3 WHERE id = $1";
-    query(sql).bind(id).bind(thread.assistant.as_str()).bind(thread.metadata.as_str()).execute(tx).await.map(drop)
+    query(sql)
+        .bind(id)
+        .bind(thread.assistant.as_str())
+        .bind(thread.metadata.as_str())
+        .execute(tx)
+        .await
+        .map(drop)
 }
 
 async fn one(tx: &mut AnyConnection, thread: &ThreadId) -> Result<Option<ClientThread>, StoreError> {

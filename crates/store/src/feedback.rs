@@ -46,7 +46,11 @@ async fn put(tx: &mut WriteTx<'_>, feedback: &Feedback) -> Result<(), StoreError
     insert.bind(*created).execute(tx).await.map(drop)
 }
 
-async fn of_thread(tx: &mut AnyConnection, thread: &ThreadId, user: &UserId) -> Result<Vec<Feedback>, StoreError> {
+async fn of_thread(
+    tx: &mut AnyConnection,
+    thread: &ThreadId,
+    user: &UserId,
+) -> Result<Vec<Feedback>, StoreError> {
     let sql = "SELECT id, run, thread, user_id, message, rating, comment, created FROM feedback
         WHERE thread = $1 AND user_id = $2 ORDER BY created, id";
     let rows: Vec<Row> = sqlx::query_as(sql).bind(thread.as_str()).bind(user.as_str()).fetch_all(tx).await?;

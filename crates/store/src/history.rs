@@ -78,7 +78,8 @@ async fn after_position(
 ) -> Result<Vec<Row>, StoreError> {
     let sql = "SELECT seq, run, at, body FROM log WHERE thread = $1 AND seq > $2 AND run = COALESCE($3, run)
         ORDER BY seq LIMIT $4";
-    let query = sqlx::query_as(sql).bind(thread.as_str()).bind(after).bind(run.map(|run| run.as_str().to_owned()));
+    let query =
+        sqlx::query_as(sql).bind(thread.as_str()).bind(after).bind(run.map(|run| run.as_str().to_owned()));
     Ok(query.bind(limit).fetch_all(tx).await?)
 }
 
@@ -92,7 +93,11 @@ async fn before_position(
     Ok(sqlx::query_as(sql).bind(thread.as_str()).bind(before).bind(limit).fetch_all(tx).await?)
 }
 
-async fn fold(tx: &mut AnyConnection, thread: &ThreadId, until: Seq) -> Result<(Seq, ThreadState), StoreError> {
+async fn fold(
+    tx: &mut AnyConnection,
+    thread: &ThreadId,
+    until: Seq,
+) -> Result<(Seq, ThreadState), StoreError> {
     let (from, mut state) = crate::log::snapshot_until(tx, thread, until).await?;
     let sql = "SELECT seq, body FROM log WHERE thread = $1 AND seq > $2 AND seq <= $3 ORDER BY seq";
     let query = sqlx::query_as::<_, (Seq, String)>(sql).bind(thread.as_str()).bind(from).bind(until);

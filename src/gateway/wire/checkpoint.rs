@@ -108,7 +108,8 @@ impl Checkpoint<'_> {
         let mut checkpoint = self.reference(self.seq);
         checkpoint["id"] = id(self.seq).into();
         checkpoint["ts"] = clock::iso(self.at).into();
-        let mut metadata = json!({ "source": source, "step": self.step, "parents": {}, "thread_id": self.thread });
+        let mut metadata =
+            json!({ "source": source, "step": self.step, "parents": {}, "thread_id": self.thread });
         if !self.run.is_empty() {
             metadata["run_id"] = self.run.into();
         }
@@ -139,7 +140,9 @@ mod tests {
         for seq in [0, 1, 4711, (1 << 48) - 1] {
             assert_eq!(position(&id(seq)), Some(seq));
         }
-        for garbage in ["", "1", "00000000-0000-8000-8000-00000000000g", "00000000-0000-8000-8000-0000000000001"] {
+        for garbage in
+            ["", "1", "00000000-0000-8000-8000-00000000000g", "00000000-0000-8000-8000-0000000000001"]
+        {
             assert_eq!(position(garbage), None, "{garbage}");
         }
         let by_object = json!({"checkpoint_id": id(7), "checkpoint_ns": ""});

@@ -38,11 +38,15 @@ pub(in crate::gateway) fn of_row(thread: &str, entry: &LogEntry, state: &ThreadS
         }
         Update::Restore(restored) => {
             let numbered = (first..first + NUMBERS).zip(restored.messages.values());
-            numbered.filter_map(|(number, message)| message_event(thread, entry, number, (message, restored))).collect()
+            numbered
+                .filter_map(|(number, message)| message_event(thread, entry, number, (message, restored)))
+                .collect()
         }
-        Update::Task { call, stage } => task::stored(call, stage).map_or_else(Vec::new, |(kind, content, metadata)| {
-            vec![event(thread, entry, first, (kind, "subagent", content, metadata))]
-        }),
+        Update::Task { call, stage } => {
+            task::stored(call, stage).map_or_else(Vec::new, |(kind, content, metadata)| {
+                vec![event(thread, entry, first, (kind, "subagent", content, metadata))]
+            })
+        }
         _ => Vec::new(),
     }
 }
@@ -94,10 +98,20 @@ pub(in crate::gateway) fn edges(run: &RunRow, status: &str, (first, last): (Seq,
     let entry = |seq, at| LogEntry { seq, run: run.id.clone(), at, update: Update::Goal(None) };
     let thread = run.thread.as_str();
     let content = json!({ "run_id": run.id, "assistant_id": super::run::assistant(&run.assistant) });
-    let begun = event(thread, &entry(first, run.created), first * NUMBERS - 1, ("run.start", "trace", content, json!({})));
+    let begun = event(
+        thread,
+        &entry(first, run.created),
+        first * NUMBERS - 1,
+        ("run.start", "trace", content, json!({})),
+    );
     let ended = run.ended.map(|at| {
         let content = json!({ "run_id": run.id, "status": status });
-        event(thread, &entry(last, at), last * NUMBERS + NUMBERS - 2, ("run.end", "trace", content, json!({})))
+        event(
+            thread,
+            &entry(last, at),
+            last * NUMBERS + NUMBERS - 2,
+            ("run.end", "trace", content, json!({})),
+        )
     });
     [Some(begun), ended]
 }

@@ -9,7 +9,10 @@ use super::{
 };
 use crate::clock;
 use pudu_client::{
-    base::{Assistant, FailureClass, Message, MessageId, Outcome, RunEvent, RunFailure, RunId, Seq, ThreadId, ThreadState, Update},
+    base::{
+        Assistant, FailureClass, Message, MessageId, Outcome, RunEvent, RunFailure, RunId, Seq, ThreadId,
+        ThreadState, Update,
+    },
     net::scrub,
 };
 use serde_json::{Value, json, value::RawValue};
@@ -195,7 +198,10 @@ impl Frames {
                 "type": "approval_decided", "request": decision.request, "approved": decision.approved,
             })),
             // These are in the log as well, or at the end.
-            RunEvent::Todos { .. } | RunEvent::Artifacts { .. } | RunEvent::Usage { .. } | RunEvent::Ended { .. } => {}
+            RunEvent::Todos { .. }
+            | RunEvent::Artifacts { .. }
+            | RunEvent::Usage { .. }
+            | RunEvent::Ended { .. } => {}
         }
         self.position = next;
         match self.known {
@@ -316,7 +322,10 @@ impl Frames {
     fn tool_ends(&mut self, call: &str, tool: &str, is_error: bool) {
         self.event("on_tool_end", tool, json!({ "tool_call_id": call, "error": is_error }));
         let error = is_error.then_some("the tool failed");
-        self.task(json!({ "id": call, "name": TOOLS, "error": error, "result": null, "interrupts": [] }), "task_result");
+        self.task(
+            json!({ "id": call, "name": TOOLS, "error": error, "result": null, "interrupts": [] }),
+            "task_result",
+        );
     }
 
     fn task(&mut self, payload: Value, kind: &str) {
@@ -425,7 +434,8 @@ impl Frames {
         }
         let Some(values) = self.written() else { return };
         let (thread, run) = (self.thread.clone(), self.run.to_string());
-        let made = Checkpoint { thread: &thread, seq, parent, at: clock::now(), run: &run, step: self.step, next };
+        let made =
+            Checkpoint { thread: &thread, seq, parent, at: clock::now(), run: &run, step: self.step, next };
         let mut told = Value::Object(made.state(&values));
         told["config"] = json!({ "configurable": { "thread_id": thread, "checkpoint_ns": "", "checkpoint_id": checkpoint::id(seq) } });
         if self.modes.checkpoints {
@@ -439,7 +449,11 @@ impl Frames {
 fn is_shown(update: &Update) -> bool {
     match update {
         Update::Message(message) => !matches!(**message, Message::Reminder(_)),
-        Update::Remove(_) | Update::Todos(_) | Update::Artifacts { .. } | Update::Goal(_) | Update::Restore(_) => true,
+        Update::Remove(_)
+        | Update::Todos(_)
+        | Update::Artifacts { .. }
+        | Update::Goal(_)
+        | Update::Restore(_) => true,
         _ => false,
     }
 }

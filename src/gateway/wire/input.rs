@@ -48,7 +48,9 @@ pub(in crate::gateway) fn messages(list: &Value) -> Result<Vec<SentMessage>, Str
 fn message(sent: &Value) -> Result<SentMessage, String> {
     let fields = match sent {
         Value::Object(fields) => fields.clone(),
-        Value::String(_) => Map::from_iter([("type".into(), "human".into()), ("content".into(), sent.clone())]),
+        Value::String(_) => {
+            Map::from_iter([("type".into(), "human".into()), ("content".into(), sent.clone())])
+        }
         _ => return Err("it is no object".to_owned()),
     };
     let kind = ["type", "role"].into_iter().find_map(|key| fields.get(key)?.as_str()).unwrap_or("human");
@@ -163,7 +165,8 @@ mod tests {
         ]);
         let read = messages(&sent).unwrap();
         assert_eq!(read[0].message.text(), "a\nb");
-        let back: Vec<Value> = read.iter().filter_map(|sent| whole(&sent.message, Some(&sent.fields))).collect();
+        let back: Vec<Value> =
+            read.iter().filter_map(|sent| whole(&sent.message, Some(&sent.fields))).collect();
         assert_eq!(back[0]["content"], sent[0]["content"]);
         assert_eq!(back[0]["additional_kwargs"], json!({"mood": "good"}));
         assert_eq!(back[0]["example"], true);

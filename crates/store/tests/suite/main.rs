@@ -110,6 +110,7 @@ on_every_engine! {
     budgets::a_limit_set_late_knows_what_was_spent_before,
     budgets::a_reply_is_as_long_as_the_budget_allows,
     budgets::the_cheaper_model_answers_from_its_share_on,
+    budgets::a_refusal_is_the_last_resort_and_names_the_budget_to_wait_for,
     budgets::a_cheaper_model_goes_on_where_the_other_is_too_dear,
     budgets::shares_are_told_for_each_user_account_and_room_by_caller_and_model,
     tasks::what_sub_agents_did_is_read_in_order_and_by_pages_and_is_no_part_of_the_state,
