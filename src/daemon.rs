@@ -8,7 +8,7 @@ use crate::{
     connections::{self, Connections},
     dispatch::{Account, Accounts, DispatchRules, Dispatcher, PairedPeople, Refusals, Shared, Users},
     extensions::{self, Extensions},
-    gateway::{self, GatewayState, GatewayToken},
+    gateway::{self, GatewayState, GatewayToken, SignIn},
     home::Home,
     links::Links,
     local::{self, LocalChannel},
@@ -178,7 +178,10 @@ impl Daemon {
         };
         dispatcher.recover().await?;
         let address = match listener.zip(token) {
-            Some((listener, token)) => Some(daemon.serve(listener, token)?),
+            Some((listener, token)) => {
+                let sign_in = SignIn::open(&fixed.auth, &daemon.shared.home)?;
+                Some(daemon.serve(listener, token, sign_in)?)
+            }
             None => None,
         };
         daemon.lines.open(wanted, daemon.local.clone()).await;
@@ -195,7 +198,7 @@ impl Daemon {
         Ok((daemon, Greeting { address, model, token: made, store, sandbox, accounts, open }))
     }
 
-    fn serve(&self, listener: TcpListener, token: GatewayToken) -> Result<SocketAddr> {
+    fn serve(&self, listener: TcpListener, token: GatewayToken, sign_in: SignIn) -> Result<SocketAddr> {
         let bound = listener.local_addr()?;
         let (shared, local) = (self.shared.clone(), self.local.clone());
         let gateway = GatewayState::new(
@@ -204,7 +207,7 @@ impl Daemon {
             self.lines.clone(),
             self.watcher.clone(),
             bound,
-            token,
+            (token, sign_in),
             self.stop.clone(),
         );
         self.tasks.spawn(async move {

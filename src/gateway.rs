@@ -6,11 +6,13 @@
 mod agents;
 mod artifacts;
 pub(crate) mod audit;
+mod auth;
 mod branches;
 mod caller;
 mod chat;
 mod client_runs;
 mod content;
+mod cors;
 mod errors;
 mod failures;
 mod feedback;
@@ -21,6 +23,7 @@ mod health;
 mod info;
 mod messages;
 mod options;
+mod owned;
 mod paced;
 mod page;
 mod people;
@@ -43,7 +46,7 @@ mod users;
 mod webhook;
 mod wire;
 
-pub(crate) use guard::GatewayToken;
+pub(crate) use {auth::SignIn, guard::GatewayToken};
 
 use crate::{config::Watcher, connections::Connections, dispatch::Shared, local::LocalChannel};
 use axum::{
@@ -73,6 +76,7 @@ struct Inner {
     connections: Arc<Connections>,
     watcher: Arc<Watcher>,
     guard: guard::RequestGuard,
+    sign_in: SignIn,
     /// One permit a request with files.
     uploads: Semaphore,
     /// Failed posts to webhooks.
@@ -90,7 +94,7 @@ impl GatewayState {
         lines: Arc<Connections>,
         watcher: Arc<Watcher>,
         bound: SocketAddr,
-        token: GatewayToken,
+        (token, sign_in): (GatewayToken, SignIn),
         stop: CancellationToken,
     ) -> Self {
         let guard = guard::RequestGuard::new(bound, token);
@@ -102,6 +106,7 @@ impl GatewayState {
             connections: lines,
             watcher,
             guard,
+            sign_in,
             uploads,
             failures,
             started,
@@ -194,6 +199,7 @@ impl GatewayState {
             .route("/api/users", get(users::list))
             .route("/api/users/{user}", delete(users::forget))
             .route("/api/users/{user}/export", get(users::export))
+            .merge(auth::operator_routes())
             .route("/api/threads", get(storage::threads))
             .route("/api/storage/threads/{thread}", delete(storage::delete))
             .route("/api/threads/{thread}/tasks", get(tasks::list))
@@ -208,24 +214,31 @@ impl GatewayState {
         // Files are as large as the configuration says.
         let files = post(uploads::put).layer(DefaultBodyLimit::disable());
         let said = post(chat::say).layer(DefaultBodyLimit::max(chat::MAX_BODY_BYTES));
-        let guarded = Router::new()
+        let local = Router::new()
             .route("/api/chat/{chat}/events", get(chat::events))
             .route("/api/chat/{chat}/messages", said)
             .route("/api/chat/{chat}/press", post(chat::press))
             .route("/api/chat/{chat}/files/{line}/{index}", get(chat::file))
-            .route("/api/commands", get(info::commands))
             .route("/api/active-runs", get(runs::list))
             .route("/api/active-runs/{run}/events", get(runs::events))
+            .route_layer(middleware::from_fn(guard::local));
+        let of_threads = Router::new()
             .route("/api/threads/{thread}/uploads", files)
             .route("/api/threads/{thread}/uploads/list", get(uploads::list))
             .route("/api/threads/{thread}/uploads/limits", get(uploads::limits))
             .route("/api/threads/{thread}/uploads/{name}", delete(uploads::remove))
             .route("/api/threads/{thread}/artifacts/{*path}", get(artifacts::get))
+            .route_layer(middleware::from_fn_with_state(self.clone(), owned::check));
+        let guarded = Router::new()
+            .route("/api/commands", get(info::commands))
             .route("/api/models", get(info::models))
             .route("/api/skills", get(skills::list))
             .route("/api/skills/{name}", get(skills::show))
             .route("/api/channels", get(info::channels))
             .route("/api/channels/", get(info::channels))
+            .merge(local)
+            .merge(of_threads)
+            .merge(auth::own_routes())
             .merge(operated)
             .merge(agents)
             .nest("/api", Self::threads())
@@ -241,13 +254,19 @@ impl GatewayState {
         let hooks = Router::new()
             .route("/api/webhooks/{platform}/{account}", post(webhook::take))
             .route("/files/{token}", get(file::linked));
-        guarded
+        let cors = cors::layer(&self.0.sign_in.config.cors_origins);
+        let all = guarded
             .merge(open)
+            .merge(auth::open_routes(&self))
             .merge(hooks)
             .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
             .layer(middleware::from_fn(paced::pace))
             .layer(CatchPanicLayer::new())
             .layer(middleware::from_fn(errors::shape))
-            .with_state(self)
+            .with_state(self);
+        match cors {
+            Some(cors) => all.layer(cors),
+            None => all,
+        }
     }
 }

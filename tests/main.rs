@@ -55,6 +55,7 @@ mod scopes;
 mod secrets;
 mod shell;
 mod shipped;
+mod sign_in;
 mod skills;
 mod slack;
 mod slack_troubles;

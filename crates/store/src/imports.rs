@@ -309,7 +309,7 @@ async fn put_account(
     Ok(moved)
 }
 
-async fn put_user(tx: &mut WriteTx<'_>, user: &UserAccount) -> Result<bool, StoreError> {
+pub(crate) async fn put_user(tx: &mut WriteTx<'_>, user: &UserAccount) -> Result<bool, StoreError> {
     let sql = "INSERT INTO users (id, email, password_hash, system_role, needs_setup, token_version, oauth_provider,
             oauth_id, created) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING";
     let insert = query(sql).bind(user.user.as_str()).bind(&user.email).bind(user.password_hash.as_deref());

@@ -54,6 +54,10 @@ const OF_USER: &[(&str, &str)] = &[
         "SELECT run, thread, account, person, day, caller, model, calls, input, output, cached, cache_writes, reasoning,
             cost, currency FROM spending WHERE user_id = $1 ORDER BY day, run, caller, model",
     ),
+    (
+        "api_tokens",
+        "SELECT id, name, scopes, created, expires, used FROM api_tokens WHERE user_id = $1 ORDER BY created, id",
+    ),
     ("memory_off", "SELECT user_id FROM memory_off WHERE user_id = $1"),
     ("to_be_learnt", "SELECT agent, thread, run, due FROM learnings WHERE user_id = $1 ORDER BY thread"),
 ];
@@ -80,6 +84,7 @@ const OF_PERSON: &[(&str, &str)] = &[
 /// Rows that go with a user.
 const FORGET_USER: &[&str] = &[
     "DELETE FROM users WHERE id = $1",
+    "DELETE FROM api_tokens WHERE user_id = $1",
     "DELETE FROM feedback WHERE user_id = $1",
     "DELETE FROM identities WHERE user_id = $1",
     "DELETE FROM memory_off WHERE user_id = $1",

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "all of it is tests, but clippy only sees those marked #[test]")]
 
+mod accounts;
 mod approvals;
 mod audit;
 mod budgets;
@@ -66,6 +67,11 @@ macro_rules! on_a_server {
 }
 
 on_every_engine! {
+    accounts::an_address_has_one_account_whatever_its_case,
+    accounts::of_many_first_administrators_there_is_one,
+    accounts::a_new_password_ends_sessions_and_a_new_hash_of_the_same_one_does_not,
+    accounts::a_token_is_found_by_its_hash_until_it_ends,
+    accounts::whose_account_goes_loses_sessions_and_tokens,
     imports::who_signs_in_follows_what_changed_there_unless_pudu_changed_them,
     imports::what_is_moved_in_is_there_once_and_a_thread_that_went_on_is_left,
     person::everything_of_a_person_is_told_and_then_gone_and_nothing_of_another,
