@@ -10,6 +10,7 @@ mod limits;
 mod login;
 pub(super) mod origin;
 mod password;
+mod refusals;
 mod scopes;
 mod session;
 mod status;
@@ -18,18 +19,16 @@ mod tokens;
 pub(super) use identify::{Proof, ShownRequest, identify, operator};
 
 use super::{GatewayState, errors, guard};
-use crate::{accounts::AccountError, config::AuthConfig, passwords::Passwords};
+use crate::{config::AuthConfig, passwords::Passwords};
 use anyhow::Result;
 use axum::{
-    Json, Router,
+    Router,
     http::{HeaderMap, StatusCode, header},
     middleware,
     response::{IntoResponse, Response},
     routing::{delete, get, post, put},
 };
 use limits::{AttemptKey, AttemptLimits};
-use pudu_client::store::StoreError;
-use serde_json::json;
 use session::SessionKey;
 use std::{path::Path, time::Duration};
 use tokio::time::Instant;
@@ -105,41 +104,6 @@ pub(super) fn operator_routes() -> Router<GatewayState> {
         .route("/api/tokens/{id}", delete(tokens::revoke))
 }
 
-/// An error with a code, in the form that DeerFlow's frontend reads.
-fn coded(status: StatusCode, code: &str, message: &str) -> Response {
-    (status, Json(json!({ "detail": { "code": code, "message": message } }))).into_response()
-}
-
-/// An error about a field of the body, in the form of DeerFlow's framework. It does not repeat the field, which may be a password.
-fn invalid(field: &str, message: &str) -> Response {
-    let detail = json!([{ "type": "value_error", "loc": ["body", field], "msg": message, "input": null }]);
-    (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "detail": detail }))).into_response()
-}
-
-fn unstored(error: &StoreError) -> Response {
-    tracing::error!(%error, "failed to look up an account");
-    errors::refuse(StatusCode::SERVICE_UNAVAILABLE, "the store does not answer: try again in a moment")
-}
-
-fn broken(error: &anyhow::Error) -> Response {
-    tracing::error!("failed to sign in: {error:#}");
-    errors::refuse(StatusCode::INTERNAL_SERVER_ERROR, "that could not be done just now; the log says why")
-}
-
-/// An error as an administrator is told it.
-fn told(error: &AccountError) -> Response {
-    let status = match error {
-        AccountError::NoEmail(_) | AccountError::Password(_) | AccountError::Token(_) => {
-            StatusCode::UNPROCESSABLE_ENTITY
-        }
-        AccountError::Taken(_) => StatusCode::CONFLICT,
-        AccountError::Unknown(_) | AccountError::NoToken => StatusCode::NOT_FOUND,
-        AccountError::Store(error) => return unstored(error),
-        AccountError::Failed(error) => return broken(error),
-    };
-    errors::refuse(status, &error.to_string())
-}
-
 /// Begins a session with an answer.
 fn with_session(
     sign_in: &SignIn,
@@ -157,6 +121,6 @@ fn with_session(
             cookies::put(set, &mut answer);
             answer
         }
-        Err(error) => broken(&error),
+        Err(error) => refusals::broken(&error),
     }
 }

@@ -14,12 +14,12 @@ pub(super) struct Caller {
     /// The user that they are: whose threads, memory and limits they have.
     pub(super) user: UserId,
     /// What they may do besides using their own.
-    pub(super) role: Role,
+    pub(super) role: CallerRole,
 }
 
 /// What somebody may do besides using their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum CallerRole {
     /// Nothing.
     User,
     /// Whatever changes the installation.

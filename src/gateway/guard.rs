@@ -11,7 +11,7 @@
 use super::{
     GatewayState, Inner,
     auth::{self, Proof, cookies, origin},
-    caller::{Caller, Role},
+    caller::{Caller, CallerRole},
     errors::refuse,
     failures::{Failures, may_be_proxy, network, peer},
     guests::Visitor,
@@ -270,7 +270,7 @@ pub(super) async fn operator(
     next: Next,
 ) -> Response {
     let extensions = request.extensions();
-    let is_admin = extensions.get().is_some_and(|caller: &Caller| caller.role == Role::Admin);
+    let is_admin = extensions.get().is_some_and(|caller: &Caller| caller.role == CallerRole::Admin);
     match extensions.get() {
         _ if is_admin => {}
         // The page's cookie counts here, where somebody is asked.
@@ -287,7 +287,7 @@ pub(super) async fn operator(
 
 /// Lets through the local user and administrators: the page's chats and its list of runs are theirs. Comes behind [`check`].
 pub(super) async fn local(request: Request, next: Next) -> Response {
-    let is_theirs = |caller: &Caller| caller.user == UserId::local() || caller.role == Role::Admin;
+    let is_theirs = |caller: &Caller| caller.user == UserId::local() || caller.role == CallerRole::Admin;
     match request.extensions().get().is_some_and(is_theirs) {
         true => next.run(request).await,
         false => refuse(StatusCode::FORBIDDEN, "the page's chats are the operator's: use your own threads"),

@@ -3,7 +3,7 @@
 use super::{
     GatewayState,
     auth::Proof,
-    caller::{Caller, Role},
+    caller::{Caller, CallerRole},
     errors::refuse,
     thread,
 };
@@ -29,7 +29,8 @@ pub(super) async fn check(
     };
     let named = params.iter().find(|(name, _)| *name == "thread").and_then(|(_, id)| thread::read(id));
     // What is no thread's id is refused by name.
-    let Some(id) = named.filter(|_| caller.role != Role::Admin && !matches!(proof, Proof::Local(_))) else {
+    let Some(id) = named.filter(|_| caller.role != CallerRole::Admin && !matches!(proof, Proof::Local(_)))
+    else {
         return next.run(request).await;
     };
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);

@@ -3,7 +3,7 @@
 
 use super::{
     GatewayState,
-    caller::{Caller, Role},
+    caller::{Caller, CallerRole},
     errors::refuse,
     options,
     refusal::{ACCOUNT, Refusal, refused},
@@ -185,7 +185,7 @@ pub(super) async fn read(
             .or_else(|(status, why)| refused(status, &why))?;
     let agent = body.agent();
     let builds = agent.clone().filter(|_| body.is_bootstrap());
-    if builds.is_some() && caller.role != Role::Admin {
+    if builds.is_some() && caller.role != CallerRole::Admin {
         return refused(StatusCode::FORBIDDEN, "only an administrator makes agents");
     }
     if let Some(name) = agent.as_deref().filter(|_| builds.is_none())

@@ -1,7 +1,7 @@
 //! Notes on runs for people to look at: that one began, and how it ended.
 
-use crate::{Client, RunEnd, RunTask, now};
-use pudu_base::{StopReason, ThreadState};
+use crate::{Client, RunTask, now};
+use pudu_base::{Outcome, StopReason, ThreadState};
 use pudu_store::RunEnding;
 
 /// Lists of runs have so many characters of what was asked and answered.
@@ -11,7 +11,7 @@ const MAX_LISTED_CHARS: usize = 200;
 pub(crate) async fn conclude(
     client: &Client,
     task: &RunTask,
-    end: &RunEnd,
+    (outcome, text): (&Outcome, &str),
     turn: (&ThreadState, Option<StopReason>),
 ) {
     let (ThreadState { messages: said, .. }, stop_reason) = turn;
@@ -21,10 +21,10 @@ pub(crate) async fn conclude(
     // A room's words are in its log, where they are forgotten one by one.
     let listed = |text: &str| if task.room.is_none() { first_chars(text) } else { String::new() };
     let ending = RunEnding {
-        outcome: end.outcome.clone(),
+        outcome: outcome.clone(),
         stop_reason: stop_reason.map(StopReason::as_str).unwrap_or_default().to_owned(),
         first_words: listed(asked.unwrap_or_default()),
-        last_words: listed(&end.text),
+        last_words: listed(text),
         messages: at.map_or(0, |at| i64::try_from(said.len() - at).unwrap_or(i64::MAX)),
     };
     audit_log(client.0.db.run_ended(&task.run, ending, now()).await);

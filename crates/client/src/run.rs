@@ -187,7 +187,7 @@ pub(crate) async fn work(
         notes,
         compaction: None,
     };
-    conclude(&client, &task, &ended, (turn.state(), turn.stop_reason)).await;
+    conclude(&client, &task, (&ended.outcome, &ended.text), (turn.state(), turn.stop_reason)).await;
     if let Some((seq, state)) = turn.into_state() {
         client.0.threads.put(task.thread, seq, state);
     }
@@ -292,7 +292,7 @@ async fn summarize(
         },
     };
     let end = RunEnd { outcome, compaction, usage: turn.spending.usage(), ..nothing(steering).await };
-    conclude(client, task, &end, (turn.state(), turn.stop_reason)).await;
+    conclude(client, task, (&end.outcome, &end.text), (turn.state(), turn.stop_reason)).await;
     end
 }
 

@@ -6,16 +6,15 @@
 use super::{
     super::{
         GatewayState,
-        caller::{Caller, Role},
+        caller::{Caller, CallerRole},
         errors::refuse,
         guard::ShownProof,
         guests::Visitor,
     },
-    coded,
     cookies::{self, cookie},
+    refusals::{coded, unstored},
     scopes::{self, ScopeNeed},
     session::SessionFault,
-    unstored,
 };
 use crate::{accounts, bus::STORE_TIMEOUT, clock};
 use axum::{
@@ -101,7 +100,7 @@ async fn without_account(
     match (shown, fault) {
         (ShownProof::Token, _) => Ok((operator(), Proof::Operator)),
         (shown, _) if !signed_in => {
-            Ok((Caller { user: UserId::local(), role: Role::User }, Proof::Local(shown)))
+            Ok((Caller { user: UserId::local(), role: CallerRole::User }, Proof::Local(shown)))
         }
         (ShownProof::Nothing, Some((code, message))) => Err(coded(StatusCode::UNAUTHORIZED, code, message)),
         (ShownProof::Nothing, None) if db.has_accounts().await.unwrap_or(false) => {
@@ -113,7 +112,7 @@ async fn without_account(
 
 /// Returns whom the operator's token makes somebody.
 pub(in crate::gateway) fn operator() -> Caller {
-    Caller { user: UserId::local(), role: Role::Admin }
+    Caller { user: UserId::local(), role: CallerRole::Admin }
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -137,7 +136,7 @@ async fn internal(gateway: &GatewayState, request: ShownRequest<'_>) -> Result<(
     };
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
     let account = db.account_of(&user).await.map_err(|error| unstored(&error))?;
-    let role = account.map_or(Role::User, |account| role_of(&account));
+    let role = account.map_or(CallerRole::User, |account| role_of(&account));
     Ok((Caller { user, role }, Proof::Internal))
 }
 
@@ -177,7 +176,7 @@ async fn api_token(
     if let Err(error) = db.note_api_token_use(&token, now).await {
         tracing::warn!(%error, "failed to note the use of a token");
     }
-    Ok((Caller { user: token.user, role: Role::User }, Proof::ApiToken))
+    Ok((Caller { user: token.user, role: CallerRole::User }, Proof::ApiToken))
 }
 
 /// Returns the account whose session it is, or the code and the words of what is wrong with it.
@@ -216,6 +215,6 @@ fn checked_session(
     Ok((caller, Proof::Session(Box::new(account))))
 }
 
-fn role_of(account: &UserAccount) -> Role {
-    if account.role == accounts::ADMIN { Role::Admin } else { Role::User }
+fn role_of(account: &UserAccount) -> CallerRole {
+    if account.role == accounts::ADMIN { CallerRole::Admin } else { CallerRole::User }
 }

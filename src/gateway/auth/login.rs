@@ -2,7 +2,9 @@
 
 use super::{
     super::{GatewayState, errors::refuse, guests::Visitor},
-    AttemptKey, SignIn, broken, coded, cookies, invalid, origin, unstored, with_session,
+    AttemptKey, SignIn, cookies, origin,
+    refusals::{self, broken, coded, invalid, unstored},
+    with_session,
 };
 use crate::{
     accounts,
@@ -231,7 +233,7 @@ fn begun(
 
 async fn fresh(sign_in: &SignIn, new: &NewAccount, role: &str) -> Result<UserAccount, Response> {
     let account = accounts::fresh(&sign_in.passwords, &new.email, &new.password, role).await;
-    account.map_err(|error| super::told(&error))
+    account.map_err(|error| refusals::told(&error))
 }
 
 fn made(sign_in: &SignIn, headers: &HeaderMap, account: &UserAccount, remember: bool) -> Response {

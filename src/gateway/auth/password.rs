@@ -2,7 +2,9 @@
 
 use super::{
     super::{GatewayState, errors::refuse},
-    AttemptKey, Proof, broken, coded, invalid, login, unstored, with_session,
+    AttemptKey, Proof, login,
+    refusals::{broken, coded, invalid, unstored},
+    with_session,
 };
 use crate::{
     accounts,

@@ -2,7 +2,8 @@
 
 use super::{
     super::{GatewayState, errors::refuse},
-    Proof, told, unstored,
+    Proof,
+    refusals::{told, unstored},
 };
 use crate::{
     accounts::{self, AccountError, TokenOrder},
