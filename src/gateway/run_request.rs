@@ -64,6 +64,7 @@ struct StoredTask {
     builds: Option<String>,
     from: Option<Seq>,
     goal: Option<String>,
+    steps: Option<u32>,
     at: String,
 }
 
@@ -146,6 +147,12 @@ impl RunBody {
         asked.or(assistant).filter(|name| name != "lead-agent" && name != LEAD)
     }
 
+    /// Returns how many model calls the run may take, if the client says so.
+    fn steps(&self, most: u32) -> Option<u32> {
+        let asked = self.config["recursion_limit"].as_u64().filter(|steps| *steps > 0)?;
+        Some(u32::try_from(asked).unwrap_or(u32::MAX).min(most))
+    }
+
     fn is_bootstrap(&self) -> bool {
         [&self.config["context"], &self.context].iter().any(|place| place["is_bootstrap"] == true)
     }
@@ -210,6 +217,7 @@ pub(super) async fn read(
         builds,
         from,
         goal,
+        steps: body.steps(gateway.0.watcher.current().runs.max_recursion_limit),
         at: clock::told(clock::now(), &jiff::tz::TimeZone::system()),
     };
     let kwargs = shown_kwargs(&body);
@@ -316,7 +324,7 @@ pub(super) fn restored(row: &RunRow) -> Option<RunTask> {
 }
 
 fn task(thread: ThreadId, run: RunId, user: UserId, stored: StoredTask) -> RunTask {
-    let StoredTask { input, fields, model, thinking, agent, builds, from, goal, at } = stored;
+    let StoredTask { input, fields, model, thinking, agent, builds, from, goal, steps, at } = stored;
     // Nobody of those who may decide would see what a run asks for.
     let asker = Asker {
         account: ACCOUNT.to_owned(),
@@ -334,6 +342,7 @@ fn task(thread: ThreadId, run: RunId, user: UserId, stored: StoredTask) -> RunTa
         agent: agent.filter(|_| builds.is_none()),
         from,
         goal,
+        steps,
         at: Some(at),
         asker: Some(asker),
         secrets_of: user.clone(),

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Proves the simulators with clients that others wrote: python-telegram-bot, openai, anthropic, google-genai, ollama,
 # lark-oapi, dingtalk-stream, slack_sdk, docker, agent-sandbox and kubernetes from PyPI, @larksuiteoapi/node-sdk and
-# discord.js from npm. And moving in from DeerFlow, with langgraph, by which it stores its threads.
+# discord.js from npm. Moving in from DeerFlow, with langgraph, by which it stores its threads. And the gateway, with LangGraph's
+# clients for Python and JavaScript.
 # Prints a line for each check and fails if any does. Needs python3, cargo, and a package index; npm where there is one.
 # CONFORMANCE_VENV keeps the clients between runs; otherwise they are installed afresh.
 # CONFORMANCE_ALL=1 takes a client that cannot be asked for one that fails.
@@ -10,13 +11,14 @@ cd "$(dirname "$0")"
 
 work=$(mktemp -d)
 sim=
-trap '[ -z "$sim" ] || kill "$sim" 2>/dev/null || true; rm -rf "$work"' EXIT INT TERM
+gateway=
+trap '[ -z "$sim$gateway" ] || kill $sim $gateway 2>/dev/null || true; rm -rf "$work"' EXIT INT TERM
 
 venv=${CONFORMANCE_VENV:-$work/venv}
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
     python-telegram-bot openai anthropic google-genai ollama lark-oapi dingtalk-stream slack_sdk docker agent-sandbox \
-    kubernetes langgraph langgraph-checkpoint-sqlite langgraph-checkpoint-postgres langchain-core 'psycopg[binary]'
+    kubernetes langgraph langgraph-sdk langgraph-checkpoint-sqlite langgraph-checkpoint-postgres langchain-core 'psycopg[binary]'
 
 cargo build --quiet -p pudu-sim --bin pudu-sim
 binary=$(cargo metadata --format-version 1 --no-deps |
@@ -67,4 +69,24 @@ else
 fi
 cargo build --quiet -p pudu --bin pudu
 "$venv/bin/python" deerflow_check.py "$(dirname "$binary")/pudu" || failed=1
+
+# The gateway, with its built-in model, as LangGraph's own clients see it.
+mkdir "$work/home"
+(cd "$work/home" && env -u OPENAI_API_KEY -u ANTHROPIC_API_KEY DEER_FLOW_HOME="$work/home" \
+    "$(dirname "$binary")/pudu" --bind 127.0.0.1:0 >"$work/gateway" 2>&1) &
+gateway=$!
+tries=0
+until grep -q 'http://127' "$work/gateway"; do
+    tries=$((tries + 1))
+    [ "$tries" -lt 200 ] || { cat "$work/gateway" >&2; exit 1; }
+    sleep 0.1
+done
+address=$(sed -n 's|.*\(http://127[0-9.:]*\).*|\1|p' "$work/gateway" | head -n 1)
+"$venv/bin/python" langgraph_client.py "$address/api" || failed=1
+if command -v npm >/dev/null; then
+    npm install --silent --prefix "$work/node" @langchain/langgraph-sdk @langchain/core
+    node langgraph_client.mjs "$address/api/langgraph" "$work/node" || failed=1
+else
+    skip "without npm LangGraph's JavaScript client is not asked"
+fi
 exit "$failed"
