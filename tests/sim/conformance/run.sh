@@ -72,7 +72,7 @@ cargo build --quiet -p pudu --bin pudu
 
 # The gateway, with its built-in model, as LangGraph's own clients see it.
 mkdir "$work/home"
-(cd "$work/home" && env -u OPENAI_API_KEY -u ANTHROPIC_API_KEY DEER_FLOW_HOME="$work/home" \
+(cd "$work/home" && exec env -u OPENAI_API_KEY -u ANTHROPIC_API_KEY DEER_FLOW_HOME="$work/home" \
     "$(dirname "$binary")/pudu" --bind 127.0.0.1:0 >"$work/gateway" 2>&1) &
 gateway=$!
 tries=0
