@@ -7,6 +7,7 @@ mod agents;
 mod artifacts;
 pub(crate) mod audit;
 mod auth;
+mod branches;
 mod caller;
 mod chat;
 mod client_runs;
@@ -26,6 +27,7 @@ mod owned;
 mod paced;
 mod page;
 mod people;
+mod refusal;
 mod run_request;
 mod run_stream;
 mod runs;
@@ -34,6 +36,8 @@ mod skills;
 pub(crate) mod storage;
 mod tasks;
 pub(crate) mod thread;
+mod thread_facts;
+mod thread_state;
 mod threads;
 pub(crate) mod token;
 mod uploads;
@@ -141,11 +145,14 @@ impl GatewayState {
             .route("/threads/search", post(threads::search))
             .route("/threads/count", post(threads::count))
             .route("/threads/{thread}", get(threads::show).patch(threads::patch).delete(threads::delete))
-            .route("/threads/{thread}/state", posted(get(threads::state).post(threads::update_state)))
-            .route("/threads/{thread}/state/checkpoint", post(threads::state_of_checkpoint))
-            .route("/threads/{thread}/state/{checkpoint}", get(threads::state_at))
-            .route("/threads/{thread}/history", post(threads::history))
-            .route("/threads/{thread}/copy", post(threads::copy))
+            .route(
+                "/threads/{thread}/state",
+                posted(get(thread_state::state).post(thread_state::update_state)),
+            )
+            .route("/threads/{thread}/state/checkpoint", post(thread_state::state_of_checkpoint))
+            .route("/threads/{thread}/state/{checkpoint}", get(thread_state::state_at))
+            .route("/threads/{thread}/history", post(thread_state::history))
+            .route("/threads/{thread}/copy", post(thread_state::copy))
             .route("/threads/{thread}/runs", posted(get(client_runs::list).post(client_runs::create)))
             .route("/threads/{thread}/runs/stream", posted(post(client_runs::stream)))
             .route("/threads/{thread}/runs/wait", posted(post(client_runs::wait_on_thread)))
@@ -153,6 +160,16 @@ impl GatewayState {
             .route("/threads/{thread}/runs/{run}/join", get(client_runs::join))
             .route("/threads/{thread}/runs/{run}/stream", get(client_runs::follow).post(client_runs::follow))
             .route("/threads/{thread}/runs/{run}/cancel", post(client_runs::cancel))
+            .route("/threads/{thread}/branches", post(branches::branch))
+            .route("/threads/{thread}/runs/regenerate/prepare", post(branches::regenerate))
+            .route("/threads/{thread}/runs/edit-regenerate/prepare", post(branches::edit))
+            .route("/threads/{thread}/token-usage", get(thread_facts::tokens))
+            .route(
+                "/threads/{thread}/goal",
+                get(thread_facts::show_goal).put(thread_facts::set_goal).delete(thread_facts::clear_goal),
+            )
+            .route("/threads/{thread}/compact", post(thread_facts::compact))
+            .route("/threads/{thread}/runs/{run}/workspace-changes", get(thread_facts::workspace_changes))
             .route("/threads/{thread}/messages", get(messages::list))
             .route("/threads/{thread}/messages/page", get(messages::page))
             .route("/threads/{thread}/runs/{run}/messages", get(messages::of_run))

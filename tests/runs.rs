@@ -75,7 +75,8 @@ impl Client<'_> {
 }
 
 fn asked(text: &str, more: Value) -> Value {
-    let mut body = json!({"assistant_id": "lead_agent", "input": {"messages": [{"type": "human", "content": text}]}});
+    let mut body =
+        json!({"assistant_id": "lead_agent", "input": {"messages": [{"type": "human", "content": text}]}});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     body
 }
@@ -123,14 +124,21 @@ async fn a_run_that_was_accepted_ends_once_though_the_daemon_dies() {
     let client = Client(&house);
     let values = client.get(&format!("/threads/{thread}/runs/{queued}/join")).await;
     assert_eq!(kinds(&values), ["human", "ai", "tool", "ai", "human", "ai"], "{values:#}");
-    let texts: Vec<&str> =
-        values["messages"].as_array().unwrap().iter().map(|message| message["content"].as_str().unwrap()).collect();
+    let texts: Vec<&str> = values["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message["content"].as_str().unwrap())
+        .collect();
     assert_eq!((texts[0], texts[3], texts[4], texts[5]), ("look", "all is still there", "more?", "and more"));
     for run in [&run, &queued] {
         assert_eq!(client.status(&thread, run).await, "success");
     }
     let row = client.get(&format!("/threads/{thread}/runs/{run}")).await;
-    assert_eq!((&row["first_human_message"], &row["last_ai_message"]), (&json!("look"), &json!("all is still there")));
+    assert_eq!(
+        (&row["first_human_message"], &row["last_ai_message"]),
+        (&json!("look"), &json!("all is still there"))
+    );
     house.kill();
     house.start();
     let client = Client(&house);
@@ -167,7 +175,8 @@ async fn a_stream_is_read_again_from_the_log_after_a_restart() {
     };
     assert_eq!(whole(&again), whole(&live)[..whole(&again).len()]);
     let said = |frames: &[Frame]| -> String {
-        let pieces = frames.iter().filter(|frame| frame.0 == "messages" && frame.2[0]["type"] == "AIMessageChunk");
+        let pieces =
+            frames.iter().filter(|frame| frame.0 == "messages" && frame.2[0]["type"] == "AIMessageChunk");
         pieces.map(|frame| frame.2[0]["content"].as_str().unwrap()).collect()
     };
     assert_eq!((said(&again), said(&live)), ("all is there".into(), "all is there".into()));
@@ -225,12 +234,17 @@ async fn a_chat_and_a_client_work_on_one_thread_one_after_the_other() {
     hold.proceed();
     client.until(thread, &run, "success").await;
     let page = client.get(&format!("/threads/{thread}/messages/page")).await;
-    let said: Vec<&str> =
-        page["data"].as_array().unwrap().iter().map(|row| row["content"]["content"].as_str().unwrap()).collect();
+    let said: Vec<&str> = page["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["content"]["content"].as_str().unwrap())
+        .collect();
     assert_eq!(said, ["from the page", "slowly now", "from a client", "echo: from a client"]);
     http().post(at("/messages")).json(&json!({"text": "again"})).send().await.unwrap();
     let deadline = Instant::now() + SOON;
-    while client.get(&format!("/threads/{thread}")).await["values"]["messages"].as_array().unwrap().len() < 6 {
+    while client.get(&format!("/threads/{thread}")).await["values"]["messages"].as_array().unwrap().len() < 6
+    {
         assert!(Instant::now() < deadline, "the chat goes on where the client was");
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
@@ -304,9 +318,70 @@ async fn garbage_is_refused_and_costs_nothing() {
         assert_eq!(raw.send().await.unwrap().status(), 400);
     }
     let giant = json!({"input": "x".repeat(17 * 1024 * 1024)}).to_string();
-    let giant = reqwest::Client::new().post(client.at(&runs)).header("content-type", "application/json").body(giant);
-    assert!(giant.send().await.is_ok_and(|answer| answer.status() == 413), "it is refused before it is read whole");
+    let giant =
+        reqwest::Client::new().post(client.at(&runs)).header("content-type", "application/json").body(giant);
+    assert!(
+        giant.send().await.is_ok_and(|answer| answer.status() == 413),
+        "it is refused before it is read whole"
+    );
     assert_eq!(client.get(&runs).await, json!([]), "nothing was accepted");
     let ada = Talker::new(&house, "Ada");
     ada.says("still there?", "echo: still there?").await;
+}
+
+#[tokio::test]
+async fn an_answer_is_made_once_more_a_question_put_otherwise_and_a_thread_branched() {
+    let house = House::open("").await;
+    let client = Client(&house);
+    let thread = client.thread().await;
+    client.waits(&thread, "one").await;
+    let first = client.waits(&thread, "two").await;
+    let said = |values: &Value| -> Vec<String> {
+        let messages = values["messages"].as_array().unwrap();
+        messages.iter().map(|message| message["content"].to_string()).collect()
+    };
+    let newest = first["messages"][3]["id"].as_str().unwrap();
+    let path = |more: &str| format!("/threads/{thread}{more}");
+    let (status, _) = client
+        .call(
+            "POST",
+            &path("/runs/regenerate/prepare"),
+            Some(json!({"message_id": first["messages"][1]["id"]})),
+        )
+        .await;
+    assert_eq!(status, 409, "only the newest answer is made once more");
+    let prepared = client.post(&path("/runs/regenerate/prepare"), json!({"message_id": newest})).await;
+    house.model.next(Reply::text("two it is"));
+    let mut body = json!({"input": prepared["input"], "metadata": prepared["metadata"]});
+    body["checkpoint"] = prepared["checkpoint"].clone();
+    let again = client.post(&path("/runs/wait"), body).await;
+    assert_eq!(
+        said(&again),
+        ["\"one\"", "\"echo: one\"", "[{\"text\":\"two\",\"type\":\"text\"}]", "\"two it is\""]
+    );
+    assert_eq!(again["messages"][2]["id"], first["messages"][2]["id"], "the question is the same one");
+
+    let edit = json!({"human_message_id": again["messages"][2]["id"], "replacement_text": "three"});
+    let prepared = client.post(&path("/runs/edit-regenerate/prepare"), edit).await;
+    let body = json!({"input": prepared["input"], "checkpoint": prepared["checkpoint"]});
+    let edited = client.post(&path("/runs/wait"), body).await;
+    assert_eq!(edited["messages"][3]["content"], "echo: three");
+    assert_eq!(edited["messages"][2]["id"], prepared["replacement_human_message_id"]);
+    let page = client.get(&path("/messages/page")).await;
+    assert_eq!(page["data"].as_array().unwrap().len(), 4, "what was taken back is in no page");
+
+    let branch = json!({"message_id": edited["messages"][1]["id"], "title": "aside"});
+    let branch = client.post(&path("/branches"), branch).await;
+    let aside = branch["thread_id"].as_str().unwrap();
+    let values = client.get(&format!("/threads/{aside}")).await["values"].clone();
+    assert_eq!(
+        (said(&values), &values["title"]),
+        (vec!["\"one\"".into(), "\"echo: one\"".into()], &json!("aside"))
+    );
+    client.waits(aside, "four").await;
+    let page = client.get(&format!("/threads/{aside}/messages/page")).await;
+    assert_eq!(page["data"].as_array().unwrap().len(), 4);
+    assert_eq!(said(&client.get(&path("")).await["values"]).len(), 4, "the other thread is as it was");
+    let usage = client.get(&path("/token-usage")).await;
+    assert_eq!((&usage["total_runs"], usage["total_tokens"].as_i64() > Some(0)), (&json!(4), true));
 }

@@ -3,8 +3,8 @@
 
 use super::{
     GatewayState,
+    errors::refuse,
     file::{self, FileDisposition},
-    guard::refuse,
     thread,
 };
 use axum::{

@@ -17,7 +17,7 @@ mod tokens;
 
 pub(super) use identify::{Proof, ShownRequest, identify, operator};
 
-use super::{GatewayState, guard};
+use super::{GatewayState, errors, guard};
 use crate::{accounts::AccountError, config::AuthConfig, passwords::Passwords};
 use anyhow::Result;
 use axum::{
@@ -64,7 +64,7 @@ impl SignIn {
 fn too_many(what: &str, left: Duration) -> Response {
     let told = format!("Too many {what} attempts. Try again later.");
     let seconds = left.as_secs().max(1).to_string();
-    ([(header::RETRY_AFTER, seconds)], guard::refuse(StatusCode::TOO_MANY_REQUESTS, &told)).into_response()
+    ([(header::RETRY_AFTER, seconds)], errors::refuse(StatusCode::TOO_MANY_REQUESTS, &told)).into_response()
 }
 
 /// Routes that ask for no proof, or bring it.
@@ -118,12 +118,12 @@ fn invalid(field: &str, message: &str) -> Response {
 
 fn unstored(error: &StoreError) -> Response {
     tracing::error!(%error, "failed to look up an account");
-    guard::refuse(StatusCode::SERVICE_UNAVAILABLE, "the store does not answer: try again in a moment")
+    errors::refuse(StatusCode::SERVICE_UNAVAILABLE, "the store does not answer: try again in a moment")
 }
 
 fn broken(error: &anyhow::Error) -> Response {
     tracing::error!("failed to sign in: {error:#}");
-    guard::refuse(StatusCode::INTERNAL_SERVER_ERROR, "that could not be done just now; the log says why")
+    errors::refuse(StatusCode::INTERNAL_SERVER_ERROR, "that could not be done just now; the log says why")
 }
 
 /// An error as an administrator is told it.
@@ -137,7 +137,7 @@ fn told(error: &AccountError) -> Response {
         AccountError::Store(error) => return unstored(error),
         AccountError::Failed(error) => return broken(error),
     };
-    guard::refuse(status, &error.to_string())
+    errors::refuse(status, &error.to_string())
 }
 
 /// Begins a session with an answer.

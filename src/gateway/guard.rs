@@ -12,6 +12,7 @@ use super::{
     GatewayState, Inner,
     auth::{self, Proof, cookies, origin},
     caller::{Caller, Role},
+    errors::refuse,
     failures::{Failures, may_be_proxy, network, peer},
     guests::Visitor,
 };
@@ -341,11 +342,6 @@ pub(super) async fn session(
     // A browser is one person at a time.
     cookies::put(cookies::end(), &mut answer);
     answer
-}
-
-/// An error in the form that DeerFlow's clients read.
-pub(super) fn refuse(status: StatusCode, detail: &str) -> Response {
-    (status, Json(serde_json::json!({ "detail": detail }))).into_response()
 }
 
 #[cfg(test)]

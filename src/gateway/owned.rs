@@ -4,7 +4,7 @@ use super::{
     GatewayState,
     auth::Proof,
     caller::{Caller, Role},
-    guard::refuse,
+    errors::refuse,
     thread,
 };
 use crate::bus::STORE_TIMEOUT;

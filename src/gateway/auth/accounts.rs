@@ -1,7 +1,7 @@
 //! Accounts, as an administrator looks after them.
 
 use super::{
-    super::{GatewayState, guard::refuse},
+    super::{GatewayState, errors::refuse},
     told,
 };
 use crate::accounts;

@@ -7,7 +7,8 @@ use super::{
     super::{
         GatewayState,
         caller::{Caller, Role},
-        guard::{ShownProof, refuse},
+        errors::refuse,
+        guard::ShownProof,
         guests::Visitor,
     },
     coded,

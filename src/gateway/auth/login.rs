@@ -1,7 +1,7 @@
 //! Sessions begin and end: login, registration, the first administrator, logout.
 
 use super::{
-    super::{GatewayState, guard::refuse, guests::Visitor},
+    super::{GatewayState, errors::refuse, guests::Visitor},
     AttemptKey, SignIn, broken, coded, cookies, invalid, origin, unstored, with_session,
 };
 use crate::{

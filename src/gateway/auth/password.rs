@@ -1,7 +1,7 @@
 //! A new password, which ends all other sessions.
 
 use super::{
-    super::{GatewayState, guard::refuse},
+    super::{GatewayState, errors::refuse},
     AttemptKey, Proof, broken, coded, invalid, login, unstored, with_session,
 };
 use crate::{

@@ -1,7 +1,7 @@
 //! Tokens for programs: one's own, and all of them for an administrator. A token's text is shown once.
 
 use super::{
-    super::{GatewayState, guard::refuse},
+    super::{GatewayState, errors::refuse},
     Proof, told, unstored,
 };
 use crate::{
