@@ -11,11 +11,10 @@ use super::{
         guard::ShownProof,
         guests::Visitor,
     },
-    coded,
+    answer::{coded, unstored},
     cookies::{self, cookie},
     scopes::{self, ScopeNeed},
     session::SessionFault,
-    unstored,
 };
 use crate::{accounts, bus::STORE_TIMEOUT, clock};
 use axum::{

@@ -2,7 +2,11 @@
 
 use super::{
     super::{GatewayState, errors::refuse, guests::Visitor},
-    AttemptKey, SignIn, broken, coded, cookies, invalid, origin, unstored, with_session,
+    answer::{broken, coded, invalid, told, unstored},
+    cookies,
+    desk::{SignIn, with_session},
+    limits::AttemptKey,
+    origin,
 };
 use crate::{
     accounts,
@@ -231,7 +235,7 @@ fn begun(
 
 async fn fresh(sign_in: &SignIn, new: &NewAccount, role: &str) -> Result<UserAccount, Response> {
     let account = accounts::fresh(&sign_in.passwords, &new.email, &new.password, role).await;
-    account.map_err(|error| super::told(&error))
+    account.map_err(|error| told(&error))
 }
 
 fn made(sign_in: &SignIn, headers: &HeaderMap, account: &UserAccount, remember: bool) -> Response {

@@ -2,7 +2,11 @@
 
 use super::{
     super::{GatewayState, errors::refuse},
-    AttemptKey, Proof, broken, coded, invalid, login, unstored, with_session,
+    answer::{broken, coded, invalid, unstored},
+    desk::with_session,
+    identify::Proof,
+    limits::AttemptKey,
+    login,
 };
 use crate::{
     accounts,

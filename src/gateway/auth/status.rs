@@ -1,6 +1,10 @@
 //! State of sign-in: the account of this browser, and whether there can be one.
 
-use super::{super::GatewayState, Proof, coded, unstored};
+use super::{
+    super::GatewayState,
+    answer::{coded, unstored},
+    identify::Proof,
+};
 use crate::{accounts, bus::STORE_TIMEOUT, gateway::caller::Caller};
 use axum::{
     Extension, Json,

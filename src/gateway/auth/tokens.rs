@@ -2,7 +2,8 @@
 
 use super::{
     super::{GatewayState, errors::refuse},
-    Proof, told, unstored,
+    answer::{told, unstored},
+    identify::Proof,
 };
 use crate::{
     accounts::{self, AccountError, TokenOrder},
