@@ -4,7 +4,7 @@ use crate::{
     agent,
     bus::{Inbox, InboxItem, Outbox},
     clock,
-    config::{self, Backend, CLOSING, Config, LoadedConfig, Start, Watcher},
+    config::{self, AuthConfig, Backend, CLOSING, Config, LoadedConfig, Start, Watcher},
     connections::{self, Connections},
     dispatch::{Account, Accounts, DispatchRules, Dispatcher, PairedPeople, Refusals, Shared, Users},
     extensions::{self, Extensions},
@@ -178,10 +178,7 @@ impl Daemon {
         };
         dispatcher.recover().await?;
         let address = match listener.zip(token) {
-            Some((listener, token)) => {
-                let sign_in = SignIn::open(&fixed.auth, &daemon.shared.home)?;
-                Some(daemon.serve(listener, token, sign_in)?)
-            }
+            Some((listener, token)) => Some(daemon.serve(listener, token, &fixed.auth)?),
             None => None,
         };
         daemon.lines.open(wanted, daemon.local.clone()).await;
@@ -198,7 +195,7 @@ impl Daemon {
         Ok((daemon, Greeting { address, model, token: made, store, sandbox, accounts, open }))
     }
 
-    fn serve(&self, listener: TcpListener, token: GatewayToken, sign_in: SignIn) -> Result<SocketAddr> {
+    fn serve(&self, listener: TcpListener, token: GatewayToken, auth: &AuthConfig) -> Result<SocketAddr> {
         let bound = listener.local_addr()?;
         let (shared, local) = (self.shared.clone(), self.local.clone());
         let gateway = GatewayState::new(
@@ -207,7 +204,7 @@ impl Daemon {
             self.lines.clone(),
             self.watcher.clone(),
             bound,
-            (token, sign_in),
+            (token, SignIn::open(auth, &self.shared.home)?),
             self.stop.clone(),
         );
         self.tasks.spawn(async move {

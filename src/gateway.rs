@@ -3,6 +3,7 @@
 //! Deliberately absent: any logic. A handler checks its input and hands it to the room, the dispatcher or the
 //! client.
 
+mod admit;
 mod agents;
 mod artifacts;
 pub(crate) mod audit;
@@ -122,7 +123,7 @@ impl GatewayState {
 
     /// The routes about custom agents, which an operator may switch on.
     fn agents(&self) -> Router<Self> {
-        let operator = || middleware::from_fn_with_state(self.clone(), guard::operator);
+        let operator = || middleware::from_fn_with_state(self.clone(), admit::operator);
         let writing = Router::new()
             .route("/api/agents", post(agents::create))
             .route("/api/agents/{name}", put(agents::update).delete(agents::remove))
@@ -209,7 +210,7 @@ impl GatewayState {
             .route("/api/skills/custom/{name}", get(skills::show_custom))
             .route("/api/skills/custom/{name}/history", get(skills::history))
             .route("/api/skills/custom/{name}/rollback", post(skills::rollback))
-            .route_layer(middleware::from_fn_with_state(self.clone(), guard::operator));
+            .route_layer(middleware::from_fn_with_state(self.clone(), admit::operator));
         let agents = self.agents();
         // Files are as large as the configuration says.
         let files = post(uploads::put).layer(DefaultBodyLimit::disable());
@@ -221,7 +222,7 @@ impl GatewayState {
             .route("/api/chat/{chat}/files/{line}/{index}", get(chat::file))
             .route("/api/active-runs", get(runs::list))
             .route("/api/active-runs/{run}/events", get(runs::events))
-            .route_layer(middleware::from_fn(guard::local));
+            .route_layer(middleware::from_fn(admit::local));
         let of_threads = Router::new()
             .route("/api/threads/{thread}/uploads", files)
             .route("/api/threads/{thread}/uploads/list", get(uploads::list))
@@ -243,7 +244,7 @@ impl GatewayState {
             .merge(agents)
             .nest("/api", Self::threads())
             .nest("/api/langgraph", Self::threads())
-            .route_layer(middleware::from_fn_with_state(self.clone(), guard::check));
+            .route_layer(middleware::from_fn_with_state(self.clone(), admit::check));
         let open = Router::new()
             .route("/", get(page::page))
             .route("/health", get(health::health))

@@ -4,67 +4,27 @@
 //! administrator looks after accounts.
 
 mod accounts;
+mod answer;
 pub(super) mod cookies;
+mod desk;
 mod identify;
 mod limits;
 mod login;
 pub(super) mod origin;
 mod password;
-mod refusals;
 mod scopes;
 mod session;
 mod status;
 mod tokens;
 
+pub(crate) use desk::SignIn;
 pub(super) use identify::{Proof, ShownRequest, identify, operator};
 
-use super::{GatewayState, errors, guard};
-use crate::{config::AuthConfig, passwords::Passwords};
-use anyhow::Result;
+use super::{GatewayState, guard};
 use axum::{
-    Router,
-    http::{HeaderMap, StatusCode, header},
-    middleware,
-    response::{IntoResponse, Response},
+    Router, middleware,
     routing::{delete, get, post, put},
 };
-use limits::{AttemptKey, AttemptLimits};
-use session::SessionKey;
-use std::{path::Path, time::Duration};
-use tokio::time::Instant;
-
-/// Everything that sign-in keeps.
-pub(crate) struct SignIn {
-    pub(super) config: AuthConfig,
-    key: SessionKey,
-    passwords: Passwords,
-    limits: AttemptLimits,
-}
-
-impl SignIn {
-    /// Reads the key of a home, or makes it.
-    pub(crate) fn open(config: &AuthConfig, home: &Path) -> Result<Self> {
-        let key = SessionKey::open(config.jwt_secret.as_ref(), home)?;
-        if config.disabled {
-            tracing::warn!(
-                "SIGN-IN IS OFF: DEER_FLOW_AUTH_DISABLED makes everybody who reaches the gateway an administrator"
-            );
-        }
-        let (passwords, limits) = (Passwords::default(), AttemptLimits::default());
-        Ok(Self { config: config.clone(), key, passwords, limits })
-    }
-
-    /// Counts an attempt; returns the answer if there were too many.
-    fn attempt(&self, keys: &[AttemptKey], what: &str) -> Option<Response> {
-        self.limits.begin(keys, Instant::now()).err().map(|left| too_many(what, left))
-    }
-}
-
-fn too_many(what: &str, left: Duration) -> Response {
-    let told = format!("Too many {what} attempts. Try again later.");
-    let seconds = left.as_secs().max(1).to_string();
-    ([(header::RETRY_AFTER, seconds)], errors::refuse(StatusCode::TOO_MANY_REQUESTS, &told)).into_response()
-}
 
 /// Routes that ask for no proof, or bring it.
 pub(super) fn open_routes(gateway: &GatewayState) -> Router<GatewayState> {
@@ -102,25 +62,4 @@ pub(super) fn operator_routes() -> Router<GatewayState> {
         .route("/api/accounts/{who}/password", put(accounts::set_password))
         .route("/api/tokens", get(tokens::all).post(tokens::add))
         .route("/api/tokens/{id}", delete(tokens::revoke))
-}
-
-/// Begins a session with an answer.
-fn with_session(
-    sign_in: &SignIn,
-    headers: &HeaderMap,
-    account: &pudu_client::store::UserAccount,
-    remember: Option<bool>,
-    answer: impl IntoResponse,
-) -> Response {
-    let policy = cookies::CookiePolicy::of(headers, remember, sign_in.config.insecure_persistence);
-    let now = crate::clock::now() / 1000;
-    let session = sign_in.key.issue(&account.user, account.token_version, now);
-    match session.and_then(|session| cookies::begin(policy, &session)) {
-        Ok(set) => {
-            let mut answer = answer.into_response();
-            cookies::put(set, &mut answer);
-            answer
-        }
-        Err(error) => refusals::broken(&error),
-    }
 }

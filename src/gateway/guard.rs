@@ -10,21 +10,20 @@
 
 use super::{
     GatewayState, Inner,
-    auth::{self, Proof, cookies, origin},
-    caller::{Caller, CallerRole},
+    auth::{cookies, origin},
     errors::refuse,
     failures::{Failures, may_be_proxy, network, peer},
     guests::Visitor,
 };
 use crate::machine::Exposed;
 use axum::{
-    Extension, Json,
+    Json,
     extract::{ConnectInfo, Request, State},
     http::{HeaderMap, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use pudu_client::{base::UserId, net::scrub::HIDDEN};
+use pudu_client::net::scrub::HIDDEN;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use std::{
@@ -230,67 +229,6 @@ impl Inner {
         let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
         let named = origin.is_some_and(|origin| is_named(origin, &config.cors_origins));
         !self.guard.same_site(headers, &config.cors_origins, by_proxy) || (embedded(headers) && !named)
-    }
-}
-
-/// Lets through who may use the API.
-pub(super) async fn check(
-    State(gateway): State<GatewayState>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    Extension(visitor): Extension<Visitor>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    if gateway.0.is_another_site(request.headers(), peer.ip()) {
-        return refuse(StatusCode::FORBIDDEN, "this request comes from another site");
-    }
-    let shown = auth::ShownRequest {
-        method: request.method(),
-        path: request.uri().path(),
-        headers: request.headers(),
-        from: peer.ip(),
-        visitor: &visitor,
-    };
-    let (caller, proof) = match auth::identify(&gateway, shown).await {
-        Ok(known) => known,
-        Err(refusal) => return refusal,
-    };
-    request.extensions_mut().insert(caller);
-    request.extensions_mut().insert(proof);
-    let answer = next.run(request).await;
-    // Where nobody is asked for anything, whoever said all that he had to say.
-    visitor.prove();
-    answer
-}
-
-/// Lets through who runs the bots. Comes behind [`check`].
-pub(super) async fn operator(
-    State(gateway): State<GatewayState>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    let extensions = request.extensions();
-    let is_admin = extensions.get().is_some_and(|caller: &Caller| caller.role == CallerRole::Admin);
-    match extensions.get() {
-        _ if is_admin => {}
-        // The page's cookie counts here, where somebody is asked.
-        Some(Proof::Local(_)) if gateway.0.guard.shows_token(request.headers()) => {
-            request.extensions_mut().insert(auth::operator());
-            request.extensions_mut().insert(Proof::Operator);
-        }
-        Some(Proof::Local(shown)) => return shown.refusal(),
-        Some(_) => return refuse(StatusCode::FORBIDDEN, "this is for administrators"),
-        None => return ShownProof::Nothing.refusal(),
-    }
-    next.run(request).await
-}
-
-/// Lets through the local user and administrators: the page's chats and its list of runs are theirs. Comes behind [`check`].
-pub(super) async fn local(request: Request, next: Next) -> Response {
-    let is_theirs = |caller: &Caller| caller.user == UserId::local() || caller.role == CallerRole::Admin;
-    match request.extensions().get().is_some_and(is_theirs) {
-        true => next.run(request).await,
-        false => refuse(StatusCode::FORBIDDEN, "the page's chats are the operator's: use your own threads"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     super::{GatewayState, errors::refuse},
-    refusals::{self, told},
+    answer::{self, told},
 };
 use crate::accounts;
 use axum::{
@@ -36,7 +36,7 @@ pub(super) async fn list(State(gateway): State<GatewayState>) -> Response {
         Ok(all) => {
             Json(json!({ "accounts": all.iter().map(accounts::listed).collect::<Vec<_>>() })).into_response()
         }
-        Err(error) => refusals::unstored(&error),
+        Err(error) => answer::unstored(&error),
     }
 }
 

@@ -11,8 +11,8 @@ use super::{
         guard::ShownProof,
         guests::Visitor,
     },
+    answer::{coded, unstored},
     cookies::{self, cookie},
-    refusals::{coded, unstored},
     scopes::{self, ScopeNeed},
     session::SessionFault,
 };

@@ -2,9 +2,11 @@
 
 use super::{
     super::{GatewayState, errors::refuse, guests::Visitor},
-    AttemptKey, SignIn, cookies, origin,
-    refusals::{self, broken, coded, invalid, unstored},
-    with_session,
+    answer::{broken, coded, invalid, told, unstored},
+    cookies,
+    desk::{SignIn, with_session},
+    limits::AttemptKey,
+    origin,
 };
 use crate::{
     accounts,
@@ -233,7 +235,7 @@ fn begun(
 
 async fn fresh(sign_in: &SignIn, new: &NewAccount, role: &str) -> Result<UserAccount, Response> {
     let account = accounts::fresh(&sign_in.passwords, &new.email, &new.password, role).await;
-    account.map_err(|error| refusals::told(&error))
+    account.map_err(|error| told(&error))
 }
 
 fn made(sign_in: &SignIn, headers: &HeaderMap, account: &UserAccount, remember: bool) -> Response {

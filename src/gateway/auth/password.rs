@@ -2,9 +2,11 @@
 
 use super::{
     super::{GatewayState, errors::refuse},
-    AttemptKey, Proof, login,
-    refusals::{broken, coded, invalid, unstored},
-    with_session,
+    answer::{broken, coded, invalid, unstored},
+    desk::with_session,
+    identify::Proof,
+    limits::AttemptKey,
+    login,
 };
 use crate::{
     accounts,

@@ -2,8 +2,8 @@
 
 use super::{
     super::GatewayState,
-    Proof,
-    refusals::{coded, unstored},
+    answer::{coded, unstored},
+    identify::Proof,
 };
 use crate::{accounts, bus::STORE_TIMEOUT, gateway::caller::Caller};
 use axum::{

@@ -2,8 +2,8 @@
 
 use super::{
     super::{GatewayState, errors::refuse},
-    Proof,
-    refusals::{told, unstored},
+    answer::{told, unstored},
+    identify::Proof,
 };
 use crate::{
     accounts::{self, AccountError, TokenOrder},

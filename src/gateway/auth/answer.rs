@@ -1,4 +1,4 @@
-//! Errors of sign-in.
+//! Errors of sign-in, in the forms that DeerFlow's frontend and an administrator read.
 
 use super::super::errors::refuse;
 use crate::accounts::AccountError;

@@ -1,0 +1,80 @@
+//! Who is let in: whoever `auth/identify.rs` knows, the operator, the local user.
+
+use super::{
+    GatewayState,
+    auth::{self, Proof},
+    caller::{Caller, CallerRole},
+    errors::refuse,
+    guard::ShownProof,
+    guests::Visitor,
+};
+use axum::{
+    Extension,
+    extract::{ConnectInfo, Request, State},
+    http::StatusCode,
+    middleware::Next,
+    response::Response,
+};
+use pudu_client::base::UserId;
+use std::net::SocketAddr;
+
+/// Lets through who may use the API.
+pub(super) async fn check(
+    State(gateway): State<GatewayState>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    Extension(visitor): Extension<Visitor>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    if gateway.0.is_another_site(request.headers(), peer.ip()) {
+        return refuse(StatusCode::FORBIDDEN, "this request comes from another site");
+    }
+    let shown = auth::ShownRequest {
+        method: request.method(),
+        path: request.uri().path(),
+        headers: request.headers(),
+        from: peer.ip(),
+        visitor: &visitor,
+    };
+    let (caller, proof) = match auth::identify(&gateway, shown).await {
+        Ok(known) => known,
+        Err(refusal) => return refusal,
+    };
+    request.extensions_mut().insert(caller);
+    request.extensions_mut().insert(proof);
+    let answer = next.run(request).await;
+    // Where nobody is asked for anything, whoever said all that he had to say.
+    visitor.prove();
+    answer
+}
+
+/// Lets through who runs the bots. Comes behind [`check`].
+pub(super) async fn operator(
+    State(gateway): State<GatewayState>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let extensions = request.extensions();
+    let is_admin = extensions.get().is_some_and(|caller: &Caller| caller.role == CallerRole::Admin);
+    match extensions.get() {
+        _ if is_admin => {}
+        // The page's cookie counts here, where somebody is asked.
+        Some(Proof::Local(_)) if gateway.0.guard.shows_token(request.headers()) => {
+            request.extensions_mut().insert(auth::operator());
+            request.extensions_mut().insert(Proof::Operator);
+        }
+        Some(Proof::Local(shown)) => return shown.refusal(),
+        Some(_) => return refuse(StatusCode::FORBIDDEN, "this is for administrators"),
+        None => return ShownProof::Nothing.refusal(),
+    }
+    next.run(request).await
+}
+
+/// Lets through the local user and administrators: the page's chats and its list of runs are theirs. Comes behind [`check`].
+pub(super) async fn local(request: Request, next: Next) -> Response {
+    let is_theirs = |caller: &Caller| caller.user == UserId::local() || caller.role == CallerRole::Admin;
+    match request.extensions().get().is_some_and(is_theirs) {
+        true => next.run(request).await,
+        false => refuse(StatusCode::FORBIDDEN, "the page's chats are the operator's: use your own threads"),
+    }
+}
