@@ -5,9 +5,12 @@
 
 mod agents;
 mod artifacts;
+mod assist;
+mod assistants;
 pub(crate) mod audit;
 mod caller;
 mod chat;
+mod chat_links;
 mod content;
 mod errors;
 mod failures;
@@ -16,10 +19,16 @@ mod guard;
 mod guests;
 mod health;
 mod info;
+mod mcp;
+mod mcp_edit;
+mod memory;
+mod models;
 mod options;
 mod paced;
 mod page;
 mod people;
+mod profile;
+mod resources;
 mod runs;
 mod serve;
 mod skills;
@@ -27,6 +36,7 @@ pub(crate) mod storage;
 mod tasks;
 pub(crate) mod thread;
 pub(crate) mod token;
+mod unsupported;
 mod uploads;
 pub(crate) mod usage;
 mod users;
@@ -122,7 +132,6 @@ impl GatewayState {
     fn router(self) -> Router {
         let operated = Router::new()
             .route("/api/channels/{name}/restart", post(info::restart))
-            .route("/api/channels/{name}/connect", post(people::connect))
             .route("/api/channels/{name}/people", get(people::list))
             .route("/api/channels/{name}/people/{person}", delete(people::forget))
             .route("/api/audit", get(audit::list))
@@ -135,10 +144,8 @@ impl GatewayState {
             .route("/api/threads", get(storage::threads))
             .route("/api/threads/{thread}", delete(storage::delete))
             .route("/api/threads/{thread}/tasks", get(tasks::list))
-            .route("/api/skills/{name}", put(skills::switch))
             .route("/api/skills/install", post(skills::install))
             .route("/api/skills/custom", get(skills::custom))
-            .route("/api/skills/custom/{name}", get(skills::show_custom))
             .route("/api/skills/custom/{name}/history", get(skills::history))
             .route("/api/skills/custom/{name}/rollback", post(skills::rollback))
             .route_layer(middleware::from_fn_with_state(self.clone(), guard::operator));
@@ -158,14 +165,12 @@ impl GatewayState {
             .route("/api/threads/{thread}/uploads/list", get(uploads::list))
             .route("/api/threads/{thread}/uploads/limits", get(uploads::limits))
             .route("/api/threads/{thread}/uploads/{name}", delete(uploads::remove))
-            .route("/api/threads/{thread}/artifacts/{*path}", get(artifacts::get))
-            .route("/api/models", get(info::models))
             .route("/api/skills", get(skills::list))
-            .route("/api/skills/{name}", get(skills::show))
             .route("/api/channels", get(info::channels))
             .route("/api/channels/", get(info::channels))
             .merge(operated)
             .merge(agents)
+            .merge(self.resources())
             .route_layer(middleware::from_fn_with_state(self.clone(), guard::check));
         let open = Router::new()
             .route("/", get(page::page))

@@ -73,6 +73,8 @@ pub enum ModelCaller {
     Goal,
     /// The look at a skill before it is kept.
     Moderation,
+    /// Help for people who write: follow-up questions, another wording.
+    Assistance,
 }
 
 impl ModelCaller {
@@ -87,15 +89,24 @@ impl ModelCaller {
             Self::Memory => "memory",
             Self::Goal => "goal",
             Self::Moderation => "moderation",
+            Self::Assistance => "assistance",
         }
     }
 
     /// Reads such a word.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
-        [Self::Lead, Self::Subagent, Self::Title, Self::Summary, Self::Memory, Self::Goal]
-            .into_iter()
-            .find(|caller| caller.as_str() == word)
+        const ALL: [ModelCaller; 8] = [
+            ModelCaller::Lead,
+            ModelCaller::Subagent,
+            ModelCaller::Title,
+            ModelCaller::Summary,
+            ModelCaller::Memory,
+            ModelCaller::Goal,
+            ModelCaller::Moderation,
+            ModelCaller::Assistance,
+        ];
+        ALL.into_iter().find(|caller| caller.as_str() == word)
     }
 
     /// Returns the caller of a call that this one makes beside its conversation: all that a sub-agent asks is its own.

@@ -6,6 +6,7 @@
 pub mod agents;
 mod approvals;
 mod assemble;
+mod assist;
 mod audit;
 mod budget;
 mod catalog_cache;
@@ -17,6 +18,7 @@ mod memory;
 mod moderation;
 mod person;
 mod price;
+mod profile;
 mod results;
 mod run;
 mod run_registry;
@@ -44,6 +46,7 @@ pub use pudu_store as store;
 pub use pudu_tools as tools;
 
 pub use approvals::PendingApprovals;
+pub use assist::{AssistError, AssistFor};
 pub use audit::killed;
 pub use budget::{BudgetNotice, BudgetRule, BudgetRules, BudgetState, CheaperModel};
 pub use explain::AgentExplanation;

@@ -52,5 +52,5 @@ pub use monitor::disk;
 pub use mounts::{ACP, Mount, ROOT, SKILLS, THREAD_FOLDERS, UPLOADS};
 pub use prove::{Proof, prove, prove_in};
 pub use rights::can_change_user;
-pub use share::Upload;
+pub use share::{OutputEdit, OutputEdited, Upload};
 pub use shell::DRAIN;

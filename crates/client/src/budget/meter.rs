@@ -120,8 +120,9 @@ impl Meter {
                 let used = rules.get(place).map_or_else(UsedBudget::of_run, |(rule, _)| rule.used_up(at));
                 Err(ModelError::Budget(UsedBudget { busy, ..used }))
             };
-            let waits =
-                !matches!(caller, ModelCaller::Memory | ModelCaller::Title) && began.elapsed() < MAX_WAIT;
+            let is_hurried =
+                matches!(caller, ModelCaller::Memory | ModelCaller::Title | ModelCaller::Assistance);
+            let waits = !is_hurried && began.elapsed() < MAX_WAIT;
             match outcome {
                 ReserveOutcome::Granted { cheaper: is_cheaper, output } => {
                     call.grant(cheaper.filter(|_| is_cheaper).map(|(model, ..)| model), output);
