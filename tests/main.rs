@@ -28,6 +28,7 @@ mod escape;
 mod extensions;
 mod feishu;
 mod files;
+mod gateway;
 mod goals;
 mod guardrails;
 mod house;

@@ -184,7 +184,9 @@ impl Shared {
     /// Sends somebody of an account a word, in the chat where they last spoke of being one with another.
     async fn tell(self: &Arc<Self>, account: &str, route: &JoinRoute, text: String) {
         // A user of the HTTP API has no chat.
-        let Some(account) = self.accounts.get(account).filter(|_| !route.conversation.is_empty()) else { return };
+        let Some(account) = self.accounts.get(account).filter(|_| !route.conversation.is_empty()) else {
+            return;
+        };
         let target = account.channel().beside(&route.target);
         let view = FinalView { text, ..FinalView::default() };
         let item: OutboxItem = reply::outbox_item(&route.conversation, &target);

@@ -84,10 +84,11 @@ pub(super) struct NewAgent {
 pub(super) async fn create(State(gateway): State<GatewayState>, Json(request): Json<NewAgent>) -> JsonReply {
     let NewAgent { name, description: about, model, tool_groups, skills, soul, .. } = request;
     let options = [request.model_settings, request.thinking_enabled, request.reasoning_effort];
-    let (thinking, sampling) = match read_options(&OPTIONS.map(str::to_owned).into_iter().zip(options).collect()) {
-        Ok(options) => options,
-        Err(why) => return unprocessable(&why),
-    };
+    let (thinking, sampling) =
+        match read_options(&OPTIONS.map(str::to_owned).into_iter().zip(options).collect()) {
+            Ok(options) => options,
+            Err(why) => return unprocessable(&why),
+        };
     if let Some(refusal) = unknown_model(&gateway, model.as_deref()) {
         return refusal;
     }
@@ -246,7 +247,7 @@ fn shown(custom: &CustomAgent) -> Value {
         "model": profile.model,
         "tool_groups": profile.tool_groups,
         "skills": profile.skills,
-        "soul": profile.soul,
+        "soul": profile.soul.trim_end(),
         "model_settings": model_settings,
         "thinking_enabled": thinking_enabled,
         "reasoning_effort": reasoning_effort,

@@ -110,7 +110,10 @@ pub(super) async fn polish(
 ) -> JsonReply {
     let told = |status, detail: &str| (status, Json(json!({ "detail": detail })));
     let Some(rules) = gateway.0.watcher.current().assistance.polish.clone() else {
-        return told(StatusCode::NOT_FOUND, "texts are not worded anew here: `input_polish.enabled` is false");
+        return told(
+            StatusCode::NOT_FOUND,
+            "texts are not worded anew here: `input_polish.enabled` is false",
+        );
     };
     let text = text.trim();
     if text.is_empty() {

@@ -58,7 +58,10 @@ impl AssistantSearch {
     fn finds(&self, assistant: &Value) -> bool {
         let text = |key: &str| assistant.get(key).and_then(Value::as_str).unwrap_or_default();
         self.graph_id.as_ref().is_none_or(|graph| text("graph_id") == graph)
-            && self.name.as_ref().is_none_or(|name| text("name").to_lowercase().contains(&name.to_lowercase()))
+            && self
+                .name
+                .as_ref()
+                .is_none_or(|name| text("name").to_lowercase().contains(&name.to_lowercase()))
     }
 }
 
@@ -112,7 +115,8 @@ impl GatewayState {
         let mut assistants = vec![assistant(LEAD, "system", "The lead agent")];
         if self.0.watcher.current().agents_api {
             let roster = self.0.shared.client.roster().await;
-            let custom = roster.agents.iter().map(|custom| assistant(&custom.name, "user", &custom.profile.about));
+            let custom =
+                roster.agents.iter().map(|custom| assistant(&custom.name, "user", &custom.profile.about));
             assistants.extend(custom);
         }
         assistants

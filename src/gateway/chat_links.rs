@@ -34,7 +34,8 @@ pub(super) async fn providers(State(gateway): State<GatewayState>, caller: Calle
         let channel = account.channel();
         let running = matches!(channel.health().state, HealthState::Ready | HealthState::Degraded);
         let display = display(channel.platform());
-        let display = if name == channel.platform() { display.to_owned() } else { format!("{display} ({name})") };
+        let display =
+            if name == channel.platform() { display.to_owned() } else { format!("{display} ({name})") };
         let reason = (!running).then(|| format!("{display} is not connected just now."));
         let is_linked = linked.iter().any(|identity| identity.account == name);
         json!({
@@ -114,7 +115,8 @@ pub(super) async fn part(
     };
     // It comes to its end when the caller goes.
     let (own, Identity { account, person, name, .. }) = (shared.clone(), identity.clone());
-    let parted = shared.tasks.spawn(async move { own.part_person(&account, &person, &name).await.map(drop) }).await;
+    let parted =
+        shared.tasks.spawn(async move { own.part_person(&account, &person, &name).await.map(drop) }).await;
     match parted {
         Ok(Ok(())) => StatusCode::NO_CONTENT.into_response(),
         Ok(Err(error)) => failed(&error).into_response(),
@@ -124,11 +126,7 @@ pub(super) async fn part(
 
 /// Makes a code. Whoever shows it to the bot is from then on the same user as whoever asked for it here. The operator's
 /// token, which is nobody's own, gets one that admits a person instead.
-pub(super) async fn connect(
-    state: State<GatewayState>,
-    caller: Caller,
-    path: Path<String>,
-) -> JsonReply {
+pub(super) async fn connect(state: State<GatewayState>, caller: Caller, path: Path<String>) -> JsonReply {
     if caller.role == Role::Admin && caller.user == UserId::local() {
         return people::connect(state, path).await;
     }
@@ -162,7 +160,9 @@ impl GatewayState {
     /// Returns the people of chats who are a user.
     async fn linked(&self, user: &UserId) -> Result<Vec<Identity>, StoreError> {
         let identities = self.0.shared.db.within(STORE_TIMEOUT).identities().await?.into_iter();
-        Ok(identities.filter(|identity| identity.user == *user && identity.account != local::ACCOUNT).collect())
+        Ok(identities
+            .filter(|identity| identity.user == *user && identity.account != local::ACCOUNT)
+            .collect())
     }
 }
 

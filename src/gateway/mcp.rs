@@ -102,7 +102,8 @@ impl GatewayState {
             let path = &skills.places().state;
             if let Err(report) = extensions::may_be_changed(path, &start) {
                 tracing::error!("refused change of extensions: {report}");
-                let detail = "the extensions file is not one that pudu may change; the log says why".to_owned();
+                let detail =
+                    "the extensions file is not one that pudu may change; the log says why".to_owned();
                 return Ok(Err(edit::Refusal { status: StatusCode::CONFLICT, detail }));
             }
             skills.edit_state(KEY, |stored| {
@@ -141,7 +142,9 @@ fn servers(section: Result<Option<Value>, SkillError>) -> Result<Map<String, Val
 /// Takes the servers that are objects; others the daemon does not start with.
 fn objects(section: Option<Value>) -> Map<String, Value> {
     match section {
-        Some(Value::Object(servers)) => servers.into_iter().filter(|(_, server)| server.is_object()).collect(),
+        Some(Value::Object(servers)) => {
+            servers.into_iter().filter(|(_, server)| server.is_object()).collect()
+        }
         _ => Map::new(),
     }
 }

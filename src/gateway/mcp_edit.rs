@@ -47,6 +47,9 @@ const HARMLESS: [&str; 8] = [
 ];
 /// Keys of an `oauth` that are never shown.
 const OAUTH_SECRETS: [&str; 2] = ["client_secret", "refresh_token"];
+/// Keys of an `oauth` that are no secrets, whatever their names say.
+const OAUTH_PLAIN: [&str; 5] =
+    ["token_field", "token_type_field", "expires_in_field", "default_token_type", "token_url"];
 /// Types of a server that is no program of this machine.
 const REMOTE: [&str; 4] = ["http", "streamable_http", "streamable-http", "sse"];
 /// Programs that fetch others, and whose `-p` names a package.
@@ -149,11 +152,15 @@ fn all_masked(value: &Value) -> Value {
 
 fn oauth(value: &Value) -> Value {
     let Value::Object(oauth) = value else { return Value::Null };
-    let each = |(key, value): (&String, &Value)| match OAUTH_SECRETS.contains(&key.as_str()) {
-        true => (key.clone(), Value::Null),
-        false => (key.clone(), extra(key, value)),
-    };
-    Value::Object(oauth.iter().map(each).collect())
+    Value::Object(oauth.iter().map(|(key, value)| (key.clone(), oauth_value(key, value))).collect())
+}
+
+fn oauth_value(key: &str, value: &Value) -> Value {
+    match value {
+        _ if OAUTH_SECRETS.contains(&key) => Value::Null,
+        Value::String(text) if OAUTH_PLAIN.contains(&key) => json!(address(text)),
+        _ => extra(key, value),
+    }
 }
 
 /// Masks a value whose name says that it is a secret, and what is one below it.
@@ -212,7 +219,8 @@ fn arguments(value: &Value) -> Value {
         let Some(text) = item.as_str() else { return item.clone() };
         let (option, inline) = text.split_once('=').map_or((text, false), |(option, _)| (option, true));
         let is_option = option.starts_with('-');
-        let secret = std::mem::replace(&mut named, is_option && !inline && names_secret(option)) && !is_option;
+        let secret =
+            std::mem::replace(&mut named, is_option && !inline && names_secret(option)) && !is_option;
         match secret || hides(text) || (inline && names_secret(option)) {
             true => json!(MASK),
             false => json!(text),
@@ -223,7 +231,9 @@ fn arguments(value: &Value) -> Value {
 
 /// Masks the password and the secrets in the query of an address.
 fn address(text: &str) -> String {
-    let Ok(mut url) = Url::parse(text) else { return if hides(text) { MASK.to_owned() } else { text.to_owned() } };
+    let Ok(mut url) = Url::parse(text) else {
+        return if hides(text) { MASK.to_owned() } else { text.to_owned() };
+    };
     let is_secret = |name: &str, value: &str| scrub::is_secret(name, value);
     let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
     if url.password().is_none() && !pairs.iter().any(|(name, value)| is_secret(name, value)) && !hides(text) {
@@ -351,7 +361,7 @@ fn kept_oauth(name: &str, value: &Value, stored: Option<&Value>) -> Result<Value
         let value = match (value, old) {
             (Value::Null, Some(old)) if is_secret => old.clone(),
             (Value::String(text), _) if is_secret && text.is_empty() => continue,
-            (value, Some(old)) => restored(name, key, value, old, &extra(key, old))?,
+            (value, Some(old)) => restored(name, key, value, old, &oauth_value(key, old))?,
             (value, None) => fresh(name, key, value)?,
         };
         if !value.is_null() {
@@ -429,7 +439,9 @@ fn check_program(name: &str, server: &Value, commands: &[String]) -> Result<(), 
 
 /// Returns whether an argument has `-c` or `-e` in it, or `-p` of a program that is no launcher, alone or among others.
 fn is_code_letter(arg: &str, is_launcher: bool) -> bool {
-    let Some(letters) = arg.strip_prefix('-').filter(|letters| !letters.starts_with('-')) else { return false };
+    let Some(letters) = arg.strip_prefix('-').filter(|letters| !letters.starts_with('-')) else {
+        return false;
+    };
     let codes: &[char] = if is_launcher { &['c', 'e'] } else { &['c', 'e', 'p'] };
     letters.starts_with(codes) || (letters.len() <= 4 && letters.contains(codes))
 }

@@ -12,7 +12,8 @@ use axum::{
 use pudu_client::{
     MemoryMode, MemoryOf, MemoryRules, MemoryTrouble,
     memories::{
-        DocumentDetail, FactCategory, FactEdit, FactSource, MemoryDocument, MemoryError, MemoryRefusal, NewFact,
+        DocumentDetail, FactCategory, FactEdit, FactSource, MemoryDocument, MemoryError, MemoryRefusal,
+        NewFact,
     },
 };
 use serde::Deserialize;
@@ -41,7 +42,11 @@ pub(super) async fn show(
 }
 
 /// Shows what is remembered. It is read anew in any case.
-pub(super) async fn reload(gateway: State<GatewayState>, caller: Caller, query: Query<MemoryQuery>) -> JsonReply {
+pub(super) async fn reload(
+    gateway: State<GatewayState>,
+    caller: Caller,
+    query: Query<MemoryQuery>,
+) -> JsonReply {
     show(gateway, caller, query).await
 }
 

@@ -27,14 +27,18 @@ pub(super) enum Part {
 impl Part {
     fn told(self) -> &'static str {
         match self {
-            Self::Lark => "pudu has no integration of Lark's applications; its bot is an account under `channels`",
+            Self::Lark => {
+                "pudu has no integration of Lark's applications; its bot is an account under `channels`"
+            }
             Self::Schedules => "pudu has no scheduled tasks",
             Self::McpTasks => "pudu has no MCP tasks: a call of an MCP tool ends within its run",
             Self::Browser => "pudu drives no browser",
             Self::Console => "pudu has no console; GET /api/usage lists what was spent",
             Self::Crons => "pudu has no crons",
             Self::Store => "pudu has no store for clients; GET /api/memory has what is remembered",
-            Self::RuntimeConfig => "pudu takes no credentials over HTTP; whoever runs it writes them into config.yaml",
+            Self::RuntimeConfig => {
+                "pudu takes no credentials over HTTP; whoever runs it writes them into config.yaml"
+            }
         }
     }
 }

@@ -96,8 +96,7 @@ impl Client {
         locale: Option<&str>,
     ) -> Result<String, AssistError> {
         let locale = locale.map(|locale| format!(" (their page is in {})", foreign::line(locale, 40)));
-        let parts =
-            [("{text}", &*foreign::text(text)), ("{locale}", locale.as_deref().unwrap_or_default())];
+        let parts = [("{text}", &*foreign::text(text)), ("{locale}", locale.as_deref().unwrap_or_default())];
         let answer = self.assist(whose, fill(WORDING, &parts)).await?;
         let bare = answer.trim();
         let bare = bare.strip_prefix("<request>").unwrap_or(bare);

@@ -21,7 +21,9 @@ impl Client {
     /// When its file cannot be read.
     pub async fn profile(&self, user: &UserId) -> io::Result<Option<String>> {
         let path = self.0.folders.user(user).join(FILE);
-        tokio::task::spawn_blocking(move || read(&path)).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+        tokio::task::spawn_blocking(move || read(&path))
+            .await
+            .unwrap_or_else(|error| Err(io::Error::other(error)))
     }
 
     /// Keeps the profile of a user, or removes it.

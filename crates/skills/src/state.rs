@@ -81,7 +81,8 @@ fn change(path: &Path, edit: impl FnOnce(&mut RawState) -> Result<(), String>) -
 
 /// Reads what stands under a key of the file; `None` if nothing does.
 pub(crate) fn section(path: &Path, key: &str) -> Result<Option<Value>, SkillError> {
-    let wrong = |error: serde_json::Error| SkillError::State { path: path.to_owned(), why: error.to_string() };
+    let wrong =
+        |error: serde_json::Error| SkillError::State { path: path.to_owned(), why: error.to_string() };
     load(path)?.get(key).map(|value| serde_json::from_str(value.get())).transpose().map_err(wrong)
 }
 
@@ -94,7 +95,8 @@ pub(crate) fn write_section(path: &Path, key: &str, value: &Value) -> Result<(),
 }
 
 fn store(path: &Path, file: &RawState) -> Result<(), SkillError> {
-    let wrong = |error: serde_json::Error| SkillError::State { path: path.to_owned(), why: error.to_string() };
+    let wrong =
+        |error: serde_json::Error| SkillError::State { path: path.to_owned(), why: error.to_string() };
     let mut text = serde_json::to_string_pretty(file).map_err(wrong)?;
     text.push('\n');
     replace(path, text.as_bytes())

@@ -109,7 +109,12 @@ impl Memories {
     ///
     /// # Errors
     /// When there is none with that id, it cannot be changed so, or its files cannot be written.
-    pub async fn edit(&self, of: &MemoryOf, id: &str, edit: FactEdit) -> Result<MemoryDocument, MemoryTrouble> {
+    pub async fn edit(
+        &self,
+        of: &MemoryOf,
+        id: &str,
+        edit: FactEdit,
+    ) -> Result<MemoryDocument, MemoryTrouble> {
         let id = FactId::new(id).map_err(|_| MemoryError::UnknownFact(id.to_owned()))?;
         let edit = move |store: &MemoryStore, scope: &MemoryScope, now| {
             Ok(((), store.update(scope, &id, edit, now)?))
