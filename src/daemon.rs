@@ -207,7 +207,11 @@ impl Daemon {
             token,
             self.stop.clone(),
         );
-        self.tasks.spawn(gateway.serve(listener));
+        self.tasks.spawn(async move {
+            // Before anybody can ask for the next one.
+            gateway.resume_runs().await;
+            gateway.serve(listener).await;
+        });
         Ok(bound)
     }
 
@@ -356,8 +360,11 @@ impl Daemon {
         // What a run would say of what is taken from it below would be wrong.
         let runs = self.shared.client.runs().into_iter().map(|(run, _)| run).collect();
         tokio::time::timeout(SHUTDOWN_TIMEOUT, self.shared.client.suspend()).await.ok();
-        if let Err(error) = self.shared.db.within(SHUTDOWN_TIMEOUT).suspend_turns(runs).await {
-            tracing::warn!(%error, "failed to note that runs were stopped in order");
+        let db = self.shared.db.within(SHUTDOWN_TIMEOUT);
+        for noted in [db.suspend_turns(runs).await, db.suspend_runs().await] {
+            if let Err(error) = noted {
+                tracing::warn!(%error, "failed to note that runs were stopped in order");
+            }
         }
         self.stop.cancel();
         self.lines.close().await;

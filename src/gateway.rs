@@ -11,9 +11,11 @@ pub(crate) mod audit;
 mod caller;
 mod chat;
 mod chat_links;
+mod client_runs;
 mod content;
 mod errors;
 mod failures;
+mod feedback;
 mod file;
 mod guard;
 mod guests;
@@ -22,6 +24,7 @@ mod info;
 mod mcp;
 mod mcp_edit;
 mod memory;
+mod messages;
 mod models;
 mod options;
 mod paced;
@@ -29,18 +32,22 @@ mod page;
 mod people;
 mod profile;
 mod resources;
+mod run_request;
+mod run_stream;
 mod runs;
 mod serve;
 mod skills;
 pub(crate) mod storage;
 mod tasks;
 pub(crate) mod thread;
+mod threads;
 pub(crate) mod token;
 mod unsupported;
 mod uploads;
 pub(crate) mod usage;
 mod users;
 mod webhook;
+mod wire;
 
 pub(crate) use guard::GatewayToken;
 
@@ -129,6 +136,44 @@ impl GatewayState {
             .route_layer(middleware::from_fn_with_state(self.clone(), agents::enabled))
     }
 
+    /// The routes of LangGraph's clients about threads and their runs.
+    fn threads() -> Router<Self> {
+        let posted = |handler: axum::routing::MethodRouter<Self>| {
+            handler.layer(DefaultBodyLimit::max(chat::MAX_BODY_BYTES))
+        };
+        Router::new()
+            .route("/threads", post(threads::create))
+            .route("/threads/search", post(threads::search))
+            .route("/threads/count", post(threads::count))
+            .route("/threads/{thread}", get(threads::show).patch(threads::patch).delete(threads::delete))
+            .route("/threads/{thread}/state", posted(get(threads::state).post(threads::update_state)))
+            .route("/threads/{thread}/state/checkpoint", post(threads::state_of_checkpoint))
+            .route("/threads/{thread}/state/{checkpoint}", get(threads::state_at))
+            .route("/threads/{thread}/history", post(threads::history))
+            .route("/threads/{thread}/copy", post(threads::copy))
+            .route("/threads/{thread}/runs", posted(get(client_runs::list).post(client_runs::create)))
+            .route("/threads/{thread}/runs/stream", posted(post(client_runs::stream)))
+            .route("/threads/{thread}/runs/wait", posted(post(client_runs::wait_on_thread)))
+            .route("/threads/{thread}/runs/{run}", get(client_runs::show).delete(client_runs::delete))
+            .route("/threads/{thread}/runs/{run}/join", get(client_runs::join))
+            .route("/threads/{thread}/runs/{run}/stream", get(client_runs::follow).post(client_runs::follow))
+            .route("/threads/{thread}/runs/{run}/cancel", post(client_runs::cancel))
+            .route("/threads/{thread}/messages", get(messages::list))
+            .route("/threads/{thread}/messages/page", get(messages::page))
+            .route("/threads/{thread}/runs/{run}/messages", get(messages::of_run))
+            .route("/threads/{thread}/runs/{run}/events", get(messages::events))
+            .route(
+                "/threads/{thread}/runs/{run}/feedback",
+                get(feedback::list).put(feedback::put).post(feedback::put).delete(feedback::delete),
+            )
+            .route("/threads/{thread}/runs/{run}/feedback/stats", get(feedback::stats))
+            .route("/threads/{thread}/runs/{run}/feedback/{feedback}", delete(feedback::delete_one))
+            .route("/runs/{run}/messages", get(messages::of_stateless_run))
+            .route("/runs", posted(post(client_runs::create_stateless)))
+            .route("/runs/stream", posted(post(client_runs::stream_stateless)))
+            .route("/runs/wait", posted(post(client_runs::wait_stateless)))
+    }
+
     fn router(self) -> Router {
         let operated = Router::new()
             .route("/api/channels/{name}/restart", post(info::restart))
@@ -142,7 +187,7 @@ impl GatewayState {
             .route("/api/users/{user}", delete(users::forget))
             .route("/api/users/{user}/export", get(users::export))
             .route("/api/threads", get(storage::threads))
-            .route("/api/threads/{thread}", delete(storage::delete))
+            .route("/api/storage/threads/{thread}", delete(storage::delete))
             .route("/api/threads/{thread}/tasks", get(tasks::list))
             .route("/api/skills/install", post(skills::install))
             .route("/api/skills/custom", get(skills::custom))
@@ -159,8 +204,8 @@ impl GatewayState {
             .route("/api/chat/{chat}/press", post(chat::press))
             .route("/api/chat/{chat}/files/{line}/{index}", get(chat::file))
             .route("/api/commands", get(info::commands))
-            .route("/api/runs", get(runs::list))
-            .route("/api/runs/{run}/events", get(runs::events))
+            .route("/api/active-runs", get(runs::list))
+            .route("/api/active-runs/{run}/events", get(runs::events))
             .route("/api/threads/{thread}/uploads", files)
             .route("/api/threads/{thread}/uploads/list", get(uploads::list))
             .route("/api/threads/{thread}/uploads/limits", get(uploads::limits))
@@ -171,6 +216,8 @@ impl GatewayState {
             .merge(operated)
             .merge(agents)
             .merge(self.resources())
+            .nest("/api", Self::threads())
+            .nest("/api/langgraph", Self::threads())
             .route_layer(middleware::from_fn_with_state(self.clone(), guard::check));
         let open = Router::new()
             .route("/", get(page::page))

@@ -10,6 +10,7 @@ mod reply;
 mod room;
 
 pub(crate) use follow::TranscriptChange;
+pub(crate) use inline::download as write_inline;
 pub(crate) use room::{From, TranscriptLine};
 use room::{LocalRoom, TranscriptReader};
 

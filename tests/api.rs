@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 /// Reads a run's events to their end.
 async fn events(house: &House, run: &str, last: Option<u64>) -> Vec<(String, Value)> {
-    let mut call = http().get(format!("http://{}/api/runs/{run}/events", house.address));
+    let mut call = http().get(format!("http://{}/api/active-runs/{run}/events", house.address));
     if let Some(last) = last {
         call = call.header("last-event-id", last.to_string());
     }
@@ -24,7 +24,7 @@ async fn a_run_can_be_followed_joined_late_and_read_again() {
     house.model.next(Reply::text("one two three").words_per_chunk(1));
     ada.say("count");
     hold.reached().await.unwrap();
-    let runs: Value = serde_json::from_str(&house.get("/api/runs").await.1).unwrap();
+    let runs: Value = serde_json::from_str(&house.get("/api/active-runs").await.1).unwrap();
     let run = runs["runs"][0]["run_id"].as_str().unwrap().to_owned();
     hold.proceed();
     let all = events(&house, &run, None).await;
@@ -33,14 +33,14 @@ async fn a_run_can_be_followed_joined_late_and_read_again() {
     let words: String = all.iter().filter_map(|(_, data)| data["delta"].as_str()).collect();
     assert_eq!(words, "one two three");
     assert_eq!(events(&house, &run, Some(3)).await, all[4..]);
-    assert_eq!(house.get("/api/runs/none/events").await.0, 404);
-    let runs: Value = serde_json::from_str(&house.get("/api/runs").await.1).unwrap();
+    assert_eq!(house.get("/api/active-runs/none/events").await.0, 404);
+    let runs: Value = serde_json::from_str(&house.get("/api/active-runs").await.1).unwrap();
     assert_eq!(runs, json!({"runs": []}));
 }
 
 /// Returns the id of the only run.
 async fn only_run(house: &House) -> String {
-    let runs: Value = serde_json::from_str(&house.get("/api/runs").await.1).unwrap();
+    let runs: Value = serde_json::from_str(&house.get("/api/active-runs").await.1).unwrap();
     runs["runs"][0]["run_id"].as_str().unwrap().to_owned()
 }
 
@@ -127,7 +127,7 @@ async fn a_fast_model_outruns_readers_and_nothing_is_lost() {
     house.model.next(Reply::text(&text).words_per_chunk(1));
     ada.say("flood");
     hold.reached().await.unwrap();
-    let runs: Value = serde_json::from_str(&house.get("/api/runs").await.1).unwrap();
+    let runs: Value = serde_json::from_str(&house.get("/api/active-runs").await.1).unwrap();
     let run = runs["runs"][0]["run_id"].as_str().unwrap().to_owned();
     hold.proceed();
     house
@@ -280,7 +280,7 @@ async fn every_error_has_the_same_shape() {
             400,
             "Failed to",
         ),
-        (http().get(at("/api/runs/none/events")), 404, ""),
+        (http().get(at("/api/active-runs/none/events")), 404, ""),
         (http().get(at("/api/threads/a/artifacts/mnt/user-data/outputs/a")), 404, ""),
         // The last one: the server closes the connection, which others would be given.
         (

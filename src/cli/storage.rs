@@ -94,7 +94,7 @@ async fn ask(start: &Start, verb: &Verb) -> Result<Value> {
         }
         Verb::Show { .. } => (Method::GET, &["storage"]),
         Verb::Prune => (Method::POST, &["storage", "prune"]),
-        Verb::Delete { thread } => (Method::DELETE, &["threads", thread]),
+        Verb::Delete { thread } => (Method::DELETE, &["storage", "threads", thread]),
     };
     let query: Vec<(&str, &str)> = query.iter().map(|(key, value)| (*key, value.as_str())).collect();
     remote::call_within(start, PRUNE_TIMEOUT, method, path, &query).await

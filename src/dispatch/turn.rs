@@ -142,7 +142,6 @@ impl TurnJob {
         let ModelChoice { model: chosen, thinking: level } = self.choice.clone();
         let (model, thinking) = (chosen.or(model), level.or(thinking));
         let asker = Some(self.asker(policy));
-        let (thread, run) = (self.thread.clone(), self.run.clone());
         let first = self.said.first().map(message_id);
         let at = Some(policy.now());
         let clock = Some(policy.clock());
@@ -150,8 +149,6 @@ impl TurnJob {
         let address = &self.reply_target.address;
         let room = (!self.reply_target.private).then(|| users::room(&address.account, &address.chat));
         RunTask {
-            thread,
-            run,
             input,
             first,
             suspended,
@@ -169,6 +166,7 @@ impl TurnJob {
             secrets_of: user.clone(),
             user,
             room,
+            ..RunTask::new(self.thread.clone(), self.run.clone())
         }
     }
 }

@@ -12,7 +12,7 @@ use axum::{
 };
 use futures_util::{Stream, stream};
 use pudu_client::{
-    base::RunId,
+    base::{RunEvent, RunId},
     harness::{Gap, Progress, ReplayItem, ReplayReader},
     net::scrub,
 };
@@ -46,8 +46,14 @@ pub(super) async fn events(
 
 fn follow(reader: ReplayReader, stop: CancellationToken) -> impl Stream<Item = Result<Event, Infallible>> {
     stream::unfold((reader, stop), |(mut reader, stop)| async move {
-        let item = stop.run_until_cancelled(reader.next()).await??;
-        Some((Ok(event(&item)), (reader, stop)))
+        loop {
+            let item = stop.run_until_cancelled(reader.next()).await??;
+            // What is in these is more than chats show.
+            if !matches!(&item, ReplayItem::Event(_, event) if matches!(**event, RunEvent::Committed { .. } | RunEvent::Reasoning { .. }))
+            {
+                return Some((Ok(event(&item)), (reader, stop)));
+            }
+        }
     })
 }
 

@@ -1,6 +1,6 @@
 //! Steps of the sub-agents of a thread, from its log. The names are those of DeerFlow's stored events.
 
-use super::{GatewayState, guard::refuse, runs::shown, thread};
+use super::{GatewayState, guard::refuse, runs::shown, thread, wire::task};
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
     extract::{Path, Query, State, rejection::QueryRejection},
@@ -8,7 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use pudu_client::{
-    base::{Seq, StepKind, TaskEnd, TaskStage, TaskStatus, TaskStep},
+    base::Seq,
     store::{TaskFilter, TaskRow},
 };
 use serde::Deserialize;
@@ -62,21 +62,7 @@ pub(super) async fn list(
 
 /// Writes a stage as the API tells it.
 fn told(row: &TaskRow) -> Option<Value> {
-    let mut metadata = json!({ "task_id": row.call });
-    let (name, content) = match &row.stage {
-        TaskStage::Running { .. } => return None,
-        TaskStage::Started { about, agent, model } => {
-            let content = json!({
-                "task_id": row.call, "description": about, "subagent_type": agent, "model_name": model,
-            });
-            ("subagent.start", content)
-        }
-        TaskStage::Step(step) => {
-            metadata["message_index"] = step.index.into();
-            ("subagent.step", self::step(row, step))
-        }
-        TaskStage::Ended(end) => ("subagent.end", self::end(row, end)),
-    };
+    let (name, content, metadata) = task::stored(&row.call, &row.stage)?;
     Some(json!({
         "seq": row.seq,
         "run_id": row.run,
@@ -86,38 +72,4 @@ fn told(row: &TaskRow) -> Option<Value> {
         "metadata": metadata,
         "created_at": clock::text(row.at),
     }))
-}
-
-fn step(row: &TaskRow, step: &TaskStep) -> Value {
-    let TaskStep { index, kind, text, truncated } = step;
-    let mut told = json!({
-        "task_id": row.call, "message_index": index, "text": text, "truncated": truncated,
-    });
-    match kind {
-        StepKind::Reply { calls } => {
-            told["kind"] = "ai".into();
-            told["tool_calls"] = json!(calls);
-        }
-        StepKind::Result { tool, error } => {
-            told["kind"] = "tool".into();
-            told["tool_name"] = tool.as_str().into();
-            told["error"] = (*error).into();
-        }
-    }
-    told
-}
-
-fn end(row: &TaskRow, end: &TaskEnd) -> Value {
-    let TaskEnd { status, stop_reason, model, usage, text, truncated, omitted } = end;
-    let text_key = if *status == TaskStatus::Completed { "result" } else { "error" };
-    json!({
-        "task_id": row.call,
-        "status": status,
-        "stop_reason": stop_reason,
-        "model_name": Some(model).filter(|model| !model.is_empty()),
-        "usage": {"input_tokens": usage.input, "output_tokens": usage.output, "total_tokens": usage.total()},
-        text_key: text,
-        format!("{text_key}_truncated"): truncated,
-        "omitted_steps": omitted,
-    })
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// Writes such a file. One that is elsewhere is not fetched: the address would be asked by this machine, for whoever
 /// wrote it.
-pub(super) async fn download(attachment: &Attachment, to: &Path, limit: u64) -> Result<u64, SendError> {
+pub(crate) async fn download(attachment: &Attachment, to: &Path, limit: u64) -> Result<u64, SendError> {
     let Some((_, base64)) =
         attachment.handle.strip_prefix("data:").and_then(|url| url.split_once(";base64,"))
     else {

@@ -1,8 +1,8 @@
 //! Events of a run while it works, and its outcome.
 
 use crate::{
-    CallId, Decision, FailureCause, Finish, MessageId, RetryReason, RunFailure, TaskStage, Todo, Usage,
-    UsedBudget,
+    CallId, Decision, FailureCause, Finish, MessageId, RetryReason, RunFailure, Seq, TaskStage, Todo, Update,
+    Usage, UsedBudget,
 };
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
@@ -20,6 +20,21 @@ pub enum RunEvent {
         message: MessageId,
         /// The new part of the text.
         delta: String,
+    },
+    /// More of the model's thoughts, which chats never show.
+    Reasoning {
+        /// The message that they lead to.
+        message: MessageId,
+        /// The new part.
+        delta: String,
+    },
+    /// Changes of the thread are in its log. Never told in this form: it has all that nobody is shown.
+    #[serde(skip)]
+    Committed {
+        /// The position of the thread's log behind them.
+        seq: Seq,
+        /// The changes.
+        updates: Arc<[Update]>,
     },
     /// The words so far of this message do not count: the call is made again.
     Retract {

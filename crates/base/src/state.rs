@@ -3,6 +3,7 @@
 use crate::{CallId, Compaction, ContextState, Goal, Message, MessageId, Question, RunId, TaskStage};
 use indexmap::{IndexMap, IndexSet};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// State of a thread: a fold over [`Update`]s, never edited in place.
@@ -35,6 +36,9 @@ pub struct ThreadState {
     /// The goal of its runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<Goal>,
+    /// Fields of messages that mean nothing here and that clients of the API get back as they sent them, JSON objects.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub client_fields: IndexMap<MessageId, Arc<Value>>,
 }
 
 /// Tools that were searched for and can be called since.
@@ -156,6 +160,15 @@ pub enum Update {
     },
     /// The goal of runs from now on, if they have one.
     Goal(Option<Goal>),
+    /// Fields of a message that clients of the API get back, a JSON object.
+    ClientFields {
+        /// The message.
+        message: MessageId,
+        /// The fields.
+        fields: Arc<Value>,
+    },
+    /// The thread is as it was at another time, or as somebody wants it. Rare, and as large as the thread.
+    Restore(Arc<ThreadState>),
     /// Models see a block in place of the thread's beginning from now on.
     Compact(Arc<Compaction>),
     /// A sub-agent came so far. For readers of the log: the state leaves it out.
@@ -193,7 +206,12 @@ impl ThreadState {
                     self.context.forget(&id, before.map(|(id, _)| id));
                 }
                 self.messages.shift_remove(&id);
+                self.client_fields.shift_remove(&id);
             }
+            Update::ClientFields { message, fields } => {
+                self.client_fields.insert(message, fields);
+            }
+            Update::Restore(state) => *self = Arc::unwrap_or_clone(state),
             Update::Artifacts { run, paths } => {
                 self.artifacts.extend(paths.into_iter().map(|path| (path, run.clone())));
             }
@@ -328,6 +346,10 @@ mod tests {
                 before: 90_000,
                 after: 12_000,
             })),
+            Update::ClientFields {
+                message: "h".into(),
+                fields: Arc::new(json!({"additional_kwargs": {"mood": "good"}})),
+            },
             Update::Task {
                 call: "t".into(),
                 stage: TaskStage::Step(TaskStep {
@@ -345,6 +367,14 @@ mod tests {
         let state = ThreadState::fold([human("1", "a"), human("2", "b"), human("1", "c")]);
         let texts: Vec<_> = state.messages.values().map(|message| message.text()).collect();
         assert_eq!(texts, ["c", "b"]);
+    }
+
+    #[test]
+    fn a_thread_is_as_it_was_once_it_is_restored() {
+        let before = ThreadState::fold([human("1", "a")]);
+        let after =
+            ThreadState::fold([human("1", "b"), human("2", "c"), Update::Restore(before.clone().into())]);
+        assert_eq!(after, before);
     }
 
     #[test]

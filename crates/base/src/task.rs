@@ -154,6 +154,18 @@ pub enum StopReason {
     LoopCapped,
 }
 
+impl StopReason {
+    /// Returns DeerFlow's word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::TokenCapped => "token_capped",
+            Self::TurnCapped => "turn_capped",
+            Self::LoopCapped => "loop_capped",
+        }
+    }
+}
+
 /// Returns a text as it is kept, and whether something of it is left out.
 #[must_use]
 pub fn cut(text: &str) -> (String, bool) {

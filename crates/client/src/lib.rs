@@ -22,6 +22,7 @@ mod profile;
 mod results;
 mod run;
 mod run_registry;
+mod runs;
 mod secrets;
 mod setup;
 mod skill_manage;
@@ -56,6 +57,8 @@ pub use price::ModelPrice;
 pub use pudu_memory as memories;
 pub use results::FOLDER as RESULTS_FOLDER;
 pub use run::{Control, MissingSecret, Run, RunEnd};
+pub use run_registry::LiveRun;
+pub use runs::{ClientRun, Multitask, SubmitError};
 pub use secrets::{SecretError, SecretStore};
 pub use setup::{AgentSetup, ModelInfo, SkillEvolution, SkillRules, ToolGroups};
 pub use storage::{
@@ -70,7 +73,7 @@ use base::{SandboxError, ThreadFolder};
 use catalog_cache::CatalogCache;
 use futures_util::FutureExt;
 use harness::{Memory, Replay, RunState};
-use run_registry::RunRegistry;
+use run_registry::{RunRegistry, ThreadSlot};
 use sandbox::{Folders, ThreadFiles};
 use skills::{Catalog, Skills};
 use std::{
@@ -303,6 +306,17 @@ impl Client {
         self.0.threads.peek(thread).await
     }
 
+    /// Returns what a thread remembers, and the position of its log at which it is so.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn state_now(
+        &self,
+        thread: &base::ThreadId,
+    ) -> Result<(base::Seq, base::ThreadState), base::LogError> {
+        self.0.threads.peek_at(thread).await
+    }
+
     /// Has a thread's runs work towards no goal any more. Nothing of the thread may run meanwhile.
     ///
     /// # Errors
@@ -388,8 +402,7 @@ impl Client {
         Some(Admission { _permit: permit.ok()? })
     }
 
-    /// Starts a run. The caller sees to it that a thread has one run at a time; if two meet, the log stops
-    /// the later one.
+    /// Starts a run. If another one works on its thread, it waits until that is over.
     #[must_use]
     pub fn start(&self, task: RunTask, control: Control) -> Run {
         self.start_admitted(task, control, None)
@@ -398,12 +411,27 @@ impl Client {
     /// Like [`Client::start`], for a run that was admitted already.
     #[must_use]
     pub fn start_admitted(&self, task: RunTask, control: Control, admission: Option<Admission>) -> Run {
+        let live = runs::live(&task, control);
+        // Whoever asks so waits for those before.
+        self.0.runs.open(live.clone(), false).ok();
+        let turn = self.0.runs.queue(&live.thread);
+        self.spawn(task, live, admission, turn)
+    }
+
+    /// Has a run that is registered work when its turn on its thread comes.
+    fn spawn(
+        &self,
+        task: RunTask,
+        live: LiveRun,
+        admission: Option<Admission>,
+        turn: impl Future<Output = ThreadSlot> + Send + 'static,
+    ) -> Run {
         let (ended, done) = oneshot::channel();
-        let run = Run { replay: Arc::new(Replay::default()), done };
-        let (id, live) = (task.run.clone(), self.clone());
-        self.0.runs.open(id.clone(), run.replay.clone());
-        let (replay, steering) = (run.replay.clone(), control.steering.clone());
-        let work = Box::pin(run::work(self.clone(), task, replay.clone(), control, admission));
+        let run = Run { replay: live.replay.clone(), done };
+        let (id, client) = (live.run.clone(), self.clone());
+        let (replay, steering) = (live.replay.clone(), live.control.steering.clone());
+        let (by_client, db) = (task.by_client, self.0.db.clone());
+        let work = Box::pin(run::work(self.clone(), task, replay.clone(), live.control, admission, turn));
         let work = AssertUnwindSafe(work).catch_unwind();
         let suspend = self.0.suspend.clone();
         self.0.tasks.spawn(async move {
@@ -413,11 +441,15 @@ impl Client {
                 Some(Ok(end)) => end,
                 Some(Err(_)) => {
                     tracing::error!(run = %id, "aborted run after panic");
-                    run::failed(base::FailureCause::Broken, &replay, &steering).await
+                    let end = run::failed(base::FailureCause::Broken, &replay, &steering).await;
+                    if by_client && let Err(error) = db.run_ended(&id, &end.outcome, now()).await {
+                        tracing::error!(run = %id, %error, "failed to record run");
+                    }
+                    end
                 }
             };
             ended.send(end).ok();
-            live.0.runs.close(&id);
+            client.0.runs.close(&id);
         });
         run
     }
@@ -425,7 +457,7 @@ impl Client {
     /// Returns the replay ring of a run that works, or ended a minute ago at most.
     #[must_use]
     pub fn replay(&self, run: &base::RunId) -> Option<Arc<Replay>> {
-        self.0.runs.get(run)
+        self.live_run(run).map(|live| live.replay)
     }
 
     /// Returns the runs that work or wait to, oldest first.

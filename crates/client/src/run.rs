@@ -4,16 +4,27 @@ use crate::{
     Admission, BudgetNotice, Client, RunTask,
     assemble::{self, AssembledAgent},
     memory, now,
+    run_registry::ThreadSlot,
+    runs,
     secrets::LentSecrets,
     title::{self, TitledRun},
 };
+use futures_util::FutureExt;
 use pudu_base::{
     Assistant, Decision, FailureCause, Finish, Goal, Human, LogError, Message, MessageId, ModelCaller,
-    Outcome, Question, RequiredSecret, RunEvent, RunId, Skill, Spending, ThreadState, Todo, Update, Usage,
+    Outcome, Question, RequiredSecret, RunEvent, RunId, Skill, Spending, StopReason, ThreadState, Todo,
+    Update, Usage,
 };
 use pudu_harness::{CompactOutcome, Replay, RunState, SkillPolicy, Steering};
-use pudu_store::SpendingFilter;
-use std::{collections::BTreeSet, sync::Arc};
+use pudu_store::{RunEnding, SpendingFilter};
+use std::{
+    collections::BTreeSet,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +34,9 @@ const EARLIER: &str = "an earlier run ended before it";
 /// No more of the assistant's words are shown, in bytes, besides its last reply.
 const MAX_EARLIER_BYTES: usize = 128 * 1024;
 
+/// Lists of runs have so many characters of what was asked and answered.
+const MAX_LISTED_CHARS: usize = 200;
+
 /// How to reach a run while it works. Made by the caller, so that it can be stopped before it starts.
 #[derive(Clone, Debug, Default)]
 pub struct Control {
@@ -30,6 +44,8 @@ pub struct Control {
     pub steering: Steering,
     /// Stops it; what was said so far is kept.
     pub cancel: CancellationToken,
+    /// Set before it is stopped if nothing of it is to be kept: its thread is as it was before, then.
+    pub roll_back: Arc<AtomicBool>,
 }
 
 /// A run that works.
@@ -107,9 +123,22 @@ pub(crate) async fn work(
     client: Client,
     mut task: RunTask,
     replay: Arc<Replay>,
-    Control { steering, cancel }: Control,
-    admission: Option<Admission>,
+    Control { steering, cancel, roll_back }: Control,
+    mut admission: Option<Admission>,
+    turn: impl Future<Output = ThreadSlot>,
 ) -> RunEnd {
+    let mut turn = pin!(turn);
+    let slot = match turn.as_mut().now_or_never() {
+        Some(slot) => Some(slot),
+        None => {
+            // Whoever works on the thread may wait for this very permit.
+            admission = None;
+            cancel.run_until_cancelled(turn).await
+        }
+    };
+    if slot.is_none() || (task.by_client && cancel.is_cancelled() && !task.resumed) {
+        return unbegun(&client, &task, &replay, &steering).await;
+    }
     let admission = match admission {
         None => client.admit(&cancel).await,
         admitted => admitted,
@@ -129,6 +158,12 @@ pub(crate) async fn work(
             client.0.threads.put(task.thread, seq, state);
         }
         return ended;
+    }
+    if let Some(from) = task.from
+        && let Err(error) = runs::go_back(&client, &task, &mut turn, from).await
+    {
+        tracing::error!(thread = %task.thread, %error, "failed to bring thread back to its checkpoint");
+        return failed(FailureCause::History, &turn.replay, &steering).await;
     }
     let ((outcome, notes), heard) = match ended_before(&client, &task, turn.state()).await {
         Some(outcome) => ((tell(&turn, outcome), EndNotes::default()), true),
@@ -150,6 +185,9 @@ pub(crate) async fn work(
         }
     };
     drop(admission);
+    if roll_back.load(Ordering::Relaxed) && outcome == Outcome::Stopped {
+        runs::roll_back(&client, &task, &mut turn).await;
+    }
     let ended = RunEnd {
         text: words(turn.state()),
         finish: last_reply(turn.state()).map(|reply| reply.finish).unwrap_or_default(),
@@ -167,10 +205,20 @@ pub(crate) async fn work(
         notes,
         compaction: None,
     };
+    conclude(&client, &task, &ended, (turn.state(), turn.stop_reason)).await;
     if let Some((seq, state)) = turn.into_state() {
         client.0.threads.put(task.thread, seq, state);
     }
     ended
+}
+
+/// Ends a run that was stopped before it began.
+async fn unbegun(client: &Client, task: &RunTask, replay: &Replay, steering: &Steering) -> RunEnd {
+    replay.publish(RunEvent::Ended { outcome: Outcome::Stopped, finish: Finish::default() });
+    if task.by_client {
+        audit_log(client.0.db.run_ended(&task.run, &Outcome::Stopped, now()).await);
+    }
+    RunEnd { outcome: Outcome::Stopped, ..nothing(steering).await }
 }
 
 /// Lets who is asked answer what the thread has heard.
@@ -194,7 +242,6 @@ async fn answer(
     audit_log(started.await);
     let outcome = pudu_harness::run(&agent, &mut chain, turn, steering, cancel).await;
     place.give_back().await;
-    run_ended(client, task, &outcome).await;
     // Who is told that nothing is left need not hear that little is.
     let budgets = if outcome.used_budget().is_some() { Vec::new() } else { meter.notices().await };
     if outcome == Outcome::Success {
@@ -259,12 +306,13 @@ async fn summarize(
                 audit_log(started.await);
                 let ended = pudu_harness::compact(&agent, &mut chain, turn, cancel).await;
                 place.give_back().await;
-                run_ended(client, task, &ended.0).await;
                 ended
             }
         },
     };
-    RunEnd { outcome, compaction, usage: turn.spending.usage(), ..nothing(steering).await }
+    let end = RunEnd { outcome, compaction, usage: turn.spending.usage(), ..nothing(steering).await };
+    conclude(client, task, &end, (turn.state(), turn.stop_reason)).await;
+    end
 }
 
 /// Sends the outcome of a run that could not start.
@@ -303,6 +351,11 @@ fn hear(turn: &mut RunState, task: &RunTask) -> bool {
     for human in &task.input {
         if !turn.state().messages.contains_key(&human.id) {
             turn.apply(Update::Message(Arc::new(Message::Human(human.clone()))));
+        }
+    }
+    for (message, fields) in &task.client_fields {
+        if turn.state().client_fields.get(message) != Some(fields) {
+            turn.apply(Update::ClientFields { message: message.clone(), fields: fields.clone() });
         }
     }
     goes_on
@@ -458,8 +511,23 @@ async fn nothing(steering: &Steering) -> RunEnd {
 }
 
 /// Notes how a run ended.
-async fn run_ended(client: &Client, task: &RunTask, outcome: &Outcome) {
-    audit_log(client.0.db.run_ended(&task.run, outcome, now()).await);
+async fn conclude(client: &Client, task: &RunTask, end: &RunEnd, turn: (&ThreadState, Option<StopReason>)) {
+    let (ThreadState { messages: said, .. }, stop_reason) = turn;
+    let first = task.first.as_ref().or(task.again.as_ref()).or(task.input.first().map(|human| &human.id));
+    let at = first.and_then(|id| said.get_index_of(id));
+    let asked = at.and_then(|at| said.get_index(at)).map(|(_, message)| message.text());
+    let ending = RunEnding {
+        outcome: end.outcome.clone(),
+        stop_reason: stop_reason.map(StopReason::as_str).unwrap_or_default().to_owned(),
+        first_words: first_chars(asked.unwrap_or_default()),
+        last_words: first_chars(&end.text),
+        messages: at.map_or(0, |at| i64::try_from(said.len() - at).unwrap_or(i64::MAX)),
+    };
+    audit_log(client.0.db.run_ended(&task.run, ending, now()).await);
+}
+
+fn first_chars(text: &str) -> String {
+    text.chars().take(MAX_LISTED_CHARS).collect()
 }
 
 /// The ledger is for people to look at: a run does not fail because it could not be entered.

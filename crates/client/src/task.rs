@@ -1,8 +1,10 @@
 //! Task of a run: what is asked, by whom, and with which rights.
 
-use pudu_base::{Human, MessageId, RunId, Thinking, ThreadId, UserId};
+use pudu_base::{Human, MessageId, RunId, Seq, Thinking, ThreadId, UserId};
 use pudu_harness::WallClock;
 use pudu_store::Spender;
+use serde_json::Value;
+use std::sync::Arc;
 
 /// Task of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +49,14 @@ pub struct RunTask {
     pub secrets_of: UserId,
     /// How many model calls it may take; as many as the setup allows if none.
     pub steps: Option<u32>,
+    /// Whether a client of the API asked for it: it is in the store from then on, and ends there whatever happens.
+    pub by_client: bool,
+    /// Whether it goes on after the process died or was stopped.
+    pub resumed: bool,
+    /// If set, the thread is first brought to how it was behind this position of its log.
+    pub from: Option<Seq>,
+    /// Fields of messages of `input` that the thread keeps for clients, JSON objects.
+    pub client_fields: Vec<(MessageId, Arc<Value>)>,
 }
 
 impl RunTask {
@@ -73,6 +83,10 @@ impl RunTask {
             user: UserId::local(),
             secrets_of: UserId::local(),
             room: None,
+            by_client: false,
+            resumed: false,
+            from: None,
+            client_fields: Vec::new(),
         }
     }
 }

@@ -56,10 +56,15 @@ impl Threads {
 
     /// Returns what a thread remembers without taking it out.
     pub(crate) async fn peek(&self, thread: &ThreadId) -> Result<ThreadState, LogError> {
-        let kept = self.lock().get(thread).map(|kept| kept.state.clone());
+        self.peek_at(thread).await.map(|(_, state)| state)
+    }
+
+    /// Likewise, with the position of its log.
+    pub(crate) async fn peek_at(&self, thread: &ThreadId) -> Result<(Seq, ThreadState), LogError> {
+        let kept = self.lock().get(thread).map(|kept| (kept.seq, kept.state.clone()));
         match kept {
-            Some(state) => Ok(state),
-            None => self.log.load(thread).await.map(|(_, state)| state),
+            Some(kept) => Ok(kept),
+            None => self.log.load(thread).await,
         }
     }
 

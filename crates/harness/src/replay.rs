@@ -163,6 +163,7 @@ impl Progress {
             RunEvent::Usage { usage } => self.usage += *usage,
             RunEvent::Summarizing => self.activity = Activity::Summarizing,
             RunEvent::Summarized { .. } => self.summarized = true,
+            RunEvent::Reasoning { .. } | RunEvent::Committed { .. } => {}
             RunEvent::Ended { outcome, .. } => {
                 self.activity = Activity::Idle;
                 self.outcome = Some(outcome.clone());
@@ -263,6 +264,20 @@ impl Replay {
     #[must_use]
     pub fn ticks(&self) -> watch::Receiver<u64> {
         self.tick.subscribe()
+    }
+
+    /// Returns the id of the newest event that is still there and for which this holds.
+    pub fn newest(&self, is_wanted: impl Fn(&RunEvent) -> bool) -> Option<u64> {
+        let ring = self.lock();
+        let at = ring.events.iter().rposition(|event| is_wanted(event))?;
+        Some(ring.next - (ring.events.len() - at) as u64)
+    }
+
+    /// Returns the ids of the events that are there: the oldest, and the one that comes next.
+    #[must_use]
+    pub fn span(&self) -> (u64, u64) {
+        let ring = self.lock();
+        (ring.next - ring.events.len() as u64, ring.next)
     }
 
     /// Reads from the event with this id on.

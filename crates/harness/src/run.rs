@@ -305,7 +305,10 @@ fn take(delta: Delta, run_state: &mut RunState, reply: &mut Assistant) {
     match delta {
         Delta::Text(text) => run_state.say(text),
         Delta::Retract => run_state.retract(),
-        Delta::Reasoning(thought) => reply.reasoning.get_or_insert_default().push_str(&thought),
+        Delta::Reasoning(thought) => {
+            reply.reasoning.get_or_insert_default().push_str(&thought);
+            run_state.tell(RunEvent::Reasoning { message: reply.id.clone(), delta: thought });
+        }
         Delta::Model(name) => reply.model = Some(name),
         Delta::ProviderParts(parts) => reply.provider_parts = Some(parts),
         Delta::Call(call) => reply.calls.push(call),

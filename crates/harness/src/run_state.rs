@@ -115,10 +115,12 @@ impl RunState {
             }
             let Some(writing) = &mut self.writing else { return Ok(()) };
             let done = (&mut writing.done).await;
-            if let (Err(_), Some(writing)) = (&done, self.writing.take()) {
-                self.pending.splice(..0, writing.updates.iter().cloned());
+            let updates = self.writing.take().map(|writing| writing.updates).unwrap_or_default();
+            if done.is_err() {
+                self.pending.splice(..0, updates.iter().cloned());
             }
             self.seq = done?;
+            self.tell(RunEvent::Committed { seq: self.seq, updates });
         }
     }
 

@@ -15,12 +15,16 @@ mod availability;
 mod batch;
 mod choices;
 mod claim;
+mod client_runs;
+mod client_threads;
 mod clock;
 pub mod crash;
 mod db;
 mod engine;
 mod error;
+mod feedback;
 mod file;
+mod history;
 mod identities;
 mod ids;
 mod imports;
@@ -54,9 +58,12 @@ pub use approvals::{Approval, ApprovalDecision};
 pub use audit::{ABANDONED, AuditEntry, AuditEntryId, AuditLimits, AuditSize, STOPPED};
 pub use choices::{ChoiceOutcome, Offered};
 pub use claim::Claim;
+pub use client_runs::{CancelAction, NewClientRun, RunRow, RunTokens};
+pub use client_threads::{ClientThread, NewThread, ThreadChange};
 pub use clock::now;
 pub use db::Db;
 pub use error::StoreError;
+pub use history::LogEntry;
 pub use identities::{Identity, JoinCode, PartedPerson, alone};
 pub use ids::{InboxItemId, TurnId};
 pub use imports::{Feedback, ImportNote, ImportRecord, ImportedThread, MovedAccount, UserAccount};
@@ -70,6 +77,7 @@ pub use recall::{
     MAX_RECALL_CHARS, RecallEntry, RecallHit, RecallHits, RecallKind, RecallLimits, RecallScope,
     recall_words, telling_words,
 };
+pub use runs::RunEnding;
 pub use spending::{
     BudgetLimit, BudgetStanding, BudgetUnit, CallOffer, CallSpending, Cost, ModelCall, OfferCost,
     Reservation, ReserveOutcome, Settlement, Spender, SpendingFilter, SpendingShare, SpendingSum,

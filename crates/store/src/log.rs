@@ -163,6 +163,16 @@ async fn newest_snapshot(tx: &mut AnyConnection, thread: &ThreadId) -> Result<Lo
     Ok(loaded)
 }
 
+/// Returns the state of a thread's snapshot, if that stands at a position or before it; otherwise an empty one.
+pub(crate) async fn snapshot_until(
+    tx: &mut AnyConnection,
+    thread: &ThreadId,
+    until: Seq,
+) -> Result<(Seq, ThreadState), StoreError> {
+    let newest = newest_snapshot(tx, thread).await?;
+    Ok(if newest.seq <= until { (newest.seq, newest.state) } else { Default::default() })
+}
+
 /// Rows that go in one statement: no database takes more than 32,766 values in one.
 const ROWS_AT_ONCE: usize = 500;
 

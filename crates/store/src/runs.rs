@@ -8,6 +8,28 @@ use crate::{
 use pudu_base::{Outcome, RunId, ThreadId, Usage};
 use sqlx::AnyConnection;
 
+/// How a run ended, and what of it stands in lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunEnding {
+    /// How.
+    pub outcome: Outcome,
+    /// The limit that ended it; empty if none did.
+    pub stop_reason: String,
+    /// The beginning of what was asked.
+    pub first_words: String,
+    /// The beginning of what was answered.
+    pub last_words: String,
+    /// How many messages it added to the thread.
+    pub messages: i64,
+}
+
+impl From<&Outcome> for RunEnding {
+    fn from(outcome: &Outcome) -> Self {
+        let [stop_reason, first_words, last_words] = Default::default();
+        Self { outcome: outcome.clone(), stop_reason, first_words, last_words, messages: 0 }
+    }
+}
+
 impl Db {
     /// Notes that a run begins, and the title of its thread if that is known from it and it has none. Said again of a
     /// run that goes on after a restart, it changes nothing.
@@ -28,11 +50,20 @@ impl Db {
     }
 
     /// Notes how a run ended, with what it spent until then. The first end of a run stays.
-    pub async fn run_ended(&self, id: &RunId, outcome: &Outcome, now: i64) -> Result<(), StoreError> {
-        let outcome = serde_json::to_string(outcome).map_err(|e| StoreError::Rejected(e.to_string()))?;
-        let end = (id.clone(), outcome, now);
-        self.write(&crash::RUN_ENDED, end, |(id, outcome, now), tx| Box::pin(ended(tx, id, outcome, *now)))
-            .await
+    pub async fn run_ended(
+        &self,
+        id: &RunId,
+        ending: impl Into<RunEnding>,
+        now: i64,
+    ) -> Result<(), StoreError> {
+        let ending = ending.into();
+        let outcome =
+            serde_json::to_string(&ending.outcome).map_err(|e| StoreError::Rejected(e.to_string()))?;
+        let end = (id.clone(), outcome, ending, now);
+        self.write(&crash::RUN_ENDED, end, |(id, outcome, ending, now), tx| {
+            Box::pin(ended(tx, id, outcome, ending, *now))
+        })
+        .await
     }
 
     /// Returns how a run ended, if it has.
@@ -69,8 +100,8 @@ async fn started(
     title: Option<&str>,
     now: i64,
 ) -> Result<(), StoreError> {
-    let sql =
-        "INSERT INTO runs (id, thread, model, started) VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO NOTHING";
+    let sql = "INSERT INTO runs (id, thread, model, started, begun) VALUES ($1, $2, $3, $4, $4)
+        ON CONFLICT (id) DO UPDATE SET model = excluded.model, begun = excluded.begun WHERE runs.begun IS NULL";
     let insert = texts.iter().fold(query(sql), |query, text| query.bind(text));
     insert.bind(now).execute(tx).await?;
     match title {
@@ -79,10 +110,20 @@ async fn started(
     }
 }
 
-async fn ended(tx: &mut WriteTx<'_>, id: &RunId, outcome: &str, now: i64) -> Result<(), StoreError> {
+async fn ended(
+    tx: &mut WriteTx<'_>,
+    id: &RunId,
+    outcome: &str,
+    ending: &RunEnding,
+    now: i64,
+) -> Result<(), StoreError> {
     let sql = "UPDATE runs SET ended = $1, outcome = $2,
         input = (SELECT CAST(COALESCE(SUM(input), 0) AS BIGINT) FROM spending WHERE run = $3),
-        output = (SELECT CAST(COALESCE(SUM(output), 0) AS BIGINT) FROM spending WHERE run = $3)
+        output = (SELECT CAST(COALESCE(SUM(output), 0) AS BIGINT) FROM spending WHERE run = $3),
+        stop_reason = $4, first_words = $5, last_words = $6, messages = $7
         WHERE id = $3 AND ended IS NULL";
-    query(sql).bind(now).bind(outcome).bind(id.as_str()).execute(tx).await.map(drop)
+    let RunEnding { stop_reason, first_words, last_words, messages, .. } = ending;
+    let update = query(sql).bind(now).bind(outcome).bind(id.as_str()).bind(stop_reason.as_str());
+    let update = update.bind(first_words.as_str()).bind(last_words.as_str()).bind(*messages);
+    update.execute(tx).await.map(drop)
 }

@@ -1,6 +1,5 @@
 use super::*;
-use crate::Authoring;
-use pudu_base::{Assistant, Finish, ToolCall, ToolResult, UserId};
+use pudu_base::{Assistant, Finish, ToolCall, ToolResult};
 use serde_json::json;
 
 fn human(id: &str) -> Human {
@@ -8,27 +7,7 @@ fn human(id: &str) -> Human {
 }
 
 fn task(input: Vec<Human>, again: Option<&str>) -> RunTask {
-    RunTask {
-        thread: "t".into(),
-        run: "r".into(),
-        input,
-        first: None,
-        suspended: false,
-        goal: None,
-        compact: false,
-        clock: None,
-        at: None,
-        again: again.map(Into::into),
-        model: None,
-        thinking: None,
-        agent: None,
-        authoring: Authoring::Nothing,
-        asker: None,
-        steps: None,
-        secrets_of: UserId::local(),
-        user: UserId::local(),
-        room: None,
-    }
+    RunTask { input, again: again.map(Into::into), ..RunTask::new("t".into(), "r".into()) }
 }
 
 /// Without what it spent before, a run's token budget would begin anew after each restart.

@@ -1,0 +1,267 @@
+//! Runs as clients of the API see them: those that they asked for, which go on after a restart by what they asked, and
+//! those of chats beside them.
+
+use crate::{
+    Db, StoreError, crash,
+    statement::{WriteTx, query},
+    threads,
+};
+use pudu_base::{Outcome, RunId, ThreadFolder, ThreadId, UserId};
+use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
+
+/// A run that a client asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewClientRun {
+    /// Its id.
+    pub id: RunId,
+    /// The thread, and whose it is if it is new.
+    pub folder: ThreadFolder,
+    /// The account that a new thread counts for.
+    pub account: String,
+    /// The user who asks.
+    pub user: UserId,
+    /// The assistant's name.
+    pub assistant: String,
+    /// The request, JSON.
+    pub request: String,
+    /// The client's own notes on it, JSON.
+    pub metadata: String,
+    /// What happens to a run that is at work on the thread already, in LangGraph's word.
+    pub multitask: String,
+    /// When, in milliseconds since 1970.
+    pub now: i64,
+}
+
+/// How a run was told to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CancelAction {
+    /// What was said so far stays.
+    Interrupt,
+    /// The thread is as it was before.
+    Rollback,
+}
+
+impl CancelAction {
+    /// Returns LangGraph's word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Interrupt => "interrupt",
+            Self::Rollback => "rollback",
+        }
+    }
+
+    /// Reads LangGraph's word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Interrupt, Self::Rollback].into_iter().find(|action| action.as_str() == word)
+    }
+}
+
+/// A run, from outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunRow {
+    /// Its id.
+    pub id: RunId,
+    /// The thread.
+    pub thread: ThreadId,
+    /// The user who asked; empty for runs of chats.
+    pub user: String,
+    /// The assistant's name.
+    pub assistant: String,
+    /// The model's name; empty until it begins.
+    pub model: String,
+    /// The request, JSON; empty for runs of chats.
+    pub request: String,
+    /// The client's own notes, JSON, or empty.
+    pub metadata: String,
+    /// What happened to a run before it.
+    pub multitask: String,
+    /// When it was asked for, in milliseconds since 1970.
+    pub created: i64,
+    /// When it began to work.
+    pub begun: Option<i64>,
+    /// When it ended.
+    pub ended: Option<i64>,
+    /// How it ended, JSON.
+    pub outcome: Option<String>,
+    /// How it was told to stop.
+    pub cancelled: Option<CancelAction>,
+    /// Whether the process that worked on it was stopped in order.
+    pub suspended: bool,
+    /// The limit that ended it.
+    pub stop_reason: String,
+    /// The beginning of what was asked.
+    pub first_words: String,
+    /// The beginning of what was answered.
+    pub last_words: String,
+    /// How many messages it added to the thread.
+    pub messages: i64,
+}
+
+impl RunRow {
+    /// Returns how it ended.
+    #[must_use]
+    pub fn outcome(&self) -> Option<Outcome> {
+        serde_json::from_str(self.outcome.as_deref()?).ok()
+    }
+}
+
+impl FromRow<'_, AnyRow> for RunRow {
+    fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: row.try_get::<String, _>("id")?.into(),
+            thread: row.try_get::<String, _>("thread")?.into(),
+            user: row.try_get("user_id")?,
+            assistant: row.try_get("assistant")?,
+            model: row.try_get("model")?,
+            request: row.try_get("request")?,
+            metadata: row.try_get("metadata")?,
+            multitask: row.try_get("multitask")?,
+            created: row.try_get("started")?,
+            begun: row.try_get("begun")?,
+            ended: row.try_get("ended")?,
+            outcome: row.try_get("outcome")?,
+            cancelled: CancelAction::parse(row.try_get("cancelled")?),
+            suspended: row.try_get::<i64, _>("suspended")? != 0,
+            stop_reason: row.try_get("stop_reason")?,
+            first_words: row.try_get("first_words")?,
+            last_words: row.try_get("last_words")?,
+            messages: row.try_get("messages")?,
+        })
+    }
+}
+
+/// Tokens that one caller of models spent in a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunTokens {
+    /// The run.
+    pub run: RunId,
+    /// The caller's name.
+    pub caller: String,
+    /// The model's name.
+    pub model: String,
+    /// How many calls.
+    pub calls: i64,
+    /// Tokens of prompts.
+    pub input: i64,
+    /// Tokens of replies.
+    pub output: i64,
+}
+
+macro_rules! rows {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, thread, user_id, assistant, model, request, metadata, multitask, started, begun, ended, outcome,
+            cancelled, suspended, stop_reason, first_words, last_words, messages FROM runs ",
+            $rest
+        )
+    };
+}
+
+impl Db {
+    /// Keeps a run that a client asks for, with its thread if that is new. From here on it ends exactly once.
+    pub async fn accept_run(&self, run: NewClientRun) -> Result<(), StoreError> {
+        self.write(&crash::ACCEPT_RUN, run, |run, tx| Box::pin(accept(tx, run))).await
+    }
+
+    /// Notes how a run that has not ended is to stop. The first word counts.
+    pub async fn cancel_run(&self, run: &RunId, action: CancelAction) -> Result<(), StoreError> {
+        let data = (run.clone(), action);
+        self.write(&crash::CANCEL_RUN, data, |(run, action), tx| Box::pin(cancel(tx, run, *action))).await
+    }
+
+    /// Notes that the process is stopped in order, and its clients' runs with it.
+    pub async fn suspend_runs(&self) -> Result<(), StoreError> {
+        let sql = "UPDATE runs SET suspended = 1 WHERE ended IS NULL AND request <> ''";
+        self.write(&crash::SUSPEND_RUNS, sql, |sql, tx| {
+            Box::pin(async move { query(*sql).execute(tx).await.map(drop) })
+        })
+        .await
+    }
+
+    /// Returns a run.
+    pub async fn run(&self, run: &RunId) -> Result<Option<RunRow>, StoreError> {
+        self.read(run, |run, tx| Box::pin(one(tx, run))).await
+    }
+
+    /// Returns a thread's runs, newest first.
+    pub async fn thread_runs(
+        &self,
+        thread: &ThreadId,
+        limit: i64,
+        offset: i64,
+    ) -> Result<Vec<RunRow>, StoreError> {
+        self.read((thread, limit, offset), |(thread, limit, offset), tx| {
+            Box::pin(of_thread(tx, thread, *limit, *offset))
+        })
+        .await
+    }
+
+    /// Returns the clients' runs that have not ended, oldest first.
+    pub async fn unfinished_runs(&self) -> Result<Vec<RunRow>, StoreError> {
+        let sql = rows!("WHERE ended IS NULL AND request <> '' ORDER BY started, id");
+        self.read(sql, |sql, tx| Box::pin(async move { Ok(sqlx::query_as(*sql).fetch_all(tx).await?) })).await
+    }
+
+    /// Returns what the runs of a thread spent, by run, caller and model.
+    pub async fn run_tokens(&self, thread: &ThreadId) -> Result<Vec<RunTokens>, StoreError> {
+        self.read(thread, |thread, tx| Box::pin(tokens(tx, thread))).await
+    }
+
+    /// Forgets a run that has ended; what it said stays in its thread. Tells whether there was one.
+    pub async fn delete_run(&self, thread: &ThreadId, run: &RunId) -> Result<bool, StoreError> {
+        let data = (thread.clone(), run.clone());
+        self.write(&crash::DELETE_RUN, data, |(thread, run), tx| Box::pin(delete(tx, thread, run))).await
+    }
+}
+
+async fn accept(tx: &mut WriteTx<'_>, run: &NewClientRun) -> Result<(), StoreError> {
+    threads::belongs(tx, &run.folder, &run.account, run.now).await?;
+    let sql =
+        "INSERT INTO runs (id, thread, model, started, user_id, assistant, request, metadata, multitask)
+        VALUES ($1, $2, '', $3, $4, $5, $6, $7, $8)";
+    let insert = query(sql).bind(run.id.as_str()).bind(run.folder.thread.as_str()).bind(run.now);
+    let insert = insert.bind(run.user.as_str()).bind(run.assistant.as_str()).bind(run.request.as_str());
+    insert.bind(run.metadata.as_str()).bind(run.multitask.as_str()).execute(tx).await.map(drop)
+}
+
+async fn cancel(tx: &mut WriteTx<'_>, run: &RunId, action: CancelAction) -> Result<(), StoreError> {
+    let sql = "UPDATE runs SET cancelled = $2 WHERE id = $1 AND ended IS NULL AND cancelled = ''";
+    query(sql).bind(run.as_str()).bind(action.as_str()).execute(tx).await.map(drop)
+}
+
+async fn one(tx: &mut AnyConnection, run: &RunId) -> Result<Option<RunRow>, StoreError> {
+    Ok(sqlx::query_as(rows!("WHERE id = $1")).bind(run.as_str()).fetch_optional(tx).await?)
+}
+
+async fn of_thread(
+    tx: &mut AnyConnection,
+    thread: &ThreadId,
+    limit: i64,
+    offset: i64,
+) -> Result<Vec<RunRow>, StoreError> {
+    let sql = rows!("WHERE thread = $1 ORDER BY started DESC, id DESC LIMIT $2 OFFSET $3");
+    Ok(sqlx::query_as(sql).bind(thread.as_str()).bind(limit).bind(offset).fetch_all(tx).await?)
+}
+
+async fn tokens(tx: &mut AnyConnection, thread: &ThreadId) -> Result<Vec<RunTokens>, StoreError> {
+    let sql = "SELECT run, caller, model, CAST(SUM(calls) AS BIGINT), CAST(SUM(input) AS BIGINT),
+        CAST(SUM(output) AS BIGINT) FROM spending WHERE thread = $1 GROUP BY run, caller, model ORDER BY run, caller, model";
+    let rows: Vec<(String, String, String, i64, i64, i64)> =
+        sqlx::query_as(sql).bind(thread.as_str()).fetch_all(tx).await?;
+    let tokens = |(run, caller, model, calls, input, output): (String, _, _, _, _, _)| RunTokens {
+        run: run.into(),
+        caller,
+        model,
+        calls,
+        input,
+        output,
+    };
+    Ok(rows.into_iter().map(tokens).collect())
+}
+
+async fn delete(tx: &mut WriteTx<'_>, thread: &ThreadId, run: &RunId) -> Result<bool, StoreError> {
+    let sql = "DELETE FROM runs WHERE thread = $1 AND id = $2 AND ended IS NOT NULL";
+    Ok(query(sql).bind(thread.as_str()).bind(run.as_str()).execute(tx).await? > 0)
+}

@@ -1,0 +1,162 @@
+//! Threads as clients of the API see them, which are their own: those that they made, and those of their chats.
+
+use crate::{
+    Db, StoreError, crash,
+    statement::{WriteTx, query},
+    threads,
+};
+use pudu_base::{ThreadFolder, ThreadId, UserId};
+use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
+
+/// A thread as its owner sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientThread {
+    /// Its id.
+    pub id: ThreadId,
+    /// The user whose it is.
+    pub user: UserId,
+    /// The account whose it is; that of the API for threads that clients made.
+    pub account: String,
+    /// Its title; empty until it has one.
+    pub title: String,
+    /// The assistant that it was made for; empty if nobody said.
+    pub assistant: String,
+    /// Notes of clients, JSON, or empty.
+    pub metadata: String,
+    /// Whether it stands above others in lists.
+    pub pinned: bool,
+    /// When it was made, in milliseconds since 1970.
+    pub created: i64,
+    /// When it was last used.
+    pub updated: i64,
+    /// How its newest run ended, JSON; `None` if it has not, or there is none.
+    pub outcome: Option<String>,
+}
+
+impl FromRow<'_, AnyRow> for ClientThread {
+    fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: row.try_get::<String, _>("id")?.into(),
+            user: UserId::of(row.try_get("user_id")?).unwrap_or_default(),
+            account: row.try_get("account")?,
+            title: row.try_get("title")?,
+            assistant: row.try_get("assistant")?,
+            metadata: row.try_get("metadata")?,
+            pinned: row.try_get::<i64, _>("pinned")? != 0,
+            created: row.try_get("created")?,
+            updated: row.try_get("updated")?,
+            outcome: row.try_get("outcome")?,
+        })
+    }
+}
+
+/// A thread to make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewThread {
+    /// Its id and whose it is.
+    pub folder: ThreadFolder,
+    /// The account that it counts for.
+    pub account: String,
+    /// The assistant; may be empty.
+    pub assistant: String,
+    /// Notes of the client, JSON.
+    pub metadata: String,
+    /// When, in milliseconds since 1970.
+    pub now: i64,
+}
+
+/// Change of a thread's row: `None` leaves a column as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThreadChange {
+    /// Notes of clients, JSON.
+    pub metadata: Option<String>,
+    /// Whether it stands above others in lists.
+    pub pinned: Option<bool>,
+    /// Its title.
+    pub title: Option<String>,
+    /// When it was used.
+    pub updated: Option<i64>,
+}
+
+macro_rules! rows {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, user_id, account, title, assistant, metadata, pinned, created, updated,
+            (SELECT outcome FROM runs WHERE runs.thread = threads.id ORDER BY started DESC, runs.id DESC LIMIT 1) AS outcome
+            FROM threads ",
+            $rest
+        )
+    };
+}
+
+impl Db {
+    /// Makes a thread, unless it is there: then nothing changes, whosever it is.
+    pub async fn create_thread(&self, thread: NewThread) -> Result<(), StoreError> {
+        self.write(&crash::CREATE_THREAD, thread, |thread, tx| Box::pin(create(tx, thread))).await
+    }
+
+    /// Returns a thread.
+    pub async fn client_thread(&self, thread: &ThreadId) -> Result<Option<ClientThread>, StoreError> {
+        self.read(thread, |thread, tx| Box::pin(one(tx, thread))).await
+    }
+
+    /// Returns threads of a user, those first that are pinned, then those that were used last.
+    pub async fn client_threads(
+        &self,
+        user: &UserId,
+        limit: i64,
+        offset: i64,
+    ) -> Result<Vec<ClientThread>, StoreError> {
+        self.read((user, limit, offset), |(user, limit, offset), tx| {
+            Box::pin(of_user(tx, user, *limit, *offset))
+        })
+        .await
+    }
+
+    /// Changes a thread's row. Tells whether there was one.
+    pub async fn change_thread(&self, thread: &ThreadId, change: ThreadChange) -> Result<bool, StoreError> {
+        let data = (thread.clone(), change);
+        self.write(&crash::CHANGE_THREAD, data, |(thread, change), tx| {
+            Box::pin(self::change(tx, thread, change))
+        })
+        .await
+    }
+}
+
+async fn create(tx: &mut WriteTx<'_>, thread: &NewThread) -> Result<(), StoreError> {
+    let id = thread.folder.thread.as_str();
+    if query("SELECT 1 FROM threads WHERE id = $1").bind(id).fetch_optional::<i64>(tx).await?.is_some() {
+        return Ok(());
+    }
+    threads::belongs(tx, &thread.folder, &thread.account, thread.now).await?;
+    let sql = "UPDATE threads SET assistant = $2, metadata = $3 WHERE id = $1";
+    query(sql)
+        .bind(id)
+        .bind(thread.assistant.as_str())
+        .bind(thread.metadata.as_str())
+        .execute(tx)
+        .await
+        .map(drop)
+}
+
+async fn one(tx: &mut AnyConnection, thread: &ThreadId) -> Result<Option<ClientThread>, StoreError> {
+    Ok(sqlx::query_as(rows!("WHERE id = $1")).bind(thread.as_str()).fetch_optional(tx).await?)
+}
+
+async fn of_user(
+    tx: &mut AnyConnection,
+    user: &UserId,
+    limit: i64,
+    offset: i64,
+) -> Result<Vec<ClientThread>, StoreError> {
+    let sql = rows!("WHERE user_id = $1 ORDER BY pinned DESC, updated DESC, id DESC LIMIT $2 OFFSET $3");
+    Ok(sqlx::query_as(sql).bind(user.as_str()).bind(limit).bind(offset).fetch_all(tx).await?)
+}
+
+async fn change(tx: &mut WriteTx<'_>, thread: &ThreadId, change: &ThreadChange) -> Result<bool, StoreError> {
+    let sql = "UPDATE threads SET metadata = COALESCE($2, metadata), pinned = COALESCE($3, pinned),
+        title = COALESCE($4, title), updated = COALESCE($5, updated) WHERE id = $1";
+    let update = query(sql).bind(thread.as_str()).bind(change.metadata.as_deref());
+    let update = update.bind(change.pinned.map(i64::from)).bind(change.title.as_deref()).bind(change.updated);
+    Ok(update.execute(tx).await? > 0)
+}

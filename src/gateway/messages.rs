@@ -1,0 +1,270 @@
+//! What was said and done in a thread, as rows that clients page through.
+
+use super::{
+    GatewayState,
+    caller::Caller,
+    client_runs::{own_run, row},
+    threads::{Refused, answer, own, refused, unavailable},
+    wire::{
+        event::{self, Event},
+        run,
+    },
+};
+use crate::bus::STORE_TIMEOUT;
+use axum::{
+    Json,
+    extract::{Path, Query, State},
+    http::StatusCode,
+    response::Response,
+};
+use pudu_client::{
+    base::{RunId, Seq, ThreadState},
+    store::{ClientThread, LogEntry, RunRow},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::{HashMap, HashSet};
+
+/// So many rows are listed, unless told otherwise, and at most.
+const MESSAGES: (usize, usize) = (50, 200);
+const EVENTS: (usize, usize) = (500, 2000);
+/// So many rows of the log are read at once.
+const PAGE: i64 = 512;
+
+/// Which rows are listed.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct RowsQuery {
+    limit: Option<usize>,
+    before_seq: Option<i64>,
+    after_seq: Option<i64>,
+    event_types: Option<String>,
+    task_id: Option<String>,
+}
+
+/// A page of rows, oldest first, and whether there are more in its direction.
+struct RowPage {
+    events: Vec<Event>,
+    has_more: bool,
+}
+
+async fn logged(
+    gateway: &GatewayState,
+    thread: &ClientThread,
+    before: Seq,
+) -> Result<Vec<LogEntry>, Refused> {
+    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+    db.log_before(&thread.id, before, PAGE).await.map_err(|error| unavailable(&error))
+}
+
+async fn state(gateway: &GatewayState, thread: &ClientThread) -> Result<ThreadState, Refused> {
+    gateway.0.shared.client.state(&thread.id).await.map_err(|error| unavailable(&error))
+}
+
+/// Returns the newest messages of a thread before a number: those that stand in it now, each once.
+async fn shown(
+    gateway: &GatewayState,
+    thread: &ClientThread,
+    (before, limit): (Option<i64>, usize),
+    run: Option<&RunId>,
+) -> Result<RowPage, Refused> {
+    let state = state(gateway, thread).await?;
+    let before = before.unwrap_or(i64::MAX);
+    let (mut events, mut seen, mut at) = (Vec::new(), HashSet::new(), Seq::MAX);
+    'pages: loop {
+        let page = logged(gateway, thread, at).await?;
+        let Some(last) = page.last() else { break };
+        at = last.seq;
+        for entry in &page {
+            for event in event::of_row(thread.id.as_str(), entry, &state).into_iter().rev() {
+                let Some(message) = &event.message else { continue };
+                // Of a message that was written again the newest counts, and those that were taken back do not.
+                let is_shown = state.messages.contains_key(message) && seen.insert(message.clone());
+                if is_shown && event.number < before && run.is_none_or(|run| entry.run == *run) {
+                    events.push(event);
+                }
+                if events.len() > limit {
+                    break 'pages;
+                }
+            }
+        }
+    }
+    let has_more = events.len() > limit;
+    events.truncate(limit);
+    events.reverse();
+    Ok(RowPage { events, has_more })
+}
+
+/// Adds to rows of messages what people judged, and how long each run took, to its last answer.
+async fn dressed(
+    gateway: &GatewayState,
+    caller: &Caller,
+    thread: &ClientThread,
+    events: Vec<Event>,
+) -> Result<Vec<Value>, Refused> {
+    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+    let judged = db.feedback(&thread.id, &caller.user).await.map_err(|error| unavailable(&error))?;
+    let judged: HashMap<&str, Value> =
+        judged.iter().map(|one| (one.run.as_str(), event::feedback(one))).collect();
+    let runs = db.thread_runs(&thread.id, 100, 0).await.map_err(|error| unavailable(&error))?;
+    let took = |run: &RunRow| Some((run.id.to_string(), (run.ended? - run.begun?) / 1000));
+    let took: HashMap<String, i64> = runs.iter().filter_map(took).collect();
+    let mut last: HashSet<String> = HashSet::new();
+    let mut rows: Vec<Value> = Vec::new();
+    for event in events.into_iter().rev() {
+        let mut told = event.told;
+        let run = told["run_id"].as_str().unwrap_or_default().to_owned();
+        told["feedback"] = Value::Null;
+        if event.kind == "llm.ai.response" && last.insert(run.clone()) {
+            told["feedback"] = judged.get(run.as_str()).cloned().unwrap_or_default();
+            if let Some(seconds) = took.get(&run) {
+                told["content"]["additional_kwargs"]["turn_duration"] = (*seconds).into();
+            }
+        }
+        rows.push(told);
+    }
+    rows.reverse();
+    Ok(rows)
+}
+
+fn limit(asked: &RowsQuery, (usual, most): (usize, usize)) -> Result<usize, Refused> {
+    match asked.limit.unwrap_or(usual) {
+        limit if (1..=most).contains(&limit) => Ok(limit),
+        _ => refused(StatusCode::UNPROCESSABLE_ENTITY, &format!("limit is 1 to {most}")),
+    }
+}
+
+/// Lists the messages of a thread, the newest page first.
+pub(super) async fn page(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(asked): Query<RowsQuery>,
+) -> Response {
+    let listed = async {
+        let thread = own(&gateway, &caller, &id).await?;
+        if asked.after_seq.is_some() {
+            return refused(StatusCode::UNPROCESSABLE_ENTITY, "pages go back: send before_seq");
+        }
+        let limit = limit(&asked, MESSAGES)?;
+        let RowPage { events, has_more } = shown(&gateway, &thread, (asked.before_seq, limit), None).await?;
+        let next = events.first().map(|event| event.number).filter(|_| has_more);
+        let data = dressed(&gateway, &caller, &thread, events).await?;
+        Ok(Json(json!({ "data": data, "has_more": has_more, "next_before_seq": next })))
+    };
+    answer(listed.await)
+}
+
+/// Lists the messages of a thread as a bare list.
+pub(super) async fn list(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(asked): Query<RowsQuery>,
+) -> Response {
+    let listed = async {
+        let thread = own(&gateway, &caller, &id).await?;
+        let (limit, after) = (limit(&asked, MESSAGES)?, asked.after_seq);
+        let found = shown(
+            &gateway,
+            &thread,
+            (asked.before_seq, if after.is_some() { usize::MAX - 1 } else { limit }),
+            None,
+        );
+        let mut events = found.await?.events;
+        events.retain(|event| after.is_none_or(|after| event.number > after));
+        events.truncate(limit);
+        dressed(&gateway, &caller, &thread, events).await.map(Json)
+    };
+    answer(listed.await)
+}
+
+/// Lists the messages of a run.
+pub(super) async fn of_run(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    Path(ids): Path<(String, String)>,
+    Query(asked): Query<RowsQuery>,
+) -> Response {
+    answer(async { run_page(&gateway, &caller, own_run(&gateway, &caller, &ids).await?, asked).await }.await)
+}
+
+/// Likewise, of a run whose thread is not named.
+pub(super) async fn of_stateless_run(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(asked): Query<RowsQuery>,
+) -> Response {
+    let listed = async {
+        let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+        let found = db.run(&id.as_str().into()).await.map_err(|error| unavailable(&error))?;
+        let Some(found) = found else { return refused(StatusCode::NOT_FOUND, "there is no such run") };
+        let thread = own(&gateway, &caller, found.thread.as_str()).await;
+        let thread = thread.or_else(|_| refused(StatusCode::NOT_FOUND, "there is no such run"))?;
+        let row = row(&gateway, &thread.id, &found.id).await?;
+        run_page(&gateway, &caller, (thread, row), asked).await
+    };
+    answer(listed.await)
+}
+
+async fn run_page(
+    gateway: &GatewayState,
+    caller: &Caller,
+    (thread, run): (ClientThread, RunRow),
+    asked: RowsQuery,
+) -> Result<Json<Value>, Refused> {
+    let (limit, after) = (limit(&asked, MESSAGES)?, asked.after_seq);
+    let most = if after.is_some() { usize::MAX - 1 } else { limit };
+    let RowPage { mut events, mut has_more } =
+        shown(gateway, &thread, (asked.before_seq, most), Some(&run.id)).await?;
+    if let Some(after) = after {
+        events.retain(|event| event.number > after);
+        has_more = events.len() > limit;
+        events.truncate(limit);
+    }
+    Ok(Json(json!({ "data": dressed(gateway, caller, &thread, events).await?, "has_more": has_more })))
+}
+
+/// Lists the events of a run, oldest first.
+pub(super) async fn events(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    Path(ids): Path<(String, String)>,
+    Query(asked): Query<RowsQuery>,
+) -> Response {
+    answer(
+        async { run_events(&gateway, own_run(&gateway, &caller, &ids).await?, asked).await.map(Json) }.await,
+    )
+}
+
+async fn run_events(
+    gateway: &GatewayState,
+    (thread, row): (ClientThread, RunRow),
+    asked: RowsQuery,
+) -> Result<Vec<Value>, Refused> {
+    let limit = limit(&asked, EVENTS)?;
+    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+    let span = db.span_of_run(&thread.id, &row.id).await.map_err(|error| unavailable(&error))?;
+    let Some(span) = span else { return Ok(Vec::new()) };
+    let state = state(gateway, &thread).await?;
+    let wanted = |event: &Event| {
+        let kinds = asked.event_types.as_deref();
+        kinds.is_none_or(|kinds| kinds.split(',').any(|kind| kind == event.kind))
+            && asked.task_id.as_ref().is_none_or(|task| event.told["metadata"]["task_id"] == task.as_str())
+            && asked.after_seq.is_none_or(|after| event.number > after)
+    };
+    let [begun, ended] = event::edges(&row, run::status(&row), span);
+    let mut found: Vec<Event> = begun.into_iter().filter(|event| wanted(event)).collect();
+    let mut at = asked.after_seq.map_or(0, |after| event::row_of(after) - 1);
+    while found.len() <= limit {
+        let page =
+            db.log_after(&thread.id, Some(&row.id), at, PAGE).await.map_err(|error| unavailable(&error))?;
+        let Some(last) = page.last() else { break };
+        at = last.seq;
+        let events = page.iter().flat_map(|entry| event::of_row(thread.id.as_str(), entry, &state));
+        found.extend(events.filter(|event| wanted(event)));
+    }
+    found.extend(ended.filter(|event| wanted(event)));
+    Ok(found.into_iter().take(limit).map(|event| event.told).collect())
+}

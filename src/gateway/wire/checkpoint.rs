@@ -1,0 +1,153 @@
+//! Checkpoints: a thread as it was behind a row of its log. An id is the row's position in the form of a UUID, so that ids
+//! sort as the log does.
+
+use super::message;
+use crate::clock;
+use pudu_client::base::{Goal, Message, MessageId, Seq, ThreadId, ThreadState, Todo};
+use serde::Serialize;
+use serde_json::{
+    Map, Value, json,
+    value::{RawValue, to_raw_value},
+};
+use std::{collections::HashMap, sync::Arc};
+
+/// Returns the id of the checkpoint behind a row.
+pub(in crate::gateway) fn id(seq: Seq) -> String {
+    format!("00000000-0000-8000-8000-{seq:012x}")
+}
+
+/// Reads a checkpoint's id.
+pub(in crate::gateway) fn position(id: &str) -> Option<Seq> {
+    let digits = id.strip_prefix("00000000-0000-8000-8000-").filter(|digits| digits.len() == 12)?;
+    Seq::from_str_radix(digits, 16).ok()
+}
+
+/// Finds the checkpoint that a request names by `checkpoint_id` or `checkpoint`; `None` if it names none.
+pub(in crate::gateway) fn wanted(id: &Value, checkpoint: &Value) -> Result<Option<Seq>, String> {
+    let named = [id, &checkpoint["checkpoint_id"]].into_iter().find(|named| !named.is_null());
+    let Some(named) = named else { return Ok(None) };
+    let known = named.as_str().and_then(position);
+    known.map(Some).ok_or_else(|| format!("{named} is no id of a checkpoint"))
+}
+
+/// Values of a thread in the form of the wire: each message is written once, however often the values are.
+#[derive(Default)]
+pub(in crate::gateway) struct ValuesWriter(HashMap<MessageId, WrittenMessage>);
+
+struct WrittenMessage {
+    message: Arc<Message>,
+    text: Option<Box<RawValue>>,
+}
+
+/// The channels of a thread.
+#[derive(Serialize)]
+struct Values<'v> {
+    messages: Vec<&'v RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'v str>,
+    artifacts: Vec<&'v str>,
+    todos: &'v [Todo],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    goal: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary_text: Option<&'v str>,
+}
+
+impl ValuesWriter {
+    /// Writes the values of a state.
+    pub(in crate::gateway) fn write(&mut self, state: &ThreadState, title: Option<&str>) -> Box<RawValue> {
+        for (id, message) in &state.messages {
+            if self.0.get(id).is_none_or(|written| !Arc::ptr_eq(&written.message, message)) {
+                let text = message::text(message, state.client_fields.get(id).map(AsRef::as_ref));
+                let text = text.and_then(|text| RawValue::from_string(text).ok());
+                self.0.insert(id.clone(), WrittenMessage { message: message.clone(), text });
+            }
+        }
+        let values = Values {
+            messages: state.messages.keys().filter_map(|id| self.0.get(id)?.text.as_deref()).collect(),
+            title: title.filter(|title| !title.is_empty()),
+            artifacts: state.artifacts.keys().map(String::as_str).collect(),
+            todos: &state.todos,
+            goal: state.goal.as_ref().map(goal),
+            summary_text: state.context.compaction.as_ref().and_then(|made| made.summary.as_deref()),
+        };
+        to_raw_value(&values).unwrap_or_else(|_| RawValue::NULL.to_owned())
+    }
+}
+
+/// Writes the goal of a thread.
+pub(in crate::gateway) fn goal(goal: &Goal) -> Value {
+    json!({ "objective": goal.objective, "status": "active" })
+}
+
+/// A checkpoint of a thread.
+pub(in crate::gateway) struct Checkpoint<'c> {
+    pub(in crate::gateway) thread: &'c ThreadId,
+    /// The position behind which the thread was so.
+    pub(in crate::gateway) seq: Seq,
+    /// That of the checkpoint before, if there is one.
+    pub(in crate::gateway) parent: Option<Seq>,
+    /// When it was made, in milliseconds since 1970.
+    pub(in crate::gateway) at: i64,
+    /// The run that made it; empty if none did.
+    pub(in crate::gateway) run: &'c str,
+    /// Which step of the thread it is, from -1 for an empty one.
+    pub(in crate::gateway) step: i64,
+    /// What comes next; empty if nothing does.
+    pub(in crate::gateway) next: &'c [&'c str],
+}
+
+impl Checkpoint<'_> {
+    fn reference(&self, seq: Seq) -> Value {
+        json!({ "thread_id": self.thread, "checkpoint_ns": "", "checkpoint_id": id(seq), "checkpoint_map": null })
+    }
+
+    /// Writes the state that a client asks for: LangGraph's keys, and DeerFlow's beside them.
+    pub(in crate::gateway) fn state(&self, values: &RawValue) -> Map<String, Value> {
+        let source = if self.step < 0 { "input" } else { "loop" };
+        let mut checkpoint = self.reference(self.seq);
+        checkpoint["id"] = id(self.seq).into();
+        checkpoint["ts"] = clock::iso(self.at).into();
+        let mut metadata =
+            json!({ "source": source, "step": self.step, "parents": {}, "thread_id": self.thread });
+        if !self.run.is_empty() {
+            metadata["run_id"] = self.run.into();
+        }
+        let tasks: Vec<Value> =
+            self.next.iter().map(|node| json!({ "id": format!("{}-{node}", self.seq), "name": node, "error": null, "interrupts": [], "checkpoint": null, "state": null, "result": null })).collect();
+        let told = json!({
+            "values": serde_json::from_str::<Value>(values.get()).unwrap_or_default(),
+            "next": self.next,
+            "tasks": tasks,
+            "metadata": metadata,
+            "created_at": clock::iso(self.at),
+            "checkpoint": checkpoint,
+            "checkpoint_id": id(self.seq),
+            "parent_checkpoint": self.parent.map(|parent| self.reference(parent)),
+            "parent_checkpoint_id": self.parent.map(id),
+            "interrupts": [],
+        });
+        if let Value::Object(told) = told { told } else { Map::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_a_position_and_garbage_is_none() {
+        for seq in [0, 1, 4711, (1 << 48) - 1] {
+            assert_eq!(position(&id(seq)), Some(seq));
+        }
+        for garbage in
+            ["", "1", "00000000-0000-8000-8000-00000000000g", "00000000-0000-8000-8000-0000000000001"]
+        {
+            assert_eq!(position(garbage), None, "{garbage}");
+        }
+        let by_object = json!({"checkpoint_id": id(7), "checkpoint_ns": ""});
+        assert_eq!(wanted(&Value::Null, &by_object), Ok(Some(7)));
+        assert_eq!(wanted(&Value::Null, &Value::Null), Ok(None));
+        assert!(wanted(&json!(7), &Value::Null).is_err());
+    }
+}

@@ -1,0 +1,131 @@
+//! Stored events of runs in DeerFlow's frozen names, made of the rows of a thread's log.
+//!
+//! An event's number is that of its row, with room for the messages of a row that has several: it rises with the thread and
+//! is the same for ever.
+
+use super::{message, task};
+use crate::clock;
+use pudu_client::{
+    base::{Message, MessageId, Seq, ThreadState, Update},
+    store::{Feedback, LogEntry, RunRow},
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Numbers of one row of the log.
+const NUMBERS: i64 = 1 << 16;
+
+/// Returns the row of a number.
+pub(in crate::gateway) fn row_of(number: i64) -> Seq {
+    number.div_euclid(NUMBERS)
+}
+
+/// An event of a thread.
+pub(in crate::gateway) struct Event {
+    pub(in crate::gateway) number: i64,
+    pub(in crate::gateway) kind: &'static str,
+    /// The message that it is about, if it is about one.
+    pub(in crate::gateway) message: Option<MessageId>,
+    pub(in crate::gateway) told: Value,
+}
+
+/// Returns the events of a row, oldest first; `state` is the thread as it is now, which has what clients sent.
+pub(in crate::gateway) fn of_row(thread: &str, entry: &LogEntry, state: &ThreadState) -> Vec<Event> {
+    let first = entry.seq * NUMBERS;
+    match &entry.update {
+        Update::Message(message) => {
+            message_event(thread, entry, first, (message, state)).into_iter().collect()
+        }
+        Update::Restore(restored) => {
+            let numbered = (first..first + NUMBERS).zip(restored.messages.values());
+            numbered
+                .filter_map(|(number, message)| message_event(thread, entry, number, (message, restored)))
+                .collect()
+        }
+        Update::Task { call, stage } => {
+            task::stored(call, stage).map_or_else(Vec::new, |(kind, content, metadata)| {
+                vec![event(thread, entry, first, (kind, "subagent", content, metadata))]
+            })
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn message_event(
+    thread: &str,
+    entry: &LogEntry,
+    number: i64,
+    (message, state): (&Arc<Message>, &ThreadState),
+) -> Option<Event> {
+    let sent = state.client_fields.get(message.id()).map(AsRef::as_ref);
+    let content = message::whole(message, sent)?;
+    let mut metadata = json!({ "caller": "lead_agent", "content_is_dict": true });
+    let kind = match &**message {
+        Message::Human(_) => "llm.human.input",
+        Message::Assistant(reply) => {
+            metadata["usage"] = reply.usage.as_ref().map_or(Value::Null, message::usage);
+            "llm.ai.response"
+        }
+        Message::Tool(_) => "llm.tool.result",
+        Message::Reminder(_) => "llm.system.input",
+    };
+    let mut event = event(thread, entry, number, (kind, "message", content, metadata));
+    event.message = Some(message.id().clone());
+    Some(event)
+}
+
+fn event(
+    thread: &str,
+    entry: &LogEntry,
+    number: i64,
+    (kind, category, content, metadata): (&'static str, &str, Value, Value),
+) -> Event {
+    let told = json!({
+        "thread_id": thread,
+        "run_id": entry.run,
+        "event_type": kind,
+        "category": category,
+        "content": content,
+        "metadata": metadata,
+        "seq": number,
+        "created_at": clock::iso(entry.at),
+    });
+    Event { number, kind, message: None, told }
+}
+
+/// Returns the event of a run's beginning, before its first row, or of its end, behind its last.
+pub(in crate::gateway) fn edges(run: &RunRow, status: &str, (first, last): (Seq, Seq)) -> [Option<Event>; 2] {
+    let entry = |seq, at| LogEntry { seq, run: run.id.clone(), at, update: Update::Goal(None) };
+    let thread = run.thread.as_str();
+    let content = json!({ "run_id": run.id, "assistant_id": super::run::assistant(&run.assistant) });
+    let begun = event(
+        thread,
+        &entry(first, run.created),
+        first * NUMBERS - 1,
+        ("run.start", "trace", content, json!({})),
+    );
+    let ended = run.ended.map(|at| {
+        let content = json!({ "run_id": run.id, "status": status });
+        event(
+            thread,
+            &entry(last, at),
+            last * NUMBERS + NUMBERS - 2,
+            ("run.end", "trace", content, json!({})),
+        )
+    });
+    [Some(begun), ended]
+}
+
+/// Writes a judgement.
+pub(in crate::gateway) fn feedback(feedback: &Feedback) -> Value {
+    json!({
+        "feedback_id": feedback.id,
+        "run_id": feedback.run,
+        "thread_id": feedback.thread,
+        "user_id": feedback.user,
+        "message_id": feedback.message,
+        "rating": feedback.rating,
+        "comment": feedback.comment,
+        "created_at": clock::iso(feedback.created),
+    })
+}

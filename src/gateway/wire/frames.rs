@@ -1,0 +1,479 @@
+//! Frames of a run's stream, made of its events: a fold that a reader feeds with events from the ring or with rows of the
+//! log, and that gives the same frames for both.
+
+use super::{
+    checkpoint::{self, Checkpoint, ValuesWriter},
+    message::{self, Chunk},
+    modes::Modes,
+    task,
+};
+use crate::clock;
+use pudu_client::{
+    base::{
+        Assistant, FailureClass, Message, MessageId, Outcome, RunEvent, RunFailure, RunId, Seq, ThreadId,
+        ThreadState, Update,
+    },
+    net::scrub,
+};
+use serde_json::{Value, json, value::RawValue};
+use std::{collections::HashMap, fmt::Write, sync::Arc};
+
+/// The node that calls the model.
+const MODEL: &str = "model";
+/// The node that calls tools.
+const TOOLS: &str = "tools";
+
+/// Position of a reader in a run's stream: so many events behind a row of the thread's log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::gateway) struct Position {
+    /// The row; 0 before the run has written one.
+    pub(in crate::gateway) seq: Seq,
+    /// Number of the event behind it.
+    pub(in crate::gateway) event: u64,
+}
+
+impl Position {
+    /// Reads the id of a frame; `None` if it is none, as `-1`.
+    pub(in crate::gateway) fn read(id: &str) -> Option<Self> {
+        let (seq, event) = id.split_once('-')?;
+        Some(Self { seq: seq.parse().ok()?, event: event.parse().ok()? })
+    }
+}
+
+impl std::fmt::Display for Position {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}", self.seq, self.event)
+    }
+}
+
+/// Makes frames of one run's events.
+pub(in crate::gateway) struct Frames {
+    thread: ThreadId,
+    run: RunId,
+    assistant: String,
+    modes: Modes,
+    /// The thread as far as the reader knows it; `None` until the first change tells where that begins.
+    state: Option<ThreadState>,
+    title: Option<String>,
+    values: ValuesWriter,
+    position: Position,
+    /// What was sent of each message in pieces.
+    sent: HashMap<MessageId, String>,
+    /// The reader has the frames up to here, which are made once more only to know what stands in them.
+    known: Option<Position>,
+    step: i64,
+    model: String,
+    out: String,
+    /// The checkpoint before.
+    parent: Option<Seq>,
+}
+
+impl Frames {
+    pub(in crate::gateway) fn new(thread: &ThreadId, run: &RunId, assistant: &str, modes: Modes) -> Self {
+        Self {
+            thread: thread.clone(),
+            run: run.clone(),
+            assistant: assistant.to_owned(),
+            modes,
+            state: None,
+            title: None,
+            values: ValuesWriter::default(),
+            position: Position::default(),
+            sent: HashMap::new(),
+            known: None,
+            step: 0,
+            model: String::new(),
+            out: String::new(),
+            parent: None,
+        }
+    }
+
+    /// Returns where the reader is.
+    pub(in crate::gateway) fn position(&self) -> Position {
+        self.position
+    }
+
+    /// Goes on behind a position. The events since its row come once more, as what they said is known to nobody here.
+    pub(in crate::gateway) fn seek(&mut self, position: Position) {
+        self.position = Position { event: 0, ..position };
+        self.known = Some(position);
+    }
+
+    /// Returns whether it has to be told the state before the first change.
+    pub(in crate::gateway) fn needs_state(&self) -> bool {
+        self.state.is_none()
+    }
+
+    /// Tells the thread as it was before the next change.
+    pub(in crate::gateway) fn set_state(&mut self, state: ThreadState) {
+        self.state = Some(state);
+        self.look();
+    }
+
+    /// Takes from the state what frames say of where they are: the same, whoever reads from wherever.
+    fn look(&mut self) {
+        let Some(state) = &self.state else { return };
+        self.step = i64::try_from(state.messages.len()).unwrap_or(i64::MAX);
+        let mut models = state.messages.values().rev().filter_map(|message| match &**message {
+            Message::Assistant(reply) => reply.model.clone(),
+            Message::Human(_) | Message::Tool(_) | Message::Reminder(_) => None,
+        });
+        self.model = models.next().unwrap_or_default();
+    }
+
+    /// Tells the title of the thread.
+    pub(in crate::gateway) fn set_title(&mut self, title: Option<String>) {
+        self.title = title;
+    }
+
+    /// Takes the frames made so far.
+    pub(in crate::gateway) fn take(&mut self) -> String {
+        std::mem::take(&mut self.out)
+    }
+
+    /// Returns how much is made and not taken, in bytes.
+    pub(in crate::gateway) fn len(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Makes the first frame.
+    pub(in crate::gateway) fn begin(&mut self) {
+        let data = json!({ "run_id": self.run, "thread_id": self.thread });
+        self.frame("metadata", &data.to_string());
+    }
+
+    /// Tells that events are missing, and how the thread is now. Nothing before `state` comes any more.
+    pub(in crate::gateway) fn gap(&mut self, asked: Position, seq: Seq, state: ThreadState) {
+        self.known = None;
+        self.position = Position { seq, event: 0 };
+        let data = json!({
+            "code": "stream_replay_gap",
+            "run_id": self.run,
+            "requested_event_id": asked.to_string(),
+            "earliest_available_event_id": self.position.to_string(),
+            "latest_available_event_id": self.position.to_string(),
+            "recovery": "reload_durable_state",
+        });
+        self.set_state(state);
+        self.frame("gap", &data.to_string());
+        self.send_values();
+    }
+
+    /// Makes the frames of an event.
+    pub(in crate::gateway) fn push(&mut self, event: &RunEvent) {
+        let before = self.position;
+        let next = match event {
+            RunEvent::Committed { seq, .. } => Position { seq: *seq, event: 0 },
+            _ => Position { event: before.event + 1, ..before },
+        };
+        let made = self.out.len();
+        match event {
+            RunEvent::Text { message, delta } => self.words(message, delta),
+            RunEvent::Reasoning { message, delta } => self.thoughts(message, delta),
+            RunEvent::Retract { message } => drop(self.sent.remove(message)),
+            RunEvent::Retry { attempt, wait, reason } => self.custom(&json!({
+                "type": "llm_retry",
+                "attempt": attempt,
+                "wait_ms": u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+                "reason": reason,
+                "message": reason.to_string(),
+            })),
+            RunEvent::SubagentProgress { call, stage } => {
+                if let Some(told) = task::custom(call, stage) {
+                    self.custom(&told);
+                }
+            }
+            RunEvent::Committed { seq, updates } => self.commit(*seq, updates),
+            RunEvent::ToolStarted { call, tool, .. } => self.tool_begins(call.as_str(), tool),
+            RunEvent::ToolEnded { call, tool, error } => self.tool_ends(call.as_str(), tool, *error),
+            RunEvent::Thinking => self.event("on_chat_model_start", &self.model.clone(), json!({})),
+            RunEvent::Summarizing => self.custom(&json!({ "type": "summarizing" })),
+            RunEvent::Summarized { before, after } => {
+                self.custom(&json!({ "type": "summarized", "tokens_before": before, "tokens_after": after }));
+            }
+            RunEvent::ApprovalRequested { key, request, .. } => {
+                self.custom(&json!({ "type": "approval_requested", "key": key, "request": request }));
+            }
+            RunEvent::ApprovalDecided { decision, .. } => self.custom(&json!({
+                "type": "approval_decided", "request": decision.request, "approved": decision.approved,
+            })),
+            // These are in the log as well, or at the end.
+            RunEvent::Todos { .. }
+            | RunEvent::Artifacts { .. }
+            | RunEvent::Usage { .. }
+            | RunEvent::Ended { .. } => {}
+        }
+        self.position = next;
+        match self.known {
+            Some(known) if known.seq == next.seq && next.event <= known.event => self.out.truncate(made),
+            _ => self.stamp(made, before, next),
+        }
+    }
+
+    /// Makes the last frames: the values if the thread has another title by now, and what failed.
+    pub(in crate::gateway) fn end(&mut self, outcome: &Outcome, title: Option<String>) {
+        if title != self.title {
+            self.title = title;
+            self.send_values();
+        }
+        if let Some((name, text)) = failure(outcome) {
+            let data = json!({ "error": name, "message": text, "name": name });
+            self.frame("error", &data.to_string());
+        }
+        self.out.push_str("event: end\ndata: null\n\n");
+    }
+
+    /// Adds a frame with the id of the position.
+    fn frame(&mut self, name: &str, data: &str) {
+        let data = scrub::hide_in_talk(data);
+        let id = self.position;
+        // Writing to a string does not fail.
+        write!(self.out, "event: {name}\ndata: {data}\nid: {id}\n\n").ok();
+    }
+
+    /// Gives the last of the frames that an event made the event's id, as the others have that of the event before: who
+    /// has read a frame's id has read all before it.
+    fn stamp(&mut self, made: usize, before: Position, now: Position) {
+        let old = format!("id: {before}\n\n");
+        if self.out.len() > made && self.out.ends_with(&old) {
+            self.out.truncate(self.out.len() - old.len());
+            write!(self.out, "id: {now}\n\n").ok();
+        }
+    }
+
+    fn custom(&mut self, data: &Value) {
+        if self.modes.custom {
+            self.frame("custom", &data.to_string());
+        }
+    }
+
+    fn words(&mut self, id: &MessageId, delta: &str) {
+        // A run that goes on tells its earlier words again, which a client has.
+        if self.state.as_ref().is_some_and(|state| state.messages.contains_key(id)) {
+            return;
+        }
+        self.sent.entry(id.clone()).or_default().push_str(delta);
+        self.piece(id, &Chunk { text: delta, ..Chunk::default() });
+    }
+
+    fn thoughts(&mut self, id: &MessageId, delta: &str) {
+        self.piece(id, &Chunk { reasoning: Some(delta), ..Chunk::default() });
+    }
+
+    fn piece(&mut self, id: &MessageId, chunk: &Chunk<'_>) {
+        if !(self.modes.tuples || self.modes.messages || self.modes.events) {
+            return;
+        }
+        let value = chunk.value(id);
+        if self.modes.events {
+            self.event("on_chat_model_stream", &self.model.clone(), json!({ "chunk": value }));
+        }
+        if self.modes.tuples {
+            let data = json!([value, self.place(MODEL)]);
+            self.frame("messages", &data.to_string());
+        }
+        if self.modes.messages {
+            // Each has the message so far.
+            let so_far = self.sent.get(id).cloned().unwrap_or_default();
+            if so_far.len() == chunk.text.len() && chunk.last.is_none() {
+                let data = json!({ id.as_str(): { "metadata": self.place(MODEL) } });
+                self.frame("messages/metadata", &data.to_string());
+            }
+            let data = json!([Chunk { text: &so_far, ..*chunk }.value(id)]);
+            self.frame("messages/partial", &data.to_string());
+        }
+    }
+
+    /// Returns where in the graph something happens.
+    fn place(&self, node: &str) -> Value {
+        json!({
+            "run_id": self.run,
+            "thread_id": self.thread,
+            "assistant_id": self.assistant,
+            "agent_name": self.assistant,
+            "model_name": self.model,
+            "langgraph_node": node,
+            "langgraph_step": self.step,
+            "langgraph_triggers": [format!("branch:to:{node}")],
+            "langgraph_path": ["__pregel_pull", node],
+            "langgraph_checkpoint_ns": "",
+            "checkpoint_ns": "",
+            "ls_model_type": "chat",
+            "ls_model_name": self.model,
+        })
+    }
+
+    fn event(&mut self, name: &str, of: &str, data: Value) {
+        if self.modes.events {
+            let node = if name.contains("tool") { TOOLS } else { MODEL };
+            let told = json!({
+                "event": name, "name": of, "run_id": self.run, "data": data, "tags": [], "parent_ids": [],
+                "metadata": self.place(node),
+            });
+            self.frame("events", &told.to_string());
+        }
+    }
+
+    fn tool_begins(&mut self, call: &str, tool: &str) {
+        self.event("on_tool_start", tool, json!({ "tool_call_id": call }));
+        self.task(json!({ "id": call, "name": TOOLS, "input": { "tool": tool }, "triggers": [format!("branch:to:{TOOLS}")], "metadata": {} }), "task");
+    }
+
+    fn tool_ends(&mut self, call: &str, tool: &str, is_error: bool) {
+        self.event("on_tool_end", tool, json!({ "tool_call_id": call, "error": is_error }));
+        let error = is_error.then_some("the tool failed");
+        self.task(
+            json!({ "id": call, "name": TOOLS, "error": error, "result": null, "interrupts": [] }),
+            "task_result",
+        );
+    }
+
+    fn task(&mut self, payload: Value, kind: &str) {
+        if self.modes.tasks {
+            self.frame("tasks", &payload.to_string());
+        }
+        self.debug(kind, payload);
+    }
+
+    fn debug(&mut self, kind: &str, payload: Value) {
+        if self.modes.debug {
+            let told = json!({ "step": self.step, "timestamp": clock::iso(clock::now()), "type": kind, "payload": payload });
+            self.frame("debug", &told.to_string());
+        }
+    }
+
+    fn commit(&mut self, seq: Seq, updates: &[Update]) {
+        let parent = std::mem::replace(&mut self.parent, Some(seq));
+        let mut changed = (Vec::new(), Vec::new(), false);
+        for update in updates {
+            match update {
+                Update::Message(message) => match &**message {
+                    Message::Assistant(reply) => {
+                        self.reply(reply);
+                        changed.0.push(message.clone());
+                    }
+                    Message::Tool(_) => changed.1.push(message.clone()),
+                    Message::Human(_) | Message::Reminder(_) => {}
+                },
+                Update::Todos(_) | Update::Artifacts { .. } => changed.2 = true,
+                _ => {}
+            }
+            if let Some(state) = &mut self.state {
+                state.apply(update.clone());
+            }
+        }
+        let (replies, results, has_more) = changed;
+        let is_shown = updates.iter().any(is_shown);
+        self.look();
+        for result in &results {
+            self.result(result);
+        }
+        self.node(MODEL, &replies, false);
+        self.node(TOOLS, &results, has_more);
+        if is_shown {
+            self.send_values();
+            self.checkpoint(seq, parent, if replies.is_empty() { &[MODEL] } else { &[] });
+        }
+    }
+
+    /// Sends what was not sent of a reply, and its end.
+    fn reply(&mut self, reply: &Assistant) {
+        let sent = self.sent.insert(reply.id.clone(), reply.text.clone()).unwrap_or_default();
+        let rest = reply.text.strip_prefix(sent.as_str()).unwrap_or_default();
+        self.piece(&reply.id, &Chunk { text: rest, last: Some(reply), reasoning: None });
+        self.sent.remove(&reply.id);
+        self.event("on_chat_model_end", &self.model.clone(), json!({ "message_id": reply.id }));
+        if self.modes.messages
+            && let Some(whole) = message::whole(&Message::Assistant(reply.clone()), None)
+        {
+            self.frame("messages/complete", &json!([whole]).to_string());
+        }
+    }
+
+    fn result(&mut self, result: &Arc<Message>) {
+        let Some(whole) = message::whole(result, None) else { return };
+        if self.modes.tuples {
+            let data = json!([whole, self.place(TOOLS)]);
+            self.frame("messages", &data.to_string());
+        }
+        if self.modes.messages {
+            self.frame("messages/complete", &json!([whole]).to_string());
+        }
+    }
+
+    fn node(&mut self, node: &str, messages: &[Arc<Message>], has_more: bool) {
+        if !self.modes.updates || (messages.is_empty() && !has_more) {
+            return;
+        }
+        let told: Vec<Value> = messages.iter().filter_map(|message| message::whole(message, None)).collect();
+        let mut update = json!({ "messages": told });
+        if let Some(state) = self.state.as_ref().filter(|_| has_more) {
+            update["todos"] = json!(state.todos);
+            update["artifacts"] = state.artifacts.keys().map(String::as_str).collect();
+        }
+        self.frame("updates", &json!({ node: update }).to_string());
+    }
+
+    fn send_values(&mut self) {
+        if self.modes.values
+            && let Some(values) = self.written()
+        {
+            // The messages have been scrubbed as they were written.
+            let id = self.position;
+            write!(self.out, "event: values\ndata: {}\nid: {id}\n\n", values.get()).ok();
+        }
+    }
+
+    fn written(&mut self) -> Option<Box<RawValue>> {
+        Some(self.values.write(self.state.as_ref()?, self.title.as_deref()))
+    }
+
+    fn checkpoint(&mut self, seq: Seq, parent: Option<Seq>, next: &[&str]) {
+        if !(self.modes.checkpoints || self.modes.debug) {
+            return;
+        }
+        let Some(values) = self.written() else { return };
+        let (thread, run) = (self.thread.clone(), self.run.to_string());
+        let made =
+            Checkpoint { thread: &thread, seq, parent, at: clock::now(), run: &run, step: self.step, next };
+        let mut told = Value::Object(made.state(&values));
+        told["config"] = json!({ "configurable": { "thread_id": thread, "checkpoint_ns": "", "checkpoint_id": checkpoint::id(seq) } });
+        if self.modes.checkpoints {
+            self.frame("checkpoints", &told.to_string());
+        }
+        self.debug("checkpoint", told);
+    }
+}
+
+/// Returns whether the values of a thread show a change.
+fn is_shown(update: &Update) -> bool {
+    match update {
+        Update::Message(message) => !matches!(**message, Message::Reminder(_)),
+        Update::Remove(_)
+        | Update::Todos(_)
+        | Update::Artifacts { .. }
+        | Update::Goal(_)
+        | Update::Restore(_) => true,
+        _ => false,
+    }
+}
+
+/// Returns the error by which clients learn how a run failed.
+pub(in crate::gateway) fn failure(outcome: &Outcome) -> Option<(&'static str, String)> {
+    match outcome {
+        Outcome::Success | Outcome::Stopped => None,
+        Outcome::Timeout => Some(("TimeoutError", "The run took longer than allowed.".to_owned())),
+        Outcome::Limit => Some(("GraphRecursionError", "The run used up its model calls.".to_owned())),
+        Outcome::Error(RunFailure { class, hint, .. }) => Some((
+            match class {
+                FailureClass::Unavailable => "ModelUnavailableError",
+                FailureClass::Auth => "ModelAuthError",
+                FailureClass::Quota => "ModelQuotaError",
+                FailureClass::Rejected => "ModelRejectedError",
+                FailureClass::Budget => "BudgetError",
+                FailureClass::Internal => "InternalError",
+            },
+            hint.clone(),
+        )),
+    }
+}

@@ -1,0 +1,229 @@
+//! Messages as LangChain dumps them, whole and in chunks.
+
+use pudu_client::{
+    base::{Assistant, CallId, Finish, Human, Message, MessageId, Question, ToolCall, ToolResult, Usage},
+    net::scrub,
+};
+use serde_json::{Map, Value, json};
+
+/// Fields of a message that a client sent and that stand for themselves.
+const KEPT: [&str; 4] = ["content", "additional_kwargs", "response_metadata", "name"];
+
+/// Writes a message, with the fields that its client sent; `None` for words of pudu itself, which nobody is shown.
+pub(in crate::gateway) fn whole(message: &Message, sent: Option<&Value>) -> Option<Value> {
+    let mut told = match message {
+        Message::Human(human) => self::human(human),
+        Message::Assistant(reply) => assistant(reply),
+        Message::Tool(result) => tool(result),
+        Message::Reminder(reminder) => {
+            // Only a client's own system messages are in its fields.
+            sent?;
+            base("system", &reminder.id, &reminder.text)
+        }
+    };
+    for (key, value) in sent.and_then(Value::as_object).into_iter().flatten() {
+        match (told.get_mut(key), value) {
+            (Some(Value::Object(own)), Value::Object(theirs)) => {
+                own.extend(theirs.iter().map(|(key, value)| (key.clone(), value.clone())));
+            }
+            (Some(_), _) if !KEPT.contains(&key.as_str()) => {}
+            _ => drop(told.insert(key.clone(), value.clone())),
+        }
+    }
+    Some(Value::Object(told))
+}
+
+/// Writes a message as text, without secrets that a tool may have found.
+pub(in crate::gateway) fn text(message: &Message, sent: Option<&Value>) -> Option<String> {
+    Some(scrub::hide_in_talk(&whole(message, sent)?.to_string()).into_owned())
+}
+
+fn base(kind: &str, id: &MessageId, content: &str) -> Map<String, Value> {
+    let fields = json!({
+        "content": content,
+        "additional_kwargs": {},
+        "response_metadata": {},
+        "type": kind,
+        "name": null,
+        "id": id,
+    });
+    if let Value::Object(fields) = fields { fields } else { Map::new() }
+}
+
+fn human(human: &Human) -> Map<String, Value> {
+    let mut fields = base("human", &human.id, &human.text);
+    if !human.files.is_empty() {
+        let file = |file: &pudu_client::base::SharedFile| json!({ "filename": file.name, "size": file.size, "path": file.path, "status": "uploaded" });
+        let files: Vec<Value> = human.files.iter().map(file).collect();
+        fields.insert("additional_kwargs".into(), json!({ "files": files }));
+    }
+    if let Some(sender) = &human.sender {
+        fields.insert("name".into(), sender.as_str().into());
+    }
+    fields
+}
+
+fn assistant(reply: &Assistant) -> Map<String, Value> {
+    let mut fields = base("ai", &reply.id, &reply.text);
+    if let Some(reasoning) = reply.reasoning.as_ref().filter(|reasoning| !reasoning.is_empty()) {
+        fields.insert("additional_kwargs".into(), json!({ "reasoning_content": reasoning }));
+    }
+    fields.insert("response_metadata".into(), response(reply));
+    let (good, garbled): (Vec<&ToolCall>, Vec<&ToolCall>) =
+        reply.calls.iter().partition(|call| call.garbled.is_none());
+    fields.insert("tool_calls".into(), good.into_iter().map(tool_call).collect());
+    let invalid = |call: &ToolCall| {
+        json!({
+            "name": call.name, "args": call.garbled, "id": call.id, "type": "invalid_tool_call",
+            "error": "the arguments are no JSON object",
+        })
+    };
+    fields.insert("invalid_tool_calls".into(), garbled.into_iter().map(invalid).collect());
+    fields.insert("usage_metadata".into(), reply.usage.as_ref().map_or(Value::Null, usage));
+    fields
+}
+
+fn response(reply: &Assistant) -> Value {
+    let mut fields = json!({ "finish_reason": finish(reply) });
+    if let Some(model) = &reply.model {
+        fields["model_name"] = model.as_str().into();
+    }
+    fields
+}
+
+/// Returns the provider's usual word for why a reply ends.
+fn finish(reply: &Assistant) -> &'static str {
+    match reply.finish {
+        Finish::Complete if reply.calls.is_empty() => "stop",
+        Finish::Complete => "tool_calls",
+        Finish::Length => "length",
+        Finish::Filtered => "content_filter",
+        Finish::Paused => "pause_turn",
+        Finish::Partial => "interrupted",
+    }
+}
+
+fn tool_call(call: &ToolCall) -> Value {
+    json!({ "name": call.name, "args": call.args, "id": call.id, "type": "tool_call" })
+}
+
+/// Writes what a model call used.
+pub(in crate::gateway) fn usage(usage: &Usage) -> Value {
+    json!({
+        "input_tokens": usage.input,
+        "output_tokens": usage.output,
+        "total_tokens": usage.total(),
+        "input_token_details": { "cache_read": usage.cached, "cache_creation": usage.cache_writes },
+        "output_token_details": { "reasoning": usage.reasoning },
+    })
+}
+
+fn tool(result: &ToolResult) -> Map<String, Value> {
+    let mut fields = base("tool", &result.id, &result.text);
+    fields.insert("name".into(), result.tool.as_str().into());
+    fields.insert("tool_call_id".into(), json!(result.call));
+    let asked = result.question.as_ref().map(|question| human_input(question, &result.call));
+    fields.insert("artifact".into(), asked.unwrap_or_default());
+    fields.insert("status".into(), if result.error { "error" } else { "success" }.into());
+    fields
+}
+
+/// Writes a question as the artifact by which DeerFlow's frontend shows it.
+fn human_input(question: &Question, call: &CallId) -> Value {
+    let option = |(at, option): (usize, &String)| json!({ "id": format!("option-{}", at + 1), "label": option, "value": option });
+    let options: Vec<Value> = question.options.iter().enumerate().map(option).collect();
+    let mode = if options.is_empty() { "free_text" } else { "choice_with_other" };
+    let mut input = json!({
+        "version": 1,
+        "kind": "human_input_request",
+        "source": "ask_clarification",
+        "request_id": call,
+        "clarification_type": "missing_info",
+        "question": question.text,
+        "input_mode": mode,
+        "tool_call_id": call,
+    });
+    if !options.is_empty() {
+        input["options"] = options.into();
+    }
+    json!({ "human_input": input })
+}
+
+/// A piece of an answer.
+#[derive(Clone, Copy, Default)]
+pub(in crate::gateway) struct Chunk<'a> {
+    pub(in crate::gateway) text: &'a str,
+    pub(in crate::gateway) reasoning: Option<&'a str>,
+    /// The whole reply, if this is its end.
+    pub(in crate::gateway) last: Option<&'a Assistant>,
+}
+
+impl Chunk<'_> {
+    /// Writes the piece of the message with this id.
+    pub(in crate::gateway) fn value(&self, id: &MessageId) -> Value {
+        let mut fields = base("AIMessageChunk", id, self.text);
+        if let Some(reasoning) = self.reasoning {
+            fields.insert("additional_kwargs".into(), json!({ "reasoning_content": reasoning }));
+        }
+        let calls = self.last.map(|reply| reply.calls.as_slice()).unwrap_or_default();
+        let piece = |(index, call): (usize, &ToolCall)| {
+            let args = call.garbled.clone().unwrap_or_else(|| call.args.to_string());
+            json!({ "name": call.name, "args": args, "id": call.id, "index": index, "type": "tool_call_chunk" })
+        };
+        let whole = calls.iter().filter(|call| call.garbled.is_none()).map(tool_call);
+        fields.insert("tool_calls".into(), whole.collect());
+        fields.insert("invalid_tool_calls".into(), json!([]));
+        fields.insert("tool_call_chunks".into(), calls.iter().enumerate().map(piece).collect());
+        let used = self.last.and_then(|reply| reply.usage.as_ref());
+        fields.insert("usage_metadata".into(), used.map_or(Value::Null, usage));
+        if let Some(reply) = self.last {
+            fields.insert("response_metadata".into(), response(reply));
+        }
+        let position = if self.last.is_some() { json!("last") } else { Value::Null };
+        fields.insert("chunk_position".into(), position);
+        Value::Object(fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_look_like_this() {
+        let call = ToolCall { id: "c".into(), name: "ls".into(), args: json!({"path": "/"}), garbled: None };
+        let reply = Assistant {
+            id: "a".into(),
+            text: "Let me look.".into(),
+            reasoning: Some("hm".into()),
+            provider_parts: None,
+            calls: vec![call],
+            finish: Finish::Complete,
+            model: Some("gpt".into()),
+            usage: Some(Usage::plain(5, 2)),
+        };
+        let result = ToolResult {
+            id: "r".into(),
+            call: "c".into(),
+            tool: "ask_clarification".into(),
+            text: "Which?".into(),
+            error: false,
+            question: Some(Question { text: "Which?".into(), options: vec!["this".into()] }),
+            images: Vec::new(),
+            decision: None,
+            decisions: Vec::new(),
+        };
+        let sent = json!({
+            "content": [{"type": "text", "text": "hi"}], "additional_kwargs": {"mood": "good"}, "example": true,
+            "id": "another", "type": "ai"
+        });
+        let last = Chunk { last: Some(&reply), ..Chunk::default() }.value(&reply.id);
+        insta::assert_json_snapshot!([
+            whole(&Message::Human(Human::new("h", "hi")), Some(&sent)),
+            whole(&Message::Assistant(reply.clone()), None),
+            whole(&Message::Tool(result), None),
+            Some(last),
+            Some(Chunk { text: "Let", ..Chunk::default() }.value(&"a".into())),
+        ]);
+    }
+}

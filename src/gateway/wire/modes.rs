@@ -1,0 +1,74 @@
+//! The modes of a stream that a client may ask for.
+
+use serde_json::Value;
+
+/// Which frames a stream has besides `metadata`, `error` and `end`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::gateway) struct Modes {
+    pub(in crate::gateway) values: bool,
+    pub(in crate::gateway) updates: bool,
+    /// Pieces of messages with metadata: `messages` frames.
+    pub(in crate::gateway) tuples: bool,
+    /// Messages as they grow: `messages/partial` and `messages/complete` frames.
+    pub(in crate::gateway) messages: bool,
+    pub(in crate::gateway) custom: bool,
+    pub(in crate::gateway) events: bool,
+    pub(in crate::gateway) tasks: bool,
+    pub(in crate::gateway) debug: bool,
+    pub(in crate::gateway) checkpoints: bool,
+}
+
+impl Modes {
+    /// Reads one mode or a list of them; `values` if nothing is said.
+    pub(in crate::gateway) fn read(wanted: &Value) -> Result<Self, String> {
+        let list = match wanted {
+            Value::Null => return Ok(Self { values: true, ..Self::default() }),
+            Value::String(_) => std::slice::from_ref(wanted),
+            Value::Array(list) if list.len() <= 20 => list.as_slice(),
+            _ => return Err("stream_mode is neither a mode nor a list of modes".to_owned()),
+        };
+        let mut modes = Self::default();
+        for mode in list {
+            let flag = match mode.as_str().unwrap_or_default() {
+                "values" => &mut modes.values,
+                "updates" => &mut modes.updates,
+                "messages-tuple" => &mut modes.tuples,
+                "messages" => &mut modes.messages,
+                "custom" => &mut modes.custom,
+                "events" => &mut modes.events,
+                "tasks" => &mut modes.tasks,
+                "debug" => &mut modes.debug,
+                "checkpoints" => &mut modes.checkpoints,
+                _ => return Err(format!("{mode} is no stream mode")),
+            };
+            *flag = true;
+        }
+        Ok(if list.is_empty() { Self { values: true, ..modes } } else { modes })
+    }
+
+    /// Reads modes as a query has them: one, or several with commas or repeated.
+    pub(in crate::gateway) fn of_query(wanted: &[String]) -> Result<Option<Self>, String> {
+        let list: Vec<Value> = wanted.iter().flat_map(|part| part.split(',')).map(Value::from).collect();
+        if list.is_empty() { Ok(None) } else { Self::read(&Value::Array(list)).map(Some) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn modes_are_read_in_every_form_and_unknown_ones_refused() {
+        let values = Modes { values: true, ..Modes::default() };
+        for wanted in [json!(null), json!("values"), json!(["values"]), json!([])] {
+            assert_eq!(Modes::read(&wanted), Ok(values), "{wanted}");
+        }
+        let both = Modes { updates: true, tuples: true, ..Modes::default() };
+        assert_eq!(Modes::read(&json!(["messages-tuple", "updates"])), Ok(both));
+        assert_eq!(Modes::of_query(&["updates,messages-tuple".into()]), Ok(Some(both)));
+        assert_eq!(Modes::of_query(&[]), Ok(None));
+        assert_eq!(Modes::read(&json!("all")), Err("\"all\" is no stream mode".into()));
+        assert!(Modes::read(&json!(7)).is_err());
+    }
+}

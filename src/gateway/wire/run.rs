@@ -1,0 +1,77 @@
+//! Runs as the API writes them.
+
+use super::frames::failure;
+use crate::clock;
+use pudu_client::{
+    base::Outcome,
+    store::{CancelAction, RunRow, RunTokens},
+};
+use serde_json::{Value, json};
+
+/// Returns a run's status in LangGraph's words.
+pub(in crate::gateway) fn status(row: &RunRow) -> &'static str {
+    if row.ended.is_none() {
+        return if row.begun.is_none() { "pending" } else { "running" };
+    }
+    match row.outcome() {
+        Some(Outcome::Success) => "success",
+        Some(Outcome::Stopped) if row.cancelled == Some(CancelAction::Rollback) => "error",
+        Some(Outcome::Stopped) => "interrupted",
+        Some(Outcome::Timeout) => "timeout",
+        Some(Outcome::Limit | Outcome::Error(_)) | None => "error",
+    }
+}
+
+/// Writes a run with the tokens that it spent.
+pub(in crate::gateway) fn run(row: &RunRow, tokens: &[RunTokens]) -> Value {
+    let own: Vec<&RunTokens> = tokens.iter().filter(|tokens| tokens.run == row.id).collect();
+    let sum = |count: fn(&RunTokens) -> i64| own.iter().map(|tokens| count(tokens)).sum::<i64>();
+    let of = |caller: fn(&str) -> bool| {
+        let of = own.iter().filter(|tokens| caller(&tokens.caller));
+        of.map(|tokens| tokens.input + tokens.output).sum::<i64>()
+    };
+    let request: Value = serde_json::from_str(&row.request).unwrap_or_default();
+    let metadata: Value = serde_json::from_str(&row.metadata).unwrap_or_else(|_| json!({}));
+    let (input, output) = (sum(|tokens| tokens.input), sum(|tokens| tokens.output));
+    let updated = row.ended.or(row.begun).unwrap_or(row.created);
+    let rolled_back = row.ended.is_some() && row.cancelled == Some(CancelAction::Rollback);
+    let error = row.outcome().and_then(|outcome| failure(&outcome)).map(|(_, text)| text);
+    json!({
+        "run_id": row.id,
+        "thread_id": row.thread,
+        "assistant_id": assistant(&row.assistant),
+        "status": status(row),
+        "metadata": metadata,
+        "kwargs": request.get("kwargs").cloned().unwrap_or_else(|| json!({})),
+        "multitask_strategy": if row.multitask.is_empty() { "reject" } else { &row.multitask },
+        "created_at": clock::iso(row.created),
+        "updated_at": clock::iso(updated),
+        "model_name": Some(&row.model).filter(|model| !model.is_empty()),
+        "total_input_tokens": input,
+        "total_output_tokens": output,
+        "total_tokens": input + output,
+        "llm_call_count": sum(|tokens| tokens.calls),
+        "lead_agent_tokens": of(|caller| caller_group(caller) == "lead_agent"),
+        "subagent_tokens": of(|caller| caller_group(caller) == "subagent"),
+        "middleware_tokens": of(|caller| caller_group(caller) == "middleware"),
+        "message_count": row.messages,
+        "stop_reason": Some(&row.stop_reason).filter(|reason| !reason.is_empty()),
+        "error": if rolled_back { Some("Rolled back by user".to_owned()) } else { error },
+        "first_human_message": Some(&row.first_words).filter(|words| !words.is_empty()),
+        "last_ai_message": Some(&row.last_words).filter(|words| !words.is_empty()),
+    })
+}
+
+/// Returns the name of an assistant; that of the lead agent if none was named.
+pub(in crate::gateway) fn assistant(name: &str) -> &str {
+    if name.is_empty() { "lead_agent" } else { name }
+}
+
+/// Returns the group in which DeerFlow counts a caller of models.
+pub(in crate::gateway) fn caller_group(caller: &str) -> &'static str {
+    match caller {
+        "lead" | "lead_agent" => "lead_agent",
+        caller if caller.starts_with("subagent") => "subagent",
+        _ => "middleware",
+    }
+}

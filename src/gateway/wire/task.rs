@@ -1,0 +1,101 @@
+//! Sub-agents in DeerFlow's frozen names: `custom` frames while they work.
+
+use pudu_client::base::{CallId, StepKind, TaskEnd, TaskStage, TaskStatus, TaskStep, Usage};
+use serde_json::{Value, json};
+
+/// Writes how far a sub-agent came; `None` for what no client knows.
+pub(super) fn custom(call: &CallId, stage: &TaskStage) -> Option<Value> {
+    match stage {
+        TaskStage::Started { about, model, agent } => Some(json!({
+            "type": "task_started", "task_id": call, "description": about, "model_name": model,
+            "subagent_type": agent,
+        })),
+        TaskStage::Running { .. } => None,
+        TaskStage::Step(step) => Some(running(call, step)),
+        TaskStage::Ended(end) => Some(ended(call, end)),
+    }
+}
+
+fn running(call: &CallId, step: &TaskStep) -> Value {
+    let message = match &step.kind {
+        StepKind::Reply { calls } => {
+            let call = |(at, of): (usize, &pudu_client::base::StepCall)| json!({ "name": of.name, "args": of.args, "id": format!("{call}-{}-{at}", step.index), "type": "tool_call" });
+            let calls: Vec<Value> = calls.iter().enumerate().map(call).collect();
+            json!({ "type": "ai", "content": step.text, "tool_calls": calls })
+        }
+        StepKind::Result { tool, error } => {
+            let status = if *error { "error" } else { "success" };
+            json!({ "type": "tool", "content": step.text, "name": tool, "status": status })
+        }
+    };
+    json!({
+        "type": "task_running", "task_id": call, "message": message, "message_index": step.index,
+        "total_messages": step.index,
+    })
+}
+
+fn ended(call: &CallId, end: &TaskEnd) -> Value {
+    let (kind, key) = match end.status {
+        TaskStatus::Completed => ("task_completed", "result"),
+        TaskStatus::Failed => ("task_failed", "error"),
+        TaskStatus::Cancelled => ("task_cancelled", "error"),
+        TaskStatus::TimedOut => ("task_timed_out", "error"),
+    };
+    let model = Some(&end.model).filter(|model| !model.is_empty());
+    json!({ "type": kind, "task_id": call, key: end.text, "usage": tokens(&end.usage), "model_name": model })
+}
+
+/// Writes a stage as it is stored: the event's name, its content and its metadata; `None` for what is not stored.
+pub(in crate::gateway) fn stored(call: &CallId, stage: &TaskStage) -> Option<(&'static str, Value, Value)> {
+    let mut metadata = json!({ "task_id": call });
+    let (name, content) = match stage {
+        TaskStage::Running { .. } => return None,
+        TaskStage::Started { about, agent, model } => {
+            let content =
+                json!({ "task_id": call, "description": about, "subagent_type": agent, "model_name": model });
+            ("subagent.start", content)
+        }
+        TaskStage::Step(step) => {
+            metadata["message_index"] = step.index.into();
+            ("subagent.step", stored_step(call, step))
+        }
+        TaskStage::Ended(end) => ("subagent.end", stored_end(call, end)),
+    };
+    Some((name, content, metadata))
+}
+
+fn stored_step(call: &CallId, step: &TaskStep) -> Value {
+    let TaskStep { index, kind, text, truncated } = step;
+    let mut told = json!({ "task_id": call, "message_index": index, "text": text, "truncated": truncated });
+    match kind {
+        StepKind::Reply { calls } => {
+            told["kind"] = "ai".into();
+            told["tool_calls"] = json!(calls);
+        }
+        StepKind::Result { tool, error } => {
+            told["kind"] = "tool".into();
+            told["tool_name"] = tool.as_str().into();
+            told["error"] = (*error).into();
+        }
+    }
+    told
+}
+
+fn stored_end(call: &CallId, end: &TaskEnd) -> Value {
+    let TaskEnd { status, stop_reason, model, usage, text, truncated, omitted } = end;
+    let text_key = if *status == TaskStatus::Completed { "result" } else { "error" };
+    json!({
+        "task_id": call,
+        "status": status,
+        "stop_reason": stop_reason,
+        "model_name": Some(model).filter(|model| !model.is_empty()),
+        "usage": tokens(usage),
+        text_key: text,
+        format!("{text_key}_truncated"): truncated,
+        "omitted_steps": omitted,
+    })
+}
+
+fn tokens(usage: &Usage) -> Value {
+    json!({ "input_tokens": usage.input, "output_tokens": usage.output, "total_tokens": usage.total() })
+}
