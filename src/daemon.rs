@@ -254,24 +254,17 @@ impl Daemon {
             (self.shared.clone(), self.watcher.clone(), self.extensions.clone());
         let stop = self.stop.clone();
         self.tasks.spawn(async move {
-            let mut again = false;
-            loop {
-                let connecting = extensions.connect(&start, file.as_deref());
-                let Some(connected) = stop.run_until_cancelled(connecting).await else { break };
-                if connected.any || again {
+            let count = |is_new: bool| {
+                if is_new {
                     apply(&shared, &watcher.current(), &machine, &extensions);
                     // Said when it is true for whoever reads it: from here on runs have the tools.
                     tracing::info!(tools = extensions.lock().all().len(), "connected MCP servers");
                 }
-                // Runs that began before lose the tools that they have of these.
-                connected.close_former().await;
                 shared.extended.cancel();
-                let asked = stop.run_until_cancelled(shared.reconnect_extensions.notified());
-                if asked.await.is_none() {
-                    break;
-                }
-                again = true;
-            }
+            };
+            let place = (&start, file.as_deref());
+            extensions.keep_connected(place, &shared.reconnect_extensions, &stop, count).await;
+            shared.extended.cancel();
         });
     }
 

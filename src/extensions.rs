@@ -14,6 +14,8 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 /// The file's names, newest first.
 const NAMES: [&str; 2] = ["extensions_config.json", "mcp_config.json"];
@@ -25,6 +27,27 @@ pub(crate) struct Extensions {
 }
 
 impl Extensions {
+    /// Connects the servers, and anew whenever `again` rings, until `stop`. `count` makes their tools count for runs that
+    /// begin from then on; it is told whether that is needed.
+    pub(crate) async fn keep_connected(
+        &self,
+        (start, beside): (&Start, Option<&Path>),
+        again: &Notify,
+        stop: &CancellationToken,
+        count: impl Fn(bool),
+    ) {
+        let mut is_first = true;
+        while let Some(connected) = stop.run_until_cancelled(self.connect(start, beside)).await {
+            count(connected.any || !is_first);
+            // Runs that began before lose the tools that they have of these.
+            connected.close_former().await;
+            is_first = false;
+            if stop.run_until_cancelled(again.notified()).await.is_none() {
+                return;
+            }
+        }
+    }
+
     /// Reads the file, if there is one, and starts the servers that it names, in place of those before. Where the file
     /// cannot be used those before stay.
     pub(crate) async fn connect(&self, start: &Start, beside: Option<&Path>) -> ConnectedServers {

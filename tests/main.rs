@@ -29,6 +29,8 @@ mod extensions;
 mod feishu;
 mod files;
 mod gateway;
+mod gateway_admin;
+mod gateway_own;
 mod goals;
 mod guardrails;
 mod house;

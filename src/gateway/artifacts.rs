@@ -7,6 +7,7 @@ use super::{
     file::{self, FileDisposition},
     guard::refuse,
     thread,
+    threads::IN_FLIGHT,
 };
 use crate::bus::STORE_TIMEOUT;
 use axum::{
@@ -146,8 +147,8 @@ impl GatewayState {
         };
         match looked.await {
             Ok((Some(owner), busy)) if owner == caller.user || caller.is_admin() => {
-                let detail = "a run of this thread is in flight; edit when it has ended";
-                busy.then(|| refuse(StatusCode::CONFLICT, detail))
+                let busy = busy || !self.0.shared.client.live_runs(thread).is_empty();
+                busy.then(|| refuse(StatusCode::CONFLICT, IN_FLIGHT))
             }
             Ok(_) => Some(refuse(StatusCode::NOT_FOUND, "there is no such thread")),
             Err(error) => {

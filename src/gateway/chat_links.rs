@@ -20,6 +20,8 @@ use pudu_client::{
 };
 use serde_json::{Value, json};
 
+/// Way by which a person becomes known: they send the bot a code. A link would not ask whom they join.
+const MODE: &str = "binding_code";
 /// Characters of a connection's id.
 const ID_CHARS: usize = 32;
 
@@ -45,7 +47,7 @@ pub(super) async fn providers(State(gateway): State<GatewayState>, caller: Calle
             "configured": true,
             "connectable": running,
             "unavailable_reason": reason,
-            "auth_mode": mode(channel.connect_link("").as_deref()),
+            "auth_mode": MODE,
             "connection_status": if is_linked { "connected" } else { "not_connected" },
             "credential_fields": [],
             "credential_values": {},
@@ -64,10 +66,6 @@ fn display(platform: &str) -> &str {
         "dingtalk" => "DingTalk",
         other => other,
     }
-}
-
-fn mode(link: Option<&str>) -> &'static str {
-    if link.is_some() { "deep_link" } else { "binding_code" }
 }
 
 /// Lists the people of chats who are whoever asks.
@@ -132,16 +130,15 @@ pub(super) async fn connect(state: State<GatewayState>, caller: Caller, path: Pa
     }
     let (State(gateway), Path(name)) = (state, path);
     let shared = &gateway.0.shared;
-    let Some(account) = shared.accounts.get(&name).filter(|_| name != local::ACCOUNT) else {
+    if name == local::ACCOUNT || shared.accounts.get(&name).is_none() {
         return (StatusCode::NOT_FOUND, Json(json!({ "detail": "Unknown channel provider" })));
-    };
+    }
     match shared.offer_join_of(&caller.user).await {
         Ok(code) => {
-            let url = account.channel().connect_link(&code);
             let answer = json!({
                 "provider": name,
-                "mode": mode(url.as_deref()),
-                "url": url,
+                "mode": MODE,
+                "url": null,
                 "code": code,
                 "instruction": format!("Send /connect {code} to the bot in a private chat."),
                 "expires_in": GOOD_FOR.as_secs(),

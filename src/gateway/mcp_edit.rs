@@ -10,7 +10,7 @@ use pudu_client::net::scrub;
 use serde_json::{Map, Value, json};
 use url::Url;
 
-/// What stands in place of a secret.
+/// Text in place of a secret.
 const MASK: &str = "***";
 /// Maximum number of servers.
 const MAX_SERVERS: usize = 100;
@@ -290,6 +290,7 @@ fn merged(name: &str, wanted: &Map<String, Value>, old: Option<&Value>) -> Resul
             continue;
         }
         let value = match (key.as_str(), stored) {
+            (_, Some(stored)) if masks.get(key) == Some(value) => stored.clone(),
             ("oauth", stored) => kept_oauth(name, value, stored)?,
             (_, Some(stored)) => restored(name, key, value, stored, masks.get(key).unwrap_or(&Value::Null))?,
             (_, None) => fresh(name, key, value)?,
@@ -444,4 +445,103 @@ fn is_code_letter(arg: &str, is_launcher: bool) -> bool {
     };
     let codes: &[char] = if is_launcher { &['c', 'e'] } else { &['c', 'e', 'p'] };
     letters.starts_with(codes) || (letters.len() <= 4 && letters.contains(codes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_name_of_a_secret_is_told_by_its_words() {
+        for name in ["token", "API_KEY", "apiKey", "clientSecret", "x-access-key", "bearer", "my.password"] {
+            assert!(names_secret(name), "{name}");
+        }
+        for name in ["", "key", "tokens_per_day", "monkey", "keyboard", "author", "secretary", "access"] {
+            assert!(!names_secret(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn secrets_in_arguments_and_addresses_are_masked() {
+        let args = json!([
+            "--token",
+            "abc",
+            "--token=abc",
+            "-v",
+            "--api-key",
+            "--x",
+            "sk-proj-abcdefghijklmnop0123",
+            7
+        ]);
+        let shown = json!(["--token", "***", "***", "-v", "--api-key", "--x", "***", 7]);
+        assert_eq!(arguments(&args), shown);
+        for (text, expect) in [
+            ("https://a.example/mcp", "https://a.example/mcp"),
+            ("https://a.example/mcp?page=2", "https://a.example/mcp?page=2"),
+            ("https://a.example/mcp?api_key=x&page=2", "https://a.example/mcp?api_key=***&page=2"),
+            ("$URL", "$URL"),
+        ] {
+            assert_eq!(address(text), expect);
+        }
+        assert!(!address("https://ada:hunter2@a.example/mcp").contains("hunter2"));
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            any::<bool>().prop_map(Value::from),
+            any::<u8>().prop_map(Value::from),
+            "[a-z$*:/?=]{0,9}".prop_map(Value::from)
+        ];
+        leaf.prop_recursive(3, 12, 3, |inner| {
+            let key = "[a-z_]{1,8}|token|client_secret";
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+                proptest::collection::btree_map(key, inner, 0..3)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    fn server() -> impl Strategy<Value = Value> {
+        let key = proptest::sample::select(vec![
+            "enabled",
+            "type",
+            "command",
+            "args",
+            "env",
+            "url",
+            "headers",
+            "oauth",
+            "description",
+            "routing",
+            "tools",
+            "tool_call_timeout",
+            "task_toolsets",
+            "team",
+            "api_token",
+            "extra",
+        ]);
+        proptest::collection::btree_map(key.prop_map(str::to_owned), value(), 0..8)
+            .prop_map(|map| Value::Object(map.into_iter().collect()))
+    }
+
+    proptest! {
+        /// A page that sends back what it was shown changes nothing, whatever is in the file.
+        #[test]
+        fn servers_come_back_as_they_were_shown(server in server()) {
+            let stored: Map<String, Value> = [("a".to_owned(), server.clone())].into_iter().collect();
+            let seen = [("a".to_owned(), shown(&server))].into_iter().collect();
+            prop_assert_eq!(replaced(&seen, stored.clone(), &[]).map_err(|refusal| refusal.detail), Ok(stored));
+        }
+
+        /// Whatever comes, a program that nobody allowed is not written.
+        #[test]
+        fn no_edit_adds_a_program(server in server()) {
+            let wanted: Map<String, Value> = [("a".to_owned(), server)].into_iter().collect();
+            if let Ok(written) = replaced(&wanted, Map::new(), &[]) {
+                prop_assert!(written.values().all(|server| REMOTE.contains(&kind(server))), "{written:?}");
+            }
+        }
+    }
 }

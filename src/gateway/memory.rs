@@ -1,4 +1,4 @@
-//! What is remembered of whoever asks: shown, changed, exported and forgotten. Shapes are DeerFlow's.
+//! Memory of the person who asks: shown, changed, exported and forgotten. Shapes are DeerFlow's.
 //!
 //! It is the memory of the lead agent, as in DeerFlow; `?agent=NAME` is that of a custom one. Nobody's settings are told
 //! that hold a secret: the model that reads conversations is named and no more.

@@ -1,4 +1,4 @@
-//! What people write of themselves (DeerFlow's `USER.md`). Everybody has their own: in DeerFlow it is one for all.
+//! Profiles: a page that each person writes of themselves (DeerFlow's `USER.md`, which is one for all there).
 
 use super::{GatewayState, JsonReply, caller::Caller};
 use axum::{Json, extract::State, http::StatusCode};

@@ -34,7 +34,7 @@ const WORDING: &str = "Below is a request that a person is about to send to an a
      its language{locale}. Keep what it means and asks for, its names, numbers, code and paths; add nothing of your \
      own and do not answer it. Answer with the new text alone.\n\n<request>\n{text}\n</request>";
 
-/// Whoever asks for help, and what for.
+/// Person who asks for help, and the place of it.
 #[derive(Clone, Debug)]
 pub struct AssistFor {
     /// The user whose budgets it counts against.

@@ -1,4 +1,4 @@
-//! What people write of themselves: a `USER.md` in the folder of each user. It goes with their other files when they are
+//! Profiles: a `USER.md` in the folder of each user, which they write themselves. It goes with their other files when they are
 //! exported or forgotten.
 
 use crate::Client;

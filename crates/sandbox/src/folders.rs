@@ -2,7 +2,8 @@
 //! puts files in and takes files out here, whoever runs the commands.
 
 use crate::{
-    OutputEdit, OutputEdited, ROOT, Upload, discard, files::Files, monitor, results, rights::Owner, share,
+    OutputEdit, OutputEdited, ROOT, Upload, discard, files::Files, monitor, output_edit, results,
+    rights::Owner, share,
 };
 use cap_std::{ambient_authority, fs::Dir};
 use pudu_base::{MessageId, SandboxError, SharedFile, ThreadFolder, UserId};
@@ -273,7 +274,7 @@ impl ThreadFiles {
     /// # Errors
     /// When the path is not one of the outputs, missing, a symlink or below one, no plain file, or cannot be written.
     pub async fn edit_output(&self, path: &str, edit: OutputEdit) -> Result<OutputEdited, SandboxError> {
-        blocking(&self.0, path, move |files, path| share::edit(files, path, &edit)).await
+        blocking(&self.0, path, move |files, path| output_edit::edit(files, path, &edit)).await
     }
 
     /// Keeps a text as a new file in a folder below the outputs, and returns its path as the agent knows it. Of many
