@@ -37,7 +37,7 @@ pub(super) async fn replace(
         return told(StatusCode::FORBIDDEN, ADMIN);
     }
     let commands = gateway.0.watcher.current().mcp_commands.clone();
-    gateway.edit_mcp(move |stored| edit::replaced(&wanted, stored, &commands)).await
+    gateway.edit_mcp(move |stored| edit::replaced(&wanted, &stored, &commands)).await
 }
 
 /// The switch of a server.

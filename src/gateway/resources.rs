@@ -75,7 +75,7 @@ impl GatewayState {
     /// Routes of parts that pudu does not have, which say so.
     fn unsupported_routes() -> Router<Self> {
         use unsupported::Part::{Browser, Console, Crons, Lark, McpTasks, RuntimeConfig, Schedules, Store};
-        let no = |part| any(move || unsupported::answer(part));
+        let no = |part| any(move || std::future::ready(unsupported::answer(part)));
         Router::new()
             .route("/integrations/lark/{*rest}", no(Lark))
             .route("/scheduled-tasks", no(Schedules))

@@ -44,6 +44,6 @@ impl Part {
 }
 
 /// Answers that there is no such part.
-pub(super) async fn answer(part: Part) -> Response {
+pub(super) fn answer(part: Part) -> Response {
     refuse(StatusCode::NOT_FOUND, part.told())
 }
