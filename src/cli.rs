@@ -1,5 +1,6 @@
 //! The command line.
 
+mod account;
 mod agent;
 mod audit;
 mod chat;
@@ -16,6 +17,7 @@ mod run;
 mod secret;
 mod skill;
 mod storage;
+mod typed;
 mod usage;
 
 use crate::{
@@ -109,6 +111,12 @@ enum CliCommand {
     /// Keep, list and delete secrets that skills need.
     #[command(subcommand)]
     Secret(secret::SecretCommand),
+    /// Make, list and remove accounts of people who sign in to the HTTP API.
+    #[command(subcommand)]
+    User(account::UserCommand),
+    /// Make, list and revoke tokens by which programs use the HTTP API.
+    #[command(subcommand)]
+    Token(account::TokenCommand),
     /// Move in from another program.
     #[command(subcommand)]
     Import(import::ImportSource),
@@ -189,6 +197,8 @@ pub(crate) fn main() -> ExitCode {
         Some(CliCommand::Agent(verb)) => agent::agent(&start, &verb),
         Some(CliCommand::Skill(verb)) => skill::skill(&start, &verb),
         Some(CliCommand::Secret(verb)) => secret::secret(&start, &verb),
+        Some(CliCommand::User(verb)) => remote::print(account::user(&start, &verb)),
+        Some(CliCommand::Token(verb)) => remote::print(account::token(&start, &verb)),
         Some(CliCommand::Import(source)) => remote::print(import::import(&start, &source)),
         Some(CliCommand::Users { json }) => remote::print(person::users(&start, json)),
         Some(CliCommand::Export { user, out }) => {

@@ -15,6 +15,7 @@
 
 mod approvals;
 mod assist;
+mod auth;
 mod budgets;
 mod channel;
 mod class;
@@ -51,6 +52,7 @@ mod web;
 
 pub(crate) use {
     approvals::{ApprovalsConfig, is_own_tool},
+    auth::AuthConfig,
     channel::{
         AccountConfig, AccountPolicy, Allow, CLOSING, Capacity, Choosing, FollowUpMode, LOCAL, Menu,
         SessionOverrides, Timing, UnpairedPeople,
@@ -124,6 +126,8 @@ pub(crate) struct Fixed {
     pub(crate) log_level: LogLevel,
     /// The HTTP API and the page.
     pub(crate) gateway: GatewayConfig,
+    /// Sign-in to the HTTP API.
+    pub(crate) auth: AuthConfig,
     /// The store.
     pub(crate) database: Database,
     /// How much may wait and run.
@@ -177,6 +181,8 @@ pub(crate) struct HotConfig {
     pub(crate) model_calls: ModelCalls,
     /// When a tool that brings nothing new is pointed out and closed; never, if `None`.
     pub(crate) progress: Option<ToolProgressRules>,
+    /// Whether visitors may make themselves an account.
+    pub(crate) registration: bool,
     /// How much may be sent to pudu.
     pub(crate) uploads: Uploads,
     /// How far a run may go.
@@ -410,11 +416,12 @@ fn fixed(top: &Section<'_>, start: &Start) -> Option<Fixed> {
     let home = start.home();
     let log_level = top.choice("log_level", LOG_LEVELS).or(LogLevel::Info);
     let gateway = gateway::read(top, start);
+    let auth = auth::read(top, start);
     let database = database::read(top, start);
     let provider = sandbox::provider(top, start);
     let capacity = channel::capacity(top);
     let skills = skills::read(top, start);
-    Some(Fixed { home, log_level, gateway, database: database?, capacity, skills, provider })
+    Some(Fixed { home, log_level, gateway, auth, database: database?, capacity, skills, provider })
 }
 
 fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
@@ -430,6 +437,7 @@ fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
     let memory = memory::read(top, &models, timing.unpaired);
     let summaries = summarization.rules.summaries;
     let skill_rules = skills::rules(top, &models);
+    let subagents = subagents::subagents(top, &models, summaries);
     HotConfig {
         budgets: budgets::rules(top, &models),
         run_tokens: budgets::of_run(top),
@@ -449,10 +457,11 @@ fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
         guardrails: None,
         results: output::results(top),
         tool_search: output::searched(top),
-        subagents: subagents::subagents(top, summaries),
+        subagents,
         loops: loops::rules(top),
         model_calls: limits::model_calls(top),
         progress: progress::rules(top),
+        registration: auth::registration(top),
         uploads: limits::uploads(top),
         runs: limits::runs(top),
         timing,

@@ -8,7 +8,7 @@ use crate::{
     connections::{self, Connections},
     dispatch::{Account, Accounts, DispatchRules, Dispatcher, PairedPeople, Refusals, Shared, Users},
     extensions::{self, Extensions},
-    gateway::{self, GatewayState, GatewayToken},
+    gateway::{self, GatewayState, GatewayToken, SignIn},
     home::Home,
     links::Links,
     local::{self, LocalChannel},
@@ -121,6 +121,9 @@ impl Daemon {
         db.abandon_audit_entries(clock::now()).await.context("cannot write into the store")?;
         machine.tell(&hot);
         skills::tidy(&skills);
+        skills::unknown(&hot.subagents, &skills.read())
+            .iter()
+            .for_each(|line| tracing::warn!("found unknown skill: {line}"));
         let setup = agent::setup(&hot, &machine, Vec::new())?;
         let token = token(&fixed.gateway, listener.as_ref(), &fixed.home, machine.exposed())?;
         let made = token.as_ref().is_some_and(GatewayToken::guards_all) && fixed.gateway.token.is_none();
@@ -128,6 +131,7 @@ impl Daemon {
         let client =
             Client::new(db.clone(), machine.folders.clone(), setup, skills, fixed.capacity.max_concurrency);
         client.settle_left().await.context("cannot settle what a process before this one left open")?;
+        tell_small_budgets(&client).await;
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let (inbox, arrivals) =
             Inbox::new(db.clone(), fixed.capacity.inbound_queue_maxsize, &tasks, stop.clone());
@@ -178,7 +182,10 @@ impl Daemon {
         };
         dispatcher.recover().await?;
         let address = match listener.zip(token) {
-            Some((listener, token)) => Some(daemon.serve(listener, token)?),
+            Some((listener, token)) => {
+                let sign_in = SignIn::open(&fixed.auth, &daemon.shared.home)?;
+                Some(daemon.serve(listener, token, sign_in)?)
+            }
             None => None,
         };
         daemon.lines.open(wanted, daemon.local.clone()).await;
@@ -195,7 +202,7 @@ impl Daemon {
         Ok((daemon, Greeting { address, model, token: made, store, sandbox, accounts, open }))
     }
 
-    fn serve(&self, listener: TcpListener, token: GatewayToken) -> Result<SocketAddr> {
+    fn serve(&self, listener: TcpListener, token: GatewayToken, sign_in: SignIn) -> Result<SocketAddr> {
         let bound = listener.local_addr()?;
         let (shared, local) = (self.shared.clone(), self.local.clone());
         let gateway = GatewayState::new(
@@ -204,7 +211,7 @@ impl Daemon {
             self.lines.clone(),
             self.watcher.clone(),
             bound,
-            token,
+            (token, sign_in),
             self.stop.clone(),
         );
         self.tasks.spawn(async move {
@@ -392,6 +399,14 @@ async fn sweep(shared: &Shared, hot: &config::HotConfig) {
         Ok(pruned) if pruned != Pruned::default() => gateway::storage::report(&pruned),
         Ok(_) => {}
         Err(error) => tracing::warn!(%error, "failed to delete what `retention` does not keep"),
+    }
+}
+
+/// Warns of budgets that refuse every answer.
+async fn tell_small_budgets(client: &Client) {
+    // Without a model there is no answer that could be refused.
+    for used in client.small_budgets().await.unwrap_or_default() {
+        tracing::warn!(key = %format!("budgets.{}", used.scope.as_str()), "found too small budget: {used}");
     }
 }
 

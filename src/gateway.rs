@@ -8,11 +8,14 @@ mod artifacts;
 mod assist;
 mod assistants;
 pub(crate) mod audit;
+mod auth;
+mod branches;
 mod caller;
 mod chat;
 mod chat_links;
 mod client_runs;
 mod content;
+mod cors;
 mod errors;
 mod failures;
 mod feedback;
@@ -27,10 +30,12 @@ mod memory;
 mod messages;
 mod models;
 mod options;
+mod owned;
 mod paced;
 mod page;
 mod people;
 mod profile;
+mod refusal;
 mod resources;
 mod run_request;
 mod run_stream;
@@ -40,6 +45,8 @@ mod skills;
 pub(crate) mod storage;
 mod tasks;
 pub(crate) mod thread;
+mod thread_facts;
+mod thread_state;
 mod threads;
 pub(crate) mod token;
 mod unsupported;
@@ -49,7 +56,7 @@ mod users;
 mod webhook;
 mod wire;
 
-pub(crate) use guard::GatewayToken;
+pub(crate) use {auth::SignIn, guard::GatewayToken};
 
 use crate::{config::Watcher, connections::Connections, dispatch::Shared, local::LocalChannel};
 use axum::{
@@ -79,6 +86,7 @@ struct Inner {
     connections: Arc<Connections>,
     watcher: Arc<Watcher>,
     guard: guard::RequestGuard,
+    sign_in: SignIn,
     /// One permit a request with files.
     uploads: Semaphore,
     /// Failed posts to webhooks.
@@ -96,7 +104,7 @@ impl GatewayState {
         lines: Arc<Connections>,
         watcher: Arc<Watcher>,
         bound: SocketAddr,
-        token: GatewayToken,
+        (token, sign_in): (GatewayToken, SignIn),
         stop: CancellationToken,
     ) -> Self {
         let guard = guard::RequestGuard::new(bound, token);
@@ -108,6 +116,7 @@ impl GatewayState {
             connections: lines,
             watcher,
             guard,
+            sign_in,
             uploads,
             failures,
             started,
@@ -146,11 +155,14 @@ impl GatewayState {
             .route("/threads/search", post(threads::search))
             .route("/threads/count", post(threads::count))
             .route("/threads/{thread}", get(threads::show).patch(threads::patch).delete(threads::delete))
-            .route("/threads/{thread}/state", posted(get(threads::state).post(threads::update_state)))
-            .route("/threads/{thread}/state/checkpoint", post(threads::state_of_checkpoint))
-            .route("/threads/{thread}/state/{checkpoint}", get(threads::state_at))
-            .route("/threads/{thread}/history", post(threads::history))
-            .route("/threads/{thread}/copy", post(threads::copy))
+            .route(
+                "/threads/{thread}/state",
+                posted(get(thread_state::state).post(thread_state::update_state)),
+            )
+            .route("/threads/{thread}/state/checkpoint", post(thread_state::state_of_checkpoint))
+            .route("/threads/{thread}/state/{checkpoint}", get(thread_state::state_at))
+            .route("/threads/{thread}/history", post(thread_state::history))
+            .route("/threads/{thread}/copy", post(thread_state::copy))
             .route("/threads/{thread}/runs", posted(get(client_runs::list).post(client_runs::create)))
             .route("/threads/{thread}/runs/stream", posted(post(client_runs::stream)))
             .route("/threads/{thread}/runs/wait", posted(post(client_runs::wait_on_thread)))
@@ -158,6 +170,16 @@ impl GatewayState {
             .route("/threads/{thread}/runs/{run}/join", get(client_runs::join))
             .route("/threads/{thread}/runs/{run}/stream", get(client_runs::follow).post(client_runs::follow))
             .route("/threads/{thread}/runs/{run}/cancel", post(client_runs::cancel))
+            .route("/threads/{thread}/branches", post(branches::branch))
+            .route("/threads/{thread}/runs/regenerate/prepare", post(branches::regenerate))
+            .route("/threads/{thread}/runs/edit-regenerate/prepare", post(branches::edit))
+            .route("/threads/{thread}/token-usage", get(thread_facts::tokens))
+            .route(
+                "/threads/{thread}/goal",
+                get(thread_facts::show_goal).put(thread_facts::set_goal).delete(thread_facts::clear_goal),
+            )
+            .route("/threads/{thread}/compact", post(thread_facts::compact))
+            .route("/threads/{thread}/runs/{run}/workspace-changes", get(thread_facts::workspace_changes))
             .route("/threads/{thread}/messages", get(messages::list))
             .route("/threads/{thread}/messages/page", get(messages::page))
             .route("/threads/{thread}/runs/{run}/messages", get(messages::of_run))
@@ -186,6 +208,7 @@ impl GatewayState {
             .route("/api/users", get(users::list))
             .route("/api/users/{user}", delete(users::forget))
             .route("/api/users/{user}/export", get(users::export))
+            .merge(auth::operator_routes())
             .route("/api/threads", get(storage::threads))
             .route("/api/storage/threads/{thread}", delete(storage::delete))
             .route("/api/threads/{thread}/tasks", get(tasks::list))
@@ -198,21 +221,28 @@ impl GatewayState {
         // Files are as large as the configuration says.
         let files = post(uploads::put).layer(DefaultBodyLimit::disable());
         let said = post(chat::say).layer(DefaultBodyLimit::max(chat::MAX_BODY_BYTES));
-        let guarded = Router::new()
+        let local = Router::new()
             .route("/api/chat/{chat}/events", get(chat::events))
             .route("/api/chat/{chat}/messages", said)
             .route("/api/chat/{chat}/press", post(chat::press))
             .route("/api/chat/{chat}/files/{line}/{index}", get(chat::file))
-            .route("/api/commands", get(info::commands))
             .route("/api/active-runs", get(runs::list))
             .route("/api/active-runs/{run}/events", get(runs::events))
+            .route_layer(middleware::from_fn(guard::local));
+        let of_threads = Router::new()
             .route("/api/threads/{thread}/uploads", files)
             .route("/api/threads/{thread}/uploads/list", get(uploads::list))
             .route("/api/threads/{thread}/uploads/limits", get(uploads::limits))
             .route("/api/threads/{thread}/uploads/{name}", delete(uploads::remove))
+            .route_layer(middleware::from_fn_with_state(self.clone(), owned::check));
+        let guarded = Router::new()
+            .route("/api/commands", get(info::commands))
             .route("/api/skills", get(skills::list))
             .route("/api/channels", get(info::channels))
             .route("/api/channels/", get(info::channels))
+            .merge(local)
+            .merge(of_threads)
+            .merge(auth::own_routes())
             .merge(operated)
             .merge(agents)
             .merge(self.resources())
@@ -229,13 +259,19 @@ impl GatewayState {
         let hooks = Router::new()
             .route("/api/webhooks/{platform}/{account}", post(webhook::take))
             .route("/files/{token}", get(file::linked));
-        guarded
+        let cors = cors::layer(&self.0.sign_in.config.cors_origins);
+        let all = guarded
             .merge(open)
+            .merge(auth::open_routes(&self))
             .merge(hooks)
             .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
             .layer(middleware::from_fn(paced::pace))
             .layer(CatchPanicLayer::new())
             .layer(middleware::from_fn(errors::shape))
-            .with_state(self)
+            .with_state(self);
+        match cors {
+            Some(cors) => all.layer(cors),
+            None => all,
+        }
     }
 }

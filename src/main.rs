@@ -1,5 +1,6 @@
 //! pudu: a super-agent that lives in a team's chats.
 
+mod accounts;
 mod agent;
 mod bus;
 mod cli;
@@ -17,6 +18,7 @@ mod links;
 mod local;
 mod logging;
 mod machine;
+mod passwords;
 mod rights;
 mod sent;
 mod skills;

@@ -1,11 +1,11 @@
 //! Skills of the daemon and the command line.
 
 use crate::{
-    config::{Fixed, Start},
+    config::{Fixed, Start, Subagent},
     extensions,
 };
 use anyhow::{Context, Result};
-use pudu_client::skills::{CatalogPaths, Skills, shipped};
+use pudu_client::skills::{Catalog, CatalogPaths, Skills, shipped};
 use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::Path};
 
 /// The folder of the shipped skills in the home.
@@ -33,6 +33,19 @@ pub(crate) fn open(start: &Start, fixed: &Fixed, file: Option<&Path>) -> Result<
         state: extensions::place(start, file),
         container: fixed.skills.container_path.clone(),
     }))
+}
+
+/// Returns a line for each skill that a sub-agent is to have, and that there is not. A person may have one of that name, so
+/// that it is no error.
+pub(crate) fn unknown(subagents: &[Subagent], catalog: &Catalog) -> Vec<String> {
+    let named =
+        subagents.iter().flat_map(|kind| kind.skills.iter().flatten().map(move |skill| (kind, skill)));
+    let missing = named.filter(|(_, skill)| catalog.get(skill).is_none());
+    missing
+        .map(|(kind, skill)| {
+            format!("the sub-agent {} is to have the skill {skill}, and there is none", kind.name)
+        })
+        .collect()
 }
 
 /// Takes away what older versions wrote. Only the process that has the home may do that.

@@ -8,7 +8,7 @@ use pudu_client::{
 };
 use pudu_sim::{
     model::{Answer, Ask, Reply},
-    telegram::Options,
+    telegram::{Kind, Options},
 };
 use serde_json::{Value, json};
 
@@ -78,18 +78,114 @@ async fn a_person_hears_that_little_is_left_and_a_stopped_run_keeps_what_it_said
     ada.says("fourth", "echo: fourth").await;
 }
 
+/// The end of what people read where too little is left.
+const LEFT: &str = "too little for another answer. It opens again at 00:00 UTC.";
+
+#[tokio::test]
+async fn what_merely_does_not_suffice_is_not_told_as_used_up() {
+    let house =
+        house("budgets: {person: {tokens_per_day: 100000}, everybody: {tokens_per_day: 110000}}\n").await;
+    let ada = Talker::new(&house, "Ada");
+    let look =
+        Reply::text("Let me look.").tool("ls", &json!({"path": "/mnt/user-data", "description": "Looking"}));
+    house.model.next(look.usage(97_000, 0));
+    // The warning about another budget comes with the refusal.
+    let near = "The budget of everybody together for today is 88 % used. It begins anew at 00:00 UTC.";
+    let short = format!("⚠️ Your budget for today has 3000 tokens of 100000 tokens left, {LEFT}");
+    ada.says("first", &format!("Let me look.\n\n{short}\n\n{near}")).await;
+    ada.says("second", &short).await;
+    ada.say("/usage");
+    let told = ada.reads_so(|text| text.contains("Budgets:")).await;
+    assert!(told.contains("97000 tokens of 100000 tokens spent, 3000 tokens left"), "{told}");
+    let (_, doctor) = house.pudu(&["doctor"]);
+    assert!(doctor.contains("none is used up"), "{doctor}");
+    let (good, out) = house.pudu(&["usage", "--json"]);
+    let facts: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        (good, &facts["budgets"][0]["used_up"], &facts["budgets"][0]["left"]),
+        (true, &json!(false), &json!(3_000))
+    );
+    assert_eq!(house.model.count(), 1);
+}
+
+#[tokio::test]
+async fn in_a_room_the_one_whose_budget_it_is_has_a_name_and_nobody_reads_the_rest_of_it() {
+    let budgets = "budgets: {person: {tokens_per_day: 100000}}\n";
+    let mut house = House::furnish(Options::default(), "require_mention: false", budgets).await;
+    house.model.otherwise(|ask| echo(ask).into());
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    let bob = Talker::new(&house, "Bob");
+    let team = house.telegram.add_group(Kind::Group, "team", &[ada.person, bob.person]);
+    let (ada, bob) = (ada.at(team), bob.at(team));
+    house.model.next(Reply::text("One.").usage(97_000, 0));
+    ada.says("first", "One.").await;
+    let scant =
+        "The budget of Ada for today does not suffice for another answer. It opens again at 00:00 UTC.";
+    ada.says("second", &format!("⚠️ {scant}")).await;
+    house.configure("require_mention: false", "budgets: {person: {tokens_per_day: 90000}}\n");
+    ada.says("third", "⚠️ The budget of Ada for today is used up. It opens again at 00:00 UTC.").await;
+    bob.says("hello", "echo: [Bob] hello").await;
+}
+
+#[tokio::test]
+async fn a_budget_that_is_too_small_for_any_answer_says_who_can_mend_it() {
+    let house = house("budgets: {run: {tokens: 1000}}\n").await;
+    let help = "To wait does not help: /new starts a shorter conversation, and whoever runs this bot can raise the limit \
+                (budgets.run).";
+    let ada = Talker::new(&house, "Ada");
+    ada.say("hello");
+    let told = ada.reads_so(|text| text.contains("budget")).await;
+    assert!(
+        told.starts_with("⚠️ The budget of this run is 1000 tokens in all, and this answer needs about "),
+        "{told}"
+    );
+    assert!(told.ends_with(help), "{told}");
+    assert_eq!(house.model.count(), 0);
+    let log = house.log();
+    assert!(log.contains("found too small budget: The budget of this run is 1000 tokens in all"), "{log}");
+    let (_, doctor) = house.pudu(&["doctor"]);
+    assert!(doctor.contains("no answer fits: The budget of this run is 1000 tokens in all"), "{doctor}");
+    assert!(doctor.contains("raise the limit under `budgets.run`"), "{doctor}");
+}
+
+/// Configures a second, smaller model; both have a price.
+fn with_small(house: &House, budgets: &str) {
+    let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
+    let price = |input: u32| {
+        format!("    pricing: {{currency: USD, input_per_million: {input}, output_per_million: 1}}\n")
+    };
+    let (url, large, small) = (house.model.url(), price(100), price(1));
+    let models = format!(
+        "max_retries: 3\n{large}  - name: small\n    use: langchain_openai:ChatOpenAI\n    model: sim-small\n    \
+         base_url: {url}\n    api_key: sk-simulated-key-0123456789\n{small}"
+    );
+    house.write_config(&(config.replace("max_retries: 3\n", &models) + budgets));
+    house.model.otherwise(|ask| echo(ask).into());
+}
+
+#[tokio::test]
+async fn before_a_refusal_the_cheaper_model_answers_and_people_are_told() {
+    let mut house = House::furnish(Options::default(), "", "").await;
+    with_small(&house, "budgets: {person: {cost_per_day: 2}, cheaper_model: small}\n");
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    // Seven tenths: less than 80 %, and what is left pays for no prompt of the large model.
+    house.model.next(Reply::text("One.").usage(14_000, 0));
+    ada.says("first", "One.").await;
+    let near = "Your budget for today is 70 % used. It begins anew at 00:00 UTC. What is left is too little for the \
+                other model, so small answers.";
+    ada.says("second", &format!("echo: second\n\n{near}")).await;
+    ada.says("third", "echo: third").await;
+    let asked: Vec<String> = house.model.requests().iter().map(|ask| ask.model().to_owned()).collect();
+    assert_eq!(asked, ["sim-1", "sim-small", "sim-small"]);
+}
+
 #[tokio::test]
 async fn a_cheaper_model_goes_on_where_one_is_named() {
     let mut house = House::furnish(Options::default(), "", "").await;
-    let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
-    let url = house.model.url();
-    let small = format!(
-        "max_retries: 3\n  - name: small\n    use: langchain_openai:ChatOpenAI\n    model: sim-small\n    \
-         base_url: {url}\n    api_key: sk-simulated-key-0123456789\n"
-    );
     let budgets = "budgets: {room: {tokens_per_day: 100000}, person: {tokens_per_month: 100000}, cheaper_model: small, cheaper_threshold: 0.5}\n";
-    house.write_config(&(config.replace("max_retries: 3\n", &small) + budgets));
-    house.model.otherwise(|ask| echo(ask).into());
+    with_small(&house, budgets);
     house.start();
     let ada = Talker::new(&house, "Ada");
     house.model.next(Reply::text("One.").usage(50_000, 0));
@@ -112,11 +208,11 @@ async fn forty_chats_at_once_stay_within_one_budget_and_each_gets_one_answer() {
     for person in &people {
         person.say("hello");
     }
-    let refused = "⚠️ The budget of everybody together for today is used up. It opens again at 00:00 UTC.";
+    let is_refused = |text: &str| text.starts_with("⚠️ The budget of everybody together for today has ");
     let mut answered = 0;
     for person in &people {
-        let text = person.reads_so(|text| text.starts_with("echo: hello") || text == refused).await;
-        answered += i64::from(text != refused);
+        let text = person.reads_so(|text| text.starts_with("echo: hello") || is_refused(text)).await;
+        answered += i64::from(!is_refused(&text));
         assert_eq!(person.answers().len(), 1);
     }
     assert!(house.stop().await.success());
@@ -169,8 +265,11 @@ async fn what_is_spent_is_counted_once_though_the_daemon_is_killed_around_it() {
 
 #[tokio::test]
 async fn whoever_runs_pudu_sees_what_everybody_spends() {
-    let rest = "budgets: {person: {tokens_per_day: 1200}, account: {tokens_per_month: 100000}}\n";
+    let rest = "budgets: {person: {tokens_per_day: 30000}, account: {tokens_per_month: 1000000}}\n";
     let mut house = house("").await;
+    house
+        .model
+        .otherwise(|ask| Reply::text(&format!("echo: {}", ask.last_user())).usage(18_000, 2_000).into());
     let (good, out) = house.pudu(&["usage"]);
     assert_eq!((good, out.trim()), (true, "Nothing was spent."));
     let ada = Talker::new(&house, "Ada");
@@ -183,13 +282,13 @@ async fn whoever_runs_pudu_sees_what_everybody_spends() {
     let check = |facts: &Value| {
         let sum = |key: &str| (facts[key][0]["calls"].clone(), facts[key][0]["total_tokens"].clone());
         for key in ["people", "accounts", "models"] {
-            assert_eq!(sum(key), (json!(2), json!(2_000)), "{key}: {facts}");
+            assert_eq!(sum(key), (json!(2), json!(40_000)), "{key}: {facts}");
         }
         assert_eq!(facts["accounts"][0]["name"], "telegram");
         assert_eq!(facts["rooms"], json!([]));
         let budgets: Vec<_> = facts["budgets"].as_array().unwrap().iter().collect();
         let told: Vec<_> = budgets.iter().map(|one| (&one["scope"], &one["left"], &one["used_up"])).collect();
-        let expect = [("person", 0, true), ("account", 98_000, false)];
+        let expect = [("person", 0, true), ("account", 960_000, false)];
         let expect = expect.map(|(scope, left, used)| (json!(scope), json!(left), json!(used)));
         assert_eq!(told, expect.iter().map(|(scope, left, used)| (scope, left, used)).collect::<Vec<_>>());
         assert!(budgets[0]["opens"].as_str().unwrap().ends_with("T00:00:00.000Z"), "{facts}");
@@ -209,8 +308,8 @@ async fn whoever_runs_pudu_sees_what_everybody_spends() {
     assert!(good, "{out}");
     check(&read(&out));
     let (good, table) = house.pudu(&["usage"]);
-    assert!(good && table.contains("1800 tokens read, 200 written, in 2 calls"), "{table}");
-    assert!(table.contains("2000 of 1200 tokens spent, used up"), "{table}");
+    assert!(good && table.contains("36000 tokens read, 4000 written, in 2 calls"), "{table}");
+    assert!(table.contains("40000 of 30000 tokens spent, used up"), "{table}");
 }
 
 #[tokio::test]

@@ -208,13 +208,14 @@ async fn questions_are_suggested_by_the_model_and_count_for_whoever_asks() {
         loop {
             let usage = api.call(Method::GET, "/api/usage", true, None).await.1;
             if let Some(model) = usage["models"].get(0) {
-                break (model["input_tokens"].clone(), model["output_tokens"].clone());
+                let spent = [&model["input_tokens"], &model["output_tokens"], &usage["people"][0]["name"]];
+                break json!(spent);
             }
             tokio::task::yield_now().await;
         }
     };
     let spent = tokio::time::timeout(SOON, spent).await.unwrap();
-    assert_eq!(spent, (json!(1_000), json!(30)));
+    assert_eq!(spent, json!([1_000, 30, "default"]));
 
     let nothing = json!({"suggestions": []});
     api.house.model.next(Reply::text("I would rather not."));

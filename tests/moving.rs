@@ -298,6 +298,24 @@ async fn nobody_is_forgotten_while_the_agent_works_for_them() {
     ada.reads_so(|text| text.starts_with("echo: wait for me")).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_daemon_that_died_left_open_keeps_nobody_from_being_forgotten() {
+    let (mut house, ada, bob) = talked().await;
+    let mut hold = house.model.hold(1, At::End);
+    ada.say("wait for me with the quagga");
+    hold.reached().await.unwrap();
+    house.kill();
+    let who = format!("telegram:{}", ada.person);
+    let (well, told) = house.pudu(&["forget", "--user", &who, "--yes"]);
+    assert!(well, "{told}");
+    assert_eq!(found(&house, &SECRETS[..4]), Vec::<String>::new());
+    drop(hold);
+    house.start();
+    bob.says("and now?", "echo: and now?").await;
+    ada.says("who am I?", "echo: who am I?").await;
+    assert_eq!(house.model.requests().last().unwrap().messages().len(), 2, "nothing is taken up again");
+}
+
 #[tokio::test]
 async fn who_was_forgotten_is_not_brought_back_by_an_import() {
     let house = deer().await;

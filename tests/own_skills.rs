@@ -452,6 +452,27 @@ async fn a_rooms_skill_gets_nobodys_secret() {
     assert!(!scene.words(&scene.chat).iter().any(|text| text.contains("private chats only")));
 }
 
+/// Proves that nobody hears that a secret is lost which was kept, though a kill came between it and the answer.
+#[tokio::test]
+async fn a_secret_that_a_kill_cut_is_told_as_one_that_may_be_kept() {
+    let mut house = House::furnish(Options::default(), "", "").await;
+    house.set("PUDU_CRASH_AT", "turn.open.before#1");
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    ada.say(&format!("/secret set ERP_TOKEN {SECRET}"));
+    assert!(house.ended(SOON).await.is_some(), "it was not killed");
+    house.set("PUDU_CRASH_AT", "");
+    house.start();
+    let told = ada.reads_so(|text| text.contains("ERP_TOKEN")).await;
+    assert!(
+        told.starts_with("I have no new value for ERP_TOKEN, and a secret of that name is kept."),
+        "{told}"
+    );
+    ada.say("/secret");
+    ada.reads_so(|text| text.contains("ERP_TOKEN") && !text.contains("no new value")).await;
+    assert_eq!(ada.answers().len(), 2, "one answer for each");
+}
+
 #[tokio::test]
 async fn a_secret_that_a_room_read_is_not_kept_and_names_that_steer_programs_are_refused() {
     let house = furnished("").await;

@@ -174,3 +174,19 @@ async fn a_task_that_a_crash_cut_is_told_as_failed_and_not_made_twice() {
     let last = told["events"].as_array().unwrap().last().unwrap().clone();
     assert_eq!((&last["event_type"], &last["content"]["status"]), (&json!("subagent.end"), &json!("failed")));
 }
+
+#[tokio::test]
+async fn a_sub_agent_with_an_unknown_model_stops_the_start_and_an_unknown_skill_is_told() {
+    let mut house =
+        House::furnish(Options::default(), "", "subagents: {agents: {bash: {model: nobodys}}}\n").await;
+    assert!(!house.try_start(), "it started");
+    let (good, told) = house.pudu(&["config", "check"]);
+    let expect = "error: subagents.agents.bash.model: there is no model nobodys";
+    assert!(!good && told.contains(expect) && told.contains("name one of `models`: sim"), "{told}");
+    house.configure("", "subagents: {agents: {bash: {skills: [walking-on-water]}}}\n");
+    house.start();
+    let line = "the sub-agent bash is to have the skill walking-on-water, and there is none";
+    assert!(house.log().contains(line), "{}", house.log());
+    let (_, told) = house.pudu(&["doctor"]);
+    assert!(told.contains(line), "{told}");
+}

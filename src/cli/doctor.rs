@@ -81,7 +81,7 @@ async fn examine(start: &Start, loaded: &LoadedConfig, told: &mut Findings) {
     }
     parts.push(("skills".to_owned(), Box::pin(async { skills::check(start, loaded) })));
     parts.push(("MCP servers".to_owned(), Box::pin(extensions::check(start, loaded))));
-    parts.push(("pudu".to_owned(), Box::pin(budgets::check(start, loaded))));
+    parts.push(("pudu".to_owned(), Box::pin(budgets::check(start, loaded, &machine))));
     parts.push(("agents".to_owned(), Box::pin(async { agents::check(loaded, configured) })));
     for account in &hot.accounts {
         let name = format!("{} ({})", account.name, account.platform.name());

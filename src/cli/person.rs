@@ -10,7 +10,7 @@ use crate::{
 };
 use anyhow::{Context, Result, anyhow, bail};
 use pudu_client::{
-    PersonData,
+    PersonData, PersonError,
     base::UserId,
     net::reqwest::Method,
     sandbox::Folders,
@@ -225,8 +225,16 @@ impl Alone {
             self.data.compact().await?;
             return rights::pick(&known, wanted).map(|_| json!({}));
         };
-        let forgotten = rights::forget(&self.db, who, self.data.forget(&who.keys())).await?;
-        Ok(rights::told(&forgotten))
+        // No daemon runs, so that whatever is open was left by one that died.
+        self.data.abandon(&who.keys()).await?;
+        match rights::forget(&self.db, who, self.data.forget(&who.keys())).await {
+            Ok(forgotten) => Ok(rights::told(&forgotten)),
+            Err(PersonError::AtWork) => bail!(
+                "no daemon runs, and one that died left an answer to others open where this person spoke, too: start \
+                 pudu, let it end, and do this again"
+            ),
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn close(self) {

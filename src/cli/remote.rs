@@ -48,6 +48,11 @@ pub(super) async fn post(
     read(send(start, REQUEST_TIMEOUT, Method::POST, path, query, Some(body)).await?).await
 }
 
+/// Puts something in its place by the daemon's API.
+pub(super) async fn put(start: &Start, path: &[&str], body: &Value) -> Result<Value> {
+    read(send(start, REQUEST_TIMEOUT, Method::PUT, path, &[], Some(body)).await?).await
+}
+
 async fn read(answer: Response) -> Result<Value> {
     let good = answer.status().is_success();
     let facts: Value = answer.json().await.context("the daemon's answer cannot be read")?;

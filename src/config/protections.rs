@@ -72,18 +72,15 @@ fn bound_identity(section: &Section<'_>) {
 }
 
 fn sign_in(section: &Section<'_>) {
-    section.ignore_rest();
     let oidc = section.section("oidc");
     oidc.ignore_rest();
     if oidc.flag("enabled").foreign() == Some(true) {
         oidc.refuse(
             "enabled",
-            "this version signs nobody in; its page and API ask for the operator's token",
-            "put a proxy that signs people in before pudu; then write `enabled: false`",
+            "this version signs nobody in by a provider, only by e-mail and password",
+            "make accounts with `pudu user add`; then write `enabled: false`",
         );
     }
-    // Nobody can register: there is nothing to close.
-    section.section("local").ignore_rest();
 }
 
 /// Code of the operator's own may be a guard, and no Python runs here.

@@ -1,33 +1,81 @@
 //! Budgets in words: what is left of them, that little is, and that nothing is.
 
-use super::spending::money;
 use pudu_client::{
     BudgetNotice, BudgetState,
-    base::{BudgetPeriod, BudgetScope, UsedBudget},
+    base::{BudgetPeriod, BudgetScope, ShortBudget, UsedBudget, money},
     store::BudgetUnit,
 };
 use pudu_texts::Language;
 
-/// Returns what is told when a budget is used up, or calls under way may use it up.
-pub(super) fn used_up(language: Language, used: UsedBudget) -> String {
+/// Returns what is told when a budget is used up, does not suffice, or may be used up by calls under way. Where others
+/// read it, a person's budget has the name of the one who asked, and what is left of it is not told.
+pub(super) fn refused(language: Language, used: &UsedBudget, asker: Option<&str>) -> String {
+    let asker = asker.filter(|_| used.scope == BudgetScope::Person);
+    let whose = match asker {
+        Some(name) => language.budget_of_named(name),
+        None => whose(language, used.scope).to_owned(),
+    };
+    match &used.short {
+        _ if used.busy => language.budget_busy(whose),
+        None => used_up(language, used, &whose),
+        Some(short) if short.is_too_small() => too_small(language, used, short, &whose),
+        Some(_) if asker.is_some() => match used.period {
+            Some(BudgetPeriod::Month) => language.budget_scant_month(whose),
+            _ => language.budget_scant_day(whose),
+        },
+        Some(short) => too_little(language, used, short, &whose),
+    }
+}
+
+fn used_up(language: Language, used: &UsedBudget, whose: &str) -> String {
     match (used.scope, used.period) {
-        (scope, _) if used.busy => language.budget_busy(whose(language, scope)),
         (BudgetScope::Run, _) => language.budget_used_run().to_owned(),
-        (scope, Some(BudgetPeriod::Month)) => language.budget_used_month(whose(language, scope)),
-        (scope, _) => language.budget_used_day(whose(language, scope)),
+        (_, Some(BudgetPeriod::Month)) => language.budget_used_month(whose),
+        (_, Some(BudgetPeriod::Day) | None) => language.budget_used_day(whose),
+    }
+}
+
+fn too_small(language: Language, used: &UsedBudget, short: &ShortBudget, whose: &str) -> String {
+    let key = format!("`budgets.{}`", used.scope.as_str());
+    let (limit, needs) =
+        (short_amount(language, short, short.limit), short_amount(language, short, short.needs));
+    match (used.scope, used.period) {
+        (BudgetScope::Run, _) => language.budget_small_run(key, limit, needs),
+        (_, Some(BudgetPeriod::Month)) => language.budget_small_month(key, limit, needs, whose),
+        (_, Some(BudgetPeriod::Day) | None) => language.budget_small_day(key, limit, needs, whose),
+    }
+}
+
+fn too_little(language: Language, used: &UsedBudget, short: &ShortBudget, whose: &str) -> String {
+    let (left, limit) =
+        (short_amount(language, short, short.left), short_amount(language, short, short.limit));
+    match (used.scope, used.period) {
+        (BudgetScope::Run, _) => language.budget_short_run(left, limit),
+        (_, Some(BudgetPeriod::Month)) => language.budget_short_month(left, limit, whose),
+        (_, Some(BudgetPeriod::Day) | None) => language.budget_short_day(left, limit, whose),
+    }
+}
+
+fn short_amount(language: Language, short: &ShortBudget, amount: i64) -> String {
+    match &short.currency {
+        None => language.budget_tokens(amount.unsigned_abs()),
+        Some(currency) => money(currency, amount),
     }
 }
 
 /// Returns what is told once of a budget of which little is left.
 pub(super) fn near(language: Language, notice: &BudgetNotice) -> String {
-    let BudgetNotice { state, cheaper } = notice;
+    let BudgetNotice { state, cheaper, too_dear } = notice;
     let (whose, percent) = (whose(language, state.rule.scope), percent(state));
     let near = match state.rule.period {
         Some(BudgetPeriod::Month) => language.budget_near_month(percent, whose),
         _ => language.budget_near_day(percent, whose),
     };
-    let cheaper =
-        cheaper.as_ref().map(|model| language.budget_cheaper(format!("`{model}`"))).unwrap_or_default();
+    let cheaper = match cheaper.as_ref().map(|model| format!("`{model}`")) {
+        Some(model) if *too_dear => language.budget_cheaper_now(model),
+        Some(model) => language.budget_cheaper(model),
+        None => String::new(),
+    };
     language.paragraph(&[&near, &cheaper])
 }
 
@@ -101,19 +149,37 @@ mod tests {
 
     #[test]
     fn people_read_whose_budget_it_is_and_when_it_opens_again() {
-        let used = |scope, period| UsedBudget { scope, period, opens: None, busy: false };
+        let used = |scope, period| UsedBudget { scope, period, ..UsedBudget::of_run() };
+        let used_up = |language, used: &UsedBudget| refused(language, used, None);
         let day = used(BudgetScope::Room, Some(BudgetPeriod::Day));
-        let told = used_up(Language::English, day);
+        let told = used_up(Language::English, &day);
         assert_eq!(told, "The budget of this room for today is used up. It opens again at 00:00 UTC.");
         assert_eq!(told, day.to_string(), "as the API tells it");
         let month = used(BudgetScope::Person, Some(BudgetPeriod::Month));
-        assert_eq!(used_up(Language::English, month), month.to_string());
+        assert_eq!(used_up(Language::English, &month), month.to_string());
+        let short = |left, needs| Some(ShortBudget { left, limit: 2_000, needs, currency: None });
+        let scarce = UsedBudget { short: short(99, 1_000), ..month };
+        assert_eq!(used_up(Language::English, &scarce), scarce.to_string());
+        assert!(scarce.to_string().contains("has 99 tokens of 2000 tokens left, too little"), "{scarce}");
+        let told = used_up(Language::Chinese, &scarce);
+        assert_eq!(
+            told,
+            "您本月的额度 2000 个 token 还剩 99 个 token，不够再回答一次，将于下月 1 日 00:00（UTC）重新开放。"
+        );
+        let told = refused(Language::English, &scarce, Some("Ada"));
+        assert!(
+            told.starts_with("The budget of Ada for this month does not suffice") && !told.contains("99"),
+            "{told}"
+        );
+        let small = UsedBudget { short: short(2_000, 5_000), ..UsedBudget::of_run() };
+        assert_eq!(used_up(Language::English, &small), small.to_string());
+        assert!(used_up(Language::Chinese, &small).contains("总共只有 2000 个 token"));
         let busy = UsedBudget { busy: true, ..used(BudgetScope::Run, None) };
-        let told = used_up(Language::English, busy);
+        let told = used_up(Language::English, &busy);
         assert!(told.starts_with("The budget of this run is not used up, but calls under way"), "{told}");
         assert_eq!(told, busy.to_string(), "as the API tells it");
         let state = state(BudgetScope::Person, Some(BudgetPeriod::Day), BudgetUnit::Tokens, 1_700_000);
-        let notice = BudgetNotice { state, cheaper: Some("small".into()) };
+        let notice = BudgetNotice { state, cheaper: Some("small".into()), too_dear: false };
         let expect =
             "Your budget for today is 85 % used. It begins anew at 00:00 UTC. From here on `small` answers.";
         assert_eq!(near(Language::English, &notice), expect);

@@ -1,6 +1,9 @@
 //! Spending in words: tokens, the share of the provider's cache, and money.
 
-use pudu_client::{base::Usage, store::SpendingSum};
+use pudu_client::{
+    base::{Usage, money},
+    store::SpendingSum,
+};
 use pudu_texts::Language;
 use std::collections::BTreeMap;
 
@@ -28,19 +31,6 @@ pub(super) fn cost(sums: &[SpendingSum]) -> (Option<String>, i64) {
     }
     let parts: Vec<String> = known.iter().map(|(currency, micros)| money(currency, *micros)).collect();
     ((!parts.is_empty()).then(|| parts.join(" + ")), unknown)
-}
-
-/// Writes money: two digits behind the point, and more where it is less than a whole, or than a hundredth.
-pub(super) fn money(currency: &str, micros: i64) -> String {
-    match micros {
-        0 => format!("{currency} 0.00"),
-        1..10_000 => format!("{currency} 0.{micros:06}"),
-        10_000..1_000_000 => format!("{currency} 0.{:04}", micros / 100),
-        _ => {
-            let hundredths = (micros + 5_000).div_euclid(10_000);
-            format!("{currency} {}.{:02}", hundredths / 100, hundredths % 100)
-        }
-    }
 }
 
 /// Returns the lines about cache, thoughts and money that go with a number of tokens.

@@ -261,7 +261,9 @@ async fn work(
     let shown = show(&mut run, &mut *reply, language, others, hand_over).await;
     let Some(ended) = shown else { return TurnEnd::default() };
     notes.extend(secrets::note_missing(language, job.reply_target.private, &ended.notes.missing_secrets));
-    let mut view = view::finished(shared, account.channel().limits(), language, &job.thread, &ended).await;
+    let asker = (!job.reply_target.private).then(|| job.asker(&policy).name);
+    let limits = account.channel().limits();
+    let mut view = view::finished(shared, limits, language, &job.thread, &ended, asker.as_deref()).await;
     if !notes.is_empty() {
         view.text = format!("{}\n\n{}", view.text, notes.join("\n"));
     }

@@ -148,7 +148,7 @@ fn at_work(language: Language, tools: &[RunningTool]) -> String {
 }
 
 /// Returns the cause of a failure in words; an older version stored English ones alone.
-fn failed(language: Language, failure: &RunFailure) -> String {
+fn failed(language: Language, failure: &RunFailure, asker: Option<&str>) -> String {
     let Some(cause) = &failure.cause else { return failure.hint.clone() };
     match cause {
         FailureCause::Busy { detail, minutes: Some(minutes) } => language.failed_busy_long(detail, minutes),
@@ -164,7 +164,7 @@ fn failed(language: Language, failure: &RunFailure) -> String {
         FailureCause::TooLong(detail) => language.failed_too_long(detail),
         FailureCause::Filtered => language.failed_filtered().to_owned(),
         FailureCause::Rejected(detail) => language.failed_rejected(detail),
-        FailureCause::Budget(used) => budgets::used_up(language, *used),
+        FailureCause::Budget(used) => budgets::refused(language, used, asker),
         FailureCause::NoModel => language.failed_no_model().to_owned(),
         FailureCause::UnknownAgent(name) => {
             language.paragraph(&[&language.agent_unknown(name), language.agents_listed()])
@@ -180,13 +180,14 @@ fn failed(language: Language, failure: &RunFailure) -> String {
     }
 }
 
-/// Returns what stays.
+/// Returns what stays. Where others read it, the one who asked has a name.
 pub(super) async fn finished(
     shared: &Shared,
     limits: ChannelLimits,
     language: Language,
     thread: &ThreadId,
     ended: &RunEnd,
+    asker: Option<&str>,
 ) -> FinalView {
     let (files, missing) = files(shared, limits, language, thread, &ended.artifacts).await;
     let (question, options) = ended.question.as_ref().map(asked).unwrap_or_default();
@@ -204,7 +205,7 @@ pub(super) async fn finished(
             // A budget that is used up still is the next moment.
             let again = ended.heard && ended.outcome.used_budget().is_none_or(|used| used.busy);
             let choices = if again { vec![retry(language)] } else { Vec::new() };
-            (format!("⚠️ {}", failed(language, failure)), choices)
+            (format!("⚠️ {}", failed(language, failure, asker)), choices)
         }
     };
     let left = match &ended.outcome {

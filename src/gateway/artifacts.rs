@@ -4,10 +4,10 @@
 use super::{
     GatewayState,
     caller::Caller,
+    errors::refuse,
     file::{self, FileDisposition},
-    guard::refuse,
+    refusal::IN_FLIGHT,
     thread,
-    threads::IN_FLIGHT,
 };
 use crate::bus::STORE_TIMEOUT;
 use axum::{

@@ -1,6 +1,6 @@
 //! Whoever makes a request: which user they are, and what they may do.
 
-use super::{GatewayState, guard::refuse};
+use super::{GatewayState, errors::refuse};
 use axum::{
     extract::FromRequestParts,
     http::{StatusCode, request::Parts},

@@ -3,8 +3,8 @@
 use super::{
     GatewayState,
     content::{self, PostedContent},
+    errors::refuse,
     file::{self as files, FileDisposition},
-    guard::refuse,
     options,
 };
 use crate::{

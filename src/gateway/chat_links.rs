@@ -3,7 +3,7 @@
 use super::{
     GatewayState, JsonReply,
     caller::{Caller, Role},
-    guard::refuse,
+    errors::refuse,
     people,
 };
 use crate::{bus::STORE_TIMEOUT, clock, dispatch::GOOD_FOR, local};

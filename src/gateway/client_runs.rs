@@ -3,11 +3,12 @@
 use super::{
     GatewayState,
     caller::Caller,
-    guard::refuse,
+    errors::refuse,
+    refusal::{Refusal, answer, body, changed, refused, unavailable},
     run_request::{self, ReadRequest, RunBody},
     run_stream::{self, StreamRequest, last_event},
     thread,
-    threads::{Refused, answer, body, changed, own, refused, unavailable, values},
+    threads::{own, values},
     wire::{frames::failure, modes::Modes, run},
 };
 use crate::bus::STORE_TIMEOUT;
@@ -54,7 +55,7 @@ async fn accept(
     caller: &Caller,
     thread: &ThreadId,
     asked: RunBody,
-) -> Result<AcceptedRun, Refused> {
+) -> Result<AcceptedRun, Refusal> {
     let ReadRequest { run, modes, cancels } = run_request::read(gateway, caller, thread, asked).await?;
     let (id, assistant) = (run.task.run.clone(), run.assistant.clone());
     match gateway.0.shared.client.submit(run).await {
@@ -77,7 +78,7 @@ async fn on_thread(
     caller: &Caller,
     id: &str,
     posted: Result<Json<RunBody>, JsonRejection>,
-) -> Result<AcceptedRun, Refused> {
+) -> Result<AcceptedRun, Refusal> {
     let asked = body(posted)?;
     let thread = own(gateway, caller, id).await?;
     accept(gateway, caller, &thread.id, asked).await
@@ -88,7 +89,7 @@ async fn stateless(
     gateway: &GatewayState,
     caller: &Caller,
     posted: Result<Json<RunBody>, JsonRejection>,
-) -> Result<AcceptedRun, Refused> {
+) -> Result<AcceptedRun, Refusal> {
     let asked = body(posted)?;
     let id = match asked.thread() {
         None => ThreadId::fresh(),
@@ -104,7 +105,7 @@ async fn stateless(
     accept(gateway, caller, &id, asked).await
 }
 
-async fn wait(gateway: &GatewayState, accepted: AcceptedRun) -> Result<Response, Refused> {
+async fn wait(gateway: &GatewayState, accepted: AcceptedRun) -> Result<Response, Refusal> {
     let place = accepted.place();
     if let Some(live) = &accepted.live {
         let stops = accepted.cancels.then(|| run_stream::stops_with_reader(gateway, live.clone()));
@@ -129,7 +130,7 @@ async fn wait(gateway: &GatewayState, accepted: AcceptedRun) -> Result<Response,
 }
 
 /// Returns the values of a thread after a run, with the error of one that failed.
-async fn outcome(gateway: &GatewayState, thread: &ThreadId, run: &RunId) -> Result<Value, Refused> {
+async fn outcome(gateway: &GatewayState, thread: &ThreadId, run: &RunId) -> Result<Value, Refusal> {
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
     let row = db.run(run).await.map_err(|error| unavailable(&error))?;
     let Some(thread) = db.client_thread(thread).await.map_err(|error| unavailable(&error))? else {
@@ -162,7 +163,7 @@ pub(super) async fn create_stateless(
     answer(async { told(&gateway, stateless(&gateway, &caller, posted).await?).await }.await)
 }
 
-async fn told(gateway: &GatewayState, accepted: AcceptedRun) -> Result<Response, Refused> {
+async fn told(gateway: &GatewayState, accepted: AcceptedRun) -> Result<Response, Refusal> {
     let place = accepted.place();
     let row = row(gateway, &accepted.thread, &accepted.run).await?;
     let mut response = Json(run::run(&row, &[])).into_response();
@@ -212,7 +213,7 @@ pub(super) async fn wait_stateless(
     answer(async { wait(&gateway, stateless(&gateway, &caller, posted).await?).await }.await)
 }
 
-pub(super) async fn row(gateway: &GatewayState, thread: &ThreadId, id: &RunId) -> Result<RunRow, Refused> {
+pub(super) async fn row(gateway: &GatewayState, thread: &ThreadId, id: &RunId) -> Result<RunRow, Refusal> {
     let found =
         gateway.0.shared.db.within(STORE_TIMEOUT).run(id).await.map_err(|error| unavailable(&error))?;
     match found.filter(|row| row.thread == *thread) {
@@ -226,7 +227,7 @@ pub(super) async fn own_run(
     gateway: &GatewayState,
     caller: &Caller,
     (thread, id): &(String, String),
-) -> Result<(ClientThread, RunRow), Refused> {
+) -> Result<(ClientThread, RunRow), Refusal> {
     let thread = own(gateway, caller, thread).await?;
     let row = row(gateway, &thread.id, &id.as_str().into()).await?;
     Ok((thread, row))
@@ -415,7 +416,7 @@ pub(super) async fn cancel(
     answer(cancelled.await)
 }
 
-async fn stop(gateway: &GatewayState, row: &RunRow, action: &str, wait: bool) -> Result<(), Refused> {
+async fn stop(gateway: &GatewayState, row: &RunRow, action: &str, wait: bool) -> Result<(), Refusal> {
     let Some(action) = CancelAction::parse(action) else {
         return refused(StatusCode::UNPROCESSABLE_ENTITY, "action is neither interrupt nor rollback");
     };

@@ -1,13 +1,13 @@
 //! Errors of the framework (no such route, another method, a body or a query that cannot be read) in the shape that our
 //! own have.
 
-use super::guard::refuse;
 use axum::{
+    Json,
     body::to_bytes,
     extract::Request,
     http::{StatusCode, header},
     middleware::Next,
-    response::Response,
+    response::{IntoResponse, Response},
 };
 
 /// Maximum size of an error's text, in bytes.
@@ -37,4 +37,9 @@ pub(super) async fn shape(request: Request, next: Next) -> Response {
     parts.headers.remove(header::CONTENT_LENGTH);
     parts.headers.extend(shaped.headers);
     Response::from_parts(parts, body)
+}
+
+/// An error in the form that DeerFlow's clients read.
+pub(super) fn refuse(status: StatusCode, detail: &str) -> Response {
+    (status, Json(serde_json::json!({ "detail": detail }))).into_response()
 }

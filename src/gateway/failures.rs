@@ -75,7 +75,7 @@ pub(super) fn peer(connected: IpAddr, headers: &HeaderMap) -> Option<IpAddr> {
 }
 
 /// Proxies stand on this machine or in its own network.
-fn may_be_proxy(peer: IpAddr) -> bool {
+pub(super) fn may_be_proxy(peer: IpAddr) -> bool {
     match peer {
         IpAddr::V4(peer) => peer.is_loopback() || peer.is_private() || peer.is_link_local(),
         IpAddr::V6(peer) => peer.is_loopback() || peer.is_unique_local() || peer.is_unicast_link_local(),

@@ -4,7 +4,7 @@ use super::{
     GatewayState,
     caller::Caller,
     client_runs::own_run,
-    threads::{Refused, answer, body, refused, unavailable},
+    refusal::{Refusal, answer, body, refused, unavailable},
     wire::event,
 };
 use crate::{bus::STORE_TIMEOUT, clock};
@@ -32,7 +32,7 @@ pub(super) struct FeedbackBody {
     message_id: Option<String>,
 }
 
-async fn of_run(gateway: &GatewayState, caller: &Caller, run: &RunRow) -> Result<Vec<Feedback>, Refused> {
+async fn of_run(gateway: &GatewayState, caller: &Caller, run: &RunRow) -> Result<Vec<Feedback>, Refusal> {
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
     let mut all = db.feedback(&run.thread, &caller.user).await.map_err(|error| unavailable(&error))?;
     all.retain(|feedback| feedback.run == run.id.as_str());
@@ -124,7 +124,7 @@ async fn remove(
     caller: &Caller,
     ids: &(String, String),
     id: Option<&str>,
-) -> Result<Json<Value>, Refused> {
+) -> Result<Json<Value>, Refusal> {
     let (_, run) = own_run(gateway, caller, ids).await?;
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
     match db.delete_feedback(&run.id, &caller.user, id).await.map_err(|error| unavailable(&error))? {

@@ -5,12 +5,15 @@
 //! ours. On any other address a token is asked for as well, in a header or in the page's cookie; never in a
 //! URL. The same holds on a loopback address that the agent's own commands reach: else one could answer for
 //! people. The list of people who may speak to the bots and the bots' connections are changed only with the
-//! token, on a loopback address as well: not everybody on this machine runs the bots.
+//! token, on a loopback address as well: not everybody on this machine runs the bots. As soon as somebody has an
+//! account, everybody signs in or shows a token; `auth/identify.rs` says who they are then.
 
 use super::{
-    GatewayState,
+    GatewayState, Inner,
+    auth::{self, Proof, cookies, origin},
     caller::{Caller, Role},
-    failures::{Failures, network, peer},
+    errors::refuse,
+    failures::{Failures, may_be_proxy, network, peer},
     guests::Visitor,
 };
 use crate::machine::Exposed;
@@ -31,8 +34,6 @@ use std::{
 use subtle::ConstantTimeEq;
 use tokio::time::Instant;
 
-/// The page's cookie.
-const COOKIE: &str = "pudu_token";
 /// Answer to a request without a token.
 const HOW: &str = "send the token as `Authorization: Bearer …`; it is gateway.token, or in the home folder";
 /// Said of a token that is not the one.
@@ -84,17 +85,25 @@ impl RequestGuard {
         self.wrong.add(Some(network(from.to_canonical())), Instant::now());
     }
 
-    /// Returns whether a request comes from our own page or from no page at all.
-    fn same_site(&self, headers: &HeaderMap) -> bool {
+    /// Returns whether everything asks for a proof, even as long as nobody has an account.
+    pub(super) fn guards_all(&self) -> bool {
+        self.token.guards_all()
+    }
+
+    /// Returns whether a request comes from our own page, from one that the operator has named, or from no page at all.
+    fn same_site(&self, headers: &HeaderMap, named: &[String], by_proxy: bool) -> bool {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let Some(host) = text(header::HOST) else { return false };
         if self.loopback && !self.own_name(host) {
             return false;
         }
-        match text(header::ORIGIN) {
-            None => true,
-            Some(origin) => origin.split_once("://").is_some_and(|(_, authority)| authority == host),
-        }
+        let Some(origin) = headers.get(header::ORIGIN) else { return true };
+        let Ok(origin) = origin.to_str() else { return false };
+        let told = by_proxy.then(|| origin::forwarded_host(headers)).flatten();
+        is_named(origin, named)
+            || origin
+                .split_once("://")
+                .is_some_and(|(_, authority)| authority == host || told.as_deref() == Some(authority))
     }
 
     fn own_name(&self, host: &str) -> bool {
@@ -107,14 +116,46 @@ impl RequestGuard {
         !self.token.guards_all() || self.shows_token(headers)
     }
 
-    fn shows_token(&self, headers: &HeaderMap) -> bool {
+    /// Returns whether this is that token, in a time that tells nothing.
+    pub(super) fn same(&self, given: &str, token: &SecretString) -> bool {
+        same(given, token)
+    }
+
+    pub(super) fn shows_token(&self, headers: &HeaderMap) -> bool {
         given(headers).is_some_and(|given| same(given, &self.token.secret))
     }
 
+    /// Insists on the token.
+    pub(super) async fn require_token(
+        &self,
+        headers: &HeaderMap,
+        from: IpAddr,
+        visitor: &Visitor,
+    ) -> Result<(), Response> {
+        match self.examine(headers, from, visitor, true).await {
+            ShownProof::Token => Ok(()),
+            shown => Err(shown.refusal()),
+        }
+    }
+
+    /// Refuses a proof of another kind that is wrong. It takes time, as a wrong token does.
+    pub(super) async fn refuse_wrong(&self, headers: &HeaderMap, from: IpAddr) -> Response {
+        let from = peer(from, headers).unwrap_or(from);
+        let slow = self.slow_down(from).await;
+        self.note_wrong(from);
+        if slow { ShownProof::WrongAgain.refusal() } else { ShownProof::Wrong.refusal() }
+    }
+
     /// Looks at the token that a request shows, and notes what that says of its connection. Wrong ones take time.
-    async fn examine(&self, headers: &HeaderMap, from: IpAddr, visitor: &Visitor) -> ShownProof {
+    pub(super) async fn examine(
+        &self,
+        headers: &HeaderMap,
+        from: IpAddr,
+        visitor: &Visitor,
+        asked: bool,
+    ) -> ShownProof {
         // Where nobody is asked, a cookie may be another pudu's of this machine: browsers know no ports.
-        let asked = self.token.guards_all() || bearer(headers).is_some();
+        let asked = asked || bearer(headers).is_some();
         if given(headers).is_none() || !asked {
             return ShownProof::Nothing;
         }
@@ -129,9 +170,9 @@ impl RequestGuard {
     }
 }
 
-/// The proof that a request shows.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ShownProof {
+/// The token that a request shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ShownProof {
     Token,
     Nothing,
     Wrong,
@@ -140,7 +181,7 @@ enum ShownProof {
 }
 
 impl ShownProof {
-    fn refusal(self) -> Response {
+    pub(super) fn refusal(self) -> Response {
         match self {
             Self::WrongAgain => {
                 let told = "too many wrong tokens came from this address: try again in a minute";
@@ -166,14 +207,30 @@ fn same(given: &str, token: &SecretString) -> bool {
 }
 
 fn cookie(headers: &HeaderMap) -> Option<&str> {
-    let all = headers.get(header::COOKIE)?.to_str().ok()?;
-    all.split(';').find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+    cookies::cookie(headers, cookies::OPERATOR).filter(|token| !token.is_empty())
+}
+
+fn is_named(origin: &str, named: &[String]) -> bool {
+    named.iter().any(|other| other == origin)
 }
 
 /// Returns whether another site's page made the request. Its pictures and forms carry no origin, but browsers
 /// say where they come from.
 fn embedded(headers: &HeaderMap) -> bool {
     headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site")
+}
+
+impl Inner {
+    /// Returns whether a page of another site makes a request.
+    pub(super) fn is_another_site(&self, headers: &HeaderMap, from: IpAddr) -> bool {
+        let config = &self.sign_in.config;
+        let from = from.to_canonical();
+        let by_proxy =
+            may_be_proxy(from) || config.trusted_proxies.iter().any(|network| network.contains(&from));
+        let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
+        let named = origin.is_some_and(|origin| is_named(origin, &config.cors_origins));
+        !self.guard.same_site(headers, &config.cors_origins, by_proxy) || (embedded(headers) && !named)
+    }
 }
 
 /// Lets through who may use the API.
@@ -184,17 +241,22 @@ pub(super) async fn check(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let guard = &gateway.0.guard;
-    if !guard.same_site(request.headers()) || embedded(request.headers()) {
+    if gateway.0.is_another_site(request.headers(), peer.ip()) {
         return refuse(StatusCode::FORBIDDEN, "this request comes from another site");
     }
-    let shown = guard.examine(request.headers(), peer.ip(), &visitor).await;
-    if shown != ShownProof::Token && guard.token.guards_all() {
-        return shown.refusal();
-    }
-    let role = if shown == ShownProof::Token { Role::Admin } else { Role::User };
-    request.extensions_mut().insert(shown);
-    request.extensions_mut().insert(Caller { user: UserId::local(), role });
+    let shown = auth::ShownRequest {
+        method: request.method(),
+        path: request.uri().path(),
+        headers: request.headers(),
+        from: peer.ip(),
+        visitor: &visitor,
+    };
+    let (caller, proof) = match auth::identify(&gateway, shown).await {
+        Ok(known) => known,
+        Err(refusal) => return refusal,
+    };
+    request.extensions_mut().insert(caller);
+    request.extensions_mut().insert(proof);
     let answer = next.run(request).await;
     // Where nobody is asked for anything, whoever said all that he had to say.
     visitor.prove();
@@ -202,18 +264,48 @@ pub(super) async fn check(
 }
 
 /// Lets through who runs the bots. Comes behind [`check`].
-pub(super) async fn operator(State(gateway): State<GatewayState>, request: Request, next: Next) -> Response {
-    if !gateway.0.guard.shows_token(request.headers()) {
-        return request.extensions().get().copied().unwrap_or(ShownProof::Nothing).refusal();
+pub(super) async fn operator(
+    State(gateway): State<GatewayState>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let extensions = request.extensions();
+    let is_admin = extensions.get().is_some_and(|caller: &Caller| caller.role == Role::Admin);
+    match extensions.get() {
+        _ if is_admin => {}
+        // The page's cookie counts here, where somebody is asked.
+        Some(Proof::Local(_)) if gateway.0.guard.shows_token(request.headers()) => {
+            request.extensions_mut().insert(auth::operator());
+            request.extensions_mut().insert(Proof::Operator);
+        }
+        Some(Proof::Local(shown)) => return shown.refusal(),
+        Some(_) => return refuse(StatusCode::FORBIDDEN, "this is for administrators"),
+        None => return ShownProof::Nothing.refusal(),
     }
     next.run(request).await
 }
 
+/// Lets through the local user and administrators: the page's chats and its list of runs are theirs. Comes behind [`check`].
+pub(super) async fn local(request: Request, next: Next) -> Response {
+    let is_theirs = |caller: &Caller| caller.user == UserId::local() || caller.role == Role::Admin;
+    match request.extensions().get().is_some_and(is_theirs) {
+        true => next.run(request).await,
+        false => refuse(StatusCode::FORBIDDEN, "the page's chats are the operator's: use your own threads"),
+    }
+}
+
 /// Lets through who is not another site.
-pub(super) async fn same_site(State(gateway): State<GatewayState>, request: Request, next: Next) -> Response {
+pub(super) async fn same_site(
+    State(gateway): State<GatewayState>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    request: Request,
+    next: Next,
+) -> Response {
     // Probes ask by address; they get nothing that a page could use.
     let probe = matches!(request.uri().path(), "/health" | "/ready");
-    if !probe && !gateway.0.guard.same_site(request.headers()) {
+    let config = &gateway.0.sign_in.config;
+    let by_proxy = may_be_proxy(peer.ip().to_canonical());
+    if !probe && !gateway.0.guard.same_site(request.headers(), &config.cors_origins, by_proxy) {
         return refuse(StatusCode::FORBIDDEN, "this request comes from another site");
     }
     next.run(request).await
@@ -241,16 +333,15 @@ pub(super) async fn session(
         };
     }
     let cookie = format!(
-        "{COOKIE}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000",
+        "{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000",
+        cookies::OPERATOR,
         login.token.expose_secret()
     );
     debug_assert!(!cookie.contains(HIDDEN));
-    (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response()
-}
-
-/// An error in the form that DeerFlow's clients read.
-pub(super) fn refuse(status: StatusCode, detail: &str) -> Response {
-    (status, Json(serde_json::json!({ "detail": detail }))).into_response()
+    let mut answer = (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response();
+    // A browser is one person at a time.
+    cookies::put(cookies::end(), &mut answer);
+    answer
 }
 
 #[cfg(test)]
@@ -274,7 +365,11 @@ mod tests {
         let check = |bound: &str, host: &str, origin: Option<&str>, expect: bool| {
             let mut pairs = vec![(header::HOST, host)];
             pairs.extend(origin.map(|origin| (header::ORIGIN, origin)));
-            assert_eq!(guard(bound, None).same_site(&headers(&pairs)), expect, "{bound} {host} {origin:?}");
+            assert_eq!(
+                guard(bound, None).same_site(&headers(&pairs), &[], true),
+                expect,
+                "{bound} {host} {origin:?}"
+            );
         };
         check("127.0.0.1:8001", "127.0.0.1:8001", None, true);
         check("127.0.0.1:8001", "localhost:8001", Some("http://localhost:8001"), true);
@@ -285,7 +380,27 @@ mod tests {
         check("127.0.0.1:8001", "127.0.0.1:8001", Some("null"), false);
         check("0.0.0.0:8001", "pudu.example", Some("https://pudu.example"), true);
         check("0.0.0.0:8001", "pudu.example", Some("https://evil.example"), false);
-        assert!(!guard("127.0.0.1:8001", None).same_site(&HeaderMap::new()));
+        assert!(!guard("127.0.0.1:8001", None).same_site(&HeaderMap::new(), &[], true));
+    }
+
+    #[test]
+    fn a_page_that_is_named_or_before_a_proxy_is_no_other_site() {
+        let guard = guard("127.0.0.1:8001", None);
+        let named = ["https://app.example".to_owned()];
+        let check = |origin: &str, by_proxy: bool, expect: bool| {
+            let mut headers = headers(&[(header::HOST, "127.0.0.1:8001"), (header::ORIGIN, origin)]);
+            headers.insert("x-forwarded-host", "localhost:3000".parse().unwrap());
+            assert_eq!(guard.same_site(&headers, &named, by_proxy), expect, "{origin} {by_proxy}");
+        };
+        check("https://app.example", false, true);
+        check("https://app.example:444", false, false);
+        check("http://app.example", false, false);
+        check("http://localhost:3000", true, true);
+        check("http://localhost:3000", false, false);
+        check("http://localhost:3001", true, false);
+        let host = (header::HOST, "evil.example:8001");
+        let rebound = headers(&[host, (header::ORIGIN, "https://app.example")]);
+        assert!(!guard.same_site(&rebound, &named, true), "a rebound name");
     }
 
     #[test]

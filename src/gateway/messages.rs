@@ -4,7 +4,8 @@ use super::{
     GatewayState,
     caller::Caller,
     client_runs::{own_run, row},
-    threads::{Refused, answer, own, refused, unavailable},
+    refusal::{Refusal, answer, refused, unavailable},
+    threads::own,
     wire::{
         event::{self, Event},
         run,
@@ -52,12 +53,12 @@ async fn logged(
     gateway: &GatewayState,
     thread: &ClientThread,
     before: Seq,
-) -> Result<Vec<LogEntry>, Refused> {
+) -> Result<Vec<LogEntry>, Refusal> {
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
     db.log_before(&thread.id, before, PAGE).await.map_err(|error| unavailable(&error))
 }
 
-async fn state(gateway: &GatewayState, thread: &ClientThread) -> Result<ThreadState, Refused> {
+async fn state(gateway: &GatewayState, thread: &ClientThread) -> Result<ThreadState, Refusal> {
     gateway.0.shared.client.state(&thread.id).await.map_err(|error| unavailable(&error))
 }
 
@@ -67,7 +68,7 @@ async fn shown(
     thread: &ClientThread,
     (before, limit): (Option<i64>, usize),
     run: Option<&RunId>,
-) -> Result<RowPage, Refused> {
+) -> Result<RowPage, Refusal> {
     let state = state(gateway, thread).await?;
     let before = before.unwrap_or(i64::MAX);
     let (mut events, mut seen, mut at) = (Vec::new(), HashSet::new(), Seq::MAX);
@@ -101,7 +102,7 @@ async fn dressed(
     caller: &Caller,
     thread: &ClientThread,
     events: Vec<Event>,
-) -> Result<Vec<Value>, Refused> {
+) -> Result<Vec<Value>, Refusal> {
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
     let judged = db.feedback(&thread.id, &caller.user).await.map_err(|error| unavailable(&error))?;
     let judged: HashMap<&str, Value> =
@@ -127,7 +128,7 @@ async fn dressed(
     Ok(rows)
 }
 
-fn limit(asked: &RowsQuery, (usual, most): (usize, usize)) -> Result<usize, Refused> {
+fn limit(asked: &RowsQuery, (usual, most): (usize, usize)) -> Result<usize, Refusal> {
     match asked.limit.unwrap_or(usual) {
         limit if (1..=most).contains(&limit) => Ok(limit),
         _ => refused(StatusCode::UNPROCESSABLE_ENTITY, &format!("limit is 1 to {most}")),
@@ -213,7 +214,7 @@ async fn run_page(
     caller: &Caller,
     (thread, run): (ClientThread, RunRow),
     asked: RowsQuery,
-) -> Result<Json<Value>, Refused> {
+) -> Result<Json<Value>, Refusal> {
     let (limit, after) = (limit(&asked, MESSAGES)?, asked.after_seq);
     let most = if after.is_some() { usize::MAX - 1 } else { limit };
     let RowPage { mut events, mut has_more } =
@@ -242,7 +243,7 @@ async fn run_events(
     gateway: &GatewayState,
     (thread, row): (ClientThread, RunRow),
     asked: RowsQuery,
-) -> Result<Vec<Value>, Refused> {
+) -> Result<Vec<Value>, Refusal> {
     let limit = limit(&asked, EVENTS)?;
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
     let span = db.span_of_run(&thread.id, &row.id).await.map_err(|error| unavailable(&error))?;

@@ -1,7 +1,7 @@
 //! The pace of requests' bodies. What a peer is waited for is bounded as a whole, not piece by piece: who sends a byte
 //! every few seconds is as good as silent. Time in which nobody reads the body does not count.
 
-use super::guard::refuse;
+use super::errors::refuse;
 use axum::{
     BoxError,
     body::{Body, Bytes},

@@ -2,8 +2,8 @@
 //! frontend asks with LangGraph's SDK.
 
 use super::{
-    GatewayState, agents, artifacts, assist, assistants, chat_links, mcp, memory, models, profile, skills,
-    unsupported,
+    GatewayState, agents, artifacts, assist, assistants, chat_links, mcp, memory, models, owned, profile,
+    skills, unsupported,
 };
 use axum::{
     Router,
@@ -39,6 +39,9 @@ impl GatewayState {
     /// Routes about what belongs to whoever asks.
     fn own_routes(&self) -> Router<Self> {
         let edited = put(artifacts::put).layer(DefaultBodyLimit::max(artifacts::MAX_EDIT_BODY_BYTES));
+        let of_threads = Router::new()
+            .route("/threads/{thread}/artifacts/{*path}", edited.get(artifacts::get))
+            .route_layer(middleware::from_fn_with_state(self.clone(), owned::check));
         let profile = Router::new()
             .route("/user-profile", get(profile::show).put(profile::write))
             .route_layer(middleware::from_fn_with_state(self.clone(), agents::enabled));
@@ -55,7 +58,7 @@ impl GatewayState {
             .route("/channels/connections", get(chat_links::list))
             .route("/channels/connections/{connection}", delete(chat_links::part))
             .route("/channels/{name}/connect", post(chat_links::connect))
-            .route("/threads/{thread}/artifacts/{*path}", edited.get(artifacts::get))
+            .merge(of_threads)
             .merge(profile)
     }
 

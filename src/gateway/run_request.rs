@@ -4,15 +4,13 @@
 use super::{
     GatewayState,
     caller::{Caller, Role},
-    guard::refuse,
+    errors::refuse,
     options,
+    refusal::{ACCOUNT, Refusal, refused},
     wire::{checkpoint, input as sent, input::SentMessage, modes::Modes},
 };
 use crate::{bus::STORE_TIMEOUT, clock, dispatch::input, home, local};
-use axum::{
-    http::StatusCode,
-    response::{IntoResponse, Response},
-};
+use axum::{http::StatusCode, response::IntoResponse};
 use pudu_client::{
     Asker, Authoring, ClientRun, Multitask, RunTask,
     base::{Human, Message, MessageId, RunId, Seq, SharedFile, Thinking, ThreadFolder, ThreadId, UserId},
@@ -22,8 +20,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// The account of threads and runs that clients of the API made.
-pub(super) const ACCOUNT: &str = "api";
 /// The assistant that answers if no other is named.
 pub(super) const LEAD: &str = "lead_agent";
 
@@ -79,13 +75,7 @@ pub(super) struct ReadRequest {
     pub(super) cancels: bool,
 }
 
-type Refused = Box<Response>;
-
-fn refused<T>(status: StatusCode, why: &str) -> Result<T, Refused> {
-    Err(Box::new(refuse(status, why)))
-}
-
-fn wrong<T>(why: &str) -> Result<T, Refused> {
+fn wrong<T>(why: &str) -> Result<T, Refusal> {
     refused(StatusCode::UNPROCESSABLE_ENTITY, why)
 }
 
@@ -96,7 +86,7 @@ impl RunBody {
     }
 
     /// Refuses options that would not be obeyed.
-    fn check_options(&self) -> Result<(), Refused> {
+    fn check_options(&self) -> Result<(), Refusal> {
         let unsupported = |name: &str| {
             let detail = json!({ "code": "unsupported_run_option", "message": format!("{name} is not supported"), "option": name });
             Err(Box::new(
@@ -127,7 +117,7 @@ impl RunBody {
     }
 
     /// Reads whether the run outlives its reader.
-    fn cancels(&self) -> Result<bool, Refused> {
+    fn cancels(&self) -> Result<bool, Refusal> {
         match self.on_disconnect.as_deref() {
             None | Some("cancel") => Ok(true),
             Some("continue") => Ok(false),
@@ -135,7 +125,7 @@ impl RunBody {
         }
     }
 
-    fn multitask(&self) -> Result<Multitask, Refused> {
+    fn multitask(&self) -> Result<Multitask, Refusal> {
         match &self.multitask_strategy {
             None => Ok(Multitask::Reject),
             Some(word) => match Multitask::parse(word) {
@@ -161,7 +151,7 @@ impl RunBody {
     }
 
     /// Returns the messages that are said: those of the input, or the answer to a question.
-    fn said(&self) -> Result<Vec<SentMessage>, Refused> {
+    fn said(&self) -> Result<Vec<SentMessage>, Refusal> {
         let answer = &self.command["resume"];
         let list = match (&self.input, answer) {
             (Value::Null, Value::Null) => return Ok(Vec::new()),
@@ -184,7 +174,7 @@ pub(super) async fn read(
     caller: &Caller,
     thread: &ThreadId,
     body: RunBody,
-) -> Result<ReadRequest, Refused> {
+) -> Result<ReadRequest, Refusal> {
     body.check_options()?;
     let modes = Modes::read(&body.stream_mode).or_else(|why| wrong(&why))?;
     let (cancels, multitask) = (body.cancels()?, body.multitask()?);
@@ -256,7 +246,7 @@ async fn take(
     gateway: &GatewayState,
     folder: &ThreadFolder,
     said: Vec<SentMessage>,
-) -> Result<(Vec<Human>, Vec<(MessageId, Arc<Value>)>), Refused> {
+) -> Result<(Vec<Human>, Vec<(MessageId, Arc<Value>)>), Refusal> {
     let (mut humans, mut fields) = (Vec::new(), Vec::new());
     for (at, SentMessage { message, fields: own, images, uploads }) in said.into_iter().enumerate() {
         let Message::Human(mut human) = message else {
@@ -283,7 +273,7 @@ async fn files(
     folder: &ThreadFolder,
     images: &[pudu_channels::Attachment],
     uploads: &[String],
-) -> Result<Vec<SharedFile>, Refused> {
+) -> Result<Vec<SharedFile>, Refusal> {
     let shared = &gateway.0.shared;
     let broken = |error: &dyn std::fmt::Display| {
         tracing::error!(thread = %folder.thread, %error, "failed to take files");

@@ -104,7 +104,7 @@ pub(super) fn stops_with_reader(gateway: &GatewayState, live: LiveRun) -> impl D
 }
 
 /// Where the next events come from.
-enum Source {
+enum StreamSource {
     /// Nothing was sent yet.
     Begin,
     Ring(ReplayReader, LiveRun),
@@ -116,7 +116,7 @@ enum Source {
 }
 
 /// Result of reading on.
-enum Read {
+enum ReadOn {
     Something,
     /// Nothing happened for a while.
     Nothing,
@@ -126,7 +126,7 @@ struct Follower {
     gateway: GatewayState,
     request: StreamRequest,
     frames: Frames,
-    source: Source,
+    source: StreamSource,
     beat: tokio::time::Interval,
     _stops: Option<StopsWithReader>,
 }
@@ -140,15 +140,15 @@ impl Follower {
         let mut beat = interval(HEARTBEAT_INTERVAL);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         beat.reset();
-        Self { gateway, request, frames, source: Source::Begin, beat, _stops: stops }
+        Self { gateway, request, frames, source: StreamSource::Begin, beat, _stops: stops }
     }
 
     /// Returns the next piece of the stream; `None` behind its end, and when the daemon goes.
     async fn next(&mut self) -> Option<Bytes> {
-        while !matches!(self.source, Source::Over) {
+        while !matches!(self.source, StreamSource::Over) {
             match self.read().await {
-                Ok(Read::Something) => {}
-                Ok(Read::Nothing) => return Some(Bytes::from_static(b": heartbeat\n\n")),
+                Ok(ReadOn::Something) => {}
+                Ok(ReadOn::Nothing) => return Some(Bytes::from_static(b": heartbeat\n\n")),
                 Err(error) => self.fail(&error),
             }
             let text = self.frames.take();
@@ -163,20 +163,20 @@ impl Follower {
     /// The store failed: the reader comes back later and goes on.
     fn fail(&mut self, error: &StoreError) {
         tracing::error!(run = %self.request.run, %error, "failed to read run");
-        self.source = Source::Over;
+        self.source = StreamSource::Over;
     }
 
     /// Reads on, and makes frames of it.
-    async fn read(&mut self) -> Result<Read, StoreError> {
+    async fn read(&mut self) -> Result<ReadOn, StoreError> {
         let stop = &self.gateway.0.stop;
         match &mut self.source {
-            Source::Begin => self.begin().await?,
-            Source::Ring(reader, live) => {
+            StreamSource::Begin => self.begin().await?,
+            StreamSource::Ring(reader, live) => {
                 let item = tokio::select! {
                     biased;
-                    () = stop.cancelled() => { self.source = Source::Over; return Ok(Read::Something) }
+                    () = stop.cancelled() => { self.source = StreamSource::Over; return Ok(ReadOn::Something) }
                     item = reader.next() => item,
-                    _ = self.beat.tick() => return Ok(Read::Nothing),
+                    _ = self.beat.tick() => return Ok(ReadOn::Nothing),
                 };
                 let live = live.clone();
                 match item {
@@ -184,21 +184,21 @@ impl Follower {
                         self.take(item, &live).await?;
                         self.take_ready(&live).await?;
                     }
-                    None => self.source = Source::Ending(live),
+                    None => self.source = StreamSource::Ending(live),
                 }
             }
-            Source::Ending(live) => {
+            StreamSource::Ending(live) => {
                 // Who has read the last frame finds the run ended, and its thread free.
                 tokio::select! {
                     biased;
-                    () = stop.cancelled() => { self.source = Source::Over; return Ok(Read::Something) }
+                    () = stop.cancelled() => { self.source = StreamSource::Over; return Ok(ReadOn::Something) }
                     () = live.closed.cancelled() => {}
-                    _ = self.beat.tick() => return Ok(Read::Nothing),
+                    _ = self.beat.tick() => return Ok(ReadOn::Nothing),
                 }
                 let outcome = live.replay.progress().outcome;
                 self.end(outcome.as_ref()).await;
             }
-            Source::Log(rows, outcome) => {
+            StreamSource::Log(rows, outcome) => {
                 let (updates, outcome) = (commit_of(rows), outcome.clone());
                 match updates.last().map(|entry| entry.seq) {
                     None => self.end(outcome.as_ref()).await,
@@ -208,15 +208,15 @@ impl Follower {
                     }
                 }
             }
-            Source::Over => {}
+            StreamSource::Over => {}
         }
-        Ok(Read::Something)
+        Ok(ReadOn::Something)
     }
 
     /// Takes what is there already, so that it is sent together.
     async fn take_ready(&mut self, live: &LiveRun) -> Result<(), StoreError> {
         while self.frames.len() < MAX_CHUNK_BYTES {
-            let Source::Ring(reader, _) = &mut self.source else { return Ok(()) };
+            let StreamSource::Ring(reader, _) = &mut self.source else { return Ok(()) };
             let Some(Some(item)) = futures_util::FutureExt::now_or_never(reader.next()) else {
                 return Ok(());
             };
@@ -255,7 +255,7 @@ impl Follower {
         // Changes that the state has already are skipped.
         let from = newest.filter(|at| is_commit_of(live, *at, seq)).map_or(next, |at| at + 1);
         self.frames.gap(asked, seq, state);
-        self.source = Source::Ring(live.replay.read(from), live.clone());
+        self.source = StreamSource::Ring(live.replay.read(from), live.clone());
         Ok(())
     }
 
@@ -274,7 +274,7 @@ impl Follower {
         }
         if let Some(live) = live {
             match ring_place(&live, self.request.after) {
-                Some(at) => self.source = Source::Ring(live.replay.read(at), live),
+                Some(at) => self.source = StreamSource::Ring(live.replay.read(at), live),
                 None => self.jump(&live).await?,
             }
             return Ok(());
@@ -287,11 +287,11 @@ impl Follower {
             // Pieces of the message that comes next were sent, and are not known any more.
             let (seq, state) = db.state_at(&self.request.thread, Seq::MAX).await?;
             self.frames.gap(after, seq, state);
-            self.source = Source::Log(Vec::new().into_iter(), outcome);
+            self.source = StreamSource::Log(Vec::new().into_iter(), outcome);
             return Ok(());
         }
         let rows = self.rows(after.seq).await?;
-        self.source = Source::Log(rows.into_iter(), outcome);
+        self.source = StreamSource::Log(rows.into_iter(), outcome);
         Ok(())
     }
 
@@ -313,7 +313,7 @@ impl Follower {
         let shared = &self.gateway.0.shared;
         let title = shared.db.within(STORE_TIMEOUT).title(&self.request.thread).await.ok().flatten();
         self.frames.end(outcome.unwrap_or(&Outcome::Stopped), title);
-        self.source = Source::Over;
+        self.source = StreamSource::Over;
     }
 }
 

@@ -1,6 +1,6 @@
 //! The runs that work, and their events, for programs that want more than a chat shows.
 
-use super::{GatewayState, guard::refuse};
+use super::{GatewayState, errors::refuse};
 use axum::{
     Json,
     extract::{Path, State},

@@ -2,7 +2,7 @@
 
 use super::{
     GatewayState,
-    guard::refuse,
+    errors::refuse,
     thread::{WRONG, read},
 };
 use crate::{bus::STORE_TIMEOUT, clock};

@@ -1,6 +1,6 @@
 //! Steps of the sub-agents of a thread, from its log. The names are those of DeerFlow's stored events.
 
-use super::{GatewayState, guard::refuse, runs::shown, thread, wire::task};
+use super::{GatewayState, errors::refuse, runs::shown, thread, wire::task};
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
     extract::{Path, Query, State, rejection::QueryRejection},

@@ -1,6 +1,6 @@
 //! The thread's id in an address.
 
-use super::guard::refuse;
+use super::errors::refuse;
 use axum::{http::StatusCode, response::Response};
 use pudu_client::base::ThreadId;
 

@@ -10,7 +10,12 @@ pub(crate) const FILE: &str = "gateway-token";
 
 /// Returns the kept token; makes one that only this user can read if there is none.
 pub(crate) fn kept(home: &Path) -> Result<SecretString> {
-    let path = home.join(FILE);
+    kept_as(home, FILE)
+}
+
+/// Returns the secret that is kept in a file of the home; makes one likewise.
+pub(crate) fn kept_as(home: &Path, file: &str) -> Result<SecretString> {
+    let path = home.join(file);
     match std::fs::read_to_string(&path) {
         Ok(token) if !token.trim().is_empty() => Ok(token.trim().to_owned().into()),
         Ok(_) => make(&path),

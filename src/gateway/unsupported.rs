@@ -1,6 +1,6 @@
 //! Parts of DeerFlow's API that pudu does not have: they answer 404, and say why.
 
-use super::guard::refuse;
+use super::errors::refuse;
 use axum::{http::StatusCode, response::Response};
 
 /// A part that pudu does not have.

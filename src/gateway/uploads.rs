@@ -1,7 +1,7 @@
 //! Files that programs put among a thread's uploads: several at once, all or none, and as Markdown beside them
 //! where they are documents.
 
-use super::{GatewayState, artifacts::refused, file::in_address, guard::refuse, thread};
+use super::{GatewayState, artifacts::refused, errors::refuse, file::in_address, thread};
 use crate::{bus::STORE_TIMEOUT, clock, config::Uploads, local};
 use axum::{
     Json,

@@ -1,6 +1,6 @@
 //! Users, everything that is stored of one, and that one is forgotten.
 
-use super::{GatewayState, JsonReply, guard::refuse};
+use super::{GatewayState, JsonReply, errors::refuse};
 use crate::{
     home,
     rights::{self, KnownUser},

@@ -153,9 +153,9 @@ pub enum Outcome {
 impl Outcome {
     /// Returns the budget that ended it, if one did.
     #[must_use]
-    pub fn used_budget(&self) -> Option<UsedBudget> {
+    pub fn used_budget(&self) -> Option<&UsedBudget> {
         match self {
-            Self::Error(RunFailure { cause: Some(FailureCause::Budget(used)), .. }) => Some(*used),
+            Self::Error(RunFailure { cause: Some(FailureCause::Budget(used)), .. }) => Some(used),
             _ => None,
         }
     }

@@ -98,7 +98,7 @@ pub enum FailureCause {
          once; whoever runs this bot may raise the model's `max_tokens` or let it think less."
     )]
     OnlyThought,
-    /// A budget is used up: no model is asked until it begins anew.
+    /// A budget is used up, or too little of it is left: no model is asked until it begins anew.
     #[error("{0}")]
     Budget(UsedBudget),
     /// No model is configured.

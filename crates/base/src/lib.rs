@@ -35,7 +35,7 @@ mod usage;
 mod user;
 
 pub use approval::{ApprovalRequest, Approver};
-pub use budget::{BudgetPeriod, BudgetScope, UsedBudget};
+pub use budget::{BudgetPeriod, BudgetScope, ShortBudget, UsedBudget, money};
 pub use context::{Compaction, ContextState, Delegation, DelegationStatus};
 pub use cut::{Cut, ends};
 pub use digest::digest;

@@ -217,7 +217,7 @@ pub enum ModelError {
     /// The request was not accepted. Asking again does not help.
     #[error("the model's provider rejected the request: {0}")]
     Rejected(String),
-    /// A budget is used up, so the model was not asked. Asking later helps.
+    /// A budget is used up, or too little of it is left, so the model was not asked. Asking later helps.
     #[error("the model was not asked: {0}")]
     Budget(UsedBudget),
 }

@@ -78,6 +78,9 @@ pub enum ModelCaller {
 }
 
 impl ModelCaller {
+    /// All callers.
+    pub const ALL: [Self; 8] = [Self::Lead, Self::Subagent, Self::Title, Self::Summary, Self::Memory, Self::Goal, Self::Moderation, Self::Assistance];
+
     /// Returns the word for it in tables and in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -96,17 +99,7 @@ impl ModelCaller {
     /// Reads such a word.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
-        const ALL: [ModelCaller; 8] = [
-            ModelCaller::Lead,
-            ModelCaller::Subagent,
-            ModelCaller::Title,
-            ModelCaller::Summary,
-            ModelCaller::Memory,
-            ModelCaller::Goal,
-            ModelCaller::Moderation,
-            ModelCaller::Assistance,
-        ];
-        ALL.into_iter().find(|caller| caller.as_str() == word)
+        Self::ALL.into_iter().find(|caller| caller.as_str() == word)
     }
 
     /// Returns the caller of a call that this one makes beside its conversation: all that a sub-agent asks is its own.
@@ -178,5 +171,17 @@ impl SpendingTally {
         let mut usage = Usage::default();
         self.0.iter().for_each(|part| usage += part.usage);
         usage
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_caller_has_a_word_that_reads_as_it() {
+        for caller in ModelCaller::ALL {
+            assert_eq!(ModelCaller::parse(caller.as_str()), Some(caller));
+        }
     }
 }

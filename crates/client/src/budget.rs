@@ -9,12 +9,12 @@ mod meter;
 mod metered;
 
 pub(crate) use hints::BudgetHints;
-pub(crate) use meter::Meter;
+pub(crate) use meter::{Meter, too_small};
 pub(crate) use metered::metered;
 
 use crate::{Client, ModelPrice};
 use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
-use pudu_base::{BudgetPeriod, BudgetScope, Model, RunId, UsedBudget, UserId};
+use pudu_base::{BudgetPeriod, BudgetScope, Model, RunId, ShortBudget, UsedBudget, UserId};
 use pudu_store::{BudgetLimit, BudgetStanding, BudgetUnit, Db, Spender, SpendingShare, StoreError, now};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -94,6 +94,8 @@ pub struct BudgetNotice {
     pub state: BudgetState,
     /// The model that answers from here on, if that changes.
     pub cheaper: Option<String>,
+    /// Whether that is because what is left does not suffice for the other model.
+    pub too_dear: bool,
 }
 
 impl BudgetState {
@@ -127,7 +129,18 @@ impl BudgetRule {
     }
 
     fn used_up(&self, at: i64) -> UsedBudget {
-        UsedBudget { scope: self.scope, period: self.period, opens: self.opens(at), busy: false }
+        UsedBudget { scope: self.scope, period: self.period, opens: self.opens(at), busy: false, short: None }
+    }
+
+    /// Returns it as the one that refused a call, by what is spent of it and what the call needs.
+    fn refused(&self, spent: i64, needs: Option<i64>, at: i64) -> UsedBudget {
+        let left = self.limit.saturating_sub(spent).max(0);
+        let currency = match &self.unit {
+            BudgetUnit::Tokens => None,
+            BudgetUnit::Money(currency) => Some(currency.clone()),
+        };
+        let short = needs.map(|needs| ShortBudget { left, limit: self.limit, needs, currency });
+        UsedBudget { short: short.filter(|short| left > 0 || short.is_too_small()), ..self.used_up(at) }
     }
 
     fn state(&self, subject: &str, standing: BudgetStanding, at: i64) -> BudgetState {

@@ -3,10 +3,11 @@
 use crate::{
     Client, RunTask,
     assemble::{self, AssembledAgent},
+    budget::too_small,
 };
-use pudu_base::{FailureCause, RunId, ThreadId, ToolSpec};
+use pudu_base::{FailureCause, Request, RunId, ThreadId, ToolSpec, UsedBudget};
 use pudu_guardrails::Guards;
-use pudu_harness::{PromptSection, SkillPolicy};
+use pudu_harness::{PromptSection, SkillPolicy, join_sections};
 use std::sync::Arc;
 
 /// The parts of an agent's first request, and what its runs go through.
@@ -52,5 +53,21 @@ impl Client {
             sections,
             tools: told.cloned().collect(),
         })
+    }
+
+    /// Returns the budgets that are too small for the first answer of any conversation with the lead agent, as they would
+    /// refuse it.
+    ///
+    /// # Errors
+    /// When there is no model.
+    pub async fn small_budgets(&self) -> Result<Vec<UsedBudget>, FailureCause> {
+        let setup = self.setup();
+        if setup.budgets.rules.limits.is_empty() {
+            return Ok(Vec::new());
+        }
+        let model = setup.model(None).ok_or(FailureCause::NoModel)?;
+        let AgentExplanation { sections, tools, .. } = self.explain(None, None).await?;
+        let request = Request { system: join_sections(&sections), tools: tools.into(), ..Request::default() };
+        Ok(too_small(&setup.budgets, &**model, &request))
     }
 }

@@ -1,29 +1,25 @@
 //! One run, from the wish to its end.
 
 use crate::{
-    Admission, BudgetNotice, Client, RunTask,
+    Admission, BudgetNotice, Client, Control, RunTask,
     assemble::{self, AssembledAgent},
-    memory, now,
+    conclude::{audit_log, conclude},
+    memory, now, rewind,
     run_registry::ThreadSlot,
-    runs,
     secrets::LentSecrets,
     title::{self, TitledRun},
 };
 use futures_util::FutureExt;
 use pudu_base::{
     Assistant, Decision, FailureCause, Finish, Goal, Human, LogError, Message, MessageId, ModelCaller,
-    Outcome, Question, RequiredSecret, RunEvent, RunId, Skill, Spending, StopReason, ThreadState, Todo,
-    Update, Usage,
+    Outcome, Question, RequiredSecret, RunEvent, RunId, Skill, Spending, ThreadState, Todo, Update, Usage,
 };
 use pudu_harness::{CompactOutcome, Replay, RunState, SkillPolicy, Steering};
-use pudu_store::{RunEnding, SpendingFilter};
+use pudu_store::SpendingFilter;
 use std::{
     collections::BTreeSet,
     pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
 };
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -33,20 +29,6 @@ const EARLIER: &str = "an earlier run ended before it";
 
 /// No more of the assistant's words are shown, in bytes, besides its last reply.
 const MAX_EARLIER_BYTES: usize = 128 * 1024;
-
-/// Lists of runs have so many characters of what was asked and answered.
-const MAX_LISTED_CHARS: usize = 200;
-
-/// How to reach a run while it works. Made by the caller, so that it can be stopped before it starts.
-#[derive(Clone, Debug, Default)]
-pub struct Control {
-    /// Takes messages for its next model call.
-    pub steering: Steering,
-    /// Stops it; what was said so far is kept.
-    pub cancel: CancellationToken,
-    /// Set before it is stopped if nothing of it is to be kept: its thread is as it was before, then.
-    pub roll_back: Arc<AtomicBool>,
-}
 
 /// A run that works.
 pub struct Run {
@@ -160,7 +142,7 @@ pub(crate) async fn work(
         return ended;
     }
     if let Some(from) = task.from
-        && let Err(error) = runs::go_back(&client, &task, &mut turn, from).await
+        && let Err(error) = rewind::go_back(&client, &task, &mut turn, from).await
     {
         tracing::error!(thread = %task.thread, %error, "failed to bring thread back to its checkpoint");
         return failed(FailureCause::History, &turn.replay, &steering).await;
@@ -186,7 +168,7 @@ pub(crate) async fn work(
     };
     drop(admission);
     if roll_back.load(Ordering::Relaxed) && outcome == Outcome::Stopped {
-        runs::roll_back(&client, &task, &mut turn).await;
+        rewind::roll_back(&client, &task, &mut turn).await;
     }
     let ended = RunEnd {
         text: words(turn.state()),
@@ -242,8 +224,7 @@ async fn answer(
     audit_log(started.await);
     let outcome = pudu_harness::run(&agent, &mut chain, turn, steering, cancel).await;
     place.give_back().await;
-    // Who is told that nothing is left need not hear that little is.
-    let budgets = if outcome.used_budget().is_some() { Vec::new() } else { meter.notices().await };
+    let budgets = meter.notices(outcome.used_budget()).await;
     if outcome == Outcome::Success {
         memory::learn::keep(client, task, turn.state()).await;
         let titled =
@@ -507,33 +488,6 @@ async fn nothing(steering: &Steering) -> RunEnd {
         summarized: false,
         notes: EndNotes::default(),
         compaction: None,
-    }
-}
-
-/// Notes how a run ended.
-async fn conclude(client: &Client, task: &RunTask, end: &RunEnd, turn: (&ThreadState, Option<StopReason>)) {
-    let (ThreadState { messages: said, .. }, stop_reason) = turn;
-    let first = task.first.as_ref().or(task.again.as_ref()).or(task.input.first().map(|human| &human.id));
-    let at = first.and_then(|id| said.get_index_of(id));
-    let asked = at.and_then(|at| said.get_index(at)).map(|(_, message)| message.text());
-    let ending = RunEnding {
-        outcome: end.outcome.clone(),
-        stop_reason: stop_reason.map(StopReason::as_str).unwrap_or_default().to_owned(),
-        first_words: first_chars(asked.unwrap_or_default()),
-        last_words: first_chars(&end.text),
-        messages: at.map_or(0, |at| i64::try_from(said.len() - at).unwrap_or(i64::MAX)),
-    };
-    audit_log(client.0.db.run_ended(&task.run, ending, now()).await);
-}
-
-fn first_chars(text: &str) -> String {
-    text.chars().take(MAX_LISTED_CHARS).collect()
-}
-
-/// The ledger is for people to look at: a run does not fail because it could not be entered.
-fn audit_log(result: Result<(), pudu_store::StoreError>) {
-    if let Err(error) = result {
-        tracing::warn!(%error, "failed to record run");
     }
 }
 

@@ -132,6 +132,12 @@ fn head(text: &str) -> Result<&str, String> {
     Err(missing())
 }
 
+/// Returns whether a skill can have a name.
+#[must_use]
+pub fn is_skill_name(name: &str) -> bool {
+    check_name(name).is_ok()
+}
+
 /// Checks a skill's name.
 ///
 /// # Errors

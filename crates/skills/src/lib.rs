@@ -29,7 +29,7 @@ pub use archive::{ArchiveRefusal, Contents, examine};
 pub use catalog::{Catalog, CatalogEntry, Hidden};
 pub use change::{MAX_FILE_BYTES, SkillChange};
 pub use discover::{BrokenSkill, Category};
-pub use frontmatter::Front;
+pub use frontmatter::{Front, is_skill_name};
 pub use history::SkillVersion;
 pub use install::Installed;
 pub use own::{ChangeAuthor, ChangePreview, OwnSkills, WrittenFile};

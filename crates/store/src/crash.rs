@@ -97,6 +97,13 @@ writes! {
     IMPORT_NOTE "import.note",
     IMPORT_THREAD "import.thread",
     IMPORT_RECORDS "import.records",
+    ADD_ACCOUNT "accounts.add",
+    CHANGE_PASSWORD "accounts.password",
+    REHASH_PASSWORD "accounts.rehash",
+    REMOVE_ACCOUNT "accounts.remove",
+    ADD_API_TOKEN "tokens.add",
+    USE_API_TOKEN "tokens.use",
+    REVOKE_API_TOKEN "tokens.revoke",
     SWEEP "sweep",
 }
 

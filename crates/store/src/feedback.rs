@@ -7,7 +7,7 @@ use crate::{
 use pudu_base::{RunId, ThreadId, UserId};
 use sqlx::AnyConnection;
 
-type Row = (String, String, String, String, Option<String>, i64, Option<String>, i64);
+type FeedbackColumns = (String, String, String, String, Option<String>, i64, Option<String>, i64);
 
 impl Db {
     /// Keeps a judgement in place of an earlier one of the same person on the same run.
@@ -53,8 +53,9 @@ async fn of_thread(
 ) -> Result<Vec<Feedback>, StoreError> {
     let sql = "SELECT id, run, thread, user_id, message, rating, comment, created FROM feedback
         WHERE thread = $1 AND user_id = $2 ORDER BY created, id";
-    let rows: Vec<Row> = sqlx::query_as(sql).bind(thread.as_str()).bind(user.as_str()).fetch_all(tx).await?;
-    let read = |(id, run, thread, user, message, rating, comment, created): Row| Feedback {
+    let rows: Vec<FeedbackColumns> =
+        sqlx::query_as(sql).bind(thread.as_str()).bind(user.as_str()).fetch_all(tx).await?;
+    let read = |(id, run, thread, user, message, rating, comment, created): FeedbackColumns| Feedback {
         id,
         run,
         thread,

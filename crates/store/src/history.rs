@@ -62,9 +62,9 @@ impl Db {
     }
 }
 
-type Row = (Seq, String, i64, String);
+type LogColumns = (Seq, String, i64, String);
 
-fn entry((seq, run, at, body): Row) -> Result<LogEntry, StoreError> {
+fn entry((seq, run, at, body): LogColumns) -> Result<LogEntry, StoreError> {
     let update = serde_json::from_str(&body).map_err(|error| unreadable("a thread's row", &error))?;
     Ok(LogEntry { seq, run: run.into(), at, update })
 }
@@ -75,7 +75,7 @@ async fn after_position(
     run: Option<&RunId>,
     after: Seq,
     limit: i64,
-) -> Result<Vec<Row>, StoreError> {
+) -> Result<Vec<LogColumns>, StoreError> {
     let sql = "SELECT seq, run, at, body FROM log WHERE thread = $1 AND seq > $2 AND run = COALESCE($3, run)
         ORDER BY seq LIMIT $4";
     let query =
@@ -88,7 +88,7 @@ async fn before_position(
     thread: &ThreadId,
     before: Seq,
     limit: i64,
-) -> Result<Vec<Row>, StoreError> {
+) -> Result<Vec<LogColumns>, StoreError> {
     let sql = "SELECT seq, run, at, body FROM log WHERE thread = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3";
     Ok(sqlx::query_as(sql).bind(thread.as_str()).bind(before).bind(limit).fetch_all(tx).await?)
 }

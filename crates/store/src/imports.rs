@@ -309,7 +309,7 @@ async fn put_account(
     Ok(moved)
 }
 
-async fn put_user(tx: &mut WriteTx<'_>, user: &UserAccount) -> Result<bool, StoreError> {
+pub(crate) async fn put_user(tx: &mut WriteTx<'_>, user: &UserAccount) -> Result<bool, StoreError> {
     let sql = "INSERT INTO users (id, email, password_hash, system_role, needs_setup, token_version, oauth_provider,
             oauth_id, created) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING";
     let insert = query(sql).bind(user.user.as_str()).bind(&user.email).bind(user.password_hash.as_deref());
@@ -319,6 +319,11 @@ async fn put_user(tx: &mut WriteTx<'_>, user: &UserAccount) -> Result<bool, Stor
 }
 
 async fn put_feedback(tx: &mut WriteTx<'_>, feedback: &Feedback) -> Result<bool, StoreError> {
+    // It goes with its thread, and does not come back without it.
+    let thread = query("SELECT 1 FROM threads WHERE id = $1").bind(&feedback.thread);
+    if thread.fetch_optional::<i64>(tx).await?.is_none() {
+        return Ok(false);
+    }
     let sql = "INSERT INTO feedback (id, run, thread, user_id, message, rating, comment, created)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING";
     let insert = query(sql).bind(&feedback.id).bind(&feedback.run).bind(&feedback.thread);

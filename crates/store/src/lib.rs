@@ -9,6 +9,8 @@
 //! get theirs here), policy (who is answered, when to retry), and knowledge of what the JSON of others means:
 //! payloads, placements, handles and views are kept as they come.
 
+mod accounts;
+mod api_tokens;
 mod approvals;
 mod audit;
 mod availability;
@@ -54,6 +56,8 @@ mod transaction;
 mod turns;
 mod writer;
 
+pub use accounts::{AddedAccount, ChangedPassword, PasswordChange};
+pub use api_tokens::{ApiToken, MAX_USER_TOKENS};
 pub use approvals::{Approval, ApprovalDecision};
 pub use audit::{ABANDONED, AuditEntry, AuditEntryId, AuditLimits, AuditSize, STOPPED};
 pub use choices::{ChoiceOutcome, Offered};

@@ -11,7 +11,7 @@ pub use keys::{AccountPerson, PersonKeys, RoomMessage};
 pub use shared::SharedThread;
 
 use crate::{
-    Db, StoreError, ThreadRow, crash, pools,
+    Db, InboxItemId, StoreError, ThreadRow, TurnId, crash, pools,
     statement::{WriteTx, query},
 };
 use keys::message_of;
@@ -54,6 +54,10 @@ const OF_USER: &[(&str, &str)] = &[
         "SELECT run, thread, account, person, day, caller, model, calls, input, output, cached, cache_writes, reasoning,
             cost, currency FROM spending WHERE user_id = $1 ORDER BY day, run, caller, model",
     ),
+    (
+        "api_tokens",
+        "SELECT id, name, scopes, created, expires, used FROM api_tokens WHERE user_id = $1 ORDER BY created, id",
+    ),
     ("memory_off", "SELECT user_id FROM memory_off WHERE user_id = $1"),
     ("to_be_learnt", "SELECT agent, thread, run, due FROM learnings WHERE user_id = $1 ORDER BY thread"),
 ];
@@ -66,6 +70,11 @@ const OF_PERSON: &[(&str, &str)] = &[
             WHERE account = $1 AND person = $2 ORDER BY asked, id",
     ),
     (
+        "decided_approvals",
+        "SELECT id, thread, tool, approved, decided FROM approvals
+            WHERE account = $1 AND decided_by <> '' AND decided_by IN ($2, $3) ORDER BY decided, id",
+    ),
+    (
         "audit",
         "SELECT at, thread, run, account, action, detail, verdict, code, ended FROM audit
             WHERE account = $1 AND person = $2 ORDER BY id",
@@ -75,6 +84,7 @@ const OF_PERSON: &[(&str, &str)] = &[
 /// Rows that go with a user.
 const FORGET_USER: &[&str] = &[
     "DELETE FROM users WHERE id = $1",
+    "DELETE FROM api_tokens WHERE user_id = $1",
     "DELETE FROM feedback WHERE user_id = $1",
     "DELETE FROM identities WHERE user_id = $1",
     "DELETE FROM memory_off WHERE user_id = $1",
@@ -133,6 +143,15 @@ impl Db {
     /// waits.
     pub async fn is_person_at_work(&self, keys: &PersonKeys) -> Result<bool, StoreError> {
         self.read(keys, |keys, tx| Box::pin(at_work(tx, keys))).await
+    }
+
+    /// Returns the events that wait and the turns without an end of a person, for whoever has the database alone: what a
+    /// process before it left.
+    pub async fn left_of_person(
+        &self,
+        keys: &PersonKeys,
+    ) -> Result<(Vec<InboxItemId>, Vec<TurnId>), StoreError> {
+        self.read(keys, |keys, tx| Box::pin(left(tx, keys))).await
     }
 
     /// Deletes a person's rows, but for threads and the index of recall: their words in threads of others give way to a
@@ -217,8 +236,10 @@ async fn tables(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<Vec<PersonT
     }
     for (name, sql) in OF_PERSON {
         let mut rows = Vec::new();
-        for AccountPerson { account, person, .. } in &keys.people {
-            let found = sqlx::query(*sql).bind(account).bind(person).fetch_all(&mut *tx).await?;
+        for AccountPerson { account, person, name } in &keys.people {
+            let found = sqlx::query(*sql).bind(account).bind(person);
+            let found = if sql.contains("$3") { found.bind(name) } else { found };
+            let found = found.fetch_all(&mut *tx).await?;
             rows.extend(found.iter().map(columns).collect::<Result<Vec<_>, _>>()?);
         }
         tables.push(PersonTable { name, rows });
@@ -296,22 +317,27 @@ async fn at_work(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<bool, Stor
             return Ok(true);
         }
     }
-    let open = [
-        ("SELECT payload FROM inbox WHERE done IS NULL AND account = $1", keys.event_sender),
-        (
-            "SELECT placement FROM turns WHERE delivered IS NULL AND parked IS NULL AND account = $1",
-            keys.reply_sender,
-        ),
-    ];
+    let (events, turns) = left(tx, keys).await?;
+    Ok(!events.is_empty() || !turns.is_empty())
+}
+
+async fn left(
+    tx: &mut AnyConnection,
+    keys: &PersonKeys,
+) -> Result<(Vec<InboxItemId>, Vec<TurnId>), StoreError> {
+    let (mut events, mut turns) = (Vec::new(), Vec::new());
     for AccountPerson { account, person, .. } in &keys.people {
-        for (sql, pointer) in open {
-            let texts: Vec<String> = sqlx::query_scalar(sql).bind(account).fetch_all(&mut *tx).await?;
-            if texts.iter().any(|text| is_of(text, pointer, person)) {
-                return Ok(true);
-            }
-        }
+        let sql = "SELECT id, payload FROM inbox WHERE done IS NULL AND account = $1";
+        let rows: Vec<(i64, String)> = sqlx::query_as(sql).bind(account).fetch_all(&mut *tx).await?;
+        let own = rows.into_iter().filter(|(_, payload)| is_of(payload, keys.event_sender, person));
+        events.extend(own.map(|(id, _)| InboxItemId(id)));
+        let sql =
+            "SELECT id, placement FROM turns WHERE delivered IS NULL AND parked IS NULL AND account = $1";
+        let rows: Vec<(String, String)> = sqlx::query_as(sql).bind(account).fetch_all(&mut *tx).await?;
+        let own = rows.into_iter().filter(|(_, placement)| is_of(placement, keys.reply_sender, person));
+        turns.extend(own.map(|(id, _)| TurnId(id)));
     }
-    Ok(false)
+    Ok((events, turns))
 }
 
 /// Returns the events and turns of a person that are done.

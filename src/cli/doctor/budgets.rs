@@ -1,31 +1,59 @@
-//! Whether budgets are used up, so that somebody gets no answer.
+//! Whether budgets are used up or too small, so that somebody gets no answer.
 
 use crate::{
+    agent,
     cli::usage,
-    config::{LoadedConfig, Start},
+    config::{Config, LoadedConfig, Start},
     gateway,
+    machine::Machine,
+    skills,
 };
+use anyhow::{Result, anyhow};
 use pudu_channels::Check;
+use pudu_client::{
+    Client,
+    base::UsedBudget,
+    store::{Db, DbLocation},
+};
 
 /// So many budgets are named.
 const MAX_NAMED: usize = 10;
 
 /// Looks at the budgets, if there are any.
-pub(super) async fn check(start: &Start, loaded: &LoadedConfig) -> Vec<Check> {
+pub(super) async fn check(start: &Start, loaded: &LoadedConfig, machine: &Machine) -> Vec<Check> {
     if loaded.config.hot.budgets.limits.is_empty() {
         return Vec::new();
     }
+    let mut checks = vec![used_up(start, loaded).await];
+    for used in small(start, loaded, machine).await.unwrap_or_default() {
+        let help = format!("raise the limit under `budgets.{}`", used.scope.as_str());
+        checks.push(Check::poor("budgets", format!("no answer fits: {used}"), help));
+    }
+    checks
+}
+
+/// Returns the budgets that are too small for any answer.
+async fn small(start: &Start, loaded: &LoadedConfig, machine: &Machine) -> Result<Vec<UsedBudget>> {
+    let Config { fixed, hot } = &loaded.config;
+    let skills = skills::open(start, fixed, loaded.report.file.as_deref())?;
+    let setup = agent::setup(hot, machine, Vec::new())?;
+    let db = Db::open(&DbLocation::Memory).await?;
+    let client = Client::new(db, machine.folders.clone(), setup, skills, 1);
+    client.small_budgets().await.map_err(|cause| anyhow!("{cause}"))
+}
+
+async fn used_up(start: &Start, loaded: &LoadedConfig) -> Check {
     match usage::facts(start, loaded, gateway::usage::DAYS.0).await {
         Err(error) => {
             let help = "see what is said about the store";
-            vec![Check::poor("budgets", format!("they cannot be read: {error:#}"), help)]
+            Check::poor("budgets", format!("they cannot be read: {error:#}"), help)
         }
         Ok(facts) => match usage::used_up(&facts).as_slice() {
-            [] => vec![Check::good("budgets", "none is used up")],
+            [] => Check::good("budgets", "none is used up"),
             used => {
                 let named: Vec<&str> = used.iter().take(MAX_NAMED).map(|line| line.trim()).collect();
                 let what = format!("{} used up: {}", used.len(), named.join("; "));
-                vec![Check::poor("budgets", what, "wait, or raise the limit under `budgets`")]
+                Check::poor("budgets", what, "wait, or raise the limit under `budgets`")
             }
         },
     }

@@ -25,5 +25,13 @@ pub(super) fn check(start: &Start, loaded: &LoadedConfig) -> Vec<Check> {
     checks.extend(catalog.broken.iter().map(|BrokenSkill { folder, why }| {
         Check::poor(folder.display().to_string(), why.clone(), "mend it (docs/skills.md), or take it away")
     }));
+    let unknown = skills::unknown(&loaded.config.hot.subagents, &catalog).into_iter();
+    checks.extend(unknown.map(|line| {
+        Check::poor(
+            "sub-agents",
+            line,
+            "mend `skills` under `subagents`, or install it: pudu skill install FILE",
+        )
+    }));
     checks
 }

@@ -112,3 +112,36 @@ fn every_key_of_a_sub_agent_is_read_whatever_is_wrong_before_it() {
     }
     assert!(!said.contains("does not know this key"), "{said}");
 }
+
+#[test]
+fn a_sub_agent_has_a_name_of_its_own_and_only_models_and_skills_that_there_can_be() {
+    let check = |agents: &str, key: &str, what: &str, help: &str| {
+        let models =
+            "models: [{name: big, use: langchain_openai:ChatOpenAI, model: m, api_key: k-0123456789}]\n";
+        let said = said(&format!("{models}subagents: {{{agents}}}\n"), []);
+        assert!(said.contains(&format!("error: subagents.{key}: {what}")), "{agents}: {said}");
+        assert!(said.contains(help) && said.contains("config.yaml:3"), "{agents}: {said}");
+    };
+    let own = |name: &str, more: &str| {
+        format!("custom_agents: {{\"{name}\": {{description: a, system_prompt: b{more}}}}}")
+    };
+    check(&own("a", ", model: small"), "custom_agents.a.model", "there is no model small", "`models`: big");
+    check("agents: {bash: {model: small}}", "agents.bash.model", "there is no model small", "`models`: big");
+    check(&own("a", ", skills: [Wide Net]"), "custom_agents.a.skills", "no skill can be called", "hyphens");
+    check("agents: {bash: {skills: [../x]}}", "agents.bash.skills", "no skill can be called", "hyphens");
+    check(&own("a b", ""), "custom_agents.a b", "no sub-agent can be called", "up to 64 letters");
+    check(
+        &own("bash", ""),
+        "custom_agents.bash",
+        "there is a sub-agent \"bash\" already",
+        "`subagents.agents`",
+    );
+    check(
+        &own("General_Purpose", ""),
+        "custom_agents.General_Purpose",
+        "there is a sub-agent",
+        "another name",
+    );
+    let good = "subagents: {custom_agents: {web-net_2: {description: a, system_prompt: b, model: inherit, skills: [deep-net]}}}\n";
+    assert!(!said(good, []).contains("error"), "{}", said(good, []));
+}

@@ -90,7 +90,7 @@ async fn set(
     language: Language,
 ) -> String {
     // A restart came between, or nothing stood behind the name.
-    let Some(value) = value else { return language.secret_value_missing(name) };
+    let Some(value) = value else { return missing(actor, arrival, name, language).await };
     let wanted = name.to_owned();
     let kept =
         work(actor, arrival, language, move |store, user| store.set(user, &wanted, value.expose_secret()));
@@ -100,6 +100,18 @@ async fn set(
             language.secret_kept(name)
         }
         Err(told) => told,
+    }
+}
+
+/// Returns what is told where no value came. Before a restart it may have been kept, and nothing notes that it was.
+async fn missing(actor: &ConversationActor, arrival: &InboxItem, name: &str, language: Language) -> String {
+    let names = match work(actor, arrival, language, |store, user| store.names(user)).await {
+        Ok(names) => names,
+        Err(told) => return told,
+    };
+    match names.iter().any(|known| known == name) {
+        true => language.secret_value_unsure(name),
+        false => language.secret_value_missing(name),
     }
 }
 

@@ -3,15 +3,19 @@
 use super::{BudgetNotice, BudgetRule, BudgetSetup, BudgetState};
 use crate::{Client, RunTask};
 use pudu_base::{
-    BudgetScope, Delta, MessageId, Model, ModelCaller, ModelError, Request, RunId, ThreadId, Usage,
-    UsedBudget,
+    BudgetPeriod, BudgetScope, Delta, MessageId, Model, ModelCaller, ModelError, Request, RunId, ShortBudget,
+    ThreadId, Usage, UsedBudget,
 };
 use pudu_harness::{estimated_reply_tokens, estimated_tokens};
 use pudu_store::{
     BudgetStanding, CallOffer, CallSpending, ModelCall, OfferCost, Reservation, ReserveOutcome, Settlement,
     Spender, StoreError, now,
 };
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 use tokio::time::Instant;
 
 /// Tokens that a reply may have within budgets, where nothing that the model is asked with says how many.
@@ -23,6 +27,9 @@ const MAX_WAIT: Duration = Duration::from_secs(10 * 60);
 /// How often it looks whether another process has settled one of them.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
+/// A budget of one who spends, in whatever it is counted.
+type BudgetKey = (BudgetScope, Option<BudgetPeriod>);
+
 /// Whose calls are metered.
 #[derive(Clone)]
 pub(crate) struct Meter {
@@ -30,6 +37,8 @@ pub(crate) struct Meter {
     thread: ThreadId,
     run: RunId,
     spender: Spender,
+    /// Budgets that did not suffice for the model that was asked, so that the cheaper one answered.
+    too_dear: Arc<Mutex<BTreeSet<BudgetKey>>>,
     /// Tells the time, in milliseconds since 1970.
     clock: fn() -> i64,
 }
@@ -37,7 +46,7 @@ pub(crate) struct Meter {
 impl Meter {
     /// Makes the meter of a run.
     pub(crate) fn new(client: &Client, thread: ThreadId, run: RunId, spender: Spender) -> Self {
-        Self { client: client.clone(), thread, run, spender, clock: now }
+        Self { client: client.clone(), thread, run, spender, too_dear: Arc::default(), clock: now }
     }
 
     /// Makes the meter of a task's run.
@@ -105,31 +114,37 @@ impl Meter {
             let mut freed = std::pin::pin!(freed);
             // Before the look, so that nothing is missed in between.
             freed.as_mut().enable();
+            let is_hurried =
+                matches!(caller, ModelCaller::Memory | ModelCaller::Title | ModelCaller::Assistance);
+            let waits = !is_hurried && began.elapsed() < MAX_WAIT;
             let limits = rules.iter().map(|(rule, subject)| rule.limit(subject, at)).collect();
             // The request of a try that is made anew is written already.
             let cheaper = if call.most.is_none() { self.cheaper(&setup, call) } else { None };
             let reservation = Reservation {
                 call: call.call.clone(),
-                offer: offer(&setup, &*call.model, call),
+                offer: offer(&setup, &*call.model, call.input, call.most.or(call.wanted)),
                 cheaper: cheaper.as_ref().map(|(_, offer, from)| (offer.clone(), *from)),
                 least: call.most.map_or(LEAST_OUTPUT, i64::from),
+                waits,
                 limits,
             };
             let outcome = self.ask(call, reservation, waited).await.map_err(|error| unknown(&error))?;
-            let refused = |place: usize, busy: bool| {
-                let used = rules.get(place).map_or_else(UsedBudget::of_run, |(rule, _)| rule.used_up(at));
-                Err(ModelError::Budget(UsedBudget { busy, ..used }))
-            };
-            let is_hurried =
-                matches!(caller, ModelCaller::Memory | ModelCaller::Title | ModelCaller::Assistance);
-            let waits = !is_hurried && began.elapsed() < MAX_WAIT;
+            let rule = |place: usize| rules.get(place).map(|(rule, _)| *rule);
+            let refused =
+                |used: Option<UsedBudget>| Err(ModelError::Budget(used.unwrap_or_else(UsedBudget::of_run)));
             match outcome {
-                ReserveOutcome::Granted { cheaper: is_cheaper, output } => {
+                ReserveOutcome::Granted { cheaper: is_cheaper, short_of, output } => {
+                    self.note_too_dear(short_of.and_then(rule));
                     call.grant(cheaper.filter(|_| is_cheaper).map(|(model, ..)| model), output);
                     return Ok(());
                 }
-                ReserveOutcome::UsedUp(place) => return refused(place, false),
-                ReserveOutcome::Busy(place) if !waits => return refused(place, true),
+                ReserveOutcome::TooLittle { place, spent, needs } => {
+                    return refused(rule(place).map(|rule| rule.refused(spent, needs, at)));
+                }
+                ReserveOutcome::Busy(place) if !waits => {
+                    let used = rule(place).map(|rule| rule.used_up(at));
+                    return refused(used.map(|used| UsedBudget { busy: true, ..used }));
+                }
                 ReserveOutcome::Busy(_) => {
                     waited = true;
                     tokio::select! {
@@ -139,6 +154,16 @@ impl Meter {
                 }
             }
         }
+    }
+
+    fn note_too_dear(&self, rule: Option<&BudgetRule>) {
+        if let Some(rule) = rule {
+            self.too_dear().insert((rule.scope, rule.period));
+        }
+    }
+
+    fn too_dear(&self) -> MutexGuard<'_, BTreeSet<BudgetKey>> {
+        self.too_dear.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks the store for a reservation. Whoever waited for others looks before it writes: one settlement wakes everybody
@@ -167,7 +192,7 @@ impl Meter {
     fn cheaper(&self, setup: &BudgetSetup, call: &OpenCall) -> Option<(Arc<dyn Model>, CallOffer, i64)> {
         let cheaper = setup.rules.cheaper.as_ref()?;
         let model = setup.cheaper.clone().filter(|model| model.name() != call.model.name())?;
-        let offer = offer(setup, &*model, call);
+        let offer = offer(setup, &*model, call.input, call.most.or(call.wanted));
         let fits = offer.input.saturating_add(LEAST_OUTPUT) <= tokens(model.context_window());
         fits.then(|| (model, offer, i64::from(cheaper.from)))
     }
@@ -186,9 +211,13 @@ impl Meter {
             .then(|| (rule.state(&subject, standing, (self.clock)()), (share / 10).min(100)))
     }
 
-    /// Returns the budgets of which little is left and of which nobody has told people yet; they count as told from here
-    /// on. A run's own is over with it.
-    pub(crate) async fn notices(&self) -> Vec<BudgetNotice> {
+    /// Returns the budgets of which little is left, or too little for the model that was asked, and of which nobody has
+    /// told people yet; they count as told from here on. A run's own is over with it, and of the one that refused a call
+    /// people hear more.
+    pub(crate) async fn notices(&self, refused: Option<&UsedBudget>) -> Vec<BudgetNotice> {
+        let refused = refused.filter(|used| !used.busy).map(|used| (used.scope, used.period));
+        let too_dear = self.too_dear().clone();
+        let is_too_dear = |rule: &BudgetRule| too_dear.contains(&(rule.scope, rule.period));
         let setup = self.client.setup().budgets.clone();
         let standings = self.standings(&setup).await.unwrap_or_default();
         let near = standings.into_iter().filter(|(rule, _, standing)| {
@@ -196,6 +225,8 @@ impl Meter {
                 standing.spent.saturating_mul(1000) >= rule.limit.saturating_mul(i64::from(setup.rules.warn));
             // A person's is their own affair: it is told in a private chat.
             let told_here = rule.scope != BudgetScope::Person || self.spender.room.is_none();
+            let told_elsewhere = refused == Some((rule.scope, rule.period));
+            let near = (near || is_too_dear(rule)) && !told_elsewhere;
             near && rule.period.is_some() && !standing.warned && told_here
         });
         let (mut notices, at) = (Vec::new(), (self.clock)());
@@ -205,9 +236,11 @@ impl Meter {
             }
             let from =
                 |from: u32| standing.spent.saturating_mul(1000) >= rule.limit.saturating_mul(i64::from(from));
-            let cheaper = setup.rules.cheaper.as_ref().filter(|cheaper| from(cheaper.from));
-            let cheaper = cheaper.map(|cheaper| cheaper.name.clone());
-            notices.push(BudgetNotice { state: rule.state(&subject, standing, at), cheaper });
+            let cheaper = setup.rules.cheaper.as_ref();
+            let for_good = cheaper.is_some_and(|cheaper| from(cheaper.from));
+            let too_dear = is_too_dear(rule) && !for_good;
+            let cheaper = cheaper.filter(|_| for_good || too_dear).map(|cheaper| cheaper.name.clone());
+            notices.push(BudgetNotice { state: rule.state(&subject, standing, at), cheaper, too_dear });
         }
         notices
     }
@@ -240,8 +273,8 @@ fn unknown(error: &StoreError) -> ModelError {
 }
 
 /// Returns what a call may cost if this model answers it.
-fn offer(setup: &BudgetSetup, model: &dyn Model, call: &OpenCall) -> CallOffer {
-    let (input, wanted) = (call.input, call.most.or(call.wanted).map(u64::from));
+fn offer(setup: &BudgetSetup, model: &dyn Model, input: u64, wanted: Option<u32>) -> CallOffer {
+    let wanted = wanted.map(u64::from);
     let output = wanted.or_else(|| model.max_output()).unwrap_or(DEFAULT_OUTPUT);
     // Any of those that take its place may answer, so that each cost is the dearest one's.
     let costs = model.answerers().into_iter().map(|name| {
@@ -262,6 +295,18 @@ fn offer(setup: &BudgetSetup, model: &dyn Model, call: &OpenCall) -> CallOffer {
     };
     let cost = costs.reduce(dearer).flatten();
     CallOffer { model: model.name().to_owned(), input: tokens(input), output: tokens(output), cost }
+}
+
+/// Returns the budgets that would refuse a request though nothing were spent, whichever model is asked.
+pub(crate) fn too_small(setup: &BudgetSetup, model: &dyn Model, request: &Request) -> Vec<UsedBudget> {
+    let (input, wanted) = (estimated_tokens(request), request.sampling.max_tokens);
+    let models = [Some(model), setup.cheaper.as_deref()].into_iter().flatten();
+    let offers: Vec<CallOffer> = models.map(|model| offer(setup, model, input, wanted)).collect();
+    let refused = setup.rules.limits.iter().map(|rule| {
+        let needs = offers.iter().filter_map(|offer| offer.needs(&rule.unit, LEAST_OUTPUT)).min();
+        rule.refused(0, needs, now())
+    });
+    refused.filter(|used| used.short.as_ref().is_some_and(ShortBudget::is_too_small)).collect()
 }
 
 fn tokens(number: u64) -> i64 {

@@ -1,15 +1,15 @@
 //! Everything that is stored of a person, as one archive: files as they are, rows and threads as JSON, and threads as text, too.
 
-use super::{PersonData, PersonError, transcript::markdown};
+use super::{PersonData, PersonError, forget::is_told_by, transcript::markdown};
 use crate::secrets::SecretStore;
 use pudu_base::{
-    Human, Message, MessageId, ReadOutcome, RunId, ThreadFolder, ThreadLog, ThreadState, UserId,
+    Human, Message, MessageId, ReadOutcome, RunId, ThreadFolder, ThreadId, ThreadLog, ThreadState, UserId,
 };
-use pudu_memory::{DocumentDetail, MemoryDocument, MemoryScope};
-use pudu_store::{PersonKeys, RoomMessage, SharedThread, now};
+use pudu_memory::{DocumentDetail, Fact, MemoryDocument, MemoryError, MemoryScope};
+use pudu_store::{AccountPerson, PersonKeys, RoomMessage, SharedThread, TaskFilter, TaskRow, now};
 use serde_json::{Value, json};
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     fs::{File, OpenOptions},
     io::{self, Write},
     os::unix::fs::OpenOptionsExt,
@@ -24,16 +24,19 @@ const README: &str = "\
 This archive has everything that pudu stores of one person.
 
   person.json    who this is: the user's id, and the accounts by which they came
-  tables/        rows of the database: account, feedback, identities, usage, approvals, audit
+  tables/        rows of the database: account, feedback, identities, usage, approvals that they asked for or decided, audit
   memory/        what is remembered of them, one file an agent
-  threads/       their conversations, as JSON and as text
-  rooms/         their turns in conversations of rooms: what they said, and what the agent said and did for it
+  threads/       their conversations, as JSON and as text, and the steps of sub-agents in them
+  rooms/         their turns in conversations of rooms: what they said, and what the agent said and did for it;
+                 facts.json has what rooms remember from them
   files/         their own folder as it is: memory, agents, skills, and the files of their conversations
   former/        memory and files of those whom they were before they became this user, a folder each
   secrets.json   the names of the secrets that they gave; the secrets themselves are not in this archive
 ";
 /// Texts that wait to be written.
 const WAITING: usize = 4;
+/// So many rows with steps of sub-agents are read at once.
+const STEPS_AT_ONCE: u32 = 500;
 
 /// An archive that was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -163,6 +166,11 @@ impl PersonData {
                 exported.threads += 1;
                 put(entries, &format!("threads/{}.json", row.id), pretty(&json!(state))).await?;
                 put(entries, &format!("threads/{}.md", row.id), markdown(&row.title, &state)).await?;
+                let of_thread = shared.iter().find(|shared| shared.thread == row.id);
+                let steps = self.steps(&row.id, of_thread).await?;
+                if !steps.is_empty() {
+                    put(entries, &format!("threads/{}.tasks.json", row.id), pretty(&json!(steps))).await?;
+                }
             }
         }
         let mut rooms: BTreeMap<String, Vec<Value>> = BTreeMap::new();
@@ -173,7 +181,73 @@ impl PersonData {
         for (thread, messages) in rooms {
             put(entries, &format!("rooms/{thread}.json"), pretty(&json!(messages))).await?;
         }
+        let facts = self.facts_in_rooms(keys).await?;
+        if !facts.is_empty() {
+            exported.facts += facts.len();
+            put(entries, "rooms/facts.json", pretty(&json!(facts))).await?;
+        }
         Ok(exported)
+    }
+
+    /// Returns the steps of a thread's sub-agents, but for those that worked for others.
+    async fn steps(
+        &self,
+        thread: &ThreadId,
+        shared: Option<&SharedThread>,
+    ) -> Result<Vec<Value>, PersonError> {
+        let others: HashSet<&RunId> =
+            shared.into_iter().flat_map(|shared| &shared.others).map(|one| &one.run).collect();
+        let mut filter = TaskFilter { limit: STEPS_AT_ONCE, ..TaskFilter::default() };
+        let mut steps = Vec::new();
+        loop {
+            let (rows, next) = self.db.task_stages(thread, &filter).await?;
+            let own = rows.into_iter().filter(|row| !others.contains(&row.run));
+            steps.extend(own.map(|TaskRow { run, at, call, stage, .. }| {
+                json!({ "run": run, "at": at, "call": call, "stage": stage })
+            }));
+            let Some(after) = next else { return Ok(steps) };
+            filter.after = after;
+        }
+    }
+
+    /// Returns the facts that the person told, and that others, such as rooms, remember.
+    async fn facts_in_rooms(&self, keys: &PersonKeys) -> Result<Vec<Value>, PersonError> {
+        let (rooms, keys) = (self.rooms().await?, keys.clone());
+        self.blocking(move |own| {
+            let mut facts = Vec::new();
+            for other in own.other_users(&keys) {
+                let account = rooms.get(&other);
+                let is_here = |person: &&AccountPerson| account.is_none_or(|account| person.account == *account);
+                let people = keys.people.iter().filter(is_here).map(|person| person.person.as_str()).collect();
+                match own.facts_by(&other, &people) {
+                    Ok(found) => facts.extend(found),
+                    // One that cannot be read keeps nobody from the rest.
+                    Err(error @ PersonError::Memory(MemoryError::Broken { .. })) => {
+                        tracing::warn!(user = %other, %error, "failed to look for somebody's facts in a memory");
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(facts)
+        })
+        .await
+    }
+
+    /// Returns the facts in another user's memory that people told, those that gave way included.
+    fn facts_by(&self, other: &UserId, people: &BTreeSet<&str>) -> Result<Vec<Value>, PersonError> {
+        let mut facts = Vec::new();
+        for agent in self.memory.agents(other)? {
+            let scope = MemoryScope::of_agent(other.clone(), &agent).map_err(MemoryError::from)?;
+            let told = |fact: &Fact, is_old: bool| json!({ "room": other, "agent": agent, "id": fact.id.to_string(), "content": fact.content, "superseded": is_old });
+            let document = self.memory.read(&scope, now())?;
+            facts.extend(
+                document.facts.iter().filter(|fact| is_told_by(fact, people)).map(|fact| told(fact, false)),
+            );
+            let old = self.memory.superseded(&scope)?.into_iter();
+            let old = old.filter(|old| old.author().is_some_and(|author| people.contains(author)));
+            facts.extend(old.map(|old| told(&old.fact, true)));
+        }
+        Ok(facts)
     }
 
     /// Returns what each agent remembers of a user.
@@ -186,8 +260,7 @@ impl PersonData {
             agents.sort();
             agents.dedup();
             for agent in agents {
-                let scope =
-                    MemoryScope::of_agent(user.clone(), &agent).map_err(pudu_memory::MemoryError::from)?;
+                let scope = MemoryScope::of_agent(user.clone(), &agent).map_err(MemoryError::from)?;
                 documents.push((agent, own.memory.read(&scope, now())?));
             }
             documents.retain(|(_, document)| document.stored);

@@ -7,7 +7,7 @@
 
 use super::{PersonData, PersonError};
 use pudu_base::{Compaction, Message, MessageId, ReadOutcome, ThreadFolder, ThreadId, ThreadLog, UserId};
-use pudu_memory::{FactId, MemoryError, MemoryScope};
+use pudu_memory::{Fact, FactId, MemoryError, MemoryScope};
 use pudu_store::{Deletion, PersonKeys, RecallKind, RecallScope, RoomMessage, SharedThread, ThreadRow, now};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -50,6 +50,20 @@ impl PersonData {
             concerned.extend(self.db.threads_of_user(user).await?.into_iter().map(|row| row.id));
         }
         Ok(concerned)
+    }
+
+    /// Ends what a process that died left open for somebody, so that they can be forgotten: nobody answers any more. For
+    /// whoever has the store alone. Turns of others stay.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn abandon(&self, keys: &PersonKeys) -> Result<(), PersonError> {
+        self.db.settle_left().await?;
+        let (events, turns) = self.db.left_of_person(keys).await?;
+        for turn in turns {
+            self.db.park(&turn, "the person is forgotten", now()).await?;
+        }
+        Ok(self.db.finish(&events, now()).await?)
     }
 
     /// Deletes everything.
@@ -148,10 +162,7 @@ impl PersonData {
         keys: &PersonKeys,
         forgotten: &mut ForgottenPerson,
     ) -> Result<usize, PersonError> {
-        let chats = self.db.chats().await?.into_iter();
-        let rooms: HashMap<UserId, String> =
-            chats.map(|(account, chat)| (UserId::room(&account, &chat), account)).collect();
-        let keys = keys.clone();
+        let (rooms, keys) = (self.rooms().await?, keys.clone());
         let (facts, unreadable) = self.blocking(move |own| own.forget_facts_by(&keys, &rooms)).await?;
         forgotten.unreadable = unreadable;
         let mut count = 0;
@@ -161,6 +172,12 @@ impl PersonData {
             self.db.unindex(&scope, RecallKind::Fact, &ids).await?;
         }
         Ok(count)
+    }
+
+    /// Lists the users that rooms are, each with its account.
+    pub(super) async fn rooms(&self) -> Result<HashMap<UserId, String>, PersonError> {
+        let chats = self.db.chats().await?.into_iter();
+        Ok(chats.map(|(account, chat)| (UserId::room(&account, &chat), account)).collect())
     }
 
     /// Deletes the facts in other users' memory that people told, those that gave way included; returns them, and the users
@@ -202,10 +219,7 @@ impl PersonData {
             let scope = MemoryScope::of_agent(other.clone(), &agent).map_err(MemoryError::from)?;
             let document = self.memory.read(&scope, now())?;
             is_whole &= document.broken.is_empty();
-            let told = document.facts.iter().filter(|fact| {
-                let author = fact.origin.as_ref().and_then(|origin| origin.author.as_deref());
-                author.is_some_and(|author| people.contains(author))
-            });
+            let told = document.facts.iter().filter(|fact| is_told_by(fact, people));
             let mut ids: Vec<FactId> = told.map(|fact| fact.id.clone()).collect();
             let old = self.memory.superseded(&scope)?.into_iter();
             let old = old.filter(|old| old.author().is_some_and(|author| people.contains(author)));
@@ -218,7 +232,7 @@ impl PersonData {
         Ok((forgotten, is_whole))
     }
 
-    fn other_users(&self, keys: &PersonKeys) -> Vec<UserId> {
+    pub(super) fn other_users(&self, keys: &PersonKeys) -> Vec<UserId> {
         let folders = fs::read_dir(self.folders.home().join("users")).into_iter().flatten().flatten();
         let names = folders.filter_map(|folder| folder.file_name().into_string().ok());
         let users = names.filter_map(|name| UserId::of(&name).ok().filter(|other| other.as_str() == name));
@@ -271,6 +285,12 @@ impl PersonData {
         }
         Ok(())
     }
+}
+
+/// Returns whether one of these people told a fact.
+pub(super) fn is_told_by(fact: &Fact, people: &BTreeSet<&str>) -> bool {
+    let author = fact.origin.as_ref().and_then(|origin| origin.author.as_deref());
+    author.is_some_and(|author| people.contains(author))
 }
 
 /// Returns the paths at which a tool's own results are kept, as the message says.

@@ -1,7 +1,7 @@
 use super::*;
 use pudu_base::{
     Assistant, Compaction, Delegation, DelegationStatus, DocumentText, Finish, Goal, Human, MemoryNote,
-    Message, ReadOutcome, SharedFile, ThreadFolder, ThreadLog, ToolResult, Update, UserId,
+    Message, ReadOutcome, SharedFile, TaskStage, ThreadFolder, ThreadLog, ToolResult, Update, UserId,
 };
 use pudu_memory::{
     Changes, FactCategory, FactOrigin, FactSource, MemoryScope, NewFact, SupersedeReason, Supersession,
@@ -114,12 +114,16 @@ async fn chain(scene: &Scene) -> (PersonKeys, PathBuf) {
     let (db, bob) = (&scene.db, UserId::of("bob").unwrap());
     let folder = ThreadFolder { owner: bob.clone(), thread: "t".into() };
     db.thread_used(&folder, "slack", 1).await.unwrap();
-    let first = [said("bob asks", "U2", Some("bob")), answered("to bob")];
+    let task = |about: &str| {
+        let stage = TaskStage::Started { about: about.into(), agent: "bash".into(), model: "m".into() };
+        Update::Task { call: about.into(), stage }
+    };
+    let first = [said("bob asks", "U2", Some("bob")), task("sub of bob"), answered("to bob")];
     db.append(&"t".into(), &"1".into(), 0, &first).await.unwrap();
-    let second = [said("ada asks", "U1", Some("ada")), answered("to ada")];
-    db.append(&"t".into(), &"2".into(), 2, &second).await.unwrap();
+    let second = [said("ada asks", "U1", Some("ada")), task("sub of ada"), answered("to ada")];
+    db.append(&"t".into(), &"2".into(), 3, &second).await.unwrap();
     let third = [said("bob goes on", "U2", Some("ada")), said("ada steers", "U1", None), answered("to both")];
-    db.append(&"t".into(), &"3".into(), 4, &third).await.unwrap();
+    db.append(&"t".into(), &"3".into(), 6, &third).await.unwrap();
     let files = scene.home.path().join("users/bob/threads/t/user-data/uploads");
     fs::create_dir_all(&files).unwrap();
     fs::write(files.join("a.txt"), "a file").unwrap();
@@ -132,10 +136,10 @@ async fn a_thread_in_which_others_spoke_is_told_without_them() {
     let (keys, _) = chain(&scene).await;
     let (places, all) = scene.export(&keys).await;
     assert!(places.iter().any(|place| place == "threads/t.md"), "{places:?}");
-    for own in ["bob asks", "to bob", "bob goes on", "to both", "note of bob"] {
+    for own in ["bob asks", "sub of bob", "to bob", "bob goes on", "to both", "note of bob"] {
         assert!(all.contains(own), "{own}");
     }
-    for other in ["ada asks", "to ada", "ada steers", "note of ada", "the guide"] {
+    for other in ["ada asks", "sub of ada", "to ada", "ada steers", "note of ada", "the guide"] {
         assert!(!all.contains(other), "{other}");
     }
 }
@@ -272,6 +276,10 @@ async fn facts_in_rooms_go_by_account_and_one_broken_memory_stops_no_other_one()
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("fact_1.md"), "no fact").unwrap();
     let ada = keys(&UserId::of("ada").unwrap(), &[("slack", "U1")]);
+    let (places, all) = scene.export(&ada).await;
+    assert!(places.iter().any(|place| place == "rooms/facts.json"), "{places:?}");
+    assert!(all.contains("Ada plays the xylophone") && all.contains("Ada keeps a marmoset"), "{all}");
+    assert_eq!((all.matches("xylophone").count(), all.contains("hamster")), (1, false), "nothing of others");
     let forgotten = scene.data.forget(&ada).await.unwrap();
     assert_eq!((forgotten.room_facts, forgotten.unreadable), (2, vec![broken]));
     let facts =

@@ -11,7 +11,7 @@ use crate::{
     Db, StoreError, clock, crash,
     statement::{Columns, FromColumns, WriteTx, query},
 };
-use pudu_base::{ModelCaller, Usage, UserId};
+use pudu_base::{BudgetScope, ModelCaller, Usage, UserId};
 
 /// So many reservations of processes before this one are settled in one transaction.
 const MAX_LEFT: i64 = 500;
@@ -51,6 +51,8 @@ pub struct Reservation {
     pub cheaper: Option<(CallOffer, i64)>,
     /// A reply of fewer tokens is not worth a call.
     pub least: i64,
+    /// Whether it waits for calls that may spend all that is left. If not, the cheaper model is tried before it is refused.
+    pub waits: bool,
     /// The budgets that it is a part of.
     pub limits: Vec<BudgetLimit>,
 }
@@ -62,13 +64,22 @@ pub enum ReserveOutcome {
     Granted {
         /// Whether the cheaper model answers.
         cheaper: bool,
+        /// Place of the budget that did not suffice for the other model, if that is why.
+        short_of: Option<usize>,
         /// Tokens that the reply may have.
         output: i64,
     },
     /// Not before calls that are under way have ended: they may spend all that is left of the budget at this place.
     Busy(usize),
-    /// The budget at this place is used up.
-    UsedUp(usize),
+    /// Not before a budget begins anew: it is used up, or what is left of it does not suffice.
+    TooLittle {
+        /// Its place.
+        place: usize,
+        /// Spent of it.
+        spent: i64,
+        /// Needed for the prompt and the shortest reply that is worth a call; none where that cannot be counted.
+        needs: Option<i64>,
+    },
 }
 
 impl Db {
@@ -136,6 +147,12 @@ impl CallOffer {
         i64::try_from(i128::from(self.output) * i128::from(left) / i128::from(reply)).unwrap_or(self.output)
     }
 
+    /// Returns the amount of a budget that it needs with a reply of `least` tokens; none if that cannot be counted.
+    #[must_use]
+    pub fn needs(&self, unit: &BudgetUnit, least: i64) -> Option<i64> {
+        self.amounts(unit).map(|_| self.takes(unit, least.min(self.output)))
+    }
+
     /// Returns what it takes of a budget with a reply of so many tokens.
     fn takes(&self, unit: &BudgetUnit, output: i64) -> i64 {
         let Some((prompt, reply)) = self.amounts(unit) else { return i64::MAX };
@@ -179,12 +196,27 @@ fn choose<'r>(reservation: &'r Reservation, standings: &[(i64, i64)]) -> (Reserv
     if reservation.limits.iter().zip(standings).any(passes) {
         return other();
     }
-    match own() {
-        (ReserveOutcome::UsedUp(place), offer) => match other() {
-            (ReserveOutcome::UsedUp(_), _) => (ReserveOutcome::UsedUp(place), offer),
-            other => other,
-        },
-        own => own,
+    let own = own();
+    let place = match own.0 {
+        ReserveOutcome::Granted { .. } => return own,
+        ReserveOutcome::Busy(_) if reservation.waits => return own,
+        ReserveOutcome::TooLittle { place, .. } | ReserveOutcome::Busy(place) => place,
+    };
+    match (own, other()) {
+        (_, (ReserveOutcome::Granted { cheaper, output, .. }, offer)) => {
+            (ReserveOutcome::Granted { cheaper, short_of: Some(place), output }, offer)
+        }
+        (
+            (ReserveOutcome::TooLittle { place, spent, needs }, offer),
+            (ReserveOutcome::TooLittle { .. }, other),
+        ) => {
+            let unit = reservation.limits.get(place).map(|limit| &limit.unit);
+            let with_other = unit.and_then(|unit| other.needs(unit, reservation.least));
+            let needs = needs.into_iter().chain(with_other).min();
+            (ReserveOutcome::TooLittle { place, spent, needs }, offer)
+        }
+        ((ReserveOutcome::TooLittle { .. }, _), other) => other,
+        (own, _) => own,
     }
 }
 
@@ -201,10 +233,16 @@ fn judge(
         false => offer.affordable(&limit.unit, limit.limit - spent),
     };
     let least = reservation.least.min(offer.output);
-    let used_up = all().filter(|(_, (limit, (spent, _)))| affordable(limit, *spent) < least);
-    // The one that opens last is the one to wait for.
-    if let Some((place, _)) = used_up.max_by_key(|(_, (limit, _))| limit.until) {
-        return ReserveOutcome::UsedUp(place);
+    let short = all()
+        .filter(|(_, (limit, (spent, _)))| affordable(limit, *spent) < least)
+        .map(|(place, (limit, (spent, _)))| (place, limit, *spent, offer.needs(&limit.unit, least)));
+    // The one that never suffices counts most, then the one that opens last. A new run has a new budget, and so is nothing
+    // to wait for.
+    let weight = |(_, limit, _, needs): &(usize, &BudgetLimit, i64, Option<i64>)| {
+        (needs.is_some_and(|needs| needs > limit.limit), limit.scope != BudgetScope::Run, limit.until)
+    };
+    if let Some((place, _, spent, needs)) = short.max_by_key(weight) {
+        return ReserveOutcome::TooLittle { place, spent, needs };
     }
     let output = all().map(|(_, (limit, (spent, _)))| affordable(limit, *spent)).min();
     let output = output.unwrap_or(offer.output);
@@ -213,7 +251,7 @@ fn judge(
     });
     match busy.next() {
         Some((place, _)) => ReserveOutcome::Busy(place),
-        None => ReserveOutcome::Granted { cheaper, output },
+        None => ReserveOutcome::Granted { cheaper, short_of: None, output },
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn question(id: &str, call: &str) -> Approval {
     }
 }
 
-fn decision(approved: bool, by: Option<&str>) -> ApprovalDecision {
+pub(crate) fn decision(approved: bool, by: Option<&str>) -> ApprovalDecision {
     ApprovalDecision { approved, by: by.map(str::to_owned), at: NOW + 1 }
 }
 

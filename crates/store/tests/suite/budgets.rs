@@ -51,11 +51,15 @@ fn dollars(limit: BudgetLimit) -> BudgetLimit {
 fn wish(id: &str, limits: Vec<BudgetLimit>) -> Reservation {
     let cost = Some(OfferCost { currency: "USD".into(), input: 30, output: 200 });
     let offer = CallOffer { model: "gpt".into(), input: 10, output: 40, cost };
-    Reservation { call: call(id), offer, cheaper: None, least: 4, limits }
+    Reservation { call: call(id), offer, cheaper: None, least: 4, waits: true, limits }
+}
+
+fn too_little(place: usize, spent: i64, needs: Option<i64>) -> ReserveOutcome {
+    ReserveOutcome::TooLittle { place, spent, needs }
 }
 
 fn granted(output: i64) -> ReserveOutcome {
-    ReserveOutcome::Granted { cheaper: false, output }
+    ReserveOutcome::Granted { cheaper: false, short_of: None, output }
 }
 
 async fn standing(db: &Db, limit: BudgetLimit) -> BudgetStanding {
@@ -133,8 +137,8 @@ pub(crate) async fn many_calls_at_once_stay_within_one_budget(db: Db) {
                     return true;
                 }
                 ReserveOutcome::Busy(_) => written(&db).await,
-                ReserveOutcome::UsedUp(0) => return false,
-                ReserveOutcome::UsedUp(place) => panic!("there is no budget {place}"),
+                ReserveOutcome::TooLittle { place: 0, .. } => return false,
+                ReserveOutcome::TooLittle { place, .. } => panic!("there is no budget {place}"),
             }
         }
     };
@@ -157,7 +161,7 @@ pub(crate) async fn a_limit_set_late_knows_what_was_spent_before(db: Db) {
     assert_eq!(standing(&db, late.clone()).await.spent, 900);
     let month = BudgetLimit { since: TODAY - 5, until: TODAY + 9, ..late.clone() };
     let all = vec![limit(BudgetScope::Person, 2_000), month, late];
-    assert_eq!(db.reserve(wish("four", all)).await.unwrap(), ReserveOutcome::UsedUp(1), "it opens last");
+    assert_eq!(db.reserve(wish("four", all)).await.unwrap(), too_little(1, 900, Some(14)), "it opens last");
 }
 
 pub(crate) async fn a_reply_is_as_long_as_the_budget_allows(db: Db) {
@@ -171,14 +175,14 @@ pub(crate) async fn a_reply_is_as_long_as_the_budget_allows(db: Db) {
     check(tokens(50), granted(40)).await;
     check(tokens(49), granted(39)).await;
     check(tokens(14), granted(4)).await;
-    check(tokens(13), ReserveOutcome::UsedUp(0)).await;
-    check(tokens(9), ReserveOutcome::UsedUp(0)).await;
-    check(tokens(0), ReserveOutcome::UsedUp(0)).await;
+    check(tokens(13), too_little(0, 0, Some(14))).await;
+    check(tokens(9), too_little(0, 0, Some(14))).await;
+    check(tokens(0), too_little(0, 0, Some(14))).await;
     check(dollars(tokens(230)), granted(40)).await;
     check(dollars(tokens(129)), granted(19)).await;
-    check(dollars(tokens(49)), ReserveOutcome::UsedUp(0)).await;
+    check(dollars(tokens(49)), too_little(0, 0, Some(50))).await;
     let pounds = BudgetLimit { unit: BudgetUnit::Money("GBP".into()), ..tokens(1_000_000) };
-    check(pounds, ReserveOutcome::UsedUp(0)).await;
+    check(pounds, too_little(0, 0, None)).await;
     assert_eq!(standing(&db, tokens(50)).await, BudgetStanding::default(), "what was released is free");
 }
 
@@ -190,8 +194,33 @@ pub(crate) async fn the_cheaper_model_answers_from_its_share_on(db: Db) {
     db.settle(settlement("one", 799, 1));
     assert_eq!(db.reserve(wish("two")).await.unwrap(), granted(40));
     db.settle(settlement("two", 1, 1));
-    let cheaper = ReserveOutcome::Granted { cheaper: true, output: 20 };
+    let cheaper = ReserveOutcome::Granted { cheaper: true, short_of: None, output: 20 };
     assert_eq!(db.reserve(wish("three")).await.unwrap(), cheaper);
+}
+
+/// Proves that whoever does not wait for others gets the cheaper model before a refusal, and that a run's own budget, which
+/// a new run has anew, is named only where it alone is short, or never suffices.
+pub(crate) async fn a_refusal_is_the_last_resort_and_names_the_budget_to_wait_for(db: Db) {
+    let small = CallOffer { model: "small".into(), input: 10, output: 4, cost: None };
+    let room = || vec![limit(BudgetScope::Room, 70)];
+    let cheaper = Some((small, 900));
+    assert_eq!(db.reserve(wish("one", room())).await.unwrap(), granted(40));
+    let waiting = Reservation { cheaper: cheaper.clone(), ..wish("two", room()) };
+    assert_eq!(db.reserve(waiting.clone()).await.unwrap(), ReserveOutcome::Busy(0));
+    let expect = ReserveOutcome::Granted { cheaper: true, short_of: Some(0), output: 4 };
+    assert_eq!(db.reserve(Reservation { waits: false, ..waiting }).await.unwrap(), expect);
+    let alone = Reservation { waits: false, ..wish("three", room()) };
+    assert_eq!(db.reserve(alone).await.unwrap(), ReserveOutcome::Busy(0), "no cheaper one is named");
+    let of_run = |most| BudgetLimit { until: i64::MAX, ..limit(BudgetScope::Run, most) };
+    let check = async |limits: Vec<BudgetLimit>, place| {
+        let outcome = db.reserve(wish("four", limits.clone())).await.unwrap();
+        assert_eq!(outcome, too_little(place, 60, Some(14)), "{limits:?}");
+    };
+    db.settle(settlement("five", 60, 1));
+    written(&db).await;
+    check(vec![of_run(61), limit(BudgetScope::Person, 61)], 1).await;
+    check(vec![of_run(61), limit(BudgetScope::Person, 1_000)], 0).await;
+    check(vec![of_run(13), limit(BudgetScope::Person, 61)], 0).await;
 }
 
 pub(crate) async fn a_cheaper_model_goes_on_where_the_other_is_too_dear(db: Db) {
@@ -202,8 +231,8 @@ pub(crate) async fn a_cheaper_model_goes_on_where_the_other_is_too_dear(db: Db) 
         let wish = wish(id, limits());
         Reservation { cheaper: Some((small(output), 900)), least: 10, ..wish }
     };
-    assert_eq!(db.reserve(wish("dear", 2_000)).await.unwrap(), ReserveOutcome::UsedUp(0));
-    let cheaper = ReserveOutcome::Granted { cheaper: true, output: 20 };
+    assert_eq!(db.reserve(wish("dear", 2_000)).await.unwrap(), too_little(0, 0, Some(80)));
+    let cheaper = ReserveOutcome::Granted { cheaper: true, short_of: Some(0), output: 20 };
     assert_eq!(db.reserve(wish("one", 40)).await.unwrap(), cheaper);
     assert_eq!(db.reserve(wish("two", 40)).await.unwrap(), ReserveOutcome::Busy(0));
     assert_eq!(db.reservable(&wish("two", 40)).await.unwrap(), ReserveOutcome::Busy(0));
@@ -289,7 +318,7 @@ pub(crate) async fn whatever_happens_counters_are_the_sum_of_calls(place: Place)
                     match db.reserve(wish).await.unwrap() {
                         ReserveOutcome::Granted { output, .. } => open.push((id, output)),
                         ReserveOutcome::Busy(_) => assert!(!open.is_empty(), "others spend what is left"),
-                        ReserveOutcome::UsedUp(_) => assert!(sum > LIMIT - 14, "{sum} of {LIMIT}"),
+                        ReserveOutcome::TooLittle { .. } => assert!(sum > LIMIT - 14, "{sum} of {LIMIT}"),
                     }
                 }
                 5..9 if !open.is_empty() => {
@@ -353,7 +382,7 @@ pub(crate) async fn what_was_spent_before_each_call_had_a_row_is_kept(place: Pla
     place.open().await.close().await;
     let mut behind = place.connect().await;
     let older = format!(
-        "DROP TABLE imports; DROP TABLE users; DROP TABLE feedback; DROP TABLE memory_merges; DROP INDEX recall_docs_at;
+        "DROP TABLE imports; DROP TABLE users; DROP TABLE api_tokens; DROP TABLE feedback; DROP TABLE memory_merges; DROP INDEX recall_docs_at;
         ALTER TABLE learnings DROP COLUMN priority; ALTER TABLE learnings DROP COLUMN reader;
         ALTER TABLE learnings DROP COLUMN reads_until; ALTER TABLE learnings DROP COLUMN first;
         ALTER TABLE learnings DROP COLUMN last; ALTER TABLE learnings DROP COLUMN room;

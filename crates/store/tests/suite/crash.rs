@@ -119,6 +119,15 @@ async fn script(db: &Db) {
     db.import_thread(note, NOW).await.unwrap();
     db.import_records(crate::imports::records()).await.unwrap();
     let (kind, item, digest) = ("memory".into(), "ada".into(), "d".into());
+    let (ada, token) =
+        (crate::accounts::account("u", "u@example.org", "user"), crate::accounts::token("1", "u"));
+    db.add_account(ada.clone()).await.unwrap();
+    db.rehash_password(&ada.user, "hash of u", "hash").await.unwrap();
+    db.change_password(crate::accounts::change("u", 0, None)).await.unwrap();
+    db.add_api_token(token.clone(), "hash").await.unwrap();
+    db.note_api_token_use(&token, NOW).await.unwrap();
+    db.revoke_api_token("1", None).await.unwrap();
+    db.remove_account(&ada.user).await.unwrap();
     db.note_import(ImportNote { kind, item, digest, seq: 0, done: false }, NOW).await.unwrap();
     db.forget_learnings(&crate::person::ada()).await.unwrap();
     db.forget_person(&crate::person::ada(), Vec::new(), Vec::new()).await.unwrap();

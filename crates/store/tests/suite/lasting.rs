@@ -111,7 +111,7 @@ pub(crate) async fn threads_from_before_they_had_a_table_have_rows_in_it(place: 
     db.close().await;
     let mut behind = place.connect().await;
     let back =
-        "DROP TABLE imports; DROP TABLE users; DROP TABLE feedback; DROP TABLE budgets; DROP TABLE reservations; DROP TABLE learnings; DROP TABLE learnt; DROP TABLE memory_off;
+        "DROP TABLE imports; DROP TABLE users; DROP TABLE api_tokens; DROP TABLE feedback; DROP TABLE budgets; DROP TABLE reservations; DROP TABLE learnings; DROP TABLE learnt; DROP TABLE memory_off;
         DROP TABLE memory_merges;
         DROP TABLE identities; ALTER TABLE pairing_codes DROP COLUMN issuer; ALTER TABLE pairing_codes DROP COLUMN offer;
         ALTER TABLE turns DROP COLUMN goal_dropped;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "all of it is tests, but clippy only sees those marked #[test]")]
 
+mod accounts;
 mod approvals;
 mod audit;
 mod budgets;
@@ -66,6 +67,11 @@ macro_rules! on_a_server {
 }
 
 on_every_engine! {
+    accounts::an_address_has_one_account_whatever_its_case,
+    accounts::of_many_first_administrators_there_is_one,
+    accounts::a_new_password_ends_sessions_and_a_new_hash_of_the_same_one_does_not,
+    accounts::a_token_is_found_by_its_hash_until_it_ends,
+    accounts::whose_account_goes_loses_sessions_and_tokens,
     imports::who_signs_in_follows_what_changed_there_unless_pudu_changed_them,
     imports::what_is_moved_in_is_there_once_and_a_thread_that_went_on_is_left,
     person::everything_of_a_person_is_told_and_then_gone_and_nothing_of_another,
@@ -104,6 +110,7 @@ on_every_engine! {
     budgets::a_limit_set_late_knows_what_was_spent_before,
     budgets::a_reply_is_as_long_as_the_budget_allows,
     budgets::the_cheaper_model_answers_from_its_share_on,
+    budgets::a_refusal_is_the_last_resort_and_names_the_budget_to_wait_for,
     budgets::a_cheaper_model_goes_on_where_the_other_is_too_dear,
     budgets::shares_are_told_for_each_user_account_and_room_by_caller_and_model,
     tasks::what_sub_agents_did_is_read_in_order_and_by_pages_and_is_no_part_of_the_state,

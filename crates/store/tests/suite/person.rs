@@ -1,11 +1,14 @@
-use crate::fixture::{NOW, Place, accept, turn as new_turn};
+use crate::{
+    approvals::{decision, question},
+    fixture::{NOW, Place, accept, turn as new_turn},
+};
 use pudu_base::{
     Assistant, Finish, Goal, Human, Message, MessageId, StepKind, TaskStage, TaskStep, ThreadFolder,
     ThreadLog, Todo, TodoStatus, Update, UserId, digest,
 };
 use pudu_store::{
-    AccountPerson, AuditEntry, Db, DbLocation, FORGOTTEN_NOTE, Identity, InsertedEvent, NewInboxItem,
-    NewTurn, PersonKeys, TaskFilter,
+    AccountPerson, Approval, AuditEntry, Db, DbLocation, FORGOTTEN_NOTE, Identity, InsertedEvent,
+    NewInboxItem, NewTurn, PersonKeys, TaskFilter,
 };
 use std::sync::Arc;
 
@@ -99,9 +102,13 @@ pub(crate) async fn everything_of_a_person_is_told_and_then_gone_and_nothing_of_
         };
         db.begin_audit_entry(entry).await.unwrap();
     }
+    let asked = Approval { account: "slack".into(), person: "U2".into(), ..question("q", "call") };
+    db.ask(&asked).await.unwrap();
+    db.decide("q", decision(true, Some("U1"))).await.unwrap();
     assert!(!db.is_person_at_work(&keys).await.unwrap());
     let InsertedEvent::New(id) = event(&db, "1", "U1").await else { panic!("it is new") };
     assert!(db.is_person_at_work(&keys).await.unwrap(), "an event of theirs waits");
+    assert_eq!(db.left_of_person(&keys).await.unwrap(), (vec![id], Vec::new()));
     db.finish(&[id], NOW).await.unwrap();
     event(&db, "2", "U2").await;
     assert!(!db.is_person_at_work(&keys).await.unwrap());
@@ -126,6 +133,7 @@ pub(crate) async fn everything_of_a_person_is_told_and_then_gone_and_nothing_of_
     let rows =
         |name: &str| tables.iter().find(|table| table.name == name).map_or(0, |table| table.rows.len());
     assert_eq!((rows("identities"), rows("audit"), rows("approvals")), (1, 1, 0));
+    assert_eq!(rows("decided_approvals"), 1);
 
     assert!(db.forget_person(&keys, messages, Vec::new()).await.unwrap());
     db.compact().await.unwrap();
@@ -170,6 +178,7 @@ pub(crate) async fn who_became_somebody_else_is_found_and_forgotten_as_who_they_
 /// Every table, and what becomes of a person's rows in it when they are forgotten. A new table needs a line here, and maybe
 /// some in `person.rs`.
 const TABLES: &[(&str, &str)] = &[
+    ("api_tokens", "goes"),
     ("approvals", "their own go"),
     ("audit", "stays without name and detail"),
     ("budgets", "their own go"),

@@ -1,0 +1,116 @@
+use crate::fixture::NOW;
+use pudu_base::UserId;
+use pudu_store::{
+    AddedAccount, ApiToken, ChangedPassword, Db, MAX_USER_TOKENS, PasswordChange, PersonKeys, UserAccount,
+};
+
+pub(crate) fn account(id: &str, email: &str, role: &str) -> UserAccount {
+    UserAccount {
+        user: UserId::of(id).unwrap(),
+        email: email.into(),
+        password_hash: Some(format!("hash of {id}")),
+        role: role.into(),
+        needs_setup: true,
+        token_version: 0,
+        oauth_provider: None,
+        oauth_id: None,
+        created: NOW,
+    }
+}
+
+pub(crate) fn change(id: &str, token_version: i64, email: Option<&str>) -> PasswordChange {
+    let (user, email) = (UserId::of(id).unwrap(), email.map(str::to_owned));
+    PasswordChange { user, token_version, hash: "new".into(), email }
+}
+
+pub(crate) fn token(id: &str, user: &str) -> ApiToken {
+    ApiToken {
+        id: id.into(),
+        user: UserId::of(user).unwrap(),
+        name: "ci".into(),
+        scopes: "runs:create runs:read".into(),
+        created: NOW,
+        expires: Some(NOW + 10),
+        used: None,
+    }
+}
+
+pub(crate) async fn an_address_has_one_account_whatever_its_case(db: Db) {
+    let ada = account("ada", "Ada@Example.org", "user");
+    assert!(!db.has_accounts().await.unwrap());
+    assert_eq!(db.add_account(ada.clone()).await.unwrap(), AddedAccount::Added);
+    let other = account("other", "ada@example.ORG", "user");
+    assert_eq!(db.add_account(other).await.unwrap(), AddedAccount::Taken);
+    for email in ["Ada@Example.org", "ada@example.org"] {
+        assert_eq!(db.account_with(email).await.unwrap(), Some(ada.clone()), "{email}");
+    }
+    assert_eq!(db.account_of(&ada.user).await.unwrap(), Some(ada.clone()));
+    assert_eq!(db.user_accounts().await.unwrap(), [ada]);
+    assert!(db.has_accounts().await.unwrap() && !db.has_administrator().await.unwrap());
+}
+
+pub(crate) async fn of_many_first_administrators_there_is_one(db: Db) {
+    let add = |n: usize| {
+        let db = db.clone();
+        let account = account(&format!("u{n}"), &format!("u{n}@example.org"), "admin");
+        async move { db.add_first_administrator(account).await.unwrap() }
+    };
+    let outcomes = futures_util::future::join_all((0..20).map(add)).await;
+    let added = outcomes.iter().filter(|outcome| **outcome == AddedAccount::Added).count();
+    assert_eq!((added, db.user_accounts().await.unwrap().len()), (1, 1), "{outcomes:?}");
+    assert!(outcomes.iter().all(|outcome| *outcome != AddedAccount::Taken));
+}
+
+pub(crate) async fn a_new_password_ends_sessions_and_a_new_hash_of_the_same_one_does_not(db: Db) {
+    db.add_account(account("ada", "ada@example.org", "user")).await.unwrap();
+    db.add_account(account("bo", "bo@example.org", "user")).await.unwrap();
+    let ada = UserId::of("ada").unwrap();
+    assert!(db.rehash_password(&ada, "hash of ada", "better").await.unwrap());
+    assert!(!db.rehash_password(&ada, "hash of ada", "late").await.unwrap());
+    let taken = change("ada", 0, Some("BO@example.org"));
+    assert_eq!(db.change_password(taken).await.unwrap(), ChangedPassword::Taken);
+    let changed = ChangedPassword::Changed { token_version: 1 };
+    assert_eq!(db.change_password(change("ada", 0, None)).await.unwrap(), changed);
+    assert_eq!(db.change_password(change("ada", 0, None)).await.unwrap(), ChangedPassword::Stale);
+    let found = db.account_of(&ada).await.unwrap().unwrap();
+    assert_eq!((found.password_hash.as_deref(), found.needs_setup), (Some("new"), true));
+    db.change_password(change("ada", 1, Some("countess@example.org"))).await.unwrap();
+    let found = db.account_with("countess@example.org").await.unwrap().unwrap();
+    assert_eq!((found.user.clone(), found.token_version, found.needs_setup), (ada, 2, false));
+}
+
+pub(crate) async fn a_token_is_found_by_its_hash_until_it_ends(db: Db) {
+    let (one, ada) = (token("one", "ada"), UserId::of("ada").unwrap());
+    assert!(db.add_api_token(one.clone(), "h1").await.unwrap());
+    assert_eq!(db.api_token("h1", NOW).await.unwrap(), Some(one.clone()));
+    assert_eq!(db.api_token("h1", NOW + 10).await.unwrap(), None, "it has ended");
+    assert_eq!(db.api_token("one", NOW).await.unwrap(), None, "its id opens nothing");
+    db.note_api_token_use(&one, NOW + 1).await.unwrap();
+    let used = db.api_token("h1", NOW).await.unwrap().unwrap();
+    assert_eq!(used.used, Some(NOW + 1));
+    db.note_api_token_use(&used, NOW + 2).await.unwrap();
+    assert_eq!(db.api_tokens(Some(&ada)).await.unwrap(), [used]);
+    assert_eq!(db.api_tokens(Some(&UserId::local())).await.unwrap(), []);
+    assert!(!db.revoke_api_token("one", Some(&UserId::local())).await.unwrap(), "it is somebody else's");
+    assert!(db.revoke_api_token("one", Some(&ada)).await.unwrap());
+    assert!(!db.revoke_api_token("one", None).await.unwrap());
+    assert_eq!(db.api_token("h1", NOW).await.unwrap(), None);
+    for n in 0..MAX_USER_TOKENS {
+        assert!(db.add_api_token(token(&n.to_string(), "ada"), &n.to_string()).await.unwrap());
+    }
+    assert!(!db.add_api_token(token("more", "ada"), "more").await.unwrap());
+}
+
+pub(crate) async fn whose_account_goes_loses_sessions_and_tokens(db: Db) {
+    for (id, email) in [("ada", "ada@example.org"), ("bo", "bo@example.org")] {
+        db.add_account(account(id, email, "user")).await.unwrap();
+        db.add_api_token(token(id, id), id).await.unwrap();
+    }
+    assert!(db.remove_account(&UserId::of("ada").unwrap()).await.unwrap());
+    assert!(!db.remove_account(&UserId::of("ada").unwrap()).await.unwrap());
+    assert_eq!(db.api_token("ada", NOW).await.unwrap(), None);
+    assert_eq!(db.api_tokens(None).await.unwrap(), [token("bo", "bo")]);
+    let keys = PersonKeys { user: UserId::of("bo").unwrap(), ..crate::person::ada() };
+    db.forget_person(&keys, Vec::new(), Vec::new()).await.unwrap();
+    assert_eq!((db.api_tokens(None).await.unwrap(), db.user_accounts().await.unwrap()), (vec![], vec![]));
+}

@@ -1,0 +1,268 @@
+//! Accounts and tokens as the command line and the HTTP API make them: what is checked before the store is asked, and how they
+//! are shown.
+
+use crate::{
+    clock,
+    passwords::{self, Passwords},
+};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use pudu_client::{
+    base::{UserId, digest},
+    store::{
+        AddedAccount, ApiToken, ChangedPassword, Db, MAX_USER_TOKENS, PasswordChange, StoreError, UserAccount,
+    },
+};
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// The role of administrators.
+pub(crate) const ADMIN: &str = "admin";
+/// The role of everybody else.
+pub(crate) const USER: &str = "user";
+/// The first letters of every token.
+pub(crate) const TOKEN_PREFIX: &str = "pudu_";
+/// Everything that a token may be for.
+pub(crate) const SCOPES: &[&str] =
+    &["threads:read", "threads:write", "threads:delete", "runs:create", "runs:read", "runs:cancel"];
+
+/// Maximum length of an e-mail address, in bytes.
+const MAX_EMAIL_BYTES: usize = 320;
+/// Maximum length of a token's name, in characters.
+const MAX_NAME_CHARS: usize = 128;
+/// Maximum age of a token, in days.
+pub(crate) const MAX_TOKEN_DAYS: i64 = 3650;
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// The reason why an account or a token is not made or changed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AccountError {
+    /// It is no e-mail address.
+    #[error("\"{0}\" is no e-mail address")]
+    NoEmail(String),
+    /// The password is not good enough.
+    #[error("{0}")]
+    Password(&'static str),
+    /// Somebody has the address.
+    #[error("somebody has the address {0} already")]
+    Taken(String),
+    /// Nobody has that address or id.
+    #[error("nobody signs in as \"{0}\"; `pudu user list` lists who does")]
+    Unknown(String),
+    /// The token cannot be as wanted.
+    #[error("{0}")]
+    Token(String),
+    /// There is no such token.
+    #[error("there is no such token")]
+    NoToken,
+    /// The store failed.
+    #[error("the store cannot be used")]
+    Store(#[from] StoreError),
+    /// Something else failed.
+    #[error(transparent)]
+    Failed(#[from] anyhow::Error),
+}
+
+/// Returns an e-mail address as it is kept: the domain in lower case. `None` if it cannot be one.
+pub(crate) fn email(text: &str) -> Option<String> {
+    let text = text.trim();
+    let (local, domain) = text.rsplit_once('@')?;
+    let odd = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '"' | ',' | ';' | '<' | '>' | '@');
+    let labels = domain.split('.').all(|label| !label.is_empty());
+    let plain =
+        !local.is_empty() && domain.contains('.') && labels && !text.replacen('@', "", 1).contains(odd);
+    (plain && text.len() <= MAX_EMAIL_BYTES).then(|| format!("{local}@{}", domain.to_lowercase()))
+}
+
+/// Makes a new account, as yet unknown to the store.
+pub(crate) async fn fresh(
+    passwords: &Passwords,
+    address: &str,
+    password: &SecretString,
+    role: &str,
+) -> Result<UserAccount, AccountError> {
+    let email = email(address).ok_or_else(|| AccountError::NoEmail(address.to_owned()))?;
+    if let Some(why) = passwords::objection(password) {
+        return Err(AccountError::Password(why));
+    }
+    let id = Uuid::new_v4().to_string();
+    Ok(UserAccount {
+        user: UserId::of(&id).map_err(anyhow::Error::from)?,
+        email,
+        password_hash: Some(passwords.hash(password).await?),
+        role: role.to_owned(),
+        needs_setup: false,
+        token_version: 0,
+        oauth_provider: None,
+        oauth_id: None,
+        created: clock::now(),
+    })
+}
+
+/// Adds an account.
+pub(crate) async fn add(
+    db: &Db,
+    passwords: &Passwords,
+    address: &str,
+    password: &SecretString,
+    role: &str,
+) -> Result<UserAccount, AccountError> {
+    let account = fresh(passwords, address, password, role).await?;
+    match db.add_account(account.clone()).await? {
+        AddedAccount::Added => Ok(account),
+        AddedAccount::Taken | AddedAccount::Late => Err(AccountError::Taken(account.email)),
+    }
+}
+
+/// Finds an account by its address or the user's id.
+pub(crate) async fn find(db: &Db, wanted: &str) -> Result<UserAccount, AccountError> {
+    if let Some(account) = db.account_with(wanted.trim()).await? {
+        return Ok(account);
+    }
+    let user = UserId::of(wanted).ok().filter(|user| user.as_str() == wanted);
+    let account = match user {
+        Some(user) => db.account_of(&user).await?,
+        None => None,
+    };
+    account.ok_or_else(|| AccountError::Unknown(wanted.to_owned()))
+}
+
+/// Sets a password by the operator's word; all sessions end.
+pub(crate) async fn set_password(
+    db: &Db,
+    passwords: &Passwords,
+    wanted: &str,
+    password: &SecretString,
+) -> Result<UserAccount, AccountError> {
+    let account = find(db, wanted).await?;
+    if let Some(why) = passwords::objection(password) {
+        return Err(AccountError::Password(why));
+    }
+    let hash = passwords.hash(password).await?;
+    let (user, token_version) = (account.user.clone(), account.token_version);
+    match db.change_password(PasswordChange { user, token_version, hash, email: None }).await? {
+        ChangedPassword::Changed { .. } => Ok(account),
+        ChangedPassword::Taken | ChangedPassword::Stale => Err(AccountError::Unknown(wanted.to_owned())),
+    }
+}
+
+/// Removes an account with its sessions and tokens.
+pub(crate) async fn remove(db: &Db, wanted: &str) -> Result<UserAccount, AccountError> {
+    let account = find(db, wanted).await?;
+    match db.remove_account(&account.user).await? {
+        true => Ok(account),
+        false => Err(AccountError::Unknown(wanted.to_owned())),
+    }
+}
+
+/// Shows an account as DeerFlow's frontend reads it.
+pub(crate) fn shown(account: &UserAccount) -> Value {
+    json!({
+        "id": account.user,
+        "email": account.email,
+        "system_role": account.role,
+        "needs_setup": account.needs_setup,
+        "oauth_provider": account.oauth_provider,
+    })
+}
+
+/// Shows an account with the time at which it was made.
+pub(crate) fn listed(account: &UserAccount) -> Value {
+    let mut shown = shown(account);
+    shown["created_at"] = clock::text(account.created).into();
+    shown
+}
+
+/// Wishes for a token.
+#[derive(Clone, Debug)]
+pub(crate) struct TokenOrder {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its scopes; none is an error.
+    pub(crate) scopes: Vec<String>,
+    /// Days until it ends; never, if `None`.
+    pub(crate) days: Option<i64>,
+}
+
+/// Makes a token for a user; returns it with its text, which nobody can look up again.
+pub(crate) async fn add_token(
+    db: &Db,
+    user: &UserId,
+    order: TokenOrder,
+) -> Result<(ApiToken, String), AccountError> {
+    let wrong = |what: String| Err(AccountError::Token(what));
+    let name = order.name.trim();
+    if name.is_empty() || name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
+        return wrong(format!("the name has 1 to {MAX_NAME_CHARS} characters"));
+    }
+    if let Some(unknown) = order.scopes.iter().find(|scope| !SCOPES.contains(&scope.as_str())) {
+        return wrong(format!("\"{unknown}\" is no scope; there are {}", SCOPES.join(", ")));
+    }
+    let scopes: Vec<&str> =
+        SCOPES.iter().copied().filter(|scope| order.scopes.iter().any(|other| other == scope)).collect();
+    if scopes.is_empty() {
+        return wrong("a token needs at least one scope".to_owned());
+    }
+    if order.days.is_some_and(|days| !(1..=MAX_TOKEN_DAYS).contains(&days)) {
+        return wrong(format!("a token ends after 1 to {MAX_TOKEN_DAYS} days"));
+    }
+    let mut bytes = [0u8; 32];
+    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
+    let text = format!("{TOKEN_PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
+    let now = clock::now();
+    let token = ApiToken {
+        id: Uuid::new_v4().to_string(),
+        user: user.clone(),
+        name: name.to_owned(),
+        scopes: scopes.join(" "),
+        created: now,
+        expires: order.days.map(|days| now + days * DAY_MS),
+        used: None,
+    };
+    match db.add_api_token(token.clone(), &digest(&text)).await? {
+        true => Ok((token, text)),
+        false => wrong(format!("a user has {MAX_USER_TOKENS} tokens at most: revoke some")),
+    }
+}
+
+/// Shows a token without its text.
+pub(crate) fn shown_token(token: &ApiToken) -> Value {
+    json!({
+        "id": token.id,
+        "name": token.name,
+        "scopes": token.scopes.split(' ').collect::<Vec<_>>(),
+        "expires_at": token.expires.map(clock::text),
+        "last_used_at": token.used.map(clock::text),
+        "created_at": clock::text(token.created),
+        "revoked_at": null,
+    })
+}
+
+/// Shows a token with the user for whom it acts.
+pub(crate) fn shown_token_of(token: &ApiToken) -> Value {
+    let mut shown = shown_token(token);
+    shown["user"] = token.user.as_str().into();
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_a_name_and_a_domain() {
+        for (text, expected) in [
+            ("ada@example.org", Some("ada@example.org")),
+            (" Ada.L+x@Example.ORG ", Some("Ada.L+x@example.org")),
+            ("ada@localhost", None),
+            ("ada", None),
+            ("@example.org", None),
+            ("ada@example..org", None),
+            ("ada@b@example.org", None),
+            ("ada\n@example.org", None),
+            ("<ada@example.org>", None),
+        ] {
+            assert_eq!(email(text).as_deref(), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! `pudu user` and `pudu token`: who signs in to the HTTP API, and the tokens of programs. The daemon of this folder does it;
+//! where none runs, this process takes its place for as long.
+
+use super::{remote, run, typed};
+use crate::{
+    accounts::{self, TokenOrder},
+    config::Start,
+    daemon,
+    home::{self, Home},
+    passwords::Passwords,
+};
+use anyhow::{Context, Result, anyhow};
+use clap::Subcommand;
+use pudu_client::{
+    base::UserId,
+    net::reqwest::Method,
+    store::{ApiToken, Claim, Db, UserAccount},
+};
+use serde_json::{Value, json};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum UserCommand {
+    /// Make an account. The password is asked for, or is the first line of standard input.
+    Add {
+        /// The e-mail address by which the person signs in.
+        email: String,
+        /// Make the person an administrator.
+        #[arg(long)]
+        admin: bool,
+    },
+    /// List who signs in.
+    List {
+        /// Print JSON, for programs.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Set a password, which ends all sessions of the account.
+    Password {
+        /// The e-mail address, or the user's id.
+        email: String,
+    },
+    /// Remove an account with its sessions and tokens; what else is stored of the person stays (`pudu forget`).
+    Remove {
+        /// The e-mail address, or the user's id.
+        email: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum TokenCommand {
+    /// Make a token, which is printed once.
+    Add {
+        /// A name, to know it again.
+        name: String,
+        /// The person for whom it acts: an e-mail address. Without it, the user of the page and the terminal.
+        #[arg(long, value_name = "EMAIL")]
+        user: Option<String>,
+        /// Its scopes, with commas between them: threads:read, threads:write, threads:delete, runs:create, runs:read,
+        /// runs:cancel. All of it if not said.
+        #[arg(long, value_name = "SCOPES", value_delimiter = ',')]
+        scope: Vec<String>,
+        /// Days until it ends; it does not, if not said.
+        #[arg(long, value_name = "DAYS")]
+        expires: Option<i64>,
+    },
+    /// List all tokens, without what opens anything.
+    List {
+        /// Print JSON, for programs.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Revoke a token; it opens nothing from now on.
+    Revoke {
+        /// Its id, as `list` shows it.
+        id: String,
+    },
+}
+
+/// Does what is asked for about accounts.
+pub(super) async fn user(start: &Start, command: &UserCommand) -> Result<String> {
+    let desk = AccountDesk::open(start).await?;
+    let done = desk.user(start, command).await;
+    desk.close().await;
+    done
+}
+
+/// Does what is asked for about tokens.
+pub(super) async fn token(start: &Start, command: &TokenCommand) -> Result<String> {
+    let desk = AccountDesk::open(start).await?;
+    let done = desk.token(start, command).await;
+    desk.close().await;
+    done
+}
+
+/// The process that changes accounts: the daemon that runs, or this one.
+enum AccountDesk {
+    Daemon,
+    Own { db: Db, _claim: Claim, _home: Home },
+}
+
+impl AccountDesk {
+    async fn open(start: &Start) -> Result<Self> {
+        if home::neighbour(&start.home()).is_some() {
+            return Ok(Self::Daemon);
+        }
+        daemon::arm(start);
+        let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
+        let fixed = &loaded.config.fixed;
+        let taken = Home::take(&fixed.home)?;
+        let db = daemon::open(&fixed.database, &fixed.home).await?;
+        let claim = db.claim().await.context("cannot have the database alone")?;
+        Ok(Self::Own { db, _claim: claim, _home: taken })
+    }
+
+    async fn close(self) {
+        if let Self::Own { db, .. } = self {
+            db.close().await;
+        }
+    }
+
+    async fn user(&self, start: &Start, command: &UserCommand) -> Result<String> {
+        Ok(match command {
+            UserCommand::Add { email, admin } => {
+                let password = typed::new_password()?;
+                match self {
+                    Self::Daemon => {
+                        let order = json!({
+                            "email": email, "password": typed::shown(&password), "admin": admin,
+                        });
+                        remote::post(start, &["accounts"], &[], &order).await?;
+                    }
+                    Self::Own { db, .. } => {
+                        let role = if *admin { accounts::ADMIN } else { accounts::USER };
+                        accounts::add(db, &Passwords::default(), email, &password, role).await?;
+                    }
+                }
+                let role = if *admin { "an administrator" } else { "a user" };
+                format!("{email} can sign in as {role}.")
+            }
+            UserCommand::List { json } => {
+                let all = self.accounts(start).await?;
+                match json {
+                    true => serde_json::to_string_pretty(&all)?,
+                    false if all.is_empty() => {
+                        "Nobody signs in yet: `pudu user add EMAIL --admin`.".to_owned()
+                    }
+                    false => lines(&all, &["email", "system_role", "id"]),
+                }
+            }
+            UserCommand::Password { email } => {
+                let password = typed::new_password()?;
+                match self {
+                    Self::Daemon => {
+                        let body = json!({ "password": typed::shown(&password) });
+                        remote::put(start, &["accounts", email, "password"], &body).await?;
+                    }
+                    Self::Own { db, .. } => {
+                        accounts::set_password(db, &Passwords::default(), email, &password).await?;
+                    }
+                }
+                format!("{email} has a new password; all sessions have ended.")
+            }
+            UserCommand::Remove { email } => {
+                match self {
+                    Self::Daemon => {
+                        remote::call(start, Method::DELETE, &["accounts", email], &[]).await?;
+                    }
+                    Self::Own { db, .. } => {
+                        accounts::remove(db, email).await?;
+                    }
+                }
+                format!("{email} cannot sign in any more.")
+            }
+        })
+    }
+
+    async fn accounts(&self, start: &Start) -> Result<Vec<Value>> {
+        match self {
+            Self::Daemon => list(&remote::call(start, Method::GET, &["accounts"], &[]).await?, "accounts"),
+            Self::Own { db, .. } => {
+                let all: Vec<UserAccount> = db.user_accounts().await?;
+                Ok(all.iter().map(accounts::listed).collect())
+            }
+        }
+    }
+
+    async fn token(&self, start: &Start, command: &TokenCommand) -> Result<String> {
+        Ok(match command {
+            TokenCommand::Add { name, user, scope, expires } => {
+                let all = || accounts::SCOPES.iter().map(|scope| (*scope).to_owned()).collect();
+                let scopes = if scope.is_empty() { all() } else { scope.clone() };
+                self.add_token(start, TokenOrder { name: name.clone(), scopes, days: *expires }, user).await?
+            }
+            TokenCommand::List { json } => {
+                let all = self.tokens(start).await?;
+                match json {
+                    true => serde_json::to_string_pretty(&all)?,
+                    false if all.is_empty() => "There are no tokens.".to_owned(),
+                    false => lines(&all, &["id", "name", "user", "scopes", "expires_at"]),
+                }
+            }
+            TokenCommand::Revoke { id } => {
+                match self {
+                    Self::Daemon => {
+                        remote::call(start, Method::DELETE, &["tokens", id], &[]).await?;
+                    }
+                    Self::Own { db, .. } => {
+                        if !db.revoke_api_token(id, None).await? {
+                            return Err(accounts::AccountError::NoToken.into());
+                        }
+                    }
+                }
+                format!("{id} opens nothing any more.")
+            }
+        })
+    }
+
+    async fn add_token(&self, start: &Start, order: TokenOrder, user: &Option<String>) -> Result<String> {
+        match self {
+            Self::Daemon => {
+                let body = json!({
+                    "name": order.name, "scopes": order.scopes, "expires_in_days": order.days, "user": user,
+                });
+                let made = remote::post(start, &["tokens"], &[], &body).await?;
+                let text = made.get("token").and_then(Value::as_str);
+                Ok(text.context("the daemon's answer has no token")?.to_owned())
+            }
+            Self::Own { db, .. } => {
+                let user = match user {
+                    Some(who) => accounts::find(db, who).await?.user,
+                    None => UserId::local(),
+                };
+                Ok(accounts::add_token(db, &user, order).await?.1)
+            }
+        }
+    }
+
+    async fn tokens(&self, start: &Start) -> Result<Vec<Value>> {
+        match self {
+            Self::Daemon => list(&remote::call(start, Method::GET, &["tokens"], &[]).await?, "tokens"),
+            Self::Own { db, .. } => {
+                let all: Vec<ApiToken> = db.api_tokens(None).await?;
+                Ok(all.iter().map(accounts::shown_token_of).collect())
+            }
+        }
+    }
+}
+
+fn list(told: &Value, key: &str) -> Result<Vec<Value>> {
+    let all = told.get(key).and_then(Value::as_array);
+    Ok(all.context("the daemon's answer has no list")?.clone())
+}
+
+/// Writes a line for each; nothing in it moves the cursor.
+fn lines(all: &[Value], keys: &[&str]) -> String {
+    let cell = |value: &Value| match value {
+        Value::String(text) => text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect(),
+        Value::Array(parts) => parts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
+        _ => "-".to_owned(),
+    };
+    let line = |one: &Value| keys.iter().map(|key| cell(&one[*key])).collect::<Vec<_>>().join("  ");
+    all.iter().map(line).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,89 @@
+//! Accounts, as an administrator looks after them.
+
+use super::{
+    super::{GatewayState, errors::refuse},
+    told,
+};
+use crate::accounts;
+use axum::{
+    Json,
+    extract::{Path, State, rejection::JsonRejection},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use secrecy::SecretString;
+use serde::Deserialize;
+use serde_json::json;
+
+/// An account that is to be made.
+#[derive(Deserialize)]
+pub(super) struct AccountOrder {
+    email: String,
+    password: SecretString,
+    #[serde(default)]
+    admin: bool,
+}
+
+/// A password that is to be set.
+#[derive(Deserialize)]
+pub(super) struct SetPassword {
+    password: SecretString,
+}
+
+/// Lists who signs in.
+pub(super) async fn list(State(gateway): State<GatewayState>) -> Response {
+    match gateway.0.shared.db.user_accounts().await {
+        Ok(all) => {
+            Json(json!({ "accounts": all.iter().map(accounts::listed).collect::<Vec<_>>() })).into_response()
+        }
+        Err(error) => super::unstored(&error),
+    }
+}
+
+/// Makes an account.
+pub(super) async fn add(
+    State(gateway): State<GatewayState>,
+    body: Result<Json<AccountOrder>, JsonRejection>,
+) -> Response {
+    let order = match body {
+        Ok(Json(order)) => order,
+        Err(error) => return refuse(error.status(), &error.body_text()),
+    };
+    let (db, passwords) = (&gateway.0.shared.db, &gateway.0.sign_in.passwords);
+    let role = if order.admin { accounts::ADMIN } else { accounts::USER };
+    match accounts::add(db, passwords, &order.email, &order.password, role).await {
+        Ok(account) => {
+            tracing::info!(user = %account.user, role, "added account");
+            (StatusCode::CREATED, Json(accounts::listed(&account))).into_response()
+        }
+        Err(error) => told(&error),
+    }
+}
+
+/// Sets a password.
+pub(super) async fn set_password(
+    State(gateway): State<GatewayState>,
+    Path(who): Path<String>,
+    body: Result<Json<SetPassword>, JsonRejection>,
+) -> Response {
+    let wanted = match body {
+        Ok(Json(wanted)) => wanted,
+        Err(error) => return refuse(error.status(), &error.body_text()),
+    };
+    let (db, passwords) = (&gateway.0.shared.db, &gateway.0.sign_in.passwords);
+    match accounts::set_password(db, passwords, &who, &wanted.password).await {
+        Ok(account) => Json(accounts::listed(&account)).into_response(),
+        Err(error) => told(&error),
+    }
+}
+
+/// Removes an account.
+pub(super) async fn remove(State(gateway): State<GatewayState>, Path(who): Path<String>) -> Response {
+    match accounts::remove(&gateway.0.shared.db, &who).await {
+        Ok(account) => {
+            tracing::info!(user = %account.user, "removed account");
+            Json(accounts::listed(&account)).into_response()
+        }
+        Err(error) => told(&error),
+    }
+}

@@ -1,0 +1,221 @@
+//! The maker of a request, by the proof that it shows.
+//!
+//! A proof that is shown and wrong is an error: it never makes somebody the next best one. The order is that of DeerFlow: the
+//! token of the installation's programs, a token in the header, a session, the page's cookie, and nothing at all.
+
+use super::{
+    super::{
+        GatewayState,
+        caller::{Caller, Role},
+        errors::refuse,
+        guard::ShownProof,
+        guests::Visitor,
+    },
+    coded,
+    cookies::{self, cookie},
+    scopes::{self, ScopeNeed},
+    session::SessionFault,
+    unstored,
+};
+use crate::{accounts, bus::STORE_TIMEOUT, clock};
+use axum::{
+    http::{HeaderMap, Method, StatusCode, header},
+    response::Response,
+};
+use pudu_client::{
+    base::{UserId, digest},
+    store::UserAccount,
+};
+use std::net::IpAddr;
+
+const INTERNAL_TOKEN: &str = "x-deerflow-internal-token";
+const INTERNAL_OWNER: &str = "x-deerflow-owner-user-id";
+
+/// How somebody proved who they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::gateway) enum Proof {
+    /// The operator's token.
+    Operator,
+    /// A session of this account.
+    Session(Box<UserAccount>),
+    /// A program's token.
+    ApiToken,
+    /// The token of the installation's own programs.
+    Internal,
+    /// None: sign-in is off.
+    Disabled,
+    /// None: nobody has an account, and whoever reaches the gateway is of this machine.
+    Local(ShownProof),
+}
+
+/// A request, as far as it says who makes it.
+#[derive(Clone, Copy)]
+pub(in crate::gateway) struct ShownRequest<'r> {
+    pub(in crate::gateway) method: &'r Method,
+    pub(in crate::gateway) path: &'r str,
+    pub(in crate::gateway) headers: &'r HeaderMap,
+    pub(in crate::gateway) from: IpAddr,
+    pub(in crate::gateway) visitor: &'r Visitor,
+}
+
+/// Finds out who makes a request; the error is the answer to somebody who may not.
+pub(in crate::gateway) async fn identify(
+    gateway: &GatewayState,
+    request: ShownRequest<'_>,
+) -> Result<(Caller, Proof), Response> {
+    if request.headers.contains_key(INTERNAL_TOKEN) {
+        return internal(gateway, request).await;
+    }
+    if let Some(bearer) = bearer(request.headers)
+        && bearer.starts_with(accounts::TOKEN_PREFIX)
+        && !gateway.0.guard.shows_token(request.headers)
+    {
+        return api_token(gateway, request, bearer).await;
+    }
+    let has_bearer = bearer(request.headers).is_some();
+    let session =
+        cookie(request.headers, cookies::SESSION).filter(|session| !session.is_empty() && !has_bearer);
+    let fault = match session {
+        Some(session) => match session_of(gateway, session).await? {
+            Ok(account) => return checked_session(request, account).map_err(|refusal| *refusal),
+            Err(fault) => Some(fault),
+        },
+        None => None,
+    };
+    if gateway.0.sign_in.config.disabled && !has_bearer {
+        return Ok((operator(), Proof::Disabled));
+    }
+    without_account(gateway, request, fault).await
+}
+
+/// Lets the operator in, and whoever is of this machine as long as nobody has an account.
+async fn without_account(
+    gateway: &GatewayState,
+    request: ShownRequest<'_>,
+    fault: Option<(&'static str, &'static str)>,
+) -> Result<(Caller, Proof), Response> {
+    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+    let guards_all = gateway.0.guard.guards_all();
+    let signed_in = guards_all || db.has_accounts().await.map_err(|error| unstored(&error))?;
+    let shown = gateway.0.guard.examine(request.headers, request.from, request.visitor, signed_in).await;
+    match (shown, fault) {
+        (ShownProof::Token, _) => Ok((operator(), Proof::Operator)),
+        (shown, _) if !signed_in => {
+            Ok((Caller { user: UserId::local(), role: Role::User }, Proof::Local(shown)))
+        }
+        (ShownProof::Nothing, Some((code, message))) => Err(coded(StatusCode::UNAUTHORIZED, code, message)),
+        (ShownProof::Nothing, None) if db.has_accounts().await.unwrap_or(false) => {
+            Err(coded(StatusCode::UNAUTHORIZED, "not_authenticated", "Authentication required"))
+        }
+        (shown, _) => Err(shown.refusal()),
+    }
+}
+
+/// Returns whom the operator's token makes somebody.
+pub(in crate::gateway) fn operator() -> Caller {
+    Caller { user: UserId::local(), role: Role::Admin }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
+}
+
+async fn internal(gateway: &GatewayState, request: ShownRequest<'_>) -> Result<(Caller, Proof), Response> {
+    let guard = &gateway.0.guard;
+    let shown = request.headers.get(INTERNAL_TOKEN).and_then(|token| token.to_str().ok()).unwrap_or_default();
+    let right =
+        gateway.0.sign_in.config.internal_token.as_ref().is_some_and(|token| guard.same(shown, token));
+    if !right {
+        return Err(guard.refuse_wrong(request.headers, request.from).await);
+    }
+    request.visitor.prove();
+    let owner = request.headers.get(INTERNAL_OWNER).map(|owner| owner.to_str().unwrap_or_default().trim());
+    let user = match owner {
+        None => UserId::local(),
+        Some(raw) => UserId::of(raw)
+            .map_err(|_| refuse(StatusCode::BAD_REQUEST, "X-DeerFlow-Owner-User-Id names nobody"))?,
+    };
+    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+    let account = db.account_of(&user).await.map_err(|error| unstored(&error))?;
+    let role = account.map_or(Role::User, |account| role_of(&account));
+    Ok((Caller { user, role }, Proof::Internal))
+}
+
+async fn api_token(
+    gateway: &GatewayState,
+    request: ShownRequest<'_>,
+    shown: &str,
+) -> Result<(Caller, Proof), Response> {
+    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+    let now = clock::now();
+    let found = db.api_token(&digest(shown), now).await.map_err(|error| unstored(&error))?;
+    let known = match &found {
+        // A token of somebody who is gone is none.
+        Some(token) if token.user != UserId::local() => {
+            db.account_of(&token.user).await.map_err(|error| unstored(&error))?.is_some()
+        }
+        found => found.is_some(),
+    };
+    let Some(token) = found.filter(|_| known) else {
+        return Err(gateway.0.guard.refuse_wrong(request.headers, request.from).await);
+    };
+    request.visitor.prove();
+    let has = |wanted: &str| token.scopes.split(' ').any(|scope| scope == wanted);
+    match scopes::needed(request.method, request.path) {
+        ScopeNeed::Scope(wanted) if !has(wanted) => {
+            let told = format!("this token has no scope {wanted}");
+            return Err(refuse(StatusCode::FORBIDDEN, &told));
+        }
+        ScopeNeed::Person => {
+            return Err(refuse(
+                StatusCode::FORBIDDEN,
+                "no token may do this: sign in, or use the operator's token",
+            ));
+        }
+        ScopeNeed::Scope(_) | ScopeNeed::Nothing => {}
+    }
+    if let Err(error) = db.note_api_token_use(&token, now).await {
+        tracing::warn!(%error, "failed to note the use of a token");
+    }
+    Ok((Caller { user: token.user, role: Role::User }, Proof::ApiToken))
+}
+
+/// Returns the account whose session it is, or the code and the words of what is wrong with it.
+async fn session_of(
+    gateway: &GatewayState,
+    session: &str,
+) -> Result<Result<UserAccount, (&'static str, &'static str)>, Response> {
+    let invalid = ("token_invalid", "This session is not valid any more: sign in again");
+    let claims = match gateway.0.sign_in.key.read(session, clock::now() / 1000) {
+        Ok(claims) => claims,
+        Err(SessionFault::Expired) => {
+            return Ok(Err(("token_expired", "This session has ended: sign in again")));
+        }
+        Err(SessionFault::Invalid) => return Ok(Err(invalid)),
+    };
+    let user = UserId::of(&claims.sub).ok().filter(|user| user.as_str() == claims.sub);
+    let Some(user) = user else { return Ok(Err(invalid)) };
+    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+    let account = db.account_of(&user).await.map_err(|error| unstored(&error))?;
+    Ok(match account {
+        None => Err(("user_not_found", "Whose session this is has no account any more")),
+        Some(account) if account.token_version != claims.ver => Err(invalid),
+        Some(account) => Ok(account),
+    })
+}
+
+fn checked_session(
+    request: ShownRequest<'_>,
+    account: UserAccount,
+) -> Result<(Caller, Proof), Box<Response>> {
+    request.visitor.prove();
+    if let Some(fault) = cookies::csrf_fault(request.method, request.headers) {
+        return Err(Box::new(refuse(StatusCode::FORBIDDEN, fault)));
+    }
+    let caller = Caller { user: account.user.clone(), role: role_of(&account) };
+    Ok((caller, Proof::Session(Box::new(account))))
+}
+
+fn role_of(account: &UserAccount) -> Role {
+    if account.role == accounts::ADMIN { Role::Admin } else { Role::User }
+}

@@ -1,0 +1,248 @@
+//! Sessions begin and end: login, registration, the first administrator, logout.
+
+use super::{
+    super::{GatewayState, errors::refuse, guests::Visitor},
+    AttemptKey, SignIn, broken, coded, cookies, invalid, origin, unstored, with_session,
+};
+use crate::{
+    accounts,
+    bus::STORE_TIMEOUT,
+    passwords::{self, PasswordCheck},
+};
+use axum::{
+    Extension, Form, Json,
+    extract::{
+        ConnectInfo, Request, State,
+        rejection::{FormRejection, JsonRejection},
+    },
+    http::{HeaderMap, StatusCode},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use pudu_client::store::{AddedAccount, UserAccount};
+use secrecy::SecretString;
+use serde::Deserialize;
+use serde_json::json;
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// A login that fails takes so long, whatever it fails by.
+const FAILURE_TIME: Duration = Duration::from_millis(500);
+
+/// Lets through what no page of another site sends.
+pub(super) async fn same_origin(
+    State(gateway): State<GatewayState>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match gateway.0.is_another_site(request.headers(), peer.ip()) {
+        true => refuse(StatusCode::FORBIDDEN, "Cross-site auth request denied."),
+        false => next.run(request).await,
+    }
+}
+
+/// A person's login.
+#[derive(Deserialize)]
+pub(super) struct LoginForm {
+    username: String,
+    password: SecretString,
+    remember_me: Option<String>,
+}
+
+/// Signs somebody in.
+pub(super) async fn login(
+    State(gateway): State<GatewayState>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    Extension(visitor): Extension<Visitor>,
+    headers: HeaderMap,
+    form: Result<Form<LoginForm>, FormRejection>,
+) -> Response {
+    let form = match form {
+        Ok(Form(form)) => form,
+        Err(error) => return refuse(error.status(), &error.body_text()),
+    };
+    let (begun, sign_in) = (Instant::now(), &gateway.0.sign_in);
+    let name = AttemptKey::named("login", &form.username);
+    let from = AttemptKey::From("login", client(sign_in, &headers, peer.ip()));
+    let keys = [from, name.clone()];
+    if let Some(refusal) = sign_in.attempt(&keys, "login") {
+        return refusal;
+    }
+    match known(&gateway, &form).await {
+        Ok(Some(account)) => {
+            sign_in.limits.succeeded(&keys);
+            sign_in.limits.forget(&name);
+            visitor.prove();
+            let told =
+                json!({ "expires_in": super::session::SESSION_SECS, "needs_setup": account.needs_setup });
+            with_session(sign_in, &headers, &account, Some(form.remembers()), Json(told))
+        }
+        Ok(None) => {
+            tracing::warn!(from = %keys[0], "refused login");
+            tokio::time::sleep_until(begun + FAILURE_TIME).await;
+            coded(StatusCode::UNAUTHORIZED, "invalid_credentials", "Incorrect email or password")
+        }
+        Err(refusal) => {
+            sign_in.limits.succeeded(&keys);
+            refusal
+        }
+    }
+}
+
+impl LoginForm {
+    fn remembers(&self) -> bool {
+        let told = self.remember_me.as_deref().map(str::to_lowercase);
+        !told.is_some_and(|told| matches!(told.as_str(), "false" | "0" | "off" | "no" | "f" | "n"))
+    }
+}
+
+/// Finds the account if the password is right. Whether there is one makes no difference in time.
+async fn known(gateway: &GatewayState, form: &LoginForm) -> Result<Option<UserAccount>, Response> {
+    let (db, passwords) = (gateway.0.shared.db.within(STORE_TIMEOUT), &gateway.0.sign_in.passwords);
+    let account = db.account_with(form.username.trim()).await.map_err(|error| unstored(&error))?;
+    let hash = account.as_ref().and_then(|account| account.password_hash.clone());
+    let check = passwords.check(&form.password, hash.as_deref()).await.map_err(|error| broken(&error))?;
+    let Some(account) = account.filter(|_| check != PasswordCheck::Wrong) else { return Ok(None) };
+    if let (PasswordCheck::Outdated, Some(old)) = (check, &hash) {
+        let new = passwords.hash(&form.password).await.map_err(|error| broken(&error))?;
+        if let Err(error) = db.rehash_password(&account.user, old, &new).await {
+            tracing::warn!(%error, "failed to store a newer hash of a password");
+        }
+    }
+    Ok(Some(account))
+}
+
+/// A new account.
+#[derive(Deserialize)]
+pub(super) struct NewAccount {
+    email: String,
+    password: SecretString,
+    #[serde(default = "yes")]
+    remember_me: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Makes a visitor an account, if visitors may.
+pub(super) async fn register(
+    State(gateway): State<GatewayState>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    body: Result<Json<NewAccount>, JsonRejection>,
+) -> Response {
+    if !gateway.0.watcher.current().registration {
+        let told = "Self-registration is disabled on this deployment";
+        return coded(StatusCode::FORBIDDEN, "registration_disabled", told);
+    }
+    let sign_in = &gateway.0.sign_in;
+    let keys = [AttemptKey::From("register", client(sign_in, &headers, peer.ip()))];
+    let new = match begun(sign_in, &keys, "registration", body) {
+        Ok(new) => new,
+        Err(refusal) => return *refusal,
+    };
+    let account = match fresh(sign_in, &new, accounts::USER).await {
+        Ok(account) => account,
+        Err(refusal) => return refusal,
+    };
+    match gateway.0.shared.db.within(STORE_TIMEOUT).add_account(account.clone()).await {
+        Ok(AddedAccount::Added) => made(sign_in, &headers, &account, new.remember_me),
+        Ok(AddedAccount::Taken | AddedAccount::Late) => taken(),
+        Err(error) => unstored(&error),
+    }
+}
+
+/// Makes the first administrator, where nobody but the operator can get there first.
+pub(super) async fn initialize(
+    State(gateway): State<GatewayState>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    Extension(visitor): Extension<Visitor>,
+    headers: HeaderMap,
+    body: Result<Json<NewAccount>, JsonRejection>,
+) -> Response {
+    let (sign_in, guard) = (&gateway.0.sign_in, &gateway.0.guard);
+    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+    match db.has_administrator().await {
+        Ok(false) => {}
+        Ok(true) => return late(),
+        Err(error) => return unstored(&error),
+    }
+    let is_open = !guard.guards_all() && origin::is_of_this_machine(peer.ip(), &headers);
+    if !is_open && let Err(refusal) = guard.require_token(&headers, peer.ip(), &visitor).await {
+        return refusal;
+    }
+    let keys = [AttemptKey::From("initialize", client(sign_in, &headers, peer.ip()))];
+    let new = match begun(sign_in, &keys, "setup", body) {
+        Ok(new) => new,
+        Err(refusal) => return *refusal,
+    };
+    let account = match fresh(sign_in, &new, accounts::ADMIN).await {
+        Ok(account) => account,
+        Err(refusal) => return refusal,
+    };
+    match db.add_first_administrator(account.clone()).await {
+        Ok(AddedAccount::Added) => {
+            tracing::info!("made the first administrator: whoever uses the gateway signs in from now on");
+            made(sign_in, &headers, &account, new.remember_me)
+        }
+        Ok(AddedAccount::Late) => late(),
+        Ok(AddedAccount::Taken) => taken(),
+        Err(error) => unstored(&error),
+    }
+}
+
+/// Signs somebody out of this browser.
+pub(super) async fn logout() -> Response {
+    let mut answer = Json(json!({ "message": "Successfully logged out" })).into_response();
+    cookies::put(cookies::end(), &mut answer);
+    answer
+}
+
+/// Returns who asks, for counting.
+pub(super) fn client(sign_in: &SignIn, headers: &HeaderMap, connected: IpAddr) -> IpAddr {
+    origin::client(&sign_in.config, connected, headers)
+}
+
+/// Counts an attempt and reads what it wants.
+fn begun(
+    sign_in: &SignIn,
+    keys: &[AttemptKey],
+    what: &str,
+    body: Result<Json<NewAccount>, JsonRejection>,
+) -> Result<NewAccount, Box<Response>> {
+    let Json(new) = body.map_err(|error| Box::new(refuse(error.status(), &error.body_text())))?;
+    // A slip of the finger is no attempt.
+    if accounts::email(&new.email).is_none() {
+        return Err(Box::new(invalid("email", "value is not a valid email address")));
+    }
+    if let Some(why) = passwords::objection(&new.password) {
+        return Err(Box::new(invalid("password", why)));
+    }
+    match sign_in.attempt(keys, what) {
+        Some(refusal) => Err(Box::new(refusal)),
+        None => Ok(new),
+    }
+}
+
+async fn fresh(sign_in: &SignIn, new: &NewAccount, role: &str) -> Result<UserAccount, Response> {
+    let account = accounts::fresh(&sign_in.passwords, &new.email, &new.password, role).await;
+    account.map_err(|error| super::told(&error))
+}
+
+fn made(sign_in: &SignIn, headers: &HeaderMap, account: &UserAccount, remember: bool) -> Response {
+    let told = (StatusCode::CREATED, Json(accounts::shown(account)));
+    with_session(sign_in, headers, account, Some(remember), told)
+}
+
+fn taken() -> Response {
+    coded(StatusCode::BAD_REQUEST, "email_already_exists", "Email already registered")
+}
+
+fn late() -> Response {
+    coded(StatusCode::CONFLICT, "system_already_initialized", "System already initialized")
+}

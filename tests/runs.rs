@@ -1,0 +1,387 @@
+//! Threads and runs as clients of LangGraph use them, through deaths of the daemon, cut connections and each other.
+
+use crate::house::{House, SOON, Talker, http};
+use pudu_sim::model::{At, Reply};
+use serde_json::{Value, json};
+use std::time::Instant;
+
+/// A client of the gateway.
+struct Client<'h>(&'h House);
+
+/// A frame of a stream: its event, its id and its data.
+type Frame = (String, String, Value);
+
+impl Client<'_> {
+    fn at(&self, path: &str) -> String {
+        format!("http://{}/api{path}", self.0.address)
+    }
+
+    async fn call(&self, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
+        let mut call = http().request(method.parse().unwrap(), self.at(path));
+        if let Some(body) = body {
+            call = call.json(&body);
+        }
+        let answer = call.send().await.unwrap();
+        let status = answer.status().as_u16();
+        (status, serde_json::from_str(&answer.text().await.unwrap()).unwrap_or_default())
+    }
+
+    async fn post(&self, path: &str, body: Value) -> Value {
+        let (status, answer) = self.call("POST", path, Some(body)).await;
+        assert_eq!(status, 200, "{path}: {answer}");
+        answer
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        let (status, answer) = self.call("GET", path, None).await;
+        assert_eq!(status, 200, "{path}: {answer}");
+        answer
+    }
+
+    async fn thread(&self) -> String {
+        self.post("/threads", json!({})).await["thread_id"].as_str().unwrap().to_owned()
+    }
+
+    async fn begin(&self, thread: &str, text: &str, more: Value) -> String {
+        let run = self.post(&format!("/threads/{thread}/runs"), asked(text, more)).await;
+        run["run_id"].as_str().unwrap().to_owned()
+    }
+
+    async fn waits(&self, thread: &str, text: &str) -> Value {
+        self.post(&format!("/threads/{thread}/runs/wait"), asked(text, json!({}))).await
+    }
+
+    async fn status(&self, thread: &str, run: &str) -> String {
+        let run = self.get(&format!("/threads/{thread}/runs/{run}")).await;
+        run["status"].as_str().unwrap().to_owned()
+    }
+
+    async fn until(&self, thread: &str, run: &str, wanted: &str) {
+        let deadline = Instant::now() + SOON;
+        while self.status(thread, run).await != wanted {
+            assert!(Instant::now() < deadline, "{}: {}", self.status(thread, run).await, self.0.log());
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    }
+
+    async fn follows(&self, thread: &str, run: &str, after: Option<&str>, modes: &str) -> Vec<Frame> {
+        let path = format!("/threads/{thread}/runs/{run}/stream?{modes}");
+        let mut call = http().get(self.at(&path));
+        if let Some(after) = after {
+            call = call.header("last-event-id", after);
+        }
+        frames(&call.send().await.unwrap().text().await.unwrap())
+    }
+}
+
+fn asked(text: &str, more: Value) -> Value {
+    let mut body =
+        json!({"assistant_id": "lead_agent", "input": {"messages": [{"type": "human", "content": text}]}});
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body
+}
+
+/// Reads frames, whose lines have to come in the order event, data, id.
+fn frames(text: &str) -> Vec<Frame> {
+    let read = |frame: &str| {
+        let mut lines = frame.lines();
+        let name = lines.next()?.strip_prefix("event: ")?.to_owned();
+        let data = lines.next()?.strip_prefix("data: ")?;
+        let id = lines.next().and_then(|line| line.strip_prefix("id: ")).unwrap_or_default();
+        Some((name, id.to_owned(), serde_json::from_str(data).unwrap()))
+    };
+    text.split("\n\n").filter_map(read).collect()
+}
+
+fn names(frames: &[Frame]) -> Vec<&str> {
+    frames.iter().map(|(name, ..)| name.as_str()).collect()
+}
+
+fn kinds(values: &Value) -> Vec<&str> {
+    values["messages"].as_array().unwrap().iter().map(|message| message["type"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_run_that_was_accepted_ends_once_though_the_daemon_dies() {
+    let mut house = House::open("").await;
+    let mut hold = house.model.hold(2, At::Chunk(1));
+    house.model.next(Reply::tool("ls", &json!({"path": "/mnt/user-data"})));
+    house.model.next(Reply::text("all is there").words_per_chunk(1));
+    house.model.next(Reply::text("all is still there"));
+    house.model.next(Reply::text("and more"));
+    let (thread, run, queued) = {
+        let client = Client(&house);
+        let thread = client.thread().await;
+        let run = client.begin(&thread, "look", json!({})).await;
+        hold.reached().await.unwrap();
+        let queued = client.begin(&thread, "more?", json!({"multitask_strategy": "enqueue"})).await;
+        assert_eq!(client.status(&thread, &queued).await, "pending");
+        (thread, run, queued)
+    };
+    house.kill();
+    hold.proceed();
+    house.start();
+    let client = Client(&house);
+    let values = client.get(&format!("/threads/{thread}/runs/{queued}/join")).await;
+    assert_eq!(kinds(&values), ["human", "ai", "tool", "ai", "human", "ai"], "{values:#}");
+    let texts: Vec<&str> = values["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message["content"].as_str().unwrap())
+        .collect();
+    assert_eq!((texts[0], texts[3], texts[4], texts[5]), ("look", "all is still there", "more?", "and more"));
+    for run in [&run, &queued] {
+        assert_eq!(client.status(&thread, run).await, "success");
+    }
+    let row = client.get(&format!("/threads/{thread}/runs/{run}")).await;
+    assert_eq!(
+        (&row["first_human_message"], &row["last_ai_message"]),
+        (&json!("look"), &json!("all is still there"))
+    );
+    house.kill();
+    house.start();
+    let client = Client(&house);
+    assert_eq!(client.get(&format!("/threads/{thread}")).await["values"]["messages"], values["messages"]);
+    assert_eq!(client.get(&format!("/threads/{thread}/runs")).await.as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_stream_is_read_again_from_the_log_after_a_restart() {
+    let mut house = House::open("").await;
+    house.model.next(Reply::tool("ls", &json!({"path": "/mnt/user-data"})));
+    house.model.next(Reply::text("all is there").words_per_chunk(1));
+    let modes = "stream_mode=values&stream_mode=messages-tuple&stream_mode=updates";
+    let (thread, run, live) = {
+        let client = Client(&house);
+        let thread = client.thread().await;
+        let run = client.begin(&thread, "look", json!({})).await;
+        let live = client.follows(&thread, &run, Some("-1"), modes).await;
+        (thread, run, live)
+    };
+    assert_eq!((names(&live)[0], *names(&live).last().unwrap()), ("metadata", "end"));
+    house.kill();
+    house.start();
+    let client = Client(&house);
+    let again = client.follows(&thread, &run, None, modes).await;
+    let whole = |frames: &[Frame]| -> Vec<(String, Value)> {
+        let wanted = frames.iter().filter(|frame| matches!(frame.0.as_str(), "values" | "updates"));
+        // The title may be younger than the beginning of the stream.
+        let untitled = |mut values: Value| {
+            values.as_object_mut().unwrap().remove("title");
+            values
+        };
+        wanted.map(|frame| (frame.0.clone(), untitled(frame.2.clone()))).collect()
+    };
+    assert_eq!(whole(&again), whole(&live)[..whole(&again).len()]);
+    let said = |frames: &[Frame]| -> String {
+        let pieces =
+            frames.iter().filter(|frame| frame.0 == "messages" && frame.2[0]["type"] == "AIMessageChunk");
+        pieces.map(|frame| frame.2[0]["content"].as_str().unwrap()).collect()
+    };
+    assert_eq!((said(&again), said(&live)), ("all is there".into(), "all is there".into()));
+    let (at, (_, id, _)) = again.iter().enumerate().find(|(_, frame)| frame.0 == "values").unwrap();
+    assert_eq!(client.follows(&thread, &run, Some(id), modes).await, again[at + 1..]);
+    let cut = live.iter().rfind(|frame| frame.0 == "messages" && !frame.1.ends_with("-0")).unwrap();
+    let rest = client.follows(&thread, &run, Some(&cut.1), modes).await;
+    assert_eq!(names(&rest), ["gap", "values", "end"], "pieces are gone, and that is told: {rest:?}");
+    assert_eq!(rest[0].2["requested_event_id"], cut.1.as_str());
+    assert_eq!(rest[1].2["messages"], live.iter().rfind(|frame| frame.0 == "values").unwrap().2["messages"]);
+}
+
+#[tokio::test]
+async fn a_run_outlives_its_reader_only_if_it_is_to() {
+    for (disconnect, end) in [("cancel", "interrupted"), ("continue", "success")] {
+        let house = House::open("").await;
+        let client = Client(&house);
+        let thread = client.thread().await;
+        let mut hold = house.model.hold(1, At::Chunk(2));
+        house.model.next(Reply::text("one two three").words_per_chunk(1));
+        let path = format!("/threads/{thread}/runs/stream");
+        let body = asked("count", json!({"on_disconnect": disconnect, "stream_mode": ["messages-tuple"]}));
+        let answer = http().post(client.at(&path)).json(&body).send().await.unwrap();
+        let place = answer.headers()["content-location"].to_str().unwrap().to_owned();
+        assert_eq!(answer.headers()["cache-control"], "no-cache, no-transform");
+        hold.reached().await.unwrap();
+        drop(answer);
+        let run = place.rsplit('/').next().unwrap();
+        if disconnect == "cancel" {
+            client.until(&thread, run, end).await;
+        }
+        hold.proceed();
+        client.until(&thread, run, end).await;
+        let values = client.get(&format!("/threads/{thread}/state")).await;
+        assert_eq!(kinds(&values["values"]), ["human", "ai"], "what was said so far stays");
+    }
+}
+
+#[tokio::test]
+async fn a_chat_and_a_client_work_on_one_thread_one_after_the_other() {
+    let house = House::open("").await;
+    let (client, at) = (Client(&house), |path: &str| format!("http://{}/api/chat/herd{path}", house.address));
+    let mut hold = house.model.hold(1, At::Chunk(1));
+    house.model.next(Reply::text("slowly now").words_per_chunk(1));
+    http().post(at("/messages")).json(&json!({"text": "from the page"})).send().await.unwrap();
+    hold.reached().await.unwrap();
+    let found = client.post("/threads/search", json!({})).await;
+    let thread = found[0]["thread_id"].as_str().unwrap();
+    assert_eq!((&found[0]["status"], &found[0]["channel"]), (&json!("busy"), &json!("local")));
+    let (status, refused) =
+        client.call("POST", &format!("/threads/{thread}/runs"), Some(asked("me", json!({})))).await;
+    assert_eq!(status, 409, "{refused}");
+    let run = client.begin(thread, "from a client", json!({"multitask_strategy": "enqueue"})).await;
+    assert_eq!(client.status(thread, &run).await, "pending");
+    hold.proceed();
+    client.until(thread, &run, "success").await;
+    let page = client.get(&format!("/threads/{thread}/messages/page")).await;
+    let said: Vec<&str> = page["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["content"]["content"].as_str().unwrap())
+        .collect();
+    assert_eq!(said, ["from the page", "slowly now", "from a client", "echo: from a client"]);
+    http().post(at("/messages")).json(&json!({"text": "again"})).send().await.unwrap();
+    let deadline = Instant::now() + SOON;
+    while client.get(&format!("/threads/{thread}")).await["values"]["messages"].as_array().unwrap().len() < 6
+    {
+        assert!(Instant::now() < deadline, "the chat goes on where the client was");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn rows_of_a_thread_are_paged_and_judged() {
+    let house = House::open("").await;
+    let client = Client(&house);
+    let thread = client.thread().await;
+    for n in 0..4 {
+        client.waits(&thread, &format!("number {n}")).await;
+    }
+    let newest = client.get(&format!("/threads/{thread}/messages/page?limit=3")).await;
+    assert_eq!((newest["data"].as_array().unwrap().len(), &newest["has_more"]), (3, &json!(true)));
+    let before = newest["next_before_seq"].as_i64().unwrap();
+    let older = client.get(&format!("/threads/{thread}/messages/page?limit=50&before_seq={before}")).await;
+    assert_eq!((older["data"].as_array().unwrap().len(), &older["has_more"]), (5, &json!(false)));
+    let seqs: Vec<i64> = [&older, &newest]
+        .iter()
+        .flat_map(|page| page["data"].as_array().unwrap().iter().map(|row| row["seq"].as_i64().unwrap()))
+        .collect();
+    assert!(seqs.is_sorted_by(|a, b| a < b), "{seqs:?}");
+    let run = newest["data"][2]["run_id"].as_str().unwrap();
+    let judged = format!("/threads/{thread}/runs/{run}/feedback");
+    let (status, kept) = client.call("PUT", &judged, Some(json!({"rating": 1, "comment": "good"}))).await;
+    assert_eq!((status, &kept["rating"], &kept["comment"]), (200, &json!(1), &json!("good")));
+    client.call("PUT", &judged, Some(json!({"rating": -1}))).await;
+    let stats = client.get(&format!("{judged}/stats")).await;
+    assert_eq!(stats, json!({"run_id": run, "total": 1, "positive": 0, "negative": 1}));
+    let page = client.get(&format!("/threads/{thread}/messages/page?limit=3")).await;
+    assert_eq!(page["data"][2]["feedback"]["rating"], -1);
+    assert_eq!(client.call("DELETE", &judged, None).await, (200, json!({"success": true})));
+    let events = client.get(&format!("/threads/{thread}/runs/{run}/events")).await;
+    let kinds: Vec<&str> =
+        events.as_array().unwrap().iter().map(|event| event["event_type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["run.start", "llm.human.input", "llm.ai.response", "run.end"]);
+}
+
+#[tokio::test]
+async fn garbage_is_refused_and_costs_nothing() {
+    let house = House::open("").await;
+    let client = Client(&house);
+    let thread = client.thread().await;
+    let runs = format!("/threads/{thread}/runs");
+    for (path, body, expect) in [
+        (runs.as_str(), json!({"surprise": 1}), 422),
+        (&runs, json!({"webhook": "http://a"}), 422),
+        (&runs, json!({"multitask_strategy": "maybe"}), 422),
+        (&runs, json!({"stream_mode": ["all"]}), 422),
+        (&runs, json!({"on_disconnect": "die"}), 422),
+        (&runs, json!({"checkpoint_id": "x", "input": null}), 422),
+        (&runs, json!({"input": 7}), 422),
+        (&runs, json!({"input": {"messages": [{"type": "alien"}]}}), 400),
+        (&runs, json!({"input": {"messages": [{"type": "ai", "content": "I"}]}}), 400),
+        (&runs, json!({"context": {"model_name": "none"}}), 400),
+        (&runs, json!({"assistant_id": "nobody"}), 404),
+        ("/threads", json!({"thread_id": "a/b"}), 422),
+        ("/threads", json!({"metadata": {"a": "x".repeat(70_000)}}), 413),
+        ("/threads/search", json!({"limit": 0}), 422),
+        ("/threads/search", json!({"status": "asleep"}), 422),
+        ("/threads/none/runs", json!({}), 404),
+        ("/threads/none/history", json!({}), 404),
+    ] {
+        let (status, answer) = client.call("POST", path, Some(body.clone())).await;
+        assert_eq!(status, expect, "{path} {body}: {answer}");
+        assert!(status == 200 || answer["detail"] != Value::Null, "{answer}");
+    }
+    for raw in ["{\"input\":".to_owned(), format!("{{\"input\":{}", "[".repeat(100_000))] {
+        let raw = http().post(client.at(&runs)).header("content-type", "application/json").body(raw);
+        assert_eq!(raw.send().await.unwrap().status(), 400);
+    }
+    let giant = json!({"input": "x".repeat(17 * 1024 * 1024)}).to_string();
+    let giant =
+        reqwest::Client::new().post(client.at(&runs)).header("content-type", "application/json").body(giant);
+    assert!(
+        giant.send().await.is_ok_and(|answer| answer.status() == 413),
+        "it is refused before it is read whole"
+    );
+    assert_eq!(client.get(&runs).await, json!([]), "nothing was accepted");
+    let ada = Talker::new(&house, "Ada");
+    ada.says("still there?", "echo: still there?").await;
+}
+
+#[tokio::test]
+async fn an_answer_is_made_once_more_a_question_put_otherwise_and_a_thread_branched() {
+    let house = House::open("").await;
+    let client = Client(&house);
+    let thread = client.thread().await;
+    client.waits(&thread, "one").await;
+    let first = client.waits(&thread, "two").await;
+    let said = |values: &Value| -> Vec<String> {
+        let messages = values["messages"].as_array().unwrap();
+        messages.iter().map(|message| message["content"].to_string()).collect()
+    };
+    let newest = first["messages"][3]["id"].as_str().unwrap();
+    let path = |more: &str| format!("/threads/{thread}{more}");
+    let (status, _) = client
+        .call(
+            "POST",
+            &path("/runs/regenerate/prepare"),
+            Some(json!({"message_id": first["messages"][1]["id"]})),
+        )
+        .await;
+    assert_eq!(status, 409, "only the newest answer is made once more");
+    let prepared = client.post(&path("/runs/regenerate/prepare"), json!({"message_id": newest})).await;
+    house.model.next(Reply::text("two it is"));
+    let mut body = json!({"input": prepared["input"], "metadata": prepared["metadata"]});
+    body["checkpoint"] = prepared["checkpoint"].clone();
+    let again = client.post(&path("/runs/wait"), body).await;
+    assert_eq!(
+        said(&again),
+        ["\"one\"", "\"echo: one\"", "[{\"text\":\"two\",\"type\":\"text\"}]", "\"two it is\""]
+    );
+    assert_eq!(again["messages"][2]["id"], first["messages"][2]["id"], "the question is the same one");
+
+    let edit = json!({"human_message_id": again["messages"][2]["id"], "replacement_text": "three"});
+    let prepared = client.post(&path("/runs/edit-regenerate/prepare"), edit).await;
+    let body = json!({"input": prepared["input"], "checkpoint": prepared["checkpoint"]});
+    let edited = client.post(&path("/runs/wait"), body).await;
+    assert_eq!(edited["messages"][3]["content"], "echo: three");
+    assert_eq!(edited["messages"][2]["id"], prepared["replacement_human_message_id"]);
+    let page = client.get(&path("/messages/page")).await;
+    assert_eq!(page["data"].as_array().unwrap().len(), 4, "what was taken back is in no page");
+
+    let branch = json!({"message_id": edited["messages"][1]["id"], "title": "aside"});
+    let branch = client.post(&path("/branches"), branch).await;
+    let aside = branch["thread_id"].as_str().unwrap();
+    let values = client.get(&format!("/threads/{aside}")).await["values"].clone();
+    assert_eq!(
+        (said(&values), &values["title"]),
+        (vec!["\"one\"".into(), "\"echo: one\"".into()], &json!("aside"))
+    );
+    client.waits(aside, "four").await;
+    let page = client.get(&format!("/threads/{aside}/messages/page")).await;
+    assert_eq!(page["data"].as_array().unwrap().len(), 4);
+    assert_eq!(said(&client.get(&path("")).await["values"]).len(), 4, "the other thread is as it was");
+    let usage = client.get(&path("/token-usage")).await;
+    assert_eq!((&usage["total_runs"], usage["total_tokens"].as_i64() > Some(0)), (&json!(4), true));
+}
