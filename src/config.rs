@@ -14,6 +14,7 @@
 //! sections that no part of pudu uses yet (`later.rs`).
 
 mod approvals;
+mod assist;
 mod auth;
 mod budgets;
 mod channel;
@@ -78,6 +79,7 @@ pub(crate) use {
 #[cfg(feature = "kubernetes")]
 pub(crate) use elsewhere::{HomeVolume, KubernetesConfig};
 
+use assist::Assistance;
 use indexmap::IndexMap;
 use memory::MemoryConfig;
 use pudu_client::{
@@ -147,6 +149,10 @@ pub(crate) struct HotConfig {
     pub(crate) tool_groups: Vec<String>,
     /// Whether agents are told of, made and changed by the HTTP API.
     pub(crate) agents_api: bool,
+    /// Programs that MCP servers added by the HTTP API may be.
+    pub(crate) mcp_commands: Vec<String>,
+    /// Helps of a model for people who write.
+    pub(crate) assistance: Assistance,
     /// Names, addresses and networks that may be reached from here though they are not the open internet.
     pub(crate) reachable: Vec<String>,
     /// Limits and rights in the sandbox.
@@ -437,6 +443,8 @@ fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
         run_tokens: budgets::of_run(top),
         memory,
         skill_rules,
+        assistance: assist::read(top, &models),
+        mcp_commands: top.section("gateway").names("mcp_commands").or(Vec::new()),
         models,
         summarization,
         titles,

@@ -29,7 +29,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError, RwLock},
     time::Duration,
 };
-use tokio::{net::TcpListener, sync::mpsc::Receiver};
+use tokio::{
+    net::TcpListener,
+    sync::{Notify, mpsc::Receiver},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// The name of an SQLite store's file.
@@ -156,6 +159,7 @@ impl Daemon {
             users,
             links,
             extended: CancellationToken::new(),
+            reconnect_extensions: Notify::new(),
         });
         if let Some(listener) = &listener {
             home.announce(&format!("http://{}", listener.local_addr()?))?;
@@ -247,18 +251,23 @@ impl Daemon {
         }
     }
 
-    /// Starts the MCP servers; their tools are there from the next run after that, and for turns that a restart cut.
+    /// Starts the MCP servers, and anew when asked to; their tools are there from the next run after that, and for turns
+    /// that a restart cut.
     fn extend(&self, start: Start, file: Option<PathBuf>, machine: Arc<Machine>) {
         let (shared, watcher, extensions) =
             (self.shared.clone(), self.watcher.clone(), self.extensions.clone());
         let stop = self.stop.clone();
         self.tasks.spawn(async move {
-            let connected = stop.run_until_cancelled(extensions.connect(&start, file.as_deref())).await;
-            if connected == Some(true) {
-                apply(&shared, &watcher.current(), &machine, &extensions);
-                // Said when it is true for whoever reads it: from here on runs have the tools.
-                tracing::info!(tools = extensions.lock().all().len(), "connected MCP servers");
-            }
+            let count = |is_new: bool| {
+                if is_new {
+                    apply(&shared, &watcher.current(), &machine, &extensions);
+                    // Said when it is true for whoever reads it: from here on runs have the tools.
+                    tracing::info!(tools = extensions.lock().all().len(), "connected MCP servers");
+                }
+                shared.extended.cancel();
+            };
+            let place = (&start, file.as_deref());
+            extensions.keep_connected(place, &shared.reconnect_extensions, &stop, count).await;
             shared.extended.cancel();
         });
     }

@@ -9,10 +9,13 @@ use pudu_client::{
     base::Tool,
     mcp::{McpConfig, Servers, Skipped, UnknownKey},
 };
+use serde_json::{Map, Value};
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 /// The file's names, newest first.
 const NAMES: [&str; 2] = ["extensions_config.json", "mcp_config.json"];
@@ -24,21 +27,45 @@ pub(crate) struct Extensions {
 }
 
 impl Extensions {
-    /// Reads the file, if there is one, and starts the servers that it names. Tells whether there are tools.
-    pub(crate) async fn connect(&self, start: &Start, beside: Option<&Path>) -> bool {
-        let Some(path) = find(start, beside) else { return false };
-        let config = match read(&path, start) {
-            Ok(config) if config.is_empty() => return false,
-            Ok(config) => config,
-            Err(report) => {
+    /// Connects the servers, and anew whenever `again` rings, until `stop`. `count` makes their tools count for runs that
+    /// begin from then on; it is told whether that is needed.
+    pub(crate) async fn keep_connected(
+        &self,
+        (start, beside): (&Start, Option<&Path>),
+        again: &Notify,
+        stop: &CancellationToken,
+        count: impl Fn(bool),
+    ) {
+        let mut is_first = true;
+        while let Some(connected) = stop.run_until_cancelled(self.connect(start, beside)).await {
+            count(connected.any || !is_first);
+            // Runs that began before lose the tools that they have of these.
+            connected.close_former().await;
+            is_first = false;
+            if stop.run_until_cancelled(again.notified()).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Reads the file, if there is one, and starts the servers that it names, in place of those before. Where the file
+    /// cannot be used those before stay.
+    pub(crate) async fn connect(&self, start: &Start, beside: Option<&Path>) -> ConnectedServers {
+        let config = match find(start, beside).map(|path| read(&path, start)) {
+            None => None,
+            Some(Ok(config)) => Some(config).filter(|config| !config.is_empty()),
+            Some(Err(report)) => {
                 tracing::error!("failed to load extensions: {report}");
-                return false;
+                return ConnectedServers { any: false, former: None };
             }
         };
-        let servers = Servers::connect(config).await;
-        let any = !servers.tools().is_empty();
-        *self.servers.lock().unwrap_or_else(PoisonError::into_inner) = Some(servers);
-        any
+        let servers = match config {
+            Some(config) => Some(Servers::connect(config).await),
+            None => None,
+        };
+        let any = servers.as_ref().is_some_and(|servers| !servers.tools().is_empty());
+        let mut kept = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        ConnectedServers { any, former: std::mem::replace(&mut *kept, servers) }
     }
 
     /// Holds the servers' tools still while something is made of them.
@@ -51,6 +78,23 @@ impl Extensions {
         let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(servers) = servers {
             servers.close().await;
+        }
+    }
+}
+
+/// Outcome of connecting.
+pub(crate) struct ConnectedServers {
+    /// Whether there are tools.
+    pub(crate) any: bool,
+    /// The servers before.
+    former: Option<Servers>,
+}
+
+impl ConnectedServers {
+    /// Ends the servers that were there before, once nobody is given their tools any more.
+    pub(crate) async fn close_former(self) {
+        if let Some(former) = self.former {
+            former.close().await;
         }
     }
 }
@@ -171,6 +215,16 @@ fn read(path: &Path, start: &Start) -> Result<McpConfig, Report> {
 /// Returns what is wrong with it.
 pub(crate) fn check_copied(path: &Path, start: &Start) -> Result<(), Report> {
     parse_foreign(&text(path)?, path, start).map(drop)
+}
+
+/// Checks servers that are to be written into the file.
+///
+/// # Errors
+/// Returns what is wrong with them, without their values.
+pub(crate) fn check_servers(servers: &Map<String, Value>, start: &Start) -> Result<(), String> {
+    let text = serde_json::json!({ "mcpServers": servers }).to_string();
+    let checked = McpConfig::parse(&text, &start.env.all().collect());
+    checked.map(drop).map_err(|error| format!("{}: {}", error.key, error.hint))
 }
 
 fn text(path: &Path) -> Result<String, Report> {

@@ -6,11 +6,14 @@
 mod admit;
 mod agents;
 mod artifacts;
+mod assist;
+mod assistants;
 pub(crate) mod audit;
 mod auth;
 mod branches;
 mod caller;
 mod chat;
+mod chat_links;
 mod client_runs;
 mod content;
 mod cors;
@@ -22,13 +25,19 @@ mod guard;
 mod guests;
 mod health;
 mod info;
+mod mcp;
+mod mcp_edit;
+mod memory;
 mod messages;
+mod models;
 mod options;
 mod owned;
 mod paced;
 mod page;
 mod people;
+mod profile;
 mod refusal;
+mod resources;
 mod run_request;
 mod run_stream;
 mod runs;
@@ -41,6 +50,7 @@ mod thread_facts;
 mod thread_state;
 mod threads;
 pub(crate) mod token;
+mod unsupported;
 mod uploads;
 pub(crate) mod usage;
 mod users;
@@ -190,7 +200,6 @@ impl GatewayState {
     fn router(self) -> Router {
         let operated = Router::new()
             .route("/api/channels/{name}/restart", post(info::restart))
-            .route("/api/channels/{name}/connect", post(people::connect))
             .route("/api/channels/{name}/people", get(people::list))
             .route("/api/channels/{name}/people/{person}", delete(people::forget))
             .route("/api/audit", get(audit::list))
@@ -204,10 +213,8 @@ impl GatewayState {
             .route("/api/threads", get(storage::threads))
             .route("/api/storage/threads/{thread}", delete(storage::delete))
             .route("/api/threads/{thread}/tasks", get(tasks::list))
-            .route("/api/skills/{name}", put(skills::switch))
             .route("/api/skills/install", post(skills::install))
             .route("/api/skills/custom", get(skills::custom))
-            .route("/api/skills/custom/{name}", get(skills::show_custom))
             .route("/api/skills/custom/{name}/history", get(skills::history))
             .route("/api/skills/custom/{name}/rollback", post(skills::rollback))
             .route_layer(middleware::from_fn_with_state(self.clone(), admit::operator));
@@ -228,13 +235,10 @@ impl GatewayState {
             .route("/api/threads/{thread}/uploads/list", get(uploads::list))
             .route("/api/threads/{thread}/uploads/limits", get(uploads::limits))
             .route("/api/threads/{thread}/uploads/{name}", delete(uploads::remove))
-            .route("/api/threads/{thread}/artifacts/{*path}", get(artifacts::get))
             .route_layer(middleware::from_fn_with_state(self.clone(), owned::check));
         let guarded = Router::new()
             .route("/api/commands", get(info::commands))
-            .route("/api/models", get(info::models))
             .route("/api/skills", get(skills::list))
-            .route("/api/skills/{name}", get(skills::show))
             .route("/api/channels", get(info::channels))
             .route("/api/channels/", get(info::channels))
             .merge(local)
@@ -242,6 +246,7 @@ impl GatewayState {
             .merge(auth::own_routes())
             .merge(operated)
             .merge(agents)
+            .merge(self.resources())
             .nest("/api", Self::threads())
             .nest("/api/langgraph", Self::threads())
             .route_layer(middleware::from_fn_with_state(self.clone(), admit::check));

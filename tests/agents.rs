@@ -553,7 +553,7 @@ async fn the_api_is_there_when_it_is_switched_on_and_changes_nothing_without_the
     tokio::time::timeout(SOON, switched).await.unwrap();
     let poet = json!({"name": "Poet", "description": "Writes.", "soul": "You write.", "skills": []});
     assert_eq!(house.call(Method::POST, "/api/agents", false, &poet).await.0, 401);
-    let shown = json!({"name": "poet", "description": "Writes.", "model": null, "tool_groups": null, "skills": [], "soul": "You write."});
+    let shown = json!({"name": "poet", "description": "Writes.", "model": null, "tool_groups": null, "skills": [], "soul": "You write.", "model_settings": null, "thinking_enabled": null, "reasoning_effort": null});
     assert_eq!(house.call(Method::POST, "/api/agents", true, &poet).await, (201, shown.clone()));
     assert_eq!(house.call(Method::POST, "/api/agents", true, &poet).await.0, 409);
     for (body, expect) in [
@@ -576,7 +576,7 @@ async fn the_api_is_there_when_it_is_switched_on_and_changes_nothing_without_the
     let edit = json!({"skills": null, "tool_groups": ["web"], "description": "Rhymes."});
     assert_eq!(house.call(Method::PUT, "/api/agents/poet", false, &edit).await.0, 401);
     let (status, now) = house.call(Method::PUT, "/api/agents/poet", true, &edit).await;
-    let expect = json!({"name": "poet", "description": "Rhymes.", "model": null, "tool_groups": ["web"], "skills": null, "soul": "You write.\n"});
+    let expect = json!({"name": "poet", "description": "Rhymes.", "model": null, "tool_groups": ["web"], "skills": null, "soul": "You write.", "model_settings": null, "thinking_enabled": null, "reasoning_effort": null});
     assert_eq!((status, &now), (200, &expect));
     assert_eq!(house.call(Method::GET, "/api/agents/Poet", false, &none).await, (200, expect.clone()));
     let all = json!({"agents": [expect], "broken": []});

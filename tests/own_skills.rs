@@ -538,7 +538,7 @@ async fn the_page_shows_no_secret_and_an_operator_lists_and_brings_back_versions
         assert_eq!(ask(get.clone(), path, json!({})).await.0, 404, "{path}");
     }
     let bare = http().get(format!("http://{}/api/skills/custom/offers", house.address)).send().await.unwrap();
-    assert_eq!(bare.status().as_u16(), 401, "the operator's token is asked for");
+    assert_eq!(bare.status().as_u16(), 403, "only an admin sees them");
     let (_, audit) = house.pudu(&["audit"]);
     assert!(audit.contains("rollback offers of default to history index -1"), "{audit}");
 

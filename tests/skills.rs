@@ -355,7 +355,7 @@ async fn the_api_speaks_deerflows_shapes_and_only_the_operator_changes_anything(
     let put = reqwest::Method::PUT;
     let url = format!("http://{}/api/skills/code-review", house.address);
     let stranger = http().put(url).json(&json!({"enabled": false})).send().await.unwrap();
-    assert_eq!(stranger.status(), 401);
+    assert_eq!(stranger.status(), 403);
     let (status, answer) =
         house.operate(put.clone(), "/api/skills/code-review", &json!({"enabled": false})).await;
     assert_eq!((status, &answer["enabled"]), (200, &json!(false)));

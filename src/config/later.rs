@@ -9,7 +9,6 @@ pub(super) const SECTIONS: &[&str] = &[
     "acp_agents",
     "agent_storage",
     "dedupe_storage",
-    "input_polish",
     "logging",
     "mcp_tasks",
     "plugins",
@@ -17,5 +16,4 @@ pub(super) const SECTIONS: &[&str] = &[
     "run_ownership",
     "scheduler",
     "stream_bridge",
-    "suggestions",
 ];

@@ -69,6 +69,11 @@ impl Watcher {
         Self { start, file, built: loaded.keys.clone(), state: Mutex::new(state) }
     }
 
+    /// Returns where the daemon was started, and with what environment.
+    pub(crate) fn start(&self) -> &Start {
+        &self.start
+    }
+
     /// Returns the configuration in force, after a look at the file; tells the log what is new.
     pub(crate) fn current(&self) -> Arc<HotConfig> {
         match self.look(Instant::now()) {

@@ -9,13 +9,14 @@ use super::{
     reply,
     shared::Shared,
 };
-use crate::{bus::OutboxItem, clock};
+use crate::{bus::OutboxItem, clock, config::LOCAL};
 use anyhow::{Context, Result};
-use pudu_channels::{FinalView, Hurry, Inbound, ReplyTarget};
+use pudu_channels::{Address, FinalView, Hurry, Inbound, ReplyTarget};
 use pudu_client::{
     base::UserId,
     store::{Identity, JoinCode, StoreError},
 };
+use pudu_texts::Language;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -40,7 +41,7 @@ pub(super) struct JoinRoute {
 
 /// Outcome of parting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PartOutcome {
+pub(crate) enum PartOutcome {
     /// They are by themselves.
     Left,
     /// Others are by themselves, who came by their code or were the user that they are.
@@ -66,6 +67,35 @@ impl Shared {
         let (account, person) = (inbound.address.account.clone(), inbound.sender.id.clone());
         let user = self.users.own(&account, &person);
         let name = inbound.sender.name.clone();
+        let offer = JoinOffer { account: account.clone(), person: person.clone(), name, user, route };
+        let offer = serde_json::to_string(&offer)?;
+        self.db
+            .offer_join(JoinCode { hash: hash(&code), account, issuer: person, offer, expires: expiry() })
+            .await?;
+        Ok(code)
+    }
+
+    /// Makes a code by which a user of the HTTP API lets somebody be the same user. They are told nothing of it: whoever
+    /// asks there sees who is.
+    pub(crate) async fn offer_join_of(&self, user: &UserId) -> Result<String> {
+        let code = fresh().context("no randomness")?;
+        let (account, person) = (LOCAL.to_owned(), user.to_string());
+        if self.db.identity_of(&account, &person).await?.is_none() {
+            let (user, name) = (user.clone(), person.clone());
+            let (account, person, at) = (account.clone(), person.clone(), clock::now());
+            self.db.identify(Identity { account, person, user, name, at }).await?;
+        }
+        let target = ReplyTarget {
+            address: Address { account: account.clone(), chat: String::new(), topic: None },
+            private: true,
+            reply_to: None,
+            sender: String::new(),
+            language: Language::default(),
+            hint: None,
+            saved: None,
+        };
+        let route = JoinRoute { target, conversation: String::new() };
+        let (name, user) = (person.clone(), user.clone());
         let offer = JoinOffer { account: account.clone(), person: person.clone(), name, user, route };
         let offer = serde_json::to_string(&offer)?;
         self.db
@@ -120,13 +150,23 @@ impl Shared {
     /// Makes the sender of an event a user by themselves again, and whoever would be that user, too, or came by their
     /// code.
     pub(super) async fn part(self: &Arc<Self>, inbound: &Inbound) -> Result<PartOutcome, StoreError> {
-        let (account, person) = (&inbound.address.account, &inbound.sender.id);
+        let Inbound { address, sender, .. } = inbound;
+        self.part_person(&address.account, &sender.id, &sender.name).await
+    }
+
+    /// Makes a person of an account a user by themselves again, like [`Shared::part`].
+    pub(crate) async fn part_person(
+        self: &Arc<Self>,
+        account: &str,
+        person: &str,
+        name: &str,
+    ) -> Result<PartOutcome, StoreError> {
         let parted = self.client.part(account, person).await?;
         let mut outcome = PartOutcome::Already;
         for one in parted {
             self.users.part(&one.account, &one.person);
             tracing::info!(account = one.account, person = one.person, "made a person a user by themselves");
-            if (&one.account, &one.person) == (account, person) {
+            if (one.account.as_str(), one.person.as_str()) == (account, person) {
                 if outcome == PartOutcome::Already {
                     outcome = PartOutcome::Left;
                 }
@@ -134,7 +174,7 @@ impl Shared {
             }
             outcome = PartOutcome::Others;
             if let Ok(route) = serde_json::from_str::<JoinRoute>(&one.route) {
-                let text = route.target.language.parted_by(&inbound.sender.name);
+                let text = route.target.language.parted_by(name);
                 self.tell(&one.account, &route, text).await;
             }
         }
@@ -143,7 +183,10 @@ impl Shared {
 
     /// Sends somebody of an account a word, in the chat where they last spoke of being one with another.
     async fn tell(self: &Arc<Self>, account: &str, route: &JoinRoute, text: String) {
-        let Some(account) = self.accounts.get(account) else { return };
+        // A user of the HTTP API has no chat.
+        let Some(account) = self.accounts.get(account).filter(|_| !route.conversation.is_empty()) else {
+            return;
+        };
         let target = account.channel().beside(&route.target);
         let view = FinalView { text, ..FinalView::default() };
         let item: OutboxItem = reply::outbox_item(&route.conversation, &target);

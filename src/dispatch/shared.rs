@@ -17,6 +17,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
     time::Duration,
 };
+use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Rules for all accounts. A change takes effect with the next message.
@@ -49,6 +50,8 @@ pub(crate) struct Shared {
     pub(crate) links: Links,
     /// Cancelled when it is known which tools of extensions there are: turns that a restart cut wait for that.
     pub(crate) extended: CancellationToken,
+    /// Rings when the servers of extensions are to be connected anew.
+    pub(crate) reconnect_extensions: Notify,
 }
 
 impl Shared {

@@ -57,6 +57,7 @@ pub(super) fn parts(language: Language, sums: &[SpendingSum]) -> Vec<String> {
             "title" => language.usage_caller_title(),
             "goal" => language.usage_caller_goal(),
             "summary" => language.usage_caller_summary(),
+            "assistance" => language.usage_caller_assistance(),
             "memory" => language.usage_caller_memory(),
             _ => language.usage_caller_lead(),
         };

@@ -11,7 +11,10 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use pudu_client::agents::{AgentChange, AgentError, AgentProfile, Agents, CustomAgent, normal};
+use pudu_client::{
+    agents::{AgentChange, AgentError, AgentProfile, Agents, CustomAgent, normal, read_options},
+    base::{Sampling, Thinking},
+};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
@@ -69,18 +72,30 @@ pub(super) struct NewAgent {
     skills: Option<Vec<String>>,
     #[serde(default)]
     soul: String,
+    #[serde(default)]
+    model_settings: Value,
+    #[serde(default)]
+    thinking_enabled: Value,
+    #[serde(default)]
+    reasoning_effort: Value,
 }
 
 /// Makes an agent.
 pub(super) async fn create(State(gateway): State<GatewayState>, Json(request): Json<NewAgent>) -> JsonReply {
-    let NewAgent { name, description: about, model, tool_groups, skills, soul } = request;
+    let NewAgent { name, description: about, model, tool_groups, skills, soul, .. } = request;
+    let options = [request.model_settings, request.thinking_enabled, request.reasoning_effort];
+    let (thinking, sampling) =
+        match read_options(&OPTIONS.map(str::to_owned).into_iter().zip(options).collect()) {
+            Ok(options) => options,
+            Err(why) => return unprocessable(&why),
+        };
     if let Some(refusal) = unknown_model(&gateway, model.as_deref()) {
         return refusal;
     }
     if let Some(refusal) = unknown_parts(&gateway, tool_groups.as_deref(), skills.as_deref()).await {
         return refusal;
     }
-    let profile = AgentProfile { about, model, tool_groups, skills, soul, ..AgentProfile::default() };
+    let profile = AgentProfile { about, model, thinking, sampling, tool_groups, skills, soul };
     told(StatusCode::CREATED, work(&gateway, move |agents| agents.create(&name, &profile)).await)
 }
 
@@ -97,6 +112,29 @@ pub(super) struct Edit {
     #[serde(default, deserialize_with = "there")]
     skills: Option<Option<Vec<String>>>,
     soul: Option<String>,
+    #[serde(default, deserialize_with = "there")]
+    model_settings: Option<Option<Value>>,
+    #[serde(default, deserialize_with = "there")]
+    thinking_enabled: Option<Option<Value>>,
+    #[serde(default, deserialize_with = "there")]
+    reasoning_effort: Option<Option<Value>>,
+}
+
+/// Keys of how an agent's model thinks and answers.
+const OPTIONS: [&str; 3] = ["model_settings", "thinking_enabled", "reasoning_effort"];
+
+impl Edit {
+    /// Returns how the model is to think and answer: what is not said stays.
+    fn options(&self, now: &AgentProfile) -> Result<(Option<Thinking>, Sampling), String> {
+        let said = [&self.model_settings, &self.thinking_enabled, &self.reasoning_effort];
+        // Only an effort can mean that it thinks.
+        let is_off = matches!(&self.thinking_enabled, Some(Some(Value::Bool(false))));
+        let each = OPTIONS.iter().zip(said).zip(settings(now)).map(|((key, said), now)| {
+            let now = if *key == "reasoning_effort" && is_off { Value::Null } else { now };
+            ((*key).to_owned(), said.clone().map_or(now, |said| said.unwrap_or(Value::Null)))
+        });
+        read_options(&each.collect())
+    }
 }
 
 /// Distinguishes null from a missing key.
@@ -110,7 +148,7 @@ pub(super) async fn update(
     Path(name): Path<String>,
     Json(edit): Json<Edit>,
 ) -> JsonReply {
-    let Edit { description: about, model, tool_groups, skills, soul } = edit;
+    let Edit { description, model, tool_groups, skills, soul, .. } = &edit;
     if let Some(refusal) = unknown_model(&gateway, model.as_ref().and_then(Option::as_deref)) {
         return refusal;
     }
@@ -119,8 +157,20 @@ pub(super) async fn update(
     if let Some(refusal) = unknown_parts(&gateway, wanted_groups, wanted_skills).await {
         return refusal;
     }
-    let change = AgentChange { about, model, tool_groups, skills, soul, only_less: false };
-    told(StatusCode::OK, work(&gateway, move |agents| agents.update(&name, change)).await)
+    let change = AgentChange {
+        about: description.clone(),
+        model: model.clone(),
+        tool_groups: tool_groups.clone(),
+        skills: skills.clone(),
+        soul: soul.clone(),
+        ..AgentChange::default()
+    };
+    let updated = work(&gateway, move |agents| {
+        let now = agents.find(&name)?.profile;
+        let (thinking, sampling) = edit.options(&now).map_err(AgentError::Wrong)?;
+        agents.update(&name, AgentChange { thinking: Some(thinking), sampling: Some(sampling), ..change })
+    });
+    told(StatusCode::OK, updated.await)
 }
 
 /// Takes an agent away.
@@ -177,15 +227,30 @@ fn told(status: StatusCode, done: Result<CustomAgent, AgentError>) -> JsonReply 
     }
 }
 
+/// Writes how an agent's model thinks and answers, by [`OPTIONS`].
+fn settings(profile: &AgentProfile) -> [Value; 3] {
+    let Sampling { temperature, max_tokens } = profile.sampling;
+    let settings = match (temperature, max_tokens) {
+        (None, None) => Value::Null,
+        _ => json!({ "temperature": temperature, "max_tokens": max_tokens }),
+    };
+    let thinks = profile.thinking.map(|thinking| thinking != Thinking::Off);
+    [settings, json!(thinks), json!(profile.thinking.and_then(Thinking::effort))]
+}
+
 fn shown(custom: &CustomAgent) -> Value {
     let profile = &custom.profile;
+    let [model_settings, thinking_enabled, reasoning_effort] = settings(profile);
     json!({
         "name": custom.name,
         "description": profile.about,
         "model": profile.model,
         "tool_groups": profile.tool_groups,
         "skills": profile.skills,
-        "soul": profile.soul,
+        "soul": profile.soul.trim_end(),
+        "model_settings": model_settings,
+        "thinking_enabled": thinking_enabled,
+        "reasoning_effort": reasoning_effort,
     })
 }
 

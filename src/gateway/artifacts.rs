@@ -3,17 +3,28 @@
 
 use super::{
     GatewayState,
+    caller::Caller,
     errors::refuse,
     file::{self, FileDisposition},
+    refusal::IN_FLIGHT,
     thread,
 };
+use crate::bus::STORE_TIMEOUT;
 use axum::{
+    Json,
     extract::{Path, Query, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
-    response::Response,
+    response::{IntoResponse, Response},
 };
-use pudu_client::{base::SandboxError, documents::member};
+use pudu_client::{
+    base::{SandboxError, ThreadId},
+    documents::member,
+    sandbox::{OutputEdit, OutputEdited},
+    store::StoreError,
+};
 use serde::Deserialize;
+use serde_json::json;
+use std::collections::BTreeSet;
 
 /// Prefix of every artifact's path.
 const ROOT: &str = "mnt/user-data/";
@@ -25,6 +36,11 @@ const ARCHIVE: &str = ".skill/";
 const MAX_ARCHIVE_BYTES: u64 = 64 * 1024 * 1024;
 /// Maximum size of a file that is sent from an archive, in bytes.
 const MAX_MEMBER_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Maximum size of a file that is edited, in bytes.
+const MAX_EDITED_BYTES: u64 = 2 * 1024 * 1024;
+/// Maximum size of the body of an edit, in bytes: JSON writes some characters with more of them.
+pub(super) const MAX_EDIT_BODY_BYTES: usize = 8 * 1024 * 1024;
 
 /// How an artifact is to come.
 #[derive(Deserialize)]
@@ -69,6 +85,78 @@ pub(super) async fn get(
             refuse(StatusCode::INTERNAL_SERVER_ERROR, "the file could not be read")
         }),
         Err(error) => refused(&error),
+    }
+}
+
+/// New text of a file.
+#[derive(Deserialize)]
+pub(super) struct ArtifactEdit {
+    content: String,
+    /// SHA-256 of the file as the editor has read it.
+    expected_sha256: String,
+}
+
+/// Writes a text file of the outputs anew, if nobody has changed it since it was read.
+pub(super) async fn put(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    Path((thread, path)): Path<(String, String)>,
+    Json(ArtifactEdit { content: text, expected_sha256 }): Json<ArtifactEdit>,
+) -> Response {
+    let thread = match thread::id(&thread) {
+        Ok(thread) => thread,
+        Err(refusal) => return *refusal,
+    };
+    let path = match agents(&path) {
+        Ok(path) => path,
+        Err(refusal) => return *refusal,
+    };
+    if let Some(refusal) = gateway.not_editable(&caller, &thread).await {
+        return refusal;
+    }
+    let _kept = gateway.0.shared.client.keep_files().await;
+    let files = match gateway.0.shared.client.files(&thread).await {
+        Ok(files) => files,
+        Err(error) => return refused(&error),
+    };
+    let edit = OutputEdit { text, expected_sha256, max_bytes: MAX_EDITED_BYTES };
+    match files.edit_output(&path, edit).await {
+        Ok(OutputEdited::Written { sha256, size }) => {
+            Json(json!({ "path": path, "sha256": sha256, "size": size })).into_response()
+        }
+        Ok(OutputEdited::Stale) => {
+            refuse(StatusCode::PRECONDITION_FAILED, "the file was changed since it was read; read it again")
+        }
+        Ok(OutputEdited::NotText) => {
+            refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "only text in UTF-8 can be edited")
+        }
+        Ok(OutputEdited::TooLarge) => {
+            refuse(StatusCode::PAYLOAD_TOO_LARGE, "a file of more than 2 MiB cannot be edited")
+        }
+        Err(error) => refused(&error),
+    }
+}
+
+impl GatewayState {
+    /// Refuses to have a thread's files changed by somebody whose thread it is not, and while the agent works on them.
+    async fn not_editable(&self, caller: &Caller, thread: &ThreadId) -> Option<Response> {
+        let db = self.0.shared.db.within(STORE_TIMEOUT);
+        let looked = async {
+            let owner = db.owner(thread).await?;
+            Ok::<_, StoreError>((owner, db.has_open_turn(&BTreeSet::from([thread.clone()])).await?))
+        };
+        match looked.await {
+            Ok((Some(owner), busy)) if owner == caller.user || caller.is_admin() => {
+                let busy = busy || !self.0.shared.client.live_runs(thread).is_empty();
+                busy.then(|| refuse(StatusCode::CONFLICT, IN_FLIGHT))
+            }
+            Ok(_) => Some(refuse(StatusCode::NOT_FOUND, "there is no such thread")),
+            Err(error) => {
+                tracing::error!(%error, "failed to look up thread");
+                let detail = "the store does not answer just now; try again";
+                Some(refuse(StatusCode::SERVICE_UNAVAILABLE, detail))
+            }
+        }
     }
 }
 

@@ -26,6 +26,13 @@ pub(super) enum CallerRole {
     Admin,
 }
 
+impl Caller {
+    /// Returns whether they may change the installation.
+    pub(super) fn is_admin(&self) -> bool {
+        self.role == Role::Admin
+    }
+}
+
 impl FromRequestParts<GatewayState> for Caller {
     type Rejection = Response;
 

@@ -1,4 +1,4 @@
-//! Lists of models, channels and commands.
+//! Lists of channels and commands.
 
 use super::{GatewayState, chat};
 use crate::{dispatch::commands, local};
@@ -10,13 +10,6 @@ use axum::{
 use pudu_channels::HealthState;
 use pudu_client::net::scrub;
 use serde_json::{Map, Value, json};
-
-/// Lists the models, the default first.
-pub(super) async fn models(State(gateway): State<GatewayState>) -> Json<Value> {
-    let models = gateway.0.shared.client.models();
-    let entry = |model: &pudu_client::ModelInfo| json!({ "name": model.name, "display_name": model.title, "description": model.about });
-    Json(json!({ "models": models.iter().map(entry).collect::<Vec<_>>() }))
-}
 
 /// Lists the channels and how they are doing.
 pub(super) async fn channels(State(gateway): State<GatewayState>) -> Json<Value> {

@@ -3,7 +3,7 @@
 //! Everybody with access to the API sees them. Changes ask for the operator's token: a skill tells the agent
 //! what to do, for everybody.
 
-use super::{GatewayState, JsonReply, thread};
+use super::{GatewayState, JsonReply, caller::Caller, thread};
 use crate::{clock, sent};
 use axum::{
     Json,
@@ -40,18 +40,103 @@ pub(super) struct SkillToggle {
     enabled: bool,
 }
 
-/// Switches a skill on or off, from the next run on.
+/// Switches a skill on or off, from the next run on: one of whoever asks, or, if they are an admin, one of everybody's.
 pub(super) async fn switch(
     State(gateway): State<GatewayState>,
+    caller: Caller,
     Path(name): Path<String>,
     Json(SkillToggle { enabled }): Json<SkillToggle>,
 ) -> JsonReply {
-    match work(&gateway, move |skills| skills.set_enabled(&name, enabled)).await {
+    let own = gateway.0.shared.client.catalog_of(&caller.user).await;
+    let is_own = caller.user != UserId::local() && own.get(&name).is_some_and(|entry| entry.own);
+    if !is_own && let Some(refusal) = not_admin(&caller) {
+        return refusal;
+    }
+    let whose = if is_own { caller.user } else { UserId::local() };
+    match work(&gateway, move |skills| skills.of(&whose).set_enabled(&name, enabled)).await {
         Ok(entry) => {
             tracing::info!(skill = entry.name, enabled, "switched skill");
             (StatusCode::OK, Json(shown(&entry)))
         }
         Err(error) => refused(&error),
+    }
+}
+
+fn not_admin(caller: &Caller) -> Option<JsonReply> {
+    let detail = "Admin privileges required to change skills.";
+    (!caller.is_admin()).then(|| (StatusCode::FORBIDDEN, Json(json!({ "detail": detail }))))
+}
+
+/// Reads all skills anew. They are read anew before each run that finds a file changed, so nothing has to be forgotten.
+pub(super) async fn reload(State(gateway): State<GatewayState>, caller: Caller) -> JsonReply {
+    if let Some(refusal) = not_admin(&caller) {
+        return refusal;
+    }
+    let count = gateway.0.shared.client.catalog().await.entries.len();
+    let message = format!("{count} skills; changed files are read anew before each run");
+    (StatusCode::OK, Json(json!({ "success": true, "scope": "process", "message": message })))
+}
+
+/// New text of a skill's `SKILL.md`.
+#[derive(Deserialize)]
+pub(super) struct SkillText {
+    content: String,
+}
+
+/// Writes a skill's `SKILL.md` anew. It is scanned, and has an entry in its history.
+pub(super) async fn write_custom(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    Path(name): Path<String>,
+    Query(owner): Query<SkillOwner>,
+    Json(SkillText { content }): Json<SkillText>,
+) -> JsonReply {
+    if let Some(refusal) = not_admin(&caller) {
+        return refusal;
+    }
+    let user = owner.id();
+    match operated(&gateway, &name, &user, SkillChange::Edit(content)).await {
+        Ok(_) => with_text(&gateway, &name, &user).await,
+        Err(error) => refused(&error),
+    }
+}
+
+/// Takes a skill away. Its history stays, and brings it back.
+pub(super) async fn remove_custom(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    Path(name): Path<String>,
+    Query(owner): Query<SkillOwner>,
+) -> JsonReply {
+    if let Some(refusal) = not_admin(&caller) {
+        return refusal;
+    }
+    match operated(&gateway, &name, &owner.id(), SkillChange::Delete).await {
+        Ok(_) => (StatusCode::OK, Json(json!({ "success": true }))),
+        Err(error) => refused(&error),
+    }
+}
+
+/// Changes a skill as an operator, with a record in the audit.
+async fn operated(
+    gateway: &GatewayState,
+    name: &str,
+    user: &UserId,
+    change: SkillChange,
+) -> Result<SkillVersion, SkillError> {
+    let detail = format!("{} {name} of {}", change.action(), user.as_str());
+    let (wanted, user) = (name.to_owned(), user.clone());
+    let changed = work(gateway, move |skills| {
+        let own = skills.of(&user);
+        if !own.read().get(&wanted).is_some_and(|entry| entry.editable) {
+            return Err(SkillError::Unknown(wanted));
+        }
+        let author = ChangeAuthor { by: "operator".to_owned(), at: clock::now(), ..ChangeAuthor::default() };
+        own.change(&wanted, &change, author)
+    });
+    match gateway.0.shared.client.operate_skill(&detail, changed).await {
+        Ok(changed) => changed,
+        Err(error) => Err(SkillError::Io { path: "audit".into(), why: std::io::Error::other(error) }),
     }
 }
 
@@ -126,9 +211,13 @@ pub(super) async fn custom(
 /// Shows a skill that can be changed, with its text.
 pub(super) async fn show_custom(
     State(gateway): State<GatewayState>,
+    caller: Caller,
     Path(name): Path<String>,
     Query(owner): Query<SkillOwner>,
 ) -> JsonReply {
+    if let Some(refusal) = not_admin(&caller) {
+        return refusal;
+    }
     with_text(&gateway, &name, &owner.id()).await
 }
 

@@ -73,12 +73,13 @@ pub enum ModelCaller {
     Goal,
     /// The look at a skill before it is kept.
     Moderation,
+    /// Help for people who write: follow-up questions, another wording.
+    Assistance,
 }
 
 impl ModelCaller {
     /// All callers.
-    pub const ALL: [Self; 7] =
-        [Self::Lead, Self::Subagent, Self::Title, Self::Summary, Self::Memory, Self::Goal, Self::Moderation];
+    pub const ALL: [Self; 8] = [Self::Lead, Self::Subagent, Self::Title, Self::Summary, Self::Memory, Self::Goal, Self::Moderation, Self::Assistance];
 
     /// Returns the word for it in tables and in the API.
     #[must_use]
@@ -91,6 +92,7 @@ impl ModelCaller {
             Self::Memory => "memory",
             Self::Goal => "goal",
             Self::Moderation => "moderation",
+            Self::Assistance => "assistance",
         }
     }
 

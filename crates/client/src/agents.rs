@@ -15,6 +15,7 @@ mod setup_agent;
 mod update_agent;
 
 pub use error::{AgentError, MAX_NAME_CHARS, NameProblem};
+pub use file::read_options;
 pub use name::{LEAD, is_lead, normal};
 pub use profile::{AgentProfile, MAX_SOUL_BYTES};
 pub use update_agent::UPDATE_AGENT;
@@ -25,6 +26,7 @@ pub(crate) use {
 };
 
 use error::FULL;
+use pudu_base::{Sampling, Thinking};
 use std::{
     collections::HashMap,
     io,
@@ -76,7 +78,7 @@ pub struct Roster {
 }
 
 /// Change of an agent; fields that are `None` stay.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentChange {
     /// Its purpose.
     pub about: Option<String>,
@@ -86,6 +88,10 @@ pub struct AgentChange {
     pub tool_groups: Option<Option<Vec<String>>>,
     /// Its skills, or all.
     pub skills: Option<Option<Vec<String>>>,
+    /// How hard its model thinks, or as the conversation has it.
+    pub thinking: Option<Option<Thinking>>,
+    /// How its model answers.
+    pub sampling: Option<Sampling>,
     /// Its identity.
     pub soul: Option<String>,
     /// Whether tools and skills may only become fewer.
@@ -210,8 +216,8 @@ impl Agents {
         }
         let profile = checked(AgentProfile {
             about: change.about.unwrap_or(now.about),
-            thinking: now.thinking,
-            sampling: now.sampling,
+            thinking: change.thinking.unwrap_or(now.thinking),
+            sampling: change.sampling.unwrap_or(now.sampling),
             model: change.model.unwrap_or(now.model),
             tool_groups: change.tool_groups.unwrap_or(now.tool_groups),
             skills: change.skills.unwrap_or(now.skills),

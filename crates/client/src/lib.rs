@@ -6,6 +6,7 @@
 pub mod agents;
 mod approvals;
 mod assemble;
+mod assist;
 mod audit;
 mod budget;
 mod catalog_cache;
@@ -19,6 +20,7 @@ mod memory;
 mod moderation;
 mod person;
 mod price;
+mod profile;
 mod results;
 mod rewind;
 mod run;
@@ -48,6 +50,7 @@ pub use pudu_store as store;
 pub use pudu_tools as tools;
 
 pub use approvals::PendingApprovals;
+pub use assist::{AssistError, AssistFor};
 pub use audit::killed;
 pub use budget::{BudgetNotice, BudgetRule, BudgetRules, BudgetState, CheaperModel};
 pub use control::Control;

@@ -1,7 +1,10 @@
 //! Folders of threads on this machine. Every provider that shows a thread its folder shares this: the daemon
 //! puts files in and takes files out here, whoever runs the commands.
 
-use crate::{ROOT, Upload, discard, files::Files, monitor, results, rights::Owner, share};
+use crate::{
+    OutputEdit, OutputEdited, ROOT, Upload, discard, files::Files, monitor, output_edit, results,
+    rights::Owner, share,
+};
 use cap_std::{ambient_authority, fs::Dir};
 use pudu_base::{MessageId, SandboxError, SharedFile, ThreadFolder, UserId};
 use std::{
@@ -264,6 +267,14 @@ impl ThreadFiles {
             share::remove(files.existing(&path)?, name)
         })
         .await
+    }
+
+    /// Writes a text file of the outputs anew, if it is still the one with this SHA-256.
+    ///
+    /// # Errors
+    /// When the path is not one of the outputs, missing, a symlink or below one, no plain file, or cannot be written.
+    pub async fn edit_output(&self, path: &str, edit: OutputEdit) -> Result<OutputEdited, SandboxError> {
+        blocking(&self.0, path, move |files, path| output_edit::edit(files, path, &edit)).await
     }
 
     /// Keeps a text as a new file in a folder below the outputs, and returns its path as the agent knows it. Of many

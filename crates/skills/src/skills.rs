@@ -7,6 +7,7 @@ use crate::{
     state::{self, Switches},
     user_catalogs::UserCatalogs,
 };
+use serde_json::Value;
 use std::{
     fs::{self, File, OpenOptions},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
@@ -102,6 +103,31 @@ impl Skills {
         let entry = self.read().get(name).cloned().ok_or_else(unknown)?;
         state::write(&self.places().state, name, enabled)?;
         Ok(CatalogEntry { enabled, ..entry })
+    }
+
+    /// Reads what stands under a key of the file with the switches, which is others' as well; `None` if nothing does.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn state_section(&self, key: &str) -> Result<Option<Value>, SkillError> {
+        state::section(&self.places().state, key)
+    }
+
+    /// Changes what stands under a key of that file while nobody else changes it, and returns what `edit` does beside.
+    /// Everything else in the file stays as it was typed. Nothing is written where `edit` refuses.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written.
+    pub fn edit_state<R>(
+        &self,
+        key: &str,
+        edit: impl FnOnce(Option<Value>) -> Result<Value, R>,
+    ) -> Result<Result<(), R>, SkillError> {
+        let _alone = alone(&self.places().own)?;
+        match edit(state::section(&self.places().state, key)?) {
+            Ok(value) => state::write_section(&self.places().state, key, &value).map(Ok),
+            Err(refusal) => Ok(Err(refusal)),
+        }
     }
 
     /// Installs a skill from an archive.

@@ -6,7 +6,7 @@
 
 use crate::SkillError;
 use indexmap::IndexMap;
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 use std::{
     collections::HashMap,
     fs::{self, OpenOptions},
@@ -76,7 +76,28 @@ fn change(path: &Path, edit: impl FnOnce(&mut RawState) -> Result<(), String>) -
     };
     edit(&mut skills).map_err(wrong)?;
     file.insert("skills".to_owned(), raw(&skills).map_err(wrong)?);
-    let mut text = serde_json::to_string_pretty(&file).map_err(|error| wrong(error.to_string()))?;
+    store(path, &file)
+}
+
+/// Reads what stands under a key of the file; `None` if nothing does.
+pub(crate) fn section(path: &Path, key: &str) -> Result<Option<Value>, SkillError> {
+    let wrong =
+        |error: serde_json::Error| SkillError::State { path: path.to_owned(), why: error.to_string() };
+    load(path)?.get(key).map(|value| serde_json::from_str(value.get())).transpose().map_err(wrong)
+}
+
+/// Writes what stands under a key of the file. Everything else stays as it was typed. The caller holds the lock.
+pub(crate) fn write_section(path: &Path, key: &str, value: &Value) -> Result<(), SkillError> {
+    let wrong = |why: String| SkillError::State { path: path.to_owned(), why };
+    let mut file = load(path)?;
+    file.insert(key.to_owned(), raw(value).map_err(wrong)?);
+    store(path, &file)
+}
+
+fn store(path: &Path, file: &RawState) -> Result<(), SkillError> {
+    let wrong =
+        |error: serde_json::Error| SkillError::State { path: path.to_owned(), why: error.to_string() };
+    let mut text = serde_json::to_string_pretty(file).map_err(wrong)?;
     text.push('\n');
     replace(path, text.as_bytes())
 }

@@ -208,6 +208,7 @@ usage_estimated =
         [one] one call
        *[other] { $calls } calls
     } is estimated: the model's provider did not tell it.
+usage_caller_assistance = for suggestions
 usage_caller_goal = for goals
 usage_caller_lead = for answers
 usage_caller_memory = for the memory

@@ -187,6 +187,7 @@ usage_cache = 其中 { $percent } % 的输入来自提供方的缓存。
 usage_cost = 费用：{ $cost }。
 usage_cost_unknown = 有 { $calls } 次调用的费用未知：此处没有该模型的价格。
 usage_estimated = 有 { $calls } 次调用的用量为估算值：提供方没有报告用量。
+usage_caller_assistance = 建议
 usage_caller_goal = 目标
 usage_caller_lead = 回答
 usage_caller_memory = 记忆

@@ -93,9 +93,9 @@ config.yaml:8:1: warning: favourite: pudu does not know this key
 #[test]
 fn keys_that_have_no_effect_yet_are_told_in_one_line() {
     check(
-        "scheduler: {enabled: true, anything: [1]}\nsuggestions: {}\nsummarization:\nsandbox: {replicas: 3}\n\
+        "scheduler: {enabled: true, anything: [1]}\nmcp_tasks: {}\nsummarization:\nsandbox: {replicas: 3}\n\
          channels: {telegram: {enabled: false, rich_messages: true}}\n",
-        "config.yaml: note: not used by this version: channels.telegram.rich_messages, scheduler, suggestions",
+        "config.yaml: note: not used by this version: channels.telegram.rich_messages, mcp_tasks, scheduler",
     );
 }
 

@@ -60,6 +60,14 @@ pub(super) fn read(folder: &Path) -> Result<(AgentProfile, Vec<String>), String>
     Ok((profile, odd(&config).map_err(wrong)?))
 }
 
+/// Reads how an agent's model thinks and answers, from `thinking_enabled`, `reasoning_effort` and `model_settings`.
+///
+/// # Errors
+/// Returns which of them cannot be used.
+pub fn read_options(options: &Map<String, Value>) -> Result<(Option<Thinking>, Sampling), String> {
+    Ok((thinking(options)?, sampling(options)?))
+}
+
 /// Reads the whole `config.yaml`; one that is not there is empty.
 pub(super) fn mapping(folder: &Path) -> Result<Map<String, Value>, String> {
     let read = text(&folder.join(CONFIG), MAX_CONFIG_BYTES).map_err(|why| format!("its {CONFIG} {why}"))?;
@@ -91,10 +99,15 @@ pub(super) fn config(
     kept: Option<Map<String, Value>>,
 ) -> Result<AgentFile, String> {
     let list = |names: &Option<Vec<String>>| names.clone().map_or(Value::Null, Value::from);
+    let effort = profile.thinking.and_then(Thinking::effort);
+    let thinks = profile.thinking.map(|thinking| thinking != Thinking::Off);
     let own = [
         ("name", name.into()),
         ("description", profile.about.clone().into()),
         ("model", profile.model.clone().map_or(Value::Null, Value::from)),
+        ("model_settings", settings(&profile.sampling)),
+        ("thinking_enabled", thinks.map_or(Value::Null, Value::from)),
+        ("reasoning_effort", effort.map_or(Value::Null, Value::from)),
         ("tool_groups", list(&profile.tool_groups)),
         ("skills", list(&profile.skills)),
     ];
@@ -118,6 +131,14 @@ pub(super) fn config(
         Ok(read) if read == all => Ok((CONFIG, text.into_bytes())),
         _ => Err("it has characters that no file can keep".to_owned()),
     }
+}
+
+/// Writes how the model answers; null if nothing is said of it.
+fn settings(sampling: &Sampling) -> Value {
+    let temperature = sampling.temperature.map(|temperature| ("temperature".to_owned(), temperature.into()));
+    let max_tokens = sampling.max_tokens.map(|tokens| ("max_tokens".to_owned(), tokens.into()));
+    let said: Map<String, Value> = temperature.into_iter().chain(max_tokens).collect();
+    if said.is_empty() { Value::Null } else { Value::Object(said) }
 }
 
 /// Returns where the character of an agent is.

@@ -73,6 +73,7 @@ impl TypedTool for UpdateAgent {
             skills: skills.map(Some),
             soul,
             only_less: !self.approved,
+            ..AgentChange::default()
         };
         let (agents, name) = (self.agents.clone(), self.name.clone());
         let changed = changed.join(", ");

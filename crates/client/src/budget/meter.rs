@@ -114,8 +114,9 @@ impl Meter {
             let mut freed = std::pin::pin!(freed);
             // Before the look, so that nothing is missed in between.
             freed.as_mut().enable();
-            let waits =
-                !matches!(caller, ModelCaller::Memory | ModelCaller::Title) && began.elapsed() < MAX_WAIT;
+            let is_hurried =
+                matches!(caller, ModelCaller::Memory | ModelCaller::Title | ModelCaller::Assistance);
+            let waits = !is_hurried && began.elapsed() < MAX_WAIT;
             let limits = rules.iter().map(|(rule, subject)| rule.limit(subject, at)).collect();
             // The request of a try that is made anew is written already.
             let cheaper = if call.most.is_none() { self.cheaper(&setup, call) } else { None };

@@ -2,7 +2,7 @@
 
 use super::rules::{MemoryOf, MemoryTrouble};
 use pudu_memory::{
-    Committed, Fact, FactCategory, FactId, FactOrigin, FactSource, MemoryDocument, MemoryError,
+    Committed, Fact, FactCategory, FactEdit, FactId, FactOrigin, FactSource, MemoryDocument, MemoryError,
     MemoryOptions, MemoryScope, MemoryStore, NewFact, speaks_of,
 };
 use pudu_store::{Db, MemoryMerge, RecallEntry, RecallKind, RecallLimits, now};
@@ -94,6 +94,33 @@ impl Memories {
         };
         let (id, _) = self.change(of, move |store, scope, now| store.add(scope, new, now)).await?;
         Ok(id.to_string())
+    }
+
+    /// Adds a fact that a person writes down themselves, and returns the memory with it.
+    ///
+    /// # Errors
+    /// When it cannot be: it is empty, too long, known already, or its files cannot be written.
+    pub async fn add(&self, of: &MemoryOf, fact: NewFact) -> Result<MemoryDocument, MemoryTrouble> {
+        let (_, done) = self.change(of, move |store, scope, now| store.add(scope, fact, now)).await?;
+        Ok(done.document)
+    }
+
+    /// Changes a fact, and returns the memory with it.
+    ///
+    /// # Errors
+    /// When there is none with that id, it cannot be changed so, or its files cannot be written.
+    pub async fn edit(
+        &self,
+        of: &MemoryOf,
+        id: &str,
+        edit: FactEdit,
+    ) -> Result<MemoryDocument, MemoryTrouble> {
+        let id = FactId::new(id).map_err(|_| MemoryError::UnknownFact(id.to_owned()))?;
+        let edit = move |store: &MemoryStore, scope: &MemoryScope, now| {
+            Ok(((), store.update(scope, &id, edit, now)?))
+        };
+        let (_, done) = self.change(of, edit).await?;
+        Ok(done.document)
     }
 
     /// Forgets a fact for good, with what people said that speaks of it, as far as that is found by a search. What stands

@@ -1,0 +1,153 @@
+//! Help for people who write, by a model and beside any run: follow-up questions, and another wording of a text.
+//!
+//! Each is one call that counts against the budgets of whoever asks, and of which nothing is kept.
+
+use crate::{
+    Client,
+    budget::{Meter, metered},
+};
+use pudu_base::{
+    Human, Message, Model, ModelCaller, ModelError, Request, RunId, Sampling, SpendingTally, Thinking,
+    ThreadId, UserId, fill, foreign,
+};
+use pudu_harness::side_call;
+use pudu_store::Spender;
+use serde_json::Value;
+use std::{sync::Arc, time::Duration};
+
+/// How long anybody waits for such a call.
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+/// Characters of a message that the model reads.
+const MAX_READ_CHARS: usize = 2_000;
+/// Maximum length of a follow-up question, in characters.
+const MAX_QUESTION_CHARS: usize = 300;
+/// How many tokens a reply may have.
+const MAX_REPLY_TOKENS: u32 = 8_192;
+
+/// Asked for follow-up questions.
+const FOLLOW_UPS: &str = "Below is the end of a conversation between a person and an assistant. Write {count} short questions that \
+     this person may well ask next: in the language of the conversation, in their words, each about what was said. \
+     Answer with a JSON list of strings alone.\n\n<conversation>\n{conversation}\n</conversation>";
+
+/// Asked for another wording.
+const WORDING: &str = "Below is a request that a person is about to send to an assistant. Word it anew, clear and complete, in \
+     its language{locale}. Keep what it means and asks for, its names, numbers, code and paths; add nothing of your \
+     own and do not answer it. Answer with the new text alone.\n\n<request>\n{text}\n</request>";
+
+/// Person who asks for help, and the place of it.
+#[derive(Clone, Debug)]
+pub struct AssistFor {
+    /// The user whose budgets it counts against.
+    pub user: UserId,
+    /// The thread in which they write, if it is in one.
+    pub thread: Option<ThreadId>,
+    /// The model; the default for none and for one that is not there.
+    pub model: Option<String>,
+}
+
+/// Reason why there is no help.
+#[derive(Debug, thiserror::Error)]
+pub enum AssistError {
+    /// There is no model.
+    #[error("there is no model")]
+    NoModel,
+    /// The model failed, or the budget is used up.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// It took too long, or the daemon stops.
+    #[error("the model did not answer in time")]
+    TooLate,
+    /// The answer has nothing of use in it.
+    #[error("the model's answer has nothing of use in it")]
+    Useless,
+}
+
+impl Client {
+    /// Returns so many questions that may be asked next. `conversation` has who said something (`user` or `assistant`) and
+    /// what, oldest first.
+    ///
+    /// # Errors
+    /// When the model fails, or nobody may spend for it.
+    pub async fn follow_ups(
+        &self,
+        whose: &AssistFor,
+        conversation: &[(String, String)],
+        count: usize,
+    ) -> Result<Vec<String>, AssistError> {
+        let line = |(role, text): &(String, String)| {
+            let who = if role == "user" { "Person" } else { "Assistant" };
+            format!("{who}: {}", part(text))
+        };
+        let lines: Vec<String> = conversation.iter().map(line).collect();
+        let (wanted, lines) = (count.to_string(), lines.join("\n\n"));
+        let prompt = fill(FOLLOW_UPS, &[("{count}", &wanted), ("{conversation}", &lines)]);
+        let questions = questions(&self.assist(whose, prompt).await?, count);
+        if questions.is_empty() { Err(AssistError::Useless) } else { Ok(questions) }
+    }
+
+    /// Returns another wording of a text that a person is about to send. `locale` names their language, if it is known.
+    ///
+    /// # Errors
+    /// When the model fails, or nobody may spend for it.
+    pub async fn wording(
+        &self,
+        whose: &AssistFor,
+        text: &str,
+        locale: Option<&str>,
+    ) -> Result<String, AssistError> {
+        let locale = locale.map(|locale| format!(" (their page is in {})", foreign::line(locale, 40)));
+        let parts = [("{text}", &*foreign::text(text)), ("{locale}", locale.as_deref().unwrap_or_default())];
+        let answer = self.assist(whose, fill(WORDING, &parts)).await?;
+        let bare = answer.trim();
+        let bare = bare.strip_prefix("<request>").unwrap_or(bare);
+        let bare = bare.strip_suffix("</request>").unwrap_or(bare).trim();
+        if bare.is_empty() { Err(AssistError::Useless) } else { Ok(bare.to_owned()) }
+    }
+
+    /// Asks the model once.
+    async fn assist(&self, whose: &AssistFor, prompt: String) -> Result<String, AssistError> {
+        let AssistFor { user, thread, model } = whose.clone();
+        let model: Arc<dyn Model> =
+            self.setup().model(model.as_deref()).cloned().ok_or(AssistError::NoModel)?;
+        let request = Request {
+            messages: vec![Arc::new(Message::Human(Human::guiding("assistance", prompt)))],
+            thinking: Thinking::Off,
+            sampling: Sampling { max_tokens: Some(MAX_REPLY_TOKENS), ..Sampling::default() },
+            ..Request::default()
+        };
+        let spender = Spender { user, ..Spender::default() };
+        let thread = thread.unwrap_or_else(|| ThreadId::from(""));
+        let model = metered(model, &Meter::new(self, thread, RunId::fresh(), spender));
+        let mut spending = SpendingTally::default();
+        let answer = side_call(&*model, request, ModelCaller::Assistance, &mut spending, |_| {});
+        let answer = tokio::time::timeout(CALL_TIMEOUT, self.0.suspend.run_until_cancelled(answer)).await;
+        Ok(answer.ok().flatten().ok_or(AssistError::TooLate)??)
+    }
+}
+
+fn part(text: &str) -> String {
+    foreign::text(&text.chars().take(MAX_READ_CHARS).collect::<String>())
+}
+
+/// Reads the questions in an answer: a JSON list of strings, whatever stands around it.
+fn questions(answer: &str, count: usize) -> Vec<String> {
+    let list = answer.find('[').zip(answer.rfind(']')).and_then(|(from, to)| answer.get(from..=to));
+    let list: Vec<Value> = list.and_then(|list| serde_json::from_str(list).ok()).unwrap_or_default();
+    let questions = list.iter().filter_map(Value::as_str).map(|text| foreign::line(text, MAX_QUESTION_CHARS));
+    questions.filter(|question| !question.trim().is_empty()).take(count).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_are_read_out_of_an_answer_and_garbage_has_none() {
+        let check = |answer: &str, expect: &[&str]| assert_eq!(questions(answer, 2), expect, "{answer}");
+        check(r#"["a?", "b?", "c?"]"#, &["a?", "b?"]);
+        check("Here:\n```json\n[\"a\\n?\", 7, \" \", \"b?\"]\n```", &["a ?", "b?"]);
+        for garbage in ["", "a?", "] [", "[", "[1, 2]", "{\"a\": []}", "[\"a\""] {
+            check(garbage, &[]);
+        }
+    }
+}

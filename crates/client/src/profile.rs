@@ -1,0 +1,67 @@
+//! Profiles: a `USER.md` in the folder of each user, which they write themselves. It goes with their other files when they are
+//! exported or forgotten.
+
+use crate::Client;
+use pudu_base::{MessageId, UserId};
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, ErrorKind, Read, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::Path,
+};
+
+const FILE: &str = "USER.md";
+/// Maximum size of a profile that is read, in bytes.
+const MAX_PROFILE_BYTES: u64 = 1024 * 1024;
+
+impl Client {
+    /// Returns the profile of a user, if there is one.
+    ///
+    /// # Errors
+    /// When its file cannot be read.
+    pub async fn profile(&self, user: &UserId) -> io::Result<Option<String>> {
+        let path = self.0.folders.user(user).join(FILE);
+        tokio::task::spawn_blocking(move || read(&path))
+            .await
+            .unwrap_or_else(|error| Err(io::Error::other(error)))
+    }
+
+    /// Keeps the profile of a user, or removes it.
+    ///
+    /// # Errors
+    /// When its file cannot be written; the profile is as it was then.
+    pub async fn set_profile(&self, user: &UserId, profile: Option<String>) -> io::Result<()> {
+        let folder = self.0.folders.user(user);
+        let work = tokio::task::spawn_blocking(move || match profile {
+            Some(text) => write(&folder, &text),
+            None => match fs::remove_file(folder.join(FILE)) {
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            },
+        });
+        work.await.unwrap_or_else(|error| Err(io::Error::other(error)))
+    }
+}
+
+fn read(path: &Path) -> io::Result<Option<String>> {
+    let mut text = String::new();
+    match File::open(path).and_then(|file| file.take(MAX_PROFILE_BYTES).read_to_string(&mut text)) {
+        Ok(_) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes aside and renames, so that nobody reads half of it.
+fn write(folder: &Path, text: &str) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let beside = folder.join(format!(".{FILE}.{}.part", MessageId::fresh()));
+    let put = || {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&beside, folder.join(FILE))?;
+        File::open(folder)?.sync_all()
+    };
+    put().inspect_err(|_| drop(fs::remove_file(&beside)))
+}

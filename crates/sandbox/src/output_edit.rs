@@ -1,0 +1,57 @@
+//! Edits of the text files that the agent made for people, by somebody who has read them.
+
+use crate::{ROOT, failure::failed, files::Files, mounts::OUTPUTS, share};
+use pudu_base::{SandboxError, digest};
+use std::io::Read;
+
+/// New text of a file of the outputs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputEdit {
+    /// The text.
+    pub text: String,
+    /// SHA-256 of the file as the writer has read it, in hexadecimal digits.
+    pub expected_sha256: String,
+    /// Maximum size of such a file, in bytes.
+    pub max_bytes: u64,
+}
+
+/// Outcome of an edit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutputEdited {
+    /// The file has the new text.
+    Written {
+        /// Its SHA-256, in hexadecimal digits.
+        sha256: String,
+        /// Its size in bytes.
+        size: u64,
+    },
+    /// The file is another one by now.
+    Stale,
+    /// The file is no text.
+    NotText,
+    /// The file, or the new text, is too large.
+    TooLarge,
+}
+
+/// Writes a text file of the outputs anew.
+pub(crate) fn edit(files: &Files, path: &str, edit: &OutputEdit) -> Result<OutputEdited, SandboxError> {
+    if !path.starts_with(&format!("{ROOT}/{OUTPUTS}/")) {
+        return Err(SandboxError::Outside { path: path.to_owned() });
+    }
+    share::inner(path)?;
+    let (file, size) = share::open(files.existing(path)?, path)?;
+    if size > edit.max_bytes || edit.text.len() as u64 > edit.max_bytes {
+        return Ok(OutputEdited::TooLarge);
+    }
+    let mut bytes = Vec::new();
+    let read = file.take(edit.max_bytes).read_to_end(&mut bytes);
+    read.map_err(|error| failed(path, error))?;
+    if std::str::from_utf8(&bytes).is_err() || bytes.contains(&0) {
+        return Ok(OutputEdited::NotText);
+    }
+    if !digest(&bytes).eq_ignore_ascii_case(&edit.expected_sha256) {
+        return Ok(OutputEdited::Stale);
+    }
+    files.write(path, edit.text.as_bytes(), false)?;
+    Ok(OutputEdited::Written { sha256: digest(&edit.text), size: edit.text.len() as u64 })
+}

@@ -1,0 +1,142 @@
+//! Follow-up questions, and texts that are worded anew, by a call of the model that counts for whoever asks. Shapes are
+//! DeerFlow's.
+
+use super::{GatewayState, JsonReply, caller::Caller, thread};
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::StatusCode,
+};
+use pudu_client::AssistFor;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// So many messages are read, the newest.
+const MAX_MESSAGES: usize = 20;
+/// Number of questions that are asked for at most.
+const MAX_QUESTIONS: u32 = 5;
+
+/// Answers whether questions are suggested, and how many.
+pub(super) async fn config(State(gateway): State<GatewayState>) -> Json<Value> {
+    let rules = gateway.0.watcher.current().assistance.clone();
+    Json(json!({ "enabled": rules.suggests, "max_suggestions": rules.max_suggestions }))
+}
+
+/// End of a conversation, for which questions are wanted.
+#[derive(Deserialize)]
+pub(super) struct SuggestionRequest {
+    messages: Vec<SuggestionMessage>,
+    #[serde(default = "three")]
+    n: u32,
+    #[serde(default)]
+    model_name: Option<String>,
+}
+
+fn three() -> u32 {
+    3
+}
+
+/// A message of that conversation.
+#[derive(Deserialize)]
+pub(super) struct SuggestionMessage {
+    role: String,
+    /// Text, or blocks with texts in them.
+    #[serde(default)]
+    content: Value,
+}
+
+impl SuggestionMessage {
+    /// Returns who says it and what; `None` if nothing is said to anybody.
+    fn told(&self) -> Option<(String, String)> {
+        let role = match self.role.as_str() {
+            "user" | "human" => "user",
+            "assistant" | "ai" => "assistant",
+            _ => return None,
+        };
+        let text = match &self.content {
+            Value::String(text) => text.trim().to_owned(),
+            Value::Array(blocks) => {
+                let texts = blocks.iter().filter_map(|block| block.get("text").and_then(Value::as_str));
+                texts.collect::<Vec<_>>().join("\n").trim().to_owned()
+            }
+            _ => String::new(),
+        };
+        (!text.is_empty()).then(|| (role.to_owned(), text))
+    }
+}
+
+/// Suggests questions; none if that fails, whatever the cause.
+pub(super) async fn suggest(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    Path(thread): Path<String>,
+    Json(request): Json<SuggestionRequest>,
+) -> JsonReply {
+    let SuggestionRequest { messages, n, model_name: model } = request;
+    let Some(thread) = thread::read(&thread) else { return unprocessable(thread::WRONG) };
+    if !(1..=MAX_QUESTIONS).contains(&n) {
+        return unprocessable("n is 1 to 5");
+    }
+    let rules = gateway.0.watcher.current().assistance.clone();
+    let skipped = messages.len().saturating_sub(MAX_MESSAGES);
+    let conversation: Vec<_> = messages.iter().skip(skipped).filter_map(SuggestionMessage::told).collect();
+    let mut suggestions = Vec::new();
+    if rules.suggests && !conversation.is_empty() {
+        let whose = AssistFor { user: caller.user, thread: Some(thread), model };
+        let count = n.min(rules.max_suggestions) as usize;
+        match gateway.0.shared.client.follow_ups(&whose, &conversation, count).await {
+            Ok(questions) => suggestions = questions,
+            Err(error) => tracing::warn!(%error, "failed to suggest questions"),
+        }
+    }
+    (StatusCode::OK, Json(json!({ "suggestions": suggestions })))
+}
+
+/// A text to be worded anew.
+#[derive(Deserialize)]
+pub(super) struct PolishRequest {
+    text: String,
+    #[serde(default)]
+    locale: Option<String>,
+    #[serde(default)]
+    thread_id: Option<String>,
+}
+
+/// Words a text anew. Nothing of it is kept.
+pub(super) async fn polish(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    Json(PolishRequest { text, locale, thread_id }): Json<PolishRequest>,
+) -> JsonReply {
+    let told = |status, detail: &str| (status, Json(json!({ "detail": detail })));
+    let Some(rules) = gateway.0.watcher.current().assistance.polish.clone() else {
+        return told(
+            StatusCode::NOT_FOUND,
+            "texts are not worded anew here: `input_polish.enabled` is false",
+        );
+    };
+    let text = text.trim();
+    if text.is_empty() {
+        return told(StatusCode::BAD_REQUEST, "the text is empty");
+    }
+    if text.chars().count() > rules.max_chars {
+        let detail = format!("the text has more than {} characters", rules.max_chars);
+        return told(StatusCode::BAD_REQUEST, &detail);
+    }
+    let thread = thread_id.as_deref().and_then(thread::read);
+    let whose = AssistFor { user: caller.user, thread, model: rules.model };
+    match gateway.0.shared.client.wording(&whose, text, locale.as_deref()).await {
+        Ok(rewritten) => {
+            let changed = rewritten != text;
+            (StatusCode::OK, Json(json!({ "rewritten_text": rewritten, "changed": changed })))
+        }
+        Err(error) => {
+            tracing::warn!(%error, "failed to word text anew");
+            told(StatusCode::SERVICE_UNAVAILABLE, "the model has no other wording just now; try again")
+        }
+    }
+}
+
+fn unprocessable(detail: &str) -> JsonReply {
+    (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "detail": detail })))
+}

@@ -1,0 +1,148 @@
+//! Assistants, as LangGraph's clients look for them: the lead agent, then the custom agents. Shapes are DeerFlow's.
+
+use super::{GatewayState, JsonReply};
+use crate::clock;
+use axum::{
+    Json,
+    body::Bytes,
+    extract::{Path, State},
+    http::StatusCode,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::LazyLock;
+
+/// The graph of all of them, and the name of the first.
+const LEAD: &str = "lead_agent";
+/// Maximum number of assistants of an answer.
+const MAX_LISTED: usize = 1_000;
+
+/// Time at which assistants are said to be made: nobody keeps one.
+static SINCE: LazyLock<String> = LazyLock::new(|| clock::text(clock::now()));
+
+/// Search for assistants. Metadata is not looked at, as in DeerFlow.
+#[derive(Deserialize)]
+pub(super) struct AssistantSearch {
+    #[serde(default)]
+    graph_id: Option<String>,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default = "page")]
+    limit: usize,
+    #[serde(default)]
+    offset: usize,
+}
+
+fn page() -> usize {
+    10
+}
+
+impl Default for AssistantSearch {
+    fn default() -> Self {
+        Self { graph_id: None, name: None, limit: page(), offset: 0 }
+    }
+}
+
+impl AssistantSearch {
+    /// Reads a body, which may be missing.
+    fn read(body: &[u8]) -> Result<Self, JsonReply> {
+        if body.is_empty() {
+            return Ok(Self::default());
+        }
+        serde_json::from_slice(body).map_err(|error| {
+            let detail = format!("this is no search for assistants: {error}");
+            (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "detail": detail })))
+        })
+    }
+
+    fn finds(&self, assistant: &Value) -> bool {
+        let text = |key: &str| assistant.get(key).and_then(Value::as_str).unwrap_or_default();
+        self.graph_id.as_ref().is_none_or(|graph| text("graph_id") == graph)
+            && self
+                .name
+                .as_ref()
+                .is_none_or(|name| text("name").to_lowercase().contains(&name.to_lowercase()))
+    }
+}
+
+/// Lists assistants.
+pub(super) async fn search(State(gateway): State<GatewayState>, body: Bytes) -> JsonReply {
+    let wanted = match AssistantSearch::read(&body) {
+        Ok(wanted) => wanted,
+        Err(refusal) => return refusal,
+    };
+    let found = gateway.assistants().await.into_iter().filter(|assistant| wanted.finds(assistant));
+    let found: Vec<Value> = found.skip(wanted.offset).take(wanted.limit.min(MAX_LISTED)).collect();
+    (StatusCode::OK, Json(json!(found)))
+}
+
+/// Counts assistants.
+pub(super) async fn count(State(gateway): State<GatewayState>, body: Bytes) -> JsonReply {
+    match AssistantSearch::read(&body) {
+        Ok(wanted) => {
+            let all = gateway.assistants().await;
+            (StatusCode::OK, Json(json!(all.iter().filter(|assistant| wanted.finds(assistant)).count())))
+        }
+        Err(refusal) => refusal,
+    }
+}
+
+/// Shows an assistant.
+pub(super) async fn show(State(gateway): State<GatewayState>, Path(id): Path<String>) -> JsonReply {
+    gateway.assistant(&id, |assistant| assistant).await
+}
+
+/// Shows the graph of an assistant, which is never drawn.
+pub(super) async fn graph(State(gateway): State<GatewayState>, Path(id): Path<String>) -> JsonReply {
+    gateway.assistant(&id, |_| json!({ "graph_id": LEAD, "nodes": [], "edges": [] })).await
+}
+
+/// Shows the schemas of an assistant, which are empty.
+pub(super) async fn schemas(State(gateway): State<GatewayState>, Path(id): Path<String>) -> JsonReply {
+    let empty = json!({
+        "graph_id": LEAD,
+        "input_schema": {},
+        "output_schema": {},
+        "state_schema": {},
+        "config_schema": {},
+    });
+    gateway.assistant(&id, |_| empty).await
+}
+
+impl GatewayState {
+    /// Returns the assistants. Custom agents are told of where the operator wants them told of.
+    async fn assistants(&self) -> Vec<Value> {
+        let mut assistants = vec![assistant(LEAD, "system", "The lead agent")];
+        if self.0.watcher.current().agents_api {
+            let roster = self.0.shared.client.roster().await;
+            let custom =
+                roster.agents.iter().map(|custom| assistant(&custom.name, "user", &custom.profile.about));
+            assistants.extend(custom);
+        }
+        assistants
+    }
+
+    async fn assistant(&self, id: &str, show: impl FnOnce(Value) -> Value) -> JsonReply {
+        match self.assistants().await.into_iter().find(|assistant| assistant["assistant_id"] == id) {
+            Some(assistant) => (StatusCode::OK, Json(show(assistant))),
+            None => {
+                let detail = format!("Assistant {id} not found");
+                (StatusCode::NOT_FOUND, Json(json!({ "detail": detail })))
+            }
+        }
+    }
+}
+
+fn assistant(name: &str, created_by: &str, description: &str) -> Value {
+    json!({
+        "assistant_id": name,
+        "graph_id": LEAD,
+        "name": name,
+        "config": {},
+        "metadata": { "created_by": created_by },
+        "description": description,
+        "created_at": *SINCE,
+        "updated_at": *SINCE,
+        "version": 1,
+    })
+}

@@ -1,0 +1,49 @@
+//! Parts of DeerFlow's API that pudu does not have: they answer 404, and say why.
+
+use super::errors::refuse;
+use axum::{http::StatusCode, response::Response};
+
+/// A part that pudu does not have.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Part {
+    /// The connection to Lark's own applications.
+    Lark,
+    /// Tasks at set times.
+    Schedules,
+    /// Long tasks of MCP servers.
+    McpTasks,
+    /// A browser that the agent drives.
+    Browser,
+    /// Pages about costs.
+    Console,
+    /// LangGraph's runs at set times.
+    Crons,
+    /// LangGraph's store.
+    Store,
+    /// Credentials of a bot that are entered in the browser.
+    RuntimeConfig,
+}
+
+impl Part {
+    fn told(self) -> &'static str {
+        match self {
+            Self::Lark => {
+                "pudu has no integration of Lark's applications; its bot is an account under `channels`"
+            }
+            Self::Schedules => "pudu has no scheduled tasks",
+            Self::McpTasks => "pudu has no MCP tasks: a call of an MCP tool ends within its run",
+            Self::Browser => "pudu drives no browser",
+            Self::Console => "pudu has no console; GET /api/usage lists what was spent",
+            Self::Crons => "pudu has no crons",
+            Self::Store => "pudu has no store for clients; GET /api/memory has what is remembered",
+            Self::RuntimeConfig => {
+                "pudu takes no credentials over HTTP; whoever runs it writes them into config.yaml"
+            }
+        }
+    }
+}
+
+/// Answers that there is no such part.
+pub(super) fn answer(part: Part) -> Response {
+    refuse(StatusCode::NOT_FOUND, part.told())
+}
