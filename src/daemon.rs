@@ -4,7 +4,7 @@ use crate::{
     agent,
     bus::{Inbox, InboxItem, Outbox},
     clock,
-    config::{self, AuthConfig, Backend, CLOSING, Config, LoadedConfig, Start, Watcher},
+    config::{self, AuthConfig, CLOSING, Config, LoadedConfig, Start, Watcher},
     connections::{self, Connections},
     dispatch::{Account, Accounts, DispatchRules, Dispatcher, PairedPeople, Refusals, Shared, Users},
     extensions::{self, Extensions},
@@ -13,15 +13,14 @@ use crate::{
     links::Links,
     local::{self, LocalChannel},
     machine::{Exposed, Machine},
-    sent, skills,
+    opened, sent, skills,
 };
 use anyhow::{Context, Result};
 use pudu_channels::Channel;
 use pudu_client::{
     Client, Pruned,
-    store::{Claim, Db, DbLocation, PostgresUrl, crash},
+    store::{Claim, crash},
 };
-use secrecy::ExposeSecret;
 use std::{
     io::ErrorKind,
     net::SocketAddr,
@@ -35,8 +34,6 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// The name of an SQLite store's file.
-pub(crate) const STORE: &str = "pudu.db";
 /// Housekeeping happens this often.
 const TRIM: Duration = Duration::from_secs(30);
 /// How often the configuration file is checked for changes.
@@ -113,7 +110,7 @@ impl Daemon {
         let mut home = Home::take(&fixed.home)?;
         let skills = skills::open(&start, &fixed, file.as_deref())?;
         let (db, (machine, model)) = tokio::join!(
-            open(&fixed.database, &fixed.home),
+            opened::open(&fixed.database, &fixed.home),
             Machine::look(&fixed.home, &fixed.provider, &hot)
         );
         let (db, machine) = (db?, Arc::new(machine));
@@ -143,7 +140,7 @@ impl Daemon {
         let users = Users::read(&db).await.context("cannot read who is which user")?;
         let turns = TaskTracker::new();
         let outbox = Outbox::new(db.clone(), inbox.clone(), hot.timing.outbox_max_age, turns.clone());
-        let store = store_words(&fixed.database.backend);
+        let store = opened::store_words(&fixed.database.backend);
         let shared = Arc::new(Shared {
             db,
             client,
@@ -470,34 +467,6 @@ async fn listen(gateway: &config::GatewayConfig) -> Result<TcpListener> {
         };
         anyhow::Error::new(error).context(format!("cannot listen on {host}:{port}{hint}"))
     })
-}
-
-/// Opens the store.
-pub(crate) async fn open(database: &config::Database, home: &Path) -> Result<Db> {
-    let location = match &database.backend {
-        Backend::Memory => DbLocation::Memory,
-        Backend::Sqlite { dir } => DbLocation::Sqlite(dir.join(STORE)),
-        Backend::Postgres { url } => DbLocation::Postgres(PostgresUrl::parse(url.expose_secret())?),
-    };
-    Db::open(&location).await.with_context(|| format!("cannot open the store (home is {})", home.display()))
-}
-
-/// Returns whether there is a store to look at: asking makes none.
-pub(crate) fn has_store(backend: &Backend) -> bool {
-    match backend {
-        Backend::Memory => false,
-        Backend::Sqlite { dir } => dir.join(STORE).exists(),
-        Backend::Postgres { .. } => true,
-    }
-}
-
-/// Describes the store in a few words.
-pub(crate) fn store_words(backend: &Backend) -> String {
-    match backend {
-        Backend::Memory => "memory: nothing outlives this process".to_owned(),
-        Backend::Sqlite { dir } => format!("SQLite in {}", dir.display()),
-        Backend::Postgres { .. } => "PostgreSQL".to_owned(),
-    }
 }
 
 /// Arms the crash point that a test asks for. Does nothing in a release build.

@@ -5,15 +5,23 @@ use pudu_sim::model::{At, Reply};
 use serde_json::{Value, json};
 
 /// Reads a run's events to their end.
-async fn events(house: &House, run: &str, last: Option<u64>) -> Vec<(String, Value)> {
+async fn events(house: &House, run: &str, last: Option<&str>) -> Vec<(String, Value)> {
+    let read = read(house, run, last).await;
+    read.into_iter().map(|(_, name, data)| (name, data)).collect()
+}
+
+/// Likewise, each with its id.
+async fn read(house: &House, run: &str, last: Option<&str>) -> Vec<(String, String, Value)> {
     let mut call = http().get(format!("http://{}/api/active-runs/{run}/events", house.address));
     if let Some(last) = last {
-        call = call.header("last-event-id", last.to_string());
+        call = call.header("last-event-id", last);
     }
     let text = call.send().await.unwrap().text().await.unwrap();
     let mut decoder = pudu_client::net::sse::SseDecoder::default();
     let events = decoder.push(text.as_bytes()).unwrap();
-    events.into_iter().map(|event| (event.event, serde_json::from_str(&event.data).unwrap())).collect()
+    let ids = text.lines().filter_map(|line| line.strip_prefix("id: ").map(str::to_owned));
+    let told = events.into_iter().zip(ids);
+    told.map(|(event, id)| (id, event.event, serde_json::from_str(&event.data).unwrap())).collect()
 }
 
 #[tokio::test]
@@ -32,7 +40,8 @@ async fn a_run_can_be_followed_joined_late_and_read_again() {
     assert_eq!(names, ["thinking", "text", "text", "text", "spent", "ended"], "{all:?}");
     let words: String = all.iter().filter_map(|(_, data)| data["delta"].as_str()).collect();
     assert_eq!(words, "one two three");
-    assert_eq!(events(&house, &run, Some(3)).await, all[4..]);
+    let (id, ..) = &read(&house, &run, None).await[3];
+    assert_eq!(events(&house, &run, Some(id)).await, all[4..]);
     assert_eq!(house.get("/api/active-runs/none/events").await.0, 404);
     let runs: Value = serde_json::from_str(&house.get("/api/active-runs").await.1).unwrap();
     assert_eq!(runs, json!({"runs": []}));
@@ -138,7 +147,7 @@ async fn a_fast_model_outruns_readers_and_nothing_is_lost() {
     let seen: String = ada.answers().into_iter().map(|answer| format!("{} ", answer.text)).collect();
     let missing = (0..6_000).find(|n| !seen.contains(&format!("w{n} ")));
     assert_eq!(missing, None, "people see every word");
-    let late = events(&house, &run, Some(0)).await;
+    let late = events(&house, &run, Some("0")).await;
     let (name, gap) = &late[0];
     assert_eq!((name.as_str(), &gap["missed"], late.len()), ("gap", &json!(1), 1));
     assert_eq!(gap["progress"]["text"], json!(text));

@@ -43,12 +43,12 @@ impl Client<'_> {
     }
 
     async fn begin(&self, thread: &str, text: &str, more: Value) -> String {
-        let run = self.post(&format!("/threads/{thread}/runs"), asked(text, more)).await;
+        let run = self.post(&format!("/threads/{thread}/runs"), asked(text, &more)).await;
         run["run_id"].as_str().unwrap().to_owned()
     }
 
     async fn waits(&self, thread: &str, text: &str) -> Value {
-        self.post(&format!("/threads/{thread}/runs/wait"), asked(text, json!({}))).await
+        self.post(&format!("/threads/{thread}/runs/wait"), asked(text, &json!({}))).await
     }
 
     async fn status(&self, thread: &str, run: &str) -> String {
@@ -74,7 +74,7 @@ impl Client<'_> {
     }
 }
 
-fn asked(text: &str, more: Value) -> Value {
+fn asked(text: &str, more: &Value) -> Value {
     let mut body =
         json!({"assistant_id": "lead_agent", "input": {"messages": [{"type": "human", "content": text}]}});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -198,7 +198,7 @@ async fn a_run_outlives_its_reader_only_if_it_is_to() {
         let mut hold = house.model.hold(1, At::Chunk(2));
         house.model.next(Reply::text("one two three").words_per_chunk(1));
         let path = format!("/threads/{thread}/runs/stream");
-        let body = asked("count", json!({"on_disconnect": disconnect, "stream_mode": ["messages-tuple"]}));
+        let body = asked("count", &json!({"on_disconnect": disconnect, "stream_mode": ["messages-tuple"]}));
         let answer = http().post(client.at(&path)).json(&body).send().await.unwrap();
         let place = answer.headers()["content-location"].to_str().unwrap().to_owned();
         assert_eq!(answer.headers()["cache-control"], "no-cache, no-transform");
@@ -227,7 +227,7 @@ async fn a_chat_and_a_client_work_on_one_thread_one_after_the_other() {
     let thread = found[0]["thread_id"].as_str().unwrap();
     assert_eq!((&found[0]["status"], &found[0]["channel"]), (&json!("busy"), &json!("local")));
     let (status, refused) =
-        client.call("POST", &format!("/threads/{thread}/runs"), Some(asked("me", json!({})))).await;
+        client.call("POST", &format!("/threads/{thread}/runs"), Some(asked("me", &json!({})))).await;
     assert_eq!(status, 409, "{refused}");
     let run = client.begin(thread, "from a client", json!({"multitask_strategy": "enqueue"})).await;
     assert_eq!(client.status(thread, &run).await, "pending");
@@ -318,8 +318,11 @@ async fn garbage_is_refused_and_costs_nothing() {
         assert_eq!(raw.send().await.unwrap().status(), 400);
     }
     let giant = json!({"input": "x".repeat(17 * 1024 * 1024)}).to_string();
-    let giant =
-        reqwest::Client::new().post(client.at(&runs)).header("content-type", "application/json").body(giant);
+    let giant = pudu_client::net::client()
+        .unwrap()
+        .post(client.at(&runs))
+        .header("content-type", "application/json")
+        .body(giant);
     assert!(
         giant.send().await.is_ok_and(|answer| answer.status() == 413),
         "it is refused before it is read whole"

@@ -7,6 +7,7 @@ use crate::{
     config::Start,
     daemon,
     home::{self, Home},
+    opened,
     passwords::Passwords,
 };
 use anyhow::{Context, Result, anyhow};
@@ -107,7 +108,7 @@ impl AccountDesk {
         let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
         let fixed = &loaded.config.fixed;
         let taken = Home::take(&fixed.home)?;
-        let db = daemon::open(&fixed.database, &fixed.home).await?;
+        let db = opened::open(&fixed.database, &fixed.home).await?;
         let claim = db.claim().await.context("cannot have the database alone")?;
         Ok(Self::Own { db, _claim: claim, _home: taken })
     }

@@ -5,7 +5,7 @@ use super::{remote, run};
 use crate::{
     bus::STORE_TIMEOUT,
     config::{Backend, Start},
-    daemon, gateway, home,
+    gateway, home, opened,
 };
 use anyhow::{Context, Result, anyhow};
 use pudu_client::{
@@ -47,10 +47,10 @@ async fn asked(start: &Start, thread: Option<&ThreadId>, most: u32) -> Result<Ve
 async fn read(start: &Start, thread: Option<&ThreadId>, most: u32) -> Result<Vec<Value>> {
     let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
     let fixed = &loaded.config.fixed;
-    if !daemon::has_store(&fixed.database.backend) {
+    if !opened::has_store(&fixed.database.backend) {
         return Ok(Vec::new());
     }
-    let db = daemon::open(&fixed.database, &fixed.home).await?;
+    let db = opened::open(&fixed.database, &fixed.home).await?;
     let entries =
         db.within(STORE_TIMEOUT).audit_entries(thread, most).await.context("the store cannot be read");
     db.close().await;

@@ -6,7 +6,7 @@ use crate::{
     config::{self, Backend, LoadedConfig, Start},
     daemon, extensions,
     home::Home,
-    rights,
+    opened, rights,
 };
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Subcommand;
@@ -84,7 +84,7 @@ async fn deerflow(start: &Start, dir: &Path, dry_run: bool) -> Result<ImportRepo
     take_configuration(start, own.as_deref(), &source, &loaded, &mut report)?;
     let (db, _copy) = match dry_run {
         true => copy_of_store(&fixed.database.backend, &mut report).await?,
-        false => (daemon::open(&fixed.database, &fixed.home).await?, None),
+        false => (opened::open(&fixed.database, &fixed.home).await?, None),
     };
     let done = written(&db, &source, database.as_ref(), &loaded, dry_run).await;
     db.close().await;
@@ -265,11 +265,11 @@ fn copied_as(kind: ItemKind, from: &Path, to: &Path, name: &str, report: &mut Im
 /// Opens a copy of the store, which is thrown away: what is written into it is what would be.
 async fn copy_of_store(backend: &Backend, report: &mut ImportReport) -> Result<(Db, Option<TempDir>)> {
     let folder = TempDir::new().context("cannot make a folder for a copy of the store")?;
-    let copy = folder.path().join(daemon::STORE);
+    let copy = folder.path().join(opened::STORE);
     match backend {
         Backend::Sqlite { dir } => {
-            let log = format!("{}-wal", daemon::STORE);
-            for name in [daemon::STORE, log.as_str()] {
+            let log = format!("{}-wal", opened::STORE);
+            for name in [opened::STORE, log.as_str()] {
                 match fs::copy(dir.join(name), folder.path().join(name)) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => {
                         return Err(error).context("cannot copy the store");

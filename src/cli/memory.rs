@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{
     config::{Config, LoadedConfig, Start},
-    daemon,
     home::Home,
+    opened,
 };
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand};
@@ -116,7 +116,7 @@ pub(super) async fn memory(start: &Start, verb: &MemoryCommand) -> Result<String
 /// Replaces what is remembered, while nobody else works on it.
 async fn import(config: &Config, of: &MemoryOf, document: Value) -> Result<String> {
     let _home = Home::take(&config.fixed.home)?;
-    let db = daemon::open(&config.fixed.database, &config.fixed.home).await?;
+    let db = opened::open(&config.fixed.database, &config.fixed.home).await?;
     let claim = db.claim().await.context("cannot have the database alone");
     let done = match claim {
         Ok(_claim) => memories(config, db.clone()).import(of, document).await.map_err(Into::into),

@@ -6,6 +6,7 @@ use crate::{
     config::{Backend, LoadedConfig, Start},
     daemon,
     home::{self, Home},
+    opened,
     rights::{self, KnownUser},
 };
 use anyhow::{Context, Result, anyhow, bail};
@@ -61,8 +62,8 @@ pub(super) async fn named(
     }
     let known = if home::neighbour(&fixed.home).is_some() {
         all(start).await?.iter().filter_map(KnownUser::read).collect()
-    } else if daemon::has_store(&fixed.database.backend) {
-        let db = daemon::open(&fixed.database, &fixed.home).await?;
+    } else if opened::has_store(&fixed.database.backend) {
+        let db = opened::open(&fixed.database, &fixed.home).await?;
         let known = rights::known(&db, &fixed.home, loaded.config.hot.timing.unpaired).await;
         db.close().await;
         known?
@@ -194,14 +195,14 @@ impl Alone {
         daemon::arm(start);
         let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
         let fixed = &loaded.config.fixed;
-        if !daemon::has_store(&fixed.database.backend) {
+        if !opened::has_store(&fixed.database.backend) {
             return Ok(None);
         }
         if matches!(fixed.database.backend, Backend::Postgres { .. }) && !fixed.home.join("users").exists() {
             bail!("{} has no files of users: run this where the daemon's home is", fixed.home.display());
         }
         let taken = Home::take(&fixed.home)?;
-        let db = daemon::open(&fixed.database, &fixed.home).await?;
+        let db = opened::open(&fixed.database, &fixed.home).await?;
         let claim = db.claim().await.context("cannot have the database alone")?;
         let memory = loaded.config.hot.memory.rules.as_ref().map(|rules| rules.options.clone());
         let folders = Folders::new(fixed.home.clone(), None);

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     clock,
     config::{Fixed, Start},
-    daemon, extensions, home, rights, skills,
+    extensions, home, opened, rights, skills,
 };
 use anyhow::{Context, Result, anyhow};
 use clap::Subcommand;
@@ -196,7 +196,7 @@ impl SkillHome<'_> {
             return remote::post(self.start, &path, &[("user", user.as_str())], &body).await.map(drop);
         }
         let author = ChangeAuthor { by: "operator".to_owned(), at: clock::now(), ..ChangeAuthor::default() };
-        let db = daemon::open(&self.fixed.database, &self.fixed.home).await?;
+        let db = opened::open(&self.fixed.database, &self.fixed.home).await?;
         let detail = format!("rollback {name} of {user} to before change {version}");
         let entry = db.begin_audit_entry(rights::audit_entry("skill", detail)).await?;
         let done = own.change(name, &SkillChange::Restore(version), author);

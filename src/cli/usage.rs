@@ -4,7 +4,7 @@
 use super::{remote, run};
 use crate::{
     config::{LoadedConfig, Start},
-    daemon, gateway, home,
+    gateway, home, opened,
 };
 use anyhow::{Context, Result, anyhow};
 use pudu_client::net::reqwest::Method;
@@ -32,10 +32,10 @@ pub(super) async fn facts(start: &Start, loaded: &LoadedConfig, days: u32) -> Re
         let days = days.to_string();
         return remote::call(start, Method::GET, &["usage"], &[("days", &days)]).await;
     }
-    if !daemon::has_store(&fixed.database.backend) {
+    if !opened::has_store(&fixed.database.backend) {
         return Ok(Value::Null);
     }
-    let db = daemon::open(&fixed.database, &fixed.home).await?;
+    let db = opened::open(&fixed.database, &fixed.home).await?;
     let facts = gateway::usage::facts(&db, &loaded.config.hot.budgets, days).await;
     db.close().await;
     facts.context("the store cannot be read")

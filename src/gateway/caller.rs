@@ -29,7 +29,7 @@ pub(super) enum CallerRole {
 impl Caller {
     /// Returns whether they may change the installation.
     pub(super) fn is_admin(&self) -> bool {
-        self.role == Role::Admin
+        self.role == CallerRole::Admin
     }
 }
 

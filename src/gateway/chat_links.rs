@@ -2,7 +2,7 @@
 
 use super::{
     GatewayState, JsonReply,
-    caller::{Caller, Role},
+    caller::{Caller, CallerRole},
     errors::refuse,
     people,
 };
@@ -125,7 +125,7 @@ pub(super) async fn part(
 /// Makes a code. Whoever shows it to the bot is from then on the same user as whoever asked for it here. The operator's
 /// token, which is nobody's own, gets one that admits a person instead.
 pub(super) async fn connect(state: State<GatewayState>, caller: Caller, path: Path<String>) -> JsonReply {
-    if caller.role == Role::Admin && caller.user == UserId::local() {
+    if caller.role == CallerRole::Admin && caller.user == UserId::local() {
         return people::connect(state, path).await;
     }
     let (State(gateway), Path(name)) = (state, path);

@@ -63,7 +63,7 @@ pub(super) async fn switch(
         }
         _ => {
             let detail = format!("MCP server '{name}' not found");
-            Err(edit::Refusal { status: StatusCode::NOT_FOUND, detail })
+            Err(edit::McpRefusal { status: StatusCode::NOT_FOUND, detail })
         }
     };
     gateway.edit_mcp(switched).await
@@ -95,7 +95,7 @@ impl GatewayState {
     /// Changes the servers in the file, connects them anew, and shows them.
     async fn edit_mcp(
         &self,
-        change: impl FnOnce(Map<String, Value>) -> Result<Map<String, Value>, edit::Refusal> + Send + 'static,
+        change: impl FnOnce(Map<String, Value>) -> Result<Map<String, Value>, edit::McpRefusal> + Send + 'static,
     ) -> JsonReply {
         let start = self.0.watcher.start().clone();
         let written = self.with_skills(move |skills| {
@@ -104,11 +104,11 @@ impl GatewayState {
                 tracing::error!("refused change of extensions: {report}");
                 let detail =
                     "the extensions file is not one that pudu may change; the log says why".to_owned();
-                return Ok(Err(edit::Refusal { status: StatusCode::CONFLICT, detail }));
+                return Ok(Err(edit::McpRefusal { status: StatusCode::CONFLICT, detail }));
             }
             skills.edit_state(KEY, |stored| {
                 let changed = change(objects(stored))?;
-                extensions::check_servers(&changed, &start).map_err(edit::Refusal::bad)?;
+                extensions::check_servers(&changed, &start).map_err(edit::McpRefusal::bad)?;
                 Ok(Value::Object(changed))
             })
         });

@@ -85,12 +85,12 @@ enum Default {
 
 /// Reason why an edit is not made.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct McpRefusal {
     pub(super) status: StatusCode,
     pub(super) detail: String,
 }
 
-impl Refusal {
+impl McpRefusal {
     /// An edit that nobody may make.
     pub(super) fn bad(detail: impl Into<String>) -> Self {
         Self { status: StatusCode::BAD_REQUEST, detail: detail.into() }
@@ -258,17 +258,17 @@ pub(super) fn replaced(
     wanted: &Map<String, Value>,
     stored: &Map<String, Value>,
     commands: &[String],
-) -> Result<Map<String, Value>, Refusal> {
+) -> Result<Map<String, Value>, McpRefusal> {
     if wanted.len() > MAX_SERVERS {
-        return Err(Refusal::bad(format!("there may be {MAX_SERVERS} servers at most")));
+        return Err(McpRefusal::bad(format!("there may be {MAX_SERVERS} servers at most")));
     }
     let one = |(name, server): (&String, &Value)| {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.chars().all(plain) {
-            return Err(Refusal::bad("a server's name is 1 to 64 of A-Z a-z 0-9 _ -"));
+            return Err(McpRefusal::bad("a server's name is 1 to 64 of A-Z a-z 0-9 _ -"));
         }
         let Value::Object(server) = server else {
-            return Err(Refusal::bad(format!("MCP server '{name}' is no JSON object")));
+            return Err(McpRefusal::bad(format!("MCP server '{name}' is no JSON object")));
         };
         let old = stored.get(name);
         let merged = merged(name, server, old)?;
@@ -279,7 +279,7 @@ pub(super) fn replaced(
 }
 
 /// Puts what is masked back, keeps what a client does not know, and leaves out what is the default and was not written.
-fn merged(name: &str, wanted: &Map<String, Value>, old: Option<&Value>) -> Result<Value, Refusal> {
+fn merged(name: &str, wanted: &Map<String, Value>, old: Option<&Value>) -> Result<Value, McpRefusal> {
     let (none, masks) = (json!({}), old.map(masked).unwrap_or_else(|| json!({})));
     let (old, display) = (old.unwrap_or(&none), old.map(shown).unwrap_or_else(|| json!({})));
     let mut merged = Map::new();
@@ -310,7 +310,7 @@ fn merged(name: &str, wanted: &Map<String, Value>, old: Option<&Value>) -> Resul
 }
 
 /// Returns a value with what is masked in it as it is stored.
-fn restored(name: &str, key: &str, value: &Value, stored: &Value, mask: &Value) -> Result<Value, Refusal> {
+fn restored(name: &str, key: &str, value: &Value, stored: &Value, mask: &Value) -> Result<Value, McpRefusal> {
     if value == mask {
         return Ok(stored.clone());
     }
@@ -335,12 +335,12 @@ fn restored(name: &str, key: &str, value: &Value, stored: &Value, mask: &Value) 
 }
 
 /// Takes a new value: it is no mask, and names no variable of the daemon.
-fn fresh(name: &str, key: &str, value: &Value) -> Result<Value, Refusal> {
+fn fresh(name: &str, key: &str, value: &Value) -> Result<Value, McpRefusal> {
     match value {
-        Value::String(text) if text.contains(MASK) => Err(Refusal::bad(format!(
+        Value::String(text) if text.contains(MASK) => Err(McpRefusal::bad(format!(
             "MCP server '{name}': '{key}' cannot be set to the masked value '***'; give the value itself"
         ))),
-        Value::String(text) if text.trim_start().starts_with('$') => Err(Refusal::bad(format!(
+        Value::String(text) if text.trim_start().starts_with('$') => Err(McpRefusal::bad(format!(
             "MCP server '{name}': '{key}' names a variable of the daemon; only the operator's file may"
         ))),
         Value::Array(items) => items.iter().map(|item| fresh(name, key, item)).collect(),
@@ -353,7 +353,7 @@ fn fresh(name: &str, key: &str, value: &Value) -> Result<Value, Refusal> {
 }
 
 /// Returns an `oauth`: a secret that is null stays, and one that is empty goes.
-fn kept_oauth(name: &str, value: &Value, stored: Option<&Value>) -> Result<Value, Refusal> {
+fn kept_oauth(name: &str, value: &Value, stored: Option<&Value>) -> Result<Value, McpRefusal> {
     let Value::Object(wanted) = value else { return Ok(value.clone()) };
     let mut kept = Map::new();
     for (key, value) in wanted {
@@ -373,7 +373,7 @@ fn kept_oauth(name: &str, value: &Value, stored: Option<&Value>) -> Result<Value
 }
 
 /// Refuses a server that starts a program which nobody allowed, or that takes a secret elsewhere.
-fn check(name: &str, new: &Value, old: Option<&Value>, commands: &[String]) -> Result<(), Refusal> {
+fn check(name: &str, new: &Value, old: Option<&Value>, commands: &[String]) -> Result<(), McpRefusal> {
     let is_same = |key: &str, old: &Value| new.get(key) == old.get(key);
     let weighty = |server: &Value| -> Map<String, Value> {
         let all = server.as_object().into_iter().flatten();
@@ -386,7 +386,7 @@ fn check(name: &str, new: &Value, old: Option<&Value>, commands: &[String]) -> R
         }
         let moved = kind(new) != kind(old) || !["command", "args", "url"].iter().all(|key| is_same(key, old));
         if moved && keeps_secret(new, old) {
-            return Err(Refusal::bad(format!(
+            return Err(McpRefusal::bad(format!(
                 "MCP server '{name}' leads elsewhere than before: give its masked values anew"
             )));
         }
@@ -412,8 +412,8 @@ fn keeps_secret(new: &Value, old: &Value) -> bool {
 }
 
 /// Refuses a program that the operator did not allow, and ways to have it run words as code.
-fn check_program(name: &str, server: &Value, commands: &[String]) -> Result<(), Refusal> {
-    let refuse = |why: &str| Err(Refusal::bad(format!("MCP server '{name}' {why}")));
+fn check_program(name: &str, server: &Value, commands: &[String]) -> Result<(), McpRefusal> {
+    let refuse = |why: &str| Err(McpRefusal::bad(format!("MCP server '{name}' {why}")));
     let command = server.get("command").and_then(Value::as_str).unwrap_or_default();
     if !commands.iter().any(|allowed| allowed == command) {
         return refuse(

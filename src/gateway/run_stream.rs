@@ -333,8 +333,7 @@ fn commit_of(rows: &mut std::vec::IntoIter<LogEntry>) -> Vec<LogEntry> {
 fn ring_place(live: &LiveRun, after: Option<Position>) -> Option<u64> {
     let (oldest, next) = live.replay.span();
     let at = match after {
-        None => 0,
-        Some(Position { seq: 0, .. }) => 0,
+        None | Some(Position { seq: 0, .. }) => 0,
         Some(Position { seq, .. }) => {
             let is_row =
                 |known: &RunEvent| matches!(known, RunEvent::Committed { seq: of, .. } if *of == seq);

@@ -79,7 +79,16 @@ pub enum ModelCaller {
 
 impl ModelCaller {
     /// All callers.
-    pub const ALL: [Self; 8] = [Self::Lead, Self::Subagent, Self::Title, Self::Summary, Self::Memory, Self::Goal, Self::Moderation, Self::Assistance];
+    pub const ALL: [Self; 8] = [
+        Self::Lead,
+        Self::Subagent,
+        Self::Title,
+        Self::Summary,
+        Self::Memory,
+        Self::Goal,
+        Self::Moderation,
+        Self::Assistance,
+    ];
 
     /// Returns the word for it in tables and in the API.
     #[must_use]

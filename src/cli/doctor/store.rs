@@ -2,7 +2,7 @@
 
 use crate::{
     config::{Backend, LoadedConfig},
-    daemon, home,
+    home, opened,
 };
 use anyhow::Result;
 use pudu_channels::Check;
@@ -10,7 +10,7 @@ use pudu_channels::Check;
 /// Opens the store, and closes it again.
 pub(super) async fn check(loaded: &LoadedConfig) -> Check {
     let fixed = &loaded.config.fixed;
-    let words = daemon::store_words(&fixed.database.backend);
+    let words = opened::store_words(&fixed.database.backend);
     if let Some(url) = home::neighbour(&fixed.home) {
         return Check::good("store", format!("{words}; the pudu at {url} works with it"));
     }
@@ -30,7 +30,7 @@ pub(super) async fn check(loaded: &LoadedConfig) -> Check {
 
 async fn opened(loaded: &LoadedConfig) -> Result<()> {
     let fixed = &loaded.config.fixed;
-    let db = daemon::open(&fixed.database, &fixed.home).await?;
+    let db = opened::open(&fixed.database, &fixed.home).await?;
     let alone = db.check_unclaimed().await;
     db.close().await;
     alone?;

@@ -186,7 +186,7 @@ impl Frames {
             RunEvent::Committed { seq, updates } => self.commit(*seq, updates),
             RunEvent::ToolStarted { call, tool, .. } => self.tool_begins(call.as_str(), tool),
             RunEvent::ToolEnded { call, tool, error } => self.tool_ends(call.as_str(), tool, *error),
-            RunEvent::Thinking => self.event("on_chat_model_start", &self.model.clone(), json!({})),
+            RunEvent::Thinking => self.event("on_chat_model_start", &self.model.clone(), &json!({})),
             RunEvent::Summarizing => self.custom(&json!({ "type": "summarizing" })),
             RunEvent::Summarized { before, after } => {
                 self.custom(&json!({ "type": "summarized", "tokens_before": before, "tokens_after": after }));
@@ -266,7 +266,7 @@ impl Frames {
         }
         let value = chunk.value(id);
         if self.modes.events {
-            self.event("on_chat_model_stream", &self.model.clone(), json!({ "chunk": value }));
+            self.event("on_chat_model_stream", &self.model.clone(), &json!({ "chunk": value }));
         }
         if self.modes.tuples {
             let data = json!([value, self.place(MODEL)]);
@@ -303,7 +303,7 @@ impl Frames {
         })
     }
 
-    fn event(&mut self, name: &str, of: &str, data: Value) {
+    fn event(&mut self, name: &str, of: &str, data: &Value) {
         if self.modes.events {
             let node = if name.contains("tool") { TOOLS } else { MODEL };
             let told = json!({
@@ -315,27 +315,27 @@ impl Frames {
     }
 
     fn tool_begins(&mut self, call: &str, tool: &str) {
-        self.event("on_tool_start", tool, json!({ "tool_call_id": call }));
-        self.task(json!({ "id": call, "name": TOOLS, "input": { "tool": tool }, "triggers": [format!("branch:to:{TOOLS}")], "metadata": {} }), "task");
+        self.event("on_tool_start", tool, &json!({ "tool_call_id": call }));
+        self.task(&json!({ "id": call, "name": TOOLS, "input": { "tool": tool }, "triggers": [format!("branch:to:{TOOLS}")], "metadata": {} }), "task");
     }
 
     fn tool_ends(&mut self, call: &str, tool: &str, is_error: bool) {
-        self.event("on_tool_end", tool, json!({ "tool_call_id": call, "error": is_error }));
+        self.event("on_tool_end", tool, &json!({ "tool_call_id": call, "error": is_error }));
         let error = is_error.then_some("the tool failed");
         self.task(
-            json!({ "id": call, "name": TOOLS, "error": error, "result": null, "interrupts": [] }),
+            &json!({ "id": call, "name": TOOLS, "error": error, "result": null, "interrupts": [] }),
             "task_result",
         );
     }
 
-    fn task(&mut self, payload: Value, kind: &str) {
+    fn task(&mut self, payload: &Value, kind: &str) {
         if self.modes.tasks {
             self.frame("tasks", &payload.to_string());
         }
         self.debug(kind, payload);
     }
 
-    fn debug(&mut self, kind: &str, payload: Value) {
+    fn debug(&mut self, kind: &str, payload: &Value) {
         if self.modes.debug {
             let told = json!({ "step": self.step, "timestamp": clock::iso(clock::now()), "type": kind, "payload": payload });
             self.frame("debug", &told.to_string());
@@ -343,7 +343,7 @@ impl Frames {
     }
 
     fn commit(&mut self, seq: Seq, updates: &[Update]) {
-        let parent = std::mem::replace(&mut self.parent, Some(seq));
+        let parent = self.parent.replace(seq);
         let mut changed = (Vec::new(), Vec::new(), false);
         for update in updates {
             match update {
@@ -382,7 +382,7 @@ impl Frames {
         let rest = reply.text.strip_prefix(sent.as_str()).unwrap_or_default();
         self.piece(&reply.id, &Chunk { text: rest, last: Some(reply), reasoning: None });
         self.sent.remove(&reply.id);
-        self.event("on_chat_model_end", &self.model.clone(), json!({ "message_id": reply.id }));
+        self.event("on_chat_model_end", &self.model.clone(), &json!({ "message_id": reply.id }));
         if self.modes.messages
             && let Some(whole) = message::whole(&Message::Assistant(reply.clone()), None)
         {
@@ -441,7 +441,7 @@ impl Frames {
         if self.modes.checkpoints {
             self.frame("checkpoints", &told.to_string());
         }
-        self.debug("checkpoint", told);
+        self.debug("checkpoint", &told);
     }
 }
 

@@ -26,7 +26,7 @@ pub(in crate::gateway) fn whole(message: &Message, sent: Option<&Value>) -> Opti
             (Some(Value::Object(own)), Value::Object(theirs)) => {
                 own.extend(theirs.iter().map(|(key, value)| (key.clone(), value.clone())));
             }
-            (Some(_), _) if !KEPT.contains(&key.as_str()) => {}
+            (Some(own), _) if !own.is_null() && !KEPT.contains(&key.as_str()) => {}
             _ => drop(told.insert(key.clone(), value.clone())),
         }
     }
@@ -220,7 +220,7 @@ mod tests {
         let last = Chunk { last: Some(&reply), ..Chunk::default() }.value(&reply.id);
         insta::assert_json_snapshot!([
             whole(&Message::Human(Human::new("h", "hi")), Some(&sent)),
-            whole(&Message::Assistant(reply.clone()), None),
+            whole(&Message::Assistant(reply), None),
             whole(&Message::Tool(result), None),
             Some(last),
             Some(Chunk { text: "Let", ..Chunk::default() }.value(&"a".into())),

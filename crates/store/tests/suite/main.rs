@@ -6,6 +6,7 @@ mod accounts;
 mod approvals;
 mod audit;
 mod budgets;
+mod client_runs;
 mod crash;
 mod damage;
 mod fixture;
@@ -67,6 +68,10 @@ macro_rules! on_a_server {
 }
 
 on_every_engine! {
+    client_runs::a_run_that_was_accepted_is_there_until_it_has_ended,
+    client_runs::threads_are_their_users_pinned_ones_first,
+    client_runs::a_thread_is_read_as_it_was_at_any_row,
+    client_runs::the_newest_judgement_of_a_person_counts,
     accounts::an_address_has_one_account_whatever_its_case,
     accounts::of_many_first_administrators_there_is_one,
     accounts::a_new_password_ends_sessions_and_a_new_hash_of_the_same_one_does_not,

@@ -1,0 +1,137 @@
+//! Threads, runs and judgements as clients of the API have them.
+
+use crate::{fixture::NOW, log::said};
+use pudu_base::{Outcome, RunId, ThreadFolder, ThreadId, ThreadLog, ThreadState, UserId};
+use pudu_store::{CancelAction, Db, Feedback, NewClientRun, NewThread, RunEnding, ThreadChange};
+use std::sync::Arc;
+
+fn ada() -> UserId {
+    UserId::of("ada").unwrap()
+}
+
+fn asked(run: &str, thread: &str, now: i64) -> NewClientRun {
+    NewClientRun {
+        id: run.into(),
+        folder: ThreadFolder { owner: ada(), thread: thread.into() },
+        account: "api".into(),
+        user: ada(),
+        assistant: "lead_agent".into(),
+        request: "{}".into(),
+        metadata: String::new(),
+        multitask: "reject".into(),
+        now,
+    }
+}
+
+fn judged(id: &str, run: &str, rating: i64) -> Feedback {
+    let (id, run, thread) = (id.to_owned(), run.to_owned(), "mine".to_owned());
+    Feedback { id, run, thread, user: ada(), message: None, rating, comment: None, created: NOW }
+}
+
+fn made(thread: &str, now: i64) -> NewThread {
+    let folder = ThreadFolder { owner: ada(), thread: thread.into() };
+    let (account, assistant) = ("api".into(), "lead_agent".into());
+    NewThread { folder, account, assistant, metadata: "{\"a\":1}".into(), now }
+}
+
+/// Every write of this part, once.
+pub(crate) async fn script(db: &Db) {
+    db.create_thread(made("mine", NOW)).await.unwrap();
+    db.change_thread(&"mine".into(), ThreadChange { pinned: Some(true), ..ThreadChange::default() })
+        .await
+        .unwrap();
+    db.accept_run(asked("asked", "mine", NOW)).await.unwrap();
+    db.cancel_run(&"asked".into(), CancelAction::Interrupt).await.unwrap();
+    db.suspend_runs().await.unwrap();
+    db.run_ended(&"asked".into(), &Outcome::Stopped, NOW).await.unwrap();
+    db.put_feedback(judged("1", "asked", 1)).await.unwrap();
+    db.delete_feedback(&"asked".into(), &ada(), None).await.unwrap();
+    db.delete_run(&"mine".into(), &"asked".into()).await.unwrap();
+}
+
+pub(crate) async fn a_run_that_was_accepted_is_there_until_it_has_ended(db: Db) {
+    let (run, thread): (RunId, ThreadId) = ("one".into(), "mine".into());
+    db.accept_run(asked("one", "mine", NOW)).await.unwrap();
+    db.accept_run(asked("two", "mine", NOW + 1)).await.unwrap();
+    assert!(db.accept_run(asked("one", "mine", NOW)).await.is_err(), "an id stands for one run");
+    let waiting = db.unfinished_runs().await.unwrap();
+    assert_eq!(waiting.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["one", "two"]);
+    assert_eq!((waiting[0].begun, waiting[0].cancelled), (None, None));
+    db.run_started(&run, &thread, "gpt", None, NOW + 5).await.unwrap();
+    db.cancel_run(&run, CancelAction::Rollback).await.unwrap();
+    db.cancel_run(&run, CancelAction::Interrupt).await.unwrap();
+    db.suspend_runs().await.unwrap();
+    let row = db.run(&run).await.unwrap().unwrap();
+    assert_eq!(
+        (row.begun, row.cancelled, row.suspended),
+        (Some(NOW + 5), Some(CancelAction::Rollback), true)
+    );
+    assert!(!db.delete_run(&thread, &run).await.unwrap(), "it has not ended");
+    let ending = RunEnding { last_words: "done".into(), messages: 2, ..RunEnding::from(&Outcome::Success) };
+    db.run_ended(&run, ending, NOW + 9).await.unwrap();
+    db.run_ended(&run, &Outcome::Stopped, NOW + 10).await.unwrap();
+    let row = db.run(&run).await.unwrap().unwrap();
+    assert_eq!((row.outcome(), row.ended, row.messages), (Some(Outcome::Success), Some(NOW + 9), 2));
+    assert_eq!(db.unfinished_runs().await.unwrap().len(), 1);
+    let listed = db.thread_runs(&thread, 10, 0).await.unwrap();
+    assert_eq!(listed.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["two", "one"]);
+    assert!(db.delete_run(&thread, &run).await.unwrap() && db.run(&run).await.unwrap().is_none());
+}
+
+pub(crate) async fn threads_are_their_users_pinned_ones_first(db: Db) {
+    for (thread, now) in [("a", NOW), ("b", NOW + 1), ("c", NOW + 2)] {
+        db.create_thread(made(thread, now)).await.unwrap();
+    }
+    let other = ThreadFolder { owner: UserId::of("bob").unwrap(), thread: "a".into() };
+    db.create_thread(NewThread { folder: other, ..made("a", NOW) }).await.unwrap();
+    assert_eq!(
+        db.client_thread(&"a".into()).await.unwrap().unwrap().user,
+        ada(),
+        "whose it is does not change"
+    );
+    let pin = ThreadChange { pinned: Some(true), title: Some("First".into()), ..ThreadChange::default() };
+    assert!(db.change_thread(&"a".into(), pin.clone()).await.unwrap());
+    assert!(!db.change_thread(&"none".into(), pin).await.unwrap());
+    let all = db.client_threads(&ada(), 10, 0).await.unwrap();
+    assert_eq!(all.iter().map(|thread| thread.id.as_str()).collect::<Vec<_>>(), ["a", "c", "b"]);
+    assert_eq!((all[0].title.as_str(), all[0].metadata.as_str()), ("First", "{\"a\":1}"));
+    assert_eq!(db.client_threads(&ada(), 1, 2).await.unwrap()[0].id.as_str(), "b");
+    assert!(db.client_threads(&UserId::of("bob").unwrap(), 10, 0).await.unwrap().is_empty());
+}
+
+pub(crate) async fn a_thread_is_read_as_it_was_at_any_row(db: Db) {
+    let thread = ThreadId::from("mine");
+    for (at, text) in ["a", "b", "c"].into_iter().enumerate() {
+        let run = format!("run-{text}");
+        db.append(&thread, &run.as_str().into(), at as i64, &[said(text, text)]).await.unwrap();
+    }
+    let count = async |seq| db.state_at(&thread, seq).await.map(|(at, state)| (at, state.messages.len()));
+    assert_eq!(count(0).await.unwrap(), (0, 0));
+    assert_eq!(count(2).await.unwrap(), (2, 2));
+    assert_eq!(count(99).await.unwrap(), (3, 3));
+    let before = Arc::new(db.state_at(&thread, 1).await.unwrap().1);
+    db.append(&thread, &"back".into(), 3, &[pudu_base::Update::Restore(before.clone())]).await.unwrap();
+    let (_, now) = db.load(&thread).await.unwrap();
+    assert_eq!(now, ThreadState::clone(&before));
+    assert_eq!(count(3).await.unwrap(), (3, 3), "what came between is still there");
+    let rows = db.log_after(&thread, None, 1, 2).await.unwrap();
+    assert_eq!(
+        rows.iter().map(|row| (row.seq, row.run.as_str())).collect::<Vec<_>>(),
+        [(2, "run-b"), (3, "run-c")]
+    );
+    let rows = db.log_before(&thread, 3, 10).await.unwrap();
+    assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), [2, 1]);
+    assert_eq!(db.span_of_run(&thread, &"run-b".into()).await.unwrap(), Some((2, 2)));
+    assert_eq!(db.span_of_run(&thread, &"none".into()).await.unwrap(), None);
+}
+
+pub(crate) async fn the_newest_judgement_of_a_person_counts(db: Db) {
+    db.create_thread(made("mine", NOW)).await.unwrap();
+    db.put_feedback(judged("1", "run", 1)).await.unwrap();
+    db.put_feedback(judged("2", "run", -1)).await.unwrap();
+    let kept = db.feedback(&"mine".into(), &ada()).await.unwrap();
+    assert_eq!((kept.len(), kept[0].rating, kept[0].id.as_str()), (1, -1, "1"));
+    assert!(!db.delete_feedback(&"run".into(), &ada(), Some("2")).await.unwrap());
+    assert!(!db.delete_feedback(&"run".into(), &UserId::local(), None).await.unwrap());
+    assert!(db.delete_feedback(&"run".into(), &ada(), Some("1")).await.unwrap());
+}
