@@ -1,6 +1,6 @@
 //! Budgets: reservations before calls, settlements after them, and counters that are the sum of both.
 
-use crate::fixture::{NOW, Place, run};
+use crate::fixture::{NOW, Place, WITHOUT_CLIENT_RUNS, WITHOUT_CLIENT_THREADS, run};
 use futures_util::future::join_all;
 use pudu_base::{BudgetScope, ModelCaller, Usage, UserId};
 use pudu_store::{
@@ -403,6 +403,8 @@ pub(crate) async fn what_was_spent_before_each_call_had_a_row_is_kept(place: Pla
         DELETE FROM schema_version WHERE version >= 14"
     );
     run(&mut behind, older).await;
+    run(&mut behind, WITHOUT_CLIENT_RUNS.into()).await;
+    run(&mut behind, WITHOUT_CLIENT_THREADS.into()).await;
     drop(behind);
     let db = place.open().await;
     let sums = db.spending(&SpendingFilter::Thread("thread".into())).await.unwrap();

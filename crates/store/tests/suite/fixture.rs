@@ -163,3 +163,24 @@ pub(crate) fn turn(id: &str, items: &[InboxItemId]) -> NewTurn {
         now: NOW,
     }
 }
+
+/// Takes back what version 18 made of runs.
+pub(crate) const WITHOUT_CLIENT_RUNS: &str = "DROP INDEX runs_waiting;
+    ALTER TABLE runs DROP COLUMN user_id;
+    ALTER TABLE runs DROP COLUMN assistant;
+    ALTER TABLE runs DROP COLUMN request;
+    ALTER TABLE runs DROP COLUMN metadata;
+    ALTER TABLE runs DROP COLUMN multitask;
+    ALTER TABLE runs DROP COLUMN begun;
+    ALTER TABLE runs DROP COLUMN cancelled;
+    ALTER TABLE runs DROP COLUMN suspended;
+    ALTER TABLE runs DROP COLUMN stop_reason;
+    ALTER TABLE runs DROP COLUMN first_words;
+    ALTER TABLE runs DROP COLUMN last_words;
+    ALTER TABLE runs DROP COLUMN messages;";
+
+/// Takes back what version 18 made of threads.
+pub(crate) const WITHOUT_CLIENT_THREADS: &str = "DROP INDEX threads_user_updated;
+    ALTER TABLE threads DROP COLUMN metadata;
+    ALTER TABLE threads DROP COLUMN assistant;
+    ALTER TABLE threads DROP COLUMN pinned;";

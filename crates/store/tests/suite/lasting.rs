@@ -1,5 +1,5 @@
 use crate::{
-    fixture::{NOW, Place, accept, event, run, turn},
+    fixture::{NOW, Place, WITHOUT_CLIENT_RUNS, accept, event, run, turn},
     log::said,
 };
 use futures_util::future::join_all;
@@ -122,6 +122,7 @@ pub(crate) async fn threads_from_before_they_had_a_table_have_rows_in_it(place: 
         DROP TABLE IF EXISTS recall_index;
         DELETE FROM schema_version WHERE version >= 8";
     run(&mut behind, back.into()).await;
+    run(&mut behind, WITHOUT_CLIENT_RUNS.into()).await;
     drop(behind);
 
     let db = place.open().await;
