@@ -129,11 +129,18 @@ async fn one_account_is_restarted_by_hand() {
     ada.says("after", "echo: after").await;
     assert_eq!(ada.answers().len(), 2);
     assert_eq!(post(&house, "/api/channels/nobody/restart").await.0, 404);
-    for path in ["restart", "connect"] {
+    let bare = async |path: &str| {
         let url = format!("http://{}/api/channels/telegram/{path}", house.address);
-        let status = http().post(url).send().await.unwrap().status();
-        assert_eq!(status, 401, "CVE-2026-25593: no write without the token, on loopback neither");
-    }
+        http().post(url).send().await.unwrap()
+    };
+    let status = bare("restart").await.status();
+    assert_eq!(
+        status, 401,
+        "CVE-2026-25593: nobody changes what runs without the token, on loopback neither"
+    );
+    // Without it a code admits nobody: it joins a chat to whoever asks, as /connect on the page does.
+    let offer: Value = serde_json::from_str(&bare("connect").await.text().await.unwrap()).unwrap();
+    assert_eq!(offer["mode"], "binding_code", "{offer}");
 }
 
 #[tokio::test]

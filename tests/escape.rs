@@ -156,8 +156,9 @@ async fn no_chat_and_no_client_adds_an_mcp_server() {
     run(&house, &ada, &format!("echo '{servers}' > {}", file.display())).await;
     let token = std::fs::read_to_string(house.path(".pudu/gateway-token")).unwrap();
     let url = format!("http://{}/api/mcp/config", house.address);
+    let servers = json!({"mcp_servers": servers["mcpServers"]});
     let put = http().put(url).bearer_auth(token.trim()).json(&servers).send().await.unwrap();
-    assert_eq!(put.status(), 404, "the operator's own client neither");
+    assert_eq!(put.status(), 400, "the operator's own client neither");
     assert!(!file.exists() && !house.path("stolen").exists());
 }
 

@@ -7,7 +7,7 @@ use super::{GatewayState, JsonReply, caller::Caller, thread};
 use crate::{clock, sent};
 use axum::{
     Json,
-    extract::{Path, Query, State},
+    extract::{Path, Query, State, rejection::JsonRejection},
     http::StatusCode,
 };
 use pudu_client::{
@@ -89,11 +89,15 @@ pub(super) async fn write_custom(
     caller: Caller,
     Path(name): Path<String>,
     Query(owner): Query<SkillOwner>,
-    Json(SkillText { content }): Json<SkillText>,
+    posted: Result<Json<SkillText>, JsonRejection>,
 ) -> JsonReply {
     if let Some(refusal) = not_admin(&caller) {
         return refusal;
     }
+    let content = match posted {
+        Ok(Json(SkillText { content })) => content,
+        Err(error) => return (error.status(), Json(json!({ "detail": error.body_text() }))),
+    };
     let user = owner.id();
     match operated(&gateway, &name, &user, SkillChange::Edit(content)).await {
         Ok(_) => with_text(&gateway, &name, &user).await,

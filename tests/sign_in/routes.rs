@@ -72,15 +72,15 @@ fn routes() -> BTreeSet<(String, String)> {
                         |at: usize| handlers[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
                     handlers.match_indices(&format!("{method}(")).any(|(at, _)| !before(at))
                 };
-                // Those of LangGraph's clients are nested in two places.
-                let places: &[&str] = if route.starts_with("/threads") || route.starts_with("/runs") {
-                    &["/api", "/api/langgraph"]
-                } else {
-                    &[""]
-                };
+                // Those of DeerFlow's API are nested in two places.
+                let is_whole = route.starts_with("/api/") || PUBLIC.contains(&route);
+                let places: &[&str] = if is_whole { &[""] } else { &["/api", "/api/langgraph"] };
                 let mut any = false;
-                for method in
-                    ["get", "post", "put", "patch", "delete"].into_iter().filter(|method| has(method))
+                // What there is not answers any method.
+                let is_missing = has("no");
+                for method in ["get", "post", "put", "patch", "delete"]
+                    .into_iter()
+                    .filter(|method| has(method) || is_missing)
                 {
                     let routes =
                         places.iter().map(|place| (method.to_uppercase(), format!("{place}{route}")));

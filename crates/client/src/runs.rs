@@ -122,7 +122,7 @@ impl Client {
         };
         // A caller that goes away in between leaves no run behind of which nobody knows whether it is there.
         let client = self.clone();
-        let accepted = tokio::spawn(async move {
+        let accepted = self.0.tasks.spawn(async move {
             if let Err(error) = client.0.db.accept_run(new).await {
                 client.0.runs.withdraw(&live.run);
                 return Err(error.into());
@@ -183,22 +183,28 @@ impl Client {
         Ok(())
     }
 
-    /// Changes a thread on which nothing works, and returns the position of its log then.
+    /// Changes a thread on which nothing works, and returns the position of its log then. It is done to its end, also if
+    /// the caller goes away meanwhile.
     ///
     /// # Errors
     /// When a run works on it or waits to, or the store fails.
     pub async fn change_thread(
         &self,
         thread: &ThreadId,
-        change: impl FnOnce(&mut RunState),
+        change: impl FnOnce(&mut RunState) + Send + 'static,
     ) -> Result<Seq, SubmitError> {
         let task = RunTask::new(thread.clone(), RunId::fresh());
         let live = live(&task, Control::default());
         self.0.runs.open(live.clone(), true).map_err(|other| SubmitError::Busy(other.run))?;
-        let slot = self.0.runs.queue(thread).await;
-        let changed = self.change_alone(&task, change).await;
-        drop(slot);
-        self.0.runs.withdraw(&live.run);
+        let client = self.clone();
+        let changed = self.0.tasks.spawn(async move {
+            let slot = client.0.runs.queue(&task.thread).await;
+            let changed = client.change_alone(&task, change).await;
+            drop(slot);
+            client.0.runs.withdraw(&live.run);
+            changed
+        });
+        let changed = changed.await.map_err(|_| StoreError::Closed)?;
         changed.map_err(|error| StoreError::Unavailable(error.to_string()).into())
     }
 

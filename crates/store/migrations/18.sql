@@ -3,7 +3,8 @@ ALTER TABLE threads ADD COLUMN metadata TEXT NOT NULL DEFAULT '';
 ALTER TABLE threads ADD COLUMN assistant TEXT NOT NULL DEFAULT '';
 ALTER TABLE threads ADD COLUMN pinned BIGINT NOT NULL DEFAULT 0;
 
--- Runs that clients of the API asked for have a `request`, JSON, by which they go on after a restart; of all others it is empty.
+-- Runs that clients of the API asked for have a user, and a `request`, JSON, by which they go on after a restart; in all others both
+-- are empty.
 -- `begun` is NULL while a run waits, `cancelled` is how it was told to stop, `suspended` is 1 if the daemon was stopped in order.
 ALTER TABLE runs ADD COLUMN user_id TEXT NOT NULL DEFAULT '';
 ALTER TABLE runs ADD COLUMN assistant TEXT NOT NULL DEFAULT '';
@@ -18,5 +19,5 @@ ALTER TABLE runs ADD COLUMN first_words TEXT NOT NULL DEFAULT '';
 ALTER TABLE runs ADD COLUMN last_words TEXT NOT NULL DEFAULT '';
 ALTER TABLE runs ADD COLUMN messages BIGINT NOT NULL DEFAULT 0;
 UPDATE runs SET begun = started;
-CREATE INDEX runs_waiting ON runs (started) WHERE ended IS NULL AND request <> '';
+CREATE INDEX runs_waiting ON runs (started) WHERE ended IS NULL AND user_id <> '';
 CREATE INDEX threads_user_updated ON threads (user_id, updated);

@@ -173,7 +173,7 @@ impl Db {
 
     /// Notes that the process is stopped in order, and its clients' runs with it.
     pub async fn suspend_runs(&self) -> Result<(), StoreError> {
-        let sql = "UPDATE runs SET suspended = 1 WHERE ended IS NULL AND request <> ''";
+        let sql = "UPDATE runs SET suspended = 1 WHERE ended IS NULL AND user_id <> ''";
         self.write(&crash::SUSPEND_RUNS, sql, |sql, tx| {
             Box::pin(async move { query(*sql).execute(tx).await.map(drop) })
         })
@@ -200,7 +200,7 @@ impl Db {
 
     /// Returns the clients' runs that have not ended, oldest first.
     pub async fn unfinished_runs(&self) -> Result<Vec<RunRow>, StoreError> {
-        let sql = rows!("WHERE ended IS NULL AND request <> '' ORDER BY started, id");
+        let sql = rows!("WHERE ended IS NULL AND user_id <> '' ORDER BY started, id");
         self.read(sql, |sql, tx| Box::pin(async move { Ok(sqlx::query_as(*sql).fetch_all(tx).await?) })).await
     }
 
