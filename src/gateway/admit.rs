@@ -1,4 +1,4 @@
-//! Who is let in: whoever `auth/identify.rs` knows, the operator, the local user.
+//! Admission of requests: of whoever `auth/identify.rs` knows, the operator, the local user.
 
 use super::{
     GatewayState,

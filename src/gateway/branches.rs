@@ -177,7 +177,7 @@ pub(super) async fn edit(
     answer(prepared.await)
 }
 
-/// Where a thread branches off.
+/// Place at which a thread branches off.
 #[derive(Deserialize)]
 pub(super) struct BranchBody {
     message_id: String,

@@ -4,7 +4,7 @@ use super::{
     GatewayState,
     caller::Caller,
     errors::refuse,
-    refusal::{Refusal, answer, body, changed, refused, unavailable},
+    refusal::{Refusal, answer, body, changed, missing, refused, unavailable},
     run_request::{self, ReadRequest, RunBody},
     run_stream::{self, StreamRequest, last_event},
     thread,
@@ -96,8 +96,9 @@ async fn stateless(
         Some(id) => {
             let id = thread::id(id)?;
             let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-            if db.client_thread(&id).await.map_err(|error| unavailable(&error))?.is_some() {
-                own(gateway, caller, id.as_str()).await?;
+            let known = db.client_thread(&id).await.map_err(|error| unavailable(&error))?;
+            if known.is_some_and(|known| known.user != caller.user) {
+                return missing();
             }
             id
         }

@@ -1,4 +1,4 @@
-//! What was said and done in a thread, as rows that clients page through.
+//! Rows of what was said and done in a thread, through which clients page.
 
 use super::{
     GatewayState,
@@ -96,6 +96,24 @@ async fn shown(
     Ok(RowPage { events, has_more })
 }
 
+/// Returns the messages that a query asks for: a page that goes back, or with `after_seq` one that goes on.
+async fn selected(
+    gateway: &GatewayState,
+    thread: &ClientThread,
+    asked: &RowsQuery,
+    run: Option<&RunId>,
+) -> Result<RowPage, Refusal> {
+    let limit = limit(asked, MESSAGES)?;
+    let Some(after) = asked.after_seq else {
+        return shown(gateway, thread, (asked.before_seq, limit), run).await;
+    };
+    let mut page = shown(gateway, thread, (asked.before_seq, usize::MAX - 1), run).await?;
+    page.events.retain(|event| event.number > after);
+    page.has_more = page.events.len() > limit;
+    page.events.truncate(limit);
+    Ok(page)
+}
+
 /// Adds to rows of messages what people judged, and how long each run took, to its last answer.
 async fn dressed(
     gateway: &GatewayState,
@@ -147,8 +165,7 @@ pub(super) async fn page(
         if asked.after_seq.is_some() {
             return refused(StatusCode::UNPROCESSABLE_ENTITY, "pages go back: send before_seq");
         }
-        let limit = limit(&asked, MESSAGES)?;
-        let RowPage { events, has_more } = shown(&gateway, &thread, (asked.before_seq, limit), None).await?;
+        let RowPage { events, has_more } = selected(&gateway, &thread, &asked, None).await?;
         let next = events.first().map(|event| event.number).filter(|_| has_more);
         let data = dressed(&gateway, &caller, &thread, events).await?;
         Ok(Json(json!({ "data": data, "has_more": has_more, "next_before_seq": next })))
@@ -165,16 +182,7 @@ pub(super) async fn list(
 ) -> Response {
     let listed = async {
         let thread = own(&gateway, &caller, &id).await?;
-        let (limit, after) = (limit(&asked, MESSAGES)?, asked.after_seq);
-        let found = shown(
-            &gateway,
-            &thread,
-            (asked.before_seq, if after.is_some() { usize::MAX - 1 } else { limit }),
-            None,
-        );
-        let mut events = found.await?.events;
-        events.retain(|event| after.is_none_or(|after| event.number > after));
-        events.truncate(limit);
+        let RowPage { events, .. } = selected(&gateway, &thread, &asked, None).await?;
         dressed(&gateway, &caller, &thread, events).await.map(Json)
     };
     answer(listed.await)
@@ -215,15 +223,7 @@ async fn run_page(
     (thread, run): (ClientThread, RunRow),
     asked: RowsQuery,
 ) -> Result<Json<Value>, Refusal> {
-    let (limit, after) = (limit(&asked, MESSAGES)?, asked.after_seq);
-    let most = if after.is_some() { usize::MAX - 1 } else { limit };
-    let RowPage { mut events, mut has_more } =
-        shown(gateway, &thread, (asked.before_seq, most), Some(&run.id)).await?;
-    if let Some(after) = after {
-        events.retain(|event| event.number > after);
-        has_more = events.len() > limit;
-        events.truncate(limit);
-    }
+    let RowPage { events, has_more } = selected(gateway, &thread, &asked, Some(&run.id)).await?;
     Ok(Json(json!({ "data": dressed(gateway, caller, &thread, events).await?, "has_more": has_more })))
 }
 

@@ -31,13 +31,13 @@ const LOG_PAGE: i64 = 500;
 /// Frames are sent together up to so many bytes.
 const MAX_CHUNK_BYTES: usize = 64 * 1024;
 
-/// What somebody wants to read of a run.
+/// A reader's request for a run's stream.
 pub(super) struct StreamRequest {
     pub(super) thread: ThreadId,
     pub(super) run: RunId,
     pub(super) assistant: String,
     pub(super) modes: Modes,
-    /// Where they were; from the beginning if nowhere.
+    /// Position of the reader; the beginning if none.
     pub(super) after: Option<Position>,
     /// Whether the run is stopped when they go away.
     pub(super) cancels: bool,
@@ -103,7 +103,7 @@ pub(super) fn stops_with_reader(gateway: &GatewayState, live: LiveRun) -> impl D
     StopsWithReader { gateway: gateway.clone(), live }
 }
 
-/// Where the next events come from.
+/// Source of the next events.
 enum StreamSource {
     /// Nothing was sent yet.
     Begin,

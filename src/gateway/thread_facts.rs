@@ -30,7 +30,7 @@ const MAX_GOAL_CHARS: usize = 4000;
 /// How often a run may go on by itself at most.
 const MAX_CONTINUATIONS: u32 = 8;
 
-/// Tells what the runs of a thread spent.
+/// Answers what the runs of a thread spent.
 pub(super) async fn tokens(
     State(gateway): State<GatewayState>,
     caller: Caller,
@@ -239,7 +239,7 @@ pub(super) struct ChangesQuery {
     _diff: Option<String>,
 }
 
-/// Tells that the changes of files by a run are not recorded.
+/// Answers that the changes of files by a run are not recorded.
 pub(super) async fn workspace_changes(
     State(gateway): State<GatewayState>,
     caller: Caller,
