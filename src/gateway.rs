@@ -38,6 +38,7 @@ mod people;
 mod profile;
 mod refusal;
 mod resources;
+mod run_readers;
 mod run_request;
 mod run_stream;
 mod runs;
@@ -57,7 +58,7 @@ mod users;
 mod webhook;
 mod wire;
 
-pub(crate) use {auth::SignIn, guard::GatewayToken};
+pub(crate) use {auth::SignIn, client_runs::cut_runs, guard::GatewayToken};
 
 use crate::{config::Watcher, connections::Connections, dispatch::Shared, local::LocalChannel};
 use axum::{
@@ -92,6 +93,7 @@ struct Inner {
     uploads: Semaphore,
     /// Failed posts to webhooks.
     failures: failures::Failures,
+    readers: run_readers::RunReaders,
     started: Instant,
     stop: CancellationToken,
 }
@@ -120,6 +122,7 @@ impl GatewayState {
             sign_in,
             uploads,
             failures,
+            readers: run_readers::RunReaders::default(),
             started,
             stop,
         }))

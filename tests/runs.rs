@@ -1,5 +1,10 @@
 //! Threads and runs as clients of LangGraph use them, through deaths of the daemon, cut connections and each other.
 
+mod resumed;
+mod stopped;
+mod streams;
+mod threads;
+
 use crate::house::{House, SOON, Talker, http};
 use pudu_sim::model::{At, Reply};
 use serde_json::{Value, json};
@@ -71,6 +76,59 @@ impl Client<'_> {
             call = call.header("last-event-id", after);
         }
         frames(&call.send().await.unwrap().text().await.unwrap())
+    }
+
+    /// Returns the thread as it is: who says what.
+    async fn said(&self, thread: &str) -> Vec<String> {
+        let values = self.get(&format!("/threads/{thread}/state")).await;
+        let messages = values["values"]["messages"].as_array().unwrap().iter();
+        messages
+            .map(|message| {
+                format!("{}: {}", message["type"].as_str().unwrap(), message["content"].as_str().unwrap())
+            })
+            .collect()
+    }
+
+    /// Says something in the page's chat.
+    async fn says_in_chat(&self, text: &str) {
+        let said = self.call("POST", "/chat/herd/messages", Some(json!({ "text": text }))).await;
+        assert_eq!(said.0, 202, "{}", said.1);
+    }
+
+    /// Returns the thread of the page's chat.
+    async fn thread_of_chat(&self) -> String {
+        self.post("/threads/search", json!({})).await[0]["thread_id"].as_str().unwrap().to_owned()
+    }
+
+    /// Returns the lines of the page's chat.
+    async fn transcript(&self) -> Vec<Value> {
+        let mut events = http().get(self.at("/chat/herd/events")).send().await.unwrap();
+        let mut told = String::new();
+        while !told.contains("\n\n") {
+            told.push_str(std::str::from_utf8(&events.chunk().await.unwrap().unwrap()).unwrap());
+        }
+        serde_json::from_str(told.lines().find_map(|line| line.strip_prefix("data: ")).unwrap()).unwrap()
+    }
+
+    /// Waits until the page's chat shows so many final lines, and returns their texts.
+    async fn chat_shows(&self, lines: usize) -> Vec<String> {
+        let deadline = Instant::now() + SOON;
+        loop {
+            let shown = self.transcript().await;
+            if shown.len() == lines && shown.iter().all(|line| line["done"] == true) {
+                return shown.iter().map(|line| line["text"].as_str().unwrap().to_owned()).collect();
+            }
+            assert!(Instant::now() < deadline, "{shown:#?}");
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    }
+}
+
+impl House {
+    /// Waits until the daemon died at the point at which that was to happen.
+    async fn dies(&mut self) {
+        assert!(self.ended(SOON).await.is_some(), "nothing passed the point:\n{}", self.log());
+        self.set("PUDU_CRASH_AT", "");
     }
 }
 

@@ -5,23 +5,24 @@ use super::{
     caller::Caller,
     errors::refuse,
     refusal::{Refusal, answer, body, changed, missing, refused, unavailable},
+    run_readers::RunReader,
     run_request::{self, ReadRequest, RunBody},
     run_stream::{self, StreamRequest, last_event},
     thread,
     threads::{own, values},
     wire::{frames::failure, modes::Modes, run},
 };
-use crate::bus::STORE_TIMEOUT;
+use crate::{bus::STORE_TIMEOUT, clock, dispatch::Shared};
 use axum::{
     Json,
     extract::{Path, Query, RawQuery, State, rejection::JsonRejection},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use pudu_client::{
-    LiveRun, SubmitError,
-    base::{RunId, ThreadId},
-    store::{CancelAction, ClientThread, RunRow},
+    CutRun, LiveRun, SubmitError,
+    base::{FailureCause, Outcome, RunId, ThreadId},
+    store::{CancelAction, ClientThread, RunRow, StoreError},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -35,18 +36,18 @@ struct AcceptedRun {
     run: RunId,
     assistant: String,
     modes: Modes,
-    cancels: bool,
     live: Option<LiveRun>,
+    reader: RunReader,
 }
 
 impl AcceptedRun {
-    fn place(&self) -> String {
-        format!("/api/threads/{}/runs/{}", self.thread, self.run)
+    fn places(&self, again: &str) -> HeaderMap {
+        run_stream::places(&format!("/threads/{}/runs/{}", self.thread, self.run), again)
     }
 
     fn follow(self, gateway: &GatewayState) -> Response {
-        let Self { thread, run, assistant, modes, cancels, .. } = self;
-        run_stream::respond(gateway, StreamRequest { thread, run, assistant, modes, after: None, cancels })
+        let Self { thread, run, assistant, modes, reader, .. } = self;
+        run_stream::respond(gateway, StreamRequest { thread, run, assistant, modes, after: None }, reader)
     }
 }
 
@@ -54,10 +55,12 @@ async fn accept(
     gateway: &GatewayState,
     caller: &Caller,
     thread: &ThreadId,
-    asked: RunBody,
+    (asked, follows): (RunBody, bool),
 ) -> Result<AcceptedRun, Refusal> {
     let ReadRequest { run, modes, cancels } = run_request::read(gateway, caller, thread, asked).await?;
     let (id, assistant) = (run.task.run.clone(), run.assistant.clone());
+    // Before it is accepted: its reader may go away meanwhile.
+    let reader = RunReader::join(gateway, &id, cancels && follows);
     match gateway.0.shared.client.submit(run).await {
         Ok(_) => {}
         Err(SubmitError::Busy(other)) => {
@@ -69,26 +72,28 @@ async fn accept(
         Err(error) => return changed(Err(error)),
     }
     let live = gateway.0.shared.client.live_run(&id);
-    Ok(AcceptedRun { thread: thread.clone(), run: id, assistant, modes, cancels, live })
+    Ok(AcceptedRun { thread: thread.clone(), run: id, assistant, modes, live, reader })
 }
 
-/// Accepts a run on a thread of the caller's.
+/// Accepts a run on a thread of the caller's, who `follows` it or not.
 async fn on_thread(
     gateway: &GatewayState,
     caller: &Caller,
     id: &str,
     posted: Result<Json<RunBody>, JsonRejection>,
+    follows: bool,
 ) -> Result<AcceptedRun, Refusal> {
     let asked = body(posted)?;
     let thread = own(gateway, caller, id).await?;
-    accept(gateway, caller, &thread.id, asked).await
+    accept(gateway, caller, &thread.id, (asked, follows)).await
 }
 
-/// Accepts a run on the thread that its configuration names, or on a new one.
+/// Accepts a run on the thread that its configuration names, or on a new one, of a caller who `follows` it or not.
 async fn stateless(
     gateway: &GatewayState,
     caller: &Caller,
     posted: Result<Json<RunBody>, JsonRejection>,
+    follows: bool,
 ) -> Result<AcceptedRun, Refusal> {
     let asked = body(posted)?;
     let id = match asked.thread() {
@@ -103,31 +108,25 @@ async fn stateless(
             id
         }
     };
-    accept(gateway, caller, &id, asked).await
+    accept(gateway, caller, &id, (asked, follows)).await
 }
 
 async fn wait(gateway: &GatewayState, accepted: AcceptedRun) -> Result<Response, Refusal> {
-    let place = accepted.place();
     if let Some(live) = &accepted.live {
-        let stops = accepted.cancels.then(|| run_stream::stops_with_reader(gateway, live.clone()));
-        tokio::select! {
-            () = live.closed.cancelled() => {}
-            () = gateway.0.stop.cancelled() => {
-                return refused(StatusCode::SERVICE_UNAVAILABLE, "the daemon stops; the run goes on after that");
-            }
-        }
-        drop(stops);
+        ended(gateway, live).await?;
     }
     let told = outcome(gateway, &accepted.thread, &accepted.run).await?;
-    let mut response = Json(told).into_response();
-    for (name, value) in
-        [(header::CONTENT_LOCATION, place.clone()), (header::LOCATION, format!("{place}/join"))]
-    {
-        if let Ok(value) = HeaderValue::from_str(&value) {
-            response.headers_mut().insert(name, value);
+    Ok((accepted.places("join"), Json(told)).into_response())
+}
+
+/// Waits until a run is over.
+async fn ended(gateway: &GatewayState, live: &LiveRun) -> Result<(), Refusal> {
+    tokio::select! {
+        () = live.closed.cancelled() => Ok(()),
+        () = gateway.0.stop.cancelled() => {
+            refused(StatusCode::SERVICE_UNAVAILABLE, "the daemon stops; the run goes on after that")
         }
     }
-    Ok(response)
 }
 
 /// Returns the values of a thread after a run, with the error of one that failed.
@@ -152,7 +151,7 @@ pub(super) async fn create(
     Path(id): Path<String>,
     posted: Result<Json<RunBody>, JsonRejection>,
 ) -> Response {
-    answer(async { told(&gateway, on_thread(&gateway, &caller, &id, posted).await?).await }.await)
+    answer(async { told(&gateway, on_thread(&gateway, &caller, &id, posted, false).await?).await }.await)
 }
 
 /// Likewise, without a thread that is there already.
@@ -161,17 +160,12 @@ pub(super) async fn create_stateless(
     caller: Caller,
     posted: Result<Json<RunBody>, JsonRejection>,
 ) -> Response {
-    answer(async { told(&gateway, stateless(&gateway, &caller, posted).await?).await }.await)
+    answer(async { told(&gateway, stateless(&gateway, &caller, posted, false).await?).await }.await)
 }
 
 async fn told(gateway: &GatewayState, accepted: AcceptedRun) -> Result<Response, Refusal> {
-    let place = accepted.place();
     let row = row(gateway, &accepted.thread, &accepted.run).await?;
-    let mut response = Json(run::run(&row, &[])).into_response();
-    if let Ok(value) = HeaderValue::from_str(&place) {
-        response.headers_mut().insert(header::CONTENT_LOCATION, value);
-    }
-    Ok(response)
+    Ok((accepted.places("join"), Json(run::run(&row, &[]))).into_response())
 }
 
 /// Begins a run and follows it.
@@ -181,7 +175,7 @@ pub(super) async fn stream(
     Path(id): Path<String>,
     posted: Result<Json<RunBody>, JsonRejection>,
 ) -> Response {
-    let accepted = on_thread(&gateway, &caller, &id, posted).await;
+    let accepted = on_thread(&gateway, &caller, &id, posted, true).await;
     answer(accepted.map(|accepted| accepted.follow(&gateway)))
 }
 
@@ -191,7 +185,7 @@ pub(super) async fn stream_stateless(
     caller: Caller,
     posted: Result<Json<RunBody>, JsonRejection>,
 ) -> Response {
-    let accepted = stateless(&gateway, &caller, posted).await;
+    let accepted = stateless(&gateway, &caller, posted, true).await;
     answer(accepted.map(|accepted| accepted.follow(&gateway)))
 }
 
@@ -202,7 +196,7 @@ pub(super) async fn wait_on_thread(
     Path(id): Path<String>,
     posted: Result<Json<RunBody>, JsonRejection>,
 ) -> Response {
-    answer(async { wait(&gateway, on_thread(&gateway, &caller, &id, posted).await?).await }.await)
+    answer(async { wait(&gateway, on_thread(&gateway, &caller, &id, posted, true).await?).await }.await)
 }
 
 /// Likewise, without a thread that is there already.
@@ -211,7 +205,7 @@ pub(super) async fn wait_stateless(
     caller: Caller,
     posted: Result<Json<RunBody>, JsonRejection>,
 ) -> Response {
-    answer(async { wait(&gateway, stateless(&gateway, &caller, posted).await?).await }.await)
+    answer(async { wait(&gateway, stateless(&gateway, &caller, posted, true).await?).await }.await)
 }
 
 pub(super) async fn row(gateway: &GatewayState, thread: &ThreadId, id: &RunId) -> Result<RunRow, Refusal> {
@@ -289,7 +283,10 @@ pub(super) async fn delete(
         let db = gateway.0.shared.db.within(STORE_TIMEOUT);
         match db.delete_run(&thread.id, &row.id).await.map_err(|error| unavailable(&error))? {
             true => Ok(StatusCode::NO_CONTENT),
-            false => refused(StatusCode::CONFLICT, "the run has not ended: cancel it first"),
+            false => refused(
+                StatusCode::CONFLICT,
+                "the run has not ended, or its answer is not delivered: cancel it first",
+            ),
         }
     };
     answer(deleted.await)
@@ -310,23 +307,18 @@ pub(super) async fn join(
             return Ok(rejoin(&gateway, row, Modes { values: true, ..Modes::default() }, &headers, false));
         }
         let live = gateway.0.shared.client.live_run(&row.id);
-        let (modes, cancels) = (Modes::default(), false);
-        wait(
-            &gateway,
-            AcceptedRun { thread: thread.id, run: row.id, assistant: row.assistant, modes, cancels, live },
-        )
-        .await
+        let (modes, reader) = (Modes::default(), RunReader::join(&gateway, &row.id, false));
+        let (thread, run, assistant) = (thread.id, row.id, row.assistant);
+        wait(&gateway, AcceptedRun { thread, run, assistant, modes, live, reader }).await
     };
     answer(joined.await)
 }
 
 fn rejoin(gateway: &GatewayState, row: RunRow, modes: Modes, headers: &HeaderMap, cancels: bool) -> Response {
     let assistant = run::assistant(&row.assistant).to_owned();
-    let after = last_event(headers);
-    run_stream::respond(
-        gateway,
-        StreamRequest { thread: row.thread, run: row.id, assistant, modes, after, cancels },
-    )
+    let (after, reader) = (last_event(headers), RunReader::join(gateway, &row.id, cancels));
+    let (thread, run) = (row.thread, row.id);
+    run_stream::respond(gateway, StreamRequest { thread, run, assistant, modes, after }, reader)
 }
 
 /// How a run is followed, and stopped before that.
@@ -432,28 +424,25 @@ async fn stop(gateway: &GatewayState, row: &RunRow, action: &str, wait: bool) ->
     };
     gateway.0.shared.client.stop(&live, action).await.map_err(|error| unavailable(&error))?;
     if wait {
-        live.closed.cancelled().await;
+        ended(gateway, &live).await?;
     }
     Ok(())
 }
 
-impl GatewayState {
-    /// Has the runs go on that clients asked for and that a death or a stop of the daemon cut.
-    pub(crate) async fn resume_runs(&self) {
-        let shared = &self.0.shared;
-        let rows = match shared.db.unfinished_runs().await {
-            Ok(rows) => rows,
-            Err(error) => return tracing::error!(%error, "failed to read the runs of clients that go on"),
+/// Returns the runs that clients asked for and that a death or a stop of the daemon cut, oldest first. From here on
+/// another end is no stop in order.
+pub(crate) async fn cut_runs(shared: &Shared) -> Result<Vec<CutRun>, StoreError> {
+    let rows = shared.db.unfinished_runs().await?;
+    shared.db.resume_runs().await?;
+    let mut cut = Vec::new();
+    for row in rows {
+        let Some(task) = run_request::restored(&row) else {
+            tracing::error!(run = %row.id, "ended run whose request cannot be read any more");
+            shared.db.run_ended(&row.id, &Outcome::from(FailureCause::Broken), clock::now()).await?;
+            continue;
         };
-        for row in rows {
-            let Some(task) = run_request::restored(&row) else {
-                tracing::error!(run = %row.id, "ended run whose request cannot be read any more");
-                let broken = pudu_client::base::Outcome::from(pudu_client::base::FailureCause::Broken);
-                shared.db.run_ended(&row.id, &broken, crate::clock::now()).await.ok();
-                continue;
-            };
-            tracing::info!(run = %row.id, thread = %row.thread, "resumed run of a client");
-            drop(shared.client.resume_run(task, row.cancelled, shared.extended.clone()));
-        }
+        tracing::info!(run = %row.id, thread = %row.thread, "resumed run of a client");
+        cut.push(shared.client.cut_run(task, row.cancelled).await?);
     }
+    Ok(cut)
 }

@@ -295,11 +295,7 @@ pub(super) async fn delete(
 ) -> Response {
     let deleted = async {
         let thread = own(&gateway, &caller, &id).await?;
-        let client = &gateway.0.shared.client;
-        if !client.live_runs(&thread.id).is_empty() {
-            return refused(StatusCode::CONFLICT, IN_FLIGHT);
-        }
-        match client.delete_thread(&thread.id).await.map_err(|error| unavailable(&error))? {
+        match gateway.0.shared.client.delete_thread(&thread.id).await.map_err(|error| unavailable(&error))? {
             Deletion::Done => {
                 tracing::info!(thread = %thread.id, "deleted a thread on request");
                 let message = format!("Deleted local thread data for {}", thread.id);

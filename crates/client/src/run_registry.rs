@@ -2,7 +2,7 @@
 
 use crate::Control;
 use futures_util::FutureExt;
-use pudu_base::{RunId, ThreadId};
+use pudu_base::{BoxFuture, RunId, Seq, ThreadId};
 use pudu_harness::Replay;
 use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
@@ -37,6 +37,10 @@ pub struct LiveRun {
     pub replay: Arc<Replay>,
     /// Cancelled once it is over and its thread is another's.
     pub closed: CancellationToken,
+    /// Its last row in its thread's log from before a restart; 0 if it has none.
+    pub before: Seq,
+    /// Number of its first event behind that row: none that it had before the restart is given once more.
+    pub first_event: u64,
 }
 
 #[derive(Default)]
@@ -74,6 +78,16 @@ impl RegisteredRuns {
 
 /// The right to work on a thread.
 pub(crate) type ThreadSlot = OwnedMutexGuard<()>;
+
+/// A place in the queue for a thread, of a run that is not ready to start yet. Dropped, it is another's.
+pub struct ThreadPlace(Mutex<BoxFuture<'static, ThreadSlot>>);
+
+impl ThreadPlace {
+    /// Returns the turn of whoever has the place.
+    pub(crate) fn turn(self) -> BoxFuture<'static, ThreadSlot> {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl RunRegistry {
     /// Adds a run; with `alone` only if no other run of its thread works or waits to.
@@ -121,6 +135,11 @@ impl RunRegistry {
                 None => turn.await,
             }
         }
+    }
+
+    /// Returns a place behind those before.
+    pub(crate) fn place(&self, thread: &ThreadId) -> ThreadPlace {
+        ThreadPlace(Mutex::new(Box::pin(self.queue(thread))))
     }
 
     /// Returns the runs of a thread that work or wait to, oldest first.
@@ -176,8 +195,7 @@ mod tests {
     use pudu_base::{Outcome, RunEvent};
 
     fn live(run: &str, thread: &str) -> LiveRun {
-        let (control, replay, closed) = Default::default();
-        LiveRun { run: run.into(), thread: thread.into(), control, replay, closed }
+        crate::runs::live(&crate::RunTask::new(thread.into(), run.into()), Control::default())
     }
 
     #[tokio::test(start_paused = true)]

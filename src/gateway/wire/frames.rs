@@ -93,10 +93,16 @@ impl Frames {
         self.position
     }
 
-    /// Goes on behind a position. The events since its row come once more, as what they said is known to nobody here.
-    pub(in crate::gateway) fn seek(&mut self, position: Position) {
-        self.position = Position { event: 0, ..position };
-        self.known = Some(position);
+    /// Goes on behind the position that the reader knows. The events since `from` come once more, as what they said is
+    /// known to nobody here.
+    pub(in crate::gateway) fn seek(&mut self, from: Position, known: Position) {
+        self.position = from;
+        self.known = Some(known);
+    }
+
+    /// Goes on at a position, to which all was told.
+    pub(in crate::gateway) fn go_on_at(&mut self, position: Position) {
+        self.position = position;
     }
 
     /// Returns whether it has to be told the state before the first change.
