@@ -1,5 +1,7 @@
 //! Threads and runs as clients of LangGraph use them, through deaths of the daemon, cut connections and each other.
 
+mod edits;
+
 use crate::house::{House, SOON, Talker, http};
 use pudu_sim::model::{At, Reply};
 use serde_json::{Value, json};
