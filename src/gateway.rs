@@ -47,6 +47,7 @@ mod skills;
 pub(crate) mod storage;
 mod tasks;
 pub(crate) mod thread;
+mod thread_edits;
 mod thread_facts;
 mod thread_state;
 mod threads;
@@ -161,12 +162,12 @@ impl GatewayState {
             .route("/threads/{thread}", get(threads::show).patch(threads::patch).delete(threads::delete))
             .route(
                 "/threads/{thread}/state",
-                posted(get(thread_state::state).post(thread_state::update_state)),
+                posted(get(thread_state::state).post(thread_edits::update_state)),
             )
             .route("/threads/{thread}/state/checkpoint", post(thread_state::state_of_checkpoint))
             .route("/threads/{thread}/state/{checkpoint}", get(thread_state::state_at))
             .route("/threads/{thread}/history", post(thread_state::history))
-            .route("/threads/{thread}/copy", post(thread_state::copy))
+            .route("/threads/{thread}/copy", post(thread_edits::copy))
             .route("/threads/{thread}/runs", posted(get(client_runs::list).post(client_runs::create)))
             .route("/threads/{thread}/runs/stream", posted(post(client_runs::stream)))
             .route("/threads/{thread}/runs/wait", posted(post(client_runs::wait_on_thread)))

@@ -413,9 +413,8 @@ impl ConversationActor {
     async fn ended(&mut self, end: Option<TurnEnd>) {
         let Some(running) = self.running.take() else { return };
         // What the run saw of that is taken back already.
-        if running.control.steering.is_goal_dropped()
-            && let Some(record) = self.record().await
-        {
+        let dropped = running.control.steering.is_goal_dropped();
+        if let Some(record) = if dropped { self.record().await } else { None } {
             drop(self.shared.client.clear_goal(&record.thread));
         }
         let unused = end.map(|end| end.unused).unwrap_or_default();

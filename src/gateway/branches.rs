@@ -4,7 +4,7 @@ use super::{
     GatewayState,
     caller::Caller,
     refusal::{IN_FLIGHT, Refusal, answer, body, refused, unavailable},
-    thread_state::copy_to,
+    thread_edits::copy_to,
     threads::own,
     wire::{checkpoint, message},
 };
@@ -67,14 +67,14 @@ async fn newest_turn(gateway: &GatewayState, thread: &ClientThread) -> Result<Ne
     let Some(human) = human.filter(|_| is_answered) else {
         return refused(StatusCode::CONFLICT, "the newest question has no answer yet");
     };
-    let Some((seq, run)) = row_of(gateway, thread, &human.id).await? else {
+    let Some((seq, run)) = origin_of(gateway, thread, &human.id).await? else {
         return refused(StatusCode::CONFLICT, "nobody knows any more where the newest question was put");
     };
     Ok(NewestTurn { human, run, before: seq - 1, state })
 }
 
 /// Returns the row of the log that has a message, and the run that wrote it.
-async fn row_of(
+async fn origin_of(
     gateway: &GatewayState,
     thread: &ClientThread,
     id: &MessageId,
@@ -209,7 +209,9 @@ pub(super) async fn branch(
         // The whole turn goes along.
         let is_question = |message: &Arc<Message>| matches!(**message, Message::Human(_));
         let next = state.messages.values().skip(at + 1).position(is_question);
-        state.messages.truncate(next.map_or(state.messages.len(), |next| at + 1 + next));
+        let later = next.map_or(state.messages.len(), |next| at + 1 + next);
+        let later: Vec<MessageId> = state.messages.keys().skip(later).rev().cloned().collect();
+        later.into_iter().for_each(|id| state.apply(Update::Remove(id)));
         state.begun.clear();
         let title = asked.title.unwrap_or_else(|| thread.title.clone());
         let extra = json!({

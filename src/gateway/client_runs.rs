@@ -63,16 +63,27 @@ async fn accept(
     let reader = RunReader::join(gateway, &id, cancels && follows);
     match gateway.0.shared.client.submit(run).await {
         Ok(_) => {}
-        Err(SubmitError::Busy(other)) => {
-            let why = format!(
-                "run {other} is at work on the thread; wait for it, or send another multitask_strategy"
-            );
-            return refused(StatusCode::CONFLICT, &why);
-        }
+        Err(SubmitError::Busy(other)) => return run_request::busy(&other),
         Err(error) => return changed(Err(error)),
     }
     let live = gateway.0.shared.client.live_run(&id);
     Ok(AcceptedRun { thread: thread.clone(), run: id, assistant, modes, live, reader })
+}
+
+/// Finds the thread of a run: one of the caller's, or if it may be so a new one.
+async fn place(
+    gateway: &GatewayState,
+    caller: &Caller,
+    id: &str,
+    may_be_new: bool,
+) -> Result<ThreadId, Refusal> {
+    let id = thread::id(id)?;
+    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+    match db.client_thread(&id).await.map_err(|error| unavailable(&error))? {
+        Some(known) if known.user == caller.user => Ok(id),
+        None if may_be_new => Ok(id),
+        _ => missing(),
+    }
 }
 
 /// Accepts a run on a thread of the caller's, who `follows` it or not.
@@ -84,8 +95,8 @@ async fn on_thread(
     follows: bool,
 ) -> Result<AcceptedRun, Refusal> {
     let asked = body(posted)?;
-    let thread = own(gateway, caller, id).await?;
-    accept(gateway, caller, &thread.id, (asked, follows)).await
+    let thread = place(gateway, caller, id, asked.may_begin_thread(false)).await?;
+    accept(gateway, caller, &thread, (asked, follows)).await
 }
 
 /// Accepts a run on the thread that its configuration names, or on a new one, of a caller who `follows` it or not.
@@ -96,19 +107,11 @@ async fn stateless(
     follows: bool,
 ) -> Result<AcceptedRun, Refusal> {
     let asked = body(posted)?;
-    let id = match asked.thread() {
+    let thread = match asked.thread() {
         None => ThreadId::fresh(),
-        Some(id) => {
-            let id = thread::id(id)?;
-            let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-            let known = db.client_thread(&id).await.map_err(|error| unavailable(&error))?;
-            if known.is_some_and(|known| known.user != caller.user) {
-                return missing();
-            }
-            id
-        }
+        Some(id) => place(gateway, caller, id, asked.may_begin_thread(true)).await?,
     };
-    accept(gateway, caller, &id, (asked, follows)).await
+    accept(gateway, caller, &thread, (asked, follows)).await
 }
 
 async fn wait(gateway: &GatewayState, accepted: AcceptedRun) -> Result<Response, Refusal> {
@@ -246,15 +249,40 @@ pub(super) async fn list(
     let listed = async {
         let thread = own(&gateway, &caller, &id).await?;
         let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-        let limit = asked.limit.unwrap_or(LISTED.0).clamp(1, LISTED.1);
-        let rows = db.thread_runs(&thread.id, limit, asked.offset.unwrap_or(0).max(0)).await;
-        let rows = rows.map_err(|error| unavailable(&error))?;
-        let tokens = db.run_tokens(&thread.id).await.map_err(|error| unavailable(&error))?;
-        let wanted =
-            rows.iter().filter(|row| asked.status.as_deref().is_none_or(|status| status == run::status(row)));
-        Ok(Json(wanted.map(|row| run::run(row, &tokens)).collect::<Vec<_>>()))
+        let rows = wanted_runs(&gateway, &thread.id, &asked).await?;
+        let tokens = db.run_tokens(&thread.id, None).await.map_err(|error| unavailable(&error))?;
+        Ok(Json(rows.iter().map(|row| run::run(row, &tokens)).collect::<Vec<_>>()))
     };
     answer(listed.await)
+}
+
+/// Returns the page of runs that a query asks for.
+async fn wanted_runs(
+    gateway: &GatewayState,
+    thread: &ThreadId,
+    asked: &RunsQuery,
+) -> Result<Vec<RunRow>, Refusal> {
+    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+    let limit = asked.limit.unwrap_or(LISTED.0).clamp(1, LISTED.1);
+    let (mut skipped, mut from) = (asked.offset.unwrap_or(0).max(0), 0);
+    let mut wanted = Vec::new();
+    loop {
+        let page = db.thread_runs(thread, LISTED.1, from).await.map_err(|error| unavailable(&error))?;
+        let is_last = page.len() < usize::try_from(LISTED.1).unwrap_or(usize::MAX);
+        for row in page {
+            match asked.status.as_deref() {
+                Some(status) if status != run::status(&row) => {}
+                _ if skipped > 0 => skipped -= 1,
+                _ => wanted.push(row),
+            }
+        }
+        let enough = wanted.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
+        if is_last || enough {
+            wanted.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+            return Ok(wanted);
+        }
+        from += LISTED.1;
+    }
 }
 
 /// Shows a run.
@@ -266,7 +294,8 @@ pub(super) async fn show(
     let shown = async {
         let (thread, row) = own_run(&gateway, &caller, &ids).await?;
         let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-        let tokens = db.run_tokens(&thread.id).await.map_err(|error| unavailable(&error))?;
+        let tokens = db.run_tokens(&thread.id, Some(&row.id)).await;
+        let tokens = tokens.map_err(|error| unavailable(&error))?;
         Ok(Json(run::run(&row, &tokens)))
     };
     answer(shown.await)

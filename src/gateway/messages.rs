@@ -125,9 +125,9 @@ async fn dressed(
     let judged = db.feedback(&thread.id, &caller.user).await.map_err(|error| unavailable(&error))?;
     let judged: HashMap<&str, Value> =
         judged.iter().map(|one| (one.run.as_str(), event::feedback(one))).collect();
-    let runs = db.thread_runs(&thread.id, 100, 0).await.map_err(|error| unavailable(&error))?;
-    let took = |run: &RunRow| Some((run.id.to_string(), (run.ended? - run.begun?) / 1000));
-    let took: HashMap<String, i64> = runs.iter().filter_map(took).collect();
+    let times = db.run_times(&thread.id).await.map_err(|error| unavailable(&error))?;
+    let took: HashMap<String, i64> =
+        times.into_iter().map(|(run, begun, ended)| (run.to_string(), (ended - begun) / 1000)).collect();
     let mut last: HashSet<String> = HashSet::new();
     let mut rows: Vec<Value> = Vec::new();
     for event in events.into_iter().rev() {

@@ -39,7 +39,7 @@ pub(super) async fn tokens(
     let told = async {
         let thread = own(&gateway, &caller, &id).await?;
         let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-        let spent = db.run_tokens(&thread.id).await.map_err(|error| unavailable(&error))?;
+        let spent = db.run_tokens(&thread.id, None).await.map_err(|error| unavailable(&error))?;
         Ok(Json(token_usage(&thread, &spent)))
     };
     answer(told.await)

@@ -1,17 +1,13 @@
-//! Threads as they are and as they were: checkpoints, which are positions of the log, and copies.
+//! Threads as they are and as they were: checkpoints, which are positions of the log.
 
 use super::{
     GatewayState,
     caller::Caller,
-    errors::refuse,
-    refusal::{ACCOUNT, Refusal, answer, body, changed, refused, unavailable},
-    threads::{listed, metadata, notes, own},
-    wire::{
-        checkpoint::{self, Checkpoint, ValuesWriter},
-        input::{self, SentMessage},
-    },
+    refusal::{Refusal, answer, body, refused, unavailable},
+    threads::own,
+    wire::checkpoint::{self, Checkpoint, ValuesWriter},
 };
-use crate::{bus::STORE_TIMEOUT, clock};
+use crate::bus::STORE_TIMEOUT;
 use axum::{
     Json,
     extract::{Path, State, rejection::JsonRejection},
@@ -19,13 +15,11 @@ use axum::{
     response::Response,
 };
 use pudu_client::{
-    base::{Message, MessageId, Seq, ThreadFolder, ThreadId, ThreadState, Todo, Update},
-    harness::RunState,
-    store::{ClientThread, LogEntry, NewThread, StoreError, ThreadChange},
+    base::{Message, Seq, ThreadState, Update},
+    store::{ClientThread, LogEntry},
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::sync::Arc;
 
 /// So many checkpoints are listed, unless told otherwise, and at most.
 const HISTORY: (usize, usize) = (10, 100);
@@ -82,7 +76,7 @@ fn unknown_checkpoint<T>() -> Result<T, Refusal> {
     refused(StatusCode::NOT_FOUND, "there is no such checkpoint")
 }
 
-async fn checkpoint_of(
+pub(super) async fn checkpoint_of(
     gateway: &GatewayState,
     thread: &ClientThread,
     wanted: Option<Seq>,
@@ -121,28 +115,36 @@ fn waits(state: &ThreadState) -> bool {
     matches!(state.last().map(AsRef::as_ref), Some(Message::Human(_))) || !state.begun.is_empty()
 }
 
-/// Returns the positions of checkpoints among rows, newest first: where a step ended.
+/// Returns the positions of checkpoints among rows, newest first: where a step ended. The newest row is one, whatever it is.
 fn boundaries(newest_first: &[LogEntry]) -> Vec<Seq> {
-    let kind = |entry: &LogEntry| match &entry.update {
-        Update::Message(message) => match &**message {
-            Message::Human(_) => 'h',
-            Message::Assistant(_) => 'a',
-            Message::Tool(_) => 't',
-            Message::Reminder(_) => '-',
-        },
-        Update::Restore(_) => 'r',
-        _ => '-',
-    };
-    let mut found: Vec<(char, Seq)> = Vec::new();
+    // What stands behind the messages of a step belongs to it, except how far calls of tools are, which comes meanwhile.
+    let (mut found, mut later, mut end) = (Vec::new(), None, newest_first.first().map(|entry| entry.seq));
     for entry in newest_first {
-        let kind = kind(entry);
-        // Of results that came together, and of what was said together, the last stands for all.
-        let goes_on = found.last().is_some_and(|(last, _)| *last == kind && matches!(kind, 'h' | 't'));
-        if kind != '-' && !goes_on {
-            found.push((kind, entry.seq));
+        let step = match &entry.update {
+            Update::Message(message) => match &**message {
+                Message::Human(_) => Some('h'),
+                Message::Assistant(_) => Some('a'),
+                Message::Tool(_) => Some('t'),
+                Message::Reminder(_) => None,
+            },
+            Update::Restore(_) => Some('r'),
+            _ => None,
+        };
+        let is_apart = matches!(
+            entry.update,
+            Update::Begin(_) | Update::Interrupt(_) | Update::Suspend(_) | Update::Task { .. }
+        );
+        if !is_apart {
+            end = end.or(Some(entry.seq));
         }
+        let Some(step) = step else { continue };
+        // Of results that came together, and of what was said together, the last stands for all.
+        if later != Some(step) || matches!(step, 'a' | 'r') {
+            found.extend(end);
+        }
+        (later, end) = (Some(step), None);
     }
-    found.into_iter().map(|(_, seq)| seq).collect()
+    found
 }
 
 /// Which checkpoints are listed.
@@ -193,158 +195,27 @@ async fn past(
         at = last.seq;
         rows.extend(page);
     }
+    let newest_first: Vec<Seq> = boundaries(&rows).into_iter().take(limit).collect();
+    let (Some(newest), Some(oldest)) = (newest_first.first(), newest_first.last()) else {
+        return Ok(Vec::new());
+    };
+    let (mut reached, mut state) =
+        db.state_at(&thread.id, *oldest).await.map_err(|error| unavailable(&error))?;
     let mut told = Vec::new();
-    for seq in boundaries(&rows).into_iter().take(limit) {
-        let (_, mut state) = db.state_at(&thread.id, seq).await.map_err(|error| unavailable(&error))?;
-        if !told.is_empty() {
-            // Each with all messages would be the square of the thread.
-            let messages = std::mem::take(&mut state.messages);
-            state.messages.extend(messages.into_iter().rev().take(1));
-        }
-        let up_to: Vec<LogEntry> = rows.iter().filter(|entry| entry.seq <= seq).take(64).cloned().collect();
-        told.push(written(thread, &up_to, seq, &state));
+    for seq in newest_first.iter().rev() {
+        let behind = rows.iter().rev().filter(|entry| entry.seq > reached && entry.seq <= *seq);
+        behind.for_each(|entry| state.apply(entry.update.clone()));
+        reached = *seq;
+        let up_to = &rows[rows.partition_point(|entry| entry.seq > *seq)..];
+        // Each with all messages would be the square of the thread.
+        let shown = if seq == newest { state.clone() } else { with_last_message(&state) };
+        told.push(written(thread, up_to, *seq, &shown));
     }
+    told.reverse();
     Ok(told)
 }
 
-/// A change of a thread's values.
-#[derive(Deserialize)]
-pub(super) struct StateUpdate {
-    #[serde(default)]
-    values: Value,
-    #[serde(default)]
-    checkpoint: Value,
-    #[serde(default)]
-    checkpoint_id: Value,
-}
-
-/// Changes the values of a thread: what is named is replaced.
-pub(super) async fn update_state(
-    State(gateway): State<GatewayState>,
-    caller: Caller,
-    Path(id): Path<String>,
-    posted: Result<Json<StateUpdate>, JsonRejection>,
-) -> Response {
-    let updated = async {
-        let (thread, update) = (own(&gateway, &caller, &id).await?, body(posted)?);
-        write_values(&gateway, &thread, update).await?;
-        checkpoint_of(&gateway, &own(&gateway, &caller, &id).await?, None).await
-    };
-    answer(updated.await)
-}
-
-async fn write_values(
-    gateway: &GatewayState,
-    thread: &ClientThread,
-    update: StateUpdate,
-) -> Result<(), Refusal> {
-    let wrong = |why: &str| Box::new(refuse(StatusCode::UNPROCESSABLE_ENTITY, why));
-    let from = checkpoint::wanted(&update.checkpoint_id, &update.checkpoint).map_err(|why| wrong(&why))?;
-    let values = match update.values {
-        Value::Null => Map::new(),
-        Value::Object(values) => values,
-        _ => return Err(wrong("values is no object")),
-    };
-    const KNOWN: [&str; 4] = ["messages", "title", "todos", "artifacts"];
-    if let Some(unknown) = values.keys().find(|key| !KNOWN.contains(&key.as_str())) {
-        return Err(wrong(&format!("values.{unknown} cannot be written; these can: {}", KNOWN.join(", "))));
-    }
-    let (shared, db) = (&gateway.0.shared, gateway.0.shared.db.within(STORE_TIMEOUT));
-    if let Some(title) = values.get("title") {
-        let Some(title) = title.as_str().filter(|title| title.len() <= 1024) else {
-            return Err(wrong("values.title is no text of at most 1024 bytes"));
-        };
-        let change = ThreadChange { title: Some(title.trim().to_owned()), ..ThreadChange::default() };
-        db.change_thread(&thread.id, change).await.map_err(|error| unavailable(&error))?;
-    }
-    let messages = values
-        .get("messages")
-        .map(input::messages)
-        .transpose()
-        .map_err(|why| wrong(&format!("values.{why}")))?;
-    let todos: Option<Vec<Todo>> = values
-        .get("todos")
-        .cloned()
-        .map(serde_json::from_value)
-        .transpose()
-        .map_err(|error| wrong(&format!("values.todos: {error}")))?;
-    let artifacts: Option<Vec<String>> = values
-        .get("artifacts")
-        .cloned()
-        .map(serde_json::from_value)
-        .transpose()
-        .map_err(|error| wrong(&format!("values.artifacts: {error}")))?;
-    if from.is_none() && messages.is_none() && todos.is_none() && artifacts.is_none() {
-        return Ok(());
-    }
-    let past = match from {
-        None => None,
-        Some(seq) => Some(db.state_at(&thread.id, seq).await.map_err(|error| unavailable(&error))?.1),
-    };
-    let change = |run: &mut RunState| {
-        let mut state = past.unwrap_or_else(|| run.state().clone());
-        if let Some(messages) = messages {
-            replace_messages(&mut state, messages);
-        }
-        state.todos = todos.unwrap_or(state.todos);
-        if let Some(artifacts) = artifacts {
-            state.artifacts = artifacts.into_iter().map(|path| (path, run.run.clone())).collect();
-        }
-        run.apply(Update::Restore(Arc::new(state)));
-    };
-    changed(shared.client.change_thread(&thread.id, change).await).map(drop)
-}
-
-fn replace_messages(state: &mut ThreadState, messages: Vec<SentMessage>) {
-    state.messages.clear();
-    state.client_fields.clear();
-    state.begun.clear();
-    for SentMessage { message, fields, .. } in messages {
-        let id: MessageId = message.id().clone();
-        if !fields.is_null() {
-            state.client_fields.insert(id.clone(), fields);
-        }
-        state.messages.insert(id, Arc::new(message));
-    }
-}
-
-/// Makes another thread of a state, with the same notes and title.
-pub(super) async fn copy_to(
-    gateway: &GatewayState,
-    caller: &Caller,
-    thread: &ClientThread,
-    (state, title, extra): (ThreadState, &str, Map<String, Value>),
-) -> Result<ClientThread, Refusal> {
-    let (db, id) = (gateway.0.shared.db.within(STORE_TIMEOUT), ThreadId::fresh());
-    let mut all = metadata(thread);
-    all.remove("deerflow_pinned");
-    all.extend(extra);
-    let new = NewThread {
-        folder: ThreadFolder { owner: caller.user.clone(), thread: id.clone() },
-        account: ACCOUNT.to_owned(),
-        assistant: thread.assistant.clone(),
-        metadata: notes(all)?,
-        now: clock::now(),
-    };
-    db.create_thread(new).await.map_err(|error| unavailable(&error))?;
-    let change = ThreadChange { title: Some(title.to_owned()), ..ThreadChange::default() };
-    db.change_thread(&id, change).await.map_err(|error: StoreError| unavailable(&error))?;
-    let restore = |run: &mut RunState| run.apply(Update::Restore(Arc::new(state)));
-    changed(gateway.0.shared.client.change_thread(&id, restore).await)?;
-    own(gateway, caller, id.as_str()).await
-}
-
-/// Makes a copy of a thread: its messages, not its files.
-pub(super) async fn copy(
-    State(gateway): State<GatewayState>,
-    caller: Caller,
-    Path(id): Path<String>,
-) -> Response {
-    let copied = async {
-        let thread = own(&gateway, &caller, &id).await?;
-        let state = gateway.0.shared.client.state(&thread.id).await.map_err(|error| unavailable(&error))?;
-        let copied = copy_to(&gateway, &caller, &thread, (state, &thread.title, Map::new())).await?;
-        Ok(Json(listed(&gateway, &copied)))
-    };
-    answer(copied.await)
+fn with_last_message(state: &ThreadState) -> ThreadState {
+    let last = state.messages.last().map(|(id, message)| (id.clone(), message.clone()));
+    ThreadState { messages: last.into_iter().collect(), ..state.clone() }
 }

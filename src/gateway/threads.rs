@@ -174,13 +174,16 @@ async fn found(
         return refused(StatusCode::UNPROCESSABLE_ENTITY, "status is none of idle, busy, interrupted, error");
     }
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+    let is_asc = search.sort_order.as_deref() == Some("asc");
+    // In the order of the store the first pages are enough.
+    let is_stored_order = matches!(search.sort_by.as_deref(), None | Some("updated_at")) && !is_asc;
     let (mut all, mut offset) = (Vec::new(), 0);
     loop {
         let page = db.client_threads(&caller.user, SEARCH_PAGE, offset).await;
         let page = page.map_err(|error| unavailable(&error))?;
         let is_last = page.len() < usize::try_from(SEARCH_PAGE).unwrap_or(usize::MAX);
         all.extend(page.into_iter().filter(|thread| search.fits(gateway, thread)));
-        let enough = search.sort_by.is_none()
+        let enough = is_stored_order
             && all.len() >= search.offset.unwrap_or(0).saturating_add(search.limit.unwrap_or(LISTED.0));
         if is_last || enough {
             break;
@@ -197,7 +200,7 @@ async fn found(
             return refused(StatusCode::UNPROCESSABLE_ENTITY, why);
         }
     }
-    if search.sort_order.as_deref() == Some("asc") {
+    if is_asc {
         all.reverse();
     }
     Ok(all)

@@ -1,10 +1,12 @@
 //! Streams that are cut, read once more, and shared.
 
 use super::{Client, Frame, asked, frames, names};
-use crate::house::{House, http};
+use crate::house::{House, SOON, http};
 use pudu_sim::model::{At, Reply};
 use reqwest::Response;
 use serde_json::{Value, json};
+use sqlx::{Connection, SqliteConnection};
+use std::time::Instant;
 
 /// Reads a stream until it says something, and returns what came so far.
 async fn reads(stream: &mut Response, wanted: &str) -> Vec<Frame> {
@@ -173,4 +175,34 @@ async fn a_run_stops_with_its_last_reader_and_not_before() {
     drop(second);
     client.until(&thread, run, "interrupted").await;
     hold.proceed();
+}
+
+/// The store is locked meanwhile, so that the run is not accepted when its reader goes.
+#[tokio::test]
+async fn a_run_stops_with_a_reader_who_leaves_before_it_is_accepted() {
+    let house = House::open("").await;
+    let client = Client(&house);
+    let thread = client.thread().await;
+    let hold = house.model.hold(1, At::Chunk(1));
+    let url = format!("sqlite://{}", house.path(".pudu/data/pudu.db").display());
+    let mut store = SqliteConnection::connect(&url).await.unwrap();
+    sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut store).await.unwrap();
+    let path = client.at(&format!("/threads/{thread}/runs/stream"));
+    let reader = tokio::spawn(http().post(path).json(&asked("hello", &json!({}))).send());
+    let deadline = Instant::now() + SOON;
+    while client.get(&format!("/threads/{thread}")).await["status"] != "busy" {
+        assert!(Instant::now() < deadline, "{}", house.log());
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert!(!reader.is_finished());
+    reader.abort();
+    assert!(reader.await.unwrap_err().is_cancelled());
+    sqlx::raw_sql("ROLLBACK").execute(&mut store).await.unwrap();
+    while client.get(&format!("/threads/{thread}")).await["status"] == "busy" {
+        assert!(Instant::now() < deadline, "{}", house.log());
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let runs = client.get(&format!("/threads/{thread}/runs")).await;
+    assert_eq!(runs[0]["status"], "interrupted", "{runs}");
+    drop(hold);
 }

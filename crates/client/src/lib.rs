@@ -13,6 +13,7 @@ mod catalog_cache;
 mod conclude;
 mod control;
 pub mod egress;
+pub mod embed;
 mod explain;
 mod guardrail;
 mod lazy_sandbox;

@@ -216,9 +216,18 @@ impl Db {
         self.read(sql, |sql, tx| Box::pin(async move { Ok(sqlx::query_as(*sql).fetch_all(tx).await?) })).await
     }
 
-    /// Returns what the runs of a thread spent, by run, caller and model.
-    pub async fn run_tokens(&self, thread: &ThreadId) -> Result<Vec<RunTokens>, StoreError> {
-        self.read(thread, |thread, tx| Box::pin(tokens(tx, thread))).await
+    /// Returns what the runs of a thread spent, or one of them, by run, caller and model.
+    pub async fn run_tokens(
+        &self,
+        thread: &ThreadId,
+        run: Option<&RunId>,
+    ) -> Result<Vec<RunTokens>, StoreError> {
+        self.read((thread, run), |(thread, run), tx| Box::pin(tokens(tx, thread, *run))).await
+    }
+
+    /// Returns when the runs of a thread that have ended began to work and ended, in milliseconds since 1970.
+    pub async fn run_times(&self, thread: &ThreadId) -> Result<Vec<(RunId, i64, i64)>, StoreError> {
+        self.read(thread, |thread, tx| Box::pin(times(tx, thread))).await
     }
 
     /// Forgets a run that has ended and whose answer is delivered; what it said stays in its thread. Tells whether there was
@@ -264,11 +273,23 @@ async fn of_thread(
     Ok(sqlx::query_as(sql).bind(thread.as_str()).bind(limit).bind(offset).fetch_all(tx).await?)
 }
 
-async fn tokens(tx: &mut AnyConnection, thread: &ThreadId) -> Result<Vec<RunTokens>, StoreError> {
+async fn times(tx: &mut AnyConnection, thread: &ThreadId) -> Result<Vec<(RunId, i64, i64)>, StoreError> {
+    let sql =
+        "SELECT id, begun, ended FROM runs WHERE thread = $1 AND begun IS NOT NULL AND ended IS NOT NULL";
+    let rows: Vec<(String, i64, i64)> = sqlx::query_as(sql).bind(thread.as_str()).fetch_all(tx).await?;
+    Ok(rows.into_iter().map(|(run, begun, ended)| (run.into(), begun, ended)).collect())
+}
+
+async fn tokens(
+    tx: &mut AnyConnection,
+    thread: &ThreadId,
+    run: Option<&RunId>,
+) -> Result<Vec<RunTokens>, StoreError> {
     let sql = "SELECT run, caller, model, CAST(SUM(calls) AS BIGINT), CAST(SUM(input) AS BIGINT),
-        CAST(SUM(output) AS BIGINT) FROM spending WHERE thread = $1 GROUP BY run, caller, model ORDER BY run, caller, model";
-    let rows: Vec<(String, String, String, i64, i64, i64)> =
-        sqlx::query_as(sql).bind(thread.as_str()).fetch_all(tx).await?;
+        CAST(SUM(output) AS BIGINT) FROM spending WHERE thread = $1 AND run = COALESCE($2, run)
+        GROUP BY run, caller, model ORDER BY run, caller, model";
+    let query = sqlx::query_as(sql).bind(thread.as_str()).bind(run.map(|run| run.as_str().to_owned()));
+    let rows: Vec<(String, String, String, i64, i64, i64)> = query.fetch_all(tx).await?;
     let tokens = |(run, caller, model, calls, input, output): (String, _, _, _, _, _)| RunTokens {
         run: run.into(),
         caller,
