@@ -18,7 +18,7 @@ use axum::{
 use futures_util::stream;
 use pudu_client::{
     LiveRun,
-    base::{Message, Outcome, RunEvent, RunId, Seq, ThreadId, Update},
+    base::{Message, Outcome, RunEvent, RunId, Seq, ThreadId, ThreadState, Update},
     harness::{ReplayItem, ReplayReader},
     store::{LogEntry, StoreError},
 };
@@ -220,12 +220,28 @@ impl Follower {
             && self.frames.needs_state()
         {
             let before = seq - Seq::try_from(updates.len()).unwrap_or(0);
-            let db = &self.gateway.0.shared.db;
-            let (_, state) = db.state_at(&self.request.thread, before).await?;
+            let state = match self.start(before) {
+                Some(state) => state,
+                None => self.gateway.0.shared.db.state_at(&self.request.thread, before).await?.1,
+            };
             self.frames.set_state(state);
-            self.frames.set_title(db.title(&self.request.thread).await?);
+            self.read_title().await?;
         }
         self.frames.push(event);
+        Ok(())
+    }
+
+    /// Returns the thread as the run found it, if that was at this position.
+    fn start(&self, position: Seq) -> Option<ThreadState> {
+        let StreamSource::Ring(_, live) = &self.source else { return None };
+        live.start.get().filter(|(seq, _)| *seq == position).map(|(_, state)| state.clone())
+    }
+
+    /// Tells the frames the title of the thread, if one stands in them.
+    async fn read_title(&mut self) -> Result<(), StoreError> {
+        if self.request.modes.show_values() {
+            self.frames.set_title(self.gateway.0.shared.db.title(&self.request.thread).await?);
+        }
         Ok(())
     }
 
@@ -233,7 +249,7 @@ impl Follower {
     async fn gap(&mut self, asked: Position, until: Seq) -> Result<Seq, StoreError> {
         let db = &self.gateway.0.shared.db;
         let (seq, state) = db.state_at(&self.request.thread, until).await?;
-        self.frames.set_title(db.title(&self.request.thread).await?);
+        self.read_title().await?;
         self.frames.gap(asked, seq, state);
         Ok(seq)
     }
@@ -311,7 +327,7 @@ impl Follower {
             let db = &self.gateway.0.shared.db;
             let (_, state) = db.state_at(&self.request.thread, seq).await?;
             self.frames.set_state(state);
-            self.frames.set_title(db.title(&self.request.thread).await?);
+            self.read_title().await?;
         }
         Ok(())
     }
@@ -332,9 +348,11 @@ impl Follower {
     }
 
     async fn end(&mut self, outcome: Option<&Outcome>) {
-        let shared = &self.gateway.0.shared;
-        let title = shared.db.within(STORE_TIMEOUT).title(&self.request.thread).await.ok().flatten();
-        self.frames.end(outcome.unwrap_or(&Outcome::Stopped), title);
+        if self.request.modes.show_values() {
+            let db = self.gateway.0.shared.db.within(STORE_TIMEOUT);
+            self.frames.retitle(db.title(&self.request.thread).await.ok().flatten());
+        }
+        self.frames.end(outcome.unwrap_or(&Outcome::Stopped));
         self.source = StreamSource::Over;
     }
 }

@@ -81,7 +81,7 @@ pub(crate) async fn work(
     live: &LiveRun,
     admission: Option<Admission>,
 ) -> (RunEnd, RunEnding) {
-    let mut turn = match open(client, &task, live.replay.clone()).await {
+    let mut turn = match open(client, &task, live).await {
         Ok(turn) => turn,
         Err(error) => {
             tracing::error!(thread = %task.thread, %error, "failed to read thread");
@@ -108,9 +108,13 @@ pub(crate) async fn did_nothing(outcome: Outcome, live: &LiveRun) -> (RunEnd, Ru
 }
 
 /// Takes a run's thread out, and brings it to where the run begins.
-async fn open(client: &Client, task: &RunTask, replay: Arc<Replay>) -> Result<RunState, LogError> {
+async fn open(client: &Client, task: &RunTask, live: &LiveRun) -> Result<RunState, LogError> {
     let (seq, state) = client.0.threads.take(&task.thread).await?;
-    let mut turn = RunState::new(task.thread.clone(), task.run.clone(), seq, state, replay);
+    if task.by_client {
+        // Whoever reads its stream need not read the thread for that.
+        live.start.set((seq, state.clone())).ok();
+    }
+    let mut turn = RunState::new(task.thread.clone(), task.run.clone(), seq, state, live.replay.clone());
     if let Some(from) = task.from.filter(|_| !task.resumed) {
         let before = rewind::go_back(client, &mut turn, from).await;
         before.map_err(|error| LogError::Store(error.to_string()))?;

@@ -2,11 +2,11 @@
 
 use crate::Control;
 use futures_util::FutureExt;
-use pudu_base::{BoxFuture, RunId, Seq, ThreadId};
+use pudu_base::{BoxFuture, RunId, Seq, ThreadId, ThreadState};
 use pudu_harness::Replay;
 use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
     time::Duration,
 };
 use tokio::{sync::OwnedMutexGuard, time::Instant};
@@ -41,6 +41,8 @@ pub struct LiveRun {
     pub before: Seq,
     /// Number of its first event behind that row: none that it had before the restart is given once more.
     pub first_event: u64,
+    /// The thread as a client's run found it, and the position of its log then, as long as the run works.
+    pub start: Arc<OnceLock<(Seq, ThreadState)>>,
 }
 
 #[derive(Default)]
@@ -114,7 +116,7 @@ impl RunRegistry {
         let mut runs = self.lock();
         let Some(live) = runs.remove(run) else { return };
         runs.endings.push_back((Instant::now(), run.clone()));
-        runs.ended.insert(run.clone(), live.clone());
+        runs.ended.insert(run.clone(), LiveRun { start: Arc::default(), ..live.clone() });
         runs.forget();
         drop(runs);
         live.closed.cancel();

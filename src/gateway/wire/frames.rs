@@ -216,12 +216,16 @@ impl Frames {
         }
     }
 
-    /// Makes the last frames: the values if the thread has another title by now, and what failed.
-    pub(in crate::gateway) fn end(&mut self, outcome: &Outcome, title: Option<String>) {
+    /// Tells the values once more if the thread has another title by now.
+    pub(in crate::gateway) fn retitle(&mut self, title: Option<String>) {
         if title != self.title {
             self.title = title;
             self.send_values();
         }
+    }
+
+    /// Makes the last frames: with what failed, if something did.
+    pub(in crate::gateway) fn end(&mut self, outcome: &Outcome) {
         if let Some((name, text)) = failure(outcome) {
             let data = json!({ "error": name, "message": text, "name": name });
             self.frame("error", &data.to_string());
