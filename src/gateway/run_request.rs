@@ -16,6 +16,7 @@ use pudu_client::{
     base::{Human, Message, MessageId, RunId, Seq, SharedFile, Thinking, ThreadFolder, ThreadId, UserId},
     store::RunRow,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 pub(super) const LEAD: &str = "lead_agent";
 
 /// Body of a request for a run.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RunBody {
     assistant_id: Option<String>,

@@ -23,6 +23,7 @@ use pudu_client::{
     harness::RunState,
     store::{ClientThread, LogEntry, NewThread, StoreError, ThreadChange},
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -54,7 +55,7 @@ pub(super) async fn state_at(
 }
 
 /// A checkpoint to look at.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct CheckpointBody {
     #[serde(default)]
     checkpoint: Value,
@@ -146,7 +147,7 @@ fn boundaries(newest_first: &[LogEntry]) -> Vec<Seq> {
 }
 
 /// Which checkpoints are listed.
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
 pub(super) struct HistoryBody {
     limit: Option<usize>,
@@ -208,7 +209,7 @@ async fn past(
 }
 
 /// A change of a thread's values.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct StateUpdate {
     #[serde(default)]
     values: Value,
