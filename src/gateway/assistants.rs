@@ -8,6 +8,7 @@ use axum::{
     extract::{Path, State},
     http::StatusCode,
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
@@ -21,7 +22,7 @@ const MAX_LISTED: usize = 1_000;
 static SINCE: LazyLock<String> = LazyLock::new(|| clock::text(clock::now()));
 
 /// Search for assistants. Metadata is not looked at, as in DeerFlow.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct AssistantSearch {
     #[serde(default)]
     graph_id: Option<String>,

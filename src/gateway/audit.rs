@@ -8,13 +8,14 @@ use axum::{
     http::StatusCode,
 };
 use pudu_client::{killed, store::AuditEntry};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// So many deeds are told, if nothing else is asked for, and at most.
 const DEEDS: (u32, u32) = (100, 1000);
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct AuditQuery {
     limit: Option<u32>,
     thread: Option<String>,

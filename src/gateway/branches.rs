@@ -19,6 +19,7 @@ use pudu_client::{
     base::{Human, Message, MessageId, Seq, ThreadState, Update},
     store::ClientThread,
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -29,13 +30,13 @@ const PAGE: i64 = 512;
 const MAX_TITLE_CHARS: usize = 256;
 
 /// The answer that is to be made once more.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct RegenerateBody {
     message_id: String,
 }
 
 /// A question that is to be put otherwise.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct EditBody {
     human_message_id: String,
     replacement_text: String,
@@ -178,7 +179,7 @@ pub(super) async fn edit(
 }
 
 /// Place at which a thread branches off.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct BranchBody {
     message_id: String,
     #[serde(default)]

@@ -24,6 +24,7 @@ use pudu_client::{
     base::{FailureCause, Outcome, RunId, ThreadId},
     store::{CancelAction, ClientThread, RunRow, StoreError},
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -232,7 +233,7 @@ pub(super) async fn own_run(
 }
 
 /// Which runs are listed.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct RunsQuery {
     limit: Option<i64>,
     offset: Option<i64>,
@@ -415,7 +416,7 @@ fn stored_modes(row: &RunRow) -> Option<Modes> {
 }
 
 /// How a run is stopped.
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
 pub(super) struct CancelQuery {
     wait: Option<String>,

@@ -18,6 +18,7 @@ use pudu_client::{
     base::MessageId,
     store::{Feedback, RunRow},
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -25,7 +26,7 @@ use serde_json::{Value, json};
 const MAX_COMMENT_BYTES: usize = 16 * 1024;
 
 /// A judgement.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct FeedbackBody {
     rating: i64,
     comment: Option<String>,

@@ -24,6 +24,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use pudu_client::net::scrub::HIDDEN;
+use schemars::JsonSchema;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use std::{
@@ -250,8 +251,9 @@ pub(super) async fn same_site(
 }
 
 /// Login of the page.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct Login {
+    #[schemars(with = "String")]
     token: SecretString,
 }
 

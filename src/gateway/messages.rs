@@ -22,6 +22,7 @@ use pudu_client::{
     base::{RunId, Seq, ThreadState},
     store::{ClientThread, LogEntry, RunRow},
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
@@ -33,7 +34,7 @@ const EVENTS: (usize, usize) = (500, 2000);
 const PAGE: i64 = 512;
 
 /// Which rows are listed.
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
 pub(super) struct RowsQuery {
     limit: Option<usize>,

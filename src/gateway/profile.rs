@@ -2,6 +2,7 @@
 
 use super::{GatewayState, JsonReply, caller::Caller};
 use axum::{Json, extract::State, http::StatusCode};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -17,7 +18,7 @@ pub(super) async fn show(State(gateway): State<GatewayState>, caller: Caller) ->
 }
 
 /// A profile to keep.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct NewProfile {
     content: String,
 }

@@ -17,6 +17,7 @@ use pudu_client::{
     base::{Human, Message, MessageId, RunId, Seq, SharedFile, Thinking, ThreadFolder, ThreadId, UserId},
     store::RunRow,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -27,7 +28,7 @@ pub(super) const LEAD: &str = "lead_agent";
 const MAX_SHOWN_DATA_BYTES: usize = 1024;
 
 /// Body of a request for a run.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RunBody {
     assistant_id: Option<String>,

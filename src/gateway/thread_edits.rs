@@ -27,6 +27,7 @@ use pudu_client::{
     harness::RunState,
     store::{ClientThread, NewThread, StoreError, ThreadChange},
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::{mem, sync::Arc};
@@ -35,7 +36,7 @@ use std::{mem, sync::Arc};
 const MAX_TITLE_BYTES: usize = 1024;
 
 /// A change of a thread's values.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct StateUpdate {
     #[serde(default)]
     values: Option<NewValues>,
@@ -46,7 +47,7 @@ pub(super) struct StateUpdate {
 }
 
 /// The values that can be written; those that are not named stay.
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct NewValues {
     messages: Value,

@@ -18,6 +18,7 @@ use pudu_client::{
     base::{Message, Seq, ThreadState, Update},
     store::{ClientThread, LogEntry},
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -48,7 +49,7 @@ pub(super) async fn state_at(
 }
 
 /// A checkpoint to look at.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct CheckpointBody {
     #[serde(default)]
     checkpoint: Value,
@@ -148,7 +149,7 @@ fn boundaries(newest_first: &[LogEntry]) -> Vec<Seq> {
 }
 
 /// Which checkpoints are listed.
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
 pub(super) struct HistoryBody {
     limit: Option<usize>,

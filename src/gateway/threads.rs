@@ -18,6 +18,7 @@ use pudu_client::{
     base::{Outcome, ThreadFolder, ThreadId},
     store::{ClientThread, Deletion, NewThread, ThreadChange},
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -42,7 +43,7 @@ pub(super) async fn own(gateway: &GatewayState, caller: &Caller, id: &str) -> Re
 }
 
 /// A thread to make.
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
 pub(super) struct NewThreadBody {
     thread_id: Option<String>,
@@ -136,7 +137,7 @@ pub(super) fn listed(gateway: &GatewayState, thread: &ClientThread) -> Value {
 }
 
 /// Which threads are looked for.
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
 pub(super) struct ThreadSearch {
     metadata: Option<Map<String, Value>>,
@@ -261,7 +262,7 @@ pub(super) async fn values(gateway: &GatewayState, thread: &ClientThread) -> Res
 }
 
 /// Change of a thread's notes.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct ThreadPatch {
     #[serde(default)]
     metadata: Map<String, Value>,

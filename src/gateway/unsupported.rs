@@ -25,7 +25,8 @@ pub(super) enum Part {
 }
 
 impl Part {
-    fn told(self) -> &'static str {
+    /// Returns what is said of it.
+    pub(super) fn told(self) -> &'static str {
         match self {
             Self::Lark => {
                 "pudu has no integration of Lark's applications; its bot is an account under `channels`"

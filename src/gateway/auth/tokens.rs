@@ -16,11 +16,12 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use pudu_client::{base::UserId, store::StoreError};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
 /// A token that is wanted.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct WantedToken {
     name: String,
     scopes: Vec<String>,
