@@ -1,12 +1,16 @@
 //! Assistants, as LangGraph's clients look for them: the lead agent, then the custom agents. Shapes are DeerFlow's.
 
-use super::{GatewayState, JsonReply};
+use super::{
+    GatewayState, JsonReply,
+    threads::{next_page, selected},
+};
 use crate::clock;
 use axum::{
     Json,
     body::Bytes,
     extract::{Path, State},
     http::StatusCode,
+    response::{IntoResponse, Response},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -31,6 +35,8 @@ pub(super) struct AssistantSearch {
     limit: usize,
     #[serde(default)]
     offset: usize,
+    #[serde(default)]
+    select: Option<Vec<String>>,
 }
 
 fn page() -> usize {
@@ -39,7 +45,7 @@ fn page() -> usize {
 
 impl Default for AssistantSearch {
     fn default() -> Self {
-        Self { graph_id: None, name: None, limit: page(), offset: 0 }
+        Self { graph_id: None, name: None, limit: page(), offset: 0, select: None }
     }
 }
 
@@ -66,14 +72,18 @@ impl AssistantSearch {
 }
 
 /// Lists assistants.
-pub(super) async fn search(State(gateway): State<GatewayState>, body: Bytes) -> JsonReply {
+pub(super) async fn search(State(gateway): State<GatewayState>, body: Bytes) -> Response {
     let wanted = match AssistantSearch::read(&body) {
         Ok(wanted) => wanted,
-        Err(refusal) => return refusal,
+        Err(refusal) => return refusal.into_response(),
     };
-    let found = gateway.assistants().await.into_iter().filter(|assistant| wanted.finds(assistant));
-    let found: Vec<Value> = found.skip(wanted.offset).take(wanted.limit.min(MAX_LISTED)).collect();
-    (StatusCode::OK, Json(json!(found)))
+    let mut found = gateway.assistants().await;
+    found.retain(|assistant| wanted.finds(assistant));
+    let (limit, offset) = (wanted.limit.min(MAX_LISTED), wanted.offset);
+    let next = next_page(offset.saturating_add(limit), found.len());
+    let page = found.into_iter().skip(offset).take(limit);
+    let page: Vec<Value> = page.map(|assistant| selected(assistant, wanted.select.as_deref())).collect();
+    (next, Json(page)).into_response()
 }
 
 /// Counts assistants.
@@ -107,6 +117,14 @@ pub(super) async fn schemas(State(gateway): State<GatewayState>, Path(id): Path<
         "config_schema": {},
     });
     gateway.assistant(&id, |_| empty).await
+}
+
+/// Shows the subgraphs of an assistant, of which there are none: sub-agents have runs of their own.
+pub(super) async fn subgraphs(
+    State(gateway): State<GatewayState>,
+    Path(ids): Path<Vec<String>>,
+) -> JsonReply {
+    gateway.assistant(ids.first().map_or("", String::as_str), |_| json!({})).await
 }
 
 impl GatewayState {

@@ -8,16 +8,18 @@ use super::{
     run_request::{self, ReadRequest, RunBody},
     run_stream::{self, StreamRequest, last_event},
     thread,
-    threads::{own, values},
+    threads::{own, selected, values},
     wire::{frames::failure, modes::Modes, run},
 };
 use crate::bus::STORE_TIMEOUT;
 use axum::{
     Json,
+    body::{Body, Bytes},
     extract::{Path, Query, RawQuery, State, rejection::JsonRejection},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use futures_util::stream;
 use pudu_client::{
     LiveRun, SubmitError,
     base::{RunId, ThreadId},
@@ -41,7 +43,7 @@ struct AcceptedRun {
 
 impl AcceptedRun {
     fn place(&self) -> String {
-        format!("/api/threads/{}/runs/{}", self.thread, self.run)
+        format!("/threads/{}/runs/{}", self.thread, self.run)
     }
 
     fn follow(self, gateway: &GatewayState) -> Response {
@@ -80,8 +82,22 @@ async fn on_thread(
     posted: Result<Json<RunBody>, JsonRejection>,
 ) -> Result<AcceptedRun, Refusal> {
     let asked = body(posted)?;
-    let thread = own(gateway, caller, id).await?;
-    accept(gateway, caller, &thread.id, asked).await
+    let thread = match asked.makes_thread() {
+        true => own_or_new(gateway, caller, id).await?,
+        false => own(gateway, caller, id).await?.id,
+    };
+    accept(gateway, caller, &thread, asked).await
+}
+
+/// Reads the id of a thread that is the caller's, or nobody's yet.
+async fn own_or_new(gateway: &GatewayState, caller: &Caller, id: &str) -> Result<ThreadId, Refusal> {
+    let id = thread::id(id)?;
+    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+    let known = db.client_thread(&id).await.map_err(|error| unavailable(&error))?;
+    if known.is_some_and(|known| known.user != caller.user) {
+        return missing();
+    }
+    Ok(id)
 }
 
 /// Accepts a run on the thread that its configuration names, or on a new one.
@@ -93,41 +109,42 @@ async fn stateless(
     let asked = body(posted)?;
     let id = match asked.thread() {
         None => ThreadId::fresh(),
-        Some(id) => {
-            let id = thread::id(id)?;
-            let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-            let known = db.client_thread(&id).await.map_err(|error| unavailable(&error))?;
-            if known.is_some_and(|known| known.user != caller.user) {
-                return missing();
-            }
-            id
-        }
+        Some(id) => own_or_new(gateway, caller, id).await?,
     };
     accept(gateway, caller, &id, asked).await
 }
 
-async fn wait(gateway: &GatewayState, accepted: AcceptedRun) -> Result<Response, Refusal> {
+/// Answers with the values of a thread at the end of a run: the headers at once, so that a client that is cut off knows where
+/// to come back, then line breaks, so that no proxy takes the silence for an end.
+fn wait(gateway: &GatewayState, accepted: AcceptedRun) -> Response {
     let place = accepted.place();
-    if let Some(live) = &accepted.live {
-        let stops = accepted.cancels.then(|| run_stream::stops_with_reader(gateway, live.clone()));
+    let stops = accepted.live.clone().filter(|_| accepted.cancels);
+    let stops = stops.map(|live| run_stream::stops_with_reader(gateway, live));
+    let waited = stream::unfold(Some((gateway.clone(), accepted, stops)), |waiting| async move {
+        let (gateway, accepted, stops) = waiting?;
         tokio::select! {
-            () = live.closed.cancelled() => {}
-            () = gateway.0.stop.cancelled() => {
-                return refused(StatusCode::SERVICE_UNAVAILABLE, "the daemon stops; the run goes on after that");
+            told = waited(&gateway, &accepted) => Some((told.map(Bytes::from), None)),
+            () = tokio::time::sleep(run_stream::HEARTBEAT_INTERVAL) => {
+                Some((Ok(Bytes::from_static(b"\n")), Some((gateway, accepted, stops))))
             }
         }
-        drop(stops);
-    }
-    let told = outcome(gateway, &accepted.thread, &accepted.run).await?;
-    let mut response = Json(told).into_response();
-    for (name, value) in
-        [(header::CONTENT_LOCATION, place.clone()), (header::LOCATION, format!("{place}/join"))]
-    {
-        if let Ok(value) = HeaderValue::from_str(&value) {
-            response.headers_mut().insert(name, value);
+    });
+    let mut response = Body::from_stream(waited).into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().extend(run_stream::places(&place, "join"));
+    response
+}
+
+/// Waits for a run, and writes the values of its thread. An error cuts the answer: the client comes back.
+async fn waited(gateway: &GatewayState, accepted: &AcceptedRun) -> Result<String, &'static str> {
+    if let Some(live) = &accepted.live {
+        tokio::select! {
+            () = live.closed.cancelled() => {}
+            () = gateway.0.stop.cancelled() => return Err("the daemon stops; the run goes on after that"),
         }
     }
-    Ok(response)
+    let told = outcome(gateway, &accepted.thread, &accepted.run).await;
+    told.map(|told| told.to_string()).map_err(|_| "the store does not answer just now")
 }
 
 /// Returns the values of a thread after a run, with the error of one that failed.
@@ -168,7 +185,7 @@ async fn told(gateway: &GatewayState, accepted: AcceptedRun) -> Result<Response,
     let place = accepted.place();
     let row = row(gateway, &accepted.thread, &accepted.run).await?;
     let mut response = Json(run::run(&row, &[])).into_response();
-    if let Ok(value) = HeaderValue::from_str(&place) {
+    if let Ok(value) = HeaderValue::from_str(&format!("/api{place}")) {
         response.headers_mut().insert(header::CONTENT_LOCATION, value);
     }
     Ok(response)
@@ -202,7 +219,7 @@ pub(super) async fn wait_on_thread(
     Path(id): Path<String>,
     posted: Result<Json<RunBody>, JsonRejection>,
 ) -> Response {
-    answer(async { wait(&gateway, on_thread(&gateway, &caller, &id, posted).await?).await }.await)
+    answer(on_thread(&gateway, &caller, &id, posted).await.map(|accepted| wait(&gateway, accepted)))
 }
 
 /// Likewise, without a thread that is there already.
@@ -211,7 +228,7 @@ pub(super) async fn wait_stateless(
     caller: Caller,
     posted: Result<Json<RunBody>, JsonRejection>,
 ) -> Response {
-    answer(async { wait(&gateway, stateless(&gateway, &caller, posted).await?).await }.await)
+    answer(stateless(&gateway, &caller, posted).await.map(|accepted| wait(&gateway, accepted)))
 }
 
 pub(super) async fn row(gateway: &GatewayState, thread: &ThreadId, id: &RunId) -> Result<RunRow, Refusal> {
@@ -248,8 +265,13 @@ pub(super) async fn list(
     caller: Caller,
     Path(id): Path<String>,
     Query(asked): Query<RunsQuery>,
+    RawQuery(query): RawQuery,
 ) -> Response {
     let listed = async {
+        // A key may stand several times, which `Query` does not read.
+        let pairs = url::form_urlencoded::parse(query.as_deref().unwrap_or_default().as_bytes());
+        let select: Vec<String> =
+            pairs.filter(|(key, _)| key == "select").map(|(_, value)| value.into_owned()).collect();
         let thread = own(&gateway, &caller, &id).await?;
         let db = gateway.0.shared.db.within(STORE_TIMEOUT);
         let limit = asked.limit.unwrap_or(LISTED.0).clamp(1, LISTED.1);
@@ -258,7 +280,7 @@ pub(super) async fn list(
         let tokens = db.run_tokens(&thread.id).await.map_err(|error| unavailable(&error))?;
         let wanted =
             rows.iter().filter(|row| asked.status.as_deref().is_none_or(|status| status == run::status(row)));
-        Ok(Json(wanted.map(|row| run::run(row, &tokens)).collect::<Vec<_>>()))
+        Ok(Json(wanted.map(|row| selected(run::run(row, &tokens), Some(&select))).collect::<Vec<_>>()))
     };
     answer(listed.await)
 }
@@ -311,11 +333,8 @@ pub(super) async fn join(
         }
         let live = gateway.0.shared.client.live_run(&row.id);
         let (modes, cancels) = (Modes::default(), false);
-        wait(
-            &gateway,
-            AcceptedRun { thread: thread.id, run: row.id, assistant: row.assistant, modes, cancels, live },
-        )
-        .await
+        let (thread, run, assistant) = (thread.id, row.id, row.assistant);
+        Ok(wait(&gateway, AcceptedRun { thread, run, assistant, modes, cancels, live }))
     };
     answer(joined.await)
 }

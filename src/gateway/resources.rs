@@ -34,6 +34,8 @@ impl GatewayState {
             .route("/assistants/{assistant}", get(assistants::show))
             .route("/assistants/{assistant}/graph", get(assistants::graph))
             .route("/assistants/{assistant}/schemas", get(assistants::schemas))
+            .route("/assistants/{assistant}/subgraphs", get(assistants::subgraphs))
+            .route("/assistants/{assistant}/subgraphs/{namespace}", get(assistants::subgraphs))
     }
 
     /// Routes about what belongs to whoever asks.
@@ -77,8 +79,12 @@ impl GatewayState {
 
     /// Routes of parts that pudu does not have, which say so.
     fn unsupported_routes() -> Router<Self> {
-        use unsupported::Part::{Browser, Console, Crons, Lark, McpTasks, RuntimeConfig, Schedules, Store};
+        use unsupported::Part::{
+            Batches, Browser, Console, Crons, Lark, McpTasks, OwnAssistants, Prune, RuntimeConfig, Schedules,
+            Store, ThreadStreams,
+        };
         let no = |part| any(move || std::future::ready(unsupported::answer(part)));
+        let unmade = || std::future::ready(unsupported::answer(OwnAssistants));
         Router::new()
             .route("/integrations/lark/{*rest}", no(Lark))
             .route("/scheduled-tasks", no(Schedules))
@@ -93,5 +99,15 @@ impl GatewayState {
             .route("/console/{*rest}", no(Console))
             .route("/store/{*rest}", no(Store))
             .route("/channels/{name}/runtime-config", no(RuntimeConfig))
+            .route("/assistants", no(OwnAssistants))
+            .route("/assistants/{assistant}", patch(unmade).delete(unmade))
+            .route("/assistants/{assistant}/latest", no(OwnAssistants))
+            .route("/assistants/{assistant}/versions", no(OwnAssistants))
+            .route("/runs/batch", no(Batches))
+            .route("/runs/cancel", no(Batches))
+            .route("/threads/prune", no(Prune))
+            .route("/threads/{thread}/stream", no(ThreadStreams))
+            .route("/threads/{thread}/stream/{*rest}", no(ThreadStreams))
+            .route("/threads/{thread}/commands", no(ThreadStreams))
     }
 }

@@ -86,6 +86,11 @@ impl RunBody {
         self.config["configurable"]["thread_id"].as_str()
     }
 
+    /// Returns whether a thread that is not there is to be made.
+    pub(super) fn makes_thread(&self) -> bool {
+        self.if_not_exists.as_deref() == Some("create")
+    }
+
     /// Refuses options that would not be obeyed.
     fn check_options(&self) -> Result<(), Refusal> {
         let unsupported = |name: &str| {
@@ -185,6 +190,9 @@ pub(super) async fn read(
     body.check_options()?;
     let modes = Modes::read(&body.stream_mode).or_else(|why| wrong(&why))?;
     let (cancels, multitask) = (body.cancels()?, body.multitask()?);
+    if !(body.metadata.is_object() || body.metadata.is_null()) {
+        return wrong("metadata is no object");
+    }
     let client = &gateway.0.shared.client;
     let models = client.models();
     let chosen =

@@ -25,7 +25,7 @@ use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 
 /// A stream that has nothing to say says so this often.
-const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
+pub(super) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 /// So many rows of the log are read at once.
 const LOG_PAGE: i64 = 500;
 /// Frames are sent together up to so many bytes.
@@ -45,7 +45,7 @@ pub(super) struct StreamRequest {
 
 /// Answers with a run's stream.
 pub(super) fn respond(gateway: &GatewayState, request: StreamRequest) -> Response {
-    let place = format!("/api/threads/{}/runs/{}", request.thread, request.run);
+    let place = format!("/threads/{}/runs/{}", request.thread, request.run);
     let follower = Follower::new(gateway.clone(), request);
     let body = Body::from_stream(stream::unfold(follower, |mut follower| async move {
         let chunk = follower.next().await?;
@@ -61,14 +61,17 @@ pub(super) fn respond(gateway: &GatewayState, request: StreamRequest) -> Respons
     for (name, value) in fixed {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    for (name, value) in
-        [(header::CONTENT_LOCATION, place.clone()), (header::LOCATION, format!("{place}/stream"))]
-    {
-        if let Ok(value) = HeaderValue::from_str(&value) {
-            headers.insert(name, value);
-        }
-    }
+    headers.extend(places(&place, "stream"));
     (StatusCode::OK, headers, body).into_response()
+}
+
+/// Returns the headers that tell which run an answer is about, and where to come back to. LangGraph's SDKs put the latter
+/// behind the base address that they were given, which ends in `/api`.
+pub(super) fn places(run: &str, back: &str) -> HeaderMap {
+    let told =
+        [(header::CONTENT_LOCATION, format!("/api{run}")), (header::LOCATION, format!("{run}/{back}"))];
+    let told = told.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::from_str(&value).ok()?)));
+    told.collect()
 }
 
 /// Reads the position that a request's `Last-Event-ID` names; `-1` and what is none stand for the beginning.
@@ -99,7 +102,7 @@ impl Drop for StopsWithReader {
 }
 
 /// Makes sure that a run is stopped when the request that waits for it goes away.
-pub(super) fn stops_with_reader(gateway: &GatewayState, live: LiveRun) -> impl Drop {
+pub(super) fn stops_with_reader(gateway: &GatewayState, live: LiveRun) -> impl Drop + use<> {
     StopsWithReader { gateway: gateway.clone(), live }
 }
 
@@ -249,11 +252,16 @@ impl Follower {
     /// Goes on from how the thread is now: what comes between is gone.
     async fn jump(&mut self, live: &LiveRun) -> Result<(), StoreError> {
         let asked = self.frames.position();
-        let next = live.replay.span().1;
-        let newest = live.replay.newest(|event| matches!(event, RunEvent::Committed { .. }));
         let (seq, state) = self.gateway.0.shared.db.state_at(&self.request.thread, Seq::MAX).await?;
         // Changes that the state has already are skipped.
-        let from = newest.filter(|at| is_commit_of(live, *at, seq)).map_or(next, |at| at + 1);
+        let known = |event: &RunEvent| matches!(event, RunEvent::Committed { seq: of, .. } if *of <= seq);
+        let (oldest, next) = live.replay.span();
+        let from = match live.replay.newest(known) {
+            Some(at) => at + 1,
+            // All that a resumed run has said since is behind the state.
+            None if oldest == 0 => 0,
+            None => next,
+        };
         self.frames.gap(asked, seq, state);
         self.source = StreamSource::Ring(live.replay.read(from), live.clone());
         Ok(())
@@ -341,11 +349,4 @@ fn ring_place(live: &LiveRun, after: Option<Position>) -> Option<u64> {
         }
     };
     (oldest..=next).contains(&at).then_some(at)
-}
-
-/// Returns whether the event at a place is the change that brought the thread to a position.
-fn is_commit_of(live: &LiveRun, at: u64, seq: Seq) -> bool {
-    let found =
-        live.replay.newest(|known| matches!(known, RunEvent::Committed { seq: of, .. } if *of == seq));
-    found == Some(at)
 }

@@ -101,24 +101,28 @@ async fn checkpoint_of(
     };
     let before =
         db.log_before(&thread.id, seq.saturating_add(1), 64).await.map_err(|error| unavailable(&error))?;
-    Ok(Json(written(thread, &before, seq, &state)))
+    Ok(Json(written(thread, &before, seq, (state, true))))
 }
 
-/// Writes a checkpoint; `before` are the rows of the log up to it, newest first.
-fn written(thread: &ClientThread, before: &[LogEntry], seq: Seq, state: &ThreadState) -> Map<String, Value> {
+/// Writes a checkpoint; `before` are the rows of the log up to it, newest first. Of its messages all are shown, or the last.
+fn written(
+    thread: &ClientThread,
+    before: &[LogEntry],
+    seq: Seq,
+    (mut state, all): (ThreadState, bool),
+) -> Map<String, Value> {
     let made = before.first();
     let parent = boundaries(before).into_iter().find(|at| *at < seq);
     let (at, run) = made.map_or((thread.created, ""), |entry| (entry.at, entry.run.as_str()));
-    let next = if waits(state) { &["model"] as &[&str] } else { &[] };
-    let step = i64::try_from(state.messages.len()).unwrap_or(i64::MAX) - 1;
-    let checkpoint = Checkpoint { thread: &thread.id, seq, parent, at, run, step, next };
-    let values = ValuesWriter::default().write(state, Some(&thread.title));
+    let (step, next) = (checkpoint::step(&state), checkpoint::next(&state));
+    let written = made.is_some_and(|entry| matches!(entry.update, Update::Restore(_)));
+    let checkpoint = Checkpoint { thread: &thread.id, seq, parent, at, run, step, written, next };
+    if !all {
+        let messages = std::mem::take(&mut state.messages);
+        state.messages.extend(messages.into_iter().rev().take(1));
+    }
+    let values = ValuesWriter::default().write(&state, Some(&thread.title));
     checkpoint.state(&values)
-}
-
-/// Returns whether a thread stands where a model comes next.
-fn waits(state: &ThreadState) -> bool {
-    matches!(state.last().map(AsRef::as_ref), Some(Message::Human(_))) || !state.begun.is_empty()
 }
 
 /// Returns the positions of checkpoints among rows, newest first: where a step ended.
@@ -195,14 +199,10 @@ async fn past(
     }
     let mut told = Vec::new();
     for seq in boundaries(&rows).into_iter().take(limit) {
-        let (_, mut state) = db.state_at(&thread.id, seq).await.map_err(|error| unavailable(&error))?;
-        if !told.is_empty() {
-            // Each with all messages would be the square of the thread.
-            let messages = std::mem::take(&mut state.messages);
-            state.messages.extend(messages.into_iter().rev().take(1));
-        }
+        let (_, state) = db.state_at(&thread.id, seq).await.map_err(|error| unavailable(&error))?;
         let up_to: Vec<LogEntry> = rows.iter().filter(|entry| entry.seq <= seq).take(64).cloned().collect();
-        told.push(written(thread, &up_to, seq, &state));
+        // Each with all messages would be the square of the thread.
+        told.push(written(thread, &up_to, seq, (state, told.is_empty())));
     }
     Ok(told)
 }
