@@ -9,16 +9,18 @@ use super::{
     run_request::{self, ReadRequest, RunBody},
     run_stream::{self, StreamRequest, last_event},
     thread,
-    threads::{own, values},
+    threads::{own, selected, values},
     wire::{frames::failure, modes::Modes, run},
 };
 use crate::{bus::STORE_TIMEOUT, clock, dispatch::Shared};
 use axum::{
     Json,
+    body::{Body, Bytes},
     extract::{Path, Query, RawQuery, State, rejection::JsonRejection},
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use futures_util::stream;
 use pudu_client::{
     CutRun, LiveRun, SubmitError,
     base::{FailureCause, Outcome, RunId, ThreadId},
@@ -115,12 +117,32 @@ async fn stateless(
     accept(gateway, caller, &thread, (asked, follows)).await
 }
 
-async fn wait(gateway: &GatewayState, accepted: AcceptedRun) -> Result<Response, Refusal> {
+/// Answers with the values of a thread at the end of a run: the headers at once, so that a client that is cut off knows where
+/// to come back, then line breaks, so that no proxy takes the silence for an end.
+fn wait(gateway: &GatewayState, accepted: AcceptedRun) -> Response {
+    let places = accepted.places("join");
+    let waited = stream::unfold(Some((gateway.clone(), accepted)), |waiting| async move {
+        let (gateway, accepted) = waiting?;
+        tokio::select! {
+            told = waited(&gateway, &accepted) => Some((told.map(Bytes::from), None)),
+            () = tokio::time::sleep(run_stream::HEARTBEAT_INTERVAL) => {
+                Some((Ok(Bytes::from_static(b"\n")), Some((gateway, accepted))))
+            }
+        }
+    });
+    let mut response = Body::from_stream(waited).into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().extend(places);
+    response
+}
+
+/// Waits for a run, and writes the values of its thread. An error cuts the answer: the client comes back.
+async fn waited(gateway: &GatewayState, accepted: &AcceptedRun) -> Result<String, &'static str> {
     if let Some(live) = &accepted.live {
-        ended(gateway, live).await?;
+        ended(gateway, live).await.map_err(|_| "the daemon stops; the run goes on after that")?;
     }
-    let told = outcome(gateway, &accepted.thread, &accepted.run).await?;
-    Ok((accepted.places("join"), Json(told)).into_response())
+    let told = outcome(gateway, &accepted.thread, &accepted.run).await;
+    told.map(|told| told.to_string()).map_err(|_| "the store does not answer just now")
 }
 
 /// Waits until a run is over.
@@ -200,7 +222,8 @@ pub(super) async fn wait_on_thread(
     Path(id): Path<String>,
     posted: Result<Json<RunBody>, JsonRejection>,
 ) -> Response {
-    answer(async { wait(&gateway, on_thread(&gateway, &caller, &id, posted, true).await?).await }.await)
+    let accepted = on_thread(&gateway, &caller, &id, posted, true).await;
+    answer(accepted.map(|accepted| wait(&gateway, accepted)))
 }
 
 /// Likewise, without a thread that is there already.
@@ -209,7 +232,8 @@ pub(super) async fn wait_stateless(
     caller: Caller,
     posted: Result<Json<RunBody>, JsonRejection>,
 ) -> Response {
-    answer(async { wait(&gateway, stateless(&gateway, &caller, posted, true).await?).await }.await)
+    let accepted = stateless(&gateway, &caller, posted, true).await;
+    answer(accepted.map(|accepted| wait(&gateway, accepted)))
 }
 
 pub(super) async fn row(gateway: &GatewayState, thread: &ThreadId, id: &RunId) -> Result<RunRow, Refusal> {
@@ -246,13 +270,18 @@ pub(super) async fn list(
     caller: Caller,
     Path(id): Path<String>,
     Query(asked): Query<RunsQuery>,
+    RawQuery(query): RawQuery,
 ) -> Response {
     let listed = async {
+        // A key may stand several times, which `Query` does not read.
+        let pairs = url::form_urlencoded::parse(query.as_deref().unwrap_or_default().as_bytes());
+        let select: Vec<String> =
+            pairs.filter(|(key, _)| key == "select").map(|(_, value)| value.into_owned()).collect();
         let thread = own(&gateway, &caller, &id).await?;
         let db = gateway.0.shared.db.within(STORE_TIMEOUT);
         let rows = wanted_runs(&gateway, &thread.id, &asked).await?;
         let tokens = db.run_tokens(&thread.id, None).await.map_err(|error| unavailable(&error))?;
-        Ok(Json(rows.iter().map(|row| run::run(row, &tokens)).collect::<Vec<_>>()))
+        Ok(Json(rows.iter().map(|row| selected(run::run(row, &tokens), Some(&select))).collect::<Vec<_>>()))
     };
     answer(listed.await)
 }
@@ -339,7 +368,7 @@ pub(super) async fn join(
         let live = gateway.0.shared.client.live_run(&row.id);
         let (modes, reader) = (Modes::default(), RunReader::join(&gateway, &row.id, false));
         let (thread, run, assistant) = (thread.id, row.id, row.assistant);
-        wait(&gateway, AcceptedRun { thread, run, assistant, modes, live, reader }).await
+        Ok(wait(&gateway, AcceptedRun { thread, run, assistant, modes, live, reader }))
     };
     answer(joined.await)
 }

@@ -25,7 +25,12 @@ impl GatewayState {
         let of_assistants = Routes::new("assistants")
             .at("/assistants/search", post(assistants::search, says("Finds assistants.").gives("[Assistant]")))
             .at("/assistants/count", post(assistants::count, says("Counts assistants.").gives("integer")))
-            .at("/assistants/{assistant}", get(assistants::show, says("Shows an assistant.").gives("Assistant")))
+            .at(
+                "/assistants/{assistant}",
+                get(assistants::show, says("Shows an assistant.").gives("Assistant"))
+                    .patch(assistants::fixed, says("Is not offered: assistants are the agents.").fails(&[404]))
+                    .delete(assistants::fixed, says("Is not offered: assistants are the agents.").fails(&[404])),
+            )
             .at(
                 "/assistants/{assistant}/graph",
                 get(
@@ -33,6 +38,14 @@ impl GatewayState {
                     says("Shows an empty graph of an assistant.")
                         .gives("{graph_id: string, nodes: [object], edges: [object]}"),
                 ),
+            )
+            .at(
+                "/assistants/{assistant}/subgraphs",
+                get(assistants::subgraphs, says("Shows the subgraphs of an assistant, which has none.").gives("object")),
+            )
+            .at(
+                "/assistants/{assistant}/subgraphs/{namespace}",
+                get(assistants::subgraph, says("Shows a subgraph of an assistant, which has none.").gives("object")),
             )
             .at(
                 "/assistants/{assistant}/schemas",
@@ -248,6 +261,15 @@ impl GatewayState {
             .missing("/console/{*rest}", Part::Console)
             .missing("/store/{*rest}", Part::Store)
             .missing("/channels/{name}/runtime-config", Part::RuntimeConfig)
+            .missing("/assistants", Part::OwnAssistants)
+            .missing("/assistants/{assistant}/latest", Part::OwnAssistants)
+            .missing("/assistants/{assistant}/versions", Part::OwnAssistants)
+            .missing("/runs/batch", Part::Batches)
+            .missing("/runs/cancel", Part::Batches)
+            .missing("/threads/prune", Part::Prune)
+            .missing("/threads/{thread}/stream", Part::ThreadStreams)
+            .missing("/threads/{thread}/stream/{*rest}", Part::ThreadStreams)
+            .missing("/threads/{thread}/commands", Part::ThreadStreams)
     }
 }
 

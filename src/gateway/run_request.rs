@@ -201,6 +201,9 @@ pub(super) async fn read(
     body.check_options()?;
     let modes = Modes::read(&body.stream_mode).or_else(|why| wrong(&why))?;
     let (cancels, multitask) = (body.cancels()?, body.multitask()?);
+    if !(body.metadata.is_object() || body.metadata.is_null()) {
+        return wrong("metadata is no object");
+    }
     let client = &gateway.0.shared.client;
     let models = client.models();
     let chosen =

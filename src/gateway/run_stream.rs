@@ -26,7 +26,7 @@ use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 
 /// A stream that has nothing to say says so this often.
-const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
+pub(super) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 /// So many rows of the log are read at once.
 const LOG_PAGE: i64 = 500;
 /// Frames are sent together up to so many bytes.
@@ -256,11 +256,16 @@ impl Follower {
 
     /// Goes on from how the thread is now: what comes between is gone.
     async fn jump(&mut self, live: &LiveRun, asked: Position) -> Result<(), StoreError> {
-        let next = live.replay.span().1;
-        let newest = live.replay.newest(|event| matches!(event, RunEvent::Committed { .. }));
         let seq = self.gap(asked, Seq::MAX).await?;
         // Changes that the state has already are skipped.
-        let from = newest.filter(|at| is_commit_of(live, *at, seq)).map_or(next, |at| at + 1);
+        let known = |event: &RunEvent| matches!(event, RunEvent::Committed { seq: of, .. } if *of <= seq);
+        let (oldest, next) = live.replay.span();
+        let from = match live.replay.newest(known) {
+            Some(at) => at + 1,
+            // All that a resumed run has said since is behind the state.
+            None if oldest == 0 => 0,
+            None => next,
+        };
         self.source = StreamSource::Ring(live.replay.read(from), live.clone());
         Ok(())
     }
@@ -375,11 +380,4 @@ fn ring_place(live: &LiveRun, after: Position) -> Option<u64> {
     let is_row = |known: &RunEvent| matches!(known, RunEvent::Committed { seq, .. } if *seq == after.seq);
     let at = if after.seq > live.before { live.replay.newest(is_row)? + 1 } else { 0 };
     (oldest..=next).contains(&at).then_some(at)
-}
-
-/// Returns whether the event at a place is the change that brought the thread to a position.
-fn is_commit_of(live: &LiveRun, at: u64, seq: Seq) -> bool {
-    let found =
-        live.replay.newest(|known| matches!(known, RunEvent::Committed { seq: of, .. } if *of == seq));
-    found == Some(at)
 }

@@ -15,12 +15,13 @@ use axum::{
     response::Response,
 };
 use pudu_client::{
-    base::{Message, Seq, ThreadState, Update},
+    base::{Message, RunId, Seq, ThreadState, Update},
     store::{ClientThread, LogEntry},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use std::collections::HashSet;
 
 /// So many checkpoints are listed, unless told otherwise, and at most.
 const HISTORY: (usize, usize) = (10, 100);
@@ -96,41 +97,68 @@ pub(super) async fn checkpoint_of(
     };
     let before =
         db.log_before(&thread.id, seq.saturating_add(1), 64).await.map_err(|error| unavailable(&error))?;
-    Ok(Json(written(thread, &before, seq, &state)))
+    Ok(Json(written(thread, &before, seq, (state, true))))
 }
 
-/// Writes a checkpoint; `before` are the rows of the log up to it, newest first.
-fn written(thread: &ClientThread, before: &[LogEntry], seq: Seq, state: &ThreadState) -> Map<String, Value> {
+/// Writes a checkpoint; `before` are the rows of the log up to it, newest first. Of its messages all are shown, or the last.
+fn written(
+    thread: &ClientThread,
+    before: &[LogEntry],
+    seq: Seq,
+    (mut state, all): (ThreadState, bool),
+) -> Map<String, Value> {
     let made = before.first();
     let parent = boundaries(before).into_iter().find(|at| *at < seq);
     let (at, run) = made.map_or((thread.created, ""), |entry| (entry.at, entry.run.as_str()));
-    let next = if waits(state) { &["model"] as &[&str] } else { &[] };
-    let step = i64::try_from(state.messages.len()).unwrap_or(i64::MAX) - 1;
-    let checkpoint = Checkpoint { thread: &thread.id, seq, parent, at, run, step, next };
-    let values = ValuesWriter::default().write(state, Some(&thread.title));
+    let (step, next) = (checkpoint::step(&state), checkpoint::next(&state));
+    let written = made.is_some_and(|entry| restores(before).contains(&(&entry.run, entry.at)));
+    let checkpoint = Checkpoint { thread: &thread.id, seq, parent, at, run, step, written, next };
+    if !all {
+        let messages = std::mem::take(&mut state.messages);
+        state.messages.extend(messages.into_iter().rev().take(1));
+    }
+    let values = ValuesWriter::default().write(&state, Some(&thread.title));
     checkpoint.state(&values)
 }
 
-/// Returns whether a thread stands where a model comes next.
-fn waits(state: &ThreadState) -> bool {
-    matches!(state.last().map(AsRef::as_ref), Some(Message::Human(_))) || !state.begun.is_empty()
+/// Returns which runs wrote a thread anew, and when: all that one wrote at that time is one step.
+fn restores(rows: &[LogEntry]) -> HashSet<(&RunId, i64)> {
+    let restores = rows.iter().filter(|entry| matches!(entry.update, Update::Restore(_)));
+    restores.map(|entry| (&entry.run, entry.at)).collect()
+}
+
+/// What a row is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RowOf<'r> {
+    Human,
+    Assistant,
+    Tools,
+    /// A thread that was written anew by this run.
+    Restore(&'r RunId),
+}
+
+impl<'r> RowOf<'r> {
+    /// `None` for what belongs to the step before it.
+    fn entry(entry: &'r LogEntry, restores: &HashSet<(&RunId, i64)>) -> Option<Self> {
+        match &entry.update {
+            _ if restores.contains(&(&entry.run, entry.at)) => Some(Self::Restore(&entry.run)),
+            Update::Message(message) => match &**message {
+                Message::Human(_) => Some(Self::Human),
+                Message::Assistant(_) => Some(Self::Assistant),
+                Message::Tool(_) => Some(Self::Tools),
+                Message::Reminder(_) => None,
+            },
+            _ => None,
+        }
+    }
 }
 
 /// Returns the positions of checkpoints among rows, newest first: where a step ended. The newest row is one, whatever it is.
 fn boundaries(newest_first: &[LogEntry]) -> Vec<Seq> {
-    // What stands behind the messages of a step belongs to it, except how far calls of tools are, which comes meanwhile.
+    let restores = restores(newest_first);
     let (mut found, mut later, mut end) = (Vec::new(), None, newest_first.first().map(|entry| entry.seq));
     for entry in newest_first {
-        let step = match &entry.update {
-            Update::Message(message) => match &**message {
-                Message::Human(_) => Some('h'),
-                Message::Assistant(_) => Some('a'),
-                Message::Tool(_) => Some('t'),
-                Message::Reminder(_) => None,
-            },
-            Update::Restore(_) => Some('r'),
-            _ => None,
-        };
+        // How far calls of tools are comes in the middle of a step, and ends none.
         let is_apart = matches!(
             entry.update,
             Update::Begin(_) | Update::Interrupt(_) | Update::Suspend(_) | Update::Task { .. }
@@ -138,9 +166,9 @@ fn boundaries(newest_first: &[LogEntry]) -> Vec<Seq> {
         if !is_apart {
             end = end.or(Some(entry.seq));
         }
-        let Some(step) = step else { continue };
+        let Some(step) = RowOf::entry(entry, &restores) else { continue };
         // Of results that came together, and of what was said together, the last stands for all.
-        if later != Some(step) || matches!(step, 'a' | 'r') {
+        if later != Some(step) || step == RowOf::Assistant {
             found.extend(end);
         }
         (later, end) = (Some(step), None);
@@ -209,14 +237,8 @@ async fn past(
         reached = *seq;
         let up_to = &rows[rows.partition_point(|entry| entry.seq > *seq)..];
         // Each with all messages would be the square of the thread.
-        let shown = if seq == newest { state.clone() } else { with_last_message(&state) };
-        told.push(written(thread, up_to, *seq, &shown));
+        told.push(written(thread, up_to, *seq, (state.clone(), seq == newest)));
     }
     told.reverse();
     Ok(told)
-}
-
-fn with_last_message(state: &ThreadState) -> ThreadState {
-    let last = state.messages.last().map(|(id, message)| (id.clone(), message.clone()));
-    ThreadState { messages: last.into_iter().collect(), ..state.clone() }
 }

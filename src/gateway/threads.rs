@@ -62,6 +62,9 @@ pub(super) async fn create(
 }
 
 async fn made(gateway: &GatewayState, caller: &Caller, asked: NewThreadBody) -> Result<Value, Refusal> {
+    if !matches!(asked.if_exists.as_deref(), None | Some("raise" | "do_nothing")) {
+        return refused(StatusCode::UNPROCESSABLE_ENTITY, "if_exists is neither raise nor do_nothing");
+    }
     let id = match &asked.thread_id {
         None => ThreadId::fresh(),
         Some(id) => thread::id(id)?,
@@ -136,6 +139,19 @@ pub(super) fn listed(gateway: &GatewayState, thread: &ClientThread) -> Value {
     })
 }
 
+/// Leaves the keys of an answer that were asked for; all of them if none was.
+pub(super) fn selected(mut told: Value, keys: Option<&[String]>) -> Value {
+    if let (Some(keys), Value::Object(told)) = (keys.filter(|keys| !keys.is_empty()), &mut told) {
+        told.retain(|key, _| keys.contains(key));
+    }
+    told
+}
+
+/// Returns the header that tells where the next page begins, if there is one.
+pub(super) fn next_page(next: usize, found: usize) -> Option<[(&'static str, String); 1]> {
+    (next < found).then(|| [("x-pagination-next", next.to_string())])
+}
+
 /// Which threads are looked for.
 #[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
@@ -148,6 +164,7 @@ pub(super) struct ThreadSearch {
     sort_by: Option<String>,
     sort_order: Option<String>,
     query: Option<String>,
+    select: Option<Vec<String>>,
 }
 
 impl ThreadSearch {
@@ -185,7 +202,7 @@ async fn found(
         let is_last = page.len() < usize::try_from(SEARCH_PAGE).unwrap_or(usize::MAX);
         all.extend(page.into_iter().filter(|thread| search.fits(gateway, thread)));
         let enough = is_stored_order
-            && all.len() >= search.offset.unwrap_or(0).saturating_add(search.limit.unwrap_or(LISTED.0));
+            && all.len() > search.offset.unwrap_or(0).saturating_add(search.limit.unwrap_or(LISTED.0));
         if is_last || enough {
             break;
         }
@@ -201,8 +218,10 @@ async fn found(
             return refused(StatusCode::UNPROCESSABLE_ENTITY, why);
         }
     }
-    if is_asc {
-        all.reverse();
+    match search.sort_order.as_deref() {
+        None | Some("desc") => {}
+        Some("asc") => all.reverse(),
+        Some(_) => return refused(StatusCode::UNPROCESSABLE_ENTITY, "sort_order is neither asc nor desc"),
     }
     Ok(all)
 }
@@ -220,8 +239,10 @@ pub(super) async fn search(
             return refused(StatusCode::UNPROCESSABLE_ENTITY, "limit is 1 to 1000");
         }
         let found = found(&gateway, &caller, &search).await?;
-        let page = found.iter().skip(search.offset.unwrap_or(0)).take(limit);
-        Ok(Json(page.map(|thread| listed(&gateway, thread)).collect::<Vec<_>>()))
+        let offset = search.offset.unwrap_or(0);
+        let page = found.iter().skip(offset).take(limit).map(|thread| listed(&gateway, thread));
+        let page: Vec<Value> = page.map(|thread| selected(thread, search.select.as_deref())).collect();
+        Ok((next_page(offset.saturating_add(limit), found.len()), Json(page)))
     };
     answer(listed.await)
 }

@@ -15,8 +15,7 @@ from langgraph_sdk import get_client
 from langgraph_sdk.errors import ConflictError, NotFoundError
 
 from checks import check, run as run_checks
-
-
+from langgraph_calls import Recorded, calls_of, refused_calls, wrong_refusals
 
 def holds(claim, is_true, seen=""):
     """Fails when a claim does not hold, and says what was seen."""
@@ -222,5 +221,25 @@ async def stops(client, base, kept):
         holds("a deleted thread is gone", True)
 
 
-base = sys.argv[1]
-sys.exit(asyncio.run(run_checks("langgraph-sdk", get_client(url=base), base, {})))
+@check("assistants are found and shown")
+async def assistants(client, base, kept):
+    page = await client.assistants.search(limit=1, response_format="object")
+    holds("the lead agent is first", page["assistants"][0]["assistant_id"] == "lead_agent", page)
+    holds("they are counted", await client.assistants.count() >= 1)
+    holds("one is shown", (await client.assistants.get("lead_agent"))["graph_id"] == "lead_agent")
+    for call in (client.assistants.get_graph, client.assistants.get_schemas, client.assistants.get_subgraphs):
+        holds("what it is made of is an object", isinstance(await call("lead_agent"), dict), call)
+
+
+@check("each call of the client was made, or is refused as the documents say")
+async def calls(client, base, kept):
+    refused = refused_calls()
+    for name in calls_of(client):
+        holds(f"{name} is made or refused", (name in made) != (name in refused))
+    wrong = await wrong_refusals(get_client(url=base))
+    holds("refused calls are answered as the documents say", not wrong, wrong)
+
+
+base, made = sys.argv[1], set()
+client = Recorded(get_client(url=base), made)
+sys.exit(asyncio.run(run_checks("langgraph-sdk", client, base, {})))
