@@ -25,6 +25,7 @@ mod guard;
 mod guests;
 mod health;
 mod info;
+mod json;
 mod mcp;
 mod mcp_edit;
 mod memory;
@@ -75,7 +76,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 
 /// A JSON answer and its status.
-type JsonReply = (axum::http::StatusCode, axum::Json<serde_json::Value>);
+type JsonReply = (axum::http::StatusCode, json::Json<serde_json::Value>);
 
 /// State that handlers share.
 #[derive(Clone)]
@@ -407,7 +408,13 @@ impl GatewayState {
                     says("Receives a platform's events.").sends(200, "*/*").fails(&[400, 401, 408, 413, 429]),
                 ),
             )
-            .at("/files/{token}", get(file::linked, says("Fetches a file by a signed link.").sends_file()));
+            .at(
+                "/files/{token}",
+                get(
+                    file::linked,
+                    says("Fetches a file by a signed link.").sends_file().sends(404, "text/plain"),
+                ),
+            );
         open.merge(auth::open_routes(self)).merge(hooks)
     }
 

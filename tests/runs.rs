@@ -332,6 +332,11 @@ async fn rows_of_a_thread_are_paged_and_judged() {
     let (status, kept) = client.call("PUT", &judged, Some(json!({"rating": 1, "comment": "good"}))).await;
     assert_eq!((status, &kept["rating"], &kept["comment"]), (200, &json!(1), &json!("good")));
     client.call("PUT", &judged, Some(json!({"rating": -1}))).await;
+    for wrong in [json!({"rating": i64::MIN}), json!({"rating": 0})] {
+        assert_eq!(client.call("PUT", &judged, Some(wrong)).await.0, 400);
+    }
+    // The values of its keys without the keys are no judgement.
+    assert_eq!(client.call("PUT", &judged, Some(json!([1, null, null]))).await.0, 422);
     let stats = client.get(&format!("{judged}/stats")).await;
     assert_eq!(stats, json!({"run_id": run, "total": 1, "positive": 0, "negative": 1}));
     let page = client.get(&format!("/threads/{thread}/messages/page?limit=3")).await;

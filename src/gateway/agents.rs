@@ -4,8 +4,8 @@
 //! speaks to everybody, and may be given tools.
 
 use super::{GatewayState, JsonReply};
+use crate::gateway::json::Json;
 use axum::{
-    Json,
     extract::{Path, Query, Request, State},
     http::StatusCode,
     middleware::Next,

@@ -2,8 +2,8 @@
 //! DeerFlow's.
 
 use super::{GatewayState, JsonReply, caller::Caller, thread};
+use crate::gateway::json::Json;
 use axum::{
-    Json,
     extract::{Path, State},
     http::StatusCode,
 };

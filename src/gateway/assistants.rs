@@ -6,8 +6,8 @@ use super::{
     unsupported,
 };
 use crate::clock;
+use crate::gateway::json::{self, Json};
 use axum::{
-    Json,
     body::Bytes,
     extract::{Path, State},
     http::StatusCode,
@@ -57,7 +57,7 @@ impl AssistantSearch {
         if body.is_empty() {
             return Ok(Self::default());
         }
-        serde_json::from_slice(body).map_err(|error| {
+        json::read(body).map_err(|error| {
             let detail = format!("this is no search for assistants: {error}");
             (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "detail": detail })))
         })

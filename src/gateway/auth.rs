@@ -138,8 +138,10 @@ pub(super) fn operator_routes() -> Routes {
         )
         .at(
             "/api/tokens",
-            get(tokens::all, says("Lists everybody's tokens for programs.").gives(TOKENS))
-                .post(tokens::add, says("Makes a token for a user's program.").gives_with(201, "Token")),
+            get(tokens::all, says("Lists everybody's tokens for programs.").gives(TOKENS)).post(
+                tokens::add,
+                says("Makes a token for a user's program.").gives_with(201, "Token").fails(&[404]),
+            ),
         )
         .at("/api/tokens/{id}", delete(tokens::revoke, says("Revokes anybody's token.").gives("Notice")))
 }

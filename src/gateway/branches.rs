@@ -9,8 +9,8 @@ use super::{
     wire::{checkpoint, message},
 };
 use crate::bus::STORE_TIMEOUT;
+use crate::gateway::json::Json;
 use axum::{
-    Json,
     extract::{Path, State, rejection::JsonRejection},
     http::StatusCode,
     response::Response,

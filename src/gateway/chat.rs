@@ -7,12 +7,12 @@ use super::{
     file::{self as files, FileDisposition},
     options,
 };
+use crate::gateway::json::Json;
 use crate::{
     console,
     local::{self, LocalMessage, TranscriptChange, TranscriptLine},
 };
 use axum::{
-    Json,
     extract::{Path, State, rejection::JsonRejection},
     http::{HeaderMap, StatusCode, header},
     response::{

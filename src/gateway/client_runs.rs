@@ -4,6 +4,7 @@ use super::{
     GatewayState,
     caller::Caller,
     errors::refuse,
+    json::Json,
     refusal::{Refusal, answer, body, changed, missing, refused, unavailable},
     run_readers::RunReader,
     run_request::{self, ReadRequest, RunBody},
@@ -14,7 +15,6 @@ use super::{
 };
 use crate::{bus::STORE_TIMEOUT, clock, dispatch::Shared};
 use axum::{
-    Json,
     body::{Body, Bytes},
     extract::{Path, Query, RawQuery, State, rejection::JsonRejection},
     http::{HeaderMap, HeaderValue, StatusCode, header},

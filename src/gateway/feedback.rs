@@ -7,9 +7,9 @@ use super::{
     refusal::{Refusal, answer, body, refused, unavailable},
     wire::event,
 };
+use crate::gateway::json::Json;
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
-    Json,
     extract::{Path, State, rejection::JsonRejection},
     http::StatusCode,
     response::Response,
@@ -49,7 +49,7 @@ pub(super) async fn put(
 ) -> Response {
     let kept = async {
         let FeedbackBody { rating, comment, message_id } = body(posted)?;
-        if rating.abs() != 1 {
+        if !matches!(rating, 1 | -1) {
             return refused(StatusCode::BAD_REQUEST, "rating is 1 or -1");
         }
         if comment.as_ref().is_some_and(|comment| comment.len() > MAX_COMMENT_BYTES) {

@@ -15,9 +15,9 @@ use super::{
     failures::{Failures, may_be_proxy, network, peer},
     guests::Visitor,
 };
+use crate::gateway::json::Json;
 use crate::machine::Exposed;
 use axum::{
-    Json,
     extract::{ConnectInfo, Request, State},
     http::{HeaderMap, StatusCode, header},
     middleware::Next,

@@ -1,9 +1,9 @@
 //! Lists of channels and commands.
 
 use super::{GatewayState, chat};
+use crate::gateway::json::Json;
 use crate::{dispatch::commands, local};
 use axum::{
-    Json,
     extract::{Path, State},
     http::{HeaderMap, StatusCode},
 };

@@ -3,7 +3,8 @@
 
 use super::{GatewayState, JsonReply, caller::Caller, mcp_edit as edit};
 use crate::extensions;
-use axum::{Json, extract::State, http::StatusCode};
+use crate::gateway::json::Json;
+use axum::{extract::State, http::StatusCode};
 use pudu_client::skills::{SkillError, Skills};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -4,8 +4,8 @@
 //! that hold a secret: the model that reads conversations is named and no more.
 
 use super::{GatewayState, JsonReply, caller::Caller};
+use crate::gateway::json::Json;
 use axum::{
-    Json,
     extract::{Path, Query, State},
     http::StatusCode,
 };

@@ -12,8 +12,8 @@ use super::{
     },
 };
 use crate::bus::STORE_TIMEOUT;
+use crate::gateway::json::Json;
 use axum::{
-    Json,
     extract::{Path, Query, State},
     http::StatusCode,
     response::Response,

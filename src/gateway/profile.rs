@@ -1,7 +1,8 @@
 //! Profiles: a page that each person writes of themselves (DeerFlow's `USER.md`, which is one for all there).
 
 use super::{GatewayState, JsonReply, caller::Caller};
-use axum::{Json, extract::State, http::StatusCode};
+use crate::gateway::json::Json;
+use axum::{extract::State, http::StatusCode};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;

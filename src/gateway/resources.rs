@@ -136,18 +136,24 @@ impl GatewayState {
         Routes::new("memory")
             .at(
                 "/memory",
-                get(memory::show, says("Shows what is remembered.").gives("Memory")).delete(
+                get(memory::show, says("Shows what is remembered.").gives("Memory").fails(&[422])).delete(
                     memory::clear,
                     says("Forgets everything that is remembered.").gives("Memory").fails(REMEMBERED),
                 ),
             )
             .at(
                 "/memory/reload",
-                post(memory::reload, says("Shows what is remembered, read anew.").gives("Memory")),
+                post(
+                    memory::reload,
+                    says("Shows what is remembered, read anew.").gives("Memory").fails(&[422]),
+                ),
             )
             .at(
                 "/memory/export",
-                get(memory::export, says("Returns what is remembered as one document.").gives("Memory")),
+                get(
+                    memory::export,
+                    says("Returns what is remembered as one document.").gives("Memory").fails(&[422]),
+                ),
             )
             .at(
                 "/memory/import",
@@ -159,7 +165,8 @@ impl GatewayState {
                 get(
                     memory::status,
                     says("Tells how memory is set up, and what is remembered.")
-                        .gives("{config: object, data: Memory}"),
+                        .gives("{config: object, data: Memory}")
+                        .fails(&[422]),
                 ),
             )
             .at(

@@ -10,6 +10,7 @@ use super::{
     threads::notes,
     wire::{checkpoint, input as sent, input::SentMessage, modes::Modes},
 };
+use crate::gateway::json::Json;
 use crate::{bus::STORE_TIMEOUT, clock, dispatch::input, home, local};
 use axum::{http::StatusCode, response::IntoResponse};
 use pudu_client::{
@@ -107,7 +108,7 @@ impl RunBody {
         let unsupported = |name: &str| {
             let detail = json!({ "code": "unsupported_run_option", "message": format!("{name} is not supported"), "option": name });
             Err(Box::new(
-                (StatusCode::UNPROCESSABLE_ENTITY, axum::Json(json!({ "detail": detail }))).into_response(),
+                (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "detail": detail }))).into_response(),
             ))
         };
         let is_empty = |value: &Value| match value {

@@ -3,8 +3,9 @@
 //! daemon lives.
 
 use super::guests::{Guests, Visitor};
+use crate::gateway::json::Json;
 use axum::{
-    Extension, Json, Router,
+    Extension, Router,
     extract::{ConnectInfo, Request},
     http::{StatusCode, header::RETRY_AFTER},
     middleware::{self, Next},

@@ -4,9 +4,9 @@
 //! what to do, for everybody.
 
 use super::{GatewayState, JsonReply, caller::Caller, thread};
+use crate::gateway::json::Json;
 use crate::{clock, sent};
 use axum::{
-    Json,
     extract::{Path, Query, State, rejection::JsonRejection},
     http::StatusCode,
 };

@@ -6,6 +6,7 @@ use super::{
     GatewayState,
     caller::Caller,
     errors::refuse,
+    json::Json,
     refusal::{ACCOUNT, Refusal, answer, body, changed, unavailable},
     thread_state::checkpoint_of,
     threads::{listed, metadata, notes, own},
@@ -17,7 +18,6 @@ use super::{
 };
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
-    Json,
     extract::{Path, State, rejection::JsonRejection},
     http::StatusCode,
     response::Response,

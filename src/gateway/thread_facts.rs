@@ -8,9 +8,9 @@ use super::{
     threads::own,
     wire::{checkpoint, run},
 };
+use crate::gateway::json::Json;
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
-    Json,
     extract::{Path, Query, State, rejection::JsonRejection},
     http::StatusCode,
     response::Response,

@@ -3,13 +3,13 @@
 use super::{
     GatewayState,
     caller::Caller,
+    json::Json,
     refusal::{Refusal, answer, body, refused, unavailable},
     threads::own,
     wire::checkpoint::{self, Checkpoint, ValuesWriter},
 };
 use crate::bus::STORE_TIMEOUT;
 use axum::{
-    Json,
     extract::{Path, State, rejection::JsonRejection},
     http::StatusCode,
     response::Response,

@@ -7,9 +7,9 @@ use super::{
     thread,
     wire::checkpoint::ValuesWriter,
 };
+use crate::gateway::json::Json;
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
-    Json,
     extract::{Path, State, rejection::JsonRejection},
     http::StatusCode,
     response::Response,

@@ -1,9 +1,9 @@
 //! Spending of everybody and the rest of their budgets, for whoever runs pudu.
 
 use super::GatewayState;
+use crate::gateway::json::Json;
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
-    Json,
     extract::{Query, State},
     http::StatusCode,
 };

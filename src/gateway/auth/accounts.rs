@@ -5,8 +5,8 @@ use super::{
     answer::{self, told},
 };
 use crate::accounts;
+use crate::gateway::json::Json;
 use axum::{
-    Json,
     extract::{Path, State, rejection::JsonRejection},
     http::StatusCode,
     response::{IntoResponse, Response},

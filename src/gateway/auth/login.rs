@@ -8,13 +8,14 @@ use super::{
     limits::AttemptKey,
     origin,
 };
+use crate::gateway::json::Json;
 use crate::{
     accounts,
     bus::STORE_TIMEOUT,
     passwords::{self, PasswordCheck},
 };
 use axum::{
-    Extension, Form, Json,
+    Extension, Form,
     extract::{
         ConnectInfo, Request, State,
         rejection::{FormRejection, JsonRejection},

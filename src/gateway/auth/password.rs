@@ -8,13 +8,14 @@ use super::{
     limits::AttemptKey,
     login,
 };
+use crate::gateway::json::Json;
 use crate::{
     accounts,
     bus::STORE_TIMEOUT,
     passwords::{self, PasswordCheck},
 };
 use axum::{
-    Extension, Json,
+    Extension,
     extract::{ConnectInfo, State, rejection::JsonRejection},
     http::{HeaderMap, StatusCode},
     response::Response,

@@ -5,12 +5,13 @@ use super::{
     answer::{told, unstored},
     identify::Proof,
 };
+use crate::gateway::json::Json;
 use crate::{
     accounts::{self, AccountError, TokenOrder},
     gateway::caller::Caller,
 };
 use axum::{
-    Extension, Json,
+    Extension,
     extract::{Path, State, rejection::JsonRejection},
     http::StatusCode,
     response::{IntoResponse, Response},

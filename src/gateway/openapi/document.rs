@@ -220,7 +220,8 @@ impl Content {
             Self::Json(shape) => {
                 Some(("application/json", json!({ "schema": shapes::schema(shape).unwrap_or_default() })))
             }
-            Self::Events => Some(("text/event-stream", json!({ "schema": { "type": "string" } }))),
+            // OpenAPI 3.1 has no schema for the events of a stream.
+            Self::Events => Some(("text/event-stream", json!({}))),
             Self::Bytes(media_type) => Some((media_type, json!({}))),
         }
     }

@@ -1,8 +1,9 @@
 //! What a request brings, as the extractors of its handler read it.
 
 use crate::gateway::caller::Caller;
+use crate::gateway::json::Json;
 use axum::{
-    Extension, Form, Json,
+    Extension, Form,
     body::Bytes,
     extract::{ConnectInfo, Multipart, Path, Query, RawQuery, Request, State},
     http::HeaderMap,
