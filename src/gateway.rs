@@ -252,6 +252,7 @@ impl GatewayState {
             .route_layer(middleware::from_fn_with_state(self.clone(), admit::check));
         let open = Router::new()
             .route("/", get(page::page))
+            .route("/page/{version}/{file}", get(page::file))
             .route("/health", get(health::health))
             .route("/ready", get(health::ready))
             .route("/api/session", post(guard::session))

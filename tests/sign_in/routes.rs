@@ -12,6 +12,7 @@ use std::{collections::BTreeSet, path::Path};
 /// Routes that ask for no proof, or bring it along.
 const PUBLIC: &[&str] = &[
     "/",
+    "/page/{version}/{file}",
     "/health",
     "/ready",
     "/api/session",
