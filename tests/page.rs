@@ -2,6 +2,9 @@
 
 mod browser;
 mod door;
+mod history;
+mod looks;
+mod work;
 
 use crate::house::House;
 use browser::Browser;
@@ -40,6 +43,12 @@ fn shown(id: &str) -> String {
 /// Goes to the page and waits until it is there.
 async fn visit(browser: &mut Browser, house: &House) {
     browser.open(&format!("http://{}/", house.address)).await;
+    browser.sees("document.body?.dataset.ready ?? ''", "true").await;
+}
+
+/// Loads the page once more.
+async fn reloads(browser: &mut Browser) {
+    browser.eval("(document.body.dataset.ready = 'before', location.reload())").await;
     browser.sees("document.body?.dataset.ready ?? ''", "true").await;
 }
 
@@ -88,7 +97,7 @@ async fn a_person_talks_stops_and_finds_it_all_again() {
     browser.sees(BOX, "and then").await;
 
     let before = browser.eval(TALK).await;
-    browser.eval("location.reload()").await;
+    reloads(&mut browser).await;
     browser.sees("document.querySelectorAll('.turn').length", 2).await;
     browser.sees(TALK, before).await;
     browser.sees(BOX, "and then").await;
@@ -139,7 +148,7 @@ async fn an_answer_goes_on_through_a_reload_and_a_death_of_the_daemon() {
     browser.presses("Enter").await;
     hold.reached().await.unwrap();
     browser.sees(TALK, vec!["you: count", "pudu: one two"]).await;
-    browser.eval("location.reload()").await;
+    reloads(&mut browser).await;
     browser.sees(TALK, vec!["you: count", "pudu: one two"]).await;
     browser.sees(&shown("stop"), true).await;
     house.model.next(Reply::text("one two three four five").words_per_chunk(1));

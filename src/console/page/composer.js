@@ -4,16 +4,18 @@ import { $, icon, kept, make } from './dom.js';
 import { menu } from './dialogs.js';
 import { Attachments } from './files.js';
 
-/** Modes by their names in the API, and what a run does in each. */
+/** Modes by their names in the API, and what a run does in each. The last two are for models that think more or less. */
 const MODES = {
   flash: { label: 'Flash', hint: 'Answers at once', thinking_enabled: false, reasoning_effort: 'minimal' },
   thinking: { label: 'Thinking', hint: 'Thinks before it answers', thinking_enabled: true, reasoning_effort: 'low' },
-  pro: { label: 'Pro', hint: 'Thinks and plans', thinking_enabled: true, reasoning_effort: 'medium', is_plan_mode: true },
-  ultra: { label: 'Ultra', hint: 'Thinks hardest, with sub-agents', thinking_enabled: true, reasoning_effort: 'high', is_plan_mode: true, subagent_enabled: true },
+  pro: { label: 'Pro', hint: 'Thinks longer', thinking_enabled: true, reasoning_effort: 'medium', is_plan_mode: true, byEffort: true },
+  ultra: { label: 'Ultra', hint: 'Thinks longest', thinking_enabled: true, reasoning_effort: 'high', is_plan_mode: true, subagent_enabled: true, byEffort: true },
 };
 
+const modesOf = model => Object.keys(MODES).filter(name => model?.supports_thinking && (model.supports_reasoning_effort || !MODES[name].byEffort));
+
 export class Composer {
-  /** `hears`: `say(text, files)`, `stop()`, `place()` for the thread of files, `commands(text)`, `own()` for one's messages, `failed(text)`. */
+  /** `hears`: `say(text, files)`, `ready()` once what was said before is taken, `stop()`, `place()` for the thread of files, `commands(text)`, `own()` for one's messages, `failed(text)`. */
   constructor(hears) {
     Object.assign(this, { hears, models: [], offered: [], chosen: 0, past: -1, isRunning: false, key: 'new' });
     [this.box, this.list] = ['box', 'menu'].map($);
@@ -21,6 +23,8 @@ export class Composer {
     this.box.addEventListener('input', () => { this.past = -1; this.typed(); });
     this.box.addEventListener('keydown', event => this.keydown(event));
     this.box.addEventListener('blur', () => this.hide());
+    // Who scrolls in the menu writes on.
+    this.list.addEventListener('mousedown', event => event.preventDefault());
     $('composer').addEventListener('submit', event => { event.preventDefault(); this.submit(); });
     $('stop').onclick = () => hears.stop();
     $('attach').onclick = () => $('picker').click();
@@ -88,9 +92,13 @@ export class Composer {
   }
 
   async submit() {
-    if ($('send').disabled) return;
-    const [text, files, key] = [this.text, this.files.files, this.key];
+    if ($('send').disabled || this.isWaiting) return;
     this.hide();
+    this.isWaiting = true;
+    await this.hears.ready().catch(() => {});
+    this.isWaiting = false;
+    const [text, files, key] = [this.text, this.files.files, this.key];
+    if (!text && !files.length) return;
     const draft = this.box.value;
     this.write('');
     this.past = -1;
@@ -111,7 +119,7 @@ export class Composer {
 
   get mode() {
     const mode = kept.get('mode');
-    return this.model?.supports_thinking && MODES[mode] ? mode : null;
+    return modesOf(this.model).includes(mode) ? mode : null;
   }
 
   showChoices() {
@@ -137,7 +145,7 @@ export class Composer {
   }
 
   pickMode() {
-    const entries = Object.entries(MODES).map(([name, { label, hint }]) => ({ label, hint, checked: name === this.mode, run: () => this.choose('mode', name) }));
+    const entries = modesOf(this.model).map(name => ({ label: MODES[name].label, hint: MODES[name].hint, checked: name === this.mode, run: () => this.choose('mode', name) }));
     menu($('mode'), [{ label: 'As configured', hint: 'What the model does by itself', checked: !this.mode, run: () => this.choose('mode', null) }, ...entries], 'Mode');
   }
 
@@ -146,8 +154,8 @@ export class Composer {
     const { model, mode } = this;
     const options = kept.get('model') && model ? { model_name: model.name } : {};
     if (!mode) return options;
-    const { label: _, hint: __, ...rest } = MODES[mode];
-    return { ...options, mode, ...rest, ...(model.supports_reasoning_effort ? {} : { reasoning_effort: undefined }) };
+    const { label: _, hint: __, byEffort: ___, reasoning_effort: effort, ...rest } = MODES[mode];
+    return { ...options, mode, ...rest, ...(model.supports_reasoning_effort ? { reasoning_effort: effort } : {}) };
   }
 
   // ---- The menu of commands ----
@@ -156,7 +164,6 @@ export class Composer {
     this.offered = this.box.value.startsWith('/') ? this.hears.commands(this.box.value) : [];
     if (this.offered.length === 1 && this.offered[0].text.trimEnd() === this.box.value) this.offered = [];
     this.list.hidden = !this.offered.length;
-    this.box.setAttribute('aria-expanded', String(!this.list.hidden));
     this.list.replaceChildren(...this.offered.map((row, at) => {
       const item = make('li', { id: `offer-${at}`, role: 'option' }, make('b', { textContent: row.label }), make('span', { textContent: row.help }));
       item.addEventListener('mousedown', event => { event.preventDefault(); this.chosen = at; this.take(); });
@@ -175,7 +182,6 @@ export class Composer {
 
   hide() {
     this.list.hidden = true;
-    this.box.setAttribute('aria-expanded', 'false');
     this.box.removeAttribute('aria-activedescendant');
   }
 

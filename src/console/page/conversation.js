@@ -16,7 +16,7 @@ export class Conversation {
   /** `hears` is told of changes: `changed()`, `linked(up)`, `ended(run)`, `named()`. */
   constructor(id, hears) {
     Object.assign(this, { thread: new Thread(id ?? freshId()), isNew: !id, made: id ? Promise.resolve() : null, hears });
-    Object.assign(this, { following: null, queue: [], unsent: null, life: new AbortController() });
+    Object.assign(this, { following: null, queue: [], unsent: null, line: Promise.resolve(), life: new AbortController() });
   }
 
   get id() { return this.thread.id; }
@@ -34,7 +34,7 @@ export class Conversation {
       if (error.status !== 404 || unsent?.thread !== this.id) throw error;
       this.made = null;
     }
-    if (unsent?.thread === this.id) this.resend(unsent);
+    if (unsent?.thread === this.id) await this.take(unsent);
   }
 
   /** Looks what the daemon knows by now. */
@@ -119,7 +119,15 @@ export class Conversation {
   /** Says something. `options` are the run's context. */
   say({ text, files, options }) {
     const message = { id: freshId(), text, files: files.map(({ name, size, path }) => ({ name, size, path })) };
-    return this.resend({ thread: this.id, message, options });
+    return this.take({ thread: this.id, message, options });
+  }
+
+  /** One after the other: the second message waits in line behind the first one's run. */
+  take(unsent) {
+    const taken = this.line.catch(() => {}).then(() => this.resend(unsent));
+    this.line = taken;
+    taken.catch(() => {});
+    return taken;
   }
 
   /** Says what was not taken yet, until it is or cannot be. What it is called does not change, so it is said once. */

@@ -58,7 +58,7 @@ export function menu(button, items, label = button.getAttribute('aria-label') ??
   opened?.close();
   if (isSame) return;
   const node = make('div', { className: 'menu', role: 'menu', 'aria-label': label, popover: 'manual' }, ...items.map(entry));
-  document.body.append(node);
+  (button.closest('nav, main, dialog') ?? document.body).append(node);
   node.showPopover();
   place(node, button);
   const close = (back = false) => {

@@ -45,11 +45,12 @@ const actions = {
 const transcript = new Transcript(actions);
 const sidebar = new Sidebar({
   found,
+  linked,
   gone: id => { if (conversation?.id === id) location.hash = '#/'; },
   failed: text => tell(text),
 });
 const composer = new Composer({
-  say, stop: () => attempt(() => conversation.stop()), failed: text => tell(text),
+  say, ready: () => conversation.line, stop: () => attempt(() => conversation.stop()), failed: text => tell(text),
   place: async () => { await conversation.make(); return conversation.id; },
   commands: text => completions(text, composer.models),
   own: () => conversation.thread.order.map(id => conversation.thread.messages.get(id)).filter(message => message.kind === 'human').map(message => message.text).reverse(),
@@ -70,6 +71,7 @@ async function route() {
   composer.turnTo(id ?? 'new');
   sidebar.choose(id);
   transcript.show(opened);
+  named(id ? sidebar.title(id) : '');
   changed();
   facts();
   if (!matchMedia('(pointer: coarse)').matches) $('box').focus();
@@ -200,7 +202,7 @@ async function rate(turn, rating) {
   const last = turn.items.findLast(item => item.kind === 'ai');
   if (rating) await call('PUT', path, { rating });
   else await call('DELETE', path);
-  last.rating = rating;
+  conversation.thread.messages.get(last.id).rating = rating;
   changed();
 }
 

@@ -10,14 +10,15 @@ const PAGE = 40;
 const LOOK_MS = 5000;
 
 export class Sidebar {
-  /** `hears`: `found(threads)` after each look, `gone(id)` after a thread was deleted, `failed(text)`. */
+  /** `hears`: `found(threads)` after each look, `gone(id)` after a thread was deleted, `failed(text)`,
+   *  `linked(up)`. */
   constructor(hears) {
     Object.assign(this, { hears, threads: [], current: null, wanted: PAGE, more: false, query: '', looks: 0, shown: '' });
     [this.list, this.search] = ['threads', 'search'].map($);
     this.search.addEventListener('input', debounced(() => { this.query = this.search.value.trim(); this.wanted = PAGE; this.look(); }, 150));
     this.search.addEventListener('keydown', event => this.keys(event));
     this.list.addEventListener('keydown', event => this.keys(event));
-    new IntersectionObserver(([entry]) => { if (entry.isIntersecting && this.more) { this.wanted += PAGE; this.look(); } }, { root: $('history') }).observe($('history-end'));
+    new IntersectionObserver(entries => { if (entries.at(-1).isIntersecting && this.more) { this.wanted += PAGE; this.look(); } }, { root: $('history') }).observe($('history-end'));
     setInterval(() => document.hidden || this.look(), LOOK_MS);
     document.addEventListener('visibilitychange', () => document.hidden || this.look());
   }
@@ -26,9 +27,16 @@ export class Sidebar {
   async look() {
     const look = ++this.looks;
     const asked = { limit: Math.min(this.wanted + 1, 1000), ...(this.query ? { query: this.query } : {}) };
-    const threads = await post('/api/threads/search', asked).catch(() => null);
+    let threads;
+    try {
+      threads = await post('/api/threads/search', asked);
+      this.hears.linked(true);
+    } catch (error) {
+      if (error.status === 0) this.hears.linked(false);
+      return;
+    }
     // A later look knows better.
-    if (!threads || look !== this.looks) return;
+    if (look !== this.looks) return;
     this.more = threads.length > this.wanted;
     this.threads = threads.slice(0, this.wanted);
     this.draw();

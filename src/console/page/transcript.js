@@ -16,7 +16,8 @@ export class Transcript {
     this.scroll.addEventListener('scroll', () => this.scrolled(), { passive: true });
     new ResizeObserver(() => this.stay()).observe(this.scroll);
     new ResizeObserver(() => this.stay()).observe(this.list);
-    new IntersectionObserver(([entry]) => entry.isIntersecting && this.older(), { root: this.scroll, rootMargin: '600px 0px 0px' }).observe($('older'));
+    this.above = new IntersectionObserver(entries => entries.at(-1).isIntersecting && this.older(), { root: this.scroll, rootMargin: '600px 0px 0px' });
+    this.above.observe($('older'));
     $('down').onclick = () => { this.toBottom(); $('box').focus(); };
   }
 
@@ -103,6 +104,9 @@ export class Transcript {
       }
     } catch { /* Scrolling on tries once more. */ }
     this.loading = false;
+    // It tells of changes only: whoever still looks at the top gets more.
+    this.above.unobserve($('older'));
+    this.above.observe($('older'));
   }
 
   scrolled() {

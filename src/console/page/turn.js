@@ -130,7 +130,7 @@ export class TurnView {
 /** Returns the parts of an answer: `{key, kind, …}` each. */
 function partsOf({ items, run }, state, thread, actions) {
   const results = new Map(items.filter(item => item.kind === 'tool').map(item => [item.call, item]));
-  const parts = [];
+  const [parts, handed] = [[], []];
   const step = (id, made) => {
     if (parts.at(-1)?.kind !== 'steps') parts.push({ key: `steps-${id}`, kind: 'steps', steps: [] });
     parts.at(-1).steps.push({ id, ...made });
@@ -146,10 +146,10 @@ function partsOf({ items, run }, state, thread, actions) {
       const more = { result, isLive: state.isWorking, task: thread.tasks.get(one.id), load: () => actions.loadTask(one.id, item.run ?? run) };
       step(one.id, call(one, more));
       const paths = one.name === 'present_files' && result && !result.isError && one.args.filepaths;
-      if (Array.isArray(paths)) parts.push({ key: `files-${one.id}`, kind: 'files', files: paths.map(path => ({ name: String(path).split('/').pop(), path: String(path) })) });
+      if (Array.isArray(paths)) handed.push({ key: `files-${one.id}`, kind: 'files', files: paths.map(path => ({ name: String(path).split('/').pop(), path: String(path) })) });
     }
   }
-  return parts;
+  return [...parts, ...handed];
 }
 
 const PARTS = {
