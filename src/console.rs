@@ -1,10 +1,22 @@
-//! The web page, and Markdown as HTML that is safe to put into it.
+//! The files of the web page, and Markdown as HTML that is safe to put into a page.
 
 use pudu_channels::render::citation_title;
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
-/// The page: one document without any outside resource.
-pub(crate) const PAGE: &str = include_str!("console/page.html");
+/// The page's document. `{version}` stands for the version of its files, `{links}` for the links to them.
+pub(crate) const PAGE: &str = include_str!("console/page/page.html");
+
+macro_rules! page_files {
+    ($($name:literal)*) => { &[$(($name, include_str!(concat!("console/page/", $name)))),*] };
+}
+
+/// The files of which the page is made, by their names. It loads nothing else.
+pub(crate) const PAGE_FILES: &[(&str, &str)] = page_files![
+    "base.css" "layout.css" "talk.css" "dialogs.css" "deer.svg"
+    "main.js" "account.js" "api.js" "commands.js" "composer.js" "conversation.js" "dialogs.js" "dom.js" "files.js"
+    "help.js" "inline.js" "markdown.js" "markup.js" "notices.js" "sidebar.js" "signin.js" "step.js" "stream.js"
+    "theme.js" "thread.js" "transcript.js" "turn.js"
+];
 
 /// Renders Markdown. HTML in it is shown as text, links lead to web and mail addresses only, and images
 /// become links, so that a text can neither run nor fetch anything.

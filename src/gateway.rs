@@ -372,6 +372,10 @@ impl GatewayState {
         let open = Routes::new("daemon")
             .at("/", get(page::page, says("Serves the page.").sends(200, "text/html")))
             .at(
+                "/page/{version}/{file}",
+                get(page::file, says("Serves a file of the page.").sends_file()),
+            )
+            .at(
                 "/docs",
                 get(openapi::page, says("Serves a page that lists the operations.").sends(200, "text/html")),
             )

@@ -2,11 +2,11 @@
 
 use super::{
     GatewayState, JsonReply,
+    json::{self, Json},
     threads::{next_page, selected},
     unsupported,
 };
 use crate::clock;
-use crate::gateway::json::{self, Json};
 use axum::{
     body::Bytes,
     extract::{Path, State},

@@ -1,22 +1,112 @@
-//! The page.
+//! The page: its document, and the files of which it is made.
+//!
+//! The files stand below an address that has their version, so that browsers keep them for good and never mix two
+//! versions. Nothing is loaded from anywhere else, no script or style stands in the document, no text becomes markup.
 
+use super::errors::refuse;
+use crate::console::{PAGE, PAGE_FILES};
 use axum::{
-    http::header,
+    extract::Path,
+    http::{HeaderMap, HeaderName, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use sha2::{Digest, Sha256};
+use std::sync::LazyLock;
 
-/// Serves the page. It loads nothing from anywhere else, and no other site may frame it.
-pub(super) async fn page() -> Response {
-    let headers = [
-        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-        (header::CACHE_CONTROL, "no-cache"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (
-            header::CONTENT_SECURITY_POLICY,
-            "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; \
-             img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-        ),
-    ];
-    (headers, crate::console::PAGE).into_response()
+/// Length of a version, in characters.
+const VERSION_CHARS: usize = 16;
+
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob:; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+
+/// Headers of everything that belongs to the page.
+const GUARDS: [(HeaderName, &str); 3] = [
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::CONTENT_SECURITY_POLICY, POLICY),
+];
+
+/// The document with the addresses of its files, and their version.
+static DOCUMENT: LazyLock<(String, String)> = LazyLock::new(|| {
+    let mut digest = Sha256::new();
+    digest.update(PAGE);
+    for (name, text) in PAGE_FILES {
+        digest.update(name);
+        digest.update(text);
+    }
+    let mut version: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    version.truncate(VERSION_CHARS);
+    let links: Vec<String> = PAGE_FILES.iter().filter_map(|(name, _)| link(name, &version)).collect();
+    (PAGE.replace("{links}", &links.join("\n")).replace("{version}", &version), version)
+});
+
+/// Returns how the document links a file. All scripts are fetched at once, not one after the other as they name each other.
+fn link(name: &str, version: &str) -> Option<String> {
+    let place = format!("/page/{version}/{name}");
+    match name.rsplit_once('.')?.1 {
+        "css" => Some(format!("<link rel=\"stylesheet\" href=\"{place}\">")),
+        "js" if name == "main.js" => Some(format!("<script type=\"module\" src=\"{place}\"></script>")),
+        "js" => Some(format!("<link rel=\"modulepreload\" href=\"{place}\">")),
+        _ => None,
+    }
+}
+
+fn kind(name: &str) -> &'static str {
+    match name.rsplit_once('.') {
+        Some((_, "css")) => "text/css; charset=utf-8",
+        Some((_, "js")) => "text/javascript; charset=utf-8",
+        _ => "image/svg+xml",
+    }
+}
+
+/// Serves the document.
+pub(super) async fn page(headers: HeaderMap) -> Response {
+    let (document, version) = &*DOCUMENT;
+    let tag = format!("\"{version}\"");
+    let known = headers.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
+    let fresh = [(header::CACHE_CONTROL, "no-cache"), (header::CONTENT_TYPE, "text/html; charset=utf-8")];
+    if known.is_some_and(|tags| tags.split(',').any(|known| known.trim().trim_start_matches("W/") == tag)) {
+        return (StatusCode::NOT_MODIFIED, [(header::ETAG, tag)], GUARDS, fresh).into_response();
+    }
+    ([(header::ETAG, tag)], GUARDS, fresh, document.as_str()).into_response()
+}
+
+/// Serves a file of the page. A document of another version gets what there is, and does not keep it.
+pub(super) async fn file(Path((version, name)): Path<(String, String)>) -> Response {
+    let Some((_, text)) = PAGE_FILES.iter().find(|(known, _)| *known == name) else {
+        return refuse(StatusCode::NOT_FOUND, "the page has no such file");
+    };
+    let keeps = if version == DOCUMENT.1 { "public, max-age=31536000, immutable" } else { "no-cache" };
+    (GUARDS, [(header::CACHE_CONTROL, keeps), (header::CONTENT_TYPE, kind(&name))], *text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_has_no_script_and_no_style_of_its_own_and_links_every_file() {
+        let (document, version) = &*DOCUMENT;
+        for inner in
+            ["style=", "<style", "<script>", "onclick", "http://", "https://", "{version}", "{links}"]
+        {
+            assert!(!document.contains(inner), "{inner}");
+        }
+        for (name, text) in PAGE_FILES {
+            assert!(document.contains(&format!("/page/{version}/{name}")), "{name}");
+            assert!(!text.contains("innerHTML") && !text.contains("insertAdjacentHTML"), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_file_of_the_page_is_served() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/console/page");
+        let names =
+            std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.filter(|name| name != "page.html").collect();
+        let mut served: Vec<&str> = PAGE_FILES.iter().map(|(name, _)| *name).collect();
+        names.sort();
+        served.sort_unstable();
+        assert_eq!(names, served);
+    }
 }

@@ -78,7 +78,7 @@ impl Browser {
         browser.session = attached["sessionId"].as_str().unwrap().to_owned();
         browser.call("Runtime.enable", json!({})).await;
         // From the beginning: a page that is there already may not notice.
-        let messages = json!([{ "urlPattern": "*/messages", "requestStage": "Response" }]);
+        let messages = json!([{ "urlPattern": "*/runs/stream", "requestStage": "Response" }]);
         browser.call("Fetch.enable", json!({ "patterns": messages })).await;
         browser
     }
@@ -95,19 +95,57 @@ impl Browser {
 
     /// Presses a key.
     pub async fn presses(&mut self, key: &str) {
+        self.chord(key, 0).await;
+    }
+
+    /// Presses a key together with others: 2 is Control, 8 is Shift, 10 both.
+    pub async fn chord(&mut self, key: &str, modifiers: u8) {
         let text = if key == "Enter" { "\r" } else { "" };
         let code = match key {
             "Enter" => 13,
             "Escape" => 27,
             "ArrowUp" => 38,
+            "ArrowDown" => 40,
             "Tab" => 9,
-            _ => 0,
+            _ => key.bytes().next().map_or(0, |byte| i32::from(byte.to_ascii_uppercase())),
         };
         for kind in ["keyDown", "keyUp"] {
-            let event =
-                json!({ "type": kind, "key": key, "code": key, "text": text, "windowsVirtualKeyCode": code });
+            let event = json!({
+                "type": kind, "key": key, "code": key, "text": text, "windowsVirtualKeyCode": code, "modifiers": modifiers,
+            });
             self.call("Input.dispatchKeyEvent", event).await;
         }
+    }
+
+    /// Clicks on what a selector names first.
+    pub async fn clicks(&mut self, selector: &str) {
+        self.sees(&format!("Boolean(document.querySelector({selector:?})?.checkVisibility())"), true).await;
+        self.eval(&format!("document.querySelector({selector:?}).click()")).await;
+    }
+
+    /// Chooses a file in what a selector names.
+    pub async fn chooses(&mut self, selector: &str, file: &std::path::Path) {
+        let root = self.call("DOM.getDocument", json!({})).await["root"]["nodeId"].clone();
+        let node = self.call("DOM.querySelector", json!({ "nodeId": root, "selector": selector })).await;
+        let chosen = json!({ "files": [file.to_str().unwrap()], "nodeId": node["nodeId"] });
+        self.call("DOM.setFileInputFiles", chosen).await;
+    }
+
+    /// Makes the window so large.
+    pub async fn resizes(&mut self, width: u32, height: u32) {
+        let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        self.call("Emulation.setDeviceMetricsOverride", size).await;
+    }
+
+    /// Lets the system be dark, or light.
+    pub async fn prefers(&mut self, scheme: &str) {
+        let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+        self.call("Emulation.setEmulatedMedia", media).await;
+    }
+
+    /// Forgets all cookies.
+    pub async fn forgets_cookies(&mut self) {
+        self.call("Network.clearBrowserCookies", json!({})).await;
     }
 
     /// Returns what an expression is on the page.

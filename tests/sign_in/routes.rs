@@ -16,6 +16,7 @@ use std::collections::BTreeSet;
 /// Routes that ask for no proof, or bring it along.
 const PUBLIC: &[&str] = &[
     "/",
+    "/page/{version}/{file}",
     "/health",
     "/ready",
     "/openapi.json",

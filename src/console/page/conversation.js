@@ -1,0 +1,276 @@
+// One open thread: it is loaded, its runs are begun, followed and stopped. What is shown of it is not known here.
+
+import { ApiError, get, post, request } from './api.js';
+import { freshId, kept, pause } from './dom.js';
+import { MODES, follow } from './stream.js';
+import { Thread } from './thread.js';
+
+/** Messages of a page. */
+const PAGE = 40;
+/** Runs that are looked at for states and errors. */
+const RUNS = 20;
+
+const isOpen = run => run.status === 'pending' || run.status === 'running';
+
+export class Conversation {
+  /** `hears` is told of changes: `changed()`, `linked(up)`, `ended(run)`, `named()`. */
+  constructor(id, hears) {
+    Object.assign(this, { thread: new Thread(id ?? freshId()), isNew: !id, made: id ? Promise.resolve() : null, hears });
+    Object.assign(this, { following: null, queue: [], unsent: null, line: Promise.resolve(), life: new AbortController() });
+  }
+
+  get id() { return this.thread.id; }
+  get isRunning() { return this.following !== null; }
+  path(rest) { return `/api/threads/${this.id}${rest}`; }
+
+  close() { this.life.abort(); }
+
+  /** Loads the thread, and goes on with the runs that work on it. */
+  async open() {
+    const unsent = kept.json('unsent');
+    try {
+      await this.sync();
+    } catch (error) {
+      if (error.status !== 404 || unsent?.thread !== this.id) throw error;
+      this.made = null;
+    }
+    if (unsent?.thread === this.id) await this.take(unsent);
+  }
+
+  /** Looks what the daemon knows by now. */
+  async sync() {
+    const limit = { signal: this.life.signal };
+    const [page, runs] = await Promise.all([
+      get(this.path(`/messages/page?limit=${PAGE}`), limit), get(this.path(`/runs?limit=${RUNS}`), limit)]);
+    this.thread.takeNewest(page);
+    for (const run of runs) this.thread.runs.set(run.run_id, run);
+    this.join(runs.filter(isOpen).reverse());
+    this.hears.changed();
+  }
+
+  /** Loads messages before those that are there. */
+  async older() {
+    if (this.thread.oldest === null) return false;
+    const page = await get(this.path(`/messages/page?limit=${PAGE}&before_seq=${this.thread.oldest}`), { signal: this.life.signal });
+    this.thread.takeOlder(page);
+    return true;
+  }
+
+  /** Follows the first of the open runs; the others wait in line. */
+  join(open) {
+    const known = new Set([this.following?.run, ...this.queue.map(one => one.run)]);
+    for (const run of open.filter(run => !known.has(run.run_id))) this.queue.push({ run: run.run_id, message: questionOf(run) });
+    this.next();
+  }
+
+  next() {
+    if (this.following || !this.queue.length) return;
+    const { run, message } = this.queue.shift();
+    if (message && !this.thread.messages.has(message.id)) this.thread.put({ ...message, run, isUnsaid: true });
+    this.follow(run);
+  }
+
+  async follow(run, first) {
+    const stop = new AbortController();
+    this.following = { run, stop };
+    const signal = AbortSignal.any([this.life.signal, stop.signal]);
+    let failed = null;
+    const take = frame => {
+      if (frame.name === 'gap') this.reload();
+      else if (this.thread.takeFrame(frame, run)) this.hears.changed();
+    };
+    this.hears.changed();
+    try {
+      await follow({ thread: this.id, run, first, take, linked: up => this.hears.linked(up), signal });
+    } catch (error) { failed = error; }
+    if (signal.aborted) return;
+    this.following = null;
+    this.thread.note = '';
+    await this.settle(run, failed);
+  }
+
+  /** After a run: what the daemon keeps of it counts. */
+  async settle(run, failed) {
+    if (!failed) this.thread.dropUnfinished(run);
+    try {
+      await this.sync();
+    } catch (error) {
+      if (this.life.signal.aborted) return;
+      failed = error;
+    }
+    if (failed) this.thread.runs.set(run, { ...this.thread.runs.get(run), status: 'error', error: failed.message });
+    this.hears.changed();
+    this.hears.ended(this.thread.runs.get(run) ?? { run_id: run, status: 'success' });
+    this.next();
+  }
+
+  async reload() {
+    const page = await get(this.path(`/messages/page?limit=${PAGE}`), { signal: this.life.signal }).catch(() => null);
+    if (page) this.thread.takeNewest(page);
+    this.hears.changed();
+  }
+
+  /** Makes the thread, once. */
+  make() {
+    this.made ??= post('/api/threads', { thread_id: this.id }).catch(error => { this.made = null; throw error; });
+    return this.made;
+  }
+
+  /** Says something. `options` are the run's context. */
+  say({ text, files, options }) {
+    const message = { id: freshId(), text, files: files.map(({ name, size, path }) => ({ name, size, path })) };
+    return this.take({ thread: this.id, message, options });
+  }
+
+  /** One after the other: the second message waits in line behind the first one's run. */
+  take(unsent) {
+    const taken = this.line.catch(() => {}).then(() => this.resend(unsent));
+    this.line = taken;
+    taken.catch(() => {});
+    return taken;
+  }
+
+  /** Says what was not taken yet, until it is or cannot be. What it is called does not change, so it is said once. */
+  async resend(unsent) {
+    this.unsent = unsent;
+    kept.set('unsent', JSON.stringify(unsent));
+    const { message } = unsent;
+    if (!this.isRunning) this.thread.put({ kind: 'human', done: true, isUnsaid: true, ...message, problem: '' });
+    this.hears.changed();
+    for (let tries = 0; this.unsent === unsent && !this.life.signal.aborted; tries += 1) {
+      try {
+        await this.make();
+        const taken = tries > 0 ? await this.taken(message.id) : null;
+        if (taken) this.join([taken]);
+        else await this.begin(bodyOf(unsent), message);
+        return this.settled();
+      } catch (error) {
+        if (!(error instanceof ApiError)) { if (this.life.signal.aborted) return undefined; throw error; }
+        if (!error.passes) return this.refused(unsent, error);
+        this.problem(`Not sent yet: ${error.message}. Trying again…`, true);
+        const wait = Math.max(error.wait * 1000, Math.min(1000 * 2 ** tries, 15_000));
+        this.again = new AbortController();
+        await pause(wait, AbortSignal.any([this.again.signal, this.life.signal]));
+      }
+    }
+    return undefined;
+  }
+
+  settled() {
+    this.unsent = null;
+    kept.set('unsent', null);
+    this.problem('', false);
+  }
+
+  refused({ message }, error) {
+    this.settled();
+    this.thread.remove([message.id]);
+    this.hears.changed();
+    throw error;
+  }
+
+  problem(text, mayTry) { this.hears.problem(text, mayTry); }
+
+  /** Returns the run by which the daemon took a message, if it did. */
+  async taken(id) {
+    const runs = await get(this.path(`/runs?limit=${RUNS}`), { signal: this.life.signal });
+    return runs.find(run => run.metadata?.message_id === id);
+  }
+
+  /** Begins a run, or puts it in line behind the one that works. */
+  async begin(body, message) {
+    this.isNew = false;
+    const options = { body, signal: this.life.signal, timeout: 0 };
+    if (this.isRunning) {
+      const { run_id: run } = await (await request('POST', this.path('/runs'), options)).json();
+      this.queue.push({ run, message: { kind: 'human', done: true, ...message } });
+      this.hears.changed();
+      return this.next();
+    }
+    const first = await request('POST', this.path('/runs/stream'), options);
+    const run = first.headers.get('content-location')?.split('/').pop();
+    if (message) this.thread.put({ id: message.id, run });
+    this.follow(run, first);
+    return undefined;
+  }
+
+  /** Lets the model answer once more where no answer came. */
+  retry(options) { return this.begin({ ...frame(options), input: null }); }
+
+  /** Has the newest answer made anew. */
+  async regenerate(turn, options) {
+    const last = turn.items.findLast(item => item.kind === 'ai') ?? turn.items.at(-1);
+    const prepared = await post(this.path('/runs/regenerate/prepare'), { message_id: last.id });
+    return this.replay(prepared, turn, options);
+  }
+
+  /** Puts the newest question otherwise. */
+  async edit(turn, text, options) {
+    const prepared = await post(this.path('/runs/edit-regenerate/prepare'), { human_message_id: turn.human.id, replacement_text: text });
+    return this.replay(prepared, turn, options);
+  }
+
+  async replay({ input, checkpoint, metadata }, turn, options) {
+    const [question] = input.messages;
+    const body = { ...frame(options), input, checkpoint, metadata };
+    const gone = [...turn.items.map(item => item.id), ...(question.id === turn.human.id ? [] : [turn.human.id])];
+    const { files, sender } = turn.human;
+    this.thread.remove(gone);
+    const text = question.content.map(part => part.text).join('\n');
+    this.thread.put({ id: question.id, kind: 'human', text, files, sender, done: true, isUnsaid: true });
+    this.hears.changed();
+    try {
+      await this.begin(body, { id: question.id });
+    } catch (error) {
+      this.thread.remove([question.id]);
+      await this.sync().catch(() => {});
+      throw error;
+    }
+  }
+
+  /** Makes a thread of this one up to a turn; returns its id. */
+  async branch(turn) {
+    const last = turn.items.at(-1) ?? turn.human;
+    const made = await post(this.path('/branches'), { message_id: last.id });
+    return made.thread_id;
+  }
+
+  async stop(run = this.following?.run) {
+    if (!run) return;
+    try {
+      await post(this.path(`/runs/${run}/cancel?wait=0&action=interrupt`), {});
+    } catch (error) {
+      // A run that is over by now needs no stop.
+      if (error.status !== 409) throw error;
+    }
+  }
+
+  /** Takes back what waits in line. */
+  async unqueue(entry) {
+    await this.stop(entry.run);
+    this.queue = this.queue.filter(one => one !== entry);
+    this.hears.changed();
+  }
+}
+
+/** What every request for a run has. */
+const frame = options => ({
+  assistant_id: 'lead_agent', stream_mode: MODES, on_disconnect: 'continue', multitask_strategy: 'enqueue',
+  config: { recursion_limit: 1000 }, context: options,
+});
+
+function bodyOf({ message, options }) {
+  const { id, text, files } = message;
+  const extra = files.length ? { files: files.map(({ name, size, path }) => ({ filename: name, size, path, status: 'uploaded' })) } : {};
+  const said = { type: 'human', id, content: [{ type: 'text', text }], additional_kwargs: extra };
+  return { ...frame(options), input: { messages: [said] }, metadata: { message_id: id } };
+}
+
+/** Returns the message with which a run was asked for. */
+function questionOf(run) {
+  const [said] = run.kwargs?.input?.messages ?? [];
+  if (!said?.id) return null;
+  const text = typeof said.content === 'string' ? said.content : (said.content ?? []).map(part => part.text ?? '').join('\n');
+  const files = (said.additional_kwargs?.files ?? []).map(file => ({ name: file.filename, size: file.size, path: file.path }));
+  return { id: said.id, kind: 'human', text, files, done: true };
+}

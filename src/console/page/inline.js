@@ -1,0 +1,192 @@
+// Markdown within a line, made into nodes: emphasis, code, links. Foreign text only ever becomes text nodes.
+
+import { make, plain } from './dom.js';
+
+/** A longer text is shown as it is. */
+const MAX_CHARS = 50_000;
+/** So many marks of emphasis wait for their partners. */
+const MAX_MARKS = 400;
+
+const PUNCTUATION = /[!-/:-@[-`{-~]/;
+const SPECIAL = /[\\`*_~[\]!<\n]|https?:\/\//g;
+const AUTOLINK = /<((?:https?:\/\/|mailto:)[^\s<>]{1,2000})>/y;
+const BREAK = /<br\s{0,3}\/?>/iy;
+const BARE = /https?:\/\/[^\s<>"`|\\\]]{1,2000}/y;
+const TARGET = /\(\s{0,9}(?:<([^<>\n]{0,2000})>|((?:[^\s()\\]|\\.|\([^\s()]{0,500}\)){0,2000}))(?:\s{1,9}(?:"[^"]{0,500}"|'[^']{0,500}'))?\s{0,9}\)/y;
+
+/** Returns the nodes of a text. `files` makes a link or an image of the agent's path, or returns null. */
+export function inline(text, files) {
+  const out = document.createDocumentFragment();
+  if (text.length > MAX_CHARS) { out.append(text); return out; }
+  new Line(text, out, files).read();
+  return out;
+}
+
+class Line {
+  constructor(text, out, files) {
+    Object.assign(this, { text, out, files, at: 0, marks: [], brackets: [], unclosed: new Set(), links: 0 });
+  }
+
+  read() {
+    while (this.at < this.text.length) {
+      SPECIAL.lastIndex = this.at;
+      const found = SPECIAL.exec(this.text);
+      const until = found ? found.index : this.text.length;
+      if (until > this.at) this.out.append(this.text.slice(this.at, until));
+      this.at = until;
+      if (found) this.special(found[0][0]);
+    }
+    this.emphasize(0);
+  }
+
+  special(mark) {
+    if (mark === '\\') return this.escape();
+    if (mark === '`') return this.code();
+    if (mark === '\n') return this.add(make('br'), 1);
+    if (mark === '<') return this.angle();
+    if (mark === 'h') return this.bare();
+    if (mark === '!' && this.text[this.at + 1] === '[') return this.open('![');
+    if (mark === '[') return this.open('[');
+    if (mark === ']') return this.close();
+    if (mark === '!') return this.add('!', 1);
+    return this.delimiters(mark);
+  }
+
+  add(node, length) { this.out.append(node); this.at += length; }
+
+  escape() {
+    const next = this.text[this.at + 1];
+    if (next === '\n') return this.add(make('br'), 2);
+    if (next && PUNCTUATION.test(next)) return this.add(next, 2);
+    return this.add('\\', 1);
+  }
+
+  run(mark) {
+    let end = this.at;
+    while (this.text[end] === mark) end += 1;
+    return end - this.at;
+  }
+
+  code() {
+    const length = this.run('`');
+    const fence = '`'.repeat(length);
+    let end = this.unclosed.has(length) ? -1 : this.text.indexOf(fence, this.at + length);
+    while (end >= 0 && this.text[end + length] === '`') {
+      let past = end + length;
+      while (this.text[past] === '`') past += 1;
+      end = this.text.indexOf(fence, past);
+    }
+    if (end < 0) {
+      this.unclosed.add(length);
+      return this.add(fence, length);
+    }
+    const body = this.text.slice(this.at + length, end).replaceAll('\n', ' ');
+    const trimmed = /^ .*[^ ].* $/.test(body) ? body.slice(1, -1) : body;
+    this.out.append(make('code', { textContent: trimmed }));
+    this.at = end + length;
+  }
+
+  angle() {
+    BREAK.lastIndex = AUTOLINK.lastIndex = this.at;
+    const line = BREAK.exec(this.text);
+    if (line) return this.add(make('br'), line[0].length);
+    const link = AUTOLINK.exec(this.text);
+    if (link) return this.add(linked(link[1], [link[1]]), link[0].length);
+    return this.add('<', 1);
+  }
+
+  bare() {
+    BARE.lastIndex = this.at;
+    const found = BARE.exec(this.text);
+    const before = this.text[this.at - 1];
+    if (!found || (before && /[\p{L}\p{N}]/u.test(before))) return this.add('http', 4);
+    let url = found[0].replace(/[.,;:!?'"*_~]+$/, '');
+    // In "(https://y)" the last bracket is not the address's.
+    while (url.endsWith(')') && url.split(')').length > url.split('(').length) url = url.slice(0, -1);
+    return this.add(linked(url, [url]), url.length);
+  }
+
+  open(mark) {
+    const node = document.createTextNode(mark);
+    this.brackets.push({ node, image: mark === '![', marks: this.marks.length, from: this.at + mark.length });
+    if (this.brackets.length > MAX_MARKS) this.brackets.shift();
+    this.add(node, mark.length);
+  }
+
+  close() {
+    const opener = this.brackets.pop();
+    TARGET.lastIndex = this.at + 1;
+    const target = opener && TARGET.exec(this.text);
+    if (!target) return this.add(']', 1);
+    this.emphasize(opener.marks);
+    const inner = [];
+    for (let node = opener.node.nextSibling; node; node = node.nextSibling) inner.push(node);
+    const url = (target[1] ?? target[2] ?? '').replace(/\\([!-/:-@[-`{-~])/g, '$1');
+    const own = this.files?.(url, opener.image, this.text.slice(opener.from, this.at));
+    if (own) inner.forEach(node => node.remove());
+    opener.node.replaceWith(own ?? linked(url, inner));
+    this.at += 1 + target[0].length;
+  }
+
+  delimiters(mark) {
+    const length = this.run(mark);
+    const [before, after] = [this.text[this.at - 1] ?? ' ', this.text[this.at + length] ?? ' '];
+    const node = document.createTextNode(mark.repeat(length));
+    const [opens, closes] = flanks(mark, before, after);
+    if ((mark !== '~' || length === 2) && (opens || closes) && this.marks.length < MAX_MARKS) {
+      this.marks.push({ node, mark, opens, closes, left: length });
+    }
+    this.add(node, length);
+  }
+
+  /** Makes emphasis of pairs of marks from the given one on. */
+  emphasize(from) {
+    for (let at = from; at < this.marks.length; at += 1) {
+      const closer = this.marks[at];
+      while (closer.closes && closer.left > 0) {
+        let by = at - 1;
+        while (by >= from && !fits(this.marks[by], closer)) by -= 1;
+        if (by < from) break;
+        const opener = this.marks[by];
+        const used = closer.mark === '~' ? 2 : Math.min(2, opener.left, closer.left);
+        const tag = closer.mark === '~' ? 'del' : used === 2 ? 'strong' : 'em';
+        wrap(opener.node, closer.node, make(tag));
+        for (const side of [opener, closer]) {
+          side.left -= used;
+          side.node.data = side.node.data.slice(used);
+        }
+        this.marks.splice(by + 1, at - by - 1);
+        at = by + 1;
+      }
+    }
+    this.marks.length = from;
+  }
+}
+
+const fits = (opener, closer) => opener.opens && opener.left > 0 && opener.mark === closer.mark
+  && !((opener.closes || closer.opens) && (opener.left + closer.left) % 3 === 0 && closer.mark !== '~' && opener.left % 3 !== 0);
+
+function flanks(mark, before, after) {
+  const [blankBefore, blankAfter] = [/\s/.test(before), /\s/.test(after)];
+  const [markBefore, markAfter] = [/[\p{P}\p{S}]/u.test(before), /[\p{P}\p{S}]/u.test(after)];
+  const left = !blankAfter && (!markAfter || blankBefore || markBefore);
+  const right = !blankBefore && (!markBefore || blankAfter || markAfter);
+  return mark === '_' ? [left && (!right || markBefore), right && (!left || markAfter)] : [left, right];
+}
+
+function wrap(opener, closer, element) {
+  while (opener.nextSibling !== closer) element.append(opener.nextSibling);
+  opener.after(element);
+}
+
+/** Makes a link of an address that may be followed; of others only the text. */
+function linked(url, inner) {
+  // A link has no link within.
+  inner = inner.map(node => (node.tagName === 'A' ? node.textContent : node));
+  if (!/^(?:https?:\/\/|mailto:)/i.test(url)) return make('span', {}, ...inner);
+  const link = make('a', { href: url, target: '_blank', rel: 'noopener noreferrer', title: plain(url) }, ...inner);
+  // The mark of a citation is for programs.
+  const first = link.firstChild;
+  if (first?.nodeType === Node.TEXT_NODE) first.data = first.data.replace(/^citation:\s*/i, '');
+  return link;
+}

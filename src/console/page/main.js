@@ -1,0 +1,268 @@
+// The page: it lets somebody in, shows the history and one conversation, and connects them with what one does.
+
+import './theme.js';
+import { call, get, post } from './api.js';
+import { accountMenu, showChannels } from './account.js';
+import { clearGoal, compact, completions, loadCommands, perform, readGoal } from './commands.js';
+import { Composer } from './composer.js';
+import { Conversation } from './conversation.js';
+import { $, kept } from './dom.js';
+import { listFiles, openFile } from './files.js';
+import { showHelp } from './help.js';
+import { showCosts, showGoal, showTodos, tell } from './notices.js';
+import { Sidebar, titleOf } from './sidebar.js';
+import { enter } from './signin.js';
+import { Transcript } from './transcript.js';
+
+let conversation = null;
+let suggestions = { enabled: false };
+let loses = 0;
+
+const linked = up => {
+  clearTimeout(loses);
+  // A blink of the line is nobody's concern.
+  if (up) $('link').hidden = true;
+  else loses = setTimeout(() => { $('link').hidden = false; }, 800);
+};
+
+/** Runs what a person asked for, and says plainly if it failed. */
+const attempt = async (work, what = 'That did not work') => {
+  try { await work(); } catch (error) { if (error.name !== 'AbortError') tell(`${what}: ${error.message}.`); }
+};
+
+const actions = {
+  say: text => attempt(() => say(text, []), 'Not sent'),
+  edit: (turn, text) => attempt(() => conversation.edit(turn, text, composer.options())),
+  regenerate: turn => attempt(() => conversation.regenerate(turn, composer.options())),
+  retry: () => attempt(() => conversation.retry(composer.options())),
+  branch: turn => attempt(async () => { location.hash = `#/t/${await conversation.branch(turn)}`; }),
+  rate: (turn, rating) => attempt(() => rate(turn, rating)),
+  unqueue: entry => attempt(() => conversation.unqueue(entry)),
+  openFile: file => openFile(conversation.id, file),
+  loadTask,
+};
+
+const transcript = new Transcript(actions);
+const sidebar = new Sidebar({
+  found,
+  linked,
+  gone: id => { if (conversation?.id === id) location.hash = '#/'; },
+  failed: text => tell(text),
+});
+const composer = new Composer({
+  say, ready: () => conversation.line, stop: () => attempt(() => conversation.stop()), failed: text => tell(text),
+  place: async () => { await conversation.make(); return conversation.id; },
+  commands: text => completions(text, composer.models),
+  own: () => conversation.thread.order.map(id => conversation.thread.messages.get(id)).filter(message => message.kind === 'human').map(message => message.text).reverse(),
+});
+
+/** Opens the conversation that the address names, or a new one. */
+async function route() {
+  const id = /^#\/t\/([A-Za-z0-9_-]{1,64})$/.exec(location.hash)?.[1] ?? null;
+  if (conversation && id === conversation.id) return;
+  leave();
+  tell('');
+  const opened = new Conversation(id, {
+    changed: () => { if (conversation === opened) changed(); },
+    linked, ended: run => { if (conversation === opened) ended(run); },
+    problem: (text, mayTry) => { if (conversation === opened) tell(text, mayTry && (() => opened.again?.abort())); },
+  });
+  conversation = opened;
+  composer.turnTo(id ?? 'new');
+  sidebar.choose(id);
+  transcript.show(opened);
+  named(id ? sidebar.title(id) : '');
+  changed();
+  facts();
+  if (!matchMedia('(pointer: coarse)').matches) $('box').focus();
+  $('app').classList.remove('drawer');
+  if (!id) return;
+  $('turns').setAttribute('aria-busy', 'true');
+  try {
+    await opened.open();
+  } catch (error) {
+    if (conversation !== opened || error.name === 'AbortError') return;
+    tell(error.status === 404 ? 'There is no such conversation.' : `This conversation could not be loaded: ${error.message}.`, error.status !== 404 && (() => { conversation = null; route(); }));
+  }
+  $('turns').setAttribute('aria-busy', 'false');
+}
+
+function leave() {
+  if (!conversation) return;
+  conversation.close();
+  // A thread that was made only for files that nobody sent is nobody's.
+  if (conversation.isNew && conversation.made) conversation.made.then(() => call('DELETE', `/api/threads/${conversation.id}`), () => {});
+}
+
+/** Shows what is new of the conversation. */
+function changed() {
+  transcript.change();
+  composer.state(conversation.isRunning);
+  showTodos(conversation.thread.todos, conversation.isRunning);
+}
+
+async function say(text, files) {
+  tell('');
+  transcript.suggest([]);
+  if (!files.length && text.startsWith('/') && await perform(text, deeds)) return;
+  transcript.toBottom();
+  const said = conversation.say({ text, files, options: composer.options() });
+  if (conversation.isNew) settle();
+  await said;
+  sidebar.look();
+  if (text.startsWith('/goal ')) facts();
+}
+
+/** Gives a new conversation its address, without loading it anew. */
+function settle() {
+  history.replaceState(null, '', `#/t/${conversation.id}`);
+  kept.set('draft.new', null);
+  composer.key = conversation.id;
+  sidebar.choose(conversation.id);
+}
+
+const deeds = {
+  fresh(words) {
+    location.hash = '#/';
+    if (words) setTimeout(() => actions.say(words));
+  },
+  stop: () => conversation.stop(),
+  help: showHelp,
+  model(name) {
+    if (!name) { composer.pickModel(); return; }
+    if (!composer.models.some(model => model.name === name)) throw new Error(`there is no model ${name}`);
+    composer.choose('model', name);
+  },
+  async compact() {
+    if (conversation.isNew) throw new Error('there is nothing to summarize yet');
+    tell('Summarizing the conversation…');
+    const done = await compact(conversation.id);
+    tell(done.compacted ? 'Summarized: the agent goes on from a summary of what was said.' : 'The conversation is short enough as it is.');
+    facts();
+  },
+  async goal(clears) {
+    if (conversation.isNew) throw new Error('there is no goal yet: write /goal and what is to be reached');
+    if (clears) await clearGoal(conversation.id);
+    const goal = await readGoal(conversation.id);
+    showGoal(goal, () => attempt(() => deeds.goal(true)));
+    if (!goal) tell(clears ? 'The goal is cleared.' : 'There is no goal: write /goal and what is to be reached.');
+  },
+};
+
+/** Loads what stands around the conversation: its costs and its goal. */
+async function facts() {
+  const shown = conversation;
+  if (shown.isNew) { showCosts(null); showGoal(null); return; }
+  const [costs, goal] = await Promise.all([get(shown.path('/token-usage')).catch(() => null), readGoal(shown.id).catch(() => null)]);
+  if (conversation !== shown) return;
+  showCosts(costs);
+  showGoal(goal, () => attempt(() => deeds.goal(true)));
+}
+
+/** After a run: says so to those who listen, and looks what is new. */
+async function ended(run) {
+  const { thread } = conversation;
+  const last = thread.turns().at(-1);
+  const text = last?.items.findLast(item => item.kind === 'ai')?.text ?? '';
+  $('spoken').textContent = run.status === 'success' ? `Answer complete: ${text.slice(0, 500)}` : `The answer ended: ${run.error ?? run.status}`;
+  if (document.hidden) document.title = `• ${document.title.replace(/^• /, '')}`;
+  facts();
+  await sidebar.look();
+  // The title may come a moment later.
+  setTimeout(() => sidebar.look(), 1500);
+  if (suggestions.enabled && run.status === 'success' && !conversation.isRunning && !thread.openQuestion()) await suggest();
+}
+
+async function suggest() {
+  const [shown, { thread }] = [conversation, conversation];
+  const roles = { human: 'user', ai: 'assistant' };
+  const messages = thread.order.map(id => thread.messages.get(id)).filter(message => roles[message.kind] && message.text).slice(-6)
+    .map(message => ({ role: roles[message.kind], content: message.text.slice(0, 4000) }));
+  const told = await post(shown.path('/suggestions'), { messages, n: suggestions.max_suggestions ?? 3 }, { timeout: 60_000 }).catch(() => null);
+  if (told && conversation === shown && !shown.isRunning) transcript.suggest(told.suggestions ?? []);
+}
+
+/** Takes a look at the history: the title, and whether something goes on elsewhere. */
+function found(threads) {
+  const own = threads.find(thread => thread.thread_id === conversation?.id);
+  if (!own) { if (conversation?.isNew) named(''); return; }
+  named(titleOf(own));
+  const isNews = conversation.seen !== undefined && conversation.seen !== own.updated_at;
+  conversation.seen = own.updated_at;
+  if (!conversation.isRunning && !conversation.unsent && (own.status === 'busy' || isNews)) conversation.sync().catch(() => {});
+}
+
+function named(title) {
+  $('title').textContent = title === 'Untitled' ? '' : title;
+  document.title = title && title !== 'Untitled' ? `${title} · pudu` : 'pudu';
+}
+
+async function rate(turn, rating) {
+  const path = conversation.path(`/runs/${turn.run}/feedback`);
+  const last = turn.items.findLast(item => item.kind === 'ai');
+  if (rating) await call('PUT', path, { rating });
+  else await call('DELETE', path);
+  conversation.thread.messages.get(last.id).rating = rating;
+  changed();
+}
+
+/** Loads the steps of a sub-agent; returns whether there are some. */
+async function loadTask(id, run) {
+  const shown = conversation;
+  const kinds = 'subagent.start,subagent.step,subagent.end';
+  const events = await get(shown.path(`/runs/${run}/events?event_types=${kinds}&task_id=${encodeURIComponent(id)}`)).catch(() => []);
+  if (!events.length) return false;
+  shown.thread.takeStoredTask(id, events);
+  changed();
+  return true;
+}
+
+// ---- Keys and buttons around the conversation ----
+
+function keydown(event) {
+  const command = event.ctrlKey || event.metaKey;
+  const inText = event.target.closest?.('input, textarea');
+  if (document.querySelector('dialog[open]')) return;
+  if (command && event.key.toLowerCase() === 'k') { event.preventDefault(); openDrawer(); $('search').focus(); $('search').select(); }
+  else if (command && event.shiftKey && event.key.toLowerCase() === 'o') { event.preventDefault(); location.hash = '#/'; $('box').focus(); }
+  else if ((command && event.key === '/') || (event.key === '?' && !inText)) { event.preventDefault(); showHelp(); }
+  else if (event.key === 'Escape' && !event.defaultPrevented) escape(event);
+}
+
+function escape(event) {
+  if ($('app').classList.contains('drawer')) closeDrawer();
+  else if (conversation?.isRunning) { event.preventDefault(); attempt(() => conversation.stop()); }
+}
+
+const openDrawer = () => { $('app').classList.remove('folded'); $('app').classList.add('drawer'); };
+const closeDrawer = () => { $('app').classList.remove('drawer'); $('open').focus(); };
+
+function connectButtons() {
+  $('open').onclick = () => { openDrawer(); kept.set('folded', null); $('fold').focus(); };
+  $('fold').onclick = () => { $('app').classList.remove('drawer'); $('app').classList.add('folded'); kept.set('folded', '1'); $('open').focus(); };
+  $('shade').onclick = closeDrawer;
+  $('new').onclick = () => { location.hash = '#/'; $('app').classList.remove('drawer'); $('box').focus(); };
+  $('files').onclick = () => listFiles(conversation.thread, actions);
+  $('account').onclick = () => accountMenu($('account'));
+  $('help').onclick = showHelp;
+  document.addEventListener('keydown', keydown);
+  document.addEventListener('visibilitychange', () => { if (!document.hidden) document.title = document.title.replace(/^• /, ''); });
+  addEventListener('hashchange', route);
+  $('app').classList.toggle('folded', Boolean(kept.get('folded')));
+}
+
+async function start() {
+  connectButtons();
+  for (;;) {
+    try { await enter(); break; } catch (error) { linked(false); await new Promise(resolve => setTimeout(resolve, 2000)); }
+  }
+  linked(true);
+  const [models, config] = await Promise.all([get('/api/models'), get('/api/suggestions/config').catch(() => suggestions), loadCommands(), showChannels()]);
+  suggestions = config;
+  composer.setModels(models.models);
+  if (models.models[0]?.name === 'offline') $('hint').textContent = 'No language model is set up yet, so I only echo and call tools. The terminal in which pudu runs says how to add one.';
+  document.body.dataset.ready = 'true';
+  await Promise.all([route(), sidebar.look()]);
+}
+
+start();

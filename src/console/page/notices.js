@@ -1,0 +1,52 @@
+// What stands above the box: notices, the goal, the to-do list; and the costs in the header.
+
+import { $, countText, icon, iconButton, make } from './dom.js';
+import { panel } from './dialogs.js';
+
+/** Says something to the person; with `again` there is a button to try at once. */
+export function tell(text, again) {
+  const notice = $('notice');
+  notice.hidden = !text;
+  notice.replaceChildren(make('span', { textContent: text }), again ? make('button', { type: 'button', className: 'link', textContent: 'Try now', onclick: again }) : '',
+    text ? iconButton('i-close', 'Dismiss', () => tell('')) : '');
+}
+
+export function showGoal(goal, clear) {
+  const node = $('goal');
+  node.hidden = !goal;
+  if (!goal) return;
+  node.replaceChildren(icon('i-goal'), make('span', { className: 'goal-text', dir: 'auto', textContent: goal.objective, title: goal.last_evaluation?.reason ?? '' }),
+    iconButton('i-close', 'Clear the goal', clear));
+}
+
+const MARKS = { completed: 'i-check', in_progress: 'i-dot', pending: 'i-circle' };
+
+/** Shows the agent's list of what is to be done, while it works and as long as something is left. */
+export function showTodos(todos, isRunning) {
+  const node = $('todos');
+  const done = todos.filter(todo => todo.status === 'completed').length;
+  node.hidden = !todos.length || (!isRunning && done === todos.length);
+  const signature = JSON.stringify(todos);
+  if (node.hidden || node.dataset.shown === signature) return;
+  node.dataset.shown = signature;
+  const now = todos.find(todo => todo.status === 'in_progress') ?? todos.find(todo => todo.status === 'pending');
+  const summary = make('summary', {}, icon('i-list'), make('span', { textContent: `${done} of ${todos.length} done` }),
+    now ? make('span', { className: 'todo-now', dir: 'auto', textContent: now.content }) : '', icon('i-chevron', 'icon step-chevron'));
+  const list = make('ul', {}, ...todos.map(todo => make('li', { className: todo.status }, icon(MARKS[todo.status] ?? 'i-circle'), make('span', { dir: 'auto', textContent: todo.content }))));
+  node.replaceChildren(summary, list);
+}
+
+/** Shows the tokens of the thread, and the money where the daemon knows it. */
+export function showCosts(usage) {
+  const button = $('costs');
+  button.hidden = !usage?.total_tokens;
+  if (button.hidden) return;
+  const money = Object.entries(usage.costs ?? {}).map(([currency, amount]) => `${amount} ${currency}`).join(', ');
+  button.textContent = `${countText(usage.total_tokens)} tokens${money ? ` · ${money}` : ''}`;
+  const callers = { lead_agent: 'Agent', subagent: 'Sub-agents', middleware: 'Summaries and titles' };
+  const rows = [['Read', usage.total_input_tokens], ['Written', usage.total_output_tokens],
+    ...Object.entries(usage.by_model ?? {}).map(([name, { tokens }]) => [name, tokens]),
+    ...Object.entries(usage.by_caller ?? {}).filter(([, tokens]) => tokens).map(([name, tokens]) => [callers[name] ?? name, tokens]), ['Runs', usage.total_runs]];
+  const list = rows.flatMap(([label, value]) => [make('dt', { textContent: label }), make('dd', { textContent: value.toLocaleString('en') })]);
+  button.onclick = () => panel('Tokens of this conversation', make('dl', { className: 'costs' }, ...list));
+}

@@ -1,0 +1,130 @@
+// The history: threads by day, found, renamed, pinned, deleted.
+
+import { post, call } from './api.js';
+import { $, dateText, dayGroup, debounced, icon, iconButton, make, plain } from './dom.js';
+import { askedText, confirmed, menu } from './dialogs.js';
+
+/** Threads of a page. */
+const PAGE = 40;
+/** How often the list is looked at anew, in milliseconds. */
+const LOOK_MS = 5000;
+
+export class Sidebar {
+  /** `hears`: `found(threads)` after each look, `gone(id)` after a thread was deleted, `failed(text)`,
+   *  `linked(up)`. */
+  constructor(hears) {
+    Object.assign(this, { hears, threads: [], current: null, wanted: PAGE, more: false, query: '', looks: 0, shown: '' });
+    [this.list, this.search] = ['threads', 'search'].map($);
+    this.search.addEventListener('input', debounced(() => { this.query = this.search.value.trim(); this.wanted = PAGE; this.look(); }, 150));
+    this.search.addEventListener('keydown', event => this.keys(event));
+    this.list.addEventListener('keydown', event => this.keys(event));
+    new IntersectionObserver(entries => { if (entries.at(-1).isIntersecting && this.more) { this.wanted += PAGE; this.look(); } }, { root: $('history') }).observe($('history-end'));
+    setInterval(() => document.hidden || this.look(), LOOK_MS);
+    document.addEventListener('visibilitychange', () => document.hidden || this.look());
+  }
+
+  /** Looks which threads there are. */
+  async look() {
+    const look = ++this.looks;
+    const asked = { limit: Math.min(this.wanted + 1, 1000), ...(this.query ? { query: this.query } : {}) };
+    let threads;
+    try {
+      threads = await post('/api/threads/search', asked);
+      this.hears.linked(true);
+    } catch (error) {
+      if (error.status === 0) this.hears.linked(false);
+      return;
+    }
+    // A later look knows better.
+    if (look !== this.looks) return;
+    this.more = threads.length > this.wanted;
+    this.threads = threads.slice(0, this.wanted);
+    this.draw();
+    this.hears.found(this.threads);
+  }
+
+  choose(id) {
+    this.current = id;
+    this.draw();
+  }
+
+  title(id) { return titleOf(this.threads.find(thread => thread.thread_id === id)); }
+
+  draw() {
+    const now = this.threads.map(thread => [thread.thread_id, titleOf(thread), thread.status, thread.updated_at, thread.metadata?.deerflow_pinned]);
+    const signature = JSON.stringify([now, this.current, this.query, this.more, new Date().toDateString()]);
+    if (signature === this.shown) return;
+    this.shown = signature;
+    const focused = this.list.contains(document.activeElement) ? document.activeElement.dataset.id : null;
+    const groups = new Map();
+    for (const thread of this.threads) {
+      const group = thread.metadata?.deerflow_pinned ? 'Pinned' : dayGroup(thread.updated_at);
+      groups.set(group, [...(groups.get(group) ?? []), thread]);
+    }
+    this.list.replaceChildren(...[...groups].map(([name, threads]) => {
+      const heading = make('h3', { textContent: name });
+      return make('section', { 'aria-label': name }, heading, make('ul', {}, ...threads.map(thread => this.row(thread))));
+    }));
+    if (!this.threads.length) this.list.append(make('p', { className: 'hint', textContent: this.query ? 'Nothing is called so.' : 'Your conversations will be here.' }));
+    if (focused) this.list.querySelector(`a[data-id="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  row(thread) {
+    const { thread_id: id, status, channel, updated_at: updated } = thread;
+    const link = make('a', { href: `#/t/${id}`, dataset: { id }, title: `${titleOf(thread)} · ${dateText(updated)}`, 'aria-current': id === this.current ? 'page' : undefined },
+      make('span', { className: 'thread-title', dir: 'auto', textContent: titleOf(thread) }),
+      channel ? make('span', { className: 'origin', textContent: originOf(channel) }) : '',
+      status === 'busy' ? make('span', { className: 'spinner', role: 'img', 'aria-label': 'at work', title: 'At work' }) : '');
+    const more = iconButton('i-more', `More about ${titleOf(thread)}`, () => this.offer(more, thread));
+    more.setAttribute('aria-haspopup', 'menu');
+    return make('li', {}, link, more);
+  }
+
+  /** Offers what can be done with a thread. */
+  offer(button, thread) {
+    const pinned = Boolean(thread.metadata?.deerflow_pinned);
+    menu(button, [
+      { label: pinned ? 'Unpin' : 'Pin', icon: icon('i-pin'), run: () => this.change(call('PATCH', this.path(thread), { metadata: { deerflow_pinned: !pinned } })) },
+      { label: 'Rename', icon: icon('i-pencil'), run: () => this.rename(thread) },
+      { label: 'Delete', icon: icon('i-trash'), danger: true, run: () => this.remove(thread) },
+    ]);
+  }
+
+  path(thread) { return `/api/threads/${thread.thread_id}`; }
+
+  async change(done) {
+    try { await done; } catch (error) { this.hears.failed(`That did not work: ${error.message}.`); }
+    await this.look();
+  }
+
+  async rename(thread) {
+    const title = await askedText({ title: 'Rename', label: 'Title', value: thread.values?.title ?? '', ok: 'Rename' });
+    if (title) await this.change(post(`${this.path(thread)}/state`, { values: { title } }));
+  }
+
+  async remove(thread) {
+    const sure = await confirmed({ title: 'Delete this conversation?', text: `“${titleOf(thread)}” is deleted with its files. This cannot be undone.`, ok: 'Delete', danger: true });
+    if (!sure) return;
+    await this.change(call('DELETE', this.path(thread)).then(() => this.hears.gone(thread.thread_id)));
+  }
+
+  /** Arrows go from the search to the list and through it. */
+  keys(event) {
+    if (event.key === 'Escape' && event.target === this.search && this.search.value) {
+      this.search.value = this.query = '';
+      this.look();
+      event.preventDefault();
+      event.stopPropagation();
+    }
+    if (event.key !== 'ArrowDown' && event.key !== 'ArrowUp') return;
+    const links = [...this.list.querySelectorAll('a')];
+    const at = links.indexOf(document.activeElement) + (event.key === 'ArrowDown' ? 1 : -1);
+    (at < 0 ? this.search : links[Math.min(at, links.length - 1)])?.focus();
+    event.preventDefault();
+  }
+}
+
+/** Chats by names that people know; `local` is the page of before and the terminal. */
+const originOf = channel => (channel === 'local' ? 'Terminal' : channel[0].toUpperCase() + channel.slice(1));
+
+export const titleOf = thread => plain(thread?.values?.title) || 'Untitled';

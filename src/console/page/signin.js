@@ -1,0 +1,136 @@
+// Signing in: with an account, with the operator's token, or not at all where nobody is asked.
+
+import { ApiError, get, onRefusal, post, request } from './api.js';
+import { make } from './dom.js';
+
+const OPEN = { open: true, timeout: 20_000 };
+
+let who = null;      // the account that is signed in; null where nobody has one
+let waiting = null;  // what waits for somebody to sign in
+
+/** The account of this browser; null where nobody is asked. */
+export const account = () => who;
+
+/** Learns who uses this browser. */
+export async function enter() {
+  onRefusal(detail => admit(detail));
+  await get('/api/models');
+  await learn();
+}
+
+async function learn() {
+  const known = await get('/api/v1/auth/me', OPEN).catch(() => null);
+  const isOther = who && known && who.id !== known.id;
+  who = known;
+  // What stands on the page is the other one's.
+  if (isOther) location.reload();
+  if (known?.needs_setup) await door('settle');
+}
+
+/** Lets somebody in whose request was refused; what they have typed stays where it is. */
+function admit(detail) {
+  waiting ??= door(detail?.code ? 'login' : 'token').then(learn).then(() => true).finally(() => { waiting = null; });
+  return waiting;
+}
+
+const field = (name, label, type, autocomplete, more = {}) => ({ name, label, type, autocomplete, required: true, ...more });
+const EMAIL = field('email', 'E-mail', 'email', 'username');
+const NEW_PASSWORD = field('fresh', 'New password', 'password', 'new-password', { minLength: 8 });
+
+/** The forms of the door: what is asked, and what is done with it. */
+const FORMS = {
+  login: {
+    title: 'Sign in', ok: 'Sign in', fields: [EMAIL, field('password', 'Password', 'password', 'current-password')], remembers: true,
+    async send({ email, password, remember }) {
+      const body = new URLSearchParams({ username: email, password, remember_me: String(remember) });
+      const told = await (await request('POST', '/api/v1/auth/login/local', { ...OPEN, body })).json();
+      given = told.needs_setup ? password : '';
+    },
+    others: { register: 'Create an account', token: 'Use the operator’s token' },
+  },
+  register: {
+    title: 'Create an account', ok: 'Create account', fields: [EMAIL, NEW_PASSWORD], remembers: true,
+    send: ({ email, fresh, remember }) => post('/api/v1/auth/register', { email, password: fresh, remember_me: remember }, OPEN),
+    others: { login: 'Sign in instead' },
+  },
+  token: {
+    title: 'This pudu asks for its token', ok: 'Open', text: 'It is gateway.token in the configuration, or in the file gateway-token in pudu’s home.',
+    fields: [field('token', 'Token', 'password', 'current-password')],
+    send: ({ token }) => post('/api/session', { token }, OPEN),
+    others: { login: 'Sign in with an account' },
+  },
+  initialize: {
+    title: 'Make the first administrator', ok: 'Make the account', text: 'From then on everybody who uses this pudu signs in.', mayClose: true, fields: [EMAIL, NEW_PASSWORD],
+    send: ({ email, fresh }) => post('/api/v1/auth/initialize', { email, password: fresh }, OPEN),
+  },
+  settle: {
+    title: 'Set up your account', ok: 'Save', text: 'Choose an e-mail address and a password of your own.', fields: [EMAIL, NEW_PASSWORD],
+    send: ({ email, fresh }) => post('/api/v1/auth/change-password', { current_password: given, new_password: fresh, new_email: email }, OPEN),
+  },
+  password: {
+    title: 'Change password', ok: 'Change password', text: 'All other sessions end.', mayClose: true,
+    fields: [field('password', 'Current password', 'password', 'current-password'), NEW_PASSWORD],
+    send: ({ password, fresh }) => post('/api/v1/auth/change-password', { current_password: password, new_password: fresh }, OPEN),
+  },
+};
+
+let given = '';      // the password that a person signed in with and has to replace
+
+/** Opens a form; resolves with true once it is done, and with false if it was closed, where that may be. */
+export function door(name) {
+  return new Promise(resolve => {
+    const dialog = make('dialog', { className: 'dialog door', id: 'door' });
+    let done = false;
+    const fill = async which => dialog.replaceChildren(await form(which, { fill, finish: () => { done = true; dialog.close(); }, dialog }));
+    dialog.addEventListener('cancel', event => { if (!FORMS[dialog.dataset.form].mayClose) event.preventDefault(); });
+    dialog.addEventListener('close', () => { dialog.remove(); resolve(done); }, { once: true });
+    document.body.append(dialog);
+    fill(name).then(() => dialog.showModal());
+  });
+}
+
+async function form(name, { fill, finish, dialog }) {
+  const { title, text, fields, ok, send, others = {}, mayClose, remembers } = FORMS[name];
+  dialog.dataset.form = name;
+  dialog.setAttribute('aria-label', title);
+  const inputs = fields.map(({ label, ...rest }) => make('label', { className: 'field' }, make('span', { textContent: label }), make('input', { className: 'input', ...rest })));
+  const remember = make('input', { type: 'checkbox', defaultChecked: true, name: 'remember' });
+  const wrong = make('p', { className: 'wrong', role: 'alert', hidden: true });
+  const button = make('button', { className: 'button main', textContent: ok });
+  const node = make('form', {}, make('h2', { textContent: title }), text ? make('p', { textContent: text }) : '',
+    ...inputs, remembers ? make('label', { className: 'check' }, remember, 'Stay signed in') : '', wrong,
+    make('div', { className: 'row' }, mayClose ? make('button', { type: 'button', className: 'button', textContent: 'Cancel', onclick: () => dialog.close() }) : '', button));
+  const links = await offered(others);
+  node.append(...links.map(([other, words]) => make('button', { type: 'button', className: 'link', textContent: words, onclick: () => fill(other) })));
+  node.onsubmit = async event => {
+    event.preventDefault();
+    button.disabled = true;
+    const values = Object.fromEntries(inputs.map(label => [label.lastChild.name, label.lastChild.value]));
+    try {
+      await send({ ...values, remember: remember.checked });
+      finish();
+    } catch (error) {
+      wrong.hidden = false;
+      wrong.textContent = error instanceof ApiError ? `${error.message[0].toUpperCase()}${error.message.slice(1)}.`.replace(/\.\.$/, '.') : String(error);
+      inputs.at(-1).lastChild.select();
+    }
+    button.disabled = false;
+  };
+  return node;
+}
+
+/** Leaves out ways in that there are not. */
+async function offered(others) {
+  const links = Object.entries(others);
+  if (!links.length) return links;
+  const state = await get('/api/v1/auth/setup-status', OPEN).catch(() => ({}));
+  return links.filter(([name]) => (name === 'register' ? state.registration_enabled : name !== 'login' || state.needs_setup === false));
+}
+
+/** Whether nobody administers this pudu yet. */
+export const needsAdministrator = () => get('/api/v1/auth/setup-status', OPEN).then(state => state.needs_setup, () => false);
+
+export async function signOut() {
+  await post('/api/v1/auth/logout', {}, OPEN);
+  location.reload();
+}

@@ -1,0 +1,127 @@
+// A step of an answer: a thought, a call of a tool, the work of a sub-agent. What is in it is made when somebody looks.
+
+import { icon, make, plain, revealed } from './dom.js';
+import { markdown } from './markup.js';
+
+/** Icons and words of the tools that people meet most; others go by their name. */
+const TOOLS = {
+  bash: ['i-terminal', 'Run a command', 'command'],
+  read_file: ['i-file', 'Read', 'path'],
+  write_file: ['i-pencil', 'Write', 'path'],
+  str_replace: ['i-pencil', 'Edit', 'path'],
+  ls: ['i-folder', 'List', 'path'],
+  glob: ['i-search', 'Find files', 'pattern'],
+  grep: ['i-search', 'Search in files', 'pattern'],
+  web_search: ['i-globe', 'Search the web', 'query'],
+  image_search: ['i-globe', 'Search images', 'query'],
+  web_fetch: ['i-globe', 'Read', 'url'],
+  view_image: ['i-image', 'Look at', 'path'],
+  present_files: ['i-file', 'Hand over files', ''],
+  write_todos: ['i-list', 'Update the to-do list', ''],
+  ask_clarification: ['i-help', 'Ask', 'question'],
+  task: ['i-people', 'Sub-agent', 'description'],
+};
+
+/** So many characters of a result are shown at once. */
+const SHOWN_CHARS = 12_000;
+
+export class StepView {
+  constructor(look) {
+    this.look = look;
+    this.title = make('span', { className: 'step-title', dir: 'auto' });
+    this.state = make('span', { className: 'step-state' });
+    this.mark = make('span', { className: 'step-mark' });
+    this.body = make('div', { className: 'step-body' });
+    const summary = make('summary', {}, this.mark, this.title, this.state, icon('i-chevron', 'icon step-chevron'));
+    this.node = make('details', { className: 'step' }, summary, this.body);
+    this.node.addEventListener('toggle', () => { if (this.node.open) this.fill(); });
+  }
+
+  update(step) {
+    const signature = JSON.stringify([step.state, step.title, step.detail, step.version]);
+    if (signature === this.signature) return;
+    Object.assign(this, { signature, step });
+    this.node.className = `step ${step.state}`;
+    this.mark.replaceChildren(step.state === 'running' ? make('span', { className: 'spinner' }) : icon(step.state === 'failed' ? 'i-alert' : step.icon));
+    this.title.replaceChildren(step.title, ...(step.detail ? [' ', make('span', { className: 'step-detail', textContent: plain(step.detail) })] : []));
+    this.state.textContent = { running: 'running', failed: 'failed', stopped: 'stopped' }[step.state] ?? step.note ?? '';
+    if (this.node.open) this.fill();
+  }
+
+  fill() {
+    const body = this.step.body(() => this.node.open && this.fill());
+    this.body.replaceChildren(...body);
+  }
+}
+
+/** Makes a step of a thought. */
+export const thought = (text, isDone) => ({
+  state: isDone ? 'done' : 'running', icon: 'i-spark', title: isDone ? 'Thought' : 'Thinking', version: text.length,
+  body: () => [markdown(text)],
+});
+
+/** Makes a step of a call; `result` is the message that answered it, if one did. */
+export function call({ name, args, isBroken }, { result, isLive, task, load }) {
+  const [symbol, verb, key] = TOOLS[name] ?? ['i-tool', name, ''];
+  const told = typeof args.description === 'string' && name !== 'task' ? args.description : '';
+  const detail = firstLine(args[key] ?? (TOOLS[name] ? '' : Object.values(args).find(value => typeof value === 'string')));
+  const state = result ? (result.isError ? 'failed' : 'done') : isLive ? 'running' : 'stopped';
+  const step = { state, icon: symbol, title: told || verb, detail: told ? '' : detail, note: TOOLS[name] ? '' : '' };
+  step.version = `${result?.text.length ?? -1} ${task?.steps.length ?? 0} ${task?.state ?? ''}`;
+  if (name === 'task') {
+    step.title = task?.agent ? `Sub-agent ${task.agent}` : verb;
+    if (state === 'running' && task) step.detail = activity(task) || detail;
+  }
+  step.body = again => {
+    const parts = name === 'task' ? [...subagent(args, task, again, load)] : [argsBlock(name, args, isBroken)];
+    if (result && name !== 'task') parts.push(text('Result', result.text, result.isError));
+    return parts;
+  };
+  return step;
+}
+
+const firstLine = value => (typeof value === 'string' ? value.split('\n', 1)[0].slice(0, 200) : '');
+
+/** Returns what a sub-agent does at the moment. */
+function activity(task) {
+  const last = task.steps.filter(Boolean).at(-1);
+  const next = last?.calls?.[0];
+  return next ? `${TOOLS[next.name]?.[1] ?? next.name} ${firstLine(next.args?.[TOOLS[next.name]?.[2]])}` : firstLine(last?.text);
+}
+
+function argsBlock(name, args, isBroken) {
+  const only = name === 'bash' && typeof args.command === 'string' ? args.command : null;
+  return text(isBroken ? 'Arguments that could not be read' : only !== null ? 'Command' : 'Arguments', only ?? written(args), isBroken);
+}
+
+const written = args => (typeof args === 'string' ? args : Object.entries(args)
+  .map(([key, value]) => `${key}: ${typeof value === 'string' ? value : JSON.stringify(value, null, 1)}`).join('\n'));
+
+/** Shows a text that a tool took or gave. */
+function text(label, whole, isError = false) {
+  const pre = make('pre', { tabIndex: 0, role: 'region', 'aria-label': label, dir: 'auto', className: isError ? 'wrong' : '' }, revealed(whole.slice(0, SHOWN_CHARS)));
+  const box = make('div', { className: 'step-text' }, make('span', { className: 'step-label', textContent: label }), pre);
+  if (whole.length > SHOWN_CHARS) {
+    const button = make('button', { type: 'button', className: 'small-button', textContent: 'Show all' });
+    button.onclick = () => { pre.textContent = revealed(whole); button.remove(); };
+    box.append(button);
+  }
+  return box;
+}
+
+function* subagent(args, task, again, load) {
+  if (args.prompt) yield text('Task', String(args.prompt));
+  if (!task?.steps.length) {
+    yield make('p', { className: 'step-label', textContent: 'Loading its steps…' });
+    load?.().then(found => found && again());
+    return;
+  }
+  for (const step of task.steps.filter(Boolean)) {
+    if (step.kind === 'tool') yield text(step.tool ?? 'Result', step.text, step.isError);
+    else {
+      if (step.text) yield markdown(step.text);
+      for (const one of step.calls) yield text(TOOLS[one.name]?.[1] ?? one.name, written(one.args ?? {}));
+    }
+  }
+  if (task.end && task.end !== task.steps.at(-1)?.text) yield text('Report', task.end, task.state !== 'done');
+}

@@ -1,0 +1,218 @@
+// A thread as this page knows it: messages in their order, folded of pages of rows and of frames of runs.
+
+/** Returns the text of a message's content. */
+function textOf(content) {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return '';
+  return content.map(part => (typeof part === 'string' ? part : part?.text ?? '')).filter(Boolean).join('\n');
+}
+
+const KINDS = { human: 'human', ai: 'ai', AIMessageChunk: 'ai', tool: 'tool' };
+
+const callOf = call => ({ id: call.id, name: call.name ?? 'tool', args: call.args ?? {}, isBroken: call.type === 'invalid_tool_call' });
+
+/** Reads a message of the wire; null for those that nobody is shown. */
+function messageOf(sent, run) {
+  const kind = KINDS[sent?.type];
+  const extra = sent?.additional_kwargs ?? {};
+  if (!kind || extra.hide_from_ui) return null;
+  const message = { id: sent.id, kind, text: textOf(sent.content), run, done: true };
+  if (kind === 'human') {
+    message.files = (extra.files ?? []).map(file => ({ name: file.filename ?? file.name ?? '', size: file.size, path: file.path ?? file.virtual_path }));
+    message.sender = sent.name;
+  }
+  if (kind === 'ai') {
+    message.reasoning = extra.reasoning_content ?? '';
+    message.calls = [...(sent.tool_calls ?? []), ...(sent.invalid_tool_calls ?? [])].map(callOf);
+    message.finish = sent.response_metadata?.finish_reason;
+    message.seconds = extra.turn_duration;
+  }
+  if (kind === 'tool') {
+    Object.assign(message, { call: sent.tool_call_id, tool: sent.name, isError: sent.status === 'error' });
+    message.question = sent.artifact?.human_input;
+  }
+  return message;
+}
+
+/** Kinds of frames about sub-agents, and the state in which each leaves its task. */
+const TASK_STATES = {
+  task_started: 'running', task_running: 'running', task_completed: 'done', task_failed: 'failed',
+  task_cancelled: 'stopped', task_timed_out: 'out of time',
+};
+
+export class Thread {
+  constructor(id) {
+    Object.assign(this, { id, messages: new Map(), order: [], oldest: null, tasks: new Map(), runs: new Map() });
+    Object.assign(this, { todos: [], artifacts: null, title: '', note: '' });
+  }
+
+  /** Takes the newest page: what it has counts, what it does not have any more was taken back. */
+  takeNewest({ data, next_before_seq: oldest }) {
+    const fresh = this.take(data);
+    const meets = fresh.length ? this.order.indexOf(fresh[0]) : 0;
+    if (meets < 0 || !this.order.length) this.oldest = oldest;
+    const before = meets > 0 ? this.order.slice(0, meets) : [];
+    const taken = new Set(fresh);
+    // What was said and is not stored yet stays, and an answer that is being written.
+    const isKept = id => !taken.has(id) && (this.messages.get(id)?.isUnsaid || this.messages.get(id)?.done === false);
+    const rest = meets > 0 ? this.order.slice(meets) : this.order;
+    this.order = [...before, ...fresh, ...rest.filter(isKept)];
+    const shown = new Set(this.order);
+    for (const id of this.messages.keys()) if (!shown.has(id)) this.messages.delete(id);
+    this.readTodos();
+  }
+
+  /** Takes a page of older messages. */
+  takeOlder({ data, next_before_seq: oldest }) {
+    const known = new Set(this.order);
+    this.order = [...this.take(data).filter(id => !known.has(id)), ...this.order];
+    this.oldest = oldest;
+  }
+
+  take(rows) {
+    const ids = [];
+    for (const row of rows) {
+      const message = messageOf(row.content, row.run_id);
+      if (!message) continue;
+      Object.assign(message, { at: row.created_at, rating: row.feedback?.rating });
+      // Not every provider's thoughts are stored; those that were seen stay.
+      message.reasoning ||= this.messages.get(message.id)?.reasoning ?? '';
+      this.messages.set(message.id, message);
+      ids.push(message.id);
+    }
+    return ids;
+  }
+
+  readTodos() {
+    for (const id of this.order.toReversed()) {
+      const call = this.messages.get(id)?.calls?.findLast(one => one.name === 'write_todos' && Array.isArray(one.args.todos));
+      if (call) { this.todos = call.args.todos; return; }
+    }
+  }
+
+  /** Puts a message at the end, or over the one with its id. */
+  put(message) {
+    if (!this.messages.has(message.id)) this.order.push(message.id);
+    const known = this.messages.get(message.id);
+    this.messages.set(message.id, { ...known, ...message, reasoning: message.reasoning || known?.reasoning || '' });
+  }
+
+  remove(ids) {
+    const gone = new Set(ids);
+    this.order = this.order.filter(id => !gone.has(id));
+    for (const id of gone) this.messages.delete(id);
+  }
+
+  /** Removes what a run began to write and did not end. */
+  dropUnfinished(run) {
+    this.remove([...this.messages.values()].filter(message => message.run === run && !message.done).map(message => message.id));
+  }
+
+  /** Takes a frame of a run; returns whether there is something to show. */
+  takeFrame({ name, data }, run) {
+    if (name === 'messages') return this.takePiece(data[0], run);
+    if (name === 'updates') return this.takeUpdates(data, run);
+    if (name === 'custom') return this.takeCustom(data, run);
+    if (name === 'error') this.runs.set(run, { ...this.runs.get(run), status: 'error', error: data?.message, kind: data?.name });
+    return name === 'error';
+  }
+
+  takePiece(piece, run) {
+    if (piece.type !== 'AIMessageChunk') {
+      const message = messageOf(piece, run);
+      if (message) this.put(message);
+      return message !== null;
+    }
+    let message = this.messages.get(piece.id);
+    // A stream that is read once more tells what is there.
+    if (message?.done) return false;
+    if (!message) {
+      // A run writes one answer at a time: one that another follows was given up.
+      this.dropUnfinished(run);
+      message = { id: piece.id, kind: 'ai', text: '', reasoning: '', calls: [], run, done: false };
+      this.put(message);
+      message = this.messages.get(piece.id);
+    }
+    this.note = '';
+    message.text += textOf(piece.content);
+    message.reasoning += piece.additional_kwargs?.reasoning_content ?? '';
+    if (piece.chunk_position === 'last') {
+      message.done = true;
+      message.calls = messageOf(piece, run).calls;
+    }
+    return true;
+  }
+
+  takeUpdates(data, run) {
+    for (const update of Object.values(data ?? {})) {
+      for (const sent of update?.messages ?? []) {
+        const message = messageOf(sent, run);
+        if (message) this.put(message);
+      }
+      if (update?.todos) this.todos = update.todos;
+      if (update?.artifacts) this.artifacts = update.artifacts;
+    }
+    return true;
+  }
+
+  takeCustom(data, run) {
+    if (data?.type === 'llm_retry') {
+      // What came of the reply is void.
+      for (const message of this.messages.values()) if (message.run === run && !message.done) Object.assign(message, { text: '', reasoning: '' });
+      this.note = 'The model did not answer; trying again…';
+    }
+    if (data?.type === 'summarizing') this.note = 'Summarizing the conversation…';
+    if (data?.type === 'summarized') this.note = '';
+    if (TASK_STATES[data?.type]) this.takeTask(data);
+    return true;
+  }
+
+  takeTask(data) {
+    const task = this.tasks.get(data.task_id) ?? { steps: [] };
+    task.state = TASK_STATES[data.type];
+    Object.assign(task, { agent: data.subagent_type ?? task.agent, model: data.model_name ?? task.model });
+    if (data.message) task.steps[data.message_index ?? task.steps.length] = stepOf(data.message);
+    if (data.result ?? data.error) task.end = data.result ?? data.error;
+    this.tasks.set(data.task_id, task);
+  }
+
+  /** Takes the stored events of a task. */
+  takeStoredTask(id, events) {
+    const task = { steps: [], ...this.tasks.get(id) };
+    for (const { event_type: kind, content } of events) {
+      if (kind === 'subagent.start') Object.assign(task, { agent: content.subagent_type, model: content.model_name });
+      if (kind === 'subagent.step') {
+        const calls = content.tool_calls?.map(call => ({ ...call, id: call.id ?? '' }));
+        task.steps[content.message_index] = stepOf({ type: content.kind, content: content.text, tool_calls: calls, name: content.tool_name, status: content.error ? 'error' : '' });
+      }
+      if (kind === 'subagent.end') Object.assign(task, { state: content.status === 'completed' ? 'done' : content.status.replace('_', ' '), end: content.result ?? content.error });
+    }
+    this.tasks.set(id, task);
+  }
+
+  /** Returns the turns: a person's message and what was answered. */
+  turns() {
+    const turns = [];
+    for (const id of this.order) {
+      const message = this.messages.get(id);
+      if (message.kind === 'human') turns.push({ key: id, human: message, items: [], run: message.run });
+      else {
+        if (!turns.length) turns.push({ key: `before-${id}`, human: null, items: [], run: message.run });
+        turns.at(-1).items.push(message);
+        turns.at(-1).run = message.run ?? turns.at(-1).run;
+      }
+    }
+    return turns;
+  }
+
+  /** Returns the question that waits for an answer, if there is one. */
+  openQuestion() {
+    const last = this.messages.get(this.order.at(-1));
+    return last?.kind === 'tool' ? last.question : undefined;
+  }
+}
+
+const stepOf = message => ({
+  kind: message.type, text: textOf(message.content), tool: message.name, isError: message.status === 'error',
+  calls: (message.tool_calls ?? []).map(callOf),
+});

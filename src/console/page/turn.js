@@ -1,0 +1,223 @@
+// A turn in the document: what a person said, and the answer to it.
+
+import { copyButton, dateText, icon, iconButton, make, plain, sizeText } from './dom.js';
+import { fileUrl } from './api.js';
+import { MarkdownView } from './markup.js';
+import { StepView, call, thought } from './step.js';
+
+const IMAGE = /\.(?:png|jpe?g|gif|webp|avif|bmp)$/i;
+export const isImage = name => IMAGE.test(name ?? '');
+
+/** So many steps stay in sight once an answer is there. */
+const STEPS_IN_SIGHT = 3;
+
+export class TurnView {
+  /** `actions` is what a person can do with a turn; `thread` the thread that it belongs to. */
+  constructor(thread, actions) {
+    Object.assign(this, { thread, actions, parts: new Map(), edits: false });
+    this.you = make('div', { className: 'you' });
+    this.body = make('div', { className: 'body' });
+    this.foot = make('div', { className: 'foot' });
+    this.answer = make('div', { className: 'pudu' }, icon('deer', 'deer'), make('div', { className: 'answer' }, this.body, this.foot));
+    this.node = make('article', { className: 'turn' }, this.you, this.answer);
+  }
+
+  update(turn, state) {
+    Object.assign(this, { turn, state });
+    this.node.setAttribute('aria-busy', String(state.isWorking));
+    this.showQuestion();
+    this.answer.hidden = !turn.items.length && !state.isWorking && !state.failure;
+    this.showParts();
+    this.showFoot();
+  }
+
+  showQuestion() {
+    const { human } = this.turn;
+    const mayEdit = this.state.isLast && !this.state.isBusy && human && !human.isUnsaid && this.turn.run;
+    const signature = JSON.stringify([human?.id, human?.text, human?.files, mayEdit, this.edits]);
+    if (signature === this.asked) return;
+    this.asked = signature;
+    if (!human) { this.you.replaceChildren(); return; }
+    if (this.edits) { this.you.replaceChildren(this.editor(human)); return; }
+    const files = make('div', { className: 'files' }, ...(human.files ?? []).map(file => fileCard(this.thread, file, this.actions)));
+    const tools = make('div', { className: 'tools' }, copyButton('Copy message', () => human.text),
+      mayEdit && iconButton('i-pencil', 'Edit and send again', () => this.edit(true)));
+    this.you.replaceChildren(make('h2', { className: 'unseen', textContent: human.sender ? `${plain(human.sender)} said` : 'You said' }),
+      human.sender ? make('span', { className: 'sender', textContent: plain(human.sender), 'aria-hidden': 'true' }) : '',
+      human.files?.length ? files : '',
+      make('div', { className: 'said' }, tools, human.text && make('div', { className: 'bubble', dir: 'auto', textContent: human.text, title: human.at ? dateText(human.at) : '' })));
+  }
+
+  edit(on) {
+    this.edits = on;
+    this.showQuestion();
+    if (on) this.you.querySelector('textarea').focus();
+    else this.you.querySelector('[aria-label^="Edit"]')?.focus();
+  }
+
+  editor(human) {
+    const box = make('textarea', { className: 'edit-box', value: human.text, rows: Math.min(12, human.text.split('\n').length + 1), 'aria-label': 'Your message', dir: 'auto' });
+    const save = async () => {
+      if (!box.value.trim() || box.value.trim() === human.text.trim()) { this.edit(false); return; }
+      this.edits = false;
+      await this.actions.edit(this.turn, box.value.trim());
+    };
+    box.onkeydown = event => {
+      if (event.key === 'Escape') { event.preventDefault(); event.stopPropagation(); this.edit(false); }
+      if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) { event.preventDefault(); save(); }
+    };
+    return make('form', { className: 'editor', onsubmit: event => { event.preventDefault(); save(); } }, box,
+      make('div', { className: 'row' }, make('button', { type: 'button', className: 'button', textContent: 'Cancel', onclick: () => this.edit(false) }),
+        make('button', { className: 'button main', textContent: 'Send' })));
+  }
+
+  /** Shows the parts of the answer in their order: steps, words, files, questions. */
+  showParts() {
+    const wanted = partsOf(this.turn, this.state, this.thread, this.actions);
+    const keys = new Set(wanted.map(part => part.key));
+    for (const [key, part] of this.parts) if (!keys.has(key)) { part.node.remove(); this.parts.delete(key); }
+    let before = null;
+    for (const part of wanted) {
+      let view = this.parts.get(part.key);
+      if (!view) {
+        view = PARTS[part.kind](this.thread, this.actions);
+        this.parts.set(part.key, view);
+      }
+      if (before ? before.nextSibling !== view.node : this.body.firstChild !== view.node) {
+        if (before) before.after(view.node); else this.body.prepend(view.node);
+      }
+      view.update(part, this.state);
+      before = view.node;
+    }
+  }
+
+  showFoot() {
+    const { isWorking, isBusy, isLast, note, failure, quiet } = this.state;
+    const { items, run } = this.turn;
+    const rating = items.findLast(item => item.kind === 'ai')?.rating ?? 0;
+    const isStill = !isWorking && !items.some(item => item.kind === 'ai' && !item.done);
+    const signature = JSON.stringify([isWorking, isBusy, isLast, note, failure, quiet, items.length, isStill, rating]);
+    if (signature === this.footed) return;
+    this.footed = signature;
+    const parts = [];
+    if (isWorking && quiet) parts.push(make('p', { className: 'activity', textContent: note || 'Thinking…' }));
+    if (failure && !isWorking) parts.push(this.failure(failure));
+    if (isStill && items.length) parts.push(this.tools(isLast && !isBusy, rating, run));
+    this.foot.replaceChildren(...parts);
+  }
+
+  failure({ text, isStop }) {
+    const again = this.state.isLast && !this.state.isBusy && make('button', { type: 'button', className: 'button', textContent: isStop ? 'Go on' : 'Try again', onclick: () => this.actions.retry(this.turn) });
+    return make('div', { className: isStop ? 'failure stopped' : 'failure' }, isStop ? '' : icon('i-alert'), make('p', { textContent: text }), again);
+  }
+
+  tools(mayRedo, rating, run) {
+    const rate = (value, symbol, label) => {
+      const button = iconButton(symbol, label, () => this.actions.rate(this.turn, rating === value ? 0 : value));
+      button.setAttribute('aria-pressed', String(rating === value));
+      return button;
+    };
+    const words = () => this.turn.items.filter(item => item.kind === 'ai' && item.text).map(item => item.text).join('\n\n');
+    const seconds = this.turn.items.findLast(item => item.kind === 'ai')?.seconds;
+    return make('div', { className: 'tools' }, copyButton('Copy answer', words),
+      mayRedo && iconButton('i-redo', 'Answer again', () => this.actions.regenerate(this.turn)),
+      !this.state.isBusy && iconButton('i-branch', 'Branch off here', () => this.actions.branch(this.turn)),
+      run && rate(1, 'i-up', 'Good answer'), run && rate(-1, 'i-down', 'Bad answer'),
+      seconds > 1 && make('span', { className: 'took', textContent: `${seconds} s` }));
+  }
+}
+
+/** Returns the parts of an answer: `{key, kind, …}` each. */
+function partsOf({ items, run }, state, thread, actions) {
+  const results = new Map(items.filter(item => item.kind === 'tool').map(item => [item.call, item]));
+  const [parts, handed] = [[], []];
+  const step = (id, made) => {
+    if (parts.at(-1)?.kind !== 'steps') parts.push({ key: `steps-${id}`, kind: 'steps', steps: [] });
+    parts.at(-1).steps.push({ id, ...made });
+  };
+  for (const item of items) {
+    if (item.kind === 'tool' && item.question) parts.push({ key: `ask-${item.id}`, kind: 'question', question: item.question, text: item.text });
+    if (item.kind !== 'ai') continue;
+    if (item.reasoning) step(`${item.id}-thought`, thought(item.reasoning, item.done || item.text || !state.isWorking));
+    if (item.text) parts.push({ key: `words-${item.id}`, kind: 'words', text: item.text, isDone: item.done });
+    for (const one of item.calls) {
+      const result = results.get(one.id);
+      if (one.name === 'ask_clarification' && result?.question) continue;
+      const more = { result, isLive: state.isWorking, task: thread.tasks.get(one.id), load: () => actions.loadTask(one.id, item.run ?? run) };
+      step(one.id, call(one, more));
+      const paths = one.name === 'present_files' && result && !result.isError && one.args.filepaths;
+      if (Array.isArray(paths)) handed.push({ key: `files-${one.id}`, kind: 'files', files: paths.map(path => ({ name: String(path).split('/').pop(), path: String(path) })) });
+    }
+  }
+  return [...parts, ...handed];
+}
+
+const PARTS = {
+  words(thread, actions) {
+    const node = make('div', { className: 'words' });
+    const view = new MarkdownView(node, (url, isImageLink, label) => fileLink(thread, actions, url, isImageLink, label));
+    return { node, update: ({ text, isDone }) => view.update(text, isDone) };
+  },
+
+  steps() {
+    const [list, views] = [make('div', { className: 'step-list' }), new Map()];
+    const toggle = make('button', { type: 'button', className: 'steps-toggle', 'aria-expanded': 'false' });
+    const node = make('div', { className: 'steps' }, toggle, list);
+    let chosen = null;
+    const update = ({ steps }, { isWorking }) => {
+      for (const step of steps) {
+        if (!views.has(step.id)) { views.set(step.id, new StepView()); list.append(views.get(step.id).node); }
+        views.get(step.id).update(step);
+      }
+      const mayFold = !isWorking && steps.length > STEPS_IN_SIGHT;
+      const isOpen = chosen ?? !mayFold;
+      toggle.hidden = !mayFold;
+      list.hidden = !isOpen;
+      toggle.setAttribute('aria-expanded', String(isOpen));
+      toggle.replaceChildren(icon('i-chevron'), `${steps.length} steps`);
+      toggle.onclick = () => { chosen = list.hidden; update({ steps }, { isWorking }); };
+    };
+    return { node, update };
+  },
+
+  files(thread, actions) {
+    const node = make('div', { className: 'files handed' });
+    return { node, update({ files }) { if (!node.childElementCount) node.append(...files.map(file => fileCard(thread, file, actions))); } };
+  },
+
+  question(thread, actions) {
+    const words = make('div', { className: 'words' });
+    const options = make('div', { className: 'options' });
+    const view = new MarkdownView(words);
+    const update = ({ question, text }, { isLast, isBusy }) => {
+      view.update(question.question || text, true);
+      const choices = isLast && !isBusy ? question.options ?? [] : [];
+      options.replaceChildren(...choices.map(({ label, value }) =>
+        make('button', { type: 'button', className: 'button option', dir: 'auto', textContent: plain(label), onclick: () => actions.say(value ?? label) })));
+      if (choices.length) options.append(make('span', { className: 'hint', textContent: 'or write an answer below' }));
+    };
+    return { node: make('div', { className: 'question' }, words, options), update };
+  },
+};
+
+/** Makes what stands for a file: a picture, or its name and size. */
+export function fileCard(thread, { name, size, path }, actions) {
+  const open = () => path && actions.openFile({ name, size, path });
+  if (path && isImage(name)) {
+    const image = make('img', { src: fileUrl(thread.id, path), alt: plain(name), loading: 'lazy' });
+    const button = make('button', { type: 'button', className: 'picture', title: plain(name), onclick: open }, image);
+    image.onerror = () => button.replaceWith(fileCard(thread, { name: `${name} `, size, path }, actions));
+    return button;
+  }
+  return make('button', { type: 'button', className: 'file', onclick: open, title: plain(name) }, icon('i-file'),
+    make('span', { className: 'file-name', textContent: plain(name) }), size >= 0 ? make('span', { className: 'file-size', textContent: sizeText(size) }) : '');
+}
+
+/** Makes a link to, or a picture of, one of the agent's files; null for any other address. */
+function fileLink(thread, actions, url, asImage, label) {
+  const path = /^(?:sandbox:)?(\/mnt\/user-data\/(?:outputs|uploads)\/.+)$/.exec(url)?.[1];
+  if (!path) return null;
+  const name = path.split('/').pop();
+  if (asImage && isImage(name)) return fileCard(thread, { name, path }, actions);
+  return make('button', { type: 'button', className: 'link', textContent: plain(label) || name, onclick: () => actions.openFile({ name, path }) });
+}

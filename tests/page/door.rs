@@ -1,0 +1,106 @@
+//! Who is let in, and how.
+
+use super::{BOX, NOTICE, TALK, browser::Browser, build, house, open, says, shown, visit};
+use crate::house::House;
+use std::io::Write;
+
+const PASSWORD: &str = "correct horse";
+
+/// A house where `ada@example.org` has an account.
+async fn settled() -> House {
+    let mut house = build("").await;
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pudu"));
+    command.args(["user", "add", "ada@example.org", "--admin"]).current_dir(house.path(""));
+    let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(format!("{PASSWORD}\n").as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success());
+    house.start();
+    house
+}
+
+/// Fills in a field of the door.
+async fn fills(browser: &mut Browser, name: &str, text: &str) {
+    browser.sees(&format!("Boolean(document.querySelector('#door input[name={name}]'))"), true).await;
+    browser.eval(&format!("document.querySelector('#door input[name={name}]').focus()")).await;
+    browser.eval("document.activeElement.select()").await;
+    browser.types(text).await;
+}
+
+const HEADING: &str = "document.querySelector('#door h2')?.innerText ?? ''";
+
+#[tokio::test]
+async fn a_page_that_is_not_let_in_asks_for_the_token() {
+    let house = house("gateway:\n  token: open-sesame\n").await;
+    let Some(mut browser) = Browser::start().await else { return };
+    browser.open(&format!("http://{}/", house.address)).await;
+    browser.sees(HEADING, "This pudu asks for its token").await;
+    fills(&mut browser, "token", "wrong").await;
+    browser.presses("Enter").await;
+    browser.sees("document.querySelector('#door .wrong').innerText", "The token is wrong.").await;
+    fills(&mut browser, "token", "open-sesame").await;
+    browser.presses("Enter").await;
+    browser.sees("document.querySelector('#door') === null && document.body.dataset.ready", "true").await;
+    says(&mut browser, "hello", "echo: hello").await;
+}
+
+#[tokio::test]
+async fn somebody_signs_in_loses_the_session_and_goes_on_where_they_were() {
+    let house = settled().await;
+    let Some(mut browser) = Browser::start().await else { return };
+    browser.open(&format!("http://{}/", house.address)).await;
+    browser.sees(HEADING, "Sign in").await;
+    fills(&mut browser, "email", "ada@example.org").await;
+    fills(&mut browser, "password", "no idea").await;
+    browser.presses("Enter").await;
+    browser.sees("document.querySelector('#door .wrong').innerText", "Incorrect email or password.").await;
+    fills(&mut browser, "password", PASSWORD).await;
+    browser.presses("Enter").await;
+    browser.sees("document.body.dataset.ready ?? ''", "true").await;
+    browser.sees("document.getElementById('who').innerText", "ada@example.org").await;
+    says(&mut browser, "hello", "echo: hello").await;
+
+    browser.forgets_cookies().await;
+    browser.types("still here").await;
+    browser.presses("Enter").await;
+    browser.sees(HEADING, "Sign in").await;
+    fills(&mut browser, "email", "ada@example.org").await;
+    fills(&mut browser, "password", PASSWORD).await;
+    browser.presses("Enter").await;
+    browser.sees(&format!("{TALK}.at(-1)"), "pudu: echo: still here").await;
+    browser.sees(NOTICE, "").await;
+    assert_eq!(house.model.count(), 2);
+
+    browser.clicks("#account").await;
+    browser.eval("[...document.querySelectorAll('.menu button')].find(one => one.innerText.includes('Change password')).click()").await;
+    fills(&mut browser, "password", PASSWORD).await;
+    fills(&mut browser, "fresh", "another horse").await;
+    browser.presses("Enter").await;
+    browser.sees("document.querySelector('#door') === null", true).await;
+    browser.clicks("#account").await;
+    browser.eval("[...document.querySelectorAll('.menu button')].find(one => one.innerText.includes('Sign out')).click()").await;
+    browser.sees(HEADING, "Sign in").await;
+    fills(&mut browser, "email", "ada@example.org").await;
+    fills(&mut browser, "password", "another horse").await;
+    browser.presses("Enter").await;
+    browser.sees("document.querySelectorAll('.turn').length", 2).await;
+}
+
+#[tokio::test]
+async fn where_nobody_has_an_account_the_first_administrator_is_made_on_the_page() {
+    let house = house("").await;
+    let Some(mut browser) = open(&house).await else { return };
+    browser.sees("document.getElementById('who').innerText", "This machine").await;
+    browser.sees(&shown("composer"), true).await;
+    browser.clicks("#account").await;
+    browser.sees("[...document.querySelectorAll('.menu button')].some(one => one.innerText.includes('Make accounts'))", true).await;
+    browser.eval("[...document.querySelectorAll('.menu button')].find(one => one.innerText.includes('Make accounts')).click()").await;
+    fills(&mut browser, "email", "ada@example.org").await;
+    fills(&mut browser, "fresh", PASSWORD).await;
+    browser.presses("Enter").await;
+    browser.sees("document.getElementById('who')?.innerText ?? ''", "ada@example.org").await;
+    let mut other = Browser::start().await.unwrap();
+    other.open(&format!("http://{}/", house.address)).await;
+    other.sees(HEADING, "Sign in").await;
+    visit(&mut browser, &house).await;
+    browser.sees(BOX, "").await;
+}

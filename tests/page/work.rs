@@ -1,0 +1,218 @@
+//! What the agent does, as the page shows it: steps, files, questions, sub-agents; and what one does with answers.
+
+use super::{BOX, IDLE, NOTICE, TALK, house, open, reloads, says, shown};
+use pudu_sim::model::{At, Reply};
+use serde_json::{Value, json};
+
+const STEPS: &str = "[...document.querySelectorAll('.step')].map(step => step.querySelector('summary').innerText.trim().replaceAll('\\n', ' '))";
+
+#[tokio::test]
+async fn steps_are_shown_as_they_run_with_what_they_took_and_gave() {
+    let house = house("").await;
+    let Some(mut browser) = open(&house).await else { return };
+    let todos = json!({"todos": [{"content": "Look", "status": "in_progress"}, {"content": "Write", "status": "pending"}]});
+    house.model.next(Reply::tool("write_todos", &todos));
+    house.model.next(Reply::tool(
+        "write_file",
+        &json!({"path": "/mnt/user-data/outputs/a.md", "content": "# Report"}),
+    ));
+    house.model.next(Reply::tool("present_files", &json!({"filepaths": ["/mnt/user-data/outputs/a.md"]})));
+    let done = json!({"todos": [{"content": "Look", "status": "completed"}, {"content": "Write", "status": "completed"}]});
+    house.model.next(Reply::tool("write_todos", &done));
+    house.model.next(Reply::text("It is [here](/mnt/user-data/outputs/a.md)."));
+    let mut hold = house.model.hold(2, At::Start);
+    browser.types("write it").await;
+    browser.presses("Enter").await;
+    hold.reached().await.unwrap();
+    browser
+        .sees(
+            "document.querySelector('#todos summary')?.innerText.replaceAll('\\n', ' ').trim() ?? ''",
+            "0 of 2 done Look",
+        )
+        .await;
+    browser.sees(STEPS, vec!["Update the to-do list"]).await;
+    hold.proceed();
+    browser.sees(IDLE, true).await;
+    browser.sees("document.querySelector('.words')?.innerText ?? ''", "It is here.").await;
+    browser.sees("document.querySelector('.steps-toggle').innerText", "4 steps").await;
+    browser.clicks(".steps-toggle").await;
+    let steps = [
+        "Update the to-do list",
+        "Write /mnt/user-data/outputs/a.md",
+        "Hand over files",
+        "Update the to-do list",
+    ];
+    browser.sees(STEPS, steps.to_vec()).await;
+    browser.eval("document.querySelectorAll('.step summary')[1].click()").await;
+    browser.sees("document.querySelectorAll('.step')[1].innerText.includes('content: # Report')", true).await;
+    browser.sees(&shown("todos"), false).await;
+    browser.sees("document.querySelector('.file').innerText.trim()", "a.md").await;
+    browser.clicks(".words .link").await;
+    browser.sees("document.querySelector('dialog .preview')?.innerText.trim()", "Report").await;
+    browser.presses("Escape").await;
+    browser.clicks("#files").await;
+    browser
+        .sees("[...document.querySelectorAll('dialog .file-name')].map(node => node.innerText)", vec!["a.md"])
+        .await;
+    browser.presses("Escape").await;
+    browser.sees("document.querySelector('dialog')", Value::Null).await;
+    browser.sees("document.getElementById('costs').innerText.endsWith(' tokens')", true).await;
+    assert_eq!(browser.failures, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_question_is_answered_by_a_button() {
+    let house = house("").await;
+    let Some(mut browser) = open(&house).await else { return };
+    let asked = json!({"question": "Which colour?", "options": ["Red", "Green"], "clarification_type": "missing_info"});
+    house.model.next(Reply::tool("ask_clarification", &asked));
+    browser.types("paint it").await;
+    browser.presses("Enter").await;
+    browser
+        .sees("[...document.querySelectorAll('.option')].map(one => one.innerText)", vec!["Red", "Green"])
+        .await;
+    reloads(&mut browser).await;
+    browser.sees("document.querySelectorAll('.option').length", 2).await;
+    browser.clicks(".option:nth-child(2)").await;
+    browser.sees(&format!("{TALK}.slice(-2)"), vec!["you: Green", "pudu: echo: Green"]).await;
+    browser.sees("document.querySelectorAll('.option').length", 0).await;
+}
+
+#[tokio::test]
+async fn a_sub_agent_shows_its_steps_and_again_after_a_reload() {
+    let house = house("").await;
+    let Some(mut browser) = open(&house).await else { return };
+    let task = json!({"description": "count apples", "prompt": "Count the apples.", "subagent_type": "general-purpose"});
+    house.model.next(Reply::tool("task", &task));
+    house.model.next(Reply::tool("ls", &json!({"path": "/mnt/user-data"})));
+    house.model.next(Reply::text("Seven."));
+    house.model.next(Reply::text("There are seven."));
+    browser.types("count").await;
+    browser.presses("Enter").await;
+    browser.sees("document.querySelector('.words')?.innerText ?? ''", "There are seven.").await;
+    for _ in 0..2 {
+        browser.sees("document.querySelector('.step')?.innerText.includes('count apples')", true).await;
+        browser.clicks(".step summary").await;
+        browser.sees("document.querySelector('.step-body').innerText.includes('Seven.')", true).await;
+        browser
+            .sees("document.querySelector('.step-body').innerText.includes('path: /mnt/user-data')", true)
+            .await;
+        reloads(&mut browser).await;
+    }
+}
+
+#[tokio::test]
+async fn a_failure_is_said_plainly_and_tried_again() {
+    let house = house("").await;
+    let Some(mut browser) = open(&house).await else { return };
+    house.model.next(Reply::status(401));
+    browser.types("hello").await;
+    browser.presses("Enter").await;
+    browser.sees("document.querySelector('.failure p')?.innerText.length > 20", true).await;
+    reloads(&mut browser).await;
+    browser.sees("document.querySelector('.failure button')?.innerText ?? ''", "Try again").await;
+    browser.clicks(".failure button").await;
+    browser.sees(TALK, vec!["you: hello", "pudu: echo: hello"]).await;
+}
+
+#[tokio::test]
+async fn a_question_is_edited_an_answer_made_anew_judged_and_branched_off() {
+    let house = house("").await;
+    let Some(mut browser) = open(&house).await else { return };
+    says(&mut browser, "first", "echo: first").await;
+    says(&mut browser, "secnd", "echo: secnd").await;
+    browser.clicks(".turn:last-child [aria-label^=Edit]").await;
+    browser.sees("document.activeElement.value", "secnd").await;
+    browser.eval("document.activeElement.select()").await;
+    browser.types("second").await;
+    browser.presses("Enter").await;
+    let talk = vec!["you: first", "pudu: echo: first", "you: second", "pudu: echo: second"];
+    browser.sees(TALK, talk.clone()).await;
+    browser.sees(IDLE, true).await;
+    house.model.next(Reply::text("another"));
+    browser.clicks(".turn:last-child [aria-label=\"Answer again\"]").await;
+    browser.sees(&format!("{TALK}.at(-1)"), "pudu: another").await;
+    browser.sees(IDLE, true).await;
+    browser.clicks(".turn:last-child [aria-label=\"Good answer\"]").await;
+    let pressed =
+        "document.querySelector('.turn:last-child [aria-label=\"Good answer\"]')?.ariaPressed ?? ''";
+    browser.sees(pressed, "true").await;
+    reloads(&mut browser).await;
+    browser.sees(pressed, "true").await;
+    browser.sees(TALK, vec!["you: first", "pudu: echo: first", "you: second", "pudu: another"]).await;
+    browser.clicks(".turn [aria-label=\"Branch off here\"]").await;
+    browser.sees(TALK, vec!["you: first", "pudu: echo: first"]).await;
+    browser.sees("document.querySelectorAll('#threads a').length", 2).await;
+
+    house.model.next(Reply::text("one two three").words_per_chunk(1));
+    let mut hold = house.model.hold(1, At::Start);
+    browser.eval("document.getElementById('box').focus()").await;
+    browser.types("stopp").await;
+    browser.presses("Enter").await;
+    hold.reached().await.unwrap();
+    browser.sees(IDLE, false).await;
+    browser.presses("Escape").await;
+    browser.sees(IDLE, true).await;
+    hold.proceed();
+    browser.clicks(".turn:last-child [aria-label^=Edit]").await;
+    browser.eval("document.activeElement.select()").await;
+    browser.types("stop").await;
+    browser.presses("Enter").await;
+    browser.sees(TALK, vec!["you: first", "pudu: echo: first", "you: stop", "pudu: echo: stop"]).await;
+    browser.sees(NOTICE, "").await;
+}
+
+#[tokio::test]
+async fn files_go_along_and_are_shown_with_the_message() {
+    let house = house("").await;
+    let Some(mut browser) = open(&house).await else { return };
+    let (text, picture) = (house.path("notes.txt"), house.path("dot.png"));
+    std::fs::write(&text, "some notes").unwrap();
+    std::fs::write(&picture, PNG).unwrap();
+    browser.chooses("#picker", &text).await;
+    browser.chooses("#picker", &picture).await;
+    browser.sees("[...document.querySelectorAll('.chip .file-size')].length", 2).await;
+    browser.types("look").await;
+    browser.presses("Enter").await;
+    browser.sees(IDLE, true).await;
+    browser.sees("document.querySelector('.you .file .file-name')?.innerText ?? ''", "notes.txt").await;
+    browser.sees("document.querySelector('.you .picture img')?.naturalWidth ?? 0", 1).await;
+    browser.sees("document.querySelectorAll('.chip').length", 0).await;
+    browser.clicks(".you .file").await;
+    browser.sees("document.querySelector('dialog pre')?.innerText ?? ''", "some notes").await;
+    browser.presses("Escape").await;
+    let asked = house.model.requests();
+    assert!(format!("{:?}", asked[0]).contains("notes.txt"), "{:?}", asked[0]);
+    browser.sees(BOX, "").await;
+}
+
+#[tokio::test]
+async fn a_message_waits_for_the_answer_before_it_and_can_be_taken_back() {
+    let house = house("").await;
+    let Some(mut browser) = open(&house).await else { return };
+    house.model.next(Reply::text("one two three").words_per_chunk(1));
+    let mut hold = house.model.hold(1, At::Chunk(2));
+    browser.types("first").await;
+    browser.presses("Enter").await;
+    hold.reached().await.unwrap();
+    for text in ["second", "third"] {
+        browser.types(text).await;
+        browser.presses("Enter").await;
+        browser.sees("document.querySelector('.waiting:last-child .bubble')?.innerText ?? ''", text).await;
+    }
+    reloads(&mut browser).await;
+    browser.sees("document.querySelectorAll('.waiting').length", 2).await;
+    browser.clicks(".waiting:last-child .link").await;
+    browser.sees("document.querySelectorAll('.waiting').length", 1).await;
+    hold.proceed();
+    browser.sees(TALK, vec!["you: first", "pudu: one two three", "you: second", "pudu: echo: second"]).await;
+    browser.sees(IDLE, true).await;
+}
+
+/// A picture of one pixel.
+const PNG: &[u8] = &[
+    0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, 0x49, 0x48, 0x44, 0x52, 0, 0, 0, 1, 0, 0,
+    0, 1, 8, 6, 0, 0, 0, 0x1f, 0x15, 0xc4, 0x89, 0, 0, 0, 0x0d, 0x49, 0x44, 0x41, 0x54, 0x78, 0x9c, 0x63,
+    0x64, 0xf8, 0xcf, 0x50, 0x0f, 0, 0x03, 0x86, 0x01, 0x80, 0x5a, 0x34, 0x7d, 0x6b, 0, 0, 0, 0, 0x49, 0x45,
+    0x4e, 0x44, 0xae, 0x42, 0x60, 0x82,
+];
