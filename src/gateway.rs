@@ -21,6 +21,7 @@ mod errors;
 mod failures;
 mod feedback;
 mod file;
+mod follow_query;
 mod guard;
 mod guests;
 mod health;
@@ -44,6 +45,7 @@ mod runs;
 mod serve;
 mod skills;
 pub(crate) mod storage;
+mod stream_watch;
 mod tasks;
 pub(crate) mod thread;
 mod thread_facts;
@@ -233,7 +235,6 @@ impl GatewayState {
         let of_threads = Router::new()
             .route("/api/threads/{thread}/uploads", files)
             .route("/api/threads/{thread}/uploads/list", get(uploads::list))
-            .route("/api/threads/{thread}/uploads/limits", get(uploads::limits))
             .route("/api/threads/{thread}/uploads/{name}", delete(uploads::remove))
             .route_layer(middleware::from_fn_with_state(self.clone(), owned::check));
         let guarded = Router::new()
@@ -241,6 +242,7 @@ impl GatewayState {
             .route("/api/skills", get(skills::list))
             .route("/api/channels", get(info::channels))
             .route("/api/channels/", get(info::channels))
+            .route("/api/threads/{thread}/uploads/limits", get(uploads::limits))
             .merge(local)
             .merge(of_threads)
             .merge(auth::own_routes())
@@ -254,7 +256,6 @@ impl GatewayState {
             .route("/", get(page::page))
             .route("/health", get(health::health))
             .route("/ready", get(health::ready))
-            .route("/api/session", post(guard::session))
             .route_layer(middleware::from_fn_with_state(self.clone(), guard::same_site));
         // What brings its own proof, a secret or a signature, may come by any name of this machine.
         let hooks = Router::new()

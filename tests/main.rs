@@ -55,6 +55,7 @@ mod runs;
 mod scenarios;
 mod scene;
 mod scopes;
+mod scrubbed;
 mod secrets;
 mod shell;
 mod shipped;

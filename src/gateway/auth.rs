@@ -10,6 +10,7 @@ mod desk;
 mod identify;
 mod limits;
 mod login;
+mod oidc;
 pub(super) mod origin;
 mod password;
 mod scopes;
@@ -20,7 +21,7 @@ mod tokens;
 pub(crate) use desk::SignIn;
 pub(super) use identify::{Proof, ShownRequest, identify, operator};
 
-use super::{GatewayState, guard};
+use super::{GatewayState, guard, page};
 use axum::{
     Router, middleware,
     routing::{delete, get, post, put},
@@ -30,15 +31,18 @@ use axum::{
 pub(super) fn open_routes(gateway: &GatewayState) -> Router<GatewayState> {
     let asked = Router::new()
         .route("/api/v1/auth/setup-status", get(status::setup))
-        .route("/api/v1/auth/providers", get(status::providers))
-        .route("/api/v1/auth/oauth/{provider}", get(status::no_provider))
-        .route("/api/v1/auth/callback/{provider}", get(status::no_provider))
+        .route("/api/v1/auth/providers", get(oidc::list))
+        .route("/api/v1/auth/oauth/{provider}", get(oidc::begin))
+        .route("/api/v1/auth/callback/{provider}", get(oidc::finish))
+        .route("/auth/callback", get(oidc::landed))
+        .route("/login", get(page::page))
         .route_layer(middleware::from_fn_with_state(gateway.clone(), guard::same_site));
     Router::new()
         .route("/api/v1/auth/login/local", post(login::login))
         .route("/api/v1/auth/register", post(login::register))
         .route("/api/v1/auth/initialize", post(login::initialize))
         .route("/api/v1/auth/logout", post(login::logout))
+        .route("/api/session", post(guard::session))
         .route_layer(middleware::from_fn_with_state(gateway.clone(), login::same_origin))
         .merge(asked)
 }

@@ -4,7 +4,8 @@ use super::{
     GatewayState,
     caller::Caller,
     errors::refuse,
-    refusal::{Refusal, answer, body, changed, missing, refused, unavailable},
+    follow_query::{FollowQuery, is_set},
+    refusal::{Refusal, answer, body, changed, missing, refused, scrubbed, unavailable},
     run_request::{self, ReadRequest, RunBody},
     run_stream::{self, StreamRequest, last_event},
     thread,
@@ -15,7 +16,7 @@ use crate::bus::STORE_TIMEOUT;
 use axum::{
     Json,
     extract::{Path, Query, RawQuery, State, rejection::JsonRejection},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use pudu_client::{
@@ -119,7 +120,7 @@ async fn wait(gateway: &GatewayState, accepted: AcceptedRun) -> Result<Response,
         drop(stops);
     }
     let told = outcome(gateway, &accepted.thread, &accepted.run).await?;
-    let mut response = Json(told).into_response();
+    let mut response = scrubbed(&told);
     for (name, value) in
         [(header::CONTENT_LOCATION, place.clone()), (header::LOCATION, format!("{place}/join"))]
     {
@@ -167,7 +168,7 @@ pub(super) async fn create_stateless(
 async fn told(gateway: &GatewayState, accepted: AcceptedRun) -> Result<Response, Refusal> {
     let place = accepted.place();
     let row = row(gateway, &accepted.thread, &accepted.run).await?;
-    let mut response = Json(run::run(&row, &[])).into_response();
+    let mut response = scrubbed(&run::run(&row, &[]));
     if let Ok(value) = HeaderValue::from_str(&place) {
         response.headers_mut().insert(header::CONTENT_LOCATION, value);
     }
@@ -258,7 +259,7 @@ pub(super) async fn list(
         let tokens = db.run_tokens(&thread.id).await.map_err(|error| unavailable(&error))?;
         let wanted =
             rows.iter().filter(|row| asked.status.as_deref().is_none_or(|status| status == run::status(row)));
-        Ok(Json(wanted.map(|row| run::run(row, &tokens)).collect::<Vec<_>>()))
+        Ok(scrubbed(&wanted.map(|row| run::run(row, &tokens)).collect::<Vec<_>>()))
     };
     answer(listed.await)
 }
@@ -273,7 +274,7 @@ pub(super) async fn show(
         let (thread, row) = own_run(&gateway, &caller, &ids).await?;
         let db = gateway.0.shared.db.within(STORE_TIMEOUT);
         let tokens = db.run_tokens(&thread.id).await.map_err(|error| unavailable(&error))?;
-        Ok(Json(run::run(&row, &tokens)))
+        Ok(scrubbed(&run::run(&row, &tokens)))
     };
     answer(shown.await)
 }
@@ -329,46 +330,21 @@ fn rejoin(gateway: &GatewayState, row: RunRow, modes: Modes, headers: &HeaderMap
     )
 }
 
-/// How a run is followed, and stopped before that.
-#[derive(Default)]
-struct FollowQuery {
-    stream_modes: Vec<String>,
-    cancel_on_disconnect: Option<String>,
-    action: Option<String>,
-    wait: Option<String>,
-}
-
-impl FollowQuery {
-    /// Reads a query, in which a mode may stand several times.
-    fn read(query: Option<&str>) -> Self {
-        let mut asked = Self::default();
-        for (key, value) in url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
-            match &*key {
-                "stream_mode" | "stream_mode[]" => asked.stream_modes.push(value.into_owned()),
-                "cancel_on_disconnect" => asked.cancel_on_disconnect = Some(value.into_owned()),
-                "action" => asked.action = Some(value.into_owned()),
-                "wait" => asked.wait = Some(value.into_owned()),
-                _ => {}
-            }
-        }
-        asked
-    }
-}
-
-fn is_set(flag: Option<&String>) -> bool {
-    flag.is_some_and(|flag| matches!(flag.as_str(), "1" | "true" | "True"))
-}
-
 /// Follows a run from where the reader was, after it was told to stop if that is asked for.
 pub(super) async fn follow(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Path(ids): Path<(String, String)>,
+    method: Method,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Response {
     let followed = async {
         let asked = FollowQuery::read(query.as_deref());
+        // A page of another site can have a browser get anything.
+        if asked.action.is_some() && method != Method::POST {
+            return refused(StatusCode::METHOD_NOT_ALLOWED, "a run is stopped by POST");
+        }
         let (_, row) = own_run(&gateway, &caller, &ids).await?;
         let modes = match Modes::of_query(&asked.stream_modes) {
             Ok(modes) => {
@@ -377,12 +353,12 @@ pub(super) async fn follow(
             Err(why) => return refused(StatusCode::UNPROCESSABLE_ENTITY, &why),
         };
         if let Some(action) = asked.action.as_deref() {
-            stop(&gateway, &row, action, is_set(asked.wait.as_ref())).await?;
-            if is_set(asked.wait.as_ref()) {
+            stop(&gateway, &row, action, asked.waits()).await?;
+            if asked.waits() {
                 return Ok(StatusCode::NO_CONTENT.into_response());
             }
         }
-        Ok(rejoin(&gateway, row, modes, &headers, is_set(asked.cancel_on_disconnect.as_ref())))
+        Ok(rejoin(&gateway, row, modes, &headers, asked.cancels()))
     };
     answer(followed.await)
 }

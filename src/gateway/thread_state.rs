@@ -4,7 +4,7 @@ use super::{
     GatewayState,
     caller::Caller,
     errors::refuse,
-    refusal::{ACCOUNT, Refusal, answer, body, changed, refused, unavailable},
+    refusal::{ACCOUNT, Refusal, answer, body, changed, refused, scrubbed, unavailable},
     threads::{listed, metadata, notes, own},
     wire::{
         checkpoint::{self, Checkpoint, ValuesWriter},
@@ -86,7 +86,7 @@ async fn checkpoint_of(
     gateway: &GatewayState,
     thread: &ClientThread,
     wanted: Option<Seq>,
-) -> Result<Json<Map<String, Value>>, Refusal> {
+) -> Result<Response, Refusal> {
     let shared = &gateway.0.shared;
     let db = shared.db.within(STORE_TIMEOUT);
     let (seq, state) = match wanted {
@@ -101,7 +101,7 @@ async fn checkpoint_of(
     };
     let before =
         db.log_before(&thread.id, seq.saturating_add(1), 64).await.map_err(|error| unavailable(&error))?;
-    Ok(Json(written(thread, &before, seq, &state)))
+    Ok(scrubbed(&written(thread, &before, seq, &state)))
 }
 
 /// Writes a checkpoint; `before` are the rows of the log up to it, newest first.
@@ -160,7 +160,11 @@ pub(super) async fn history(
     Path(id): Path<String>,
     posted: Result<Json<HistoryBody>, JsonRejection>,
 ) -> Response {
-    answer(async { past(&gateway, &own(&gateway, &caller, &id).await?, body(posted)?).await.map(Json) }.await)
+    let listed = async {
+        let thread = own(&gateway, &caller, &id).await?;
+        Ok(scrubbed(&past(&gateway, &thread, body(posted)?).await?))
+    };
+    answer(listed.await)
 }
 
 async fn past(
@@ -344,7 +348,7 @@ pub(super) async fn copy(
         let thread = own(&gateway, &caller, &id).await?;
         let state = gateway.0.shared.client.state(&thread.id).await.map_err(|error| unavailable(&error))?;
         let copied = copy_to(&gateway, &caller, &thread, (state, &thread.title, Map::new())).await?;
-        Ok(Json(listed(&gateway, &copied)))
+        Ok(scrubbed(&listed(&gateway, &copied)))
     };
     answer(copied.await)
 }

@@ -3,7 +3,7 @@
 use super::{
     GatewayState,
     caller::Caller,
-    refusal::{ACCOUNT, IN_FLIGHT, Refusal, answer, body, missing, refused, unavailable},
+    refusal::{ACCOUNT, IN_FLIGHT, Refusal, answer, body, missing, refused, scrubbed, unavailable},
     thread,
     wire::checkpoint::ValuesWriter,
 };
@@ -57,7 +57,7 @@ pub(super) async fn create(
     caller: Caller,
     posted: Result<Json<NewThreadBody>, JsonRejection>,
 ) -> Response {
-    answer(async { made(&gateway, &caller, body(posted)?).await.map(Json) }.await)
+    answer(async { Ok(scrubbed(&made(&gateway, &caller, body(posted)?).await?)) }.await)
 }
 
 async fn made(gateway: &GatewayState, caller: &Caller, asked: NewThreadBody) -> Result<Value, Refusal> {
@@ -217,7 +217,7 @@ pub(super) async fn search(
         }
         let found = found(&gateway, &caller, &search).await?;
         let page = found.iter().skip(search.offset.unwrap_or(0)).take(limit);
-        Ok(Json(page.map(|thread| listed(&gateway, thread)).collect::<Vec<_>>()))
+        Ok(scrubbed(&page.map(|thread| listed(&gateway, thread)).collect::<Vec<_>>()))
     };
     answer(listed.await)
 }
@@ -245,7 +245,7 @@ pub(super) async fn show(
         let thread = own(&gateway, &caller, &id).await?;
         let mut told = listed(&gateway, &thread);
         told["values"] = values(&gateway, &thread).await?;
-        Ok(Json(told))
+        Ok(scrubbed(&told))
     };
     answer(shown.await)
 }
@@ -282,7 +282,7 @@ pub(super) async fn patch(
         let change = ThreadChange { metadata: Some(notes(all)?), pinned, title: None, updated };
         let db = gateway.0.shared.db.within(STORE_TIMEOUT);
         db.change_thread(&thread.id, change).await.map_err(|error| unavailable(&error))?;
-        own(&gateway, &caller, &id).await.map(|thread| Json(listed(&gateway, &thread)))
+        own(&gateway, &caller, &id).await.map(|thread| scrubbed(&listed(&gateway, &thread)))
     };
     answer(patched.await)
 }
