@@ -4,18 +4,22 @@
 use crate::{
     clock,
     passwords::{self, Passwords},
+    rights,
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use pudu_client::{
     base::{UserId, digest},
     store::{
-        AddedAccount, ApiToken, ChangedPassword, Db, MAX_USER_TOKENS, PasswordChange, StoreError, UserAccount,
+        AddedAccount, ApiToken, AuditEntry, ChangedPassword, Db, MAX_USER_TOKENS, PasswordChange,
+        RemovedAccount, StoreError, UserAccount,
     },
 };
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+/// The one who changes accounts by the command line, or with the operator's token.
+pub(crate) const OPERATOR: &str = "operator";
 /// The role of administrators.
 pub(crate) const ADMIN: &str = "admin";
 /// The role of everybody else.
@@ -49,6 +53,9 @@ pub(crate) enum AccountError {
     /// Nobody has that address or id.
     #[error("nobody signs in as \"{0}\"; `pudu user list` lists who does")]
     Unknown(String),
+    /// Others would be without an administrator.
+    #[error("{0} is the last administrator: make another one before, or remove the others first")]
+    LastAdministrator(String),
     /// The token cannot be as wanted.
     #[error("{0}")]
     Token(String),
@@ -85,11 +92,15 @@ pub(crate) async fn fresh(
     if let Some(why) = passwords::objection(password) {
         return Err(AccountError::Password(why));
     }
-    let id = Uuid::new_v4().to_string();
+    let hash = passwords.hash(password).await?;
+    Ok(UserAccount { password_hash: Some(hash), ..without_password(email, role)? })
+}
+
+fn without_password(email: String, role: &str) -> anyhow::Result<UserAccount> {
     Ok(UserAccount {
-        user: UserId::of(&id).map_err(anyhow::Error::from)?,
+        user: UserId::of(&Uuid::new_v4().to_string())?,
         email,
-        password_hash: Some(passwords.hash(password).await?),
+        password_hash: None,
         role: role.to_owned(),
         needs_setup: false,
         token_version: 0,
@@ -99,19 +110,77 @@ pub(crate) async fn fresh(
     })
 }
 
+/// Makes a new account of somebody for whom a provider vouches, as yet unknown to the store.
+pub(crate) fn fresh_of_provider(
+    email: String,
+    role: &str,
+    (provider, subject): (&str, &str),
+) -> anyhow::Result<UserAccount> {
+    let (provider, subject) = (provider.to_owned(), subject.to_owned());
+    Ok(UserAccount {
+        oauth_provider: Some(provider),
+        oauth_id: Some(subject),
+        ..without_password(email, role)?
+    })
+}
+
+/// A change of an account, as the audit names it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AccountChange {
+    /// It is made.
+    Add,
+    /// It gets another password.
+    SetPassword,
+    /// It is removed.
+    Remove,
+    /// It gets a token.
+    AddToken,
+    /// It loses one.
+    RevokeToken,
+}
+
+impl AccountChange {
+    fn action(self) -> &'static str {
+        match self {
+            Self::Add => "add account",
+            Self::SetPassword => "set password",
+            Self::Remove => "remove account",
+            Self::AddToken => "add token",
+            Self::RevokeToken => "revoke token",
+        }
+    }
+}
+
+/// Changes an account, with a line in the audit: who does it, what, and to which user, or to which token. Nothing else is noted,
+/// so that people can be forgotten.
+pub(crate) async fn audited<T, E: From<StoreError>>(
+    db: &Db,
+    by: &str,
+    (change, whose): (AccountChange, &str),
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let entry = rights::audit_entry(change.action(), whose.to_owned());
+    let entry = db.begin_audit_entry(AuditEntry { person: by.to_owned(), ..entry }).await?;
+    let done = work.await;
+    db.end_audit_entry(entry, Some(i64::from(done.is_err())), clock::now()).await?;
+    done
+}
+
 /// Adds an account.
 pub(crate) async fn add(
     db: &Db,
+    by: &str,
     passwords: &Passwords,
-    address: &str,
-    password: &SecretString,
-    role: &str,
+    (address, password, role): (&str, &SecretString, &str),
 ) -> Result<UserAccount, AccountError> {
     let account = fresh(passwords, address, password, role).await?;
-    match db.add_account(account.clone()).await? {
-        AddedAccount::Added => Ok(account),
-        AddedAccount::Taken | AddedAccount::Late => Err(AccountError::Taken(account.email)),
-    }
+    audited(db, by, (AccountChange::Add, account.user.as_str()), async {
+        match db.add_account(account.clone()).await? {
+            AddedAccount::Added => Ok(account.clone()),
+            AddedAccount::Taken | AddedAccount::Late => Err(AccountError::Taken(account.email.clone())),
+        }
+    })
+    .await
 }
 
 /// Finds an account by its address or the user's id.
@@ -127,12 +196,12 @@ pub(crate) async fn find(db: &Db, wanted: &str) -> Result<UserAccount, AccountEr
     account.ok_or_else(|| AccountError::Unknown(wanted.to_owned()))
 }
 
-/// Sets a password by the operator's word; all sessions end.
+/// Sets a password by the operator's word; all sessions and tokens end.
 pub(crate) async fn set_password(
     db: &Db,
+    by: &str,
     passwords: &Passwords,
-    wanted: &str,
-    password: &SecretString,
+    (wanted, password): (&str, &SecretString),
 ) -> Result<UserAccount, AccountError> {
     let account = find(db, wanted).await?;
     if let Some(why) = passwords::objection(password) {
@@ -140,19 +209,27 @@ pub(crate) async fn set_password(
     }
     let hash = passwords.hash(password).await?;
     let (user, token_version) = (account.user.clone(), account.token_version);
-    match db.change_password(PasswordChange { user, token_version, hash, email: None }).await? {
-        ChangedPassword::Changed { .. } => Ok(account),
-        ChangedPassword::Taken | ChangedPassword::Stale => Err(AccountError::Unknown(wanted.to_owned())),
-    }
+    let change = PasswordChange { user, token_version, hash, email: None, revokes_tokens: true };
+    audited(db, by, (AccountChange::SetPassword, account.user.as_str()), async {
+        match db.change_password(change).await? {
+            ChangedPassword::Changed { .. } => Ok(account.clone()),
+            ChangedPassword::Taken | ChangedPassword::Stale => Err(AccountError::Unknown(wanted.to_owned())),
+        }
+    })
+    .await
 }
 
 /// Removes an account with its sessions and tokens.
-pub(crate) async fn remove(db: &Db, wanted: &str) -> Result<UserAccount, AccountError> {
+pub(crate) async fn remove(db: &Db, by: &str, wanted: &str) -> Result<UserAccount, AccountError> {
     let account = find(db, wanted).await?;
-    match db.remove_account(&account.user).await? {
-        true => Ok(account),
-        false => Err(AccountError::Unknown(wanted.to_owned())),
-    }
+    audited(db, by, (AccountChange::Remove, account.user.as_str()), async {
+        match db.remove_account(&account.user).await? {
+            RemovedAccount::Removed => Ok(account.clone()),
+            RemovedAccount::Missing => Err(AccountError::Unknown(wanted.to_owned())),
+            RemovedAccount::LastAdministrator => Err(AccountError::LastAdministrator(account.email.clone())),
+        }
+    })
+    .await
 }
 
 /// Shows an account as DeerFlow's frontend reads it.
@@ -187,6 +264,7 @@ pub(crate) struct TokenOrder {
 /// Makes a token for a user; returns it with its text, which nobody can look up again.
 pub(crate) async fn add_token(
     db: &Db,
+    by: &str,
     user: &UserId,
     order: TokenOrder,
 ) -> Result<(ApiToken, String), AccountError> {
@@ -219,10 +297,30 @@ pub(crate) async fn add_token(
         expires: order.days.map(|days| now + days * DAY_MS),
         used: None,
     };
-    match db.add_api_token(token.clone(), &digest(&text)).await? {
-        true => Ok((token, text)),
-        false => wrong(format!("a user has {MAX_USER_TOKENS} tokens at most: revoke some")),
-    }
+    let hash = digest(&text);
+    audited(db, by, (AccountChange::AddToken, user.as_str()), async {
+        match db.add_api_token(token.clone(), &hash).await? {
+            true => Ok((token.clone(), text)),
+            false => wrong(format!("a user has {MAX_USER_TOKENS} tokens at most: revoke some")),
+        }
+    })
+    .await
+}
+
+/// Revokes a token; only if it is this user's, if one is named.
+pub(crate) async fn revoke_token(
+    db: &Db,
+    by: &str,
+    id: &str,
+    user: Option<&UserId>,
+) -> Result<(), AccountError> {
+    audited(db, by, (AccountChange::RevokeToken, id), async {
+        match db.revoke_api_token(id, user).await? {
+            true => Ok(()),
+            false => Err(AccountError::NoToken),
+        }
+    })
+    .await
 }
 
 /// Shows a token without its text.

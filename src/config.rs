@@ -32,6 +32,7 @@ mod loops;
 mod memory;
 mod model;
 mod model_name;
+mod oidc;
 mod output;
 mod problem;
 mod progress;
@@ -67,6 +68,7 @@ pub(crate) use {
     guardrails::GuardrailsConfig,
     limits::{ModelCalls, Runs, Uploads},
     model::ModelConfig,
+    oidc::{ClientAuth, OidcConfig, OidcProvider, is_safe as is_safe_address},
     output::LongResults,
     problem::{Pos, Problem, Report, Severity, nearest},
     sandbox::{SandboxConfig, ToolConfig},
@@ -416,7 +418,7 @@ fn fixed(top: &Section<'_>, start: &Start) -> Option<Fixed> {
     let home = start.home();
     let log_level = top.choice("log_level", LOG_LEVELS).or(LogLevel::Info);
     let gateway = gateway::read(top, start);
-    let auth = auth::read(top, start);
+    let auth = auth::read(top, start, gateway.public_url.clone());
     let database = database::read(top, start);
     let provider = sandbox::provider(top, start);
     let capacity = channel::capacity(top);

@@ -21,6 +21,7 @@ mod errors;
 mod failures;
 mod feedback;
 mod file;
+mod follow_query;
 mod guard;
 mod guests;
 mod health;
@@ -47,6 +48,7 @@ mod runs;
 mod serve;
 mod skills;
 pub(crate) mod storage;
+mod stream_watch;
 mod tasks;
 pub(crate) mod thread;
 mod thread_edits;
@@ -324,19 +326,21 @@ impl GatewayState {
                 ),
             )
             .at(
-                "/api/threads/{thread}/uploads/limits",
-                get(
-                    uploads::limits,
-                    says("Tells the limits of uploads.")
-                        .gives("{max_files: integer, max_file_size: integer, max_total_size: integer}")
-                        .fails(&[422]),
-                ),
-            )
-            .at(
                 "/api/threads/{thread}/uploads/{name}",
                 delete(uploads::remove, says("Deletes an upload.").gives("Done").fails(&[422])),
             )
             .behind(middleware::from_fn_with_state(self.clone(), owned::check))
+            .merge(
+                Routes::new("files").at(
+                    "/api/threads/{thread}/uploads/limits",
+                    get(
+                        uploads::limits,
+                        says("Tells the limits of uploads.")
+                            .gives("{max_files: integer, max_file_size: integer, max_total_size: integer}")
+                            .fails(&[422]),
+                    ),
+                ),
+            )
     }
 
     /// The routes of whoever is known, or is of this machine.
@@ -371,10 +375,7 @@ impl GatewayState {
     fn open(&self) -> Routes {
         let open = Routes::new("daemon")
             .at("/", get(page::page, says("Serves the page.").sends(200, "text/html")))
-            .at(
-                "/page/{version}/{file}",
-                get(page::file, says("Serves a file of the page.").sends_file()),
-            )
+            .at("/page/{version}/{file}", get(page::file, says("Serves a file of the page.").sends_file()))
             .at(
                 "/docs",
                 get(openapi::page, says("Serves a page that lists the operations.").sends(200, "text/html")),
@@ -393,13 +394,6 @@ impl GatewayState {
                 get(
                     health::ready,
                     says("Reports whether the daemon can work.").gives(READY).gives_with(503, READY),
-                ),
-            )
-            .at(
-                "/api/session",
-                post(
-                    guard::session,
-                    says("Exchanges the token for a browser's cookie.").gives_nothing(204).fails(&[401, 429]),
                 ),
             )
             .behind(middleware::from_fn_with_state(self.clone(), guard::same_site));

@@ -56,6 +56,7 @@ mod runs;
 mod scenarios;
 mod scene;
 mod scopes;
+mod scrubbed;
 mod secrets;
 mod shell;
 mod shipped;

@@ -117,6 +117,32 @@ async fn one_command_moves_a_deerflow_home_in_and_the_daemon_goes_on_with_it() {
 }
 
 #[tokio::test]
+async fn browsers_stay_signed_in_and_a_key_that_is_in_use_stays() {
+    let house = deer().await;
+    let (theirs, own) = (house.path("deer/.deer-flow/.jwt_secret"), house.path(".pudu/.jwt_secret"));
+    let import = |key: &str| {
+        fs::write(&theirs, key).unwrap();
+        let (well, told) = house.pudu(&["import", "deerflow", "deer", "--json"]);
+        assert!(well, "{told}");
+        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+        let items = told["items"].as_array().unwrap();
+        let item = items.iter().find(|item| item["item"] == ".jwt_secret").unwrap();
+        item["outcome"].as_str().unwrap().to_owned()
+    };
+    assert_eq!((import("short").as_str(), own.exists()), ("left", false));
+    let key = "a-key-of-deerflows-sessions-0123";
+    assert_eq!(import(&format!("{key}\n")), "taken");
+    assert_eq!(fs::read_to_string(&own).unwrap().trim(), key);
+    let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&own).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(import(key), "unchanged");
+    assert_eq!(
+        (import("another-key-of-deerflows-sessions").as_str(), fs::read_to_string(&own).unwrap().trim()),
+        ("left", key)
+    );
+}
+
+#[tokio::test]
 async fn an_import_that_is_killed_anywhere_goes_on_where_it_was() {
     let whole = deer().await;
     assert!(whole.pudu(&["import", "deerflow", "deer"]).0);

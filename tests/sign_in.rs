@@ -1,6 +1,9 @@
 //! Sign-in, as DeerFlow's frontend, programs and strangers meet it.
 
+mod endings;
 mod jar;
+mod oidc;
+mod owners;
 mod routes;
 
 use crate::house::{House, http};
@@ -336,7 +339,7 @@ async fn a_token_may_what_it_was_made_for_until_it_is_revoked() {
         ("POST", "/api/langgraph/threads/search", 200),
         ("GET", "/api/threads/t/runs", 404),
         ("GET", "/api/active-runs", 403),
-        ("GET", "/api/threads/t/uploads/list", 200),
+        ("GET", "/api/threads/t/uploads/limits", 200),
         ("DELETE", "/api/threads/t/uploads/a", 403),
         ("POST", "/api/threads", 403),
         ("POST", "/api/threads/t/runs/stream", 403),
@@ -384,6 +387,7 @@ async fn nobody_lists_or_revokes_somebody_elses_tokens() {
     assert_eq!(bo.delete(&format!("/api/v1/auth/pats/{id}")).await.status, 404);
     assert_eq!(with(&house, token, "GET", "/api/models").await, 200);
     // The token of an account that goes goes with it, and so do its sessions.
+    add_user(&house, &["add", "zoe@example.org", "--admin"], PASSWORD);
     assert!(house.pudu(&["user", "remove", "ada@example.org"]).0);
     assert_eq!(with(&house, token, "GET", "/api/models").await, 401);
     let told = ada.get("/api/v1/auth/me").await;

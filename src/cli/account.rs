@@ -132,7 +132,9 @@ impl AccountDesk {
                     }
                     Self::Own { db, .. } => {
                         let role = if *admin { accounts::ADMIN } else { accounts::USER };
-                        accounts::add(db, &Passwords::default(), email, &password, role).await?;
+                        let passwords = Passwords::default();
+                        let new = (email.as_str(), &password, role);
+                        accounts::add(db, accounts::OPERATOR, &passwords, new).await?;
                     }
                 }
                 let role = if *admin { "an administrator" } else { "a user" };
@@ -156,7 +158,9 @@ impl AccountDesk {
                         remote::put(start, &["accounts", email, "password"], &body).await?;
                     }
                     Self::Own { db, .. } => {
-                        accounts::set_password(db, &Passwords::default(), email, &password).await?;
+                        let passwords = Passwords::default();
+                        let wanted = (email.as_str(), &password);
+                        accounts::set_password(db, accounts::OPERATOR, &passwords, wanted).await?;
                     }
                 }
                 format!("{email} has a new password; all sessions have ended.")
@@ -167,7 +171,7 @@ impl AccountDesk {
                         remote::call(start, Method::DELETE, &["accounts", email], &[]).await?;
                     }
                     Self::Own { db, .. } => {
-                        accounts::remove(db, email).await?;
+                        accounts::remove(db, accounts::OPERATOR, email).await?;
                     }
                 }
                 format!("{email} cannot sign in any more.")
@@ -206,9 +210,7 @@ impl AccountDesk {
                         remote::call(start, Method::DELETE, &["tokens", id], &[]).await?;
                     }
                     Self::Own { db, .. } => {
-                        if !db.revoke_api_token(id, None).await? {
-                            return Err(accounts::AccountError::NoToken.into());
-                        }
+                        accounts::revoke_token(db, accounts::OPERATOR, id, None).await?;
                     }
                 }
                 format!("{id} opens nothing any more.")
@@ -231,7 +233,7 @@ impl AccountDesk {
                     Some(who) => accounts::find(db, who).await?.user,
                     None => UserId::local(),
                 };
-                Ok(accounts::add_token(db, &user, order).await?.1)
+                Ok(accounts::add_token(db, accounts::OPERATOR, &user, order).await?.1)
             }
         }
     }

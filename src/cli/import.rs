@@ -32,6 +32,11 @@ use tempfile::TempDir;
 /// Platforms on which DeerFlow's topic of a group is the message with which a chain of answers began.
 const CHAINS: [&str; 3] = ["telegram", "feishu", "dingtalk"];
 
+/// The key that signs sessions, in both homes.
+const SESSION_KEY: &str = ".jwt_secret";
+/// A key that is shorter, in bytes, can be guessed.
+const MIN_SESSION_KEY_BYTES: usize = 16;
+
 /// The file of MCP servers and switches.
 const EXTENSIONS: &str = "extensions_config.json";
 
@@ -82,6 +87,7 @@ async fn deerflow(start: &Start, dir: &Path, dry_run: bool) -> Result<ImportRepo
         false => Some(Home::take(&fixed.home)?),
     };
     take_configuration(start, own.as_deref(), &source, &loaded, &mut report)?;
+    take_session_key(&fixed.home, &source, &mut report)?;
     let (db, _copy) = match dry_run {
         true => copy_of_store(&fixed.database.backend, &mut report).await?,
         false => (opened::open(&fixed.database, &fixed.home).await?, None),
@@ -235,6 +241,29 @@ fn take_extensions(start: &Start, source: &DeerFlowHome, report: &mut ImportRepo
         false => return copied_as(ItemKind::Extensions, theirs, &own, name, report),
     }
     Ok(())
+}
+
+/// Copies the key that signs sessions, so that browsers stay signed in. One that is here already signs those of here.
+fn take_session_key(home: &Path, source: &DeerFlowHome, report: &mut ImportReport) -> Result<()> {
+    let (theirs, own) = (source.folder.join(SESSION_KEY), home.join(SESSION_KEY));
+    let read = |file: &Path| fs::read_to_string(file).ok().map(|text| text.trim().to_owned());
+    match (read(&theirs), read(&own)) {
+        (None, _) => Ok(()),
+        (Some(key), _) if key.len() < MIN_SESSION_KEY_BYTES => {
+            report.left(ItemKind::Account, SESSION_KEY, "it can be guessed; people sign in once more");
+            Ok(())
+        }
+        (Some(key), Some(known)) if key == known => {
+            report.add(ItemKind::Account, ItemOutcome::Unchanged, SESSION_KEY, None, None);
+            Ok(())
+        }
+        (Some(_), Some(_)) => {
+            let why = format!("{} is in use; people sign in once more", own.display());
+            report.left(ItemKind::Account, SESSION_KEY, why);
+            Ok(())
+        }
+        (Some(_), None) => copied_as(ItemKind::Account, &theirs, &own, SESSION_KEY, report),
+    }
 }
 
 fn copied(from: &Path, to: &Path, name: &str, report: &mut ImportReport) -> Result<()> {

@@ -3,9 +3,15 @@
 //! The variables are DeerFlow's. `AUTH_JWT_SECRET` signs sessions; `DEER_FLOW_INTERNAL_AUTH_TOKEN` lets a program of the
 //! installation act for a user; `DEER_FLOW_AUTH_DISABLED` switches sign-in off, except in production.
 //!
-//! Deliberately absent: sign-in by a provider (`protections.rs` refuses it).
+//! Sign-in by providers is in `oidc.rs`.
 
-use super::{Start, problem::Problem, raw::NodeValue, reader::Section};
+use super::{
+    Start,
+    oidc::{self, OidcConfig},
+    problem::Problem,
+    raw::NodeValue,
+    reader::Section,
+};
 use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
 use std::net::IpAddr;
@@ -29,9 +35,13 @@ pub(crate) struct AuthConfig {
     pub(crate) disabled: bool,
     /// Whether sessions may outlive the browser over plain HTTP.
     pub(crate) insecure_persistence: bool,
+    /// Sign-in by providers; none if it is off.
+    pub(crate) oidc: Option<OidcConfig>,
+    /// The address at which browsers reach pudu, where it is known.
+    pub(crate) public_url: Option<Url>,
 }
 
-pub(super) fn read(top: &Section<'_>, start: &Start) -> AuthConfig {
+pub(super) fn read(top: &Section<'_>, start: &Start, public_url: Option<Url>) -> AuthConfig {
     let (gateway, auth) = (top.section("gateway"), top.section("auth"));
     let show = |origins: &Vec<String>| origins.join(", ");
     let listed = gateway.list("cors_origins", "origins", show, |value| match value {
@@ -66,6 +76,8 @@ pub(super) fn read(top: &Section<'_>, start: &Start) -> AuthConfig {
         internal_token: secret(top, start, "DEER_FLOW_INTERNAL_AUTH_TOKEN"),
         disabled: disabled && !is_production(start),
         insecure_persistence: is_on(start, "DEER_FLOW_AUTH_ALLOW_INSECURE_PERSISTENT_COOKIE"),
+        oidc: oidc::read(&auth),
+        public_url,
     }
 }
 

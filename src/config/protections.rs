@@ -37,7 +37,6 @@ pub(super) fn check(top: &Section<'_>) {
         }
     }
     bound_identity(&top.section("channel_connections"));
-    sign_in(&top.section("auth"));
     own_code(top);
 }
 
@@ -67,18 +66,6 @@ fn bound_identity(section: &Section<'_>) {
             key,
             "this version binds nobody to an account of DeerFlow's, so strangers would be let in",
             "write `pairing: true` in each account, which lets in whoever has a code; then write `enabled: false` here",
-        );
-    }
-}
-
-fn sign_in(section: &Section<'_>) {
-    let oidc = section.section("oidc");
-    oidc.ignore_rest();
-    if oidc.flag("enabled").foreign() == Some(true) {
-        oidc.refuse(
-            "enabled",
-            "this version signs nobody in by a provider, only by e-mail and password",
-            "make accounts with `pudu user add`; then write `enabled: false`",
         );
     }
 }

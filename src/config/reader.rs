@@ -120,7 +120,8 @@ const CLOSING_KEYS: &[&str] =
     &["allowed_chats", "allowed_guilds", "allowed_users", "approval", "approvers", "pairing"];
 /// Sections whose keys decide what is deleted, who or what is asked before something is done, or what may be spent. A
 /// misspelt key would leave that as it is by default.
-const CLOSING_SECTIONS: &[&str] = &["approvals", "budgets", "guardrails", "retention", "token_budget"];
+const CLOSING_SECTIONS: &[&str] =
+    &["approvals", "budgets", "guardrails", "oidc", "retention", "token_budget"];
 /// A key that more sections have is of none in particular.
 const MAX_HOMES: usize = 3;
 

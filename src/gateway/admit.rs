@@ -3,10 +3,10 @@
 use super::{
     GatewayState,
     auth::{self, Proof},
-    caller::{Caller, CallerRole},
+    caller::Caller,
     errors::refuse,
-    guard::ShownProof,
     guests::Visitor,
+    stream_watch::StreamWatch,
 };
 use axum::{
     Extension,
@@ -29,9 +29,11 @@ pub(super) async fn check(
     if gateway.0.is_another_site(request.headers(), peer.ip()) {
         return refuse(StatusCode::FORBIDDEN, "this request comes from another site");
     }
+    let watch = StreamWatch::new(&gateway, &request, peer.ip(), &visitor);
     let shown = auth::ShownRequest {
         method: request.method(),
         path: request.uri().path(),
+        query: request.uri().query(),
         headers: request.headers(),
         from: peer.ip(),
         visitor: &visitor,
@@ -42,7 +44,7 @@ pub(super) async fn check(
     };
     request.extensions_mut().insert(caller);
     request.extensions_mut().insert(proof);
-    let answer = next.run(request).await;
+    let answer = watch.over(next.run(request).await);
     // Where nobody is asked for anything, whoever said all that he had to say.
     visitor.prove();
     answer
@@ -51,28 +53,30 @@ pub(super) async fn check(
 /// Lets through who runs the bots. Comes behind [`check`].
 pub(super) async fn operator(
     State(gateway): State<GatewayState>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    Extension(visitor): Extension<Visitor>,
+    Extension(caller): Extension<Caller>,
+    Extension(proof): Extension<Proof>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let extensions = request.extensions();
-    let is_admin = extensions.get().is_some_and(|caller: &Caller| caller.role == CallerRole::Admin);
-    match extensions.get() {
-        _ if is_admin => {}
+    if proof == Proof::Local {
         // The page's cookie counts here, where somebody is asked.
-        Some(Proof::Local(_)) if gateway.0.guard.shows_token(request.headers()) => {
-            request.extensions_mut().insert(auth::operator());
-            request.extensions_mut().insert(Proof::Operator);
+        let asked = gateway.0.guard.require_token(request.headers(), peer.ip(), &visitor).await;
+        if let Err(refusal) = asked {
+            return refusal;
         }
-        Some(Proof::Local(shown)) => return shown.refusal(),
-        Some(_) => return refuse(StatusCode::FORBIDDEN, "this is for administrators"),
-        None => return ShownProof::Nothing.refusal(),
+        request.extensions_mut().insert(auth::operator());
+        request.extensions_mut().insert(Proof::Operator);
+    } else if !caller.is_admin() {
+        return refuse(StatusCode::FORBIDDEN, "this is for administrators");
     }
     next.run(request).await
 }
 
-/// Lets through the local user and administrators: the page's chats and its list of runs are theirs. Comes behind [`check`].
+/// Lets through the local user and administrators: the page's chats are theirs. Comes behind [`check`].
 pub(super) async fn local(request: Request, next: Next) -> Response {
-    let is_theirs = |caller: &Caller| caller.user == UserId::local() || caller.role == CallerRole::Admin;
+    let is_theirs = |caller: &Caller| caller.user == UserId::local() || caller.is_admin();
     match request.extensions().get().is_some_and(is_theirs) {
         true => next.run(request).await,
         false => refuse(StatusCode::FORBIDDEN, "the page's chats are the operator's: use your own threads"),

@@ -2,12 +2,12 @@
 //! DeerFlow's.
 
 use super::{GatewayState, JsonReply, caller::Caller, thread};
-use crate::gateway::json::Json;
+use crate::{bus::STORE_TIMEOUT, gateway::json::Json};
 use axum::{
     extract::{Path, State},
     http::StatusCode,
 };
-use pudu_client::AssistFor;
+use pudu_client::{AssistFor, base::ThreadId};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -75,6 +75,10 @@ pub(super) async fn suggest(
 ) -> JsonReply {
     let SuggestionRequest { messages, n, model_name: model } = request;
     let Some(thread) = thread::read(&thread) else { return unprocessable(thread::WRONG) };
+    let thread = match spending_thread(&gateway, &caller, Some(thread)).await {
+        Ok(thread) => thread,
+        Err(refusal) => return refusal,
+    };
     if !(1..=MAX_QUESTIONS).contains(&n) {
         return unprocessable("n is 1 to 5");
     }
@@ -83,7 +87,7 @@ pub(super) async fn suggest(
     let conversation: Vec<_> = messages.iter().skip(skipped).filter_map(SuggestionMessage::told).collect();
     let mut suggestions = Vec::new();
     if rules.suggests && !conversation.is_empty() {
-        let whose = AssistFor { user: caller.user, thread: Some(thread), model };
+        let whose = AssistFor { user: caller.user, thread, model };
         let count = n.min(rules.max_suggestions) as usize;
         match gateway.0.shared.client.follow_ups(&whose, &conversation, count).await {
             Ok(questions) => suggestions = questions,
@@ -124,7 +128,10 @@ pub(super) async fn polish(
         let detail = format!("the text has more than {} characters", rules.max_chars);
         return told(StatusCode::BAD_REQUEST, &detail);
     }
-    let thread = thread_id.as_deref().and_then(thread::read);
+    let thread = match spending_thread(&gateway, &caller, thread_id.as_deref().and_then(thread::read)).await {
+        Ok(thread) => thread,
+        Err(refusal) => return refusal,
+    };
     let whose = AssistFor { user: caller.user, thread, model: rules.model };
     match gateway.0.shared.client.wording(&whose, text, locale.as_deref()).await {
         Ok(rewritten) => {
@@ -134,6 +141,25 @@ pub(super) async fn polish(
         Err(error) => {
             tracing::warn!(%error, "failed to word text anew");
             told(StatusCode::SERVICE_UNAVAILABLE, "the model has no other wording just now; try again")
+        }
+    }
+}
+
+/// Returns the thread that a call of the model is booked on, if there is one. It is nobody else's.
+async fn spending_thread(
+    gateway: &GatewayState,
+    caller: &Caller,
+    thread: Option<ThreadId>,
+) -> Result<Option<ThreadId>, JsonReply> {
+    let Some(thread) = thread else { return Ok(None) };
+    match gateway.0.shared.db.within(STORE_TIMEOUT).client_thread(&thread).await {
+        Ok(Some(known)) if known.user == caller.user => Ok(Some(thread)),
+        Ok(None) => Ok(None),
+        Ok(Some(_)) => Err((StatusCode::NOT_FOUND, Json(json!({ "detail": "there is no such thread" })))),
+        Err(error) => {
+            tracing::error!(%error, "failed to look up whose a thread is");
+            let told = "the store does not answer just now; try again";
+            Err((StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "detail": told }))))
         }
     }
 }

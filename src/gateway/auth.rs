@@ -10,6 +10,7 @@ mod desk;
 mod identify;
 mod limits;
 mod login;
+mod oidc;
 pub(super) mod origin;
 mod password;
 mod scopes;
@@ -24,6 +25,7 @@ pub(super) use identify::{Proof, ShownRequest, identify, operator};
 use super::{
     GatewayState, guard,
     openapi::{Routes, delete, get, post, put, says},
+    page,
 };
 use axum::{http::Method, middleware};
 
@@ -51,19 +53,21 @@ pub(super) fn open_routes(gateway: &GatewayState) -> Routes {
         )
         .at(
             "/api/v1/auth/providers",
-            get(
-                status::providers,
-                says("Lists providers of sign-in: there are none.").gives("{providers: [object]}"),
-            ),
+            get(oidc::list, says("Lists providers of sign-in.").gives("{providers: [object]}")),
         )
         .at(
             "/api/v1/auth/oauth/{provider}",
-            get(status::no_provider, says("Would begin a sign-in by a provider; answers 404.").fails(&[404])),
+            get(oidc::begin, says("Begins a sign-in by a provider.").gives_nothing(302).fails(&[404])),
         )
         .at(
             "/api/v1/auth/callback/{provider}",
-            get(status::no_provider, says("Would end a sign-in by a provider; answers 404.").fails(&[404])),
+            get(oidc::finish, says("Ends a sign-in by a provider.").gives_nothing(302).fails(&[404])),
         )
+        .at(
+            "/auth/callback",
+            get(oidc::landed, says("Leads on after a sign-in by a provider.").gives_nothing(302)),
+        )
+        .at("/login", get(page::page, says("Serves the page.").sends(200, "text/html")))
         .behind(middleware::from_fn_with_state(gateway.clone(), guard::same_site));
     Routes::new("sign-in")
         .at(
@@ -94,6 +98,13 @@ pub(super) fn open_routes(gateway: &GatewayState) -> Routes {
         .at(
             "/api/v1/auth/logout",
             post(login::logout, says("Ends the session of this browser.").gives("Notice")),
+        )
+        .at(
+            "/api/session",
+            post(
+                guard::session,
+                says("Exchanges the token for a browser's cookie.").gives_nothing(204).fails(&[401, 429]),
+            ),
         )
         .behind(middleware::from_fn_with_state(gateway.clone(), login::same_origin))
         .merge(asked)

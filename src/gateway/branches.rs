@@ -3,7 +3,7 @@
 use super::{
     GatewayState,
     caller::Caller,
-    refusal::{IN_FLIGHT, Refusal, answer, body, refused, unavailable},
+    refusal::{IN_FLIGHT, Refusal, answer, body, refused, scrubbed, unavailable},
     thread_edits::copy_to,
     threads::own,
     wire::{checkpoint, message},
@@ -119,7 +119,7 @@ pub(super) async fn regenerate(
         if !since_question(&turn).any(|message| message.id().as_str() == wanted) {
             return refused(StatusCode::CONFLICT, "only the newest answer can be made once more");
         }
-        Ok(Json(json!({
+        Ok(scrubbed(&json!({
             "input": { "messages": [question(&turn.human, &turn.human.text)] },
             "checkpoint": reference(turn.before),
             "metadata": {
@@ -159,7 +159,7 @@ pub(super) async fn edit(
         let new = MessageId::fresh();
         let sources: Vec<&str> = since_question(&turn).map(|message| message.id().as_str()).collect();
         let human = Human { id: new.clone(), ..turn.human.clone() };
-        Ok(Json(json!({
+        Ok(scrubbed(&json!({
             "input": { "messages": [question(&human, text)] },
             "checkpoint": reference(turn.before),
             "metadata": {

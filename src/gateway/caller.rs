@@ -1,6 +1,7 @@
 //! Whoever makes a request: which user they are, and what they may do.
 
 use super::{GatewayState, errors::refuse};
+use crate::accounts;
 use axum::{
     extract::FromRequestParts,
     http::{StatusCode, request::Parts},
@@ -27,6 +28,14 @@ pub(super) enum CallerRole {
 }
 
 impl Caller {
+    /// Returns the name by which the audit knows them.
+    pub(super) fn audit_name(&self) -> &str {
+        match self.is_admin() && self.user == UserId::local() {
+            true => accounts::OPERATOR,
+            false => self.user.as_str(),
+        }
+    }
+
     /// Returns whether they may change the installation.
     pub(super) fn is_admin(&self) -> bool {
         self.role == CallerRole::Admin

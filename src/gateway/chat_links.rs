@@ -133,6 +133,10 @@ pub(super) async fn connect(state: State<GatewayState>, caller: Caller, path: Pa
     if name == local::ACCOUNT || shared.accounts.get(&name).is_none() {
         return (StatusCode::NOT_FOUND, Json(json!({ "detail": "Unknown channel provider" })));
     }
+    if !gateway.0.sign_in.may_offer_link(&caller.user) {
+        let detail = "Too many pending channel connection codes. Try again later.";
+        return (StatusCode::TOO_MANY_REQUESTS, Json(json!({ "detail": detail })));
+    }
     match shared.offer_join_of(&caller.user).await {
         Ok(code) => {
             let answer = json!({

@@ -4,8 +4,9 @@ use super::{
     GatewayState,
     caller::Caller,
     errors::refuse,
+    follow_query::{FollowQuery, is_set},
     json::Json,
-    refusal::{Refusal, answer, body, changed, missing, refused, unavailable},
+    refusal::{Refusal, answer, body, changed, missing, refused, scrubbed, unavailable},
     run_readers::RunReader,
     run_request::{self, ReadRequest, RunBody},
     run_stream::{self, StreamRequest, last_event},
@@ -17,13 +18,14 @@ use crate::{bus::STORE_TIMEOUT, clock, dispatch::Shared};
 use axum::{
     body::{Body, Bytes},
     extract::{Path, Query, RawQuery, State, rejection::JsonRejection},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use futures_util::stream;
 use pudu_client::{
     CutRun, LiveRun, SubmitError,
     base::{FailureCause, Outcome, RunId, ThreadId},
+    net::scrub,
     store::{CancelAction, ClientThread, RunRow, StoreError},
 };
 use schemars::JsonSchema;
@@ -142,7 +144,8 @@ async fn waited(gateway: &GatewayState, accepted: &AcceptedRun) -> Result<String
         ended(gateway, live).await.map_err(|_| "the daemon stops; the run goes on after that")?;
     }
     let told = outcome(gateway, &accepted.thread, &accepted.run).await;
-    told.map(|told| told.to_string()).map_err(|_| "the store does not answer just now")
+    told.map(|told| scrub::hide_in_talk(&told.to_string()).into_owned())
+        .map_err(|_| "the store does not answer just now")
 }
 
 /// Waits until a run is over.
@@ -191,7 +194,7 @@ pub(super) async fn create_stateless(
 
 async fn told(gateway: &GatewayState, accepted: AcceptedRun) -> Result<Response, Refusal> {
     let row = row(gateway, &accepted.thread, &accepted.run).await?;
-    Ok((accepted.places("join"), Json(run::run(&row, &[]))).into_response())
+    Ok((accepted.places("join"), scrubbed(&run::run(&row, &[]))).into_response())
 }
 
 /// Begins a run and follows it.
@@ -281,7 +284,9 @@ pub(super) async fn list(
         let db = gateway.0.shared.db.within(STORE_TIMEOUT);
         let rows = wanted_runs(&gateway, &thread.id, &asked).await?;
         let tokens = db.run_tokens(&thread.id, None).await.map_err(|error| unavailable(&error))?;
-        Ok(Json(rows.iter().map(|row| selected(run::run(row, &tokens), Some(&select))).collect::<Vec<_>>()))
+        Ok(scrubbed(
+            &rows.iter().map(|row| selected(run::run(row, &tokens), Some(&select))).collect::<Vec<_>>(),
+        ))
     };
     answer(listed.await)
 }
@@ -326,7 +331,7 @@ pub(super) async fn show(
         let db = gateway.0.shared.db.within(STORE_TIMEOUT);
         let tokens = db.run_tokens(&thread.id, Some(&row.id)).await;
         let tokens = tokens.map_err(|error| unavailable(&error))?;
-        Ok(Json(run::run(&row, &tokens)))
+        Ok(scrubbed(&run::run(&row, &tokens)))
     };
     answer(shown.await)
 }
@@ -380,46 +385,21 @@ fn rejoin(gateway: &GatewayState, row: RunRow, modes: Modes, headers: &HeaderMap
     run_stream::respond(gateway, StreamRequest { thread, run, assistant, modes, after }, reader)
 }
 
-/// How a run is followed, and stopped before that.
-#[derive(Default)]
-struct FollowQuery {
-    stream_modes: Vec<String>,
-    cancel_on_disconnect: Option<String>,
-    action: Option<String>,
-    wait: Option<String>,
-}
-
-impl FollowQuery {
-    /// Reads a query, in which a mode may stand several times.
-    fn read(query: Option<&str>) -> Self {
-        let mut asked = Self::default();
-        for (key, value) in url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
-            match &*key {
-                "stream_mode" | "stream_mode[]" => asked.stream_modes.push(value.into_owned()),
-                "cancel_on_disconnect" => asked.cancel_on_disconnect = Some(value.into_owned()),
-                "action" => asked.action = Some(value.into_owned()),
-                "wait" => asked.wait = Some(value.into_owned()),
-                _ => {}
-            }
-        }
-        asked
-    }
-}
-
-fn is_set(flag: Option<&String>) -> bool {
-    flag.is_some_and(|flag| matches!(flag.as_str(), "1" | "true" | "True"))
-}
-
 /// Follows a run from where the reader was, after it was told to stop if that is asked for.
 pub(super) async fn follow(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Path(ids): Path<(String, String)>,
+    method: Method,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Response {
     let followed = async {
         let asked = FollowQuery::read(query.as_deref());
+        // A page of another site can have a browser get anything.
+        if asked.action.is_some() && method != Method::POST {
+            return refused(StatusCode::METHOD_NOT_ALLOWED, "a run is stopped by POST");
+        }
         let (_, row) = own_run(&gateway, &caller, &ids).await?;
         let modes = match Modes::of_query(&asked.stream_modes) {
             Ok(modes) => {
@@ -428,12 +408,12 @@ pub(super) async fn follow(
             Err(why) => return refused(StatusCode::UNPROCESSABLE_ENTITY, &why),
         };
         if let Some(action) = asked.action.as_deref() {
-            stop(&gateway, &row, action, is_set(asked.wait.as_ref())).await?;
-            if is_set(asked.wait.as_ref()) {
+            stop(&gateway, &row, action, asked.waits()).await?;
+            if asked.waits() {
                 return Ok(StatusCode::NO_CONTENT.into_response());
             }
         }
-        Ok(rejoin(&gateway, row, modes, &headers, is_set(asked.cancel_on_disconnect.as_ref())))
+        Ok(rejoin(&gateway, row, modes, &headers, asked.cancels()))
     };
     answer(followed.await)
 }

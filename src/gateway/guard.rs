@@ -23,7 +23,6 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use pudu_client::net::scrub::HIDDEN;
 use schemars::JsonSchema;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
@@ -111,16 +110,6 @@ impl RequestGuard {
         matches!(name, "localhost" | "127.0.0.1" | "[::1]")
     }
 
-    #[cfg(test)]
-    fn knows(&self, headers: &HeaderMap) -> bool {
-        !self.token.guards_all() || self.shows_token(headers)
-    }
-
-    /// Returns whether this is that token, in a time that tells nothing.
-    pub(super) fn same(&self, given: &str, token: &SecretString) -> bool {
-        same(given, token)
-    }
-
     pub(super) fn shows_token(&self, headers: &HeaderMap) -> bool {
         given(headers).is_some_and(|given| same(given, &self.token.secret))
     }
@@ -198,11 +187,13 @@ fn given(headers: &HeaderMap) -> Option<&str> {
     bearer(headers).or_else(|| cookie(headers))
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+/// Returns the token in a request's header.
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
 }
 
-fn same(given: &str, token: &SecretString) -> bool {
+/// Returns whether this is that token, in a time that tells nothing.
+pub(super) fn same(given: &str, token: &SecretString) -> bool {
     given.as_bytes().ct_eq(token.expose_secret().as_bytes()).into()
 }
 
@@ -223,17 +214,23 @@ fn embedded(headers: &HeaderMap) -> bool {
 impl Inner {
     /// Returns whether a page of another site makes a request.
     pub(super) fn is_another_site(&self, headers: &HeaderMap, from: IpAddr) -> bool {
+        let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
+        let named = origin.is_some_and(|origin| is_named(origin, &self.sign_in.config.cors_origins));
+        !self.is_addressed(headers, from) || (embedded(headers) && !named)
+    }
+
+    /// Returns whether a request is for this gateway, and by no page of another site as far as its origin says. A link from
+    /// elsewhere has none.
+    fn is_addressed(&self, headers: &HeaderMap, from: IpAddr) -> bool {
         let config = &self.sign_in.config;
         let from = from.to_canonical();
         let by_proxy =
             may_be_proxy(from) || config.trusted_proxies.iter().any(|network| network.contains(&from));
-        let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
-        let named = origin.is_some_and(|origin| is_named(origin, &config.cors_origins));
-        !self.guard.same_site(headers, &config.cors_origins, by_proxy) || (embedded(headers) && !named)
+        self.guard.same_site(headers, &config.cors_origins, by_proxy)
     }
 }
 
-/// Lets through who is not another site.
+/// Lets through who is not another site, and who follows a link from there.
 pub(super) async fn same_site(
     State(gateway): State<GatewayState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -242,9 +239,7 @@ pub(super) async fn same_site(
 ) -> Response {
     // Probes ask by address; they get nothing that a page could use.
     let probe = matches!(request.uri().path(), "/health" | "/ready");
-    let config = &gateway.0.sign_in.config;
-    let by_proxy = may_be_proxy(peer.ip().to_canonical());
-    if !probe && !gateway.0.guard.same_site(request.headers(), &config.cors_origins, by_proxy) {
+    if !probe && !gateway.0.is_addressed(request.headers(), peer.ip()) {
         return refuse(StatusCode::FORBIDDEN, "this request comes from another site");
     }
     next.run(request).await
@@ -261,6 +256,7 @@ pub(super) struct Login {
 pub(super) async fn session(
     State(gateway): State<GatewayState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
     Json(login): Json<Login>,
 ) -> Response {
     let guard = &gateway.0.guard;
@@ -272,12 +268,12 @@ pub(super) async fn session(
             false => refuse(StatusCode::UNAUTHORIZED, "the token is wrong"),
         };
     }
+    let secure = cookies::secure_attribute(origin::is_https(&headers));
     let cookie = format!(
-        "{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000",
+        "{}={}; Path=/; HttpOnly; SameSite=Strict{secure}; Max-Age=31536000",
         cookies::OPERATOR,
         login.token.expose_secret()
     );
-    debug_assert!(!cookie.contains(HIDDEN));
     let mut answer = (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response();
     // A browser is one person at a time.
     cookies::put(cookies::end(), &mut answer);
@@ -286,7 +282,7 @@ pub(super) async fn session(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::guests::Guests, *};
 
     fn headers(pairs: &[(header::HeaderName, &str)]) -> HeaderMap {
         pairs.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect()
@@ -343,26 +339,38 @@ mod tests {
         assert!(!guard.same_site(&rebound, &named, true), "a rebound name");
     }
 
-    #[test]
-    fn a_loopback_address_that_commands_reach_asks_for_the_token() {
-        let guard = guard("127.0.0.1:8001", None);
-        assert!(guard.knows(&HeaderMap::new()));
-        guard.token.exposed.set();
-        assert!(!guard.knows(&HeaderMap::new()));
-        assert!(guard.knows(&headers(&[(header::AUTHORIZATION, "Bearer of our own")])));
+    async fn shown(guard: &RequestGuard, pairs: &[(header::HeaderName, &str)], asked: bool) -> ShownProof {
+        let (visitor, _guest) = Guests::new(1).enter(IpAddr::from([127, 0, 0, 1]));
+        guard.examine(&headers(pairs), IpAddr::from([127, 0, 0, 1]), &visitor, asked).await
     }
 
-    #[test]
-    fn a_token_is_taken_from_the_header_or_the_cookie() {
+    #[tokio::test]
+    async fn a_loopback_address_that_commands_reach_asks_for_the_token() {
+        let guard = guard("127.0.0.1:8001", None);
+        assert!(!guard.guards_all());
+        guard.token.exposed.set();
+        assert!(guard.guards_all());
+        let token = (header::AUTHORIZATION, "Bearer of our own");
+        assert_eq!(shown(&guard, &[], true).await, ShownProof::Nothing);
+        assert_eq!(shown(&guard, &[token], true).await, ShownProof::Token);
+    }
+
+    #[tokio::test]
+    async fn a_token_is_taken_from_the_header_or_the_cookie() {
         let guard = guard("0.0.0.0:8001", Some("open sesame"));
-        let check = |pairs: &[(header::HeaderName, &str)], expect: bool| {
-            assert_eq!(guard.knows(&headers(pairs)), expect, "{pairs:?}");
-        };
-        check(&[], false);
-        check(&[(header::AUTHORIZATION, "Bearer open sesame")], true);
-        check(&[(header::AUTHORIZATION, "Bearer open sesam")], false);
-        check(&[(header::AUTHORIZATION, "open sesame")], false);
-        check(&[(header::COOKIE, "a=b; pudu_token=open sesame; c=d")], true);
-        check(&[(header::COOKIE, "xpudu_token=open sesame")], false);
+        let (bearer, cookie) = (header::AUTHORIZATION, header::COOKIE);
+        for (pairs, expected) in [
+            (&[][..], ShownProof::Nothing),
+            (&[(bearer.clone(), "Bearer open sesame")], ShownProof::Token),
+            (&[(bearer.clone(), "Bearer open sesam")], ShownProof::Wrong),
+            (&[(bearer, "open sesame")], ShownProof::Nothing),
+            (&[(cookie.clone(), "a=b; pudu_token=open sesame; c=d")], ShownProof::Token),
+            (&[(cookie, "xpudu_token=open sesame")], ShownProof::Nothing),
+        ] {
+            assert_eq!(shown(&guard, pairs, true).await, expected, "{pairs:?}");
+        }
+        // Where nobody is asked, a cookie may be another program's, and a header is not.
+        assert_eq!(shown(&guard, &[(header::COOKIE, "pudu_token=x")], false).await, ShownProof::Nothing);
+        assert_eq!(shown(&guard, &[(header::AUTHORIZATION, "Bearer x")], false).await, ShownProof::Wrong);
     }
 }

@@ -4,7 +4,7 @@ use super::{
     GatewayState,
     caller::Caller,
     client_runs::{own_run, row},
-    refusal::{Refusal, answer, refused, unavailable},
+    refusal::{Refusal, answer, refused, scrubbed, unavailable},
     threads::own,
     wire::{
         event::{self, Event},
@@ -169,7 +169,7 @@ pub(super) async fn page(
         let RowPage { events, has_more } = selected(&gateway, &thread, &asked, None).await?;
         let next = events.first().map(|event| event.number).filter(|_| has_more);
         let data = dressed(&gateway, &caller, &thread, events).await?;
-        Ok(Json(json!({ "data": data, "has_more": has_more, "next_before_seq": next })))
+        Ok(scrubbed(&json!({ "data": data, "has_more": has_more, "next_before_seq": next })))
     };
     answer(listed.await)
 }
@@ -184,7 +184,7 @@ pub(super) async fn list(
     let listed = async {
         let thread = own(&gateway, &caller, &id).await?;
         let RowPage { events, .. } = selected(&gateway, &thread, &asked, None).await?;
-        dressed(&gateway, &caller, &thread, events).await.map(Json)
+        Ok(scrubbed(&dressed(&gateway, &caller, &thread, events).await?))
     };
     answer(listed.await)
 }
@@ -223,9 +223,10 @@ async fn run_page(
     caller: &Caller,
     (thread, run): (ClientThread, RunRow),
     asked: RowsQuery,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Response, Refusal> {
     let RowPage { events, has_more } = selected(gateway, &thread, &asked, Some(&run.id)).await?;
-    Ok(Json(json!({ "data": dressed(gateway, caller, &thread, events).await?, "has_more": has_more })))
+    let data = dressed(gateway, caller, &thread, events).await?;
+    Ok(scrubbed(&json!({ "data": data, "has_more": has_more })))
 }
 
 /// Lists the events of a run, oldest first.
@@ -236,7 +237,11 @@ pub(super) async fn events(
     Query(asked): Query<RowsQuery>,
 ) -> Response {
     answer(
-        async { run_events(&gateway, own_run(&gateway, &caller, &ids).await?, asked).await.map(Json) }.await,
+        async {
+            let run = own_run(&gateway, &caller, &ids).await?;
+            Ok(scrubbed(&run_events(&gateway, run, asked).await?))
+        }
+        .await,
     )
 }
 

@@ -4,10 +4,11 @@ use super::errors::refuse;
 use crate::gateway::json::Json;
 use axum::{
     extract::rejection::JsonRejection,
-    http::StatusCode,
+    http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
-use pudu_client::SubmitError;
+use pudu_client::{SubmitError, net::scrub};
+use serde::Serialize;
 
 /// The account of threads and runs that clients of the API made.
 pub(super) const ACCOUNT: &str = "api";
@@ -34,6 +35,13 @@ pub(super) fn missing<T>() -> Result<T, Refusal> {
 /// Answers a request whose work may be refused.
 pub(super) fn answer<T: IntoResponse>(done: Result<T, Refusal>) -> Response {
     done.map_or_else(|refusal| *refusal, IntoResponse::into_response)
+}
+
+/// Answers with what was said and done in threads, without secrets that a tool may have found.
+pub(super) fn scrubbed(answer: &impl Serialize) -> Response {
+    let text = serde_json::to_string(answer).unwrap_or_default();
+    let body = scrub::hide_in_talk(&text).into_owned();
+    ([(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
 /// Reads a body.

@@ -7,7 +7,7 @@ use super::{
     caller::Caller,
     errors::refuse,
     json::Json,
-    refusal::{ACCOUNT, Refusal, answer, body, changed, unavailable},
+    refusal::{ACCOUNT, Refusal, answer, body, changed, scrubbed, unavailable},
     thread_state::checkpoint_of,
     threads::{listed, metadata, notes, own},
     wire::{
@@ -179,7 +179,7 @@ pub(super) async fn copy(
         let thread = own(&gateway, &caller, &id).await?;
         let state = gateway.0.shared.client.state(&thread.id).await.map_err(|error| unavailable(&error))?;
         let copied = copy_to(&gateway, &caller, &thread, (state, &thread.title, Map::new())).await?;
-        Ok(Json(listed(&gateway, &copied)))
+        Ok(scrubbed(&listed(&gateway, &copied)))
     };
     answer(copied.await)
 }

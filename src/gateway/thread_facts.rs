@@ -4,7 +4,7 @@ use super::{
     GatewayState,
     caller::Caller,
     client_runs::own_run,
-    refusal::{ACCOUNT, Refusal, answer, body, changed, refused, unavailable},
+    refusal::{ACCOUNT, Refusal, answer, body, changed, refused, scrubbed, unavailable},
     threads::own,
     wire::{checkpoint, run},
 };
@@ -102,9 +102,9 @@ fn goal(state: &ThreadState) -> Value {
     json!({ "goal": state.goal.as_ref().map(told) })
 }
 
-async fn told_goal(gateway: &GatewayState, thread: &ClientThread) -> Result<Json<Value>, Refusal> {
+async fn told_goal(gateway: &GatewayState, thread: &ClientThread) -> Result<Response, Refusal> {
     let state = gateway.0.shared.client.state(&thread.id).await.map_err(|error| unavailable(&error))?;
-    Ok(Json(goal(&state)))
+    Ok(scrubbed(&goal(&state)))
 }
 
 /// Shows the goal of a thread.

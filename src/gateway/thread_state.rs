@@ -4,7 +4,7 @@ use super::{
     GatewayState,
     caller::Caller,
     json::Json,
-    refusal::{Refusal, answer, body, refused, unavailable},
+    refusal::{Refusal, answer, body, refused, scrubbed, unavailable},
     threads::own,
     wire::checkpoint::{self, Checkpoint, ValuesWriter},
 };
@@ -82,7 +82,7 @@ pub(super) async fn checkpoint_of(
     gateway: &GatewayState,
     thread: &ClientThread,
     wanted: Option<Seq>,
-) -> Result<Json<Map<String, Value>>, Refusal> {
+) -> Result<Response, Refusal> {
     let shared = &gateway.0.shared;
     let db = shared.db.within(STORE_TIMEOUT);
     let (seq, state) = match wanted {
@@ -97,7 +97,7 @@ pub(super) async fn checkpoint_of(
     };
     let before =
         db.log_before(&thread.id, seq.saturating_add(1), 64).await.map_err(|error| unavailable(&error))?;
-    Ok(Json(written(thread, &before, seq, (state, true))))
+    Ok(scrubbed(&written(thread, &before, seq, (state, true))))
 }
 
 /// Writes a checkpoint; `before` are the rows of the log up to it, newest first. Of its messages all are shown, or the last.
@@ -191,7 +191,11 @@ pub(super) async fn history(
     Path(id): Path<String>,
     posted: Result<Json<HistoryBody>, JsonRejection>,
 ) -> Response {
-    answer(async { past(&gateway, &own(&gateway, &caller, &id).await?, body(posted)?).await.map(Json) }.await)
+    let listed = async {
+        let thread = own(&gateway, &caller, &id).await?;
+        Ok(scrubbed(&past(&gateway, &thread, body(posted)?).await?))
+    };
+    answer(listed.await)
 }
 
 async fn past(

@@ -3,7 +3,7 @@
 use super::{
     GatewayState,
     caller::Caller,
-    refusal::{ACCOUNT, IN_FLIGHT, Refusal, answer, body, missing, refused, unavailable},
+    refusal::{ACCOUNT, IN_FLIGHT, Refusal, answer, body, missing, refused, scrubbed, unavailable},
     thread,
     wire::checkpoint::ValuesWriter,
 };
@@ -58,7 +58,7 @@ pub(super) async fn create(
     caller: Caller,
     posted: Result<Json<NewThreadBody>, JsonRejection>,
 ) -> Response {
-    answer(async { made(&gateway, &caller, body(posted)?).await.map(Json) }.await)
+    answer(async { Ok(scrubbed(&made(&gateway, &caller, body(posted)?).await?)) }.await)
 }
 
 async fn made(gateway: &GatewayState, caller: &Caller, asked: NewThreadBody) -> Result<Value, Refusal> {
@@ -242,7 +242,7 @@ pub(super) async fn search(
         let offset = search.offset.unwrap_or(0);
         let page = found.iter().skip(offset).take(limit).map(|thread| listed(&gateway, thread));
         let page: Vec<Value> = page.map(|thread| selected(thread, search.select.as_deref())).collect();
-        Ok((next_page(offset.saturating_add(limit), found.len()), Json(page)))
+        Ok((next_page(offset.saturating_add(limit), found.len()), scrubbed(&page)).into_response())
     };
     answer(listed.await)
 }
@@ -270,7 +270,7 @@ pub(super) async fn show(
         let thread = own(&gateway, &caller, &id).await?;
         let mut told = listed(&gateway, &thread);
         told["values"] = values(&gateway, &thread).await?;
-        Ok(Json(told))
+        Ok(scrubbed(&told))
     };
     answer(shown.await)
 }
@@ -307,7 +307,7 @@ pub(super) async fn patch(
         let change = ThreadChange { metadata: Some(notes(all)?), pinned, title: None, updated };
         let db = gateway.0.shared.db.within(STORE_TIMEOUT);
         db.change_thread(&thread.id, change).await.map_err(|error| unavailable(&error))?;
-        own(&gateway, &caller, &id).await.map(|thread| Json(listed(&gateway, &thread)))
+        own(&gateway, &caller, &id).await.map(|thread| scrubbed(&listed(&gateway, &thread)))
     };
     answer(patched.await)
 }

@@ -1,8 +1,9 @@
 //! Files that programs put among a thread's uploads: several at once, all or none, and as Markdown beside them
 //! where they are documents.
 
-use super::{GatewayState, artifacts::refused, errors::refuse, file::in_address, thread};
-use crate::gateway::json::Json;
+use super::{
+    GatewayState, artifacts::refused, caller::Caller, errors::refuse, file::in_address, json::Json, thread,
+};
 use crate::{bus::STORE_TIMEOUT, clock, config::Uploads, local};
 use axum::{
     extract::{
@@ -13,7 +14,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use pudu_client::{
-    base::{MessageId, ReadOutcome, SharedFile, ThreadId},
+    base::{MessageId, ReadOutcome, SharedFile, ThreadFolder, ThreadId},
     sandbox::Upload,
 };
 use serde_json::{Map, Value, json};
@@ -37,6 +38,7 @@ type Refused = Box<Response>;
 /// Takes files.
 pub(super) async fn put(
     State(gateway): State<GatewayState>,
+    caller: Caller,
     Path(thread): Path<String>,
     form: Result<Multipart, MultipartRejection>,
 ) -> Response {
@@ -51,7 +53,7 @@ pub(super) async fn put(
     let Ok(_place) = gateway.0.uploads.acquire().await else {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "the daemon stops");
     };
-    let taken = tokio::time::timeout(UPLOAD_TIMEOUT, take(&gateway, &thread, form)).await;
+    let taken = tokio::time::timeout(UPLOAD_TIMEOUT, take(&gateway, caller, &thread, form)).await;
     let taken = taken.unwrap_or_else(|_| no(StatusCode::REQUEST_TIMEOUT, "the files took too long to come"));
     match taken {
         Ok(files) => {
@@ -63,7 +65,12 @@ pub(super) async fn put(
     }
 }
 
-async fn take(gateway: &GatewayState, thread: &ThreadId, form: Multipart) -> Result<Vec<Value>, Refused> {
+async fn take(
+    gateway: &GatewayState,
+    caller: Caller,
+    thread: &ThreadId,
+    form: Multipart,
+) -> Result<Vec<Value>, Refused> {
     let shared = &gateway.0.shared;
     let rules = shared.rules().uploads.clone();
     let parts = receive(form, &rules, shared.home.join("tmp")).await?;
@@ -73,7 +80,8 @@ async fn take(gateway: &GatewayState, thread: &ThreadId, form: Multipart) -> Res
     // A thread that has files has a row, by which they are found when they are old. They are new until all are there.
     let _kept = shared.client.keep_files().await;
     let db = shared.db.within(STORE_TIMEOUT);
-    let folder = thread.clone().into();
+    // A thread that is there stays whose it is.
+    let folder = ThreadFolder { owner: caller.user, thread: thread.clone() };
     db.thread_used(&folder, local::ACCOUNT, clock::now()).await.map_err(|error| broken(&error))?;
     let mut kept: Vec<(SharedFile, String)> = Vec::new();
     for part in &parts {

@@ -8,4 +8,5 @@ pub(super) mod input;
 pub(super) mod message;
 pub(super) mod modes;
 pub(super) mod run;
+mod sent_pieces;
 pub(super) mod task;

@@ -26,6 +26,7 @@ pub struct Told {
     pub body: Value,
     pub cookies: Vec<String>,
     pub exposed: Option<String>,
+    pub location: Option<String>,
 }
 
 impl Told {
@@ -99,6 +100,7 @@ impl Jar {
             all.map(|value| value.to_str().unwrap().to_owned()).collect::<Vec<_>>()
         };
         let (cookies, exposed) = (texts("set-cookie"), texts("access-control-expose-headers").pop());
+        let location = texts("location").pop();
         for cookie in &cookies {
             let (name, value) = cookie.split(';').next().unwrap().split_once('=').unwrap();
             match cookie.contains("Max-Age=0") {
@@ -107,7 +109,8 @@ impl Jar {
             }
         }
         let text = answer.text().await.unwrap();
-        Told { status, body: serde_json::from_str(&text).unwrap_or(Value::String(text)), cookies, exposed }
+        let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        Told { status, body, cookies, exposed, location }
     }
 }
 

@@ -32,6 +32,8 @@ const PUBLIC: &[&str] = &[
     "/api/v1/auth/providers",
     "/api/v1/auth/oauth/{provider}",
     "/api/v1/auth/callback/{provider}",
+    "/auth/callback",
+    "/login",
 ];
 
 /// Routes that only an administrator may ask, with any method, and those of the local user.

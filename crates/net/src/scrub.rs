@@ -187,6 +187,39 @@ pub fn hide_in_growing_talk(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// An answer that is told in pieces: what may be the beginning of a secret waits for what follows.
+#[derive(Clone, Debug, Default)]
+pub struct GrowingTalk(String);
+
+impl GrowingTalk {
+    /// Takes the next piece, and returns what can be told by now.
+    pub fn push(&mut self, piece: &str) -> String {
+        self.0.push_str(piece);
+        let words = known(|known| &known.words);
+        let is_begun = |end: &str| {
+            words
+                .iter()
+                .any(|word| word.len() >= MIN_TALK_BYTES && word.len() > end.len() && word.starts_with(end))
+        };
+        let mut starts = self.0.char_indices().map(|(at, _)| at);
+        let held = starts.find(|at| self.0.get(*at..).is_some_and(is_begun)).unwrap_or(self.0.len());
+        let rest = self.0.split_off(held);
+        let told = std::mem::replace(&mut self.0, rest);
+        hide_in_talk(&told).into_owned()
+    }
+
+    /// Returns what waits: nothing follows.
+    pub fn finish(&mut self) -> String {
+        hide_in_talk(&std::mem::take(&mut self.0)).into_owned()
+    }
+
+    /// Returns whether nothing waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 fn known(which: fn(&KnownSecrets) -> &Arc<[String]>) -> Arc<[String]> {
     let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
     known.as_ref().map(|known| which(known).clone()).unwrap_or_default()
@@ -303,6 +336,27 @@ mod tests {
         );
         assert_eq!(hide_in_growing_talk("say pass \"wo"), "say pass \"wo");
         assert_eq!(SecretWords::default().hide("x"), "x");
+    }
+
+    #[test]
+    fn a_secret_in_pieces_is_told_by_no_piece() {
+        remember(["zq-secret-in-pieces".to_owned()]);
+        let told = |pieces: &[&str]| {
+            let mut talk = GrowingTalk::default();
+            let told: Vec<String> = pieces.iter().map(|piece| talk.push(piece)).collect();
+            (told, talk.finish())
+        };
+        let check = |pieces: &[&str], expected: &[&str], rest: &str| {
+            let expected = expected.iter().map(|piece| (*piece).to_owned()).collect();
+            assert_eq!(told(pieces), (expected, rest.to_owned()), "{pieces:?}");
+        };
+        check(&["it is zq-sec", "ret-in-", "pieces!"], &["it is ", "", "[secret]!"], "");
+        check(&["it is zq-secret-in-pieces"], &["it is [secret]"], "");
+        check(&["zzq", "-secret-in-piec", "es zq"], &["z", "", "[secret] "], "zq");
+        check(&["zq-secret", "ary é", "z"], &["", "zq-secretary é", ""], "z");
+        let one_by_one: Vec<String> = "a zq-secret-in-pieces z".chars().map(String::from).collect();
+        let (pieces, rest) = told(&one_by_one.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(pieces.concat() + &rest, "a [secret] z");
     }
 
     #[test]

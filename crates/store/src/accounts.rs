@@ -31,6 +31,8 @@ pub struct PasswordChange {
     pub hash: String,
     /// A new address.
     pub email: Option<String>,
+    /// Whether the user's tokens end, too.
+    pub revokes_tokens: bool,
 }
 
 /// Outcome of changing a password.
@@ -45,6 +47,17 @@ pub enum ChangedPassword {
     Taken,
     /// The account is gone, or its password was changed meanwhile.
     Stale,
+}
+
+/// Outcome of removing an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemovedAccount {
+    /// The account is gone.
+    Removed,
+    /// There is none.
+    Missing,
+    /// It is the last administrator's, and others have accounts.
+    LastAdministrator,
 }
 
 const COLUMNS: &str =
@@ -112,17 +125,10 @@ impl Db {
         .await
     }
 
-    /// Removes an account, its sessions and its tokens. What else is stored of the user stays.
-    pub async fn remove_account(&self, user: &UserId) -> Result<bool, StoreError> {
-        self.write(&crash::REMOVE_ACCOUNT, user.clone(), |user, tx| {
-            Box::pin(async move {
-                let tokens = query("DELETE FROM api_tokens WHERE user_id = $1").bind(user.as_str());
-                tokens.execute(tx).await?;
-                let account = query("DELETE FROM users WHERE id = $1").bind(user.as_str());
-                Ok(account.execute(tx).await? > 0)
-            })
-        })
-        .await
+    /// Removes an account, its sessions and its tokens. What else is stored of the user stays. The last administrator stays as long
+    /// as others have accounts.
+    pub async fn remove_account(&self, user: &UserId) -> Result<RemovedAccount, StoreError> {
+        self.write(&crash::REMOVE_ACCOUNT, user.clone(), |user, tx| Box::pin(remove(tx, user))).await
     }
 }
 
@@ -178,8 +184,24 @@ async fn add(
     Ok(AddedAccount::Added)
 }
 
+async fn remove(tx: &mut WriteTx<'_>, user: &UserId) -> Result<RemovedAccount, StoreError> {
+    let count = |sql| query(sql).bind(user.as_str());
+    let is_admin = "SELECT COUNT(*) FROM users WHERE id = $1 AND system_role = 'admin'";
+    let others = "SELECT COUNT(*) FROM users WHERE id <> $1";
+    let admins = "SELECT COUNT(*) FROM users WHERE id <> $1 AND system_role = 'admin'";
+    if count(is_admin).fetch_one::<i64>(tx).await? > 0
+        && count(others).fetch_one::<i64>(tx).await? > 0
+        && count(admins).fetch_one::<i64>(tx).await? == 0
+    {
+        return Ok(RemovedAccount::LastAdministrator);
+    }
+    query("DELETE FROM api_tokens WHERE user_id = $1").bind(user.as_str()).execute(tx).await?;
+    let account = query("DELETE FROM users WHERE id = $1").bind(user.as_str());
+    Ok(if account.execute(tx).await? > 0 { RemovedAccount::Removed } else { RemovedAccount::Missing })
+}
+
 /// Returns whether somebody but `user` has an address.
-async fn is_taken(tx: &mut WriteTx<'_>, email: &str, user: &str) -> Result<bool, StoreError> {
+pub(crate) async fn is_taken(tx: &mut WriteTx<'_>, email: &str, user: &str) -> Result<bool, StoreError> {
     let lower = email.to_lowercase();
     let taken = query("SELECT COUNT(*) FROM users WHERE LOWER(email) = $1 AND id <> $2").bind(&lower);
     Ok(taken.bind(user).fetch_one::<i64>(tx).await? > 0)
@@ -189,7 +211,7 @@ async fn change_password(
     tx: &mut WriteTx<'_>,
     change: &PasswordChange,
 ) -> Result<ChangedPassword, StoreError> {
-    let PasswordChange { user, token_version, hash, email } = change;
+    let PasswordChange { user, token_version, hash, email, revokes_tokens } = change;
     if let Some(email) = email
         && is_taken(tx, email, user.as_str()).await?
     {
@@ -204,6 +226,9 @@ async fn change_password(
     if let Some(email) = email {
         let update = query("UPDATE users SET email = $1, needs_setup = 0 WHERE id = $2").bind(email);
         update.bind(user.as_str()).execute(tx).await?;
+    }
+    if *revokes_tokens {
+        query("DELETE FROM api_tokens WHERE user_id = $1").bind(user.as_str()).execute(tx).await?;
     }
     Ok(ChangedPassword::Changed { token_version: token_version + 1 })
 }

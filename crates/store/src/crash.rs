@@ -102,6 +102,7 @@ writes! {
     CHANGE_PASSWORD "accounts.password",
     REHASH_PASSWORD "accounts.rehash",
     REMOVE_ACCOUNT "accounts.remove",
+    PROVIDER_LOGIN "accounts.provider",
     ADD_API_TOKEN "tokens.add",
     USE_API_TOKEN "tokens.use",
     REVOKE_API_TOKEN "tokens.revoke",

@@ -43,6 +43,7 @@ mod pairing;
 mod person;
 mod pools;
 mod positions;
+mod provider_accounts;
 mod recall;
 mod runs;
 mod schema;
@@ -56,7 +57,7 @@ mod transaction;
 mod turns;
 mod writer;
 
-pub use accounts::{AddedAccount, ChangedPassword, PasswordChange};
+pub use accounts::{AddedAccount, ChangedPassword, PasswordChange, RemovedAccount};
 pub use api_tokens::{ApiToken, MAX_USER_TOKENS};
 pub use approvals::{Approval, ApprovalDecision};
 pub use audit::{ABANDONED, AuditEntry, AuditEntryId, AuditLimits, AuditSize, STOPPED};
@@ -77,6 +78,7 @@ pub use location::{DbLocation, PostgresUrl};
 pub use memory_merge::MemoryMerge;
 pub use pairing::{MAX_UNUSED_CODES, Paired};
 pub use person::{AccountPerson, FORGOTTEN_NOTE, PersonKeys, PersonTable, RoomMessage, SharedThread};
+pub use provider_accounts::{ProviderAccount, ProviderLogin};
 pub use recall::{
     MAX_RECALL_CHARS, RecallEntry, RecallHit, RecallHits, RecallKind, RecallLimits, RecallScope,
     recall_words, telling_words,

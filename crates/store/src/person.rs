@@ -41,7 +41,8 @@ const CHECKPOINT_PAUSE: std::time::Duration = std::time::Duration::from_millis(1
 const OF_USER: &[(&str, &str)] = &[
     (
         "account",
-        "SELECT id, email, system_role, needs_setup, token_version, oauth_provider, oauth_id, created FROM users
+        "SELECT id, email, system_role, needs_setup, token_version, oauth_provider, oauth_id, oauth_issuer, created
+            FROM users
             WHERE id = $1",
     ),
     (
@@ -94,7 +95,8 @@ const FORGET_USER: &[&str] = &[
     "DELETE FROM budgets WHERE scope = 'person' AND subject = $1",
     "DELETE FROM memory_merges WHERE source = $1 OR target = $1",
     "DELETE FROM imports WHERE kind IN ('memory', 'account') AND item = $1",
-    "UPDATE audit SET detail = '' WHERE action = 'export' AND detail = $1",
+    "UPDATE audit SET detail = '' WHERE account = '' AND detail = $1",
+    "UPDATE audit SET person = '' WHERE account = '' AND person = $1",
 ];
 /// Rows that go with a person of an account.
 const FORGET_PERSON: &[&str] = &[

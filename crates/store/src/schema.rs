@@ -26,6 +26,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/17.sql"),
     include_str!("../migrations/18.sql"),
     include_str!("../migrations/19.sql"),
+    include_str!("../migrations/20.sql"),
 ];
 
 /// Applies what is missing, in one transaction. Of several processes that start at once, one does it and

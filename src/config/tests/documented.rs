@@ -74,6 +74,7 @@ fn keys() -> BTreeMap<String, Key> {
                 tools: [{use: deerflow.community.ddg_search.tools:web_search_tool}]\n\
                 loop_detection: {tool_freq_overrides: {bash: {warn: 1, hard_limit: 2}}}\n\
                 subagents: {agents: {bash: {}}, custom_agents: {researcher: {description: a, system_prompt: b}}}\n\
+                auth: {oidc: {providers: {company: {issuer: \"https://login.example.com\", client_id: pudu}}}}\n\
                 sandbox: {use: \"deerflow.community.aio_sandbox:AioSandboxProvider\", mounts: [{host_path: /srv, container_path: /mnt/srv}]}\n\
                 channels: {telegram: {}, feishu: {}, dingtalk: {}, slack: {}, discord: {}}\n";
     good(text, []).keys.into_values().map(|key| (key.pattern.clone(), key)).collect()
@@ -107,6 +108,7 @@ fn the_example_can_be_read_with_every_key_in_use() {
         ("PUDU_TOKEN", "t"),
         ("OPENAI_API_KEY", "k"),
         ("TAVILY_API_KEY", "k"),
+        ("OIDC_CLIENT_SECRET", "s"),
         ("PROVISIONER_API_KEY", "k"),
         ("DATABASE_URL", "postgres://x"),
         ("DINGTALK_CLIENT_SECRET", "d"),

@@ -553,7 +553,7 @@ fn what_protects_is_obeyed_or_stops_the_start_and_is_never_noted() {
     let bound = "channel_connections.require_bound_identity";
     refused("channel_connections: {enabled: true, require_bound_identity: true}\n", bound);
     refused("channel_connections: {require_bound_identity: true}\n", bound);
-    refused("auth: {oidc: {enabled: true, providers: {}}}\n", "auth.oidc.enabled");
+    refused("auth: {oidc: {enabled: true, providers: {}}}\n", "auth.oidc.providers");
     refused("extensions: {middlewares: ['team.parts:Guard']}\n", "extensions.middlewares");
     refused(
         "safety_finish_reason: {detectors: [{use: 'team.parts:Own'}]}\n",

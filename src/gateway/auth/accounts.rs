@@ -1,7 +1,7 @@
 //! Accounts, as an administrator looks after them.
 
 use super::{
-    super::{GatewayState, errors::refuse},
+    super::{GatewayState, caller::Caller, errors::refuse},
     answer::{self, told},
 };
 use crate::accounts;
@@ -46,6 +46,7 @@ pub(super) async fn list(State(gateway): State<GatewayState>) -> Response {
 /// Makes an account.
 pub(super) async fn add(
     State(gateway): State<GatewayState>,
+    caller: Caller,
     body: Result<Json<AccountOrder>, JsonRejection>,
 ) -> Response {
     let order = match body {
@@ -54,7 +55,8 @@ pub(super) async fn add(
     };
     let (db, passwords) = (&gateway.0.shared.db, &gateway.0.sign_in.passwords);
     let role = if order.admin { accounts::ADMIN } else { accounts::USER };
-    match accounts::add(db, passwords, &order.email, &order.password, role).await {
+    let new = (order.email.as_str(), &order.password, role);
+    match accounts::add(db, caller.audit_name(), passwords, new).await {
         Ok(account) => {
             tracing::info!(user = %account.user, role, "added account");
             (StatusCode::CREATED, Json(accounts::listed(&account))).into_response()
@@ -66,6 +68,7 @@ pub(super) async fn add(
 /// Sets a password.
 pub(super) async fn set_password(
     State(gateway): State<GatewayState>,
+    caller: Caller,
     Path(who): Path<String>,
     body: Result<Json<SetPassword>, JsonRejection>,
 ) -> Response {
@@ -74,15 +77,20 @@ pub(super) async fn set_password(
         Err(error) => return refuse(error.status(), &error.body_text()),
     };
     let (db, passwords) = (&gateway.0.shared.db, &gateway.0.sign_in.passwords);
-    match accounts::set_password(db, passwords, &who, &wanted.password).await {
+    let wanted = (who.as_str(), &wanted.password);
+    match accounts::set_password(db, caller.audit_name(), passwords, wanted).await {
         Ok(account) => Json(accounts::listed(&account)).into_response(),
         Err(error) => told(&error),
     }
 }
 
 /// Removes an account.
-pub(super) async fn remove(State(gateway): State<GatewayState>, Path(who): Path<String>) -> Response {
-    match accounts::remove(&gateway.0.shared.db, &who).await {
+pub(super) async fn remove(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    Path(who): Path<String>,
+) -> Response {
+    match accounts::remove(&gateway.0.shared.db, caller.audit_name(), &who).await {
         Ok(account) => {
             tracing::info!(user = %account.user, "removed account");
             Json(accounts::listed(&account)).into_response()

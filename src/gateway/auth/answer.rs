@@ -37,7 +37,7 @@ pub(super) fn told(error: &AccountError) -> Response {
         AccountError::NoEmail(_) | AccountError::Password(_) | AccountError::Token(_) => {
             StatusCode::UNPROCESSABLE_ENTITY
         }
-        AccountError::Taken(_) => StatusCode::CONFLICT,
+        AccountError::Taken(_) | AccountError::LastAdministrator(_) => StatusCode::CONFLICT,
         AccountError::Unknown(_) | AccountError::NoToken => StatusCode::NOT_FOUND,
         AccountError::Store(error) => return unstored(error),
         AccountError::Failed(error) => return broken(error),

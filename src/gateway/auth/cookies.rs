@@ -36,10 +36,15 @@ impl CookiePolicy {
     }
 
     fn set(self, name: &str, value: &str, attributes: &str) -> Result<HeaderValue> {
-        let secure = if self.secure { "; Secure" } else { "" };
+        let secure = secure_attribute(self.secure);
         let age = if self.persistent { format!("; Max-Age={SESSION_SECS}") } else { String::new() };
         Ok(format!("{name}={value}; Path=/{attributes}{secure}{age}").parse()?)
     }
+}
+
+/// Returns the attribute that keeps a cookie to HTTPS, where the browser came by it.
+pub(in crate::gateway) fn secure_attribute(secure: bool) -> &'static str {
+    if secure { "; Secure" } else { "" }
 }
 
 /// Returns the headers that begin a session. The page's cookie goes: a browser is one person at a time.

@@ -5,6 +5,7 @@ use super::{
     answer::broken,
     cookies,
     limits::{AttemptKey, AttemptLimits},
+    oidc::providers::Providers,
     session::SessionKey,
 };
 use crate::{config::AuthConfig, passwords::Passwords};
@@ -13,6 +14,7 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use pudu_client::base::UserId;
 use std::{path::Path, time::Duration};
 use tokio::time::Instant;
 
@@ -22,6 +24,7 @@ pub(crate) struct SignIn {
     pub(super) key: SessionKey,
     pub(super) passwords: Passwords,
     pub(super) limits: AttemptLimits,
+    pub(super) providers: Providers,
 }
 
 impl SignIn {
@@ -34,7 +37,13 @@ impl SignIn {
             );
         }
         let (passwords, limits) = (Passwords::default(), AttemptLimits::default());
-        Ok(Self { config: config.clone(), key, passwords, limits })
+        let providers = Providers::new(config.oidc.as_ref());
+        Ok(Self { config: config.clone(), key, passwords, limits, providers })
+    }
+
+    /// Counts a code by which a chat is linked; returns whether a user may have it. Each takes the place of the one before.
+    pub(in crate::gateway) fn may_offer_link(&self, user: &UserId) -> bool {
+        self.limits.begin(&[AttemptKey::named("link", user.as_str())], Instant::now()).is_ok()
     }
 
     /// Counts an attempt; returns the answer if there were too many.

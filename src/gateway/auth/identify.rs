@@ -8,7 +8,7 @@ use super::{
         GatewayState,
         caller::{Caller, CallerRole},
         errors::refuse,
-        guard::ShownProof,
+        guard::{self, ShownProof, bearer},
         guests::Visitor,
     },
     answer::{coded, unstored},
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{accounts, bus::STORE_TIMEOUT, clock};
 use axum::{
-    http::{HeaderMap, Method, StatusCode, header},
+    http::{HeaderMap, Method, StatusCode},
     response::Response,
 };
 use pudu_client::{
@@ -44,7 +44,7 @@ pub(in crate::gateway) enum Proof {
     /// None: sign-in is off.
     Disabled,
     /// None: nobody has an account, and whoever reaches the gateway is of this machine.
-    Local(ShownProof),
+    Local,
 }
 
 /// A request, as far as it says who makes it.
@@ -52,9 +52,18 @@ pub(in crate::gateway) enum Proof {
 pub(in crate::gateway) struct ShownRequest<'r> {
     pub(in crate::gateway) method: &'r Method,
     pub(in crate::gateway) path: &'r str,
+    pub(in crate::gateway) query: Option<&'r str>,
     pub(in crate::gateway) headers: &'r HeaderMap,
     pub(in crate::gateway) from: IpAddr,
     pub(in crate::gateway) visitor: &'r Visitor,
+}
+
+impl Proof {
+    /// Returns whether somebody with this proof sees everybody's things: an administrator, and whoever is of this machine as long
+    /// as nobody has an account.
+    pub(in crate::gateway) fn sees_all(&self, caller: &Caller) -> bool {
+        caller.is_admin() || *self == Self::Local
+    }
 }
 
 /// Finds out who makes a request; the error is the answer to somebody who may not.
@@ -94,16 +103,19 @@ async fn without_account(
     fault: Option<(&'static str, &'static str)>,
 ) -> Result<(Caller, Proof), Response> {
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-    let guards_all = gateway.0.guard.guards_all();
+    // Where a provider says who people are, nobody is let in unasked before the first one came.
+    let guards_all = gateway.0.guard.guards_all() || gateway.0.sign_in.providers.are_there();
     let signed_in = guards_all || db.has_accounts().await.map_err(|error| unstored(&error))?;
     let shown = gateway.0.guard.examine(request.headers, request.from, request.visitor, signed_in).await;
     match (shown, fault) {
         (ShownProof::Token, _) => Ok((operator(), Proof::Operator)),
-        (shown, _) if !signed_in => {
-            Ok((Caller { user: UserId::local(), role: CallerRole::User }, Proof::Local(shown)))
+        (ShownProof::Nothing, _) if !signed_in => {
+            Ok((Caller { user: UserId::local(), role: CallerRole::User }, Proof::Local))
         }
         (ShownProof::Nothing, Some((code, message))) => Err(coded(StatusCode::UNAUTHORIZED, code, message)),
-        (ShownProof::Nothing, None) if db.has_accounts().await.unwrap_or(false) => {
+        (ShownProof::Nothing, None)
+            if gateway.0.sign_in.providers.are_there() || db.has_accounts().await.unwrap_or(false) =>
+        {
             Err(coded(StatusCode::UNAUTHORIZED, "not_authenticated", "Authentication required"))
         }
         (shown, _) => Err(shown.refusal()),
@@ -115,15 +127,11 @@ pub(in crate::gateway) fn operator() -> Caller {
     Caller { user: UserId::local(), role: CallerRole::Admin }
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
-}
-
 async fn internal(gateway: &GatewayState, request: ShownRequest<'_>) -> Result<(Caller, Proof), Response> {
     let guard = &gateway.0.guard;
     let shown = request.headers.get(INTERNAL_TOKEN).and_then(|token| token.to_str().ok()).unwrap_or_default();
     let right =
-        gateway.0.sign_in.config.internal_token.as_ref().is_some_and(|token| guard.same(shown, token));
+        gateway.0.sign_in.config.internal_token.as_ref().is_some_and(|token| guard::same(shown, token));
     if !right {
         return Err(guard.refuse_wrong(request.headers, request.from).await);
     }
@@ -160,10 +168,12 @@ async fn api_token(
     };
     request.visitor.prove();
     let has = |wanted: &str| token.scopes.split(' ').any(|scope| scope == wanted);
-    match scopes::needed(request.method, request.path) {
-        ScopeNeed::Scope(wanted) if !has(wanted) => {
-            let told = format!("this token has no scope {wanted}");
-            return Err(refuse(StatusCode::FORBIDDEN, &told));
+    match scopes::needed(request.method, request.path, request.query) {
+        ScopeNeed::Scopes(wanted) => {
+            if let Some(missing) = wanted.iter().find(|wanted| !has(wanted)) {
+                let told = format!("this token has no scope {missing}");
+                return Err(refuse(StatusCode::FORBIDDEN, &told));
+            }
         }
         ScopeNeed::Person => {
             return Err(refuse(
@@ -171,7 +181,6 @@ async fn api_token(
                 "no token may do this: sign in, or use the operator's token",
             ));
         }
-        ScopeNeed::Scope(_) | ScopeNeed::Nothing => {}
     }
     if let Err(error) = db.note_api_token_use(&token, now).await {
         tracing::warn!(%error, "failed to note the use of a token");

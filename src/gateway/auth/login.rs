@@ -10,7 +10,7 @@ use super::{
 };
 use crate::gateway::json::Json;
 use crate::{
-    accounts,
+    accounts::{self, AccountChange},
     bus::STORE_TIMEOUT,
     passwords::{self, PasswordCheck},
 };
@@ -24,7 +24,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use pudu_client::store::{AddedAccount, UserAccount};
+use pudu_client::store::{AddedAccount, Db, StoreError, UserAccount};
 use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -86,7 +86,8 @@ pub(super) async fn login(
             visitor.prove();
             let told =
                 json!({ "expires_in": super::session::SESSION_SECS, "needs_setup": account.needs_setup });
-            with_session(sign_in, &headers, &account, Some(form.remembers()), Json(told))
+            let remember = says_yes(form.remember_me.as_deref());
+            with_session(sign_in, &headers, &account, Some(remember), Json(told))
         }
         Ok(None) => {
             tracing::warn!(from = %keys[0], "refused login");
@@ -100,11 +101,10 @@ pub(super) async fn login(
     }
 }
 
-impl LoginForm {
-    fn remembers(&self) -> bool {
-        let told = self.remember_me.as_deref().map(str::to_lowercase);
-        !told.is_some_and(|told| matches!(told.as_str(), "false" | "0" | "off" | "no" | "f" | "n"))
-    }
+/// Returns what somebody said who may say no: yes if they said nothing.
+pub(super) fn says_yes(told: Option<&str>) -> bool {
+    let told = told.map(str::to_lowercase);
+    !told.is_some_and(|told| matches!(told.as_str(), "false" | "0" | "off" | "no" | "f" | "n"))
 }
 
 /// Finds the account if the password is right. Whether there is one makes no difference in time.
@@ -158,7 +158,8 @@ pub(super) async fn register(
         Ok(account) => account,
         Err(refusal) => return refusal,
     };
-    match gateway.0.shared.db.within(STORE_TIMEOUT).add_account(account.clone()).await {
+    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+    match audited_add(&db, &account, db.add_account(account.clone())).await {
         Ok(AddedAccount::Added) => made(sign_in, &headers, &account, new.remember_me),
         Ok(AddedAccount::Taken | AddedAccount::Late) => taken(),
         Err(error) => unstored(&error),
@@ -180,7 +181,14 @@ pub(super) async fn initialize(
         Ok(true) => return late(),
         Err(error) => return unstored(&error),
     }
-    let is_open = !guard.guards_all() && origin::is_of_this_machine(peer.ip(), &headers);
+    let has_accounts = match db.has_accounts().await {
+        Ok(there) => there,
+        Err(error) => return unstored(&error),
+    };
+    let is_open = !guard.guards_all()
+        && !has_accounts
+        && !sign_in.providers.are_there()
+        && origin::is_of_this_machine(peer.ip(), &headers);
     if !is_open && let Err(refusal) = guard.require_token(&headers, peer.ip(), &visitor).await {
         return refusal;
     }
@@ -193,7 +201,7 @@ pub(super) async fn initialize(
         Ok(account) => account,
         Err(refusal) => return refusal,
     };
-    match db.add_first_administrator(account.clone()).await {
+    match audited_add(&db, &account, db.add_first_administrator(account.clone())).await {
         Ok(AddedAccount::Added) => {
             tracing::info!("made the first administrator: whoever uses the gateway signs in from now on");
             made(sign_in, &headers, &account, new.remember_me)
@@ -202,6 +210,16 @@ pub(super) async fn initialize(
         Ok(AddedAccount::Taken) => taken(),
         Err(error) => unstored(&error),
     }
+}
+
+/// Adds an account that somebody makes for themselves, with a line in the audit.
+async fn audited_add(
+    db: &Db,
+    account: &UserAccount,
+    add: impl Future<Output = Result<AddedAccount, StoreError>>,
+) -> Result<AddedAccount, StoreError> {
+    let user = account.user.as_str();
+    accounts::audited(db, user, (AccountChange::Add, user), add).await
 }
 
 /// Signs somebody out of this browser.

@@ -43,7 +43,7 @@ pub(super) fn is_of_this_machine(connected: IpAddr, headers: &HeaderMap) -> bool
 }
 
 /// Returns whether the browser came by HTTPS, as a proxy before the gateway says.
-pub(super) fn is_https(headers: &HeaderMap) -> bool {
+pub(in crate::gateway) fn is_https(headers: &HeaderMap) -> bool {
     let proto = text(headers, "x-forwarded-proto").map(|proto| first(proto).to_lowercase());
     forwarded(headers, "proto").or(proto).is_some_and(|proto| proto == "https")
 }

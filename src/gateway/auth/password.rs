@@ -10,7 +10,7 @@ use super::{
 };
 use crate::gateway::json::Json;
 use crate::{
-    accounts,
+    accounts::{self, AccountChange},
     bus::STORE_TIMEOUT,
     passwords::{self, PasswordCheck},
 };
@@ -94,9 +94,12 @@ async fn changed(
     }
     let hash = passwords.hash(&new.new_password).await.map_err(|error| broken(&error))?;
     let (user, token_version) = (account.user.clone(), account.token_version);
-    let change = PasswordChange { user, token_version, hash, email };
+    let change = PasswordChange { user, token_version, hash, email, revokes_tokens: false };
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-    match db.change_password(change).await.map_err(|error| unstored(&error))? {
+    let work = db.change_password(change);
+    let user = account.user.as_str();
+    let changed = accounts::audited(&db, user, (AccountChange::SetPassword, user), work).await;
+    match changed.map_err(|error| unstored(&error))? {
         ChangedPassword::Changed { token_version } => Ok(UserAccount { token_version, ..account.clone() }),
         ChangedPassword::Taken => {
             Err(coded(StatusCode::BAD_REQUEST, "email_already_exists", "Email already in use"))

@@ -2,21 +2,20 @@
 //!
 //! Only what is named here may be asked with a token: a new route is closed until somebody says what it needs.
 
+use super::super::follow_query::FollowQuery;
 use axum::http::Method;
 
 /// The need of a request, of the token that it shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScopeNeed {
-    /// None: it tells nothing about anybody.
-    Nothing,
-    /// This scope.
-    Scope(&'static str),
+    /// These scopes; none if it tells nothing about anybody.
+    Scopes(&'static [&'static str]),
     /// A person: no token is enough.
     Person,
 }
 
 /// Returns what a request needs.
-pub(super) fn needed(method: &Method, path: &str) -> ScopeNeed {
+pub(super) fn needed(method: &Method, path: &str, query: Option<&str>) -> ScopeNeed {
     let reads = matches!(*method, Method::GET | Method::HEAD) || path == "/api/assistants/search";
     // LangGraph's clients have a prefix of their own for the same routes.
     let path =
@@ -30,40 +29,42 @@ pub(super) fn needed(method: &Method, path: &str) -> ScopeNeed {
         | ["api", "assistants", _, ..]
             if reads =>
         {
-            ScopeNeed::Nothing
+            ScopeNeed::Scopes(&[])
         }
         ["api", "runs" | "active-runs", rest @ ..] | ["api", "threads", _, "runs", rest @ ..] => {
-            run(method, rest)
+            ScopeNeed::Scopes(run(method, rest, query))
         }
-        ["api", "threads", rest @ ..] => thread(method, rest),
-        ["api", "chat", _, "messages"] => ScopeNeed::Scope("runs:create"),
+        ["api", "threads", rest @ ..] => ScopeNeed::Scopes(thread(method, rest)),
+        ["api", "chat", _, "messages"] => ScopeNeed::Scopes(&["runs:create"]),
         // To press a button is to decide for a person, and stays theirs.
-        ["api", "chat", _, "events"] if reads => ScopeNeed::Scope("runs:read"),
-        ["api", "chat", _, "files", ..] if reads => ScopeNeed::Scope("threads:read"),
+        ["api", "chat", _, "events"] if reads => ScopeNeed::Scopes(&["runs:read"]),
+        ["api", "chat", _, "files", ..] if reads => ScopeNeed::Scopes(&["threads:read"]),
         _ => ScopeNeed::Person,
     }
 }
 
-fn run(method: &Method, rest: &[&str]) -> ScopeNeed {
-    ScopeNeed::Scope(match *method {
-        Method::GET | Method::HEAD => "runs:read",
+fn run(method: &Method, rest: &[&str], query: Option<&str>) -> &'static [&'static str] {
+    let follows = matches!(rest, [_, "stream"]);
+    match *method {
+        // To join a run that is there, and to stop it by the way.
+        _ if follows && FollowQuery::read(query).stops() => &["runs:read", "runs:cancel"],
+        Method::GET | Method::HEAD => &["runs:read"],
         // A judgement is a note on the thread.
-        _ if matches!(rest, [_, "feedback", ..]) => "threads:write",
-        Method::DELETE => "runs:cancel",
-        _ if rest.last() == Some(&"cancel") => "runs:cancel",
-        // To join a run that is there.
-        Method::POST if matches!(rest, [_, "stream"]) => "runs:read",
-        _ => "runs:create",
-    })
+        _ if matches!(rest, [_, "feedback", ..]) => &["threads:write"],
+        Method::DELETE => &["runs:cancel"],
+        _ if rest.last() == Some(&"cancel") => &["runs:cancel"],
+        Method::POST if follows => &["runs:read"],
+        _ => &["runs:create"],
+    }
 }
 
-fn thread(method: &Method, rest: &[&str]) -> ScopeNeed {
-    ScopeNeed::Scope(match (method.as_str(), rest) {
+fn thread(method: &Method, rest: &[&str]) -> &'static [&'static str] {
+    match (method.as_str(), rest) {
         ("GET" | "HEAD", _)
-        | ("POST", ["search" | "count"] | [_, "history"] | [_, "state", "checkpoint"]) => "threads:read",
-        ("DELETE", _) => "threads:delete",
-        _ => "threads:write",
-    })
+        | ("POST", ["search" | "count"] | [_, "history"] | [_, "state", "checkpoint"]) => &["threads:read"],
+        ("DELETE", _) => &["threads:delete"],
+        _ => &["threads:write"],
+    }
 }
 
 #[cfg(test)]
@@ -72,30 +73,34 @@ mod tests {
 
     #[test]
     fn each_request_needs_its_scope_and_an_unknown_one_needs_a_person() {
-        let check = |method: &str, path: &str, expected: ScopeNeed| {
-            assert_eq!(needed(&method.parse().unwrap(), path), expected, "{method} {path}");
+        let check = |method: &str, address: &str, expected: ScopeNeed| {
+            let (path, query) =
+                address.split_once('?').map_or((address, None), |(path, query)| (path, Some(query)));
+            assert_eq!(needed(&method.parse().unwrap(), path, query), expected, "{method} {address}");
         };
-        let scope = ScopeNeed::Scope;
-        check("GET", "/api/models", ScopeNeed::Nothing);
-        check("POST", "/api/threads/search", scope("threads:read"));
-        check("POST", "/api/threads/t/history", scope("threads:read"));
-        check("GET", "/api/threads/t/artifacts/mnt/runs", scope("threads:read"));
-        check("POST", "/api/threads", scope("threads:write"));
-        check("POST", "/api/threads/t/state", scope("threads:write"));
-        check("DELETE", "/api/threads/t", scope("threads:delete"));
-        check("DELETE", "/api/threads/t/uploads/a", scope("threads:delete"));
-        check("POST", "/api/threads/t/runs/stream", scope("runs:create"));
-        check("POST", "/api/threads/t/runs/r/cancel", scope("runs:cancel"));
-        check("DELETE", "/api/threads/t/runs/r/feedback/f", scope("threads:write"));
-        check("GET", "/api/threads/t/runs/r/stream", scope("runs:read"));
-        check("GET", "/api/active-runs/r/events", scope("runs:read"));
-        check("POST", "/api/runs/stream", scope("runs:create"));
-        check("POST", "/api/threads/t/copy", scope("threads:write"));
-        check("POST", "/api/threads/t/state/checkpoint", scope("threads:read"));
-        check("POST", "/api/langgraph/threads/search", scope("threads:read"));
-        check("POST", "/api/langgraph/threads/t/runs/r/stream", scope("runs:read"));
+        let scopes = ScopeNeed::Scopes;
+        check("GET", "/api/models", scopes(&[]));
+        check("POST", "/api/threads/t/runs/r/stream?action=rollback", scopes(&["runs:read", "runs:cancel"]));
+        check("GET", "/api/threads/t/runs/r/stream?cancel_on_disconnect=0", scopes(&["runs:read"]));
+        check("POST", "/api/threads/search", scopes(&["threads:read"]));
+        check("POST", "/api/threads/t/history", scopes(&["threads:read"]));
+        check("GET", "/api/threads/t/artifacts/mnt/runs", scopes(&["threads:read"]));
+        check("POST", "/api/threads", scopes(&["threads:write"]));
+        check("POST", "/api/threads/t/state", scopes(&["threads:write"]));
+        check("DELETE", "/api/threads/t", scopes(&["threads:delete"]));
+        check("DELETE", "/api/threads/t/uploads/a", scopes(&["threads:delete"]));
+        check("POST", "/api/threads/t/runs/stream", scopes(&["runs:create"]));
+        check("POST", "/api/threads/t/runs/r/cancel", scopes(&["runs:cancel"]));
+        check("DELETE", "/api/threads/t/runs/r/feedback/f", scopes(&["threads:write"]));
+        check("GET", "/api/threads/t/runs/r/stream", scopes(&["runs:read"]));
+        check("GET", "/api/active-runs/r/events", scopes(&["runs:read"]));
+        check("POST", "/api/runs/stream", scopes(&["runs:create"]));
+        check("POST", "/api/threads/t/copy", scopes(&["threads:write"]));
+        check("POST", "/api/threads/t/state/checkpoint", scopes(&["threads:read"]));
+        check("POST", "/api/langgraph/threads/search", scopes(&["threads:read"]));
+        check("POST", "/api/langgraph/threads/t/runs/r/stream", scopes(&["runs:read"]));
         check("POST", "/api/langgraph/langgraph/threads", ScopeNeed::Person);
-        check("POST", "/api/chat/c/messages", scope("runs:create"));
+        check("POST", "/api/chat/c/messages", scopes(&["runs:create"]));
         for (method, path) in [
             ("POST", "/api/v1/auth/tokens"),
             ("POST", "/api/v1/auth/change-password"),

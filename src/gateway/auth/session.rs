@@ -9,7 +9,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
 use pudu_client::base::UserId;
 use secrecy::{ExposeSecret, SecretString};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::Sha256;
 use std::path::Path;
 
@@ -63,6 +63,27 @@ impl SessionKey {
         }
     }
 
+    /// Takes a secret.
+    #[cfg(test)]
+    pub(super) fn of(secret: SecretString) -> Self {
+        Self(secret)
+    }
+
+    /// Signs a value for one purpose, for which alone it is read: it is no session, and no session is such a value.
+    pub(super) fn seal(&self, purpose: &str, value: &impl Serialize) -> Result<String> {
+        let text = URL_SAFE_NO_PAD.encode(serde_json::to_vec(value)?);
+        let mac = self.mac(format!("{purpose}\n{text}").as_bytes())?.finalize().into_bytes();
+        Ok(format!("{text}.{}", URL_SAFE_NO_PAD.encode(mac)))
+    }
+
+    /// Reads a value that was signed for a purpose.
+    pub(super) fn unseal<T: DeserializeOwned>(&self, purpose: &str, sealed: &str) -> Option<T> {
+        let (text, mac) = sealed.split_once('.').filter(|_| sealed.len() <= MAX_BYTES)?;
+        let mac = URL_SAFE_NO_PAD.decode(mac).ok()?;
+        self.mac(format!("{purpose}\n{text}").as_bytes()).ok()?.verify_slice(&mac).ok()?;
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).ok()?).ok()
+    }
+
     /// Signs a session that begins now, in seconds since 1970.
     pub(super) fn issue(&self, user: &UserId, version: i64, now: i64) -> Result<String> {
         let header = JoseHeader { alg: "HS256".to_owned(), typ: Some("JWT".to_owned()) };
@@ -114,7 +135,7 @@ mod tests {
     const FOREIGN: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiAiYWRhIiwgImV4cCI6IDE3OTA2MDAwMDAsICJpYXQiOiAxNzg5OTk5MDAwLCAidmVyIjogM30.96nQcGH9iB34B4Xv_6cx1JZn20cTezQpEwJ-hFZQtyM";
 
     fn key(secret: &str) -> SessionKey {
-        SessionKey(secret.into())
+        SessionKey::of(secret.into())
     }
 
     #[test]

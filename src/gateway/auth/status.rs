@@ -23,7 +23,7 @@ pub(super) async fn me(
 ) -> Response {
     match proof {
         Proof::Session(account) => Json(accounts::shown(&account)).into_response(),
-        Proof::Local(_) => coded(StatusCode::UNAUTHORIZED, "not_authenticated", "Authentication required"),
+        Proof::Local => coded(StatusCode::UNAUTHORIZED, "not_authenticated", "Authentication required"),
         Proof::Operator | Proof::Disabled => Json(json!({
             "id": caller.user, "email": "default@test.local", "system_role": accounts::ADMIN,
             "needs_setup": false, "oauth_provider": null,
@@ -53,14 +53,4 @@ pub(super) async fn setup(State(gateway): State<GatewayState>) -> Response {
         .into_response(),
         Err(error) => unstored(&error),
     }
-}
-
-/// Lists the providers by which people sign in: this version has none.
-pub(super) async fn providers() -> Response {
-    Json(json!({ "providers": [] })).into_response()
-}
-
-/// Answers for a provider that there is not.
-pub(super) async fn no_provider() -> Response {
-    coded(StatusCode::NOT_FOUND, "provider_not_found", "SSO authentication is not enabled")
 }

@@ -16,7 +16,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use pudu_client::{base::UserId, store::StoreError};
+use pudu_client::base::UserId;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -63,7 +63,7 @@ pub(super) async fn add_own(
         return refusal;
     }
     match body {
-        Ok(Json(wanted)) => make(&gateway, &caller.user, wanted).await,
+        Ok(Json(wanted)) => make(&gateway, &caller, &caller.user, wanted).await,
         Err(error) => refuse(error.status(), &error.body_text()),
     }
 }
@@ -77,7 +77,7 @@ pub(super) async fn revoke_own(
 ) -> Response {
     match not_a_person(&proof) {
         Some(refusal) => refusal,
-        None => revoked(gateway.0.shared.db.revoke_api_token(&id, Some(&caller.user)).await),
+        None => revoked(&gateway, &caller, &id, Some(&caller.user)).await,
     }
 }
 
@@ -93,6 +93,7 @@ pub(super) async fn all(State(gateway): State<GatewayState>) -> Response {
 /// Makes somebody a token; the local user, if nobody is named.
 pub(super) async fn add(
     State(gateway): State<GatewayState>,
+    caller: Caller,
     body: Result<Json<WantedToken>, JsonRejection>,
 ) -> Response {
     let wanted = match body {
@@ -106,12 +107,16 @@ pub(super) async fn add(
             Err(error) => return told(&error),
         },
     };
-    make(&gateway, &user, wanted).await
+    make(&gateway, &caller, &user, wanted).await
 }
 
 /// Revokes anybody's token.
-pub(super) async fn revoke(State(gateway): State<GatewayState>, Path(id): Path<String>) -> Response {
-    revoked(gateway.0.shared.db.revoke_api_token(&id, None).await)
+pub(super) async fn revoke(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Response {
+    revoked(&gateway, &caller, &id, None).await
 }
 
 /// Refuses whoever has not signed in: a token that got lost would make itself new ones.
@@ -120,8 +125,8 @@ fn not_a_person(proof: &Proof) -> Option<Response> {
     (!matches!(proof, Proof::Session(_))).then(|| refuse(StatusCode::FORBIDDEN, told))
 }
 
-async fn make(gateway: &GatewayState, user: &UserId, wanted: WantedToken) -> Response {
-    match accounts::add_token(&gateway.0.shared.db, user, wanted.order()).await {
+async fn make(gateway: &GatewayState, caller: &Caller, user: &UserId, wanted: WantedToken) -> Response {
+    match accounts::add_token(&gateway.0.shared.db, caller.audit_name(), user, wanted.order()).await {
         Ok((token, text)) => {
             let mut shown = accounts::shown_token(&token);
             shown["token"] = text.into();
@@ -133,10 +138,9 @@ async fn make(gateway: &GatewayState, user: &UserId, wanted: WantedToken) -> Res
     }
 }
 
-fn revoked(revoked: Result<bool, StoreError>) -> Response {
-    match revoked {
-        Ok(true) => Json(json!({ "message": "Token revoked" })).into_response(),
-        Ok(false) => told(&AccountError::NoToken),
-        Err(error) => unstored(&error),
+async fn revoked(gateway: &GatewayState, caller: &Caller, id: &str, user: Option<&UserId>) -> Response {
+    match accounts::revoke_token(&gateway.0.shared.db, caller.audit_name(), id, user).await {
+        Ok(()) => Json(json!({ "message": "Token revoked" })).into_response(),
+        Err(error) => told(&error),
     }
 }

@@ -3,12 +3,12 @@
 
 use super::message;
 use crate::clock;
-use pudu_client::base::{Goal, Message, MessageId, Seq, ThreadId, ThreadState, Todo};
-use serde::Serialize;
-use serde_json::{
-    Map, Value, json,
-    value::{RawValue, to_raw_value},
+use pudu_client::{
+    base::{Goal, Message, MessageId, Seq, ThreadId, ThreadState, Todo},
+    net::scrub,
 };
+use serde::Serialize;
+use serde_json::{Map, Value, json, value::RawValue};
 use std::{collections::HashMap, sync::Arc};
 
 /// Returns the id of the checkpoint behind a row.
@@ -68,10 +68,9 @@ struct WrittenMessage {
     text: Option<Box<RawValue>>,
 }
 
-/// The channels of a thread.
+/// The channels of a thread beside its messages.
 #[derive(Serialize)]
-struct Values<'v> {
-    messages: Vec<&'v RawValue>,
+struct ValuesRest<'v> {
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<&'v str>,
     artifacts: Vec<&'v str>,
@@ -92,15 +91,21 @@ impl ValuesWriter {
                 self.0.insert(id.clone(), WrittenMessage { message: message.clone(), text });
             }
         }
-        let values = Values {
-            messages: state.messages.keys().filter_map(|id| self.0.get(id)?.text.as_deref()).collect(),
+        // No channel has a secret that a tool may have found; messages have been scrubbed above.
+        let rest = ValuesRest {
             title: title.filter(|title| !title.is_empty()),
             artifacts: state.artifacts.keys().map(String::as_str).collect(),
             todos: &state.todos,
             goal: state.goal.as_ref().map(goal),
             summary_text: state.context.compaction.as_ref().and_then(|made| made.summary.as_deref()),
         };
-        to_raw_value(&values).unwrap_or_else(|_| RawValue::NULL.to_owned())
+        let messages: Vec<&RawValue> =
+            state.messages.keys().filter_map(|id| self.0.get(id)?.text.as_deref()).collect();
+        let (messages, rest) = (serde_json::to_string(&messages), serde_json::to_string(&rest));
+        let (messages, rest) = (messages.unwrap_or_default(), rest.unwrap_or_default());
+        let rest = scrub::hide_in_talk(rest.trim_start_matches('{'));
+        RawValue::from_string(format!("{{\"messages\":{messages},{rest}"))
+            .unwrap_or_else(|_| RawValue::NULL.to_owned())
     }
 }
 

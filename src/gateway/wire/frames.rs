@@ -7,6 +7,7 @@ use super::{
     checkpoint::ValuesWriter,
     message::{self, Chunk},
     modes::Modes,
+    sent_pieces::SentPieces,
     task,
 };
 use pudu_client::{
@@ -59,7 +60,7 @@ pub(in crate::gateway) struct Frames {
     values: ValuesWriter,
     position: Position,
     /// What was sent of each message in pieces.
-    sent: HashMap<MessageId, String>,
+    sent: HashMap<MessageId, SentPieces>,
     /// The reader has the frames up to here, which are made once more only to know what stands in them.
     known: Option<Position>,
     step: i64,
@@ -273,12 +274,32 @@ impl Frames {
         if self.state.as_ref().is_some_and(|state| state.messages.contains_key(id)) {
             return;
         }
-        self.sent.entry(id.clone()).or_default().push_str(delta);
-        self.piece(id, &Chunk { text: delta, ..Chunk::default() });
+        self.end_thoughts(id);
+        let told = self.sent.entry(id.clone()).or_default().hear(delta);
+        self.tell(id, &told, None);
     }
 
     fn thoughts(&mut self, id: &MessageId, delta: &str) {
-        self.piece(id, &Chunk { reasoning: Some(delta), ..Chunk::default() });
+        let told = self.sent.entry(id.clone()).or_default().thoughts.push(delta);
+        self.tell_thoughts(id, &told);
+    }
+
+    fn end_thoughts(&mut self, id: &MessageId) {
+        let told = self.sent.get_mut(id).map(|sent| sent.thoughts.finish()).unwrap_or_default();
+        self.tell_thoughts(id, &told);
+    }
+
+    fn tell_thoughts(&mut self, id: &MessageId, told: &str) {
+        if !told.is_empty() {
+            self.piece(id, &Chunk { reasoning: Some(told), ..Chunk::default() });
+        }
+    }
+
+    /// Sends words of a message, and its end if this is the whole reply.
+    fn tell(&mut self, id: &MessageId, told: &str, last: Option<&Assistant>) {
+        if !told.is_empty() || last.is_some() {
+            self.piece(id, &Chunk { text: told, last, reasoning: None });
+        }
     }
 
     fn piece(&mut self, id: &MessageId, chunk: &Chunk<'_>) {
@@ -295,7 +316,7 @@ impl Frames {
         }
         if self.modes.messages {
             // Each has the message so far.
-            let so_far = self.sent.get(id).cloned().unwrap_or_default();
+            let so_far = self.sent.get(id).map(|sent| sent.text.clone()).unwrap_or_default();
             if self.announced.as_ref() != Some(id) {
                 self.announced = Some(id.clone());
                 let data = json!({ id.as_str(): { "metadata": self.place(MODEL) } });
@@ -364,9 +385,9 @@ impl Frames {
 
     /// Sends what was not sent of a reply, and its end.
     fn reply(&mut self, reply: &Assistant) {
-        let sent = self.sent.insert(reply.id.clone(), reply.text.clone()).unwrap_or_default();
-        let rest = reply.text.strip_prefix(sent.as_str()).unwrap_or_default();
-        self.piece(&reply.id, &Chunk { text: rest, last: Some(reply), reasoning: None });
+        self.end_thoughts(&reply.id);
+        let told = self.sent.entry(reply.id.clone()).or_default().end(&reply.text);
+        self.tell(&reply.id, &told, Some(reply));
         self.sent.remove(&reply.id);
         let whole = Arc::new(Message::Assistant(reply.clone()));
         self.model_ends(&whole);

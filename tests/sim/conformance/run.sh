@@ -1,6 +1,6 @@
 #!/bin/sh
 # Proves the simulators with clients that others wrote: python-telegram-bot, openai, anthropic, google-genai, ollama,
-# lark-oapi, dingtalk-stream, slack_sdk, docker, agent-sandbox and kubernetes from PyPI, @larksuiteoapi/node-sdk and
+# lark-oapi, dingtalk-stream, slack_sdk, docker, agent-sandbox, kubernetes and authlib from PyPI, @larksuiteoapi/node-sdk and
 # discord.js from npm. Moving in from DeerFlow, with langgraph, by which it stores its threads. And the gateway, with LangGraph's
 # clients for Python and JavaScript, by itself, killed again and again, and beside LangGraph's own server; with schemathesis, which
 # holds it to its OpenAPI document.
@@ -19,7 +19,7 @@ venv=${CONFORMANCE_VENV:-$work/venv}
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
     python-telegram-bot openai anthropic google-genai ollama lark-oapi dingtalk-stream slack_sdk docker agent-sandbox \
-    kubernetes langgraph langgraph-sdk langgraph-checkpoint-sqlite langgraph-checkpoint-postgres langchain-core 'psycopg[binary]' \
+    kubernetes authlib httpx langgraph langgraph-sdk langgraph-checkpoint-sqlite langgraph-checkpoint-postgres langchain-core 'psycopg[binary]' \
     schemathesis==4.32.5
 
 cargo build --quiet -p pudu-sim --bin pudu-sim
@@ -28,7 +28,7 @@ binary=$(cargo metadata --format-version 1 --no-deps |
 
 mkdir "$work/aio"
 "$binary" --telegram-port 0 --model-port 0 --feishu-port 0 --dingtalk-port 0 --slack-port 0 --discord-port 0 \
-    --docker-port 0 --aio-port 0 --aio-folder "$work/aio" --kubernetes-port 0 >"$work/ports" &
+    --docker-port 0 --aio-port 0 --aio-folder "$work/aio" --kubernetes-port 0 --oidc-port 0 >"$work/ports" &
 sim=$!
 tries=0
 until grep -q '^model ' "$work/ports"; do
@@ -62,6 +62,7 @@ done
 "$venv/bin/python" dingtalk_client.py "$(value dingtalk)" "$(value dingtalk-id)" \
     "$(value dingtalk-secret)" "$(value dingtalk-template)" || failed=1
 "$venv/bin/python" slack_client.py "$(value slack)" "$(value slack-bot-token)" "$(value slack-app-token)" || failed=1
+"$venv/bin/python" oidc_client.py "$(value oidc)" "$(value oidc-client)" "$(value oidc-secret)" || failed=1
 "$venv/bin/python" docker_client.py "$(value docker)" || failed=1
 "$venv/bin/python" aio_client.py "$(value aio)" "$(cd "$work/aio" && pwd -P)" || failed=1
 if unshare --mount --pid --fork --map-root-user true 2>/dev/null; then

@@ -3,8 +3,8 @@
 
 use clap::Parser;
 use pudu_sim::{
-    Aio, DingTalk, Discord, Docker, Feishu, Kubernetes, Model, Slack, Telegram, dingtalk, discord, docker,
-    feishu,
+    Aio, DingTalk, Discord, Docker, Feishu, Kubernetes, Model, Oidc, Slack, Telegram, dingtalk, discord,
+    docker, feishu,
     model::{Answer, Cause, Reply, RetryAfter, Trouble},
     slack,
     telegram::Options,
@@ -44,6 +44,9 @@ struct Args {
     /// The port of a Docker engine; not started unless given; 0 takes a free one
     #[arg(long)]
     docker_port: Option<u16>,
+    /// The port of a provider of OpenID Connect; not started unless given; 0 takes a free one
+    #[arg(long)]
+    oidc_port: Option<u16>,
     /// The port of the all-in-one sandbox's API, whose commands run on this very machine; not started unless given
     #[arg(long)]
     aio_port: Option<u16>,
@@ -79,6 +82,7 @@ async fn main() -> io::Result<()> {
         start_kubernetes(args.kubernetes_port).await?,
         start_docker(args.docker_port).await?,
         start_aio(args.aio_port, args.aio_folder).await?,
+        start_oidc(args.oidc_port).await?,
     );
     println!("model-root {}", model.root());
     println!("model {}", model.url());
@@ -97,6 +101,16 @@ async fn start_feishu(port: Option<u16>) -> io::Result<Option<Feishu>> {
     println!("feishu-app-id {}", feishu.app_id());
     println!("feishu-app-secret {}", feishu.app_secret());
     Ok(Some(feishu))
+}
+
+/// Starts a provider on its port and says what a client needs.
+async fn start_oidc(port: Option<u16>) -> io::Result<Option<Oidc>> {
+    let Some(port) = port else { return Ok(None) };
+    let provider = Oidc::bind(local(port)).await?;
+    println!("oidc {}", provider.issuer());
+    println!("oidc-client {}", pudu_sim::oidc::CLIENT_ID);
+    println!("oidc-secret {}", pudu_sim::oidc::CLIENT_SECRET);
+    Ok(Some(provider))
 }
 
 async fn start_dingtalk(port: Option<u16>) -> io::Result<Option<DingTalk>> {

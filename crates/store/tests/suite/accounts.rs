@@ -1,7 +1,8 @@
 use crate::fixture::NOW;
 use pudu_base::UserId;
 use pudu_store::{
-    AddedAccount, ApiToken, ChangedPassword, Db, MAX_USER_TOKENS, PasswordChange, PersonKeys, UserAccount,
+    AddedAccount, ApiToken, ChangedPassword, Db, MAX_USER_TOKENS, PasswordChange, PersonKeys,
+    ProviderAccount, ProviderLogin, RemovedAccount, UserAccount,
 };
 
 pub(crate) fn account(id: &str, email: &str, role: &str) -> UserAccount {
@@ -20,7 +21,7 @@ pub(crate) fn account(id: &str, email: &str, role: &str) -> UserAccount {
 
 pub(crate) fn change(id: &str, token_version: i64, email: Option<&str>) -> PasswordChange {
     let (user, email) = (UserId::of(id).unwrap(), email.map(str::to_owned));
-    PasswordChange { user, token_version, hash: "new".into(), email }
+    PasswordChange { user, token_version, hash: "new".into(), email, revokes_tokens: false }
 }
 
 pub(crate) fn token(id: &str, user: &str) -> ApiToken {
@@ -74,9 +75,14 @@ pub(crate) async fn a_new_password_ends_sessions_and_a_new_hash_of_the_same_one_
     assert_eq!(db.change_password(change("ada", 0, None)).await.unwrap(), ChangedPassword::Stale);
     let found = db.account_of(&ada).await.unwrap().unwrap();
     assert_eq!((found.password_hash.as_deref(), found.needs_setup), (Some("new"), true));
+    db.add_api_token(token("one", "ada"), "h1").await.unwrap();
     db.change_password(change("ada", 1, Some("countess@example.org"))).await.unwrap();
+    assert_eq!(db.api_tokens(Some(&ada)).await.unwrap().len(), 1);
     let found = db.account_with("countess@example.org").await.unwrap().unwrap();
-    assert_eq!((found.user.clone(), found.token_version, found.needs_setup), (ada, 2, false));
+    assert_eq!((found.user.clone(), found.token_version, found.needs_setup), (ada.clone(), 2, false));
+    let by_operator = PasswordChange { revokes_tokens: true, ..change("ada", 2, None) };
+    db.change_password(by_operator).await.unwrap();
+    assert_eq!(db.api_tokens(Some(&ada)).await.unwrap(), [], "whoever got in has no token left");
 }
 
 pub(crate) async fn a_token_is_found_by_its_hash_until_it_ends(db: Db) {
@@ -106,11 +112,69 @@ pub(crate) async fn whose_account_goes_loses_sessions_and_tokens(db: Db) {
         db.add_account(account(id, email, "user")).await.unwrap();
         db.add_api_token(token(id, id), id).await.unwrap();
     }
-    assert!(db.remove_account(&UserId::of("ada").unwrap()).await.unwrap());
-    assert!(!db.remove_account(&UserId::of("ada").unwrap()).await.unwrap());
+    let remove = async |id: &str| db.remove_account(&UserId::of(id).unwrap()).await.unwrap();
+    assert_eq!(remove("ada").await, RemovedAccount::Removed);
+    assert_eq!(remove("ada").await, RemovedAccount::Missing);
     assert_eq!(db.api_token("ada", NOW).await.unwrap(), None);
     assert_eq!(db.api_tokens(None).await.unwrap(), [token("bo", "bo")]);
     let keys = PersonKeys { user: UserId::of("bo").unwrap(), ..crate::person::ada() };
     db.forget_person(&keys, Vec::new(), Vec::new()).await.unwrap();
     assert_eq!((db.api_tokens(None).await.unwrap(), db.user_accounts().await.unwrap()), (vec![], vec![]));
+}
+
+/// A login as `id`, by the provider `acme`.
+pub(crate) fn provider_login(id: &str, issuer: &str, creates: bool) -> ProviderLogin {
+    let account = UserAccount {
+        password_hash: None,
+        oauth_provider: Some("acme".into()),
+        oauth_id: Some(format!("subject of {id}")),
+        ..account(id, &format!("{id}@example.org"), "user")
+    };
+    ProviderLogin { issuer: issuer.into(), creates, account }
+}
+
+pub(crate) async fn a_subject_of_an_issuer_has_one_account_and_an_address_opens_none(db: Db) {
+    let (a, b) = ("https://a.example", "https://b.example");
+    let login = async |login: ProviderLogin| db.provider_login(login).await.unwrap();
+    assert_eq!(login(provider_login("ada", a, false)).await, ProviderAccount::Unknown);
+    let ada = provider_login("ada", a, true);
+    let known = Box::new(ada.account.clone());
+    assert_eq!(login(ada.clone()).await, ProviderAccount::Added(known.clone()));
+    // Whatever the next login would make of it, the account is the one that is there.
+    let again = ProviderLogin {
+        account: UserAccount { role: "admin".into(), email: "x@y.z".into(), ..ada.account.clone() },
+        ..ada
+    };
+    assert_eq!(login(again.clone()).await, ProviderAccount::Known(known.clone()));
+    assert_eq!(login(ProviderLogin { issuer: b.into(), ..again }).await, ProviderAccount::OtherIssuer);
+    assert_eq!(login(provider_login("ada", a, false)).await, ProviderAccount::Known(known));
+    db.add_account(account("bo", "BO@example.org", "user")).await.unwrap();
+    assert_eq!(login(provider_login("bo", a, true)).await, ProviderAccount::Taken);
+    assert_eq!(db.account_with("bo@example.org").await.unwrap().unwrap().oauth_id, None);
+    // One that was moved in knows no issuer: the first one is its.
+    let moved = UserAccount {
+        oauth_provider: Some("acme".into()),
+        oauth_id: Some("1".into()),
+        ..account("cy", "cy@example.org", "user")
+    };
+    db.add_account(moved.clone()).await.unwrap();
+    let cy = |issuer: &str| ProviderLogin { issuer: issuer.into(), creates: true, account: moved.clone() };
+    assert_eq!(login(cy(b)).await, ProviderAccount::Known(Box::new(moved.clone())));
+    assert_eq!(login(cy(a)).await, ProviderAccount::OtherIssuer);
+    let all =
+        futures_util::future::join_all((0..20).map(|_| db.provider_login(provider_login("dee", a, true))))
+            .await;
+    let added = all.iter().filter(|outcome| matches!(outcome, Ok(ProviderAccount::Added(_)))).count();
+    assert_eq!((added, db.user_accounts().await.unwrap().len()), (1, 4));
+}
+
+pub(crate) async fn the_last_administrator_stays_as_long_as_others_do(db: Db) {
+    for (id, role) in [("ada", "admin"), ("bo", "admin"), ("cy", "user")] {
+        db.add_account(account(id, &format!("{id}@example.org"), role)).await.unwrap();
+    }
+    let remove = async |id: &str| db.remove_account(&UserId::of(id).unwrap()).await.unwrap();
+    assert_eq!(remove("bo").await, RemovedAccount::Removed);
+    assert_eq!(remove("ada").await, RemovedAccount::LastAdministrator);
+    assert_eq!((remove("dee").await, remove("cy").await), (RemovedAccount::Missing, RemovedAccount::Removed));
+    assert_eq!(remove("ada").await, RemovedAccount::Removed);
 }

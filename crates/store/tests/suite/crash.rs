@@ -128,6 +128,7 @@ async fn script(db: &Db) {
     db.note_api_token_use(&token, NOW).await.unwrap();
     db.revoke_api_token("1", None).await.unwrap();
     db.remove_account(&ada.user).await.unwrap();
+    db.provider_login(crate::accounts::provider_login("v", "https://a.example", true)).await.unwrap();
     crate::client_runs::script(db).await;
     db.note_import(ImportNote { kind, item, digest, seq: 0, done: false }, NOW).await.unwrap();
     db.forget_learnings(&crate::person::ada()).await.unwrap();

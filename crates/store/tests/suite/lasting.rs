@@ -1,10 +1,11 @@
 use crate::{
+    accounts::provider_login,
     fixture::{NOW, Place, WITHOUT_CLIENT_RUNS, accept, event, run, turn},
     log::said,
 };
 use futures_util::future::join_all;
 use pudu_base::{LogError, Outcome, RunId, ThreadId, ThreadLog};
-use pudu_store::{Db, InsertedEvent, StoreError, TurnId};
+use pudu_store::{Db, InsertedEvent, ProviderAccount, StoreError, TurnId};
 use sqlx::Connection;
 
 pub(crate) async fn what_was_answered_is_there_after_a_hard_end(place: Place) {
@@ -139,6 +140,30 @@ pub(crate) async fn threads_from_before_they_had_a_table_have_rows_in_it(place: 
     // What nobody knows the age of is as young as the table.
     assert!(bound.updated > 1_700_000_000_000 && alone.updated > 1_700_000_000_000);
     assert_eq!(db.append(&"ran".into(), &"run".into(), 2, &[said("3", "c")]).await.unwrap(), 3);
+    db.close().await;
+}
+
+pub(crate) async fn accounts_of_providers_from_before_they_knew_issuers_go_on(place: Place) {
+    let db = place.open().await;
+    db.close().await;
+    let mut behind = place.connect().await;
+    let back = "DROP INDEX users_oauth; ALTER TABLE users DROP COLUMN oauth_issuer;
+        INSERT INTO users (id, email, system_role, needs_setup, token_version, oauth_provider, oauth_id, created) VALUES
+            ('ada', 'ada@example.org', 'user', 0, 0, 'acme', 'subject of ada', 1),
+            ('bo', 'bo@example.org', 'user', 0, 0, 'acme', 'subject of ada', 1),
+            ('cy', 'cy@example.org', 'user', 0, 0, 'other', 'subject of ada', 1),
+            ('dee', 'dee@example.org', 'user', 0, 0, NULL, NULL, 1);
+        DELETE FROM schema_version WHERE version >= 20";
+    run(&mut behind, back.into()).await;
+    drop(behind);
+    let db = place.open().await;
+    let subjects: Vec<_> =
+        db.user_accounts().await.unwrap().into_iter().map(|account| account.oauth_id).collect();
+    let kept = Some("subject of ada".to_owned());
+    assert_eq!(subjects, [kept.clone(), None, kept, None], "one subject, one account");
+    let login = provider_login("ada", "https://a.example", false);
+    let ProviderAccount::Known(ada) = db.provider_login(login).await.unwrap() else { panic!("it is lost") };
+    assert_eq!(ada.user.as_str(), "ada");
     db.close().await;
 }
 

@@ -76,6 +76,8 @@ on_every_engine! {
     client_runs::threads_are_their_users_pinned_ones_first,
     client_runs::a_thread_is_read_as_it_was_at_any_row,
     client_runs::the_newest_judgement_of_a_person_counts,
+    accounts::a_subject_of_an_issuer_has_one_account_and_an_address_opens_none,
+    accounts::the_last_administrator_stays_as_long_as_others_do,
     accounts::an_address_has_one_account_whatever_its_case,
     accounts::of_many_first_administrators_there_is_one,
     accounts::a_new_password_ends_sessions_and_a_new_hash_of_the_same_one_does_not,
@@ -165,6 +167,7 @@ on_every_lasting_engine! {
     budgets::who_is_forgotten_between_a_kill_and_a_start_stops_no_start,
     recall::the_statistics_are_exact_and_no_word_is_left,
     lasting::threads_from_before_they_had_a_table_have_rows_in_it,
+    lasting::accounts_of_providers_from_before_they_knew_issuers_go_on,
 }
 
 on_a_server! {

@@ -1,0 +1,157 @@
+//! A login under way: what its answer has to fit, in a signed cookie of the browser that began it. Nothing is kept here.
+
+use super::super::{
+    cookies::{self, cookie},
+    session::SessionKey,
+};
+use anyhow::{Result, anyhow};
+use axum::http::{HeaderMap, HeaderValue};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use url::Url;
+
+/// A login takes so long at most, in seconds.
+const LOGIN_SECS: i64 = 300;
+/// Sets the signatures of such cookies apart from others by the same key.
+const PURPOSE: &str = "oidc-login";
+/// Maximum length of the place to go to, in bytes.
+const MAX_NEXT_BYTES: usize = 1024;
+/// Where people go who wanted to go nowhere in particular, as in DeerFlow.
+const HOME: &str = "/workspace";
+
+/// What the answer to a login has to fit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LoginState {
+    provider: String,
+    pub(super) state: String,
+    pub(super) nonce: Option<String>,
+    pub(super) verifier: Option<String>,
+    pub(super) redirect_uri: String,
+    pub(super) next: String,
+    pub(super) remember: bool,
+    until: i64,
+}
+
+impl LoginState {
+    /// Begins a login, in seconds since 1970.
+    pub(super) fn begin(
+        provider: &str,
+        (has_nonce, has_pkce): (bool, bool),
+        redirect_uri: String,
+        (next, remember): (Option<&str>, bool),
+        now: i64,
+    ) -> Result<Self> {
+        Ok(Self {
+            provider: provider.to_owned(),
+            state: random()?,
+            nonce: has_nonce.then(random).transpose()?,
+            verifier: has_pkce.then(random).transpose()?,
+            redirect_uri,
+            next: next.filter(|next| is_path(next)).unwrap_or(HOME).to_owned(),
+            remember,
+            until: now + LOGIN_SECS,
+        })
+    }
+
+    /// Returns the challenge of PKCE, if it is used.
+    pub(super) fn challenge(&self) -> Option<String> {
+        self.verifier.as_ref().map(|verifier| URL_SAFE_NO_PAD.encode(Sha256::digest(verifier)))
+    }
+
+    /// Returns the header that gives it to the browser.
+    pub(super) fn cookie(&self, key: &SessionKey, secure: bool) -> Result<HeaderValue> {
+        Ok(set(&self.provider, &key.seal(PURPOSE, self)?, LOGIN_SECS, secure).parse()?)
+    }
+
+    /// Reads the login of a provider that a browser brings.
+    pub(super) fn read(headers: &HeaderMap, provider: &str, key: &SessionKey, now: i64) -> Option<Self> {
+        let state: Self = key.unseal(PURPOSE, cookie(headers, &name(provider))?)?;
+        (state.provider == provider && state.until > now).then_some(state)
+    }
+}
+
+/// Returns the header that ends a login.
+pub(super) fn end(provider: &str, secure: bool) -> Option<HeaderValue> {
+    set(provider, "", 0, secure).parse().ok()
+}
+
+fn name(provider: &str) -> String {
+    format!("df_oidc_state_{provider}")
+}
+
+fn set(provider: &str, value: &str, age: i64, secure: bool) -> String {
+    let secure = cookies::secure_attribute(secure);
+    let path = format!("/api/v1/auth/callback/{provider}");
+    format!("{}={value}; Path={path}; HttpOnly; SameSite=lax{secure}; Max-Age={age}", name(provider))
+}
+
+/// Returns 256 random bits as text.
+fn random() -> Result<String> {
+    let mut bytes = [0u8; 32];
+    getrandom::fill(&mut bytes).map_err(|error| anyhow!("no randomness: {error}"))?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+/// Returns whether somebody can be sent there without leaving the site, whatever a browser makes of it.
+fn is_path(next: &str) -> bool {
+    let site = Url::parse("https://site.invalid").ok();
+    let reached = site.as_ref().and_then(|site| site.join(next).ok());
+    next.starts_with('/')
+        && next.len() <= MAX_NEXT_BYTES
+        && !next.contains(|c: char| c == '\\' || c.is_control())
+        && reached.zip(site).is_some_and(|(reached, site)| reached.origin() == site.origin())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_sent_to_another_site() {
+        for (next, expected) in [
+            ("/workspace", true),
+            ("/workspace/chats/1?a=b#c", true),
+            ("/a:b", true),
+            ("", false),
+            ("workspace", false),
+            ("//evil.example", false),
+            ("///evil.example", false),
+            ("/\\evil.example", false),
+            ("/\t/evil.example", false),
+            ("/\n//evil.example", false),
+            ("https://evil.example", false),
+            ("javascript:alert(1)", false),
+        ] {
+            assert_eq!(is_path(next), expected, "{next:?}");
+        }
+        assert!(!is_path(&format!("/{}", "a".repeat(MAX_NEXT_BYTES))));
+    }
+
+    #[test]
+    fn a_login_is_read_by_its_own_provider_and_key_until_it_ends() {
+        let key = |secret: &str| SessionKey::of(secret.into());
+        let state =
+            LoginState::begin("acme", (true, true), "https://x/cb".into(), (Some("/a"), true), 100).unwrap();
+        let set = state.cookie(&key("a secret"), true).unwrap();
+        let text = set.to_str().unwrap();
+        assert!(
+            text.ends_with("; Path=/api/v1/auth/callback/acme; HttpOnly; SameSite=lax; Secure; Max-Age=300")
+        );
+        let value = text.split(';').next().unwrap();
+        let read = |line: &str, provider: &str, secret: &str, now: i64| {
+            let mut headers = HeaderMap::new();
+            headers.insert("cookie", line.parse().unwrap());
+            LoginState::read(&headers, provider, &key(secret), now)
+        };
+        assert_eq!(read(value, "acme", "a secret", 399).as_ref(), Some(&state));
+        assert_eq!(read(value, "acme", "a secret", 400), None, "it has ended");
+        assert_eq!(read(value, "acme", "another", 100), None, "another key");
+        assert_eq!(
+            read(&value.replace("_acme=", "_evil="), "evil", "a secret", 100),
+            None,
+            "another provider"
+        );
+        assert_eq!(read(&format!("{value}x"), "acme", "a secret", 100), None, "changed");
+    }
+}
