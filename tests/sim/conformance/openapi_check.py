@@ -27,7 +27,7 @@ gateway:
 agents_api:
   enabled: true
 """
-# Seconds that the run may take. On two cores that were busy with other work it took 200.
+# Seconds that the run may take. On two cores that did other work as well it took 80 to 200.
 LIMIT = 900
 # What is checked of every answer.
 CHECKS = [
