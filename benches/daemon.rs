@@ -11,9 +11,12 @@
     reason = "a benchmark stops where something is wrong"
 )]
 
+#[path = "common/figures.rs"]
+mod figures;
 #[path = "../tests/house.rs"]
 mod house;
 
+use figures::{Memory, cpu, heading, median, mib, ms, pair, quantile, row, secs};
 use house::{House, Talker};
 use pudu_client::store::{Db, DbLocation, NewInboxItem};
 use pudu_sim::model::Reply;
@@ -27,7 +30,7 @@ fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let wants = |name: &str| wanted.is_empty() || wanted.iter().any(|part| name.starts_with(part.as_str()));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    println!("| what | here | aim | others, same mock |\n| --- | --- | --- | --- |");
+    heading();
     runtime.block_on(async {
         if wants("size") {
             size();
@@ -54,10 +57,6 @@ fn main() {
             memory().await;
         }
     });
-}
-
-fn row(what: &str, here: &str, aim: &str, others: &str) {
-    println!("| {what} | {here} | {aim} | {others} |");
 }
 
 fn size() {
@@ -152,7 +151,7 @@ async fn single() {
         times.push(begin.elapsed());
         last = Some(ada);
     }
-    let cpu = (self::cpu(&house) - cpu) / 200;
+    let cpu = (figures::cpu(&house) - cpu) / 200;
     assert!(last.is_some_and(|ada| ada.answers().len() == 1));
     row("zero-latency model, one message at a time: p50 / p99", &pair(&mut times), "–", "DeerFlow 187 ms");
     row("CPU per message, one at a time", &ms(cpu), "–", "–");
@@ -173,7 +172,7 @@ async fn hundred() {
         ada.reads(&words()).await;
     }
     let took = begin.elapsed();
-    let cpu = self::cpu(&house) - cpu;
+    let cpu = figures::cpu(&house) - cpu;
     let others = "Hermes 16.5 s, DeerFlow 20 s, ZeroClaw 21.5 s, OpenClaw 36 s";
     row("100 chats at once, 40 words over 0.8 s: all answered", &secs(took), "1.5 s (ideal 0.9 s)", others);
     row(
@@ -242,7 +241,7 @@ async fn flood() {
     });
     futures_util::future::join_all(talks).await;
     let took = begin.elapsed();
-    let cpu = self::cpu(&house) - cpu;
+    let cpu = figures::cpu(&house) - cpu;
     row(
         "zero-latency model, 200 chats x 5 messages: messages/s",
         &format!("{:.0}", 1_000.0 / took.as_secs_f64()),
@@ -329,62 +328,4 @@ async fn memory() {
         "ZeroClaw +17 MiB for 120",
     );
     row("memory a minute later: the program's own", &after.against(&idle), "given back", "–");
-}
-
-/// What the daemon has in memory, in bytes.
-struct Memory {
-    resident: u64,
-    /// Of that, what is not a part of a file.
-    own: u64,
-}
-
-impl Memory {
-    fn of(house: &House) -> Self {
-        let path = format!("/proc/{}/smaps_rollup", house.pid().as_raw_nonzero());
-        let text = std::fs::read_to_string(path).unwrap();
-        let field = |name: &str| {
-            let line = text.lines().find(|line| line.starts_with(name)).unwrap();
-            line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
-        };
-        Self { resident: field("Rss:"), own: field("Anonymous:") }
-    }
-
-    fn against(&self, before: &Self) -> String {
-        let more = (self.own as f64 - before.own as f64) / 1_048_576.0;
-        format!("{}, {more:+.1} MiB", mib(self.own))
-    }
-}
-
-/// CPU time of the daemon so far, by the kernel's clock ticks (100 a second).
-fn cpu(house: &House) -> Duration {
-    let path = format!("/proc/{}/stat", house.pid().as_raw_nonzero());
-    let text = std::fs::read_to_string(path).unwrap();
-    let fields: Vec<&str> = text.rsplit(')').next().unwrap().split_whitespace().collect();
-    let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
-    Duration::from_millis(ticks * 10)
-}
-
-fn median(times: &mut [Duration]) -> Duration {
-    quantile(times, 0.5)
-}
-
-fn quantile(times: &mut [Duration], share: f64) -> Duration {
-    times.sort();
-    times[((times.len() - 1) as f64 * share).round() as usize]
-}
-
-fn pair(times: &mut [Duration]) -> String {
-    format!("{} / {}", ms(quantile(times, 0.5)), ms(quantile(times, 0.99)))
-}
-
-fn ms(time: Duration) -> String {
-    format!("{:.1} ms", time.as_secs_f64() * 1e3)
-}
-
-fn secs(time: Duration) -> String {
-    format!("{:.2} s", time.as_secs_f64())
-}
-
-fn mib(bytes: u64) -> String {
-    format!("{:.1} MiB", bytes as f64 / 1_048_576.0)
 }

@@ -18,7 +18,7 @@ use crate::{
 use anyhow::{Context, Result};
 use pudu_channels::Channel;
 use pudu_client::{
-    Client, Pruned,
+    Client, CutRun, Pruned,
     store::{Claim, crash},
 };
 use std::{
@@ -40,6 +40,8 @@ const TRIM: Duration = Duration::from_secs(30);
 const CONFIG_POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Old rows are deleted this often.
 const SWEEP: Duration = Duration::from_secs(15 * 60);
+/// So long do runs that a restart cut wait for the tools of extensions.
+const EXTENSIONS_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long channels and HTTP may take to close after the last turn.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -177,7 +179,7 @@ impl Daemon {
             stop,
             tasks,
         };
-        dispatcher.recover().await?;
+        daemon.recover(&dispatcher).await?;
         let address = match listener.zip(token) {
             Some((listener, token)) => Some(daemon.serve(listener, token, &fixed.auth)?),
             None => None,
@@ -196,6 +198,17 @@ impl Daemon {
         Ok((daemon, Greeting { address, model, token: made, store, sandbox, accounts, open }))
     }
 
+    /// Takes up what the process before left. What was at work on a thread has its place there before what waited.
+    async fn recover(&self, dispatcher: &Dispatcher) -> Result<()> {
+        let (client, extended) = (&self.shared.client, &self.shared.extended);
+        let cut = gateway::cut_runs(&self.shared).await.context("cannot read the runs of clients")?;
+        let (begun, waiting): (Vec<_>, Vec<_>) = cut.into_iter().partition(CutRun::has_begun);
+        begun.into_iter().for_each(|run| client.resume(run, extended.clone()));
+        dispatcher.recover().await?;
+        waiting.into_iter().for_each(|run| client.resume(run, extended.clone()));
+        Ok(())
+    }
+
     fn serve(&self, listener: TcpListener, token: GatewayToken, auth: &AuthConfig) -> Result<SocketAddr> {
         let bound = listener.local_addr()?;
         let (shared, local) = (self.shared.clone(), self.local.clone());
@@ -208,11 +221,7 @@ impl Daemon {
             (token, SignIn::open(auth, &self.shared.home)?),
             self.stop.clone(),
         );
-        self.tasks.spawn(async move {
-            // Before anybody can ask for the next one.
-            gateway.resume_runs().await;
-            gateway.serve(listener).await;
-        });
+        self.tasks.spawn(async move { gateway.serve(listener).await });
         Ok(bound)
     }
 
@@ -248,8 +257,8 @@ impl Daemon {
         }
     }
 
-    /// Starts the MCP servers, and anew when asked to; their tools are there from the next run after that, and for turns
-    /// that a restart cut.
+    /// Starts the MCP servers, and anew when asked to; their tools are there from the next run after that, and for what a
+    /// restart cut, unless they are slow.
     fn extend(&self, start: Start, file: Option<PathBuf>, machine: Arc<Machine>) {
         let (shared, watcher, extensions) =
             (self.shared.clone(), self.watcher.clone(), self.extensions.clone());
@@ -266,6 +275,13 @@ impl Daemon {
             let place = (&start, file.as_deref());
             extensions.keep_connected(place, &shared.reconnect_extensions, &stop, count).await;
             shared.extended.cancel();
+        });
+        let extended = self.shared.extended.clone();
+        self.tasks.spawn(async move {
+            if tokio::time::timeout(EXTENSIONS_TIMEOUT, extended.cancelled()).await.is_err() {
+                tracing::warn!("continuing without slow MCP servers");
+                extended.cancel();
+            }
         });
     }
 

@@ -25,11 +25,13 @@ mod guard;
 mod guests;
 mod health;
 mod info;
+mod json;
 mod mcp;
 mod mcp_edit;
 mod memory;
 mod messages;
 mod models;
+mod openapi;
 mod options;
 mod owned;
 mod paced;
@@ -38,6 +40,7 @@ mod people;
 mod profile;
 mod refusal;
 mod resources;
+mod run_readers;
 mod run_request;
 mod run_stream;
 mod runs;
@@ -46,7 +49,9 @@ mod skills;
 pub(crate) mod storage;
 mod tasks;
 pub(crate) mod thread;
+mod thread_edits;
 mod thread_facts;
+mod thread_routes;
 mod thread_state;
 mod threads;
 pub(crate) mod token;
@@ -57,15 +62,11 @@ mod users;
 mod webhook;
 mod wire;
 
-pub(crate) use {auth::SignIn, guard::GatewayToken};
+pub(crate) use {auth::SignIn, client_runs::cut_runs, guard::GatewayToken};
 
 use crate::{config::Watcher, connections::Connections, dispatch::Shared, local::LocalChannel};
-use axum::{
-    Router,
-    extract::DefaultBodyLimit,
-    middleware,
-    routing::{delete, get, post, put},
-};
+use axum::{Extension, Router, extract::DefaultBodyLimit, middleware};
+use openapi::{Access, Routes, delete, get, post, put, says};
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 use tokio::{net::TcpListener, sync::Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -75,7 +76,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 
 /// A JSON answer and its status.
-type JsonReply = (axum::http::StatusCode, axum::Json<serde_json::Value>);
+type JsonReply = (axum::http::StatusCode, json::Json<serde_json::Value>);
 
 /// State that handlers share.
 #[derive(Clone)]
@@ -92,6 +93,7 @@ struct Inner {
     uploads: Semaphore,
     /// Failed posts to webhooks.
     failures: failures::Failures,
+    readers: run_readers::RunReaders,
     started: Instant,
     stop: CancellationToken,
 }
@@ -120,6 +122,7 @@ impl GatewayState {
             sign_in,
             uploads,
             failures,
+            readers: run_readers::RunReaders::default(),
             started,
             stop,
         }))
@@ -132,140 +135,298 @@ impl GatewayState {
     }
 
     /// The routes about custom agents, which an operator may switch on.
-    fn agents(&self) -> Router<Self> {
-        let operator = || middleware::from_fn_with_state(self.clone(), admit::operator);
-        let writing = Router::new()
-            .route("/api/agents", post(agents::create))
-            .route("/api/agents/{name}", put(agents::update).delete(agents::remove))
-            .route_layer(operator());
-        Router::new()
-            .route("/api/agents", get(agents::list))
-            .route("/api/agents/check", get(agents::check))
-            .route("/api/agents/{name}", get(agents::show))
+    fn agents(&self) -> Routes {
+        let operator = middleware::from_fn_with_state(self.clone(), admit::operator);
+        let writing = Routes::new("agents")
+            .at(
+                "/api/agents",
+                post(agents::create, says("Makes an agent.").gives_with(201, "Agent").fails(&[409])),
+            )
+            .at(
+                "/api/agents/{name}",
+                put(agents::update, says("Changes an agent.").gives("Agent"))
+                    .delete(agents::remove, says("Deletes an agent.").gives_nothing(204)),
+            )
+            .admitted(Access::Admin, operator);
+        Routes::new("agents")
+            .at(
+                "/api/agents",
+                get(
+                    agents::list,
+                    says("Lists the custom agents.").gives("{agents: [Agent], broken: [object]}"),
+                ),
+            )
+            .at(
+                "/api/agents/check",
+                get(
+                    agents::check,
+                    says("Tells whether a name is available.")
+                        .gives("{available: boolean, name: string}")
+                        .fails(&[409, 422]),
+                ),
+            )
+            .at("/api/agents/{name}", get(agents::show, says("Shows an agent.").gives("Agent").fails(&[422])))
             .merge(writing)
-            .route_layer(middleware::from_fn_with_state(self.clone(), agents::enabled))
+            .behind(middleware::from_fn_with_state(self.clone(), agents::enabled))
     }
 
-    /// The routes of LangGraph's clients about threads and their runs.
-    fn threads() -> Router<Self> {
-        let posted = |handler: axum::routing::MethodRouter<Self>| {
-            handler.layer(DefaultBodyLimit::max(chat::MAX_BODY_BYTES))
-        };
-        Router::new()
-            .route("/threads", post(threads::create))
-            .route("/threads/search", post(threads::search))
-            .route("/threads/count", post(threads::count))
-            .route("/threads/{thread}", get(threads::show).patch(threads::patch).delete(threads::delete))
-            .route(
-                "/threads/{thread}/state",
-                posted(get(thread_state::state).post(thread_state::update_state)),
+    /// The routes of administrators.
+    fn operated(&self) -> Routes {
+        let of_skills = Routes::new("skills")
+            .at(
+                "/api/skills/install",
+                post(
+                    skills::install,
+                    says("Installs a skill from a thread's files.")
+                        .gives("{success: boolean, skill_name: string, message: string, findings: [object]}")
+                        .fails(&[403, 404, 409]),
+                ),
             )
-            .route("/threads/{thread}/state/checkpoint", post(thread_state::state_of_checkpoint))
-            .route("/threads/{thread}/state/{checkpoint}", get(thread_state::state_at))
-            .route("/threads/{thread}/history", post(thread_state::history))
-            .route("/threads/{thread}/copy", post(thread_state::copy))
-            .route("/threads/{thread}/runs", posted(get(client_runs::list).post(client_runs::create)))
-            .route("/threads/{thread}/runs/stream", posted(post(client_runs::stream)))
-            .route("/threads/{thread}/runs/wait", posted(post(client_runs::wait_on_thread)))
-            .route("/threads/{thread}/runs/{run}", get(client_runs::show).delete(client_runs::delete))
-            .route("/threads/{thread}/runs/{run}/join", get(client_runs::join))
-            .route("/threads/{thread}/runs/{run}/stream", get(client_runs::follow).post(client_runs::follow))
-            .route("/threads/{thread}/runs/{run}/cancel", post(client_runs::cancel))
-            .route("/threads/{thread}/branches", post(branches::branch))
-            .route("/threads/{thread}/runs/regenerate/prepare", post(branches::regenerate))
-            .route("/threads/{thread}/runs/edit-regenerate/prepare", post(branches::edit))
-            .route("/threads/{thread}/token-usage", get(thread_facts::tokens))
-            .route(
-                "/threads/{thread}/goal",
-                get(thread_facts::show_goal).put(thread_facts::set_goal).delete(thread_facts::clear_goal),
+            .at(
+                "/api/skills/custom",
+                get(skills::custom, says("Lists the skills that can be changed.").gives("{skills: [Skill]}")),
             )
-            .route("/threads/{thread}/compact", post(thread_facts::compact))
-            .route("/threads/{thread}/runs/{run}/workspace-changes", get(thread_facts::workspace_changes))
-            .route("/threads/{thread}/messages", get(messages::list))
-            .route("/threads/{thread}/messages/page", get(messages::page))
-            .route("/threads/{thread}/runs/{run}/messages", get(messages::of_run))
-            .route("/threads/{thread}/runs/{run}/events", get(messages::events))
-            .route(
-                "/threads/{thread}/runs/{run}/feedback",
-                get(feedback::list).put(feedback::put).post(feedback::put).delete(feedback::delete),
+            .at(
+                "/api/skills/custom/{name}/history",
+                get(skills::history, says("Lists the changes of a skill.").gives("{history: [object]}")),
             )
-            .route("/threads/{thread}/runs/{run}/feedback/stats", get(feedback::stats))
-            .route("/threads/{thread}/runs/{run}/feedback/{feedback}", delete(feedback::delete_one))
-            .route("/runs/{run}/messages", get(messages::of_stateless_run))
-            .route("/runs", posted(post(client_runs::create_stateless)))
-            .route("/runs/stream", posted(post(client_runs::stream_stateless)))
-            .route("/runs/wait", posted(post(client_runs::wait_stateless)))
-    }
-
-    fn router(self) -> Router {
-        let operated = Router::new()
-            .route("/api/channels/{name}/restart", post(info::restart))
-            .route("/api/channels/{name}/people", get(people::list))
-            .route("/api/channels/{name}/people/{person}", delete(people::forget))
-            .route("/api/audit", get(audit::list))
-            .route("/api/usage", get(usage::list))
-            .route("/api/storage", get(storage::show))
-            .route("/api/storage/prune", post(storage::prune))
-            .route("/api/users", get(users::list))
-            .route("/api/users/{user}", delete(users::forget))
-            .route("/api/users/{user}/export", get(users::export))
+            .at(
+                "/api/skills/custom/{name}/rollback",
+                post(
+                    skills::rollback,
+                    says("Brings a skill back as it was before a change.").gives("Skill").fails(&[409]),
+                ),
+            );
+        let of_channels = Routes::new("channels")
+            .at(
+                "/api/channels/{name}/restart",
+                post(info::restart, says("Reconnects an account.").gives("Done").fails(&[422])),
+            )
+            .at(
+                "/api/channels/{name}/people",
+                get(people::list, says("Lists the people admitted by a code.").gives("{people: [object]}")),
+            )
+            .at(
+                "/api/channels/{name}/people/{person}",
+                delete(people::forget, says("Removes a person admitted by a code.").gives("Done")),
+            );
+        Routes::new("administration")
+            .at("/api/audit", get(audit::list, says("Lists the agents' actions and the decisions on them.").gives("{deeds: [object]}")))
+            .at(
+                "/api/usage",
+                get(
+                    usage::list,
+                    says("Lists what everybody spent on models.")
+                        .gives("{days: integer, people: [object], rooms: [object], accounts: [object], models: [object], budgets: [object]}"),
+                ),
+            )
+            .at("/api/storage", get(storage::show, says("Lists the stored data of each account.").gives("{retention: object, accounts: [object]}")))
+            .at(
+                "/api/storage/prune",
+                post(
+                    storage::prune,
+                    says("Deletes the data beyond the limits of `retention`.")
+                        .gives("{threads: integer, threads_without_files: integer, bytes: integer, audit_rows: integer}"),
+                ),
+            )
+            .at("/api/users", get(users::list, says("Lists everybody of whom something is stored.").gives("{users: [object]}")))
+            .at(
+                "/api/users/{user}",
+                delete(
+                    users::forget,
+                    says("Deletes everything of one person.")
+                        .gives("{threads: integer, room_messages: integer, room_facts: integer, rooms: any, left: any}")
+                        .fails(&[409]),
+                ),
+            )
+            .at(
+                "/api/users/{user}/export",
+                get(users::export, says("Returns everything of one person as an archive.").sends(200, "application/zip")),
+            )
+            .at("/api/threads", get(storage::threads, says("Lists the threads of an account, or of all.").gives("{threads: [object]}").fails(&[422])))
+            .at(
+                "/api/storage/threads/{thread}",
+                delete(storage::delete, says("Deletes anybody's thread.").gives("Done").fails(&[409, 422])),
+            )
+            .at(
+                "/api/threads/{thread}/tasks",
+                get(
+                    tasks::list,
+                    says("Lists what the sub-agents of a thread did.")
+                        .gives("{events: [object], next: integer|null}")
+                        .fails(&[422]),
+                ),
+            )
             .merge(auth::operator_routes())
-            .route("/api/threads", get(storage::threads))
-            .route("/api/storage/threads/{thread}", delete(storage::delete))
-            .route("/api/threads/{thread}/tasks", get(tasks::list))
-            .route("/api/skills/install", post(skills::install))
-            .route("/api/skills/custom", get(skills::custom))
-            .route("/api/skills/custom/{name}/history", get(skills::history))
-            .route("/api/skills/custom/{name}/rollback", post(skills::rollback))
-            .route_layer(middleware::from_fn_with_state(self.clone(), admit::operator));
-        let agents = self.agents();
-        // Files are as large as the configuration says.
-        let files = post(uploads::put).layer(DefaultBodyLimit::disable());
-        let said = post(chat::say).layer(DefaultBodyLimit::max(chat::MAX_BODY_BYTES));
-        let local = Router::new()
-            .route("/api/chat/{chat}/events", get(chat::events))
-            .route("/api/chat/{chat}/messages", said)
-            .route("/api/chat/{chat}/press", post(chat::press))
-            .route("/api/chat/{chat}/files/{line}/{index}", get(chat::file))
-            .route("/api/active-runs", get(runs::list))
-            .route("/api/active-runs/{run}/events", get(runs::events))
-            .route_layer(middleware::from_fn(admit::local));
-        let of_threads = Router::new()
-            .route("/api/threads/{thread}/uploads", files)
-            .route("/api/threads/{thread}/uploads/list", get(uploads::list))
-            .route("/api/threads/{thread}/uploads/limits", get(uploads::limits))
-            .route("/api/threads/{thread}/uploads/{name}", delete(uploads::remove))
-            .route_layer(middleware::from_fn_with_state(self.clone(), owned::check));
-        let guarded = Router::new()
-            .route("/api/commands", get(info::commands))
-            .route("/api/skills", get(skills::list))
-            .route("/api/channels", get(info::channels))
-            .route("/api/channels/", get(info::channels))
-            .merge(local)
-            .merge(of_threads)
+            .merge(of_skills)
+            .merge(of_channels)
+            .admitted(Access::Admin, middleware::from_fn_with_state(self.clone(), admit::operator))
+    }
+
+    /// The routes of the page's chats.
+    fn local() -> Routes {
+        let active = Routes::new("active runs")
+            .at(
+                "/api/active-runs",
+                get(runs::list, says("Lists the runs that work or wait.").gives("{runs: [object]}")),
+            )
+            .at(
+                "/api/active-runs/{run}/events",
+                get(
+                    runs::events,
+                    says("Streams the events of a run.")
+                        .streams()
+                        .reads("Last-Event-ID", "The number of the event behind which the stream goes on."),
+                ),
+            );
+        Routes::new("chat")
+            .at(
+                "/api/chat/{chat}/events",
+                get(chat::events, says("Streams the lines of a chat.").streams().fails(&[422])),
+            )
+            .at(
+                "/api/chat/{chat}/messages",
+                post(chat::say, says("Sends a message.").gives_with(202, "Accepted"))
+                    .limit(DefaultBodyLimit::max(chat::MAX_BODY_BYTES)),
+            )
+            .at(
+                "/api/chat/{chat}/press",
+                post(chat::press, says("Presses a button below an answer.").gives_with(202, "Accepted")),
+            )
+            .at(
+                "/api/chat/{chat}/files/{line}/{index}",
+                get(chat::file, says("Fetches a file of an answer.").sends_file().fails(&[422])),
+            )
+            .merge(active)
+            .behind(middleware::from_fn(admit::local))
+    }
+
+    /// The routes of threads' uploads.
+    fn uploads(&self) -> Routes {
+        Routes::new("files")
+            .at(
+                "/api/threads/{thread}/uploads",
+                // Files are as large as the configuration says.
+                post(
+                    uploads::put,
+                    says("Adds files to a thread's uploads.")
+                        .gives("{success: boolean, files: [File], message: string, skipped_files: [any]}"),
+                )
+                .limit(DefaultBodyLimit::disable()),
+            )
+            .at(
+                "/api/threads/{thread}/uploads/list",
+                get(
+                    uploads::list,
+                    says("Lists the uploads of a thread.")
+                        .gives("{count: integer, files: [File]}")
+                        .fails(&[422]),
+                ),
+            )
+            .at(
+                "/api/threads/{thread}/uploads/limits",
+                get(
+                    uploads::limits,
+                    says("Tells the limits of uploads.")
+                        .gives("{max_files: integer, max_file_size: integer, max_total_size: integer}")
+                        .fails(&[422]),
+                ),
+            )
+            .at(
+                "/api/threads/{thread}/uploads/{name}",
+                delete(uploads::remove, says("Deletes an upload.").gives("Done").fails(&[422])),
+            )
+            .behind(middleware::from_fn_with_state(self.clone(), owned::check))
+    }
+
+    /// The routes of whoever is known, or is of this machine.
+    fn guarded(&self) -> Routes {
+        let channels = || {
+            let state = "{service_running: boolean, channels: object}";
+            get(info::channels, says("Lists the channels and their state.").gives(state))
+        };
+        let shown = Routes::new("channels").at("/api/channels", channels()).at("/api/channels/", channels());
+        Routes::new("skills")
+            .at("/api/skills", get(skills::list, says("Lists the skills.").gives("{skills: [Skill]}")))
+            .merge(Routes::new("chat").at(
+                "/api/commands",
+                get(
+                    info::commands,
+                    says("Lists the slash commands, followed by the skills.").gives("{commands: [object]}"),
+                ),
+            ))
+            .merge(shown)
+            .merge(Self::local())
+            .merge(self.uploads())
             .merge(auth::own_routes())
-            .merge(operated)
-            .merge(agents)
+            .merge(self.operated())
+            .merge(self.agents())
             .merge(self.resources())
             .nest("/api", Self::threads())
             .nest("/api/langgraph", Self::threads())
-            .route_layer(middleware::from_fn_with_state(self.clone(), admit::check));
-        let open = Router::new()
-            .route("/", get(page::page))
-            .route("/page/{version}/{file}", get(page::file))
-            .route("/health", get(health::health))
-            .route("/ready", get(health::ready))
-            .route("/api/session", post(guard::session))
-            .route_layer(middleware::from_fn_with_state(self.clone(), guard::same_site));
+            .admitted(Access::Known, middleware::from_fn_with_state(self.clone(), admit::check))
+    }
+
+    /// The routes of everybody.
+    fn open(&self) -> Routes {
+        let open = Routes::new("daemon")
+            .at("/", get(page::page, says("Serves the page.").sends(200, "text/html")))
+            .at(
+                "/page/{version}/{file}",
+                get(page::file, says("Serves a file of the page.").sends_file()),
+            )
+            .at(
+                "/docs",
+                get(openapi::page, says("Serves a page that lists the operations.").sends(200, "text/html")),
+            )
+            .at("/openapi.json", get(openapi::document, says("Serves this document.").gives("object")))
+            .at(
+                "/health",
+                get(
+                    health::health,
+                    says("Reports that the process is alive.")
+                        .gives("{status: string, service: string, uptime_seconds: integer}"),
+                ),
+            )
+            .at(
+                "/ready",
+                get(
+                    health::ready,
+                    says("Reports whether the daemon can work.").gives(READY).gives_with(503, READY),
+                ),
+            )
+            .at(
+                "/api/session",
+                post(
+                    guard::session,
+                    says("Exchanges the token for a browser's cookie.").gives_nothing(204).fails(&[401, 429]),
+                ),
+            )
+            .behind(middleware::from_fn_with_state(self.clone(), guard::same_site));
         // What brings its own proof, a secret or a signature, may come by any name of this machine.
-        let hooks = Router::new()
-            .route("/api/webhooks/{platform}/{account}", post(webhook::take))
-            .route("/files/{token}", get(file::linked));
+        let hooks = Routes::new("daemon")
+            .at(
+                "/api/webhooks/{platform}/{account}",
+                post(
+                    webhook::take,
+                    says("Receives a platform's events.").sends(200, "*/*").fails(&[400, 401, 408, 413, 429]),
+                ),
+            )
+            .at(
+                "/files/{token}",
+                get(
+                    file::linked,
+                    says("Fetches a file by a signed link.").sends_file().sends(404, "text/plain"),
+                ),
+            );
+        open.merge(auth::open_routes(self)).merge(hooks)
+    }
+
+    fn router(self) -> Router {
         let cors = cors::layer(&self.0.sign_in.config.cors_origins);
-        let all = guarded
-            .merge(open)
-            .merge(auth::open_routes(&self))
-            .merge(hooks)
+        let (router, routes) = self.guarded().merge(self.open()).finish();
+        let all = router
+            .layer(Extension(Arc::new(openapi::Document::of(routes))))
             .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
             .layer(middleware::from_fn(paced::pace))
             .layer(CatchPanicLayer::new())
@@ -277,3 +438,6 @@ impl GatewayState {
         }
     }
 }
+
+/// Facts of readiness.
+const READY: &str = "{ready: boolean, store: boolean, inbox_has_room: boolean, full: [string], model: boolean, draining: boolean, away: [string], channels: object}";

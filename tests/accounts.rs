@@ -128,7 +128,8 @@ async fn one_account_is_restarted_by_hand() {
     house.telegram.wait(SOON, |view| (view.count("getMe") == 2).then_some(())).await.unwrap();
     ada.says("after", "echo: after").await;
     assert_eq!(ada.answers().len(), 2);
-    assert_eq!(post(&house, "/api/channels/nobody/restart").await.0, 404);
+    let (status, told) = post(&house, "/api/channels/nobody/restart").await;
+    assert!(status == 404 && told["detail"].is_string(), "{told}");
     let bare = async |path: &str| {
         let url = format!("http://{}/api/channels/telegram/{path}", house.address);
         http().post(url).send().await.unwrap()

@@ -120,7 +120,7 @@ async fn forty_reads_of_large_files_in_one_reply_wait_for_each_other() {
 }
 
 /// A page that is never answered, and how often somebody asked for it.
-async fn silent() -> (String, Arc<AtomicUsize>) {
+pub async fn silent() -> (String, Arc<AtomicUsize>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.2:0").await.unwrap();
     let (address, asked) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
     let count = asked.clone();
@@ -135,7 +135,7 @@ async fn silent() -> (String, Arc<AtomicUsize>) {
 }
 
 /// Waits until a page was asked for so often.
-async fn reached(asked: &AtomicUsize, count: usize) {
+pub async fn reached(asked: &AtomicUsize, count: usize) {
     let deadline = Instant::now() + SOON;
     while asked.load(Ordering::SeqCst) < count {
         assert!(Instant::now() < deadline, "it was not asked for {count} times");

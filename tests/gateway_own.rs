@@ -112,7 +112,7 @@ async fn a_fact_that_is_written_down_is_told_with_the_next_question() {
 }
 
 #[tokio::test]
-async fn a_profile_is_kept_for_whoever_wrote_it() {
+async fn a_profile_is_kept_for_whoever_wrote_it_and_told_to_the_agent() {
     let api = Api::open("agents_api: {enabled: true}\n").await;
     let path = "/api/user-profile";
     assert_eq!(api.get(path).await, (200, json!({"content": null})));
@@ -121,6 +121,10 @@ async fn a_profile_is_kept_for_whoever_wrote_it() {
     assert_eq!(api.get(path).await, (200, content));
     let kept = std::fs::read_to_string(api.house.path(".pudu/users/default/USER.md")).unwrap();
     assert_eq!(kept, "I am Ada.");
+    let said = json!({"input": {"messages": [{"type": "human", "content": "hello"}]}});
+    assert_eq!(api.send(Method::POST, "/api/runs/wait", &said).await.0, 200);
+    let asked = api.house.model.requests()[0].body.to_string();
+    assert!(asked.contains("I am Ada."), "{asked}");
     assert_eq!(api.send(Method::PUT, path, &json!({"content": "x".repeat(70_000)})).await.0, 413);
     assert_eq!(api.send(Method::PUT, path, &json!({"content": 1})).await.0, 422);
     assert_eq!(api.send(Method::PUT, path, &json!({"content": " "})).await, (200, json!({"content": null})));

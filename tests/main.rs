@@ -43,6 +43,7 @@ mod memory_tools;
 mod models;
 mod moving;
 mod numbers;
+mod openapi;
 mod outage;
 mod output;
 mod own_skills;

@@ -1,5 +1,11 @@
 //! Threads and runs as clients of LangGraph use them, through deaths of the daemon, cut connections and each other.
 
+mod edits;
+mod resumed;
+mod stopped;
+mod streams;
+mod threads;
+
 use crate::house::{House, SOON, Talker, http};
 use pudu_sim::model::{At, Reply};
 use serde_json::{Value, json};
@@ -71,6 +77,59 @@ impl Client<'_> {
             call = call.header("last-event-id", after);
         }
         frames(&call.send().await.unwrap().text().await.unwrap())
+    }
+
+    /// Returns the thread as it is: who says what.
+    async fn said(&self, thread: &str) -> Vec<String> {
+        let values = self.get(&format!("/threads/{thread}/state")).await;
+        let messages = values["values"]["messages"].as_array().unwrap().iter();
+        messages
+            .map(|message| {
+                format!("{}: {}", message["type"].as_str().unwrap(), message["content"].as_str().unwrap())
+            })
+            .collect()
+    }
+
+    /// Says something in the page's chat.
+    async fn says_in_chat(&self, text: &str) {
+        let said = self.call("POST", "/chat/herd/messages", Some(json!({ "text": text }))).await;
+        assert_eq!(said.0, 202, "{}", said.1);
+    }
+
+    /// Returns the thread of the page's chat.
+    async fn thread_of_chat(&self) -> String {
+        self.post("/threads/search", json!({})).await[0]["thread_id"].as_str().unwrap().to_owned()
+    }
+
+    /// Returns the lines of the page's chat.
+    async fn transcript(&self) -> Vec<Value> {
+        let mut events = http().get(self.at("/chat/herd/events")).send().await.unwrap();
+        let mut told = String::new();
+        while !told.contains("\n\n") {
+            told.push_str(std::str::from_utf8(&events.chunk().await.unwrap().unwrap()).unwrap());
+        }
+        serde_json::from_str(told.lines().find_map(|line| line.strip_prefix("data: ")).unwrap()).unwrap()
+    }
+
+    /// Waits until the page's chat shows so many final lines, and returns their texts.
+    async fn chat_shows(&self, lines: usize) -> Vec<String> {
+        let deadline = Instant::now() + SOON;
+        loop {
+            let shown = self.transcript().await;
+            if shown.len() == lines && shown.iter().all(|line| line["done"] == true) {
+                return shown.iter().map(|line| line["text"].as_str().unwrap().to_owned()).collect();
+            }
+            assert!(Instant::now() < deadline, "{shown:#?}");
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    }
+}
+
+impl House {
+    /// Waits until the daemon died at the point at which that was to happen.
+    async fn dies(&mut self) {
+        assert!(self.ended(SOON).await.is_some(), "nothing passed the point:\n{}", self.log());
+        self.set("PUDU_CRASH_AT", "");
     }
 }
 
@@ -273,6 +332,11 @@ async fn rows_of_a_thread_are_paged_and_judged() {
     let (status, kept) = client.call("PUT", &judged, Some(json!({"rating": 1, "comment": "good"}))).await;
     assert_eq!((status, &kept["rating"], &kept["comment"]), (200, &json!(1), &json!("good")));
     client.call("PUT", &judged, Some(json!({"rating": -1}))).await;
+    for wrong in [json!({"rating": i64::MIN}), json!({"rating": 0})] {
+        assert_eq!(client.call("PUT", &judged, Some(wrong)).await.0, 400);
+    }
+    // The values of its keys without the keys are no judgement.
+    assert_eq!(client.call("PUT", &judged, Some(json!([1, null, null]))).await.0, 422);
     let stats = client.get(&format!("{judged}/stats")).await;
     assert_eq!(stats, json!({"run_id": run, "total": 1, "positive": 0, "negative": 1}));
     let page = client.get(&format!("/threads/{thread}/messages/page?limit=3")).await;
@@ -377,4 +441,88 @@ async fn an_answer_is_made_once_more_a_question_put_otherwise_and_a_thread_branc
     assert_eq!(said(&client.get(&path("")).await["values"]).len(), 4, "the other thread is as it was");
     let usage = client.get(&path("/token-usage")).await;
     assert_eq!((&usage["total_runs"], usage["total_tokens"].as_i64() > Some(0)), (&json!(4), true));
+}
+
+#[tokio::test]
+async fn a_client_that_waits_comes_back_to_where_the_answer_said() {
+    let mut house = House::open("").await;
+    let mut hold = house.model.hold(1, At::Start);
+    house.model.next(Reply::text("too late"));
+    house.model.next(Reply::text("at last"));
+    let (back, waiting) = {
+        let client = Client(&house);
+        let path = format!("/threads/{}/runs/wait", client.thread().await);
+        let body = asked("look", &json!({"on_disconnect": "continue"}));
+        let waiting = http().post(client.at(&path)).json(&body).send().await.unwrap();
+        hold.reached().await.unwrap();
+        (waiting.headers()["location"].to_str().unwrap().to_owned(), waiting)
+    };
+    house.kill();
+    assert!(waiting.text().await.is_err(), "an answer that was cut is no answer");
+    hold.proceed();
+    house.start();
+    let values = Client(&house).get(&back).await;
+    assert_eq!((kinds(&values), &values["messages"][1]["content"]), (vec!["human", "ai"], &json!("at last")));
+}
+
+#[tokio::test]
+async fn a_reader_of_a_run_that_goes_on_after_a_death_has_all_its_pieces() {
+    let mut house = House::open("").await;
+    let (mut first, mut second) = (house.model.hold(1, At::Chunk(3)), house.model.hold(2, At::Chunk(3)));
+    house.model.next(Reply::text("one two three").words_per_chunk(1));
+    house.model.next(Reply::text("four five six").words_per_chunk(1));
+    let (path, id) = {
+        let client = Client(&house);
+        let thread = client.thread().await;
+        let run = client.begin(&thread, "count", json!({})).await;
+        let path =
+            format!("/threads/{thread}/runs/{run}/stream?stream_mode=messages-tuple&stream_mode=values");
+        first.reached().await.unwrap();
+        let told = until(&mut http().get(client.at(&path)).send().await.unwrap(), "two").await;
+        (path, told.last().unwrap().1.clone())
+    };
+    house.kill();
+    first.proceed();
+    house.start();
+    second.reached().await.unwrap();
+    let call = http().get(Client(&house).at(&path)).header("last-event-id", id);
+    let mut answer = call.send().await.unwrap();
+    let mut told = until(&mut answer, "five").await;
+    second.proceed();
+    told.extend(frames(&answer.text().await.unwrap()));
+    assert_eq!((names(&told)[0], *names(&told).last().unwrap()), ("gap", "end"), "{told:?}");
+    let pieces = told.iter().filter(|(name, ..)| name == "messages");
+    let said: String = pieces.map(|(_, _, data)| data[0]["content"].as_str().unwrap()).collect();
+    assert_eq!(said, "four five six", "{told:?}");
+}
+
+/// Reads frames of a stream until they have a word.
+async fn until(answer: &mut reqwest::Response, word: &str) -> Vec<Frame> {
+    let mut text = String::new();
+    while !text.contains(word) {
+        text.push_str(&String::from_utf8_lossy(&answer.chunk().await.unwrap().unwrap()));
+    }
+    frames(&text)
+}
+
+#[tokio::test]
+async fn a_checkpoint_tells_its_step_and_what_comes_next() {
+    let house = House::open("").await;
+    let client = Client(&house);
+    house.model.next(Reply::tool("ls", &json!({"path": "/mnt/user-data"})));
+    let (thread, path) = ("made-by-its-run", "/threads/made-by-its-run/runs/wait");
+    let (status, _) = client.call("POST", path, Some(asked("look", &json!({})))).await;
+    assert_eq!(status, 404, "no thread is made unasked");
+    client.post(path, asked("look", &json!({"if_not_exists": "create"}))).await;
+    let past = client.post(&format!("/threads/{thread}/history"), json!({})).await;
+    let told = |one: &Value| (one["metadata"]["step"].as_i64().unwrap(), one["next"].clone());
+    let told: Vec<(i64, Value)> = past.as_array().unwrap().iter().map(told).collect();
+    assert_eq!(told, [(3, json!([])), (2, json!(["model"])), (1, json!(["tools"])), (0, json!(["model"]))]);
+    client.post(&format!("/threads/{thread}/state"), json!({"values": {"todos": []}})).await;
+    let state = client.get(&format!("/threads/{thread}/state")).await;
+    assert_eq!(state["metadata"]["source"], "update");
+    let runs = client.get(&format!("/threads/{thread}/runs?select=status&select=thread_id")).await;
+    assert_eq!(runs, json!([{"status": "success", "thread_id": thread}]));
+    let found = client.post("/threads/search", json!({"select": ["thread_id"]})).await;
+    assert_eq!(found, json!([{"thread_id": thread}]));
 }

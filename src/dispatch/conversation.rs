@@ -22,7 +22,7 @@ use pudu_channels::{FinalView, InboundKind, ReplyTarget, RunOptions};
 use pudu_client::{
     Control,
     base::{BoxFuture, RunId, Skill, ThreadFolder, ThreadId, UserId},
-    store::{ConversationRow, InboxItemId, NewTurn, StoreError, TurnId},
+    store::{ConversationRow, InboxItemId, NewTurn, TurnId},
 };
 use std::{
     collections::VecDeque,
@@ -331,7 +331,7 @@ impl ConversationActor {
             Some(known) => (known.thread, known.agent),
             None => (self.bind(newest).await.thread, None),
         };
-        let run = RunId::fresh();
+        let (run, control) = (RunId::fresh(), Control::default());
         let items: Vec<InboxItemId> = said.iter().map(|arrival| arrival.id).collect();
         let turn = NewTurn {
             folder: Some(ThreadFolder { owner: self.owner(newest), thread: thread.clone() }),
@@ -340,15 +340,25 @@ impl ConversationActor {
         };
         if !self.shared.outbox.open(&turn).await {
             // Some are settled. The inbox hands the others out again.
-            self.shared.inbox.release(&items);
-            return;
+            return self.shared.inbox.release(&items);
         }
-        let control = Control::default();
+        let (shared, account) = (&self.shared, &self.account);
         let session =
-            agent::settle(&self.shared, &self.account, &self.key, chosen.as_deref(), &reply_target.sender)
-                .await;
-        let cut = Interruption::Never;
-        self.start(TurnJob { item, reply_target, thread, run, choice, session, said, work, cut, control });
+            agent::settle(shared, account, &self.key, chosen.as_deref(), &reply_target.sender).await;
+        let (cut, place) = (Interruption::Never, None);
+        self.start(TurnJob {
+            item,
+            reply_target,
+            thread,
+            run,
+            choice,
+            session,
+            said,
+            work,
+            cut,
+            control,
+            place,
+        });
     }
 
     /// Performs a turn, now or when the one at work is over.
@@ -402,8 +412,10 @@ impl ConversationActor {
     /// A turn is over: what was to steer it and came too late waits for the next.
     async fn ended(&mut self, end: Option<TurnEnd>) {
         let Some(running) = self.running.take() else { return };
-        if running.control.steering.is_goal_dropped() {
-            self.clear_goal().await;
+        // What the run saw of that is taken back already.
+        let dropped = running.control.steering.is_goal_dropped();
+        if let Some(record) = if dropped { self.record().await } else { None } {
+            drop(self.shared.client.clear_goal(&record.thread));
         }
         let unused = end.map(|end| end.unused).unwrap_or_default();
         let late = running.steered.into_iter().filter(|arrival| unused.contains(&input::message_id(arrival)));
@@ -416,16 +428,6 @@ impl ConversationActor {
             Some(ConversationEvent::Redeliver(reply)) => self.redeliver(*reply),
             _ => {}
         }
-    }
-
-    /// Takes back what a run that is over worked towards.
-    async fn clear_goal(&self) {
-        let Some(record) = self.record().await else { return };
-        let clear = || async {
-            let cleared = self.shared.client.clear_goal(&record.thread).await;
-            cleared.map_err(|error| StoreError::Unavailable(error.to_string()))
-        };
-        retry_until_stored("failed to clear goal", clear).await;
     }
 
     /// Binds the conversation to a thread, if it has none yet.

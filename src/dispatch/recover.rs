@@ -153,6 +153,7 @@ impl Dispatcher {
             control.steering.drop_goal();
         }
         let job = TurnJob {
+            place: Some(shared.client.place(&thread)),
             item,
             reply_target,
             thread,

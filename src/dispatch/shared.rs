@@ -48,7 +48,7 @@ pub(crate) struct Shared {
     pub(crate) known: PairedPeople,
     pub(crate) users: Users,
     pub(crate) links: Links,
-    /// Cancelled when it is known which tools of extensions there are: turns that a restart cut wait for that.
+    /// Cancelled when the tools of extensions are there, or will probably not be: runs that a restart cut wait for that.
     pub(crate) extended: CancellationToken,
     /// Rings when the servers of extensions are to be connected anew.
     pub(crate) reconnect_extensions: Notify,

@@ -18,7 +18,7 @@ use pudu_channels::{
     BoxFuture, FinalView, Hurry, InboundKind, LiveReply, OutFile, ReplyTarget, RunOptions, SendError,
 };
 use pudu_client::{
-    Admission, Asker, Control, Run, RunEnd, RunTask,
+    Admission, Asker, Control, Run, RunEnd, RunTask, ThreadPlace,
     base::{Human, MessageId, RunId, Thinking, ThreadId},
     net::scrub,
     store::{ConversationRow, Db, InboxItemId, TurnId},
@@ -34,9 +34,6 @@ use std::{
     time::Duration,
 };
 use tokio::time::sleep;
-
-/// How long a turn that a restart interrupted waits for the tools of extensions.
-const EXTENSIONS_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Delay before a question that the platform did not take is shown again.
 const PROMPT_RETRY_DELAY: Duration = Duration::from_secs(3);
@@ -115,6 +112,8 @@ pub(super) struct TurnJob {
     pub(super) cut: Interruption,
     /// How to reach the run.
     pub(super) control: Control,
+    /// Its place on the thread, if it was at work there before a restart.
+    pub(super) place: Option<ThreadPlace>,
 }
 
 impl TurnJob {
@@ -204,10 +203,11 @@ pub(super) struct TurnEnd {
 pub(super) async fn perform(
     shared: Arc<Shared>,
     account: Arc<Account>,
-    job: TurnJob,
+    mut job: TurnJob,
     delivering: Arc<Delivering>,
 ) -> TurnEnd {
-    let end = AssertUnwindSafe(work(&shared, &account, &job, &delivering)).catch_unwind().await;
+    let place = job.place.take();
+    let end = AssertUnwindSafe(work(&shared, &account, &job, place, &delivering)).catch_unwind().await;
     match end {
         Ok(end) => end,
         Err(_) => {
@@ -233,6 +233,7 @@ async fn work(
     shared: &Arc<Shared>,
     account: &Arc<Account>,
     job: &TurnJob,
+    place: Option<ThreadPlace>,
     delivering: &Delivering,
 ) -> TurnEnd {
     let reply_store = shared.outbox.reply_store(&job.item);
@@ -256,7 +257,7 @@ async fn work(
     task.model = model.or(task.model);
     task.thinking = thinking.as_deref().and_then(Thinking::parse).or(task.thinking);
     notes.extend(vision::note_blind(shared, language, &job.said, &mut task).await);
-    let mut run = shared.client.start_admitted(task, job.control.clone(), admission);
+    let mut run = shared.client.start_admitted(task, job.control.clone(), admission, place);
     let hand_over = |key: &str, whole: &str| hand_over(shared, account, job, key, whole);
     let shown = show(&mut run, &mut *reply, language, others, hand_over).await;
     let Some(ended) = shown else { return TurnEnd::default() };
@@ -291,19 +292,14 @@ async fn admit(shared: &Shared, job: &TurnJob, reply: &mut dyn LiveReply) -> Opt
     }
 }
 
-/// Waits until the tools of extensions are there, or will probably not be. Tells whether the turn goes on: the
-/// daemon may end first.
+/// Waits for the tools of extensions. Tells whether the turn goes on: the daemon may end first.
 async fn extended(shared: &Shared, job: &TurnJob) -> bool {
     tokio::select! {
         biased;
-        () = shared.extended.cancelled() => {}
-        () = job.control.cancel.cancelled() => {}
-        () = shared.drain.cancelled() => return false,
-        () = sleep(EXTENSIONS_TIMEOUT) => {
-            tracing::warn!(turn = job.item.turn.0, "continuing turn without slow MCP servers");
-        }
+        () = shared.extended.cancelled() => true,
+        () = job.control.cancel.cancelled() => true,
+        () = shared.drain.cancelled() => false,
     }
-    true
 }
 
 /// Shows a run's progress until it ends: always the newest view, whenever the platform may be given one.

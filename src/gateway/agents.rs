@@ -4,8 +4,8 @@
 //! speaks to everybody, and may be given tools.
 
 use super::{GatewayState, JsonReply};
+use crate::gateway::json::Json;
 use axum::{
-    Json,
     extract::{Path, Query, Request, State},
     http::StatusCode,
     middleware::Next,
@@ -15,6 +15,7 @@ use pudu_client::{
     agents::{AgentChange, AgentError, AgentProfile, Agents, CustomAgent, normal, read_options},
     base::{Sampling, Thinking},
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
@@ -36,7 +37,7 @@ pub(super) async fn list(State(gateway): State<GatewayState>) -> Json<Value> {
 }
 
 /// A name to look at.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct AgentNameQuery {
     name: String,
 }
@@ -61,7 +62,7 @@ pub(super) async fn show(State(gateway): State<GatewayState>, Path(name): Path<S
 }
 
 /// An agent to make.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewAgent {
     name: String,
@@ -101,7 +102,7 @@ pub(super) async fn create(State(gateway): State<GatewayState>, Json(request): J
 
 /// Change of an agent: a key that is missing stays, null stands for all or the default. A misspelt key would
 /// leave an agent with more than it should have, so unknown keys are refused.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Edit {
     description: Option<String>,

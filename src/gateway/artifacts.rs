@@ -10,8 +10,8 @@ use super::{
     thread,
 };
 use crate::bus::STORE_TIMEOUT;
+use crate::gateway::json::Json;
 use axum::{
-    Json,
     extract::{Path, Query, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
@@ -22,6 +22,7 @@ use pudu_client::{
     sandbox::{OutputEdit, OutputEdited},
     store::StoreError,
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -43,7 +44,7 @@ const MAX_EDITED_BYTES: u64 = 2 * 1024 * 1024;
 pub(super) const MAX_EDIT_BODY_BYTES: usize = 8 * 1024 * 1024;
 
 /// How an artifact is to come.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct ArtifactQuery {
     #[serde(default)]
     download: String,
@@ -89,7 +90,7 @@ pub(super) async fn get(
 }
 
 /// New text of a file.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct ArtifactEdit {
     content: String,
     /// SHA-256 of the file as the editor has read it.

@@ -2,12 +2,13 @@
 //! DeerFlow's.
 
 use super::{GatewayState, JsonReply, caller::Caller, thread};
+use crate::gateway::json::Json;
 use axum::{
-    Json,
     extract::{Path, State},
     http::StatusCode,
 };
 use pudu_client::AssistFor;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -23,7 +24,7 @@ pub(super) async fn config(State(gateway): State<GatewayState>) -> Json<Value> {
 }
 
 /// End of a conversation, for which questions are wanted.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct SuggestionRequest {
     messages: Vec<SuggestionMessage>,
     #[serde(default = "three")]
@@ -37,7 +38,7 @@ fn three() -> u32 {
 }
 
 /// A message of that conversation.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct SuggestionMessage {
     role: String,
     /// Text, or blocks with texts in them.
@@ -93,7 +94,7 @@ pub(super) async fn suggest(
 }
 
 /// A text to be worded anew.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct PolishRequest {
     text: String,
     #[serde(default)]

@@ -1,13 +1,19 @@
 //! Assistants, as LangGraph's clients look for them: the lead agent, then the custom agents. Shapes are DeerFlow's.
 
-use super::{GatewayState, JsonReply};
+use super::{
+    GatewayState, JsonReply,
+    json::{self, Json},
+    threads::{next_page, selected},
+    unsupported,
+};
 use crate::clock;
 use axum::{
-    Json,
     body::Bytes,
     extract::{Path, State},
     http::StatusCode,
+    response::{IntoResponse, Response},
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
@@ -21,7 +27,7 @@ const MAX_LISTED: usize = 1_000;
 static SINCE: LazyLock<String> = LazyLock::new(|| clock::text(clock::now()));
 
 /// Search for assistants. Metadata is not looked at, as in DeerFlow.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct AssistantSearch {
     #[serde(default)]
     graph_id: Option<String>,
@@ -31,6 +37,8 @@ pub(super) struct AssistantSearch {
     limit: usize,
     #[serde(default)]
     offset: usize,
+    #[serde(default)]
+    select: Option<Vec<String>>,
 }
 
 fn page() -> usize {
@@ -39,7 +47,7 @@ fn page() -> usize {
 
 impl Default for AssistantSearch {
     fn default() -> Self {
-        Self { graph_id: None, name: None, limit: page(), offset: 0 }
+        Self { graph_id: None, name: None, limit: page(), offset: 0, select: None }
     }
 }
 
@@ -49,7 +57,7 @@ impl AssistantSearch {
         if body.is_empty() {
             return Ok(Self::default());
         }
-        serde_json::from_slice(body).map_err(|error| {
+        json::read(body).map_err(|error| {
             let detail = format!("this is no search for assistants: {error}");
             (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "detail": detail })))
         })
@@ -66,14 +74,18 @@ impl AssistantSearch {
 }
 
 /// Lists assistants.
-pub(super) async fn search(State(gateway): State<GatewayState>, body: Bytes) -> JsonReply {
+pub(super) async fn search(State(gateway): State<GatewayState>, body: Bytes) -> Response {
     let wanted = match AssistantSearch::read(&body) {
         Ok(wanted) => wanted,
-        Err(refusal) => return refusal,
+        Err(refusal) => return refusal.into_response(),
     };
-    let found = gateway.assistants().await.into_iter().filter(|assistant| wanted.finds(assistant));
-    let found: Vec<Value> = found.skip(wanted.offset).take(wanted.limit.min(MAX_LISTED)).collect();
-    (StatusCode::OK, Json(json!(found)))
+    let mut found = gateway.assistants().await;
+    found.retain(|assistant| wanted.finds(assistant));
+    let (limit, offset) = (wanted.limit.min(MAX_LISTED), wanted.offset);
+    let next = next_page(offset.saturating_add(limit), found.len());
+    let page = found.into_iter().skip(offset).take(limit);
+    let page: Vec<Value> = page.map(|assistant| selected(assistant, wanted.select.as_deref())).collect();
+    (next, Json(page)).into_response()
 }
 
 /// Counts assistants.
@@ -107,6 +119,24 @@ pub(super) async fn schemas(State(gateway): State<GatewayState>, Path(id): Path<
         "config_schema": {},
     });
     gateway.assistant(&id, |_| empty).await
+}
+
+/// Shows the subgraphs of an assistant, of which there are none: sub-agents have runs of their own.
+pub(super) async fn subgraphs(State(gateway): State<GatewayState>, Path(name): Path<String>) -> JsonReply {
+    gateway.assistant(&name, |_| json!({})).await
+}
+
+/// Likewise, of one namespace.
+pub(super) async fn subgraph(
+    state: State<GatewayState>,
+    Path((name, _)): Path<(String, String)>,
+) -> JsonReply {
+    subgraphs(state, Path(name)).await
+}
+
+/// Answers whoever wants to change or delete one.
+pub(super) async fn fixed() -> Response {
+    unsupported::answer(unsupported::Part::OwnAssistants)
 }
 
 impl GatewayState {

@@ -1,20 +1,21 @@
 //! The audit log of sandboxes, for whoever runs pudu.
 
 use super::GatewayState;
+use crate::gateway::json::Json;
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
-    Json,
     extract::{Query, State},
     http::StatusCode,
 };
 use pudu_client::{killed, store::AuditEntry};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// So many deeds are told, if nothing else is asked for, and at most.
 const DEEDS: (u32, u32) = (100, 1000);
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct AuditQuery {
     limit: Option<u32>,
     thread: Option<String>,

@@ -17,49 +17,131 @@ mod session;
 mod status;
 mod tokens;
 
+pub(super) use cookies::{CSRF_HEADER, OPERATOR as PAGE_COOKIE, SESSION as SESSION_COOKIE};
 pub(crate) use desk::SignIn;
 pub(super) use identify::{Proof, ShownRequest, identify, operator};
 
-use super::{GatewayState, guard};
-use axum::{
-    Router, middleware,
-    routing::{delete, get, post, put},
+use super::{
+    GatewayState, guard,
+    openapi::{Routes, delete, get, post, put, says},
 };
+use axum::{http::Method, middleware};
+
+/// Accounts' tokens with what a list of them has.
+const TOKENS: &str = "{tokens: [Token]}";
+
+/// Returns the scope that a program's token needs for a route.
+pub(super) fn scope(method: &Method, path: &str) -> Option<&'static str> {
+    match scopes::needed(method, path) {
+        scopes::ScopeNeed::Scope(scope) => Some(scope),
+        scopes::ScopeNeed::Nothing | scopes::ScopeNeed::Person => None,
+    }
+}
 
 /// Routes that ask for no proof, or bring it.
-pub(super) fn open_routes(gateway: &GatewayState) -> Router<GatewayState> {
-    let asked = Router::new()
-        .route("/api/v1/auth/setup-status", get(status::setup))
-        .route("/api/v1/auth/providers", get(status::providers))
-        .route("/api/v1/auth/oauth/{provider}", get(status::no_provider))
-        .route("/api/v1/auth/callback/{provider}", get(status::no_provider))
-        .route_layer(middleware::from_fn_with_state(gateway.clone(), guard::same_site));
-    Router::new()
-        .route("/api/v1/auth/login/local", post(login::login))
-        .route("/api/v1/auth/register", post(login::register))
-        .route("/api/v1/auth/initialize", post(login::initialize))
-        .route("/api/v1/auth/logout", post(login::logout))
-        .route_layer(middleware::from_fn_with_state(gateway.clone(), login::same_origin))
+pub(super) fn open_routes(gateway: &GatewayState) -> Routes {
+    let asked = Routes::new("sign-in")
+        .at(
+            "/api/v1/auth/setup-status",
+            get(
+                status::setup,
+                says("Tells whether the first administrator is to be made.")
+                    .gives("{needs_setup: boolean, registration_enabled: boolean}"),
+            ),
+        )
+        .at(
+            "/api/v1/auth/providers",
+            get(
+                status::providers,
+                says("Lists providers of sign-in: there are none.").gives("{providers: [object]}"),
+            ),
+        )
+        .at(
+            "/api/v1/auth/oauth/{provider}",
+            get(status::no_provider, says("Would begin a sign-in by a provider; answers 404.").fails(&[404])),
+        )
+        .at(
+            "/api/v1/auth/callback/{provider}",
+            get(status::no_provider, says("Would end a sign-in by a provider; answers 404.").fails(&[404])),
+        )
+        .behind(middleware::from_fn_with_state(gateway.clone(), guard::same_site));
+    Routes::new("sign-in")
+        .at(
+            "/api/v1/auth/login/local",
+            post(
+                login::login,
+                says("Signs in by e-mail address and password.")
+                    .gives("{expires_in: integer, needs_setup: boolean}")
+                    .fails(&[401, 429]),
+            ),
+        )
+        .at(
+            "/api/v1/auth/register",
+            post(
+                login::register,
+                says("Makes an account for the caller.").gives_with(201, "Account").fails(&[400, 429]),
+            ),
+        )
+        .at(
+            "/api/v1/auth/initialize",
+            post(
+                login::initialize,
+                says("Makes the first administrator.")
+                    .gives_with(201, "Account")
+                    .fails(&[400, 401, 409, 429]),
+            ),
+        )
+        .at(
+            "/api/v1/auth/logout",
+            post(login::logout, says("Ends the session of this browser.").gives("Notice")),
+        )
+        .behind(middleware::from_fn_with_state(gateway.clone(), login::same_origin))
         .merge(asked)
 }
 
 /// Routes of whoever is signed in.
-pub(super) fn own_routes() -> Router<GatewayState> {
-    Router::new()
-        .route("/api/v1/auth/me", get(status::me))
-        .route("/api/v1/auth/change-password", post(password::change))
-        .route("/api/v1/auth/tokens", get(tokens::own).post(tokens::add_own))
-        .route("/api/v1/auth/tokens/{id}", delete(tokens::revoke_own))
-        .route("/api/v1/auth/pats", get(tokens::own).post(tokens::add_own))
-        .route("/api/v1/auth/pats/{id}", delete(tokens::revoke_own))
+pub(super) fn own_routes() -> Routes {
+    let tokens = || {
+        get(tokens::own, says("Lists the caller's tokens for programs.").gives(TOKENS)).post(
+            tokens::add_own,
+            says("Makes a token for a program, which is shown once.").gives_with(201, "Token"),
+        )
+    };
+    let token = || delete(tokens::revoke_own, says("Revokes a token of the caller's.").gives("Notice"));
+    Routes::new("sign-in")
+        .at("/api/v1/auth/me", get(status::me, says("Shows the caller's account.").gives("Account")))
+        .at(
+            "/api/v1/auth/change-password",
+            post(password::change, says("Changes the caller's password.").gives("Notice").fails(&[400])),
+        )
+        .at("/api/v1/auth/tokens", tokens())
+        .at("/api/v1/auth/tokens/{id}", token())
+        .at("/api/v1/auth/pats", tokens())
+        .at("/api/v1/auth/pats/{id}", token())
 }
 
 /// Routes of administrators.
-pub(super) fn operator_routes() -> Router<GatewayState> {
-    Router::new()
-        .route("/api/accounts", get(accounts::list).post(accounts::add))
-        .route("/api/accounts/{who}", delete(accounts::remove))
-        .route("/api/accounts/{who}/password", put(accounts::set_password))
-        .route("/api/tokens", get(tokens::all).post(tokens::add))
-        .route("/api/tokens/{id}", delete(tokens::revoke))
+pub(super) fn operator_routes() -> Routes {
+    Routes::new("accounts")
+        .at(
+            "/api/accounts",
+            get(accounts::list, says("Lists the accounts.").gives("{accounts: [Account]}"))
+                .post(accounts::add, says("Makes an account.").gives_with(201, "Account").fails(&[409])),
+        )
+        .at("/api/accounts/{who}", delete(accounts::remove, says("Removes an account.").gives("Account")))
+        .at(
+            "/api/accounts/{who}/password",
+            put(
+                accounts::set_password,
+                says("Sets a password and ends the account's sessions.").gives("Account"),
+            ),
+        )
+        .at(
+            "/api/tokens",
+            get(tokens::all, says("Lists everybody's tokens for programs.").gives(TOKENS)).post(
+                tokens::add,
+                says("Makes a token for a user's program.").gives_with(201, "Token").fails(&[404]),
+            ),
+        )
+        .at("/api/tokens/{id}", delete(tokens::revoke, says("Revokes anybody's token.").gives("Notice")))
 }

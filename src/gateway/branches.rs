@@ -4,13 +4,13 @@ use super::{
     GatewayState,
     caller::Caller,
     refusal::{IN_FLIGHT, Refusal, answer, body, refused, unavailable},
-    thread_state::copy_to,
+    thread_edits::copy_to,
     threads::own,
     wire::{checkpoint, message},
 };
 use crate::bus::STORE_TIMEOUT;
+use crate::gateway::json::Json;
 use axum::{
-    Json,
     extract::{Path, State, rejection::JsonRejection},
     http::StatusCode,
     response::Response,
@@ -19,6 +19,7 @@ use pudu_client::{
     base::{Human, Message, MessageId, Seq, ThreadState, Update},
     store::ClientThread,
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -29,13 +30,13 @@ const PAGE: i64 = 512;
 const MAX_TITLE_CHARS: usize = 256;
 
 /// The answer that is to be made once more.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct RegenerateBody {
     message_id: String,
 }
 
 /// A question that is to be put otherwise.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct EditBody {
     human_message_id: String,
     replacement_text: String,
@@ -67,14 +68,14 @@ async fn newest_turn(gateway: &GatewayState, thread: &ClientThread) -> Result<Ne
     let Some(human) = human else {
         return refused(StatusCode::CONFLICT, "nobody has asked anything in the thread yet");
     };
-    let Some((seq, run)) = row_of(gateway, thread, &human.id).await? else {
+    let Some((seq, run)) = origin_of(gateway, thread, &human.id).await? else {
         return refused(StatusCode::CONFLICT, "nobody knows any more where the newest question was put");
     };
     Ok(NewestTurn { human, run, before: seq - 1, state })
 }
 
 /// Returns the row of the log that has a message, and the run that wrote it.
-async fn row_of(
+async fn origin_of(
     gateway: &GatewayState,
     thread: &ClientThread,
     id: &MessageId,
@@ -178,7 +179,7 @@ pub(super) async fn edit(
 }
 
 /// Place at which a thread branches off.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct BranchBody {
     message_id: String,
     #[serde(default)]
@@ -209,7 +210,9 @@ pub(super) async fn branch(
         // The whole turn goes along.
         let is_question = |message: &Arc<Message>| matches!(**message, Message::Human(_));
         let next = state.messages.values().skip(at + 1).position(is_question);
-        state.messages.truncate(next.map_or(state.messages.len(), |next| at + 1 + next));
+        let later = next.map_or(state.messages.len(), |next| at + 1 + next);
+        let later: Vec<MessageId> = state.messages.keys().skip(later).rev().cloned().collect();
+        later.into_iter().for_each(|id| state.apply(Update::Remove(id)));
         state.begun.clear();
         let title = asked.title.unwrap_or_else(|| thread.title.clone());
         let extra = json!({

@@ -7,12 +7,12 @@ use super::{
     file::{self as files, FileDisposition},
     options,
 };
+use crate::gateway::json::Json;
 use crate::{
     console,
     local::{self, LocalMessage, TranscriptChange, TranscriptLine},
 };
 use axum::{
-    Json,
     extract::{Path, State, rejection::JsonRejection},
     http::{HeaderMap, StatusCode, header},
     response::{
@@ -24,6 +24,7 @@ use futures_util::StreamExt;
 use pudu_channels::{AcceptError, Accepted};
 use pudu_client::base::MessageId;
 use pudu_texts::Language;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{convert::Infallible, time::Duration};
@@ -35,7 +36,7 @@ const MAX_MESSAGE_BYTES: usize = 256 * 1024;
 pub(super) const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 
 /// A message that is posted.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct ChatMessage {
     #[serde(default)]
     text: String,
@@ -100,7 +101,7 @@ fn message(gateway: &GatewayState, said: ChatMessage) -> Result<LocalMessage, Bo
 }
 
 /// A button that was pressed.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct ButtonPress {
     line: String,
     action: String,

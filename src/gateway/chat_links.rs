@@ -6,9 +6,9 @@ use super::{
     errors::refuse,
     people,
 };
+use crate::gateway::json::Json;
 use crate::{bus::STORE_TIMEOUT, clock, dispatch::GOOD_FOR, local};
 use axum::{
-    Json,
     extract::{Path, State},
     http::StatusCode,
     response::{IntoResponse, Response},

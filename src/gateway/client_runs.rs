@@ -4,25 +4,29 @@ use super::{
     GatewayState,
     caller::Caller,
     errors::refuse,
+    json::Json,
     refusal::{Refusal, answer, body, changed, missing, refused, unavailable},
+    run_readers::RunReader,
     run_request::{self, ReadRequest, RunBody},
     run_stream::{self, StreamRequest, last_event},
     thread,
-    threads::{own, values},
+    threads::{own, selected, values},
     wire::{frames::failure, modes::Modes, run},
 };
-use crate::bus::STORE_TIMEOUT;
+use crate::{bus::STORE_TIMEOUT, clock, dispatch::Shared};
 use axum::{
-    Json,
+    body::{Body, Bytes},
     extract::{Path, Query, RawQuery, State, rejection::JsonRejection},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use futures_util::stream;
 use pudu_client::{
-    LiveRun, SubmitError,
-    base::{RunId, ThreadId},
-    store::{CancelAction, ClientThread, RunRow},
+    CutRun, LiveRun, SubmitError,
+    base::{FailureCause, Outcome, RunId, ThreadId},
+    store::{CancelAction, ClientThread, RunRow, StoreError},
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -35,18 +39,18 @@ struct AcceptedRun {
     run: RunId,
     assistant: String,
     modes: Modes,
-    cancels: bool,
     live: Option<LiveRun>,
+    reader: RunReader,
 }
 
 impl AcceptedRun {
-    fn place(&self) -> String {
-        format!("/api/threads/{}/runs/{}", self.thread, self.run)
+    fn places(&self, again: &str) -> HeaderMap {
+        run_stream::places(&format!("/threads/{}/runs/{}", self.thread, self.run), again)
     }
 
     fn follow(self, gateway: &GatewayState) -> Response {
-        let Self { thread, run, assistant, modes, cancels, .. } = self;
-        run_stream::respond(gateway, StreamRequest { thread, run, assistant, modes, after: None, cancels })
+        let Self { thread, run, assistant, modes, reader, .. } = self;
+        run_stream::respond(gateway, StreamRequest { thread, run, assistant, modes, after: None }, reader)
     }
 }
 
@@ -54,80 +58,101 @@ async fn accept(
     gateway: &GatewayState,
     caller: &Caller,
     thread: &ThreadId,
-    asked: RunBody,
+    (asked, follows): (RunBody, bool),
 ) -> Result<AcceptedRun, Refusal> {
     let ReadRequest { run, modes, cancels } = run_request::read(gateway, caller, thread, asked).await?;
     let (id, assistant) = (run.task.run.clone(), run.assistant.clone());
+    // Before it is accepted: its reader may go away meanwhile.
+    let reader = RunReader::join(gateway, &id, cancels && follows);
     match gateway.0.shared.client.submit(run).await {
         Ok(_) => {}
-        Err(SubmitError::Busy(other)) => {
-            let why = format!(
-                "run {other} is at work on the thread; wait for it, or send another multitask_strategy"
-            );
-            return refused(StatusCode::CONFLICT, &why);
-        }
+        Err(SubmitError::Busy(other)) => return run_request::busy(&other),
         Err(error) => return changed(Err(error)),
     }
     let live = gateway.0.shared.client.live_run(&id);
-    Ok(AcceptedRun { thread: thread.clone(), run: id, assistant, modes, cancels, live })
+    Ok(AcceptedRun { thread: thread.clone(), run: id, assistant, modes, live, reader })
 }
 
-/// Accepts a run on a thread of the caller's.
+/// Finds the thread of a run: one of the caller's, or if it may be so a new one.
+async fn place(
+    gateway: &GatewayState,
+    caller: &Caller,
+    id: &str,
+    may_be_new: bool,
+) -> Result<ThreadId, Refusal> {
+    let id = thread::id(id)?;
+    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+    match db.client_thread(&id).await.map_err(|error| unavailable(&error))? {
+        Some(known) if known.user == caller.user => Ok(id),
+        None if may_be_new => Ok(id),
+        _ => missing(),
+    }
+}
+
+/// Accepts a run on a thread of the caller's, who `follows` it or not.
 async fn on_thread(
     gateway: &GatewayState,
     caller: &Caller,
     id: &str,
     posted: Result<Json<RunBody>, JsonRejection>,
+    follows: bool,
 ) -> Result<AcceptedRun, Refusal> {
     let asked = body(posted)?;
-    let thread = own(gateway, caller, id).await?;
-    accept(gateway, caller, &thread.id, asked).await
+    let thread = place(gateway, caller, id, asked.may_begin_thread(false)).await?;
+    accept(gateway, caller, &thread, (asked, follows)).await
 }
 
-/// Accepts a run on the thread that its configuration names, or on a new one.
+/// Accepts a run on the thread that its configuration names, or on a new one, of a caller who `follows` it or not.
 async fn stateless(
     gateway: &GatewayState,
     caller: &Caller,
     posted: Result<Json<RunBody>, JsonRejection>,
+    follows: bool,
 ) -> Result<AcceptedRun, Refusal> {
     let asked = body(posted)?;
-    let id = match asked.thread() {
+    let thread = match asked.thread() {
         None => ThreadId::fresh(),
-        Some(id) => {
-            let id = thread::id(id)?;
-            let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-            let known = db.client_thread(&id).await.map_err(|error| unavailable(&error))?;
-            if known.is_some_and(|known| known.user != caller.user) {
-                return missing();
-            }
-            id
-        }
+        Some(id) => place(gateway, caller, id, asked.may_begin_thread(true)).await?,
     };
-    accept(gateway, caller, &id, asked).await
+    accept(gateway, caller, &thread, (asked, follows)).await
 }
 
-async fn wait(gateway: &GatewayState, accepted: AcceptedRun) -> Result<Response, Refusal> {
-    let place = accepted.place();
-    if let Some(live) = &accepted.live {
-        let stops = accepted.cancels.then(|| run_stream::stops_with_reader(gateway, live.clone()));
+/// Answers with the values of a thread at the end of a run: the headers at once, so that a client that is cut off knows where
+/// to come back, then line breaks, so that no proxy takes the silence for an end.
+fn wait(gateway: &GatewayState, accepted: AcceptedRun) -> Response {
+    let places = accepted.places("join");
+    let waited = stream::unfold(Some((gateway.clone(), accepted)), |waiting| async move {
+        let (gateway, accepted) = waiting?;
         tokio::select! {
-            () = live.closed.cancelled() => {}
-            () = gateway.0.stop.cancelled() => {
-                return refused(StatusCode::SERVICE_UNAVAILABLE, "the daemon stops; the run goes on after that");
+            told = waited(&gateway, &accepted) => Some((told.map(Bytes::from), None)),
+            () = tokio::time::sleep(run_stream::HEARTBEAT_INTERVAL) => {
+                Some((Ok(Bytes::from_static(b"\n")), Some((gateway, accepted))))
             }
         }
-        drop(stops);
+    });
+    let mut response = Body::from_stream(waited).into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().extend(places);
+    response
+}
+
+/// Waits for a run, and writes the values of its thread. An error cuts the answer: the client comes back.
+async fn waited(gateway: &GatewayState, accepted: &AcceptedRun) -> Result<String, &'static str> {
+    if let Some(live) = &accepted.live {
+        ended(gateway, live).await.map_err(|_| "the daemon stops; the run goes on after that")?;
     }
-    let told = outcome(gateway, &accepted.thread, &accepted.run).await?;
-    let mut response = Json(told).into_response();
-    for (name, value) in
-        [(header::CONTENT_LOCATION, place.clone()), (header::LOCATION, format!("{place}/join"))]
-    {
-        if let Ok(value) = HeaderValue::from_str(&value) {
-            response.headers_mut().insert(name, value);
+    let told = outcome(gateway, &accepted.thread, &accepted.run).await;
+    told.map(|told| told.to_string()).map_err(|_| "the store does not answer just now")
+}
+
+/// Waits until a run is over.
+async fn ended(gateway: &GatewayState, live: &LiveRun) -> Result<(), Refusal> {
+    tokio::select! {
+        () = live.closed.cancelled() => Ok(()),
+        () = gateway.0.stop.cancelled() => {
+            refused(StatusCode::SERVICE_UNAVAILABLE, "the daemon stops; the run goes on after that")
         }
     }
-    Ok(response)
 }
 
 /// Returns the values of a thread after a run, with the error of one that failed.
@@ -152,7 +177,7 @@ pub(super) async fn create(
     Path(id): Path<String>,
     posted: Result<Json<RunBody>, JsonRejection>,
 ) -> Response {
-    answer(async { told(&gateway, on_thread(&gateway, &caller, &id, posted).await?).await }.await)
+    answer(async { told(&gateway, on_thread(&gateway, &caller, &id, posted, false).await?).await }.await)
 }
 
 /// Likewise, without a thread that is there already.
@@ -161,17 +186,12 @@ pub(super) async fn create_stateless(
     caller: Caller,
     posted: Result<Json<RunBody>, JsonRejection>,
 ) -> Response {
-    answer(async { told(&gateway, stateless(&gateway, &caller, posted).await?).await }.await)
+    answer(async { told(&gateway, stateless(&gateway, &caller, posted, false).await?).await }.await)
 }
 
 async fn told(gateway: &GatewayState, accepted: AcceptedRun) -> Result<Response, Refusal> {
-    let place = accepted.place();
     let row = row(gateway, &accepted.thread, &accepted.run).await?;
-    let mut response = Json(run::run(&row, &[])).into_response();
-    if let Ok(value) = HeaderValue::from_str(&place) {
-        response.headers_mut().insert(header::CONTENT_LOCATION, value);
-    }
-    Ok(response)
+    Ok((accepted.places("join"), Json(run::run(&row, &[]))).into_response())
 }
 
 /// Begins a run and follows it.
@@ -181,7 +201,7 @@ pub(super) async fn stream(
     Path(id): Path<String>,
     posted: Result<Json<RunBody>, JsonRejection>,
 ) -> Response {
-    let accepted = on_thread(&gateway, &caller, &id, posted).await;
+    let accepted = on_thread(&gateway, &caller, &id, posted, true).await;
     answer(accepted.map(|accepted| accepted.follow(&gateway)))
 }
 
@@ -191,7 +211,7 @@ pub(super) async fn stream_stateless(
     caller: Caller,
     posted: Result<Json<RunBody>, JsonRejection>,
 ) -> Response {
-    let accepted = stateless(&gateway, &caller, posted).await;
+    let accepted = stateless(&gateway, &caller, posted, true).await;
     answer(accepted.map(|accepted| accepted.follow(&gateway)))
 }
 
@@ -202,7 +222,8 @@ pub(super) async fn wait_on_thread(
     Path(id): Path<String>,
     posted: Result<Json<RunBody>, JsonRejection>,
 ) -> Response {
-    answer(async { wait(&gateway, on_thread(&gateway, &caller, &id, posted).await?).await }.await)
+    let accepted = on_thread(&gateway, &caller, &id, posted, true).await;
+    answer(accepted.map(|accepted| wait(&gateway, accepted)))
 }
 
 /// Likewise, without a thread that is there already.
@@ -211,7 +232,8 @@ pub(super) async fn wait_stateless(
     caller: Caller,
     posted: Result<Json<RunBody>, JsonRejection>,
 ) -> Response {
-    answer(async { wait(&gateway, stateless(&gateway, &caller, posted).await?).await }.await)
+    let accepted = stateless(&gateway, &caller, posted, true).await;
+    answer(accepted.map(|accepted| wait(&gateway, accepted)))
 }
 
 pub(super) async fn row(gateway: &GatewayState, thread: &ThreadId, id: &RunId) -> Result<RunRow, Refusal> {
@@ -235,7 +257,7 @@ pub(super) async fn own_run(
 }
 
 /// Which runs are listed.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct RunsQuery {
     limit: Option<i64>,
     offset: Option<i64>,
@@ -248,19 +270,49 @@ pub(super) async fn list(
     caller: Caller,
     Path(id): Path<String>,
     Query(asked): Query<RunsQuery>,
+    RawQuery(query): RawQuery,
 ) -> Response {
     let listed = async {
+        // A key may stand several times, which `Query` does not read.
+        let pairs = url::form_urlencoded::parse(query.as_deref().unwrap_or_default().as_bytes());
+        let select: Vec<String> =
+            pairs.filter(|(key, _)| key == "select").map(|(_, value)| value.into_owned()).collect();
         let thread = own(&gateway, &caller, &id).await?;
         let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-        let limit = asked.limit.unwrap_or(LISTED.0).clamp(1, LISTED.1);
-        let rows = db.thread_runs(&thread.id, limit, asked.offset.unwrap_or(0).max(0)).await;
-        let rows = rows.map_err(|error| unavailable(&error))?;
-        let tokens = db.run_tokens(&thread.id).await.map_err(|error| unavailable(&error))?;
-        let wanted =
-            rows.iter().filter(|row| asked.status.as_deref().is_none_or(|status| status == run::status(row)));
-        Ok(Json(wanted.map(|row| run::run(row, &tokens)).collect::<Vec<_>>()))
+        let rows = wanted_runs(&gateway, &thread.id, &asked).await?;
+        let tokens = db.run_tokens(&thread.id, None).await.map_err(|error| unavailable(&error))?;
+        Ok(Json(rows.iter().map(|row| selected(run::run(row, &tokens), Some(&select))).collect::<Vec<_>>()))
     };
     answer(listed.await)
+}
+
+/// Returns the page of runs that a query asks for.
+async fn wanted_runs(
+    gateway: &GatewayState,
+    thread: &ThreadId,
+    asked: &RunsQuery,
+) -> Result<Vec<RunRow>, Refusal> {
+    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+    let limit = asked.limit.unwrap_or(LISTED.0).clamp(1, LISTED.1);
+    let (mut skipped, mut from) = (asked.offset.unwrap_or(0).max(0), 0);
+    let mut wanted = Vec::new();
+    loop {
+        let page = db.thread_runs(thread, LISTED.1, from).await.map_err(|error| unavailable(&error))?;
+        let is_last = page.len() < usize::try_from(LISTED.1).unwrap_or(usize::MAX);
+        for row in page {
+            match asked.status.as_deref() {
+                Some(status) if status != run::status(&row) => {}
+                _ if skipped > 0 => skipped -= 1,
+                _ => wanted.push(row),
+            }
+        }
+        let enough = wanted.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
+        if is_last || enough {
+            wanted.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+            return Ok(wanted);
+        }
+        from += LISTED.1;
+    }
 }
 
 /// Shows a run.
@@ -272,7 +324,8 @@ pub(super) async fn show(
     let shown = async {
         let (thread, row) = own_run(&gateway, &caller, &ids).await?;
         let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-        let tokens = db.run_tokens(&thread.id).await.map_err(|error| unavailable(&error))?;
+        let tokens = db.run_tokens(&thread.id, Some(&row.id)).await;
+        let tokens = tokens.map_err(|error| unavailable(&error))?;
         Ok(Json(run::run(&row, &tokens)))
     };
     answer(shown.await)
@@ -289,7 +342,10 @@ pub(super) async fn delete(
         let db = gateway.0.shared.db.within(STORE_TIMEOUT);
         match db.delete_run(&thread.id, &row.id).await.map_err(|error| unavailable(&error))? {
             true => Ok(StatusCode::NO_CONTENT),
-            false => refused(StatusCode::CONFLICT, "the run has not ended: cancel it first"),
+            false => refused(
+                StatusCode::CONFLICT,
+                "the run has not ended, or its answer is not delivered: cancel it first",
+            ),
         }
     };
     answer(deleted.await)
@@ -310,23 +366,18 @@ pub(super) async fn join(
             return Ok(rejoin(&gateway, row, Modes { values: true, ..Modes::default() }, &headers, false));
         }
         let live = gateway.0.shared.client.live_run(&row.id);
-        let (modes, cancels) = (Modes::default(), false);
-        wait(
-            &gateway,
-            AcceptedRun { thread: thread.id, run: row.id, assistant: row.assistant, modes, cancels, live },
-        )
-        .await
+        let (modes, reader) = (Modes::default(), RunReader::join(&gateway, &row.id, false));
+        let (thread, run, assistant) = (thread.id, row.id, row.assistant);
+        Ok(wait(&gateway, AcceptedRun { thread, run, assistant, modes, live, reader }))
     };
     answer(joined.await)
 }
 
 fn rejoin(gateway: &GatewayState, row: RunRow, modes: Modes, headers: &HeaderMap, cancels: bool) -> Response {
     let assistant = run::assistant(&row.assistant).to_owned();
-    let after = last_event(headers);
-    run_stream::respond(
-        gateway,
-        StreamRequest { thread: row.thread, run: row.id, assistant, modes, after, cancels },
-    )
+    let (after, reader) = (last_event(headers), RunReader::join(gateway, &row.id, cancels));
+    let (thread, run) = (row.thread, row.id);
+    run_stream::respond(gateway, StreamRequest { thread, run, assistant, modes, after }, reader)
 }
 
 /// How a run is followed, and stopped before that.
@@ -394,7 +445,7 @@ fn stored_modes(row: &RunRow) -> Option<Modes> {
 }
 
 /// How a run is stopped.
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
 pub(super) struct CancelQuery {
     wait: Option<String>,
@@ -432,28 +483,25 @@ async fn stop(gateway: &GatewayState, row: &RunRow, action: &str, wait: bool) ->
     };
     gateway.0.shared.client.stop(&live, action).await.map_err(|error| unavailable(&error))?;
     if wait {
-        live.closed.cancelled().await;
+        ended(gateway, &live).await?;
     }
     Ok(())
 }
 
-impl GatewayState {
-    /// Has the runs go on that clients asked for and that a death or a stop of the daemon cut.
-    pub(crate) async fn resume_runs(&self) {
-        let shared = &self.0.shared;
-        let rows = match shared.db.unfinished_runs().await {
-            Ok(rows) => rows,
-            Err(error) => return tracing::error!(%error, "failed to read the runs of clients that go on"),
+/// Returns the runs that clients asked for and that a death or a stop of the daemon cut, oldest first. From here on
+/// another end is no stop in order.
+pub(crate) async fn cut_runs(shared: &Shared) -> Result<Vec<CutRun>, StoreError> {
+    let rows = shared.db.unfinished_runs().await?;
+    shared.db.resume_runs().await?;
+    let mut cut = Vec::new();
+    for row in rows {
+        let Some(task) = run_request::restored(&row) else {
+            tracing::error!(run = %row.id, "ended run whose request cannot be read any more");
+            shared.db.run_ended(&row.id, &Outcome::from(FailureCause::Broken), clock::now()).await?;
+            continue;
         };
-        for row in rows {
-            let Some(task) = run_request::restored(&row) else {
-                tracing::error!(run = %row.id, "ended run whose request cannot be read any more");
-                let broken = pudu_client::base::Outcome::from(pudu_client::base::FailureCause::Broken);
-                shared.db.run_ended(&row.id, &broken, crate::clock::now()).await.ok();
-                continue;
-            };
-            tracing::info!(run = %row.id, thread = %row.thread, "resumed run of a client");
-            drop(shared.client.resume_run(task, row.cancelled, shared.extended.clone()));
-        }
+        tracing::info!(run = %row.id, thread = %row.thread, "resumed run of a client");
+        cut.push(shared.client.cut_run(task, row.cancelled).await?);
     }
+    Ok(cut)
 }

@@ -1,8 +1,8 @@
 //! Errors of the framework (no such route, another method, a body or a query that cannot be read) in the shape that our
 //! own have.
 
+use crate::gateway::json::Json;
 use axum::{
-    Json,
     body::to_bytes,
     extract::Request,
     http::{StatusCode, header},

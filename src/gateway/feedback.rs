@@ -7,9 +7,9 @@ use super::{
     refusal::{Refusal, answer, body, refused, unavailable},
     wire::event,
 };
+use crate::gateway::json::Json;
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
-    Json,
     extract::{Path, State, rejection::JsonRejection},
     http::StatusCode,
     response::Response,
@@ -18,6 +18,7 @@ use pudu_client::{
     base::MessageId,
     store::{Feedback, RunRow},
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -25,7 +26,7 @@ use serde_json::{Value, json};
 const MAX_COMMENT_BYTES: usize = 16 * 1024;
 
 /// A judgement.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct FeedbackBody {
     rating: i64,
     comment: Option<String>,
@@ -48,7 +49,7 @@ pub(super) async fn put(
 ) -> Response {
     let kept = async {
         let FeedbackBody { rating, comment, message_id } = body(posted)?;
-        if rating.abs() != 1 {
+        if !matches!(rating, 1 | -1) {
             return refused(StatusCode::BAD_REQUEST, "rating is 1 or -1");
         }
         if comment.as_ref().is_some_and(|comment| comment.len() > MAX_COMMENT_BYTES) {

@@ -15,15 +15,16 @@ use super::{
     failures::{Failures, may_be_proxy, network, peer},
     guests::Visitor,
 };
+use crate::gateway::json::Json;
 use crate::machine::Exposed;
 use axum::{
-    Json,
     extract::{ConnectInfo, Request, State},
     http::{HeaderMap, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use pudu_client::net::scrub::HIDDEN;
+use schemars::JsonSchema;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use std::{
@@ -250,8 +251,9 @@ pub(super) async fn same_site(
 }
 
 /// Login of the page.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct Login {
+    #[schemars(with = "String")]
     token: SecretString,
 }
 

@@ -1,8 +1,9 @@
 //! Whether the daemon lives, and whether it can do its work.
 
 use super::GatewayState;
+use crate::gateway::json::Json;
 use crate::local;
-use axum::{Json, extract::State, http::StatusCode};
+use axum::{extract::State, http::StatusCode};
 use pudu_channels::HealthState;
 use serde_json::{Value, json};
 

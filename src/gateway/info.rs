@@ -1,9 +1,9 @@
 //! Lists of channels and commands.
 
 use super::{GatewayState, chat};
+use crate::gateway::json::Json;
 use crate::{dispatch::commands, local};
 use axum::{
-    Json,
     extract::{Path, State},
     http::{HeaderMap, StatusCode},
 };
@@ -42,7 +42,7 @@ pub(super) async fn restart(
         Err(error) => {
             let known = gateway.0.shared.accounts.get(&name).is_some();
             let status = if known { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::NOT_FOUND };
-            (status, Json(json!({ "success": false, "message": scrub::hide(&format!("{error:#}")) })))
+            (status, Json(json!({ "detail": scrub::hide(&format!("{error:#}")) })))
         }
     }
 }

@@ -3,8 +3,10 @@
 
 use super::{GatewayState, JsonReply, caller::Caller, mcp_edit as edit};
 use crate::extensions;
-use axum::{Json, extract::State, http::StatusCode};
+use crate::gateway::json::Json;
+use axum::{extract::State, http::StatusCode};
 use pudu_client::skills::{SkillError, Skills};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -22,7 +24,7 @@ pub(super) async fn show(State(gateway): State<GatewayState>, caller: Caller) ->
 }
 
 /// All servers as they are to be.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct NewServers {
     mcp_servers: Map<String, Value>,
 }
@@ -41,7 +43,7 @@ pub(super) async fn replace(
 }
 
 /// The switch of a server.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct ServerSwitch {
     server_name: String,
     enabled: bool,

@@ -4,8 +4,8 @@
 //! that hold a secret: the model that reads conversations is named and no more.
 
 use super::{GatewayState, JsonReply, caller::Caller};
+use crate::gateway::json::Json;
 use axum::{
-    Json,
     extract::{Path, Query, State},
     http::StatusCode,
 };
@@ -16,11 +16,12 @@ use pudu_client::{
         NewFact,
     },
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// The agent whose memory is meant.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct MemoryQuery {
     #[serde(default)]
     agent: Option<String>,
@@ -86,7 +87,7 @@ pub(super) async fn import(
 }
 
 /// A fact to remember.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct AddedFact {
     content: String,
     #[serde(default = "context")]
@@ -121,7 +122,7 @@ pub(super) async fn add(
 }
 
 /// Change of a fact: what is missing or null stays.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct FactChange {
     #[serde(default)]
     content: Option<String>,

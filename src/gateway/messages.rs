@@ -12,8 +12,8 @@ use super::{
     },
 };
 use crate::bus::STORE_TIMEOUT;
+use crate::gateway::json::Json;
 use axum::{
-    Json,
     extract::{Path, Query, State},
     http::StatusCode,
     response::Response,
@@ -22,6 +22,7 @@ use pudu_client::{
     base::{RunId, Seq, ThreadState},
     store::{ClientThread, LogEntry, RunRow},
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
@@ -33,7 +34,7 @@ const EVENTS: (usize, usize) = (500, 2000);
 const PAGE: i64 = 512;
 
 /// Which rows are listed.
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
 pub(super) struct RowsQuery {
     limit: Option<usize>,
@@ -125,9 +126,9 @@ async fn dressed(
     let judged = db.feedback(&thread.id, &caller.user).await.map_err(|error| unavailable(&error))?;
     let judged: HashMap<&str, Value> =
         judged.iter().map(|one| (one.run.as_str(), event::feedback(one))).collect();
-    let runs = db.thread_runs(&thread.id, 100, 0).await.map_err(|error| unavailable(&error))?;
-    let took = |run: &RunRow| Some((run.id.to_string(), (run.ended? - run.begun?) / 1000));
-    let took: HashMap<String, i64> = runs.iter().filter_map(took).collect();
+    let times = db.run_times(&thread.id).await.map_err(|error| unavailable(&error))?;
+    let took: HashMap<String, i64> =
+        times.into_iter().map(|(run, begun, ended)| (run.to_string(), (ended - begun) / 1000)).collect();
     let mut last: HashSet<String> = HashSet::new();
     let mut rows: Vec<Value> = Vec::new();
     for event in events.into_iter().rev() {

@@ -1,8 +1,8 @@
 //! Models that can be chosen, and parts of the API that are on. Shapes are DeerFlow's.
 
 use super::{GatewayState, JsonReply};
+use crate::gateway::json::Json;
 use axum::{
-    Json,
     extract::{Path, State},
     http::StatusCode,
 };

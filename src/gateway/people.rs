@@ -1,9 +1,9 @@
 //! People who are known to an account by a code, and codes for new ones.
 
 use super::{GatewayState, JsonReply};
+use crate::gateway::json::Json;
 use crate::{bus::STORE_TIMEOUT, dispatch::GOOD_FOR};
 use axum::{
-    Json,
     extract::{Path, State},
     http::StatusCode,
 };

@@ -1,7 +1,9 @@
 //! Profiles: a page that each person writes of themselves (DeerFlow's `USER.md`, which is one for all there).
 
 use super::{GatewayState, JsonReply, caller::Caller};
-use axum::{Json, extract::State, http::StatusCode};
+use crate::gateway::json::Json;
+use axum::{extract::State, http::StatusCode};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -17,7 +19,7 @@ pub(super) async fn show(State(gateway): State<GatewayState>, caller: Caller) ->
 }
 
 /// A profile to keep.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct NewProfile {
     content: String,
 }

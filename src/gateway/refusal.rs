@@ -1,8 +1,8 @@
 //! Refusals of requests, and answers of those that may be refused.
 
 use super::errors::refuse;
+use crate::gateway::json::Json;
 use axum::{
-    Json,
     extract::rejection::JsonRejection,
     http::StatusCode,
     response::{IntoResponse, Response},

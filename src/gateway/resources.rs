@@ -2,96 +2,283 @@
 //! frontend asks with LangGraph's SDK.
 
 use super::{
-    GatewayState, agents, artifacts, assist, assistants, chat_links, mcp, memory, models, owned, profile,
-    skills, unsupported,
+    GatewayState, agents, artifacts, assist, assistants, chat_links, mcp, memory, models,
+    openapi::{Routes, delete, get, patch, post, put, says},
+    owned, profile, skills,
+    unsupported::Part,
 };
-use axum::{
-    Router,
-    extract::DefaultBodyLimit,
-    middleware,
-    routing::{any, delete, get, patch, post, put},
-};
+use axum::{extract::DefaultBodyLimit, middleware};
+
+/// A document of what is remembered, and why it may be refused.
+const REMEMBERED: &[u16] = &[409, 422];
 
 impl GatewayState {
     /// Returns the routes, each below both prefixes.
-    pub(super) fn resources(&self) -> Router<Self> {
-        let routes = self.model_routes().merge(self.own_routes()).merge(Self::operated_routes());
+    pub(super) fn resources(&self) -> Routes {
+        let routes = Self::model_routes().merge(self.own_routes()).merge(Self::operated_routes());
         let routes = routes.merge(Self::unsupported_routes());
-        Router::new().nest("/api", routes.clone()).nest("/api/langgraph", routes)
+        Routes::new("").nest("/api", routes.clone()).nest("/api/langgraph", routes)
     }
 
     /// Routes about what the agent works with.
-    fn model_routes(&self) -> Router<Self> {
-        Router::new()
-            .route("/models", get(models::list))
-            .route("/models/{name}", get(models::show))
-            .route("/features", get(models::features))
-            .route("/suggestions/config", get(assist::config))
-            .route("/threads/{thread}/suggestions", post(assist::suggest))
-            .route("/input-polish", post(assist::polish))
-            .route("/assistants/search", post(assistants::search))
-            .route("/assistants/count", post(assistants::count))
-            .route("/assistants/{assistant}", get(assistants::show))
-            .route("/assistants/{assistant}/graph", get(assistants::graph))
-            .route("/assistants/{assistant}/schemas", get(assistants::schemas))
+    fn model_routes() -> Routes {
+        let of_assistants = Routes::new("assistants")
+            .at("/assistants/search", post(assistants::search, says("Finds assistants.").gives("[Assistant]")))
+            .at("/assistants/count", post(assistants::count, says("Counts assistants.").gives("integer")))
+            .at(
+                "/assistants/{assistant}",
+                get(assistants::show, says("Shows an assistant.").gives("Assistant"))
+                    .patch(assistants::fixed, says("Is not offered: assistants are the agents.").fails(&[404]))
+                    .delete(assistants::fixed, says("Is not offered: assistants are the agents.").fails(&[404])),
+            )
+            .at(
+                "/assistants/{assistant}/graph",
+                get(
+                    assistants::graph,
+                    says("Shows an empty graph of an assistant.")
+                        .gives("{graph_id: string, nodes: [object], edges: [object]}"),
+                ),
+            )
+            .at(
+                "/assistants/{assistant}/subgraphs",
+                get(assistants::subgraphs, says("Shows the subgraphs of an assistant, which has none.").gives("object")),
+            )
+            .at(
+                "/assistants/{assistant}/subgraphs/{namespace}",
+                get(assistants::subgraph, says("Shows a subgraph of an assistant, which has none.").gives("object")),
+            )
+            .at(
+                "/assistants/{assistant}/schemas",
+                get(
+                    assistants::schemas,
+                    says("Shows empty schemas of an assistant.")
+                        .gives("{graph_id: string, input_schema: object, output_schema: object, state_schema: object, config_schema: object}"),
+                ),
+            );
+        Routes::new("models")
+            .at(
+                "/models",
+                get(models::list, says("Lists the models.").gives("{models: [Model], token_usage: object}")),
+            )
+            .at("/models/{name}", get(models::show, says("Shows a model.").gives("Model")))
+            .at(
+                "/features",
+                get(
+                    models::features,
+                    says("Tells which parts are switched on.")
+                        .gives("{agents_api: object, browser_control: object, mcp_tasks: object}"),
+                ),
+            )
+            .at(
+                "/suggestions/config",
+                get(
+                    assist::config,
+                    says("Tells whether questions are suggested.")
+                        .gives("{enabled: boolean, max_suggestions: integer}"),
+                ),
+            )
+            .at(
+                "/threads/{thread}/suggestions",
+                post(
+                    assist::suggest,
+                    says("Suggests questions that may follow.").gives("{suggestions: [string]}"),
+                ),
+            )
+            .at(
+                "/input-polish",
+                post(
+                    assist::polish,
+                    says("Words a text anew.")
+                        .gives("{rewritten_text: string, changed: boolean}")
+                        .fails(&[404]),
+                ),
+            )
+            .merge(of_assistants)
     }
 
     /// Routes about what belongs to whoever asks.
-    fn own_routes(&self) -> Router<Self> {
-        let edited = put(artifacts::put).layer(DefaultBodyLimit::max(artifacts::MAX_EDIT_BODY_BYTES));
-        let of_threads = Router::new()
-            .route("/threads/{thread}/artifacts/{*path}", edited.get(artifacts::get))
-            .route_layer(middleware::from_fn_with_state(self.clone(), owned::check));
-        let profile = Router::new()
-            .route("/user-profile", get(profile::show).put(profile::write))
-            .route_layer(middleware::from_fn_with_state(self.clone(), agents::enabled));
-        Router::new()
-            .route("/memory", get(memory::show).delete(memory::clear))
-            .route("/memory/reload", post(memory::reload))
-            .route("/memory/export", get(memory::export))
-            .route("/memory/import", post(memory::import))
-            .route("/memory/config", get(memory::config))
-            .route("/memory/status", get(memory::status))
-            .route("/memory/facts", post(memory::add))
-            .route("/memory/facts/{fact}", patch(memory::edit).delete(memory::forget))
-            .route("/channels/providers", get(chat_links::providers))
-            .route("/channels/connections", get(chat_links::list))
-            .route("/channels/connections/{connection}", delete(chat_links::part))
-            .route("/channels/{name}/connect", post(chat_links::connect))
-            .merge(of_threads)
-            .merge(profile)
+    fn own_routes(&self) -> Routes {
+        let of_threads = Routes::new("files")
+            .at(
+                "/threads/{thread}/artifacts/{*path}",
+                put(
+                    artifacts::put,
+                    says("Writes a text file of a thread's outputs anew.")
+                        .gives("{path: string, sha256: string, size: integer}")
+                        .fails(&[409, 412]),
+                )
+                .limit(DefaultBodyLimit::max(artifacts::MAX_EDIT_BODY_BYTES))
+                .get(
+                    artifacts::get,
+                    says("Fetches a file of a thread; it may be of any media type.")
+                        .sends_file()
+                        .fails(&[422]),
+                ),
+            )
+            .behind(middleware::from_fn_with_state(self.clone(), owned::check));
+        let profile = Routes::new("profile")
+            .at(
+                "/user-profile",
+                get(
+                    profile::show,
+                    says("Shows what the caller wrote of themselves.").gives("{content: string|null}"),
+                )
+                .put(
+                    profile::write,
+                    says("Keeps what the caller writes of themselves.").gives("{content: string|null}"),
+                ),
+            )
+            .behind(middleware::from_fn_with_state(self.clone(), agents::enabled));
+        of_threads.merge(profile).merge(Self::memory_routes()).merge(Self::link_routes())
     }
 
-    /// Routes about what everybody's runs work with. Each handler sees to it that an admin asks.
-    fn operated_routes() -> Router<Self> {
-        Router::new()
-            .route("/mcp/config", get(mcp::show).put(mcp::replace).patch(mcp::switch))
-            .route("/mcp/cache/reset", post(mcp::reset))
-            .route("/skills/{name}", put(skills::switch).get(skills::show))
-            .route("/skills/reload", post(skills::reload))
-            .route(
-                "/skills/custom/{name}",
-                get(skills::show_custom).put(skills::write_custom).delete(skills::remove_custom),
+    fn memory_routes() -> Routes {
+        Routes::new("memory")
+            .at(
+                "/memory",
+                get(memory::show, says("Shows what is remembered.").gives("Memory").fails(&[422])).delete(
+                    memory::clear,
+                    says("Forgets everything that is remembered.").gives("Memory").fails(REMEMBERED),
+                ),
+            )
+            .at(
+                "/memory/reload",
+                post(
+                    memory::reload,
+                    says("Shows what is remembered, read anew.").gives("Memory").fails(&[422]),
+                ),
+            )
+            .at(
+                "/memory/export",
+                get(
+                    memory::export,
+                    says("Returns what is remembered as one document.").gives("Memory").fails(&[422]),
+                ),
+            )
+            .at(
+                "/memory/import",
+                post(memory::import, says("Replaces what is remembered.").gives("Memory").fails(REMEMBERED)),
+            )
+            .at("/memory/config", get(memory::config, says("Tells how memory is set up.").gives(SETTINGS)))
+            .at(
+                "/memory/status",
+                get(
+                    memory::status,
+                    says("Tells how memory is set up, and what is remembered.")
+                        .gives("{config: object, data: Memory}")
+                        .fails(&[422]),
+                ),
+            )
+            .at(
+                "/memory/facts",
+                post(memory::add, says("Remembers a fact.").gives("Memory").fails(REMEMBERED)),
+            )
+            .at(
+                "/memory/facts/{fact}",
+                patch(memory::edit, says("Changes a fact.").gives("Memory").fails(REMEMBERED))
+                    .delete(memory::forget, says("Forgets a fact.").gives("Memory").fails(REMEMBERED)),
             )
     }
 
+    fn link_routes() -> Routes {
+        Routes::new("channels")
+            .at(
+                "/channels/providers",
+                get(
+                    chat_links::providers,
+                    says("Lists the accounts whose people can be linked with users.")
+                        .gives("{enabled: boolean, providers: [object]}"),
+                ),
+            )
+            .at(
+                "/channels/connections",
+                get(
+                    chat_links::list,
+                    says("Lists the people of chats who are the caller.").gives("{connections: [object]}"),
+                ),
+            )
+            .at(
+                "/channels/connections/{connection}",
+                delete(
+                    chat_links::part,
+                    says("Parts a person of a chat from the caller.").gives_nothing(204),
+                ),
+            )
+            .at(
+                "/channels/{name}/connect",
+                post(
+                    chat_links::connect,
+                    says("Makes a code that links a person of a chat.").gives("Connect").fails(&[409]),
+                ),
+            )
+    }
+
+    /// Routes about what everybody's runs work with. Each handler sees to it that an admin asks.
+    fn operated_routes() -> Routes {
+        let of_skills = Routes::new("skills")
+            .at(
+                "/skills/{name}",
+                put(skills::switch, says("Switches a skill on or off.").gives("Skill"))
+                    .get(skills::show, says("Shows a skill.").gives("Skill")),
+            )
+            .at(
+                "/skills/reload",
+                post(
+                    skills::reload,
+                    says("Reads the skills anew.")
+                        .gives("{success: boolean, scope: string, message: string}"),
+                ),
+            )
+            .at(
+                "/skills/custom/{name}",
+                get(skills::show_custom, says("Shows a skill with its text.").gives("Skill"))
+                    .put(
+                        skills::write_custom,
+                        says("Writes a skill's text anew.").gives("Skill").fails(&[409]),
+                    )
+                    .delete(skills::remove_custom, says("Deletes a skill.").gives("Done").fails(&[409])),
+            );
+        Routes::new("MCP servers")
+            .at(
+                "/mcp/config",
+                get(mcp::show, says("Shows the MCP servers without secrets.").gives("Servers"))
+                    .put(mcp::replace, says("Replaces the MCP servers.").gives("Servers").fails(&[409]))
+                    .patch(
+                        mcp::switch,
+                        says("Switches an MCP server on or off.").gives("Servers").fails(&[404, 409]),
+                    ),
+            )
+            .at("/mcp/cache/reset", post(mcp::reset, says("Connects all MCP servers anew.").gives("Done")))
+            .merge(of_skills)
+    }
+
     /// Routes of parts that pudu does not have, which say so.
-    fn unsupported_routes() -> Router<Self> {
-        use unsupported::Part::{Browser, Console, Crons, Lark, McpTasks, RuntimeConfig, Schedules, Store};
-        let no = |part| any(move || std::future::ready(unsupported::answer(part)));
-        Router::new()
-            .route("/integrations/lark/{*rest}", no(Lark))
-            .route("/scheduled-tasks", no(Schedules))
-            .route("/scheduled-tasks/{*rest}", no(Schedules))
-            .route("/threads/{thread}/scheduled-tasks", no(Schedules))
-            .route("/threads/{thread}/mcp-tasks", no(McpTasks))
-            .route("/threads/{thread}/mcp-tasks/{*rest}", no(McpTasks))
-            .route("/threads/{thread}/browser/{*rest}", no(Browser))
-            .route("/threads/{thread}/runs/crons", no(Crons))
-            .route("/runs/crons", no(Crons))
-            .route("/runs/crons/{*rest}", no(Crons))
-            .route("/console/{*rest}", no(Console))
-            .route("/store/{*rest}", no(Store))
-            .route("/channels/{name}/runtime-config", no(RuntimeConfig))
+    fn unsupported_routes() -> Routes {
+        Routes::new("")
+            .missing("/integrations/lark/{*rest}", Part::Lark)
+            .missing("/scheduled-tasks", Part::Schedules)
+            .missing("/scheduled-tasks/{*rest}", Part::Schedules)
+            .missing("/threads/{thread}/scheduled-tasks", Part::Schedules)
+            .missing("/threads/{thread}/mcp-tasks", Part::McpTasks)
+            .missing("/threads/{thread}/mcp-tasks/{*rest}", Part::McpTasks)
+            .missing("/threads/{thread}/browser/{*rest}", Part::Browser)
+            .missing("/threads/{thread}/runs/crons", Part::Crons)
+            .missing("/runs/crons", Part::Crons)
+            .missing("/runs/crons/{*rest}", Part::Crons)
+            .missing("/console/{*rest}", Part::Console)
+            .missing("/store/{*rest}", Part::Store)
+            .missing("/channels/{name}/runtime-config", Part::RuntimeConfig)
+            .missing("/assistants", Part::OwnAssistants)
+            .missing("/assistants/{assistant}/latest", Part::OwnAssistants)
+            .missing("/assistants/{assistant}/versions", Part::OwnAssistants)
+            .missing("/runs/batch", Part::Batches)
+            .missing("/runs/cancel", Part::Batches)
+            .missing("/threads/prune", Part::Prune)
+            .missing("/threads/{thread}/stream", Part::ThreadStreams)
+            .missing("/threads/{thread}/stream/{*rest}", Part::ThreadStreams)
+            .missing("/threads/{thread}/commands", Part::ThreadStreams)
     }
 }
+
+/// How memory is set up; further keys come where it is on.
+const SETTINGS: &str = "{enabled: boolean, injection_enabled: boolean, manager_class: string}";

@@ -6,9 +6,11 @@ use super::{
     caller::{Caller, CallerRole},
     errors::refuse,
     options,
-    refusal::{ACCOUNT, Refusal, refused},
+    refusal::{ACCOUNT, Refusal, refused, unavailable},
+    threads::notes,
     wire::{checkpoint, input as sent, input::SentMessage, modes::Modes},
 };
+use crate::gateway::json::Json;
 use crate::{bus::STORE_TIMEOUT, clock, dispatch::input, home, local};
 use axum::{http::StatusCode, response::IntoResponse};
 use pudu_client::{
@@ -16,15 +18,18 @@ use pudu_client::{
     base::{Human, Message, MessageId, RunId, Seq, SharedFile, Thinking, ThreadFolder, ThreadId, UserId},
     store::RunRow,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// The assistant that answers if no other is named.
 pub(super) const LEAD: &str = "lead_agent";
+/// A value of a request with `data:` in it is shown up to so many bytes.
+const MAX_SHOWN_DATA_BYTES: usize = 1024;
 
 /// Body of a request for a run.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RunBody {
     assistant_id: Option<String>,
@@ -76,6 +81,13 @@ pub(super) struct ReadRequest {
     pub(super) cancels: bool,
 }
 
+/// Refuses a run as another one is at work on its thread.
+pub(super) fn busy<T>(other: &RunId) -> Result<T, Refusal> {
+    let why =
+        format!("run {other} is at work on the thread; wait for it, or send another multitask_strategy");
+    refused(StatusCode::CONFLICT, &why)
+}
+
 fn wrong<T>(why: &str) -> Result<T, Refusal> {
     refused(StatusCode::UNPROCESSABLE_ENTITY, why)
 }
@@ -86,12 +98,17 @@ impl RunBody {
         self.config["configurable"]["thread_id"].as_str()
     }
 
+    /// Returns whether the run may begin a thread; `usual` if the client does not say.
+    pub(super) fn may_begin_thread(&self, usual: bool) -> bool {
+        self.if_not_exists.as_deref().map_or(usual, |word| word == "create")
+    }
+
     /// Refuses options that would not be obeyed.
     fn check_options(&self) -> Result<(), Refusal> {
         let unsupported = |name: &str| {
             let detail = json!({ "code": "unsupported_run_option", "message": format!("{name} is not supported"), "option": name });
             Err(Box::new(
-                (StatusCode::UNPROCESSABLE_ENTITY, axum::Json(json!({ "detail": detail }))).into_response(),
+                (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "detail": detail }))).into_response(),
             ))
         };
         let is_empty = |value: &Value| match value {
@@ -185,6 +202,9 @@ pub(super) async fn read(
     body.check_options()?;
     let modes = Modes::read(&body.stream_mode).or_else(|why| wrong(&why))?;
     let (cancels, multitask) = (body.cancels()?, body.multitask()?);
+    if !(body.metadata.is_object() || body.metadata.is_null()) {
+        return wrong("metadata is no object");
+    }
     let client = &gateway.0.shared.client;
     let models = client.models();
     let chosen =
@@ -201,11 +221,23 @@ pub(super) async fn read(
         return refused(StatusCode::NOT_FOUND, &format!("there is no assistant `{name}`"));
     }
     let from = checkpoint::wanted(&body.checkpoint_id, &body.checkpoint).or_else(|why| wrong(&why))?;
+    if let Some(seq) = from.filter(|seq| *seq > 0) {
+        let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+        let newest = db.log_before(thread, seq.saturating_add(1), 1).await;
+        let newest = newest.map_err(|error| unavailable(&error))?;
+        if newest.first().is_none_or(|row| row.seq != seq) {
+            return refused(StatusCode::NOT_FOUND, "there is no such checkpoint");
+        }
+    }
     let said = body.said()?;
     if said.is_empty() && from.is_none() && body.input.is_null() && !body.command.is_null() {
         return wrong("command has nothing that can be done: send `resume`, or an input");
     }
     let folder = ThreadFolder { owner: caller.user.clone(), thread: thread.clone() };
+    if let Some(other) = client.live_runs(thread).first().filter(|_| multitask == Multitask::Reject) {
+        // Before its images are taken for nothing.
+        return busy(&other.run);
+    }
     let (input, fields) = take(gateway, &folder, said).await?;
     let goal = input.iter().rev().find_map(|human| input::goal_of(&human.text));
     let stored = StoredTask {
@@ -222,7 +254,10 @@ pub(super) async fn read(
     };
     let kwargs = shown_kwargs(&body);
     let request = json!({ "kwargs": kwargs, "task": stored, "stream_mode": body.stream_mode }).to_string();
-    let metadata = if body.metadata.is_object() { body.metadata.to_string() } else { String::new() };
+    let metadata = match body.metadata {
+        Value::Object(metadata) => notes(metadata)?,
+        _ => String::new(),
+    };
     let run = ClientRun {
         assistant: body.assistant_id.clone().unwrap_or_else(|| LEAD.to_owned()),
         task: task(thread.clone(), RunId::fresh(), caller.user.clone(), stored),
@@ -246,7 +281,22 @@ fn shown_kwargs(body: &RunBody) -> Value {
     if let Value::Object(context) = &mut context {
         context.remove("secrets");
     }
-    json!({ "input": body.input, "config": config, "context": context })
+    let mut input = body.input.clone();
+    leave_images_out(&mut input);
+    json!({ "input": input, "config": config, "context": context })
+}
+
+/// Leaves out what images in a value say: they are among the thread's uploads.
+fn leave_images_out(value: &mut Value) {
+    match value {
+        Value::String(text) if text.starts_with("data:") && text.len() > MAX_SHOWN_DATA_BYTES => {
+            let kind = text.split([';', ',']).next().unwrap_or_default();
+            *text = format!("{kind},");
+        }
+        Value::Array(list) => list.iter_mut().for_each(leave_images_out),
+        Value::Object(fields) => fields.values_mut().for_each(leave_images_out),
+        _ => {}
+    }
 }
 
 /// Makes people's messages of what was sent: images become uploads, and uploads that are named come along.

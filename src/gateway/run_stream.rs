@@ -3,6 +3,7 @@
 
 use super::{
     GatewayState,
+    run_readers::RunReader,
     wire::{
         frames::{Frames, Position},
         modes::Modes,
@@ -17,15 +18,15 @@ use axum::{
 use futures_util::stream;
 use pudu_client::{
     LiveRun,
-    base::{Message, Outcome, RunEvent, RunId, Seq, ThreadId, Update},
+    base::{Message, Outcome, RunEvent, RunId, Seq, ThreadId, ThreadState, Update},
     harness::{ReplayItem, ReplayReader},
-    store::{CancelAction, LogEntry, StoreError},
+    store::{LogEntry, StoreError},
 };
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 
 /// A stream that has nothing to say says so this often.
-const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
+pub(super) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 /// So many rows of the log are read at once.
 const LOG_PAGE: i64 = 500;
 /// Frames are sent together up to so many bytes.
@@ -39,17 +40,15 @@ pub(super) struct StreamRequest {
     pub(super) modes: Modes,
     /// Position of the reader; the beginning if none.
     pub(super) after: Option<Position>,
-    /// Whether the run is stopped when they go away.
-    pub(super) cancels: bool,
 }
 
-/// Answers with a run's stream.
-pub(super) fn respond(gateway: &GatewayState, request: StreamRequest) -> Response {
-    let place = format!("/api/threads/{}/runs/{}", request.thread, request.run);
+/// Answers with a run's stream, to which the reader belongs: both end at once.
+pub(super) fn respond(gateway: &GatewayState, request: StreamRequest, reader: RunReader) -> Response {
+    let run = format!("/threads/{}/runs/{}", request.thread, request.run);
     let follower = Follower::new(gateway.clone(), request);
-    let body = Body::from_stream(stream::unfold(follower, |mut follower| async move {
+    let body = Body::from_stream(stream::unfold((follower, reader), |(mut follower, reader)| async move {
         let chunk = follower.next().await?;
-        Some((Ok::<_, std::convert::Infallible>(chunk), follower))
+        Some((Ok::<_, std::convert::Infallible>(chunk), (follower, reader)))
     }));
     let mut headers = HeaderMap::new();
     let fixed = [
@@ -61,46 +60,21 @@ pub(super) fn respond(gateway: &GatewayState, request: StreamRequest) -> Respons
     for (name, value) in fixed {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    for (name, value) in
-        [(header::CONTENT_LOCATION, place.clone()), (header::LOCATION, format!("{place}/stream"))]
-    {
-        if let Ok(value) = HeaderValue::from_str(&value) {
-            headers.insert(name, value);
-        }
-    }
+    headers.extend(places(&run, "stream"));
     (StatusCode::OK, headers, body).into_response()
+}
+
+/// Returns where a run is, and where the answer to a request for it can be had once more. SDKs put the second behind the
+/// address of the API that they were given, whichever that is.
+pub(super) fn places(run: &str, again: &str) -> HeaderMap {
+    let places =
+        [(header::CONTENT_LOCATION, format!("/api{run}")), (header::LOCATION, format!("{run}/{again}"))];
+    places.into_iter().filter_map(|(name, place)| Some((name, HeaderValue::from_str(&place).ok()?))).collect()
 }
 
 /// Reads the position that a request's `Last-Event-ID` names; `-1` and what is none stand for the beginning.
 pub(super) fn last_event(headers: &HeaderMap) -> Option<Position> {
     Position::read(headers.get("last-event-id")?.to_str().ok()?)
-}
-
-/// Stops a run when its only reader goes away, unless the daemon does.
-struct StopsWithReader {
-    gateway: GatewayState,
-    live: LiveRun,
-}
-
-impl Drop for StopsWithReader {
-    fn drop(&mut self) {
-        if self.live.replay.ended() || self.gateway.0.stop.is_cancelled() {
-            return;
-        }
-        let (gateway, live) = (self.gateway.clone(), self.live.clone());
-        let shared = gateway.0.shared.clone();
-        shared.tasks.spawn(async move {
-            let client = &gateway.0.shared.client;
-            if let Err(error) = client.stop(&live, CancelAction::Interrupt).await {
-                tracing::warn!(run = %live.run, %error, "failed to stop run whose reader left");
-            }
-        });
-    }
-}
-
-/// Makes sure that a run is stopped when the request that waits for it goes away.
-pub(super) fn stops_with_reader(gateway: &GatewayState, live: LiveRun) -> impl Drop {
-    StopsWithReader { gateway: gateway.clone(), live }
 }
 
 /// Source of the next events.
@@ -110,9 +84,17 @@ enum StreamSource {
     Ring(ReplayReader, LiveRun),
     /// All was read, and the run is being put away.
     Ending(LiveRun),
-    /// The rows of a run that is in no ring any more.
-    Log(std::vec::IntoIter<LogEntry>, Option<Outcome>),
+    /// Rows of a run that are in no ring, and what comes behind them.
+    Log(std::vec::IntoIter<LogEntry>, Rest),
     Over,
+}
+
+/// Continuation of a run behind its rows.
+#[derive(Clone)]
+enum Rest {
+    /// What it does since a restart.
+    Ring(LiveRun),
+    End(Option<Outcome>),
 }
 
 /// Result of reading on.
@@ -128,19 +110,16 @@ struct Follower {
     frames: Frames,
     source: StreamSource,
     beat: tokio::time::Interval,
-    _stops: Option<StopsWithReader>,
 }
 
 impl Follower {
     fn new(gateway: GatewayState, request: StreamRequest) -> Self {
         let StreamRequest { thread, run, assistant, modes, .. } = &request;
         let frames = Frames::new(thread, run, assistant, *modes);
-        let live = gateway.0.shared.client.live_run(run).filter(|_| request.cancels);
-        let stops = live.map(|live| StopsWithReader { gateway: gateway.clone(), live });
         let mut beat = interval(HEARTBEAT_INTERVAL);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         beat.reset();
-        Self { gateway, request, frames, source: StreamSource::Begin, beat, _stops: stops }
+        Self { gateway, request, frames, source: StreamSource::Begin, beat }
     }
 
     /// Returns the next piece of the stream; `None` behind its end, and when the daemon goes.
@@ -198,11 +177,15 @@ impl Follower {
                 let outcome = live.replay.progress().outcome;
                 self.end(outcome.as_ref()).await;
             }
-            StreamSource::Log(rows, outcome) => {
-                let (updates, outcome) = (commit_of(rows), outcome.clone());
-                match updates.last().map(|entry| entry.seq) {
-                    None => self.end(outcome.as_ref()).await,
-                    Some(seq) => {
+            StreamSource::Log(rows, rest) => {
+                let (updates, rest) = (commit_of(rows), rest.clone());
+                match (updates.last().map(|entry| entry.seq), rest) {
+                    (None, Rest::End(outcome)) => self.end(outcome.as_ref()).await,
+                    (None, Rest::Ring(live)) => {
+                        self.frames.go_on_at(Position { seq: live.before, event: live.first_event });
+                        self.source = StreamSource::Ring(live.replay.read(0), live);
+                    }
+                    (Some(seq), _) => {
                         let updates = updates.into_iter().map(|entry| entry.update).collect();
                         self.push(&RunEvent::Committed { seq, updates }).await?;
                     }
@@ -228,7 +211,7 @@ impl Follower {
     async fn take(&mut self, item: ReplayItem, live: &LiveRun) -> Result<(), StoreError> {
         match item {
             ReplayItem::Event(_, event) => self.push(&event).await,
-            ReplayItem::Gap(_) => self.jump(live).await,
+            ReplayItem::Gap(_) => self.jump(live, self.frames.position()).await,
         }
     }
 
@@ -237,82 +220,144 @@ impl Follower {
             && self.frames.needs_state()
         {
             let before = seq - Seq::try_from(updates.len()).unwrap_or(0);
-            let db = &self.gateway.0.shared.db;
-            let (_, state) = db.state_at(&self.request.thread, before).await?;
+            let state = match self.start(before) {
+                Some(state) => state,
+                None => self.gateway.0.shared.db.state_at(&self.request.thread, before).await?.1,
+            };
             self.frames.set_state(state);
-            self.frames.set_title(db.title(&self.request.thread).await?);
+            self.read_title().await?;
         }
         self.frames.push(event);
         Ok(())
     }
 
-    /// Goes on from how the thread is now: what comes between is gone.
-    async fn jump(&mut self, live: &LiveRun) -> Result<(), StoreError> {
-        let asked = self.frames.position();
-        let next = live.replay.span().1;
-        let newest = live.replay.newest(|event| matches!(event, RunEvent::Committed { .. }));
-        let (seq, state) = self.gateway.0.shared.db.state_at(&self.request.thread, Seq::MAX).await?;
-        // Changes that the state has already are skipped.
-        let from = newest.filter(|at| is_commit_of(live, *at, seq)).map_or(next, |at| at + 1);
+    /// Returns the thread as the run found it, if that was at this position.
+    fn start(&self, position: Seq) -> Option<ThreadState> {
+        let StreamSource::Ring(_, live) = &self.source else { return None };
+        live.start.get().filter(|(seq, _)| *seq == position).map(|(_, state)| state.clone())
+    }
+
+    /// Tells the frames the title of the thread, if one stands in them.
+    async fn read_title(&mut self) -> Result<(), StoreError> {
+        if self.request.modes.show_values() {
+            self.frames.set_title(self.gateway.0.shared.db.title(&self.request.thread).await?);
+        }
+        Ok(())
+    }
+
+    /// Tells that what comes behind the reader is gone up to a position, and how the thread is there.
+    async fn gap(&mut self, asked: Position, until: Seq) -> Result<Seq, StoreError> {
+        let db = &self.gateway.0.shared.db;
+        let (seq, state) = db.state_at(&self.request.thread, until).await?;
+        self.read_title().await?;
         self.frames.gap(asked, seq, state);
+        Ok(seq)
+    }
+
+    /// Goes on from how the thread is now: what comes between is gone.
+    async fn jump(&mut self, live: &LiveRun, asked: Position) -> Result<(), StoreError> {
+        let seq = self.gap(asked, Seq::MAX).await?;
+        // Changes that the state has already are skipped.
+        let known = |event: &RunEvent| matches!(event, RunEvent::Committed { seq: of, .. } if *of <= seq);
+        let (oldest, next) = live.replay.span();
+        let from = match live.replay.newest(known) {
+            Some(at) => at + 1,
+            // All that a resumed run has said since is behind the state.
+            None if oldest == 0 => 0,
+            None => next,
+        };
         self.source = StreamSource::Ring(live.replay.read(from), live.clone());
         Ok(())
     }
 
     async fn begin(&mut self) -> Result<(), StoreError> {
-        let shared = self.gateway.0.shared.clone();
-        let live = shared.client.live_run(&self.request.run);
-        if let Some(after) = self.request.after {
-            self.frames.seek(after);
-            if after.seq > 0 {
-                let (_, state) = shared.db.state_at(&self.request.thread, after.seq).await?;
-                self.frames.set_state(state);
-                self.frames.set_title(shared.db.title(&self.request.thread).await?);
-            }
-        } else {
+        if self.request.after.is_none() {
             self.frames.begin();
         }
-        if let Some(live) = live {
-            match ring_place(&live, self.request.after) {
-                Some(at) => self.source = StreamSource::Ring(live.replay.read(at), live),
-                None => self.jump(&live).await?,
-            }
-            return Ok(());
-        }
-        let db = shared.db.within(STORE_TIMEOUT);
-        let row = db.run(&self.request.run).await?;
-        let outcome = row.and_then(|row| row.outcome());
         let after = self.request.after.unwrap_or_default();
-        if after.event > 0 && outcome.is_some() {
-            // Pieces of the message that comes next were sent, and are not known any more.
-            let (seq, state) = db.state_at(&self.request.thread, Seq::MAX).await?;
-            self.frames.gap(after, seq, state);
-            self.source = StreamSource::Log(Vec::new().into_iter(), outcome);
+        self.frames.go_on_at(after);
+        match self.gateway.0.shared.client.live_run(&self.request.run) {
+            Some(live) => self.begin_live(live, after).await,
+            None => self.begin_ended(after).await,
+        }
+    }
+
+    /// Begins to read a run that works, or ended a moment ago. What it did before a restart is in the log alone.
+    async fn begin_live(&mut self, live: LiveRun, after: Position) -> Result<(), StoreError> {
+        let ring = Position { seq: live.before, event: live.first_event };
+        let Some(at) = ring_place(&live, after) else { return self.jump(&live, after).await };
+        if after.seq > ring.seq || (after.seq == ring.seq && after.event >= ring.event) {
+            self.frames.seek(if after.seq > ring.seq { Position { event: 0, ..after } } else { ring }, after);
+            self.know_state(after.seq).await?;
+            self.source = StreamSource::Ring(live.replay.read(at), live);
             return Ok(());
         }
-        let rows = self.rows(after.seq).await?;
-        self.source = StreamSource::Log(rows.into_iter(), outcome);
+        let rows = match after.event {
+            0 => {
+                self.know_state(after.seq).await?;
+                self.rows(after.seq, ring.seq).await?
+            }
+            // Pieces of the message that comes next were sent, and are not known any more.
+            _ => {
+                self.gap(after, ring.seq).await?;
+                Vec::new()
+            }
+        };
+        self.source = StreamSource::Log(rows.into_iter(), Rest::Ring(live));
         Ok(())
     }
 
-    async fn rows(&self, mut after: Seq) -> Result<Vec<LogEntry>, StoreError> {
+    /// Begins to read a run that ended longer ago.
+    async fn begin_ended(&mut self, after: Position) -> Result<(), StoreError> {
+        let db = self.gateway.0.shared.db.within(STORE_TIMEOUT);
+        let row = db.run(&self.request.run).await?;
+        let outcome = row.and_then(|row| row.outcome());
+        let rows = match after.event {
+            0 => {
+                self.know_state(after.seq).await?;
+                self.rows(after.seq, Seq::MAX).await?
+            }
+            _ => {
+                self.gap(after, Seq::MAX).await?;
+                Vec::new()
+            }
+        };
+        self.source = StreamSource::Log(rows.into_iter(), Rest::End(outcome));
+        Ok(())
+    }
+
+    /// Tells the frames how the thread was at a position, from which the reader goes on.
+    async fn know_state(&mut self, seq: Seq) -> Result<(), StoreError> {
+        if seq > 0 {
+            let db = &self.gateway.0.shared.db;
+            let (_, state) = db.state_at(&self.request.thread, seq).await?;
+            self.frames.set_state(state);
+            self.read_title().await?;
+        }
+        Ok(())
+    }
+
+    /// Reads the run's rows behind a position of the log, up to another one.
+    async fn rows(&self, mut after: Seq, until: Seq) -> Result<Vec<LogEntry>, StoreError> {
         let (db, request) = (self.gateway.0.shared.db.within(STORE_TIMEOUT), &self.request);
         let mut all = Vec::new();
         loop {
             let page = db.log_after(&request.thread, Some(&request.run), after, LOG_PAGE).await?;
             let is_last = page.len() < usize::try_from(LOG_PAGE).unwrap_or(usize::MAX);
             after = page.last().map_or(after, |entry| entry.seq);
-            all.extend(page);
-            if is_last {
+            all.extend(page.into_iter().filter(|entry| entry.seq <= until));
+            if is_last || after >= until {
                 return Ok(all);
             }
         }
     }
 
     async fn end(&mut self, outcome: Option<&Outcome>) {
-        let shared = &self.gateway.0.shared;
-        let title = shared.db.within(STORE_TIMEOUT).title(&self.request.thread).await.ok().flatten();
-        self.frames.end(outcome.unwrap_or(&Outcome::Stopped), title);
+        if self.request.modes.show_values() {
+            let db = self.gateway.0.shared.db.within(STORE_TIMEOUT);
+            self.frames.retitle(db.title(&self.request.thread).await.ok().flatten());
+        }
+        self.frames.end(outcome.unwrap_or(&Outcome::Stopped));
         self.source = StreamSource::Over;
     }
 }
@@ -330,22 +375,9 @@ fn commit_of(rows: &mut std::vec::IntoIter<LogEntry>) -> Vec<LogEntry> {
 }
 
 /// Returns the event of a run's ring behind the row of a position; `None` if it is not there any more.
-fn ring_place(live: &LiveRun, after: Option<Position>) -> Option<u64> {
+fn ring_place(live: &LiveRun, after: Position) -> Option<u64> {
     let (oldest, next) = live.replay.span();
-    let at = match after {
-        None | Some(Position { seq: 0, .. }) => 0,
-        Some(Position { seq, .. }) => {
-            let is_row =
-                |known: &RunEvent| matches!(known, RunEvent::Committed { seq: of, .. } if *of == seq);
-            live.replay.newest(is_row)? + 1
-        }
-    };
+    let is_row = |known: &RunEvent| matches!(known, RunEvent::Committed { seq, .. } if *seq == after.seq);
+    let at = if after.seq > live.before { live.replay.newest(is_row)? + 1 } else { 0 };
     (oldest..=next).contains(&at).then_some(at)
-}
-
-/// Returns whether the event at a place is the change that brought the thread to a position.
-fn is_commit_of(live: &LiveRun, at: u64, seq: Seq) -> bool {
-    let found =
-        live.replay.newest(|known| matches!(known, RunEvent::Committed { seq: of, .. } if *of == seq));
-    found == Some(at)
 }

@@ -1,8 +1,8 @@
 //! The runs that work, and their events, for programs that want more than a chat shows.
 
 use super::{GatewayState, errors::refuse};
+use crate::gateway::json::Json;
 use axum::{
-    Json,
     extract::{Path, State},
     http::{HeaderMap, StatusCode},
     response::{

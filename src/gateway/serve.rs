@@ -3,8 +3,9 @@
 //! daemon lives.
 
 use super::guests::{Guests, Visitor};
+use crate::gateway::json::Json;
 use axum::{
-    Extension, Json, Router,
+    Extension, Router,
     extract::{ConnectInfo, Request},
     http::{StatusCode, header::RETRY_AFTER},
     middleware::{self, Next},
@@ -15,6 +16,7 @@ use hyper_util::{
     server::{conn::auto::Builder, graceful::GracefulShutdown},
     service::TowerToHyperService,
 };
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
@@ -24,8 +26,12 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// Maximum number of open connections. Well below the 1024 files that a process usually may have open.
-const MAX_CONNECTIONS: usize = 512;
+/// Maximum number of open connections.
+const MAX_CONNECTIONS: usize = 4096;
+/// The part of the files that the process may have open which connections have at most.
+const SHARE_OF_FILES: usize = 2;
+/// The process asks for so many files, if it may have them: for its connections and as many other things.
+const WANTED_FILES: u64 = 16_384;
 /// So many more hear that there is no room; further ones wait until one of those was told.
 const SPARE: usize = 32;
 /// The part of them that one address has at most, as long as it proves nothing.
@@ -43,7 +49,18 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// Serves until `stop`, then lets requests at work finish.
 pub(super) async fn serve(listener: TcpListener, app: Router, stop: CancellationToken) {
-    serve_within(listener, app, stop, ConnectionLimit::new(MAX_CONNECTIONS, SPARE)).await;
+    let most = MAX_CONNECTIONS.min(open_files() / SHARE_OF_FILES);
+    serve_within(listener, app, stop, ConnectionLimit::new(most, SPARE)).await;
+}
+
+/// Raises the number of files that the process may have open as far as it may, and returns it.
+fn open_files() -> usize {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = maximum.unwrap_or(WANTED_FILES).min(WANTED_FILES);
+    let now = current.unwrap_or(u64::MAX);
+    let raised =
+        now < wanted && setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }).is_ok();
+    usize::try_from(if raised { wanted } else { now }).unwrap_or(usize::MAX)
 }
 
 async fn serve_within(

@@ -4,9 +4,9 @@
 //! what to do, for everybody.
 
 use super::{GatewayState, JsonReply, caller::Caller, thread};
+use crate::gateway::json::Json;
 use crate::{clock, sent};
 use axum::{
-    Json,
     extract::{Path, Query, State, rejection::JsonRejection},
     http::StatusCode,
 };
@@ -17,6 +17,7 @@ use pudu_client::{
         SkillVersion, Skills,
     },
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -35,7 +36,7 @@ pub(super) async fn show(State(gateway): State<GatewayState>, Path(name): Path<S
 }
 
 /// New state of a skill's switch.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct SkillToggle {
     enabled: bool,
 }
@@ -78,7 +79,7 @@ pub(super) async fn reload(State(gateway): State<GatewayState>, caller: Caller) 
 }
 
 /// New text of a skill's `SKILL.md`.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct SkillText {
     content: String,
 }
@@ -145,7 +146,7 @@ async fn operated(
 }
 
 /// Location of the archive.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct InstallRequest {
     thread_id: String,
     path: String,
@@ -190,7 +191,7 @@ pub(super) async fn install(
 }
 
 /// The user whose own skills are meant.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct SkillOwner {
     #[serde(default)]
     user: Option<String>,
@@ -282,7 +283,7 @@ fn changed(version: &SkillVersion, before: &Option<String>, after: &Option<Strin
 
 /// The change before which a skill was as it is to be again: its version, or an index of the history, from its end if
 /// negative.
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
 pub(super) struct RollbackRequest {
     #[serde(default = "newest")]
     history_index: i64,

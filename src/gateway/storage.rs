@@ -5,9 +5,9 @@ use super::{
     errors::refuse,
     thread::{WRONG, read},
 };
+use crate::gateway::json::Json;
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
-    Json,
     extract::{Path, Query, State, rejection::QueryRejection},
     http::StatusCode,
     response::{IntoResponse, Response},
@@ -16,6 +16,7 @@ use pudu_client::{
     AccountUsage, Pruned, Retention, RetentionRules,
     store::{Deletion, StoreError, ThreadRow},
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -37,7 +38,7 @@ pub(super) async fn show(State(gateway): State<GatewayState>) -> Response {
 }
 
 /// Which threads are listed.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ThreadFilter {
     account: Option<String>,

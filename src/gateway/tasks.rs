@@ -11,6 +11,7 @@ use pudu_client::{
     base::Seq,
     store::{TaskFilter, TaskRow},
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -18,7 +19,7 @@ use serde_json::{Value, json};
 const EVENTS: (u32, u32) = (100, 500);
 
 /// Which events are told.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TaskQuery {
     run: Option<String>,

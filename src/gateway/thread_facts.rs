@@ -8,9 +8,9 @@ use super::{
     threads::own,
     wire::{checkpoint, run},
 };
+use crate::gateway::json::Json;
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
-    Json,
     extract::{Path, Query, State, rejection::JsonRejection},
     http::StatusCode,
     response::Response,
@@ -21,6 +21,7 @@ use pudu_client::{
     harness::{CompactOutcome, RunState},
     store::{ClientThread, RunTokens},
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,7 +40,7 @@ pub(super) async fn tokens(
     let told = async {
         let thread = own(&gateway, &caller, &id).await?;
         let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-        let spent = db.run_tokens(&thread.id).await.map_err(|error| unavailable(&error))?;
+        let spent = db.run_tokens(&thread.id, None).await.map_err(|error| unavailable(&error))?;
         Ok(Json(token_usage(&thread, &spent)))
     };
     answer(told.await)
@@ -76,7 +77,7 @@ fn token_usage(thread: &ClientThread, spent: &[RunTokens]) -> Value {
 }
 
 /// A goal to set.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct GoalBody {
     objective: String,
     max_continuations: Option<u32>,
@@ -161,7 +162,7 @@ pub(super) async fn clear_goal(
 }
 
 /// How a thread is summarised.
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
 pub(super) struct CompactBody {
     model_name: Option<String>,
@@ -230,7 +231,7 @@ fn removed(state: &ThreadState) -> usize {
 }
 
 /// How much is told of changes.
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
 pub(super) struct ChangesQuery {
     #[serde(rename = "include_files")]

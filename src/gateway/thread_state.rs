@@ -1,31 +1,27 @@
-//! Threads as they are and as they were: checkpoints, which are positions of the log, and copies.
+//! Threads as they are and as they were: checkpoints, which are positions of the log.
 
 use super::{
     GatewayState,
     caller::Caller,
-    errors::refuse,
-    refusal::{ACCOUNT, Refusal, answer, body, changed, refused, unavailable},
-    threads::{listed, metadata, notes, own},
-    wire::{
-        checkpoint::{self, Checkpoint, ValuesWriter},
-        input::{self, SentMessage},
-    },
+    json::Json,
+    refusal::{Refusal, answer, body, refused, unavailable},
+    threads::own,
+    wire::checkpoint::{self, Checkpoint, ValuesWriter},
 };
-use crate::{bus::STORE_TIMEOUT, clock};
+use crate::bus::STORE_TIMEOUT;
 use axum::{
-    Json,
     extract::{Path, State, rejection::JsonRejection},
     http::StatusCode,
     response::Response,
 };
 use pudu_client::{
-    base::{Message, MessageId, Seq, ThreadFolder, ThreadId, ThreadState, Todo, Update},
-    harness::RunState,
-    store::{ClientThread, LogEntry, NewThread, StoreError, ThreadChange},
+    base::{Message, RunId, Seq, ThreadState, Update},
+    store::{ClientThread, LogEntry},
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::sync::Arc;
+use std::collections::HashSet;
 
 /// So many checkpoints are listed, unless told otherwise, and at most.
 const HISTORY: (usize, usize) = (10, 100);
@@ -54,7 +50,7 @@ pub(super) async fn state_at(
 }
 
 /// A checkpoint to look at.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct CheckpointBody {
     #[serde(default)]
     checkpoint: Value,
@@ -82,7 +78,7 @@ fn unknown_checkpoint<T>() -> Result<T, Refusal> {
     refused(StatusCode::NOT_FOUND, "there is no such checkpoint")
 }
 
-async fn checkpoint_of(
+pub(super) async fn checkpoint_of(
     gateway: &GatewayState,
     thread: &ClientThread,
     wanted: Option<Seq>,
@@ -101,52 +97,87 @@ async fn checkpoint_of(
     };
     let before =
         db.log_before(&thread.id, seq.saturating_add(1), 64).await.map_err(|error| unavailable(&error))?;
-    Ok(Json(written(thread, &before, seq, &state)))
+    Ok(Json(written(thread, &before, seq, (state, true))))
 }
 
-/// Writes a checkpoint; `before` are the rows of the log up to it, newest first.
-fn written(thread: &ClientThread, before: &[LogEntry], seq: Seq, state: &ThreadState) -> Map<String, Value> {
+/// Writes a checkpoint; `before` are the rows of the log up to it, newest first. Of its messages all are shown, or the last.
+fn written(
+    thread: &ClientThread,
+    before: &[LogEntry],
+    seq: Seq,
+    (mut state, all): (ThreadState, bool),
+) -> Map<String, Value> {
     let made = before.first();
     let parent = boundaries(before).into_iter().find(|at| *at < seq);
     let (at, run) = made.map_or((thread.created, ""), |entry| (entry.at, entry.run.as_str()));
-    let next = if waits(state) { &["model"] as &[&str] } else { &[] };
-    let step = i64::try_from(state.messages.len()).unwrap_or(i64::MAX) - 1;
-    let checkpoint = Checkpoint { thread: &thread.id, seq, parent, at, run, step, next };
-    let values = ValuesWriter::default().write(state, Some(&thread.title));
+    let (step, next) = (checkpoint::step(&state), checkpoint::next(&state));
+    let written = made.is_some_and(|entry| restores(before).contains(&(&entry.run, entry.at)));
+    let checkpoint = Checkpoint { thread: &thread.id, seq, parent, at, run, step, written, next };
+    if !all {
+        let messages = std::mem::take(&mut state.messages);
+        state.messages.extend(messages.into_iter().rev().take(1));
+    }
+    let values = ValuesWriter::default().write(&state, Some(&thread.title));
     checkpoint.state(&values)
 }
 
-/// Returns whether a thread stands where a model comes next.
-fn waits(state: &ThreadState) -> bool {
-    matches!(state.last().map(AsRef::as_ref), Some(Message::Human(_))) || !state.begun.is_empty()
+/// Returns which runs wrote a thread anew, and when: all that one wrote at that time is one step.
+fn restores(rows: &[LogEntry]) -> HashSet<(&RunId, i64)> {
+    let restores = rows.iter().filter(|entry| matches!(entry.update, Update::Restore(_)));
+    restores.map(|entry| (&entry.run, entry.at)).collect()
 }
 
-/// Returns the positions of checkpoints among rows, newest first: where a step ended.
-fn boundaries(newest_first: &[LogEntry]) -> Vec<Seq> {
-    let kind = |entry: &LogEntry| match &entry.update {
-        Update::Message(message) => match &**message {
-            Message::Human(_) => 'h',
-            Message::Assistant(_) => 'a',
-            Message::Tool(_) => 't',
-            Message::Reminder(_) => '-',
-        },
-        Update::Restore(_) => 'r',
-        _ => '-',
-    };
-    let mut found: Vec<(char, Seq)> = Vec::new();
-    for entry in newest_first {
-        let kind = kind(entry);
-        // Of results that came together, and of what was said together, the last stands for all.
-        let goes_on = found.last().is_some_and(|(last, _)| *last == kind && matches!(kind, 'h' | 't'));
-        if kind != '-' && !goes_on {
-            found.push((kind, entry.seq));
+/// What a row is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RowOf<'r> {
+    Human,
+    Assistant,
+    Tools,
+    /// A thread that was written anew by this run.
+    Restore(&'r RunId),
+}
+
+impl<'r> RowOf<'r> {
+    /// `None` for what belongs to the step before it.
+    fn entry(entry: &'r LogEntry, restores: &HashSet<(&RunId, i64)>) -> Option<Self> {
+        match &entry.update {
+            _ if restores.contains(&(&entry.run, entry.at)) => Some(Self::Restore(&entry.run)),
+            Update::Message(message) => match &**message {
+                Message::Human(_) => Some(Self::Human),
+                Message::Assistant(_) => Some(Self::Assistant),
+                Message::Tool(_) => Some(Self::Tools),
+                Message::Reminder(_) => None,
+            },
+            _ => None,
         }
     }
-    found.into_iter().map(|(_, seq)| seq).collect()
+}
+
+/// Returns the positions of checkpoints among rows, newest first: where a step ended. The newest row is one, whatever it is.
+fn boundaries(newest_first: &[LogEntry]) -> Vec<Seq> {
+    let restores = restores(newest_first);
+    let (mut found, mut later, mut end) = (Vec::new(), None, newest_first.first().map(|entry| entry.seq));
+    for entry in newest_first {
+        // How far calls of tools are comes in the middle of a step, and ends none.
+        let is_apart = matches!(
+            entry.update,
+            Update::Begin(_) | Update::Interrupt(_) | Update::Suspend(_) | Update::Task { .. }
+        );
+        if !is_apart {
+            end = end.or(Some(entry.seq));
+        }
+        let Some(step) = RowOf::entry(entry, &restores) else { continue };
+        // Of results that came together, and of what was said together, the last stands for all.
+        if later != Some(step) || step == RowOf::Assistant {
+            found.extend(end);
+        }
+        (later, end) = (Some(step), None);
+    }
+    found
 }
 
 /// Which checkpoints are listed.
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
 pub(super) struct HistoryBody {
     limit: Option<usize>,
@@ -193,158 +224,21 @@ async fn past(
         at = last.seq;
         rows.extend(page);
     }
+    let newest_first: Vec<Seq> = boundaries(&rows).into_iter().take(limit).collect();
+    let (Some(newest), Some(oldest)) = (newest_first.first(), newest_first.last()) else {
+        return Ok(Vec::new());
+    };
+    let (mut reached, mut state) =
+        db.state_at(&thread.id, *oldest).await.map_err(|error| unavailable(&error))?;
     let mut told = Vec::new();
-    for seq in boundaries(&rows).into_iter().take(limit) {
-        let (_, mut state) = db.state_at(&thread.id, seq).await.map_err(|error| unavailable(&error))?;
-        if !told.is_empty() {
-            // Each with all messages would be the square of the thread.
-            let messages = std::mem::take(&mut state.messages);
-            state.messages.extend(messages.into_iter().rev().take(1));
-        }
-        let up_to: Vec<LogEntry> = rows.iter().filter(|entry| entry.seq <= seq).take(64).cloned().collect();
-        told.push(written(thread, &up_to, seq, &state));
+    for seq in newest_first.iter().rev() {
+        let behind = rows.iter().rev().filter(|entry| entry.seq > reached && entry.seq <= *seq);
+        behind.for_each(|entry| state.apply(entry.update.clone()));
+        reached = *seq;
+        let up_to = &rows[rows.partition_point(|entry| entry.seq > *seq)..];
+        // Each with all messages would be the square of the thread.
+        told.push(written(thread, up_to, *seq, (state.clone(), seq == newest)));
     }
+    told.reverse();
     Ok(told)
-}
-
-/// A change of a thread's values.
-#[derive(Deserialize)]
-pub(super) struct StateUpdate {
-    #[serde(default)]
-    values: Value,
-    #[serde(default)]
-    checkpoint: Value,
-    #[serde(default)]
-    checkpoint_id: Value,
-}
-
-/// Changes the values of a thread: what is named is replaced.
-pub(super) async fn update_state(
-    State(gateway): State<GatewayState>,
-    caller: Caller,
-    Path(id): Path<String>,
-    posted: Result<Json<StateUpdate>, JsonRejection>,
-) -> Response {
-    let updated = async {
-        let (thread, update) = (own(&gateway, &caller, &id).await?, body(posted)?);
-        write_values(&gateway, &thread, update).await?;
-        checkpoint_of(&gateway, &own(&gateway, &caller, &id).await?, None).await
-    };
-    answer(updated.await)
-}
-
-async fn write_values(
-    gateway: &GatewayState,
-    thread: &ClientThread,
-    update: StateUpdate,
-) -> Result<(), Refusal> {
-    let wrong = |why: &str| Box::new(refuse(StatusCode::UNPROCESSABLE_ENTITY, why));
-    let from = checkpoint::wanted(&update.checkpoint_id, &update.checkpoint).map_err(|why| wrong(&why))?;
-    let values = match update.values {
-        Value::Null => Map::new(),
-        Value::Object(values) => values,
-        _ => return Err(wrong("values is no object")),
-    };
-    const KNOWN: [&str; 4] = ["messages", "title", "todos", "artifacts"];
-    if let Some(unknown) = values.keys().find(|key| !KNOWN.contains(&key.as_str())) {
-        return Err(wrong(&format!("values.{unknown} cannot be written; these can: {}", KNOWN.join(", "))));
-    }
-    let (shared, db) = (&gateway.0.shared, gateway.0.shared.db.within(STORE_TIMEOUT));
-    if let Some(title) = values.get("title") {
-        let Some(title) = title.as_str().filter(|title| title.len() <= 1024) else {
-            return Err(wrong("values.title is no text of at most 1024 bytes"));
-        };
-        let change = ThreadChange { title: Some(title.trim().to_owned()), ..ThreadChange::default() };
-        db.change_thread(&thread.id, change).await.map_err(|error| unavailable(&error))?;
-    }
-    let messages = values
-        .get("messages")
-        .map(input::messages)
-        .transpose()
-        .map_err(|why| wrong(&format!("values.{why}")))?;
-    let todos: Option<Vec<Todo>> = values
-        .get("todos")
-        .cloned()
-        .map(serde_json::from_value)
-        .transpose()
-        .map_err(|error| wrong(&format!("values.todos: {error}")))?;
-    let artifacts: Option<Vec<String>> = values
-        .get("artifacts")
-        .cloned()
-        .map(serde_json::from_value)
-        .transpose()
-        .map_err(|error| wrong(&format!("values.artifacts: {error}")))?;
-    if from.is_none() && messages.is_none() && todos.is_none() && artifacts.is_none() {
-        return Ok(());
-    }
-    let past = match from {
-        None => None,
-        Some(seq) => Some(db.state_at(&thread.id, seq).await.map_err(|error| unavailable(&error))?.1),
-    };
-    let change = |run: &mut RunState| {
-        let mut state = past.unwrap_or_else(|| run.state().clone());
-        if let Some(messages) = messages {
-            replace_messages(&mut state, messages);
-        }
-        state.todos = todos.unwrap_or(state.todos);
-        if let Some(artifacts) = artifacts {
-            state.artifacts = artifacts.into_iter().map(|path| (path, run.run.clone())).collect();
-        }
-        run.apply(Update::Restore(Arc::new(state)));
-    };
-    changed(shared.client.change_thread(&thread.id, change).await).map(drop)
-}
-
-fn replace_messages(state: &mut ThreadState, messages: Vec<SentMessage>) {
-    state.messages.clear();
-    state.client_fields.clear();
-    state.begun.clear();
-    for SentMessage { message, fields, .. } in messages {
-        let id: MessageId = message.id().clone();
-        if !fields.is_null() {
-            state.client_fields.insert(id.clone(), fields);
-        }
-        state.messages.insert(id, Arc::new(message));
-    }
-}
-
-/// Makes another thread of a state, with the same notes and title.
-pub(super) async fn copy_to(
-    gateway: &GatewayState,
-    caller: &Caller,
-    thread: &ClientThread,
-    (state, title, extra): (ThreadState, &str, Map<String, Value>),
-) -> Result<ClientThread, Refusal> {
-    let (db, id) = (gateway.0.shared.db.within(STORE_TIMEOUT), ThreadId::fresh());
-    let mut all = metadata(thread);
-    all.remove("deerflow_pinned");
-    all.extend(extra);
-    let new = NewThread {
-        folder: ThreadFolder { owner: caller.user.clone(), thread: id.clone() },
-        account: ACCOUNT.to_owned(),
-        assistant: thread.assistant.clone(),
-        metadata: notes(all)?,
-        now: clock::now(),
-    };
-    db.create_thread(new).await.map_err(|error| unavailable(&error))?;
-    let change = ThreadChange { title: Some(title.to_owned()), ..ThreadChange::default() };
-    db.change_thread(&id, change).await.map_err(|error: StoreError| unavailable(&error))?;
-    let restore = |run: &mut RunState| run.apply(Update::Restore(Arc::new(state)));
-    changed(gateway.0.shared.client.change_thread(&id, restore).await)?;
-    own(gateway, caller, id.as_str()).await
-}
-
-/// Makes a copy of a thread: its messages, not its files.
-pub(super) async fn copy(
-    State(gateway): State<GatewayState>,
-    caller: Caller,
-    Path(id): Path<String>,
-) -> Response {
-    let copied = async {
-        let thread = own(&gateway, &caller, &id).await?;
-        let state = gateway.0.shared.client.state(&thread.id).await.map_err(|error| unavailable(&error))?;
-        let copied = copy_to(&gateway, &caller, &thread, (state, &thread.title, Map::new())).await?;
-        Ok(Json(listed(&gateway, &copied)))
-    };
-    answer(copied.await)
 }

@@ -7,9 +7,9 @@ use super::{
     thread,
     wire::checkpoint::ValuesWriter,
 };
+use crate::gateway::json::Json;
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
-    Json,
     extract::{Path, State, rejection::JsonRejection},
     http::StatusCode,
     response::Response,
@@ -18,6 +18,7 @@ use pudu_client::{
     base::{Outcome, ThreadFolder, ThreadId},
     store::{ClientThread, Deletion, NewThread, ThreadChange},
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -42,7 +43,7 @@ pub(super) async fn own(gateway: &GatewayState, caller: &Caller, id: &str) -> Re
 }
 
 /// A thread to make.
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
 pub(super) struct NewThreadBody {
     thread_id: Option<String>,
@@ -61,6 +62,9 @@ pub(super) async fn create(
 }
 
 async fn made(gateway: &GatewayState, caller: &Caller, asked: NewThreadBody) -> Result<Value, Refusal> {
+    if !matches!(asked.if_exists.as_deref(), None | Some("raise" | "do_nothing")) {
+        return refused(StatusCode::UNPROCESSABLE_ENTITY, "if_exists is neither raise nor do_nothing");
+    }
     let id = match &asked.thread_id {
         None => ThreadId::fresh(),
         Some(id) => thread::id(id)?,
@@ -135,8 +139,21 @@ pub(super) fn listed(gateway: &GatewayState, thread: &ClientThread) -> Value {
     })
 }
 
+/// Leaves the keys of an answer that were asked for; all of them if none was.
+pub(super) fn selected(mut told: Value, keys: Option<&[String]>) -> Value {
+    if let (Some(keys), Value::Object(told)) = (keys.filter(|keys| !keys.is_empty()), &mut told) {
+        told.retain(|key, _| keys.contains(key));
+    }
+    told
+}
+
+/// Returns the header that tells where the next page begins, if there is one.
+pub(super) fn next_page(next: usize, found: usize) -> Option<[(&'static str, String); 1]> {
+    (next < found).then(|| [("x-pagination-next", next.to_string())])
+}
+
 /// Which threads are looked for.
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
 pub(super) struct ThreadSearch {
     metadata: Option<Map<String, Value>>,
@@ -147,6 +164,7 @@ pub(super) struct ThreadSearch {
     sort_by: Option<String>,
     sort_order: Option<String>,
     query: Option<String>,
+    select: Option<Vec<String>>,
 }
 
 impl ThreadSearch {
@@ -174,14 +192,17 @@ async fn found(
         return refused(StatusCode::UNPROCESSABLE_ENTITY, "status is none of idle, busy, interrupted, error");
     }
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+    let is_asc = search.sort_order.as_deref() == Some("asc");
+    // In the order of the store the first pages are enough.
+    let is_stored_order = matches!(search.sort_by.as_deref(), None | Some("updated_at")) && !is_asc;
     let (mut all, mut offset) = (Vec::new(), 0);
     loop {
         let page = db.client_threads(&caller.user, SEARCH_PAGE, offset).await;
         let page = page.map_err(|error| unavailable(&error))?;
         let is_last = page.len() < usize::try_from(SEARCH_PAGE).unwrap_or(usize::MAX);
         all.extend(page.into_iter().filter(|thread| search.fits(gateway, thread)));
-        let enough = search.sort_by.is_none()
-            && all.len() >= search.offset.unwrap_or(0).saturating_add(search.limit.unwrap_or(LISTED.0));
+        let enough = is_stored_order
+            && all.len() > search.offset.unwrap_or(0).saturating_add(search.limit.unwrap_or(LISTED.0));
         if is_last || enough {
             break;
         }
@@ -197,8 +218,10 @@ async fn found(
             return refused(StatusCode::UNPROCESSABLE_ENTITY, why);
         }
     }
-    if search.sort_order.as_deref() == Some("asc") {
-        all.reverse();
+    match search.sort_order.as_deref() {
+        None | Some("desc") => {}
+        Some("asc") => all.reverse(),
+        Some(_) => return refused(StatusCode::UNPROCESSABLE_ENTITY, "sort_order is neither asc nor desc"),
     }
     Ok(all)
 }
@@ -216,8 +239,10 @@ pub(super) async fn search(
             return refused(StatusCode::UNPROCESSABLE_ENTITY, "limit is 1 to 1000");
         }
         let found = found(&gateway, &caller, &search).await?;
-        let page = found.iter().skip(search.offset.unwrap_or(0)).take(limit);
-        Ok(Json(page.map(|thread| listed(&gateway, thread)).collect::<Vec<_>>()))
+        let offset = search.offset.unwrap_or(0);
+        let page = found.iter().skip(offset).take(limit).map(|thread| listed(&gateway, thread));
+        let page: Vec<Value> = page.map(|thread| selected(thread, search.select.as_deref())).collect();
+        Ok((next_page(offset.saturating_add(limit), found.len()), Json(page)))
     };
     answer(listed.await)
 }
@@ -258,7 +283,7 @@ pub(super) async fn values(gateway: &GatewayState, thread: &ClientThread) -> Res
 }
 
 /// Change of a thread's notes.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct ThreadPatch {
     #[serde(default)]
     metadata: Map<String, Value>,
@@ -295,11 +320,7 @@ pub(super) async fn delete(
 ) -> Response {
     let deleted = async {
         let thread = own(&gateway, &caller, &id).await?;
-        let client = &gateway.0.shared.client;
-        if !client.live_runs(&thread.id).is_empty() {
-            return refused(StatusCode::CONFLICT, IN_FLIGHT);
-        }
-        match client.delete_thread(&thread.id).await.map_err(|error| unavailable(&error))? {
+        match gateway.0.shared.client.delete_thread(&thread.id).await.map_err(|error| unavailable(&error))? {
             Deletion::Done => {
                 tracing::info!(thread = %thread.id, "deleted a thread on request");
                 let message = format!("Deleted local thread data for {}", thread.id);

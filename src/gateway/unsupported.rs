@@ -22,10 +22,19 @@ pub(super) enum Part {
     Store,
     /// Credentials of a bot that are entered in the browser.
     RuntimeConfig,
+    /// Assistants that clients make, change and delete.
+    OwnAssistants,
+    /// Several runs in one request.
+    Batches,
+    /// Threads that are deleted by rules.
+    Prune,
+    /// Streams of all runs of a thread.
+    ThreadStreams,
 }
 
 impl Part {
-    fn told(self) -> &'static str {
+    /// Returns what is said of it.
+    pub(super) fn told(self) -> &'static str {
         match self {
             Self::Lark => {
                 "pudu has no integration of Lark's applications; its bot is an account under `channels`"
@@ -36,6 +45,10 @@ impl Part {
             Self::Console => "pudu has no console; GET /api/usage lists what was spent",
             Self::Crons => "pudu has no crons",
             Self::Store => "pudu has no store for clients; GET /api/memory has what is remembered",
+            Self::OwnAssistants => "pudu's assistants are its agents, which /api/agents makes and changes",
+            Self::Batches => "pudu takes one run a request",
+            Self::Prune => "pudu deletes threads one by one, or by `retention` in its configuration",
+            Self::ThreadStreams => "pudu streams single runs: …/runs/{run}/stream",
             Self::RuntimeConfig => {
                 "pudu takes no credentials over HTTP; whoever runs it writes them into config.yaml"
             }

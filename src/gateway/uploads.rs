@@ -2,9 +2,9 @@
 //! where they are documents.
 
 use super::{GatewayState, artifacts::refused, errors::refuse, file::in_address, thread};
+use crate::gateway::json::Json;
 use crate::{bus::STORE_TIMEOUT, clock, config::Uploads, local};
 use axum::{
-    Json,
     extract::{
         Multipart, Path, State,
         multipart::{Field, MultipartRejection},

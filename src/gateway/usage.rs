@@ -1,9 +1,9 @@
 //! Spending of everybody and the rest of their budgets, for whoever runs pudu.
 
 use super::GatewayState;
+use crate::gateway::json::Json;
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
-    Json,
     extract::{Query, State},
     http::StatusCode,
 };
@@ -12,6 +12,7 @@ use pudu_client::{
     base::{BudgetPeriod, BudgetScope, Usage},
     store::{BudgetUnit, Db, SpendingShare, StoreError},
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -25,7 +26,7 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// Millionths of a whole.
 const MICROS: f64 = 1e6;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct UsageQuery {
     days: Option<u32>,
 }

@@ -1,13 +1,13 @@
 //! Users, everything that is stored of one, and that one is forgotten.
 
 use super::{GatewayState, JsonReply, errors::refuse};
+use crate::gateway::json::Json;
 use crate::{
     home,
     rights::{self, KnownUser},
 };
 use anyhow::Result;
 use axum::{
-    Json,
     body::Body,
     extract::{Path, State},
     http::{StatusCode, header},

@@ -2,8 +2,9 @@
 //! only carried: after a look at the headers, within a time, and not for a peer that fails again and again.
 
 use super::{GatewayState, MAX_BODY_BYTES, failures, guests::Visitor};
+use crate::gateway::json::Json;
 use axum::{
-    Extension, Json,
+    Extension,
     body::to_bytes,
     extract::{ConnectInfo, Path, Request, State},
     http::StatusCode,

@@ -6,8 +6,12 @@ use super::{
     jar::{Jar, add_user},
     settled, signed_in,
 };
+use crate::{
+    house::House,
+    openapi::{self, filled},
+};
 use reqwest::Method;
-use std::{collections::BTreeSet, path::Path};
+use std::collections::BTreeSet;
 
 /// Routes that ask for no proof, or bring it along.
 const PUBLIC: &[&str] = &[
@@ -15,6 +19,8 @@ const PUBLIC: &[&str] = &[
     "/page/{version}/{file}",
     "/health",
     "/ready",
+    "/openapi.json",
+    "/docs",
     "/api/session",
     "/api/webhooks/{platform}/{account}",
     "/files/{token}",
@@ -42,80 +48,32 @@ const OPERATED: &[&str] = &[
     "/api/skills/custom",
 ];
 
-/// Reads the routes from the sources: each with its methods.
-fn routes() -> BTreeSet<(String, String)> {
-    let mut found = BTreeSet::new();
-    let mut open = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
-    while let Some(folder) = open.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                open.push(path);
-                continue;
-            }
-            let source = std::fs::read_to_string(&path).unwrap_or_default();
-            let source = source.split("#[cfg(test)]").next().unwrap();
-            for part in source.split(".route(").skip(1) {
-                let Some((route, rest)) =
-                    part.trim_start().strip_prefix('"').and_then(|rest| rest.split_once('"'))
-                else {
-                    continue;
-                };
-                let handlers = rest.split_at(end_of_call(rest)).0;
-                // A handler that has a name of its own above.
-                let named = handlers.trim_matches([',', ' ']);
-                let handlers = match source.split(&format!("let {named} = ")).nth(1) {
-                    Some(defined) if !named.is_empty() => defined.split(';').next().unwrap(),
-                    _ => handlers,
-                };
-                let has = |method: &str| {
-                    let before =
-                        |at: usize| handlers[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
-                    handlers.match_indices(&format!("{method}(")).any(|(at, _)| !before(at))
-                };
-                // Those of DeerFlow's API are nested in two places.
-                let is_whole = route.starts_with("/api/") || PUBLIC.contains(&route);
-                let places: &[&str] = if is_whole { &[""] } else { &["/api", "/api/langgraph"] };
-                let mut any = false;
-                // What there is not answers any method.
-                let is_missing = has("no");
-                for method in ["get", "post", "put", "patch", "delete"]
-                    .into_iter()
-                    .filter(|method| has(method) || is_missing)
-                {
-                    let routes =
-                        places.iter().map(|place| (method.to_uppercase(), format!("{place}{route}")));
-                    found.extend(routes);
-                    any = true;
-                }
-                assert!(any, "{}: no method is read from {handlers:?}", path.display());
-            }
-        }
+/// Reads the routes from the document, each with its method. No route is registered beside it: `tests/openapi.rs`.
+async fn routes(house: &House) -> BTreeSet<(String, String)> {
+    let document = openapi::document(house).await;
+    let there = openapi::operations(&document);
+    let open: BTreeSet<&str> =
+        there.iter().filter(|one| one.is_open()).map(|one| one.path.as_str()).collect();
+    assert_eq!(
+        open,
+        BTreeSet::from_iter(PUBLIC.iter().copied()),
+        "the document tells who is asked for a proof"
+    );
+    let there = there.into_iter();
+    let mut found: BTreeSet<_> = there.map(|one| (one.method.to_string(), one.path)).collect();
+    // What there is not answers any method.
+    for path in openapi::missing(&document) {
+        found.extend(
+            ["GET", "POST", "PUT", "PATCH", "DELETE"].map(|method| (method.to_owned(), path.clone())),
+        );
     }
     found
-}
-
-/// Returns where the parenthesis of a call ends that was opened before.
-fn end_of_call(text: &str) -> usize {
-    let mut open = 1;
-    let ends = text.char_indices().find(|(_, c)| {
-        open += i32::from(*c == '(') - i32::from(*c == ')');
-        open == 0
-    });
-    ends.map_or(text.len(), |(at, _)| at)
-}
-
-/// Puts something in the place of each parameter.
-fn filled(route: &str) -> String {
-    let part = |segment: &str| if segment.starts_with('{') { "x".to_owned() } else { segment.to_owned() };
-    route.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
 #[tokio::test]
 async fn no_route_answers_somebody_without_proof() {
     let house = settled("agents_api: {enabled: true}\n").await;
-    let all = routes();
-    assert!(all.len() > 100, "{all:?}");
+    let all = routes(&house).await;
     let guarded = all.iter().filter(|(_, route)| !PUBLIC.contains(&route.as_str()));
     let mut wrong = Vec::new();
     for (method, route) in guarded {
@@ -139,7 +97,7 @@ async fn a_stranger_operates_nothing_and_changes_nothing_from_another_site() {
     let house = settled("agents_api: {enabled: true}\n").await;
     add_user(&house, &["add", "eve@example.org"], PASSWORD);
     let mut eve = signed_in(&house, "eve@example.org").await;
-    let all = routes();
+    let all = routes(&house).await;
     let mut wrong = Vec::new();
     for (method, route) in all.iter().filter(|(_, route)| !PUBLIC.contains(&route.as_str())) {
         let parsed: Method = method.parse().unwrap();

@@ -151,12 +151,13 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
             agent.tools = agent.tools.with(tool);
         }
     }
+    let profile = if role.makes_agents() { None } else { profile(client, task).await };
     let changes = own.is_some();
     // After that, because a sub-agent is nobody who could be asked to change.
     if let Some(tool) = own {
         agent.tools = agent.tools.with(tool);
     }
-    let sections = sections(&setup, &role, changes, &agent, &skills, &catalog);
+    let sections = sections((&setup, &catalog), &role, changes, &agent, (&skills, profile.as_deref()));
     agent.system = join_sections(&sections).into();
     Ok(AssembledAgent { agent, skills, place, sections, secrets, meter })
 }
@@ -250,6 +251,18 @@ async fn secrets(client: &Client, task: &RunTask, skills: &[Skill]) -> LentSecre
     }
 }
 
+/// Returns what the person for whom it works wrote about themselves, if it does so in private. Where it cannot be read, the
+/// agent does without.
+async fn profile(client: &Client, task: &RunTask) -> Option<String> {
+    if task.room.is_some() {
+        return None;
+    }
+    client.profile(&task.user).await.unwrap_or_else(|error| {
+        tracing::error!(user = %task.user, %error, "failed to read profile");
+        None
+    })
+}
+
 fn tools(setup: &AgentSetup, role: &Role, sees: bool) -> Toolbox {
     let groups = match role {
         Role::Custom(custom) => custom.profile.tool_groups.as_deref(),
@@ -318,12 +331,11 @@ fn skill_manage(
 
 /// Returns the parts of a role's system prompt.
 fn sections(
-    setup: &AgentSetup,
+    (setup, catalog): (&AgentSetup, &Catalog),
     role: &Role,
     changes: bool,
     agent: &Agent,
-    skills: &[Skill],
-    catalog: &Catalog,
+    (skills, profile): (&[Skill], Option<&str>),
 ) -> Vec<PromptSection> {
     let off = catalog.entries.iter().filter(|entry| !entry.enabled);
     let off: Vec<String> = off.map(|entry| entry.name.clone()).collect();
@@ -346,6 +358,7 @@ fn sections(
         mounts: &setup.mounts,
         soul,
         changes,
+        profile,
         skills,
         switched_off,
     })

@@ -1,33 +1,28 @@
 //! Notes on runs for people to look at: that one began, and how it ended.
 
-use crate::{Client, RunTask, now};
-use pudu_base::{Outcome, StopReason, ThreadState};
+use crate::{RunEnd, RunTask};
+use pudu_base::StopReason;
+use pudu_harness::RunState;
 use pudu_store::RunEnding;
 
 /// Lists of runs have so many characters of what was asked and answered.
 const MAX_LISTED_CHARS: usize = 200;
 
-/// Notes how a run ended.
-pub(crate) async fn conclude(
-    client: &Client,
-    task: &RunTask,
-    (outcome, text): (&Outcome, &str),
-    turn: (&ThreadState, Option<StopReason>),
-) {
-    let (ThreadState { messages: said, .. }, stop_reason) = turn;
+/// Returns what is noted of a run's end.
+pub(crate) fn ending(task: &RunTask, end: &RunEnd, turn: &RunState) -> RunEnding {
+    let said = &turn.state().messages;
     let first = task.first.as_ref().or(task.again.as_ref()).or(task.input.first().map(|human| &human.id));
     let at = first.and_then(|id| said.get_index_of(id));
     let asked = at.and_then(|at| said.get_index(at)).map(|(_, message)| message.text());
     // A room's words are in its log, where they are forgotten one by one.
     let listed = |text: &str| if task.room.is_none() { first_chars(text) } else { String::new() };
-    let ending = RunEnding {
-        outcome: outcome.clone(),
-        stop_reason: stop_reason.map(StopReason::as_str).unwrap_or_default().to_owned(),
+    RunEnding {
+        outcome: end.outcome.clone(),
+        stop_reason: turn.stop_reason.map(StopReason::as_str).unwrap_or_default().to_owned(),
         first_words: listed(asked.unwrap_or_default()),
-        last_words: listed(text),
+        last_words: listed(&end.text),
         messages: at.map_or(0, |at| i64::try_from(said.len() - at).unwrap_or(i64::MAX)),
-    };
-    audit_log(client.0.db.run_ended(&task.run, ending, now()).await);
+    }
 }
 
 fn first_chars(text: &str) -> String {

@@ -13,6 +13,7 @@ mod catalog_cache;
 mod conclude;
 mod control;
 pub mod egress;
+pub mod embed;
 mod explain;
 mod guardrail;
 mod lazy_sandbox;
@@ -24,6 +25,7 @@ mod profile;
 mod results;
 mod rewind;
 mod run;
+mod run_end;
 mod run_registry;
 mod runs;
 mod secrets;
@@ -60,9 +62,10 @@ pub use person::{ExportedPerson, ForgottenPerson, PersonData, PersonError};
 pub use price::ModelPrice;
 pub use pudu_memory as memories;
 pub use results::FOLDER as RESULTS_FOLDER;
-pub use run::{MissingSecret, Run, RunEnd};
-pub use run_registry::LiveRun;
-pub use runs::{ClientRun, Multitask, SubmitError};
+pub use run::Run;
+pub use run_end::{MissingSecret, RunEnd};
+pub use run_registry::{LiveRun, ThreadPlace};
+pub use runs::{ClientRun, CutRun, Multitask, SubmitError};
 pub use secrets::{SecretError, SecretStore};
 pub use setup::{AgentSetup, ModelInfo, SkillEvolution, SkillRules, ToolGroups};
 pub use storage::{
@@ -76,7 +79,7 @@ use agents::{AgentError, Agents, CustomAgent, Roster};
 use base::{SandboxError, ThreadFolder};
 use catalog_cache::CatalogCache;
 use futures_util::FutureExt;
-use harness::{Memory, Replay, RunState};
+use harness::{Memory, Replay};
 use run_registry::{RunRegistry, ThreadSlot};
 use sandbox::{Folders, ThreadFiles};
 use skills::{Catalog, Skills};
@@ -321,25 +324,6 @@ impl Client {
         self.0.threads.peek_at(thread).await
     }
 
-    /// Has a thread's runs work towards no goal any more. Nothing of the thread may run meanwhile.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn clear_goal(&self, thread: &base::ThreadId) -> Result<(), base::LogError> {
-        let (seq, state) = self.0.threads.take(thread).await?;
-        if state.goal.is_none() {
-            self.0.threads.put(thread.clone(), seq, state);
-            return Ok(());
-        }
-        let mut cleared = RunState::new(thread.clone(), base::RunId::fresh(), seq, state, Arc::default());
-        cleared.apply(base::Update::Goal(None));
-        cleared.commit(&self.0.threads.log()).await?;
-        if let Some((seq, state)) = cleared.into_state() {
-            self.0.threads.put(thread.clone(), seq, state);
-        }
-        Ok(())
-    }
-
     /// Returns whether there is memory at all.
     #[must_use]
     pub fn remembers(&self) -> bool {
@@ -389,16 +373,6 @@ impl Client {
         self.0.folders.keep_files().await
     }
 
-    /// Deletes a thread with its log, its runs and its files, unless a turn of it is open.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn delete_thread(&self, thread: &base::ThreadId) -> Result<store::Deletion, StoreError> {
-        let deletion = self.storage().delete(thread).await;
-        self.0.threads.forget(thread);
-        deletion
-    }
-
     /// Waits until one more run may work; `None` when `cancel` comes first. For callers that have work to do for a run
     /// before it starts.
     pub async fn admit(&self, cancel: &CancellationToken) -> Option<Admission> {
@@ -409,17 +383,29 @@ impl Client {
     /// Starts a run. If another one works on its thread, it waits until that is over.
     #[must_use]
     pub fn start(&self, task: RunTask, control: Control) -> Run {
-        self.start_admitted(task, control, None)
+        self.start_admitted(task, control, None, None)
     }
 
-    /// Like [`Client::start`], for a run that was admitted already.
+    /// Like [`Client::start`], for a run that was admitted already, or has its place already.
     #[must_use]
-    pub fn start_admitted(&self, task: RunTask, control: Control, admission: Option<Admission>) -> Run {
+    pub fn start_admitted(
+        &self,
+        task: RunTask,
+        control: Control,
+        admission: Option<Admission>,
+        place: Option<ThreadPlace>,
+    ) -> Run {
         let live = runs::live(&task, control);
         // Whoever asks so waits for those before.
         self.0.runs.open(live.clone(), false).ok();
-        let turn = self.0.runs.queue(&live.thread);
+        let turn = place.unwrap_or_else(|| self.place(&live.thread)).turn();
         self.spawn(task, live, admission, turn)
+    }
+
+    /// Returns a place in the queue for a thread, for a run that starts later.
+    #[must_use]
+    pub fn place(&self, thread: &base::ThreadId) -> ThreadPlace {
+        self.0.runs.place(thread)
     }
 
     /// Has a run that is registered work when its turn on its thread comes.
@@ -432,30 +418,45 @@ impl Client {
     ) -> Run {
         let (ended, done) = oneshot::channel();
         let run = Run { replay: live.replay.clone(), done };
-        let (id, client) = (live.run.clone(), self.clone());
-        let (replay, steering) = (live.replay.clone(), live.control.steering.clone());
-        let (by_client, db) = (task.by_client, self.0.db.clone());
-        let work = Box::pin(run::work(self.clone(), task, replay.clone(), live.control, admission, turn));
-        let work = AssertUnwindSafe(work).catch_unwind();
-        let suspend = self.0.suspend.clone();
+        let (client, suspend) = (self.clone(), self.0.suspend.clone());
         self.0.tasks.spawn(async move {
-            // The one who started the run may have gone: the log has it all.
-            let end = match suspend.run_until_cancelled(work).await {
-                None => return,
-                Some(Ok(end)) => end,
-                Some(Err(_)) => {
-                    tracing::error!(run = %id, "aborted run after panic");
-                    let end = run::failed(base::FailureCause::Broken, &replay, &steering).await;
-                    if by_client && let Err(error) = db.run_ended(&id, &end.outcome, now()).await {
-                        tracing::error!(run = %id, %error, "failed to record run");
-                    }
-                    end
-                }
+            // Nothing is written of a run that ends with the process: it goes on after a restart.
+            let Some(end) = suspend.run_until_cancelled(client.run(task, &live, admission, turn)).await
+            else {
+                return;
             };
+            // The one who started the run may have gone: the log has it all.
             ended.send(end).ok();
-            client.0.runs.close(&id);
+            client.0.runs.close(&live.run);
         });
         run
+    }
+
+    /// Has a run work when its turn comes, and notes its end before the thread is another's.
+    async fn run(
+        &self,
+        task: RunTask,
+        live: &LiveRun,
+        admission: Option<Admission>,
+        turn: impl Future<Output = ThreadSlot>,
+    ) -> RunEnd {
+        let begun = run::wait(self, &task, &live.control.cancel, admission, turn).await;
+        let (_slot, worked) = match begun {
+            None => (None, Ok(run::did_nothing(base::Outcome::Stopped, live).await)),
+            Some((slot, admission)) => {
+                let work = Box::pin(run::work(self, task, live, admission));
+                (Some(slot), AssertUnwindSafe(work).catch_unwind().await)
+            }
+        };
+        let (end, ending) = match worked {
+            Ok(ended) => ended,
+            Err(_) => {
+                tracing::error!(run = %live.run, "aborted run after panic");
+                run::did_nothing(base::FailureCause::Broken.into(), live).await
+            }
+        };
+        conclude::audit_log(self.0.db.run_ended(&live.run, ending, now()).await);
+        end
     }
 
     /// Returns the replay ring of a run that works, or ended a minute ago at most.

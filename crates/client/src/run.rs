@@ -1,21 +1,22 @@
 //! One run, from the wish to its end.
 
 use crate::{
-    Admission, BudgetNotice, Client, Control, RunTask,
+    Admission, Client, Control, RunTask,
     assemble::{self, AssembledAgent},
-    conclude::{audit_log, conclude},
+    conclude::{self, audit_log},
     memory, now, rewind,
-    run_registry::ThreadSlot,
+    run_end::{EndNotes, MissingSecret, RunEnd, last_reply, replies, todos},
+    run_registry::{LiveRun, ThreadSlot},
     secrets::LentSecrets,
     title::{self, TitledRun},
 };
 use futures_util::FutureExt;
 use pudu_base::{
-    Assistant, Decision, FailureCause, Finish, Goal, Human, LogError, Message, MessageId, ModelCaller,
-    Outcome, Question, RequiredSecret, RunEvent, RunId, Skill, Spending, ThreadState, Todo, Update, Usage,
+    FailureCause, Finish, Goal, Human, LogError, Message, MessageId, ModelCaller, Outcome, RunEvent, Skill,
+    Spending, ThreadState, Update,
 };
 use pudu_harness::{CompactOutcome, Replay, RunState, SkillPolicy, Steering};
-use pudu_store::SpendingFilter;
+use pudu_store::{RunEnding, SpendingFilter};
 use std::{
     collections::BTreeSet,
     pin::pin,
@@ -26,9 +27,6 @@ use tokio_util::sync::CancellationToken;
 
 /// Why a call is not made that an earlier run left open.
 const EARLIER: &str = "an earlier run ended before it";
-
-/// No more of the assistant's words are shown, in bytes, besides its last reply.
-const MAX_EARLIER_BYTES: usize = 128 * 1024;
 
 /// A run that works.
 pub struct Run {
@@ -47,160 +45,118 @@ impl Run {
     }
 }
 
-/// How a run ended.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RunEnd {
-    /// How.
-    pub outcome: Outcome,
-    /// The assistant's words since somebody spoke to it, whole or partial; empty if it said nothing.
-    pub text: String,
-    /// Why its last words end where they do.
-    pub finish: Finish,
-    /// Question to people, if it waits for their answer.
-    pub question: Option<Question>,
-    /// Decisions of people about its calls, in order.
-    pub decisions: Vec<Decision>,
-    /// Files that it made for people: sandbox paths.
-    pub artifacts: Vec<String>,
-    /// The agent's list of what is to be done, if it wrote one.
-    pub todos: Vec<Todo>,
-    /// The goal of the thread, as its last words left it; none if they were not judged by one.
-    pub goal: Option<Goal>,
-    /// The title of the thread, if it may be new.
-    pub title: Option<String>,
-    /// Its usage.
-    pub usage: Usage,
-    /// Messages that were to steer it and came too late.
-    pub unused: Vec<Human>,
-    /// Whether the thread has what people said: only that can be asked again.
-    pub heard: bool,
-    /// Whether it summarised the conversation so far, to make room.
-    pub summarized: bool,
-    /// Things that people are told once.
-    pub notes: EndNotes,
-    /// Outcome of the summary that was asked for, if nothing else was.
-    pub compaction: Option<CompactOutcome>,
-}
-
-/// Things that people are told once, below the answer of a run.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct EndNotes {
-    /// Budgets of which little is left, if people were not told that yet.
-    pub budgets: Vec<BudgetNotice>,
-    /// Secrets that its skills need and nobody has given, each asked for once.
-    pub missing_secrets: Vec<MissingSecret>,
-}
-
-/// A secret that a skill needs and nobody has given.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MissingSecret {
-    /// The skill's name.
-    pub skill: String,
-    /// The secret.
-    pub secret: RequiredSecret,
-}
-
-/// Waits for its turn, works, and puts the thread back.
-pub(crate) async fn work(
-    client: Client,
-    mut task: RunTask,
-    replay: Arc<Replay>,
-    Control { steering, cancel, roll_back }: Control,
-    mut admission: Option<Admission>,
+/// Waits until a run may work on its thread; `None` if it is stopped before that. One that goes on waits all the same: it
+/// leaves something behind, which the end has to put in order.
+pub(crate) async fn wait(
+    client: &Client,
+    task: &RunTask,
+    cancel: &CancellationToken,
+    admission: Option<Admission>,
     turn: impl Future<Output = ThreadSlot>,
-) -> RunEnd {
+) -> Option<(ThreadSlot, Option<Admission>)> {
     let mut turn = pin!(turn);
-    let slot = match turn.as_mut().now_or_never() {
-        Some(slot) => Some(slot),
+    let (slot, admission) = match turn.as_mut().now_or_never() {
+        Some(_) if task.by_client && !task.resumed && cancel.is_cancelled() => return None,
+        Some(slot) => (slot, admission),
         None => {
             // Whoever works on the thread may wait for this very permit.
-            admission = None;
-            cancel.run_until_cancelled(turn).await
+            drop(admission);
+            let slot = match task.resumed {
+                true => turn.await,
+                false => cancel.run_until_cancelled(turn).await?,
+            };
+            (slot, None)
         }
     };
-    if slot.is_none() || (task.by_client && cancel.is_cancelled() && !task.resumed) {
-        return unbegun(&client, &task, &replay, &steering).await;
+    match admission {
+        None => Some((slot, client.admit(cancel).await)),
+        admitted => Some((slot, admitted)),
     }
-    let admission = match admission {
-        None => client.admit(&cancel).await,
-        admitted => admitted,
-    };
-    let (seq, state) = match client.0.threads.take(&task.thread).await {
-        Ok(thread) => thread,
+}
+
+/// Works, and puts the thread back.
+pub(crate) async fn work(
+    client: &Client,
+    mut task: RunTask,
+    live: &LiveRun,
+    admission: Option<Admission>,
+) -> (RunEnd, RunEnding) {
+    let mut turn = match open(client, &task, live).await {
+        Ok(turn) => turn,
         Err(error) => {
             tracing::error!(thread = %task.thread, %error, "failed to read thread");
-            return failed(FailureCause::History, &replay, &steering).await;
+            return did_nothing(FailureCause::History.into(), live).await;
         }
     };
-    let mut turn = RunState::new(task.thread.clone(), task.run.clone(), seq, state, replay);
-    if task.compact {
-        let ended = summarize(&client, &task, &mut turn, &steering, &cancel).await;
-        drop(admission);
-        if let Some((seq, state)) = turn.into_state() {
-            client.0.threads.put(task.thread, seq, state);
-        }
-        return ended;
-    }
-    if let Some(from) = task.from
-        && let Err(error) = rewind::go_back(&client, &task, &mut turn, from).await
-    {
-        tracing::error!(thread = %task.thread, %error, "failed to bring thread back to its checkpoint");
-        return failed(FailureCause::History, &turn.replay, &steering).await;
-    }
-    let ((outcome, notes), heard) = match ended_before(&client, &task, turn.state()).await {
-        Some(outcome) => ((tell(&turn, outcome), EndNotes::default()), true),
-        None => {
-            if task.suspended {
-                suspended(&mut turn);
-            }
-            memory::recall::tell(&client, &mut task, turn.state()).await;
-            let goes_on = hear(&mut turn, &task);
-            tell_before(&turn);
-            // Before anything can go wrong with who answers: what can be asked again is what was asked last.
-            match begin(&client, &mut turn, goes_on).await {
-                Ok(()) => (answer(&client, &task, &mut turn, &steering, &cancel).await, true),
-                Err(error) => {
-                    tracing::error!(thread = %task.thread, %error, "failed to store messages of thread");
-                    ((tell(&turn, FailureCause::Unheard.into()), EndNotes::default()), false)
-                }
-            }
-        }
+    let end = match task.compact {
+        true => summarize(client, &task, &mut turn, &live.control).await,
+        false => converse(client, &mut task, &mut turn, &live.control).await,
     };
     drop(admission);
-    if roll_back.load(Ordering::Relaxed) && outcome == Outcome::Stopped {
-        rewind::roll_back(&client, &task, &mut turn).await;
-    }
-    let ended = RunEnd {
-        text: words(turn.state()),
-        finish: last_reply(turn.state()).map(|reply| reply.finish).unwrap_or_default(),
-        question: turn.state().question().cloned(),
-        decisions: decisions(turn.state()),
-        artifacts: artifacts(turn.state(), &task.run),
-        todos: todos(turn.state()).to_vec(),
-        goal: judged_goal(turn.state()),
-        title: title::shown(&client, &task.thread).await,
-        usage: turn.spending.usage(),
-        unused: steering.close().await,
-        outcome,
-        heard,
-        summarized: turn.state().context.summaries_of(&task.run) > 0,
-        notes,
-        compaction: None,
-    };
-    conclude(&client, &task, (&ended.outcome, &ended.text), (turn.state(), turn.stop_reason)).await;
+    let ending = conclude::ending(&task, &end, &turn);
     if let Some((seq, state)) = turn.into_state() {
         client.0.threads.put(task.thread, seq, state);
     }
-    ended
+    (end, ending)
 }
 
-/// Ends a run that was stopped before it began.
-async fn unbegun(client: &Client, task: &RunTask, replay: &Replay, steering: &Steering) -> RunEnd {
-    replay.publish(RunEvent::Ended { outcome: Outcome::Stopped, finish: Finish::default() });
+/// Ends a run that did nothing.
+pub(crate) async fn did_nothing(outcome: Outcome, live: &LiveRun) -> (RunEnd, RunEnding) {
+    live.replay.publish(RunEvent::Ended { outcome: outcome.clone(), finish: Finish::default() });
+    let ending = RunEnding::from(&outcome);
+    (RunEnd::silent(outcome, &live.control.steering).await, ending)
+}
+
+/// Takes a run's thread out, and brings it to where the run begins.
+async fn open(client: &Client, task: &RunTask, live: &LiveRun) -> Result<RunState, LogError> {
+    let (seq, state) = client.0.threads.take(&task.thread).await?;
     if task.by_client {
-        audit_log(client.0.db.run_ended(&task.run, &Outcome::Stopped, now()).await);
+        // Whoever reads its stream need not read the thread for that.
+        live.start.set((seq, state.clone())).ok();
     }
-    RunEnd { outcome: Outcome::Stopped, ..nothing(steering).await }
+    let mut turn = RunState::new(task.thread.clone(), task.run.clone(), seq, state, live.replay.clone());
+    if let Some(from) = task.from.filter(|_| !task.resumed) {
+        let before = rewind::go_back(client, &mut turn, from).await;
+        before.map_err(|error| LogError::Store(error.to_string()))?;
+    }
+    Ok(turn)
+}
+
+/// Lets the thread hear what is said, and be answered, unless that was done before a restart.
+async fn converse(client: &Client, task: &mut RunTask, turn: &mut RunState, control: &Control) -> RunEnd {
+    let (outcome, notes, heard) = match ended_before(client, task, turn.state()).await {
+        Some(outcome) => (tell(turn, outcome), EndNotes::default(), true),
+        None => respond(client, task, turn, control).await,
+    };
+    let (usage, silent) = (turn.spending.usage(), RunEnd::silent(outcome, &control.steering).await);
+    let end = RunEnd { usage, notes, ..silent };
+    let rolls_back = control.roll_back.load(Ordering::Relaxed) && end.outcome == Outcome::Stopped;
+    if rolls_back && rewind::roll_back(client, task, turn).await {
+        return end;
+    }
+    RunEnd { heard, title: title::shown(client, &task.thread).await, ..end.with_words_of(turn) }
+}
+
+/// Lets the thread hear what is said, and who is asked answer it. Tells also whether it was heard.
+async fn respond(
+    client: &Client,
+    task: &mut RunTask,
+    turn: &mut RunState,
+    Control { steering, cancel, .. }: &Control,
+) -> (Outcome, EndNotes, bool) {
+    if task.suspended {
+        suspended(turn);
+    }
+    memory::recall::tell(client, task, turn.state()).await;
+    let goes_on = hear(turn, task);
+    tell_before(turn);
+    // Before anything can go wrong with who answers: what can be asked again is what was asked last.
+    if let Err(error) = begin(client, turn, goes_on).await {
+        tracing::error!(thread = %task.thread, %error, "failed to store messages of thread");
+        return (tell(turn, FailureCause::Unheard.into()), EndNotes::default(), false);
+    }
+    let (outcome, notes) = answer(client, task, turn, steering, cancel).await;
+    (outcome, notes, true)
 }
 
 /// Lets who is asked answer what the thread has heard.
@@ -268,8 +224,7 @@ async fn summarize(
     client: &Client,
     task: &RunTask,
     turn: &mut RunState,
-    steering: &Steering,
-    cancel: &CancellationToken,
+    Control { steering, cancel, .. }: &Control,
 ) -> RunEnd {
     let made = turn.state().context.compaction.clone().filter(|made| made.run == task.run);
     let (outcome, compaction) = match made {
@@ -291,9 +246,7 @@ async fn summarize(
             }
         },
     };
-    let end = RunEnd { outcome, compaction, usage: turn.spending.usage(), ..nothing(steering).await };
-    conclude(client, task, (&end.outcome, &end.text), (turn.state(), turn.stop_reason)).await;
-    end
+    RunEnd { compaction, usage: turn.spending.usage(), ..RunEnd::silent(outcome, steering).await }
 }
 
 /// Sends the outcome of a run that could not start.
@@ -319,7 +272,9 @@ async fn ended_before(client: &Client, task: &RunTask, state: &ThreadState) -> O
 /// this one; those of the same run, before a restart, are. Returns whether it is one that goes on so.
 fn hear(turn: &mut RunState, task: &RunTask) -> bool {
     let mut own = task.input.iter().map(|human| &human.id).chain(&task.again).chain(&task.first);
-    let goes_on = own.any(|id| turn.state().messages.contains_key(id));
+    // Clients choose the ids of their messages, and may say one once more.
+    let goes_on =
+        if task.by_client { task.resumed } else { own.any(|id| turn.state().messages.contains_key(id)) };
     if let Some(id) = task.again.as_ref().filter(|id| !turn.state().messages.contains_key(*id)) {
         ask_again(turn, id, task.at.clone());
     }
@@ -329,10 +284,15 @@ fn hear(turn: &mut RunState, task: &RunTask) -> bool {
     if let Some(objective) = task.goal.clone().filter(|_| !goes_on) {
         turn.apply(Update::Goal(Some(Goal::new(objective, now()))));
     }
-    for human in &task.input {
-        if !turn.state().messages.contains_key(&human.id) {
-            turn.apply(Update::Message(Arc::new(Message::Human(human.clone()))));
+    for (at, human) in task.input.iter().enumerate() {
+        match turn.state().messages.get(&human.id).map(|known| is_same(known, human)) {
+            Some(_) if goes_on => continue,
+            // What is asked stands last.
+            Some(_) if at + 1 == task.input.len() => turn.apply(Update::Remove(human.id.clone())),
+            Some(true) => continue,
+            Some(false) | None => {}
         }
+        turn.apply(Update::Message(Arc::new(Message::Human(human.clone()))));
     }
     for (message, fields) in &task.client_fields {
         if turn.state().client_fields.get(message) != Some(fields) {
@@ -340,6 +300,11 @@ fn hear(turn: &mut RunState, task: &RunTask) -> bool {
         }
     }
     goes_on
+}
+
+/// Returns whether a message is what somebody says once more.
+fn is_same(known: &Message, human: &Human) -> bool {
+    matches!(known, Message::Human(known) if (&known.text, &known.files) == (&human.text, &human.files))
 }
 
 /// Stores what the thread has heard. Of a run that goes on it is known from here on what it spent.
@@ -393,44 +358,6 @@ fn ask_again(turn: &mut RunState, id: &MessageId, now: Option<String>) {
     turn.apply(Update::Message(Arc::new(Message::Human(Human { id: id.clone(), at, ..human }))));
 }
 
-/// Returns the assistant's replies since somebody spoke to it, newest first.
-fn replies(state: &ThreadState) -> impl Iterator<Item = &Assistant> {
-    let since = state.messages.values().rev().take_while(|message| !matches!(***message, Message::Human(_)));
-    since.filter_map(|message| match &**message {
-        Message::Assistant(reply) => Some(reply),
-        Message::Human(_) | Message::Tool(_) | Message::Reminder(_) => None,
-    })
-}
-
-/// Returns the agent's list of what is to be done, if it wrote one since somebody spoke to it.
-fn todos(state: &ThreadState) -> &[Todo] {
-    match replies(state).any(|reply| reply.calls.iter().any(|call| call.name == "write_todos")) {
-        true => &state.todos,
-        false => &[],
-    }
-}
-
-fn last_reply(state: &ThreadState) -> Option<&Assistant> {
-    replies(state).next()
-}
-
-/// Returns the assistant's words since somebody spoke to it, those before its tool calls too; of very many the
-/// last.
-fn words(state: &ThreadState) -> String {
-    let mut room = MAX_EARLIER_BYTES;
-    let mut kept = Vec::new();
-    for words in replies(state).map(|reply| reply.text.trim()).filter(|words| !words.is_empty()) {
-        let Some(left) = room.checked_sub(words.len()).or(kept.is_empty().then_some(0)) else {
-            kept.push("…");
-            break;
-        };
-        room = left;
-        kept.push(words);
-    }
-    kept.reverse();
-    kept.join("\n\n")
-}
-
 /// Sends the replies from before a restart, below which new ones stand, and the list of what is to be done.
 fn tell_before(turn: &RunState) {
     let said: Vec<_> = replies(turn.state()).filter(|reply| !reply.text.trim().is_empty()).collect();
@@ -439,55 +366,6 @@ fn tell_before(turn: &RunState) {
     }
     if !todos(turn.state()).is_empty() {
         turn.tell(RunEvent::Todos { todos: todos(turn.state()).to_vec() });
-    }
-}
-
-/// Returns what people decided since somebody spoke last, about calls and those that these made themselves.
-fn decisions(state: &ThreadState) -> Vec<Decision> {
-    let spoke = state.messages.values().rposition(|message| matches!(**message, Message::Human(_)));
-    let since = state.messages.values().skip(spoke.unwrap_or(0));
-    let results = since.filter_map(|message| match &**message {
-        Message::Tool(result) => Some(result.decision.iter().chain(&result.decisions)),
-        Message::Human(_) | Message::Assistant(_) | Message::Reminder(_) => None,
-    });
-    results.flatten().cloned().collect()
-}
-
-/// Returns the goal of a thread, if its last reply was judged by it.
-fn judged_goal(state: &ThreadState) -> Option<Goal> {
-    let goal = state.goal.as_ref()?;
-    let reply = last_reply(state)?;
-    goal.verdict.as_ref().is_some_and(|verdict| verdict.answer == reply.id).then(|| goal.clone())
-}
-
-fn artifacts(state: &ThreadState, run: &RunId) -> Vec<String> {
-    state.artifacts.iter().filter(|(_, by)| *by == run).map(|(path, _)| path.clone()).collect()
-}
-
-pub(crate) async fn failed(cause: FailureCause, replay: &Replay, steering: &Steering) -> RunEnd {
-    let outcome = Outcome::from(cause);
-    replay.publish(RunEvent::Ended { outcome: outcome.clone(), finish: Finish::default() });
-    RunEnd { outcome, ..nothing(steering).await }
-}
-
-/// Returns the end of a run that said nothing.
-async fn nothing(steering: &Steering) -> RunEnd {
-    RunEnd {
-        outcome: Outcome::Success,
-        text: String::new(),
-        finish: Finish::default(),
-        question: None,
-        decisions: Vec::new(),
-        artifacts: Vec::new(),
-        todos: Vec::new(),
-        goal: None,
-        title: None,
-        usage: Usage::default(),
-        unused: steering.close().await,
-        heard: false,
-        summarized: false,
-        notes: EndNotes::default(),
-        compaction: None,
     }
 }
 

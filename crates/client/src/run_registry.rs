@@ -2,11 +2,11 @@
 
 use crate::Control;
 use futures_util::FutureExt;
-use pudu_base::{RunId, ThreadId};
+use pudu_base::{BoxFuture, RunId, Seq, ThreadId, ThreadState};
 use pudu_harness::Replay;
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    collections::{HashMap, VecDeque, hash_map::Entry},
+    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
     time::Duration,
 };
 use tokio::{sync::OwnedMutexGuard, time::Instant};
@@ -14,11 +14,13 @@ use tokio_util::sync::CancellationToken;
 
 /// A run that ended can be read for so long.
 const AFTER: Duration = Duration::from_secs(60);
+/// No more ended runs are kept for readers; those of earlier ones read the log.
+const MAX_ENDED: usize = 1024;
 
 /// The runs of the process, and whose turn it is on each thread.
 #[derive(Default)]
 pub(crate) struct RunRegistry {
-    runs: Mutex<HashMap<RunId, RegisteredRun>>,
+    runs: Mutex<RegisteredRuns>,
     threads: Mutex<HashMap<ThreadId, Weak<tokio::sync::Mutex<()>>>>,
 }
 
@@ -35,40 +37,89 @@ pub struct LiveRun {
     pub replay: Arc<Replay>,
     /// Cancelled once it is over and its thread is another's.
     pub closed: CancellationToken,
+    /// Its last row in its thread's log from before a restart; 0 if it has none.
+    pub before: Seq,
+    /// Number of its first event behind that row: none that it had before the restart is given once more.
+    pub first_event: u64,
+    /// The thread as a client's run found it, and the position of its log then, as long as the run works.
+    pub start: Arc<OnceLock<(Seq, ThreadState)>>,
 }
 
-struct RegisteredRun {
-    live: LiveRun,
-    ended: Option<Instant>,
+#[derive(Default)]
+struct RegisteredRuns {
+    working: HashMap<RunId, LiveRun>,
+    /// The ids of the working ones by thread, in the order in which they came.
+    by_thread: HashMap<ThreadId, Vec<RunId>>,
+    ended: HashMap<RunId, LiveRun>,
+    /// The ended ones, oldest first.
+    endings: VecDeque<(Instant, RunId)>,
+}
+
+impl RegisteredRuns {
+    /// Takes a run out of those that work.
+    fn remove(&mut self, run: &RunId) -> Option<LiveRun> {
+        let live = self.working.remove(run)?;
+        if let Entry::Occupied(mut of_thread) = self.by_thread.entry(live.thread.clone()) {
+            of_thread.get_mut().retain(|other| other != run);
+            if of_thread.get().is_empty() {
+                of_thread.remove();
+            }
+        }
+        Some(live)
+    }
+
+    /// Forgets ended runs that are too old, or too many.
+    fn forget(&mut self) {
+        let is_over = |(ended, _): &(Instant, RunId)| ended.elapsed() >= AFTER;
+        while self.endings.len() > MAX_ENDED || self.endings.front().is_some_and(is_over) {
+            let Some((_, run)) = self.endings.pop_front() else { return };
+            self.ended.remove(&run);
+        }
+    }
 }
 
 /// The right to work on a thread.
 pub(crate) type ThreadSlot = OwnedMutexGuard<()>;
 
+/// A place in the queue for a thread, of a run that is not ready to start yet. Dropped, it is another's.
+pub struct ThreadPlace(Mutex<BoxFuture<'static, ThreadSlot>>);
+
+impl ThreadPlace {
+    /// Returns the turn of whoever has the place.
+    pub(crate) fn turn(self) -> BoxFuture<'static, ThreadSlot> {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl RunRegistry {
     /// Adds a run; with `alone` only if no other run of its thread works or waits to.
     pub(crate) fn open(&self, live: LiveRun, alone: bool) -> Result<(), LiveRun> {
         let mut runs = self.lock();
-        let other = runs.values().find(|entry| entry.ended.is_none() && entry.live.thread == live.thread);
-        if let Some(other) = other.filter(|_| alone) {
-            return Err(other.live.clone());
+        let RegisteredRuns { working, by_thread, .. } = &mut *runs;
+        let of_thread = by_thread.entry(live.thread.clone()).or_default();
+        if let Some(other) = of_thread.first().filter(|_| alone).and_then(|other| working.get(other)) {
+            return Err(other.clone());
         }
-        runs.insert(live.run.clone(), RegisteredRun { live, ended: None });
+        of_thread.push(live.run.clone());
+        working.insert(live.run.clone(), live);
         Ok(())
     }
 
     /// Takes back a run that never began.
     pub(crate) fn withdraw(&self, run: &RunId) {
-        if let Some(entry) = self.lock().remove(run) {
-            entry.live.closed.cancel();
+        if let Some(live) = self.lock().remove(run) {
+            live.closed.cancel();
         }
     }
 
     pub(crate) fn close(&self, run: &RunId) {
-        if let Some(entry) = self.lock().get_mut(run) {
-            entry.ended = Some(Instant::now());
-            entry.live.closed.cancel();
-        }
+        let mut runs = self.lock();
+        let Some(live) = runs.remove(run) else { return };
+        runs.endings.push_back((Instant::now(), run.clone()));
+        runs.ended.insert(run.clone(), LiveRun { start: Arc::default(), ..live.clone() });
+        runs.forget();
+        drop(runs);
+        live.closed.cancel();
     }
 
     /// Returns the turn of whoever asks on a thread: those before come first.
@@ -88,46 +139,54 @@ impl RunRegistry {
         }
     }
 
+    /// Returns a place behind those before.
+    pub(crate) fn place(&self, thread: &ThreadId) -> ThreadPlace {
+        ThreadPlace(Mutex::new(Box::pin(self.queue(thread))))
+    }
+
     /// Returns the runs of a thread that work or wait to, oldest first.
     pub(crate) fn of_thread(&self, thread: &ThreadId) -> Vec<LiveRun> {
         let runs = self.lock();
-        let live = runs.values().filter(|entry| entry.ended.is_none() && entry.live.thread == *thread);
-        let mut live: Vec<LiveRun> = live.map(|entry| entry.live.clone()).collect();
-        live.sort_by(|a, b| a.run.cmp(&b.run));
-        live
+        let of_thread = runs.by_thread.get(thread).into_iter().flatten();
+        of_thread.filter_map(|run| runs.working.get(run).cloned()).collect()
     }
 
     /// Returns how many runs work or wait to.
     pub(crate) fn len(&self) -> usize {
-        self.lock().values().filter(|entry| entry.ended.is_none()).count()
+        self.lock().working.len()
     }
 
     /// Returns a run that works, waits to, or ended a minute ago at most.
     pub(crate) fn find(&self, run: &RunId) -> Option<LiveRun> {
-        self.lock().get(run).map(|entry| entry.live.clone())
+        let runs = self.lock();
+        runs.working.get(run).or_else(|| runs.ended.get(run)).cloned()
     }
 
     /// Returns the runs that work or wait to, oldest first. Whoever has read a run's last event does not find
     /// it here any more.
     pub(crate) fn list(&self) -> Vec<(RunId, Arc<Replay>)> {
-        let live = self.lock();
-        let working = live.iter().filter(|(_, entry)| entry.ended.is_none() && !entry.live.replay.ended());
-        let mut runs: Vec<_> = working.map(|(run, entry)| (run.clone(), entry.live.replay.clone())).collect();
-        runs.sort_by(|(a, _), (b, _)| a.cmp(b));
-        runs
+        let runs = self.lock();
+        let working = runs.working.values().filter(|live| !live.replay.ended());
+        let mut listed: Vec<_> = working.map(|live| (live.run.clone(), live.replay.clone())).collect();
+        drop(runs);
+        listed.sort_by(|(a, _), (b, _)| a.cmp(b));
+        listed
     }
 
     pub(crate) fn trim(&self) {
-        let mut live = self.lock();
-        live.retain(|_, entry| entry.ended.is_none_or(|ended| ended.elapsed() < AFTER));
-        live.shrink_to_fit();
-        drop(live);
+        let mut runs = self.lock();
+        runs.forget();
+        runs.working.shrink_to_fit();
+        runs.by_thread.shrink_to_fit();
+        runs.ended.shrink_to_fit();
+        runs.endings.shrink_to_fit();
+        drop(runs);
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         threads.retain(|_, lock| lock.strong_count() > 0);
         threads.shrink_to_fit();
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, RegisteredRun>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, RegisteredRuns> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -138,8 +197,7 @@ mod tests {
     use pudu_base::{Outcome, RunEvent};
 
     fn live(run: &str, thread: &str) -> LiveRun {
-        let (control, replay, closed) = Default::default();
-        LiveRun { run: run.into(), thread: thread.into(), control, replay, closed }
+        crate::runs::live(&crate::RunTask::new(thread.into(), run.into()), Control::default())
     }
 
     #[tokio::test(start_paused = true)]
@@ -158,6 +216,17 @@ mod tests {
         tokio::time::advance(Duration::from_secs(1)).await;
         runs.trim();
         assert!(runs.find(&"a".into()).is_none() && runs.find(&"b".into()).is_some());
+    }
+
+    #[test]
+    fn only_so_many_ended_runs_are_kept() {
+        let runs = RunRegistry::default();
+        for n in 0..=MAX_ENDED {
+            let run = n.to_string();
+            runs.open(live(&run, "t"), false).unwrap();
+            runs.close(&run.as_str().into());
+        }
+        assert!(runs.find(&"0".into()).is_none() && runs.find(&"1".into()).is_some());
     }
 
     #[tokio::test]

@@ -2,9 +2,9 @@
 //! at a time, and a client's run is in the store before it is answered, so that it ends exactly once.
 
 use crate::{Client, Control, Run, RunTask, run_registry::LiveRun};
-use pudu_base::{RunId, Seq, ThreadFolder, ThreadId};
+use pudu_base::{BoxFuture, LogError, RunId, Seq, ThreadFolder, ThreadId, Update};
 use pudu_harness::RunState;
-use pudu_store::{CancelAction, NewClientRun, StoreError, now};
+use pudu_store::{CancelAction, Deletion, NewClientRun, StoreError, now};
 use std::sync::{Arc, atomic::Ordering};
 use tokio_util::sync::CancellationToken;
 
@@ -89,8 +89,41 @@ pub enum SubmitError {
 
 /// Makes the entry of a run.
 pub(crate) fn live(task: &RunTask, control: Control) -> LiveRun {
-    let (replay, closed) = Default::default();
-    LiveRun { run: task.run.clone(), thread: task.thread.clone(), control, replay, closed }
+    let (replay, closed, before, first_event, start) = Default::default();
+    LiveRun {
+        run: task.run.clone(),
+        thread: task.thread.clone(),
+        control,
+        replay,
+        closed,
+        before,
+        first_event,
+        start,
+    }
+}
+
+/// A client's run that a death or a stop of the process cut.
+pub struct CutRun {
+    task: RunTask,
+    live: LiveRun,
+}
+
+impl CutRun {
+    /// Returns whether its thread has something of it: then its thread is nobody else's until it is over.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        self.task.resumed
+    }
+}
+
+impl LiveRun {
+    /// Has it stop. The first word counts, as in the store.
+    fn cancel(&self, action: CancelAction) {
+        if !self.control.cancel.is_cancelled() {
+            self.control.roll_back.store(action == CancelAction::Rollback, Ordering::Relaxed);
+        }
+        self.control.cancel.cancel();
+    }
 }
 
 impl Client {
@@ -118,6 +151,9 @@ impl Client {
             request,
             metadata,
             multitask: multitask.as_str().to_owned(),
+            cancels: multitask
+                .cancels()
+                .map(|action| (action, others.iter().map(|other| other.run.clone()).collect())),
             now: now(),
         };
         // A caller that goes away in between leaves no run behind of which nobody knows whether it is there.
@@ -128,9 +164,7 @@ impl Client {
                 return Err(error.into());
             }
             if let Some(action) = multitask.cancels() {
-                for other in &others {
-                    client.stop(other, action).await?;
-                }
+                others.iter().for_each(|other| other.cancel(action));
             }
             let turn = client.0.runs.queue(&live.thread);
             Ok(client.spawn(task, live, None, turn))
@@ -138,26 +172,38 @@ impl Client {
         accepted.await.unwrap_or_else(|_| Err(StoreError::Closed.into()))
     }
 
-    /// Starts a client's run again that a death or a stop of the process cut, once `ready` is cancelled; `cancelled` is how
-    /// it was told to stop before.
-    pub fn resume_run(
+    /// Finds out how far a client's run came that a death or a stop of the process cut; `cancelled` is how it was told to
+    /// stop before.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn cut_run(
         &self,
         mut task: RunTask,
         cancelled: Option<CancelAction>,
-        ready: CancellationToken,
-    ) -> Run {
-        (task.by_client, task.resumed) = (true, true);
-        let live = live(&task, Control::default());
-        if let Some(action) = cancelled {
-            live.control.roll_back.store(action == CancelAction::Rollback, Ordering::Relaxed);
-            live.control.cancel.cancel();
+    ) -> Result<CutRun, StoreError> {
+        task.by_client = true;
+        let span = self.0.db.span_of_run(&task.thread, &task.run).await?;
+        task.resumed = span.is_some();
+        let mut live = live(&task, Control::default());
+        if let Some((_, last)) = span {
+            (live.before, live.first_event) = (last, now().unsigned_abs());
         }
+        if let Some(action) = cancelled {
+            live.cancel(action);
+        }
+        Ok(CutRun { task, live })
+    }
+
+    /// Starts a run again once `ready` is cancelled. It has its place on its thread at once.
+    pub fn resume(&self, CutRun { task, live }: CutRun, ready: CancellationToken) {
         self.0.runs.open(live.clone(), false).ok();
-        let turn = self.0.runs.queue(&live.thread);
-        self.spawn(task, live, None, async move {
-            ready.cancelled().await;
+        let (turn, cancel) = (self.0.runs.queue(&live.thread), live.control.cancel.clone());
+        drop(self.spawn(task, live, None, async move {
+            // What is stopped needs no tools.
+            cancel.run_until_cancelled(ready.cancelled()).await;
             turn.await
-        })
+        }));
     }
 
     /// Returns a run that works, waits to, or ended a minute ago at most.
@@ -178,8 +224,7 @@ impl Client {
     /// When the store fails: the run goes on.
     pub async fn stop(&self, live: &LiveRun, action: CancelAction) -> Result<(), StoreError> {
         self.0.db.cancel_run(&live.run, action).await?;
-        live.control.roll_back.fetch_or(action == CancelAction::Rollback, Ordering::Relaxed);
-        live.control.cancel.cancel();
+        live.cancel(action);
         Ok(())
     }
 
@@ -193,32 +238,85 @@ impl Client {
         thread: &ThreadId,
         change: impl FnOnce(&mut RunState) + Send + 'static,
     ) -> Result<Seq, SubmitError> {
-        let task = RunTask::new(thread.clone(), RunId::fresh());
-        let live = live(&task, Control::default());
-        self.0.runs.open(live.clone(), true).map_err(|other| SubmitError::Busy(other.run))?;
-        let client = self.clone();
-        let changed = self.0.tasks.spawn(async move {
-            let slot = client.0.runs.queue(&task.thread).await;
-            let changed = client.change_alone(&task, change).await;
-            drop(slot);
-            client.0.runs.withdraw(&live.run);
-            changed
-        });
-        let changed = changed.await.map_err(|_| StoreError::Closed)?;
+        let live = self.open_alone(thread).map_err(|other| SubmitError::Busy(other.run))?;
+        let (client, of) = (self.clone(), (thread.clone(), live.run.clone()));
+        let changed = self.in_turn(live, async move { client.change(of, change).await }).await?;
         changed.map_err(|error| StoreError::Unavailable(error.to_string()).into())
     }
 
-    async fn change_alone(
+    /// Has a thread's runs work towards no goal any more. Those that work or wait end with their next answer; what they
+    /// leave of it is taken back behind them, also if nobody awaits that, and before anybody who comes later.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn clear_goal(&self, thread: &ThreadId) -> BoxFuture<'static, Result<(), StoreError>> {
+        self.live_runs(thread).iter().for_each(|live| live.control.steering.drop_goal());
+        let live = live(&RunTask::new(thread.clone(), RunId::fresh()), Control::default());
+        self.0.runs.open(live.clone(), false).ok();
+        let (client, of) = (self.clone(), (thread.clone(), live.run.clone()));
+        let clear = |turn: &mut RunState| {
+            if turn.state().goal.is_some() {
+                turn.apply(Update::Goal(None));
+            }
+        };
+        let cleared = self.in_turn(live, async move {
+            let cleared = client.change(of, clear).await;
+            cleared.inspect_err(|error| tracing::error!(%error, "failed to clear goal"))
+        });
+        Box::pin(async move {
+            cleared.await?.map(drop).map_err(|error| StoreError::Unavailable(error.to_string()))
+        })
+    }
+
+    /// Deletes a thread with its log, its runs and its files, unless something works on it or waits to.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn delete_thread(&self, thread: &ThreadId) -> Result<Deletion, StoreError> {
+        let Ok(live) = self.open_alone(thread) else { return Ok(Deletion::InUse) };
+        let (client, thread) = (self.clone(), thread.clone());
+        let delete = async move {
+            let deletion = client.storage().delete(&thread).await;
+            client.0.threads.forget(&thread);
+            deletion
+        };
+        self.in_turn(live, delete).await?
+    }
+
+    /// Opens a run that asks no model on a thread on which nothing works.
+    fn open_alone(&self, thread: &ThreadId) -> Result<LiveRun, LiveRun> {
+        let live = live(&RunTask::new(thread.clone(), RunId::fresh()), Control::default());
+        self.0.runs.open(live.clone(), true).map(|()| live)
+    }
+
+    /// Works on a thread in turn, to the end, also if the caller goes away meanwhile.
+    fn in_turn<T: Send + 'static>(
         &self,
-        task: &RunTask,
+        live: LiveRun,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, StoreError>> {
+        let (turn, client) = (self.0.runs.queue(&live.thread), self.clone());
+        let done = self.0.tasks.spawn(async move {
+            let slot = turn.await;
+            let done = work.await;
+            drop(slot);
+            client.0.runs.withdraw(&live.run);
+            done
+        });
+        Box::pin(async move { done.await.map_err(|_| StoreError::Closed) })
+    }
+
+    async fn change(
+        &self,
+        (thread, run): (ThreadId, RunId),
         change: impl FnOnce(&mut RunState),
-    ) -> Result<Seq, pudu_base::LogError> {
-        let (seq, state) = self.0.threads.take(&task.thread).await?;
-        let mut turn = RunState::new(task.thread.clone(), task.run.clone(), seq, state, Arc::default());
+    ) -> Result<Seq, LogError> {
+        let (seq, state) = self.0.threads.take(&thread).await?;
+        let mut turn = RunState::new(thread.clone(), run, seq, state, Arc::default());
         change(&mut turn);
         turn.commit(&self.0.threads.log()).await?;
         let Some((seq, state)) = turn.into_state() else { return Ok(seq) };
-        self.0.threads.put(task.thread.clone(), seq, state);
+        self.0.threads.put(thread, seq, state);
         Ok(seq)
     }
 }

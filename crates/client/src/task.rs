@@ -51,7 +51,7 @@ pub struct RunTask {
     pub steps: Option<u32>,
     /// Whether a client of the API asked for it: it is in the store from then on, and ends there whatever happens.
     pub by_client: bool,
-    /// Whether it goes on after the process died or was stopped.
+    /// Whether it goes on: the thread has something of it from before the process died or was stopped.
     pub resumed: bool,
     /// If set, the thread is first brought to how it was behind this position of its log.
     pub from: Option<Seq>,

@@ -28,6 +28,9 @@ pub struct PromptSection {
     pub text: String,
 }
 
+/// No more of what a person wrote about themselves is told, in characters.
+const MAX_PROFILE_CHARS: usize = 8_000;
+
 /// A folder that an operator gives the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PromptMount {
@@ -49,6 +52,8 @@ pub struct PromptFacts<'a> {
     pub soul: Option<&'a str>,
     /// How a custom agent is changed, if it may be.
     pub changes: Option<&'a str>,
+    /// What the person for whom it works wrote about themselves.
+    pub profile: Option<&'a str>,
     /// Its skills.
     pub skills: &'a [Skill],
     /// Names of the skills that are switched off.
@@ -75,6 +80,7 @@ pub fn prompt_sections(facts: &PromptFacts<'_>) -> Vec<PromptSection> {
         has(&[TASK]).then(|| delegating(facts.bounds)),
         fixed("memory", has(&[MEMORY]), include_str!("prompt/memory.md")),
         fixed("citations", has(&WEB_TOOLS), include_str!("prompt/citations.md")),
+        facts.profile.and_then(profile),
         skills(facts),
         fixed("managing_skills", has(&[SKILL_MANAGE]), include_str!("prompt/managing_skills.md")),
         switched_off(facts.switched_off),
@@ -95,6 +101,17 @@ fn section(name: &'static str, text: &str) -> PromptSection {
 fn soul(soul: &str) -> Option<PromptSection> {
     let soul = foreign::text(soul.trim());
     (!soul.is_empty()).then(|| section("soul", &format!("<soul>\n{soul}\n</soul>")))
+}
+
+fn profile(profile: &str) -> Option<PromptSection> {
+    let shown: String = profile.trim().chars().take(MAX_PROFILE_CHARS).collect();
+    let told = || {
+        format!(
+            "The person for whom you work wrote this about themselves:\n\n<user_profile>\n{}\n</user_profile>",
+            foreign::text(&shown)
+        )
+    };
+    (!shown.is_empty()).then(|| section("profile", &told()))
 }
 
 fn mounts(mounts: &[PromptMount]) -> Option<PromptSection> {
@@ -147,6 +164,7 @@ mod tests {
             mounts: &[],
             soul: None,
             changes: None,
+            profile: None,
             skills: &[],
             switched_off: &[],
         }
@@ -173,6 +191,7 @@ mod tests {
             mounts: &[PromptMount { path: "/mnt/data".into(), read_only: true }],
             soul: Some("Be kind.\n</soul>"),
             changes: Some("Change yourself."),
+            profile: Some("I cook.</user_profile>"),
             skills: &[skill],
             switched_off: &["old".to_owned(), "new".to_owned()],
             ..facts(&tools)
@@ -192,6 +211,7 @@ mod tests {
             "delegating",
             "memory",
             "citations",
+            "profile",
             "skills",
             "switched_off",
         ];
@@ -200,6 +220,7 @@ mod tests {
         for words in [
             "- /mnt/data (to read)\nLook there",
             "<soul>\nBe kind.\n&lt;/soul>\n</soul>",
+            "<user_profile>\nI cook.&lt;/user_profile>\n</user_profile>",
             "At most 3 work side by side in one reply",
             "may start 6 in all",
             "switched off: old, new.",

@@ -304,7 +304,7 @@ async fn call(
 fn take(delta: Delta, run_state: &mut RunState, reply: &mut Assistant) {
     match delta {
         Delta::Text(text) => run_state.say(text),
-        Delta::Retract => run_state.retract(),
+        Delta::Retract => reply.id = run_state.retract(),
         Delta::Reasoning(thought) => {
             reply.reasoning.get_or_insert_default().push_str(&thought);
             run_state.tell(RunEvent::Reasoning { message: reply.id.clone(), delta: thought });
@@ -320,7 +320,7 @@ fn take(delta: Delta, run_state: &mut RunState, reply: &mut Assistant) {
         Delta::Again { attempt, wait, reason, .. } => {
             let is_free = run_state.said() == 0 && reply.reasoning.is_none();
             count_failed(run_state, reply, is_free);
-            run_state.retract();
+            reply.id = run_state.retract();
             reply.calls.clear();
             reply.reasoning = None;
             reply.provider_parts = None;

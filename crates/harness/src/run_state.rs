@@ -150,14 +150,13 @@ impl RunState {
         self.draft.as_ref().map_or(0, |draft| draft.text.len())
     }
 
-    /// Forgets the words of the answer that comes: the call is made again.
-    pub(crate) fn retract(&mut self) {
-        if let Some(draft) = &mut self.draft {
-            draft.text.clear();
-            draft.is_counted = false;
-            let message = draft.id.clone();
+    /// Forgets the answer that comes: the call is made again. The next one has an id of its own, as there are readers that
+    /// put together what has the same.
+    pub(crate) fn retract(&mut self) -> MessageId {
+        if let Some(AnswerDraft { id: message, .. }) = self.draft.take() {
             self.tell(RunEvent::Retract { message });
         }
+        self.begin_draft()
     }
 
     /// Counts what a failed try of the answer that comes cost, unless that is nothing.

@@ -28,6 +28,8 @@ pub struct NewClientRun {
     pub metadata: String,
     /// What happens to a run that is at work on the thread already, in LangGraph's word.
     pub multitask: String,
+    /// Runs that it stops by that, and how.
+    pub cancels: Option<(CancelAction, Vec<RunId>)>,
     /// When, in milliseconds since 1970.
     pub now: i64,
 }
@@ -160,7 +162,8 @@ macro_rules! rows {
 }
 
 impl Db {
-    /// Keeps a run that a client asks for, with its thread if that is new. From here on it ends exactly once.
+    /// Keeps a run that a client asks for, with its thread if that is new, and that those which it stops are to stop. From
+    /// here on it ends exactly once.
     pub async fn accept_run(&self, run: NewClientRun) -> Result<(), StoreError> {
         self.write(&crash::ACCEPT_RUN, run, |run, tx| Box::pin(accept(tx, run))).await
     }
@@ -175,6 +178,15 @@ impl Db {
     pub async fn suspend_runs(&self) -> Result<(), StoreError> {
         let sql = "UPDATE runs SET suspended = 1 WHERE ended IS NULL AND user_id <> ''";
         self.write(&crash::SUSPEND_RUNS, sql, |sql, tx| {
+            Box::pin(async move { query(*sql).execute(tx).await.map(drop) })
+        })
+        .await
+    }
+
+    /// Notes that the clients' runs which the process before was stopped with go on: a second end is no stop in order.
+    pub async fn resume_runs(&self) -> Result<(), StoreError> {
+        let sql = "UPDATE runs SET suspended = 0 WHERE ended IS NULL AND suspended <> 0";
+        self.write(&crash::RESUME_RUNS, sql, |sql, tx| {
             Box::pin(async move { query(*sql).execute(tx).await.map(drop) })
         })
         .await
@@ -204,12 +216,22 @@ impl Db {
         self.read(sql, |sql, tx| Box::pin(async move { Ok(sqlx::query_as(*sql).fetch_all(tx).await?) })).await
     }
 
-    /// Returns what the runs of a thread spent, by run, caller and model.
-    pub async fn run_tokens(&self, thread: &ThreadId) -> Result<Vec<RunTokens>, StoreError> {
-        self.read(thread, |thread, tx| Box::pin(tokens(tx, thread))).await
+    /// Returns what the runs of a thread spent, or one of them, by run, caller and model.
+    pub async fn run_tokens(
+        &self,
+        thread: &ThreadId,
+        run: Option<&RunId>,
+    ) -> Result<Vec<RunTokens>, StoreError> {
+        self.read((thread, run), |(thread, run), tx| Box::pin(tokens(tx, thread, *run))).await
     }
 
-    /// Forgets a run that has ended; what it said stays in its thread. Tells whether there was one.
+    /// Returns when the runs of a thread that have ended began to work and ended, in milliseconds since 1970.
+    pub async fn run_times(&self, thread: &ThreadId) -> Result<Vec<(RunId, i64, i64)>, StoreError> {
+        self.read(thread, |thread, tx| Box::pin(times(tx, thread))).await
+    }
+
+    /// Forgets a run that has ended and whose answer is delivered; what it said stays in its thread. Tells whether there was
+    /// one.
     pub async fn delete_run(&self, thread: &ThreadId, run: &RunId) -> Result<bool, StoreError> {
         let data = (thread.clone(), run.clone());
         self.write(&crash::DELETE_RUN, data, |(thread, run), tx| Box::pin(delete(tx, thread, run))).await
@@ -217,13 +239,19 @@ impl Db {
 }
 
 async fn accept(tx: &mut WriteTx<'_>, run: &NewClientRun) -> Result<(), StoreError> {
-    threads::belongs(tx, &run.folder, &run.account, run.now).await?;
+    threads::used(tx, &run.folder, &run.account, run.now).await?;
     let sql =
         "INSERT INTO runs (id, thread, model, started, user_id, assistant, request, metadata, multitask)
         VALUES ($1, $2, '', $3, $4, $5, $6, $7, $8)";
     let insert = query(sql).bind(run.id.as_str()).bind(run.folder.thread.as_str()).bind(run.now);
     let insert = insert.bind(run.user.as_str()).bind(run.assistant.as_str()).bind(run.request.as_str());
-    insert.bind(run.metadata.as_str()).bind(run.multitask.as_str()).execute(tx).await.map(drop)
+    insert.bind(run.metadata.as_str()).bind(run.multitask.as_str()).execute(tx).await?;
+    if let Some((action, others)) = &run.cancels {
+        for other in others {
+            cancel(tx, other, *action).await?;
+        }
+    }
+    Ok(())
 }
 
 async fn cancel(tx: &mut WriteTx<'_>, run: &RunId, action: CancelAction) -> Result<(), StoreError> {
@@ -245,11 +273,23 @@ async fn of_thread(
     Ok(sqlx::query_as(sql).bind(thread.as_str()).bind(limit).bind(offset).fetch_all(tx).await?)
 }
 
-async fn tokens(tx: &mut AnyConnection, thread: &ThreadId) -> Result<Vec<RunTokens>, StoreError> {
+async fn times(tx: &mut AnyConnection, thread: &ThreadId) -> Result<Vec<(RunId, i64, i64)>, StoreError> {
+    let sql =
+        "SELECT id, begun, ended FROM runs WHERE thread = $1 AND begun IS NOT NULL AND ended IS NOT NULL";
+    let rows: Vec<(String, i64, i64)> = sqlx::query_as(sql).bind(thread.as_str()).fetch_all(tx).await?;
+    Ok(rows.into_iter().map(|(run, begun, ended)| (run.into(), begun, ended)).collect())
+}
+
+async fn tokens(
+    tx: &mut AnyConnection,
+    thread: &ThreadId,
+    run: Option<&RunId>,
+) -> Result<Vec<RunTokens>, StoreError> {
     let sql = "SELECT run, caller, model, CAST(SUM(calls) AS BIGINT), CAST(SUM(input) AS BIGINT),
-        CAST(SUM(output) AS BIGINT) FROM spending WHERE thread = $1 GROUP BY run, caller, model ORDER BY run, caller, model";
-    let rows: Vec<(String, String, String, i64, i64, i64)> =
-        sqlx::query_as(sql).bind(thread.as_str()).fetch_all(tx).await?;
+        CAST(SUM(output) AS BIGINT) FROM spending WHERE thread = $1 AND run = COALESCE($2, run)
+        GROUP BY run, caller, model ORDER BY run, caller, model";
+    let query = sqlx::query_as(sql).bind(thread.as_str()).bind(run.map(|run| run.as_str().to_owned()));
+    let rows: Vec<(String, String, String, i64, i64, i64)> = query.fetch_all(tx).await?;
     let tokens = |(run, caller, model, calls, input, output): (String, _, _, _, _, _)| RunTokens {
         run: run.into(),
         caller,
@@ -262,6 +302,7 @@ async fn tokens(tx: &mut AnyConnection, thread: &ThreadId) -> Result<Vec<RunToke
 }
 
 async fn delete(tx: &mut WriteTx<'_>, thread: &ThreadId, run: &RunId) -> Result<bool, StoreError> {
-    let sql = "DELETE FROM runs WHERE thread = $1 AND id = $2 AND ended IS NOT NULL";
+    let sql = "DELETE FROM runs WHERE thread = $1 AND id = $2 AND ended IS NOT NULL AND NOT EXISTS
+        (SELECT 1 FROM turns WHERE turns.run = runs.id AND delivered IS NULL AND parked IS NULL)";
     Ok(query(sql).bind(thread.as_str()).bind(run.as_str()).execute(tx).await? > 0)
 }

@@ -62,6 +62,7 @@ writes! {
     ACCEPT_RUN "run.accept",
     CANCEL_RUN "run.cancel",
     SUSPEND_RUNS "run.suspend",
+    RESUME_RUNS "run.resume",
     DELETE_RUN "run.delete",
     CREATE_THREAD "thread.create",
     CHANGE_THREAD "thread.change",

@@ -312,7 +312,8 @@ async fn at_work(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<bool, Stor
     let turns = "SELECT COUNT(*) FROM turns JOIN threads ON threads.id = turns.thread
         WHERE delivered IS NULL AND parked IS NULL AND threads.user_id = $1";
     let calls = "SELECT COUNT(*) FROM reservations WHERE user_id = $1";
-    for (user, sql) in keys.users().flat_map(|user| [(user, turns), (user, calls)]) {
+    let runs = "SELECT COUNT(*) FROM runs WHERE user_id = $1 AND ended IS NULL";
+    for (user, sql) in keys.users().flat_map(|user| [(user, turns), (user, calls), (user, runs)]) {
         if sqlx::query_scalar::<_, i64>(sql).bind(user.as_str()).fetch_one(&mut *tx).await? > 0 {
             return Ok(true);
         }

@@ -158,7 +158,7 @@ impl Db {
         .await
     }
 
-    /// Returns whether a thread was not used since `unused_since` and has no open turn.
+    /// Returns whether a thread was not used since `unused_since` and has no open turn and no client's run.
     pub async fn is_unused(&self, thread: &ThreadId, unused_since: i64) -> Result<bool, StoreError> {
         self.read((thread, unused_since), |(thread, since), tx| Box::pin(is_unused(tx, thread, *since))).await
     }
@@ -223,7 +223,8 @@ pub(crate) async fn belongs(
     Ok(())
 }
 
-async fn used(
+/// Likewise, and that it is used now.
+pub(crate) async fn used(
     tx: &mut WriteTx<'_>,
     folder: &ThreadFolder,
     account: &str,
@@ -294,13 +295,15 @@ async fn measured(tx: &mut WriteTx<'_>, sizes: &[FileSize]) -> Result<(), StoreE
     Ok(())
 }
 
-/// SQL condition that a thread `$1` was not used after `$2` and has no open turn.
+/// SQL condition that a thread `$1` was not used after `$2`, and has no open turn and no client's run.
 macro_rules! unused {
     ($begin:literal $(, $end:literal)?) => {
         concat!(
             $begin,
             " FROM threads WHERE id = $1 AND updated <= $2 AND NOT EXISTS (SELECT 1 FROM turns
-                WHERE turns.thread = threads.id AND delivered IS NULL AND parked IS NULL)"
+                WHERE turns.thread = threads.id AND delivered IS NULL AND parked IS NULL)
+            AND NOT EXISTS (SELECT 1 FROM runs
+                WHERE runs.thread = threads.id AND ended IS NULL AND runs.user_id <> '')"
             $(, $end)?
         )
     };

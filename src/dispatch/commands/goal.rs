@@ -2,7 +2,8 @@
 
 use super::{CommandSpec, not_stored};
 use crate::bus::InboxItem;
-use crate::dispatch::{command::SlashCommand, conversation::ConversationActor, goals, input};
+use crate::dispatch::{command::SlashCommand, conversation::ConversationActor, goals, input, reply};
+use pudu_channels::FinalView;
 use pudu_client::store::StoreError;
 use pudu_texts::Language;
 
@@ -25,10 +26,7 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCo
             let text = show(actor, language).await;
             actor.answer(arrival, text);
         }
-        "clear" | "reset" | "off" => {
-            let text = clear(actor, language).await;
-            actor.answer(arrival, text);
-        }
+        "clear" | "reset" | "off" => clear(actor, arrival, language).await,
         _ if words.chars().count() > MAX_GOAL_CHARS => {
             actor.answer(arrival, language.goal_long(MAX_GOAL_CHARS));
         }
@@ -45,28 +43,27 @@ async fn show(actor: &ConversationActor, language: Language) -> String {
 }
 
 /// Takes the goal back, also one that waits: it is answered as a message. A run that works towards it ends with its next
-/// answer, also after a restart.
-async fn clear(actor: &mut ConversationActor, language: Language) -> String {
+/// answer, also after a restart. Where a client's run is at work on the thread, that is awaited.
+async fn clear(actor: &mut ConversationActor, arrival: InboxItem, language: Language) {
     for waiting in &mut actor.waiting {
         if let Some(objective) = input::goal(waiting) {
             input::amend(&actor.shared, waiting, &objective).await;
         }
     }
-    let cleared = match actor.running.as_ref().filter(|running| running.works()) {
-        Some(running) => {
-            let dropped = actor.shared.db.drop_goal(&running.turn).await;
-            dropped.inspect(|()| running.control.steering.drop_goal())
-        }
-        None => match actor.record().await {
-            Some(record) => {
-                let cleared = actor.shared.client.clear_goal(&record.thread).await;
-                cleared.map_err(|error| StoreError::Unavailable(error.to_string()))
-            }
-            None => Ok(()),
-        },
-    };
-    match cleared {
+    let told = move |cleared: Result<(), StoreError>| match cleared {
         Ok(()) => language.goal_cleared().to_owned(),
         Err(error) => not_stored(language, &error),
+    };
+    if let Some(running) = actor.running.as_ref().filter(|running| running.works()) {
+        let dropped = actor.shared.db.drop_goal(&running.turn).await;
+        let text = told(dropped.inspect(|()| running.control.steering.drop_goal()));
+        return actor.answer(arrival, text);
     }
+    let Some(record) = actor.record().await else { return actor.answer(arrival, told(Ok(()))) };
+    let cleared = actor.shared.client.clear_goal(&record.thread);
+    let (shared, account, key) = (actor.shared.clone(), actor.account.clone(), actor.key.clone());
+    actor.shared.tasks.spawn(async move {
+        let view = FinalView { text: told(cleared.await), ..FinalView::default() };
+        reply::answer(&shared, &account, &key, arrival, view, Vec::new());
+    });
 }

@@ -5,28 +5,31 @@ use super::{
     answer::{self, told},
 };
 use crate::accounts;
+use crate::gateway::json::Json;
 use axum::{
-    Json,
     extract::{Path, State, rejection::JsonRejection},
     http::StatusCode,
     response::{IntoResponse, Response},
 };
+use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::json;
 
 /// An account that is to be made.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct AccountOrder {
     email: String,
+    #[schemars(with = "String")]
     password: SecretString,
     #[serde(default)]
     admin: bool,
 }
 
 /// A password that is to be set.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct SetPassword {
+    #[schemars(with = "String")]
     password: SecretString,
 }
 

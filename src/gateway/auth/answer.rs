@@ -2,8 +2,8 @@
 
 use super::super::errors::refuse;
 use crate::accounts::AccountError;
+use crate::gateway::json::Json;
 use axum::{
-    Json,
     http::StatusCode,
     response::{IntoResponse, Response},
 };

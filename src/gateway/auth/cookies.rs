@@ -13,12 +13,12 @@ use axum::{
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use subtle::ConstantTimeEq;
 
-pub(super) const SESSION: &str = "access_token";
+pub(in crate::gateway) const SESSION: &str = "access_token";
 const CSRF: &str = "csrf_token";
 const PERSISTENT: &str = "deerflow_session_persistent";
 /// The cookie of pudu's own page, which is another way to be somebody.
 pub(in crate::gateway) const OPERATOR: &str = "pudu_token";
-const CSRF_HEADER: &str = "x-csrf-token";
+pub(in crate::gateway) const CSRF_HEADER: &str = "x-csrf-token";
 
 /// Whether and how a session's cookies outlive the browser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,13 +8,14 @@ use super::{
     limits::AttemptKey,
     origin,
 };
+use crate::gateway::json::Json;
 use crate::{
     accounts,
     bus::STORE_TIMEOUT,
     passwords::{self, PasswordCheck},
 };
 use axum::{
-    Extension, Form, Json,
+    Extension, Form,
     extract::{
         ConnectInfo, Request, State,
         rejection::{FormRejection, JsonRejection},
@@ -24,6 +25,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use pudu_client::store::{AddedAccount, UserAccount};
+use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::json;
@@ -50,9 +52,10 @@ pub(super) async fn same_origin(
 }
 
 /// A person's login.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct LoginForm {
     username: String,
+    #[schemars(with = "String")]
     password: SecretString,
     remember_me: Option<String>,
 }
@@ -121,9 +124,10 @@ async fn known(gateway: &GatewayState, form: &LoginForm) -> Result<Option<UserAc
 }
 
 /// A new account.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct NewAccount {
     email: String,
+    #[schemars(with = "String")]
     password: SecretString,
     #[serde(default = "yes")]
     remember_me: bool,

@@ -8,27 +8,31 @@ use super::{
     limits::AttemptKey,
     login,
 };
+use crate::gateway::json::Json;
 use crate::{
     accounts,
     bus::STORE_TIMEOUT,
     passwords::{self, PasswordCheck},
 };
 use axum::{
-    Extension, Json,
+    Extension,
     extract::{ConnectInfo, State, rejection::JsonRejection},
     http::{HeaderMap, StatusCode},
     response::Response,
 };
 use pudu_client::store::{ChangedPassword, PasswordChange, UserAccount};
+use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::json;
 use std::net::SocketAddr;
 
 /// A change of a password.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct NewPassword {
+    #[schemars(with = "String")]
     current_password: SecretString,
+    #[schemars(with = "String")]
     new_password: SecretString,
     new_email: Option<String>,
     remember_me: Option<bool>,

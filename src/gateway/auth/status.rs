@@ -5,9 +5,10 @@ use super::{
     answer::{coded, unstored},
     identify::Proof,
 };
+use crate::gateway::json::Json;
 use crate::{accounts, bus::STORE_TIMEOUT, gateway::caller::Caller};
 use axum::{
-    Extension, Json,
+    Extension,
     extract::State,
     http::StatusCode,
     response::{IntoResponse, Response},

@@ -5,22 +5,24 @@ use super::{
     answer::{told, unstored},
     identify::Proof,
 };
+use crate::gateway::json::Json;
 use crate::{
     accounts::{self, AccountError, TokenOrder},
     gateway::caller::Caller,
 };
 use axum::{
-    Extension, Json,
+    Extension,
     extract::{Path, State, rejection::JsonRejection},
     http::StatusCode,
     response::{IntoResponse, Response},
 };
 use pudu_client::{base::UserId, store::StoreError};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
 /// A token that is wanted.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct WantedToken {
     name: String,
     scopes: Vec<String>,

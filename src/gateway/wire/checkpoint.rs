@@ -30,6 +30,35 @@ pub(in crate::gateway) fn wanted(id: &Value, checkpoint: &Value) -> Result<Optio
     known.map(Some).ok_or_else(|| format!("{named} is no id of a checkpoint"))
 }
 
+/// Returns the id of the task of a node that comes behind a checkpoint.
+pub(super) fn task(seq: Seq, node: &str) -> String {
+    format!("{seq}-{node}")
+}
+
+/// Returns which step of its thread a state is, from -1 for an empty one.
+pub(in crate::gateway) fn step(state: &ThreadState) -> i64 {
+    i64::try_from(state.messages.len()).unwrap_or(i64::MAX) - 1
+}
+
+/// Returns the nodes that go on from a state: the model behind what was said or found out, the tools behind calls without
+/// results, and none behind an answer or a question.
+pub(in crate::gateway) fn next(state: &ThreadState) -> &'static [&'static str] {
+    let mut answered = Vec::new();
+    for message in state.messages.values().rev() {
+        match &**message {
+            Message::Reminder(_) => {}
+            Message::Tool(result) if result.question.is_some() => return &[],
+            Message::Tool(result) => answered.push(&result.call),
+            Message::Assistant(reply) if reply.calls.iter().any(|call| !answered.contains(&&call.id)) => {
+                return &["tools"];
+            }
+            Message::Assistant(reply) if reply.calls.is_empty() => return &[],
+            Message::Assistant(_) | Message::Human(_) => return &["model"],
+        }
+    }
+    &[]
+}
+
 /// Values of a thread in the form of the wire: each message is written once, however often the values are.
 #[derive(Default)]
 pub(in crate::gateway) struct ValuesWriter(HashMap<MessageId, WrittenMessage>);
@@ -93,6 +122,8 @@ pub(in crate::gateway) struct Checkpoint<'c> {
     pub(in crate::gateway) run: &'c str,
     /// Which step of the thread it is, from -1 for an empty one.
     pub(in crate::gateway) step: i64,
+    /// Whether a client wrote it, and no run.
+    pub(in crate::gateway) written: bool,
     /// What comes next; empty if nothing does.
     pub(in crate::gateway) next: &'c [&'c str],
 }
@@ -104,7 +135,11 @@ impl Checkpoint<'_> {
 
     /// Writes the state that a client asks for: LangGraph's keys, and DeerFlow's beside them.
     pub(in crate::gateway) fn state(&self, values: &RawValue) -> Map<String, Value> {
-        let source = if self.step < 0 { "input" } else { "loop" };
+        let source = match self.step {
+            _ if self.written => "update",
+            ..0 => "input",
+            _ => "loop",
+        };
         let mut checkpoint = self.reference(self.seq);
         checkpoint["id"] = id(self.seq).into();
         checkpoint["ts"] = clock::iso(self.at).into();
@@ -114,7 +149,7 @@ impl Checkpoint<'_> {
             metadata["run_id"] = self.run.into();
         }
         let tasks: Vec<Value> =
-            self.next.iter().map(|node| json!({ "id": format!("{}-{node}", self.seq), "name": node, "error": null, "interrupts": [], "checkpoint": null, "state": null, "result": null })).collect();
+            self.next.iter().map(|node| json!({ "id": task(self.seq, node), "name": node, "path": ["__pregel_pull", node], "error": null, "interrupts": [], "checkpoint": null, "state": null, "result": null })).collect();
         let told = json!({
             "values": serde_json::from_str::<Value>(values.get()).unwrap_or_default(),
             "next": self.next,

@@ -1,7 +1,7 @@
 //! Stored events of runs in DeerFlow's frozen names, made of the rows of a thread's log.
 //!
-//! An event's number is that of its row, with room for the messages of a row that has several: it rises with the thread and
-//! is the same for ever.
+//! An event's number is that of its row, with room for what comes between two: it rises with the thread and is the same for
+//! ever.
 
 use super::{message, task};
 use crate::clock;
@@ -12,7 +12,7 @@ use pudu_client::{
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Numbers of one row of the log.
+/// Numbers of one row of the log, of which the row's own event has the first.
 const NUMBERS: i64 = 1 << 16;
 
 /// Returns the row of a number.
@@ -35,12 +35,6 @@ pub(in crate::gateway) fn of_row(thread: &str, entry: &LogEntry, state: &ThreadS
     match &entry.update {
         Update::Message(message) => {
             message_event(thread, entry, first, (message, state)).into_iter().collect()
-        }
-        Update::Restore(restored) => {
-            let numbered = (first..first + NUMBERS).zip(restored.messages.values());
-            numbered
-                .filter_map(|(number, message)| message_event(thread, entry, number, (message, restored)))
-                .collect()
         }
         Update::Task { call, stage } => {
             task::stored(call, stage).map_or_else(Vec::new, |(kind, content, metadata)| {

@@ -1,13 +1,14 @@
 //! Frames of a run's stream, made of its events: a fold that a reader feeds with events from the ring or with rows of the
 //! log, and that gives the same frames for both.
 
+mod tracing;
+
 use super::{
-    checkpoint::{self, Checkpoint, ValuesWriter},
+    checkpoint::ValuesWriter,
     message::{self, Chunk},
     modes::Modes,
     task,
 };
-use crate::clock;
 use pudu_client::{
     base::{
         Assistant, FailureClass, Message, MessageId, Outcome, RunEvent, RunFailure, RunId, Seq, ThreadId,
@@ -63,6 +64,10 @@ pub(in crate::gateway) struct Frames {
     known: Option<Position>,
     step: i64,
     model: String,
+    /// The task of the model that was told to begin.
+    model_task: Option<String>,
+    /// The newest message whose metadata were told.
+    announced: Option<MessageId>,
     out: String,
     /// The checkpoint before.
     parent: Option<Seq>,
@@ -83,6 +88,8 @@ impl Frames {
             known: None,
             step: 0,
             model: String::new(),
+            model_task: None,
+            announced: None,
             out: String::new(),
             parent: None,
         }
@@ -93,10 +100,16 @@ impl Frames {
         self.position
     }
 
-    /// Goes on behind a position. The events since its row come once more, as what they said is known to nobody here.
-    pub(in crate::gateway) fn seek(&mut self, position: Position) {
-        self.position = Position { event: 0, ..position };
-        self.known = Some(position);
+    /// Goes on behind the position that the reader knows. The events since `from` come once more, as what they said is
+    /// known to nobody here.
+    pub(in crate::gateway) fn seek(&mut self, from: Position, known: Position) {
+        self.position = from;
+        self.known = Some(known);
+    }
+
+    /// Goes on at a position, to which all was told.
+    pub(in crate::gateway) fn go_on_at(&mut self, position: Position) {
+        self.position = position;
     }
 
     /// Returns whether it has to be told the state before the first change.
@@ -162,6 +175,10 @@ impl Frames {
     /// Makes the frames of an event.
     pub(in crate::gateway) fn push(&mut self, event: &RunEvent) {
         let before = self.position;
+        // The state behind a gap has it already.
+        if matches!(event, RunEvent::Committed { seq, .. } if *seq <= before.seq) {
+            return;
+        }
         let next = match event {
             RunEvent::Committed { seq, .. } => Position { seq: *seq, event: 0 },
             _ => Position { event: before.event + 1, ..before },
@@ -184,9 +201,8 @@ impl Frames {
                 }
             }
             RunEvent::Committed { seq, updates } => self.commit(*seq, updates),
-            RunEvent::ToolStarted { call, tool, .. } => self.tool_begins(call.as_str(), tool),
-            RunEvent::ToolEnded { call, tool, error } => self.tool_ends(call.as_str(), tool, *error),
-            RunEvent::Thinking => self.event("on_chat_model_start", &self.model.clone(), &json!({})),
+            RunEvent::ToolStarted { call, tool, .. } => self.tool_begins(call, tool),
+            RunEvent::Thinking => self.model_begins(),
             RunEvent::Summarizing => self.custom(&json!({ "type": "summarizing" })),
             RunEvent::Summarized { before, after } => {
                 self.custom(&json!({ "type": "summarized", "tokens_before": before, "tokens_after": after }));
@@ -198,7 +214,8 @@ impl Frames {
                 "type": "approval_decided", "request": decision.request, "approved": decision.approved,
             })),
             // These are in the log as well, or at the end.
-            RunEvent::Todos { .. }
+            RunEvent::ToolEnded { .. }
+            | RunEvent::Todos { .. }
             | RunEvent::Artifacts { .. }
             | RunEvent::Usage { .. }
             | RunEvent::Ended { .. } => {}
@@ -210,12 +227,16 @@ impl Frames {
         }
     }
 
-    /// Makes the last frames: the values if the thread has another title by now, and what failed.
-    pub(in crate::gateway) fn end(&mut self, outcome: &Outcome, title: Option<String>) {
+    /// Tells the values once more if the thread has another title by now.
+    pub(in crate::gateway) fn retitle(&mut self, title: Option<String>) {
         if title != self.title {
             self.title = title;
             self.send_values();
         }
+    }
+
+    /// Makes the last frames: with what failed, if something did.
+    pub(in crate::gateway) fn end(&mut self, outcome: &Outcome) {
         if let Some((name, text)) = failure(outcome) {
             let data = json!({ "error": name, "message": text, "name": name });
             self.frame("error", &data.to_string());
@@ -275,7 +296,8 @@ impl Frames {
         if self.modes.messages {
             // Each has the message so far.
             let so_far = self.sent.get(id).cloned().unwrap_or_default();
-            if so_far.len() == chunk.text.len() && chunk.last.is_none() {
+            if self.announced.as_ref() != Some(id) {
+                self.announced = Some(id.clone());
                 let data = json!({ id.as_str(): { "metadata": self.place(MODEL) } });
                 self.frame("messages/metadata", &data.to_string());
             }
@@ -303,76 +325,40 @@ impl Frames {
         })
     }
 
-    fn event(&mut self, name: &str, of: &str, data: &Value) {
-        if self.modes.events {
-            let node = if name.contains("tool") { TOOLS } else { MODEL };
-            let told = json!({
-                "event": name, "name": of, "run_id": self.run, "data": data, "tags": [], "parent_ids": [],
-                "metadata": self.place(node),
-            });
-            self.frame("events", &told.to_string());
-        }
-    }
-
-    fn tool_begins(&mut self, call: &str, tool: &str) {
-        self.event("on_tool_start", tool, &json!({ "tool_call_id": call }));
-        self.task(&json!({ "id": call, "name": TOOLS, "input": { "tool": tool }, "triggers": [format!("branch:to:{TOOLS}")], "metadata": {} }), "task");
-    }
-
-    fn tool_ends(&mut self, call: &str, tool: &str, is_error: bool) {
-        self.event("on_tool_end", tool, &json!({ "tool_call_id": call, "error": is_error }));
-        let error = is_error.then_some("the tool failed");
-        self.task(
-            &json!({ "id": call, "name": TOOLS, "error": error, "result": null, "interrupts": [] }),
-            "task_result",
-        );
-    }
-
-    fn task(&mut self, payload: &Value, kind: &str) {
-        if self.modes.tasks {
-            self.frame("tasks", &payload.to_string());
-        }
-        self.debug(kind, payload);
-    }
-
-    fn debug(&mut self, kind: &str, payload: &Value) {
-        if self.modes.debug {
-            let told = json!({ "step": self.step, "timestamp": clock::iso(clock::now()), "type": kind, "payload": payload });
-            self.frame("debug", &told.to_string());
-        }
-    }
-
     fn commit(&mut self, seq: Seq, updates: &[Update]) {
         let parent = self.parent.replace(seq);
-        let mut changed = (Vec::new(), Vec::new(), false);
+        let (mut said, mut replies, mut results, mut has_more) = (Vec::new(), Vec::new(), Vec::new(), false);
         for update in updates {
             match update {
                 Update::Message(message) => match &**message {
                     Message::Assistant(reply) => {
                         self.reply(reply);
-                        changed.0.push(message.clone());
+                        replies.push(message.clone());
                     }
-                    Message::Tool(_) => changed.1.push(message.clone()),
-                    Message::Human(_) | Message::Reminder(_) => {}
+                    Message::Tool(_) => results.push(message.clone()),
+                    Message::Human(_) => said.push(message.clone()),
+                    Message::Reminder(_) => {}
                 },
-                Update::Todos(_) | Update::Artifacts { .. } => changed.2 = true,
+                Update::Todos(_) | Update::Artifacts { .. } => has_more = true,
                 _ => {}
             }
             if let Some(state) = &mut self.state {
                 state.apply(update.clone());
             }
         }
-        let (replies, results, has_more) = changed;
         let is_shown = updates.iter().any(is_shown);
-        self.look();
         for result in &results {
             self.result(result);
+        }
+        self.look();
+        for human in &said {
+            self.complete(human);
         }
         self.node(MODEL, &replies, false);
         self.node(TOOLS, &results, has_more);
         if is_shown {
             self.send_values();
-            self.checkpoint(seq, parent, if replies.is_empty() { &[MODEL] } else { &[] });
+            self.checkpoint(seq, parent);
         }
     }
 
@@ -382,21 +368,29 @@ impl Frames {
         let rest = reply.text.strip_prefix(sent.as_str()).unwrap_or_default();
         self.piece(&reply.id, &Chunk { text: rest, last: Some(reply), reasoning: None });
         self.sent.remove(&reply.id);
-        self.event("on_chat_model_end", &self.model.clone(), &json!({ "message_id": reply.id }));
-        if self.modes.messages
-            && let Some(whole) = message::whole(&Message::Assistant(reply.clone()), None)
-        {
-            self.frame("messages/complete", &json!([whole]).to_string());
-        }
+        let whole = Arc::new(Message::Assistant(reply.clone()));
+        self.model_ends(&whole);
+        self.complete(&whole);
     }
 
     fn result(&mut self, result: &Arc<Message>) {
-        let Some(whole) = message::whole(result, None) else { return };
-        if self.modes.tuples {
+        if self.modes.tuples
+            && let Some(whole) = message::whole(result, None)
+        {
             let data = json!([whole, self.place(TOOLS)]);
             self.frame("messages", &data.to_string());
         }
-        if self.modes.messages {
+        self.tool_ends(result);
+        self.complete(result);
+    }
+
+    /// Sends a message that is whole.
+    fn complete(&mut self, message: &Message) {
+        if !self.modes.messages {
+            return;
+        }
+        let sent = self.state.as_ref().and_then(|state| state.client_fields.get(message.id()));
+        if let Some(whole) = message::whole(message, sent.map(AsRef::as_ref)) {
             self.frame("messages/complete", &json!([whole]).to_string());
         }
     }
@@ -426,22 +420,6 @@ impl Frames {
 
     fn written(&mut self) -> Option<Box<RawValue>> {
         Some(self.values.write(self.state.as_ref()?, self.title.as_deref()))
-    }
-
-    fn checkpoint(&mut self, seq: Seq, parent: Option<Seq>, next: &[&str]) {
-        if !(self.modes.checkpoints || self.modes.debug) {
-            return;
-        }
-        let Some(values) = self.written() else { return };
-        let (thread, run) = (self.thread.clone(), self.run.to_string());
-        let made =
-            Checkpoint { thread: &thread, seq, parent, at: clock::now(), run: &run, step: self.step, next };
-        let mut told = Value::Object(made.state(&values));
-        told["config"] = json!({ "configurable": { "thread_id": thread, "checkpoint_ns": "", "checkpoint_id": checkpoint::id(seq) } });
-        if self.modes.checkpoints {
-            self.frame("checkpoints", &told.to_string());
-        }
-        self.debug("checkpoint", &told);
     }
 }
 

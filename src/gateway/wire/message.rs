@@ -103,7 +103,8 @@ fn finish(reply: &Assistant) -> &'static str {
     }
 }
 
-fn tool_call(call: &ToolCall) -> Value {
+/// Writes a call whose arguments can be read.
+pub(super) fn tool_call(call: &ToolCall) -> Value {
     json!({ "name": call.name, "args": call.args, "id": call.id, "type": "tool_call" })
 }
 

@@ -19,6 +19,11 @@ pub(in crate::gateway) struct Modes {
 }
 
 impl Modes {
+    /// Returns whether the values of the thread stand in any frame.
+    pub(in crate::gateway) fn show_values(self) -> bool {
+        self.values || self.checkpoints || self.debug
+    }
+
     /// Reads one mode or a list of them; `values` if nothing is said.
     pub(in crate::gateway) fn read(wanted: &Value) -> Result<Self, String> {
         let list = match wanted {

@@ -15,11 +15,16 @@ pub(in crate::gateway) fn status(row: &RunRow) -> &'static str {
     }
     match row.outcome() {
         Some(Outcome::Success) => "success",
-        Some(Outcome::Stopped) if row.cancelled == Some(CancelAction::Rollback) => "error",
+        Some(Outcome::Stopped) if is_rolled_back(row) => "error",
         Some(Outcome::Stopped) => "interrupted",
         Some(Outcome::Timeout) => "timeout",
         Some(Outcome::Limit | Outcome::Error(_)) | None => "error",
     }
+}
+
+/// Returns whether nothing is left of a run. One that was told so too late has its end.
+fn is_rolled_back(row: &RunRow) -> bool {
+    row.cancelled == Some(CancelAction::Rollback) && row.outcome() == Some(Outcome::Stopped)
 }
 
 /// Writes a run with the tokens that it spent.
@@ -34,7 +39,6 @@ pub(in crate::gateway) fn run(row: &RunRow, tokens: &[RunTokens]) -> Value {
     let metadata: Value = serde_json::from_str(&row.metadata).unwrap_or_else(|_| json!({}));
     let (input, output) = (sum(|tokens| tokens.input), sum(|tokens| tokens.output));
     let updated = row.ended.or(row.begun).unwrap_or(row.created);
-    let rolled_back = row.ended.is_some() && row.cancelled == Some(CancelAction::Rollback);
     let error = row.outcome().and_then(|outcome| failure(&outcome)).map(|(_, text)| text);
     json!({
         "run_id": row.id,
@@ -56,7 +60,7 @@ pub(in crate::gateway) fn run(row: &RunRow, tokens: &[RunTokens]) -> Value {
         "middleware_tokens": of(|caller| caller_group(caller) == "middleware"),
         "message_count": row.messages,
         "stop_reason": Some(&row.stop_reason).filter(|reason| !reason.is_empty()),
-        "error": if rolled_back { Some("Rolled back by user".to_owned()) } else { error },
+        "error": if is_rolled_back(row) { Some("Rolled back by user".to_owned()) } else { error },
         "first_human_message": Some(&row.first_words).filter(|words| !words.is_empty()),
         "last_ai_message": Some(&row.last_words).filter(|words| !words.is_empty()),
     })
@@ -73,5 +77,39 @@ pub(in crate::gateway) fn caller_group(caller: &str) -> &'static str {
         "lead" | "lead_agent" => "lead_agent",
         caller if caller.starts_with("subagent") => "subagent",
         _ => "middleware",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_was_told_too_late_to_go_back_has_ended_as_it_did() {
+        let check = |outcome: Outcome, expect: (&str, Value)| {
+            let row = RunRow {
+                id: "r".into(),
+                thread: "t".into(),
+                user: "u".to_owned(),
+                assistant: String::new(),
+                model: String::new(),
+                request: String::new(),
+                metadata: String::new(),
+                multitask: String::new(),
+                created: 1,
+                begun: Some(1),
+                ended: Some(2),
+                outcome: serde_json::to_string(&outcome).ok(),
+                cancelled: Some(CancelAction::Rollback),
+                suspended: false,
+                stop_reason: String::new(),
+                first_words: String::new(),
+                last_words: String::new(),
+                messages: 0,
+            };
+            assert_eq!((status(&row), run(&row, &[])["error"].clone()), expect);
+        };
+        check(Outcome::Success, ("success", Value::Null));
+        check(Outcome::Stopped, ("error", json!("Rolled back by user")));
     }
 }

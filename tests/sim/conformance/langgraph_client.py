@@ -5,16 +5,17 @@ The model has to answer; what it says does not matter. `/tool ls {…}` must mak
 """
 
 import asyncio
+import re
 import sys
 import uuid
+from urllib.parse import urlsplit, urlunsplit
 
 import httpx
 from langgraph_sdk import get_client
 from langgraph_sdk.errors import ConflictError, NotFoundError
 
 from checks import check, run as run_checks
-
-
+from langgraph_calls import Recorded, calls_of, refused_calls, wrong_refusals
 
 def holds(claim, is_true, seen=""):
     """Fails when a claim does not hold, and says what was seen."""
@@ -105,6 +106,58 @@ async def streams(client, base, kept):
     holds("a stream without a thread", stateless[0] == "metadata" and stateless[-1] == "end", stateless)
 
 
+async def line_that_breaks(base, words):
+    """Listens in front of the gateway; the first stream that says these words breaks off there."""
+    gateway, broken = urlsplit(base), []
+
+    async def pass_on(reader, writer):
+        said = b""
+        while chunk := await reader.read(65536):
+            said += chunk
+            writer.write(chunk)
+            await writer.drain()
+            if not broken and b"text/event-stream" in said and words in said:
+                broken.append(True)
+                break
+        writer.transport.abort()
+
+    async def serve(reader, writer):
+        behind, ahead = await asyncio.open_connection(gateway.hostname, gateway.port)
+        head = await reader.readuntil(b"\r\n\r\n")
+        own = f"{gateway.hostname}:{gateway.port}".encode()
+        ahead.write(re.sub(rb"(?i)\r\nhost: [^\r]*", b"\r\nHost: " + own + b"\r\nConnection: close", head))
+        sent = asyncio.create_task(pass_on(reader, ahead))
+        try:
+            await pass_on(behind, writer)
+        except ConnectionError:
+            pass
+        sent.cancel()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    return server, urlunsplit(("http", f"127.0.0.1:{port}", gateway.path, "", "")), broken
+
+
+@check("a stream whose line breaks goes on by itself")
+async def breaks(client, base, kept):
+    for base in (base, base + "/langgraph"):
+        server, before, broken = await line_that_breaks(base, b"event: messages")
+        async with server:
+            client = get_client(url=before)
+            thread = (await client.threads.create())["thread_id"]
+            stream = client.runs.stream(thread, "lead_agent", input=TOOL, stream_mode=["values", "messages-tuple"])
+            parts = [part async for part in stream]
+        holds("it broke", broken == [True])
+        holds("it is there to its end", parts[-1].event == "end", [part.event for part in parts])
+        values = [part.data for part in parts if part.event == "values"]
+        kinds = [message["type"] for message in values[-1]["messages"]]
+        holds("nothing is missing", kinds == ["human", "ai", "tool", "ai"], kinds)
+        answer = values[-1]["messages"][-1]
+        pieces = [part.data[0] for part in parts if part.event == "messages"]
+        said = "".join(piece["content"] for piece in pieces if piece["id"] == answer["id"])
+        holds("nothing came twice", said == answer["content"], (said, answer))
+
+
 @check("a thread's past is read, and a run goes on from it")
 async def states(client, base, kept):
     thread = kept["thread"]
@@ -168,5 +221,25 @@ async def stops(client, base, kept):
         holds("a deleted thread is gone", True)
 
 
-base = sys.argv[1]
-sys.exit(asyncio.run(run_checks("langgraph-sdk", get_client(url=base), base, {})))
+@check("assistants are found and shown")
+async def assistants(client, base, kept):
+    page = await client.assistants.search(limit=1, response_format="object")
+    holds("the lead agent is first", page["assistants"][0]["assistant_id"] == "lead_agent", page)
+    holds("they are counted", await client.assistants.count() >= 1)
+    holds("one is shown", (await client.assistants.get("lead_agent"))["graph_id"] == "lead_agent")
+    for call in (client.assistants.get_graph, client.assistants.get_schemas, client.assistants.get_subgraphs):
+        holds("what it is made of is an object", isinstance(await call("lead_agent"), dict), call)
+
+
+@check("each call of the client was made, or is refused as the documents say")
+async def calls(client, base, kept):
+    refused = refused_calls()
+    for name in calls_of(client):
+        holds(f"{name} is made or refused", (name in made) != (name in refused))
+    wrong = await wrong_refusals(get_client(url=base))
+    holds("refused calls are answered as the documents say", not wrong, wrong)
+
+
+base, made = sys.argv[1], set()
+client = Recorded(get_client(url=base), made)
+sys.exit(asyncio.run(run_checks("langgraph-sdk", client, base, {})))

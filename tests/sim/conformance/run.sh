@@ -2,7 +2,8 @@
 # Proves the simulators with clients that others wrote: python-telegram-bot, openai, anthropic, google-genai, ollama,
 # lark-oapi, dingtalk-stream, slack_sdk, docker, agent-sandbox and kubernetes from PyPI, @larksuiteoapi/node-sdk and
 # discord.js from npm. Moving in from DeerFlow, with langgraph, by which it stores its threads. And the gateway, with LangGraph's
-# clients for Python and JavaScript.
+# clients for Python and JavaScript, by itself, killed again and again, and beside LangGraph's own server; with schemathesis, which
+# holds it to its OpenAPI document.
 # Prints a line for each check and fails if any does. Needs python3, cargo, and a package index; npm where there is one.
 # CONFORMANCE_VENV keeps the clients between runs; otherwise they are installed afresh.
 # CONFORMANCE_ALL=1 takes a client that cannot be asked for one that fails.
@@ -18,7 +19,8 @@ venv=${CONFORMANCE_VENV:-$work/venv}
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
     python-telegram-bot openai anthropic google-genai ollama lark-oapi dingtalk-stream slack_sdk docker agent-sandbox \
-    kubernetes langgraph langgraph-sdk langgraph-checkpoint-sqlite langgraph-checkpoint-postgres langchain-core 'psycopg[binary]'
+    kubernetes langgraph langgraph-sdk langgraph-checkpoint-sqlite langgraph-checkpoint-postgres langchain-core 'psycopg[binary]' \
+    schemathesis==4.32.5
 
 cargo build --quiet -p pudu-sim --bin pudu-sim
 binary=$(cargo metadata --format-version 1 --no-deps |
@@ -69,6 +71,7 @@ else
 fi
 cargo build --quiet -p pudu --bin pudu
 "$venv/bin/python" deerflow_check.py "$(dirname "$binary")/pudu" || failed=1
+"$venv/bin/python" openapi_check.py "$(dirname "$binary")/pudu" || failed=1
 
 # The gateway, with its built-in model, as LangGraph's own clients see it.
 mkdir "$work/home"
@@ -86,7 +89,13 @@ address=$(sed -n 's|.*\(http://127[0-9.:]*\).*|\1|p' "$work/gateway" | head -n 1
 if command -v npm >/dev/null; then
     npm install --silent --prefix "$work/node" @langchain/langgraph-sdk @langchain/core
     node langgraph_client.mjs "$address/api/langgraph" "$work/node" || failed=1
+    # Field by field with LangGraph's own server, whose version the list of differences is for.
+    npm install --silent --prefix "$work/reference" @langchain/langgraph-api@1.5.1 @langchain/langgraph@1.7.3 \
+        @langchain/langgraph-checkpoint@1.2.2 @langchain/langgraph-sdk@1.15.0 @langchain/core@1.4.0 \
+        @langchain/openai@1.5.8 typescript@5
+    timeout 180 node comparison/compare.mjs "$(dirname "$binary")/pudu" "$binary" "$work/reference" || failed=1
 else
     skip "without npm LangGraph's JavaScript client is not asked"
 fi
+timeout 120 "$venv/bin/python" langgraph_restarts.py "$(dirname "$binary")/pudu" "$binary" || failed=1
 exit "$failed"

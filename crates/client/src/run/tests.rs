@@ -1,5 +1,5 @@
 use super::*;
-use pudu_base::{Assistant, Finish, ToolCall, ToolResult};
+use pudu_base::{Assistant, Finish, ToolCall, Usage};
 use serde_json::json;
 
 fn human(id: &str) -> Human {
@@ -74,33 +74,21 @@ fn a_new_run_makes_no_call_that_an_earlier_one_left_open_and_the_same_run_does()
     check(task(vec![human("h2")], None), &["h1", "Let me look.", "h2"], 1);
 }
 
+/// Clients choose ids, and may send what they sent before.
 #[test]
-fn an_answer_tells_what_was_decided_about_its_calls_and_about_those_of_its_sub_agents() {
-    let yes = |wish: &str| Decision {
-        request: wish.to_owned(),
-        approved: true,
-        by: Some("Ada".to_owned()),
-        not_asked: false,
+fn what_a_client_says_once_more_is_asked_once_more() {
+    let check = |input: &[(&str, &str)], resumed: bool, texts: &[&str]| {
+        let said = |(id, text): &(&str, &str)| Human { text: (*text).to_owned(), ..human(id) };
+        let input = input.iter().map(said).collect();
+        let task = RunTask { by_client: true, resumed, ..task(input, None) };
+        let state = ["h1", "h2"].map(|id| Update::Message(Arc::new(Message::Human(human(id)))));
+        let mut turn = RunState::new("t".into(), "r".into(), 0, ThreadState::fold(state), Arc::default());
+        assert_eq!(hear(&mut turn, &task), resumed);
+        let said: Vec<&str> = turn.state().messages.values().map(|message| message.text()).collect();
+        assert_eq!(said, texts, "{task:?}");
     };
-    let result = |id: &str, decision: Option<Decision>, decisions: Vec<Decision>| {
-        Message::Tool(ToolResult {
-            id: id.into(),
-            call: id.into(),
-            tool: "task".to_owned(),
-            text: "ok".to_owned(),
-            error: false,
-            question: None,
-            images: Vec::new(),
-            decision,
-            decisions,
-        })
-    };
-    let said = [
-        result("1", Some(yes("before")), vec![]),
-        Message::Human(human("h")),
-        result("2", Some(yes("a")), vec![yes("b"), yes("c")]),
-        result("3", Some(yes("d")), vec![]),
-    ];
-    let state = ThreadState::fold(said.map(|message| Update::Message(Arc::new(message))));
-    assert_eq!(decisions(&state), ["a", "b", "c", "d"].map(yes));
+    check(&[("h1", "new")], false, &["h2", "new"]);
+    check(&[("h1", "h1"), ("h3", "h3")], false, &["h1", "h2", "h3"]);
+    check(&[("h1", "new"), ("h3", "h3")], false, &["new", "h2", "h3"]);
+    check(&[("h1", "new")], true, &["h1", "h2"]);
 }

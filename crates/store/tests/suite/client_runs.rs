@@ -1,8 +1,13 @@
 //! Threads, runs and judgements as clients of the API have them.
 
-use crate::{fixture::NOW, log::said};
+use crate::{
+    fixture::{NOW, accept, turn},
+    log::said,
+};
 use pudu_base::{Outcome, RunId, ThreadFolder, ThreadId, ThreadLog, ThreadState, UserId};
-use pudu_store::{CancelAction, Db, Feedback, NewClientRun, NewThread, RunEnding, ThreadChange};
+use pudu_store::{
+    CancelAction, Db, Deletion, Feedback, NewClientRun, NewThread, NewTurn, RunEnding, ThreadChange,
+};
 use std::sync::Arc;
 
 fn ada() -> UserId {
@@ -19,6 +24,7 @@ fn asked(run: &str, thread: &str, now: i64) -> NewClientRun {
         request: "{}".into(),
         metadata: String::new(),
         multitask: "reject".into(),
+        cancels: None,
         now,
     }
 }
@@ -43,6 +49,7 @@ pub(crate) async fn script(db: &Db) {
     db.accept_run(asked("asked", "mine", NOW)).await.unwrap();
     db.cancel_run(&"asked".into(), CancelAction::Interrupt).await.unwrap();
     db.suspend_runs().await.unwrap();
+    db.resume_runs().await.unwrap();
     db.run_ended(&"asked".into(), &Outcome::Stopped, NOW).await.unwrap();
     db.put_feedback(judged("1", "asked", 1)).await.unwrap();
     db.delete_feedback(&"asked".into(), &ada(), None).await.unwrap();
@@ -76,6 +83,78 @@ pub(crate) async fn a_run_that_was_accepted_is_there_until_it_has_ended(db: Db) 
     let listed = db.thread_runs(&thread, 10, 0).await.unwrap();
     assert_eq!(listed.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["two", "one"]);
     assert!(db.delete_run(&thread, &run).await.unwrap() && db.run(&run).await.unwrap().is_none());
+}
+
+pub(crate) async fn a_run_that_is_accepted_stops_others_by_the_same_write(db: Db) {
+    for run in ["one", "two", "ended"] {
+        db.accept_run(asked(run, "mine", NOW)).await.unwrap();
+    }
+    db.cancel_run(&"two".into(), CancelAction::Interrupt).await.unwrap();
+    db.run_ended(&"ended".into(), &Outcome::Success, NOW).await.unwrap();
+    let others = ["one", "two", "ended"].map(RunId::from).to_vec();
+    let cancels = Some((CancelAction::Rollback, others));
+    let next = NewClientRun { cancels: cancels.clone(), ..asked("next", "mine", NOW) };
+    db.accept_run(next).await.unwrap();
+    let cancelled = async |run: &str| db.run(&run.into()).await.unwrap().unwrap().cancelled;
+    assert_eq!(cancelled("one").await, Some(CancelAction::Rollback));
+    assert_eq!(cancelled("two").await, Some(CancelAction::Interrupt), "the first word counts");
+    assert_eq!((cancelled("ended").await, cancelled("next").await), (None, None));
+    db.accept_run(asked("three", "mine", NOW)).await.unwrap();
+    let again = NewClientRun {
+        cancels: Some((CancelAction::Rollback, vec!["three".into()])),
+        ..asked("next", "mine", NOW)
+    };
+    assert!(
+        db.accept_run(again).await.is_err() && cancelled("three").await.is_none(),
+        "what is refused stops nothing"
+    );
+}
+
+pub(crate) async fn what_was_stopped_in_order_is_so_until_it_goes_on(db: Db) {
+    db.accept_run(asked("one", "mine", NOW)).await.unwrap();
+    let suspended = async || db.unfinished_runs().await.unwrap()[0].suspended;
+    assert!(!suspended().await);
+    db.suspend_runs().await.unwrap();
+    assert!(suspended().await);
+    db.resume_runs().await.unwrap();
+    assert!(!suspended().await, "a death after that is one");
+}
+
+pub(crate) async fn a_run_of_a_chat_is_known_until_its_answer_is_delivered(db: Db) {
+    let (run, item) = (RunId::from("run"), accept(&db, "1").await);
+    db.bind("key", "telegram", "-100", &"thread".into(), NOW).await.unwrap();
+    let folder = ThreadFolder { owner: ada(), thread: "thread".into() };
+    let turn = NewTurn {
+        run: Some(run.clone()),
+        folder: Some(folder),
+        conversation: "key".into(),
+        ..turn("turn", &[item])
+    };
+    db.open_turn(&turn).await.unwrap();
+    db.run_started(&run, &"thread".into(), "gpt", None, NOW).await.unwrap();
+    db.run_ended(&run, &Outcome::Success, NOW).await.unwrap();
+    assert!(!db.delete_run(&"thread".into(), &run).await.unwrap(), "a restart asks how it ended");
+    db.delivered(&turn.id, None, false, NOW).await.unwrap();
+    assert!(db.delete_run(&"thread".into(), &run).await.unwrap());
+}
+
+pub(crate) async fn a_run_that_has_not_ended_holds_its_thread_and_its_user(db: Db) {
+    let (thread, later) = (ThreadId::from("mine"), NOW + 1_000);
+    db.create_thread(made("mine", NOW)).await.unwrap();
+    assert!(db.is_unused(&thread, NOW).await.unwrap());
+    db.accept_run(asked("one", "mine", later)).await.unwrap();
+    let delete = async |since| db.delete_thread(&thread, since, &"next".into()).await.unwrap();
+    let keys = crate::person::ada();
+    let at_work = async || db.is_person_at_work(&keys).await.unwrap();
+    assert_eq!(
+        (delete(i64::MAX).await, db.is_unused(&thread, i64::MAX).await.unwrap()),
+        (Deletion::InUse, false)
+    );
+    assert!(at_work().await);
+    db.run_ended(&"one".into(), &Outcome::Success, later).await.unwrap();
+    assert!(!at_work().await);
+    assert!(!db.is_unused(&thread, later - 1).await.unwrap(), "it was used when the run was asked for");
+    assert_eq!(delete(later).await, Deletion::Done);
 }
 
 pub(crate) async fn threads_are_their_users_pinned_ones_first(db: Db) {

@@ -1,0 +1,201 @@
+//! How a run ended, for whoever answers people.
+
+use crate::BudgetNotice;
+use pudu_base::{
+    Assistant, Decision, Finish, Goal, Human, Message, Outcome, Question, RequiredSecret, RunId, ThreadState,
+    Todo, Usage,
+};
+use pudu_harness::{CompactOutcome, RunState, Steering};
+
+/// No more of the assistant's words are shown, in bytes, besides its last reply.
+const MAX_EARLIER_BYTES: usize = 128 * 1024;
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunEnd {
+    /// How.
+    pub outcome: Outcome,
+    /// The assistant's words since somebody spoke to it, whole or partial; empty if it said nothing.
+    pub text: String,
+    /// Why its last words end where they do.
+    pub finish: Finish,
+    /// Question to people, if it waits for their answer.
+    pub question: Option<Question>,
+    /// Decisions of people about its calls, in order.
+    pub decisions: Vec<Decision>,
+    /// Files that it made for people: sandbox paths.
+    pub artifacts: Vec<String>,
+    /// The agent's list of what is to be done, if it wrote one.
+    pub todos: Vec<Todo>,
+    /// The goal of the thread, as its last words left it; none if they were not judged by one.
+    pub goal: Option<Goal>,
+    /// The title of the thread, if it may be new.
+    pub title: Option<String>,
+    /// Its usage.
+    pub usage: Usage,
+    /// Messages that were to steer it and came too late.
+    pub unused: Vec<Human>,
+    /// Whether the thread has what people said: only that can be asked again.
+    pub heard: bool,
+    /// Whether it summarised the conversation so far, to make room.
+    pub summarized: bool,
+    /// Things that people are told once.
+    pub notes: EndNotes,
+    /// Outcome of the summary that was asked for, if nothing else was.
+    pub compaction: Option<CompactOutcome>,
+}
+
+/// Things that people are told once, below the answer of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EndNotes {
+    /// Budgets of which little is left, if people were not told that yet.
+    pub budgets: Vec<BudgetNotice>,
+    /// Secrets that its skills need and nobody has given, each asked for once.
+    pub missing_secrets: Vec<MissingSecret>,
+}
+
+/// A secret that a skill needs and nobody has given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingSecret {
+    /// The skill's name.
+    pub skill: String,
+    /// The secret.
+    pub secret: RequiredSecret,
+}
+
+impl RunEnd {
+    /// Makes the end of a run that said nothing.
+    pub(crate) async fn silent(outcome: Outcome, steering: &Steering) -> Self {
+        Self {
+            outcome,
+            text: String::new(),
+            finish: Finish::default(),
+            question: None,
+            decisions: Vec::new(),
+            artifacts: Vec::new(),
+            todos: Vec::new(),
+            goal: None,
+            title: None,
+            usage: Usage::default(),
+            unused: steering.close().await,
+            heard: false,
+            summarized: false,
+            notes: EndNotes::default(),
+            compaction: None,
+        }
+    }
+
+    /// Adds what the thread has of the run.
+    pub(crate) fn with_words_of(self, turn: &RunState) -> Self {
+        let state = turn.state();
+        Self {
+            text: words(state),
+            finish: last_reply(state).map(|reply| reply.finish).unwrap_or_default(),
+            question: state.question().cloned(),
+            decisions: decisions(state),
+            artifacts: artifacts(state, &turn.run),
+            todos: todos(state).to_vec(),
+            goal: judged_goal(state),
+            summarized: state.context.summaries_of(&turn.run) > 0,
+            ..self
+        }
+    }
+}
+
+/// Returns the assistant's replies since somebody spoke to it, newest first.
+pub(crate) fn replies(state: &ThreadState) -> impl Iterator<Item = &Assistant> {
+    let since = state.messages.values().rev().take_while(|message| !matches!(***message, Message::Human(_)));
+    since.filter_map(|message| match &**message {
+        Message::Assistant(reply) => Some(reply),
+        Message::Human(_) | Message::Tool(_) | Message::Reminder(_) => None,
+    })
+}
+
+/// Returns the agent's list of what is to be done, if it wrote one since somebody spoke to it.
+pub(crate) fn todos(state: &ThreadState) -> &[Todo] {
+    match replies(state).any(|reply| reply.calls.iter().any(|call| call.name == "write_todos")) {
+        true => &state.todos,
+        false => &[],
+    }
+}
+
+pub(crate) fn last_reply(state: &ThreadState) -> Option<&Assistant> {
+    replies(state).next()
+}
+
+/// Returns the assistant's words since somebody spoke to it, those before its tool calls too; of very many the
+/// last.
+fn words(state: &ThreadState) -> String {
+    let mut room = MAX_EARLIER_BYTES;
+    let mut kept = Vec::new();
+    for words in replies(state).map(|reply| reply.text.trim()).filter(|words| !words.is_empty()) {
+        let Some(left) = room.checked_sub(words.len()).or(kept.is_empty().then_some(0)) else {
+            kept.push("…");
+            break;
+        };
+        room = left;
+        kept.push(words);
+    }
+    kept.reverse();
+    kept.join("\n\n")
+}
+
+/// Returns what people decided since somebody spoke last, about calls and those that these made themselves.
+fn decisions(state: &ThreadState) -> Vec<Decision> {
+    let spoke = state.messages.values().rposition(|message| matches!(**message, Message::Human(_)));
+    let since = state.messages.values().skip(spoke.unwrap_or(0));
+    let results = since.filter_map(|message| match &**message {
+        Message::Tool(result) => Some(result.decision.iter().chain(&result.decisions)),
+        Message::Human(_) | Message::Assistant(_) | Message::Reminder(_) => None,
+    });
+    results.flatten().cloned().collect()
+}
+
+/// Returns the goal of a thread, if its last reply was judged by it.
+fn judged_goal(state: &ThreadState) -> Option<Goal> {
+    let goal = state.goal.as_ref()?;
+    let reply = last_reply(state)?;
+    goal.verdict.as_ref().is_some_and(|verdict| verdict.answer == reply.id).then(|| goal.clone())
+}
+
+fn artifacts(state: &ThreadState, run: &RunId) -> Vec<String> {
+    state.artifacts.iter().filter(|(_, by)| *by == run).map(|(path, _)| path.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pudu_base::{ToolResult, Update};
+    use std::sync::Arc;
+
+    #[test]
+    fn an_answer_tells_what_was_decided_about_its_calls_and_about_those_of_its_sub_agents() {
+        let yes = |wish: &str| Decision {
+            request: wish.to_owned(),
+            approved: true,
+            by: Some("Ada".to_owned()),
+            not_asked: false,
+        };
+        let result = |id: &str, decision: Option<Decision>, decisions: Vec<Decision>| {
+            Message::Tool(ToolResult {
+                id: id.into(),
+                call: id.into(),
+                tool: "task".to_owned(),
+                text: "ok".to_owned(),
+                error: false,
+                question: None,
+                images: Vec::new(),
+                decision,
+                decisions,
+            })
+        };
+        let said = [
+            result("1", Some(yes("before")), vec![]),
+            Message::Human(Human::new("h", "h")),
+            result("2", Some(yes("a")), vec![yes("b"), yes("c")]),
+            result("3", Some(yes("d")), vec![]),
+        ];
+        let state = ThreadState::fold(said.map(|message| Update::Message(Arc::new(message))));
+        assert_eq!(decisions(&state), ["a", "b", "c", "d"].map(yes));
+    }
+}

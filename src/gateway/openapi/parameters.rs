@@ -1,0 +1,75 @@
+//! Parameters of operations: what stands in the path, the keys of the query, and headers.
+
+use super::{input::RequestParts, routes::RouteOperation};
+use serde_json::{Value, json};
+
+/// Ids that are checked before anything is looked up; another text is refused with 422.
+const PLAIN: &str = "^[A-Za-z0-9_-]{1,64}$";
+
+/// Names in paths: what each is, and its pattern.
+const NAMES: &[(&str, &str, Option<&str>)] = &[
+    ("account", "The name of an account of the configuration.", None),
+    ("assistant", "The name of an assistant: `lead_agent`, or that of a custom agent.", None),
+    ("chat", "A name for the conversation, made up by the client.", Some(PLAIN)),
+    ("checkpoint", "The id of a checkpoint.", None),
+    ("connection", "The id of a connection, as the list has it.", None),
+    ("fact", "The id of a fact.", None),
+    ("feedback", "The id of a judgement.", None),
+    ("id", "The id of a token.", None),
+    ("index", "The number of the file in the line, from 0.", None),
+    ("line", "The id of a line of the chat.", None),
+    ("name", "The name of the thing, as its list has it.", None),
+    ("path", "The path of a file as the agent sees it, with its slashes.", None),
+    ("person", "The platform's id of a person.", None),
+    ("platform", "The platform's name.", None),
+    ("provider", "The name of a provider.", None),
+    ("run", "The id of a run.", None),
+    ("thread", "The id of a thread.", Some(PLAIN)),
+    ("token", "The signed part of a link.", None),
+    (
+        "user",
+        "A user's id, an e-mail address, the platform's id of a person, or a name that only one has.",
+        None,
+    ),
+    ("who", "An account's e-mail address or id.", None),
+];
+
+/// Returns the names in a path, in its order.
+fn names(path: &str) -> impl Iterator<Item = &str> {
+    path.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0.trim_start_matches('*')))
+}
+
+/// Returns whether a path has a name whose pattern is checked first.
+pub(super) fn checks_a_name(path: &str) -> bool {
+    names(path).any(|name| NAMES.iter().any(|(known, _, pattern)| *known == name && pattern.is_some()))
+}
+
+/// Returns the parameters of an operation.
+pub(super) fn parameters(operation: &RouteOperation, parts: &RequestParts) -> Vec<Value> {
+    let in_path = names(&operation.path).enumerate().map(|(at, name)| of_path(name, parts.path.get(at)));
+    let query = parts.query.as_ref().map(|schema| json!(schema)).unwrap_or_default();
+    let required = query["required"].as_array().cloned().unwrap_or_default();
+    let properties = query["properties"].as_object().into_iter().flatten();
+    let in_query = properties.map(|(name, schema)| {
+        let is_required = required.iter().any(|one| one == name);
+        let mut told = json!({ "name": name, "in": "query", "required": is_required, "schema": schema });
+        if let Some(description) = schema.get("description") {
+            told["description"] = description.clone();
+        }
+        told
+    });
+    let in_headers = operation.about.headers.iter().map(|(name, meaning)| {
+        json!({ "name": name, "in": "header", "description": meaning, "schema": { "type": "string" } })
+    });
+    in_path.chain(in_query).chain(in_headers).collect()
+}
+
+fn of_path(name: &str, schema: Option<&schemars::Schema>) -> Value {
+    let mut schema = schema.map_or_else(|| json!({ "type": "string" }), |schema| json!(schema));
+    let known = NAMES.iter().find(|(known, ..)| *known == name);
+    if let Some((_, _, Some(pattern))) = known {
+        schema["pattern"] = json!(pattern);
+    }
+    let description = known.map_or("", |(_, description, _)| description);
+    json!({ "name": name, "in": "path", "required": true, "description": description, "schema": schema })
+}

@@ -1,0 +1,187 @@
+//! Types of answers, in a short notation.
+//!
+//! Most handlers write their answers with `json!`, in the shapes of DeerFlow's API; a type for each would say everything
+//! twice. The notation tells the keys that an answer always has: `{id: string, title?: string|null, files: [File], more: any}`.
+//! A name with a capital stands for a type of [`NAMED`]; `?` behind a key makes it optional, `|` joins alternatives.
+//! An object may have further keys.
+
+use serde_json::{Map, Value, json};
+
+/// Types with a name, which become components of the document.
+pub(super) const NAMED: &[(&str, &str)] = &[
+    ("Done", "{success: boolean, message?: string}"),
+    ("Notice", "{message: string}"),
+    ("Accepted", "{duplicate: boolean}"),
+    (
+        "Thread",
+        "{thread_id: string, status: string, created_at: string, updated_at: string, metadata: object, \
+         assistant_id: string|null, channel: string|null, config: object, values: object}",
+    ),
+    (
+        "ThreadState",
+        "{values: object, next: [string], tasks: [object], metadata: object, created_at: string, checkpoint: object, \
+         checkpoint_id: string|null, parent_checkpoint: object|null, parent_checkpoint_id: string|null}",
+    ),
+    (
+        "Run",
+        "{run_id: string, thread_id: string, assistant_id: string, status: string, metadata: object, kwargs: object, \
+         multitask_strategy: string, created_at: string, updated_at: string, model_name: string|null, \
+         total_input_tokens: integer, total_output_tokens: integer, total_tokens: integer, llm_call_count: integer}",
+    ),
+    ("Goal", "{goal: object|null}"),
+    (
+        "Row",
+        "{run_id: string|null, seq: integer, event_type: string, category: string, content: any, metadata: object}",
+    ),
+    (
+        "Feedback",
+        "{feedback_id: string, run_id: string, thread_id: string, rating: integer, comment: string|null}",
+    ),
+    (
+        "Model",
+        "{name: string, model: string, display_name: string|null, description: string|null, \
+         supports_thinking: boolean, supports_reasoning_effort: boolean}",
+    ),
+    (
+        "Assistant",
+        "{assistant_id: string, graph_id: string, name: string, config: object, metadata: object, \
+         description: string|null, created_at: string, updated_at: string, version: integer}",
+    ),
+    (
+        "Agent",
+        "{name: string, description: string, model: string|null, tool_groups: [string]|null, skills: [string]|null, \
+         soul: string, model_settings: any, thinking_enabled: any, reasoning_effort: any}",
+    ),
+    (
+        "Skill",
+        "{name: string, description: string, license: string|null, category: string, enabled: boolean, \
+         editable: boolean, content?: string}",
+    ),
+    (
+        "Memory",
+        "{version: string, revision: integer, lastUpdated: string, user: object, history: object, facts: [object]}",
+    ),
+    ("Servers", "{mcp_servers: object}"),
+    (
+        "File",
+        "{filename: string, size: integer|string, path: string, virtual_path: string, artifact_url: string}",
+    ),
+    (
+        "Account",
+        "{id: string, email: string, system_role: string, needs_setup: boolean, oauth_provider: string|null, created_at?: string}",
+    ),
+    (
+        "Connect",
+        "{provider: string, mode: string, url: string|null, code: string, instruction: string, expires_in: integer}",
+    ),
+    (
+        "Token",
+        "{id: string, name: string, scopes: [string], expires_at: string|null, last_used_at: string|null, \
+         created_at: string, revoked_at: null, user?: string, token?: string}",
+    ),
+];
+
+/// Returns the schema of a type in this notation, or why it is none.
+pub(super) fn schema(text: &str) -> Result<Value, String> {
+    let mut reader = ShapeReader { text };
+    let schema = reader.alternatives()?;
+    match reader.text.trim() {
+        "" => Ok(schema),
+        rest => Err(format!("`{rest}` is too much")),
+    }
+}
+
+struct ShapeReader<'a> {
+    text: &'a str,
+}
+
+impl ShapeReader<'_> {
+    fn takes(&mut self, token: char) -> bool {
+        let rest = self.text.trim_start();
+        let found = rest.strip_prefix(token);
+        self.text = found.unwrap_or(rest);
+        found.is_some()
+    }
+
+    fn word(&mut self) -> String {
+        let rest = self.text.trim_start();
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && !"_-".contains(c)).unwrap_or(rest.len());
+        let (word, rest) = rest.split_at(end);
+        self.text = rest;
+        word.to_owned()
+    }
+
+    fn alternatives(&mut self) -> Result<Value, String> {
+        let mut all = vec![self.one()?];
+        while self.takes('|') {
+            all.push(self.one()?);
+        }
+        Ok(if all.len() == 1 { all.swap_remove(0) } else { json!({ "anyOf": all }) })
+    }
+
+    fn one(&mut self) -> Result<Value, String> {
+        if self.takes('{') {
+            return self.object();
+        }
+        if self.takes('[') {
+            let items = self.alternatives()?;
+            return self
+                .takes(']')
+                .then(|| json!({ "type": "array", "items": items }))
+                .ok_or("`]` is missing".into());
+        }
+        let word = self.word();
+        match word.as_str() {
+            "any" => Ok(json!({})),
+            "string" | "integer" | "number" | "boolean" | "object" | "null" => Ok(json!({ "type": word })),
+            name if NAMED.iter().any(|(known, _)| *known == name) => {
+                Ok(json!({ "$ref": format!("#/components/schemas/{name}") }))
+            }
+            other => Err(format!("`{other}` is no type")),
+        }
+    }
+
+    fn object(&mut self) -> Result<Value, String> {
+        let (mut properties, mut required) = (Map::new(), Vec::new());
+        while !self.takes('}') {
+            let key = self.word();
+            if !self.takes('?') {
+                required.push(key.clone());
+            }
+            if key.is_empty() || !self.takes(':') {
+                return Err(format!("a key is missing before `{}`", self.text));
+            }
+            properties.insert(key, self.alternatives()?);
+            self.takes(',');
+        }
+        Ok(json!({ "type": "object", "properties": properties, "required": required }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_with_a_name_are_types() {
+        for (name, text) in NAMED {
+            assert!(schema(text).is_ok(), "{name}: {:?}", schema(text));
+        }
+    }
+
+    #[test]
+    fn the_notation_tells_keys_alternatives_and_lists() {
+        let told = schema("{id: string, of?: [Run]|null, rest: any}").unwrap();
+        let run = json!({ "type": "array", "items": { "$ref": "#/components/schemas/Run" } });
+        let expected = json!({
+            "type": "object",
+            "properties": { "id": { "type": "string" }, "of": { "anyOf": [run, { "type": "null" }] }, "rest": {} },
+            "required": ["id", "rest"],
+        });
+        assert_eq!(told, expected);
+        for wrong in ["", "text", "{id}", "{id: string", "[string", "string string", "{: string}", "string|"]
+        {
+            assert!(schema(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Who follows which run: one that is to stop with its reader stops when nobody follows it any more.
+
+use super::GatewayState;
+use pudu_client::{base::RunId, store::CancelAction};
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+/// The readers of the runs that anybody follows.
+#[derive(Default)]
+pub(super) struct RunReaders(Mutex<HashMap<RunId, ReadRun>>);
+
+/// A run that somebody follows.
+#[derive(Default)]
+struct ReadRun {
+    readers: usize,
+    /// Whether one of them wants it to stop with them.
+    stops: bool,
+}
+
+impl RunReaders {
+    fn lock(&self) -> MutexGuard<'_, HashMap<RunId, ReadRun>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a reader away. Tells whether the run is to stop.
+    fn leave(&self, run: &RunId) -> bool {
+        let mut runs = self.lock();
+        let Some(read) = runs.get_mut(run) else { return false };
+        read.readers -= 1;
+        read.readers == 0 && runs.remove(run).is_some_and(|read| read.stops)
+    }
+}
+
+/// A reader of a run, until it is dropped.
+pub(super) struct RunReader {
+    gateway: GatewayState,
+    run: RunId,
+}
+
+impl RunReader {
+    /// Adds a reader, also of a run that is about to begin. With `stops` the run stops when the last of them goes away.
+    pub(super) fn join(gateway: &GatewayState, run: &RunId, stops: bool) -> Self {
+        let mut runs = gateway.0.readers.lock();
+        let read = runs.entry(run.clone()).or_default();
+        read.readers += 1;
+        read.stops |= stops;
+        drop(runs);
+        Self { gateway: gateway.clone(), run: run.clone() }
+    }
+}
+
+impl Drop for RunReader {
+    fn drop(&mut self) {
+        if !self.gateway.0.readers.leave(&self.run) || self.gateway.0.stop.is_cancelled() {
+            return;
+        }
+        let shared = self.gateway.0.shared.clone();
+        let Some(live) = shared.client.live_run(&self.run).filter(|live| !live.replay.ended()) else {
+            return;
+        };
+        shared.tasks.clone().spawn(async move {
+            if let Err(error) = shared.client.stop(&live, CancelAction::Interrupt).await {
+                tracing::warn!(run = %live.run, %error, "failed to stop run whose reader left");
+            }
+        });
+    }
+}

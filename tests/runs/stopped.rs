@@ -1,0 +1,127 @@
+//! Runs that are stopped: what stays of them, what people are told, and that a stop outlives the daemon.
+
+use super::{Client, asked};
+use crate::house::{House, http};
+use pudu_sim::model::{At, Reply};
+use serde_json::{Value, json};
+
+/// A house with a thread on which a run has called a tool and speaks, or does so once it is begun.
+async fn at_work(crash_at: &str) -> (House, String, String) {
+    let mut house = House::build("").await;
+    house.set("PUDU_CRASH_AT", crash_at);
+    house.start();
+    let client = Client(&house);
+    let thread = client.thread().await;
+    client.waits(&thread, "hello").await;
+    let mut hold = house.model.hold(2, At::Chunk(2));
+    house.model.next(Reply::tool("ls", &json!({"path": "/mnt/user-data"})));
+    house.model.next(Reply::text("all is there").words_per_chunk(1));
+    let run = client.begin(&thread, "look", json!({})).await;
+    hold.reached().await.unwrap();
+    tokio::spawn(async move {
+        // The model stands still as long as the test goes on.
+        std::future::pending::<()>().await;
+        drop(hold);
+    });
+    (house, thread, run)
+}
+
+const BEFORE: [&str; 2] = ["human: hello", "ai: echo: hello"];
+
+#[tokio::test]
+async fn nothing_of_a_run_that_is_rolled_back_is_shown_or_stays() {
+    let house = House::open("").await;
+    let client = Client(&house);
+    client.says_in_chat("one").await;
+    assert_eq!(client.chat_shows(2).await, ["one", "echo: one"]);
+    let thread = client.thread_of_chat().await;
+    let mut hold = house.model.hold(1, At::Chunk(2));
+    house.model.next(Reply::text("never heard of").words_per_chunk(1));
+    client.says_in_chat("two").await;
+    hold.reached().await.unwrap();
+    let run = client.begin(&thread, "three", json!({"multitask_strategy": "rollback"})).await;
+    client.until(&thread, &run, "success").await;
+    let shown = client.chat_shows(4).await;
+    assert_eq!(shown[..3], ["one", "echo: one", "two"]);
+    assert!(!shown[3].contains("echo: one"), "the answer before is not told again: {}", shown[3]);
+    assert_eq!(
+        client.said(&thread).await,
+        ["human: one", "ai: echo: one", "human: three", "ai: echo: three"]
+    );
+    drop(hold);
+
+    let (house, thread, run) = at_work("").await;
+    let client = Client(&house);
+    let path = format!("/threads/{thread}/runs/{run}/cancel?wait=1&action=rollback");
+    assert_eq!(client.call("POST", &path, None).await.0, 204);
+    assert_eq!(client.said(&thread).await, BEFORE);
+    let row = client.get(&format!("/threads/{thread}/runs/{run}")).await;
+    let of = |key: &str| row[key].clone();
+    assert_eq!((of("status"), of("error")), (json!("error"), json!("Rolled back by user")));
+    assert_eq!((of("last_ai_message"), of("message_count")), (Value::Null, json!(0)));
+    assert_eq!(client.call("POST", &path, None).await.0, 409, "it is over");
+}
+
+#[tokio::test]
+async fn a_stop_that_a_death_cut_is_done_after_it() {
+    for (action, status) in [("interrupt", "interrupted"), ("rollback", "error")] {
+        let (mut house, thread, run) = at_work("run.cancel.after#1").await;
+        let path = format!("/api/threads/{thread}/runs/{run}/cancel?action={action}");
+        http().post(format!("http://{}{path}", house.address)).send().await.unwrap_err();
+        house.dies().await;
+        // Its tools may be long in coming.
+        let servers = json!({"mcpServers": {"mute": {"command": "sleep", "args": ["1000"]}}});
+        std::fs::write(house.path("extensions_config.json"), servers.to_string()).unwrap();
+        house.start();
+        let client = Client(&house);
+        client.until(&thread, &run, status).await;
+        let said = client.said(&thread).await;
+        let expect = match action {
+            "rollback" => BEFORE.to_vec(),
+            _ => [&BEFORE[..], &["human: look", "ai: ", "tool: "]].concat(),
+        };
+        assert_eq!(said.len(), expect.len(), "{said:?}");
+        assert!(said.iter().zip(expect).all(|(is, wanted)| is.starts_with(wanted)), "{said:?}");
+        assert_eq!(house.model.count(), 3, "nothing is asked for it");
+    }
+}
+
+#[tokio::test]
+async fn who_stops_another_run_has_stopped_it_once_it_is_accepted() {
+    for (strategy, status, left) in [("interrupt", "interrupted", 5), ("rollback", "error", 2)] {
+        let (mut house, thread, run) = at_work("run.accept.after#3").await;
+        let path = format!("http://{}/api/threads/{thread}/runs", house.address);
+        let body = asked("instead", &json!({"multitask_strategy": strategy}));
+        http().post(path).json(&body).send().await.unwrap_err();
+        house.dies().await;
+        house.start();
+        let client = Client(&house);
+        client.until(&thread, &run, status).await;
+        let runs = client.get(&format!("/threads/{thread}/runs")).await;
+        client.until(&thread, runs[0]["run_id"].as_str().unwrap(), "success").await;
+        let said = client.said(&thread).await;
+        assert_eq!(said[left..], ["human: instead", "ai: echo: instead"], "{said:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_waits_is_stopped_at_once_and_leaves_nothing() {
+    let (mut house, thread, run) = at_work("").await;
+    let client = Client(&house);
+    let enqueue = json!({"multitask_strategy": "enqueue"});
+    let queued = client.begin(&thread, "more", enqueue.clone()).await;
+    let cancel = |run: &str| format!("/threads/{thread}/runs/{run}/cancel?wait=1");
+    assert_eq!(client.call("POST", &cancel(&queued), None).await.0, 204);
+    assert_eq!(client.status(&thread, &queued).await, "interrupted");
+    let again = client.begin(&thread, "more", enqueue).await;
+    house.kill();
+    let _hold = house.model.hold(1, At::Start);
+    house.start();
+    let client = Client(&house);
+    assert_eq!(client.call("POST", &cancel(&again), None).await.0, 204);
+    assert_eq!(client.status(&thread, &again).await, "interrupted");
+    assert_ne!(client.status(&thread, &run).await, "interrupted");
+    assert_eq!(client.call("POST", &cancel(&run), None).await.0, 204);
+    let said = client.said(&thread).await;
+    assert!(!said.contains(&"human: more".to_owned()) && said.len() >= 5, "{said:?}");
+}

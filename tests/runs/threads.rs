@@ -1,0 +1,82 @@
+//! Threads on which a run works, and what else is done to them meanwhile.
+
+use super::{Client, asked};
+use crate::house::House;
+use pudu_sim::model::{At, Reply};
+use serde_json::json;
+
+#[tokio::test]
+async fn nothing_is_deleted_under_a_run_that_was_accepted() {
+    let house = House::open("").await;
+    let client = Client(&house);
+    let thread = client.thread().await;
+    let mut hold = house.model.hold(1, At::Chunk(1));
+    let run = client.begin(&thread, "hello", json!({})).await;
+    hold.reached().await.unwrap();
+    for path in
+        [format!("/storage/threads/{thread}"), format!("/threads/{thread}"), "/users/default".to_owned()]
+    {
+        let mut delete = crate::house::http().delete(client.at(&path));
+        let token = std::fs::read_to_string(house.path(".pudu/gateway-token")).unwrap();
+        delete = delete.bearer_auth(token.trim());
+        assert_eq!(delete.send().await.unwrap().status(), 409, "{path}");
+    }
+    hold.proceed();
+    client.get(&format!("/threads/{thread}/runs/{run}/join")).await;
+    assert_eq!(client.said(&thread).await, ["human: hello", "ai: echo: hello"]);
+    assert_eq!(client.call("DELETE", &format!("/threads/{thread}"), None).await.0, 200);
+    assert_eq!(client.call("GET", &format!("/threads/{thread}"), None).await.0, 404);
+}
+
+#[tokio::test]
+async fn a_message_that_is_sent_once_more_is_answered_once_more() {
+    let house = House::open("").await;
+    let client = Client(&house);
+    let thread = client.thread().await;
+    let message = |id: &str, text: &str| json!({"type": "human", "id": id, "content": text});
+    let wait = async |messages: Vec<serde_json::Value>| {
+        let mut body = asked("", &json!({}));
+        body["input"]["messages"] = json!(messages);
+        client.post(&format!("/threads/{thread}/runs/wait"), body).await;
+        client.said(&thread).await
+    };
+    wait(vec![message("a", "one")]).await;
+    let said = wait(vec![message("a", "another one")]).await;
+    assert_eq!(said, ["ai: echo: one", "human: another one", "ai: echo: another one"]);
+    // Some clients send all that was said with each message.
+    let said = wait(vec![message("a", "another one"), message("b", "two")]).await;
+    assert_eq!(said[1..], ["human: another one", "ai: echo: another one", "human: two", "ai: echo: two"]);
+    let said = wait(vec![message("a", "the first"), message("c", "three")]).await;
+    assert_eq!(said[1], "human: the first");
+    assert_eq!(said[5..], ["human: three", "ai: echo: three"]);
+}
+
+#[tokio::test]
+async fn a_goal_is_taken_back_in_a_chat_while_a_client_works_on_its_thread() {
+    let house = House::open("").await;
+    let client = Client(&house);
+    client.says_in_chat("hello").await;
+    client.chat_shows(2).await;
+    let thread = client.thread_of_chat().await;
+    client
+        .call("PUT", &format!("/threads/{thread}/goal"), Some(json!({"objective": "count all regions"})))
+        .await;
+    assert!(client.get(&format!("/threads/{thread}/goal")).await["goal"].is_object());
+    let mut hold = house.model.hold(1, At::Chunk(2));
+    house.model.next(Reply::text("there are sixteen").words_per_chunk(1));
+    let run = client.begin(&thread, "how many?", json!({})).await;
+    hold.reached().await.unwrap();
+    client.says_in_chat("/goal clear").await;
+    client.says_in_chat("/help").await;
+    let deadline = std::time::Instant::now() + crate::house::SOON;
+    while !client.transcript().await.iter().any(|line| line["text"].as_str().unwrap().contains("/models")) {
+        assert!(std::time::Instant::now() < deadline, "other commands do not wait");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    hold.proceed();
+    client.until(&thread, &run, "success").await;
+    let shown = client.chat_shows(6).await;
+    assert!(shown.iter().any(|line| line.contains("oal")), "{shown:?}");
+    assert_eq!(client.get(&format!("/threads/{thread}/goal")).await["goal"], serde_json::Value::Null);
+    assert_eq!(client.said(&thread).await[2..], ["human: how many?", "ai: there are sixteen"]);
+}
