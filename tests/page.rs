@@ -6,7 +6,7 @@ mod history;
 mod looks;
 mod work;
 
-use crate::house::House;
+use crate::house::{House, http};
 use browser::Browser;
 use pudu_sim::model::{At, Reply};
 
@@ -118,6 +118,17 @@ async fn a_message_whose_answer_got_lost_is_said_once() {
     browser.sees(TALK, vec!["you: once", "pudu: echo: once"]).await;
     browser.sees(NOTICE, "").await;
     assert_eq!(house.model.count(), 1);
+
+    browser.lose_answers = true;
+    browser.types("twice?").await;
+    browser.presses("Enter").await;
+    browser.sees(&shown("notice"), true).await;
+    browser.lose_answers = false;
+    reloads(&mut browser).await;
+    browser.sees(TALK, vec!["you: once", "pudu: echo: once", "you: twice?", "pudu: echo: twice?"]).await;
+    browser.sees(IDLE, true).await;
+    browser.sees("localStorage.getItem('pudu.unsent')", serde_json::Value::Null).await;
+    assert_eq!(house.model.count(), 2);
 }
 
 #[tokio::test]
@@ -210,4 +221,32 @@ async fn markdown_is_shown_and_can_do_nothing() {
     browser.sees(marked, vec!["b", "i", "s", "c"]).await;
     browser.sees("typeof bad", "undefined").await;
     assert_eq!(browser.failures, [""; 0]);
+}
+
+#[tokio::test]
+async fn files_of_the_page_are_kept_for_good_and_the_document_is_asked_for_anew() {
+    let house = house("").await;
+    let get = async |path: &str, tag: &str| {
+        let asked = http().get(format!("http://{}{path}", house.address)).header("if-none-match", tag);
+        let answer = asked.send().await.unwrap();
+        let header =
+            |name: &str| answer.headers().get(name).map_or("", |value| value.to_str().unwrap()).to_owned();
+        let headers = ["etag", "cache-control", "content-type", "content-security-policy"].map(header);
+        (answer.status().as_u16(), headers, answer.text().await.unwrap())
+    };
+    let (status, [tag, keeps, kind, policy], document) = get("/", "").await;
+    assert_eq!((status, keeps.as_str(), kind.as_str()), (200, "no-cache", "text/html; charset=utf-8"));
+    assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self';"), "{policy}");
+    assert!(!policy.contains("unsafe"), "{policy}");
+    assert_eq!((get("/", &tag).await.0, get("/", "\"other\"").await.0), (304, 200));
+    let script = document.split('"').find(|part| part.ends_with("/main.js")).unwrap();
+    let (status, [_, keeps, kind, _], text) = get(script, "").await;
+    assert_eq!((status, kind.as_str()), (200, "text/javascript; charset=utf-8"));
+    assert_eq!(keeps, "public, max-age=31536000, immutable");
+    let (status, [_, keeps, ..], other) = get("/page/another/main.js", "").await;
+    assert_eq!((status, keeps.as_str(), other), (200, "no-cache", text));
+    for path in ["/page/another/nothing.js", "/page/another/..%2Fpage.html", "/page/main.js"] {
+        let (status, _, text) = get(path, "").await;
+        assert!(status == 404 && text.contains("detail"), "{path}: {status} {text}");
+    }
 }

@@ -133,7 +133,7 @@ impl Browser {
 
     /// Makes the window so large.
     pub async fn resizes(&mut self, width: u32, height: u32) {
-        let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": true });
         self.call("Emulation.setDeviceMetricsOverride", size).await;
     }
 

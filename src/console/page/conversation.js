@@ -34,7 +34,8 @@ export class Conversation {
       if (error.status !== 404 || unsent?.thread !== this.id) throw error;
       this.made = null;
     }
-    if (unsent?.thread === this.id) await this.take(unsent);
+    // Perhaps only the answer got lost.
+    if (unsent?.thread === this.id) await this.take({ ...unsent, wasSent: true });
   }
 
   /** Looks what the daemon knows by now. */
@@ -135,13 +136,13 @@ export class Conversation {
     this.unsent = unsent;
     kept.set('unsent', JSON.stringify(unsent));
     const { message } = unsent;
-    if (!this.isRunning) this.thread.put({ kind: 'human', done: true, isUnsaid: true, ...message, problem: '' });
+    if (!this.isRunning && !this.thread.messages.has(message.id)) this.thread.put({ kind: 'human', done: true, isUnsaid: true, ...message });
     this.hears.changed();
     for (let tries = 0; this.unsent === unsent && !this.life.signal.aborted; tries += 1) {
       try {
         await this.make();
-        const taken = tries > 0 ? await this.taken(message.id) : null;
-        if (taken) this.join([taken]);
+        const mayBeTaken = tries > 0 || unsent.wasSent;
+        if (mayBeTaken && await this.wasTaken(message.id)) await this.sync();
         else await this.begin(bodyOf(unsent), message);
         return this.settled();
       } catch (error) {
@@ -171,10 +172,10 @@ export class Conversation {
 
   problem(text, mayTry) { this.hears.problem(text, mayTry); }
 
-  /** Returns the run by which the daemon took a message, if it did. */
-  async taken(id) {
+  /** Returns whether the daemon has a message: its run says so. */
+  async wasTaken(id) {
     const runs = await get(this.path(`/runs?limit=${RUNS}`), { signal: this.life.signal });
-    return runs.find(run => run.metadata?.message_id === id);
+    return runs.some(run => run.metadata?.message_id === id);
   }
 
   /** Begins a run, or puts it in line behind the one that works. */

@@ -68,6 +68,12 @@ export const kept = {
       else localStorage.setItem(`pudu.${name}`, value);
     } catch { own.set(name, value); }
   },
+  /** Forgets what begins so. */
+  forget(beginning) {
+    try {
+      for (const key of Object.keys(localStorage)) if (key.startsWith(`pudu.${beginning}`)) localStorage.removeItem(key);
+    } catch { own.clear(); }
+  },
   json(name) {
     try { return JSON.parse(this.get(name) ?? 'null'); } catch { return null; }
   },

@@ -6,7 +6,7 @@ import { accountMenu, showChannels } from './account.js';
 import { clearGoal, compact, completions, loadCommands, perform, readGoal } from './commands.js';
 import { Composer } from './composer.js';
 import { Conversation } from './conversation.js';
-import { $, kept } from './dom.js';
+import { $, kept, pause } from './dom.js';
 import { listFiles, openFile } from './files.js';
 import { showHelp } from './help.js';
 import { showCosts, showGoal, showTodos, tell } from './notices.js';
@@ -34,7 +34,8 @@ const actions = {
   say: text => attempt(() => say(text, []), 'Not sent'),
   edit: (turn, text) => attempt(() => conversation.edit(turn, text, composer.options())),
   regenerate: turn => attempt(() => conversation.regenerate(turn, composer.options())),
-  retry: () => attempt(() => conversation.retry(composer.options())),
+  // Where words came, the model would take them for its answer.
+  retry: turn => attempt(() => (turn.items.at(-1)?.kind === 'ai' ? conversation.regenerate(turn, composer.options()) : conversation.retry(composer.options()))),
   branch: turn => attempt(async () => { location.hash = `#/t/${await conversation.branch(turn)}`; }),
   rate: (turn, rating) => attempt(() => rate(turn, rating)),
   unqueue: entry => attempt(() => conversation.unqueue(entry)),
@@ -254,9 +255,14 @@ function connectButtons() {
 async function start() {
   connectButtons();
   for (;;) {
-    try { await enter(); break; } catch (error) { linked(false); await new Promise(resolve => setTimeout(resolve, 2000)); }
+    try { await enter(); break; } catch (error) {
+      linked(false);
+      if (error.status) tell(`The page could not be loaded: ${error.message}.`);
+      await pause(2000);
+    }
   }
   linked(true);
+  tell('');
   const [models, config] = await Promise.all([get('/api/models'), get('/api/suggestions/config').catch(() => suggestions), loadCommands(), showChannels()]);
   suggestions = config;
   composer.setModels(models.models);

@@ -110,9 +110,11 @@ export class Sidebar {
 
   /** Arrows go from the search to the list and through it. */
   keys(event) {
-    if (event.key === 'Escape' && event.target === this.search && this.search.value) {
-      this.search.value = this.query = '';
-      this.look();
+    if (event.key === 'Escape' && event.target === this.search) {
+      if (this.search.value) {
+        this.search.value = this.query = '';
+        this.look();
+      } else $('box').focus();
       event.preventDefault();
       event.stopPropagation();
     }

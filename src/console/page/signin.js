@@ -1,7 +1,7 @@
 // Signing in: with an account, with the operator's token, or not at all where nobody is asked.
 
 import { ApiError, get, onRefusal, post, request } from './api.js';
-import { make } from './dom.js';
+import { kept, make } from './dom.js';
 
 const OPEN = { open: true, timeout: 20_000 };
 
@@ -132,5 +132,7 @@ export const needsAdministrator = () => get('/api/v1/auth/setup-status', OPEN).t
 
 export async function signOut() {
   await post('/api/v1/auth/logout', {}, OPEN);
+  // Whoever signs in next reads nothing of what was begun to be written.
+  ['draft.', 'unsent'].forEach(name => kept.forget(name));
   location.reload();
 }

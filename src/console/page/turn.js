@@ -107,7 +107,9 @@ export class TurnView {
   }
 
   failure({ text, isStop }) {
-    const again = this.state.isLast && !this.state.isBusy && make('button', { type: 'button', className: 'button', textContent: isStop ? 'Go on' : 'Try again', onclick: () => this.actions.retry(this.turn) });
+    // What was stopped in mid-sentence is answered again, not gone on with.
+    const mayTry = this.state.isLast && !this.state.isBusy && !(isStop && this.turn.items.at(-1)?.kind === 'ai');
+    const again = mayTry && make('button', { type: 'button', className: 'button', textContent: isStop ? 'Go on' : 'Try again', onclick: () => this.actions.retry(this.turn) });
     return make('div', { className: isStop ? 'failure stopped' : 'failure' }, isStop ? '' : icon('i-alert'), make('p', { textContent: text }), again);
   }
 
