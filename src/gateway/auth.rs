@@ -32,11 +32,11 @@ use axum::{http::Method, middleware};
 /// Accounts' tokens with what a list of them has.
 const TOKENS: &str = "{tokens: [Token]}";
 
-/// Returns the scope that a program's token needs for a route.
-pub(super) fn scope(method: &Method, path: &str) -> Option<&'static str> {
-    match scopes::needed(method, path) {
-        scopes::ScopeNeed::Scope(scope) => Some(scope),
-        scopes::ScopeNeed::Nothing | scopes::ScopeNeed::Person => None,
+/// Returns the scopes that a program's token needs for a route, whatever its query asks for besides.
+pub(super) fn scopes(method: &Method, path: &str) -> &'static [&'static str] {
+    match scopes::needed(method, path, None) {
+        scopes::ScopeNeed::Scopes(scopes) => scopes,
+        scopes::ScopeNeed::Person => &[],
     }
 }
 

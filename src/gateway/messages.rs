@@ -12,7 +12,6 @@ use super::{
     },
 };
 use crate::bus::STORE_TIMEOUT;
-use crate::gateway::json::Json;
 use axum::{
     extract::{Path, Query, State},
     http::StatusCode,

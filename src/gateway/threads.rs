@@ -12,7 +12,7 @@ use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
     extract::{Path, State, rejection::JsonRejection},
     http::StatusCode,
-    response::Response,
+    response::{IntoResponse, Response},
 };
 use pudu_client::{
     base::{Outcome, ThreadFolder, ThreadId},

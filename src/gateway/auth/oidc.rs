@@ -10,7 +10,7 @@ pub(super) mod providers;
 mod ring_provider;
 
 use super::{
-    super::{GatewayState, guests::Visitor},
+    super::{GatewayState, guests::Visitor, json::Json},
     answer::{broken, coded, unstored},
     cookies,
     desk::with_session,
@@ -24,7 +24,7 @@ use crate::{
     config::OidcProvider,
 };
 use axum::{
-    Extension, Json,
+    Extension,
     extract::{ConnectInfo, Path, Query, State},
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Redirect, Response},
@@ -33,6 +33,7 @@ use id_token::PersonClaims;
 use login_state::LoginState;
 use provider::{IdentityProvider, ProviderFault};
 use pudu_client::store::{ProviderAccount, ProviderLogin, StoreError, UserAccount};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::net::SocketAddr;
@@ -69,7 +70,7 @@ pub(super) async fn list(State(gateway): State<GatewayState>) -> Json<serde_json
 }
 
 /// Wishes for a login.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct LoginWish {
     next: Option<String>,
     remember_me: Option<String>,
@@ -117,7 +118,7 @@ fn site(gateway: &GatewayState, headers: &HeaderMap) -> String {
 }
 
 /// Answer of a provider, as a browser brings it.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct ProviderAnswer {
     code: Option<String>,
     state: Option<String>,

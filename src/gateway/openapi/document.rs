@@ -176,8 +176,7 @@ fn security(operation: &RouteOperation) -> Value {
     }
     let changes = operation.method != Method::GET;
     let session = if changes { json!({ "session": [], "csrf": [] }) } else { json!({ "session": [] }) };
-    let scope = auth::scope(&operation.method, &operation.path);
-    json!([session, { "page": [] }, { "token": scope.into_iter().collect::<Vec<_>>() }])
+    json!([session, { "page": [] }, { "token": auth::scopes(&operation.method, &operation.path) }])
 }
 
 fn proofs() -> Value {

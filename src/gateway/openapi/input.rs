@@ -6,7 +6,7 @@ use axum::{
     Extension, Form,
     body::Bytes,
     extract::{ConnectInfo, Multipart, Path, Query, RawQuery, Request, State},
-    http::HeaderMap,
+    http::{HeaderMap, Method},
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::collections::BTreeSet;
@@ -35,6 +35,7 @@ impl<T> Described for Extension<T> {}
 impl<T> Described for ConnectInfo<T> {}
 impl Described for Caller {}
 impl Described for HeaderMap {}
+impl Described for Method {}
 impl Described for RawQuery {}
 impl Described for Request {}
 
@@ -149,3 +150,4 @@ arguments!(A B);
 arguments!(A B C);
 arguments!(A B C D);
 arguments!(A B C D E);
+arguments!(A B C D E F);
