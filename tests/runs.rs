@@ -518,6 +518,17 @@ async fn a_checkpoint_tells_its_step_and_what_comes_next() {
     let told = |one: &Value| (one["metadata"]["step"].as_i64().unwrap(), one["next"].clone());
     let told: Vec<(i64, Value)> = past.as_array().unwrap().iter().map(told).collect();
     assert_eq!(told, [(3, json!([])), (2, json!(["model"])), (1, json!(["tools"])), (0, json!(["model"]))]);
+    let ids = |past: &Value| -> Vec<Value> {
+        past.as_array().unwrap().iter().map(|one| one["checkpoint_id"].clone()).collect()
+    };
+    for (at, id) in ids(&past).iter().enumerate() {
+        let earlier = client.post(&format!("/threads/{thread}/history"), json!({"before": id})).await;
+        assert_eq!(
+            ids(&earlier),
+            ids(&past)[at + 1..],
+            "what is before a checkpoint is the same in any list"
+        );
+    }
     client.post(&format!("/threads/{thread}/state"), json!({"values": {"todos": []}})).await;
     let state = client.get(&format!("/threads/{thread}/state")).await;
     assert_eq!(state["metadata"]["source"], "update");

@@ -135,7 +135,7 @@ pub(super) async fn subgraph(
 }
 
 /// Answers whoever wants to change or delete one.
-pub(super) async fn fixed() -> Response {
+pub(super) async fn fixed(_: Bytes) -> Response {
     unsupported::answer(unsupported::Part::OwnAssistants)
 }
 

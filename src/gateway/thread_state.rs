@@ -220,15 +220,20 @@ async fn past(
         Some(Some(seq)) => seq,
         None => Seq::MAX,
     };
-    let (db, mut rows, mut at) = (gateway.0.shared.db.within(STORE_TIMEOUT), Vec::new(), before);
+    // The rows begin with that of the checkpoint itself: in the middle of a step they would end one that there is not.
+    let (db, mut rows, mut at) =
+        (gateway.0.shared.db.within(STORE_TIMEOUT), Vec::new(), before.saturating_add(1));
+    let earlier = |rows: &[LogEntry]| -> Vec<Seq> {
+        boundaries(rows).into_iter().filter(|seq| *seq < before).collect()
+    };
     // A step has a few rows; one more checkpoint is found for the parent of the last.
-    while boundaries(&rows).len() <= limit {
+    while earlier(&rows).len() <= limit {
         let page = db.log_before(&thread.id, at, 256).await.map_err(|error| unavailable(&error))?;
         let Some(last) = page.last() else { break };
         at = last.seq;
         rows.extend(page);
     }
-    let newest_first: Vec<Seq> = boundaries(&rows).into_iter().take(limit).collect();
+    let newest_first: Vec<Seq> = earlier(&rows).into_iter().take(limit).collect();
     let (Some(newest), Some(oldest)) = (newest_first.first(), newest_first.last()) else {
         return Ok(Vec::new());
     };

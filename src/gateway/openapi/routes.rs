@@ -4,7 +4,8 @@ use super::{About, Described, input::RequestParts};
 use crate::gateway::{GatewayState, unsupported};
 use axum::{
     Router,
-    extract::{DefaultBodyLimit, Request},
+    body::Bytes,
+    extract::{DefaultBodyLimit, Request, rejection::BytesRejection},
     handler::Handler,
     http::Method,
     response::IntoResponse,
@@ -135,7 +136,9 @@ impl Routes {
     /// Adds an address of a part that there is not, which answers 404 with the reason.
     pub(in crate::gateway) fn missing(mut self, path: &str, part: unsupported::Part) -> Self {
         self.missing.push(MissingPart { path: path.to_owned(), why: part.told() });
-        let no = any(move || std::future::ready(unsupported::answer(part)));
+        // The body is read, as the connection would end with an answer that leaves it.
+        let no = move |_: Result<Bytes, BytesRejection>| std::future::ready(unsupported::answer(part));
+        let no = any(no);
         self.router = self.router.route(path, no);
         self
     }
