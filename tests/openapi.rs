@@ -178,7 +178,7 @@ fn rows(page: &str) -> Vec<(BTreeSet<String>, BTreeSet<String>)> {
 /// Returns an address without its query and the names of its parameters.
 fn address(path: &str) -> String {
     let path = path.split('?').next().unwrap();
-    let is_whole = ["/api/", "/files/"].iter().any(|start| path.starts_with(start))
+    let is_whole = ["/api/", "/files/", "/page/"].iter().any(|start| path.starts_with(start))
         || ["/", "/health", "/ready", "/docs", "/openapi.json"].contains(&path);
     let segments = path.split('/').map(|segment| if segment.starts_with('{') { "{}" } else { segment });
     format!("{}{}", if is_whole { "" } else { "/api" }, segments.collect::<Vec<_>>().join("/"))
