@@ -241,13 +241,13 @@ async fn listeners() {
     let house = house().await;
     let caller = Caller::new(&house);
     house.model.otherwise(|_| Reply::words(200, Duration::from_millis(200)));
-    let held = house.model.hold(1, At::Chunk(100));
+    let mut held = house.model.hold(1, At::Chunk(100));
     let run: Value = {
         let made: Value = caller.post("/threads", json!({})).await.json().await.unwrap();
         let path = format!("/threads/{}/runs", made["thread_id"].as_str().unwrap());
         caller.post(&path, asked("hello", &[])).await.json().await.unwrap()
     };
-    held.reached().await;
+    held.reached().await.unwrap();
     let before = Memory::of(&house);
     let place = format!(
         "{}/threads/{}/runs/{}/stream",
