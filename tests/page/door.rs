@@ -2,15 +2,19 @@
 
 use super::{BOX, NOTICE, TALK, browser::Browser, build, house, open, says, shown, visit};
 use crate::house::House;
+use pudu_sim::{
+    Oidc,
+    oidc::{CLIENT_ID, CLIENT_SECRET},
+};
 use std::io::Write;
 
 const PASSWORD: &str = "correct horse";
 
-/// A house where `ada@example.org` has an account.
-async fn settled() -> House {
-    let mut house = build("").await;
+/// A house where somebody has an account; its configuration ends so.
+async fn settled(email: &str, rest: &str) -> House {
+    let mut house = build(rest).await;
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pudu"));
-    command.args(["user", "add", "ada@example.org", "--admin"]).current_dir(house.path(""));
+    command.args(["user", "add", email, "--admin"]).current_dir(house.path(""));
     let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(format!("{PASSWORD}\n").as_bytes()).unwrap();
     assert!(child.wait().unwrap().success());
@@ -45,7 +49,7 @@ async fn a_page_that_is_not_let_in_asks_for_the_token() {
 
 #[tokio::test]
 async fn somebody_signs_in_loses_the_session_and_goes_on_where_they_were() {
-    let house = settled().await;
+    let house = settled("ada@example.org", "").await;
     let Some(mut browser) = Browser::start().await else { return };
     browser.open(&format!("http://{}/", house.address)).await;
     browser.sees(HEADING, "Sign in").await;
@@ -103,4 +107,27 @@ async fn where_nobody_has_an_account_the_first_administrator_is_made_on_the_page
     other.sees(HEADING, "Sign in").await;
     visit(&mut browser, &house).await;
     browser.sees(BOX, "").await;
+}
+
+#[tokio::test]
+async fn somebody_signs_in_by_a_provider_or_reads_why_not() {
+    let provider = Oidc::start().await.unwrap();
+    let rest = format!(
+        "auth:\n  oidc:\n    enabled: true\n    providers:\n      acme:\n        display_name: Acme\n        issuer: {}\n        \
+         client_id: {CLIENT_ID}\n        client_secret: \"{CLIENT_SECRET}\"\n",
+        provider.issuer()
+    );
+    // The provider's person is Ada.
+    let house = settled("bo@example.org", &rest).await;
+    let Some(mut browser) = Browser::start().await else { return };
+    browser.open(&format!("http://{}/login?error=sso_not_allowed", house.address)).await;
+    browser
+        .sees("document.querySelector('#door .wrong')?.innerText ?? ''", "This person may not sign in here.")
+        .await;
+    browser.sees("location.pathname + location.search", "/").await;
+    browser.sees("document.querySelector('#door a').innerText", "Sign in with Acme").await;
+    browser.clicks("#door a").await;
+    browser.sees("document.body?.dataset.ready ?? ''", "true").await;
+    browser.sees("document.getElementById('who').innerText.includes('@')", true).await;
+    says(&mut browser, "hello", "echo: hello").await;
 }

@@ -1,7 +1,7 @@
 // Signing in: with an account, with the operator's token, or not at all where nobody is asked.
 
 import { ApiError, get, onRefusal, post, request } from './api.js';
-import { kept, make } from './dom.js';
+import { kept, make, plain } from './dom.js';
 
 const OPEN = { open: true, timeout: 20_000 };
 
@@ -76,6 +76,29 @@ const FORMS = {
 
 let given = '';      // the password that a person signed in with and has to replace
 
+/** Words for what a provider's sign-in failed by, which the address tells. */
+const FAULTS = {
+  sso_account_exists: 'There is an account with this e-mail address already. Ask whoever runs this pudu.',
+  sso_not_allowed: 'This person may not sign in here.',
+  sso_failed: 'That sign-in did not work. Try again.',
+};
+
+/** Returns what brought a browser back from a provider without a session, once. */
+function fault() {
+  if (location.pathname !== '/login') return '';
+  const code = new URLSearchParams(location.search).get('error');
+  history.replaceState(null, '', `/${location.hash}`);
+  return code ? FAULTS[code] ?? FAULTS.sso_failed : '';
+}
+
+/** Makes links to the providers by which people sign in. */
+async function providerLinks() {
+  const told = await get('/api/v1/auth/providers', OPEN).catch(() => null);
+  return (told?.providers ?? []).map(({ id, display_name: name }) => make('a', {
+    className: 'button', href: `/api/v1/auth/oauth/${encodeURIComponent(id)}?next=%2F`, textContent: `Sign in with ${plain(name || id)}`,
+  }));
+}
+
 /** Opens a form; resolves with true once it is done, and with false if it was closed, where that may be. */
 export function door(name) {
   return new Promise(resolve => {
@@ -100,6 +123,9 @@ async function form(name, { fill, finish, dialog }) {
   const node = make('form', {}, make('h2', { textContent: title }), text ? make('p', { textContent: text }) : '',
     ...inputs, remembers ? make('label', { className: 'check' }, remember, 'Stay signed in') : '', wrong,
     make('div', { className: 'row' }, mayClose ? make('button', { type: 'button', className: 'button', textContent: 'Cancel', onclick: () => dialog.close() }) : '', button));
+  const told = fault();
+  if (told) Object.assign(wrong, { hidden: false, textContent: told });
+  if (name === 'login' || name === 'token') node.append(...await providerLinks());
   const links = await offered(others);
   node.append(...links.map(([other, words]) => make('button', { type: 'button', className: 'link', textContent: words, onclick: () => fill(other) })));
   node.onsubmit = async event => {
