@@ -35,7 +35,7 @@ pub enum TokenSigning {
 
 enum PrivateKey {
     Rsa(Box<RsaKeyPair>),
-    Ec(EcdsaKeyPair),
+    Ec(Box<EcdsaKeyPair>),
 }
 
 /// A key with its name.
@@ -62,7 +62,7 @@ impl SigningKey {
         let bytes = EcdsaKeyPair::generate_pkcs8(algorithm, &random).map_err(|error| broken(&error))?;
         let key =
             EcdsaKeyPair::from_pkcs8(algorithm, bytes.as_ref(), &random).map_err(|error| broken(&error))?;
-        Ok(Self { id: id.to_owned(), key: PrivateKey::Ec(key) })
+        Ok(Self { id: id.to_owned(), key: PrivateKey::Ec(Box::new(key)) })
     }
 
     /// Writes the public part as a JSON Web Key.
