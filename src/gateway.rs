@@ -374,8 +374,11 @@ impl GatewayState {
     /// The routes of everybody.
     fn open(&self) -> Routes {
         let open = Routes::new("daemon")
-            .at("/", get(page::page, says("Serves the page.").sends(200, "text/html")))
-            .at("/page/{version}/{file}", get(page::file, says("Serves a file of the page.").sends_file()))
+            .at("/", get(page::page, says("Serves the page.").sends(200, "text/html").gives_nothing(304)))
+            .at(
+                "/page/{version}/{file}",
+                get(page::file, says("Serves a file of the page.").sends(200, "*/*")),
+            )
             .at(
                 "/docs",
                 get(openapi::page, says("Serves a page that lists the operations.").sends(200, "text/html")),

@@ -65,9 +65,9 @@ pub(super) fn open_routes(gateway: &GatewayState) -> Routes {
         )
         .at(
             "/auth/callback",
-            get(oidc::landed, says("Leads on after a sign-in by a provider.").gives_nothing(302)),
+            get(oidc::landed, says("Leads on after a sign-in by a provider.").gives_nothing(303)),
         )
-        .at("/login", get(page::page, says("Serves the page.").sends(200, "text/html")))
+        .at("/login", get(page::page, says("Serves the page.").sends(200, "text/html").gives_nothing(304)))
         .behind(middleware::from_fn_with_state(gateway.clone(), guard::same_site));
     Routes::new("sign-in")
         .at(

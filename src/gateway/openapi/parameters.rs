@@ -15,10 +15,12 @@ const NAMES: &[(&str, &str, Option<&str>)] = &[
     ("connection", "The id of a connection, as the list has it.", None),
     ("fact", "The id of a fact.", None),
     ("feedback", "The id of a judgement.", None),
+    ("file", "The name of a file of the page.", None),
     ("id", "The id of a token.", None),
     ("index", "The number of the file in the line, from 0.", None),
     ("line", "The id of a line of the chat.", None),
     ("name", "The name of the thing, as its list has it.", None),
+    ("namespace", "A namespace of LangGraph's.", None),
     ("path", "The path of a file as the agent sees it, with its slashes.", None),
     ("person", "The platform's id of a person.", None),
     ("platform", "The platform's name.", None),
@@ -31,6 +33,7 @@ const NAMES: &[(&str, &str, Option<&str>)] = &[
         "A user's id, an e-mail address, the platform's id of a person, or a name that only one has.",
         None,
     ),
+    ("version", "The version of the page.", None),
     ("who", "An account's e-mail address or id.", None),
 ];
 
