@@ -320,6 +320,7 @@ fn agent(model: &Arc<BilledModel>, log: &Arc<CountingLog>) -> Agent {
         mounts: &[],
         soul: None,
         changes: None,
+        profile: None,
         skills: &[],
         switched_off: &[],
     };

@@ -195,7 +195,7 @@ async fn streams() {
     let exchanges = house.model.exchanges();
     let said: HashMap<String, Instant> = exchanges
         .iter()
-        .map(|exchange| (exchange.ask.last_user().to_owned(), exchange.end.unwrap().1.into_std()))
+        .map(|exchange| (exchange.ask.last_user(), exchange.end.unwrap().1.into_std()))
         .collect();
     let mut late: Vec<Duration> = read
         .iter()

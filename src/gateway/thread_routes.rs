@@ -20,7 +20,7 @@ impl GatewayState {
     fn thread_routes() -> Routes {
         Routes::new("threads")
             .at("/threads", post(threads::create, says("Makes a thread.").gives("Thread").fails(&[409])))
-            .at("/threads/search", post(threads::search, says("Finds the caller's threads.").gives("[Thread]")))
+            .at("/threads/search", post(threads::search, says("Finds the caller's threads; `select` leaves some of their keys.").gives("[object]")))
             .at("/threads/count", post(threads::count, says("Counts the caller's threads.").gives("integer")))
             .at(
                 "/threads/{thread}",
