@@ -16,7 +16,7 @@ mod figures;
 #[path = "../tests/house.rs"]
 mod house;
 
-use figures::{Memory, cpu, heading, median, mib, ms, pair, quantile, row, secs};
+use figures::{Memory, cpu, heading, median, mib, ms, pair, row, secs};
 use house::{House, Talker};
 use pudu_client::store::{Db, DbLocation, NewInboxItem};
 use pudu_sim::model::Reply;

@@ -104,7 +104,8 @@ async fn wrong_tokens_are_slowed_down_and_the_right_one_is_let_in_all_the_same()
     for path in ["/api/audit", "/api/models"] {
         let begin = Instant::now();
         let refused = status(&house, path, Some("wrong again")).await == 429;
-        assert!(took(begin) && refused == (path == "/api/audit"), "{path}");
+        // Also where nobody is asked: a proof that is shown and wrong falls back to none.
+        assert!(took(begin) && refused, "{path}");
     }
     let begin = Instant::now();
     let login = http()
