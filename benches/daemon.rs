@@ -16,7 +16,7 @@ mod figures;
 #[path = "../tests/house.rs"]
 mod house;
 
-use figures::{Memory, cpu, heading, median, mib, ms, pair, row, secs};
+use figures::{Memory, cpu, heading, median, mib, ms, pair, row, secs, wants};
 use house::{House, Talker};
 use pudu_client::store::{Db, DbLocation, NewInboxItem};
 use pudu_sim::model::Reply;
@@ -27,8 +27,6 @@ const OVER: Duration = Duration::from_millis(800);
 const LONG: Duration = Duration::from_secs(120);
 
 fn main() {
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
-    let wants = |name: &str| wanted.is_empty() || wanted.iter().any(|part| name.starts_with(part.as_str()));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     heading();
     runtime.block_on(async {

@@ -17,7 +17,7 @@ mod figures;
 #[path = "../tests/house.rs"]
 mod house;
 
-use figures::{Memory, cpu, heading, mib, ms, pair, quantile, row, secs};
+use figures::{Memory, cpu, heading, mib, ms, pair, quantile, row, secs, wants};
 use futures_util::{StreamExt, future::join_all};
 use house::House;
 use pudu_sim::model::{At, Reply};
@@ -33,8 +33,6 @@ const STREAMS: usize = 1_000;
 const TURNS: usize = 200;
 
 fn main() {
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
-    let wants = |name: &str| wanted.is_empty() || wanted.iter().any(|part| name.starts_with(part.as_str()));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     heading();
     runtime.block_on(async {

@@ -3,6 +3,12 @@
 use crate::house::House;
 use std::time::Duration;
 
+/// Returns whether a part is to run: those that the command line names by their beginnings, or all.
+pub fn wants(name: &str) -> bool {
+    let mut wanted = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).peekable();
+    wanted.peek().is_none() || wanted.any(|part| name.starts_with(part.as_str()))
+}
+
 /// Begins the table.
 pub fn heading() {
     println!("| what | here | aim | others, same mock |\n| --- | --- | --- | --- |");

@@ -144,8 +144,7 @@ async fn waited(gateway: &GatewayState, accepted: &AcceptedRun) -> Result<String
         ended(gateway, live).await.map_err(|_| "the daemon stops; the run goes on after that")?;
     }
     let told = outcome(gateway, &accepted.thread, &accepted.run).await;
-    told.map(|told| scrub::hide_in_talk(&told.to_string()).into_owned())
-        .map_err(|_| "the store does not answer just now")
+    told.map(|told| scrub::hide_in_talk(&told).into_owned()).map_err(|_| "the store does not answer just now")
 }
 
 /// Waits until a run is over.
@@ -158,19 +157,19 @@ async fn ended(gateway: &GatewayState, live: &LiveRun) -> Result<(), Refusal> {
     }
 }
 
-/// Returns the values of a thread after a run, with the error of one that failed.
-async fn outcome(gateway: &GatewayState, thread: &ThreadId, run: &RunId) -> Result<Value, Refusal> {
+/// Writes the values of a thread after a run, with the error of one that failed.
+async fn outcome(gateway: &GatewayState, thread: &ThreadId, run: &RunId) -> Result<String, Refusal> {
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
     let row = db.run(run).await.map_err(|error| unavailable(&error))?;
     let Some(thread) = db.client_thread(thread).await.map_err(|error| unavailable(&error))? else {
         return refused(StatusCode::NOT_FOUND, "the thread was deleted");
     };
-    let mut told = values(gateway, &thread).await?;
+    let values = values(gateway, &thread).await?;
     let failed = row.and_then(|row| row.outcome()).and_then(|outcome| failure(&outcome));
-    if let Some((name, message)) = failed {
-        told["__error__"] = json!({ "error": name, "message": message });
-    }
-    Ok(told)
+    let Some((name, message)) = failed else { return Ok(values.get().to_owned()) };
+    let mut told: Value = serde_json::from_str(values.get()).unwrap_or_default();
+    told["__error__"] = json!({ "error": name, "message": message });
+    Ok(told.to_string())
 }
 
 /// Begins a run and answers at once.

@@ -97,21 +97,22 @@ pub(super) async fn checkpoint_of(
     };
     let before =
         db.log_before(&thread.id, seq.saturating_add(1), 64).await.map_err(|error| unavailable(&error))?;
-    Ok(scrubbed(&written(thread, &before, seq, (state, true))))
+    let parent = boundaries(&before).into_iter().find(|at| *at < seq);
+    Ok(scrubbed(&written(thread, (&before, parent), seq, (state, true))))
 }
 
-/// Writes a checkpoint; `before` are the rows of the log up to it, newest first. Of its messages all are shown, or the last.
+/// Writes a checkpoint; `step` are the rows of its step, newest first, and perhaps earlier ones. Of its messages all are
+/// shown, or the last.
 fn written(
     thread: &ClientThread,
-    before: &[LogEntry],
+    (step, parent): (&[LogEntry], Option<Seq>),
     seq: Seq,
     (mut state, all): (ThreadState, bool),
 ) -> Map<String, Value> {
-    let made = before.first();
-    let parent = boundaries(before).into_iter().find(|at| *at < seq);
+    let made = step.first();
     let (at, run) = made.map_or((thread.created, ""), |entry| (entry.at, entry.run.as_str()));
+    let written = made.is_some_and(|entry| restores(step).contains(&(&entry.run, entry.at)));
     let (step, next) = (checkpoint::step(&state), checkpoint::next(&state));
-    let written = made.is_some_and(|entry| restores(before).contains(&(&entry.run, entry.at)));
     let checkpoint = Checkpoint { thread: &thread.id, seq, parent, at, run, step, written, next };
     if !all {
         let messages = std::mem::take(&mut state.messages);
@@ -233,20 +234,20 @@ async fn past(
         at = last.seq;
         rows.extend(page);
     }
-    let newest_first: Vec<Seq> = earlier(&rows).into_iter().take(limit).collect();
-    let (Some(newest), Some(oldest)) = (newest_first.first(), newest_first.last()) else {
-        return Ok(Vec::new());
-    };
-    let (mut reached, mut state) =
-        db.state_at(&thread.id, *oldest).await.map_err(|error| unavailable(&error))?;
+    let found = earlier(&rows);
+    let newest_first = &found[..found.len().min(limit)];
+    let Some(oldest) = newest_first.last() else { return Ok(Vec::new()) };
+    let (_, mut state) = db.state_at(&thread.id, *oldest).await.map_err(|error| unavailable(&error))?;
+    let row_at = |seq: Seq| rows.partition_point(|entry| entry.seq > seq);
     let mut told = Vec::new();
-    for seq in newest_first.iter().rev() {
-        let behind = rows.iter().rev().filter(|entry| entry.seq > reached && entry.seq <= *seq);
-        behind.for_each(|entry| state.apply(entry.update.clone()));
-        reached = *seq;
-        let up_to = &rows[rows.partition_point(|entry| entry.seq > *seq)..];
+    for (at, seq) in newest_first.iter().enumerate().rev() {
+        let parent = found.get(at + 1).copied();
+        let step = &rows[row_at(*seq)..parent.map_or(rows.len(), row_at)];
+        if seq != oldest {
+            step.iter().rev().for_each(|entry| state.apply(entry.update.clone()));
+        }
         // Each with all messages would be the square of the thread.
-        told.push(written(thread, up_to, *seq, (state.clone(), seq == newest)));
+        told.push(written(thread, (step, parent), *seq, (state.clone(), at == 0)));
     }
     told.reverse();
     Ok(told)

@@ -20,7 +20,7 @@ use pudu_client::{
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value, json, value::RawValue};
 
 /// So many threads are listed, unless told otherwise, and at most.
 const LISTED: (usize, usize) = (10, 1000);
@@ -269,17 +269,16 @@ pub(super) async fn show(
     let shown = async {
         let thread = own(&gateway, &caller, &id).await?;
         let mut told = listed(&gateway, &thread);
-        told["values"] = values(&gateway, &thread).await?;
+        told["values"] = json!(values(&gateway, &thread).await?);
         Ok(scrubbed(&told))
     };
     answer(shown.await)
 }
 
 /// Returns the values of a thread as it is.
-pub(super) async fn values(gateway: &GatewayState, thread: &ClientThread) -> Result<Value, Refusal> {
+pub(super) async fn values(gateway: &GatewayState, thread: &ClientThread) -> Result<Box<RawValue>, Refusal> {
     let state = gateway.0.shared.client.state(&thread.id).await.map_err(|error| unavailable(&error))?;
-    let written = ValuesWriter::default().write(&state, Some(&thread.title));
-    Ok(serde_json::from_str(written.get()).unwrap_or_default())
+    Ok(ValuesWriter::default().write(&state, Some(&thread.title)))
 }
 
 /// Change of a thread's notes.

@@ -31,14 +31,20 @@ async fn regenerate(client: &Client<'_>, thread: &str) -> Value {
     client.post(&format!("/threads/{thread}/runs/wait"), body).await
 }
 
+/// Has two questions of a new thread answered.
+async fn two_turns(client: &Client<'_>) -> String {
+    let thread = client.thread().await;
+    client.0.model.otherwise(|ask| Reply::text(&format!("re: {}", ask.last_user())).into());
+    client.waits(&thread, "one").await;
+    client.waits(&thread, "two").await;
+    thread
+}
+
 #[tokio::test]
 async fn an_answer_that_is_made_once_more_leaves_the_messages_before_it_to_their_runs() {
     let house = House::open("").await;
     let client = Client(&house);
-    let thread = client.thread().await;
-    house.model.otherwise(|ask| Reply::text(&format!("re: {}", ask.last_user())).into());
-    client.waits(&thread, "one").await;
-    client.waits(&thread, "two").await;
+    let thread = two_turns(&client).await;
     house.model.when(|ask| ask.last_user() == "two", |_| Reply::text("better").into());
     regenerate(&client, &thread).await;
     let runs = runs(&client, &thread).await;
@@ -54,10 +60,7 @@ async fn an_answer_that_is_made_once_more_leaves_the_messages_before_it_to_their
 async fn a_copy_can_be_read_and_its_newest_answer_made_once_more() {
     let house = House::open("").await;
     let client = Client(&house);
-    let thread = client.thread().await;
-    house.model.otherwise(|ask| Reply::text(&format!("re: {}", ask.last_user())).into());
-    client.waits(&thread, "one").await;
-    client.waits(&thread, "two").await;
+    let thread = two_turns(&client).await;
     let copy = client.post(&format!("/threads/{thread}/copy"), json!({})).await;
     let copy = copy["thread_id"].as_str().unwrap();
     let said = |rows: Vec<(String, String)>| rows.into_iter().map(|(text, _)| text).collect::<Vec<_>>();
