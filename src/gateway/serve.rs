@@ -25,6 +25,7 @@ use tokio::{
     time::Instant,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tower::Layer;
 
 /// Maximum number of open connections.
 const MAX_CONNECTIONS: usize = 4096;
@@ -80,7 +81,8 @@ async fn serve_within(
         builder.http1().timer(TokioTimer::new()).header_read_timeout(patience).keep_alive(!spare);
         // Who is only told that there is no room has no place to give up.
         let (visitor, guest) = if spare { Guests::new(1).enter(peer.ip()) } else { guests.enter(peer.ip()) };
-        let app = app.clone().layer(Extension(ConnectInfo(peer))).layer(Extension::<Visitor>(visitor));
+        // Around the whole: `Router::layer` would box each route anew for each connection.
+        let app = (Extension(ConnectInfo(peer)), Extension::<Visitor>(visitor)).layer(app.clone());
         let connection =
             builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app)).into_owned();
         let watched = graceful.watch(connection);
