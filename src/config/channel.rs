@@ -237,7 +237,7 @@ pub(super) fn capacity(top: &Section<'_>) -> Capacity {
     section.later(&["gateway_url", "langgraph_url"]);
     Capacity {
         inbound_queue_maxsize: section.number("inbound_queue_maxsize", 1..=1_000_000_u32).or(1000) as usize,
-        max_concurrency: section.number("max_concurrency", 1..=100_000_u32).or(256) as usize,
+        max_concurrency: section.number("max_concurrency", 1..=100_000_u32).or(1_024) as usize,
     }
 }
 

@@ -182,7 +182,11 @@ enum ConnectionSlot {
 async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
-            Ok(taken) => return taken,
+            Ok((stream, peer)) => {
+                // Frames are small, and each is wanted at once. It fails where the peer has left.
+                let _ = stream.set_nodelay(true);
+                return (stream, peer);
+            }
             Err(error) => {
                 tracing::warn!(%error, "failed to accept connection");
                 tokio::time::sleep(PAUSE).await;

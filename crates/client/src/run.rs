@@ -177,8 +177,10 @@ async fn answer(
     let title = title::first(client.setup().titles.as_ref(), turn.state());
     let started =
         client.0.db.run_started(&task.run, &task.thread, agent.model.name(), title.as_deref(), now());
-    audit_log(started.await);
-    let outcome = pudu_harness::run(&agent, &mut chain, turn, steering, cancel).await;
+    // The model does not wait for the note: a run that a crash keeps it from begins anew.
+    let noted = async { audit_log(started.await) };
+    let answered = pudu_harness::run(&agent, &mut chain, turn, steering, cancel);
+    let ((), outcome) = tokio::join!(noted, answered);
     place.give_back().await;
     let budgets = meter.notices(outcome.used_budget()).await;
     if outcome == Outcome::Success {

@@ -11,6 +11,7 @@ use crate::{
     crash,
     engine::DbEngine,
     job::{SoonCall, WriteWork},
+    link::ReadLink,
     pools::{self, DbConnections, Lease},
     writer::StoreWriter,
 };
@@ -39,7 +40,7 @@ struct Inner {
     location: DbLocation,
     writer: StoreWriter,
     availability: Arc<Availability>,
-    read: AnyPool,
+    read: ReadLink,
     pools: Vec<AnyPool>,
     /// The name of this opening of the store among all.
     process: String,
@@ -79,8 +80,13 @@ impl Db {
         self.inner.availability.close();
         // A server that vanished answers no farewell, and nothing that is still to be written was answered.
         tokio::time::timeout(WRITE_OUT_TIMEOUT, self.inner.writer.close()).await.ok();
-        let pools = join_all(self.inner.pools.iter().map(AnyPool::close));
-        tokio::time::timeout(FAREWELL_TIMEOUT, pools).await.ok();
+        let farewells = async {
+            join_all(self.inner.pools.iter().map(AnyPool::close)).await;
+            if let ReadLink::File(readers) = &self.inner.read {
+                readers.close().await;
+            }
+        };
+        tokio::time::timeout(FAREWELL_TIMEOUT, farewells).await.ok();
     }
 
     /// Checks that the database answers and writes are taken.
@@ -148,7 +154,16 @@ impl Db {
         query: ReadWork<D, T>,
         late: &mut u32,
     ) -> Result<T, StoreError> {
-        let mut lease = Lease::take(&self.inner.read, self.inner.engine).await?;
+        let pool = match &self.inner.read {
+            ReadLink::Pool(pool) => pool,
+            ReadLink::File(readers) => {
+                let mut reader = readers.take().await?;
+                let answered = query(data, &mut reader.connection).await;
+                reader.end(&answered);
+                return answered;
+            }
+        };
+        let mut lease = Lease::take(pool, self.inner.engine).await?;
         let query = query(data, lease.connection()?);
         let answered = pools::in_time(self.inner.engine.read_timeout(), late, query).await;
         lease.end(&answered);

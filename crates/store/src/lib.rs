@@ -42,6 +42,7 @@ mod messages;
 mod pairing;
 mod person;
 mod pools;
+mod readers;
 mod positions;
 mod provider_accounts;
 mod recall;

@@ -1,6 +1,6 @@
-//! The ways of the writer to its database.
+//! The ways to the database.
 
-use crate::{engine::DbEngine, file::DbFile};
+use crate::{engine::DbEngine, file::DbFile, readers::FileReaders};
 use sqlx::AnyPool;
 
 /// The writer's way to the database.
@@ -9,4 +9,12 @@ pub(crate) enum WriteLink {
     File(DbFile),
     /// A server, or a database in memory.
     Pool(AnyPool, DbEngine),
+}
+
+/// The readers' way to the database.
+pub(crate) enum ReadLink {
+    /// A file, with connections of the store's own.
+    File(FileReaders),
+    /// A server, or a database in memory.
+    Pool(AnyPool),
 }

@@ -1,7 +1,12 @@
 //! Connections to the database: the pools of those that write and read, and sessions of their own.
 
 use crate::{
-    DbLocation, StoreError, availability::Availability, engine::DbEngine, file::DbFile, link::WriteLink,
+    DbLocation, StoreError,
+    availability::Availability,
+    engine::DbEngine,
+    file::DbFile,
+    link::{ReadLink, WriteLink},
+    readers::{FileReaders, IDLE_TIMEOUT, MAX_READERS},
     schema,
 };
 use backon::{ExponentialBuilder, Retryable};
@@ -26,16 +31,12 @@ const MAX_DOUBLINGS: u32 = 7;
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// A try that takes longer shows that the server is gone.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long an unused reading connection is kept: its page cache is given back after it.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-/// How many reads run side by side.
-const MAX_READERS: u32 = 4;
 
 /// The ways to the database.
 pub(crate) struct DbConnections {
     pub(crate) engine: DbEngine,
     pub(crate) write: WriteLink,
-    pub(crate) read: AnyPool,
+    pub(crate) read: ReadLink,
     /// All pools among them.
     pub(crate) pools: Vec<AnyPool>,
 }
@@ -106,26 +107,28 @@ pub(crate) async fn connect(
     let options: AnyConnectOptions = url.parse()?;
     if engine == DbEngine::Memory {
         let pool = memory(options).await?;
-        let write = WriteLink::Pool(pool.clone(), engine);
-        return Ok(DbConnections { engine, write, pools: vec![pool.clone()], read: pool });
+        let (write, read) = (WriteLink::Pool(pool.clone(), engine), ReadLink::Pool(pool.clone()));
+        return Ok(DbConnections { engine, write, read, pools: vec![pool] });
     }
     let mut first = first(engine, &options).await?;
     schema::migrate(&mut first, engine).await?;
-    let read = pool(engine, engine.reading(), availability.clone());
-    let read =
-        read.max_connections(MAX_READERS).idle_timeout(IDLE_TIMEOUT).connect_lazy_with(options.clone());
     if let DbLocation::Sqlite(path) = location {
         let path = absolute(path)?;
         let file = tokio::task::spawn_blocking(|| DbFile::open(path)).await;
         let write = WriteLink::File(file.map_err(|error| StoreError::Unavailable(error.to_string()))??);
         first.close().await?;
-        return Ok(DbConnections { engine, write, pools: vec![read.clone()], read });
+        let read = ReadLink::File(FileReaders::new(options));
+        return Ok(DbConnections { engine, write, read, pools: Vec::new() });
     }
     first.close().await?;
-    let write = pool(engine, engine.writing(), availability.clone()).max_connections(1).idle_timeout(None);
+    let read = pool(engine.reading(), availability.clone());
+    let read =
+        read.max_connections(MAX_READERS).idle_timeout(IDLE_TIMEOUT).connect_lazy_with(options.clone());
+    let write = pool(engine.writing(), availability.clone()).max_connections(1).idle_timeout(None);
     let write = write.connect_lazy_with(options);
     let pools = vec![write.clone(), read.clone()];
-    Ok(DbConnections { engine, write: WriteLink::Pool(write, engine), read, pools })
+    let (write, read) = (WriteLink::Pool(write, engine), ReadLink::Pool(read));
+    Ok(DbConnections { engine, write, read, pools })
 }
 
 /// A database in memory lives as long as its one connection, which everybody shares.
@@ -139,37 +142,38 @@ async fn memory(options: AnyConnectOptions) -> Result<AnyPool, StoreError> {
 /// Opens a session of its own, outside of all pools.
 pub(crate) async fn session(location: &DbLocation) -> Result<AnyConnection, StoreError> {
     let (engine, url) = address(location)?;
-    open(engine, &url.parse()?).await
+    open(&url.parse()?, engine.writing()).await
 }
 
 /// A file that another process is just opening can be busy in ways for which SQLite does not wait.
 async fn first(engine: DbEngine, options: &AnyConnectOptions) -> Result<AnyConnection, StoreError> {
-    let open = || open(engine, options);
+    let open = || open(options, engine.writing());
     let waits = ExponentialBuilder::default().with_min_delay(Duration::from_millis(20)).with_max_times(8);
     let busy = |error: &StoreError| engine == DbEngine::Sqlite && matches!(error, StoreError::Unavailable(_));
     open.retry(waits).when(busy).await
 }
 
-async fn open(engine: DbEngine, options: &AnyConnectOptions) -> Result<AnyConnection, StoreError> {
+/// Opens a connection and prepares it.
+pub(crate) async fn open(
+    options: &AnyConnectOptions,
+    prepare: &'static str,
+) -> Result<AnyConnection, StoreError> {
     let slow = |_| StoreError::Unavailable(format!("no answer within {} s", ACQUIRE_TIMEOUT.as_secs()));
     let mut connection = tokio::time::timeout(ACQUIRE_TIMEOUT, options.connect()).await.map_err(slow)??;
-    sqlx::raw_sql(engine.writing()).execute(&mut connection).await?;
+    sqlx::raw_sql(prepare).execute(&mut connection).await?;
     Ok(connection)
 }
 
-/// A pool of prepared connections. A server may have closed one meanwhile, or vanished, a file cannot.
-fn pool(engine: DbEngine, prepare: &'static str, availability: Arc<Availability>) -> AnyPoolOptions {
-    let pool = AnyPoolOptions::new()
+/// A pool of prepared connections to a server, which may have closed one meanwhile, or vanished.
+fn pool(prepare: &'static str, availability: Arc<Availability>) -> AnyPoolOptions {
+    AnyPoolOptions::new()
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .max_lifetime(None)
         .test_before_acquire(false)
         .after_connect(move |connection, _| {
             Box::pin(async move { sqlx::raw_sql(prepare).execute(connection).await.map(drop) })
-        });
-    if engine != DbEngine::Postgres {
-        return pool;
-    }
-    pool.before_acquire(move |connection, meta| {
+        })
+        .before_acquire(move |connection, meta| {
         let availability = availability.clone();
         Box::pin(async move {
             // An error closes it without a farewell, for which a server that is gone would have to be waited for.
@@ -230,7 +234,9 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let location = DbLocation::Sqlite(folder.path().join("pudu.db"));
         let connections = connect(&location, &Arc::default()).await.unwrap();
-        let refused = sqlx::query("DELETE FROM inbox").execute(&connections.read).await.unwrap_err();
+        let ReadLink::File(readers) = connections.read else { panic!("a file has readers of its own") };
+        let mut reader = readers.take().await.unwrap();
+        let refused = sqlx::query("DELETE FROM inbox").execute(&mut reader.connection).await.unwrap_err();
         assert!(refused.to_string().contains("readonly"), "{refused}");
     }
 }

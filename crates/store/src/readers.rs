@@ -1,0 +1,151 @@
+//! Connections that read a file. The store keeps them itself: a pool asks each one that comes back whether it still answers,
+//! which costs as much as the read before it, and a file does not go away.
+
+use crate::{StoreError, engine::DbEngine, pools};
+use sqlx::{AnyConnection, Connection, any::AnyConnectOptions};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::Instant,
+};
+
+/// How many reads run side by side.
+pub(crate) const MAX_READERS: u32 = 4;
+/// How long an unused reading connection is kept: its page cache is given back after it.
+pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The connections of a file's readers.
+#[derive(Clone)]
+pub(crate) struct FileReaders(Arc<Shared>);
+
+struct Shared {
+    options: AnyConnectOptions,
+    places: Semaphore,
+    idle: Mutex<IdleReaders>,
+}
+
+#[derive(Default)]
+struct IdleReaders {
+    /// The one that worked last stands last, and works next.
+    connections: Vec<(Instant, AnyConnection)>,
+    /// Somebody closes those that are not used.
+    swept: bool,
+}
+
+impl FileReaders {
+    pub(crate) fn new(options: AnyConnectOptions) -> Self {
+        let places = Semaphore::new(MAX_READERS as usize);
+        Self(Arc::new(Shared { options, places, idle: Mutex::default() }))
+    }
+
+    /// Waits for a place, and opens a connection if none is left of earlier reads.
+    pub(crate) async fn take(&self) -> Result<Reader<'_>, StoreError> {
+        let place = self.0.places.acquire().await.map_err(|_| StoreError::Closed)?;
+        let idle = self.0.lock().connections.pop();
+        let connection = match idle {
+            Some((_, connection)) => connection,
+            None => pools::open(&self.0.options, DbEngine::Sqlite.reading()).await?,
+        };
+        Ok(Reader { connection, readers: self, _place: place })
+    }
+
+    /// Closes all that do not work just now; the others are closed when they are done.
+    pub(crate) async fn close(&self) {
+        self.0.places.close();
+        let idle = std::mem::take(&mut self.0.lock().connections);
+        for (_, connection) in idle {
+            connection.close().await.ok();
+        }
+    }
+
+    fn keep(&self, connection: AnyConnection) {
+        if self.0.places.is_closed() {
+            return;
+        }
+        let mut idle = self.0.lock();
+        idle.connections.push((Instant::now(), connection));
+        if !std::mem::replace(&mut idle.swept, true) {
+            tokio::spawn(sweep(Arc::downgrade(&self.0)));
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, IdleReaders> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection while it reads. One whose call was given up is not used again: dropping it closes it.
+pub(crate) struct Reader<'r> {
+    pub(crate) connection: AnyConnection,
+    readers: &'r FileReaders,
+    _place: SemaphorePermit<'r>,
+}
+
+impl Reader<'_> {
+    /// Gives the connection back, if it is of further use.
+    pub(crate) fn end<T>(self, outcome: &Result<T, StoreError>) {
+        if !matches!(outcome, Err(error) if error.is_outage()) {
+            self.readers.keep(self.connection);
+        }
+    }
+}
+
+/// Closes what is not used, until nothing is left.
+async fn sweep(shared: Weak<Shared>) {
+    loop {
+        tokio::time::sleep(IDLE_TIMEOUT).await;
+        let Some(shared) = shared.upgrade() else { return };
+        let mut idle = shared.lock();
+        idle.connections.retain(|(since, _)| since.elapsed() < IDLE_TIMEOUT);
+        if idle.connections.is_empty() {
+            idle.swept = false;
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn readers(folder: &std::path::Path) -> FileReaders {
+        sqlx::any::install_default_drivers();
+        let url = format!("sqlite://{}?mode=rwc", folder.join("pudu.db").display());
+        FileReaders::new(url.parse().unwrap())
+    }
+
+    fn idle(readers: &FileReaders) -> usize {
+        readers.0.lock().connections.len()
+    }
+
+    #[tokio::test]
+    async fn connections_are_used_again_and_closed_when_nobody_reads() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let readers = readers(folder.path());
+        for _ in 0..3 {
+            let mut reader = readers.take().await.unwrap();
+            sqlx::query("SELECT 1").execute(&mut reader.connection).await.unwrap();
+            reader.end(&Ok(()));
+            assert_eq!(idle(&readers), 1);
+        }
+        let (one, two) = (readers.take().await.unwrap(), readers.take().await.unwrap());
+        assert_eq!(idle(&readers), 0);
+        drop(one);
+        two.end(&Err::<(), _>(StoreError::Unavailable("gone".to_owned())));
+        assert_eq!(idle(&readers), 0);
+        readers.take().await.unwrap().end(&Ok(()));
+        tokio::time::pause();
+        tokio::time::sleep(IDLE_TIMEOUT * 3).await;
+        tokio::time::resume();
+        assert_eq!(idle(&readers), 0);
+        readers.take().await.unwrap().end(&Ok(()));
+        readers.close().await;
+        assert_eq!(idle(&readers), 0);
+        assert!(matches!(readers.take().await, Err(StoreError::Closed)));
+    }
+}
