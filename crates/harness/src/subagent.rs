@@ -19,7 +19,10 @@ use pudu_base::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 use steps::StepLog;
 use tokio_util::sync::CancellationToken;
 
@@ -88,6 +91,9 @@ pub fn builtin() -> Vec<SubagentKind> {
     ]
 }
 
+/// The tool without what it tells of the kinds: its schema is made once.
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec::of::<Args>(TASK, "", false));
+
 /// All kinds of sub-agents that there are, and what models are told of them.
 #[derive(Clone)]
 pub struct Kinds {
@@ -108,7 +114,7 @@ impl Kinds {
              work that takes many steps or much reading; call it up to {at_once} times in one reply for pieces that \
              do not need each other. A sub-agent sees your files and nothing of this conversation. Kinds:{list}"
         );
-        let spec = Arc::new(ToolSpec::of::<Args>(TASK, &about, false));
+        let spec = Arc::new(ToolSpec { description: about, ..SPEC.clone() });
         Some(Self { kinds: kinds.into(), spec })
     }
 

@@ -174,25 +174,25 @@ fn pool(prepare: &'static str, availability: Arc<Availability>) -> AnyPoolOption
             Box::pin(async move { sqlx::raw_sql(prepare).execute(connection).await.map(drop) })
         })
         .before_acquire(move |connection, meta| {
-        let availability = availability.clone();
-        Box::pin(async move {
-            // An error closes it without a farewell, for which a server that is gone would have to be waited for.
-            let lost = || sqlx::Error::Io(io::ErrorKind::ConnectionAborted.into());
-            if availability.suspects(meta.age) {
-                return Err(lost());
-            }
-            if meta.idle_for < CHECK_INTERVAL {
-                return Ok(true);
-            }
-            match tokio::time::timeout(CHECK_TIMEOUT, connection.ping()).await {
-                Ok(Ok(())) => Ok(true),
-                Ok(Err(_)) | Err(_) => {
-                    availability.lost_connection();
-                    Err(lost())
+            let availability = availability.clone();
+            Box::pin(async move {
+                // An error closes it without a farewell, for which a server that is gone would have to be waited for.
+                let lost = || sqlx::Error::Io(io::ErrorKind::ConnectionAborted.into());
+                if availability.suspects(meta.age) {
+                    return Err(lost());
                 }
-            }
+                if meta.idle_for < CHECK_INTERVAL {
+                    return Ok(true);
+                }
+                match tokio::time::timeout(CHECK_TIMEOUT, connection.ping()).await {
+                    Ok(Ok(())) => Ok(true),
+                    Ok(Err(_)) | Err(_) => {
+                        availability.lost_connection();
+                        Err(lost())
+                    }
+                }
+            })
         })
-    })
 }
 
 /// Returns the engine and the address as sqlx reads it.
