@@ -2,7 +2,7 @@
 
 use super::{IDLE, NOTICE, build, looks::audits, open, reloads, shown};
 use crate::house::House;
-use pudu_sim::model::Reply;
+use pudu_sim::model::{Answer, Reply};
 use serde_json::{Value, json};
 
 const CARD: &str = "[...document.querySelectorAll('.approval')].map(card => [card.ariaLabel, ...[...card.querySelectorAll('button')].map(button => button.innerText)])";
@@ -14,7 +14,7 @@ async fn house(more: &str) -> House {
     house
 }
 
-fn writes(content: &str) -> Reply {
+fn writes(content: &str) -> Answer {
     Reply::tool("write_file", &json!({"path": "/mnt/user-data/outputs/a.txt", "content": content}))
 }
 

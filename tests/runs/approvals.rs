@@ -2,7 +2,7 @@
 
 use super::{Client, Frame, asked};
 use crate::house::{House, SOON, http};
-use pudu_sim::model::Reply;
+use pudu_sim::model::{Answer, Reply};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ async fn house(rest: &str) -> House {
     house
 }
 
-fn writes(content: &str) -> Reply {
+fn writes(content: &str) -> Answer {
     Reply::tool("write_file", &json!({ "path": FILE, "content": content }))
 }
 
@@ -25,7 +25,7 @@ fn shows() -> Value {
 
 impl Client<'_> {
     /// Begins a run whose model calls for what needs an approval, and returns it with the question.
-    async fn asks(&self, thread: &str, reply: Reply) -> (String, Value) {
+    async fn asks(&self, thread: &str, reply: Answer) -> (String, Value) {
         self.0.model.next(reply);
         let run = self.begin(thread, "write it", shows()).await;
         (run, self.question(thread).await)

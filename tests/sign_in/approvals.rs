@@ -10,19 +10,21 @@ use pudu_sim::model::Reply;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Begins a run of somebody's that waits for an approval; returns the addresses of its questions and of this one.
-async fn asks(house: &House, jar: &mut Jar) -> (String, String) {
+/// Begins a run of somebody's that waits for an approval; returns the addresses of the question, of all of them, and of the run's end.
+async fn asks(house: &House, jar: &mut Jar) -> [String; 3] {
     let thread = jar.post("/api/threads", &json!({})).await.body["thread_id"].as_str().unwrap().to_owned();
     house
         .model
         .next(Reply::tool("write_file", &json!({"path": "/mnt/user-data/outputs/a.txt", "content": "hi"})));
     let run = json!({"input": {"messages": [{"type": "human", "content": "write"}]}, "context": {"approvals": "ask"}});
-    assert_eq!(jar.post(&format!("/api/threads/{thread}/runs"), &run).await.status, 200);
+    let begun = jar.post(&format!("/api/threads/{thread}/runs"), &run).await;
+    assert_eq!(begun.status, 200, "{begun:?}");
     let (list, deadline) = (format!("/api/threads/{thread}/approvals"), Instant::now() + SOON);
     loop {
         let open = jar.get(&list).await.body;
         if let Some(id) = open[0]["id"].as_str() {
-            return (list.clone(), format!("{list}/{id}"));
+            let run = format!("/api/threads/{thread}/runs/{}/join", begun.body["run_id"].as_str().unwrap());
+            return [format!("{list}/{id}"), list, run];
         }
         assert!(Instant::now() < deadline, "{open}: {}", house.log());
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -50,7 +52,7 @@ async fn only_who_may_go_on_with_a_thread_decides() {
     );
     let me = bo.get("/api/v1/auth/me").await.body["id"].as_str().unwrap().to_owned();
     let yes = json!({"approved": true});
-    let (list, question) = asks(&house, &mut bo).await;
+    let [question, list, end] = asks(&house, &mut bo).await;
     assert_eq!((eve.get(&list).await.status, eve.post(&question, &yes).await.status), (404, 404));
     let mut tokens = Vec::new();
     for (user, scopes) in [
@@ -67,8 +69,9 @@ async fn only_who_may_go_on_with_a_thread_decides() {
     let (status, decided) = with_token(&house, &tokens[2], &question, Some(yes.clone())).await;
     assert_eq!((status, &decided["decided_by"]), (200, &json!(format!("{me} (token ci)"))));
     assert_eq!(bo.post(&question, &yes).await.status, 200, "the same decision");
+    assert_eq!(bo.get(&end).await.status, 200);
 
-    let (_, question) = asks(&house, &mut bo).await;
+    let [question, ..] = asks(&house, &mut bo).await;
     assert_eq!(ada.post(&question, &json!({"approved": false})).await.body["status"], "denied");
     let other = ada.get("/api/v1/auth/me").await.body["id"].as_str().unwrap().to_owned();
     let deadline = Instant::now() + SOON;
