@@ -1,4 +1,4 @@
-//! What runs of clients ask people to approve: the calls that wait, and the decisions on them.
+//! Approvals in runs of clients: the calls that wait, and the decisions on them.
 //!
 //! Deliberately absent: what turns of chats ask. Who decides that is their account's rule (`dispatch/approval.rs`).
 

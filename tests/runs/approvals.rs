@@ -1,6 +1,6 @@
 //! Calls that wait for an approval in runs of clients: shown, decided once, and by nobody else.
 
-use super::{Client, Frame, asked};
+use super::{Client, Frame, asked, resumed::damage};
 use crate::house::{House, SOON, http};
 use pudu_sim::model::{Answer, Reply};
 use serde_json::{Value, json};
@@ -149,6 +149,11 @@ async fn a_decision_that_comes_too_late_is_refused() {
         (410, &json!("the run that asked is over: nothing waits for a decision"))
     );
     assert_eq!(client.get(&format!("/threads/{thread}/approvals")).await, json!([]));
+
+    // As if the daemon had been away meanwhile.
+    let (_, question) = client.asks(&thread, writes("hi")).await;
+    damage(&house, "UPDATE approvals SET deadline = 1 WHERE approved IS NULL").await;
+    assert_eq!(client.decides(&thread, &question, json!({"approved": true})).await.0, 410);
 }
 
 #[tokio::test]
