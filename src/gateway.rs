@@ -5,6 +5,7 @@
 
 mod admit;
 mod agents;
+mod approvals;
 mod artifacts;
 mod assist;
 mod assistants;
@@ -366,8 +367,8 @@ impl GatewayState {
             .merge(self.operated())
             .merge(self.agents())
             .merge(self.resources())
-            .nest("/api", Self::threads())
-            .nest("/api/langgraph", Self::threads())
+            .nest("/api", self.threads())
+            .nest("/api/langgraph", self.threads())
             .admitted(Access::Known, middleware::from_fn_with_state(self.clone(), admit::check))
     }
 

@@ -1,5 +1,6 @@
 //! The page, in a real browser.
 
+mod approvals;
 mod browser;
 mod door;
 mod history;

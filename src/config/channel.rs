@@ -360,6 +360,11 @@ enum SectionKind {
 
 /// The name under which the page and the terminal are an account.
 pub(crate) const LOCAL: &str = "local";
+/// The account of threads and runs that clients of the HTTP API made.
+pub(crate) const API: &str = "api";
+
+/// Names that no account of a platform may have, and whose they are.
+const TAKEN: [(&str, &str); 2] = [(LOCAL, "the page and the terminal"), (API, "clients of the HTTP API")];
 
 /// The keys of `channels:` that are not accounts.
 const WIDE: &[&str] = &[
@@ -386,9 +391,9 @@ fn find<'r>(top: &Section<'r>) -> Vec<AccountSection<'r>> {
 }
 
 fn open<'r>(wide: &Section<'r>, entry: &'r MappingEntry) -> Option<AccountSection<'r>> {
-    if entry.key == LOCAL {
+    if let Some((_, whose)) = TAKEN.iter().find(|(name, _)| *name == entry.key) {
         let help = "give the account another name, and its platform as `type:`";
-        wide.refuse(&entry.key, "this is the name of the page and the terminal", help);
+        wide.refuse(&entry.key, format!("this is the name of {whose}"), help);
         wide.section(&entry.key).ignore_rest();
         return None;
     }

@@ -17,22 +17,7 @@ pub(super) fn read(
     context: &Value,
     known: impl Fn(&str) -> bool,
 ) -> Result<RunOptions, OptionsRefused> {
-    let wrong = |detail: String| (StatusCode::UNPROCESSABLE_ENTITY, detail);
-    let places = [
-        ("config.configurable", &config["configurable"]),
-        ("context", context),
-        ("config.context", &config["context"]),
-        ("config", config),
-    ];
-    if let Some((name, _)) = places.iter().find(|(_, place)| !place.is_object() && !place.is_null()) {
-        return Err(wrong(format!("{name} is no object")));
-    }
-    let mut options = Map::new();
-    for (_, place) in &places[..3] {
-        // A null says nothing.
-        let said = place.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
-        options.extend(said.map(|(key, value)| (key.clone(), value.clone())));
-    }
+    let options = said(config, context)?;
     let text = |key: &str| match options.get(key) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.trim()).filter(|text| !text.is_empty())),
@@ -55,10 +40,60 @@ pub(super) fn read(
     Ok(RunOptions { model: model.map(str::to_owned), thinking })
 }
 
+/// Reads whether the client shows people what a run asks them to approve. Clients of DeerFlow's do not, and do not say so.
+pub(super) fn shows_approvals(config: &Value, context: &Value) -> Result<bool, OptionsRefused> {
+    match said(config, context)?.get("approvals").map(Value::as_str) {
+        None | Some(Some("refuse")) => Ok(false),
+        Some(Some("ask")) => Ok(true),
+        Some(_) => Err(wrong("approvals is neither ask nor refuse".to_owned())),
+    }
+}
+
+fn wrong(detail: String) -> OptionsRefused {
+    (StatusCode::UNPROCESSABLE_ENTITY, detail)
+}
+
+/// Returns what the places of a request say, the nearest of each key.
+fn said(config: &Value, context: &Value) -> Result<Map<String, Value>, OptionsRefused> {
+    let places = [
+        ("config.configurable", &config["configurable"]),
+        ("context", context),
+        ("config.context", &config["context"]),
+        ("config", config),
+    ];
+    if let Some((name, _)) = places.iter().find(|(_, place)| !place.is_object() && !place.is_null()) {
+        return Err(wrong(format!("{name} is no object")));
+    }
+    let mut options = Map::new();
+    for (_, place) in &places[..3] {
+        // A null says nothing.
+        let said = place.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+        options.extend(said.map(|(key, value)| (key.clone(), value.clone())));
+    }
+    Ok(options)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn only_a_client_that_says_so_shows_approvals() {
+        let shows = |context: Value| shows_approvals(&Value::Null, &context).map_err(|(status, _)| status);
+        assert_eq!([Value::Null, json!({}), json!({"approvals": null})].map(shows), [Ok(false); 3]);
+        assert_eq!(["ask", "refuse"].map(|word| shows(json!({ "approvals": word }))), [Ok(true), Ok(false)]);
+        for wrong in [json!("Ask"), json!(""), json!(true), json!(["ask"])] {
+            assert_eq!(
+                shows(json!({ "approvals": wrong })),
+                Err(StatusCode::UNPROCESSABLE_ENTITY),
+                "{wrong}"
+            );
+        }
+        let nearest =
+            shows_approvals(&json!({"configurable": {"approvals": "ask"}}), &json!({"approvals": "refuse"}));
+        assert_eq!(nearest, Ok(false));
+    }
 
     #[test]
     fn the_nearest_place_counts_and_garbage_is_refused() {

@@ -71,6 +71,8 @@ struct StoredTask {
     goal: Option<String>,
     steps: Option<u32>,
     at: String,
+    #[serde(default)]
+    shows_approvals: bool,
 }
 
 /// A request that was read.
@@ -210,6 +212,8 @@ pub(super) async fn read(
     let chosen =
         options::read(&body.config, &body.context, |name| models.iter().any(|model| model.name == name))
             .or_else(|(status, why)| refused(status, &why))?;
+    let shows_approvals = options::shows_approvals(&body.config, &body.context)
+        .or_else(|(status, why)| refused(status, &why))?;
     let agent = body.agent();
     let builds = agent.clone().filter(|_| body.is_bootstrap());
     if builds.is_some() && caller.role != CallerRole::Admin {
@@ -251,6 +255,7 @@ pub(super) async fn read(
         goal,
         steps: body.steps(gateway.0.watcher.current().runs.max_recursion_limit),
         at: clock::told(clock::now(), &jiff::tz::TimeZone::system()),
+        shows_approvals,
     };
     let kwargs = shown_kwargs(&body);
     let request = json!({ "kwargs": kwargs, "task": stored, "stream_mode": body.stream_mode }).to_string();
@@ -374,13 +379,13 @@ pub(super) fn restored(row: &RunRow) -> Option<RunTask> {
 }
 
 fn task(thread: ThreadId, run: RunId, user: UserId, stored: StoredTask) -> RunTask {
-    let StoredTask { input, fields, model, thinking, agent, builds, from, goal, steps, at } = stored;
-    // Nobody of those who may decide would see what a run asks for.
+    let StoredTask { input, fields, model, thinking, agent, builds, from, goal, steps, at, shows_approvals } =
+        stored;
     let asker = Asker {
         account: ACCOUNT.to_owned(),
         person: user.to_string(),
         name: user.to_string(),
-        cannot_approve: true,
+        cannot_approve: !shows_approvals,
     };
     RunTask {
         first: input.first().map(|human| human.id.clone()),

@@ -1,20 +1,21 @@
 //! Routes of LangGraph's clients about threads and their runs. They answer below `/api` and below `/api/langgraph`.
 
 use super::{
-    GatewayState, branches, chat, client_runs, feedback, messages,
+    GatewayState, approvals, branches, chat, client_runs, feedback, messages,
     openapi::{MethodRoutes, Routes, delete, get, post, says},
-    thread_edits, thread_facts, thread_state, threads,
+    owned, thread_edits, thread_facts, thread_state, threads,
 };
-use axum::extract::DefaultBodyLimit;
+use axum::{extract::DefaultBodyLimit, middleware};
 
 impl GatewayState {
     /// Returns the routes, each with what it is for.
-    pub(super) fn threads() -> Routes {
+    pub(super) fn threads(&self) -> Routes {
         Self::thread_routes()
             .merge(Self::state_routes())
             .merge(Self::run_routes())
             .merge(Self::stateless_run_routes())
             .merge(Self::message_routes())
+            .merge(self.approval_routes())
     }
 
     fn thread_routes() -> Routes {
@@ -171,6 +172,29 @@ impl GatewayState {
                 "/threads/{thread}/runs/{run}/feedback/{feedback}",
                 delete(feedback::delete_one, says("Deletes one judgement of the caller's.").gives("Done")),
             )
+    }
+
+    fn approval_routes(&self) -> Routes {
+        Routes::new("runs")
+            .at(
+                "/threads/{thread}/approvals",
+                get(
+                    approvals::list,
+                    says("Lists what a thread's runs wait to have approved, oldest first.")
+                        .gives("[Approval]")
+                        .fails(&[422]),
+                ),
+            )
+            .at(
+                "/threads/{thread}/approvals/{approval}",
+                post(
+                    approvals::decide,
+                    says("Approves or denies a call that waits. The first decision stays.")
+                        .gives("Approval")
+                        .fails(&[409, 410, 422]),
+                ),
+            )
+            .behind(middleware::from_fn_with_state(self.clone(), owned::check))
     }
 
     fn stateless_run_routes() -> Routes {

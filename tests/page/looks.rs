@@ -172,6 +172,13 @@ async fn examines(browser: &mut Browser, axe: &str, what: &str) {
     assert_eq!(browser.eval(found).await, json!([]), "{what}");
 }
 
+/// Lets axe look at the page if there is one.
+pub async fn audits(browser: &mut Browser, what: &str) {
+    if let Some(axe) = axe() {
+        examines(browser, &axe, what).await;
+    }
+}
+
 #[tokio::test]
 async fn axe_finds_nothing() {
     let Some(axe) = axe() else { return };

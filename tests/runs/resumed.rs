@@ -11,7 +11,7 @@ use sqlx::{Connection, SqliteConnection};
 use std::{sync::atomic::Ordering, time::Instant};
 
 /// Changes the store behind the back of a daemon that is not there.
-async fn damage(house: &House, sql: &'static str) {
+pub(super) async fn damage(house: &House, sql: &'static str) {
     let url = format!("sqlite://{}", house.path(".pudu/data/pudu.db").display());
     let mut store = SqliteConnection::connect(&url).await.unwrap();
     assert!(sqlx::query(sql).execute(&mut store).await.unwrap().rows_affected() > 0);

@@ -92,6 +92,9 @@ pub enum RunEvent {
         /// All of it, where the line leaves something out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         whole: Option<Arc<str>>,
+        /// Until when somebody can decide, in milliseconds since 1970.
+        #[serde(default)]
+        deadline: i64,
     },
     /// Somebody decided, or time ran out.
     #[serde(rename = "decided")]

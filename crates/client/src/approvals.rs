@@ -138,6 +138,7 @@ impl Approver for StoredApprovals {
                     key,
                     request: request.line.clone(),
                     whole: request.whole.clone(),
+                    deadline: found.deadline,
                 });
             });
             let ruling = asked.await.unwrap_or_else(|error| {

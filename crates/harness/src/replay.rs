@@ -45,7 +45,8 @@ pub struct Progress {
 /// A call that waits for somebody's approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingCall {
-    call: CallId,
+    /// The call; that of a sub-agent begins with the call that it works for.
+    pub call: CallId,
     /// Names the question to whoever decides.
     pub key: String,
     /// The requested action, in a line for people.
@@ -149,10 +150,10 @@ impl Progress {
                     }
                 }
             }
-            RunEvent::ApprovalRequested { call, key, request: wish, whole } => {
+            RunEvent::ApprovalRequested { call, key, request, whole, deadline: _ } => {
                 self.asked.retain(|asked| asked.call != *call);
-                let (call, key, wish) = (call.clone(), key.clone(), wish.clone());
-                self.asked.push(PendingCall { call, key, request: wish, whole: whole.clone() });
+                let (call, key, request) = (call.clone(), key.clone(), request.clone());
+                self.asked.push(PendingCall { call, key, request, whole: whole.clone() });
             }
             RunEvent::ApprovalDecided { call, decision } => {
                 self.asked.retain(|asked| asked.call != *call);

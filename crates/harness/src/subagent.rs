@@ -342,6 +342,15 @@ struct Above {
     task: CallId,
 }
 
+/// Returns the run that readers follow, and the call as they are told it, of a call that may be a sub-agent's.
+#[must_use]
+pub fn told_call(run: &RunId, call: &CallId) -> (RunId, CallId) {
+    match run.as_str().split_once('.') {
+        Some((parent, task)) => (parent.into(), Above::named(&task.into(), call)),
+        None => (run.clone(), call.clone()),
+    }
+}
+
 impl Above {
     fn named(task: &CallId, call: &CallId) -> CallId {
         format!("{}{call}", below(task)).into()
@@ -354,8 +363,9 @@ impl Approver for Above {
             let (task, above) = (self.task.clone(), self.tell.clone());
             let tell: Tell = Arc::new(move |event| {
                 above(match event {
-                    RunEvent::ApprovalRequested { call, key, request, whole } => {
-                        RunEvent::ApprovalRequested { call: Self::named(&task, &call), key, request, whole }
+                    RunEvent::ApprovalRequested { call, key, request, whole, deadline } => {
+                        let call = Self::named(&task, &call);
+                        RunEvent::ApprovalRequested { call, key, request, whole, deadline }
                     }
                     other => other,
                 });

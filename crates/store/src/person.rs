@@ -73,7 +73,9 @@ const OF_PERSON: &[(&str, &str)] = &[
     (
         "decided_approvals",
         "SELECT id, thread, tool, approved, decided FROM approvals
-            WHERE account = $1 AND decided_by <> '' AND decided_by IN ($2, $3) ORDER BY decided, id",
+            WHERE account = $1 AND decided_by <> ''
+                AND (decided_by IN ($2, $3) OR substr(decided_by, 1, length($2) + 8) = $2 || ' (token ')
+            ORDER BY decided, id",
     ),
     (
         "audit",
@@ -104,7 +106,8 @@ const FORGET_PERSON: &[&str] = &[
     "DELETE FROM paired WHERE account = $1 AND person = $2",
     "DELETE FROM pairing_codes WHERE account = $1 AND (issuer = $2 OR person = $2 OR person = $1 || chr10 || $2)",
     "DELETE FROM approvals WHERE account = $1 AND person = $2",
-    "UPDATE approvals SET decided_by = '' WHERE account = $1 AND decided_by <> '' AND decided_by IN ($2, $3)",
+    "UPDATE approvals SET decided_by = '' WHERE account = $1 AND decided_by <> ''
+        AND (decided_by IN ($2, $3) OR substr(decided_by, 1, length($2) + 8) = $2 || ' (token ')",
     "UPDATE audit SET person = '', detail = '' WHERE account = $1 AND person = $2",
     "UPDATE spending SET person = '' WHERE account = $1 AND person = $2",
     "DELETE FROM learnings WHERE account = $1 AND person = $2",

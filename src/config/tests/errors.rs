@@ -185,13 +185,13 @@ fn only_ids_open_the_door_and_an_emptied_variable_does_not() {
 }
 
 #[test]
-fn no_account_takes_the_place_of_the_page() {
-    check(
-        "channels:\n  local: {type: telegram, bot_token: t}\n",
-        "
-config.yaml:3:10: error: channels.local: this is the name of the page and the terminal
-  help: give the account another name, and its platform as `type:`",
-    );
+fn no_account_takes_the_place_of_the_page_or_of_clients() {
+    let taken = [("local", 10, "the page and the terminal"), ("api", 8, "clients of the HTTP API")];
+    for (name, at, whose) in taken {
+        let told = format!("config.yaml:3:{at}: error: channels.{name}: this is the name of {whose}");
+        let help = "help: give the account another name, and its platform as `type:`";
+        check(&format!("channels:\n  {name}: {{type: telegram}}\n"), &format!("{told}\n  {help}"));
+    }
 }
 
 #[test]

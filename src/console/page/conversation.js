@@ -13,7 +13,7 @@ const RUNS = 20;
 const isOpen = run => run.status === 'pending' || run.status === 'running';
 
 export class Conversation {
-  /** `hears` is told of changes: `changed()`, `linked(up)`, `ended(run)`, `named()`. */
+  /** `hears` is told of changes: `changed()`, `asked(request)`, `linked(up)`, `ended(run)`, `named()`. */
   constructor(id, hears) {
     Object.assign(this, { thread: new Thread(id ?? freshId()), isNew: !id, made: id ? Promise.resolve() : null, hears });
     Object.assign(this, { following: null, queue: [], unsent: null, line: Promise.resolve(), life: new AbortController() });
@@ -45,7 +45,21 @@ export class Conversation {
       get(this.path(`/messages/page?limit=${PAGE}`), limit), get(this.path(`/runs?limit=${RUNS}`), limit)]);
     this.thread.takeNewest(page);
     for (const run of runs) this.thread.runs.set(run.run_id, run);
+    if (runs.some(isOpen)) await this.readApprovals();
     this.join(runs.filter(isOpen).reverse());
+    this.hears.changed();
+  }
+
+  /** Looks which calls wait for a decision. */
+  async readApprovals() {
+    const open = await get(this.path('/approvals'), { signal: this.life.signal }).catch(() => []);
+    for (const asked of open) this.thread.ask(asked);
+  }
+
+  /** Approves or denies a call. */
+  async decide(id, approved) {
+    const { status, decided_by: by } = await post(this.path(`/approvals/${id}`), { approved });
+    this.thread.decide(asked => asked.id === id, { status, by });
     this.hears.changed();
   }
 
@@ -79,6 +93,7 @@ export class Conversation {
     const take = frame => {
       if (frame.name === 'gap') this.reload();
       else if (this.thread.takeFrame(frame, run)) this.hears.changed();
+      if (frame.data?.type === 'approval_requested') this.hears.asked(frame.data.request);
     };
     this.hears.changed();
     try {
@@ -108,6 +123,7 @@ export class Conversation {
   async reload() {
     const page = await get(this.path(`/messages/page?limit=${PAGE}`), { signal: this.life.signal }).catch(() => null);
     if (page) this.thread.takeNewest(page);
+    await this.readApprovals();
     this.hears.changed();
   }
 
@@ -257,7 +273,7 @@ export class Conversation {
 /** What every request for a run has. */
 const frame = options => ({
   assistant_id: 'lead_agent', stream_mode: MODES, on_disconnect: 'continue', multitask_strategy: 'enqueue',
-  config: { recursion_limit: 1000 }, context: options,
+  config: { recursion_limit: 1000 }, context: { ...options, approvals: 'ask' },
 });
 
 function bodyOf({ message, options }) {

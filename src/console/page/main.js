@@ -37,6 +37,7 @@ const actions = {
   // Where words came, the model would take them for its answer.
   retry: turn => attempt(() => (turn.items.at(-1)?.kind === 'ai' ? conversation.regenerate(turn, composer.options()) : conversation.retry(composer.options()))),
   branch: turn => attempt(async () => { location.hash = `#/t/${await conversation.branch(turn)}`; }),
+  decide: (id, approved) => attempt(() => conversation.decide(id, approved), 'Not decided'),
   rate: (turn, rating) => attempt(() => rate(turn, rating)),
   unqueue: entry => attempt(() => conversation.unqueue(entry)),
   openFile: file => openFile(conversation.id, file),
@@ -65,6 +66,7 @@ async function route() {
   tell('');
   const opened = new Conversation(id, {
     changed: () => { if (conversation === opened) changed(); },
+    asked: request => { if (conversation === opened) asked(request); },
     linked, ended: run => { if (conversation === opened) ended(run); },
     problem: (text, mayTry) => { if (conversation === opened) tell(text, mayTry && (() => opened.again?.abort())); },
   });
@@ -160,13 +162,21 @@ async function facts() {
   showGoal(goal, () => attempt(() => deeds.goal(true)));
 }
 
+/** Calls whoever is not looking to a call that waits for a decision. */
+function asked(request) {
+  $('spoken').textContent = `An approval is needed: ${request.slice(0, 500)}`;
+  mark();
+}
+
+const mark = () => { if (document.hidden) document.title = `• ${document.title.replace(/^• /, '')}`; };
+
 /** After a run: says so to those who listen, and looks what is new. */
 async function ended(run) {
   const { thread } = conversation;
   const last = thread.turns().at(-1);
   const text = last?.items.findLast(item => item.kind === 'ai')?.text ?? '';
   $('spoken').textContent = run.status === 'success' ? `Answer complete: ${text.slice(0, 500)}` : `The answer ended: ${run.error ?? run.status}`;
-  if (document.hidden) document.title = `• ${document.title.replace(/^• /, '')}`;
+  mark();
   facts();
   await sidebar.look();
   // The title may come a moment later.

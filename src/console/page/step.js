@@ -98,7 +98,7 @@ const written = args => (typeof args === 'string' ? args : Object.entries(args)
   .map(([key, value]) => `${key}: ${typeof value === 'string' ? value : JSON.stringify(value, null, 1)}`).join('\n'));
 
 /** Shows a text that a tool took or gave. */
-function text(label, whole, isError = false) {
+export function text(label, whole, isError = false) {
   const pre = make('pre', { tabIndex: 0, role: 'region', 'aria-label': label, dir: 'auto', className: isError ? 'wrong' : '' }, revealed(whole.slice(0, SHOWN_CHARS)));
   const box = make('div', { className: 'step-text' }, make('span', { className: 'step-label', textContent: label }), pre);
   if (whole.length > SHOWN_CHARS) {

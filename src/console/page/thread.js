@@ -30,9 +30,12 @@ function messageOf(sent, run) {
   if (kind === 'tool') {
     Object.assign(message, { call: sent.tool_call_id, tool: sent.name, isError: sent.status === 'error' });
     message.question = sent.artifact?.human_input;
+    message.approvals = (extra.approvals ?? []).map(decided => ({ ...decided, status: statusOf(decided) }));
   }
   return message;
 }
+
+const statusOf = ({ approved, by }) => (by ? (approved ? 'approved' : 'denied') : 'expired');
 
 /** Kinds of frames about sub-agents, and the state in which each leaves its task. */
 const TASK_STATES = {
@@ -42,7 +45,7 @@ const TASK_STATES = {
 
 export class Thread {
   constructor(id) {
-    Object.assign(this, { id, messages: new Map(), order: [], oldest: null, tasks: new Map(), runs: new Map() });
+    Object.assign(this, { id, messages: new Map(), order: [], oldest: null, tasks: new Map(), runs: new Map(), approvals: new Map() });
     Object.assign(this, { todos: [], artifacts: null, title: '', note: '' });
   }
 
@@ -163,8 +166,25 @@ export class Thread {
     }
     if (data?.type === 'summarizing') this.note = 'Summarizing the conversation…';
     if (data?.type === 'summarized') this.note = '';
+    if (data?.type === 'approval_requested') this.ask({ ...data, id: data.key, run_id: run });
+    if (data?.type === 'approval_decided') this.decide(asked => asked.run_id === run && asked.call_id === data.call_id, { ...data, status: statusOf(data) });
     if (TASK_STATES[data?.type]) this.takeTask(data);
     return true;
+  }
+
+  /** Takes a call that waits for somebody's decision. What was decided meanwhile stays so. */
+  ask(asked) { if (!this.approvals.has(asked.id)) this.approvals.set(asked.id, { ...asked, status: 'open' }); }
+
+  /** Takes a decision on the call that is meant. */
+  decide(isMeant, { status, by }) {
+    const asked = [...this.approvals.values()].find(one => one.status === 'open' && isMeant(one));
+    if (asked) Object.assign(asked, { status, by });
+  }
+
+  /** Returns what a call, or a sub-agent for it, asked to have approved: as it is kept, or else as it was heard. */
+  asked(call, result) {
+    if (result?.approvals.length) return result.approvals;
+    return [...this.approvals.values()].filter(one => one.call_id === call || one.call_id.startsWith(`${call}/`));
   }
 
   takeTask(data) {

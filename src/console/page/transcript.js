@@ -71,7 +71,8 @@ export class Transcript {
     const grows = last?.done === false && (last.text || last.reasoning);
     state.quiet = Boolean(state.note) || !(grows || turn.items.some(item => item.calls?.some(call => !results.has(call.id))));
     const tasks = turn.items.flatMap(item => item.calls ?? []).map(call => thread.tasks.get(call.id)).filter(Boolean).map(task => `${task.state}${task.steps.length}`);
-    const signature = JSON.stringify([state, tasks, turn.human?.text, turn.human?.isUnsaid, turn.run,
+    const approvals = [...thread.approvals.values()].filter(asked => asked.run_id === turn.run).map(asked => asked.id + asked.status);
+    const signature = JSON.stringify([state, tasks, approvals, turn.human?.text, turn.human?.isUnsaid, turn.run,
       turn.items.map(item => [item.id, item.text.length, item.reasoning?.length, item.calls?.length, item.done, item.rating, item.isError])]);
     if (signature === view.signature) return;
     view.signature = signature;

@@ -2,6 +2,7 @@
 
 import { copyButton, dateText, icon, iconButton, make, plain, sizeText } from './dom.js';
 import { fileUrl } from './api.js';
+import { approval } from './approval.js';
 import { MarkdownView } from './markup.js';
 import { StepView, call, thought } from './step.js';
 
@@ -147,6 +148,9 @@ function partsOf({ items, run }, state, thread, actions) {
       if (one.name === 'ask_clarification' && result?.question) continue;
       const more = { result, isLive: state.isWorking, task: thread.tasks.get(one.id), load: () => actions.loadTask(one.id, item.run ?? run) };
       step(one.id, call(one, more));
+      thread.asked(one.id, result).forEach((asked, at) => {
+        if (asked.status !== 'open' || state.isWorking) parts.push({ key: `approval-${one.id}-${at}`, kind: 'approval', asked });
+      });
       const paths = one.name === 'present_files' && result && !result.isError && one.args.filepaths;
       if (Array.isArray(paths)) handed.push({ key: `files-${one.id}`, kind: 'files', files: paths.map(path => ({ name: String(path).split('/').pop(), path: String(path) })) });
     }
@@ -155,6 +159,8 @@ function partsOf({ items, run }, state, thread, actions) {
 }
 
 const PARTS = {
+  approval,
+
   words(thread, actions) {
     const node = make('div', { className: 'words' });
     const view = new MarkdownView(node, (url, isImageLink, label) => fileLink(thread, actions, url, isImageLink, label));

@@ -37,8 +37,8 @@ pub(in crate::gateway) enum Proof {
     Operator,
     /// A session of this account.
     Session(Box<UserAccount>),
-    /// A program's token.
-    ApiToken,
+    /// A program's token of this name.
+    ApiToken(String),
     /// The token of the installation's own programs.
     Internal,
     /// None: sign-in is off.
@@ -63,6 +63,14 @@ impl Proof {
     /// as nobody has an account.
     pub(in crate::gateway) fn sees_all(&self, caller: &Caller) -> bool {
         caller.is_admin() || *self == Self::Local
+    }
+
+    /// Returns the name by which the audit knows whoever decides with this proof.
+    pub(in crate::gateway) fn decider(&self, caller: &Caller) -> String {
+        match self {
+            Self::ApiToken(name) => format!("{} (token {name})", caller.user),
+            _ => caller.audit_name().to_owned(),
+        }
     }
 }
 
@@ -185,7 +193,7 @@ async fn api_token(
     if let Err(error) = db.note_api_token_use(&token, now).await {
         tracing::warn!(%error, "failed to note the use of a token");
     }
-    Ok((Caller { user: token.user, role: CallerRole::User }, Proof::ApiToken))
+    Ok((Caller { user: token.user, role: CallerRole::User }, Proof::ApiToken(token.name)))
 }
 
 /// Returns the account whose session it is, or the code and the words of what is wrong with it.

@@ -34,6 +34,10 @@ pub(super) fn needed(method: &Method, path: &str, query: Option<&str>) -> ScopeN
         ["api", "runs" | "active-runs", rest @ ..] | ["api", "threads", _, "runs", rest @ ..] => {
             ScopeNeed::Scopes(run(method, rest, query))
         }
+        // Whoever decides says how a run goes on.
+        ["api", "threads", _, "approvals", ..] => {
+            ScopeNeed::Scopes(if reads { &["runs:read"] } else { &["runs:create"] })
+        }
         ["api", "threads", rest @ ..] => ScopeNeed::Scopes(thread(method, rest)),
         ["api", "chat", _, "messages"] => ScopeNeed::Scopes(&["runs:create"]),
         // To press a button is to decide for a person, and stays theirs.
@@ -93,6 +97,8 @@ mod tests {
         check("POST", "/api/threads/t/runs/r/cancel", scopes(&["runs:cancel"]));
         check("DELETE", "/api/threads/t/runs/r/feedback/f", scopes(&["threads:write"]));
         check("GET", "/api/threads/t/runs/r/stream", scopes(&["runs:read"]));
+        check("GET", "/api/threads/t/approvals", scopes(&["runs:read"]));
+        check("POST", "/api/threads/t/approvals/a", scopes(&["runs:create"]));
         check("GET", "/api/active-runs/r/events", scopes(&["runs:read"]));
         check("POST", "/api/runs/stream", scopes(&["runs:create"]));
         check("POST", "/api/threads/t/copy", scopes(&["threads:write"]));

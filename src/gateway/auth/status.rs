@@ -29,7 +29,7 @@ pub(super) async fn me(
             "needs_setup": false, "oauth_provider": null,
         }))
         .into_response(),
-        Proof::ApiToken | Proof::Internal => {
+        Proof::ApiToken(_) | Proof::Internal => {
             match gateway.0.shared.db.within(STORE_TIMEOUT).account_of(&caller.user).await {
                 Ok(Some(account)) => Json(accounts::shown(&account)).into_response(),
                 Ok(None) => Json(json!({

@@ -9,6 +9,7 @@ const PLAIN: &str = "^[A-Za-z0-9_-]{1,64}$";
 /// Names in paths: what each is, and its pattern.
 const NAMES: &[(&str, &str, Option<&str>)] = &[
     ("account", "The name of an account of the configuration.", None),
+    ("approval", "The id of a call that waits for an approval.", None),
     ("assistant", "The name of an assistant: `lead_agent`, or that of a custom agent.", None),
     ("chat", "A name for the conversation, made up by the client.", Some(PLAIN)),
     ("checkpoint", "The id of a checkpoint.", None),

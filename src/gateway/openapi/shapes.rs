@@ -34,6 +34,11 @@ pub(super) const NAMED: &[(&str, &str)] = &[
         "{run_id: string|null, seq: integer, event_type: string, category: string, content: any, metadata: object}",
     ),
     (
+        "Approval",
+        "{id: string, run_id: string, call_id: string, tool: string, request: string, whole: string|null, \
+         asked_at: string, deadline: string, status: string, decided_by: string|null, decided_at: string|null}",
+    ),
+    (
         "Feedback",
         "{feedback_id: string, run_id: string, thread_id: string, rating: integer, comment: string|null}",
     ),

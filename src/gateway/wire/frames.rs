@@ -10,6 +10,7 @@ use super::{
     sent_pieces::SentPieces,
     task,
 };
+use crate::clock;
 use pudu_client::{
     base::{
         Assistant, FailureClass, Message, MessageId, Outcome, RunEvent, RunFailure, RunId, Seq, ThreadId,
@@ -208,11 +209,13 @@ impl Frames {
             RunEvent::Summarized { before, after } => {
                 self.custom(&json!({ "type": "summarized", "tokens_before": before, "tokens_after": after }));
             }
-            RunEvent::ApprovalRequested { key, request, .. } => {
-                self.custom(&json!({ "type": "approval_requested", "key": key, "request": request }));
-            }
-            RunEvent::ApprovalDecided { decision, .. } => self.custom(&json!({
-                "type": "approval_decided", "request": decision.request, "approved": decision.approved,
+            RunEvent::ApprovalRequested { call, key, request, whole, deadline } => self.custom(&json!({
+                "type": "approval_requested", "key": key, "call_id": call, "request": request, "whole": whole,
+                "deadline": clock::iso(*deadline),
+            })),
+            RunEvent::ApprovalDecided { call, decision } => self.custom(&json!({
+                "type": "approval_decided", "call_id": call, "request": decision.request,
+                "approved": decision.approved, "by": decision.by,
             })),
             // These are in the log as well, or at the end.
             RunEvent::ToolEnded { .. }

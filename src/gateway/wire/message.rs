@@ -1,7 +1,9 @@
 //! Messages as LangChain dumps them, whole and in chunks.
 
 use pudu_client::{
-    base::{Assistant, CallId, Finish, Human, Message, MessageId, Question, ToolCall, ToolResult, Usage},
+    base::{
+        Assistant, CallId, Decision, Finish, Human, Message, MessageId, Question, ToolCall, ToolResult, Usage,
+    },
     net::scrub,
 };
 use serde_json::{Map, Value, json};
@@ -126,6 +128,12 @@ fn tool(result: &ToolResult) -> Map<String, Value> {
     let asked = result.question.as_ref().map(|question| human_input(question, &result.call));
     fields.insert("artifact".into(), asked.unwrap_or_default());
     fields.insert("status".into(), if result.error { "error" } else { "success" }.into());
+    let asked = result.decision.iter().chain(&result.decisions).filter(|decision| !decision.not_asked);
+    let told = |Decision { request, approved, by, .. }: &Decision| json!({ "request": request, "approved": approved, "by": by });
+    let approvals: Vec<Value> = asked.map(told).collect();
+    if !approvals.is_empty() {
+        fields.insert("additional_kwargs".into(), json!({ "approvals": approvals }));
+    }
     fields
 }
 

@@ -269,6 +269,7 @@ impl Approver for Boss {
             key: "k".into(),
             request: request.line.clone(),
             whole: None,
+            deadline: 0,
         });
         let word = self.0.lock().unwrap().take().unwrap();
         Box::pin(async move { word.await.unwrap() })

@@ -227,7 +227,8 @@ struct Ada(tokio::sync::watch::Sender<bool>);
 impl Approver for Ada {
     fn decide<'a>(&'a self, request: &'a ApprovalRequest, tell: &'a Tell) -> BoxFuture<'a, Decision> {
         let (call, key) = (request.call.clone(), request.run.to_string());
-        tell(RunEvent::ApprovalRequested { call, key, request: request.line.clone(), whole: None });
+        let line = request.line.clone();
+        tell(RunEvent::ApprovalRequested { call, key, request: line, whole: None, deadline: 0 });
         Box::pin(async move {
             self.0.subscribe().wait_for(|word| *word).await.unwrap();
             yes(&request.line)

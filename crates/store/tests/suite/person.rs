@@ -105,6 +105,9 @@ pub(crate) async fn everything_of_a_person_is_told_and_then_gone_and_nothing_of_
     let asked = Approval { account: "slack".into(), person: "U2".into(), ..question("q", "call") };
     db.ask(&asked).await.unwrap();
     db.decide("q", decision(true, Some("U1"))).await.unwrap();
+    let by_token = Approval { id: "p".into(), call: "other".into(), ..asked };
+    db.ask(&by_token).await.unwrap();
+    db.decide("p", decision(false, Some("U1 (token ci)"))).await.unwrap();
     assert!(!db.is_person_at_work(&keys).await.unwrap());
     let InsertedEvent::New(id) = event(&db, "1", "U1").await else { panic!("it is new") };
     assert!(db.is_person_at_work(&keys).await.unwrap(), "an event of theirs waits");
@@ -133,10 +136,14 @@ pub(crate) async fn everything_of_a_person_is_told_and_then_gone_and_nothing_of_
     let rows =
         |name: &str| tables.iter().find(|table| table.name == name).map_or(0, |table| table.rows.len());
     assert_eq!((rows("identities"), rows("audit"), rows("approvals")), (1, 1, 0));
-    assert_eq!(rows("decided_approvals"), 1);
+    assert_eq!(rows("decided_approvals"), 2);
 
     assert!(db.forget_person(&keys, messages, Vec::new()).await.unwrap());
     db.compact().await.unwrap();
+    for id in ["q", "p"] {
+        let decision = db.approval(id).await.unwrap().unwrap().decision.unwrap();
+        assert_eq!(decision.by.as_deref(), Some(""), "{id}");
+    }
     let removed = "[removed at the person's request]";
     assert_eq!(texts(&db, "r").await, [removed, removed, "a2", "b2"]);
     let (_, state) = db.load(&"r".into()).await.unwrap();

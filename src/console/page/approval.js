@@ -1,0 +1,44 @@
+// A call that waits for somebody's decision, and how it was decided.
+
+import { icon, make, plain } from './dom.js';
+import { MarkdownView } from './markup.js';
+import { account } from './signin.js';
+import { text } from './step.js';
+
+const OUTCOMES = { approved: 'Approved', denied: 'Denied', expired: 'Nobody decided in time' };
+
+/** Makes the part of an answer that asks, and tells the outcome once there is one. */
+export function approval(_thread, actions) {
+  const node = make('div', { className: 'approval', role: 'group' });
+  let shown = null;
+  const update = ({ asked }) => {
+    if (shown === asked.status) return;
+    const [hadFocus, isFirst] = [node.contains(document.activeElement), shown === null];
+    shown = asked.status;
+    node.className = shown === 'open' ? 'approval' : `approval decided ${shown}`;
+    node.setAttribute('aria-label', shown === 'open' ? 'Approval needed' : 'Approval');
+    node.replaceChildren(...(shown === 'open' ? question(asked, actions) : outcome(asked)));
+    if (hadFocus && !isFirst) Object.assign(node, { tabIndex: -1 }).focus();
+  };
+  return { node, update };
+}
+
+function question({ id, request, whole, deadline }, actions) {
+  const button = (label, approved, className) => make('button', { type: 'button', className, textContent: label, onclick: () => actions.decide(id, approved) });
+  const until = new Intl.DateTimeFormat('en', { timeStyle: 'short' }).format(new Date(deadline));
+  return [make('h3', {}, icon('i-key'), 'May I do this?'), requested(request),
+    whole ? make('details', {}, make('summary', { textContent: 'Show all of it' }), text('The whole call', whole)) : '',
+    make('div', { className: 'options' }, button('Approve', true, 'button main'), button('Deny', false, 'button'),
+      make('span', { className: 'hint', textContent: `Denied at ${until} if nobody decides` }))];
+}
+
+function outcome({ status, by, request }) {
+  const isOther = by && ![account()?.id, 'default'].includes(by);
+  return [make('b', { textContent: isOther ? `${OUTCOMES[status]} by ${plain(by)}` : OUTCOMES[status] }), requested(request)];
+}
+
+function requested(request) {
+  const words = make('div', { className: 'words' });
+  new MarkdownView(words).update(request, true);
+  return words;
+}
