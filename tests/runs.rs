@@ -1,5 +1,6 @@
 //! Threads and runs as clients of LangGraph use them, through deaths of the daemon, cut connections and each other.
 
+mod changes;
 mod edits;
 mod resumed;
 mod stopped;
