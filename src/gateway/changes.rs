@@ -1,4 +1,4 @@
-//! What a run changed in the files of its thread.
+//! Changes of a thread's files by a run, as people and the web frontend look at them.
 
 use super::{
     GatewayState,
@@ -27,7 +27,7 @@ pub(super) struct ChangesQuery {
     include_diff: Option<bool>,
 }
 
-/// Tells what a run changed.
+/// Answers with the changes of a run.
 pub(super) async fn show(
     State(gateway): State<GatewayState>,
     caller: Caller,
@@ -58,7 +58,7 @@ fn missing(run: &RunRow) -> &'static str {
     }
 }
 
-/// What is known of a run's changes.
+/// Changes of a run, if they are known.
 enum RunChanges {
     Changes(WorkspaceChanges),
     Nothing,

@@ -52,7 +52,7 @@ pub struct ChangeSummary {
     pub truncated: bool,
 }
 
-/// What became of a file.
+/// Kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeStatus {
@@ -89,7 +89,7 @@ pub struct FileChange {
     pub path: PathBuf,
     /// Folder of the thread's that it is in: `workspace` or `outputs`.
     pub root: String,
-    /// What became of it.
+    /// Kind of the change.
     pub status: ChangeStatus,
     /// Whether it is no text, or was none.
     pub binary: bool,

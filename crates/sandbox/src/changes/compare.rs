@@ -1,4 +1,4 @@
-//! What lies between two snapshots.
+//! Differences of two snapshots.
 
 use super::{
     ChangeStatus, ChangeSummary, FileChange, MAX_DIFF_BYTES, MAX_LISTED_FILES, NoDiff, WorkspaceChanges,

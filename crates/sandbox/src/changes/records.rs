@@ -1,4 +1,4 @@
-//! What is kept of the changes of each run, beside the files of its thread and out of reach of commands: first the files
+//! Records of the changes of each run, beside the files of its thread and out of reach of commands: first the files
 //! as they were, then what became of them.
 
 use super::{WorkspaceChanges, compare::compare, scan};
