@@ -16,7 +16,8 @@ async fn a_badge_tells_what_a_run_changed_and_opens_it() {
     house.model.next(write("workspace/a.md", "<b>one</b>\ntwo\n"));
     house.model.next(write("workspace/.env", "quagga\n"));
     house.model.next(Reply::text("Done."));
-    says(&mut browser, "write it", "Done.").await;
+    browser.types("write it").await;
+    browser.presses("Enter").await;
     let badge = "document.querySelector('.changes:not([hidden])')?.innerText.trim() ?? ''";
     browser.sees(badge, "2 files changed, +2 −0").await;
     browser.clicks(".changes").await;
