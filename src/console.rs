@@ -13,9 +13,9 @@ macro_rules! page_files {
 /// The files of which the page is made, by their names. It loads nothing else.
 pub(crate) const PAGE_FILES: &[(&str, &str)] = page_files![
     "base.css" "layout.css" "talk.css" "dialogs.css" "deer.svg"
-    "main.js" "account.js" "api.js" "approval.js" "commands.js" "composer.js" "conversation.js" "dialogs.js" "dom.js" "files.js"
-    "help.js" "inline.js" "markdown.js" "markup.js" "notices.js" "sidebar.js" "signin.js" "step.js" "stream.js"
-    "theme.js" "thread.js" "transcript.js" "turn.js"
+    "main.js" "account.js" "api.js" "approval.js" "changes.js" "commands.js" "composer.js" "conversation.js" "dialogs.js"
+    "dom.js" "files.js" "help.js" "inline.js" "markdown.js" "markup.js" "notices.js" "sidebar.js" "signin.js" "step.js"
+    "stream.js" "theme.js" "thread.js" "transcript.js" "turn.js"
 ];
 
 /// Renders Markdown. HTML in it is shown as text, links lead to web and mail addresses only, and images

@@ -13,6 +13,7 @@ pub(crate) mod audit;
 mod auth;
 mod branches;
 mod caller;
+mod changes;
 mod chat;
 mod chat_links;
 mod client_runs;

@@ -1,6 +1,7 @@
 //! Threads and runs as clients of LangGraph use them, through deaths of the daemon, cut connections and each other.
 
 mod approvals;
+mod changes;
 mod edits;
 mod resumed;
 mod stopped;

@@ -345,7 +345,10 @@ pub(super) async fn delete(
         let (thread, row) = own_run(&gateway, &caller, &ids).await?;
         let db = gateway.0.shared.db.within(STORE_TIMEOUT);
         match db.delete_run(&thread.id, &row.id).await.map_err(|error| unavailable(&error))? {
-            true => Ok(StatusCode::NO_CONTENT),
+            true => {
+                gateway.0.shared.client.forget_changes(&thread.id, &row.id).await;
+                Ok(StatusCode::NO_CONTENT)
+            }
             false => refused(
                 StatusCode::CONFLICT,
                 "the run has not ended, or its answer is not delivered: cancel it first",

@@ -3,6 +3,7 @@
 use super::{
     GatewayState,
     caller::Caller,
+    changes,
     client_runs::{own_run, row},
     refusal::{Refusal, answer, refused, scrubbed, unavailable},
     threads::own,
@@ -260,7 +261,8 @@ async fn run_events(
             && asked.task_id.as_ref().is_none_or(|task| event.told["metadata"]["task_id"] == task.as_str())
             && asked.after_seq.is_none_or(|after| event.number > after)
     };
-    let [begun, ended] = event::edges(&row, run::status(&row), span);
+    let changed = changes::summary(gateway, &thread.id, &row.id).await?;
+    let [begun, changed, ended] = event::edges(&row, run::status(&row), changed, span);
     let mut found: Vec<Event> = begun.into_iter().filter(|event| wanted(event)).collect();
     let mut at = asked.after_seq.map_or(0, |after| event::row_of(after) - 1);
     while found.len() <= limit {
@@ -271,6 +273,6 @@ async fn run_events(
         let events = page.iter().flat_map(|entry| event::of_row(thread.id.as_str(), entry, &state));
         found.extend(events.filter(|event| wanted(event)));
     }
-    found.extend(ended.filter(|event| wanted(event)));
+    found.extend([changed, ended].into_iter().flatten().filter(|event| wanted(event)));
     Ok(found.into_iter().take(limit).map(|event| event.told).collect())
 }

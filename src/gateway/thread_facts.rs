@@ -1,9 +1,8 @@
-//! Facts about a thread beside its messages: what it spent, its goal, its summary, the changes of its files.
+//! Facts about a thread beside its messages: what it spent, its goal, its summary.
 
 use super::{
     GatewayState,
     caller::Caller,
-    client_runs::own_run,
     refusal::{ACCOUNT, Refusal, answer, body, changed, refused, scrubbed, unavailable},
     threads::own,
     wire::{checkpoint, run},
@@ -11,7 +10,7 @@ use super::{
 use crate::gateway::json::Json;
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
-    extract::{Path, Query, State, rejection::JsonRejection},
+    extract::{Path, State, rejection::JsonRejection},
     http::StatusCode,
     response::Response,
 };
@@ -228,32 +227,4 @@ pub(super) async fn compact(
 fn removed(state: &ThreadState) -> usize {
     let made = state.context.compaction.as_ref();
     made.and_then(|made| state.messages.get_index_of(&made.through)).map_or(0, |at| at + 1)
-}
-
-/// How much is told of changes.
-#[derive(Deserialize, Default, JsonSchema)]
-#[serde(default)]
-pub(super) struct ChangesQuery {
-    #[serde(rename = "include_files")]
-    _files: Option<String>,
-    #[serde(rename = "include_diff")]
-    _diff: Option<String>,
-}
-
-/// Answers that the changes of files by a run are not recorded.
-pub(super) async fn workspace_changes(
-    State(gateway): State<GatewayState>,
-    caller: Caller,
-    Path(ids): Path<(String, String)>,
-    Query(_): Query<ChangesQuery>,
-) -> Response {
-    let told = async {
-        own_run(&gateway, &caller, &ids).await?;
-        let summary = json!({
-            "created": 0, "modified": 0, "deleted": 0, "symlink_created": 0, "additions": 0, "deletions": 0,
-            "truncated": false,
-        });
-        Ok(Json(json!({ "available": false, "version": 1, "summary": summary, "files": [], "limits": {} })))
-    };
-    answer(told.await)
 }

@@ -1,7 +1,7 @@
 //! Routes of LangGraph's clients about threads and their runs. They answer below `/api` and below `/api/langgraph`.
 
 use super::{
-    GatewayState, approvals, branches, chat, client_runs, feedback, messages,
+    GatewayState, approvals, branches, changes, chat, client_runs, feedback, messages,
     openapi::{MethodRoutes, Routes, delete, get, post, says},
     owned, thread_edits, thread_facts, thread_state, threads,
 };
@@ -142,7 +142,7 @@ impl GatewayState {
                     says("Stops a run: 202 at once, 204 when it is over.").gives_nothing(202).gives_nothing(204).fails(&[409, 422]),
                 ),
             )
-            .at("/threads/{thread}/runs/{run}/workspace-changes", get(thread_facts::workspace_changes, says("Tells which files a run changed; these are not recorded.").gives("{available: boolean, version: integer, summary: object, files: [object], limits: object}")))
+            .at("/threads/{thread}/runs/{run}/workspace-changes", get(changes::show, says("Tells which files a run changed.").gives("{available: boolean, reason: string | null, version: integer, summary: object, files: [object], limits: object}")))
             .at(
                 "/threads/{thread}/runs/regenerate/prepare",
                 post(

@@ -7,6 +7,40 @@ use serde_json::{Value, json};
 const STEPS: &str = "[...document.querySelectorAll('.step')].map(step => step.querySelector('summary').innerText.trim().replaceAll('\\n', ' '))";
 
 #[tokio::test]
+async fn a_badge_tells_what_a_run_changed_and_opens_it() {
+    let house = house("").await;
+    let Some(mut browser) = open(&house).await else { return };
+    let write = |path: &str, content: &str| {
+        Reply::tool("write_file", &json!({"path": format!("/mnt/user-data/{path}"), "content": content}))
+    };
+    house.model.next(write("workspace/a.md", "<b>one</b>\ntwo\n"));
+    house.model.next(write("workspace/.env", "quagga\n"));
+    house.model.next(Reply::text("Done."));
+    browser.types("write it").await;
+    browser.presses("Enter").await;
+    let badge = "document.querySelector('.changes:not([hidden])')?.innerText.trim() ?? ''";
+    browser.sees(badge, "2 files changed, +2 −0").await;
+    browser.clicks(".changes").await;
+    let names =
+        "[...document.querySelectorAll('dialog .changed-file .file-name')].map(node => node.innerText)";
+    browser.sees(names, vec!["workspace/.env", "workspace/a.md"]).await;
+    browser
+        .eval("document.querySelectorAll('dialog .changed-file').forEach(node => { node.open = true; })")
+        .await;
+    let added =
+        "[...document.querySelectorAll('dialog .diff-line.added')].map(node => node.innerText.trim())";
+    browser.sees(added, vec!["+<b>one</b>", "+two"]).await;
+    browser.sees("document.querySelector('dialog').innerText.includes('may hold a secret')", true).await;
+    browser.presses("Escape").await;
+    // It is there after a reload, and an answer without such calls has none.
+    reloads(&mut browser).await;
+    browser.sees(badge, "2 files changed, +2 −0").await;
+    says(&mut browser, "and now nothing", "echo: and now nothing").await;
+    browser.sees("document.querySelectorAll('.changes').length", 1).await;
+    assert_eq!(browser.failures, [""; 0]);
+}
+
+#[tokio::test]
 async fn steps_are_shown_as_they_run_with_what_they_took_and_gave() {
     let house = house("").await;
     let Some(mut browser) = open(&house).await else { return };

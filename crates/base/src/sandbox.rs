@@ -48,6 +48,11 @@ pub trait SandboxProvider: Send + Sync {
     /// go.
     fn release<'a>(&'a self, folder: &'a ThreadFolder) -> BoxFuture<'a, ()>;
 
+    /// Returns whether all files that commands see in a thread's folder are on this machine.
+    fn keeps_files_here(&self) -> bool {
+        true
+    }
+
     /// Returns which shell commands find there; `None` if there is none for them.
     fn shell(&self) -> Option<Shell>;
 }

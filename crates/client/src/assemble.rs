@@ -10,6 +10,7 @@ use crate::{
     approvals::StoredApprovals,
     audit::{AuditLog, Audited},
     budget::{BudgetHints, Meter, metered},
+    changes::ChangeRecorder,
     guardrail::RunGuardrail,
     lazy_sandbox::LazySandbox,
     memory::{MemoryMode, MemoryOf, tools::memory_tools},
@@ -84,7 +85,8 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
     let asker = task.asker.clone().unwrap_or_default();
     let secrets = Arc::new(secrets(client, task, &skills).await);
     let (sandboxes, shown) = (setup.sandboxes.clone(), shown(&catalog, &skills));
-    let place = Arc::new(LazySandbox::new(sandboxes, folder.clone(), &asker.person, shown));
+    let changes = ChangeRecorder::of(client, &setup, &folder, &task.run);
+    let place = Arc::new(LazySandbox::new(sandboxes, folder.clone(), &asker.person, shown, changes));
     let (thread, run) = (task.thread.clone(), task.run.clone());
     let is_guarded = setup.guardrails.is_some();
     let audit_log = AuditLog { db: client.0.db.clone(), thread, run, asker, is_guarded };

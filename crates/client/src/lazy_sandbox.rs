@@ -1,6 +1,7 @@
 //! A thread's sandbox as long as a run needs it: asked for by the first tool that does, and given back at the
-//! end.
+//! end. Before the first call that may write, the files are looked at as they are.
 
+use crate::changes::ChangeRecorder;
 use pudu_base::{
     BoxFuture, DirEntry, Exec, Sandbox, SandboxError, SandboxProvider, ShellCommand, ShownFolder,
     ThreadFolder, Variable,
@@ -21,6 +22,7 @@ pub(crate) struct LazySandbox {
     prelude: String,
     /// The folders of skills that it shows.
     shown: Vec<ShownFolder>,
+    changes: Option<ChangeRecorder>,
     place: OnceCell<Arc<dyn Sandbox>>,
 }
 
@@ -30,13 +32,18 @@ impl LazySandbox {
         folder: ThreadFolder,
         person: &str,
         shown: Vec<ShownFolder>,
+        changes: Option<ChangeRecorder>,
     ) -> Self {
         let prelude = prelude(person).unwrap_or_default();
-        Self { provider, folder, prelude, shown, place: OnceCell::new() }
+        Self { provider, folder, prelude, shown, changes, place: OnceCell::new() }
     }
 
-    /// Gives it back, if it was asked for.
-    pub(crate) async fn give_back(&self) {
+    /// Gives it back, if it was asked for, and records what was changed in it. A run that goes on after a restart may have
+    /// changed something before that.
+    pub(crate) async fn give_back(&self, goes_on: bool) {
+        if let Some(changes) = &self.changes {
+            changes.finish(goes_on).await;
+        }
         if self.place.initialized() {
             self.provider.release(&self.folder).await;
         }
@@ -46,6 +53,14 @@ impl LazySandbox {
         let ask = || self.provider.acquire_with(&self.folder, &self.shown);
         let place = self.place.get_or_try_init(ask).await?;
         Ok(&**place)
+    }
+
+    /// Returns the sandbox for what may change files.
+    async fn place_to_write(&self) -> Result<&dyn Sandbox, SandboxError> {
+        if let Some(changes) = &self.changes {
+            changes.begin().await;
+        }
+        self.place().await
     }
 }
 
@@ -70,7 +85,7 @@ impl Sandbox for LazySandbox {
         Box::pin(async move {
             let script = format!("{}{}", self.prelude, command.script);
             let command = ShellCommand { script, timeout: command.timeout };
-            self.place().await?.exec_with(&command, variables).await
+            self.place_to_write().await?.exec_with(&command, variables).await
         })
     }
 
@@ -84,7 +99,7 @@ impl Sandbox for LazySandbox {
         bytes: &'a [u8],
         append: bool,
     ) -> BoxFuture<'a, Result<(), SandboxError>> {
-        Box::pin(async move { self.place().await?.write(path, bytes, append).await })
+        Box::pin(async move { self.place_to_write().await?.write(path, bytes, append).await })
     }
 
     fn list<'a>(
@@ -172,15 +187,15 @@ mod tests {
     async fn a_sandbox_is_asked_for_once_when_it_is_needed_and_given_back_if_it_was() {
         let provider = Arc::new(Counter::default());
         let counts = || (provider.asked.load(Ordering::Relaxed), provider.back.load(Ordering::Relaxed));
-        let lazy = LazySandbox::new(provider.clone(), "t".into(), "", Vec::new());
-        lazy.give_back().await;
+        let lazy = LazySandbox::new(provider.clone(), "t".into(), "", Vec::new(), None);
+        lazy.give_back(false).await;
         assert_eq!(counts(), (0, 0));
         // A failure is not kept.
         assert!(lazy.read("/mnt/user-data/a", 1).await.is_err());
         lazy.read("/mnt/user-data/a", 1).await.unwrap();
         lazy.list("/mnt/user-data", 1, 1).await.unwrap();
         assert_eq!(counts(), (2, 0));
-        lazy.give_back().await;
+        lazy.give_back(false).await;
         assert_eq!(counts(), (2, 1));
     }
 }

@@ -10,6 +10,7 @@ mod assist;
 mod audit;
 mod budget;
 mod catalog_cache;
+mod changes;
 mod conclude;
 mod control;
 pub mod egress;

@@ -155,7 +155,7 @@ async fn respond(
         tracing::error!(thread = %task.thread, %error, "failed to store messages of thread");
         return (tell(turn, FailureCause::Unheard.into()), EndNotes::default(), false);
     }
-    let (outcome, notes) = answer(client, task, turn, steering, cancel).await;
+    let (outcome, notes) = answer(client, task, turn, goes_on, (steering, cancel)).await;
     (outcome, notes, true)
 }
 
@@ -164,8 +164,8 @@ async fn answer(
     client: &Client,
     task: &RunTask,
     turn: &mut RunState,
-    steering: &Steering,
-    cancel: &CancellationToken,
+    goes_on: bool,
+    (steering, cancel): (&Steering, &CancellationToken),
 ) -> (Outcome, EndNotes) {
     let assembled = match assemble::assemble(client, task).await {
         Ok(assembled) => assembled,
@@ -181,7 +181,7 @@ async fn answer(
     let noted = async { audit_log(started.await) };
     let answered = pudu_harness::run(&agent, &mut chain, turn, steering, cancel);
     let ((), outcome) = tokio::join!(noted, answered);
-    place.give_back().await;
+    place.give_back(goes_on).await;
     let budgets = meter.notices(outcome.used_budget()).await;
     if outcome == Outcome::Success {
         memory::learn::keep(client, task, turn.state()).await;
@@ -243,7 +243,7 @@ async fn summarize(
                     client.0.db.run_started(&task.run, &task.thread, agent.model.name(), None, now());
                 audit_log(started.await);
                 let ended = pudu_harness::compact(&agent, &mut chain, turn, cancel).await;
-                place.give_back().await;
+                place.give_back(false).await;
                 ended
             }
         },

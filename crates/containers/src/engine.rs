@@ -69,6 +69,11 @@ pub trait ContainerEngine: Send + Sync {
     /// Returns the containers of this daemon that run, whoever started them.
     fn running(&self) -> BoxFuture<'_, Result<Vec<BoxId>, SandboxError>>;
 
+    /// Returns whether its containers work in the folders of this machine.
+    fn shares_folders(&self) -> bool {
+        true
+    }
+
     /// Waits for what goes on in the background, such as killing commands that were given up.
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))

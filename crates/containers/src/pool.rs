@@ -221,6 +221,10 @@ impl SandboxProvider for Pool {
         Box::pin(std::future::ready(()))
     }
 
+    fn keeps_files_here(&self) -> bool {
+        self.engine.shares_folders()
+    }
+
     fn shell(&self) -> Option<Shell> {
         Some(Shell::Confined(self.rules.network))
     }

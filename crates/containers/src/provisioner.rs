@@ -255,6 +255,10 @@ impl ContainerEngine for ProvisionerEngine {
         })
     }
 
+    fn shares_folders(&self) -> bool {
+        self.settings.shared
+    }
+
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
             self.tasks.close();

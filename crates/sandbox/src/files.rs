@@ -27,7 +27,7 @@ use std::{
 };
 
 /// Folders that nobody wants listed.
-const SKIPPED: [&str; 7] =
+pub(crate) const SKIPPED: [&str; 7] =
     [".git", "node_modules", "__pycache__", ".venv", "target", ".cache", ".tool-results"];
 /// Maximum size of a list's paths, in bytes: there may be many, and each may be very long.
 const MAX_LISTED_BYTES: usize = 16 << 20;
@@ -123,7 +123,7 @@ impl Files {
     }
 
     /// Does file work with the owner's rights. The handle has to be open before: only the daemon may open it.
-    fn as_owner<T: Send>(
+    pub(crate) fn as_owner<T: Send>(
         &self,
         path: &str,
         work: impl FnOnce() -> io::Result<T> + Send,

@@ -15,6 +15,8 @@ use std::{
 };
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
+/// Folder beside those that the agent sees, with what its runs changed.
+pub(crate) const CHANGES: &str = "changes";
 /// Folders below a user's are visited no deeper.
 const MAX_VISITED_DEPTH: usize = 64;
 
@@ -152,12 +154,13 @@ impl Folders {
         }
     }
 
-    /// Removes the files of a thread that stays, and leaves its folders where they are: a container may show them. It
-    /// blocks.
+    /// Removes the files of a thread that stays, with what runs changed in them, and leaves its folders where they are: a
+    /// container may show them. It blocks.
     ///
     /// # Errors
     /// When not all can be removed.
     pub fn strip(&self, folder: &ThreadFolder) -> io::Result<()> {
+        self.discard(&self.thread(folder).join(CHANGES))?;
         let own = match Dir::open_ambient_dir(self.thread(folder).join("user-data"), ambient_authority()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             own => own?,
@@ -209,7 +212,7 @@ impl Folders {
 
 /// The files of one thread, for the daemon.
 #[derive(Clone)]
-pub struct ThreadFiles(Arc<Files>);
+pub struct ThreadFiles(pub(crate) Arc<Files>);
 
 impl ThreadFiles {
     /// Keeps a copy of a plain file of the thread in a folder of the daemon's, under a name that nothing there has, for
@@ -322,7 +325,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
 }
 
 /// Makes a folder's name of a thread's id, which an API client may have chosen.
-fn safe(id: &str) -> String {
+pub(crate) fn safe(id: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let name: String = id.chars().take(64).map(|c| if plain(c) { c } else { '-' }).collect();
     if name == id && !id.is_empty() { name } else { format!("{name}.{:016x}", fingerprint(id)) }

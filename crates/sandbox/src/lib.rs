@@ -11,6 +11,7 @@
 //! Deliberately absent: filtering commands by their text, which protects nobody.
 
 mod capture;
+mod changes;
 mod discard;
 mod egress;
 mod failure;
@@ -39,6 +40,10 @@ mod share;
 mod shell;
 
 pub use capture::{Capture, END};
+pub use changes::{
+    ChangeRecords, ChangeStatus, ChangeSummary, FileChange, MAX_COMPARED_BYTES, MAX_DIFF_BYTES,
+    MAX_LISTED_FILES, MAX_SCANNED_FILES, NoDiff, WorkspaceChanges,
+};
 pub use egress::Egress;
 pub use folders::{Folders, ThreadFiles};
 #[cfg(target_os = "linux")]

@@ -11,10 +11,12 @@ use std::{
 pub const ROOT: &str = "/mnt/user-data";
 /// Folder of files from people.
 pub const UPLOADS: &str = "uploads";
+/// Folder in which the agent works.
+pub(crate) const WORKSPACE: &str = "workspace";
 /// Folder of files for people.
 pub(crate) const OUTPUTS: &str = "outputs";
 /// Folders that every thread has.
-pub const THREAD_FOLDERS: [&str; 3] = ["workspace", UPLOADS, OUTPUTS];
+pub const THREAD_FOLDERS: [&str; 3] = [WORKSPACE, UPLOADS, OUTPUTS];
 /// Path at which the agent finds skills.
 pub const SKILLS: &str = "/mnt/skills";
 /// Path at which other agents that work for this one leave their files.

@@ -73,7 +73,7 @@ fn plain(path: &str) -> bool {
 }
 
 /// Opens a folder of a folder. No link is followed.
-fn enter(dir: &Dir, name: &str) -> io::Result<Dir> {
+pub(crate) fn enter(dir: &Dir, name: &str) -> io::Result<Dir> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let below = rustix::fs::openat(dir, name, flags, Mode::empty())?;
     Ok(Dir::from_std_file(std::fs::File::from(below)))
@@ -94,7 +94,7 @@ fn step(files: &Files, dir: &Dir, name: &str) -> io::Result<Dir> {
 }
 
 /// Removes the oldest files beyond so many, or beyond so many bytes; never the one that was just made.
-fn sweep(dir: &Dir, newest: &str, (most, bytes): (usize, u64)) -> io::Result<()> {
+pub(crate) fn sweep(dir: &Dir, newest: &str, (most, bytes): (usize, u64)) -> io::Result<()> {
     let mut old: Vec<(SystemTime, u64, std::ffi::OsString)> = Vec::new();
     let (mut count, mut total) = (0, 0_u64);
     for entry in dir.entries()?.take(LOOKED_AT) {

@@ -3,6 +3,7 @@
 import { copyButton, dateText, icon, iconButton, make, plain, sizeText } from './dom.js';
 import { fileUrl } from './api.js';
 import { approval } from './approval.js';
+import { changesBadge, mayChangeFiles } from './changes.js';
 import { MarkdownView } from './markup.js';
 import { StepView, call, thought } from './step.js';
 
@@ -103,8 +104,15 @@ export class TurnView {
     const parts = [];
     if (isWorking && quiet) parts.push(make('p', { className: 'activity', textContent: note || 'Thinking…' }));
     if (failure && !isWorking) parts.push(this.failure(failure));
+    if (isStill && run && mayChangeFiles(items)) parts.push(this.changes(run));
     if (isStill && items.length) parts.push(this.tools(isLast && !isBusy, rating, run));
     this.foot.replaceChildren(...parts);
+  }
+
+  /** Returns the badge of a run, which is asked for once. */
+  changes(run) {
+    if (this.changed?.run !== run) this.changed = { run, badge: changesBadge(this.thread.id, run) };
+    return this.changed.badge;
   }
 
   failure({ text, isStop }) {

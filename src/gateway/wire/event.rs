@@ -87,8 +87,14 @@ fn event(
     Event { number, kind, message: None, told }
 }
 
-/// Returns the event of a run's beginning, before its first row, or of its end, behind its last.
-pub(in crate::gateway) fn edges(run: &RunRow, status: &str, (first, last): (Seq, Seq)) -> [Option<Event>; 2] {
+/// Returns the event of a run's beginning, before its first row, and those of its end, behind its last: what it changed in
+/// files, if it did, and that it ended.
+pub(in crate::gateway) fn edges(
+    run: &RunRow,
+    status: &str,
+    changes: Option<Value>,
+    (first, last): (Seq, Seq),
+) -> [Option<Event>; 3] {
     let entry = |seq, at| LogEntry { seq, run: run.id.clone(), at, update: Update::Goal(None) };
     let thread = run.thread.as_str();
     let content = json!({ "run_id": run.id, "assistant_id": super::run::assistant(&run.assistant) });
@@ -98,6 +104,10 @@ pub(in crate::gateway) fn edges(run: &RunRow, status: &str, (first, last): (Seq,
         first * NUMBERS - 1,
         ("run.start", "trace", content, json!({})),
     );
+    let changed = run.ended.zip(changes).map(|(at, changes)| {
+        let number = last * NUMBERS + NUMBERS - 3;
+        event(thread, &entry(last, at), number, ("workspace_changes", "workspace", changes, json!({})))
+    });
     let ended = run.ended.map(|at| {
         let content = json!({ "run_id": run.id, "status": status });
         event(
@@ -107,7 +117,7 @@ pub(in crate::gateway) fn edges(run: &RunRow, status: &str, (first, last): (Seq,
             ("run.end", "trace", content, json!({})),
         )
     });
-    [Some(begun), ended]
+    [Some(begun), changed, ended]
 }
 
 /// Writes a judgement.

@@ -2,8 +2,8 @@
 # Proves the simulators with clients that others wrote: python-telegram-bot, openai, anthropic, google-genai, ollama,
 # lark-oapi, dingtalk-stream, slack_sdk, docker, agent-sandbox, kubernetes and authlib from PyPI, @larksuiteoapi/node-sdk and
 # discord.js from npm. Moving in from DeerFlow, with langgraph, by which it stores its threads. And the gateway, with LangGraph's
-# clients for Python and JavaScript, by itself, killed again and again, and beside LangGraph's own server; with schemathesis, which
-# holds it to its OpenAPI document.
+# clients for Python and JavaScript, by itself, killed again and again, beside LangGraph's own server, and in React, as
+# DeerFlow's web frontend uses it; with schemathesis, which holds it to its OpenAPI document.
 # Prints a line for each check and fails if any does. Needs python3, cargo, and a package index; npm where there is one.
 # CONFORMANCE_VENV keeps the clients between runs; otherwise they are installed afresh.
 # CONFORMANCE_ALL=1 takes a client that cannot be asked for one that fails.
@@ -95,6 +95,9 @@ if command -v npm >/dev/null; then
         @langchain/langgraph-checkpoint@1.2.2 @langchain/langgraph-sdk@1.15.0 @langchain/core@1.4.0 \
         @langchain/openai@1.5.8 typescript@5
     timeout 180 node comparison/compare.mjs "$(dirname "$binary")/pudu" "$binary" "$work/reference" || failed=1
+    npm install --silent --prefix "$work/frontend" @langchain/langgraph-sdk@1.15.0 @langchain/core@1.4.0 react@19.3.1 \
+        react-dom@19.3.1 happy-dom@21.0.4
+    timeout 180 node frontend_client.mjs "$(dirname "$binary")/pudu" "$binary" "$work/frontend" || failed=1
 else
     skip "without npm LangGraph's JavaScript client is not asked"
 fi

@@ -1,0 +1,164 @@
+//! Records of the changes of each run, beside the files of its thread and out of reach of commands: first the files
+//! as they were, then what became of them.
+
+use super::{WorkspaceChanges, compare::compare, scan};
+use crate::{
+    failure::failed,
+    files::Files,
+    folders::{CHANGES, Folders, blocking, safe},
+    results::sweep,
+};
+use cap_std::{ambient_authority, fs::Dir};
+use pudu_base::{RunId, SandboxError, ThreadFolder};
+use serde::{Serialize, de::DeserializeOwned};
+use std::{
+    fs::{self, DirBuilder, File},
+    io::{self, Write},
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// The names of files as they were before a run end so.
+const EARLIER: &str = ".before.json";
+/// So many bytes of text are kept of the files as they were.
+const MAX_EARLIER_TEXT_BYTES: usize = 4 << 20;
+/// So many bytes of text are compared with that.
+const MAX_TEXT_BYTES: usize = 16 << 20;
+/// The records of so many runs are kept for a thread, the newest, and so many bytes of them.
+const KEPT: (usize, u64) = (100, 32 << 20);
+
+/// Records of the changes of one thread's files.
+#[derive(Clone)]
+pub struct ChangeRecords {
+    files: Arc<Files>,
+    folder: PathBuf,
+}
+
+impl Folders {
+    /// Returns the records of what runs changed in a thread's files.
+    #[must_use]
+    pub fn changes(&self, folder: &ThreadFolder) -> ChangeRecords {
+        ChangeRecords { files: self.of(folder).0, folder: self.thread(folder).join(CHANGES) }
+    }
+}
+
+impl ChangeRecords {
+    /// Keeps the files as they are before a run changes any, unless that was done before a restart. `skipped` is the
+    /// folder below the outputs that is the daemon's own.
+    ///
+    /// # Errors
+    /// When they cannot be looked at, or not be kept.
+    pub async fn begin(&self, run: &RunId, skipped: &str) -> Result<(), SandboxError> {
+        let (records, skipped) = (self.clone(), skipped.to_owned());
+        self.blocking(run, move |files, run| {
+            let earlier = records.earlier(run);
+            if earlier.exists() {
+                return Ok(());
+            }
+            let snapshot = scan::scan(files, &skipped, None, MAX_EARLIER_TEXT_BYTES)?;
+            let keep =
+                || records.write(&earlier, &snapshot).and_then(|()| records.drop_earlier_but(&earlier));
+            keep().map_err(|error| failed(run, error))
+        })
+        .await
+    }
+
+    /// Keeps, of a run that may go on after a restart as well, what became of the files since [`ChangeRecords::begin`], if that was called for the run, and returns it.
+    ///
+    /// # Errors
+    /// When they cannot be looked at, or it cannot be kept.
+    pub async fn finish(&self, run: &RunId, skipped: &str) -> Result<Option<WorkspaceChanges>, SandboxError> {
+        let (records, skipped) = (self.clone(), skipped.to_owned());
+        self.blocking(run, move |files, run| {
+            let earlier = records.earlier(run);
+            let before: Option<scan::FileSnapshot> = read(&earlier).map_err(|error| failed(run, error))?;
+            let Some(before) = before else { return Ok(None) };
+            let changes = compare(&before, &scan::scan(files, &skipped, Some(&before), MAX_TEXT_BYTES)?);
+            records.write(&records.changes(run), &changes).map_err(|error| failed(run, error))?;
+            Ok(Some(changes))
+        })
+        .await
+    }
+
+    /// Returns the changes of a run that has ended, if they are kept.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn of(&self, run: &RunId) -> Result<Option<WorkspaceChanges>, SandboxError> {
+        let records = self.clone();
+        self.blocking(run, move |_, run| read(&records.changes(run)).map_err(|error| failed(run, error)))
+            .await
+    }
+
+    /// Forgets the changes of a run.
+    ///
+    /// # Errors
+    /// When they cannot be removed.
+    pub async fn remove(&self, run: &RunId) -> Result<(), SandboxError> {
+        let records = self.clone();
+        self.blocking(run, move |_, run| {
+            [records.earlier(run), records.changes(run)]
+                .iter()
+                .try_for_each(|path| remove(path))
+                .map_err(|error| failed(run, error))
+        })
+        .await
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        run: &RunId,
+        work: impl FnOnce(&Files, &str) -> Result<T, SandboxError> + Send + 'static,
+    ) -> Result<T, SandboxError> {
+        blocking(&self.files, run.as_str(), work).await
+    }
+
+    fn earlier(&self, run: &str) -> PathBuf {
+        self.folder.join(format!("{}{EARLIER}", safe(run)))
+    }
+
+    /// Removes the files as they were before other runs: those have ended.
+    fn drop_earlier_but(&self, own: &Path) -> io::Result<()> {
+        for entry in fs::read_dir(&self.folder)? {
+            let path = entry?.path();
+            if path != own && path.to_string_lossy().ends_with(EARLIER) {
+                remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn changes(&self, run: &str) -> PathBuf {
+        self.folder.join(format!("{}.json", safe(run)))
+    }
+
+    /// Writes beside the file and renames: what is there is whole, also after a death.
+    fn write(&self, path: &Path, what: &impl Serialize) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        let (part, name) = (path.with_extension("part"), path.file_name().unwrap_or_default());
+        let mut file = File::create(&part)?;
+        serde_json::to_writer(io::BufWriter::new(&file), what)?;
+        file.flush().and_then(|()| file.sync_data())?;
+        fs::rename(&part, path)?;
+        // What is left over does no harm yet; the next time may remove it.
+        let dir = Dir::open_ambient_dir(&self.folder, ambient_authority())?;
+        sweep(&dir, &name.to_string_lossy(), KEPT).ok();
+        Ok(())
+    }
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Reads a record; `None` if there is none.
+fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
+    match fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        bytes => Ok(Some(serde_json::from_slice(&bytes?)?)),
+    }
+}

@@ -1,0 +1,228 @@
+//! The workspace and the outputs at one time: which files there are, what tells their versions apart, and the texts of
+//! small ones. A command may change anything there meanwhile, so that each folder and file is opened without following
+//! a link.
+
+use super::{MAX_COMPARED_BYTES, MAX_SCANNED_FILES};
+use crate::{
+    ROOT,
+    files::{Files, SKIPPED},
+    mounts::{OUTPUTS, WORKSPACE},
+    results::enter,
+};
+use cap_std::fs::{Dir, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
+use pudu_base::{SandboxError, digest};
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::BTreeMap,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// Folders of version control, caches and builds beside those that no list shows.
+const NO_WORK: [&str; 17] = [
+    ".hg",
+    ".svn",
+    ".jj",
+    ".mcp",
+    ".mypy_cache",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".tox",
+    ".nox",
+    ".gradle",
+    ".next",
+    ".nuxt",
+    ".parcel-cache",
+    ".turbo",
+    "build",
+    "dist",
+    "venv",
+];
+/// Folders are looked into no deeper.
+const MAX_DEPTH: usize = 32;
+/// So many entries of folders are looked at, skipped ones among them.
+const MAX_ENTRIES: usize = 20_000;
+/// A file that was changed so many seconds ago or less may change again without its time telling.
+const FRESH: i64 = 2;
+
+/// Files at one time.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct FileSnapshot {
+    /// When it was begun, in seconds since 1970.
+    pub(super) at: i64,
+    /// Files and symlinks, by path.
+    pub(super) files: BTreeMap<PathBuf, FileEntry>,
+    /// Nothing behind this path was looked at; everything was, if there is none.
+    pub(super) end: Option<PathBuf>,
+}
+
+/// A file at one time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct FileEntry {
+    /// Size, time of the last change in seconds and nanoseconds, and inode.
+    pub(super) version: (u64, i64, i64, u64),
+    /// Path to which it leads, of a symlink.
+    pub(super) leads_to: Option<String>,
+    pub(super) sha256: Option<String>,
+    /// The text, as long as there is room for it.
+    pub(super) text: Option<String>,
+    pub(super) binary: bool,
+}
+
+/// Looks at the files. Of those that an earlier snapshot knows and that are as they were, nothing is read again. The texts
+/// have so many bytes at most.
+pub(super) fn scan(
+    files: &Files,
+    skipped: &str,
+    earlier: Option<&FileSnapshot>,
+    text_bytes: usize,
+) -> Result<FileSnapshot, SandboxError> {
+    let own = match files.existing(ROOT) {
+        Err(SandboxError::Missing { .. }) => return Ok(FileSnapshot::default()),
+        own => own?,
+    };
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let at = i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX);
+    files.as_owner(ROOT, || {
+        let snapshot = FileSnapshot { at, ..FileSnapshot::default() };
+        let mut scan = Scan { snapshot, skipped, earlier, room: text_bytes, entries: 0 };
+        for root in [OUTPUTS, WORKSPACE] {
+            match enter(own, root) {
+                Ok(dir) => scan.folder(&dir, &Path::new(ROOT).join(root), 0)?,
+                // A command may have put something else there.
+                Err(error) if is_no_folder(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(scan.snapshot)
+    })
+}
+
+/// Returns whether the name of a file, or of a folder above it, says that it holds a secret.
+pub(super) fn is_sensitive(path: &Path) -> bool {
+    let below = path.strip_prefix(ROOT).unwrap_or(path);
+    below.iter().skip(1).any(|part| {
+        let name = part.to_string_lossy().to_lowercase();
+        name.starts_with(".env")
+            || ["token", "secret", "credential", "password", "id_rsa", "id_ed25519"]
+                .iter()
+                .any(|word| name.contains(word))
+            || [".key", ".pem", ".p12", ".pfx", ".keystore", ".ssh", ".gnupg", ".netrc", ".pgpass", ".npmrc"]
+                .iter()
+                .any(|end| name.ends_with(end))
+    })
+}
+
+struct Scan<'a> {
+    snapshot: FileSnapshot,
+    /// Folder below the outputs that is the daemon's own.
+    skipped: &'a str,
+    earlier: Option<&'a FileSnapshot>,
+    /// Bytes of text that may still be kept.
+    room: usize,
+    entries: usize,
+}
+
+impl Scan<'_> {
+    fn folder(&mut self, dir: &Dir, path: &Path, depth: usize) -> io::Result<()> {
+        let mut entries = Vec::new();
+        for entry in dir.entries()? {
+            self.entries += 1;
+            if self.entries > MAX_ENTRIES {
+                self.snapshot.end = Some(path.to_owned());
+                return Ok(());
+            }
+            entries.push(entry?);
+        }
+        // In the order of paths: what is not looked at is behind what is.
+        entries.sort_by_key(cap_std::fs::DirEntry::file_name);
+        for entry in entries {
+            // What is gone again is not there.
+            let Ok(meta) = entry.metadata() else { continue };
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let below = path.join(&name);
+            if meta.is_dir() && depth < MAX_DEPTH && !self.is_skipped(&below, &name) {
+                match enter(dir, &name).and_then(|dir| self.folder(&dir, &below, depth + 1)) {
+                    Err(error) if is_no_folder(&error) => {}
+                    walked => walked?,
+                }
+            } else if meta.is_file() || meta.is_symlink() {
+                self.add(dir, (&name, below), &meta);
+            }
+            if self.snapshot.end.is_some() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn is_skipped(&self, path: &Path, name: &str) -> bool {
+        SKIPPED.contains(&name)
+            || NO_WORK.contains(&name)
+            || path == Path::new(ROOT).join(OUTPUTS).join(self.skipped)
+    }
+
+    fn add(&mut self, dir: &Dir, (name, path): (&str, PathBuf), meta: &Metadata) {
+        if self.snapshot.files.len() >= MAX_SCANNED_FILES {
+            self.snapshot.end = self.snapshot.files.keys().next_back().cloned();
+            return;
+        }
+        let version = (meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ino());
+        let entry = if meta.is_symlink() {
+            let leads_to = dir.read_link_contents(name).unwrap_or_default();
+            FileEntry {
+                version,
+                leads_to: Some(leads_to.to_string_lossy().into_owned()),
+                ..FileEntry::default()
+            }
+        } else if meta.len() > MAX_COMPARED_BYTES || is_sensitive(&path) {
+            FileEntry { version, ..FileEntry::default() }
+        } else {
+            self.known(&path, version).unwrap_or_else(|| self.read(dir, name, version))
+        };
+        self.snapshot.files.insert(path, entry);
+    }
+
+    /// Returns a file as the earlier snapshot has it, if it is the same still.
+    fn known(&self, path: &Path, version: (u64, i64, i64, u64)) -> Option<FileEntry> {
+        let earlier = self.earlier?;
+        let known = earlier.files.get(path)?;
+        (known.version == version && version.1 + FRESH < earlier.at).then(|| known.clone())
+    }
+
+    fn read(&mut self, dir: &Dir, name: &str, version: (u64, i64, i64, u64)) -> FileEntry {
+        let entry = FileEntry { version, ..FileEntry::default() };
+        // What cannot be read is told without its contents.
+        let Some(bytes) = bytes(dir, name).ok().filter(|bytes| bytes.len() as u64 <= MAX_COMPARED_BYTES)
+        else {
+            return entry;
+        };
+        let sha256 = Some(digest(&bytes));
+        match String::from_utf8(bytes) {
+            Ok(text) if !text.contains('\0') => {
+                let left = self.room.checked_sub(text.len());
+                self.room = left.unwrap_or(self.room);
+                FileEntry { sha256, text: left.map(|_| text), ..entry }
+            }
+            _ => FileEntry { sha256, binary: true, ..entry },
+        }
+    }
+}
+
+fn bytes(dir: &Dir, name: &str) -> io::Result<Vec<u8>> {
+    let mut options = OpenOptions::new();
+    // What became a pipe since is not waited for, what became a symlink not followed.
+    options.read(true).custom_flags((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed());
+    let mut bytes = Vec::new();
+    dir.open_with(name, &options)?.take(MAX_COMPARED_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Returns whether a folder is none any more, or may not be looked into.
+fn is_no_folder(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    matches!(error.kind(), NotFound | NotADirectory | PermissionDenied)
+        || error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
+}

@@ -1,0 +1,61 @@
+// What a run changed in files: a badge below its answer, and the changes themselves when somebody looks.
+
+import { get } from './api.js';
+import { icon, make, plain } from './dom.js';
+import { panel } from './dialogs.js';
+
+/** Tools that may change files. */
+const WRITERS = new Set(['bash', 'write_file', 'str_replace', 'task']);
+
+const STATUS = { created: 'new', modified: 'changed', deleted: 'deleted', symlink_created: 'new link' };
+const REASONS = {
+  binary: 'This file is no text.', large: 'This file is too large to compare.', sensitive: 'This file may hold a secret, so it is not looked at.',
+  truncated: 'There were too many changes to keep this one.', symlink: 'Links are not followed.',
+};
+
+const hint = text => make('p', { className: 'hint', textContent: text });
+const lines = ({ additions, deletions }) => `+${additions} −${deletions}`;
+
+/** Returns whether something among the items of an answer may have changed files. */
+export const mayChangeFiles = items => items.some(item => item.calls?.some(call => WRITERS.has(call.name)));
+
+/** Makes the badge of a run, which stays hidden where nothing was changed. */
+export function changesBadge(thread, run) {
+  const address = `/api/threads/${thread}/runs/${run}/workspace-changes`;
+  const badge = make('button', { type: 'button', className: 'changes', hidden: true, onclick: () => openChanges(address) });
+  get(`${address}?include_files=false`).then(({ available, summary }) => {
+    const files = summary.created + summary.modified + summary.deleted + summary.symlink_created;
+    badge.hidden = !available || !files;
+    badge.replaceChildren(icon('i-pencil'), `${files} ${files === 1 ? 'file' : 'files'} changed, ${lines(summary)}`);
+  }).catch(() => { /* An answer stands without it. */ });
+  return badge;
+}
+
+async function openChanges(address) {
+  const body = make('div', { className: 'changed-files preview' }, hint('Loading…'));
+  panel('Changes of files', body);
+  try {
+    const { files, summary } = await get(`${address}?include_diff=true`);
+    body.replaceChildren(...files.map(file), summary.truncated ? hint('There were more changes than are shown.') : '');
+  } catch (error) {
+    body.replaceChildren(hint(`The changes could not be loaded: ${error.message}.`));
+  }
+}
+
+function file(change) {
+  const name = make('span', { className: 'file-name', dir: 'auto', textContent: plain(change.path.replace('/mnt/user-data/', '')) });
+  const counts = change.diff === null ? '' : lines(change);
+  const summary = make('summary', {}, name, make('span', { className: 'file-size', textContent: `${STATUS[change.status]} ${counts}`.trim() }));
+  const diff = () => make('pre', { tabIndex: 0, role: 'region', 'aria-label': 'Diff', dir: 'auto' }, ...change.diff.split('\n').slice(2, -1).map(line));
+  const node = make('details', { className: 'changed-file' }, summary);
+  // A long diff is drawn when somebody looks.
+  node.addEventListener('toggle', () => {
+    if (node.childElementCount > 1) return;
+    node.append(change.diff === null ? hint(REASONS[change.diff_unavailable_reason] ?? '') : change.diff ? diff() : hint('This file is empty.'));
+    if (change.diff_truncated) node.append(hint('The rest is not kept.'));
+  });
+  return node;
+}
+
+const KINDS = { '+': 'added', '-': 'removed', '@': 'place' };
+const line = text => make('span', { className: `diff-line ${KINDS[text[0]] ?? ''}`, textContent: `${text}\n` });
