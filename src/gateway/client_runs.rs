@@ -12,7 +12,6 @@ use super::{
     run_stream::{self, StreamRequest, last_event},
     thread,
     threads::{own, selected, values},
-    wire::{frames::failure, modes::Modes, run},
 };
 use crate::{bus::STORE_TIMEOUT, clock, dispatch::Shared};
 use axum::{
@@ -27,6 +26,7 @@ use pudu_client::{
     base::{FailureCause, Outcome, RunId, ThreadId},
     net::scrub,
     store::{CancelAction, ClientThread, RunRow, StoreError},
+    wire::{frames::failure, modes::Modes, run},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

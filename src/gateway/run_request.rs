@@ -5,10 +5,11 @@ use super::{
     GatewayState,
     caller::{Caller, CallerRole},
     errors::refuse,
+    input as sent,
+    input::SentMessage,
     options,
     refusal::{ACCOUNT, Refusal, refused, unavailable},
     threads::notes,
-    wire::{checkpoint, input as sent, input::SentMessage, modes::Modes},
 };
 use crate::gateway::json::Json;
 use crate::{bus::STORE_TIMEOUT, clock, dispatch::input, home, local};
@@ -17,6 +18,7 @@ use pudu_client::{
     Asker, Authoring, ClientRun, Multitask, RunTask,
     base::{Human, Message, MessageId, RunId, Seq, SharedFile, Thinking, ThreadFolder, ThreadId, UserId},
     store::RunRow,
+    wire::{checkpoint, modes::Modes},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,14 +1,7 @@
 //! The stream of one run: from the ring while the run works and a minute longer, from the log ever after. A reader that
 //! comes back goes on behind what it has, and is told where something is gone. A slow one costs the run nothing.
 
-use super::{
-    GatewayState,
-    run_readers::RunReader,
-    wire::{
-        frames::{Frames, Position},
-        modes::Modes,
-    },
-};
+use super::{GatewayState, run_readers::RunReader};
 use crate::bus::STORE_TIMEOUT;
 use axum::{
     body::{Body, Bytes},
@@ -21,6 +14,10 @@ use pudu_client::{
     base::{Message, Outcome, RunEvent, RunId, Seq, ThreadId, ThreadState, Update},
     harness::{ReplayItem, ReplayReader},
     store::{LogEntry, StoreError},
+    wire::{
+        frames::{Frames, Position},
+        modes::Modes,
+    },
 };
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};

@@ -6,15 +6,11 @@ use super::{
     GatewayState,
     caller::Caller,
     errors::refuse,
+    input::{self, SentMessage},
     json::Json,
     refusal::{ACCOUNT, Refusal, answer, body, changed, scrubbed, unavailable},
     thread_state::checkpoint_of,
     threads::{listed, metadata, notes, own},
-    wire::{
-        checkpoint,
-        input::{self, SentMessage},
-        message,
-    },
 };
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
@@ -26,6 +22,7 @@ use pudu_client::{
     base::{Message, MessageId, ThreadFolder, ThreadId, ThreadState, Todo, Update},
     harness::RunState,
     store::{ClientThread, NewThread, StoreError, ThreadChange},
+    wire::{checkpoint, message},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -6,7 +6,6 @@ use super::{
     client_runs::own_run,
     refusal::{ACCOUNT, Refusal, answer, body, changed, refused, scrubbed, unavailable},
     threads::own,
-    wire::{checkpoint, run},
 };
 use crate::gateway::json::Json;
 use crate::{bus::STORE_TIMEOUT, clock};
@@ -20,6 +19,7 @@ use pudu_client::{
     base::{Goal, GoalStanding, RunId, ThreadState, Update},
     harness::{CompactOutcome, RunState},
     store::{ClientThread, RunTokens},
+    wire::{checkpoint, run},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -5,7 +5,6 @@ use super::{
     caller::Caller,
     refusal::{ACCOUNT, IN_FLIGHT, Refusal, answer, body, missing, refused, scrubbed, unavailable},
     thread,
-    wire::checkpoint::ValuesWriter,
 };
 use crate::gateway::json::Json;
 use crate::{bus::STORE_TIMEOUT, clock};
@@ -17,6 +16,7 @@ use axum::{
 use pudu_client::{
     base::{Outcome, ThreadFolder, ThreadId},
     store::{ClientThread, Deletion, NewThread, ThreadChange},
+    wire::checkpoint::ValuesWriter,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

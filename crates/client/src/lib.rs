@@ -37,6 +37,7 @@ mod threads;
 mod title;
 mod uploads;
 mod vision;
+pub mod wire;
 
 pub use pudu_base as base;
 pub use pudu_containers as containers;

@@ -10,7 +10,7 @@ use super::{
     sent_pieces::SentPieces,
     task,
 };
-use pudu_client::{
+use crate::{
     base::{
         Assistant, FailureClass, Message, MessageId, Outcome, RunEvent, RunFailure, RunId, Seq, ThreadId,
         ThreadState, Update,
@@ -27,16 +27,17 @@ const TOOLS: &str = "tools";
 
 /// Position of a reader in a run's stream: so many events behind a row of the thread's log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::gateway) struct Position {
+pub struct Position {
     /// The row; 0 before the run has written one.
-    pub(in crate::gateway) seq: Seq,
+    pub seq: Seq,
     /// Number of the event behind it.
-    pub(in crate::gateway) event: u64,
+    pub event: u64,
 }
 
 impl Position {
     /// Reads the id of a frame; `None` if it is none, as `-1`.
-    pub(in crate::gateway) fn read(id: &str) -> Option<Self> {
+    #[must_use]
+    pub fn read(id: &str) -> Option<Self> {
         let (seq, event) = id.split_once('-')?;
         Some(Self { seq: seq.parse().ok()?, event: event.parse().ok()? })
     }
@@ -49,7 +50,7 @@ impl std::fmt::Display for Position {
 }
 
 /// Makes frames of one run's events.
-pub(in crate::gateway) struct Frames {
+pub struct Frames {
     thread: ThreadId,
     run: RunId,
     assistant: String,
@@ -75,7 +76,9 @@ pub(in crate::gateway) struct Frames {
 }
 
 impl Frames {
-    pub(in crate::gateway) fn new(thread: &ThreadId, run: &RunId, assistant: &str, modes: Modes) -> Self {
+    /// Makes the frames of a run for a reader who wants these modes.
+    #[must_use]
+    pub fn new(thread: &ThreadId, run: &RunId, assistant: &str, modes: Modes) -> Self {
         Self {
             thread: thread.clone(),
             run: run.clone(),
@@ -97,29 +100,31 @@ impl Frames {
     }
 
     /// Returns where the reader is.
-    pub(in crate::gateway) fn position(&self) -> Position {
+    #[must_use]
+    pub fn position(&self) -> Position {
         self.position
     }
 
     /// Goes on behind the position that the reader knows. The events since `from` come once more, as what they said is
     /// known to nobody here.
-    pub(in crate::gateway) fn seek(&mut self, from: Position, known: Position) {
+    pub fn seek(&mut self, from: Position, known: Position) {
         self.position = from;
         self.known = Some(known);
     }
 
     /// Goes on at a position, to which all was told.
-    pub(in crate::gateway) fn go_on_at(&mut self, position: Position) {
+    pub fn go_on_at(&mut self, position: Position) {
         self.position = position;
     }
 
     /// Returns whether it has to be told the state before the first change.
-    pub(in crate::gateway) fn needs_state(&self) -> bool {
+    #[must_use]
+    pub fn needs_state(&self) -> bool {
         self.state.is_none()
     }
 
     /// Tells the thread as it was before the next change.
-    pub(in crate::gateway) fn set_state(&mut self, state: ThreadState) {
+    pub fn set_state(&mut self, state: ThreadState) {
         self.state = Some(state);
         self.look();
     }
@@ -136,28 +141,29 @@ impl Frames {
     }
 
     /// Tells the title of the thread.
-    pub(in crate::gateway) fn set_title(&mut self, title: Option<String>) {
+    pub fn set_title(&mut self, title: Option<String>) {
         self.title = title;
     }
 
     /// Takes the frames made so far.
-    pub(in crate::gateway) fn take(&mut self) -> String {
+    pub fn take(&mut self) -> String {
         std::mem::take(&mut self.out)
     }
 
     /// Returns how much is made and not taken, in bytes.
-    pub(in crate::gateway) fn len(&self) -> usize {
+    #[must_use]
+    pub fn len(&self) -> usize {
         self.out.len()
     }
 
     /// Makes the first frame.
-    pub(in crate::gateway) fn begin(&mut self) {
+    pub fn begin(&mut self) {
         let data = json!({ "run_id": self.run, "thread_id": self.thread });
         self.frame("metadata", &data.to_string());
     }
 
     /// Tells that events are missing, and how the thread is now. Nothing before `state` comes any more.
-    pub(in crate::gateway) fn gap(&mut self, asked: Position, seq: Seq, state: ThreadState) {
+    pub fn gap(&mut self, asked: Position, seq: Seq, state: ThreadState) {
         self.known = None;
         self.position = Position { seq, event: 0 };
         let data = json!({
@@ -174,7 +180,7 @@ impl Frames {
     }
 
     /// Makes the frames of an event.
-    pub(in crate::gateway) fn push(&mut self, event: &RunEvent) {
+    pub fn push(&mut self, event: &RunEvent) {
         let before = self.position;
         // The state behind a gap has it already.
         if matches!(event, RunEvent::Committed { seq, .. } if *seq <= before.seq) {
@@ -229,7 +235,7 @@ impl Frames {
     }
 
     /// Tells the values once more if the thread has another title by now.
-    pub(in crate::gateway) fn retitle(&mut self, title: Option<String>) {
+    pub fn retitle(&mut self, title: Option<String>) {
         if title != self.title {
             self.title = title;
             self.send_values();
@@ -237,7 +243,7 @@ impl Frames {
     }
 
     /// Makes the last frames: with what failed, if something did.
-    pub(in crate::gateway) fn end(&mut self, outcome: &Outcome) {
+    pub fn end(&mut self, outcome: &Outcome) {
         if let Some((name, text)) = failure(outcome) {
             let data = json!({ "error": name, "message": text, "name": name });
             self.frame("error", &data.to_string());
@@ -458,7 +464,8 @@ fn is_shown(update: &Update) -> bool {
 }
 
 /// Returns the error by which clients learn how a run failed.
-pub(in crate::gateway) fn failure(outcome: &Outcome) -> Option<(&'static str, String)> {
+#[must_use]
+pub fn failure(outcome: &Outcome) -> Option<(&'static str, String)> {
     match outcome {
         Outcome::Success | Outcome::Stopped => None,
         Outcome::Timeout => Some(("TimeoutError", "The run took longer than allowed.".to_owned())),

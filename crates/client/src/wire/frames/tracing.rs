@@ -4,12 +4,11 @@
 use super::{
     super::{
         checkpoint::{self, Checkpoint},
-        message,
+        clock, message,
     },
     Frames, MODEL, TOOLS,
 };
-use crate::clock;
-use pudu_client::base::{CallId, Message, Seq, ToolCall};
+use crate::base::{CallId, Message, Seq, ToolCall};
 use serde_json::{Value, json};
 
 impl Frames {

@@ -1,0 +1,13 @@
+//! The shapes of LangGraph and DeerFlow, which no other module knows: messages, state, checkpoints, runs, and the frames of
+//! a stream. The gateway sends them, and a program that embeds the agent gets the same. Sans IO: a caller brings what is
+//! read, and sends what comes out.
+
+pub mod checkpoint;
+pub mod clock;
+pub mod event;
+pub mod frames;
+pub mod message;
+pub mod modes;
+pub mod run;
+mod sent_pieces;
+pub mod task;
