@@ -1,7 +1,7 @@
 //! The wall clock, in the one form that is stored and sent.
 
 use jiff::tz::TimeZone;
-pub(crate) use pudu_client::{store::now, wire::clock::iso};
+pub(crate) use pudu_client::store::now;
 
 /// Writes such a time as people and other programs read it: `2026-11-20T09:00:00.123Z`.
 pub(crate) fn text(millis: i64) -> String {

@@ -9,7 +9,7 @@ use super::{
     refusal::{Refusal, answer, body, changed, missing, refused, scrubbed, unavailable},
     run_readers::RunReader,
     run_request::{self, ReadRequest, RunBody},
-    run_stream::{self, StreamRequest, last_event},
+    run_stream::{self, last_event},
     thread,
     threads::{own, selected, values},
 };
@@ -22,7 +22,7 @@ use axum::{
 };
 use futures_util::stream;
 use pudu_client::{
-    CutRun, LiveRun, SubmitError,
+    CutRun, LiveRun, StreamRequest, SubmitError,
     base::{FailureCause, Outcome, RunId, ThreadId},
     net::scrub,
     store::{CancelAction, ClientThread, RunRow, StoreError},

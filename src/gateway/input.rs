@@ -19,7 +19,7 @@ const MAX_MESSAGES: usize = 10_000;
 
 /// A message that a client sent.
 #[derive(Debug)]
-pub(super) struct SentMessage {
+pub(super) struct InputMessage {
     pub(super) message: Message,
     /// Its fields that mean nothing here; a JSON object, or null.
     pub(super) fields: Arc<Value>,
@@ -30,7 +30,7 @@ pub(super) struct SentMessage {
 }
 
 /// Reads a list of messages. An error names the message.
-pub(super) fn messages(list: &Value) -> Result<Vec<SentMessage>, String> {
+pub(super) fn messages(list: &Value) -> Result<Vec<InputMessage>, String> {
     let one = std::slice::from_ref(list);
     let list = match list {
         Value::Null => return Ok(Vec::new()),
@@ -45,7 +45,7 @@ pub(super) fn messages(list: &Value) -> Result<Vec<SentMessage>, String> {
     list.iter().enumerate().map(read).collect()
 }
 
-fn message(sent: &Value) -> Result<SentMessage, String> {
+fn message(sent: &Value) -> Result<InputMessage, String> {
     let fields = match sent {
         Value::Object(fields) => fields.clone(),
         Value::String(_) => {
@@ -76,7 +76,7 @@ fn message(sent: &Value) -> Result<SentMessage, String> {
         other => return Err(format!("{other:?} is no kind of message")),
     };
     let uploads = fields.get("additional_kwargs").map(uploads).unwrap_or_default();
-    Ok(SentMessage { fields: kept(&message, fields, content, &images).into(), message, images, uploads })
+    Ok(InputMessage { fields: kept(&message, fields, content, &images).into(), message, images, uploads })
 }
 
 /// Returns the fields that a client gets back as it sent them. An image is among the thread's uploads from now on.

@@ -10,8 +10,7 @@ use axum::{
 use pudu_client::{SubmitError, net::scrub};
 use serde::Serialize;
 
-/// The account of threads and runs that clients of the API made.
-pub(super) const ACCOUNT: &str = "api";
+pub(super) use pudu_client::wire::thread::API_ACCOUNT as ACCOUNT;
 /// Said of a thread on which something works.
 pub(super) const IN_FLIGHT: &str = "the thread has work in flight; cancel its run, or say /stop in its chat";
 

@@ -6,7 +6,7 @@ use super::{
     caller::{Caller, CallerRole},
     errors::refuse,
     input as sent,
-    input::SentMessage,
+    input::InputMessage,
     options,
     refusal::{ACCOUNT, Refusal, refused, unavailable},
     threads::notes,
@@ -177,7 +177,7 @@ impl RunBody {
     }
 
     /// Returns the messages that are said: those of the input, or the answer to a question.
-    fn said(&self) -> Result<Vec<SentMessage>, Refusal> {
+    fn said(&self) -> Result<Vec<InputMessage>, Refusal> {
         let answer = &self.command["resume"];
         let list = match (&self.input, answer) {
             (Value::Null, Value::Null) => return Ok(Vec::new()),
@@ -305,10 +305,10 @@ fn leave_images_out(value: &mut Value) {
 async fn take(
     gateway: &GatewayState,
     folder: &ThreadFolder,
-    said: Vec<SentMessage>,
+    said: Vec<InputMessage>,
 ) -> Result<(Vec<Human>, Vec<(MessageId, Arc<Value>)>), Refusal> {
     let (mut humans, mut fields) = (Vec::new(), Vec::new());
-    for (at, SentMessage { message, fields: own, images, uploads }) in said.into_iter().enumerate() {
+    for (at, InputMessage { message, fields: own, images, uploads }) in said.into_iter().enumerate() {
         let Message::Human(mut human) = message else {
             let why = format!(
                 "input.messages[{at}]: a run takes people's messages; others are written by POST …/state"

@@ -5,49 +5,23 @@ mod tracing;
 
 use super::{
     checkpoint::ValuesWriter,
-    message::{self, Chunk},
+    frame::{Frame, Position},
+    message::{self, MessageChunk},
     modes::Modes,
     sent_pieces::SentPieces,
     task,
 };
-use crate::{
-    base::{
-        Assistant, FailureClass, Message, MessageId, Outcome, RunEvent, RunFailure, RunId, Seq, ThreadId,
-        ThreadState, Update,
-    },
-    net::scrub,
+use crate::base::{
+    Assistant, FailureClass, Message, MessageId, Outcome, RunEvent, RunFailure, RunId, Seq, ThreadId,
+    ThreadState, Update,
 };
 use serde_json::{Value, json, value::RawValue};
-use std::{collections::HashMap, fmt::Write, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 /// The node that calls the model.
 const MODEL: &str = "model";
 /// The node that calls tools.
 const TOOLS: &str = "tools";
-
-/// Position of a reader in a run's stream: so many events behind a row of the thread's log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Position {
-    /// The row; 0 before the run has written one.
-    pub seq: Seq,
-    /// Number of the event behind it.
-    pub event: u64,
-}
-
-impl Position {
-    /// Reads the id of a frame; `None` if it is none, as `-1`.
-    #[must_use]
-    pub fn read(id: &str) -> Option<Self> {
-        let (seq, event) = id.split_once('-')?;
-        Some(Self { seq: seq.parse().ok()?, event: event.parse().ok()? })
-    }
-}
-
-impl std::fmt::Display for Position {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}-{}", self.seq, self.event)
-    }
-}
 
 /// Makes frames of one run's events.
 pub struct Frames {
@@ -70,7 +44,7 @@ pub struct Frames {
     model_task: Option<String>,
     /// The newest message whose metadata were told.
     announced: Option<MessageId>,
-    out: String,
+    out: Vec<Frame>,
     /// The checkpoint before.
     parent: Option<Seq>,
 }
@@ -94,7 +68,7 @@ impl Frames {
             model: String::new(),
             model_task: None,
             announced: None,
-            out: String::new(),
+            out: Vec::new(),
             parent: None,
         }
     }
@@ -146,20 +120,14 @@ impl Frames {
     }
 
     /// Takes the frames made so far.
-    pub fn take(&mut self) -> String {
+    pub fn take(&mut self) -> Vec<Frame> {
         std::mem::take(&mut self.out)
-    }
-
-    /// Returns how much is made and not taken, in bytes.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.out.len()
     }
 
     /// Makes the first frame.
     pub fn begin(&mut self) {
         let data = json!({ "run_id": self.run, "thread_id": self.thread });
-        self.frame("metadata", &data.to_string());
+        self.frame("metadata", &data);
     }
 
     /// Tells that events are missing, and how the thread is now. Nothing before `state` comes any more.
@@ -175,7 +143,7 @@ impl Frames {
             "recovery": "reload_durable_state",
         });
         self.set_state(state);
-        self.frame("gap", &data.to_string());
+        self.frame("gap", &data);
         self.send_values();
     }
 
@@ -230,7 +198,7 @@ impl Frames {
         self.position = next;
         match self.known {
             Some(known) if known.seq == next.seq && next.event <= known.event => self.out.truncate(made),
-            _ => self.stamp(made, before, next),
+            _ => self.stamp(made, next),
         }
     }
 
@@ -246,32 +214,27 @@ impl Frames {
     pub fn end(&mut self, outcome: &Outcome) {
         if let Some((name, text)) = failure(outcome) {
             let data = json!({ "error": name, "message": text, "name": name });
-            self.frame("error", &data.to_string());
+            self.frame("error", &data);
         }
-        self.out.push_str("event: end\ndata: null\n\n");
+        self.out.push(Frame::end());
     }
 
     /// Adds a frame with the id of the position.
-    fn frame(&mut self, name: &str, data: &str) {
-        let data = scrub::hide_in_talk(data);
-        let id = self.position;
-        // Writing to a string does not fail.
-        write!(self.out, "event: {name}\ndata: {data}\nid: {id}\n\n").ok();
+    fn frame(&mut self, name: &'static str, data: &Value) {
+        self.out.push(Frame::of(name, data, self.position));
     }
 
     /// Gives the last of the frames that an event made the event's id, as the others have that of the event before: who
     /// has read a frame's id has read all before it.
-    fn stamp(&mut self, made: usize, before: Position, now: Position) {
-        let old = format!("id: {before}\n\n");
-        if self.out.len() > made && self.out.ends_with(&old) {
-            self.out.truncate(self.out.len() - old.len());
-            write!(self.out, "id: {now}\n\n").ok();
+    fn stamp(&mut self, made: usize, now: Position) {
+        if let Some(last) = self.out.get_mut(made..).and_then(<[Frame]>::last_mut) {
+            last.id = Some(now);
         }
     }
 
     fn custom(&mut self, data: &Value) {
         if self.modes.custom {
-            self.frame("custom", &data.to_string());
+            self.frame("custom", &data);
         }
     }
 
@@ -297,18 +260,18 @@ impl Frames {
 
     fn tell_thoughts(&mut self, id: &MessageId, told: &str) {
         if !told.is_empty() {
-            self.piece(id, &Chunk { reasoning: Some(told), ..Chunk::default() });
+            self.piece(id, &MessageChunk { reasoning: Some(told), ..MessageChunk::default() });
         }
     }
 
     /// Sends words of a message, and its end if this is the whole reply.
     fn tell(&mut self, id: &MessageId, told: &str, last: Option<&Assistant>) {
         if !told.is_empty() || last.is_some() {
-            self.piece(id, &Chunk { text: told, last, reasoning: None });
+            self.piece(id, &MessageChunk { text: told, last, reasoning: None });
         }
     }
 
-    fn piece(&mut self, id: &MessageId, chunk: &Chunk<'_>) {
+    fn piece(&mut self, id: &MessageId, chunk: &MessageChunk<'_>) {
         if !(self.modes.tuples || self.modes.messages || self.modes.events) {
             return;
         }
@@ -318,7 +281,7 @@ impl Frames {
         }
         if self.modes.tuples {
             let data = json!([value, self.place(MODEL)]);
-            self.frame("messages", &data.to_string());
+            self.frame("messages", &data);
         }
         if self.modes.messages {
             // Each has the message so far.
@@ -326,10 +289,10 @@ impl Frames {
             if self.announced.as_ref() != Some(id) {
                 self.announced = Some(id.clone());
                 let data = json!({ id.as_str(): { "metadata": self.place(MODEL) } });
-                self.frame("messages/metadata", &data.to_string());
+                self.frame("messages/metadata", &data);
             }
-            let data = json!([Chunk { text: &so_far, ..*chunk }.value(id)]);
-            self.frame("messages/partial", &data.to_string());
+            let data = json!([MessageChunk { text: &so_far, ..*chunk }.value(id)]);
+            self.frame("messages/partial", &data);
         }
     }
 
@@ -405,7 +368,7 @@ impl Frames {
             && let Some(whole) = message::whole(result, None)
         {
             let data = json!([whole, self.place(TOOLS)]);
-            self.frame("messages", &data.to_string());
+            self.frame("messages", &data);
         }
         self.tool_ends(result);
         self.complete(result);
@@ -418,7 +381,7 @@ impl Frames {
         }
         let sent = self.state.as_ref().and_then(|state| state.client_fields.get(message.id()));
         if let Some(whole) = message::whole(message, sent.map(AsRef::as_ref)) {
-            self.frame("messages/complete", &json!([whole]).to_string());
+            self.frame("messages/complete", &json!([whole]));
         }
     }
 
@@ -432,16 +395,14 @@ impl Frames {
             update["todos"] = json!(state.todos);
             update["artifacts"] = state.artifacts.keys().map(String::as_str).collect();
         }
-        self.frame("updates", &json!({ node: update }).to_string());
+        self.frame("updates", &json!({ node: update }));
     }
 
     fn send_values(&mut self) {
         if self.modes.values
             && let Some(values) = self.written()
         {
-            // The messages have been scrubbed as they were written.
-            let id = self.position;
-            write!(self.out, "event: values\ndata: {}\nid: {id}\n\n", values.get()).ok();
+            self.out.push(Frame::of_values(values, self.position));
         }
     }
 

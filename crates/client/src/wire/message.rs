@@ -155,7 +155,7 @@ fn human_input(question: &Question, call: &CallId) -> Value {
 
 /// A piece of an answer.
 #[derive(Clone, Copy, Default)]
-pub struct Chunk<'a> {
+pub struct MessageChunk<'a> {
     /// Words.
     pub text: &'a str,
     /// Thoughts, where the model tells them.
@@ -164,7 +164,7 @@ pub struct Chunk<'a> {
     pub last: Option<&'a Assistant>,
 }
 
-impl Chunk<'_> {
+impl MessageChunk<'_> {
     /// Writes the piece of the message with this id.
     #[must_use]
     pub fn value(&self, id: &MessageId) -> Value {
@@ -224,13 +224,13 @@ mod tests {
             "content": [{"type": "text", "text": "hi"}], "additional_kwargs": {"mood": "good"}, "example": true,
             "id": "another", "type": "ai"
         });
-        let last = Chunk { last: Some(&reply), ..Chunk::default() }.value(&reply.id);
+        let last = MessageChunk { last: Some(&reply), ..MessageChunk::default() }.value(&reply.id);
         insta::assert_json_snapshot!([
             whole(&Message::Human(Human::new("h", "hi")), Some(&sent)),
             whole(&Message::Assistant(reply), None),
             whole(&Message::Tool(result), None),
             Some(last),
-            Some(Chunk { text: "Let", ..Chunk::default() }.value(&"a".into())),
+            Some(MessageChunk { text: "Let", ..MessageChunk::default() }.value(&"a".into())),
         ]);
     }
 }
