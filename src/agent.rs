@@ -7,7 +7,7 @@ use crate::{
     machine::Machine,
 };
 use pudu_client::{
-    AgentSetup, ModelInfo, ToolGroups,
+    AgentSetup, ModelInfo, ThinkingSupport, ToolGroups,
     agents::UPDATE_AGENT,
     base::{Model, ModelError, Shell, Tool},
     documents::{Converter, DocumentLimits},
@@ -142,11 +142,8 @@ static DOCUMENTS: LazyLock<Converter> = LazyLock::new(|| {
 
 fn offline() -> (ModelInfo, Arc<dyn Model>) {
     let info = ModelInfo {
-        name: Offline::NAME.to_owned(),
-        title: Offline::NAME.to_owned(),
-        price: None,
-        thinks: false,
         about: Some("built in; echoes, and calls tools with /tool".to_owned()),
+        ..ModelInfo::named(Offline::NAME)
     };
     (info, Arc::new(Offline))
 }
@@ -173,12 +170,14 @@ fn models(
 }
 
 fn info(config: &ModelConfig) -> ModelInfo {
+    let thinking = &config.settings.thinking;
     ModelInfo {
         name: config.settings.name.clone(),
         title: config.display_name.clone(),
         about: Some(config.description.clone()).filter(|about| !about.is_empty()),
         price: config.price.clone(),
-        thinks: config.settings.thinking.supported || config.settings.thinking.takes_effort,
+        model: config.settings.model.clone(),
+        thinking: ThinkingSupport { supported: thinking.supported, takes_effort: thinking.takes_effort },
     }
 }
 

@@ -8,12 +8,6 @@ pub(crate) fn text(millis: i64) -> String {
     jiff::Timestamp::from_millisecond(millis).map_or_else(|_| millis.to_string(), |time| format!("{time:.3}"))
 }
 
-/// Writes such a time as Python's clients of LangGraph do: `2026-11-20T09:00:00.123000+00:00`.
-pub(crate) fn iso(millis: i64) -> String {
-    let time = jiff::Timestamp::from_millisecond(millis);
-    time.map_or_else(|_| millis.to_string(), |time| format!("{time:.6}").replace('Z', "+00:00"))
-}
-
 /// Writes such a time for a model: `Friday 2026-11-20 13:53, Europe/Berlin (UTC+01:00)`.
 pub(crate) fn told(millis: i64, zone: &TimeZone) -> String {
     let time = jiff::Timestamp::from_millisecond(millis).unwrap_or_default().to_zoned(zone.clone());
@@ -27,7 +21,6 @@ mod tests {
     fn a_time_is_written_in_utc() {
         assert_eq!(super::text(1_795_179_221_004), "2026-11-20T12:53:41.004Z");
         assert_eq!(super::text(i64::MAX), i64::MAX.to_string());
-        assert_eq!(super::iso(1_795_179_221_004), "2026-11-20T12:53:41.004000+00:00");
     }
 
     #[test]

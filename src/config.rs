@@ -55,7 +55,7 @@ pub(crate) use {
     approvals::{ApprovalsConfig, is_own_tool},
     auth::AuthConfig,
     channel::{
-        API, AccountConfig, AccountPolicy, Allow, CLOSING, Capacity, Choosing, FollowUpMode, LOCAL, Menu,
+        AccountConfig, AccountPolicy, Allow, CLOSING, Capacity, Choosing, FollowUpMode, LOCAL, Menu,
         SessionOverrides, Timing, UnpairedPeople,
     },
     class::Native,

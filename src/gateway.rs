@@ -28,6 +28,7 @@ mod guard;
 mod guests;
 mod health;
 mod info;
+mod input;
 mod json;
 mod mcp;
 mod mcp_edit;
@@ -64,7 +65,6 @@ mod uploads;
 pub(crate) mod usage;
 mod users;
 mod webhook;
-mod wire;
 
 pub(crate) use {auth::SignIn, client_runs::cut_runs, guard::GatewayToken};
 

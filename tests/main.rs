@@ -48,6 +48,7 @@ mod outage;
 mod output;
 mod own_skills;
 mod page;
+mod parity;
 mod people;
 mod platforms;
 mod postgres;

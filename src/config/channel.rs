@@ -24,7 +24,7 @@ use super::{
 use indexmap::IndexMap;
 use jiff::tz::TimeZone;
 use pudu_channels::{Channel, ChannelError, ChatCommand};
-use pudu_client::RetentionRules;
+use pudu_client::{RetentionRules, wire::thread::API_ACCOUNT};
 use pudu_texts::Language;
 use secrecy::{ExposeSecret, SecretString};
 pub(crate) use session::SessionOverrides;
@@ -360,11 +360,10 @@ enum SectionKind {
 
 /// The name under which the page and the terminal are an account.
 pub(crate) const LOCAL: &str = "local";
-/// The account of threads and runs that clients of the HTTP API made.
-pub(crate) const API: &str = "api";
 
 /// Names that no account of a platform may have, and whose they are.
-const TAKEN: [(&str, &str); 2] = [(LOCAL, "the page and the terminal"), (API, "clients of the HTTP API")];
+const TAKEN: [(&str, &str); 2] =
+    [(LOCAL, "the page and the terminal"), (API_ACCOUNT, "clients of the HTTP API")];
 
 /// The keys of `channels:` that are not accounts.
 const WIDE: &[&str] = &[

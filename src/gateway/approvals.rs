@@ -21,6 +21,7 @@ use pudu_client::{
     base::ThreadId,
     harness::subagent::told_call,
     store::{Approval, ApprovalDecision},
+    wire::clock::iso,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -126,10 +127,10 @@ fn told(asked: &Approval, whole: Option<&str>) -> Value {
         "tool": asked.tool,
         "request": asked.request,
         "whole": whole,
-        "asked_at": clock::iso(asked.asked),
-        "deadline": clock::iso(asked.deadline),
+        "asked_at": iso(asked.asked),
+        "deadline": iso(asked.deadline),
         "status": status,
         "decided_by": decision.and_then(|decision| decision.by.as_deref()),
-        "decided_at": decision.map(|decision| clock::iso(decision.at)),
+        "decided_at": decision.map(|decision| iso(decision.at)),
     })
 }

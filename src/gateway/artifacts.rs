@@ -18,25 +18,15 @@ use axum::{
 };
 use pudu_client::{
     base::{SandboxError, ThreadId},
-    documents::member,
+    embed::Artifact,
     sandbox::{OutputEdit, OutputEdited},
     store::StoreError,
+    wire::artifact::{self, ArtifactError},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeSet;
-
-/// Prefix of every artifact's path.
-const ROOT: &str = "mnt/user-data/";
-/// Folders below [`ROOT`] whose files are shown.
-const SHOWN: [&str; 2] = ["outputs/", "uploads/"];
-/// The ending of archives that are looked into.
-const ARCHIVE: &str = ".skill/";
-/// Maximum size of an archive that is looked into, in bytes.
-const MAX_ARCHIVE_BYTES: u64 = 64 * 1024 * 1024;
-/// Maximum size of a file that is sent from an archive, in bytes.
-const MAX_MEMBER_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Maximum size of a file that is edited, in bytes.
 const MAX_EDITED_BYTES: u64 = 2 * 1024 * 1024;
@@ -61,31 +51,23 @@ pub(super) async fn get(
         Ok(thread) => thread,
         Err(refusal) => return *refusal,
     };
-    let path = match agents(&path) {
-        Ok(path) => path,
-        Err(refusal) => return *refusal,
-    };
     let show = match request.download.to_ascii_lowercase().as_str() {
         "1" | "true" | "yes" | "on" => FileDisposition::Download,
         _ => FileDisposition::Inline,
     };
     let name = path.rsplit('/').next().unwrap_or_default();
-    let sandbox = match gateway.0.shared.client.files(&thread).await {
-        Ok(sandbox) => sandbox,
-        Err(error) => return refused(&error),
-    };
-    if let Some((archive, inner)) = archived(&path) {
-        return match sandbox.open(&archive).await {
-            Ok((open, size)) => inside(open, size, inner, name, show).await,
-            Err(error) => refused(&error),
-        };
-    }
-    match sandbox.open(&path).await {
-        Ok((open, _)) => file::send(&headers, open, name, show).await.unwrap_or_else(|error| {
+    match gateway.0.shared.client.open_artifact(&thread, &path).await {
+        Ok(Artifact::Member(bytes)) => {
+            let mut response = file::send_bytes(bytes, name, show);
+            let kept = HeaderValue::from_static("private, max-age=300");
+            response.headers_mut().insert(header::CACHE_CONTROL, kept);
+            response
+        }
+        Ok(Artifact::File(open, _)) => file::send(&headers, open, name, show).await.unwrap_or_else(|error| {
             tracing::warn!(%error, path, "failed to send artifact");
             refuse(StatusCode::INTERNAL_SERVER_ERROR, "the file could not be read")
         }),
-        Err(error) => refused(&error),
+        Err(error) => unshown(&error),
     }
 }
 
@@ -108,9 +90,9 @@ pub(super) async fn put(
         Ok(thread) => thread,
         Err(refusal) => return *refusal,
     };
-    let path = match agents(&path) {
+    let path = match artifact::path(&path) {
         Ok(path) => path,
-        Err(refusal) => return *refusal,
+        Err(error) => return unshown(&error),
     };
     if let Some(refusal) = gateway.not_editable(&caller, &thread).await {
         return refusal;
@@ -161,47 +143,16 @@ impl GatewayState {
     }
 }
 
-/// Turns an address's path into the agent's, if it is one of those that are shown.
-fn agents(path: &str) -> Result<String, Box<Response>> {
-    let refused = |status, detail| Err(Box::new(refuse(status, detail)));
-    let path = path.trim_start_matches('/');
-    if path.contains(['\0', '\\']) || path.split('/').any(|part| matches!(part, ".." | ".")) {
-        return refused(StatusCode::FORBIDDEN, "Access denied: path traversal detected");
-    }
-    let Some(inner) = path.strip_prefix(ROOT) else {
-        return refused(StatusCode::BAD_REQUEST, "the path begins with mnt/user-data/");
+/// Maps the reason why an artifact is not given to an HTTP response.
+fn unshown(error: &ArtifactError) -> Response {
+    let status = match error {
+        ArtifactError::Files(error) => return refused(error),
+        ArtifactError::Traversal | ArtifactError::Hidden => StatusCode::FORBIDDEN,
+        ArtifactError::Unknown => StatusCode::BAD_REQUEST,
+        ArtifactError::LargeArchive => StatusCode::PAYLOAD_TOO_LARGE,
+        ArtifactError::Archived(_) => StatusCode::NOT_FOUND,
     };
-    if !SHOWN.iter().any(|folder| inner.starts_with(folder)) {
-        return refused(StatusCode::FORBIDDEN, "Access denied: only outputs and uploads are shown");
-    }
-    Ok(format!("/{path}"))
-}
-
-/// An archive's path, and the path of a file inside it.
-fn archived(path: &str) -> Option<(String, &str)> {
-    let (archive, inner) = path.split_once(ARCHIVE)?;
-    Some((format!("{archive}{}", ARCHIVE.trim_end_matches('/')), inner))
-}
-
-async fn inside(open: std::fs::File, size: u64, inner: &str, name: &str, show: FileDisposition) -> Response {
-    if size > MAX_ARCHIVE_BYTES {
-        return refuse(StatusCode::PAYLOAD_TOO_LARGE, "the archive is too large to be looked into");
-    }
-    let wanted = inner.to_owned();
-    let read = tokio::task::spawn_blocking(move || member(open, &wanted, MAX_MEMBER_BYTES)).await;
-    match read {
-        Ok(Ok(bytes)) => {
-            let mut response = file::send_bytes(bytes, name, show);
-            let kept = HeaderValue::from_static("private, max-age=300");
-            response.headers_mut().insert(header::CACHE_CONTROL, kept);
-            response
-        }
-        Ok(Err(error)) => {
-            let detail = format!("the file cannot be had from the archive: {error}");
-            refuse(StatusCode::NOT_FOUND, &detail)
-        }
-        Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "the archive could not be read"),
-    }
+    refuse(status, &error.to_string())
 }
 
 /// Maps a sandbox's refusal to an HTTP response.
@@ -239,11 +190,12 @@ mod tests {
                 0..8,
             ),
         ) {
-            if let Ok(path) = agents(&format!("{begin}{}", pieces.join("/"))) {
-                let shown = SHOWN.iter().any(|folder| path.starts_with(&format!("/{ROOT}{folder}")));
+            if let Ok(path) = artifact::path(&format!("{begin}{}", pieces.join("/"))) {
+                let folders = ["/mnt/user-data/outputs/", "/mnt/user-data/uploads/"];
+                let shown = folders.iter().any(|folder| path.starts_with(folder));
                 prop_assert!(shown && !path.contains(['\0', '\\']), "{path:?}");
                 prop_assert!(path.split('/').all(|part| !matches!(part, "." | "..")), "{path:?}");
-                if let Some((archive, _)) = archived(&path) {
+                if let Some((archive, _)) = artifact::archived(&path) {
                     prop_assert!(path.starts_with(&archive) && archive.ends_with(".skill"), "{path:?}");
                 }
             }

@@ -6,7 +6,6 @@ use super::{
     refusal::{IN_FLIGHT, Refusal, answer, body, refused, scrubbed, unavailable},
     thread_edits::copy_to,
     threads::own,
-    wire::{checkpoint, message},
 };
 use crate::bus::STORE_TIMEOUT;
 use crate::gateway::json::Json;
@@ -18,6 +17,7 @@ use axum::{
 use pudu_client::{
     base::{Human, Message, MessageId, Seq, ThreadState, Update},
     store::ClientThread,
+    wire::{checkpoint, message},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -9,10 +9,9 @@ use super::{
     refusal::{Refusal, answer, body, changed, missing, refused, scrubbed, unavailable},
     run_readers::RunReader,
     run_request::{self, ReadRequest, RunBody},
-    run_stream::{self, StreamRequest, last_event},
+    run_stream::{self, last_event},
     thread,
     threads::{own, selected, values},
-    wire::{frames::failure, modes::Modes, run},
 };
 use crate::{bus::STORE_TIMEOUT, clock, dispatch::Shared};
 use axum::{
@@ -23,10 +22,11 @@ use axum::{
 };
 use futures_util::stream;
 use pudu_client::{
-    CutRun, LiveRun, SubmitError,
+    CutRun, LiveRun, StreamRequest, SubmitError,
     base::{FailureCause, Outcome, RunId, ThreadId},
     net::scrub,
     store::{CancelAction, ClientThread, RunRow, StoreError},
+    wire::{frames::failure, modes::Modes, run},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

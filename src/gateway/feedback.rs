@@ -5,7 +5,6 @@ use super::{
     caller::Caller,
     client_runs::own_run,
     refusal::{Refusal, answer, body, refused, unavailable},
-    wire::event,
 };
 use crate::gateway::json::Json;
 use crate::{bus::STORE_TIMEOUT, clock};
@@ -17,6 +16,7 @@ use axum::{
 use pudu_client::{
     base::MessageId,
     store::{Feedback, RunRow},
+    wire::event,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

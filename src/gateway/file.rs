@@ -10,6 +10,7 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use pudu_client::wire::{artifact, upload::in_address};
 use std::{
     fs::{File, Metadata},
     io::{self, Read, Seek, SeekFrom},
@@ -20,8 +21,6 @@ use std::{
 use tokio::io::AsyncReadExt;
 use tokio_util::io::ReaderStream;
 
-/// So much of a file tells text from anything else, in bytes.
-const HEAD: u64 = 8 * 1024;
 /// Media types that a browser may execute, whoever made the file. Any XML may be a picture or a page with
 /// scripts.
 const ACTIVE: [&str; 8] = [
@@ -75,9 +74,8 @@ pub(super) async fn send(
     name: &str,
     show: FileDisposition,
 ) -> io::Result<Response> {
-    let guessed = mime_guess::from_path(name).first_raw();
-    let (file, meta, text) = tokio::task::spawn_blocking(move || examine(file, guessed.is_none())).await??;
-    let kind = guessed.unwrap_or(if text { "text/plain" } else { "application/octet-stream" });
+    let (file, meta, head) = tokio::task::spawn_blocking(move || examine(file)).await??;
+    let kind = artifact::media_type(name, &head);
     let seal = FileValidator::of(&meta);
     let mut response = match wanted(headers, &seal, meta.len()) {
         FileRequest::Nothing => StatusCode::NOT_MODIFIED.into_response(),
@@ -99,8 +97,8 @@ pub(super) async fn send(
 
 /// Sends what is in memory, likewise but whole.
 pub(super) fn send_bytes(bytes: Vec<u8>, name: &str, show: FileDisposition) -> Response {
-    let guessed = mime_guess::from_path(name).first_raw();
-    let kind = guessed.unwrap_or(if is_text(&bytes) { "text/plain" } else { "application/octet-stream" });
+    let head = usize::try_from(artifact::HEAD).unwrap_or(usize::MAX);
+    let kind = artifact::media_type(name, bytes.get(..head).unwrap_or(&bytes));
     let mut response = bytes.into_response();
     response.headers_mut().extend(described(name, kind, show));
     response
@@ -110,7 +108,7 @@ pub(super) fn send_bytes(bytes: Vec<u8>, name: &str, show: FileDisposition) -> R
 fn described(name: &str, kind: &str, show: FileDisposition) -> HeaderMap {
     let attached = show == FileDisposition::Download || is_active(kind);
     let place = if attached { "attachment" } else { "inline" };
-    let name: String = name.bytes().map(percent).collect();
+    let name = in_address(name);
     // A download is bytes: no browser is to have ideas of its own about them.
     let kind = match show {
         FileDisposition::Download => "application/octet-stream".to_owned(),
@@ -131,18 +129,11 @@ fn is_active(kind: &str) -> bool {
     ACTIVE.contains(&kind) || kind.ends_with("+xml")
 }
 
-fn examine(mut file: File, sniff: bool) -> io::Result<(File, Metadata, bool)> {
-    let meta = file.metadata()?;
-    let mut head = Vec::new();
-    if sniff {
-        Read::by_ref(&mut file).take(HEAD).read_to_end(&mut head)?;
-        file.rewind()?;
-    }
-    Ok((file, meta, is_text(&head)))
-}
-
-fn is_text(bytes: &[u8]) -> bool {
-    !bytes.iter().take(usize::try_from(HEAD).unwrap_or(usize::MAX)).any(|byte| *byte == 0)
+fn examine(mut file: File) -> io::Result<(File, Metadata, Vec<u8>)> {
+    let (meta, mut head) = (file.metadata()?, Vec::new());
+    Read::by_ref(&mut file).take(artifact::HEAD).read_to_end(&mut head)?;
+    file.rewind()?;
+    Ok((file, meta, head))
 }
 
 /// Version of a file, for conditional requests.
@@ -211,19 +202,6 @@ async fn part(mut file: File, range: RangeInclusive<u64>, size: u64) -> io::Resu
         (header::CONTENT_RANGE, format!("bytes {first}-{last}/{size}")),
     ];
     Ok((StatusCode::PARTIAL_CONTENT, headers, body).into_response())
-}
-
-fn percent(byte: u8) -> String {
-    if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-        char::from(byte).to_string()
-    } else {
-        format!("%{byte:02X}")
-    }
-}
-
-/// A path as it stands in an address.
-pub(super) fn in_address(path: &str) -> String {
-    path.bytes().map(|byte| if byte == b'/' { "/".to_owned() } else { percent(byte) }).collect()
 }
 
 #[cfg(test)]

@@ -10,11 +10,9 @@ use axum::{
     http::StatusCode,
 };
 use pudu_client::{
-    MemoryMode, MemoryOf, MemoryRules, MemoryTrouble,
-    memories::{
-        DocumentDetail, FactCategory, FactEdit, FactSource, MemoryDocument, MemoryError, MemoryRefusal,
-        NewFact,
-    },
+    MemoryOf, MemoryTrouble,
+    memories::{MemoryError, MemoryRefusal},
+    wire::memory::{AddedFact, FactChange},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -39,7 +37,7 @@ pub(super) async fn show(
     caller: Caller,
     Query(query): Query<MemoryQuery>,
 ) -> JsonReply {
-    told(gateway.0.shared.client.memories().read(&query.of(caller)).await)
+    told(gateway.0.shared.client.get_memory(&query.of(caller)).await)
 }
 
 /// Shows what is remembered. It is read anew in any case.
@@ -53,11 +51,7 @@ pub(super) async fn reload(
 
 /// Forgets everything that any agent remembers of whoever asks.
 pub(super) async fn clear(State(gateway): State<GatewayState>, caller: Caller) -> JsonReply {
-    let (memories, of) = (gateway.0.shared.client.memories(), MemoryOf { user: caller.user, agent: None });
-    match memories.forget_all(&of).await {
-        Ok(()) => told(memories.read(&of).await),
-        Err(error) => refused(&error),
-    }
+    told(gateway.0.shared.client.clear_memory(&MemoryOf { user: caller.user, agent: None }).await)
 }
 
 /// Returns everything as one document, which `import` reads.
@@ -66,10 +60,7 @@ pub(super) async fn export(
     caller: Caller,
     Query(query): Query<MemoryQuery>,
 ) -> JsonReply {
-    match gateway.0.shared.client.memories().export(&query.of(caller)).await {
-        Ok(document) => (StatusCode::OK, Json(document)),
-        Err(error) => refused(&error),
-    }
+    told(gateway.0.shared.client.export_memory(&query.of(caller)).await)
 }
 
 /// Replaces what is remembered by a document.
@@ -79,29 +70,7 @@ pub(super) async fn import(
     Query(query): Query<MemoryQuery>,
     Json(document): Json<Value>,
 ) -> JsonReply {
-    let (memories, of) = (gateway.0.shared.client.memories(), query.of(caller));
-    match memories.import(&of, document).await {
-        Ok(_) => told(memories.read(&of).await),
-        Err(error) => refused(&error),
-    }
-}
-
-/// A fact to remember.
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct AddedFact {
-    content: String,
-    #[serde(default = "context")]
-    category: String,
-    #[serde(default = "half")]
-    confidence: f64,
-}
-
-fn context() -> String {
-    "context".to_owned()
-}
-
-fn half() -> f64 {
-    0.5
+    told(gateway.0.shared.client.import_memory(&query.of(caller), document).await)
 }
 
 /// Remembers a fact.
@@ -109,27 +78,9 @@ pub(super) async fn add(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Query(query): Query<MemoryQuery>,
-    Json(AddedFact { content, category, confidence }): Json<AddedFact>,
+    Json(fact): Json<AddedFact>,
 ) -> JsonReply {
-    let fact = NewFact {
-        content,
-        category: FactCategory::parse(&category, None),
-        confidence,
-        source: FactSource::manual(),
-        origin: None,
-    };
-    told(gateway.0.shared.client.memories().add(&query.of(caller), fact).await)
-}
-
-/// Change of a fact: what is missing or null stays.
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct FactChange {
-    #[serde(default)]
-    content: Option<String>,
-    #[serde(default)]
-    category: Option<String>,
-    #[serde(default)]
-    confidence: Option<f64>,
+    told(gateway.0.shared.client.create_memory_fact(&query.of(caller), fact).await)
 }
 
 /// Changes a fact.
@@ -138,11 +89,9 @@ pub(super) async fn edit(
     caller: Caller,
     Path(fact): Path<String>,
     Query(query): Query<MemoryQuery>,
-    Json(FactChange { content, category, confidence }): Json<FactChange>,
+    Json(change): Json<FactChange>,
 ) -> JsonReply {
-    let category = category.map(|category| FactCategory::parse(&category, None));
-    let edit = FactEdit { content, category, confidence, revision: None };
-    told(gateway.0.shared.client.memories().edit(&query.of(caller), &fact, edit).await)
+    told(gateway.0.shared.client.update_memory_fact(&query.of(caller), &fact, change).await)
 }
 
 /// Forgets a fact.
@@ -152,16 +101,12 @@ pub(super) async fn forget(
     Path(fact): Path<String>,
     Query(query): Query<MemoryQuery>,
 ) -> JsonReply {
-    let (memories, of) = (gateway.0.shared.client.memories(), query.of(caller));
-    match memories.forget(&of, &fact).await {
-        Ok(()) => told(memories.read(&of).await),
-        Err(error) => refused(&error),
-    }
+    told(gateway.0.shared.client.delete_memory_fact(&query.of(caller), &fact).await)
 }
 
 /// Answers how memory is set up.
 pub(super) async fn config(State(gateway): State<GatewayState>) -> Json<Value> {
-    Json(settings(&gateway))
+    Json(gateway.0.shared.client.get_memory_config())
 }
 
 /// Answers how memory is set up, and what is remembered.
@@ -170,56 +115,12 @@ pub(super) async fn status(
     caller: Caller,
     Query(query): Query<MemoryQuery>,
 ) -> JsonReply {
-    match gateway.0.shared.client.memories().read(&query.of(caller)).await {
-        Ok(document) => {
-            let data = document.to_json(DocumentDetail::Api);
-            (StatusCode::OK, Json(json!({ "config": settings(&gateway), "data": data })))
-        }
-        Err(error) => refused(&error),
-    }
+    told(gateway.0.shared.client.get_memory_status(&query.of(caller)).await)
 }
 
-/// Writes the rules under the keys of both shapes that DeerFlow had.
-fn settings(gateway: &GatewayState) -> Value {
-    let memory = gateway.0.watcher.current().memory.clone();
-    let Some(rules) = memory.rules else {
-        return json!({ "enabled": false, "injection_enabled": false, "manager_class": "noop" });
-    };
-    let MemoryRules { mode, injection, debounce, last_reading, options, .. } = rules;
-    let numbers = json!({
-        "debounce_seconds": debounce.as_secs(),
-        "max_facts": options.max_facts,
-        "fact_confidence_threshold": options.min_confidence,
-        "max_injection_tokens": options.max_injection_tokens,
-        "fact_eviction_policy": options.eviction.name(),
-        "guaranteed_categories": options.guaranteed_categories,
-        "guaranteed_token_budget": options.guaranteed_tokens,
-        "staleness_review_enabled": options.staleness_review,
-        "staleness_age_days": options.staleness_days,
-        "consolidation_enabled": options.consolidation,
-        "model": memory.model,
-    });
-    json!({
-        "enabled": true,
-        "mode": match mode {
-            MemoryMode::Middleware => "middleware",
-            MemoryMode::Tool => "tool",
-        },
-        "injection_enabled": injection,
-        "shutdown_flush_timeout_seconds": last_reading.as_secs(),
-        "manager_class": "deermem",
-        "storage_path": "",
-        "debounce_seconds": debounce.as_secs(),
-        "max_facts": options.max_facts,
-        "fact_confidence_threshold": options.min_confidence,
-        "max_injection_tokens": options.max_injection_tokens,
-        "backend_config": numbers,
-    })
-}
-
-fn told(document: Result<MemoryDocument, MemoryTrouble>) -> JsonReply {
+fn told(document: Result<Value, MemoryTrouble>) -> JsonReply {
     match document {
-        Ok(document) => (StatusCode::OK, Json(document.to_json(DocumentDetail::Api))),
+        Ok(document) => (StatusCode::OK, Json(document)),
         Err(error) => refused(&error),
     }
 }

@@ -7,10 +7,6 @@ use super::{
     client_runs::{own_run, row},
     refusal::{Refusal, answer, refused, scrubbed, unavailable},
     threads::own,
-    wire::{
-        event::{self, Event},
-        run,
-    },
 };
 use crate::bus::STORE_TIMEOUT;
 use axum::{
@@ -21,6 +17,10 @@ use axum::{
 use pudu_client::{
     base::{RunId, Seq, ThreadState},
     store::{ClientThread, LogEntry, RunRow},
+    wire::{
+        event::{self, Event},
+        run,
+    },
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -10,7 +10,7 @@ use axum::{
 use pudu_client::{SubmitError, net::scrub};
 use serde::Serialize;
 
-pub(super) use crate::config::API as ACCOUNT;
+pub(super) use pudu_client::wire::thread::API_ACCOUNT as ACCOUNT;
 /// Said of a thread on which something works.
 pub(super) const IN_FLIGHT: &str = "the thread has work in flight; cancel its run, or say /stop in its chat";
 

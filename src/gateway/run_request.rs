@@ -5,10 +5,11 @@ use super::{
     GatewayState,
     caller::{Caller, CallerRole},
     errors::refuse,
+    input as sent,
+    input::InputMessage,
     options,
     refusal::{ACCOUNT, Refusal, refused, unavailable},
     threads::notes,
-    wire::{checkpoint, input as sent, input::SentMessage, modes::Modes},
 };
 use crate::gateway::json::Json;
 use crate::{bus::STORE_TIMEOUT, clock, dispatch::input, home, local};
@@ -17,6 +18,7 @@ use pudu_client::{
     Asker, Authoring, ClientRun, Multitask, RunTask,
     base::{Human, Message, MessageId, RunId, Seq, SharedFile, Thinking, ThreadFolder, ThreadId, UserId},
     store::RunRow,
+    wire::{checkpoint, modes::Modes},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -177,7 +179,7 @@ impl RunBody {
     }
 
     /// Returns the messages that are said: those of the input, or the answer to a question.
-    fn said(&self) -> Result<Vec<SentMessage>, Refusal> {
+    fn said(&self) -> Result<Vec<InputMessage>, Refusal> {
         let answer = &self.command["resume"];
         let list = match (&self.input, answer) {
             (Value::Null, Value::Null) => return Ok(Vec::new()),
@@ -308,10 +310,10 @@ fn leave_images_out(value: &mut Value) {
 async fn take(
     gateway: &GatewayState,
     folder: &ThreadFolder,
-    said: Vec<SentMessage>,
+    said: Vec<InputMessage>,
 ) -> Result<(Vec<Human>, Vec<(MessageId, Arc<Value>)>), Refusal> {
     let (mut humans, mut fields) = (Vec::new(), Vec::new());
-    for (at, SentMessage { message, fields: own, images, uploads }) in said.into_iter().enumerate() {
+    for (at, InputMessage { message, fields: own, images, uploads }) in said.into_iter().enumerate() {
         let Message::Human(mut human) = message else {
             let why = format!(
                 "input.messages[{at}]: a run takes people's messages; others are written by POST …/state"

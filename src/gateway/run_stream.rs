@@ -1,54 +1,30 @@
-//! The stream of one run: from the ring while the run works and a minute longer, from the log ever after. A reader that
-//! comes back goes on behind what it has, and is told where something is gone. A slow one costs the run nothing.
+//! The stream of one run over HTTP: its frames as they come, several together where they are there already, and a heartbeat
+//! where nothing is.
 
-use super::{
-    GatewayState,
-    run_readers::RunReader,
-    wire::{
-        frames::{Frames, Position},
-        modes::Modes,
-    },
-};
-use crate::bus::STORE_TIMEOUT;
+use super::{GatewayState, run_readers::RunReader};
 use axum::{
     body::{Body, Bytes},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use futures_util::stream;
-use pudu_client::{
-    LiveRun,
-    base::{Message, Outcome, RunEvent, RunId, Seq, ThreadId, ThreadState, Update},
-    harness::{ReplayItem, ReplayReader},
-    store::{LogEntry, StoreError},
-};
-use std::time::Duration;
+use futures_util::{FutureExt, StreamExt, stream};
+use pudu_client::{FrameStream, StreamRequest, base::RunId, wire::frame::Position};
+use std::{fmt::Write, time::Duration};
 use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
 
 /// A stream that has nothing to say says so this often.
 pub(super) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
-/// So many rows of the log are read at once.
-const LOG_PAGE: i64 = 500;
 /// Frames are sent together up to so many bytes.
 const MAX_CHUNK_BYTES: usize = 64 * 1024;
-
-/// A reader's request for a run's stream.
-pub(super) struct StreamRequest {
-    pub(super) thread: ThreadId,
-    pub(super) run: RunId,
-    pub(super) assistant: String,
-    pub(super) modes: Modes,
-    /// Position of the reader; the beginning if none.
-    pub(super) after: Option<Position>,
-}
 
 /// Answers with a run's stream, to which the reader belongs: both end at once.
 pub(super) fn respond(gateway: &GatewayState, request: StreamRequest, reader: RunReader) -> Response {
     let run = format!("/threads/{}/runs/{}", request.thread, request.run);
-    let follower = Follower::new(gateway.clone(), request);
-    let body = Body::from_stream(stream::unfold((follower, reader), |(mut follower, reader)| async move {
-        let chunk = follower.next().await?;
-        Some((Ok::<_, std::convert::Infallible>(chunk), (follower, reader)))
+    let frames = StreamBody::new(gateway, request, reader);
+    let body = Body::from_stream(stream::unfold(frames, async |mut frames| {
+        let chunk = frames.next().await?;
+        Some((Ok::<_, std::convert::Infallible>(chunk), frames))
     }));
     let mut headers = HeaderMap::new();
     let fixed = [
@@ -77,307 +53,49 @@ pub(super) fn last_event(headers: &HeaderMap) -> Option<Position> {
     Position::read(headers.get("last-event-id")?.to_str().ok()?)
 }
 
-/// Source of the next events.
-enum StreamSource {
-    /// Nothing was sent yet.
-    Begin,
-    Ring(ReplayReader, LiveRun),
-    /// All was read, and the run is being put away.
-    Ending(LiveRun),
-    /// Rows of a run that are in no ring, and what comes behind them.
-    Log(std::vec::IntoIter<LogEntry>, Rest),
-    Over,
-}
-
-/// Continuation of a run behind its rows.
-#[derive(Clone)]
-enum Rest {
-    /// What it does since a restart.
-    Ring(LiveRun),
-    End(Option<Outcome>),
-}
-
-/// Result of reading on.
-enum ReadOn {
-    Something,
-    /// Nothing happened for a while.
-    Nothing,
-}
-
-struct Follower {
-    gateway: GatewayState,
-    request: StreamRequest,
-    frames: Frames,
-    source: StreamSource,
+/// A reader of a run's stream.
+struct StreamBody {
+    run: RunId,
+    frames: FrameStream,
+    stop: CancellationToken,
     beat: tokio::time::Interval,
+    /// The run stops with its last reader, if it is to.
+    _reader: RunReader,
 }
 
-impl Follower {
-    fn new(gateway: GatewayState, request: StreamRequest) -> Self {
-        let StreamRequest { thread, run, assistant, modes, .. } = &request;
-        let frames = Frames::new(thread, run, assistant, *modes);
+impl StreamBody {
+    fn new(gateway: &GatewayState, request: StreamRequest, reader: RunReader) -> Self {
+        let (run, stop) = (request.run.clone(), gateway.0.stop.clone());
         let mut beat = interval(HEARTBEAT_INTERVAL);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         beat.reset();
-        Self { gateway, request, frames, source: StreamSource::Begin, beat }
+        Self { run, frames: gateway.0.shared.client.follow(request), stop, beat, _reader: reader }
     }
 
     /// Returns the next piece of the stream; `None` behind its end, and when the daemon goes.
     async fn next(&mut self) -> Option<Bytes> {
-        while !matches!(self.source, StreamSource::Over) {
-            match self.read().await {
-                Ok(ReadOn::Something) => {}
-                Ok(ReadOn::Nothing) => return Some(Bytes::from_static(b": heartbeat\n\n")),
-                Err(error) => self.fail(&error),
+        let first = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => return None,
+            frames = self.frames.next() => frames,
+            _ = self.beat.tick() => return Some(Bytes::from_static(b": heartbeat\n\n")),
+        };
+        let (mut text, mut next) = (String::new(), first);
+        while let Some(frames) = next {
+            match frames {
+                // Writing to a string does not fail.
+                Ok(frames) => frames.iter().for_each(|frame| {
+                    write!(text, "{frame}").ok();
+                }),
+                // The reader comes back later and goes on.
+                Err(error) => tracing::error!(run = %self.run, %error, "failed to read run"),
             }
-            let text = self.frames.take();
-            if !text.is_empty() {
-                self.beat.reset();
-                return Some(text.into());
-            }
-        }
-        None
-    }
-
-    /// The store failed: the reader comes back later and goes on.
-    fn fail(&mut self, error: &StoreError) {
-        tracing::error!(run = %self.request.run, %error, "failed to read run");
-        self.source = StreamSource::Over;
-    }
-
-    /// Reads on, and makes frames of it.
-    async fn read(&mut self) -> Result<ReadOn, StoreError> {
-        let stop = &self.gateway.0.stop;
-        match &mut self.source {
-            StreamSource::Begin => self.begin().await?,
-            StreamSource::Ring(reader, live) => {
-                let item = tokio::select! {
-                    biased;
-                    () = stop.cancelled() => { self.source = StreamSource::Over; return Ok(ReadOn::Something) }
-                    item = reader.next() => item,
-                    _ = self.beat.tick() => return Ok(ReadOn::Nothing),
-                };
-                let live = live.clone();
-                match item {
-                    Some(item) => {
-                        self.take(item, &live).await?;
-                        self.take_ready(&live).await?;
-                    }
-                    None => self.source = StreamSource::Ending(live),
-                }
-            }
-            StreamSource::Ending(live) => {
-                // Who has read the last frame finds the run ended, and its thread free.
-                tokio::select! {
-                    biased;
-                    () = stop.cancelled() => { self.source = StreamSource::Over; return Ok(ReadOn::Something) }
-                    () = live.closed.cancelled() => {}
-                    _ = self.beat.tick() => return Ok(ReadOn::Nothing),
-                }
-                let outcome = live.replay.progress().outcome;
-                self.end(outcome.as_ref()).await;
-            }
-            StreamSource::Log(rows, rest) => {
-                let (updates, rest) = (commit_of(rows), rest.clone());
-                match (updates.last().map(|entry| entry.seq), rest) {
-                    (None, Rest::End(outcome)) => self.end(outcome.as_ref()).await,
-                    (None, Rest::Ring(live)) => {
-                        self.frames.go_on_at(Position { seq: live.before, event: live.first_event });
-                        self.source = StreamSource::Ring(live.replay.read(0), live);
-                    }
-                    (Some(seq), _) => {
-                        let updates = updates.into_iter().map(|entry| entry.update).collect();
-                        self.push(&RunEvent::Committed { seq, updates }).await?;
-                    }
-                }
-            }
-            StreamSource::Over => {}
-        }
-        Ok(ReadOn::Something)
-    }
-
-    /// Takes what is there already, so that it is sent together.
-    async fn take_ready(&mut self, live: &LiveRun) -> Result<(), StoreError> {
-        while self.frames.len() < MAX_CHUNK_BYTES {
-            let StreamSource::Ring(reader, _) = &mut self.source else { return Ok(()) };
-            let Some(Some(item)) = futures_util::FutureExt::now_or_never(reader.next()) else {
-                return Ok(());
+            next = match text.len() {
+                ..MAX_CHUNK_BYTES => self.frames.next().now_or_never().flatten(),
+                _ => None,
             };
-            self.take(item, live).await?;
         }
-        Ok(())
+        self.beat.reset();
+        (!text.is_empty()).then(|| text.into())
     }
-
-    async fn take(&mut self, item: ReplayItem, live: &LiveRun) -> Result<(), StoreError> {
-        match item {
-            ReplayItem::Event(_, event) => self.push(&event).await,
-            ReplayItem::Gap(_) => self.jump(live, self.frames.position()).await,
-        }
-    }
-
-    async fn push(&mut self, event: &RunEvent) -> Result<(), StoreError> {
-        if let RunEvent::Committed { seq, updates } = event
-            && self.frames.needs_state()
-        {
-            let before = seq - Seq::try_from(updates.len()).unwrap_or(0);
-            let state = match self.start(before) {
-                Some(state) => state,
-                None => self.gateway.0.shared.db.state_at(&self.request.thread, before).await?.1,
-            };
-            self.frames.set_state(state);
-            self.read_title().await?;
-        }
-        self.frames.push(event);
-        Ok(())
-    }
-
-    /// Returns the thread as the run found it, if that was at this position.
-    fn start(&self, position: Seq) -> Option<ThreadState> {
-        let StreamSource::Ring(_, live) = &self.source else { return None };
-        live.start.get().filter(|(seq, _)| *seq == position).map(|(_, state)| state.clone())
-    }
-
-    /// Tells the frames the title of the thread, if one stands in them.
-    async fn read_title(&mut self) -> Result<(), StoreError> {
-        if self.request.modes.show_values() {
-            self.frames.set_title(self.gateway.0.shared.db.title(&self.request.thread).await?);
-        }
-        Ok(())
-    }
-
-    /// Tells that what comes behind the reader is gone up to a position, and how the thread is there.
-    async fn gap(&mut self, asked: Position, until: Seq) -> Result<Seq, StoreError> {
-        let db = &self.gateway.0.shared.db;
-        let (seq, state) = db.state_at(&self.request.thread, until).await?;
-        self.read_title().await?;
-        self.frames.gap(asked, seq, state);
-        Ok(seq)
-    }
-
-    /// Goes on from how the thread is now: what comes between is gone.
-    async fn jump(&mut self, live: &LiveRun, asked: Position) -> Result<(), StoreError> {
-        let seq = self.gap(asked, Seq::MAX).await?;
-        // Changes that the state has already are skipped.
-        let known = |event: &RunEvent| matches!(event, RunEvent::Committed { seq: of, .. } if *of <= seq);
-        let (oldest, next) = live.replay.span();
-        let from = match live.replay.newest(known) {
-            Some(at) => at + 1,
-            // All that a resumed run has said since is behind the state.
-            None if oldest == 0 => 0,
-            None => next,
-        };
-        self.source = StreamSource::Ring(live.replay.read(from), live.clone());
-        Ok(())
-    }
-
-    async fn begin(&mut self) -> Result<(), StoreError> {
-        if self.request.after.is_none() {
-            self.frames.begin();
-        }
-        let after = self.request.after.unwrap_or_default();
-        self.frames.go_on_at(after);
-        match self.gateway.0.shared.client.live_run(&self.request.run) {
-            Some(live) => self.begin_live(live, after).await,
-            None => self.begin_ended(after).await,
-        }
-    }
-
-    /// Begins to read a run that works, or ended a moment ago. What it did before a restart is in the log alone.
-    async fn begin_live(&mut self, live: LiveRun, after: Position) -> Result<(), StoreError> {
-        let ring = Position { seq: live.before, event: live.first_event };
-        let Some(at) = ring_place(&live, after) else { return self.jump(&live, after).await };
-        if after.seq > ring.seq || (after.seq == ring.seq && after.event >= ring.event) {
-            self.frames.seek(if after.seq > ring.seq { Position { event: 0, ..after } } else { ring }, after);
-            self.know_state(after.seq).await?;
-            self.source = StreamSource::Ring(live.replay.read(at), live);
-            return Ok(());
-        }
-        let rows = match after.event {
-            0 => {
-                self.know_state(after.seq).await?;
-                self.rows(after.seq, ring.seq).await?
-            }
-            // Pieces of the message that comes next were sent, and are not known any more.
-            _ => {
-                self.gap(after, ring.seq).await?;
-                Vec::new()
-            }
-        };
-        self.source = StreamSource::Log(rows.into_iter(), Rest::Ring(live));
-        Ok(())
-    }
-
-    /// Begins to read a run that ended longer ago.
-    async fn begin_ended(&mut self, after: Position) -> Result<(), StoreError> {
-        let db = self.gateway.0.shared.db.within(STORE_TIMEOUT);
-        let row = db.run(&self.request.run).await?;
-        let outcome = row.and_then(|row| row.outcome());
-        let rows = match after.event {
-            0 => {
-                self.know_state(after.seq).await?;
-                self.rows(after.seq, Seq::MAX).await?
-            }
-            _ => {
-                self.gap(after, Seq::MAX).await?;
-                Vec::new()
-            }
-        };
-        self.source = StreamSource::Log(rows.into_iter(), Rest::End(outcome));
-        Ok(())
-    }
-
-    /// Tells the frames how the thread was at a position, from which the reader goes on.
-    async fn know_state(&mut self, seq: Seq) -> Result<(), StoreError> {
-        if seq > 0 {
-            let db = &self.gateway.0.shared.db;
-            let (_, state) = db.state_at(&self.request.thread, seq).await?;
-            self.frames.set_state(state);
-            self.read_title().await?;
-        }
-        Ok(())
-    }
-
-    /// Reads the run's rows behind a position of the log, up to another one.
-    async fn rows(&self, mut after: Seq, until: Seq) -> Result<Vec<LogEntry>, StoreError> {
-        let (db, request) = (self.gateway.0.shared.db.within(STORE_TIMEOUT), &self.request);
-        let mut all = Vec::new();
-        loop {
-            let page = db.log_after(&request.thread, Some(&request.run), after, LOG_PAGE).await?;
-            let is_last = page.len() < usize::try_from(LOG_PAGE).unwrap_or(usize::MAX);
-            after = page.last().map_or(after, |entry| entry.seq);
-            all.extend(page.into_iter().filter(|entry| entry.seq <= until));
-            if is_last || after >= until {
-                return Ok(all);
-            }
-        }
-    }
-
-    async fn end(&mut self, outcome: Option<&Outcome>) {
-        if self.request.modes.show_values() {
-            let db = self.gateway.0.shared.db.within(STORE_TIMEOUT);
-            self.frames.retitle(db.title(&self.request.thread).await.ok().flatten());
-        }
-        self.frames.end(outcome.unwrap_or(&Outcome::Stopped));
-        self.source = StreamSource::Over;
-    }
-}
-
-/// Takes the rows of a run that were one step: a reply by itself, and the results of its calls together.
-fn commit_of(rows: &mut std::vec::IntoIter<LogEntry>) -> Vec<LogEntry> {
-    let is_reply = |entry: &LogEntry| matches!(&entry.update, Update::Message(message) if matches!(**message, Message::Assistant(_)));
-    let until = rows.as_slice().iter().position(is_reply);
-    let count = match until {
-        Some(0) => 1,
-        Some(at) => at,
-        None => rows.len(),
-    };
-    rows.take(count).collect()
-}
-
-/// Returns the event of a run's ring behind the row of a position; `None` if it is not there any more.
-fn ring_place(live: &LiveRun, after: Position) -> Option<u64> {
-    let (oldest, next) = live.replay.span();
-    let is_row = |known: &RunEvent| matches!(known, RunEvent::Committed { seq, .. } if *seq == after.seq);
-    let at = if after.seq > live.before { live.replay.newest(is_row)? + 1 } else { 0 };
-    (oldest..=next).contains(&at).then_some(at)
 }

@@ -12,27 +12,21 @@ use axum::{
 };
 use pudu_client::{
     base::{SandboxError, UserId},
-    skills::{
-        CatalogEntry, ChangeAuthor, Finding, FindingSeverity, Installed, SkillChange, SkillError,
-        SkillVersion, Skills,
-    },
+    skills::{ChangeAuthor, SkillChange, SkillError, SkillVersion},
+    wire::skill::{ListedFinding, ListedSkill, SkillList},
 };
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// Lists the skills, by name.
-pub(super) async fn list(State(gateway): State<GatewayState>) -> Json<Value> {
-    let catalog = gateway.0.shared.client.catalog().await;
-    Json(json!({ "skills": catalog.entries.iter().map(shown).collect::<Vec<_>>() }))
+pub(super) async fn list(State(gateway): State<GatewayState>) -> Json<SkillList> {
+    Json(gateway.0.shared.client.list_skills().await)
 }
 
 /// Shows one skill.
 pub(super) async fn show(State(gateway): State<GatewayState>, Path(name): Path<String>) -> JsonReply {
-    match gateway.0.shared.client.catalog().await.get(&name) {
-        Some(entry) => (StatusCode::OK, Json(shown(entry))),
-        None => refused(&SkillError::Unknown(name)),
-    }
+    told(gateway.0.shared.client.get_skill(&name).await)
 }
 
 /// New state of a skill's switch.
@@ -54,13 +48,8 @@ pub(super) async fn switch(
         return refusal;
     }
     let whose = if is_own { caller.user } else { UserId::local() };
-    match work(&gateway, move |skills| skills.of(&whose).set_enabled(&name, enabled)).await {
-        Ok(entry) => {
-            tracing::info!(skill = entry.name, enabled, "switched skill");
-            (StatusCode::OK, Json(shown(&entry)))
-        }
-        Err(error) => refused(&error),
-    }
+    let switched = gateway.0.shared.client.update_skill(&whose, &name, enabled).await;
+    told(switched.inspect(|skill| tracing::info!(skill = skill.name, enabled, "switched skill")))
 }
 
 fn not_admin(caller: &Caller) -> Option<JsonReply> {
@@ -131,7 +120,7 @@ async fn operated(
 ) -> Result<SkillVersion, SkillError> {
     let detail = format!("{} {name} of {}", change.action(), user.as_str());
     let (wanted, user) = (name.to_owned(), user.clone());
-    let changed = work(gateway, move |skills| {
+    let changed = gateway.0.shared.client.with_skills(move |skills| {
         let own = skills.of(&user);
         if !own.read().get(&wanted).is_some_and(|entry| entry.editable) {
             return Err(SkillError::Unknown(wanted));
@@ -157,12 +146,12 @@ pub(super) async fn install(
     State(gateway): State<GatewayState>,
     Json(InstallRequest { thread_id, path }): Json<InstallRequest>,
 ) -> JsonReply {
-    let told = |status, why: &str| (status, Json(json!({ "detail": why })));
+    let no = |status, why: &str| (status, Json(json!({ "detail": why })));
     let Some(thread) = thread::read(&thread_id) else {
-        return told(StatusCode::UNPROCESSABLE_ENTITY, thread::WRONG);
+        return no(StatusCode::UNPROCESSABLE_ENTITY, thread::WRONG);
     };
     if !path.ends_with(".skill") {
-        return told(StatusCode::BAD_REQUEST, "the file's name has to end in .skill");
+        return no(StatusCode::BAD_REQUEST, "the file's name has to end in .skill");
     }
     // DeerFlow's clients leave the slash at the beginning out.
     let path = if path.starts_with('/') { path } else { format!("/{path}") };
@@ -174,20 +163,13 @@ pub(super) async fn install(
     };
     let file = match kept {
         Ok(file) => file,
-        Err(error @ SandboxError::Missing { .. }) => return told(StatusCode::NOT_FOUND, &error.to_string()),
-        Err(error) => return told(StatusCode::BAD_REQUEST, &error.to_string()),
+        Err(error @ SandboxError::Missing { .. }) => return no(StatusCode::NOT_FOUND, &error.to_string()),
+        Err(error) => return no(StatusCode::BAD_REQUEST, &error.to_string()),
     };
-    match work(&gateway, move |skills| skills.install(&file, false)).await {
-        Ok(Installed { name, report, .. }) => {
-            tracing::info!(skill = name, findings = report.findings.len(), "installed skill");
-            let message = format!("Skill '{name}' installed successfully");
-            let findings: Vec<Value> = report.findings.iter().map(finding).collect();
-            let answer =
-                json!({ "success": true, "skill_name": name, "message": message, "findings": findings });
-            (StatusCode::OK, Json(answer))
-        }
-        Err(error) => refused(&error),
-    }
+    let installed = shared.client.install_skill(&file).await;
+    told(installed.inspect(|skill| {
+        tracing::info!(skill = skill.skill_name, findings = skill.findings.len(), "installed skill");
+    }))
 }
 
 /// The user whose own skills are meant.
@@ -207,10 +189,10 @@ impl SkillOwner {
 pub(super) async fn custom(
     State(gateway): State<GatewayState>,
     Query(owner): Query<SkillOwner>,
-) -> Json<Value> {
+) -> Json<SkillList> {
     let catalog = gateway.0.shared.client.catalog_of(&owner.id()).await;
     let own = catalog.entries.iter().filter(|entry| entry.editable);
-    Json(json!({ "skills": own.map(shown).collect::<Vec<_>>() }))
+    Json(SkillList { skills: own.map(ListedSkill::from).collect() })
 }
 
 /// Shows a skill that can be changed, with its text.
@@ -230,7 +212,7 @@ async fn with_text(gateway: &GatewayState, name: &str, user: &UserId) -> JsonRep
     let catalog = gateway.0.shared.client.catalog_of(user).await;
     match catalog.get(name).filter(|entry| entry.editable) {
         Some(entry) => {
-            let mut skill = shown(entry);
+            let mut skill = json!(ListedSkill::from(entry));
             skill["content"] = json!(entry.text);
             (StatusCode::OK, Json(skill))
         }
@@ -245,7 +227,7 @@ pub(super) async fn history(
     Query(owner): Query<SkillOwner>,
 ) -> JsonReply {
     let user = owner.id();
-    let told = work(&gateway, move |skills| {
+    let told = gateway.0.shared.client.with_skills(move |skills| {
         let own = skills.of(&user);
         let versions = own.history(&name)?;
         let now = own.read().get(&name).filter(|entry| entry.editable).map(|entry| entry.text.to_string());
@@ -316,7 +298,7 @@ pub(super) async fn rollback(
     Json(request): Json<RollbackRequest>,
 ) -> JsonReply {
     let (user, wanted) = (owner.id(), name.clone());
-    let rolled = work(&gateway, {
+    let rolled = gateway.0.shared.client.with_skills({
         let user = user.clone();
         move |skills| {
             let own = skills.of(&user);
@@ -344,34 +326,12 @@ pub(super) async fn rollback(
     }
 }
 
-/// Works on skills where it may block.
-async fn work<T: Send + 'static>(
-    gateway: &GatewayState,
-    work: impl FnOnce(Skills) -> Result<T, SkillError> + Send + 'static,
-) -> Result<T, SkillError> {
-    let skills = gateway.0.shared.client.skills();
-    tokio::task::spawn_blocking(move || work(skills)).await.unwrap_or_else(|error| {
-        Err(SkillError::Io { path: "skills".into(), why: std::io::Error::other(error) })
-    })
-}
-
-fn shown(entry: &CatalogEntry) -> Value {
-    json!({
-        "name": entry.name,
-        "description": entry.about,
-        "license": entry.license,
-        "category": entry.category.name(),
-        "enabled": entry.enabled,
-        "editable": entry.editable,
-    })
-}
-
-fn finding(finding: &Finding) -> Value {
-    let severity = match finding.severity {
-        FindingSeverity::Warn => "warn",
-        FindingSeverity::Block => "block",
-    };
-    json!({ "severity": severity, "file": finding.file, "line": finding.line, "rule": finding.rule, "what": finding.what })
+/// Answers how work on a skill went.
+fn told(done: Result<impl Serialize, SkillError>) -> JsonReply {
+    match done {
+        Ok(done) => (StatusCode::OK, Json(json!(done))),
+        Err(error) => refused(&error),
+    }
 }
 
 fn refused(error: &SkillError) -> JsonReply {
@@ -385,7 +345,8 @@ fn refused(error: &SkillError) -> JsonReply {
         }
         SkillError::Blocked { name, report } => {
             let message = format!("the scan of `{name}` blocks it");
-            let findings: Vec<Value> = report.findings.iter().map(finding).collect();
+            let findings: Vec<Value> =
+                report.findings.iter().map(|finding| json!(ListedFinding::from(finding))).collect();
             (StatusCode::BAD_REQUEST, json!({ "message": message, "skill_name": name, "findings": findings }))
         }
         SkillError::State { .. } | SkillError::Io { .. } => {

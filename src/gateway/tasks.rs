@@ -1,6 +1,6 @@
 //! Steps of the sub-agents of a thread, from its log. The names are those of DeerFlow's stored events.
 
-use super::{GatewayState, errors::refuse, runs::shown, thread, wire::task};
+use super::{GatewayState, errors::refuse, runs::shown, thread};
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
     extract::{Path, Query, State, rejection::QueryRejection},
@@ -10,6 +10,7 @@ use axum::{
 use pudu_client::{
     base::Seq,
     store::{TaskFilter, TaskRow},
+    wire::task,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -6,15 +6,11 @@ use super::{
     GatewayState,
     caller::Caller,
     errors::refuse,
+    input::{self, InputMessage},
     json::Json,
     refusal::{ACCOUNT, Refusal, answer, body, changed, scrubbed, unavailable},
     thread_state::checkpoint_of,
-    threads::{listed, metadata, notes, own},
-    wire::{
-        checkpoint,
-        input::{self, SentMessage},
-        message,
-    },
+    threads::{listed, notes, own},
 };
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
@@ -26,6 +22,7 @@ use pudu_client::{
     base::{Message, MessageId, ThreadFolder, ThreadId, ThreadState, Todo, Update},
     harness::RunState,
     store::{ClientThread, NewThread, StoreError, ThreadChange},
+    wire::{checkpoint, message, thread::metadata},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -111,9 +108,9 @@ async fn write_values(
 type NewMessage = (Arc<Message>, Option<Arc<Value>>);
 
 /// Takes out of a state what does not begin a list of messages, and returns the rest of the list.
-fn replace_messages(state: &mut ThreadState, messages: Vec<SentMessage>) -> Vec<NewMessage> {
-    let fields = |sent: &SentMessage| Some(sent.fields.clone()).filter(|fields| !fields.is_null());
-    let is_same = |sent: &SentMessage, (id, old): (&MessageId, &Arc<Message>)| {
+fn replace_messages(state: &mut ThreadState, messages: Vec<InputMessage>) -> Vec<NewMessage> {
+    let fields = |sent: &InputMessage| Some(sent.fields.clone()).filter(|fields| !fields.is_null());
+    let is_same = |sent: &InputMessage, (id, old): (&MessageId, &Arc<Message>)| {
         let old = message::whole(old, state.client_fields.get(id).map(AsRef::as_ref));
         message::whole(&sent.message, fields(sent).as_deref()) == old
     };

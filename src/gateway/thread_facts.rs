@@ -5,10 +5,9 @@ use super::{
     caller::Caller,
     refusal::{ACCOUNT, Refusal, answer, body, changed, refused, scrubbed, unavailable},
     threads::own,
-    wire::{checkpoint, run},
 };
+use crate::bus::STORE_TIMEOUT;
 use crate::gateway::json::Json;
-use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
     extract::{Path, State, rejection::JsonRejection},
     http::StatusCode,
@@ -16,19 +15,16 @@ use axum::{
 };
 use pudu_client::{
     ClientRun, Multitask, RunTask,
-    base::{Goal, GoalStanding, RunId, ThreadState, Update},
+    base::{RunId, ThreadState, Update},
+    embed::GoalError,
     harness::{CompactOutcome, RunState},
     store::{ClientThread, RunTokens},
+    wire::{checkpoint, run},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Maximum length of a goal, in characters.
-const MAX_GOAL_CHARS: usize = 4000;
-/// How often a run may go on by itself at most.
-const MAX_CONTINUATIONS: u32 = 8;
 
 /// Answers what the runs of a thread spent.
 pub(super) async fn tokens(
@@ -82,28 +78,9 @@ pub(super) struct GoalBody {
     max_continuations: Option<u32>,
 }
 
-fn goal(state: &ThreadState) -> Value {
-    let told = |goal: &Goal| {
-        let judged = goal.verdict.as_ref().map(|verdict| {
-            json!({ "satisfied": verdict.standing == GoalStanding::Reached, "reason": verdict.reason })
-        });
-        json!({
-            "objective": goal.objective,
-            "status": "active",
-            "created_at": clock::iso(goal.since),
-            "updated_at": clock::iso(goal.since),
-            "continuation_count": goal.continuations,
-            "max_continuations": goal.max_continuations,
-            "no_progress_count": goal.stalled,
-            "last_evaluation": judged,
-        })
-    };
-    json!({ "goal": state.goal.as_ref().map(told) })
-}
-
 async fn told_goal(gateway: &GatewayState, thread: &ClientThread) -> Result<Response, Refusal> {
-    let state = gateway.0.shared.client.state(&thread.id).await.map_err(|error| unavailable(&error))?;
-    Ok(scrubbed(&goal(&state)))
+    let goal = gateway.0.shared.client.get_goal(&thread.id).await;
+    Ok(scrubbed(&goal.map_err(|error| unavailable(&error))?))
 }
 
 /// Shows the goal of a thread.
@@ -125,18 +102,12 @@ pub(super) async fn set_goal(
     let set = async {
         let (thread, GoalBody { objective, max_continuations }) =
             (own(&gateway, &caller, &id).await?, body(posted)?);
-        let objective = objective.split_whitespace().collect::<Vec<_>>().join(" ");
-        if !(1..=MAX_GOAL_CHARS).contains(&objective.chars().count()) {
-            return refused(StatusCode::UNPROCESSABLE_ENTITY, "objective has 1 to 4000 characters");
+        match gateway.0.shared.client.set_goal(&thread.id, &objective, max_continuations).await {
+            Ok(goal) => Ok(scrubbed(&goal)),
+            Err(GoalError::Wrong(why)) => refused(StatusCode::UNPROCESSABLE_ENTITY, why),
+            Err(GoalError::Thread(error)) => changed(Err(error)),
+            Err(GoalError::Log(error)) => Err(unavailable(&error)),
         }
-        if max_continuations.is_some_and(|most| most > MAX_CONTINUATIONS) {
-            return refused(StatusCode::UNPROCESSABLE_ENTITY, "max_continuations is 0 to 8");
-        }
-        let mut goal = Goal::new(objective, clock::now());
-        goal.max_continuations = max_continuations.unwrap_or(goal.max_continuations);
-        let change = |run: &mut RunState| run.apply(Update::Goal(Some(goal)));
-        changed(gateway.0.shared.client.change_thread(&thread.id, change).await)?;
-        told_goal(&gateway, &thread).await
     };
     answer(set.await)
 }

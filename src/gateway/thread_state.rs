@@ -6,7 +6,6 @@ use super::{
     json::Json,
     refusal::{Refusal, answer, body, refused, scrubbed, unavailable},
     threads::own,
-    wire::checkpoint::{self, Checkpoint, ValuesWriter},
 };
 use crate::bus::STORE_TIMEOUT;
 use axum::{
@@ -17,6 +16,7 @@ use axum::{
 use pudu_client::{
     base::{Message, RunId, Seq, ThreadState, Update},
     store::{ClientThread, LogEntry},
+    wire::checkpoint::{self, Checkpoint, ValuesWriter},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -5,7 +5,6 @@ use super::{
     caller::Caller,
     refusal::{ACCOUNT, IN_FLIGHT, Refusal, answer, body, missing, refused, scrubbed, unavailable},
     thread,
-    wire::checkpoint::ValuesWriter,
 };
 use crate::gateway::json::Json;
 use crate::{bus::STORE_TIMEOUT, clock};
@@ -15,8 +14,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use pudu_client::{
-    base::{Outcome, ThreadFolder, ThreadId},
+    base::{ThreadFolder, ThreadId},
     store::{ClientThread, Deletion, NewThread, ThreadChange},
+    wire::thread::metadata,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -101,42 +101,14 @@ pub(super) fn notes(mut metadata: Map<String, Value>) -> Result<String, Refusal>
     Ok(text)
 }
 
-pub(super) fn metadata(thread: &ClientThread) -> Map<String, Value> {
-    let mut notes: Map<String, Value> = serde_json::from_str(&thread.metadata).unwrap_or_default();
-    if thread.pinned {
-        notes.insert("deerflow_pinned".into(), true.into());
-    }
-    notes
+/// Writes a thread as lists show it.
+pub(super) fn listed(gateway: &GatewayState, thread: &ClientThread) -> Value {
+    json!(gateway.0.shared.client.listed(thread))
 }
 
 /// Returns a thread's status in LangGraph's words.
 fn status(gateway: &GatewayState, thread: &ClientThread) -> &'static str {
-    if !gateway.0.shared.client.live_runs(&thread.id).is_empty() {
-        return "busy";
-    }
-    match thread.outcome.as_deref().and_then(|outcome| serde_json::from_str(outcome).ok()) {
-        None | Some(Outcome::Success) => "idle",
-        Some(Outcome::Stopped) => "interrupted",
-        Some(Outcome::Timeout | Outcome::Limit | Outcome::Error(_)) => "error",
-    }
-}
-
-/// Writes a thread as lists show it: of its values only the title.
-pub(super) fn listed(gateway: &GatewayState, thread: &ClientThread) -> Value {
-    let title = Some(&thread.title).filter(|title| !title.is_empty());
-    let values = title.map_or_else(|| json!({}), |title| json!({ "title": title }));
-    json!({
-        "thread_id": thread.id,
-        "status": status(gateway, thread),
-        "created_at": clock::iso(thread.created),
-        "updated_at": clock::iso(thread.updated),
-        "metadata": metadata(thread),
-        "assistant_id": Some(&thread.assistant).filter(|assistant| !assistant.is_empty()),
-        "channel": Some(&thread.account).filter(|account| *account != ACCOUNT),
-        "config": {},
-        "values": values,
-        "interrupts": {},
-    })
+    gateway.0.shared.client.listed(thread).status
 }
 
 /// Leaves the keys of an answer that were asked for; all of them if none was.
@@ -268,17 +240,15 @@ pub(super) async fn show(
 ) -> Response {
     let shown = async {
         let thread = own(&gateway, &caller, &id).await?;
-        let mut told = listed(&gateway, &thread);
-        told["values"] = json!(values(&gateway, &thread).await?);
-        Ok(scrubbed(&told))
+        let shown = gateway.0.shared.client.with_values(&thread).await;
+        Ok(scrubbed(&shown.map_err(|error| unavailable(&error))?))
     };
     answer(shown.await)
 }
 
 /// Returns the values of a thread as it is.
 pub(super) async fn values(gateway: &GatewayState, thread: &ClientThread) -> Result<Box<RawValue>, Refusal> {
-    let state = gateway.0.shared.client.state(&thread.id).await.map_err(|error| unavailable(&error))?;
-    Ok(ValuesWriter::default().write(&state, Some(&thread.title)))
+    gateway.0.shared.client.values(thread).await.map_err(|error| unavailable(&error))
 }
 
 /// Change of a thread's notes.

@@ -1,10 +1,8 @@
 //! Files that programs put among a thread's uploads: several at once, all or none, and as Markdown beside them
 //! where they are documents.
 
-use super::{
-    GatewayState, artifacts::refused, caller::Caller, errors::refuse, file::in_address, json::Json, thread,
-};
-use crate::{bus::STORE_TIMEOUT, clock, config::Uploads, local};
+use super::{GatewayState, artifacts::refused, caller::Caller, errors::refuse, json::Json, thread};
+use crate::{config::Uploads, local};
 use axum::{
     extract::{
         Multipart, Path, State,
@@ -14,18 +12,15 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use pudu_client::{
-    base::{MessageId, ReadOutcome, SharedFile, ThreadFolder, ThreadId},
-    sandbox::Upload,
+    Client,
+    base::{ThreadFolder, ThreadId},
+    embed::{UploadError, UploadPart},
+    wire::upload::UploadedFiles,
 };
-use serde_json::{Map, Value, json};
-use std::{
-    path::PathBuf,
-    time::{Duration, UNIX_EPOCH},
-};
+use serde_json::json;
+use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 
-/// So many uploads are listed.
-const LISTED: usize = 10_000;
 /// So many fields that are no files may come along.
 const FIELDS: u32 = 100;
 /// Maximum number of upload requests handled at once; more wait.
@@ -56,11 +51,7 @@ pub(super) async fn put(
     let taken = tokio::time::timeout(UPLOAD_TIMEOUT, take(&gateway, caller, &thread, form)).await;
     let taken = taken.unwrap_or_else(|_| no(StatusCode::REQUEST_TIMEOUT, "the files took too long to come"));
     match taken {
-        Ok(files) => {
-            let message = format!("Successfully uploaded {} file(s)", files.len());
-            let answer = json!({ "success": true, "files": files, "message": message, "skipped_files": [] });
-            Json(answer).into_response()
-        }
+        Ok(files) => Json(files).into_response(),
         Err(refusal) => *refusal,
     }
 }
@@ -70,62 +61,24 @@ async fn take(
     caller: Caller,
     thread: &ThreadId,
     form: Multipart,
-) -> Result<Vec<Value>, Refused> {
+) -> Result<UploadedFiles, Refused> {
     let shared = &gateway.0.shared;
     let rules = shared.rules().uploads.clone();
-    let parts = receive(form, &rules, shared.home.join("tmp")).await?;
+    let parts = receive(form, &rules, &shared.client).await?;
     if parts.is_empty() {
         return no(StatusCode::BAD_REQUEST, "No files provided");
     }
-    // A thread that has files has a row, by which they are found when they are old. They are new until all are there.
-    let _kept = shared.client.keep_files().await;
-    let db = shared.db.within(STORE_TIMEOUT);
-    // A thread that is there stays whose it is.
     let folder = ThreadFolder { owner: caller.user, thread: thread.clone() };
-    db.thread_used(&folder, local::ACCOUNT, clock::now()).await.map_err(|error| broken(&error))?;
-    let mut kept: Vec<(SharedFile, String)> = Vec::new();
-    for part in &parts {
-        match shared.client.adopt(thread, &part.path, &part.name).await {
-            Ok(file) => kept.push((file, part.name.clone())),
-            Err(error) => {
-                for (file, _) in &kept {
-                    shared.client.remove_upload(thread, &file.name).await.ok();
-                }
-                return Err(Box::new(refused(&error)));
-            }
-        }
-    }
-    let mut told = Vec::new();
-    for (mut file, called) in kept {
-        if rules.auto_convert_documents {
-            shared.client.read_document(thread, &mut file).await;
-        }
-        told.push(shown(thread, &file, &called));
-    }
-    db.thread_used(&folder, local::ACCOUNT, clock::now()).await.map_err(|error| broken(&error))?;
-    Ok(told)
-}
-
-/// A file that came, outside of the thread's folder. It is gone when this is, unless it was moved.
-struct UploadedPart {
-    name: String,
-    path: PathBuf,
-}
-
-impl Drop for UploadedPart {
-    fn drop(&mut self) {
-        // An error means that it was moved.
-        std::fs::remove_file(&self.path).ok();
-    }
+    let taken =
+        shared.client.take_uploads(&folder, local::ACCOUNT, &parts, rules.auto_convert_documents).await;
+    taken.map_err(|error| match error {
+        UploadError::Files(error) => Box::new(refused(&error)),
+        error => broken(&error),
+    })
 }
 
 /// Writes the form's files to disk as they come, within the limits.
-async fn receive(
-    mut form: Multipart,
-    rules: &Uploads,
-    folder: PathBuf,
-) -> Result<Vec<UploadedPart>, Refused> {
-    tokio::fs::create_dir_all(&folder).await.map_err(|error| broken(&error))?;
+async fn receive(mut form: Multipart, rules: &Uploads, client: &Client) -> Result<Vec<UploadPart>, Refused> {
     let (mut parts, mut fields, mut left) = (Vec::new(), 0, rules.max_total_size);
     while let Some(field) = form.next_field().await.map_err(|error| garbled(&error))? {
         let name = field.file_name().unwrap_or_default().to_owned();
@@ -139,7 +92,7 @@ async fn receive(
             let detail = format!("Too many files: {} may come at once", rules.max_files);
             return no(StatusCode::PAYLOAD_TOO_LARGE, &detail);
         }
-        let part = UploadedPart { name, path: folder.join(format!("{}.part", MessageId::fresh())) };
+        let part = client.new_upload(&name).await.map_err(|error| broken(&error))?;
         write(field, &part, &mut left, rules).await?;
         parts.push(part);
     }
@@ -148,7 +101,7 @@ async fn receive(
 
 async fn write(
     mut field: Field<'_>,
-    part: &UploadedPart,
+    part: &UploadPart,
     left: &mut u64,
     rules: &Uploads,
 ) -> Result<(), Refused> {
@@ -196,66 +149,14 @@ fn broken(error: &dyn std::error::Error) -> Refused {
     Box::new(refuse(StatusCode::INTERNAL_SERVER_ERROR, "the files could not be kept"))
 }
 
-/// A file as clients of DeerFlow's know it. Where its wire has a path of this machine, the agent's stands.
-fn shown(thread: &ThreadId, file: &SharedFile, called: &str) -> Value {
-    let mut info = info(thread, &file.name, &file.path, file.size);
-    if file.name != called {
-        info.insert("original_filename".to_owned(), called.into());
-    }
-    match &file.reading {
-        None => {}
-        Some(ReadOutcome::Text(text)) => {
-            let name = text.path.rsplit('/').next().unwrap_or_default();
-            info.insert("markdown_file".to_owned(), name.into());
-            info.insert("markdown_path".to_owned(), text.path.as_str().into());
-            info.insert("markdown_virtual_path".to_owned(), text.path.as_str().into());
-            info.insert("markdown_artifact_url".to_owned(), artifact(thread, &text.path).into());
-        }
-        Some(ReadOutcome::Failed { reason, .. }) => {
-            info.insert("markdown_error".to_owned(), reason.as_str().into());
-        }
-    }
-    info.into()
-}
-
-fn info(thread: &ThreadId, name: &str, path: &str, size: u64) -> Map<String, Value> {
-    let extension = name.rsplit_once('.').map(|(_, ending)| format!(".{ending}")).unwrap_or_default();
-    let info = json!({
-        "filename": name,
-        "size": size,
-        "path": path,
-        "virtual_path": path,
-        "artifact_url": artifact(thread, path),
-        "extension": extension,
-    });
-    if let Value::Object(info) = info { info } else { Map::new() }
-}
-
-fn artifact(thread: &ThreadId, path: &str) -> String {
-    format!("/api/threads/{thread}/artifacts{}", in_address(path))
-}
-
 /// Lists the uploads.
 pub(super) async fn list(State(gateway): State<GatewayState>, Path(thread): Path<String>) -> Response {
     let thread = match thread::id(&thread) {
         Ok(thread) => thread,
         Err(refusal) => return *refusal,
     };
-    let entry = |upload: &Upload| {
-        let mut info = info(&thread, &upload.name, &upload.path, upload.size);
-        let since = upload.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
-        info.insert("modified".to_owned(), since.as_secs_f64().into());
-        Value::Object(info)
-    };
-    let listed = match gateway.0.shared.client.files(&thread).await {
-        Ok(files) => files.uploads(LISTED).await,
-        Err(error) => Err(error),
-    };
-    match listed {
-        Ok(uploads) => {
-            let files: Vec<Value> = uploads.iter().map(entry).collect();
-            Json(json!({ "count": files.len(), "files": files })).into_response()
-        }
+    match gateway.0.shared.client.list_uploads(&thread).await {
+        Ok(uploads) => Json(uploads).into_response(),
         Err(error) => refused(&error),
     }
 }
@@ -280,8 +181,8 @@ pub(super) async fn remove(
         Ok(thread) => thread,
         Err(refusal) => return *refusal,
     };
-    match gateway.0.shared.client.remove_upload(&thread, &name).await {
-        Ok(()) => Json(json!({ "success": true, "message": format!("Deleted {name}") })).into_response(),
+    match gateway.0.shared.client.delete_upload(&thread, &name).await {
+        Ok(done) => Json(done).into_response(),
         Err(pudu_client::base::SandboxError::Outside { .. }) => {
             refuse(StatusCode::BAD_REQUEST, "Invalid filename: it is a path")
         }

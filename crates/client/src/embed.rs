@@ -23,6 +23,19 @@
 //! # }
 //! ```
 
+mod artifacts;
+mod memory;
+mod models;
+mod skills;
+mod stream;
+mod threads;
+mod uploads;
+
+pub use artifacts::Artifact;
+pub use stream::{RunStream, StreamFailure, StreamItem, StreamMessage, StreamUsage};
+pub use threads::GoalError;
+pub use uploads::{UploadError, UploadPart};
+
 use crate::{
     AgentSetup, Client, Control, ModelInfo, Run, RunEnd, RunTask,
     base::{Human, MessageId, Model, RunId, ThreadFolder, ThreadId, UserId},
@@ -70,8 +83,8 @@ impl Client {
         self.say(thread, text).await?.ended().await.ok_or(StoreError::Closed)
     }
 
-    /// Says something on a thread, and returns the run that answers: its events are in [`Run::replay`]. It goes on
-    /// whether anybody reads them or not.
+    /// Says something on a thread, and returns the run that answers, which [`Client::stream`] reads. It goes on whether anybody reads it
+    /// or not.
     ///
     /// # Errors
     /// When the store fails.
@@ -85,6 +98,5 @@ impl Client {
 }
 
 fn info(model: &dyn Model) -> ModelInfo {
-    let name = model.name().to_owned();
-    ModelInfo { title: name.clone(), name, about: None, price: None, thinks: false }
+    ModelInfo::named(model.name())
 }

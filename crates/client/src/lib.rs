@@ -16,6 +16,7 @@ mod control;
 pub mod egress;
 pub mod embed;
 mod explain;
+mod follow;
 mod guardrail;
 mod lazy_sandbox;
 mod memory;
@@ -38,6 +39,7 @@ mod threads;
 mod title;
 mod uploads;
 mod vision;
+pub mod wire;
 
 pub use pudu_base as base;
 pub use pudu_containers as containers;
@@ -58,6 +60,7 @@ pub use audit::killed;
 pub use budget::{BudgetNotice, BudgetRule, BudgetRules, BudgetState, CheaperModel};
 pub use control::Control;
 pub use explain::AgentExplanation;
+pub use follow::{FrameStream, StreamRequest};
 pub use memory::{Memories, MemoryMode, MemoryOf, MemoryRules, MemoryTrouble};
 pub use person::{ExportedPerson, ForgottenPerson, PersonData, PersonError};
 pub use price::ModelPrice;
@@ -68,7 +71,7 @@ pub use run_end::{MissingSecret, RunEnd};
 pub use run_registry::{LiveRun, ThreadPlace};
 pub use runs::{ClientRun, CutRun, Multitask, SubmitError};
 pub use secrets::{SecretError, SecretStore};
-pub use setup::{AgentSetup, ModelInfo, SkillEvolution, SkillRules, ToolGroups};
+pub use setup::{AgentSetup, ModelInfo, SkillEvolution, SkillRules, ThinkingSupport, ToolGroups};
 pub use storage::{
     AccountUsage, MemoryRetention, Pruned, Retention, RetentionLimits, RetentionRules, Storage,
 };
@@ -161,12 +164,6 @@ impl Client {
     pub fn configure(&self, setup: AgentSetup) {
         self.0.approvals.set_patience(setup.patience);
         *self.0.setup.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(setup);
-    }
-
-    /// Returns the models, the default first.
-    #[must_use]
-    pub fn models(&self) -> Vec<ModelInfo> {
-        self.setup().models.iter().map(|(info, _)| info.clone()).collect()
     }
 
     /// Returns the name of the model that answered last in the place of this one, or of the default.
@@ -418,7 +415,7 @@ impl Client {
         turn: impl Future<Output = ThreadSlot> + Send + 'static,
     ) -> Run {
         let (ended, done) = oneshot::channel();
-        let run = Run { replay: live.replay.clone(), done };
+        let run = Run { id: live.run.clone(), replay: live.replay.clone(), done };
         let (client, suspend) = (self.clone(), self.0.suspend.clone());
         self.0.tasks.spawn(async move {
             // Nothing is written of a run that ends with the process: it goes on after a restart.

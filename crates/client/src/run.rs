@@ -12,8 +12,8 @@ use crate::{
 };
 use futures_util::FutureExt;
 use pudu_base::{
-    FailureCause, Finish, Goal, Human, LogError, Message, MessageId, ModelCaller, Outcome, RunEvent, Skill,
-    Spending, ThreadState, Update,
+    FailureCause, Finish, Goal, Human, LogError, Message, MessageId, ModelCaller, Outcome, RunEvent, RunId,
+    Skill, Spending, ThreadState, Update,
 };
 use pudu_harness::{CompactOutcome, Replay, RunState, SkillPolicy, Steering};
 use pudu_store::{RunEnding, SpendingFilter};
@@ -30,6 +30,8 @@ const EARLIER: &str = "an earlier run ended before it";
 
 /// A run that works.
 pub struct Run {
+    /// Its id.
+    pub id: RunId,
     /// The run's events.
     pub replay: Arc<Replay>,
     pub(crate) done: oneshot::Receiver<RunEnd>,

@@ -96,8 +96,34 @@ pub struct ModelInfo {
     pub about: Option<String>,
     /// Its price, if the operator wrote one.
     pub price: Option<ModelPrice>,
-    /// Whether it can be told how hard to think.
-    pub thinks: bool,
+    /// Its provider's name for it.
+    pub model: String,
+    /// How it can be told to think.
+    pub thinking: ThinkingSupport,
+}
+
+/// How a model can be told to think.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThinkingSupport {
+    /// Whether it thinks, or does not, as it is told.
+    pub supported: bool,
+    /// Whether it can be told how hard.
+    pub takes_effort: bool,
+}
+
+impl ModelInfo {
+    /// Describes a model of which nothing but its name is known.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            title: name.to_owned(),
+            about: None,
+            price: None,
+            model: name.to_owned(),
+            thinking: ThinkingSupport::default(),
+        }
+    }
 }
 
 impl AgentSetup {
@@ -229,8 +255,9 @@ impl AgentSetup {
     /// Sets how memory is used, and which model reads conversations: the default if none. There is none if `None`.
     #[must_use]
     pub fn with_memory(self, rules: Option<MemoryRules>, model: Option<&str>) -> Self {
+        let named = model.map(str::to_owned);
         let model = self.named(model).or_else(|| self.models.first().map(|(_, model)| model.clone()));
-        let memory = rules.zip(model).map(|(rules, model)| MemorySetup { rules, model });
+        let memory = rules.zip(model).map(|(rules, model)| MemorySetup { rules, model, named });
         Self { memory, ..self }
     }
 

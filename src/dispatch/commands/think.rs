@@ -41,7 +41,9 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCo
 async fn untold(actor: &ConversationActor, language: Language, person: &str) -> String {
     let chosen = super::models::chosen(actor, person).await;
     let models = actor.shared.client.models();
-    let deaf = models.iter().find(|model| Some(&model.name) == chosen.as_ref() && !model.thinks);
+    let deaf = models.iter().find(|model| {
+        Some(&model.name) == chosen.as_ref() && !(model.thinking.supported || model.thinking.takes_effort)
+    });
     deaf.map(|model| language.think_untold(&model.name)).unwrap_or_default()
 }
 

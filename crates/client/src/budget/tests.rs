@@ -118,7 +118,7 @@ impl Scene {
         };
         let known = models.into_iter().map(|model| {
             let (name, price) = (model.name.to_owned(), Some(price(model.name)));
-            let info = ModelInfo { title: name.clone(), name, about: None, price, thinks: false };
+            let info = ModelInfo { price, ..ModelInfo::named(&name) };
             (info, model as Arc<dyn Model>)
         });
         let bounds = RunBounds { steps: 5, time: Duration::from_secs(60), ..RunBounds::default() };

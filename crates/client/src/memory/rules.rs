@@ -41,10 +41,12 @@ pub struct MemoryRules {
 pub(crate) struct MemorySetup {
     pub(crate) rules: MemoryRules,
     pub(crate) model: Arc<dyn Model>,
+    /// Its name, if the configuration names one.
+    pub(crate) named: Option<String>,
 }
 
 /// A memory: a user's or a room's, of one agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryOf {
     /// The user or the room.
     pub user: UserId,

@@ -50,8 +50,7 @@ fn client(db: &Db, home: &Path, model: &Arc<Proposer>, shared_people: bool) -> C
     let bounds = RunBounds { steps: 9, time: Duration::from_secs(60), ..RunBounds::default() };
     let folders = Folders::new(home.to_owned(), None);
     let places = Arc::new(LocalSandboxes::new(folders.clone(), None, Options::default()));
-    let (name, title) = ("proposer".to_owned(), "proposer".to_owned());
-    let info = ModelInfo { name, title, about: None, price: None, thinks: false };
+    let info = ModelInfo::named("proposer");
     let rules = MemoryRules {
         mode: MemoryMode::Middleware,
         injection: true,

@@ -4,28 +4,39 @@ use serde_json::Value;
 
 /// Which frames a stream has besides `metadata`, `error` and `end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::gateway) struct Modes {
-    pub(in crate::gateway) values: bool,
-    pub(in crate::gateway) updates: bool,
+pub struct Modes {
+    /// The whole state, behind each change of it: `values` frames.
+    pub values: bool,
+    /// What a node has changed: `updates` frames.
+    pub updates: bool,
     /// Pieces of messages with metadata: `messages` frames.
-    pub(in crate::gateway) tuples: bool,
+    pub tuples: bool,
     /// Messages as they grow: `messages/partial` and `messages/complete` frames.
-    pub(in crate::gateway) messages: bool,
-    pub(in crate::gateway) custom: bool,
-    pub(in crate::gateway) events: bool,
-    pub(in crate::gateway) tasks: bool,
-    pub(in crate::gateway) debug: bool,
-    pub(in crate::gateway) checkpoints: bool,
+    pub messages: bool,
+    /// How far sub-agents, retries, summaries and approvals are: `custom` frames.
+    pub custom: bool,
+    /// LangChain's events: `events` frames.
+    pub events: bool,
+    /// Beginnings and ends of nodes: `tasks` frames.
+    pub tasks: bool,
+    /// Checkpoints and tasks once more: `debug` frames.
+    pub debug: bool,
+    /// The state as a checkpoint, behind each change of it: `checkpoints` frames.
+    pub checkpoints: bool,
 }
 
 impl Modes {
     /// Returns whether the values of the thread stand in any frame.
-    pub(in crate::gateway) fn show_values(self) -> bool {
+    #[must_use]
+    pub fn show_values(self) -> bool {
         self.values || self.checkpoints || self.debug
     }
 
     /// Reads one mode or a list of them; `values` if nothing is said.
-    pub(in crate::gateway) fn read(wanted: &Value) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// When it is neither, or there is no such mode.
+    pub fn read(wanted: &Value) -> Result<Self, String> {
         let list = match wanted {
             Value::Null => return Ok(Self { values: true, ..Self::default() }),
             Value::String(_) => std::slice::from_ref(wanted),
@@ -52,7 +63,10 @@ impl Modes {
     }
 
     /// Reads modes as a query has them: one, or several with commas or repeated.
-    pub(in crate::gateway) fn of_query(wanted: &[String]) -> Result<Option<Self>, String> {
+    ///
+    /// # Errors
+    /// When there is no such mode.
+    pub fn of_query(wanted: &[String]) -> Result<Option<Self>, String> {
         let list: Vec<Value> = wanted.iter().flat_map(|part| part.split(',')).map(Value::from).collect();
         if list.is_empty() { Ok(None) } else { Self::read(&Value::Array(list)).map(Some) }
     }

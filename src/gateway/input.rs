@@ -19,18 +19,18 @@ const MAX_MESSAGES: usize = 10_000;
 
 /// A message that a client sent.
 #[derive(Debug)]
-pub(in crate::gateway) struct SentMessage {
-    pub(in crate::gateway) message: Message,
+pub(super) struct InputMessage {
+    pub(super) message: Message,
     /// Its fields that mean nothing here; a JSON object, or null.
-    pub(in crate::gateway) fields: Arc<Value>,
+    pub(super) fields: Arc<Value>,
     /// Images that stand in its content.
-    pub(in crate::gateway) images: Vec<Attachment>,
+    pub(super) images: Vec<Attachment>,
     /// Names of uploads that belong to it.
-    pub(in crate::gateway) uploads: Vec<String>,
+    pub(super) uploads: Vec<String>,
 }
 
 /// Reads a list of messages. An error names the message.
-pub(in crate::gateway) fn messages(list: &Value) -> Result<Vec<SentMessage>, String> {
+pub(super) fn messages(list: &Value) -> Result<Vec<InputMessage>, String> {
     let one = std::slice::from_ref(list);
     let list = match list {
         Value::Null => return Ok(Vec::new()),
@@ -45,7 +45,7 @@ pub(in crate::gateway) fn messages(list: &Value) -> Result<Vec<SentMessage>, Str
     list.iter().enumerate().map(read).collect()
 }
 
-fn message(sent: &Value) -> Result<SentMessage, String> {
+fn message(sent: &Value) -> Result<InputMessage, String> {
     let fields = match sent {
         Value::Object(fields) => fields.clone(),
         Value::String(_) => {
@@ -76,7 +76,7 @@ fn message(sent: &Value) -> Result<SentMessage, String> {
         other => return Err(format!("{other:?} is no kind of message")),
     };
     let uploads = fields.get("additional_kwargs").map(uploads).unwrap_or_default();
-    Ok(SentMessage { fields: kept(&message, fields, content, &images).into(), message, images, uploads })
+    Ok(InputMessage { fields: kept(&message, fields, content, &images).into(), message, images, uploads })
 }
 
 /// Returns the fields that a client gets back as it sent them. An image is among the thread's uploads from now on.
@@ -151,7 +151,7 @@ fn result(id: MessageId, text: String, fields: &Map<String, Value>) -> Result<To
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::wire::message::whole;
+    use pudu_client::wire::message::whole;
 
     #[test]
     fn what_clients_send_comes_back_whole() {

@@ -1,6 +1,6 @@
 //! A message that is sent in pieces. What may be the beginning of a secret waits for what follows.
 
-use pudu_client::net::scrub::GrowingTalk;
+use crate::net::scrub::GrowingTalk;
 
 /// What came of a message, and what was sent of it.
 #[derive(Default)]

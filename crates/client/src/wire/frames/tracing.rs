@@ -4,12 +4,11 @@
 use super::{
     super::{
         checkpoint::{self, Checkpoint},
-        message,
+        clock, message,
     },
     Frames, MODEL, TOOLS,
 };
-use crate::clock;
-use pudu_client::base::{CallId, Message, Seq, ToolCall};
+use crate::base::{CallId, Message, Seq, ToolCall};
 use serde_json::{Value, json};
 
 impl Frames {
@@ -20,7 +19,7 @@ impl Frames {
                 "event": name, "name": of, "run_id": self.run, "data": data, "tags": [], "parent_ids": [],
                 "metadata": self.place(node),
             });
-            self.frame("events", &told.to_string());
+            self.frame("events", &told);
         }
     }
 
@@ -78,7 +77,7 @@ impl Frames {
         let mut told = Value::Object(made.state(&values));
         told["config"] = json!({ "configurable": { "thread_id": thread, "checkpoint_ns": "", "checkpoint_id": checkpoint::id(seq) } });
         if self.modes.checkpoints {
-            self.frame("checkpoints", &told.to_string());
+            self.frame("checkpoints", &told);
         }
         self.debug("checkpoint", step, &told);
     }
@@ -119,7 +118,7 @@ impl Frames {
 
     fn task(&mut self, kind: &str, payload: &Value) {
         if self.modes.tasks {
-            self.frame("tasks", &payload.to_string());
+            self.frame("tasks", payload);
         }
         self.debug(kind, self.step, payload);
     }
@@ -127,7 +126,7 @@ impl Frames {
     fn debug(&mut self, kind: &str, step: i64, payload: &Value) {
         if self.modes.debug {
             let told = json!({ "step": step, "timestamp": clock::iso(clock::now()), "type": kind, "payload": payload });
-            self.frame("debug", &told.to_string());
+            self.frame("debug", &told);
         }
     }
 }

@@ -5,52 +5,27 @@ mod tracing;
 
 use super::{
     checkpoint::ValuesWriter,
-    message::{self, Chunk},
+    clock,
+    frame::{Frame, Position},
+    message::{self, MessageChunk},
     modes::Modes,
     sent_pieces::SentPieces,
     task,
 };
-use crate::clock;
-use pudu_client::{
-    base::{
-        Assistant, FailureClass, Message, MessageId, Outcome, RunEvent, RunFailure, RunId, Seq, ThreadId,
-        ThreadState, Update,
-    },
-    net::scrub,
+use crate::base::{
+    Assistant, FailureClass, Message, MessageId, Outcome, RunEvent, RunFailure, RunId, Seq, ThreadId,
+    ThreadState, Update,
 };
 use serde_json::{Value, json, value::RawValue};
-use std::{collections::HashMap, fmt::Write, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 /// The node that calls the model.
 const MODEL: &str = "model";
 /// The node that calls tools.
 const TOOLS: &str = "tools";
 
-/// Position of a reader in a run's stream: so many events behind a row of the thread's log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::gateway) struct Position {
-    /// The row; 0 before the run has written one.
-    pub(in crate::gateway) seq: Seq,
-    /// Number of the event behind it.
-    pub(in crate::gateway) event: u64,
-}
-
-impl Position {
-    /// Reads the id of a frame; `None` if it is none, as `-1`.
-    pub(in crate::gateway) fn read(id: &str) -> Option<Self> {
-        let (seq, event) = id.split_once('-')?;
-        Some(Self { seq: seq.parse().ok()?, event: event.parse().ok()? })
-    }
-}
-
-impl std::fmt::Display for Position {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}-{}", self.seq, self.event)
-    }
-}
-
 /// Makes frames of one run's events.
-pub(in crate::gateway) struct Frames {
+pub struct Frames {
     thread: ThreadId,
     run: RunId,
     assistant: String,
@@ -70,13 +45,15 @@ pub(in crate::gateway) struct Frames {
     model_task: Option<String>,
     /// The newest message whose metadata were told.
     announced: Option<MessageId>,
-    out: String,
+    out: Vec<Frame>,
     /// The checkpoint before.
     parent: Option<Seq>,
 }
 
 impl Frames {
-    pub(in crate::gateway) fn new(thread: &ThreadId, run: &RunId, assistant: &str, modes: Modes) -> Self {
+    /// Makes the frames of a run for a reader who wants these modes.
+    #[must_use]
+    pub fn new(thread: &ThreadId, run: &RunId, assistant: &str, modes: Modes) -> Self {
         Self {
             thread: thread.clone(),
             run: run.clone(),
@@ -92,35 +69,37 @@ impl Frames {
             model: String::new(),
             model_task: None,
             announced: None,
-            out: String::new(),
+            out: Vec::new(),
             parent: None,
         }
     }
 
     /// Returns where the reader is.
-    pub(in crate::gateway) fn position(&self) -> Position {
+    #[must_use]
+    pub fn position(&self) -> Position {
         self.position
     }
 
     /// Goes on behind the position that the reader knows. The events since `from` come once more, as what they said is
     /// known to nobody here.
-    pub(in crate::gateway) fn seek(&mut self, from: Position, known: Position) {
+    pub fn seek(&mut self, from: Position, known: Position) {
         self.position = from;
         self.known = Some(known);
     }
 
     /// Goes on at a position, to which all was told.
-    pub(in crate::gateway) fn go_on_at(&mut self, position: Position) {
+    pub fn go_on_at(&mut self, position: Position) {
         self.position = position;
     }
 
     /// Returns whether it has to be told the state before the first change.
-    pub(in crate::gateway) fn needs_state(&self) -> bool {
+    #[must_use]
+    pub fn needs_state(&self) -> bool {
         self.state.is_none()
     }
 
     /// Tells the thread as it was before the next change.
-    pub(in crate::gateway) fn set_state(&mut self, state: ThreadState) {
+    pub fn set_state(&mut self, state: ThreadState) {
         self.state = Some(state);
         self.look();
     }
@@ -137,28 +116,23 @@ impl Frames {
     }
 
     /// Tells the title of the thread.
-    pub(in crate::gateway) fn set_title(&mut self, title: Option<String>) {
+    pub fn set_title(&mut self, title: Option<String>) {
         self.title = title;
     }
 
     /// Takes the frames made so far.
-    pub(in crate::gateway) fn take(&mut self) -> String {
+    pub fn take(&mut self) -> Vec<Frame> {
         std::mem::take(&mut self.out)
     }
 
-    /// Returns how much is made and not taken, in bytes.
-    pub(in crate::gateway) fn len(&self) -> usize {
-        self.out.len()
-    }
-
     /// Makes the first frame.
-    pub(in crate::gateway) fn begin(&mut self) {
+    pub fn begin(&mut self) {
         let data = json!({ "run_id": self.run, "thread_id": self.thread });
-        self.frame("metadata", &data.to_string());
+        self.frame("metadata", &data);
     }
 
     /// Tells that events are missing, and how the thread is now. Nothing before `state` comes any more.
-    pub(in crate::gateway) fn gap(&mut self, asked: Position, seq: Seq, state: ThreadState) {
+    pub fn gap(&mut self, asked: Position, seq: Seq, state: ThreadState) {
         self.known = None;
         self.position = Position { seq, event: 0 };
         let data = json!({
@@ -170,12 +144,12 @@ impl Frames {
             "recovery": "reload_durable_state",
         });
         self.set_state(state);
-        self.frame("gap", &data.to_string());
+        self.frame("gap", &data);
         self.send_values();
     }
 
     /// Makes the frames of an event.
-    pub(in crate::gateway) fn push(&mut self, event: &RunEvent) {
+    pub fn push(&mut self, event: &RunEvent) {
         let before = self.position;
         // The state behind a gap has it already.
         if matches!(event, RunEvent::Committed { seq, .. } if *seq <= before.seq) {
@@ -227,12 +201,12 @@ impl Frames {
         self.position = next;
         match self.known {
             Some(known) if known.seq == next.seq && next.event <= known.event => self.out.truncate(made),
-            _ => self.stamp(made, before, next),
+            _ => self.stamp(made, next),
         }
     }
 
     /// Tells the values once more if the thread has another title by now.
-    pub(in crate::gateway) fn retitle(&mut self, title: Option<String>) {
+    pub fn retitle(&mut self, title: Option<String>) {
         if title != self.title {
             self.title = title;
             self.send_values();
@@ -240,35 +214,30 @@ impl Frames {
     }
 
     /// Makes the last frames: with what failed, if something did.
-    pub(in crate::gateway) fn end(&mut self, outcome: &Outcome) {
+    pub fn end(&mut self, outcome: &Outcome) {
         if let Some((name, text)) = failure(outcome) {
             let data = json!({ "error": name, "message": text, "name": name });
-            self.frame("error", &data.to_string());
+            self.frame("error", &data);
         }
-        self.out.push_str("event: end\ndata: null\n\n");
+        self.out.push(Frame::end());
     }
 
     /// Adds a frame with the id of the position.
-    fn frame(&mut self, name: &str, data: &str) {
-        let data = scrub::hide_in_talk(data);
-        let id = self.position;
-        // Writing to a string does not fail.
-        write!(self.out, "event: {name}\ndata: {data}\nid: {id}\n\n").ok();
+    fn frame(&mut self, name: &'static str, data: &Value) {
+        self.out.push(Frame::of(name, data, self.position));
     }
 
     /// Gives the last of the frames that an event made the event's id, as the others have that of the event before: who
     /// has read a frame's id has read all before it.
-    fn stamp(&mut self, made: usize, before: Position, now: Position) {
-        let old = format!("id: {before}\n\n");
-        if self.out.len() > made && self.out.ends_with(&old) {
-            self.out.truncate(self.out.len() - old.len());
-            write!(self.out, "id: {now}\n\n").ok();
+    fn stamp(&mut self, made: usize, now: Position) {
+        if let Some(last) = self.out.get_mut(made..).and_then(<[Frame]>::last_mut) {
+            last.id = Some(now);
         }
     }
 
     fn custom(&mut self, data: &Value) {
         if self.modes.custom {
-            self.frame("custom", &data.to_string());
+            self.frame("custom", &data);
         }
     }
 
@@ -294,18 +263,18 @@ impl Frames {
 
     fn tell_thoughts(&mut self, id: &MessageId, told: &str) {
         if !told.is_empty() {
-            self.piece(id, &Chunk { reasoning: Some(told), ..Chunk::default() });
+            self.piece(id, &MessageChunk { reasoning: Some(told), ..MessageChunk::default() });
         }
     }
 
     /// Sends words of a message, and its end if this is the whole reply.
     fn tell(&mut self, id: &MessageId, told: &str, last: Option<&Assistant>) {
         if !told.is_empty() || last.is_some() {
-            self.piece(id, &Chunk { text: told, last, reasoning: None });
+            self.piece(id, &MessageChunk { text: told, last, reasoning: None });
         }
     }
 
-    fn piece(&mut self, id: &MessageId, chunk: &Chunk<'_>) {
+    fn piece(&mut self, id: &MessageId, chunk: &MessageChunk<'_>) {
         if !(self.modes.tuples || self.modes.messages || self.modes.events) {
             return;
         }
@@ -315,7 +284,7 @@ impl Frames {
         }
         if self.modes.tuples {
             let data = json!([value, self.place(MODEL)]);
-            self.frame("messages", &data.to_string());
+            self.frame("messages", &data);
         }
         if self.modes.messages {
             // Each has the message so far.
@@ -323,10 +292,10 @@ impl Frames {
             if self.announced.as_ref() != Some(id) {
                 self.announced = Some(id.clone());
                 let data = json!({ id.as_str(): { "metadata": self.place(MODEL) } });
-                self.frame("messages/metadata", &data.to_string());
+                self.frame("messages/metadata", &data);
             }
-            let data = json!([Chunk { text: &so_far, ..*chunk }.value(id)]);
-            self.frame("messages/partial", &data.to_string());
+            let data = json!([MessageChunk { text: &so_far, ..*chunk }.value(id)]);
+            self.frame("messages/partial", &data);
         }
     }
 
@@ -402,7 +371,7 @@ impl Frames {
             && let Some(whole) = message::whole(result, None)
         {
             let data = json!([whole, self.place(TOOLS)]);
-            self.frame("messages", &data.to_string());
+            self.frame("messages", &data);
         }
         self.tool_ends(result);
         self.complete(result);
@@ -415,7 +384,7 @@ impl Frames {
         }
         let sent = self.state.as_ref().and_then(|state| state.client_fields.get(message.id()));
         if let Some(whole) = message::whole(message, sent.map(AsRef::as_ref)) {
-            self.frame("messages/complete", &json!([whole]).to_string());
+            self.frame("messages/complete", &json!([whole]));
         }
     }
 
@@ -429,16 +398,14 @@ impl Frames {
             update["todos"] = json!(state.todos);
             update["artifacts"] = state.artifacts.keys().map(String::as_str).collect();
         }
-        self.frame("updates", &json!({ node: update }).to_string());
+        self.frame("updates", &json!({ node: update }));
     }
 
     fn send_values(&mut self) {
         if self.modes.values
             && let Some(values) = self.written()
         {
-            // The messages have been scrubbed as they were written.
-            let id = self.position;
-            write!(self.out, "event: values\ndata: {}\nid: {id}\n\n", values.get()).ok();
+            self.out.push(Frame::of_values(values, self.position));
         }
     }
 
@@ -461,7 +428,8 @@ fn is_shown(update: &Update) -> bool {
 }
 
 /// Returns the error by which clients learn how a run failed.
-pub(in crate::gateway) fn failure(outcome: &Outcome) -> Option<(&'static str, String)> {
+#[must_use]
+pub fn failure(outcome: &Outcome) -> Option<(&'static str, String)> {
     match outcome {
         Outcome::Success | Outcome::Stopped => None,
         Outcome::Timeout => Some(("TimeoutError", "The run took longer than allowed.".to_owned())),

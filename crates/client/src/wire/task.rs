@@ -1,6 +1,6 @@
 //! Sub-agents in DeerFlow's frozen names: `custom` frames while they work.
 
-use pudu_client::base::{CallId, StepKind, TaskEnd, TaskStage, TaskStatus, TaskStep, Usage};
+use crate::base::{CallId, StepKind, TaskEnd, TaskStage, TaskStatus, TaskStep, Usage};
 use serde_json::{Value, json};
 
 /// Writes how far a sub-agent came; `None` for what no client knows.
@@ -19,7 +19,7 @@ pub(super) fn custom(call: &CallId, stage: &TaskStage) -> Option<Value> {
 fn running(call: &CallId, step: &TaskStep) -> Value {
     let message = match &step.kind {
         StepKind::Reply { calls } => {
-            let call = |(at, of): (usize, &pudu_client::base::StepCall)| json!({ "name": of.name, "args": of.args, "id": format!("{call}-{}-{at}", step.index), "type": "tool_call" });
+            let call = |(at, of): (usize, &crate::base::StepCall)| json!({ "name": of.name, "args": of.args, "id": format!("{call}-{}-{at}", step.index), "type": "tool_call" });
             let calls: Vec<Value> = calls.iter().enumerate().map(call).collect();
             json!({ "type": "ai", "content": step.text, "tool_calls": calls })
         }
@@ -46,7 +46,8 @@ fn ended(call: &CallId, end: &TaskEnd) -> Value {
 }
 
 /// Writes a stage as it is stored: the event's name, its content and its metadata; `None` for what is not stored.
-pub(in crate::gateway) fn stored(call: &CallId, stage: &TaskStage) -> Option<(&'static str, Value, Value)> {
+#[must_use]
+pub fn stored(call: &CallId, stage: &TaskStage) -> Option<(&'static str, Value, Value)> {
     let mut metadata = json!({ "task_id": call });
     let (name, content) = match stage {
         TaskStage::Running { .. } => return None,

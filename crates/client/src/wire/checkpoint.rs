@@ -1,9 +1,8 @@
 //! Checkpoints: a thread as it was behind a row of its log. An id is the row's position in the form of a UUID, so that ids
 //! sort as the log does.
 
-use super::message;
-use crate::clock;
-use pudu_client::{
+use super::{clock, message};
+use crate::{
     base::{Goal, Message, MessageId, Seq, ThreadId, ThreadState, Todo},
     net::scrub,
 };
@@ -12,18 +11,23 @@ use serde_json::{Map, Value, json, value::RawValue};
 use std::{collections::HashMap, sync::Arc};
 
 /// Returns the id of the checkpoint behind a row.
-pub(in crate::gateway) fn id(seq: Seq) -> String {
+#[must_use]
+pub fn id(seq: Seq) -> String {
     format!("00000000-0000-8000-8000-{seq:012x}")
 }
 
 /// Reads a checkpoint's id.
-pub(in crate::gateway) fn position(id: &str) -> Option<Seq> {
+#[must_use]
+pub fn position(id: &str) -> Option<Seq> {
     let digits = id.strip_prefix("00000000-0000-8000-8000-").filter(|digits| digits.len() == 12)?;
     Seq::from_str_radix(digits, 16).ok()
 }
 
 /// Finds the checkpoint that a request names by `checkpoint_id` or `checkpoint`; `None` if it names none.
-pub(in crate::gateway) fn wanted(id: &Value, checkpoint: &Value) -> Result<Option<Seq>, String> {
+///
+/// # Errors
+/// When there can be no such checkpoint.
+pub fn wanted(id: &Value, checkpoint: &Value) -> Result<Option<Seq>, String> {
     let named = [id, &checkpoint["checkpoint_id"]].into_iter().find(|named| !named.is_null());
     let Some(named) = named else { return Ok(None) };
     let known = named.as_str().and_then(position);
@@ -36,13 +40,15 @@ pub(super) fn task(seq: Seq, node: &str) -> String {
 }
 
 /// Returns which step of its thread a state is, from -1 for an empty one.
-pub(in crate::gateway) fn step(state: &ThreadState) -> i64 {
+#[must_use]
+pub fn step(state: &ThreadState) -> i64 {
     i64::try_from(state.messages.len()).unwrap_or(i64::MAX) - 1
 }
 
 /// Returns the nodes that go on from a state: the model behind what was said or found out, the tools behind calls without
 /// results, and none behind an answer or a question.
-pub(in crate::gateway) fn next(state: &ThreadState) -> &'static [&'static str] {
+#[must_use]
+pub fn next(state: &ThreadState) -> &'static [&'static str] {
     let mut answered = Vec::new();
     for message in state.messages.values().rev() {
         match &**message {
@@ -61,7 +67,7 @@ pub(in crate::gateway) fn next(state: &ThreadState) -> &'static [&'static str] {
 
 /// Values of a thread in the form of the wire: each message is written once, however often the values are.
 #[derive(Default)]
-pub(in crate::gateway) struct ValuesWriter(HashMap<MessageId, WrittenMessage>);
+pub struct ValuesWriter(HashMap<MessageId, WrittenMessage>);
 
 struct WrittenMessage {
     message: Arc<Message>,
@@ -83,7 +89,7 @@ struct ValuesRest<'v> {
 
 impl ValuesWriter {
     /// Writes the values of a state.
-    pub(in crate::gateway) fn write(&mut self, state: &ThreadState, title: Option<&str>) -> Box<RawValue> {
+    pub fn write(&mut self, state: &ThreadState, title: Option<&str>) -> Box<RawValue> {
         for (id, message) in &state.messages {
             if self.0.get(id).is_none_or(|written| !Arc::ptr_eq(&written.message, message)) {
                 let text = message::text(message, state.client_fields.get(id).map(AsRef::as_ref));
@@ -110,27 +116,29 @@ impl ValuesWriter {
 }
 
 /// Writes the goal of a thread.
-pub(in crate::gateway) fn goal(goal: &Goal) -> Value {
+#[must_use]
+pub fn goal(goal: &Goal) -> Value {
     json!({ "objective": goal.objective, "status": "active" })
 }
 
 /// A checkpoint of a thread.
-pub(in crate::gateway) struct Checkpoint<'c> {
-    pub(in crate::gateway) thread: &'c ThreadId,
+pub struct Checkpoint<'c> {
+    /// The thread.
+    pub thread: &'c ThreadId,
     /// The position behind which the thread was so.
-    pub(in crate::gateway) seq: Seq,
+    pub seq: Seq,
     /// That of the checkpoint before, if there is one.
-    pub(in crate::gateway) parent: Option<Seq>,
+    pub parent: Option<Seq>,
     /// When it was made, in milliseconds since 1970.
-    pub(in crate::gateway) at: i64,
+    pub at: i64,
     /// The run that made it; empty if none did.
-    pub(in crate::gateway) run: &'c str,
+    pub run: &'c str,
     /// Which step of the thread it is, from -1 for an empty one.
-    pub(in crate::gateway) step: i64,
+    pub step: i64,
     /// Whether a client wrote it, and no run.
-    pub(in crate::gateway) written: bool,
+    pub written: bool,
     /// What comes next; empty if nothing does.
-    pub(in crate::gateway) next: &'c [&'c str],
+    pub next: &'c [&'c str],
 }
 
 impl Checkpoint<'_> {
@@ -139,7 +147,8 @@ impl Checkpoint<'_> {
     }
 
     /// Writes the state that a client asks for: LangGraph's keys, and DeerFlow's beside them.
-    pub(in crate::gateway) fn state(&self, values: &RawValue) -> Map<String, Value> {
+    #[must_use]
+    pub fn state(&self, values: &RawValue) -> Map<String, Value> {
         let source = match self.step {
             _ if self.written => "update",
             ..0 => "input",

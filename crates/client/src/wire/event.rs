@@ -3,9 +3,8 @@
 //! An event's number is that of its row, with room for what comes between two: it rises with the thread and is the same for
 //! ever.
 
-use super::{message, task};
-use crate::clock;
-use pudu_client::{
+use super::{clock, message, task};
+use crate::{
     base::{Message, MessageId, Seq, ThreadState, Update},
     store::{Feedback, LogEntry, RunRow},
 };
@@ -16,21 +15,26 @@ use std::sync::Arc;
 const NUMBERS: i64 = 1 << 16;
 
 /// Returns the row of a number.
-pub(in crate::gateway) fn row_of(number: i64) -> Seq {
+#[must_use]
+pub fn row_of(number: i64) -> Seq {
     number.div_euclid(NUMBERS)
 }
 
 /// An event of a thread.
-pub(in crate::gateway) struct Event {
-    pub(in crate::gateway) number: i64,
-    pub(in crate::gateway) kind: &'static str,
+pub struct Event {
+    /// Its number, which rises with the thread.
+    pub number: i64,
+    /// Its name.
+    pub kind: &'static str,
     /// The message that it is about, if it is about one.
-    pub(in crate::gateway) message: Option<MessageId>,
-    pub(in crate::gateway) told: Value,
+    pub message: Option<MessageId>,
+    /// The event as the API writes it.
+    pub told: Value,
 }
 
 /// Returns the events of a row, oldest first; `state` is the thread as it is now, which has what clients sent.
-pub(in crate::gateway) fn of_row(thread: &str, entry: &LogEntry, state: &ThreadState) -> Vec<Event> {
+#[must_use]
+pub fn of_row(thread: &str, entry: &LogEntry, state: &ThreadState) -> Vec<Event> {
     let first = entry.seq * NUMBERS;
     match &entry.update {
         Update::Message(message) => {
@@ -89,7 +93,8 @@ fn event(
 
 /// Returns the event of a run's beginning, before its first row, and those of its end, behind its last: what it changed in
 /// files, if it did, and that it ended.
-pub(in crate::gateway) fn edges(
+#[must_use]
+pub fn edges(
     run: &RunRow,
     status: &str,
     changes: Option<Value>,
@@ -121,7 +126,8 @@ pub(in crate::gateway) fn edges(
 }
 
 /// Writes a judgement.
-pub(in crate::gateway) fn feedback(feedback: &Feedback) -> Value {
+#[must_use]
+pub fn feedback(feedback: &Feedback) -> Value {
     json!({
         "feedback_id": feedback.id,
         "run_id": feedback.run,

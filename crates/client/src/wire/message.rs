@@ -1,6 +1,6 @@
 //! Messages as LangChain dumps them, whole and in chunks.
 
-use pudu_client::{
+use crate::{
     base::{
         Assistant, CallId, Decision, Finish, Human, Message, MessageId, Question, ToolCall, ToolResult, Usage,
     },
@@ -12,7 +12,8 @@ use serde_json::{Map, Value, json};
 const KEPT: [&str; 4] = ["content", "additional_kwargs", "response_metadata", "name"];
 
 /// Writes a message, with the fields that its client sent; `None` for words of pudu itself, which nobody is shown.
-pub(in crate::gateway) fn whole(message: &Message, sent: Option<&Value>) -> Option<Value> {
+#[must_use]
+pub fn whole(message: &Message, sent: Option<&Value>) -> Option<Value> {
     let mut told = match message {
         Message::Human(human) => self::human(human),
         Message::Assistant(reply) => assistant(reply),
@@ -36,7 +37,8 @@ pub(in crate::gateway) fn whole(message: &Message, sent: Option<&Value>) -> Opti
 }
 
 /// Writes a message as text, without secrets that a tool may have found.
-pub(in crate::gateway) fn text(message: &Message, sent: Option<&Value>) -> Option<String> {
+#[must_use]
+pub fn text(message: &Message, sent: Option<&Value>) -> Option<String> {
     Some(scrub::hide_in_talk(&whole(message, sent)?.to_string()).into_owned())
 }
 
@@ -55,7 +57,7 @@ fn base(kind: &str, id: &MessageId, content: &str) -> Map<String, Value> {
 fn human(human: &Human) -> Map<String, Value> {
     let mut fields = base("human", &human.id, &human.text);
     if !human.files.is_empty() {
-        let file = |file: &pudu_client::base::SharedFile| json!({ "filename": file.name, "size": file.size, "path": file.path, "status": "uploaded" });
+        let file = |file: &crate::base::SharedFile| json!({ "filename": file.name, "size": file.size, "path": file.path, "status": "uploaded" });
         let files: Vec<Value> = human.files.iter().map(file).collect();
         fields.insert("additional_kwargs".into(), json!({ "files": files }));
     }
@@ -111,7 +113,8 @@ pub(super) fn tool_call(call: &ToolCall) -> Value {
 }
 
 /// Writes what a model call used.
-pub(in crate::gateway) fn usage(usage: &Usage) -> Value {
+#[must_use]
+pub fn usage(usage: &Usage) -> Value {
     json!({
         "input_tokens": usage.input,
         "output_tokens": usage.output,
@@ -160,16 +163,19 @@ fn human_input(question: &Question, call: &CallId) -> Value {
 
 /// A piece of an answer.
 #[derive(Clone, Copy, Default)]
-pub(in crate::gateway) struct Chunk<'a> {
-    pub(in crate::gateway) text: &'a str,
-    pub(in crate::gateway) reasoning: Option<&'a str>,
+pub struct MessageChunk<'a> {
+    /// Words.
+    pub text: &'a str,
+    /// Thoughts, where the model tells them.
+    pub reasoning: Option<&'a str>,
     /// The whole reply, if this is its end.
-    pub(in crate::gateway) last: Option<&'a Assistant>,
+    pub last: Option<&'a Assistant>,
 }
 
-impl Chunk<'_> {
+impl MessageChunk<'_> {
     /// Writes the piece of the message with this id.
-    pub(in crate::gateway) fn value(&self, id: &MessageId) -> Value {
+    #[must_use]
+    pub fn value(&self, id: &MessageId) -> Value {
         let mut fields = base("AIMessageChunk", id, self.text);
         if let Some(reasoning) = self.reasoning {
             fields.insert("additional_kwargs".into(), json!({ "reasoning_content": reasoning }));
@@ -226,13 +232,13 @@ mod tests {
             "content": [{"type": "text", "text": "hi"}], "additional_kwargs": {"mood": "good"}, "example": true,
             "id": "another", "type": "ai"
         });
-        let last = Chunk { last: Some(&reply), ..Chunk::default() }.value(&reply.id);
+        let last = MessageChunk { last: Some(&reply), ..MessageChunk::default() }.value(&reply.id);
         insta::assert_json_snapshot!([
             whole(&Message::Human(Human::new("h", "hi")), Some(&sent)),
             whole(&Message::Assistant(reply), None),
             whole(&Message::Tool(result), None),
             Some(last),
-            Some(Chunk { text: "Let", ..Chunk::default() }.value(&"a".into())),
+            Some(MessageChunk { text: "Let", ..MessageChunk::default() }.value(&"a".into())),
         ]);
     }
 }

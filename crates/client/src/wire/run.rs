@@ -1,15 +1,15 @@
 //! Runs as the API writes them.
 
-use super::frames::failure;
-use crate::clock;
-use pudu_client::{
+use super::{clock, frames::failure};
+use crate::{
     base::Outcome,
     store::{CancelAction, RunRow, RunTokens},
 };
 use serde_json::{Value, json};
 
 /// Returns a run's status in LangGraph's words.
-pub(in crate::gateway) fn status(row: &RunRow) -> &'static str {
+#[must_use]
+pub fn status(row: &RunRow) -> &'static str {
     if row.ended.is_none() {
         return if row.begun.is_none() { "pending" } else { "running" };
     }
@@ -28,7 +28,8 @@ fn is_rolled_back(row: &RunRow) -> bool {
 }
 
 /// Writes a run with the tokens that it spent.
-pub(in crate::gateway) fn run(row: &RunRow, tokens: &[RunTokens]) -> Value {
+#[must_use]
+pub fn run(row: &RunRow, tokens: &[RunTokens]) -> Value {
     let own: Vec<&RunTokens> = tokens.iter().filter(|tokens| tokens.run == row.id).collect();
     let sum = |count: fn(&RunTokens) -> i64| own.iter().map(|tokens| count(tokens)).sum::<i64>();
     let of = |caller: fn(&str) -> bool| {
@@ -67,12 +68,14 @@ pub(in crate::gateway) fn run(row: &RunRow, tokens: &[RunTokens]) -> Value {
 }
 
 /// Returns the name of an assistant; that of the lead agent if none was named.
-pub(in crate::gateway) fn assistant(name: &str) -> &str {
+#[must_use]
+pub fn assistant(name: &str) -> &str {
     if name.is_empty() { "lead_agent" } else { name }
 }
 
 /// Returns the group in which DeerFlow counts a caller of models.
-pub(in crate::gateway) fn caller_group(caller: &str) -> &'static str {
+#[must_use]
+pub fn caller_group(caller: &str) -> &'static str {
     match caller {
         "lead" | "lead_agent" => "lead_agent",
         caller if caller.starts_with("subagent") => "subagent",

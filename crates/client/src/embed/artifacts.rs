@@ -1,0 +1,77 @@
+//! Artifacts, as the gateway gives them: files of a thread, and files inside skill archives.
+
+use crate::{
+    Client,
+    base::{SandboxError, ThreadId},
+    documents::member,
+    wire::artifact::{self, ArtifactError},
+};
+use std::{fs::File, io::Read};
+
+/// Maximum size of an artifact that is read into memory, and of an archive that is looked into, in bytes.
+const MAX_ARTIFACT_BYTES: u64 = 64 * 1024 * 1024;
+/// Maximum size of a file that is taken from an archive, in bytes.
+const MAX_MEMBER_BYTES: u64 = 16 * 1024 * 1024;
+
+/// An artifact that is there.
+#[derive(Debug)]
+pub enum Artifact {
+    /// A file, with its size in bytes.
+    File(File, u64),
+    /// A file of an archive.
+    Member(Vec<u8>),
+}
+
+impl Client {
+    /// Opens a file of a thread by its path, as `mnt/user-data/outputs/report.md`. Nothing that a command does meanwhile
+    /// makes it another one.
+    ///
+    /// # Errors
+    /// When the path is none of those that are shown, or cannot be opened.
+    pub async fn open_artifact(&self, thread: &ThreadId, path: &str) -> Result<Artifact, ArtifactError> {
+        let path = artifact::path(path)?;
+        let files = self.files(thread).await?;
+        let Some((archive, inner)) = artifact::archived(&path) else {
+            let (file, size) = files.open(&path).await?;
+            return Ok(Artifact::File(file, size));
+        };
+        let (file, size) = files.open(&archive).await?;
+        if size > MAX_ARTIFACT_BYTES {
+            return Err(ArtifactError::LargeArchive);
+        }
+        let inner = inner.to_owned();
+        let read = tokio::task::spawn_blocking(move || member(file, &inner, MAX_MEMBER_BYTES)).await;
+        let read = read.map_err(|error| ArtifactError::Archived(error.to_string()))?;
+        read.map(Artifact::Member).map_err(|error| ArtifactError::Archived(error.to_string()))
+    }
+
+    /// Returns the bytes of an artifact, 64 MiB at most, and their media type.
+    ///
+    /// # Errors
+    /// When the path is none of those that are shown, cannot be read, or has more.
+    pub async fn get_artifact(
+        &self,
+        thread: &ThreadId,
+        path: &str,
+    ) -> Result<(Vec<u8>, &'static str), ArtifactError> {
+        let bytes = match self.open_artifact(thread, path).await? {
+            Artifact::Member(bytes) => bytes,
+            Artifact::File(_, size) if size > MAX_ARTIFACT_BYTES => {
+                let (path, limit) = (path.to_owned(), MAX_ARTIFACT_BYTES);
+                return Err(SandboxError::TooLarge { path, size, limit }.into());
+            }
+            Artifact::File(file, _) => {
+                let failed = |source| SandboxError::Io { path: path.to_owned(), source };
+                let read = tokio::task::spawn_blocking(move || {
+                    let mut bytes = Vec::new();
+                    // A command may make it longer meanwhile.
+                    file.take(MAX_ARTIFACT_BYTES).read_to_end(&mut bytes).map(|_| bytes)
+                });
+                read.await.map_err(std::io::Error::other).and_then(|read| read).map_err(failed)?
+            }
+        };
+        let head = usize::try_from(artifact::HEAD).unwrap_or(usize::MAX);
+        let kind = artifact::media_type(path, bytes.get(..head).unwrap_or(&bytes));
+        Ok((bytes, kind))
+    }
+}

@@ -1,0 +1,63 @@
+//! Skills, as the gateway shows them.
+
+use crate::{
+    Client,
+    base::UserId,
+    skills::{SkillError, Skills},
+    wire::skill::{InstalledSkill, ListedSkill, SkillList},
+};
+use std::path::Path;
+
+impl Client {
+    /// Lists everybody's skills, by name.
+    pub async fn list_skills(&self) -> SkillList {
+        SkillList { skills: self.catalog().await.entries.iter().map(ListedSkill::from).collect() }
+    }
+
+    /// Returns one of everybody's skills.
+    ///
+    /// # Errors
+    /// When there is none of this name.
+    pub async fn get_skill(&self, name: &str) -> Result<ListedSkill, SkillError> {
+        let catalog = self.catalog().await;
+        catalog.get(name).map(ListedSkill::from).ok_or_else(|| SkillError::Unknown(name.to_owned()))
+    }
+
+    /// Switches a skill on or off, from the next run on: one of this user's, or, for [`UserId::local`], one of everybody's.
+    ///
+    /// # Errors
+    /// When there is none of this name, or that cannot be kept.
+    pub async fn update_skill(
+        &self,
+        whose: &UserId,
+        name: &str,
+        enabled: bool,
+    ) -> Result<ListedSkill, SkillError> {
+        let (whose, name) = (whose.clone(), name.to_owned());
+        let entry = self.with_skills(move |skills| skills.of(&whose).set_enabled(&name, enabled)).await?;
+        Ok(ListedSkill::from(&entry))
+    }
+
+    /// Installs a skill for everybody from an archive of this machine. It is scanned.
+    ///
+    /// # Errors
+    /// When the archive is none, the scan blocks it, or there is such a skill.
+    pub async fn install_skill(&self, archive: &Path) -> Result<InstalledSkill, SkillError> {
+        let archive = archive.to_owned();
+        self.with_skills(move |skills| skills.install(&archive, false)).await.map(InstalledSkill::from)
+    }
+
+    /// Works on skills where it may block.
+    ///
+    /// # Errors
+    /// When the work fails.
+    pub async fn with_skills<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(Skills) -> Result<T, SkillError> + Send + 'static,
+    ) -> Result<T, SkillError> {
+        let skills = self.skills();
+        tokio::task::spawn_blocking(move || work(skills)).await.unwrap_or_else(|error| {
+            Err(SkillError::Io { path: "skills".into(), why: std::io::Error::other(error) })
+        })
+    }
+}

@@ -1,0 +1,154 @@
+//! Uploads, as the gateway takes and lists them.
+
+use super::ACCOUNT;
+use crate::{
+    Client,
+    base::{MessageId, SandboxError, SharedFile, ThreadFolder, ThreadId, UserId},
+    store::{StoreError, now},
+    wire::upload::{ListedUpload, UploadList, UploadedFiles, WasDone},
+};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+/// So many uploads are listed.
+const LISTED: usize = 10_000;
+
+/// A file that is to be taken in, outside of the thread's folder. It is gone when this is, unless it was moved.
+#[derive(Debug)]
+pub struct UploadPart {
+    /// The name by which it came.
+    pub name: String,
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+/// Reason why files were not taken in: none of them was.
+#[derive(Debug, thiserror::Error)]
+pub enum UploadError {
+    /// There is no plain file, but nothing or a folder.
+    #[error("{} is no file", .0.display())]
+    NoFile(PathBuf),
+    /// A file could not be read, or copied.
+    #[error("{}: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A file cannot be among the uploads.
+    #[error(transparent)]
+    Files(#[from] SandboxError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Drop for UploadPart {
+    fn drop(&mut self) {
+        // An error means that it was moved.
+        std::fs::remove_file(&self.path).ok();
+    }
+}
+
+impl Client {
+    /// Names a file to be, for [`Client::take_uploads`].
+    ///
+    /// # Errors
+    /// When the folder for it cannot be made.
+    pub async fn new_upload(&self, name: &str) -> io::Result<UploadPart> {
+        let folder = self.0.folders.home().join("tmp");
+        tokio::fs::create_dir_all(&folder).await?;
+        let path = folder.join(format!("{}.part", MessageId::fresh()));
+        Ok(UploadPart { name: name.to_owned(), path })
+    }
+
+    /// Copies files of this machine in among a thread's uploads, which begins with them if it is new: all of them or none.
+    /// Documents get their text beside them.
+    ///
+    /// # Errors
+    /// When one of them is no plain file, which is looked at first, or cannot be taken in.
+    pub async fn upload_files(&self, thread: &str, paths: &[PathBuf]) -> Result<UploadedFiles, UploadError> {
+        for path in paths {
+            if !tokio::fs::metadata(path).await.is_ok_and(|found| found.is_file()) {
+                return Err(UploadError::NoFile(path.clone()));
+            }
+        }
+        let mut parts = Vec::new();
+        for path in paths {
+            parts.push(self.copied(path).await.map_err(|source| {
+                let path = path.clone();
+                UploadError::Unreadable { path, source }
+            })?);
+        }
+        let folder = ThreadFolder { owner: UserId::local(), thread: ThreadId::from(thread) };
+        self.take_uploads(&folder, ACCOUNT, &parts, true).await
+    }
+
+    async fn copied(&self, path: &Path) -> io::Result<UploadPart> {
+        let part = self.new_upload(&path.file_name().unwrap_or_default().to_string_lossy()).await?;
+        tokio::fs::copy(path, &part.path).await?;
+        Ok(part)
+    }
+
+    /// Moves files in among a thread's uploads: all of them or none. With `convert` documents get their text beside them.
+    ///
+    /// # Errors
+    /// When one of them cannot be taken in, or the store fails.
+    pub async fn take_uploads(
+        &self,
+        folder: &ThreadFolder,
+        account: &str,
+        parts: &[UploadPart],
+        convert: bool,
+    ) -> Result<UploadedFiles, UploadError> {
+        // A thread that has files has a row, by which they are found when they are old. They are new until all are there.
+        let _kept = self.keep_files().await;
+        let (db, thread) = (self.0.db.within(crate::follow::STORE_TIMEOUT), &folder.thread);
+        // A thread that is there stays whose it is.
+        db.thread_used(folder, account, now()).await?;
+        let mut kept: Vec<SharedFile> = Vec::new();
+        for part in parts {
+            match self.adopt(thread, &part.path, &part.name).await {
+                Ok(file) => kept.push(file),
+                Err(error) => {
+                    for file in &kept {
+                        self.remove_upload(thread, &file.name).await.ok();
+                    }
+                    return Err(error.into());
+                }
+            }
+        }
+        let mut files = Vec::new();
+        for (mut file, part) in kept.into_iter().zip(parts) {
+            if convert {
+                self.read_document(thread, &mut file).await;
+            }
+            files.push(ListedUpload::of_file(thread, &file, &part.name));
+        }
+        db.thread_used(folder, account, now()).await?;
+        let message = format!("Successfully uploaded {} file(s)", files.len());
+        Ok(UploadedFiles { success: true, files, message, skipped_files: Vec::new() })
+    }
+
+    /// Lists the uploads of a thread.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn list_uploads(&self, thread: &ThreadId) -> Result<UploadList, SandboxError> {
+        let uploads = self.files(thread).await?.uploads(LISTED).await?;
+        let files: Vec<_> = uploads.iter().map(|upload| ListedUpload::of_upload(thread, upload)).collect();
+        Ok(UploadList { count: files.len(), files })
+    }
+
+    /// Removes an upload, and the text that was made of it.
+    ///
+    /// # Errors
+    /// When there is none of this name, or it cannot be removed.
+    pub async fn delete_upload(&self, thread: &ThreadId, name: &str) -> Result<WasDone, SandboxError> {
+        self.remove_upload(thread, name).await?;
+        Ok(WasDone { success: true, message: format!("Deleted {name}") })
+    }
+}

@@ -1,0 +1,303 @@
+//! The stream of one run: from the ring while the run works and a minute longer, from the log ever after. A reader that
+//! comes back goes on behind what it has, and is told where something is gone. A slow one costs the run nothing.
+
+use crate::{
+    Client, LiveRun,
+    base::{Message, Outcome, RunEvent, RunId, Seq, ThreadId, ThreadState, Update},
+    harness::{ReplayItem, ReplayReader},
+    store::{LogEntry, StoreError},
+    wire::{
+        frame::{Frame, Position},
+        frames::Frames,
+        modes::Modes,
+    },
+};
+use futures_util::{StreamExt, stream, stream::BoxStream};
+use std::time::Duration;
+
+/// So many rows of the log are read at once.
+const LOG_PAGE: i64 = 500;
+/// A reader waits no longer for the store.
+pub(crate) const STORE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A reader's request for a run's stream.
+pub struct StreamRequest {
+    /// The thread of the run.
+    pub thread: ThreadId,
+    /// The run.
+    pub run: RunId,
+    /// The name of its assistant, for the frames' metadata.
+    pub assistant: String,
+    /// The frames that are wanted.
+    pub modes: Modes,
+    /// Position of the reader; the beginning if none.
+    pub after: Option<Position>,
+}
+
+/// Frames as they come, those of one event together. It ends behind the last frame and behind an error, after which a
+/// reader can come back to where it was.
+pub type FrameStream = BoxStream<'static, Result<Vec<Frame>, StoreError>>;
+
+impl Client {
+    /// Follows a run. It goes on whether anybody follows it or not.
+    #[must_use]
+    pub fn follow(&self, request: StreamRequest) -> FrameStream {
+        let StreamRequest { thread, run, assistant, modes, .. } = &request;
+        let frames = Frames::new(thread, run, assistant, *modes);
+        let follower = Follower { client: self.clone(), request, frames, source: StreamSource::Begin };
+        stream::try_unfold(follower, async |mut follower| {
+            Ok(follower.next().await?.map(|frames| (frames, follower)))
+        })
+        .boxed()
+    }
+}
+
+/// Source of the next events.
+enum StreamSource {
+    /// Nothing was sent yet.
+    Begin,
+    Ring(ReplayReader, LiveRun),
+    /// All was read, and the run is being put away.
+    Ending(LiveRun),
+    /// Rows of a run that are in no ring, and what comes behind them.
+    Log(std::vec::IntoIter<LogEntry>, Rest),
+    Over,
+}
+
+/// Continuation of a run behind its rows.
+#[derive(Clone)]
+enum Rest {
+    /// What it does since a restart.
+    Ring(LiveRun),
+    End(Option<Outcome>),
+}
+
+struct Follower {
+    client: Client,
+    request: StreamRequest,
+    frames: Frames,
+    source: StreamSource,
+}
+
+impl Follower {
+    /// Returns the next frames; `None` behind the last.
+    async fn next(&mut self) -> Result<Option<Vec<Frame>>, StoreError> {
+        while !matches!(self.source, StreamSource::Over) {
+            self.read().await?;
+            let frames = self.frames.take();
+            if !frames.is_empty() {
+                return Ok(Some(frames));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads on, and makes frames of it.
+    async fn read(&mut self) -> Result<(), StoreError> {
+        match &mut self.source {
+            StreamSource::Begin => self.begin().await?,
+            StreamSource::Ring(reader, live) => {
+                let (item, live) = (reader.next().await, live.clone());
+                match item {
+                    Some(item) => self.take(item, &live).await?,
+                    None => self.source = StreamSource::Ending(live),
+                }
+            }
+            StreamSource::Ending(live) => {
+                // Who has read the last frame finds the run ended, and its thread free.
+                live.closed.cancelled().await;
+                let outcome = live.replay.progress().outcome;
+                self.end(outcome.as_ref()).await;
+            }
+            StreamSource::Log(rows, rest) => {
+                let (updates, rest) = (commit_of(rows), rest.clone());
+                match (updates.last().map(|entry| entry.seq), rest) {
+                    (None, Rest::End(outcome)) => self.end(outcome.as_ref()).await,
+                    (None, Rest::Ring(live)) => {
+                        self.frames.go_on_at(Position { seq: live.before, event: live.first_event });
+                        self.source = StreamSource::Ring(live.replay.read(0), live);
+                    }
+                    (Some(seq), _) => {
+                        let updates = updates.into_iter().map(|entry| entry.update).collect();
+                        self.push(&RunEvent::Committed { seq, updates }).await?;
+                    }
+                }
+            }
+            StreamSource::Over => {}
+        }
+        Ok(())
+    }
+
+    async fn take(&mut self, item: ReplayItem, live: &LiveRun) -> Result<(), StoreError> {
+        match item {
+            ReplayItem::Event(_, event) => self.push(&event).await,
+            ReplayItem::Gap(_) => self.jump(live, self.frames.position()).await,
+        }
+    }
+
+    async fn push(&mut self, event: &RunEvent) -> Result<(), StoreError> {
+        if let RunEvent::Committed { seq, updates } = event
+            && self.frames.needs_state()
+        {
+            let before = seq - Seq::try_from(updates.len()).unwrap_or(0);
+            let state = match self.start(before) {
+                Some(state) => state,
+                None => self.client.0.db.state_at(&self.request.thread, before).await?.1,
+            };
+            self.frames.set_state(state);
+            self.read_title().await?;
+        }
+        self.frames.push(event);
+        Ok(())
+    }
+
+    /// Returns the thread as the run found it, if that was at this position.
+    fn start(&self, position: Seq) -> Option<ThreadState> {
+        let StreamSource::Ring(_, live) = &self.source else { return None };
+        live.start.get().filter(|(seq, _)| *seq == position).map(|(_, state)| state.clone())
+    }
+
+    /// Tells the frames the title of the thread, if one stands in them.
+    async fn read_title(&mut self) -> Result<(), StoreError> {
+        if self.request.modes.show_values() {
+            self.frames.set_title(self.client.0.db.title(&self.request.thread).await?);
+        }
+        Ok(())
+    }
+
+    /// Tells that what comes behind the reader is gone up to a position, and how the thread is there.
+    async fn gap(&mut self, asked: Position, until: Seq) -> Result<Seq, StoreError> {
+        let db = &self.client.0.db;
+        let (seq, state) = db.state_at(&self.request.thread, until).await?;
+        self.read_title().await?;
+        self.frames.gap(asked, seq, state);
+        Ok(seq)
+    }
+
+    /// Goes on from how the thread is now: what comes between is gone.
+    async fn jump(&mut self, live: &LiveRun, asked: Position) -> Result<(), StoreError> {
+        let seq = self.gap(asked, Seq::MAX).await?;
+        // Changes that the state has already are skipped.
+        let known = |event: &RunEvent| matches!(event, RunEvent::Committed { seq: of, .. } if *of <= seq);
+        let (oldest, next) = live.replay.span();
+        let from = match live.replay.newest(known) {
+            Some(at) => at + 1,
+            // All that a resumed run has said since is behind the state.
+            None if oldest == 0 => 0,
+            None => next,
+        };
+        self.source = StreamSource::Ring(live.replay.read(from), live.clone());
+        Ok(())
+    }
+
+    async fn begin(&mut self) -> Result<(), StoreError> {
+        if self.request.after.is_none() {
+            self.frames.begin();
+        }
+        let after = self.request.after.unwrap_or_default();
+        self.frames.go_on_at(after);
+        match self.client.live_run(&self.request.run) {
+            Some(live) => self.begin_live(live, after).await,
+            None => self.begin_ended(after).await,
+        }
+    }
+
+    /// Begins to read a run that works, or ended a moment ago. What it did before a restart is in the log alone.
+    async fn begin_live(&mut self, live: LiveRun, after: Position) -> Result<(), StoreError> {
+        let ring = Position { seq: live.before, event: live.first_event };
+        let Some(at) = ring_place(&live, after) else { return self.jump(&live, after).await };
+        if after.seq > ring.seq || (after.seq == ring.seq && after.event >= ring.event) {
+            self.frames.seek(if after.seq > ring.seq { Position { event: 0, ..after } } else { ring }, after);
+            self.know_state(after.seq).await?;
+            self.source = StreamSource::Ring(live.replay.read(at), live);
+            return Ok(());
+        }
+        let rows = match after.event {
+            0 => {
+                self.know_state(after.seq).await?;
+                self.rows(after.seq, ring.seq).await?
+            }
+            // Pieces of the message that comes next were sent, and are not known any more.
+            _ => {
+                self.gap(after, ring.seq).await?;
+                Vec::new()
+            }
+        };
+        self.source = StreamSource::Log(rows.into_iter(), Rest::Ring(live));
+        Ok(())
+    }
+
+    /// Begins to read a run that ended longer ago.
+    async fn begin_ended(&mut self, after: Position) -> Result<(), StoreError> {
+        let db = self.client.0.db.within(STORE_TIMEOUT);
+        let row = db.run(&self.request.run).await?;
+        let outcome = row.and_then(|row| row.outcome());
+        let rows = match after.event {
+            0 => {
+                self.know_state(after.seq).await?;
+                self.rows(after.seq, Seq::MAX).await?
+            }
+            _ => {
+                self.gap(after, Seq::MAX).await?;
+                Vec::new()
+            }
+        };
+        self.source = StreamSource::Log(rows.into_iter(), Rest::End(outcome));
+        Ok(())
+    }
+
+    /// Tells the frames how the thread was at a position, from which the reader goes on.
+    async fn know_state(&mut self, seq: Seq) -> Result<(), StoreError> {
+        if seq > 0 {
+            let db = &self.client.0.db;
+            let (_, state) = db.state_at(&self.request.thread, seq).await?;
+            self.frames.set_state(state);
+            self.read_title().await?;
+        }
+        Ok(())
+    }
+
+    /// Reads the run's rows behind a position of the log, up to another one.
+    async fn rows(&self, mut after: Seq, until: Seq) -> Result<Vec<LogEntry>, StoreError> {
+        let (db, request) = (self.client.0.db.within(STORE_TIMEOUT), &self.request);
+        let mut all = Vec::new();
+        loop {
+            let page = db.log_after(&request.thread, Some(&request.run), after, LOG_PAGE).await?;
+            let is_last = page.len() < usize::try_from(LOG_PAGE).unwrap_or(usize::MAX);
+            after = page.last().map_or(after, |entry| entry.seq);
+            all.extend(page.into_iter().filter(|entry| entry.seq <= until));
+            if is_last || after >= until {
+                return Ok(all);
+            }
+        }
+    }
+
+    async fn end(&mut self, outcome: Option<&Outcome>) {
+        if self.request.modes.show_values() {
+            let db = self.client.0.db.within(STORE_TIMEOUT);
+            self.frames.retitle(db.title(&self.request.thread).await.ok().flatten());
+        }
+        self.frames.end(outcome.unwrap_or(&Outcome::Stopped));
+        self.source = StreamSource::Over;
+    }
+}
+
+/// Takes the rows of a run that were one step: a reply by itself, and the results of its calls together.
+fn commit_of(rows: &mut std::vec::IntoIter<LogEntry>) -> Vec<LogEntry> {
+    let is_reply = |entry: &LogEntry| matches!(&entry.update, Update::Message(message) if matches!(**message, Message::Assistant(_)));
+    let until = rows.as_slice().iter().position(is_reply);
+    let count = match until {
+        Some(0) => 1,
+        Some(at) => at,
+        None => rows.len(),
+    };
+    rows.take(count).collect()
+}
+
+/// Returns the event of a run's ring behind the row of a position; `None` if it is not there any more.
+fn ring_place(live: &LiveRun, after: Position) -> Option<u64> {
+    let (oldest, next) = live.replay.span();
+    let is_row = |known: &RunEvent| matches!(known, RunEvent::Committed { seq, .. } if *seq == after.seq);
+    let at = if after.seq > live.before { live.replay.newest(is_row)? + 1 } else { 0 };
+    (oldest..=next).contains(&at).then_some(at)
+}

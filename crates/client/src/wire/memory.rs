@@ -1,0 +1,103 @@
+//! How memory is set up, and facts as clients write them.
+
+use crate::{
+    MemoryMode, MemoryRules,
+    memories::{FactCategory, FactEdit, FactSource, NewFact},
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// A fact to remember.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub struct AddedFact {
+    /// What is remembered.
+    pub content: String,
+    /// Its kind.
+    #[serde(default = "context")]
+    pub category: String,
+    /// How sure it is, from 0 to 1.
+    #[serde(default = "half")]
+    pub confidence: f64,
+}
+
+fn context() -> String {
+    "context".to_owned()
+}
+
+fn half() -> f64 {
+    0.5
+}
+
+impl AddedFact {
+    /// Makes a fact of the usual kind.
+    #[must_use]
+    pub fn of(content: &str) -> Self {
+        Self { content: content.to_owned(), category: context(), confidence: half() }
+    }
+}
+
+impl From<AddedFact> for NewFact {
+    fn from(AddedFact { content, category, confidence }: AddedFact) -> Self {
+        let category = FactCategory::parse(&category, None);
+        Self { content, category, confidence, source: FactSource::manual(), origin: None }
+    }
+}
+
+/// Change of a fact: what is missing or null stays.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct FactChange {
+    /// What is remembered.
+    pub content: Option<String>,
+    /// Its kind.
+    pub category: Option<String>,
+    /// How sure it is, from 0 to 1.
+    pub confidence: Option<f64>,
+}
+
+impl From<FactChange> for FactEdit {
+    fn from(FactChange { content, category, confidence }: FactChange) -> Self {
+        let category = category.map(|category| FactCategory::parse(&category, None));
+        Self { content, category, confidence, revision: None }
+    }
+}
+
+/// Writes the rules, and the name of the model that reads conversations, under the keys of both shapes that DeerFlow had.
+/// No setting is told that holds a secret: the model is named and no more.
+#[must_use]
+pub fn settings(memory: Option<(&MemoryRules, Option<&str>)>) -> Value {
+    let Some((rules, model)) = memory else {
+        return json!({ "enabled": false, "injection_enabled": false, "manager_class": "noop" });
+    };
+    let MemoryRules { mode, injection, debounce, last_reading, options, .. } = rules;
+    let numbers = json!({
+        "debounce_seconds": debounce.as_secs(),
+        "max_facts": options.max_facts,
+        "fact_confidence_threshold": options.min_confidence,
+        "max_injection_tokens": options.max_injection_tokens,
+        "fact_eviction_policy": options.eviction.name(),
+        "guaranteed_categories": options.guaranteed_categories,
+        "guaranteed_token_budget": options.guaranteed_tokens,
+        "staleness_review_enabled": options.staleness_review,
+        "staleness_age_days": options.staleness_days,
+        "consolidation_enabled": options.consolidation,
+        "model": model,
+    });
+    json!({
+        "enabled": true,
+        "mode": match mode {
+            MemoryMode::Middleware => "middleware",
+            MemoryMode::Tool => "tool",
+        },
+        "injection_enabled": injection,
+        "shutdown_flush_timeout_seconds": last_reading.as_secs(),
+        "manager_class": "deermem",
+        "storage_path": "",
+        "debounce_seconds": debounce.as_secs(),
+        "max_facts": options.max_facts,
+        "fact_confidence_threshold": options.min_confidence,
+        "max_injection_tokens": options.max_injection_tokens,
+        "backend_config": numbers,
+    })
+}

@@ -1,0 +1,50 @@
+//! Models as the API lists them.
+
+use crate::ModelInfo;
+use serde::Serialize;
+
+/// A model that can be chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ListedModel {
+    /// The name by which it is chosen.
+    pub name: String,
+    /// Its provider's name for it.
+    pub model: String,
+    /// The name that people see.
+    pub display_name: String,
+    /// Its description.
+    pub description: Option<String>,
+    /// Whether it can think.
+    pub supports_thinking: bool,
+    /// Whether it can be told how hard.
+    pub supports_reasoning_effort: bool,
+}
+
+/// The models that can be chosen, the default first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ModelList {
+    /// The models.
+    pub models: Vec<ListedModel>,
+    /// Whether tokens are counted: they are in any case.
+    pub token_usage: Switched,
+}
+
+/// Whether something is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Switched {
+    /// Whether it is.
+    pub enabled: bool,
+}
+
+impl From<ModelInfo> for ListedModel {
+    fn from(info: ModelInfo) -> Self {
+        Self {
+            name: info.name,
+            model: info.model,
+            display_name: info.title,
+            description: info.about,
+            supports_thinking: info.thinking.supported,
+            supports_reasoning_effort: info.thinking.takes_effort,
+        }
+    }
+}

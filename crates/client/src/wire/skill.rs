@@ -1,0 +1,91 @@
+//! Skills as the API lists them, and what came of installing one.
+
+use crate::skills::{CatalogEntry, Finding, FindingSeverity, Installed};
+use serde::Serialize;
+
+/// A skill.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ListedSkill {
+    /// Its name.
+    pub name: String,
+    /// Its description.
+    pub description: String,
+    /// Its licence, if it names one.
+    pub license: Option<String>,
+    /// Where it comes from.
+    pub category: &'static str,
+    /// Whether agents have it.
+    pub enabled: bool,
+    /// Whether its text can be changed.
+    pub editable: bool,
+}
+
+/// The skills, by name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SkillList {
+    /// The skills.
+    pub skills: Vec<ListedSkill>,
+}
+
+/// A skill that was installed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct InstalledSkill {
+    /// Whether it was: true.
+    pub success: bool,
+    /// Its name.
+    pub skill_name: String,
+    /// That it was, in words.
+    pub message: String,
+    /// What the scan found that does not block it.
+    pub findings: Vec<ListedFinding>,
+}
+
+/// Something that the scan of a skill found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ListedFinding {
+    /// `warn` or `block`.
+    pub severity: &'static str,
+    /// The file.
+    pub file: String,
+    /// The line.
+    pub line: u64,
+    /// The rule that found it.
+    pub rule: String,
+    /// What it is.
+    pub what: String,
+}
+
+impl From<&CatalogEntry> for ListedSkill {
+    fn from(entry: &CatalogEntry) -> Self {
+        Self {
+            name: entry.name.clone(),
+            description: entry.about.clone(),
+            license: entry.license.clone(),
+            category: entry.category.name(),
+            enabled: entry.enabled,
+            editable: entry.editable,
+        }
+    }
+}
+
+impl From<Installed> for InstalledSkill {
+    fn from(Installed { name, report, .. }: Installed) -> Self {
+        Self {
+            success: true,
+            message: format!("Skill '{name}' installed successfully"),
+            findings: report.findings.iter().map(ListedFinding::from).collect(),
+            skill_name: name,
+        }
+    }
+}
+
+impl From<&Finding> for ListedFinding {
+    fn from(finding: &Finding) -> Self {
+        let severity = match finding.severity {
+            FindingSeverity::Warn => "warn",
+            FindingSeverity::Block => "block",
+        };
+        let Finding { file, line, rule, what, .. } = finding.clone();
+        Self { severity, file, line: line as u64, rule: rule.to_string(), what: what.to_string() }
+    }
+}

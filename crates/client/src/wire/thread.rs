@@ -1,0 +1,78 @@
+//! Threads as LangGraph's clients see them.
+
+use super::clock;
+use crate::{
+    base::{Outcome, ThreadId},
+    store::ClientThread,
+};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// The account of threads and runs that clients of the API made.
+pub const API_ACCOUNT: &str = "api";
+
+/// A thread.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ListedThread {
+    /// Its id.
+    pub thread_id: ThreadId,
+    /// What is going on: `idle`, `busy`, `interrupted` or `error`.
+    pub status: &'static str,
+    /// When it was made.
+    pub created_at: String,
+    /// When it was last used.
+    pub updated_at: String,
+    /// Notes of clients.
+    pub metadata: Map<String, Value>,
+    /// The assistant that it was made for.
+    pub assistant_id: Option<String>,
+    /// The account whose it is, unless a client of the API made it.
+    pub channel: Option<String>,
+    /// Nothing.
+    pub config: Map<String, Value>,
+    /// Its values: in lists only the title.
+    pub values: Value,
+    /// Nothing.
+    pub interrupts: Map<String, Value>,
+}
+
+impl ListedThread {
+    /// Writes a thread as lists show it; it is `busy` if a run works on it or waits to.
+    #[must_use]
+    pub fn of(thread: &ClientThread, busy: bool) -> Self {
+        let named = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+        Self {
+            thread_id: thread.id.clone(),
+            status: status(thread, busy),
+            created_at: clock::iso(thread.created),
+            updated_at: clock::iso(thread.updated),
+            metadata: metadata(thread),
+            assistant_id: named(&thread.assistant),
+            channel: Some(thread.account.clone()).filter(|account| account != API_ACCOUNT),
+            config: Map::new(),
+            values: named(&thread.title).map_or_else(|| json!({}), |title| json!({ "title": title })),
+            interrupts: Map::new(),
+        }
+    }
+}
+
+/// Returns a thread's status in LangGraph's words.
+#[must_use]
+pub fn status(thread: &ClientThread, busy: bool) -> &'static str {
+    match thread.outcome.as_deref().and_then(|outcome| serde_json::from_str(outcome).ok()) {
+        _ if busy => "busy",
+        None | Some(Outcome::Success) => "idle",
+        Some(Outcome::Stopped) => "interrupted",
+        Some(Outcome::Timeout | Outcome::Limit | Outcome::Error(_)) => "error",
+    }
+}
+
+/// Returns the notes of clients on a thread.
+#[must_use]
+pub fn metadata(thread: &ClientThread) -> Map<String, Value> {
+    let mut notes: Map<String, Value> = serde_json::from_str(&thread.metadata).unwrap_or_default();
+    if thread.pinned {
+        notes.insert("deerflow_pinned".into(), true.into());
+    }
+    notes
+}

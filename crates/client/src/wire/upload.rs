@@ -1,0 +1,140 @@
+//! Uploads as the API lists them.
+
+use crate::{
+    base::{ReadOutcome, SharedFile, ThreadId},
+    sandbox,
+};
+use serde::Serialize;
+use std::time::UNIX_EPOCH;
+
+/// An upload. Where DeerFlow's wire has a path of its machine, the agent's stands.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ListedUpload {
+    /// Its name.
+    pub filename: String,
+    /// Its size, in bytes.
+    pub size: u64,
+    /// The path by which the agent knows it.
+    pub path: String,
+    /// The same.
+    pub virtual_path: String,
+    /// Where the API gives it.
+    pub artifact_url: String,
+    /// The ending of its name.
+    pub extension: String,
+    /// The name by which it came, if it is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub original_filename: Option<String>,
+    /// Its text as Markdown, if it is a document.
+    #[serde(flatten)]
+    pub markdown: Option<ListedMarkdown>,
+    /// Reason why it has none, if it is a document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub markdown_error: Option<String>,
+    /// When it was last written, in seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modified: Option<f64>,
+}
+
+/// The text of a document that was uploaded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ListedMarkdown {
+    /// The name of its file.
+    pub markdown_file: String,
+    /// The path by which the agent knows it.
+    pub markdown_path: String,
+    /// The same.
+    pub markdown_virtual_path: String,
+    /// Where the API gives it.
+    pub markdown_artifact_url: String,
+}
+
+/// The uploads of a thread.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct UploadList {
+    /// How many.
+    pub count: usize,
+    /// The uploads, by name.
+    pub files: Vec<ListedUpload>,
+}
+
+/// Files that were taken in.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct UploadedFiles {
+    /// Whether they were: true.
+    pub success: bool,
+    /// The files.
+    pub files: Vec<ListedUpload>,
+    /// How many, in words.
+    pub message: String,
+    /// Files that were left out: none.
+    pub skipped_files: Vec<String>,
+}
+
+/// That something was done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WasDone {
+    /// Whether it was: true.
+    pub success: bool,
+    /// What, in words.
+    pub message: String,
+}
+
+impl ListedUpload {
+    fn of(thread: &ThreadId, name: &str, path: &str, size: u64) -> Self {
+        Self {
+            filename: name.to_owned(),
+            size,
+            path: path.to_owned(),
+            virtual_path: path.to_owned(),
+            artifact_url: address(thread, path),
+            extension: name.rsplit_once('.').map(|(_, ending)| format!(".{ending}")).unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+
+    /// Writes an upload that was there.
+    pub(crate) fn of_upload(thread: &ThreadId, upload: &sandbox::Upload) -> Self {
+        let since = upload.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let modified = Some(since.as_secs_f64());
+        Self { modified, ..Self::of(thread, &upload.name, &upload.path, upload.size) }
+    }
+
+    /// Writes a file that was `called` so, and taken in.
+    pub(crate) fn of_file(thread: &ThreadId, file: &SharedFile, called: &str) -> Self {
+        let original_filename = (file.name != called).then(|| called.to_owned());
+        let (markdown, markdown_error) = match &file.reading {
+            None => (None, None),
+            Some(ReadOutcome::Failed { reason, .. }) => (None, Some(reason.clone())),
+            Some(ReadOutcome::Text(text)) => {
+                let markdown = ListedMarkdown {
+                    markdown_file: text.path.rsplit('/').next().unwrap_or_default().to_owned(),
+                    markdown_path: text.path.clone(),
+                    markdown_virtual_path: text.path.clone(),
+                    markdown_artifact_url: address(thread, &text.path),
+                };
+                (Some(markdown), None)
+            }
+        };
+        let listed = Self::of(thread, &file.name, &file.path, file.size);
+        Self { original_filename, markdown, markdown_error, ..listed }
+    }
+}
+
+fn address(thread: &ThreadId, path: &str) -> String {
+    format!("/api/threads/{thread}/artifacts{}", in_address(path))
+}
+
+/// Writes a path as it stands in an address.
+#[must_use]
+pub fn in_address(path: &str) -> String {
+    path.bytes().map(percent).collect()
+}
+
+fn percent(byte: u8) -> String {
+    if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+        char::from(byte).to_string()
+    } else {
+        format!("%{byte:02X}")
+    }
+}
