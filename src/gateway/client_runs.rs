@@ -113,7 +113,7 @@ async fn stateless(
 ) -> Result<AcceptedRun, Refusal> {
     let asked = body(posted)?;
     let thread = match asked.thread() {
-        None => ThreadId::fresh(),
+        None => gateway.0.shared.client.new_thread(),
         Some(id) => place(gateway, caller, id, asked.may_begin_thread(true)).await?,
     };
     accept(gateway, caller, &thread, (asked, follows)).await

@@ -5,6 +5,7 @@ use super::{
     caller::Caller,
     refusal::{ACCOUNT, Refusal, answer, body, changed, refused, scrubbed, unavailable},
     threads::own,
+    usage,
 };
 use crate::bus::STORE_TIMEOUT;
 use crate::gateway::json::Json;
@@ -18,7 +19,7 @@ use pudu_client::{
     base::{RunId, ThreadState, Update},
     embed::GoalError,
     harness::{CompactOutcome, RunState},
-    store::{ClientThread, RunTokens},
+    store::{ClientThread, RunTokens, SpendingFilter},
     wire::{checkpoint, run},
 };
 use schemars::JsonSchema;
@@ -36,7 +37,12 @@ pub(super) async fn tokens(
         let thread = own(&gateway, &caller, &id).await?;
         let db = gateway.0.shared.db.within(STORE_TIMEOUT);
         let spent = db.run_tokens(&thread.id, None).await.map_err(|error| unavailable(&error))?;
-        Ok(Json(token_usage(&thread, &spent)))
+        let sums = db.spending(&SpendingFilter::Thread(thread.id.clone())).await;
+        let sums = sums.map_err(|error| unavailable(&error))?;
+        let mut told = token_usage(&thread, &spent);
+        // DeerFlow tells tokens alone.
+        told["costs"] = usage::costs(sums.iter().filter_map(|sum| sum.cost.as_ref()));
+        Ok(Json(told))
     };
     answer(told.await)
 }

@@ -42,7 +42,7 @@ impl GatewayState {
                         .fails(&[409]),
                 ),
             )
-            .at("/threads/{thread}/token-usage", get(thread_facts::tokens, says("Tells what a thread's runs spent.").gives("{thread_id: string, total_tokens: integer, total_input_tokens: integer, total_output_tokens: integer, total_runs: integer, by_model: object, by_caller: object}")))
+            .at("/threads/{thread}/token-usage", get(thread_facts::tokens, says("Tells what a thread's runs spent.").gives("{thread_id: string, total_tokens: integer, total_input_tokens: integer, total_output_tokens: integer, total_runs: integer, by_model: object, by_caller: object, costs: object}")))
             .at(
                 "/threads/{thread}/goal",
                 get(thread_facts::show_goal, says("Shows the goal of a thread's runs.").gives("Goal"))

@@ -10,11 +10,11 @@ use axum::{
 use pudu_client::{
     BudgetRules, BudgetState,
     base::{BudgetPeriod, BudgetScope, Usage},
-    store::{BudgetUnit, Db, SpendingShare, StoreError},
+    store::{BudgetUnit, Cost, Db, SpendingShare, StoreError},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Spending is listed for so many days, if nothing else is asked for, and at most.
@@ -68,32 +68,37 @@ pub(crate) async fn facts(db: &Db, rules: &BudgetRules, days: u32) -> Result<Val
 
 /// Spending of one of them.
 #[derive(Default)]
-struct Spent {
+struct Spent<'s> {
     usage: Usage,
     calls: i64,
     estimated: i64,
-    costs: BTreeMap<String, i64>,
+    costs: Vec<&'s Cost>,
 }
 
 fn sums<'s>(shares: &'s [SpendingShare], name: impl Fn(&'s SpendingShare) -> Option<&'s str>) -> Vec<Value> {
-    let mut all: BTreeMap<&str, Spent> = BTreeMap::new();
+    let mut all: BTreeMap<&str, Spent<'s>> = BTreeMap::new();
     for (name, share) in shares.iter().filter_map(|share| Some((name(share)?, share))) {
         let spent = all.entry(name).or_default();
         spent.usage += share.sum.usage;
         spent.calls += share.sum.calls;
         spent.estimated += share.sum.unreported;
-        if let Some(cost) = &share.sum.cost {
-            *spent.costs.entry(cost.currency.clone()).or_default() += cost.micros;
-        }
+        spent.costs.extend(&share.sum.cost);
     }
     let mut all: Vec<_> = all.into_iter().collect();
     all.sort_by_key(|(_, spent)| std::cmp::Reverse(spent.usage.total()));
     all.into_iter().map(|(name, spent)| told(name, &spent)).collect()
 }
 
-fn told(name: &str, spent: &Spent) -> Value {
-    let costs: Map<String, Value> =
-        spent.costs.iter().map(|(currency, micros)| (currency.clone(), json!(whole(*micros)))).collect();
+/// Returns the sum of costs in each currency.
+pub(super) fn costs<'c>(all: impl IntoIterator<Item = &'c Cost>) -> Value {
+    let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
+    for cost in all {
+        *sums.entry(&cost.currency).or_default() += cost.micros;
+    }
+    sums.into_iter().map(|(currency, micros)| (currency.to_owned(), json!(whole(micros)))).collect()
+}
+
+fn told(name: &str, spent: &Spent<'_>) -> Value {
     json!({
         "name": name,
         "calls": spent.calls,
@@ -101,7 +106,7 @@ fn told(name: &str, spent: &Spent) -> Value {
         "input_tokens": spent.usage.input,
         "output_tokens": spent.usage.output,
         "total_tokens": spent.usage.total(),
-        "costs": costs,
+        "costs": costs(spent.costs.iter().copied()),
     })
 }
 

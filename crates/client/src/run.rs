@@ -136,7 +136,9 @@ async fn converse(client: &Client, task: &mut RunTask, turn: &mut RunState, cont
     if rolls_back && rewind::roll_back(client, task, turn).await {
         return end;
     }
-    RunEnd { heard, title: title::shown(client, &task.thread).await, ..end.with_words_of(turn) }
+    // Clients read it with the thread.
+    let title = if task.by_client { None } else { title::shown(client, &task.thread).await };
+    RunEnd { heard, title, ..end.with_words_of(turn) }
 }
 
 /// Lets the thread hear what is said, and who is asked answer it. Tells also whether it was heard.

@@ -29,7 +29,7 @@ pub struct RunEnd {
     pub todos: Vec<Todo>,
     /// The goal of the thread, as its last words left it; none if they were not judged by one.
     pub goal: Option<Goal>,
-    /// The title of the thread, if it may be new.
+    /// The title of the thread, if it may be new; not told of runs that clients ask for.
     pub title: Option<String>,
     /// Its usage.
     pub usage: Usage,

@@ -1,8 +1,9 @@
 //! Threads in memory between runs, so that a turn costs its own size and not the thread's.
 
+use crate::Client;
+use hashlink::LinkedHashMap;
 use pudu_base::{LogError, Seq, ThreadId, ThreadLog, ThreadState};
 use std::{
-    collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -13,10 +14,21 @@ const IDLE: Duration = Duration::from_secs(120);
 /// Maximum number of threads kept.
 const MAX_CACHED_THREADS: usize = 1024;
 
+impl Client {
+    /// Names a thread that is new: its first run does not look for it in the store.
+    #[must_use]
+    pub fn new_thread(&self) -> ThreadId {
+        let thread = ThreadId::fresh();
+        self.0.threads.put(thread.clone(), 0, ThreadState::default());
+        thread
+    }
+}
+
 /// The threads of the process.
 pub(crate) struct Threads {
     log: Arc<dyn ThreadLog>,
-    kept: Mutex<HashMap<ThreadId, CachedThread>>,
+    /// The one that was put back last stands last.
+    kept: Mutex<LinkedHashMap<ThreadId, CachedThread>>,
 }
 
 struct CachedThread {
@@ -44,14 +56,13 @@ impl Threads {
         }
     }
 
-    /// Puts a thread back after a run.
+    /// Puts a thread back after a run; the one that was put back first is forgotten, if there are too many.
     pub(crate) fn put(&self, thread: ThreadId, seq: Seq, state: ThreadState) {
         let mut kept = self.lock();
-        if kept.len() >= MAX_CACHED_THREADS {
-            let oldest = kept.iter().min_by_key(|(_, kept)| kept.used).map(|(id, _)| id.clone());
-            oldest.and_then(|id| kept.remove(&id));
-        }
         kept.insert(thread, CachedThread { seq, state, used: Instant::now() });
+        if kept.len() > MAX_CACHED_THREADS {
+            kept.pop_front();
+        }
     }
 
     /// Returns what a thread remembers without taking it out.
@@ -79,7 +90,7 @@ impl Threads {
         kept.shrink_to_fit();
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ThreadId, CachedThread>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, LinkedHashMap<ThreadId, CachedThread>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
