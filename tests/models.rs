@@ -1,7 +1,7 @@
 //! Models as they really are: each wire behind a chat, what its provider signs, another model in place of one that
 //! fails, thinking that people choose, and what it costs.
 
-use crate::house::{House, SOON, Talker, http};
+use crate::house::{House, SOON, Talker};
 use pudu_sim::model::Reply;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -110,7 +110,7 @@ async fn messages_of_anthropic_go_both_ways_with_what_is_signed() {
     text.extend(stop("end_turn"));
     let provider = RawProvider::start("text/event-stream", vec![events(&call), events(&text)]).await;
     let more = "    pricing: {currency: USD, input_per_million: 3, output_per_million: 15, input_cache_hit_per_million: 0.3}\n";
-    let (house, ada) = house_of("deerflow.models.claude_provider:ClaudeChatModel", &provider, more).await;
+    let (_house, ada) = house_of("deerflow.models.claude_provider:ClaudeChatModel", &provider, more).await;
     ada.says("what is there?", "Three folders.").await;
     let asked = provider.asked();
     assert!(asked[0].0.starts_with("post /v1/messages http"), "{}", asked[0].0);
@@ -122,12 +122,6 @@ async fn messages_of_anthropic_go_both_ways_with_what_is_signed() {
     for part in ["200 read, 40 written", "90 % of what was read", "Cost: USD 0.000714."] {
         assert!(usage.contains(part), "{part} is missing in {usage}");
     }
-    let api = format!("http://{}/api/threads", house.address);
-    let found = http().post(format!("{api}/search")).json(&json!({})).send().await.unwrap();
-    let found: Value = found.json().await.unwrap();
-    let usage = format!("{api}/{}/token-usage", found[0]["thread_id"].as_str().unwrap());
-    let usage: Value = http().get(usage).send().await.unwrap().json().await.unwrap();
-    assert_eq!(usage["costs"], json!({"USD": 0.000_714}), "{usage}");
 }
 
 #[tokio::test]

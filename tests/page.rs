@@ -49,7 +49,8 @@ async fn visit(browser: &mut Browser, house: &House) {
 
 /// Loads the page once more.
 async fn reloads(browser: &mut Browser) {
-    browser.eval("(document.body.dataset.ready = 'before', location.reload())").await;
+    // Afterwards, or the answer would go down with the page.
+    browser.eval("(document.body.dataset.ready = 'before', void setTimeout(() => location.reload()))").await;
     browser.sees("document.body?.dataset.ready ?? ''", "true").await;
 }
 

@@ -446,6 +446,26 @@ async fn an_answer_is_made_once_more_a_question_put_otherwise_and_a_thread_branc
 }
 
 #[tokio::test]
+async fn what_a_thread_cost_is_told_in_money_where_prices_are_known() {
+    let mut house = House::build("").await;
+    let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
+    let pricing =
+        "max_retries: 3\n    pricing: {currency: EUR, input_per_million: 3, output_per_million: 15}\n";
+    house.write_config(&config.replace("max_retries: 3\n", pricing));
+    house.start();
+    let client = Client(&house);
+    let thread = client.thread().await;
+    let path = format!("/threads/{thread}/token-usage");
+    assert_eq!(client.get(&path).await["costs"], json!({}));
+    client.waits(&thread, "hello").await;
+    let usage = client.get(&path).await;
+    let [input, output] =
+        ["input", "output"].map(|part| usage[format!("total_{part}_tokens")].as_f64().unwrap());
+    let cost = usage["costs"]["EUR"].as_f64().unwrap();
+    assert!(cost > 0.0 && (cost * 1e6 - (3.0 * input + 15.0 * output)).abs() < 1.0, "{usage}");
+}
+
+#[tokio::test]
 async fn a_client_that_waits_comes_back_to_where_the_answer_said() {
     let mut house = House::open("").await;
     let mut hold = house.model.hold(1, At::Start);

@@ -150,17 +150,23 @@ impl Browser {
 
     /// Returns what an expression is on the page.
     pub async fn eval(&mut self, expression: &str) -> Value {
+        self.evaluate(expression).await.unwrap_or_else(|error| panic!("{expression}: {error}"))
+    }
+
+    /// Evaluates an expression; the error is the browser's, as where the page is left meanwhile.
+    async fn evaluate(&mut self, expression: &str) -> Result<Value, Value> {
         let ask = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
-        let answer = self.call("Runtime.evaluate", ask).await;
+        let answer = self.try_call("Runtime.evaluate", ask).await?;
         assert_eq!(answer.get("exceptionDetails"), None, "{expression}");
-        answer["result"]["value"].clone()
+        Ok(answer["result"]["value"].clone())
     }
 
     /// Waits until an expression is as wanted.
     pub async fn sees(&mut self, expression: &str, wanted: impl Into<Value>) {
         let (wanted, deadline) = (wanted.into(), Instant::now() + SOON);
         loop {
-            let seen = self.eval(expression).await;
+            // A page that is left says nothing; the next one does.
+            let seen = self.evaluate(expression).await.unwrap_or_default();
             if seen == wanted {
                 return;
             }
@@ -173,12 +179,17 @@ impl Browser {
     }
 
     async fn call(&mut self, method: &str, params: Value) -> Value {
+        self.try_call(method, params).await.unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    async fn try_call(&mut self, method: &str, params: Value) -> Result<Value, Value> {
         let id = self.send(method, params).await;
         loop {
             let message = self.next().await;
             if message["id"] == id {
-                assert_eq!(message.get("error"), None, "{method}");
-                return message["result"].clone();
+                return message
+                    .get("error")
+                    .map_or_else(|| Ok(message["result"].clone()), |error| Err(error.clone()));
             }
             self.hear(&message).await;
         }

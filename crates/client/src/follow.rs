@@ -67,7 +67,7 @@ enum StreamSource {
 /// Continuation of a run behind its rows.
 #[derive(Clone)]
 enum Rest {
-    /// What it does since a restart.
+    /// Its events since a restart.
     Ring(LiveRun),
     End(Option<Outcome>),
 }

@@ -20,6 +20,7 @@ mod claim;
 mod client_runs;
 mod client_threads;
 mod clock;
+mod connection;
 pub mod crash;
 mod db;
 mod engine;

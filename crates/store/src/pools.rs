@@ -3,6 +3,7 @@
 use crate::{
     DbLocation, StoreError,
     availability::Availability,
+    connection::{ACQUIRE_TIMEOUT, open},
     engine::DbEngine,
     file::DbFile,
     link::{ReadLink, WriteLink},
@@ -11,7 +12,7 @@ use crate::{
 };
 use backon::{ExponentialBuilder, Retryable};
 use sqlx::{
-    Any, AnyConnection, AnyPool, ConnectOptions, Connection,
+    Any, AnyConnection, AnyPool, Connection,
     any::{AnyConnectOptions, AnyPoolOptions},
     pool::PoolConnection,
 };
@@ -23,8 +24,6 @@ use std::{
     time::Duration,
 };
 
-/// How long a caller waits for a connection.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// A try that was late gives the next one twice the time, so often.
 const MAX_DOUBLINGS: u32 = 7;
 /// A connection that was not used for this long is tried before it is.
@@ -151,17 +150,6 @@ async fn first(engine: DbEngine, options: &AnyConnectOptions) -> Result<AnyConne
     let waits = ExponentialBuilder::default().with_min_delay(Duration::from_millis(20)).with_max_times(8);
     let busy = |error: &StoreError| engine == DbEngine::Sqlite && matches!(error, StoreError::Unavailable(_));
     open.retry(waits).when(busy).await
-}
-
-/// Opens a connection and prepares it.
-pub(crate) async fn open(
-    options: &AnyConnectOptions,
-    prepare: &'static str,
-) -> Result<AnyConnection, StoreError> {
-    let slow = |_| StoreError::Unavailable(format!("no answer within {} s", ACQUIRE_TIMEOUT.as_secs()));
-    let mut connection = tokio::time::timeout(ACQUIRE_TIMEOUT, options.connect()).await.map_err(slow)??;
-    sqlx::raw_sql(prepare).execute(&mut connection).await?;
-    Ok(connection)
 }
 
 /// A pool of prepared connections to a server, which may have closed one meanwhile, or vanished.

@@ -1,7 +1,7 @@
 //! Connections that read a file. The store keeps them itself: a pool asks each one that comes back whether it still answers,
 //! which costs as much as the read before it, and a file does not go away.
 
-use crate::{StoreError, engine::DbEngine, pools};
+use crate::{StoreError, connection, engine::DbEngine};
 use sqlx::{AnyConnection, Connection, any::AnyConnectOptions};
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
@@ -19,9 +19,9 @@ pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The connections of a file's readers.
 #[derive(Clone)]
-pub(crate) struct FileReaders(Arc<Shared>);
+pub(crate) struct FileReaders(Arc<ReaderPool>);
 
-struct Shared {
+struct ReaderPool {
     options: AnyConnectOptions,
     places: Semaphore,
     idle: Mutex<IdleReaders>,
@@ -38,18 +38,18 @@ struct IdleReaders {
 impl FileReaders {
     pub(crate) fn new(options: AnyConnectOptions) -> Self {
         let places = Semaphore::new(MAX_READERS as usize);
-        Self(Arc::new(Shared { options, places, idle: Mutex::default() }))
+        Self(Arc::new(ReaderPool { options, places, idle: Mutex::default() }))
     }
 
     /// Waits for a place, and opens a connection if none is left of earlier reads.
-    pub(crate) async fn take(&self) -> Result<Reader<'_>, StoreError> {
+    pub(crate) async fn take(&self) -> Result<FileReader<'_>, StoreError> {
         let place = self.0.places.acquire().await.map_err(|_| StoreError::Closed)?;
         let idle = self.0.lock().connections.pop();
         let connection = match idle {
             Some((_, connection)) => connection,
-            None => pools::open(&self.0.options, DbEngine::Sqlite.reading()).await?,
+            None => connection::open(&self.0.options, DbEngine::Sqlite.reading()).await?,
         };
-        Ok(Reader { connection, readers: self, _place: place })
+        Ok(FileReader { connection, readers: self, _place: place })
     }
 
     /// Closes all that do not work just now; the others are closed when they are done.
@@ -73,20 +73,20 @@ impl FileReaders {
     }
 }
 
-impl Shared {
+impl ReaderPool {
     fn lock(&self) -> MutexGuard<'_, IdleReaders> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A connection while it reads. One whose call was given up is not used again: dropping it closes it.
-pub(crate) struct Reader<'r> {
+pub(crate) struct FileReader<'r> {
     pub(crate) connection: AnyConnection,
     readers: &'r FileReaders,
     _place: SemaphorePermit<'r>,
 }
 
-impl Reader<'_> {
+impl FileReader<'_> {
     /// Gives the connection back, if it is of further use.
     pub(crate) fn end<T>(self, outcome: &Result<T, StoreError>) {
         if !matches!(outcome, Err(error) if error.is_outage()) {
@@ -96,7 +96,7 @@ impl Reader<'_> {
 }
 
 /// Closes what is not used, until nothing is left.
-async fn sweep(shared: Weak<Shared>) {
+async fn sweep(shared: Weak<ReaderPool>) {
     loop {
         tokio::time::sleep(IDLE_TIMEOUT).await;
         let Some(shared) = shared.upgrade() else { return };

@@ -37,20 +37,20 @@ pub enum StreamItem {
 pub enum StreamMessage {
     /// The agent's.
     Ai {
-        /// What it says, from where the item before left off.
+        /// Its words, from where the item before left off.
         content: String,
         /// Its id: one answer has one.
         id: String,
         /// Its calls of tools, all at once behind its words.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<Value>,
-        /// What the answer took, with its last piece.
+        /// Tokens of the answer, with its last piece.
         #[serde(skip_serializing_if = "Option::is_none")]
         usage_metadata: Option<Value>,
     },
     /// A tool's.
     Tool {
-        /// What it found.
+        /// Its text.
         content: String,
         /// Its name.
         name: String,

@@ -20,7 +20,7 @@ const LISTED: usize = 10_000;
 pub struct UploadPart {
     /// The name by which it came.
     pub name: String,
-    /// Where it is.
+    /// Its place on disk.
     pub path: PathBuf,
 }
 

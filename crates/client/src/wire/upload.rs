@@ -18,7 +18,7 @@ pub struct ListedUpload {
     pub path: String,
     /// The same.
     pub virtual_path: String,
-    /// Where the API gives it.
+    /// The address below which the API gives it.
     pub artifact_url: String,
     /// The ending of its name.
     pub extension: String,
@@ -45,7 +45,7 @@ pub struct ListedMarkdown {
     pub markdown_path: String,
     /// The same.
     pub markdown_virtual_path: String,
-    /// Where the API gives it.
+    /// The address below which the API gives it.
     pub markdown_artifact_url: String,
 }
 
