@@ -203,7 +203,12 @@ impl ConversationActor {
             && input::goal(&arrival).is_none()
             && let Some(running) = self.running.as_mut().filter(|running| running.session == session)
             && let Some(slot) = running.control.steering.reserve()
-            && self.shared.db.join_turn(&running.turn, &[arrival.id]).await.is_ok()
+            && self
+                .shared
+                .db
+                .join_turn(&running.turn, &[arrival.id], input::members([&arrival]))
+                .await
+                .is_ok()
         {
             slot.fill(input::human(&arrival, &text, &self.account.policy()));
             running.steered.push(arrival);
@@ -336,6 +341,7 @@ impl ConversationActor {
         let turn = NewTurn {
             folder: Some(ThreadFolder { owner: self.owner(newest), thread: thread.clone() }),
             run: Some(run.clone()),
+            people: if work == TurnWork::Answer { input::members(&said) } else { Vec::new() },
             ..reply::new_turn(&item, &reply_target, items.clone(), None)
         };
         if !self.shared.outbox.open(&turn).await {
