@@ -3,7 +3,7 @@
 use super::{
     GatewayState,
     caller::Caller,
-    client_runs::readable_run,
+    owned_runs::readable_run,
     refusal::{Refusal, answer, scrubbed, unavailable},
 };
 use axum::{

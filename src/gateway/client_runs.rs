@@ -7,6 +7,7 @@ use super::{
     follow_query::{FollowQuery, is_set},
     json::Json,
     owned::{own, own_if_there, readable},
+    owned_runs::{own_run, readable_run, row},
     refusal::{Refusal, answer, body, changed, refused, scrubbed, unavailable},
     run_readers::RunReader,
     run_request::{self, ReadRequest, RunBody},
@@ -26,7 +27,7 @@ use pudu_client::{
     CutRun, LiveRun, StreamRequest, SubmitError,
     base::{FailureCause, Outcome, RunId, ThreadId},
     net::scrub,
-    store::{CancelAction, ClientThread, RunRow, StoreError},
+    store::{CancelAction, RunRow, StoreError},
     wire::{frames::failure, modes::Modes, run},
 };
 use schemars::JsonSchema;
@@ -235,37 +236,6 @@ pub(super) async fn wait_stateless(
 ) -> Response {
     let accepted = stateless(&gateway, &caller, posted, true).await;
     answer(accepted.map(|accepted| wait(&gateway, accepted)))
-}
-
-pub(super) async fn row(gateway: &GatewayState, thread: &ThreadId, id: &RunId) -> Result<RunRow, Refusal> {
-    let found =
-        gateway.0.shared.db.within(STORE_TIMEOUT).run(id).await.map_err(|error| unavailable(&error))?;
-    match found.filter(|row| row.thread == *thread) {
-        Some(row) => Ok(row),
-        None => refused(StatusCode::NOT_FOUND, "there is no such run"),
-    }
-}
-
-/// Finds a run of a thread of the caller's.
-pub(super) async fn own_run(
-    gateway: &GatewayState,
-    caller: &Caller,
-    (thread, id): &(String, String),
-) -> Result<(ClientThread, RunRow), Refusal> {
-    let thread = own(gateway, caller, thread).await?;
-    let row = row(gateway, &thread.id, &id.as_str().into()).await?;
-    Ok((thread, row))
-}
-
-/// Finds a run of a thread that the caller may read.
-pub(super) async fn readable_run(
-    gateway: &GatewayState,
-    caller: &Caller,
-    (thread, id): &(String, String),
-) -> Result<(ClientThread, RunRow), Refusal> {
-    let thread = readable(gateway, caller, thread).await?;
-    let row = row(gateway, &thread.id, &id.as_str().into()).await?;
-    Ok((thread, row))
 }
 
 /// Which runs are listed.

@@ -3,7 +3,7 @@
 use super::{
     GatewayState,
     caller::Caller,
-    client_runs::{own_run, readable_run},
+    owned_runs::{own_run, readable_run},
     refusal::{Refusal, answer, body, refused, unavailable},
 };
 use crate::gateway::json::Json;

@@ -4,8 +4,8 @@ use super::{
     GatewayState,
     caller::Caller,
     changes,
-    client_runs::{readable_run, row},
     owned::readable,
+    owned_runs::{readable_run, row},
     refusal::{Refusal, answer, refused, scrubbed, unavailable},
 };
 use crate::bus::STORE_TIMEOUT;

@@ -119,6 +119,7 @@ async fn a_member_reads_and_follows_a_rooms_thread_until_their_chat_is_unlinked(
     room.bo.unlinks().await;
     assert_eq!((room.bo.finds().await.len(), room.bo.reads(&thread).await), (0, 404));
     assert_eq!(room.cy.reads(&thread).await, 200, "others stay members");
+    room.bo.private.says("hello", "echo: hello").await;
     room.bo.links().await;
     assert_eq!(room.bo.reads(&thread).await, 200, "what they said there is still theirs");
 }
@@ -222,7 +223,7 @@ async fn a_members_token_that_reads_reads_a_rooms_thread_until_the_person_is_for
     assert_eq!(told.status, 200);
     assert_eq!(ada.delete("/api/users/bo@example.org").await.status, 200);
     assert_eq!(asks(house, &bos, "GET", &path).await.0, 401, "the token went with them");
-    room.bo.private.say("/start");
+    room.bo.private.says("hello", "echo: hello").await;
     assert!(add_user(&room.house, &["add", "bo@example.org"], PASSWORD).0);
     room.bo.jar = signed_in(&room.house, "bo@example.org").await;
     room.bo.links().await;
