@@ -140,9 +140,12 @@ async fn who_never_spoke_in_a_room_and_who_spoke_in_private_read_nothing_of_othe
     );
     assert_eq!(room.bo.reads(private[0].as_str().unwrap()).await, 404);
 
-    // A private chat stays its owner's when its person parts from the account.
+    // Whoever a person of a private chat becomes later, what was said there is its owner's.
     room.cy.unlinks().await;
     room.cy.private.says("again", "echo: again").await;
+    std::mem::swap(&mut room.bo.private, &mut room.cy.private);
+    room.bo.links().await;
+    assert_eq!(room.bo.reads(private[0].as_str().unwrap()).await, 404);
     assert_eq!(room.cy.finds().await, private);
 }
 
