@@ -38,6 +38,7 @@ mod models;
 mod openapi;
 mod options;
 mod owned;
+mod owned_runs;
 mod paced;
 mod page;
 mod people;

@@ -5,6 +5,7 @@ mod endings;
 mod jar;
 mod oidc;
 mod owners;
+mod rooms;
 mod routes;
 
 use crate::house::{House, http};

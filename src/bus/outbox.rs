@@ -183,6 +183,7 @@ mod tests {
             run: None,
             reply_target: String::new(),
             items: Vec::new(),
+            people: Vec::new(),
             final_view: None,
             now: item.created,
         };

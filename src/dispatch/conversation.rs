@@ -189,23 +189,18 @@ impl ConversationActor {
     /// options of its own.
     /// First the record, then the effect: after a crash the resumed turn answers this message too.
     async fn steer(&mut self, arrival: InboxItem) {
-        let session = Some(self.session(&arrival.inbound.sender.id).await);
+        let (session, people) =
+            (Some(self.session(&arrival.inbound.sender.id).await), input::members([&arrival]));
         let own = self.account.channel().run_options(arrival.inbound.hint.as_ref());
-        let words = match &arrival.inbound.kind {
-            InboundKind::Message { text, attachments, .. }
-                if attachments.is_empty() && own == RunOptions::default() =>
-            {
-                Some(text.clone())
-            }
-            _ => None,
-        };
-        if let Some(text) = words
+        if let InboundKind::Message { text, attachments, .. } = &arrival.inbound.kind
+            && attachments.is_empty()
+            && own == RunOptions::default()
             && input::goal(&arrival).is_none()
             && let Some(running) = self.running.as_mut().filter(|running| running.session == session)
             && let Some(slot) = running.control.steering.reserve()
-            && self.shared.db.join_turn(&running.turn, &[arrival.id]).await.is_ok()
+            && self.shared.db.join_turn(&running.turn, &[arrival.id], people).await.is_ok()
         {
-            slot.fill(input::human(&arrival, &text, &self.account.policy()));
+            slot.fill(input::human(&arrival, text, &self.account.policy()));
             running.steered.push(arrival);
             return;
         }
@@ -336,6 +331,7 @@ impl ConversationActor {
         let turn = NewTurn {
             folder: Some(ThreadFolder { owner: self.owner(newest), thread: thread.clone() }),
             run: Some(run.clone()),
+            people: if work == TurnWork::Answer { input::members(&said) } else { Vec::new() },
             ..reply::new_turn(&item, &reply_target, items.clone(), None)
         };
         if !self.shared.outbox.open(&turn).await {
@@ -345,7 +341,6 @@ impl ConversationActor {
         let (shared, account) = (&self.shared, &self.account);
         let session =
             agent::settle(shared, account, &self.key, chosen.as_deref(), &reply_target.sender).await;
-        let (cut, place) = (Interruption::Never, None);
         self.start(TurnJob {
             item,
             reply_target,
@@ -355,9 +350,9 @@ impl ConversationActor {
             session,
             said,
             work,
-            cut,
+            cut: Interruption::Never,
             control,
-            place,
+            place: None,
         });
     }
 

@@ -52,6 +52,12 @@ pub(super) fn human(arrival: &InboxItem, text: &str, policy: &AccountRules) -> H
     Human { sender, person, at: Some(policy.now()), ..Human::new(message_id(arrival), text) }
 }
 
+/// Returns the people who become members of a room's thread by what they said; nobody in a private chat.
+pub(super) fn members<'a>(said: impl IntoIterator<Item = &'a InboxItem>) -> Vec<String> {
+    let in_room = said.into_iter().filter(|arrival| !arrival.inbound.private);
+    in_room.map(|arrival| arrival.inbound.sender.id.clone()).collect()
+}
+
 /// Changes the words of a message that waits.
 pub(super) async fn amend(shared: &Shared, waiting: &mut InboxItem, words: &str) {
     if let InboundKind::Message { text, .. } = &mut waiting.inbound.kind {

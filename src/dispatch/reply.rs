@@ -113,6 +113,7 @@ pub(super) fn new_turn(
         run: None,
         reply_target: serde_json::to_string(target).unwrap_or_default(),
         items,
+        people: Vec::new(),
         final_view,
         now: item.created,
     }

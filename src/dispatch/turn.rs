@@ -463,6 +463,7 @@ mod tests {
             run: None,
             reply_target: serde_json::to_string(&reply_target).unwrap(),
             items: Vec::new(),
+            people: Vec::new(),
             final_view: None,
             now: 1,
         };

@@ -1,11 +1,18 @@
 //! Follow-up questions, and texts that are worded anew, by a call of the model that counts for whoever asks. Shapes are
 //! DeerFlow's.
 
-use super::{GatewayState, JsonReply, caller::Caller, thread};
-use crate::{bus::STORE_TIMEOUT, gateway::json::Json};
+use super::{
+    GatewayState,
+    caller::Caller,
+    json::Json,
+    owned::own_if_there,
+    refusal::{Refusal, answer, refused},
+    thread,
+};
 use axum::{
     extract::{Path, State},
     http::StatusCode,
+    response::Response,
 };
 use pudu_client::{AssistFor, base::ThreadId};
 use schemars::JsonSchema;
@@ -72,15 +79,20 @@ pub(super) async fn suggest(
     caller: Caller,
     Path(thread): Path<String>,
     Json(request): Json<SuggestionRequest>,
-) -> JsonReply {
+) -> Response {
+    answer(suggested(gateway, caller, &thread, request).await)
+}
+
+async fn suggested(
+    gateway: GatewayState,
+    caller: Caller,
+    thread: &str,
+    request: SuggestionRequest,
+) -> Result<Json<Value>, Refusal> {
     let SuggestionRequest { messages, n, model_name: model } = request;
-    let Some(thread) = thread::read(&thread) else { return unprocessable(thread::WRONG) };
-    let thread = match spending_thread(&gateway, &caller, Some(thread)).await {
-        Ok(thread) => thread,
-        Err(refusal) => return refusal,
-    };
+    let thread = spending_thread(&gateway, &caller, Some(&thread::id(thread)?)).await?;
     if !(1..=MAX_QUESTIONS).contains(&n) {
-        return unprocessable("n is 1 to 5");
+        return refused(StatusCode::UNPROCESSABLE_ENTITY, "n is 1 to 5");
     }
     let rules = gateway.0.watcher.current().assistance.clone();
     let skipped = messages.len().saturating_sub(MAX_MESSAGES);
@@ -94,7 +106,7 @@ pub(super) async fn suggest(
             Err(error) => tracing::warn!(%error, "failed to suggest questions"),
         }
     }
-    (StatusCode::OK, Json(json!({ "suggestions": suggestions })))
+    Ok(Json(json!({ "suggestions": suggestions })))
 }
 
 /// A text to be worded anew.
@@ -111,36 +123,41 @@ pub(super) struct PolishRequest {
 pub(super) async fn polish(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    Json(PolishRequest { text, locale, thread_id }): Json<PolishRequest>,
-) -> JsonReply {
-    let told = |status, detail: &str| (status, Json(json!({ "detail": detail })));
+    Json(request): Json<PolishRequest>,
+) -> Response {
+    answer(polished(gateway, caller, request).await)
+}
+
+async fn polished(
+    gateway: GatewayState,
+    caller: Caller,
+    PolishRequest { text, locale, thread_id }: PolishRequest,
+) -> Result<Json<Value>, Refusal> {
     let Some(rules) = gateway.0.watcher.current().assistance.polish.clone() else {
-        return told(
+        return refused(
             StatusCode::NOT_FOUND,
             "texts are not worded anew here: `input_polish.enabled` is false",
         );
     };
     let text = text.trim();
     if text.is_empty() {
-        return told(StatusCode::BAD_REQUEST, "the text is empty");
+        return refused(StatusCode::BAD_REQUEST, "the text is empty");
     }
     if text.chars().count() > rules.max_chars {
         let detail = format!("the text has more than {} characters", rules.max_chars);
-        return told(StatusCode::BAD_REQUEST, &detail);
+        return refused(StatusCode::BAD_REQUEST, &detail);
     }
-    let thread = match spending_thread(&gateway, &caller, thread_id.as_deref().and_then(thread::read)).await {
-        Ok(thread) => thread,
-        Err(refusal) => return refusal,
-    };
+    let thread = thread_id.as_deref().and_then(thread::read);
+    let thread = spending_thread(&gateway, &caller, thread.as_ref()).await?;
     let whose = AssistFor { user: caller.user, thread, model: rules.model };
     match gateway.0.shared.client.wording(&whose, text, locale.as_deref()).await {
         Ok(rewritten) => {
             let changed = rewritten != text;
-            (StatusCode::OK, Json(json!({ "rewritten_text": rewritten, "changed": changed })))
+            Ok(Json(json!({ "rewritten_text": rewritten, "changed": changed })))
         }
         Err(error) => {
             tracing::warn!(%error, "failed to word text anew");
-            told(StatusCode::SERVICE_UNAVAILABLE, "the model has no other wording just now; try again")
+            refused(StatusCode::SERVICE_UNAVAILABLE, "the model has no other wording just now; try again")
         }
     }
 }
@@ -149,21 +166,8 @@ pub(super) async fn polish(
 async fn spending_thread(
     gateway: &GatewayState,
     caller: &Caller,
-    thread: Option<ThreadId>,
-) -> Result<Option<ThreadId>, JsonReply> {
+    thread: Option<&ThreadId>,
+) -> Result<Option<ThreadId>, Refusal> {
     let Some(thread) = thread else { return Ok(None) };
-    match gateway.0.shared.db.within(STORE_TIMEOUT).client_thread(&thread).await {
-        Ok(Some(known)) if known.user == caller.user => Ok(Some(thread)),
-        Ok(None) => Ok(None),
-        Ok(Some(_)) => Err((StatusCode::NOT_FOUND, Json(json!({ "detail": "there is no such thread" })))),
-        Err(error) => {
-            tracing::error!(%error, "failed to look up whose a thread is");
-            let told = "the store does not answer just now; try again";
-            Err((StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "detail": told }))))
-        }
-    }
-}
-
-fn unprocessable(detail: &str) -> JsonReply {
-    (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "detail": detail })))
+    Ok(own_if_there(gateway, caller, thread).await?.map(|thread| thread.id))
 }

@@ -3,9 +3,9 @@
 use super::{
     GatewayState,
     caller::Caller,
+    owned::own,
     refusal::{IN_FLIGHT, Refusal, answer, body, refused, scrubbed, unavailable},
     thread_edits::copy_to,
-    threads::own,
 };
 use crate::bus::STORE_TIMEOUT;
 use crate::gateway::json::Json;

@@ -3,7 +3,7 @@
 use super::{
     GatewayState,
     caller::Caller,
-    client_runs::own_run,
+    owned_runs::readable_run,
     refusal::{Refusal, answer, scrubbed, unavailable},
 };
 use axum::{
@@ -35,7 +35,7 @@ pub(super) async fn show(
     Query(asked): Query<ChangesQuery>,
 ) -> Response {
     let told = async {
-        let (thread, run) = own_run(&gateway, &caller, &ids).await?;
+        let (thread, run) = readable_run(&gateway, &caller, &ids).await?;
         let (changes, reason) = match recorded(&gateway, &thread.id, &run.id).await? {
             RunChanges::Changes(changes) => (changes, None),
             RunChanges::Nothing => (WorkspaceChanges::default(), Some(missing(&run))),

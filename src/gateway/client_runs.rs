@@ -6,12 +6,14 @@ use super::{
     errors::refuse,
     follow_query::{FollowQuery, is_set},
     json::Json,
-    refusal::{Refusal, answer, body, changed, missing, refused, scrubbed, unavailable},
+    owned::{own, own_if_there, readable},
+    owned_runs::{own_run, readable_run, row},
+    refusal::{Refusal, answer, body, changed, refused, scrubbed, unavailable},
     run_readers::RunReader,
     run_request::{self, ReadRequest, RunBody},
     run_stream::{self, last_event},
     thread,
-    threads::{own, selected, values},
+    threads::{selected, values},
 };
 use crate::{bus::STORE_TIMEOUT, clock, dispatch::Shared};
 use axum::{
@@ -25,7 +27,7 @@ use pudu_client::{
     CutRun, LiveRun, StreamRequest, SubmitError,
     base::{FailureCause, Outcome, RunId, ThreadId},
     net::scrub,
-    store::{CancelAction, ClientThread, RunRow, StoreError},
+    store::{CancelAction, RunRow, StoreError},
     wire::{frames::failure, modes::Modes, run},
 };
 use schemars::JsonSchema;
@@ -83,11 +85,9 @@ async fn place(
     may_be_new: bool,
 ) -> Result<ThreadId, Refusal> {
     let id = thread::id(id)?;
-    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-    match db.client_thread(&id).await.map_err(|error| unavailable(&error))? {
-        Some(known) if known.user == caller.user => Ok(id),
-        None if may_be_new => Ok(id),
-        _ => missing(),
+    match may_be_new {
+        true => own_if_there(gateway, caller, &id).await.map(|_| id),
+        false => own(gateway, caller, id.as_str()).await.map(|thread| thread.id),
     }
 }
 
@@ -238,26 +238,6 @@ pub(super) async fn wait_stateless(
     answer(accepted.map(|accepted| wait(&gateway, accepted)))
 }
 
-pub(super) async fn row(gateway: &GatewayState, thread: &ThreadId, id: &RunId) -> Result<RunRow, Refusal> {
-    let found =
-        gateway.0.shared.db.within(STORE_TIMEOUT).run(id).await.map_err(|error| unavailable(&error))?;
-    match found.filter(|row| row.thread == *thread) {
-        Some(row) => Ok(row),
-        None => refused(StatusCode::NOT_FOUND, "there is no such run"),
-    }
-}
-
-/// Finds a run of a thread of the caller's.
-pub(super) async fn own_run(
-    gateway: &GatewayState,
-    caller: &Caller,
-    (thread, id): &(String, String),
-) -> Result<(ClientThread, RunRow), Refusal> {
-    let thread = own(gateway, caller, thread).await?;
-    let row = row(gateway, &thread.id, &id.as_str().into()).await?;
-    Ok((thread, row))
-}
-
 /// Which runs are listed.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct RunsQuery {
@@ -279,7 +259,7 @@ pub(super) async fn list(
         let pairs = url::form_urlencoded::parse(query.as_deref().unwrap_or_default().as_bytes());
         let select: Vec<String> =
             pairs.filter(|(key, _)| key == "select").map(|(_, value)| value.into_owned()).collect();
-        let thread = own(&gateway, &caller, &id).await?;
+        let thread = readable(&gateway, &caller, &id).await?;
         let db = gateway.0.shared.db.within(STORE_TIMEOUT);
         let rows = wanted_runs(&gateway, &thread.id, &asked).await?;
         let tokens = db.run_tokens(&thread.id, None).await.map_err(|error| unavailable(&error))?;
@@ -326,7 +306,7 @@ pub(super) async fn show(
     Path(ids): Path<(String, String)>,
 ) -> Response {
     let shown = async {
-        let (thread, row) = own_run(&gateway, &caller, &ids).await?;
+        let (thread, row) = readable_run(&gateway, &caller, &ids).await?;
         let db = gateway.0.shared.db.within(STORE_TIMEOUT);
         let tokens = db.run_tokens(&thread.id, Some(&row.id)).await;
         let tokens = tokens.map_err(|error| unavailable(&error))?;
@@ -368,7 +348,7 @@ pub(super) async fn join(
     let wants_stream =
         headers.get(header::ACCEPT).is_some_and(|kind| kind.as_bytes() == b"text/event-stream");
     let joined = async {
-        let (thread, row) = own_run(&gateway, &caller, &ids).await?;
+        let (thread, row) = readable_run(&gateway, &caller, &ids).await?;
         if wants_stream {
             return Ok(rejoin(&gateway, row, Modes { values: true, ..Modes::default() }, &headers, false));
         }
@@ -402,7 +382,10 @@ pub(super) async fn follow(
         if asked.action.is_some() && method != Method::POST {
             return refused(StatusCode::METHOD_NOT_ALLOWED, "a run is stopped by POST");
         }
-        let (_, row) = own_run(&gateway, &caller, &ids).await?;
+        let (_, row) = match asked.stops() {
+            true => own_run(&gateway, &caller, &ids).await?,
+            false => readable_run(&gateway, &caller, &ids).await?,
+        };
         let modes = match Modes::of_query(&asked.stream_modes) {
             Ok(modes) => {
                 modes.or_else(|| stored_modes(&row)).unwrap_or(Modes { values: true, ..Modes::default() })

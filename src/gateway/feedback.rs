@@ -3,7 +3,7 @@
 use super::{
     GatewayState,
     caller::Caller,
-    client_runs::own_run,
+    owned_runs::{own_run, readable_run},
     refusal::{Refusal, answer, body, refused, unavailable},
 };
 use crate::gateway::json::Json;
@@ -81,7 +81,7 @@ pub(super) async fn list(
     Path(ids): Path<(String, String)>,
 ) -> Response {
     let listed = async {
-        let (_, run) = own_run(&gateway, &caller, &ids).await?;
+        let (_, run) = readable_run(&gateway, &caller, &ids).await?;
         Ok(Json(of_run(&gateway, &caller, &run).await?.iter().map(event::feedback).collect::<Vec<Value>>()))
     };
     answer(listed.await)
@@ -94,7 +94,7 @@ pub(super) async fn stats(
     Path(ids): Path<(String, String)>,
 ) -> Response {
     let counted = async {
-        let (_, run) = own_run(&gateway, &caller, &ids).await?;
+        let (_, run) = readable_run(&gateway, &caller, &ids).await?;
         let all = of_run(&gateway, &caller, &run).await?;
         let of = |rating: i64| all.iter().filter(|one| one.rating == rating).count();
         Ok(Json(json!({ "run_id": run.id, "total": all.len(), "positive": of(1), "negative": of(-1) })))

@@ -4,9 +4,9 @@ use super::{
     GatewayState,
     caller::Caller,
     changes,
-    client_runs::{own_run, row},
+    owned::readable,
+    owned_runs::{readable_run, row},
     refusal::{Refusal, answer, refused, scrubbed, unavailable},
-    threads::own,
 };
 use crate::bus::STORE_TIMEOUT;
 use axum::{
@@ -162,7 +162,7 @@ pub(super) async fn page(
     Query(asked): Query<RowsQuery>,
 ) -> Response {
     let listed = async {
-        let thread = own(&gateway, &caller, &id).await?;
+        let thread = readable(&gateway, &caller, &id).await?;
         if asked.after_seq.is_some() {
             return refused(StatusCode::UNPROCESSABLE_ENTITY, "pages go back: send before_seq");
         }
@@ -182,7 +182,7 @@ pub(super) async fn list(
     Query(asked): Query<RowsQuery>,
 ) -> Response {
     let listed = async {
-        let thread = own(&gateway, &caller, &id).await?;
+        let thread = readable(&gateway, &caller, &id).await?;
         let RowPage { events, .. } = selected(&gateway, &thread, &asked, None).await?;
         Ok(scrubbed(&dressed(&gateway, &caller, &thread, events).await?))
     };
@@ -196,7 +196,10 @@ pub(super) async fn of_run(
     Path(ids): Path<(String, String)>,
     Query(asked): Query<RowsQuery>,
 ) -> Response {
-    answer(async { run_page(&gateway, &caller, own_run(&gateway, &caller, &ids).await?, asked).await }.await)
+    answer(
+        async { run_page(&gateway, &caller, readable_run(&gateway, &caller, &ids).await?, asked).await }
+            .await,
+    )
 }
 
 /// Likewise, of a run whose thread is not named.
@@ -210,7 +213,7 @@ pub(super) async fn of_stateless_run(
         let db = gateway.0.shared.db.within(STORE_TIMEOUT);
         let found = db.run(&id.as_str().into()).await.map_err(|error| unavailable(&error))?;
         let Some(found) = found else { return refused(StatusCode::NOT_FOUND, "there is no such run") };
-        let thread = own(&gateway, &caller, found.thread.as_str()).await;
+        let thread = readable(&gateway, &caller, found.thread.as_str()).await;
         let thread = thread.or_else(|_| refused(StatusCode::NOT_FOUND, "there is no such run"))?;
         let row = row(&gateway, &thread.id, &found.id).await?;
         run_page(&gateway, &caller, (thread, row), asked).await
@@ -238,7 +241,7 @@ pub(super) async fn events(
 ) -> Response {
     answer(
         async {
-            let run = own_run(&gateway, &caller, &ids).await?;
+            let run = readable_run(&gateway, &caller, &ids).await?;
             Ok(scrubbed(&run_events(&gateway, run, asked).await?))
         }
         .await,

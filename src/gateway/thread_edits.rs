@@ -8,9 +8,10 @@ use super::{
     errors::refuse,
     input::{self, InputMessage},
     json::Json,
+    owned::own,
     refusal::{ACCOUNT, Refusal, answer, body, changed, scrubbed, unavailable},
     thread_state::checkpoint_of,
-    threads::{listed, notes, own},
+    threads::{listed, notes},
 };
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{

@@ -3,8 +3,8 @@
 use super::{
     GatewayState,
     caller::Caller,
+    owned::{own, readable},
     refusal::{ACCOUNT, Refusal, answer, body, changed, refused, scrubbed, unavailable},
-    threads::own,
     usage,
 };
 use crate::bus::STORE_TIMEOUT;
@@ -34,7 +34,7 @@ pub(super) async fn tokens(
     Path(id): Path<String>,
 ) -> Response {
     let told = async {
-        let thread = own(&gateway, &caller, &id).await?;
+        let thread = readable(&gateway, &caller, &id).await?;
         let db = gateway.0.shared.db.within(STORE_TIMEOUT);
         let spent = db.run_tokens(&thread.id, None).await.map_err(|error| unavailable(&error))?;
         let sums = db.spending(&SpendingFilter::Thread(thread.id.clone())).await;
@@ -95,7 +95,7 @@ pub(super) async fn show_goal(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Response {
-    answer(async { told_goal(&gateway, &own(&gateway, &caller, &id).await?).await }.await)
+    answer(async { told_goal(&gateway, &readable(&gateway, &caller, &id).await?).await }.await)
 }
 
 /// Sets the goal of a thread.

@@ -4,8 +4,8 @@ use super::{
     GatewayState,
     caller::Caller,
     json::Json,
+    owned::readable,
     refusal::{Refusal, answer, body, refused, scrubbed, unavailable},
-    threads::own,
 };
 use crate::bus::STORE_TIMEOUT;
 use axum::{
@@ -32,7 +32,7 @@ pub(super) async fn state(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Response {
-    answer(async { checkpoint_of(&gateway, &own(&gateway, &caller, &id).await?, None).await }.await)
+    answer(async { checkpoint_of(&gateway, &readable(&gateway, &caller, &id).await?, None).await }.await)
 }
 
 /// Shows a thread as it was at a checkpoint.
@@ -42,7 +42,7 @@ pub(super) async fn state_at(
     Path((id, checkpoint)): Path<(String, String)>,
 ) -> Response {
     let shown = async {
-        let thread = own(&gateway, &caller, &id).await?;
+        let thread = readable(&gateway, &caller, &id).await?;
         let Some(seq) = checkpoint::position(&checkpoint) else { return unknown_checkpoint() };
         checkpoint_of(&gateway, &thread, Some(seq)).await
     };
@@ -64,7 +64,7 @@ pub(super) async fn state_of_checkpoint(
     posted: Result<Json<CheckpointBody>, JsonRejection>,
 ) -> Response {
     let shown = async {
-        let (thread, posted) = (own(&gateway, &caller, &id).await?, body(posted)?);
+        let (thread, posted) = (readable(&gateway, &caller, &id).await?, body(posted)?);
         let wanted = checkpoint::wanted(&Value::Null, &posted.checkpoint);
         match wanted {
             Ok(seq) => checkpoint_of(&gateway, &thread, seq).await,
@@ -193,7 +193,7 @@ pub(super) async fn history(
     posted: Result<Json<HistoryBody>, JsonRejection>,
 ) -> Response {
     let listed = async {
-        let thread = own(&gateway, &caller, &id).await?;
+        let thread = readable(&gateway, &caller, &id).await?;
         Ok(scrubbed(&past(&gateway, &thread, body(posted)?).await?))
     };
     answer(listed.await)

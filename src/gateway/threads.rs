@@ -3,6 +3,7 @@
 use super::{
     GatewayState,
     caller::Caller,
+    owned::{own, readable},
     refusal::{ACCOUNT, IN_FLIGHT, Refusal, answer, body, missing, refused, scrubbed, unavailable},
     thread,
 };
@@ -30,17 +31,6 @@ const SEARCH_PAGE: i64 = 200;
 const MAX_METADATA_BYTES: usize = 64 * 1024;
 /// Keys of notes that a client may not write.
 const OWNERS: [&str; 2] = ["owner_id", "user_id"];
-
-/// Finds a thread of the caller's. Those of others are not told from those that there are not.
-pub(super) async fn own(gateway: &GatewayState, caller: &Caller, id: &str) -> Result<ClientThread, Refusal> {
-    let id = thread::id(id)?;
-    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-    let found = db.client_thread(&id).await.map_err(|error| unavailable(&error))?;
-    match found.filter(|thread| thread.user == caller.user) {
-        Some(thread) => Ok(thread),
-        None => missing(),
-    }
-}
 
 /// A thread to make.
 #[derive(Deserialize, Default, JsonSchema)]
@@ -198,7 +188,7 @@ async fn found(
     Ok(all)
 }
 
-/// Finds threads of the caller's.
+/// Finds threads that the caller may read.
 pub(super) async fn search(
     State(gateway): State<GatewayState>,
     caller: Caller,
@@ -219,7 +209,7 @@ pub(super) async fn search(
     answer(listed.await)
 }
 
-/// Counts threads of the caller's.
+/// Counts threads that the caller may read.
 pub(super) async fn count(
     State(gateway): State<GatewayState>,
     caller: Caller,
@@ -239,7 +229,7 @@ pub(super) async fn show(
     Path(id): Path<String>,
 ) -> Response {
     let shown = async {
-        let thread = own(&gateway, &caller, &id).await?;
+        let thread = readable(&gateway, &caller, &id).await?;
         let shown = gateway.0.shared.client.with_values(&thread).await;
         Ok(scrubbed(&shown.map_err(|error| unavailable(&error))?))
     };

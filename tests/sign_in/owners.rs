@@ -33,13 +33,14 @@ async fn where_somebody_has_an_account_only_the_operator_makes_the_first_adminis
 }
 
 /// Makes a token of a user; the local one's if nobody is named.
-async fn token(house: &House, user: Option<&str>, scopes: &[&str]) -> String {
+pub async fn token(house: &House, user: Option<&str>, scopes: &[&str]) -> String {
     let mut ada = signed_in(house, "ada@example.org").await;
     let made = ada.post("/api/tokens", &json!({"name": "ci", "scopes": scopes, "user": user})).await;
     made.body["token"].as_str().unwrap_or_else(|| panic!("{made:?}")).to_owned()
 }
 
-async fn asks(house: &House, token: &str, method: &str, path: &str) -> (u16, Value) {
+/// Asks with a token; returns the status and the body.
+pub async fn asks(house: &House, token: &str, method: &str, path: &str) -> (u16, Value) {
     let method: Method = method.parse().unwrap();
     let call = http().request(method, format!("http://{}{path}", house.address)).bearer_auth(token);
     let told = call.send().await.unwrap();

@@ -3,6 +3,7 @@
 use crate::{
     Db, StoreError, crash,
     statement::{WriteTx, query},
+    thread_people::threads_of_member,
     threads,
 };
 use pudu_base::{ThreadFolder, ThreadId, UserId};
@@ -79,12 +80,12 @@ pub struct ThreadChange {
 }
 
 macro_rules! rows {
-    ($rest:literal) => {
+    ($($rest:expr),+) => {
         concat!(
             "SELECT id, user_id, account, title, assistant, metadata, pinned, created, updated,
             (SELECT outcome FROM runs WHERE runs.thread = threads.id ORDER BY started DESC, runs.id DESC LIMIT 1) AS outcome
             FROM threads ",
-            $rest
+            $($rest),+
         )
     };
 }
@@ -100,7 +101,8 @@ impl Db {
         self.read(thread, |thread, tx| Box::pin(one(tx, thread))).await
     }
 
-    /// Returns threads of a user, those first that are pinned, then those that were used last.
+    /// Returns threads that a user may read: their own, and those of rooms of which they are a member. Those come first
+    /// that are pinned, then those that were used last.
     pub async fn client_threads(
         &self,
         user: &UserId,
@@ -149,7 +151,11 @@ async fn of_user(
     limit: i64,
     offset: i64,
 ) -> Result<Vec<ClientThread>, StoreError> {
-    let sql = rows!("WHERE user_id = $1 ORDER BY pinned DESC, updated DESC, id DESC LIMIT $2 OFFSET $3");
+    let sql = rows!(
+        "WHERE user_id = $1 OR id IN (",
+        threads_of_member!(),
+        ") ORDER BY pinned DESC, updated DESC, id DESC LIMIT $2 OFFSET $3"
+    );
     Ok(sqlx::query_as(sql).bind(user.as_str()).bind(limit).bind(offset).fetch_all(tx).await?)
 }
 

@@ -54,6 +54,7 @@ mod statement;
 mod sweep;
 mod talk;
 mod tasks;
+mod thread_people;
 mod threads;
 mod transaction;
 mod turns;

@@ -82,6 +82,10 @@ const OF_PERSON: &[(&str, &str)] = &[
         "SELECT at, thread, run, account, action, detail, verdict, code, ended FROM audit
             WHERE account = $1 AND person = $2 ORDER BY id",
     ),
+    (
+        "room_threads",
+        "SELECT thread, account, at FROM thread_people WHERE account = $1 AND person = $2 ORDER BY at, thread",
+    ),
 ];
 
 /// Rows that go with a user.
@@ -111,6 +115,7 @@ const FORGET_PERSON: &[&str] = &[
     "UPDATE audit SET person = '', detail = '' WHERE account = $1 AND person = $2",
     "UPDATE spending SET person = '' WHERE account = $1 AND person = $2",
     "DELETE FROM learnings WHERE account = $1 AND person = $2",
+    "DELETE FROM thread_people WHERE account = $1 AND person = $2",
 ];
 
 impl Db {
@@ -213,7 +218,7 @@ async fn people(tx: &mut AnyConnection) -> Result<Vec<AccountPerson>, StoreError
     let sql = "SELECT account, person, MAX(name) FROM (
             SELECT account, person, name FROM identities UNION SELECT account, person, name FROM paired
             UNION SELECT account, person, name FROM approvals UNION SELECT account, person, '' FROM audit
-            UNION SELECT account, person, '' FROM spending) AS known
+            UNION SELECT account, person, '' FROM spending UNION SELECT account, person, '' FROM thread_people) AS known
         WHERE account <> '' AND person <> '' GROUP BY account, person ORDER BY account, person";
     let rows: Vec<(String, String, String)> = sqlx::query_as(sql).fetch_all(tx).await?;
     let person = |(account, person, name)| AccountPerson { account, person, name };

@@ -321,8 +321,9 @@ async fn delete(tx: &mut WriteTx<'_>, thread: &str, since: i64, next: &str) -> R
         let there = there.fetch_optional::<i64>(tx).await?.is_some();
         return Ok(if there { Deletion::InUse } else { Deletion::Unknown });
     };
-    const ROWS: [&str; 9] = [
+    const ROWS: [&str; 10] = [
         "DELETE FROM feedback WHERE thread = $1",
+        "DELETE FROM thread_people WHERE thread = $1",
         "DELETE FROM log WHERE thread = $1",
         "DELETE FROM snapshots WHERE thread = $1",
         "DELETE FROM runs WHERE thread = $1",

@@ -7,7 +7,7 @@ use crate::{
     Db, InboxItemId, StoreError, TurnId, crash,
     messages::{self, Recorded},
     statement::{WriteTx, query},
-    threads,
+    thread_people, threads,
 };
 use pudu_base::{RunId, ThreadFolder, ThreadId};
 use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
@@ -30,6 +30,8 @@ pub struct NewTurn {
     pub reply_target: String,
     /// The events that it answers; each waits and has no other turn.
     pub items: Vec<InboxItemId>,
+    /// The platform's ids of the people whose words the agent is to answer in a room: they are members of its thread.
+    pub people: Vec<String>,
     /// The reply, JSON, where it is known already.
     pub final_view: Option<String>,
     /// When.
@@ -101,11 +103,19 @@ impl Db {
         self.write(&crash::OPEN_TURN, turn.clone(), |turn, tx| Box::pin(open(tx, turn))).await
     }
 
-    /// Makes more events a turn's own: they were told to the run while it worked. A turn whose reply is
+    /// Makes more events a turn's own: these people told them to the run while it worked. A turn whose reply is
     /// known takes no more.
-    pub async fn join_turn(&self, turn: &TurnId, items: &[InboxItemId]) -> Result<(), StoreError> {
-        let data = (turn.clone(), items.to_vec());
-        self.write(&crash::JOIN_TURN, data, |(turn, items), tx| Box::pin(join(tx, turn, items))).await
+    pub async fn join_turn(
+        &self,
+        turn: &TurnId,
+        items: &[InboxItemId],
+        people: Vec<String>,
+    ) -> Result<(), StoreError> {
+        let data = (turn.clone(), items.to_vec(), people);
+        self.write(&crash::JOIN_TURN, data, |(turn, items, people), tx| {
+            Box::pin(join(tx, turn, items, people))
+        })
+        .await
     }
 
     /// Notes that people took the goal back that the run of an open turn works towards.
@@ -276,14 +286,21 @@ async fn open(tx: &mut WriteTx<'_>, turn: &NewTurn) -> Result<(), StoreError> {
         }
         threads::belongs(tx, folder, &turn.account, turn.now).await?;
     }
+    thread_people::join(tx, &turn.id, &turn.people).await?;
     claim(tx, &turn.id, &turn.items).await
 }
 
 /// The update changes nothing; its purpose is that a turn cannot conclude while it takes an event.
-async fn join(tx: &mut WriteTx<'_>, turn: &TurnId, items: &[InboxItemId]) -> Result<(), StoreError> {
+async fn join(
+    tx: &mut WriteTx<'_>,
+    turn: &TurnId,
+    items: &[InboxItemId],
+    people: &[String],
+) -> Result<(), StoreError> {
     let sql = "UPDATE turns SET attempts = attempts
         WHERE id = $1 AND final_view IS NULL AND delivered IS NULL AND parked IS NULL";
     changed(query(sql).bind(&turn.0).execute(tx).await?)?;
+    thread_people::join(tx, turn, people).await?;
     claim(tx, turn, items).await
 }
 

@@ -46,7 +46,7 @@ async fn script(db: &Db) {
     db.set_thinking("key", Some("low")).await.unwrap();
     db.set_agent("key", Some("poet")).await.unwrap();
     db.open_turn(&turn("first", &[one])).await.unwrap();
-    db.join_turn(&first, &[two]).await.unwrap();
+    db.join_turn(&first, &[two], Vec::new()).await.unwrap();
     db.leave_turn(&first, &[two]).await.unwrap();
     db.run_started(&"run".into(), &"thread".into(), "gpt", None, NOW).await.unwrap();
     let updates = ["a", "b", "c"].map(|text| said("1", &text.repeat(30_000)));

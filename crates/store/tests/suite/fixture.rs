@@ -159,6 +159,7 @@ pub(crate) fn turn(id: &str, items: &[InboxItemId]) -> NewTurn {
         run: Some("run".into()),
         reply_target: r#"{"chat":"-100"}"#.into(),
         items: items.to_vec(),
+        people: Vec::new(),
         final_view: None,
         now: NOW,
     }

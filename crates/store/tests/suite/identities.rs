@@ -1,8 +1,11 @@
-use crate::{fixture::NOW, learning::learning};
+use crate::{
+    fixture::{NOW, turn},
+    learning::learning,
+};
 use pudu_base::UserId;
 use pudu_store::{
-    Db, Identity, JoinCode, Learning, LearningReader, MemoryMerge, Paired, PartedPerson, RecallLimits,
-    RecallScope, Spender, alone,
+    Db, Deletion, Identity, JoinCode, Learning, LearningReader, MemoryMerge, NewTurn, Paired, PartedPerson,
+    RecallLimits, RecallScope, Spender, TurnId, alone,
 };
 
 fn identity(account: &str, person: &str, at: i64) -> Identity {
@@ -173,4 +176,39 @@ pub(crate) async fn who_joins_another_brings_the_memory_unless_it_is_somebody_el
         assert_eq!(found.iter().map(|hit| hit.doc.as_str()).collect::<Vec<_>>(), ["1"]);
     }
     assert!(!db.learnt(&of_ada, &reader, "m1").await.unwrap(), "it is Cy's by now");
+}
+
+pub(crate) async fn who_spoke_in_a_rooms_thread_is_its_member_as_long_as_they_are_linked(db: Db) {
+    let user = |name: &str| UserId::of(name).unwrap();
+    let opened = |id: &str, people: &[&str]| NewTurn {
+        people: people.iter().map(|person| (*person).to_owned()).collect(),
+        ..turn(id, &[])
+    };
+    let reads = async |name: &str| {
+        let listed = db.client_threads(&user(name), 9, 0).await.unwrap();
+        let found = listed.iter().any(|thread| thread.id.as_str() == "thread");
+        assert_eq!(db.is_thread_member(&"thread".into(), &user(name)).await.unwrap(), found, "{name}");
+        found
+    };
+    db.open_turn(&opened("t", &["7", "7"])).await.unwrap();
+    db.join_turn(&TurnId("t".into()), &[], vec!["8".into()]).await.unwrap();
+    db.open_turn(&NewTurn { folder: None, ..opened("command", &["9"]) }).await.unwrap();
+    for (person, name) in [("7", "ada"), ("8", "bob"), ("9", "cy")] {
+        assert!(!reads(name).await, "nobody knows yet who {person} is");
+        db.identify(Identity { user: user(name), ..identity("telegram", person, NOW) }).await.unwrap();
+        db.identify(Identity { user: user("eve"), ..identity("slack", person, NOW) }).await.unwrap();
+    }
+    assert_eq!(
+        [reads("ada").await, reads("bob").await, reads("cy").await, reads("eve").await],
+        [true, true, false, false]
+    );
+    db.part("telegram", "8").await.unwrap();
+    assert_eq!([reads("ada").await, reads("bob").await], [true, false]);
+    for id in ["t", "command"] {
+        db.park(&TurnId(id.into()), "late", NOW).await.unwrap();
+    }
+    assert_eq!(db.delete_thread(&"thread".into(), NOW, &"next".into()).await.unwrap(), Deletion::Done);
+    assert!(!reads("ada").await);
+    db.open_turn(&opened("new", &[])).await.unwrap();
+    assert!(!reads("ada").await, "members go with their thread");
 }

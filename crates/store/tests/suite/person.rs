@@ -70,7 +70,7 @@ pub(crate) async fn everything_of_a_person_is_told_and_then_gone_and_nothing_of_
         name: "Ada".into(),
         at: NOW,
     };
-    db.identify(identity).await.unwrap();
+    db.identify(identity.clone()).await.unwrap();
     db.thread_used(&room, "slack", NOW).await.unwrap();
     let step = TaskStep {
         index: 1,
@@ -117,7 +117,12 @@ pub(crate) async fn everything_of_a_person_is_told_and_then_gone_and_nothing_of_
     assert!(!db.is_person_at_work(&keys).await.unwrap());
 
     let messages = db.room_messages(&keys).await.unwrap();
-    let open = NewTurn { folder: Some(room.clone()), ..new_turn("answer", &[accept(&db, "9").await]) };
+    let open = NewTurn {
+        account: "slack".into(),
+        folder: Some(room.clone()),
+        people: vec!["U1".into(), "U2".into()],
+        ..new_turn("answer", &[accept(&db, "9").await])
+    };
     db.open_turn(&open).await.unwrap();
     assert!(db.has_open_turn(&["r".into()].into()).await.unwrap());
     assert!(
@@ -136,7 +141,7 @@ pub(crate) async fn everything_of_a_person_is_told_and_then_gone_and_nothing_of_
     let rows =
         |name: &str| tables.iter().find(|table| table.name == name).map_or(0, |table| table.rows.len());
     assert_eq!((rows("identities"), rows("audit"), rows("approvals")), (1, 1, 0));
-    assert_eq!(rows("decided_approvals"), 2);
+    assert_eq!((rows("decided_approvals"), rows("room_threads")), (2, 1));
 
     assert!(db.forget_person(&keys, messages, Vec::new()).await.unwrap());
     db.compact().await.unwrap();
@@ -155,6 +160,8 @@ pub(crate) async fn everything_of_a_person_is_told_and_then_gone_and_nothing_of_
     let audit: Vec<_> = audit.iter().map(|entry| (entry.person.as_str(), entry.detail.as_str())).collect();
     assert_eq!(audit, [("U2", "cat bob.txt"), ("", "")]);
     assert!(db.identities().await.unwrap().is_empty());
+    db.identify(identity).await.unwrap();
+    assert!(!db.is_thread_member(&"r".into(), &keys.user).await.unwrap(), "who comes back is no member");
     assert!(
         matches!(event(&db, "1", "U1").await, InsertedEvent::Duplicate),
         "a late redelivery is recognised"
@@ -214,6 +221,7 @@ const TABLES: &[(&str, &str)] = &[
     ("snapshots", "goes with the thread, and of rooms' threads"),
     ("spending", "stays without a name"),
     ("stream_positions", "nobody's"),
+    ("thread_people", "goes"),
     ("threads", "goes; a room's loses its title"),
     ("turns", "goes"),
     ("users", "goes"),

@@ -99,14 +99,18 @@ pub(crate) async fn an_event_has_one_turn(db: Db) {
 pub(crate) async fn a_message_joins_a_turn_only_while_its_reply_is_open(db: Db) {
     let (one, two, three) = (accept(&db, "1").await, accept(&db, "2").await, accept(&db, "3").await);
     db.open_turn(&turn("t", &[one])).await.unwrap();
-    db.join_turn(&id("t"), &[two]).await.unwrap();
-    db.join_turn(&id("t"), &[two]).await.unwrap();
+    db.join_turn(&id("t"), &[two], Vec::new()).await.unwrap();
+    db.join_turn(&id("t"), &[two], Vec::new()).await.unwrap();
     assert_eq!(db.open_turns().await.unwrap(), [row(turn("t", &[one, two]))]);
     db.leave_turn(&id("t"), &[two]).await.unwrap();
     assert_eq!(db.open_turns().await.unwrap(), [row(turn("t", &[one]))], "it came too late and waits again");
-    db.join_turn(&id("t"), &[two]).await.unwrap();
+    db.join_turn(&id("t"), &[two], Vec::new()).await.unwrap();
     db.conclude(&id("t"), "said").await.unwrap();
-    assert_eq!(db.join_turn(&id("t"), &[three]).await, Err(SETTLED), "the reply does not know of it");
+    assert_eq!(
+        db.join_turn(&id("t"), &[three], Vec::new()).await,
+        Err(SETTLED),
+        "the reply does not know of it"
+    );
     assert!(db.leave_turn(&id("t"), &[two]).await.is_err(), "the reply answers it");
     assert_eq!(db.delivered(&id("t"), None, false, NOW).await.unwrap(), Delivered::Done(vec![one, two]));
     let left: Vec<_> = db.pending().await.unwrap().into_iter().map(|item| (item.id, item.turn)).collect();
@@ -139,7 +143,7 @@ pub(crate) async fn a_settled_turn_takes_nothing_more(db: Db) {
             }
             _ => assert_eq!(db.delivered(&turn_id, None, false, NOW).await, Err(SETTLED)),
         }
-        assert_eq!(db.join_turn(&turn_id, &[]).await, Err(SETTLED), "{settled}");
+        assert_eq!(db.join_turn(&turn_id, &[], Vec::new()).await, Err(SETTLED), "{settled}");
         assert_eq!(db.save_handle(&turn_id, &shown("{}", &["9"]), NOW).await, Err(SETTLED), "{settled}");
         assert_eq!(db.conclude(&turn_id, "late").await, Err(SETTLED), "{settled}");
         assert_eq!(db.failed(&turn_id, "why", NOW).await, Err(SETTLED), "{settled}");

@@ -1,0 +1,46 @@
+//! Runs of the threads that a caller may change or read.
+
+use super::{
+    GatewayState,
+    caller::Caller,
+    owned::{own, readable},
+    refusal::{Refusal, refused, unavailable},
+};
+use crate::bus::STORE_TIMEOUT;
+use axum::http::StatusCode;
+use pudu_client::{
+    base::{RunId, ThreadId},
+    store::{ClientThread, RunRow},
+};
+
+/// Finds a run of a thread.
+pub(super) async fn row(gateway: &GatewayState, thread: &ThreadId, id: &RunId) -> Result<RunRow, Refusal> {
+    let found =
+        gateway.0.shared.db.within(STORE_TIMEOUT).run(id).await.map_err(|error| unavailable(&error))?;
+    match found.filter(|row| row.thread == *thread) {
+        Some(row) => Ok(row),
+        None => refused(StatusCode::NOT_FOUND, "there is no such run"),
+    }
+}
+
+/// Finds a run of a thread of the caller's.
+pub(super) async fn own_run(
+    gateway: &GatewayState,
+    caller: &Caller,
+    (thread, id): &(String, String),
+) -> Result<(ClientThread, RunRow), Refusal> {
+    let thread = own(gateway, caller, thread).await?;
+    let row = row(gateway, &thread.id, &id.as_str().into()).await?;
+    Ok((thread, row))
+}
+
+/// Finds a run of a thread that the caller may read.
+pub(super) async fn readable_run(
+    gateway: &GatewayState,
+    caller: &Caller,
+    (thread, id): &(String, String),
+) -> Result<(ClientThread, RunRow), Refusal> {
+    let thread = readable(gateway, caller, thread).await?;
+    let row = row(gateway, &thread.id, &id.as_str().into()).await?;
+    Ok((thread, row))
+}
