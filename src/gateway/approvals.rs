@@ -6,7 +6,7 @@ use super::{
     GatewayState,
     auth::Proof,
     caller::Caller,
-    refusal::{ACCOUNT, Refusal, answer, body, refused, scrubbed, unavailable},
+    refusal::{ACCOUNT, Refusal, answer, body, missing, refused, scrubbed, unavailable},
     thread,
 };
 use crate::gateway::json::Json;
@@ -37,7 +37,10 @@ pub(super) struct DecisionBody {
 /// Lists what a thread's runs wait to have approved, oldest first.
 pub(super) async fn list(State(gateway): State<GatewayState>, Path(id): Path<String>) -> Response {
     let listed = async {
-        let thread = thread::id(&id)?;
+        let (thread, db) = (thread::id(&id)?, gateway.0.shared.db.within(STORE_TIMEOUT));
+        if db.client_thread(&thread).await.map_err(|error| unavailable(&error))?.is_none() {
+            return missing();
+        }
         let mut open = Vec::new();
         for live in gateway.0.shared.client.live_runs(&thread) {
             for pending in live.replay.progress().asked {

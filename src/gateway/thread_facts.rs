@@ -62,7 +62,9 @@ fn token_usage(thread: &ClientThread, spent: &[RunTokens]) -> Value {
         .map(|(name, (tokens, runs))| (name.to_owned(), json!({ "tokens": tokens, "runs": runs.len() })))
         .collect();
     let of = |group: &'static str| total(&move |one| run::caller_group(&one.caller) == group);
-    let runs: BTreeSet<&str> = spent.iter().map(|one| one.run.as_str()).collect();
+    // Suggestions and what is learnt are no runs.
+    let led = spent.iter().filter(|one| run::caller_group(&one.caller) == "lead_agent");
+    let runs: BTreeSet<&str> = led.map(|one| one.run.as_str()).collect();
     json!({
         "thread_id": thread.id,
         "total_tokens": total(&|_| true),

@@ -46,7 +46,8 @@ export function showCosts(usage) {
   const callers = { lead_agent: 'Agent', subagent: 'Sub-agents', middleware: 'Summaries and titles' };
   const rows = [['Read', usage.total_input_tokens], ['Written', usage.total_output_tokens],
     ...Object.entries(usage.by_model ?? {}).map(([name, { tokens }]) => [name, tokens]),
-    ...Object.entries(usage.by_caller ?? {}).filter(([, tokens]) => tokens).map(([name, tokens]) => [callers[name] ?? name, tokens]), ['Runs', usage.total_runs]];
-  const list = rows.flatMap(([label, value]) => [make('dt', { textContent: label }), make('dd', { textContent: value.toLocaleString('en') })]);
+    ...Object.entries(usage.by_caller ?? {}).filter(([, tokens]) => tokens).map(([name, tokens]) => [callers[name] ?? name, tokens]), ['Runs', usage.total_runs],
+    ...Object.entries(usage.costs ?? {}).map(([currency, amount]) => [`Cost in ${currency}`, amount])];
+  const list = rows.flatMap(([label, value]) => [make('dt', { textContent: label }), make('dd', { textContent: value.toLocaleString('en', { maximumFractionDigits: 6 }) })]);
   button.onclick = () => panel('Tokens of this conversation', make('dl', { className: 'costs' }, ...list));
 }

@@ -60,8 +60,12 @@ const FORMS = {
     others: { login: 'Sign in with an account' },
   },
   initialize: {
-    title: 'Make the first administrator', ok: 'Make the account', text: 'From then on everybody who uses this pudu signs in.', mayClose: true, fields: [EMAIL, NEW_PASSWORD],
-    send: ({ email, fresh }) => post('/api/v1/auth/initialize', { email, password: fresh }, OPEN),
+    title: 'Make the first administrator', ok: 'Make the account', text: 'From then on everybody who uses this pudu signs in. Conversations held here without an account stay in the home, and are shown to the operator’s token alone.', mayClose: true, fields: [EMAIL, NEW_PASSWORD],
+    send: async ({ email, fresh }) => {
+      await post('/api/v1/auth/initialize', { email, password: fresh }, OPEN);
+      // The conversation that is shown was nobody's.
+      location.hash = '#/';
+    },
   },
   settle: {
     title: 'Set up your account', ok: 'Save', text: 'Choose an e-mail address and a password of your own.', fields: [EMAIL, NEW_PASSWORD],

@@ -237,7 +237,7 @@ impl Frames {
 
     fn custom(&mut self, data: &Value) {
         if self.modes.custom {
-            self.frame("custom", &data);
+            self.frame("custom", data);
         }
     }
 

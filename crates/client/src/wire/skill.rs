@@ -85,7 +85,13 @@ impl From<&Finding> for ListedFinding {
             FindingSeverity::Warn => "warn",
             FindingSeverity::Block => "block",
         };
-        let Finding { file, line, rule, what, .. } = finding.clone();
-        Self { severity, file, line: line as u64, rule: rule.to_string(), what: what.to_string() }
+        let Finding { file, line, rule, what, .. } = finding;
+        Self {
+            severity,
+            file: file.clone(),
+            line: *line as u64,
+            rule: (*rule).to_owned(),
+            what: what.clone(),
+        }
     }
 }

@@ -27,8 +27,13 @@ pub(super) fn compare(before: &FileSnapshot, after: &FileSnapshot) -> WorkspaceC
         room: MAX_DIFF_BYTES,
         deadline: Instant::now() + EXACT,
     };
-    comparison.changes.summary.truncated = end.is_some();
-    for path in paths.into_iter().filter(|path| end.is_none_or(|end| *path <= end)) {
+    // Nor in a folder that was closed at either time.
+    let closed: BTreeSet<&Path> = before.closed.union(&after.closed).map(PathBuf::as_path).collect();
+    let is_known = |path: &Path| {
+        end.is_none_or(|end| path <= end) && !path.ancestors().any(|above| closed.contains(above))
+    };
+    comparison.changes.summary.truncated = end.is_some() || !closed.is_empty();
+    for path in paths.into_iter().filter(|path| is_known(path)) {
         comparison.file(path, before.files.get(path), after.files.get(path));
     }
     comparison.changes

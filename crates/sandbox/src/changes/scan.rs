@@ -14,7 +14,7 @@ use pudu_base::{SandboxError, digest};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io::{self, Read},
     path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
@@ -56,6 +56,9 @@ pub(super) struct FileSnapshot {
     pub(super) files: BTreeMap<PathBuf, FileEntry>,
     /// Nothing behind this path was looked at; everything was, if there is none.
     pub(super) end: Option<PathBuf>,
+    /// Folders that may not be looked into.
+    #[serde(default)]
+    pub(super) closed: BTreeSet<PathBuf>,
 }
 
 /// A file at one time.
@@ -89,12 +92,7 @@ pub(super) fn scan(
         let snapshot = FileSnapshot { at, ..FileSnapshot::default() };
         let mut scan = Scan { snapshot, skipped, earlier, room: text_bytes, entries: 0 };
         for root in [OUTPUTS, WORKSPACE] {
-            match enter(own, root) {
-                Ok(dir) => scan.folder(&dir, &Path::new(ROOT).join(root), 0)?,
-                // A command may have put something else there.
-                Err(error) if is_no_folder(&error) => {}
-                Err(error) => return Err(error),
-            }
+            scan.enter(own, root, &Path::new(ROOT).join(root), 0)?;
         }
         Ok(scan.snapshot)
     })
@@ -126,6 +124,18 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
+    /// Looks into a folder. A command may have closed it, or put something else there.
+    fn enter(&mut self, above: &Dir, name: &str, path: &Path, depth: usize) -> io::Result<()> {
+        match enter(above, name).and_then(|dir| self.folder(&dir, path, depth)) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                self.snapshot.closed.insert(path.to_owned());
+                Ok(())
+            }
+            Err(error) if is_no_folder(&error) => Ok(()),
+            looked => looked,
+        }
+    }
+
     fn folder(&mut self, dir: &Dir, path: &Path, depth: usize) -> io::Result<()> {
         let mut entries = Vec::new();
         for entry in dir.entries()? {
@@ -144,10 +154,7 @@ impl Scan<'_> {
             let name = entry.file_name().to_string_lossy().into_owned();
             let below = path.join(&name);
             if meta.is_dir() && depth < MAX_DEPTH && !self.is_skipped(&below, &name) {
-                match enter(dir, &name).and_then(|dir| self.folder(&dir, &below, depth + 1)) {
-                    Err(error) if is_no_folder(&error) => {}
-                    walked => walked?,
-                }
+                self.enter(dir, &name, &below, depth + 1)?;
             } else if meta.is_file() || meta.is_symlink() {
                 self.add(dir, (&name, below), &meta);
             }
@@ -220,9 +227,9 @@ fn bytes(dir: &Dir, name: &str) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns whether a folder is none any more, or may not be looked into.
+/// Returns whether a folder is none any more.
 fn is_no_folder(error: &io::Error) -> bool {
-    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
-    matches!(error.kind(), NotFound | NotADirectory | PermissionDenied)
+    use io::ErrorKind::{NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory)
         || error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
 }

@@ -153,7 +153,7 @@ fn snapshot(files: &[(&str, &str)], end: Option<&str>) -> FileSnapshot {
         (path, FileEntry { sha256, text, ..FileEntry::default() })
     };
     let end = end.map(|end| PathBuf::from(format!("/mnt/user-data/workspace/{end}")));
-    FileSnapshot { at: 0, files: files.iter().map(entry).collect(), end }
+    FileSnapshot { files: files.iter().map(entry).collect(), end, ..FileSnapshot::default() }
 }
 
 #[test]
@@ -199,4 +199,19 @@ async fn more_files_than_are_looked_at_are_told_as_such() {
     let changes = scene.finish("r").await;
     assert_eq!(told(&changes), [("workspace/00000".to_owned(), ChangeStatus::Modified, None)]);
     assert!(changes.summary.truncated);
+}
+
+#[test]
+fn what_a_closed_folder_holds_is_neither_gone_nor_new() {
+    let snapshot = |files: &[&str], closed: &[&str]| FileSnapshot {
+        files: files.iter().map(|path| (PathBuf::from(path), FileEntry::default())).collect(),
+        closed: closed.iter().map(PathBuf::from).collect(),
+        ..FileSnapshot::default()
+    };
+    let open = snapshot(&["/mnt/user-data/workspace/d/a", "/mnt/user-data/workspace/d2"], &[]);
+    let closed = snapshot(&["/mnt/user-data/workspace/d2"], &["/mnt/user-data/workspace/d"]);
+    for (before, after) in [(&open, &closed), (&closed, &open)] {
+        let changes = compare(before, after);
+        assert!(changes.files.is_empty() && changes.summary.truncated, "{changes:?}");
+    }
 }
