@@ -32,6 +32,7 @@ const ERRORS: &[(u16, &str, &str)] = &[
     (404, "NotFound", "There is no such thing, or it belongs to somebody else."),
     (408, "TooSlow", "The body arrived too slowly."),
     (409, "Conflict", "The state does not permit it now."),
+    (410, "Gone", "It is over: nothing waits for this any more."),
     (412, "Changed", "The file has changed since it was read."),
     (413, "TooLarge", "The body, or a part of it, is too large."),
     (415, "WrongType", "The media type is not taken."),
