@@ -39,15 +39,14 @@ pub(super) async fn tokens(
         let spent = db.run_tokens(&thread.id, None).await.map_err(|error| unavailable(&error))?;
         let sums = db.spending(&SpendingFilter::Thread(thread.id.clone())).await;
         let sums = sums.map_err(|error| unavailable(&error))?;
-        let mut told = token_usage(&thread, &spent);
-        // DeerFlow tells tokens alone.
-        told["costs"] = usage::costs(sums.iter().filter_map(|sum| sum.cost.as_ref()));
-        Ok(Json(told))
+        let costs = usage::costs(sums.iter().filter_map(|sum| sum.cost.as_ref()));
+        Ok(Json(token_usage(&thread, &spent, &costs)))
     };
     answer(told.await)
 }
 
-fn token_usage(thread: &ClientThread, spent: &[RunTokens]) -> Value {
+/// DeerFlow tells no costs.
+fn token_usage(thread: &ClientThread, spent: &[RunTokens], costs: &Value) -> Value {
     let total = |of: &dyn Fn(&&RunTokens) -> bool| -> i64 {
         spent.iter().filter(of).map(|one| one.input + one.output).sum()
     };
@@ -76,6 +75,7 @@ fn token_usage(thread: &ClientThread, spent: &[RunTokens]) -> Value {
             "lead_agent": of("lead_agent"), "subagent": of("subagent"), "middleware": of("middleware"),
         },
         "context_usage": null,
+        "costs": costs,
     })
 }
 

@@ -62,8 +62,7 @@ impl Client {
         if !self.setup().sandboxes.keeps_files_here() {
             return Ok(None);
         }
-        let unknown = |error| SandboxError::Refused(format!("nobody can tell where the files are: {error}"));
-        Ok(Some(self.0.folders.changes(&self.folder(thread).await.map_err(unknown)?)))
+        Ok(Some(self.0.folders.changes(&self.files_folder(thread).await?)))
     }
 
     /// Forgets what a run changed. A failure is in the log: retention removes it later.

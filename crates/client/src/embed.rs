@@ -68,7 +68,7 @@ impl Client {
         let db = Db::open(&DbLocation::Sqlite(home.join("data").join("pudu.db"))).await?;
         let folders = Folders::new(home.to_owned(), None);
         let places = LocalSandboxes::new(folders.clone(), None, Options::default());
-        let models = models.into_iter().map(|model| (info(&*model), model));
+        let models = models.into_iter().map(|model| (ModelInfo::named(model.name()), model));
         let names = FILE_TOOLS.iter().chain(&BUILT_IN);
         let tools = names.filter_map(|name| tools::tool(name, ToolLimits::default()));
         let setup = AgentSetup::new(models, tools, RunBounds::default(), Arc::new(places));
@@ -95,8 +95,4 @@ impl Client {
         let input = vec![Human::new(MessageId::fresh(), text)];
         Ok(self.start(RunTask { input, ..RunTask::new(thread, RunId::fresh()) }, Control::default()))
     }
-}
-
-fn info(model: &dyn Model) -> ModelInfo {
-    ModelInfo::named(model.name())
 }

@@ -183,8 +183,12 @@ impl Client {
     /// # Errors
     /// When the store fails.
     pub async fn files(&self, thread: &base::ThreadId) -> Result<ThreadFiles, SandboxError> {
+        Ok(self.0.folders.of(&self.files_folder(thread).await?))
+    }
+
+    async fn files_folder(&self, thread: &base::ThreadId) -> Result<ThreadFolder, SandboxError> {
         let unknown = |error| SandboxError::Refused(format!("nobody can tell where the files are: {error}"));
-        Ok(self.0.folders.of(&self.folder(thread).await.map_err(unknown)?))
+        self.folder(thread).await.map_err(unknown)
     }
 
     /// Returns what waits for people.

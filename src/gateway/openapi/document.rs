@@ -122,10 +122,11 @@ fn described(operation: &RouteOperation, schemas: &mut SchemaGenerator) -> Value
         Access::Known | Access::Admin => &[401, 403, 429, 503],
     };
     for status in refused.iter().chain(&about.errors).chain(&parts.errors) {
-        if let Some((_, name, _)) = ERRORS.iter().find(|(known, ..)| known == status) {
-            let reference = || json!({ "$ref": format!("#/components/responses/{name}") });
-            responses.entry(status.to_string()).or_insert_with(reference);
-        }
+        let told = || match ERRORS.iter().find(|(known, ..)| known == status) {
+            Some((_, name, _)) => json!({ "$ref": format!("#/components/responses/{name}") }),
+            None => json!({ "description": described_status(*status) }),
+        };
+        responses.entry(status.to_string()).or_insert_with(told);
     }
     let mut told = json!({
         "operationId": id(operation),

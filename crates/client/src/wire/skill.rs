@@ -12,7 +12,7 @@ pub struct ListedSkill {
     pub description: String,
     /// Its licence, if it names one.
     pub license: Option<String>,
-    /// Where it comes from.
+    /// Its origin.
     pub category: &'static str,
     /// Whether agents have it.
     pub enabled: bool,

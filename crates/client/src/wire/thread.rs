@@ -16,7 +16,7 @@ pub const API_ACCOUNT: &str = "api";
 pub struct ListedThread {
     /// Its id.
     pub thread_id: ThreadId,
-    /// What is going on: `idle`, `busy`, `interrupted` or `error`.
+    /// State of its runs: `idle`, `busy`, `interrupted` or `error`.
     pub status: &'static str,
     /// When it was made.
     pub created_at: String,

@@ -76,7 +76,7 @@ pub struct UploadedFiles {
 pub struct WasDone {
     /// Whether it was: true.
     pub success: bool,
-    /// What, in words.
+    /// The deed, in words.
     pub message: String,
 }
 
