@@ -4,10 +4,9 @@
 
 use crate::{
     Db, StoreError, UserAccount, crash,
-    statement::{WriteTx, query},
+    statement::{Columns, FromColumns, Tx, query},
 };
 use pudu_base::UserId;
-use sqlx::{AnyConnection, Row, any::AnyRow};
 
 /// Outcome of adding an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,48 +131,46 @@ impl Db {
     }
 }
 
-async fn any(tx: &mut AnyConnection, sql: &'static str) -> Result<bool, StoreError> {
-    Ok(sqlx::query_scalar::<_, i64>(sql).fetch_one(tx).await? > 0)
+async fn any(tx: &mut Tx<'_>, sql: &'static str) -> Result<bool, StoreError> {
+    Ok(query(sql).fetch_one::<i64>(tx).await? > 0)
 }
 
-async fn by_user(tx: &mut AnyConnection, user: &UserId) -> Result<Option<UserAccount>, StoreError> {
-    let sql = sqlx::AssertSqlSafe(format!("{COLUMNS} WHERE id = $1"));
-    sqlx::query(sql).bind(user.as_str()).fetch_optional(tx).await?.as_ref().map(account).transpose()
+async fn by_user(tx: &mut Tx<'_>, user: &UserId) -> Result<Option<UserAccount>, StoreError> {
+    let sql = format!("{COLUMNS} WHERE id = $1");
+    query(sql).bind(user.as_str()).fetch_optional(tx).await
 }
 
-async fn by_email(tx: &mut AnyConnection, email: &str) -> Result<Option<UserAccount>, StoreError> {
-    let sql = sqlx::AssertSqlSafe(format!(
+async fn by_email(tx: &mut Tx<'_>, email: &str) -> Result<Option<UserAccount>, StoreError> {
+    let sql = format!(
         "{COLUMNS} WHERE email = $1 OR LOWER(email) = $2 ORDER BY CASE WHEN email = $3 THEN 0 ELSE 1 END, id"
-    ));
-    let find = sqlx::query(sql).bind(email).bind(email.to_lowercase()).bind(email);
-    find.fetch_optional(tx).await?.as_ref().map(account).transpose()
+    );
+    let lowercase = email.to_lowercase();
+    query(sql).bind(email).bind(&lowercase).bind(email).fetch_optional(tx).await
 }
 
-async fn all(tx: &mut AnyConnection) -> Result<Vec<UserAccount>, StoreError> {
-    let sql = sqlx::AssertSqlSafe(format!("{COLUMNS} ORDER BY email"));
-    sqlx::query(sql).fetch_all(tx).await?.iter().map(account).collect()
+async fn all(tx: &mut Tx<'_>) -> Result<Vec<UserAccount>, StoreError> {
+    let sql = format!("{COLUMNS} ORDER BY email");
+    query(sql).fetch_all(tx).await
 }
 
-fn account(row: &AnyRow) -> Result<UserAccount, StoreError> {
-    let id: String = row.try_get("id")?;
-    Ok(UserAccount {
-        user: UserId::of(&id).map_err(|error| StoreError::Corrupt(error.to_string()))?,
-        email: row.try_get("email")?,
-        password_hash: row.try_get("password_hash")?,
-        role: row.try_get("system_role")?,
-        needs_setup: row.try_get::<i64, _>("needs_setup")? != 0,
-        token_version: row.try_get("token_version")?,
-        oauth_provider: row.try_get("oauth_provider")?,
-        oauth_id: row.try_get("oauth_id")?,
-        created: row.try_get("created")?,
-    })
+impl FromColumns for UserAccount {
+    fn from_columns(row: &impl Columns) -> Result<Self, StoreError> {
+        let id: String = row.column("id")?;
+        Ok(Self {
+            user: UserId::of(&id).map_err(|error| StoreError::Corrupt(error.to_string()))?,
+            email: row.column("email")?,
+            password_hash: row.column("password_hash")?,
+            role: row.column("system_role")?,
+            needs_setup: row.column::<i64, _>("needs_setup")? != 0,
+            token_version: row.column("token_version")?,
+            oauth_provider: row.column("oauth_provider")?,
+            oauth_id: row.column("oauth_id")?,
+            created: row.column("created")?,
+        })
+    }
 }
 
-async fn add(
-    tx: &mut WriteTx<'_>,
-    account: &UserAccount,
-    is_first: bool,
-) -> Result<AddedAccount, StoreError> {
+async fn add(tx: &mut Tx<'_>, account: &UserAccount, is_first: bool) -> Result<AddedAccount, StoreError> {
     let sql = "SELECT COUNT(*) FROM users WHERE system_role = 'admin'";
     if is_first && query(sql).fetch_one::<i64>(tx).await? > 0 {
         return Ok(AddedAccount::Late);
@@ -184,7 +181,7 @@ async fn add(
     Ok(AddedAccount::Added)
 }
 
-async fn remove(tx: &mut WriteTx<'_>, user: &UserId) -> Result<RemovedAccount, StoreError> {
+async fn remove(tx: &mut Tx<'_>, user: &UserId) -> Result<RemovedAccount, StoreError> {
     let count = |sql| query(sql).bind(user.as_str());
     let is_admin = "SELECT COUNT(*) FROM users WHERE id = $1 AND system_role = 'admin'";
     let others = "SELECT COUNT(*) FROM users WHERE id <> $1";
@@ -201,16 +198,13 @@ async fn remove(tx: &mut WriteTx<'_>, user: &UserId) -> Result<RemovedAccount, S
 }
 
 /// Returns whether somebody but `user` has an address.
-pub(crate) async fn is_taken(tx: &mut WriteTx<'_>, email: &str, user: &str) -> Result<bool, StoreError> {
+pub(crate) async fn is_taken(tx: &mut Tx<'_>, email: &str, user: &str) -> Result<bool, StoreError> {
     let lower = email.to_lowercase();
     let taken = query("SELECT COUNT(*) FROM users WHERE LOWER(email) = $1 AND id <> $2").bind(&lower);
     Ok(taken.bind(user).fetch_one::<i64>(tx).await? > 0)
 }
 
-async fn change_password(
-    tx: &mut WriteTx<'_>,
-    change: &PasswordChange,
-) -> Result<ChangedPassword, StoreError> {
+async fn change_password(tx: &mut Tx<'_>, change: &PasswordChange) -> Result<ChangedPassword, StoreError> {
     let PasswordChange { user, token_version, hash, email, revokes_tokens } = change;
     if let Some(email) = email
         && is_taken(tx, email, user.as_str()).await?

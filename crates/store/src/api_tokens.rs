@@ -2,10 +2,9 @@
 
 use crate::{
     Db, StoreError, crash,
-    statement::{WriteTx, query},
+    statement::{Columns, FromColumns, Tx, query},
 };
 use pudu_base::UserId;
-use sqlx::{AnyConnection, Row, any::AnyRow};
 
 /// Maximum number of tokens of one user.
 pub const MAX_USER_TOKENS: i64 = 100;
@@ -80,7 +79,7 @@ impl Db {
     }
 }
 
-async fn add(tx: &mut WriteTx<'_>, token: &ApiToken, hash: &str) -> Result<bool, StoreError> {
+async fn add(tx: &mut Tx<'_>, token: &ApiToken, hash: &str) -> Result<bool, StoreError> {
     let count = query("SELECT COUNT(*) FROM api_tokens WHERE user_id = $1").bind(token.user.as_str());
     if count.fetch_one::<i64>(tx).await? >= MAX_USER_TOKENS {
         return Ok(false);
@@ -92,27 +91,28 @@ async fn add(tx: &mut WriteTx<'_>, token: &ApiToken, hash: &str) -> Result<bool,
     Ok(true)
 }
 
-async fn find(tx: &mut AnyConnection, hash: &str, now: i64) -> Result<Option<ApiToken>, StoreError> {
-    let sql = sqlx::AssertSqlSafe(format!("{COLUMNS} WHERE hash = $1 AND (expires IS NULL OR expires > $2)"));
-    sqlx::query(sql).bind(hash).bind(now).fetch_optional(tx).await?.as_ref().map(token).transpose()
+async fn find(tx: &mut Tx<'_>, hash: &str, now: i64) -> Result<Option<ApiToken>, StoreError> {
+    let sql = format!("{COLUMNS} WHERE hash = $1 AND (expires IS NULL OR expires > $2)");
+    query(sql).bind(hash).bind(now).fetch_optional(tx).await
 }
 
-async fn list(tx: &mut AnyConnection, user: Option<&UserId>) -> Result<Vec<ApiToken>, StoreError> {
+async fn list(tx: &mut Tx<'_>, user: Option<&UserId>) -> Result<Vec<ApiToken>, StoreError> {
     let sql = format!("{COLUMNS} WHERE $1 = '' OR user_id = $2 ORDER BY created, id");
     let user = user.map_or("", UserId::as_str);
-    let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(user).bind(user).fetch_all(tx).await?;
-    rows.iter().map(token).collect()
+    query(sql).bind(user).bind(user).fetch_all(tx).await
 }
 
-fn token(row: &AnyRow) -> Result<ApiToken, StoreError> {
-    let user: String = row.try_get("user_id")?;
-    Ok(ApiToken {
-        id: row.try_get("id")?,
-        user: UserId::of(&user).map_err(|error| StoreError::Corrupt(error.to_string()))?,
-        name: row.try_get("name")?,
-        scopes: row.try_get("scopes")?,
-        created: row.try_get("created")?,
-        expires: row.try_get("expires")?,
-        used: row.try_get("used")?,
-    })
+impl FromColumns for ApiToken {
+    fn from_columns(row: &impl Columns) -> Result<Self, StoreError> {
+        let user: String = row.column("user_id")?;
+        Ok(Self {
+            id: row.column("id")?,
+            user: UserId::of(&user).map_err(|error| StoreError::Corrupt(error.to_string()))?,
+            name: row.column("name")?,
+            scopes: row.column("scopes")?,
+            created: row.column("created")?,
+            expires: row.column("expires")?,
+            used: row.column("used")?,
+        })
+    }
 }

@@ -5,7 +5,7 @@
 
 use crate::{
     Db, StoreError, crash,
-    statement::{Columns, FromColumns, WriteTx, query},
+    statement::{Columns, FromColumns, Tx, query},
 };
 use pudu_base::{CallId, RunId, ThreadId};
 
@@ -99,14 +99,11 @@ impl Db {
 
     /// Returns a question.
     pub async fn approval(&self, id: &str) -> Result<Option<Approval>, StoreError> {
-        self.read(id, |id, tx| {
-            Box::pin(async move { query(BY_ID).bind(*id).fetch_optional(&mut WriteTx::Pooled(tx)).await })
-        })
-        .await
+        self.read(id, |id, tx| Box::pin(query(BY_ID).bind(*id).fetch_optional(tx))).await
     }
 }
 
-async fn ask(tx: &mut WriteTx<'_>, approval: &Approval) -> Result<Approval, StoreError> {
+async fn ask(tx: &mut Tx<'_>, approval: &Approval) -> Result<Approval, StoreError> {
     let sql = "INSERT INTO approvals
         (id, run, call, thread, tool, arguments, wish, account, person, name, asked, deadline)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (run, call) DO NOTHING";
@@ -120,7 +117,7 @@ async fn ask(tx: &mut WriteTx<'_>, approval: &Approval) -> Result<Approval, Stor
 }
 
 async fn decide(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     id: &str,
     decision: &ApprovalDecision,
 ) -> Result<Option<Approval>, StoreError> {

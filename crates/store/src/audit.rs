@@ -4,11 +4,10 @@
 
 use crate::{
     Db, StoreError, crash,
-    statement::{WriteTx, query},
+    statement::{Columns, FromColumns, Tx, query},
     sweep::CHUNK,
 };
 use pudu_base::{RunId, ThreadId};
-use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 
 /// One deed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,11 +43,11 @@ pub const ABANDONED: i64 = -6;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditEntryId(i64);
 
-impl FromRow<'_, AnyRow> for AuditEntry {
-    fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
-        let text = |at: &str| row.try_get::<String, _>(at);
+impl FromColumns for AuditEntry {
+    fn from_columns(row: &impl Columns) -> Result<Self, StoreError> {
+        let text = |at: &str| row.column::<String, _>(at);
         Ok(Self {
-            at: row.try_get("at")?,
+            at: row.column("at")?,
             thread: text("thread")?.into(),
             run: text("run")?.into(),
             account: text("account")?,
@@ -56,8 +55,8 @@ impl FromRow<'_, AnyRow> for AuditEntry {
             action: text("action")?,
             detail: text("detail")?,
             verdict: text("verdict")?,
-            code: row.try_get("code")?,
-            ended: row.try_get("ended")?,
+            code: row.column("code")?,
+            ended: row.column("ended")?,
         })
     }
 }
@@ -96,7 +95,7 @@ impl Db {
         thread: Option<&ThreadId>,
         most: u32,
     ) -> Result<Vec<AuditEntry>, StoreError> {
-        self.read((thread, most), |(thread, most), tx| Box::pin(newest(tx, *thread, *most))).await
+        self.read_much((thread, most), |(thread, most), tx| Box::pin(newest(tx, *thread, *most))).await
     }
 }
 
@@ -121,7 +120,7 @@ pub struct AuditSize {
 impl Db {
     /// Counts an account's audit rows, and those beyond the limits.
     pub async fn audit_size(&self, account: &str, limits: AuditLimits) -> Result<AuditSize, StoreError> {
-        self.read((account, limits), |(account, limits), tx| Box::pin(size(tx, account, *limits))).await
+        self.read_much((account, limits), |(account, limits), tx| Box::pin(size(tx, account, *limits))).await
     }
 
     /// Deletes what is beyond the limits of an account's audit, approvals that are as old included. Returns how many
@@ -155,19 +154,14 @@ const SURPLUS: &str = "DELETE FROM audit WHERE id IN
     (SELECT id FROM audit WHERE account = $1 AND id <= (SELECT id FROM audit WHERE account = $1
         ORDER BY id DESC LIMIT 1 OFFSET $2) LIMIT $3)";
 
-async fn prune(
-    tx: &mut WriteTx<'_>,
-    sql: &'static str,
-    account: &str,
-    limit: i64,
-) -> Result<u64, StoreError> {
+async fn prune(tx: &mut Tx<'_>, sql: &'static str, account: &str, limit: i64) -> Result<u64, StoreError> {
     query(sql).bind(account).bind(limit).bind(CHUNK).execute(tx).await
 }
 
-async fn size(tx: &mut AnyConnection, account: &str, limits: AuditLimits) -> Result<AuditSize, StoreError> {
+async fn size(tx: &mut Tx<'_>, account: &str, limits: AuditLimits) -> Result<AuditSize, StoreError> {
     let sql = "SELECT COUNT(*), CAST(COALESCE(SUM(CASE WHEN at < $2 THEN 1 ELSE 0 END), 0) AS BIGINT)
         FROM audit WHERE account = $1";
-    let query = sqlx::query_as(sql).bind(account).bind(limits.since.unwrap_or(i64::MIN));
+    let query = query(sql).bind(account).bind(limits.since.unwrap_or(i64::MIN));
     let (rows, old): (i64, i64) = query.fetch_one(tx).await?;
     let surplus = limits.rows.map_or(0, |limit| rows - limit);
     Ok(AuditSize { rows, due: old.max(surplus) })
@@ -191,24 +185,23 @@ macro_rules! entries {
 const DEEDS: &str = entries!("", "$1", "$2");
 const DEEDS_OF_THREAD: &str = entries!("WHERE audit.thread = $1", "$2", "$3");
 
-async fn any_open(tx: &mut AnyConnection) -> Result<bool, StoreError> {
-    let open = sqlx::query("SELECT 1 FROM audit WHERE ended IS NULL LIMIT 1");
-    Ok(open.fetch_optional(tx).await?.is_some())
+async fn any_open(tx: &mut Tx<'_>) -> Result<bool, StoreError> {
+    query("SELECT 1 FROM audit WHERE ended IS NULL LIMIT 1").finds(tx).await
 }
 
 async fn newest(
-    tx: &mut AnyConnection,
+    tx: &mut Tx<'_>,
     thread: Option<&ThreadId>,
     most: u32,
 ) -> Result<Vec<AuditEntry>, StoreError> {
     let query = match thread {
-        Some(thread) => sqlx::query_as(DEEDS_OF_THREAD).bind(thread.as_str()),
-        None => sqlx::query_as(DEEDS),
+        Some(thread) => query(DEEDS_OF_THREAD).bind(thread.as_str()),
+        None => query(DEEDS),
     };
     Ok(query.bind(STOPPED).bind(i64::from(most)).fetch_all(tx).await?)
 }
 
-async fn abandoned(tx: &mut WriteTx<'_>, now: i64) -> Result<(), StoreError> {
+async fn abandoned(tx: &mut Tx<'_>, now: i64) -> Result<(), StoreError> {
     let sql = "UPDATE audit SET
         ended = COALESCE((SELECT runs.ended FROM runs WHERE runs.id = audit.run), $1),
         code = CASE WHEN run IN (SELECT id FROM runs WHERE ended IS NOT NULL)
@@ -218,7 +211,7 @@ async fn abandoned(tx: &mut WriteTx<'_>, now: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-async fn begins(tx: &mut WriteTx<'_>, entry: &AuditEntry) -> Result<AuditEntryId, StoreError> {
+async fn begins(tx: &mut Tx<'_>, entry: &AuditEntry) -> Result<AuditEntryId, StoreError> {
     let sql = "INSERT INTO audit (at, thread, run, account, person, action, detail, verdict, code, ended)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id";
     let AuditEntry { thread, run, account, person, action, detail, verdict, .. } = entry;
@@ -227,7 +220,7 @@ async fn begins(tx: &mut WriteTx<'_>, entry: &AuditEntry) -> Result<AuditEntryId
     Ok(AuditEntryId(insert.bind(entry.code).bind(entry.ended).fetch_one(tx).await?))
 }
 
-async fn ends(tx: &mut WriteTx<'_>, id: AuditEntryId, code: Option<i64>, now: i64) -> Result<(), StoreError> {
+async fn ends(tx: &mut Tx<'_>, id: AuditEntryId, code: Option<i64>, now: i64) -> Result<(), StoreError> {
     let sql = "UPDATE audit SET code = $1, ended = $2 WHERE id = $3";
     query(sql).bind(code).bind(now).bind(id.0).execute(tx).await?;
     Ok(())

@@ -14,7 +14,7 @@ use crate::{
     job::WriteJob,
     link::WriteLink,
     pools::{self, Lease},
-    statement::{WriteTx, query},
+    statement::{Tx, query},
     transaction::Transaction,
 };
 use sqlx::{AnyConnection, AnyPool, Connection};
@@ -153,7 +153,7 @@ impl BatchWriter {
             }
             WriteLink::Pool(pool, engine) => match Lease::take(pool, *engine).await {
                 Ok(mut lease) => {
-                    let probe = async { probe(&mut WriteTx::Pooled(lease.connection()?)).await };
+                    let probe = async { probe(&mut Tx::Pooled(lease.connection()?)).await };
                     let probed = pools::in_time(self.timeout, &mut 0, probe).await;
                     lease.end(&probed);
                     probed
@@ -232,7 +232,7 @@ impl BatchWriter {
             }
         }
         let jobs = jobs.get_mut(..count).unwrap_or_default();
-        if let Err((place, error)) = run_all(&mut WriteTx::Pooled(&mut tx), jobs).await {
+        if let Err((place, error)) = run_all(&mut Tx::Pooled(&mut tx), jobs).await {
             if let Err(left) = tx.rollback().await {
                 let lost = StoreError::Unavailable(left.to_string());
                 return Err(CommitError::Database(if error.is_outage() { error } else { lost }));
@@ -261,7 +261,7 @@ async fn commit_to_file(file: &mut DbFile, jobs: &mut Jobs) -> Result<(), Commit
 }
 
 /// Runs jobs one after the other, until one fails.
-async fn run_all(tx: &mut WriteTx<'_>, jobs: &mut Jobs) -> Result<(), (usize, StoreError)> {
+async fn run_all(tx: &mut Tx<'_>, jobs: &mut Jobs) -> Result<(), (usize, StoreError)> {
     for (place, job) in jobs.iter_mut().enumerate() {
         job.run(tx).await.map_err(|error| (place, error))?;
     }
@@ -270,7 +270,7 @@ async fn run_all(tx: &mut WriteTx<'_>, jobs: &mut Jobs) -> Result<(), (usize, St
 }
 
 /// Writes something.
-async fn probe(tx: &mut WriteTx<'_>) -> Result<(), StoreError> {
+async fn probe(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     let sql = "INSERT INTO owner (id, name) VALUES (2, 'probe')
         ON CONFLICT (id) DO UPDATE SET name = excluded.name";
     query(sql).execute(tx).await.map(drop)

@@ -2,10 +2,9 @@
 
 use crate::{
     Db, InboxItemId, StoreError, TurnId, crash,
-    statement::{WriteTx, query},
+    statement::{Columns, FromColumns, Tx, query},
     turns::SETTLED,
 };
-use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 
 /// A reply below which something can be chosen, or could.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,15 +34,15 @@ pub enum ChoiceOutcome {
     Late,
 }
 
-impl FromRow<'_, AnyRow> for Offered {
-    fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
+impl FromColumns for Offered {
+    fn from_columns(row: &impl Columns) -> Result<Self, StoreError> {
         Ok(Self {
-            turn: TurnId(row.try_get("id")?),
-            conversation: row.try_get("conversation")?,
-            reply_target: row.try_get("placement")?,
-            handle: row.try_get("handle")?,
-            final_view: row.try_get("final_view")?,
-            chosen: row.try_get::<Option<i64>, _>("chosen")?.map(InboxItemId),
+            turn: TurnId(row.column("id")?),
+            conversation: row.column("conversation")?,
+            reply_target: row.column("placement")?,
+            handle: row.column("handle")?,
+            final_view: row.column("final_view")?,
+            chosen: row.column::<Option<i64>, _>("chosen")?.map(InboxItemId),
         })
     }
 }
@@ -75,17 +74,17 @@ impl Db {
     }
 }
 
-async fn offered(tx: &mut AnyConnection, place: &[&str; 3]) -> Result<Option<Offered>, StoreError> {
+async fn offered(tx: &mut Tx<'_>, place: &[&str; 3]) -> Result<Option<Offered>, StoreError> {
     let sql =
         "SELECT turns.id, turns.conversation, turns.placement, turns.handle, turns.final_view, turns.chosen
         FROM messages JOIN turns ON turns.id = messages.turn
         WHERE messages.account = $1 AND messages.chat = $2 AND messages.message = $3";
-    let row = place.iter().fold(sqlx::query_as(sql), |query, text| query.bind(*text));
+    let row = place.iter().fold(query(sql), |query, text| query.bind(*text));
     Ok(row.fetch_optional(tx).await?)
 }
 
 async fn choose(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     turn: &TurnId,
     by: InboxItemId,
     final_view: &str,

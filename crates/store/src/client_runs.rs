@@ -3,11 +3,10 @@
 
 use crate::{
     Db, StoreError, crash,
-    statement::{WriteTx, query},
+    statement::{Columns, FromColumns, Tx, query},
     threads,
 };
 use pudu_base::{Outcome, RunId, ThreadFolder, ThreadId, UserId};
-use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 
 /// A run that a client asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,27 +108,27 @@ impl RunRow {
     }
 }
 
-impl FromRow<'_, AnyRow> for RunRow {
-    fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
+impl FromColumns for RunRow {
+    fn from_columns(row: &impl Columns) -> Result<Self, StoreError> {
         Ok(Self {
-            id: row.try_get::<String, _>("id")?.into(),
-            thread: row.try_get::<String, _>("thread")?.into(),
-            user: row.try_get("user_id")?,
-            assistant: row.try_get("assistant")?,
-            model: row.try_get("model")?,
-            request: row.try_get("request")?,
-            metadata: row.try_get("metadata")?,
-            multitask: row.try_get("multitask")?,
-            created: row.try_get("started")?,
-            begun: row.try_get("begun")?,
-            ended: row.try_get("ended")?,
-            outcome: row.try_get("outcome")?,
-            cancelled: CancelAction::parse(row.try_get("cancelled")?),
-            suspended: row.try_get::<i64, _>("suspended")? != 0,
-            stop_reason: row.try_get("stop_reason")?,
-            first_words: row.try_get("first_words")?,
-            last_words: row.try_get("last_words")?,
-            messages: row.try_get("messages")?,
+            id: row.column::<String, _>("id")?.into(),
+            thread: row.column::<String, _>("thread")?.into(),
+            user: row.column("user_id")?,
+            assistant: row.column("assistant")?,
+            model: row.column("model")?,
+            request: row.column("request")?,
+            metadata: row.column("metadata")?,
+            multitask: row.column("multitask")?,
+            created: row.column("started")?,
+            begun: row.column("begun")?,
+            ended: row.column("ended")?,
+            outcome: row.column("outcome")?,
+            cancelled: CancelAction::parse(&row.column::<String, _>("cancelled")?),
+            suspended: row.column::<i64, _>("suspended")? != 0,
+            stop_reason: row.column("stop_reason")?,
+            first_words: row.column("first_words")?,
+            last_words: row.column("last_words")?,
+            messages: row.column("messages")?,
         })
     }
 }
@@ -204,7 +203,7 @@ impl Db {
         limit: i64,
         offset: i64,
     ) -> Result<Vec<RunRow>, StoreError> {
-        self.read((thread, limit, offset), |(thread, limit, offset), tx| {
+        self.read_much((thread, limit, offset), |(thread, limit, offset), tx| {
             Box::pin(of_thread(tx, thread, *limit, *offset))
         })
         .await
@@ -213,7 +212,7 @@ impl Db {
     /// Returns the clients' runs that have not ended, oldest first.
     pub async fn unfinished_runs(&self) -> Result<Vec<RunRow>, StoreError> {
         let sql = rows!("WHERE ended IS NULL AND user_id <> '' ORDER BY started, id");
-        self.read(sql, |sql, tx| Box::pin(async move { Ok(sqlx::query_as(*sql).fetch_all(tx).await?) })).await
+        self.read_much(sql, |sql, tx| Box::pin(query(*sql).fetch_all(tx))).await
     }
 
     /// Returns what the runs of a thread spent, or one of them, by run, caller and model.
@@ -222,12 +221,12 @@ impl Db {
         thread: &ThreadId,
         run: Option<&RunId>,
     ) -> Result<Vec<RunTokens>, StoreError> {
-        self.read((thread, run), |(thread, run), tx| Box::pin(tokens(tx, thread, *run))).await
+        self.read_much((thread, run), |(thread, run), tx| Box::pin(tokens(tx, thread, *run))).await
     }
 
     /// Returns when the runs of a thread that have ended began to work and ended, in milliseconds since 1970.
     pub async fn run_times(&self, thread: &ThreadId) -> Result<Vec<(RunId, i64, i64)>, StoreError> {
-        self.read(thread, |thread, tx| Box::pin(times(tx, thread))).await
+        self.read_much(thread, |thread, tx| Box::pin(times(tx, thread))).await
     }
 
     /// Forgets a run that has ended and whose answer is delivered; what it said stays in its thread. Tells whether there was
@@ -238,7 +237,7 @@ impl Db {
     }
 }
 
-async fn accept(tx: &mut WriteTx<'_>, run: &NewClientRun) -> Result<(), StoreError> {
+async fn accept(tx: &mut Tx<'_>, run: &NewClientRun) -> Result<(), StoreError> {
     threads::used(tx, &run.folder, &run.account, run.now).await?;
     let sql =
         "INSERT INTO runs (id, thread, model, started, user_id, assistant, request, metadata, multitask)
@@ -254,41 +253,41 @@ async fn accept(tx: &mut WriteTx<'_>, run: &NewClientRun) -> Result<(), StoreErr
     Ok(())
 }
 
-async fn cancel(tx: &mut WriteTx<'_>, run: &RunId, action: CancelAction) -> Result<(), StoreError> {
+async fn cancel(tx: &mut Tx<'_>, run: &RunId, action: CancelAction) -> Result<(), StoreError> {
     let sql = "UPDATE runs SET cancelled = $2 WHERE id = $1 AND ended IS NULL AND cancelled = ''";
     query(sql).bind(run.as_str()).bind(action.as_str()).execute(tx).await.map(drop)
 }
 
-async fn one(tx: &mut AnyConnection, run: &RunId) -> Result<Option<RunRow>, StoreError> {
-    Ok(sqlx::query_as(rows!("WHERE id = $1")).bind(run.as_str()).fetch_optional(tx).await?)
+async fn one(tx: &mut Tx<'_>, run: &RunId) -> Result<Option<RunRow>, StoreError> {
+    query(rows!("WHERE id = $1")).bind(run.as_str()).fetch_optional(tx).await
 }
 
 async fn of_thread(
-    tx: &mut AnyConnection,
+    tx: &mut Tx<'_>,
     thread: &ThreadId,
     limit: i64,
     offset: i64,
 ) -> Result<Vec<RunRow>, StoreError> {
     let sql = rows!("WHERE thread = $1 ORDER BY started DESC, id DESC LIMIT $2 OFFSET $3");
-    Ok(sqlx::query_as(sql).bind(thread.as_str()).bind(limit).bind(offset).fetch_all(tx).await?)
+    query(sql).bind(thread.as_str()).bind(limit).bind(offset).fetch_all(tx).await
 }
 
-async fn times(tx: &mut AnyConnection, thread: &ThreadId) -> Result<Vec<(RunId, i64, i64)>, StoreError> {
+async fn times(tx: &mut Tx<'_>, thread: &ThreadId) -> Result<Vec<(RunId, i64, i64)>, StoreError> {
     let sql =
         "SELECT id, begun, ended FROM runs WHERE thread = $1 AND begun IS NOT NULL AND ended IS NOT NULL";
-    let rows: Vec<(String, i64, i64)> = sqlx::query_as(sql).bind(thread.as_str()).fetch_all(tx).await?;
+    let rows: Vec<(String, i64, i64)> = query(sql).bind(thread.as_str()).fetch_all(tx).await?;
     Ok(rows.into_iter().map(|(run, begun, ended)| (run.into(), begun, ended)).collect())
 }
 
 async fn tokens(
-    tx: &mut AnyConnection,
+    tx: &mut Tx<'_>,
     thread: &ThreadId,
     run: Option<&RunId>,
 ) -> Result<Vec<RunTokens>, StoreError> {
     let sql = "SELECT run, caller, model, CAST(SUM(calls) AS BIGINT), CAST(SUM(input) AS BIGINT),
         CAST(SUM(output) AS BIGINT) FROM spending WHERE thread = $1 AND run = COALESCE($2, run)
         GROUP BY run, caller, model ORDER BY run, caller, model";
-    let query = sqlx::query_as(sql).bind(thread.as_str()).bind(run.map(|run| run.as_str().to_owned()));
+    let query = query(sql).bind(thread.as_str()).bind(run.map(RunId::as_str));
     let rows: Vec<(String, String, String, i64, i64, i64)> = query.fetch_all(tx).await?;
     let tokens = |(run, caller, model, calls, input, output): (String, _, _, _, _, _)| RunTokens {
         run: run.into(),
@@ -301,7 +300,7 @@ async fn tokens(
     Ok(rows.into_iter().map(tokens).collect())
 }
 
-async fn delete(tx: &mut WriteTx<'_>, thread: &ThreadId, run: &RunId) -> Result<bool, StoreError> {
+async fn delete(tx: &mut Tx<'_>, thread: &ThreadId, run: &RunId) -> Result<bool, StoreError> {
     let sql = "DELETE FROM runs WHERE thread = $1 AND id = $2 AND ended IS NOT NULL AND NOT EXISTS
         (SELECT 1 FROM turns WHERE turns.run = runs.id AND delivered IS NULL AND parked IS NULL)";
     Ok(query(sql).bind(thread.as_str()).bind(run.as_str()).execute(tx).await? > 0)

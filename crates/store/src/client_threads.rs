@@ -2,12 +2,11 @@
 
 use crate::{
     Db, StoreError, crash,
-    statement::{WriteTx, query},
+    statement::{Columns, FromColumns, Tx, query},
     thread_people::threads_of_member,
     threads,
 };
 use pudu_base::{ThreadFolder, ThreadId, UserId};
-use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 
 /// A thread as its owner sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,19 +33,19 @@ pub struct ClientThread {
     pub outcome: Option<String>,
 }
 
-impl FromRow<'_, AnyRow> for ClientThread {
-    fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
+impl FromColumns for ClientThread {
+    fn from_columns(row: &impl Columns) -> Result<Self, StoreError> {
         Ok(Self {
-            id: row.try_get::<String, _>("id")?.into(),
-            user: UserId::of(row.try_get("user_id")?).unwrap_or_default(),
-            account: row.try_get("account")?,
-            title: row.try_get("title")?,
-            assistant: row.try_get("assistant")?,
-            metadata: row.try_get("metadata")?,
-            pinned: row.try_get::<i64, _>("pinned")? != 0,
-            created: row.try_get("created")?,
-            updated: row.try_get("updated")?,
-            outcome: row.try_get("outcome")?,
+            id: row.column::<String, _>("id")?.into(),
+            user: UserId::of(&row.column::<String, _>("user_id")?).unwrap_or_default(),
+            account: row.column("account")?,
+            title: row.column("title")?,
+            assistant: row.column("assistant")?,
+            metadata: row.column("metadata")?,
+            pinned: row.column::<i64, _>("pinned")? != 0,
+            created: row.column("created")?,
+            updated: row.column("updated")?,
+            outcome: row.column("outcome")?,
         })
     }
 }
@@ -109,7 +108,7 @@ impl Db {
         limit: i64,
         offset: i64,
     ) -> Result<Vec<ClientThread>, StoreError> {
-        self.read((user, limit, offset), |(user, limit, offset), tx| {
+        self.read_much((user, limit, offset), |(user, limit, offset), tx| {
             Box::pin(of_user(tx, user, *limit, *offset))
         })
         .await
@@ -125,9 +124,9 @@ impl Db {
     }
 }
 
-async fn create(tx: &mut WriteTx<'_>, thread: &NewThread) -> Result<(), StoreError> {
+async fn create(tx: &mut Tx<'_>, thread: &NewThread) -> Result<(), StoreError> {
     let id = thread.folder.thread.as_str();
-    if query("SELECT 1 FROM threads WHERE id = $1").bind(id).fetch_optional::<i64>(tx).await?.is_some() {
+    if query("SELECT 1 FROM threads WHERE id = $1").bind(id).finds(tx).await? {
         return Ok(());
     }
     threads::belongs(tx, &thread.folder, &thread.account, thread.now).await?;
@@ -141,12 +140,12 @@ async fn create(tx: &mut WriteTx<'_>, thread: &NewThread) -> Result<(), StoreErr
         .map(drop)
 }
 
-async fn one(tx: &mut AnyConnection, thread: &ThreadId) -> Result<Option<ClientThread>, StoreError> {
-    Ok(sqlx::query_as(rows!("WHERE id = $1")).bind(thread.as_str()).fetch_optional(tx).await?)
+async fn one(tx: &mut Tx<'_>, thread: &ThreadId) -> Result<Option<ClientThread>, StoreError> {
+    query(rows!("WHERE id = $1")).bind(thread.as_str()).fetch_optional(tx).await
 }
 
 async fn of_user(
-    tx: &mut AnyConnection,
+    tx: &mut Tx<'_>,
     user: &UserId,
     limit: i64,
     offset: i64,
@@ -156,10 +155,10 @@ async fn of_user(
         threads_of_member!(),
         ") ORDER BY pinned DESC, updated DESC, id DESC LIMIT $2 OFFSET $3"
     );
-    Ok(sqlx::query_as(sql).bind(user.as_str()).bind(limit).bind(offset).fetch_all(tx).await?)
+    query(sql).bind(user.as_str()).bind(limit).bind(offset).fetch_all(tx).await
 }
 
-async fn change(tx: &mut WriteTx<'_>, thread: &ThreadId, change: &ThreadChange) -> Result<bool, StoreError> {
+async fn change(tx: &mut Tx<'_>, thread: &ThreadId, change: &ThreadChange) -> Result<bool, StoreError> {
     let sql = "UPDATE threads SET metadata = COALESCE($2, metadata), pinned = COALESCE($3, pinned),
         title = COALESCE($4, title), updated = COALESCE($5, updated) WHERE id = $1";
     let update = query(sql).bind(thread.as_str()).bind(change.metadata.as_deref());

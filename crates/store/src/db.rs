@@ -13,12 +13,14 @@ use crate::{
     job::{SoonCall, WriteWork},
     link::ReadLink,
     pools::{self, DbConnections, Lease},
+    statement::{Tx, query},
     writer::StoreWriter,
 };
-use futures_util::future::join_all;
+use futures_util::{FutureExt, future::join_all};
 use pudu_base::BoxFuture;
-use sqlx::{AnyConnection, AnyPool};
+use sqlx::AnyPool;
 use std::{sync::Arc, time::Duration};
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// Whether the store answers is said within this time.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
@@ -47,8 +49,20 @@ struct Inner {
 }
 
 /// Function of a read: asks with its data.
-pub(crate) type ReadWork<D, T> =
-    for<'a> fn(&'a D, &'a mut AnyConnection) -> BoxFuture<'a, Result<T, StoreError>>;
+pub(crate) type ReadWork<D, T> = for<'a> fn(&'a D, &'a mut Tx<'_>) -> BoxFuture<'a, Result<T, StoreError>>;
+
+/// How long a read takes.
+enum ReadLength {
+    /// As long for a large store as for a small one.
+    Short,
+    /// The longer the more is stored.
+    Long,
+}
+
+/// Returns whether other threads can take over what the tasks of this one have to do.
+fn has_other_threads() -> bool {
+    Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread
+}
 
 impl Db {
     /// Opens the store, makes or updates its tables, and starts its writer.
@@ -83,7 +97,7 @@ impl Db {
         let farewells = async {
             join_all(self.inner.pools.iter().map(AnyPool::close)).await;
             if let ReadLink::File(readers) = &self.inner.read {
-                readers.close().await;
+                readers.close();
             }
         };
         tokio::time::timeout(FAREWELL_TIMEOUT, farewells).await.ok();
@@ -95,7 +109,7 @@ impl Db {
             return Err(StoreError::Closed);
         }
         let call = self.within(PING_TIMEOUT);
-        call.read((), |(), tx| Box::pin(async { Ok(sqlx::query("SELECT 1").execute(tx).await.map(drop)?) }))
+        call.read((), |(), tx| Box::pin(async { query("SELECT 1").fetch_one::<i64>(tx).await.map(drop) }))
             .await
     }
 
@@ -126,12 +140,25 @@ impl Db {
         &self.inner.location
     }
 
-    /// Runs one read, and again as long as the database fails.
-    pub(crate) async fn read<D: Sync, T>(&self, data: D, query: ReadWork<D, T>) -> Result<T, StoreError> {
+    /// Runs one read of some rows, and again as long as the database fails.
+    pub(crate) async fn read<D: Sync, T>(&self, data: D, work: ReadWork<D, T>) -> Result<T, StoreError> {
+        self.retry_read((data, ReadLength::Short), work).await
+    }
+
+    /// Likewise one that takes the longer the more is stored: other tasks of its thread go on meanwhile.
+    pub(crate) async fn read_much<D: Sync, T>(&self, data: D, work: ReadWork<D, T>) -> Result<T, StoreError> {
+        self.retry_read((data, ReadLength::Long), work).await
+    }
+
+    async fn retry_read<D: Sync, T>(
+        &self,
+        data: (D, ReadLength),
+        work: ReadWork<D, T>,
+    ) -> Result<T, StoreError> {
         let patient = async {
             let (mut pauses, mut late) = (RetryDelays::default(), 0);
             loop {
-                let outcome = self.read_once(&data, query, &mut late).await;
+                let outcome = self.read_once(&data, work, &mut late).await;
                 match outcome {
                     Err(error) if error.is_outage() => self.inner.availability.failed(&error),
                     outcome => {
@@ -150,22 +177,29 @@ impl Db {
     /// After each try that was late the next has twice the time: a read that is only long ends in the end.
     async fn read_once<D: Sync, T>(
         &self,
-        data: &D,
-        query: ReadWork<D, T>,
+        (data, length): &(D, ReadLength),
+        work: ReadWork<D, T>,
         late: &mut u32,
     ) -> Result<T, StoreError> {
         let pool = match &self.inner.read {
             ReadLink::Pool(pool) => pool,
             ReadLink::File(readers) => {
                 let mut reader = readers.take().await?;
-                let answered = query(data, &mut reader.connection).await;
+                let answered = match length {
+                    ReadLength::Long if has_other_threads() => {
+                        let work = || work(data, &mut Tx::File(&mut reader.connection)).now_or_never();
+                        // A file's statements are never pending.
+                        tokio::task::block_in_place(work).unwrap_or(Err(StoreError::Closed))
+                    }
+                    _ => work(data, &mut Tx::File(&mut reader.connection)).await,
+                };
                 reader.end(&answered);
                 return answered;
             }
         };
         let mut lease = Lease::take(pool, self.inner.engine).await?;
-        let query = query(data, lease.connection()?);
-        let answered = pools::in_time(self.inner.engine.read_timeout(), late, query).await;
+        let answer = async { work(data, &mut Tx::Pooled(lease.connection()?)).await };
+        let answered = pools::in_time(self.inner.engine.read_timeout(), late, answer).await;
         lease.end(&answered);
         answered
     }

@@ -2,10 +2,9 @@
 
 use crate::{
     Db, Feedback, StoreError, crash,
-    statement::{WriteTx, query},
+    statement::{Tx, query},
 };
 use pudu_base::{RunId, ThreadId, UserId};
-use sqlx::AnyConnection;
 
 type FeedbackColumns = (String, String, String, String, Option<String>, i64, Option<String>, i64);
 
@@ -17,7 +16,7 @@ impl Db {
 
     /// Returns the judgements of a person on the runs of a thread, oldest first.
     pub async fn feedback(&self, thread: &ThreadId, user: &UserId) -> Result<Vec<Feedback>, StoreError> {
-        self.read((thread, user), |(thread, user), tx| Box::pin(of_thread(tx, thread, user))).await
+        self.read_much((thread, user), |(thread, user), tx| Box::pin(of_thread(tx, thread, user))).await
     }
 
     /// Deletes the judgement of a person on a run; that with an id if one is named. Tells whether there was one.
@@ -35,7 +34,7 @@ impl Db {
     }
 }
 
-async fn put(tx: &mut WriteTx<'_>, feedback: &Feedback) -> Result<(), StoreError> {
+async fn put(tx: &mut Tx<'_>, feedback: &Feedback) -> Result<(), StoreError> {
     let sql = "INSERT INTO feedback (id, run, thread, user_id, message, rating, comment, created)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
         ON CONFLICT (thread, run, user_id) DO UPDATE SET message = excluded.message, rating = excluded.rating,
@@ -46,15 +45,11 @@ async fn put(tx: &mut WriteTx<'_>, feedback: &Feedback) -> Result<(), StoreError
     insert.bind(*created).execute(tx).await.map(drop)
 }
 
-async fn of_thread(
-    tx: &mut AnyConnection,
-    thread: &ThreadId,
-    user: &UserId,
-) -> Result<Vec<Feedback>, StoreError> {
+async fn of_thread(tx: &mut Tx<'_>, thread: &ThreadId, user: &UserId) -> Result<Vec<Feedback>, StoreError> {
     let sql = "SELECT id, run, thread, user_id, message, rating, comment, created FROM feedback
         WHERE thread = $1 AND user_id = $2 ORDER BY created, id";
     let rows: Vec<FeedbackColumns> =
-        sqlx::query_as(sql).bind(thread.as_str()).bind(user.as_str()).fetch_all(tx).await?;
+        query(sql).bind(thread.as_str()).bind(user.as_str()).fetch_all(tx).await?;
     let read = |(id, run, thread, user, message, rating, comment, created): FeedbackColumns| Feedback {
         id,
         run,
@@ -68,12 +63,7 @@ async fn of_thread(
     Ok(rows.into_iter().map(read).collect())
 }
 
-async fn delete(
-    tx: &mut WriteTx<'_>,
-    run: &RunId,
-    user: &UserId,
-    id: Option<&str>,
-) -> Result<bool, StoreError> {
+async fn delete(tx: &mut Tx<'_>, run: &RunId, user: &UserId, id: Option<&str>) -> Result<bool, StoreError> {
     let sql = "DELETE FROM feedback WHERE run = $1 AND user_id = $2 AND id = COALESCE($3, id)";
     Ok(query(sql).bind(run.as_str()).bind(user.as_str()).bind(id).execute(tx).await? > 0)
 }

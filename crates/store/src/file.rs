@@ -1,7 +1,7 @@
-//! The writer's connection to a SQLite file. The writer's own thread works with it, so that a statement costs no hand-over
-//! to another thread.
+//! Connections to a SQLite file, and the writer's among them. Whoever has one works with it in its own thread, so that a
+//! statement costs no hand-over to another thread.
 
-use crate::{StoreError, engine::DbEngine, statement::WriteTx};
+use crate::{StoreError, engine::DbEngine, statement::Tx};
 use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
 
@@ -16,19 +16,19 @@ pub(crate) struct DbFile {
 
 impl DbFile {
     pub(crate) fn open(path: PathBuf) -> Result<Self, StoreError> {
-        let connection = Some(open(&path)?);
+        let connection = Some(connect(&path, DbEngine::Sqlite.writing())?);
         Ok(Self { path, connection })
     }
 
     /// Begins a transaction.
-    pub(crate) fn begin(&mut self) -> Result<WriteTx<'_>, StoreError> {
+    pub(crate) fn begin(&mut self) -> Result<Tx<'_>, StoreError> {
         let connection = match self.connection.take() {
             Some(connection) => connection,
-            None => open(&self.path)?,
+            None => connect(&self.path, DbEngine::Sqlite.writing())?,
         };
         let connection = self.connection.insert(connection);
         connection.execute_batch(DbEngine::Sqlite.begin())?;
-        Ok(WriteTx::File(connection))
+        Ok(Tx::File(connection))
     }
 
     pub(crate) fn commit(&mut self) -> Result<(), StoreError> {
@@ -49,10 +49,11 @@ impl DbFile {
     }
 }
 
-fn open(path: &Path) -> Result<Connection, StoreError> {
+/// Opens a connection and prepares it.
+pub(crate) fn connect(path: &Path, prepare: &str) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.execute_batch(DbEngine::Sqlite.writing())?;
+    connection.execute_batch(prepare)?;
     connection.set_prepared_statement_cache_capacity(MAX_PREPARED_STATEMENTS);
     Ok(connection)
 }
@@ -68,7 +69,7 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("pudu.db");
         pools::connect(&DbLocation::Sqlite(path.clone()), &Arc::default()).await.unwrap();
-        let connection = open(&path).unwrap();
+        let connection = connect(&path, DbEngine::Sqlite.writing()).unwrap();
         let pragma =
             |name| connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0));
         assert_eq!(pragma("journal_mode").unwrap(), "wal".to_owned().into());

@@ -1,9 +1,11 @@
 //! The past of threads: what was written when, and how a thread was then. Nothing is kept for it beyond the log.
 
-use crate::{Db, StoreError, error::unreadable};
-use futures_util::TryStreamExt;
+use crate::{
+    Db, StoreError,
+    error::unreadable,
+    statement::{Tx, query},
+};
 use pudu_base::{RunId, Seq, ThreadId, ThreadState, Update};
-use sqlx::AnyConnection;
 
 /// A row of a thread's log.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +29,7 @@ impl Db {
         after: Seq,
         limit: i64,
     ) -> Result<Vec<LogEntry>, StoreError> {
-        let rows = self.read((thread, run, after, limit), |(thread, run, after, limit), tx| {
+        let rows = self.read_much((thread, run, after, limit), |(thread, run, after, limit), tx| {
             Box::pin(after_position(tx, thread, *run, *after, *limit))
         });
         rows.await?.into_iter().map(entry).collect()
@@ -40,7 +42,7 @@ impl Db {
         before: Seq,
         limit: i64,
     ) -> Result<Vec<LogEntry>, StoreError> {
-        let rows = self.read((thread, before, limit), |(thread, before, limit), tx| {
+        let rows = self.read_much((thread, before, limit), |(thread, before, limit), tx| {
             Box::pin(before_position(tx, thread, *before, *limit))
         });
         rows.await?.into_iter().map(entry).collect()
@@ -49,7 +51,7 @@ impl Db {
     /// Returns a thread as it was behind a row of its log, and the position of the last row that was read: another one
     /// where the log is shorter.
     pub async fn state_at(&self, thread: &ThreadId, seq: Seq) -> Result<(Seq, ThreadState), StoreError> {
-        self.read((thread, seq), |(thread, seq), tx| Box::pin(fold(tx, thread, *seq))).await
+        self.read_much((thread, seq), |(thread, seq), tx| Box::pin(fold(tx, thread, *seq))).await
     }
 
     /// Returns the positions of the first and the last row that a run wrote.
@@ -58,7 +60,7 @@ impl Db {
         thread: &ThreadId,
         run: &RunId,
     ) -> Result<Option<(Seq, Seq)>, StoreError> {
-        self.read((thread, run), |(thread, run), tx| Box::pin(span(tx, thread, run))).await
+        self.read_much((thread, run), |(thread, run), tx| Box::pin(span(tx, thread, run))).await
     }
 }
 
@@ -70,7 +72,7 @@ fn entry((seq, run, at, body): LogColumns) -> Result<LogEntry, StoreError> {
 }
 
 async fn after_position(
-    tx: &mut AnyConnection,
+    tx: &mut Tx<'_>,
     thread: &ThreadId,
     run: Option<&RunId>,
     after: Seq,
@@ -78,44 +80,37 @@ async fn after_position(
 ) -> Result<Vec<LogColumns>, StoreError> {
     let sql = "SELECT seq, run, at, body FROM log WHERE thread = $1 AND seq > $2 AND run = COALESCE($3, run)
         ORDER BY seq LIMIT $4";
-    let query =
-        sqlx::query_as(sql).bind(thread.as_str()).bind(after).bind(run.map(|run| run.as_str().to_owned()));
+    let query = query(sql).bind(thread.as_str()).bind(after).bind(run.map(RunId::as_str));
     Ok(query.bind(limit).fetch_all(tx).await?)
 }
 
 async fn before_position(
-    tx: &mut AnyConnection,
+    tx: &mut Tx<'_>,
     thread: &ThreadId,
     before: Seq,
     limit: i64,
 ) -> Result<Vec<LogColumns>, StoreError> {
     let sql = "SELECT seq, run, at, body FROM log WHERE thread = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3";
-    Ok(sqlx::query_as(sql).bind(thread.as_str()).bind(before).bind(limit).fetch_all(tx).await?)
+    query(sql).bind(thread.as_str()).bind(before).bind(limit).fetch_all(tx).await
 }
 
-async fn fold(
-    tx: &mut AnyConnection,
-    thread: &ThreadId,
-    until: Seq,
-) -> Result<(Seq, ThreadState), StoreError> {
+async fn fold(tx: &mut Tx<'_>, thread: &ThreadId, until: Seq) -> Result<(Seq, ThreadState), StoreError> {
     let (from, mut state) = crate::log::snapshot_until(tx, thread, until).await?;
     let sql = "SELECT seq, body FROM log WHERE thread = $1 AND seq > $2 AND seq <= $3 ORDER BY seq";
-    let query = sqlx::query_as::<_, (Seq, String)>(sql).bind(thread.as_str()).bind(from).bind(until);
-    let (mut rows, mut reached) = (query.fetch(tx), from);
-    while let Some((seq, body)) = rows.try_next().await? {
+    let query = query(sql).bind(thread.as_str()).bind(from).bind(until);
+    let mut reached = from;
+    let apply = |(seq, body): (Seq, String)| {
         state.apply(serde_json::from_str(&body).map_err(|error| unreadable("a thread's row", &error))?);
         reached = seq;
-    }
+        Ok(())
+    };
+    query.each(tx, apply).await?;
     Ok((reached, state))
 }
 
-async fn span(
-    tx: &mut AnyConnection,
-    thread: &ThreadId,
-    run: &RunId,
-) -> Result<Option<(Seq, Seq)>, StoreError> {
+async fn span(tx: &mut Tx<'_>, thread: &ThreadId, run: &RunId) -> Result<Option<(Seq, Seq)>, StoreError> {
     let sql = "SELECT MIN(seq), MAX(seq) FROM log WHERE thread = $1 AND run = $2";
     let row: (Option<Seq>, Option<Seq>) =
-        sqlx::query_as(sql).bind(thread.as_str()).bind(run.as_str()).fetch_one(tx).await?;
+        query(sql).bind(thread.as_str()).bind(run.as_str()).fetch_one(tx).await?;
     Ok(row.0.zip(row.1))
 }

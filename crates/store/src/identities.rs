@@ -5,10 +5,9 @@
 
 use crate::{
     Db, StoreError, crash, memory_merge,
-    statement::{WriteTx, query},
+    statement::{Tx, query},
 };
 use pudu_base::UserId;
-use sqlx::AnyConnection;
 
 /// A code by which a person lets somebody be the same user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,13 +106,13 @@ impl Db {
 
     /// Returns all people who are a user with others, by account and person.
     pub async fn identities(&self) -> Result<Vec<Identity>, StoreError> {
-        self.read((), |(), tx| Box::pin(identities(tx))).await
+        self.read_much((), |(), tx| Box::pin(identities(tx))).await
     }
 }
 
-async fn identities(tx: &mut AnyConnection) -> Result<Vec<Identity>, StoreError> {
+async fn identities(tx: &mut Tx<'_>) -> Result<Vec<Identity>, StoreError> {
     let sql = "SELECT account, person, user_id, name, at FROM identities ORDER BY account, person";
-    let rows: Vec<IdentityColumns> = sqlx::query_as(sql).fetch_all(tx).await?;
+    let rows: Vec<IdentityColumns> = query(sql).fetch_all(tx).await?;
     let identity = |(account, person, user, name, at): IdentityColumns| {
         let user = UserId::of(&user).map_err(|error| StoreError::Corrupt(error.to_string()))?;
         Ok(Identity { account, person, user, name, at })
@@ -121,7 +120,7 @@ async fn identities(tx: &mut AnyConnection) -> Result<Vec<Identity>, StoreError>
     rows.into_iter().map(identity).collect()
 }
 
-pub(crate) async fn identify(tx: &mut WriteTx<'_>, identity: &Identity) -> Result<(), StoreError> {
+pub(crate) async fn identify(tx: &mut Tx<'_>, identity: &Identity) -> Result<(), StoreError> {
     let sql = "INSERT INTO identities (account, person, user_id, name, at) VALUES ($1, $2, $3, $4, $5)
         ON CONFLICT (account, person) DO UPDATE SET user_id = excluded.user_id, name = excluded.name, at = excluded.at";
     let insert = query(sql).bind(&identity.account).bind(&identity.person).bind(identity.user.as_str());
@@ -130,14 +129,14 @@ pub(crate) async fn identify(tx: &mut WriteTx<'_>, identity: &Identity) -> Resul
 }
 
 /// Makes a person a user if they are none with others yet. Tells whether they were not.
-pub(crate) async fn identify_if_new(tx: &mut WriteTx<'_>, identity: &Identity) -> Result<bool, StoreError> {
+pub(crate) async fn identify_if_new(tx: &mut Tx<'_>, identity: &Identity) -> Result<bool, StoreError> {
     let sql = "INSERT INTO identities (account, person, user_id, name, at) VALUES ($1, $2, $3, $4, $5)
         ON CONFLICT (account, person) DO NOTHING";
     let insert = query(sql).bind(&identity.account).bind(&identity.person).bind(identity.user.as_str());
     Ok(insert.bind(&identity.name).bind(identity.at).execute(tx).await? > 0)
 }
 
-async fn offer(tx: &mut WriteTx<'_>, code: &JoinCode) -> Result<(), StoreError> {
+async fn offer(tx: &mut Tx<'_>, code: &JoinCode) -> Result<(), StoreError> {
     drop_codes(tx, &code.account, &code.issuer).await?;
     let sql = "INSERT INTO pairing_codes (hash, account, expires, issuer, offer) VALUES ($1, $2, $3, $4, $5)";
     let insert = query(sql).bind(&code.hash).bind(&code.account).bind(code.expires);
@@ -145,10 +144,10 @@ async fn offer(tx: &mut WriteTx<'_>, code: &JoinCode) -> Result<(), StoreError> 
     Ok(())
 }
 
-async fn offered(tx: &mut AnyConnection, hash: &str, now: i64) -> Result<Option<String>, StoreError> {
+async fn offered(tx: &mut Tx<'_>, hash: &str, now: i64) -> Result<Option<String>, StoreError> {
     let sql = "SELECT offer FROM pairing_codes
         WHERE hash = $1 AND issuer IS NOT NULL AND person IS NULL AND expires > $2";
-    Ok(sqlx::query_scalar(sql).bind(hash).bind(now).fetch_optional(tx).await?)
+    query(sql).bind(hash).bind(now).fetch_optional(tx).await
 }
 
 /// Two people on their way to be one user.
@@ -161,7 +160,7 @@ struct JoiningPair {
     route: String,
 }
 
-async fn join_both(tx: &mut WriteTx<'_>, joining: &JoiningPair) -> Result<bool, StoreError> {
+async fn join_both(tx: &mut Tx<'_>, joining: &JoiningPair) -> Result<bool, StoreError> {
     let JoiningPair { hash, shows, issuer, brings, route } = joining;
     let sql = "SELECT user_id FROM identities WHERE account = $1 AND person = $2";
     let user: Option<String> =
@@ -188,10 +187,7 @@ async fn join_both(tx: &mut WriteTx<'_>, joining: &JoiningPair) -> Result<bool, 
     Ok(true)
 }
 
-async fn part(
-    tx: &mut WriteTx<'_>,
-    [account, person]: &[String; 2],
-) -> Result<Vec<PartedPerson>, StoreError> {
+async fn part(tx: &mut Tx<'_>, [account, person]: &[String; 2]) -> Result<Vec<PartedPerson>, StoreError> {
     drop_codes(tx, account, person).await?;
     memory_merge::cancel(tx, &alone(account, person)).await?;
     let sql = "SELECT via, route, name FROM identities WHERE account = $1 AND person = $2";
@@ -224,18 +220,14 @@ async fn part(
 }
 
 /// Ends the codes of a person, the used ones, too: whoever used one does not come back by it.
-async fn drop_codes(tx: &mut WriteTx<'_>, account: &str, person: &str) -> Result<(), StoreError> {
+async fn drop_codes(tx: &mut Tx<'_>, account: &str, person: &str) -> Result<(), StoreError> {
     let sql = "DELETE FROM pairing_codes WHERE account = $1 AND issuer = $2";
     query(sql).bind(account).bind(person).execute(tx).await.map(drop)
 }
 
-async fn identity_of(
-    tx: &mut AnyConnection,
-    account: &str,
-    person: &str,
-) -> Result<Option<UserId>, StoreError> {
+async fn identity_of(tx: &mut Tx<'_>, account: &str, person: &str) -> Result<Option<UserId>, StoreError> {
     let sql = "SELECT user_id FROM identities WHERE account = $1 AND person = $2";
-    let user: Option<String> = sqlx::query_scalar(sql).bind(account).bind(person).fetch_optional(tx).await?;
+    let user: Option<String> = query(sql).bind(account).bind(person).fetch_optional(tx).await?;
     let id = |text: String| UserId::of(&text).map_err(|error| StoreError::Corrupt(error.to_string()));
     user.map(id).transpose()
 }

@@ -6,12 +6,11 @@
 use crate::{
     Db, StoreError, crash, identities,
     log::{self, LogRows},
-    statement::{WriteTx, query},
+    statement::{Tx, query},
     sweep::CHUNK,
     threads,
 };
 use pudu_base::{MessageId, Seq, ThreadFolder, Update, UserId, digest};
-use sqlx::AnyConnection;
 use std::fmt;
 
 /// The run that moved messages in, as the log names it.
@@ -195,14 +194,14 @@ impl Db {
     }
 }
 
-async fn notes(tx: &mut AnyConnection) -> Result<Vec<ImportNote>, StoreError> {
+async fn notes(tx: &mut Tx<'_>) -> Result<Vec<ImportNote>, StoreError> {
     let sql = "SELECT kind, item, digest, seq, done FROM imports ORDER BY kind, item";
-    let rows: Vec<NoteColumns> = sqlx::query_as(sql).fetch_all(tx).await?;
+    let rows: Vec<NoteColumns> = query(sql).fetch_all(tx).await?;
     let note = |(kind, item, digest, seq, done)| ImportNote { kind, item, digest, seq, done: done != 0 };
     Ok(rows.into_iter().map(note).collect())
 }
 
-async fn put_note(tx: &mut WriteTx<'_>, note: &ImportNote, now: i64) -> Result<(), StoreError> {
+async fn put_note(tx: &mut Tx<'_>, note: &ImportNote, now: i64) -> Result<(), StoreError> {
     let sql = "INSERT INTO imports (kind, item, digest, seq, done, at) VALUES ($1, $2, $3, $4, $5, $6)
         ON CONFLICT (kind, item) DO UPDATE SET digest = excluded.digest, seq = excluded.seq, done = excluded.done,
             at = excluded.at";
@@ -212,7 +211,7 @@ async fn put_note(tx: &mut WriteTx<'_>, note: &ImportNote, now: i64) -> Result<(
 }
 
 async fn put_thread(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     thread: &ImportedThread,
     rows: &LogRows,
     now: i64,
@@ -235,7 +234,7 @@ async fn put_thread(
     Ok(seq)
 }
 
-async fn put_records(tx: &mut WriteTx<'_>, records: &[ImportRecord]) -> Result<Vec<bool>, StoreError> {
+async fn put_records(tx: &mut Tx<'_>, records: &[ImportRecord]) -> Result<Vec<bool>, StoreError> {
     let mut put = Vec::with_capacity(records.len());
     for record in records {
         put.push(match record {
@@ -250,7 +249,7 @@ async fn put_records(tx: &mut WriteTx<'_>, records: &[ImportRecord]) -> Result<V
 }
 
 async fn put_conversation(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     texts: [&String; 3],
     message: Option<&str>,
     folder: &ThreadFolder,
@@ -277,11 +276,7 @@ async fn put_conversation(
 const SIGN_IN: &str = "SELECT email || ' ' || COALESCE(password_hash, '') || ' ' || system_role || ' '
     || CAST(needs_setup AS TEXT) || ' ' || CAST(token_version AS TEXT) FROM users WHERE id = $1";
 
-async fn put_account(
-    tx: &mut WriteTx<'_>,
-    account: &UserAccount,
-    now: i64,
-) -> Result<MovedAccount, StoreError> {
+async fn put_account(tx: &mut Tx<'_>, account: &UserAccount, now: i64) -> Result<MovedAccount, StoreError> {
     let id = account.user.as_str();
     let UserAccount { email, role, needs_setup, token_version, .. } = account;
     let hash = account.password_hash.as_deref();
@@ -309,7 +304,7 @@ async fn put_account(
     Ok(moved)
 }
 
-pub(crate) async fn put_user(tx: &mut WriteTx<'_>, user: &UserAccount) -> Result<bool, StoreError> {
+pub(crate) async fn put_user(tx: &mut Tx<'_>, user: &UserAccount) -> Result<bool, StoreError> {
     let sql = "INSERT INTO users (id, email, password_hash, system_role, needs_setup, token_version, oauth_provider,
             oauth_id, created) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING";
     let insert = query(sql).bind(user.user.as_str()).bind(&user.email).bind(user.password_hash.as_deref());
@@ -318,7 +313,7 @@ pub(crate) async fn put_user(tx: &mut WriteTx<'_>, user: &UserAccount) -> Result
     Ok(insert.bind(user.created).execute(tx).await? > 0)
 }
 
-async fn put_feedback(tx: &mut WriteTx<'_>, feedback: &Feedback) -> Result<bool, StoreError> {
+async fn put_feedback(tx: &mut Tx<'_>, feedback: &Feedback) -> Result<bool, StoreError> {
     // It goes with its thread, and does not come back without it.
     let thread = query("SELECT 1 FROM threads WHERE id = $1").bind(&feedback.thread);
     if thread.fetch_optional::<i64>(tx).await?.is_none() {

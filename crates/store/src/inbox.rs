@@ -2,9 +2,8 @@
 
 use crate::{
     Db, InboxItemId, StoreError, TurnId, crash, messages, positions,
-    statement::{WriteTx, query},
+    statement::{Tx, query},
 };
-use sqlx::AnyConnection;
 
 /// An event to keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +71,7 @@ impl Db {
 
     /// Returns the events that are not done, oldest first.
     pub async fn pending(&self) -> Result<Vec<InboxRow>, StoreError> {
-        self.read((), |(), tx| Box::pin(pending(tx))).await
+        self.read_much((), |(), tx| Box::pin(pending(tx))).await
     }
 
     /// Returns the events that are not done, have no turn and came before this time, oldest first.
@@ -88,8 +87,7 @@ impl Db {
     /// Counts the events that are not done.
     pub async fn pending_count(&self) -> Result<i64, StoreError> {
         let count = "SELECT COUNT(*) FROM inbox WHERE done IS NULL";
-        self.read(count, |sql, tx| Box::pin(async move { Ok(sqlx::query_scalar(*sql).fetch_one(tx).await?) }))
-            .await
+        self.read(count, |sql, tx| Box::pin(query(*sql).fetch_one(tx))).await
     }
 }
 
@@ -99,26 +97,26 @@ impl From<InboxColumns> for InboxRow {
     }
 }
 
-async fn pending(tx: &mut AnyConnection) -> Result<Vec<InboxRow>, StoreError> {
+async fn pending(tx: &mut Tx<'_>) -> Result<Vec<InboxRow>, StoreError> {
     let sql = "SELECT id, account, payload, at, turn FROM inbox WHERE done IS NULL ORDER BY id";
-    let rows: Vec<InboxColumns> = sqlx::query_as(sql).fetch_all(tx).await?;
+    let rows: Vec<InboxColumns> = query(sql).fetch_all(tx).await?;
     Ok(rows.into_iter().map(InboxRow::from).collect())
 }
 
-async fn waiting_since(tx: &mut AnyConnection, before: i64) -> Result<Vec<InboxItemId>, StoreError> {
+async fn waiting_since(tx: &mut Tx<'_>, before: i64) -> Result<Vec<InboxItemId>, StoreError> {
     let sql = "SELECT id FROM inbox WHERE done IS NULL AND turn IS NULL AND at < $1 ORDER BY id";
-    let ids: Vec<i64> = sqlx::query_scalar(sql).bind(before).fetch_all(tx).await?;
+    let ids: Vec<i64> = query(sql).bind(before).fetch_all(tx).await?;
     Ok(ids.into_iter().map(InboxItemId).collect())
 }
 
-async fn waiting(tx: &mut AnyConnection, id: InboxItemId) -> Result<Option<InboxRow>, StoreError> {
+async fn waiting(tx: &mut Tx<'_>, id: InboxItemId) -> Result<Option<InboxRow>, StoreError> {
     let sql =
         "SELECT id, account, payload, at, turn FROM inbox WHERE id = $1 AND done IS NULL AND turn IS NULL";
-    let row: Option<InboxColumns> = sqlx::query_as(sql).bind(id.0).fetch_optional(tx).await?;
+    let row: Option<InboxColumns> = query(sql).bind(id.0).fetch_optional(tx).await?;
     Ok(row.map(InboxRow::from))
 }
 
-async fn accept(tx: &mut WriteTx<'_>, item: &NewInboxItem) -> Result<InsertedEvent, StoreError> {
+async fn accept(tx: &mut Tx<'_>, item: &NewInboxItem) -> Result<InsertedEvent, StoreError> {
     if let Some(position) = &item.position {
         positions::save(tx, &item.account, position, item.at).await?;
     }
@@ -134,13 +132,13 @@ async fn accept(tx: &mut WriteTx<'_>, item: &NewInboxItem) -> Result<InsertedEve
     Ok(InsertedEvent::New(InboxItemId(id)))
 }
 
-async fn amend(tx: &mut WriteTx<'_>, id: InboxItemId, payload: &str) -> Result<bool, StoreError> {
+async fn amend(tx: &mut Tx<'_>, id: InboxItemId, payload: &str) -> Result<bool, StoreError> {
     let sql = "UPDATE inbox SET payload = $1 WHERE id = $2 AND done IS NULL";
     Ok(query(sql).bind(payload).bind(id.0).execute(tx).await? == 1)
 }
 
 /// The payload of what is done is of no use: only the key is still needed.
-async fn finish(tx: &mut WriteTx<'_>, ids: &[InboxItemId], now: i64) -> Result<(), StoreError> {
+async fn finish(tx: &mut Tx<'_>, ids: &[InboxItemId], now: i64) -> Result<(), StoreError> {
     let sql = "UPDATE inbox SET done = $1, payload = '' WHERE id = $2 AND done IS NULL";
     for id in ids {
         query(sql).bind(now).bind(id.0).execute(tx).await?;

@@ -1,19 +1,18 @@
 //! Writes that wait for the writer.
 
-use crate::{StoreError, crash, statement::WriteTx};
+use crate::{StoreError, crash, statement::Tx};
 use pudu_base::BoxFuture;
 use tokio::sync::oneshot;
 
 /// Function of a job: works with its data, inside a transaction. It must leave no trace when it fails.
-pub(crate) type WriteWork<D, T> =
-    for<'a> fn(&'a D, &'a mut WriteTx<'_>) -> BoxFuture<'a, Result<T, StoreError>>;
+pub(crate) type WriteWork<D, T> = for<'a> fn(&'a D, &'a mut Tx<'_>) -> BoxFuture<'a, Result<T, StoreError>>;
 
 /// A write that waits, whatever its types.
 pub(crate) trait WriteJob: Send {
     fn name(&self) -> &'static crash::Write;
 
     /// Runs the work and keeps what it gave.
-    fn run<'a>(&'a mut self, tx: &'a mut WriteTx<'_>) -> BoxFuture<'a, Result<(), StoreError>>;
+    fn run<'a>(&'a mut self, tx: &'a mut Tx<'_>) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Sends the caller the result, or why it does not count.
     fn answer(self: Box<Self>, failure: Option<StoreError>);
@@ -51,7 +50,7 @@ impl<D: Send + Sync> WriteJob for SoonCall<D> {
         self.name
     }
 
-    fn run<'a>(&'a mut self, tx: &'a mut WriteTx<'_>) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn run<'a>(&'a mut self, tx: &'a mut Tx<'_>) -> BoxFuture<'a, Result<(), StoreError>> {
         (self.work)(&self.data, tx)
     }
 
@@ -67,7 +66,7 @@ impl<D: Send + Sync, T: Send> WriteJob for WriteCall<D, T> {
         self.name
     }
 
-    fn run<'a>(&'a mut self, tx: &'a mut WriteTx<'_>) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn run<'a>(&'a mut self, tx: &'a mut Tx<'_>) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             self.value = None;
             self.value = Some((self.work)(&self.data, tx).await?);

@@ -6,10 +6,9 @@
 
 use crate::{
     Db, Spender, StoreError, crash,
-    statement::{Statement, WriteTx, query},
+    statement::{Statement, Tx, query},
 };
 use pudu_base::{RunId, ThreadId, UserId};
-use sqlx::AnyConnection;
 
 /// A conversation from which something may be learnt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,12 +58,12 @@ impl Db {
     /// Returns conversations that are due at a time and that nobody reads: by priority, and then those first that are
     /// due first; `limit` of them.
     pub async fn learnings(&self, now: i64, limit: i64) -> Result<Vec<Learning>, StoreError> {
-        self.read((now, limit), |(now, limit), tx| Box::pin(learnings(tx, *now, *limit))).await
+        self.read_much((now, limit), |(now, limit), tx| Box::pin(learnings(tx, *now, *limit))).await
     }
 
     /// Returns the conversations of a user that wait, due or not, whoever reads them.
     pub async fn learnings_of(&self, user: &UserId) -> Result<Vec<Learning>, StoreError> {
-        self.read(user, |user, tx| Box::pin(learnings_of(tx, user))).await
+        self.read_much(user, |user, tx| Box::pin(learnings_of(tx, user))).await
     }
 
     /// Takes a conversation away from whoever reads it.
@@ -111,7 +110,7 @@ impl Db {
 
     /// Returns the last message of a conversation that was read for this memory, if any was.
     pub async fn learnt_up_to(&self, learning: &Learning) -> Result<Option<String>, StoreError> {
-        self.read(learning, |learning, tx| Box::pin(up_to(tx, learning))).await
+        self.read_much(learning, |learning, tx| Box::pin(up_to(tx, learning))).await
     }
 
     /// Notes that a conversation was read up to a message, and ends the claim. If a further run was kept meanwhile, that
@@ -169,7 +168,7 @@ fn named<'q>(sql: &'static str, learning: &'q Learning) -> Statement<'q> {
     query(sql).bind(learning.user.as_str()).bind(&learning.agent).bind(learning.thread.as_str())
 }
 
-async fn keep(tx: &mut WriteTx<'_>, learning: &Learning, max: i64) -> Result<bool, StoreError> {
+async fn keep(tx: &mut Tx<'_>, learning: &Learning, max: i64) -> Result<bool, StoreError> {
     if max > 0 && learning.priority == 0 {
         let sql = "SELECT CASE WHEN COUNT(*) >= $4 AND COALESCE(SUM(CASE WHEN user_id = $1 AND agent = $2
             AND thread = $3 THEN 1 ELSE 0 END), 0) = 0 THEN 1 ELSE 0 END FROM learnings";
@@ -203,15 +202,15 @@ macro_rules! columns {
     };
 }
 
-async fn learnings_of(tx: &mut AnyConnection, user: &UserId) -> Result<Vec<Learning>, StoreError> {
+async fn learnings_of(tx: &mut Tx<'_>, user: &UserId) -> Result<Vec<Learning>, StoreError> {
     let sql = columns!("WHERE user_id = $1 ORDER BY agent, thread");
-    let rows: Vec<LearningColumns> = sqlx::query_as(sql).bind(user.as_str()).fetch_all(tx).await?;
+    let rows: Vec<LearningColumns> = query(sql).bind(user.as_str()).fetch_all(tx).await?;
     rows.into_iter().map(learning).collect()
 }
 
-async fn learnings(tx: &mut AnyConnection, now: i64, limit: i64) -> Result<Vec<Learning>, StoreError> {
+async fn learnings(tx: &mut Tx<'_>, now: i64, limit: i64) -> Result<Vec<Learning>, StoreError> {
     let sql = columns!("WHERE due <= $1 AND reads_until <= $1 ORDER BY priority DESC, due LIMIT $2");
-    let rows: Vec<LearningColumns> = sqlx::query_as(sql).bind(now).bind(limit).fetch_all(tx).await?;
+    let rows: Vec<LearningColumns> = query(sql).bind(now).bind(limit).fetch_all(tx).await?;
     rows.into_iter().map(learning).collect()
 }
 
@@ -225,13 +224,13 @@ fn learning(row: LearningColumns) -> Result<Learning, StoreError> {
     Ok(Learning { user, agent, thread, run, spender, due, attempts, priority, span })
 }
 
-async fn next(tx: &mut AnyConnection) -> Result<Option<i64>, StoreError> {
+async fn next(tx: &mut Tx<'_>) -> Result<Option<i64>, StoreError> {
     let sql = "SELECT MIN(CASE WHEN reads_until > due THEN reads_until ELSE due END) FROM learnings";
-    Ok(sqlx::query_scalar(sql).fetch_one(tx).await?)
+    query(sql).fetch_one(tx).await
 }
 
 async fn claim(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     learning: &Learning,
     reader: &LearningReader,
     now: i64,
@@ -243,14 +242,14 @@ async fn claim(
     Ok(update.bind(now).execute(tx).await? > 0)
 }
 
-async fn up_to(tx: &mut AnyConnection, learning: &Learning) -> Result<Option<String>, StoreError> {
+async fn up_to(tx: &mut Tx<'_>, learning: &Learning) -> Result<Option<String>, StoreError> {
     let sql = "SELECT message FROM learnt WHERE user_id = $1 AND agent = $2 AND thread = $3";
-    let row = sqlx::query_scalar(sql).bind(learning.user.as_str()).bind(&learning.agent);
+    let row = query(sql).bind(learning.user.as_str()).bind(&learning.agent);
     Ok(row.bind(learning.thread.as_str()).fetch_optional(tx).await?)
 }
 
 async fn learnt(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     learning: &Learning,
     reader: &str,
     message: &str,
@@ -267,7 +266,7 @@ async fn learnt(
     Ok(true)
 }
 
-async fn put_off(tx: &mut WriteTx<'_>, later: &Learning, reader: &str) -> Result<(), StoreError> {
+async fn put_off(tx: &mut Tx<'_>, later: &Learning, reader: &str) -> Result<(), StoreError> {
     let sql = "UPDATE learnings SET due = $5, attempts = $6
         WHERE user_id = $1 AND agent = $2 AND thread = $3 AND reader = $4 AND run = $7";
     let update = named(sql, later).bind(reader).bind(later.due).bind(later.attempts);
@@ -277,12 +276,12 @@ async fn put_off(tx: &mut WriteTx<'_>, later: &Learning, reader: &str) -> Result
     named(sql, later).bind(reader).execute(tx).await.map(drop)
 }
 
-async fn done(tx: &mut WriteTx<'_>, learning: &Learning) -> Result<(), StoreError> {
+async fn done(tx: &mut Tx<'_>, learning: &Learning) -> Result<(), StoreError> {
     let sql = "DELETE FROM learnings WHERE user_id = $1 AND agent = $2 AND thread = $3 AND run = $4";
     named(sql, learning).bind(learning.run.as_str()).execute(tx).await.map(drop)
 }
 
-async fn is_off(tx: &mut AnyConnection, user: &UserId) -> Result<bool, StoreError> {
+async fn is_off(tx: &mut Tx<'_>, user: &UserId) -> Result<bool, StoreError> {
     let sql = "SELECT COUNT(*) FROM memory_off WHERE user_id = $1";
-    Ok(sqlx::query_scalar::<_, i64>(sql).bind(user.as_str()).fetch_one(tx).await? > 0)
+    Ok(query(sql).bind(user.as_str()).fetch_one::<i64>(tx).await? > 0)
 }

@@ -11,12 +11,10 @@
 use crate::{
     Db, StoreError, clock, crash,
     error::unreadable,
-    statement::{WriteTx, query},
+    statement::{Tx, query},
     threads,
 };
-use futures_util::TryStreamExt;
 use pudu_base::{BoxFuture, LogError, RunId, Seq, ThreadId, ThreadLog, ThreadState, Update};
-use sqlx::AnyConnection;
 
 /// Rows of fewer bytes than this are read faster than a snapshot is written.
 const FLOOR: usize = 64 * 1024;
@@ -99,7 +97,7 @@ impl Db {
     /// Loads a thread, and keeps a snapshot if that is worth it and the tail outgrew the one before by
     /// `floor` bytes.
     async fn load_past(&self, thread: &ThreadId, floor: usize) -> Result<(Seq, ThreadState), StoreError> {
-        let loaded = self.read(thread, |thread, tx| Box::pin(load(tx, thread))).await?;
+        let loaded = self.read_much(thread, |thread, tx| Box::pin(load(tx, thread))).await?;
         if loaded.worth_keeping(floor) {
             self.keep_snapshot(thread, &loaded).await;
         }
@@ -141,21 +139,17 @@ impl LoadedThread {
     }
 }
 
-async fn load(tx: &mut AnyConnection, thread: &ThreadId) -> Result<LoadedThread, StoreError> {
+async fn load(tx: &mut Tx<'_>, thread: &ThreadId) -> Result<LoadedThread, StoreError> {
     let mut loaded = newest_snapshot(tx, thread).await?;
     let sql = "SELECT seq, body FROM log WHERE thread = $1 AND seq > $2 ORDER BY seq";
-    let query = sqlx::query_as::<_, (Seq, String)>(sql).bind(thread.as_str()).bind(loaded.seq);
-    let mut rows = query.fetch(tx);
-    while let Some((seq, body)) = rows.try_next().await? {
-        loaded.take(seq, &body)?;
-    }
-    drop(rows);
+    let query = query(sql).bind(thread.as_str()).bind(loaded.seq);
+    query.each(tx, |(seq, body): (Seq, String)| loaded.take(seq, &body)).await?;
     Ok(loaded)
 }
 
-async fn newest_snapshot(tx: &mut AnyConnection, thread: &ThreadId) -> Result<LoadedThread, StoreError> {
+async fn newest_snapshot(tx: &mut Tx<'_>, thread: &ThreadId) -> Result<LoadedThread, StoreError> {
     let sql = "SELECT seq, body FROM snapshots WHERE thread = $1";
-    let row = sqlx::query_as(sql).bind(thread.as_str()).fetch_optional(tx).await?;
+    let row = query(sql).bind(thread.as_str()).fetch_optional(tx).await?;
     let Some((seq, body)): Option<(Seq, String)> = row else { return Ok(LoadedThread::default()) };
     let state = serde_json::from_str(&body).map_err(|e| unreadable("a thread's snapshot", &e))?;
     let mut loaded = LoadedThread { seq, state, snapshot_bytes: body.len(), ..LoadedThread::default() };
@@ -165,7 +159,7 @@ async fn newest_snapshot(tx: &mut AnyConnection, thread: &ThreadId) -> Result<Lo
 
 /// Returns the state of a thread's snapshot, if that stands at a position or before it; otherwise an empty one.
 pub(crate) async fn snapshot_until(
-    tx: &mut AnyConnection,
+    tx: &mut Tx<'_>,
     thread: &ThreadId,
     until: Seq,
 ) -> Result<(Seq, ThreadState), StoreError> {
@@ -178,7 +172,7 @@ const ROWS_AT_ONCE: usize = 500;
 
 /// The thread's own row has its position: whoever finds another one there changes nothing, and of two instances that
 /// come together one waits for the other.
-pub(crate) async fn append(tx: &mut WriteTx<'_>, rows: &LogRows) -> Result<Seq, StoreError> {
+pub(crate) async fn append(tx: &mut Tx<'_>, rows: &LogRows) -> Result<Seq, StoreError> {
     let new = Seq::try_from(rows.bodies.len()).unwrap_or(Seq::MAX);
     let seq = rows.at.saturating_add(new);
     let bytes = rows.bodies.iter().map(String::len).sum();
@@ -204,7 +198,7 @@ fn insert_rows(count: usize) -> String {
 
 /// Stores a snapshot, unless the thread was deleted meanwhile. If two loads come together, the one that read further
 /// wins.
-async fn snapshot(tx: &mut WriteTx<'_>, thread: &ThreadId, seq: Seq, body: &str) -> Result<(), StoreError> {
+async fn snapshot(tx: &mut Tx<'_>, thread: &ThreadId, seq: Seq, body: &str) -> Result<(), StoreError> {
     let sql = "INSERT INTO snapshots (thread, seq, body)
         SELECT CAST($1 AS TEXT), CAST($2 AS BIGINT), CAST($3 AS TEXT)
         WHERE EXISTS (SELECT 1 FROM threads WHERE id = $1 AND seq >= $2)
@@ -286,8 +280,8 @@ mod tests {
         let updates = [Update::Remove("1".into()), Update::Remove("2".into()), Update::Remove("3".into())];
         db.append(&thread, &"run".into(), 0, &updates).await.unwrap();
         let cut = "DELETE FROM log WHERE seq = 2";
-        let cut = db
-            .read(cut, |sql, tx| Box::pin(async move { Ok(sqlx::query(*sql).execute(tx).await.map(drop)?) }));
+        let cut =
+            db.read(cut, |sql, tx| Box::pin(async move { Ok(query(*sql).execute(tx).await.map(drop)?) }));
         cut.await.unwrap();
         let error = db.load_past(&thread, FLOOR).await.unwrap_err();
         assert_eq!(error, StoreError::Corrupt("a thread lacks its row 2".into()));

@@ -5,10 +5,9 @@
 
 use crate::{
     Db, StoreError, crash,
-    statement::{WriteTx, query},
+    statement::{Tx, query},
 };
 use pudu_base::UserId;
-use sqlx::AnyConnection;
 
 /// A memory that is to be merged into another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,15 +31,15 @@ impl Db {
     }
 }
 
-async fn merges(tx: &mut AnyConnection) -> Result<Vec<MemoryMerge>, StoreError> {
+async fn merges(tx: &mut Tx<'_>) -> Result<Vec<MemoryMerge>, StoreError> {
     let sql = "SELECT source, target FROM memory_merges ORDER BY source";
-    let rows: Vec<(String, String)> = sqlx::query_as(sql).fetch_all(tx).await?;
+    let rows: Vec<(String, String)> = query(sql).fetch_all(tx).await?;
     let id = |text: &str| UserId::of(text).map_err(|error| StoreError::Corrupt(error.to_string()));
     rows.iter().map(|(source, target)| Ok(MemoryMerge { source: id(source)?, target: id(target)? })).collect()
 }
 
 /// Notes that the memory of a user who became another one is to be merged, unless somebody else is still that user.
-pub(crate) async fn begin(tx: &mut WriteTx<'_>, source: &UserId, target: &UserId) -> Result<(), StoreError> {
+pub(crate) async fn begin(tx: &mut Tx<'_>, source: &UserId, target: &UserId) -> Result<(), StoreError> {
     // Who wanted nothing remembered wants that still.
     let sql = "INSERT INTO memory_off (user_id) SELECT $2 FROM memory_off WHERE user_id = $1
         ON CONFLICT (user_id) DO NOTHING";
@@ -62,15 +61,12 @@ pub(crate) async fn begin(tx: &mut WriteTx<'_>, source: &UserId, target: &UserId
 }
 
 /// Forgets that the memory of a user is to be merged: somebody is that user again.
-pub(crate) async fn cancel(tx: &mut WriteTx<'_>, source: &UserId) -> Result<(), StoreError> {
+pub(crate) async fn cancel(tx: &mut Tx<'_>, source: &UserId) -> Result<(), StoreError> {
     let sql = "DELETE FROM memory_merges WHERE source = $1";
     query(sql).bind(source.as_str()).execute(tx).await.map(drop)
 }
 
-async fn merged(
-    tx: &mut WriteTx<'_>,
-    MemoryMerge { source, target }: &MemoryMerge,
-) -> Result<(), StoreError> {
+async fn merged(tx: &mut Tx<'_>, MemoryMerge { source, target }: &MemoryMerge) -> Result<(), StoreError> {
     const MOVES: [&str; 7] = [
         "UPDATE learnings SET spender = $2 WHERE spender = $1",
         "UPDATE learnings SET first = (SELECT other.first FROM learnings other WHERE other.user_id = $1

@@ -2,9 +2,8 @@
 
 use crate::{
     Db, StoreError, crash,
-    statement::{WriteTx, query},
+    statement::{Tx, query},
 };
-use sqlx::AnyConnection;
 
 /// Messages of one chat, and what they belong to.
 pub(crate) struct Recorded {
@@ -54,33 +53,31 @@ impl Db {
 
     /// Returns an account's messages, theirs and ours, that are known since `since`: chat and message.
     pub async fn known_since(&self, account: &str, since: i64) -> Result<Vec<(String, String)>, StoreError> {
-        self.read((account, since), |(account, since), tx| Box::pin(known_since(tx, account, *since))).await
+        self.read_much((account, since), |(account, since), tx| Box::pin(known_since(tx, account, *since)))
+            .await
     }
 }
 
-async fn conversation_of(
-    tx: &mut AnyConnection,
-    place: &[&str; 3],
-) -> Result<Option<(String, bool)>, StoreError> {
+async fn conversation_of(tx: &mut Tx<'_>, place: &[&str; 3]) -> Result<Option<(String, bool)>, StoreError> {
     let sql = "SELECT conversation, ours FROM messages
         WHERE account = $1 AND chat = $2 AND message = $3 AND conversation IS NOT NULL";
-    let row = place.iter().fold(sqlx::query_as(sql), |query, text| query.bind(*text));
+    let row = place.iter().fold(query(sql), |query, text| query.bind(*text));
     let row: Option<(String, i64)> = row.fetch_optional(tx).await?;
     Ok(row.map(|(conversation, ours)| (conversation, ours != 0)))
 }
 
 async fn known_since(
-    tx: &mut AnyConnection,
+    tx: &mut Tx<'_>,
     account: &str,
     since: i64,
 ) -> Result<Vec<(String, String)>, StoreError> {
     let sql = "SELECT chat, message FROM messages WHERE at >= $1 AND account = $2 ORDER BY at, chat, message";
-    Ok(sqlx::query_as(sql).bind(since).bind(account).fetch_all(tx).await?)
+    query(sql).bind(since).bind(account).fetch_all(tx).await
 }
 
 /// Notes that a person's message exists. What is known of it already stays.
 pub(crate) async fn seen(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     account: &str,
     chat: &str,
     message: &str,
@@ -93,7 +90,7 @@ pub(crate) async fn seen(
 }
 
 /// A message that was ours once stays ours.
-pub(crate) async fn record(tx: &mut WriteTx<'_>, recorded: &Recorded, now: i64) -> Result<(), StoreError> {
+pub(crate) async fn record(tx: &mut Tx<'_>, recorded: &Recorded, now: i64) -> Result<(), StoreError> {
     let sql = "INSERT INTO messages (account, chat, message, conversation, ours, at, turn)
         VALUES ($1, $2, $3, $4, $5, $6, $7)
         ON CONFLICT (account, chat, message) DO UPDATE SET conversation = excluded.conversation,

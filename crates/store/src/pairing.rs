@@ -4,9 +4,8 @@
 
 use crate::{
     Db, StoreError, crash,
-    statement::{WriteTx, query},
+    statement::{Tx, query},
 };
-use sqlx::AnyConnection;
 
 /// Maximum number of unused codes of one account; a new one beyond that is refused.
 pub const MAX_UNUSED_CODES: i64 = 20;
@@ -63,15 +62,15 @@ impl Db {
     }
 }
 
-async fn paired(tx: &mut AnyConnection) -> Result<Vec<Paired>, StoreError> {
+async fn paired(tx: &mut Tx<'_>) -> Result<Vec<Paired>, StoreError> {
     let sql = "SELECT account, person, name, at FROM paired ORDER BY account, at, person";
-    let rows: Vec<PairingColumns> = sqlx::query_as(sql).fetch_all(tx).await?;
+    let rows: Vec<PairingColumns> = query(sql).fetch_all(tx).await?;
     let paired = |(account, person, name, at)| Paired { account, person, name, at };
     Ok(rows.into_iter().map(paired).collect())
 }
 
 async fn offer(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     [account, hash]: &[String; 2],
     expires: i64,
     now: i64,
@@ -87,7 +86,7 @@ async fn offer(
     Ok(true)
 }
 
-async fn redeem(tx: &mut WriteTx<'_>, hash: &str, person: &Paired) -> Result<bool, StoreError> {
+async fn redeem(tx: &mut Tx<'_>, hash: &str, person: &Paired) -> Result<bool, StoreError> {
     let sql = "UPDATE pairing_codes SET person = $1 WHERE hash = $2 AND account = $3 AND expires > $4
         AND issuer IS NULL AND (person IS NULL OR person = $5)";
     let update = query(sql).bind(&person.person).bind(hash).bind(&person.account).bind(person.at);
@@ -101,7 +100,7 @@ async fn redeem(tx: &mut WriteTx<'_>, hash: &str, person: &Paired) -> Result<boo
     Ok(true)
 }
 
-async fn unpair(tx: &mut WriteTx<'_>, texts: &[String; 2]) -> Result<bool, StoreError> {
+async fn unpair(tx: &mut Tx<'_>, texts: &[String; 2]) -> Result<bool, StoreError> {
     // The code by which they came opens no second time.
     let codes = "DELETE FROM pairing_codes WHERE account = $1 AND person = $2";
     texts.iter().fold(query(codes), |query, text| query.bind(text)).execute(tx).await?;

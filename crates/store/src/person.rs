@@ -12,12 +12,12 @@ pub use shared::SharedThread;
 
 use crate::{
     Db, InboxItemId, StoreError, ThreadRow, TurnId, crash, pools,
-    statement::{WriteTx, query},
+    statement::{Columns, FromColumns, Tx, query},
 };
 use keys::message_of;
 use pudu_base::{Message, UserId, digest};
 use serde_json::{Map, Value};
-use sqlx::{AnyConnection, Column, Row, any::AnyRow};
+use sqlx::Row;
 use std::collections::BTreeSet;
 
 /// Rows of a table, each its columns with their values.
@@ -121,38 +121,38 @@ const FORGET_PERSON: &[&str] = &[
 impl Db {
     /// Lists the people of accounts that any row names, each once, with a name where one is known.
     pub async fn account_people(&self) -> Result<Vec<AccountPerson>, StoreError> {
-        self.read((), |(), tx| Box::pin(people(tx))).await
+        self.read_much((), |(), tx| Box::pin(people(tx))).await
     }
 
     /// Lists the users that any row names, with the address by which they sign in.
     pub async fn known_users(&self) -> Result<Vec<(UserId, Option<String>)>, StoreError> {
-        self.read((), |(), tx| Box::pin(users(tx))).await
+        self.read_much((), |(), tx| Box::pin(users(tx))).await
     }
 
     /// Returns everything that tables tell of a person, but for threads and memory.
     pub async fn person_tables(&self, keys: &PersonKeys) -> Result<Vec<PersonTable>, StoreError> {
-        self.read(keys, |keys, tx| Box::pin(tables(tx, keys))).await
+        self.read_much(keys, |keys, tx| Box::pin(tables(tx, keys))).await
     }
 
     /// Returns a user's threads, those first that were used last.
     pub async fn threads_of_user(&self, user: &UserId) -> Result<Vec<ThreadRow>, StoreError> {
-        self.read(user, |user, tx| Box::pin(threads(tx, user))).await
+        self.read_much(user, |user, tx| Box::pin(threads(tx, user))).await
     }
 
     /// Returns the messages of a person's turns in threads of others, as the log has them.
     pub async fn room_messages(&self, keys: &PersonKeys) -> Result<Vec<RoomMessage>, StoreError> {
-        self.read(keys, |keys, tx| Box::pin(room_messages(tx, keys))).await
+        self.read_much(keys, |keys, tx| Box::pin(room_messages(tx, keys))).await
     }
 
     /// Returns the replies that a person was shown, JSON.
     pub async fn views_of_person(&self, keys: &PersonKeys) -> Result<Vec<String>, StoreError> {
-        self.read(keys, |keys, tx| Box::pin(views(tx, keys))).await
+        self.read_much(keys, |keys, tx| Box::pin(views(tx, keys))).await
     }
 
     /// Returns whether something of a person is at work: a turn without an end, a model call that is not settled, or an event that
     /// waits.
     pub async fn is_person_at_work(&self, keys: &PersonKeys) -> Result<bool, StoreError> {
-        self.read(keys, |keys, tx| Box::pin(at_work(tx, keys))).await
+        self.read_much(keys, |keys, tx| Box::pin(at_work(tx, keys))).await
     }
 
     /// Returns the events that wait and the turns without an end of a person, for whoever has the database alone: what a
@@ -161,7 +161,7 @@ impl Db {
         &self,
         keys: &PersonKeys,
     ) -> Result<(Vec<InboxItemId>, Vec<TurnId>), StoreError> {
-        self.read(keys, |keys, tx| Box::pin(left(tx, keys))).await
+        self.read_much(keys, |keys, tx| Box::pin(left(tx, keys))).await
     }
 
     /// Deletes a person's rows, but for threads and the index of recall: their words in threads of others give way to a
@@ -173,7 +173,7 @@ impl Db {
         messages: Vec<RoomMessage>,
         shared: Vec<SharedThread>,
     ) -> Result<bool, StoreError> {
-        let (events, turns) = self.read(keys, |keys, tx| Box::pin(settled(tx, keys))).await?;
+        let (events, turns) = self.read_much(keys, |keys, tx| Box::pin(settled(tx, keys))).await?;
         let data = (keys.clone(), messages, events, turns, shared);
         self.write(&crash::FORGET_PERSON, data, |(keys, messages, events, turns, threads), tx| {
             Box::pin(async move {
@@ -214,77 +214,73 @@ impl Db {
     }
 }
 
-async fn people(tx: &mut AnyConnection) -> Result<Vec<AccountPerson>, StoreError> {
+async fn people(tx: &mut Tx<'_>) -> Result<Vec<AccountPerson>, StoreError> {
     let sql = "SELECT account, person, MAX(name) FROM (
             SELECT account, person, name FROM identities UNION SELECT account, person, name FROM paired
             UNION SELECT account, person, name FROM approvals UNION SELECT account, person, '' FROM audit
             UNION SELECT account, person, '' FROM spending UNION SELECT account, person, '' FROM thread_people) AS known
         WHERE account <> '' AND person <> '' GROUP BY account, person ORDER BY account, person";
-    let rows: Vec<(String, String, String)> = sqlx::query_as(sql).fetch_all(tx).await?;
+    let rows: Vec<(String, String, String)> = query(sql).fetch_all(tx).await?;
     let person = |(account, person, name)| AccountPerson { account, person, name };
     Ok(rows.into_iter().map(person).collect())
 }
 
-async fn users(tx: &mut AnyConnection) -> Result<Vec<(UserId, Option<String>)>, StoreError> {
+async fn users(tx: &mut Tx<'_>) -> Result<Vec<(UserId, Option<String>)>, StoreError> {
     let sql = "SELECT known.id, users.email FROM (SELECT id FROM users UNION SELECT user_id FROM threads
             UNION SELECT user_id FROM identities UNION SELECT user_id FROM recall_scopes UNION SELECT user_id FROM spending
             UNION SELECT user_id FROM feedback) AS known
         LEFT JOIN users ON users.id = known.id WHERE known.id <> '' ORDER BY known.id";
-    let rows: Vec<(String, Option<String>)> = sqlx::query_as(sql).fetch_all(tx).await?;
+    let rows: Vec<(String, Option<String>)> = query(sql).fetch_all(tx).await?;
     Ok(rows.into_iter().filter_map(|(id, email)| Some((UserId::of(&id).ok()?, email))).collect())
 }
 
-async fn tables(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<Vec<PersonTable>, StoreError> {
+async fn tables(tx: &mut Tx<'_>, keys: &PersonKeys) -> Result<Vec<PersonTable>, StoreError> {
     let mut tables = Vec::new();
     for (name, sql) in OF_USER {
         let mut rows = Vec::new();
         for user in keys.users() {
-            let found = sqlx::query(*sql).bind(user.as_str()).fetch_all(&mut *tx).await?;
-            rows.extend(found.iter().map(columns).collect::<Result<Vec<_>, _>>()?);
+            rows.extend(query(*sql).bind(user.as_str()).fetch_all(&mut *tx).await?);
         }
         tables.push(PersonTable { name, rows });
     }
     for (name, sql) in OF_PERSON {
         let mut rows = Vec::new();
         for AccountPerson { account, person, name } in &keys.people {
-            let found = sqlx::query(*sql).bind(account).bind(person);
+            let found = query(*sql).bind(account).bind(person);
             let found = if sql.contains("$3") { found.bind(name) } else { found };
-            let found = found.fetch_all(&mut *tx).await?;
-            rows.extend(found.iter().map(columns).collect::<Result<Vec<_>, _>>()?);
+            rows.extend(found.fetch_all(&mut *tx).await?);
         }
         tables.push(PersonTable { name, rows });
     }
     Ok(tables)
 }
 
-/// Returns a row's columns with their values. All are numbers or texts.
-fn columns(row: &AnyRow) -> Result<Map<String, Value>, StoreError> {
-    let mut columns = Map::new();
-    for column in row.columns() {
-        let at = column.ordinal();
-        let value = match row.try_get::<Option<i64>, _>(at) {
-            Ok(number) => number.map(Value::from),
-            Err(_) => row.try_get::<Option<String>, _>(at)?.map(Value::from),
+/// A row's columns with their names and values. All are numbers or texts.
+impl FromColumns for Map<String, Value> {
+    fn from_columns(row: &impl Columns) -> Result<Self, StoreError> {
+        let value = |at| match row.column::<Option<i64>, _>(at) {
+            Ok(number) => Ok::<_, StoreError>(number.map(Value::from)),
+            Err(_) => Ok(row.column::<Option<String>, _>(at)?.map(Value::from)),
         };
-        columns.insert(column.name().to_owned(), value.unwrap_or_default());
+        let named = |(at, name): (usize, &str)| Ok((name.to_owned(), value(at)?.unwrap_or_default()));
+        row.names().into_iter().enumerate().map(named).collect()
     }
-    Ok(columns)
 }
 
-async fn threads(tx: &mut AnyConnection, user: &UserId) -> Result<Vec<ThreadRow>, StoreError> {
+async fn threads(tx: &mut Tx<'_>, user: &UserId) -> Result<Vec<ThreadRow>, StoreError> {
     let sql = "SELECT id, account, user_id, title, created, updated, log_bytes, file_bytes FROM threads
         WHERE user_id = $1 ORDER BY updated DESC, id DESC";
-    Ok(sqlx::query_as(sql).bind(user.as_str()).fetch_all(tx).await?)
+    query(sql).bind(user.as_str()).fetch_all(tx).await
 }
 
-async fn room_messages(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<Vec<RoomMessage>, StoreError> {
+async fn room_messages(tx: &mut Tx<'_>, keys: &PersonKeys) -> Result<Vec<RoomMessage>, StoreError> {
     // Neither engine's LIKE takes a text as it is; a text that has none of another one stays the same without it.
     let sql = "SELECT log.thread, log.run, log.body, threads.user_id FROM threads JOIN log ON log.thread = threads.id
         WHERE threads.account = $1 AND REPLACE(log.body, $2, '') <> log.body";
     let mut turns = BTreeSet::new();
     for AccountPerson { account, person, .. } in &keys.people {
         let mark = format!("\"person\":{}", Value::from(person.as_str()));
-        let rows = sqlx::query_as(sql).bind(account).bind(mark);
+        let rows = query(sql).bind(account).bind(&mark);
         let rows: Vec<(String, String, String, String)> = rows.fetch_all(&mut *tx).await?;
         for (thread, run, body, owner) in rows {
             if keys.users().any(|user| user.as_str() == owner) {
@@ -302,7 +298,7 @@ async fn room_messages(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<Vec<
     let mut messages = Vec::new();
     for (thread, run) in turns {
         let rows: Vec<(String, String, i64, String)> =
-            sqlx::query_as(sql).bind(&thread).bind(&run).fetch_all(&mut *tx).await?;
+            query(sql).bind(&thread).bind(&run).fetch_all(&mut *tx).await?;
         for (owner, account, seq, body) in rows {
             let message = message_of(&body)?;
             // Others may have spoken while it worked.
@@ -318,13 +314,13 @@ async fn room_messages(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<Vec<
     Ok(messages)
 }
 
-async fn at_work(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<bool, StoreError> {
+async fn at_work(tx: &mut Tx<'_>, keys: &PersonKeys) -> Result<bool, StoreError> {
     let turns = "SELECT COUNT(*) FROM turns JOIN threads ON threads.id = turns.thread
         WHERE delivered IS NULL AND parked IS NULL AND threads.user_id = $1";
     let calls = "SELECT COUNT(*) FROM reservations WHERE user_id = $1";
     let runs = "SELECT COUNT(*) FROM runs WHERE user_id = $1 AND ended IS NULL";
     for (user, sql) in keys.users().flat_map(|user| [(user, turns), (user, calls), (user, runs)]) {
-        if sqlx::query_scalar::<_, i64>(sql).bind(user.as_str()).fetch_one(&mut *tx).await? > 0 {
+        if query(sql).bind(user.as_str()).fetch_one::<i64>(&mut *tx).await? > 0 {
             return Ok(true);
         }
     }
@@ -332,19 +328,16 @@ async fn at_work(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<bool, Stor
     Ok(!events.is_empty() || !turns.is_empty())
 }
 
-async fn left(
-    tx: &mut AnyConnection,
-    keys: &PersonKeys,
-) -> Result<(Vec<InboxItemId>, Vec<TurnId>), StoreError> {
+async fn left(tx: &mut Tx<'_>, keys: &PersonKeys) -> Result<(Vec<InboxItemId>, Vec<TurnId>), StoreError> {
     let (mut events, mut turns) = (Vec::new(), Vec::new());
     for AccountPerson { account, person, .. } in &keys.people {
         let sql = "SELECT id, payload FROM inbox WHERE done IS NULL AND account = $1";
-        let rows: Vec<(i64, String)> = sqlx::query_as(sql).bind(account).fetch_all(&mut *tx).await?;
+        let rows: Vec<(i64, String)> = query(sql).bind(account).fetch_all(&mut *tx).await?;
         let own = rows.into_iter().filter(|(_, payload)| is_of(payload, keys.event_sender, person));
         events.extend(own.map(|(id, _)| InboxItemId(id)));
         let sql =
             "SELECT id, placement FROM turns WHERE delivered IS NULL AND parked IS NULL AND account = $1";
-        let rows: Vec<(String, String)> = sqlx::query_as(sql).bind(account).fetch_all(&mut *tx).await?;
+        let rows: Vec<(String, String)> = query(sql).bind(account).fetch_all(&mut *tx).await?;
         let own = rows.into_iter().filter(|(_, placement)| is_of(placement, keys.reply_sender, person));
         turns.extend(own.map(|(id, _)| TurnId(id)));
     }
@@ -352,32 +345,32 @@ async fn left(
 }
 
 /// Returns the events and turns of a person that are done.
-async fn settled(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<(Vec<i64>, Vec<String>), StoreError> {
+async fn settled(tx: &mut Tx<'_>, keys: &PersonKeys) -> Result<(Vec<i64>, Vec<String>), StoreError> {
     let (mut events, mut turns) = (Vec::new(), Vec::new());
     for AccountPerson { account, person, .. } in &keys.people {
         let sql = "SELECT id, payload FROM inbox WHERE done IS NOT NULL AND account = $1";
-        let rows: Vec<(i64, String)> = sqlx::query_as(sql).bind(account).fetch_all(&mut *tx).await?;
+        let rows: Vec<(i64, String)> = query(sql).bind(account).fetch_all(&mut *tx).await?;
         let own = rows.into_iter().filter(|(_, payload)| is_of(payload, keys.event_sender, person));
         events.extend(own.map(|(id, _)| id));
         let sql = "SELECT id, placement FROM turns WHERE (delivered IS NOT NULL OR parked IS NOT NULL) AND account = $1";
-        let rows: Vec<(String, String)> = sqlx::query_as(sql).bind(account).fetch_all(&mut *tx).await?;
+        let rows: Vec<(String, String)> = query(sql).bind(account).fetch_all(&mut *tx).await?;
         let own = rows.into_iter().filter(|(_, placement)| is_of(placement, keys.reply_sender, person));
         turns.extend(own.map(|(id, _)| id));
     }
     Ok((events, turns))
 }
 
-async fn views(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<Vec<String>, StoreError> {
+async fn views(tx: &mut Tx<'_>, keys: &PersonKeys) -> Result<Vec<String>, StoreError> {
     let sql = "SELECT final_view FROM turns JOIN threads ON threads.id = turns.thread
         WHERE final_view IS NOT NULL AND threads.user_id = $1";
     let mut views = Vec::new();
     for user in keys.users() {
-        let found: Vec<String> = sqlx::query_scalar(sql).bind(user.as_str()).fetch_all(&mut *tx).await?;
+        let found: Vec<String> = query(sql).bind(user.as_str()).fetch_all(&mut *tx).await?;
         views.extend(found);
     }
     let sql = "SELECT placement, final_view FROM turns WHERE final_view IS NOT NULL AND account = $1";
     for AccountPerson { account, person, .. } in &keys.people {
-        let rows: Vec<(String, String)> = sqlx::query_as(sql).bind(account).fetch_all(&mut *tx).await?;
+        let rows: Vec<(String, String)> = query(sql).bind(account).fetch_all(&mut *tx).await?;
         let own = rows.into_iter().filter(|(placement, _)| is_of(placement, keys.reply_sender, person));
         views.extend(own.map(|(_, view)| view));
     }
@@ -390,7 +383,7 @@ fn is_of(text: &str, pointer: &str, person: &str) -> bool {
 }
 
 async fn forget(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     keys: &PersonKeys,
     messages: &[RoomMessage],
     events: &[i64],

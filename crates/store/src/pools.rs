@@ -113,10 +113,10 @@ pub(crate) async fn connect(
     schema::migrate(&mut first, engine).await?;
     if let DbLocation::Sqlite(path) = location {
         let path = absolute(path)?;
+        let read = ReadLink::File(FileReaders::new(path.clone()));
         let file = tokio::task::spawn_blocking(|| DbFile::open(path)).await;
         let write = WriteLink::File(file.map_err(|error| StoreError::Unavailable(error.to_string()))??);
         first.close().await?;
-        let read = ReadLink::File(FileReaders::new(options));
         return Ok(DbConnections { engine, write, read, pools: Vec::new() });
     }
     first.close().await?;
@@ -223,8 +223,8 @@ mod tests {
         let location = DbLocation::Sqlite(folder.path().join("pudu.db"));
         let connections = connect(&location, &Arc::default()).await.unwrap();
         let ReadLink::File(readers) = connections.read else { panic!("a file has readers of its own") };
-        let mut reader = readers.take().await.unwrap();
-        let refused = sqlx::query("DELETE FROM inbox").execute(&mut reader.connection).await.unwrap_err();
+        let reader = readers.take().await.unwrap();
+        let refused = reader.connection.execute("DELETE FROM inbox", []).unwrap_err();
         assert!(refused.to_string().contains("readonly"), "{refused}");
     }
 }

@@ -2,9 +2,8 @@
 
 use crate::{
     Db, StoreError, crash,
-    statement::{WriteTx, query},
+    statement::{Tx, query},
 };
-use sqlx::AnyConnection;
 
 impl Db {
     /// Keeps where an account's stream goes on, in place of what was kept before. With an event it is kept by
@@ -23,17 +22,12 @@ impl Db {
     }
 }
 
-async fn position(tx: &mut AnyConnection, account: &str) -> Result<Option<String>, StoreError> {
+async fn position(tx: &mut Tx<'_>, account: &str) -> Result<Option<String>, StoreError> {
     let sql = "SELECT position FROM stream_positions WHERE account = $1";
-    Ok(sqlx::query_scalar(sql).bind(account).fetch_optional(tx).await?)
+    query(sql).bind(account).fetch_optional(tx).await
 }
 
-pub(crate) async fn save(
-    tx: &mut WriteTx<'_>,
-    account: &str,
-    position: &str,
-    now: i64,
-) -> Result<(), StoreError> {
+pub(crate) async fn save(tx: &mut Tx<'_>, account: &str, position: &str, now: i64) -> Result<(), StoreError> {
     let sql = "INSERT INTO stream_positions (account, position, at) VALUES ($1, $2, $3)
         ON CONFLICT (account) DO UPDATE SET position = excluded.position, at = excluded.at";
     query(sql).bind(account).bind(position).bind(now).execute(tx).await?;

@@ -4,7 +4,7 @@ use crate::{
     Db, StoreError, UserAccount,
     accounts::is_taken,
     crash, imports,
-    statement::{WriteTx, query},
+    statement::{Tx, query},
 };
 use pudu_base::UserId;
 
@@ -63,7 +63,7 @@ impl Db {
     }
 }
 
-async fn find_or_add(tx: &mut WriteTx<'_>, login: &ProviderLogin) -> Result<FoundAccount, StoreError> {
+async fn find_or_add(tx: &mut Tx<'_>, login: &ProviderLogin) -> Result<FoundAccount, StoreError> {
     let ProviderLogin { issuer, creates, account: new } = login;
     let (Some(provider), Some(subject)) = (&new.oauth_provider, &new.oauth_id) else {
         return Ok(FoundAccount::Unknown);

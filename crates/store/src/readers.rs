@@ -1,9 +1,10 @@
-//! Connections that read a file. The store keeps them itself: a pool asks each one that comes back whether it still answers,
-//! which costs as much as the read before it, and a file does not go away.
+//! Connections that read a file. Whoever asks reads with one in its own thread: what is read is in the cache of the system
+//! nearly always, and handing a statement over to another thread takes longer than it does.
 
-use crate::{StoreError, connection, engine::DbEngine};
-use sqlx::{AnyConnection, Connection, any::AnyConnectOptions};
+use crate::{StoreError, engine::DbEngine, file};
+use rusqlite::Connection;
 use std::{
+    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
@@ -22,7 +23,7 @@ pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) struct FileReaders(Arc<ReaderPool>);
 
 struct ReaderPool {
-    options: AnyConnectOptions,
+    path: PathBuf,
     places: Semaphore,
     idle: Mutex<IdleReaders>,
 }
@@ -30,15 +31,15 @@ struct ReaderPool {
 #[derive(Default)]
 struct IdleReaders {
     /// The one that worked last stands last, and works next.
-    connections: Vec<(Instant, AnyConnection)>,
+    connections: Vec<(Instant, Connection)>,
     /// Somebody closes those that are not used.
     swept: bool,
 }
 
 impl FileReaders {
-    pub(crate) fn new(options: AnyConnectOptions) -> Self {
+    pub(crate) fn new(path: PathBuf) -> Self {
         let places = Semaphore::new(MAX_READERS as usize);
-        Self(Arc::new(ReaderPool { options, places, idle: Mutex::default() }))
+        Self(Arc::new(ReaderPool { path, places, idle: Mutex::default() }))
     }
 
     /// Waits for a place, and opens a connection if none is left of earlier reads.
@@ -47,21 +48,18 @@ impl FileReaders {
         let idle = self.0.lock().connections.pop();
         let connection = match idle {
             Some((_, connection)) => connection,
-            None => connection::open(&self.0.options, DbEngine::Sqlite.reading()).await?,
+            None => file::connect(&self.0.path, DbEngine::Sqlite.reading())?,
         };
         Ok(FileReader { connection, readers: self, _place: place })
     }
 
     /// Closes all that do not work just now; the others are closed when they are done.
-    pub(crate) async fn close(&self) {
+    pub(crate) fn close(&self) {
         self.0.places.close();
-        let idle = std::mem::take(&mut self.0.lock().connections);
-        for (_, connection) in idle {
-            connection.close().await.ok();
-        }
+        self.0.lock().connections.clear();
     }
 
-    fn keep(&self, connection: AnyConnection) {
+    fn keep(&self, connection: Connection) {
         if self.0.places.is_closed() {
             return;
         }
@@ -81,7 +79,7 @@ impl ReaderPool {
 
 /// A connection while it reads. One whose call was given up is not used again: dropping it closes it.
 pub(crate) struct FileReader<'r> {
-    pub(crate) connection: AnyConnection,
+    pub(crate) connection: Connection,
     readers: &'r FileReaders,
     _place: SemaphorePermit<'r>,
 }
@@ -114,9 +112,9 @@ mod tests {
     use super::*;
 
     fn readers(folder: &std::path::Path) -> FileReaders {
-        sqlx::any::install_default_drivers();
-        let url = format!("sqlite://{}?mode=rwc", folder.join("pudu.db").display());
-        FileReaders::new(url.parse().unwrap())
+        let path = folder.join("pudu.db");
+        std::fs::File::create(&path).unwrap();
+        FileReaders::new(path)
     }
 
     fn idle(readers: &FileReaders) -> usize {
@@ -128,8 +126,8 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let readers = readers(folder.path());
         for _ in 0..3 {
-            let mut reader = readers.take().await.unwrap();
-            sqlx::query("SELECT 1").execute(&mut reader.connection).await.unwrap();
+            let reader = readers.take().await.unwrap();
+            reader.connection.execute_batch("SELECT 1").unwrap();
             reader.end(&Ok(()));
             assert_eq!(idle(&readers), 1);
         }
@@ -144,7 +142,7 @@ mod tests {
         tokio::time::resume();
         assert_eq!(idle(&readers), 0);
         readers.take().await.unwrap().end(&Ok(()));
-        readers.close().await;
+        readers.close();
         assert_eq!(idle(&readers), 0);
         assert!(matches!(readers.take().await, Err(StoreError::Closed)));
     }

@@ -2,11 +2,10 @@
 
 use crate::{
     Db, StoreError, crash,
-    statement::{WriteTx, query},
+    statement::{Tx, query},
     threads,
 };
 use pudu_base::{Outcome, RunId, ThreadId, Usage};
-use sqlx::AnyConnection;
 
 /// How a run ended, and what of it stands in lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,19 +74,19 @@ impl Db {
 
     /// Returns what a thread's runs cost so far, and how many there were.
     pub async fn usage(&self, thread: &ThreadId) -> Result<(Usage, i64), StoreError> {
-        self.read(thread, |thread, tx| Box::pin(usage(tx, thread))).await
+        self.read_much(thread, |thread, tx| Box::pin(usage(tx, thread))).await
     }
 }
 
-async fn outcome(tx: &mut AnyConnection, id: &RunId) -> Result<Option<String>, StoreError> {
+async fn outcome(tx: &mut Tx<'_>, id: &RunId) -> Result<Option<String>, StoreError> {
     let sql = "SELECT outcome FROM runs WHERE id = $1 AND outcome IS NOT NULL";
-    Ok(sqlx::query_scalar(sql).bind(id.as_str()).fetch_optional(tx).await?)
+    query(sql).bind(id.as_str()).fetch_optional(tx).await
 }
 
-async fn usage(tx: &mut AnyConnection, thread: &ThreadId) -> Result<(Usage, i64), StoreError> {
+async fn usage(tx: &mut Tx<'_>, thread: &ThreadId) -> Result<(Usage, i64), StoreError> {
     let sql = "SELECT CAST(COALESCE(SUM(input), 0) AS BIGINT), CAST(COALESCE(SUM(output), 0) AS BIGINT),
         COUNT(*) FROM runs WHERE thread = $1";
-    Ok(tally(sqlx::query_as(sql).bind(thread.as_str()).fetch_one(tx).await?))
+    Ok(tally(query(sql).bind(thread.as_str()).fetch_one(tx).await?))
 }
 
 fn tally((input, output, runs): (i64, i64, i64)) -> (Usage, i64) {
@@ -95,7 +94,7 @@ fn tally((input, output, runs): (i64, i64, i64)) -> (Usage, i64) {
 }
 
 async fn started(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     texts: &[String; 3],
     title: Option<&str>,
     now: i64,
@@ -111,7 +110,7 @@ async fn started(
 }
 
 async fn ended(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     id: &RunId,
     outcome: &str,
     ending: &RunEnding,

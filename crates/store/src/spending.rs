@@ -14,9 +14,11 @@ pub use limits::{BudgetLimit, BudgetStanding, BudgetUnit};
 pub(crate) use limits::{made_before, spent_before};
 pub use reserve::{CallOffer, OfferCost, Reservation, ReserveOutcome};
 
-use crate::{Db, StoreError, clock, crash, statement::WriteTx};
+use crate::{
+    Db, StoreError, clock, crash,
+    statement::{Tx, query},
+};
 use pudu_base::{RunId, ThreadId, Usage, UserId};
-use sqlx::{AnyConnection, AssertSqlSafe};
 
 /// So many sums are told of all that was spent.
 const MAX_SHARES: i64 = 10_000;
@@ -87,12 +89,12 @@ impl Db {
     /// Returns sums by caller, model and currency, the dearest in tokens first.
     pub async fn spending(&self, filter: &SpendingFilter) -> Result<Vec<SpendingSum>, StoreError> {
         let filter = filter.clone();
-        self.read(filter, |filter, tx| Box::pin(sums(tx, filter))).await
+        self.read_much(filter, |filter, tx| Box::pin(sums(tx, filter))).await
     }
 
     /// Returns who spent how much on the day of this time, in milliseconds, and since.
     pub async fn spending_since(&self, since: i64) -> Result<Vec<SpendingShare>, StoreError> {
-        self.read(clock::day(since), |since, tx| Box::pin(shares(tx, *since))).await
+        self.read_much(clock::day(since), |since, tx| Box::pin(shares(tx, *since))).await
     }
 }
 
@@ -103,7 +105,7 @@ const SUMS: &str = "caller, model, COALESCE(currency, ''), CAST(SUM(calls) AS BI
     CAST(SUM(cached) AS BIGINT), CAST(SUM(cache_writes) AS BIGINT), CAST(SUM(reasoning) AS BIGINT),
     CAST(COALESCE(SUM(cost), 0) AS BIGINT) FROM spending WHERE";
 
-async fn sums(tx: &mut AnyConnection, filter: &SpendingFilter) -> Result<Vec<SpendingSum>, StoreError> {
+async fn sums(tx: &mut Tx<'_>, filter: &SpendingFilter) -> Result<Vec<SpendingSum>, StoreError> {
     const GROUPS: &str = "GROUP BY caller, model, COALESCE(currency, '') ORDER BY 6 DESC, 1, 2";
     let clause = match filter {
         SpendingFilter::Run(_) => "run = $1",
@@ -111,7 +113,7 @@ async fn sums(tx: &mut AnyConnection, filter: &SpendingFilter) -> Result<Vec<Spe
         SpendingFilter::UserSince(..) => "user_id = $1 AND day >= $2",
     };
     // The text is one of ours, not anybody's input.
-    let rows = sqlx::query_as::<_, SumColumns>(AssertSqlSafe(format!("SELECT {SUMS} {clause} {GROUPS}")));
+    let rows = query(format!("SELECT {SUMS} {clause} {GROUPS}"));
     let rows = match filter {
         SpendingFilter::Run(run) => rows.bind(run.as_str()),
         SpendingFilter::Thread(thread) => rows.bind(thread.as_str()),
@@ -122,11 +124,11 @@ async fn sums(tx: &mut AnyConnection, filter: &SpendingFilter) -> Result<Vec<Spe
 
 type ShareColumns = (String, String, String, String, String, String, i64, i64, i64, i64, i64, i64, i64, i64);
 
-async fn shares(tx: &mut AnyConnection, since: i64) -> Result<Vec<SpendingShare>, StoreError> {
+async fn shares(tx: &mut Tx<'_>, since: i64) -> Result<Vec<SpendingShare>, StoreError> {
     const GROUPS: &str = "day >= $1 GROUP BY user_id, account, room, caller, model, COALESCE(currency, '')
         ORDER BY 9 DESC, 1, 2, 3, 4, 5, 6 LIMIT $2";
     let sql = format!("SELECT user_id, account, room, {SUMS} {GROUPS}");
-    let rows = sqlx::query_as::<_, ShareColumns>(AssertSqlSafe(sql)).bind(since).bind(MAX_SHARES);
+    let rows = query(sql).bind(since).bind(MAX_SHARES);
     let share = |row: ShareColumns| {
         let (user, account, room, caller, model, currency, calls, unreported, ..) = row;
         let columns =
@@ -147,7 +149,7 @@ fn sum(columns: SumColumns) -> SpendingSum {
 }
 
 /// Ends the reservation of a call, and stores what it cost.
-async fn settle(tx: &mut WriteTx<'_>, settlement: &Settlement) -> Result<(), StoreError> {
+async fn settle(tx: &mut Tx<'_>, settlement: &Settlement) -> Result<(), StoreError> {
     if let Some(reservation) = &settlement.reservation {
         reserve::release(tx, reservation).await?;
     }

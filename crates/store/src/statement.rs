@@ -1,15 +1,16 @@
-//! One statement of the writer, on either kind of connection.
+//! One statement, on either kind of connection.
 //!
-//! A file's connection belongs to the writer's own thread and does a statement at once. One by way of a pool may be a
-//! server's, or a database in memory. The SQL is the same.
+//! A file's connection does a statement at once, in the thread that asks. One by way of a pool may be a server's, or a
+//! database in memory. The SQL is the same.
 
 use crate::StoreError;
+use futures_util::TryStreamExt;
 use rusqlite::types::{FromSql, ToSql, ToSqlOutput, ValueRef};
-use sqlx::{Any, AnyConnection, AssertSqlSafe, Row, any::AnyRow};
+use sqlx::{Any, AnyConnection, AssertSqlSafe, Column, Row, any::AnyRow};
 use std::borrow::Cow;
 
-/// A transaction of the writer.
-pub(crate) enum WriteTx<'c> {
+/// A transaction of the writer, or what a reader asks.
+pub(crate) enum Tx<'c> {
     File(&'c mut rusqlite::Connection),
     Pooled(&'c mut AnyConnection),
 }
@@ -39,46 +40,66 @@ impl<'q> Statement<'q> {
     }
 
     /// Runs it and returns how many rows it changed.
-    pub(crate) async fn execute(self, tx: &mut WriteTx<'_>) -> Result<u64, StoreError> {
+    pub(crate) async fn execute(self, tx: &mut Tx<'_>) -> Result<u64, StoreError> {
         match tx {
-            WriteTx::File(connection) => {
+            Tx::File(connection) => {
                 let mut statement = self.prepared(connection)?;
                 Ok(u64::try_from(statement.raw_execute()?).unwrap_or(u64::MAX))
             }
-            WriteTx::Pooled(connection) => {
-                Ok(self.pooled().execute(&mut **connection).await?.rows_affected())
-            }
+            Tx::Pooled(connection) => Ok(self.pooled().execute(&mut **connection).await?.rows_affected()),
         }
     }
 
-    /// Runs it and returns its rows.
-    pub(crate) async fn fetch_all<R: FromColumns>(self, tx: &mut WriteTx<'_>) -> Result<Vec<R>, StoreError> {
+    /// Runs it and gives its rows to `take`, one after the other.
+    pub(crate) async fn each<R: FromColumns>(
+        self,
+        tx: &mut Tx<'_>,
+        mut take: impl FnMut(R) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         match tx {
-            WriteTx::File(connection) => {
+            Tx::File(connection) => {
                 let mut statement = self.prepared(connection)?;
-                let (mut rows, mut all) = (statement.raw_query(), Vec::new());
+                let mut rows = statement.raw_query();
                 while let Some(row) = rows.next()? {
-                    all.push(R::from_columns(row)?);
+                    take(R::from_columns(row)?)?;
                 }
-                Ok(all)
             }
-            WriteTx::Pooled(connection) => {
-                let rows = self.pooled().fetch_all(&mut **connection).await?;
-                rows.iter().map(R::from_columns).collect()
+            Tx::Pooled(connection) => {
+                let mut rows = self.pooled().fetch(&mut **connection);
+                while let Some(row) = rows.try_next().await? {
+                    take(R::from_columns(&row)?)?;
+                }
             }
         }
+        Ok(())
+    }
+
+    /// Runs it and returns its rows.
+    pub(crate) async fn fetch_all<R: FromColumns>(self, tx: &mut Tx<'_>) -> Result<Vec<R>, StoreError> {
+        let mut all = Vec::new();
+        self.each(tx, |row| {
+            all.push(row);
+            Ok(())
+        })
+        .await?;
+        Ok(all)
     }
 
     /// Runs it and returns its row, if there is one.
     pub(crate) async fn fetch_optional<R: FromColumns>(
         self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
     ) -> Result<Option<R>, StoreError> {
         Ok(self.fetch_all(tx).await?.into_iter().next())
     }
 
+    /// Runs it and returns whether it finds a row.
+    pub(crate) async fn finds(self, tx: &mut Tx<'_>) -> Result<bool, StoreError> {
+        Ok(self.fetch_optional::<()>(tx).await?.is_some())
+    }
+
     /// Runs it and returns its row.
-    pub(crate) async fn fetch_one<R: FromColumns>(self, tx: &mut WriteTx<'_>) -> Result<R, StoreError> {
+    pub(crate) async fn fetch_one<R: FromColumns>(self, tx: &mut Tx<'_>) -> Result<R, StoreError> {
         let row = self.fetch_optional(tx).await?;
         row.ok_or_else(|| StoreError::Rejected("a statement returned no row".to_owned()))
     }
@@ -161,6 +182,9 @@ impl<T: FromSql + for<'r> sqlx::Decode<'r, Any> + sqlx::Type<Any>> ColumnValue f
 
 /// A row of either kind of connection.
 pub(crate) trait Columns {
+    /// Returns the names of the columns.
+    fn names(&self) -> Vec<&str>;
+
     /// Returns the value of the column at a place, or of a name.
     fn column<T: ColumnValue, I: rusqlite::RowIndex + sqlx::ColumnIndex<AnyRow>>(
         &self,
@@ -169,6 +193,10 @@ pub(crate) trait Columns {
 }
 
 impl Columns for AnyRow {
+    fn names(&self) -> Vec<&str> {
+        self.columns().iter().map(Column::name).collect()
+    }
+
     fn column<T: ColumnValue, I: rusqlite::RowIndex + sqlx::ColumnIndex<AnyRow>>(
         &self,
         at: I,
@@ -178,6 +206,10 @@ impl Columns for AnyRow {
 }
 
 impl Columns for rusqlite::Row<'_> {
+    fn names(&self) -> Vec<&str> {
+        self.as_ref().column_names()
+    }
+
     fn column<T: ColumnValue, I: rusqlite::RowIndex + sqlx::ColumnIndex<AnyRow>>(
         &self,
         at: I,
@@ -201,16 +233,25 @@ macro_rules! scalars {
     };
 }
 
-scalars!(i64, String, Option<String>);
+scalars!(i64, Option<i64>, String, Option<String>);
 
-impl<A: ColumnValue, B: ColumnValue> FromColumns for (A, B) {
-    fn from_columns(row: &impl Columns) -> Result<Self, StoreError> {
-        Ok((row.column(0)?, row.column(1)?))
+/// Whoever asks whether there is a row reads nothing of it.
+impl FromColumns for () {
+    fn from_columns(_: &impl Columns) -> Result<Self, StoreError> {
+        Ok(())
     }
 }
 
-impl<A: ColumnValue, B: ColumnValue, C: ColumnValue> FromColumns for (A, B, C) {
-    fn from_columns(row: &impl Columns) -> Result<Self, StoreError> {
-        Ok((row.column(0)?, row.column(1)?, row.column(2)?))
-    }
+macro_rules! tuples {
+    (($($column:ident $at:literal)*)) => {};
+    (($($column:ident $at:literal)*) $next:ident $place:literal $($rest:tt)*) => {
+        impl<$($column: ColumnValue,)* $next: ColumnValue> FromColumns for ($($column,)* $next,) {
+            fn from_columns(row: &impl Columns) -> Result<Self, StoreError> {
+                Ok(($(row.column($at)?,)* row.column($place)?,))
+            }
+        }
+        tuples!(($($column $at)* $next $place) $($rest)*);
+    };
 }
+
+tuples!(() A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9 K 10 L 11 M 12 N 13);

@@ -2,7 +2,7 @@
 
 use crate::{
     Db, StoreError, clock, crash, spending,
-    statement::{WriteTx, query},
+    statement::{Tx, query},
 };
 
 const HOUR: i64 = 60 * 60 * 1000;
@@ -71,6 +71,6 @@ impl Db {
     }
 }
 
-async fn chunk(tx: &mut WriteTx<'_>, sql: &'static str, limit: i64) -> Result<u64, StoreError> {
+async fn chunk(tx: &mut Tx<'_>, sql: &'static str, limit: i64) -> Result<u64, StoreError> {
     query(sql).bind(limit).bind(CHUNK).execute(tx).await
 }

@@ -2,11 +2,10 @@
 
 use crate::{
     Db, StoreError, crash,
-    statement::{WriteTx, query},
+    statement::{Tx, query},
     threads,
 };
 use pudu_base::{ThreadFolder, ThreadId};
-use sqlx::AnyConnection;
 
 /// A place's conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,41 +123,35 @@ impl From<ConversationColumns> for ConversationRow {
     }
 }
 
-async fn conversation(tx: &mut AnyConnection, key: &str) -> Result<Option<ConversationRow>, StoreError> {
+async fn conversation(tx: &mut Tx<'_>, key: &str) -> Result<Option<ConversationRow>, StoreError> {
     let sql = "SELECT key, account, chat, thread, model, mode, thinking, agent, updated FROM conversations
         WHERE key = $1";
-    let row: Option<ConversationColumns> = sqlx::query_as(sql).bind(key).fetch_optional(tx).await?;
+    let row: Option<ConversationColumns> = query(sql).bind(key).fetch_optional(tx).await?;
     Ok(row.map(ConversationRow::from))
 }
 
-async fn latest(
-    tx: &mut AnyConnection,
-    room: ChatConversations<'_>,
-) -> Result<Option<ConversationRow>, StoreError> {
+async fn latest(tx: &mut Tx<'_>, room: ChatConversations<'_>) -> Result<Option<ConversationRow>, StoreError> {
     let sql = "SELECT key, account, chat, thread, model, mode, thinking, agent, updated FROM conversations
         WHERE account = $1 AND chat = $2
         AND ($4 = 1 OR key = $3 OR substr(key, 1, length($3) + 2) IN ($3 || ':m', $3 || ':a'))
         ORDER BY updated DESC, key DESC LIMIT 1";
-    let row = sqlx::query_as(sql).bind(room.account).bind(room.chat).bind(room.base);
+    let row = query(sql).bind(room.account).bind(room.chat).bind(room.base);
     let row: Option<ConversationColumns> = row.bind(i64::from(room.topics)).fetch_optional(tx).await?;
     Ok(row.map(ConversationRow::from))
 }
 
-async fn at_work(
-    tx: &mut AnyConnection,
-    room: ChatConversations<'_>,
-) -> Result<Vec<(String, String)>, StoreError> {
+async fn at_work(tx: &mut Tx<'_>, room: ChatConversations<'_>) -> Result<Vec<(String, String)>, StoreError> {
     let sql = "SELECT key, placement FROM turns JOIN conversations ON key = conversation
         WHERE delivered IS NULL AND parked IS NULL AND final_view IS NULL AND run IS NOT NULL
         AND conversations.account = $1 AND chat = $2
         AND ($4 = 1 OR key = $3 OR substr(key, 1, length($3) + 2) IN ($3 || ':m', $3 || ':a'))
         ORDER BY created DESC, id DESC";
-    let rows = sqlx::query_as(sql).bind(room.account).bind(room.chat).bind(room.base);
+    let rows = query(sql).bind(room.account).bind(room.chat).bind(room.base);
     Ok(rows.bind(i64::from(room.topics)).fetch_all(tx).await?)
 }
 
 async fn bind(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     texts: &[String; 3],
     folder: &ThreadFolder,
     now: i64,
@@ -172,7 +165,7 @@ async fn bind(
 }
 
 async fn choose(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     sql: &'static str,
     key: &str,
     choice: Option<&str>,

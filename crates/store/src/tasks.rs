@@ -1,8 +1,11 @@
 //! Steps of sub-agents, read from the logs of their parents' threads.
 
-use crate::{Db, StoreError, error::unreadable};
+use crate::{
+    Db, StoreError,
+    error::unreadable,
+    statement::{Tx, query},
+};
 use pudu_base::{CallId, RunId, Seq, TaskStage, ThreadId, Update};
-use sqlx::AnyConnection;
 
 /// A stage of a task, as it stands in a thread's log.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,8 +42,9 @@ impl Db {
         thread: &ThreadId,
         filter: &TaskFilter,
     ) -> Result<(Vec<TaskRow>, Option<Seq>), StoreError> {
-        let rows =
-            self.read((thread, filter), |(thread, filter), tx| Box::pin(rows(tx, thread, filter))).await?;
+        let rows = self
+            .read_much((thread, filter), |(thread, filter), tx| Box::pin(rows(tx, thread, filter)))
+            .await?;
         let full = rows.len() >= filter.limit as usize;
         let next = rows.last().map(|(seq, ..)| *seq).filter(|_| full);
         let rows = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
@@ -51,17 +55,13 @@ impl Db {
 
 type LogRow = (Seq, String, i64, String);
 
-async fn rows(
-    tx: &mut AnyConnection,
-    thread: &ThreadId,
-    filter: &TaskFilter,
-) -> Result<Vec<LogRow>, StoreError> {
+async fn rows(tx: &mut Tx<'_>, thread: &ThreadId, filter: &TaskFilter) -> Result<Vec<LogRow>, StoreError> {
     // The kind of an update is the first that its text says.
     let sql = "SELECT seq, run, at, body FROM log
         WHERE thread = $1 AND seq > $2 AND run = COALESCE($3, run) AND body LIKE '{\"op\":\"task\",%'
         ORDER BY seq LIMIT $4";
-    let query = sqlx::query_as(sql).bind(thread.as_str()).bind(filter.after);
-    let query = query.bind(filter.run.as_ref().map(|run| run.as_str().to_owned()));
+    let query = query(sql).bind(thread.as_str()).bind(filter.after);
+    let query = query.bind(filter.run.as_ref().map(RunId::as_str));
     Ok(query.bind(i64::from(filter.limit)).fetch_all(tx).await?)
 }
 

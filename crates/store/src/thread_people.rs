@@ -5,10 +5,9 @@
 
 use crate::{
     Db, StoreError, TurnId,
-    statement::{WriteTx, query},
+    statement::{Tx, query},
 };
 use pudu_base::{ThreadId, UserId};
-use sqlx::AnyConnection;
 
 /// SQL query for the threads of which a user, `$1`, is a member.
 macro_rules! threads_of_member {
@@ -26,14 +25,13 @@ impl Db {
     }
 }
 
-async fn is_member(tx: &mut AnyConnection, thread: &ThreadId, user: &UserId) -> Result<bool, StoreError> {
+async fn is_member(tx: &mut Tx<'_>, thread: &ThreadId, user: &UserId) -> Result<bool, StoreError> {
     let sql = concat!(threads_of_member!(), " AND thread = $2");
-    let found = sqlx::query(sql).bind(user.as_str()).bind(thread.as_str());
-    Ok(found.fetch_optional(tx).await?.is_some())
+    query(sql).bind(user.as_str()).bind(thread.as_str()).finds(tx).await
 }
 
 /// Notes people as members of the thread of a turn, if it has one.
-pub(crate) async fn join(tx: &mut WriteTx<'_>, turn: &TurnId, people: &[String]) -> Result<(), StoreError> {
+pub(crate) async fn join(tx: &mut Tx<'_>, turn: &TurnId, people: &[String]) -> Result<(), StoreError> {
     let sql = "INSERT INTO thread_people (thread, account, person, at)
         SELECT thread, account, $2, created FROM turns WHERE id = $1 AND thread IS NOT NULL ON CONFLICT DO NOTHING";
     for person in people {

@@ -5,10 +5,9 @@
 
 use crate::{
     Db, StoreError, crash,
-    statement::{WriteTx, query},
+    statement::{Columns, FromColumns, Tx, query},
 };
 use pudu_base::{Seq, ThreadFolder, ThreadId, UserId};
-use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 use std::ops::Range;
 
 /// A thread, from outside.
@@ -54,17 +53,17 @@ pub enum Deletion {
     Unknown,
 }
 
-impl FromRow<'_, AnyRow> for ThreadRow {
-    fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
+impl FromColumns for ThreadRow {
+    fn from_columns(row: &impl Columns) -> Result<Self, StoreError> {
         Ok(Self {
-            id: row.try_get::<String, _>("id")?.into(),
-            account: row.try_get("account")?,
-            user: UserId::of(row.try_get("user_id")?).unwrap_or_default(),
-            title: row.try_get("title")?,
-            created: row.try_get("created")?,
-            updated: row.try_get("updated")?,
-            log_bytes: row.try_get("log_bytes")?,
-            file_bytes: row.try_get("file_bytes")?,
+            id: row.column::<String, _>("id")?.into(),
+            account: row.column("account")?,
+            user: UserId::of(&row.column::<String, _>("user_id")?).unwrap_or_default(),
+            title: row.column("title")?,
+            created: row.column("created")?,
+            updated: row.column("updated")?,
+            log_bytes: row.column("log_bytes")?,
+            file_bytes: row.column("file_bytes")?,
         })
     }
 }
@@ -88,13 +87,12 @@ impl Db {
     pub async fn accounts(&self) -> Result<Vec<String>, StoreError> {
         let sql = "SELECT account FROM threads UNION SELECT account FROM audit
             UNION SELECT account FROM approvals ORDER BY 1";
-        self.read(sql, |sql, tx| Box::pin(async move { Ok(sqlx::query_scalar(*sql).fetch_all(tx).await?) }))
-            .await
+        self.read_much(sql, |sql, tx| Box::pin(query(*sql).fetch_all(tx))).await
     }
 
     /// Returns an account's threads, those first that were used last.
     pub async fn threads(&self, account: &str) -> Result<Vec<ThreadRow>, StoreError> {
-        self.read(account, |account, tx| Box::pin(threads(tx, account))).await
+        self.read_much(account, |account, tx| Box::pin(threads(tx, account))).await
     }
 
     /// Returns the threads of one account, or of all, those first that were used last; `limit` of them.
@@ -103,7 +101,7 @@ impl Db {
         account: Option<&str>,
         limit: i64,
     ) -> Result<Vec<ThreadRow>, StoreError> {
-        self.read((account, limit), |(account, limit), tx| Box::pin(newest(tx, *account, *limit))).await
+        self.read_much((account, limit), |(account, limit), tx| Box::pin(newest(tx, *account, *limit))).await
     }
 
     /// Returns the title of a thread; none until it has one.
@@ -166,9 +164,8 @@ impl Db {
     /// Returns the deleted threads whose files may still be there.
     pub async fn files_to_remove(&self) -> Result<Vec<ThreadFolder>, StoreError> {
         let sql = "SELECT user_id, id FROM deleted_threads WHERE id NOT IN (SELECT id FROM threads)";
-        let rows: Vec<(String, String)> = self
-            .read(sql, |sql, tx| Box::pin(async move { Ok(sqlx::query_as(*sql).fetch_all(tx).await?) }))
-            .await?;
+        let rows: Vec<(String, String)> =
+            self.read(sql, |sql, tx| Box::pin(query(*sql).fetch_all(tx))).await?;
         Ok(rows.into_iter().map(|(user, id)| folder(&user, id)).collect())
     }
 
@@ -183,7 +180,7 @@ impl Db {
 
 /// Moves a thread's position from the beginning of a range to its end. Tells whether it was there.
 pub(crate) async fn move_on(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     thread: &ThreadId,
     seq: Range<Seq>,
     bytes: usize,
@@ -208,7 +205,7 @@ pub(crate) async fn move_on(
 
 /// Notes whose a thread is, if nobody said so before.
 pub(crate) async fn belongs(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     folder: &ThreadFolder,
     account: &str,
     now: i64,
@@ -225,7 +222,7 @@ pub(crate) async fn belongs(
 
 /// Likewise, and that it is used now.
 pub(crate) async fn used(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     folder: &ThreadFolder,
     account: &str,
     now: i64,
@@ -241,37 +238,33 @@ fn folder(user: &str, id: String) -> ThreadFolder {
     ThreadFolder { owner: UserId::of(user).unwrap_or_default(), thread: id.into() }
 }
 
-async fn owner(tx: &mut AnyConnection, thread: &ThreadId) -> Result<Option<UserId>, StoreError> {
+async fn owner(tx: &mut Tx<'_>, thread: &ThreadId) -> Result<Option<UserId>, StoreError> {
     let sql = "SELECT user_id FROM threads WHERE id = $1";
-    let user: Option<String> = sqlx::query_scalar(sql).bind(thread.as_str()).fetch_optional(tx).await?;
+    let user: Option<String> = query(sql).bind(thread.as_str()).fetch_optional(tx).await?;
     Ok(user.map(|user| UserId::of(&user).unwrap_or_default()))
 }
 
-async fn threads(tx: &mut AnyConnection, account: &str) -> Result<Vec<ThreadRow>, StoreError> {
+async fn threads(tx: &mut Tx<'_>, account: &str) -> Result<Vec<ThreadRow>, StoreError> {
     let sql =
         "SELECT id, account, user_id, title, created, updated, log_bytes, file_bytes FROM threads WHERE account = $1
         ORDER BY updated DESC, id DESC";
-    Ok(sqlx::query_as(sql).bind(account).fetch_all(tx).await?)
+    query(sql).bind(account).fetch_all(tx).await
 }
 
-async fn newest(
-    tx: &mut AnyConnection,
-    account: Option<&str>,
-    limit: i64,
-) -> Result<Vec<ThreadRow>, StoreError> {
+async fn newest(tx: &mut Tx<'_>, account: Option<&str>, limit: i64) -> Result<Vec<ThreadRow>, StoreError> {
     let sql = "SELECT id, account, user_id, title, created, updated, log_bytes, file_bytes FROM threads
         WHERE account = COALESCE($1, account) ORDER BY updated DESC, id DESC LIMIT $2";
-    Ok(sqlx::query_as(sql).bind(account).bind(limit).fetch_all(tx).await?)
+    query(sql).bind(account).bind(limit).fetch_all(tx).await
 }
 
-async fn title(tx: &mut AnyConnection, thread: &ThreadId) -> Result<Option<String>, StoreError> {
+async fn title(tx: &mut Tx<'_>, thread: &ThreadId) -> Result<Option<String>, StoreError> {
     let sql = "SELECT title FROM threads WHERE id = $1";
-    Ok(sqlx::query_scalar(sql).bind(thread.as_str()).fetch_optional(tx).await?)
+    query(sql).bind(thread.as_str()).fetch_optional(tx).await
 }
 
 /// Gives a thread a title in place of another one; that of a thread without one is empty.
 pub(crate) async fn entitle(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     thread: &str,
     before: &str,
     title: &str,
@@ -281,13 +274,13 @@ pub(crate) async fn entitle(
     Ok(())
 }
 
-async fn unmeasured(tx: &mut AnyConnection, limit: i64) -> Result<Vec<(ThreadFolder, i64)>, StoreError> {
+async fn unmeasured(tx: &mut Tx<'_>, limit: i64) -> Result<Vec<(ThreadFolder, i64)>, StoreError> {
     let sql = "SELECT user_id, id, updated FROM threads WHERE measured <> updated LIMIT $1";
-    let rows: Vec<(String, String, i64)> = sqlx::query_as(sql).bind(limit).fetch_all(tx).await?;
+    let rows: Vec<(String, String, i64)> = query(sql).bind(limit).fetch_all(tx).await?;
     Ok(rows.into_iter().map(|(user, id, updated)| (folder(&user, id), updated)).collect())
 }
 
-async fn measured(tx: &mut WriteTx<'_>, sizes: &[FileSize]) -> Result<(), StoreError> {
+async fn measured(tx: &mut Tx<'_>, sizes: &[FileSize]) -> Result<(), StoreError> {
     let sql = "UPDATE threads SET file_bytes = $1, measured = $2 WHERE id = $3";
     for FileSize { thread, updated, bytes } in sizes {
         query(sql).bind(*bytes).bind(*updated).bind(thread.as_str()).execute(tx).await?;
@@ -309,16 +302,15 @@ macro_rules! unused {
     };
 }
 
-async fn is_unused(tx: &mut AnyConnection, thread: &ThreadId, since: i64) -> Result<bool, StoreError> {
-    let found = sqlx::query(unused!("SELECT 1")).bind(thread.as_str()).bind(since);
-    Ok(found.fetch_optional(tx).await?.is_some())
+async fn is_unused(tx: &mut Tx<'_>, thread: &ThreadId, since: i64) -> Result<bool, StoreError> {
+    query(unused!("SELECT 1")).bind(thread.as_str()).bind(since).finds(tx).await
 }
 
-async fn delete(tx: &mut WriteTx<'_>, thread: &str, since: i64, next: &str) -> Result<Deletion, StoreError> {
+async fn delete(tx: &mut Tx<'_>, thread: &str, since: i64, next: &str) -> Result<Deletion, StoreError> {
     let gone = query(unused!("DELETE", " RETURNING user_id")).bind(thread).bind(since);
     let Some(user) = gone.fetch_optional::<String>(tx).await? else {
         let there = query("SELECT 1 FROM threads WHERE id = $1").bind(thread);
-        let there = there.fetch_optional::<i64>(tx).await?.is_some();
+        let there = there.finds(tx).await?;
         return Ok(if there { Deletion::InUse } else { Deletion::Unknown });
     };
     const ROWS: [&str; 10] = [
@@ -343,7 +335,7 @@ async fn delete(tx: &mut WriteTx<'_>, thread: &str, since: i64, next: &str) -> R
     Ok(Deletion::Done)
 }
 
-async fn forget_deleted(tx: &mut WriteTx<'_>, thread: &str) -> Result<(), StoreError> {
+async fn forget_deleted(tx: &mut Tx<'_>, thread: &str) -> Result<(), StoreError> {
     query("DELETE FROM deleted_threads WHERE id = $1").bind(thread).execute(tx).await?;
     Ok(())
 }

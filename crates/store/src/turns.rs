@@ -6,11 +6,10 @@
 use crate::{
     Db, InboxItemId, StoreError, TurnId, crash,
     messages::{self, Recorded},
-    statement::{WriteTx, query},
+    statement::{Columns, FromColumns, Tx, query},
     thread_people, threads,
 };
 use pudu_base::{RunId, ThreadFolder, ThreadId};
-use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 use std::collections::HashMap;
 
 /// A turn to open.
@@ -195,7 +194,7 @@ impl Db {
 
     /// Returns the open turns, oldest first.
     pub async fn open_turns(&self) -> Result<Vec<TurnRow>, StoreError> {
-        self.read((), |(), tx| Box::pin(open_turns(tx))).await
+        self.read_much((), |(), tx| Box::pin(open_turns(tx))).await
     }
 
     /// Returns whether a turn's reply has yet to reach people: it is open, or was given up.
@@ -211,14 +210,14 @@ impl Db {
     }
 }
 
-async fn count(tx: &mut AnyConnection, sql: &'static str, key: &str) -> Result<i64, StoreError> {
-    Ok(sqlx::query_scalar(sql).bind(key).fetch_one(tx).await?)
+async fn count(tx: &mut Tx<'_>, sql: &'static str, key: &str) -> Result<i64, StoreError> {
+    query(sql).bind(key).fetch_one(tx).await
 }
 
-async fn open_turns(tx: &mut AnyConnection) -> Result<Vec<TurnRow>, StoreError> {
+async fn open_turns(tx: &mut Tx<'_>) -> Result<Vec<TurnRow>, StoreError> {
     let sql = "SELECT id, conversation, account, thread, run, placement, handle, final_view, attempts,
         next_at, resumed, suspended, created, goal_dropped FROM turns WHERE delivered IS NULL AND parked IS NULL ORDER BY created, id";
-    let mut turns: Vec<TurnRow> = sqlx::query_as(sql).fetch_all(&mut *tx).await?;
+    let mut turns: Vec<TurnRow> = query(sql).fetch_all(&mut *tx).await?;
     let mut items = claimed(tx).await?;
     for turn in &mut turns {
         turn.items = items.remove(&turn.id.0).unwrap_or_default();
@@ -227,9 +226,9 @@ async fn open_turns(tx: &mut AnyConnection) -> Result<Vec<TurnRow>, StoreError> 
 }
 
 /// Returns the events that open turns answer.
-async fn claimed(tx: &mut AnyConnection) -> Result<HashMap<String, Vec<InboxItemId>>, StoreError> {
+async fn claimed(tx: &mut Tx<'_>) -> Result<HashMap<String, Vec<InboxItemId>>, StoreError> {
     let sql = "SELECT turn, id FROM inbox WHERE turn IS NOT NULL AND done IS NULL ORDER BY id";
-    let rows: Vec<(String, i64)> = sqlx::query_as(sql).fetch_all(tx).await?;
+    let rows: Vec<(String, i64)> = query(sql).fetch_all(tx).await?;
     let mut items: HashMap<String, Vec<InboxItemId>> = HashMap::new();
     for (turn, id) in rows {
         items.entry(turn).or_default().push(InboxItemId(id));
@@ -237,24 +236,24 @@ async fn claimed(tx: &mut AnyConnection) -> Result<HashMap<String, Vec<InboxItem
     Ok(items)
 }
 
-impl FromRow<'_, AnyRow> for TurnRow {
-    fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
+impl FromColumns for TurnRow {
+    fn from_columns(row: &impl Columns) -> Result<Self, StoreError> {
         Ok(Self {
-            id: TurnId(row.try_get("id")?),
-            conversation: row.try_get("conversation")?,
-            account: row.try_get("account")?,
-            thread: row.try_get::<Option<String>, _>("thread")?.map(ThreadId::from),
-            run: row.try_get::<Option<String>, _>("run")?.map(RunId::from),
-            reply_target: row.try_get("placement")?,
+            id: TurnId(row.column("id")?),
+            conversation: row.column("conversation")?,
+            account: row.column("account")?,
+            thread: row.column::<Option<String>, _>("thread")?.map(ThreadId::from),
+            run: row.column::<Option<String>, _>("run")?.map(RunId::from),
+            reply_target: row.column("placement")?,
             items: Vec::new(),
-            handle: row.try_get("handle")?,
-            final_view: row.try_get("final_view")?,
-            attempts: row.try_get("attempts")?,
-            next_at: row.try_get("next_at")?,
-            resumed: row.try_get("resumed")?,
-            suspended: row.try_get::<i64, _>("suspended")? != 0,
-            created: row.try_get("created")?,
-            goal_dropped: row.try_get::<i64, _>("goal_dropped")? != 0,
+            handle: row.column("handle")?,
+            final_view: row.column("final_view")?,
+            attempts: row.column("attempts")?,
+            next_at: row.column("next_at")?,
+            resumed: row.column("resumed")?,
+            suspended: row.column::<i64, _>("suspended")? != 0,
+            created: row.column("created")?,
+            goal_dropped: row.column::<i64, _>("goal_dropped")? != 0,
         })
     }
 }
@@ -264,7 +263,7 @@ fn plain(text: &str) -> String {
     text.replace('\0', "")
 }
 
-async fn open(tx: &mut WriteTx<'_>, turn: &NewTurn) -> Result<(), StoreError> {
+async fn open(tx: &mut Tx<'_>, turn: &NewTurn) -> Result<(), StoreError> {
     let sql = "INSERT INTO turns
         (id, conversation, account, thread, run, placement, final_view, next_at, created)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8) ON CONFLICT (id) DO NOTHING";
@@ -280,7 +279,7 @@ async fn open(tx: &mut WriteTx<'_>, turn: &NewTurn) -> Result<(), StoreError> {
     if let Some(folder) = &turn.folder {
         let sql = "SELECT 1 FROM conversations WHERE key = $1 AND thread <> $2";
         let moved = query(sql).bind(&turn.conversation).bind(folder.thread.as_str());
-        if moved.fetch_optional::<i64>(tx).await?.is_some() {
+        if moved.finds(tx).await? {
             // The thread was deleted meanwhile.
             return Err(StoreError::Conflict("the conversation talks to another thread"));
         }
@@ -292,7 +291,7 @@ async fn open(tx: &mut WriteTx<'_>, turn: &NewTurn) -> Result<(), StoreError> {
 
 /// The update changes nothing; its purpose is that a turn cannot conclude while it takes an event.
 async fn join(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     turn: &TurnId,
     items: &[InboxItemId],
     people: &[String],
@@ -304,18 +303,18 @@ async fn join(
     claim(tx, turn, items).await
 }
 
-async fn drop_goal(tx: &mut WriteTx<'_>, turn: &TurnId) -> Result<(), StoreError> {
+async fn drop_goal(tx: &mut Tx<'_>, turn: &TurnId) -> Result<(), StoreError> {
     let sql = "UPDATE turns SET goal_dropped = 1 WHERE id = $1 AND delivered IS NULL AND parked IS NULL";
     changed(query(sql).bind(&turn.0).execute(tx).await?)
 }
 
-async fn resume(tx: &mut WriteTx<'_>, turn: &TurnId) -> Result<(), StoreError> {
+async fn resume(tx: &mut Tx<'_>, turn: &TurnId) -> Result<(), StoreError> {
     let sql = "UPDATE turns SET resumed = resumed + 1 - suspended, suspended = 0
         WHERE id = $1 AND delivered IS NULL AND parked IS NULL";
     changed(query(sql).bind(&turn.0).execute(tx).await?)
 }
 
-async fn suspend(tx: &mut WriteTx<'_>, runs: &[RunId]) -> Result<(), StoreError> {
+async fn suspend(tx: &mut Tx<'_>, runs: &[RunId]) -> Result<(), StoreError> {
     let sql = "UPDATE turns SET suspended = 1
         WHERE delivered IS NULL AND parked IS NULL AND final_view IS NULL AND run = $1";
     for run in runs {
@@ -324,7 +323,7 @@ async fn suspend(tx: &mut WriteTx<'_>, runs: &[RunId]) -> Result<(), StoreError>
     Ok(())
 }
 
-async fn leave(tx: &mut WriteTx<'_>, turn: &TurnId, items: &[InboxItemId]) -> Result<(), StoreError> {
+async fn leave(tx: &mut Tx<'_>, turn: &TurnId, items: &[InboxItemId]) -> Result<(), StoreError> {
     let sql = "UPDATE inbox SET turn = NULL WHERE id = $1 AND turn = $2 AND done IS NULL
         AND EXISTS (SELECT 1 FROM turns WHERE turns.id = $2 AND final_view IS NULL)";
     for item in items {
@@ -335,7 +334,7 @@ async fn leave(tx: &mut WriteTx<'_>, turn: &TurnId, items: &[InboxItemId]) -> Re
     Ok(())
 }
 
-async fn claim(tx: &mut WriteTx<'_>, turn: &TurnId, items: &[InboxItemId]) -> Result<(), StoreError> {
+async fn claim(tx: &mut Tx<'_>, turn: &TurnId, items: &[InboxItemId]) -> Result<(), StoreError> {
     let sql = "UPDATE inbox SET turn = $1 WHERE id = $2 AND done IS NULL AND (turn IS NULL OR turn = $1)";
     for item in items {
         if query(sql).bind(&turn.0).bind(item.0).execute(tx).await? == 0 {
@@ -346,7 +345,7 @@ async fn claim(tx: &mut WriteTx<'_>, turn: &TurnId, items: &[InboxItemId]) -> Re
 }
 
 async fn save(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     turn: &TurnId,
     handle: &str,
     recorded: &Recorded,
@@ -357,7 +356,7 @@ async fn save(
     messages::record(tx, recorded, now).await
 }
 
-async fn conclude(tx: &mut WriteTx<'_>, turn: &TurnId, final_view: &str) -> Result<String, StoreError> {
+async fn conclude(tx: &mut Tx<'_>, turn: &TurnId, final_view: &str) -> Result<String, StoreError> {
     let sql = "UPDATE turns SET final_view = COALESCE(final_view, $1)
         WHERE id = $2 AND delivered IS NULL AND parked IS NULL RETURNING final_view";
     let update = query(sql).bind(final_view).bind(&turn.0);
@@ -367,7 +366,7 @@ async fn conclude(tx: &mut WriteTx<'_>, turn: &TurnId, final_view: &str) -> Resu
 /// The words are in the thread's log and on the platform; a third copy would only cost room. They are kept where
 /// somebody may choose something below them: the choice is noted there.
 async fn delivered(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     turn: &TurnId,
     shown: Option<&str>,
     keep: bool,
@@ -391,14 +390,14 @@ async fn delivered(
     Ok(Delivered::Done(settle(tx, sql, turn, now).await?))
 }
 
-async fn failed(tx: &mut WriteTx<'_>, turn: &TurnId, error: &str, next_at: i64) -> Result<(), StoreError> {
+async fn failed(tx: &mut Tx<'_>, turn: &TurnId, error: &str, next_at: i64) -> Result<(), StoreError> {
     let sql = "UPDATE turns SET attempts = attempts + 1, error = $1, next_at = $2
         WHERE id = $3 AND delivered IS NULL AND parked IS NULL";
     changed(query(sql).bind(error).bind(next_at).bind(&turn.0).execute(tx).await?)
 }
 
 async fn park(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     turn: &TurnId,
     reason: &str,
     now: i64,
@@ -412,7 +411,7 @@ async fn park(
 
 /// Marks a turn's events as done and returns them.
 async fn settle(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     sql: &'static str,
     turn: &TurnId,
     now: i64,

@@ -4,7 +4,7 @@ use super::{keys::RoomMessage, shared};
 use crate::{
     StoreError,
     error::unreadable,
-    statement::{WriteTx, query},
+    statement::{Tx, query},
 };
 use pudu_base::{Assistant, Human, Message, Reminder, TaskStage, ToolCall, ToolResult, Update, Usage};
 use serde_json::{Map, Value};
@@ -14,7 +14,7 @@ use std::{collections::BTreeSet, sync::Arc};
 const REMOVED: &str = "[removed at the person's request]";
 
 /// Puts a remark in the place of messages. Snapshots of their threads are made anew.
-pub(super) async fn messages(tx: &mut WriteTx<'_>, messages: &[RoomMessage]) -> Result<(), StoreError> {
+pub(super) async fn messages(tx: &mut Tx<'_>, messages: &[RoomMessage]) -> Result<(), StoreError> {
     for RoomMessage { thread, seq, message, .. } in messages {
         let update = Update::Message(Arc::new(emptied(message)));
         let body = serde_json::to_string(&update).map_err(|error| StoreError::Rejected(error.to_string()))?;
@@ -38,7 +38,7 @@ pub(super) async fn messages(tx: &mut WriteTx<'_>, messages: &[RoomMessage]) -> 
 }
 
 /// Takes the words out of what a run wrote besides messages: the steps of its sub-agents, its list, its goal.
-async fn run_rows(tx: &mut WriteTx<'_>, thread: &str, run: &str) -> Result<(), StoreError> {
+async fn run_rows(tx: &mut Tx<'_>, thread: &str, run: &str) -> Result<(), StoreError> {
     let sql = "SELECT seq, body FROM log WHERE thread = $1 AND run = $2";
     let rows: Vec<(i64, String)> = query(sql).bind(thread).bind(run).fetch_all(tx).await?;
     for (seq, body) in rows {

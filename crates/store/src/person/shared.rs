@@ -4,10 +4,9 @@ use super::keys::{AccountPerson, PersonKeys, RoomMessage, message_of};
 use crate::{
     Db, StoreError, crash,
     error::unreadable,
-    statement::{WriteTx, query},
+    statement::{Tx, query},
 };
 use pudu_base::{Message, MessageId, ThreadId, Update, UserId};
-use sqlx::AnyConnection;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A thread of a person with turns of others.
@@ -29,7 +28,7 @@ impl Db {
     /// Returns those threads of a person that have turns of others. Of somebody who is nobody on any account, such as a room,
     /// none is: all that is said in a room is the room's.
     pub async fn shared_threads(&self, keys: &PersonKeys) -> Result<Vec<SharedThread>, StoreError> {
-        self.read(keys, |keys, tx| Box::pin(shared(tx, keys))).await
+        self.read_much(keys, |keys, tx| Box::pin(shared(tx, keys))).await
     }
 
     /// Has nothing learnt any more of what a person said.
@@ -53,7 +52,7 @@ impl Db {
     /// Lists the chats that conversations are in, each with its account.
     pub async fn chats(&self) -> Result<Vec<(String, String)>, StoreError> {
         let sql = "SELECT DISTINCT account, chat FROM conversations ORDER BY account, chat";
-        self.read(sql, |sql, tx| Box::pin(async move { Ok(sqlx::query_as(*sql).fetch_all(tx).await?) })).await
+        self.read_much(sql, |sql, tx| Box::pin(query(*sql).fetch_all(tx))).await
     }
 
     /// Returns whether a turn of one of these threads, or of a thread of the person, is open.
@@ -61,8 +60,8 @@ impl Db {
         self.read(threads, |threads, tx| {
             Box::pin(async move {
                 for thread in threads.iter() {
-                    let open = sqlx::query(OPEN_TURN).bind(thread.as_str());
-                    if open.fetch_optional(&mut *tx).await?.is_some() {
+                    let open = query(OPEN_TURN).bind(thread.as_str());
+                    if open.finds(&mut *tx).await? {
                         return Ok(true);
                     }
                 }
@@ -77,10 +76,10 @@ const OPEN_TURN: &str =
     "SELECT thread FROM turns WHERE thread = $1 AND delivered IS NULL AND parked IS NULL LIMIT 1";
 
 /// Returns whether a turn of one of the threads is open, inside of a transaction.
-pub(super) async fn is_in_use(tx: &mut WriteTx<'_>, messages: &[RoomMessage]) -> Result<bool, StoreError> {
+pub(super) async fn is_in_use(tx: &mut Tx<'_>, messages: &[RoomMessage]) -> Result<bool, StoreError> {
     let threads: BTreeSet<&str> = messages.iter().map(|message| message.thread.as_str()).collect();
     for thread in threads {
-        if query(OPEN_TURN).bind(thread).fetch_optional::<String>(tx).await?.is_some() {
+        if query(OPEN_TURN).bind(thread).finds(tx).await? {
             return Ok(true);
         }
     }
@@ -88,7 +87,7 @@ pub(super) async fn is_in_use(tx: &mut WriteTx<'_>, messages: &[RoomMessage]) ->
 }
 
 /// Gives threads to their rooms.
-pub(super) async fn hand_over(tx: &mut WriteTx<'_>, shared: &[SharedThread]) -> Result<(), StoreError> {
+pub(super) async fn hand_over(tx: &mut Tx<'_>, shared: &[SharedThread]) -> Result<(), StoreError> {
     let sql = "UPDATE threads SET user_id = $1 WHERE id = $2";
     for SharedThread { thread, room, .. } in shared {
         query(sql).bind(room.as_str()).bind(thread.as_str()).execute(tx).await?;
@@ -96,7 +95,7 @@ pub(super) async fn hand_over(tx: &mut WriteTx<'_>, shared: &[SharedThread]) -> 
     Ok(())
 }
 
-async fn shared(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<Vec<SharedThread>, StoreError> {
+async fn shared(tx: &mut Tx<'_>, keys: &PersonKeys) -> Result<Vec<SharedThread>, StoreError> {
     if keys.people.is_empty() {
         return Ok(Vec::new());
     }
@@ -104,8 +103,7 @@ async fn shared(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<Vec<SharedT
         WHERE threads.user_id = $1 AND REPLACE(log.body, '\"person\":', '') <> log.body";
     let mut threads = BTreeMap::new();
     for user in keys.users() {
-        let said: Vec<(String, String, String)> =
-            sqlx::query_as(sql).bind(user.as_str()).fetch_all(&mut *tx).await?;
+        let said: Vec<(String, String, String)> = query(sql).bind(user.as_str()).fetch_all(&mut *tx).await?;
         for (thread, account, body) in said {
             if message_of(&body)?.is_some_and(|message| is_of_other(&message, &account, &keys.people)) {
                 threads.insert(thread, (user, account));
@@ -122,16 +120,15 @@ async fn shared(tx: &mut AnyConnection, keys: &PersonKeys) -> Result<Vec<SharedT
 /// Parts the messages of a thread: a run in which others spoke and the person did not is theirs, and so is what they said in
 /// a run of the person's.
 async fn parted(
-    tx: &mut AnyConnection,
+    tx: &mut Tx<'_>,
     keys: &PersonKeys,
     (thread, owner): (String, &UserId),
     account: &str,
 ) -> Result<SharedThread, StoreError> {
     let sql = "SELECT chat FROM conversations WHERE thread = $1 AND account = $2 LIMIT 1";
-    let chat: Option<String> =
-        sqlx::query_scalar(sql).bind(&thread).bind(account).fetch_optional(&mut *tx).await?;
+    let chat: Option<String> = query(sql).bind(&thread).bind(account).fetch_optional(&mut *tx).await?;
     let sql = "SELECT run, seq, body FROM log WHERE thread = $1 ORDER BY seq";
-    let rows: Vec<(String, i64, String)> = sqlx::query_as(sql).bind(&thread).fetch_all(&mut *tx).await?;
+    let rows: Vec<(String, i64, String)> = query(sql).bind(&thread).fetch_all(&mut *tx).await?;
     let mut messages = Vec::new();
     for (run, seq, body) in rows {
         if let Some(message) = message_of(&body)? {
@@ -164,7 +161,7 @@ pub(super) fn is_of_other(message: &Message, account: &str, people: &[AccountPer
 /// Takes out of a thread's rows what other runs wrote of forgotten turns: their goals, and where their results were kept.
 /// `gone` are the runs and messages of those turns.
 pub(super) async fn redact_traces(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     thread: &str,
     gone: &BTreeSet<(&str, &MessageId)>,
 ) -> Result<(), StoreError> {

@@ -11,7 +11,7 @@ use crate::{
     Db, StoreError, crash,
     engine::DbEngine,
     pools,
-    statement::{WriteTx, query},
+    statement::{Tx, query},
 };
 use pudu_base::{MessageId, ThreadId, UserId};
 use sqlx::Connection;
@@ -86,18 +86,13 @@ impl Db {
 }
 
 /// Gives a user's scopes to nobody: no user's id is empty.
-async fn detach(tx: &mut WriteTx<'_>, user: &UserId) -> Result<(), StoreError> {
+async fn detach(tx: &mut Tx<'_>, user: &UserId) -> Result<(), StoreError> {
     let sql = "UPDATE recall_scopes SET user_id = '', agent = CAST(id AS TEXT) WHERE user_id = $1";
     query(sql).bind(user.as_str()).execute(tx).await.map(drop)
 }
 
 /// Deletes some entries and returns how many.
-async fn part(
-    tx: &mut WriteTx<'_>,
-    engine: DbEngine,
-    sql: &'static str,
-    of: &str,
-) -> Result<i64, StoreError> {
+async fn part(tx: &mut Tx<'_>, engine: DbEngine, sql: &'static str, of: &str) -> Result<i64, StoreError> {
     let found: Vec<(i64, i64, i64)> = query(sql).bind(of).bind(MAX_CHUNK_ENTRIES).fetch_all(tx).await?;
     let mut changes = BTreeMap::<i64, ScopeChange>::new();
     for (id, scope, _) in &found {
@@ -110,7 +105,7 @@ async fn part(
 }
 
 async fn of_messages(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     engine: DbEngine,
     thread: &str,
     messages: &[String],
@@ -129,7 +124,7 @@ async fn of_messages(
     Ok(())
 }
 
-async fn drop_scopes(tx: &mut WriteTx<'_>) -> Result<(), StoreError> {
+async fn drop_scopes(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     let sql = "DELETE FROM recall_scopes WHERE user_id = ''
         AND NOT EXISTS (SELECT 1 FROM recall_docs WHERE recall_docs.scope = recall_scopes.id)";
     query(sql).execute(tx).await.map(drop)

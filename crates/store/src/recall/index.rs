@@ -4,7 +4,7 @@ use super::{MAX_RECALL_CHARS, RecallKind, RecallScope, key, sql, sql::RecallSql,
 use crate::{
     Db, StoreError, crash,
     engine::DbEngine,
-    statement::{WriteTx, query},
+    statement::{Tx, query},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -118,12 +118,7 @@ impl ScopeChange {
     }
 
     /// Writes the change.
-    pub(super) async fn store(
-        self,
-        tx: &mut WriteTx<'_>,
-        engine: DbEngine,
-        scope: i64,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn store(self, tx: &mut Tx<'_>, engine: DbEngine, scope: i64) -> Result<(), StoreError> {
         let sql = "UPDATE recall_scopes SET docs = docs + $2, words = words + $3 WHERE id = $1";
         query(sql).bind(scope).bind(self.docs).bind(self.words).execute(tx).await?;
         let changed: Vec<(String, i64)> = self.by_word.into_iter().filter(|(_, docs)| *docs != 0).collect();
@@ -138,11 +133,7 @@ impl ScopeChange {
     }
 }
 
-pub(super) async fn insert(
-    tx: &mut WriteTx<'_>,
-    engine: DbEngine,
-    rows: &[EntryRow],
-) -> Result<(), StoreError> {
+pub(super) async fn insert(tx: &mut Tx<'_>, engine: DbEngine, rows: &[EntryRow]) -> Result<(), StoreError> {
     let mut changes = BTreeMap::<i64, ScopeChange>::new();
     for row in rows {
         let scope = scope_id(tx, &row.entry.scope, row.entry.kind).await?;
@@ -160,7 +151,7 @@ pub(super) async fn insert(
 }
 
 /// Returns the number of a scope, which is made if there is none.
-async fn scope_id(tx: &mut WriteTx<'_>, scope: &RecallScope, kind: RecallKind) -> Result<i64, StoreError> {
+async fn scope_id(tx: &mut Tx<'_>, scope: &RecallScope, kind: RecallKind) -> Result<i64, StoreError> {
     if let Some(id) = known_scope(tx, scope, kind).await? {
         return Ok(id);
     }
@@ -169,7 +160,7 @@ async fn scope_id(tx: &mut WriteTx<'_>, scope: &RecallScope, kind: RecallKind) -
 }
 
 async fn known_scope(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     scope: &RecallScope,
     kind: RecallKind,
 ) -> Result<Option<i64>, StoreError> {
@@ -177,7 +168,7 @@ async fn known_scope(
     query(sql).bind(scope.user.as_str()).bind(&scope.agent).bind(kind.as_str()).fetch_optional(tx).await
 }
 
-async fn ids_of(tx: &mut WriteTx<'_>, scope: i64, docs: &[String]) -> Result<Vec<i64>, StoreError> {
+async fn ids_of(tx: &mut Tx<'_>, scope: i64, docs: &[String]) -> Result<Vec<i64>, StoreError> {
     let mut ids = Vec::new();
     for doc in docs {
         let sql = "SELECT id FROM recall_docs WHERE scope = $1 AND doc = $2";
@@ -188,7 +179,7 @@ async fn ids_of(tx: &mut WriteTx<'_>, scope: i64, docs: &[String]) -> Result<Vec
 
 #[expect(clippy::cast_possible_truncation, reason = "a confidence is at most 1")]
 async fn add(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     engine: DbEngine,
     scope: i64,
     row: &EntryRow,
@@ -214,7 +205,7 @@ fn tokens(scope: i64, words: &[&str]) -> String {
 
 /// Deletes an entry, its words and their places in the full-text index.
 pub(super) async fn delete(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     engine: DbEngine,
     scope: i64,
     id: i64,
@@ -232,7 +223,7 @@ pub(super) async fn delete(
 }
 
 async fn remove(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     engine: DbEngine,
     scope: &RecallScope,
     kind: RecallKind,

@@ -7,8 +7,11 @@ use super::{
     sql::{self, RecallSql},
     words::{is_faint, query_words, words as split},
 };
-use crate::{Db, StoreError, engine::DbEngine};
-use sqlx::AnyConnection;
+use crate::{
+    Db, StoreError,
+    engine::DbEngine,
+    statement::{Tx, query},
+};
 use std::collections::HashMap;
 
 /// So many hits of a kind are returned at most.
@@ -81,16 +84,15 @@ impl Db {
             return Ok(RecallHits::default());
         }
         let question = RecallQuestion { engine: self.engine(), scope: stored_scope(scope), words, limits };
-        self.read(question, |question, tx| Box::pin(search(tx, question))).await
+        self.read_much(question, |question, tx| Box::pin(search(tx, question))).await
     }
 }
 
-async fn search(tx: &mut AnyConnection, question: &RecallQuestion) -> Result<RecallHits, StoreError> {
+async fn search(tx: &mut Tx<'_>, question: &RecallQuestion) -> Result<RecallHits, StoreError> {
     let mut hits = RecallHits::default();
     let sql = "SELECT id, kind, docs, words FROM recall_scopes WHERE user_id = $1 AND agent = $2";
-    let scopes = sqlx::query_as::<_, (i64, String, i64, i64)>(sql);
-    let scopes =
-        scopes.bind(question.scope.user.as_str()).bind(&question.scope.agent).fetch_all(&mut *tx).await?;
+    let scopes = query(sql).bind(question.scope.user.as_str()).bind(&question.scope.agent);
+    let scopes: Vec<(i64, String, i64, i64)> = scopes.fetch_all(&mut *tx).await?;
     for (scope, name, docs, words) in scopes {
         let Some(kind) = RecallKind::ALL.into_iter().find(|kind| kind.as_str() == name) else { continue };
         let (place, limit) = match kind {
@@ -113,13 +115,13 @@ async fn search(tx: &mut AnyConnection, question: &RecallQuestion) -> Result<Rec
 
 /// Returns the question's words, and in how many entries of a scope each is.
 async fn counts(
-    tx: &mut AnyConnection,
+    tx: &mut Tx<'_>,
     question: &RecallQuestion,
     scope: i64,
 ) -> Result<Vec<(String, i64)>, StoreError> {
-    let rows = sqlx::query_as::<_, (String, i64)>(RecallSql::of(question.engine).counts);
+    let rows = query(RecallSql::of(question.engine).counts);
     let list = list(&question.words);
-    let known: HashMap<String, i64> = rows.bind(scope).bind(list).fetch_all(tx).await?.into_iter().collect();
+    let known: HashMap<String, i64> = rows.bind(scope).bind(&list).fetch_all(tx).await?.into_iter().collect();
     let count = |word: &String| known.get(word).copied().unwrap_or(0);
     Ok(question.words.iter().map(|word| (word.clone(), count(word))).collect())
 }
@@ -131,7 +133,7 @@ fn list<T: Clone + Into<serde_json::Value>>(elements: &[T]) -> String {
 }
 
 async fn best(
-    tx: &mut AnyConnection,
+    tx: &mut Tx<'_>,
     engine: DbEngine,
     scope: i64,
     statistics: &ScopeStatistics,
@@ -143,8 +145,8 @@ async fn best(
     }
     let found = matches(tx, engine, scope, statistics, &probes).await?;
     let ids = statistics.worth_scoring(&found);
-    let bags = sqlx::query_scalar::<_, String>(RecallSql::of(engine).bags);
-    let bags = bags.bind(list(&ids)).fetch_one(&mut *tx).await?;
+    let bags = query(RecallSql::of(engine).bags);
+    let bags = bags.bind(&list(&ids)).fetch_one::<String>(&mut *tx).await?;
     let bags: Vec<Bag<'_>> = bags.split('|').filter_map(bag).collect();
     let mut fits = statistics.rank(&bags);
     fits.truncate(limit);
@@ -153,7 +155,7 @@ async fn best(
 
 /// Looks probes up in the full-text index.
 async fn matches<'p>(
-    tx: &mut AnyConnection,
+    tx: &mut Tx<'_>,
     engine: DbEngine,
     scope: i64,
     statistics: &ScopeStatistics,
@@ -163,8 +165,8 @@ async fn matches<'p>(
     let expression =
         |probe: &Probe| sql::all_of(engine, scope, &probe.iter().filter_map(word).collect::<Vec<_>>());
     let expressions: Vec<String> = probes.iter().map(expression).collect();
-    let rows = sqlx::query_as::<_, (i64, String)>(RecallSql::of(engine).matches);
-    let rows = rows.bind(list(&expressions)).bind(MAX_POSTINGS).fetch_all(tx).await?;
+    let rows = query(RecallSql::of(engine).matches);
+    let rows = rows.bind(&list(&expressions)).bind(MAX_POSTINGS).fetch_all(tx).await?;
     let of_row = |(place, ids): (i64, String)| {
         let probe = probes.get(usize::try_from(place).ok()?)?;
         Some((probe, ids.split(' ').filter_map(|id| id.parse().ok()).collect()))
@@ -183,18 +185,15 @@ type EntryColumns = (i64, String, String, String, i64, i64, String);
 
 /// Returns the entries that fit, in their order.
 async fn read_hits(
-    tx: &mut AnyConnection,
+    tx: &mut Tx<'_>,
     engine: DbEngine,
     (scope, kind): (i64, RecallKind),
     fits: &[Fit],
 ) -> Result<Vec<RecallHit>, StoreError> {
     let ids: Vec<i64> = fits.iter().map(|fit| fit.id).collect();
-    let rows = sqlx::query_as::<_, EntryColumns>(RecallSql::of(engine).docs)
-        .bind(list(&ids))
-        .bind(scope)
-        .fetch_all(tx)
-        .await?;
-    let mut rows: HashMap<i64, EntryColumns> = rows.into_iter().map(|row| (row.0, row)).collect();
+    let rows = query(RecallSql::of(engine).docs).bind(&list(&ids)).bind(scope).fetch_all(tx).await?;
+    let mut rows: HashMap<i64, EntryColumns> =
+        rows.into_iter().map(|row: EntryColumns| (row.0, row)).collect();
     // One that was deleted meanwhile is no hit.
     Ok(fits.iter().filter_map(|fit| Some(hit(kind, rows.remove(&fit.id)?, *fit))).collect())
 }

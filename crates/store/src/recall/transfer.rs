@@ -8,7 +8,7 @@ use super::{
 use crate::{
     Db, StoreError, crash,
     engine::DbEngine,
-    statement::{WriteTx, query},
+    statement::{Tx, query},
 };
 use pudu_base::UserId;
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ impl Db {
 
 /// Moves some entries and returns how many.
 async fn part(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     engine: DbEngine,
     source: &UserId,
     target: &UserId,
@@ -55,7 +55,7 @@ async fn part(
     Ok(i64::try_from(found.len()).unwrap_or(MAX_CHUNK_ENTRIES))
 }
 
-async fn entry(tx: &mut WriteTx<'_>, id: i64, scope: RecallScope) -> Result<RecallEntry, StoreError> {
+async fn entry(tx: &mut Tx<'_>, id: i64, scope: RecallScope) -> Result<RecallEntry, StoreError> {
     let sql = "SELECT doc, thread, author FROM recall_docs WHERE id = $1";
     let (doc, thread, author): (String, String, String) = query(sql).bind(id).fetch_one(tx).await?;
     let sql = "SELECT at, confidence, text FROM recall_docs WHERE id = $1";

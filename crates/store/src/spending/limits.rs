@@ -7,10 +7,9 @@
 use super::call::{CallSpending, ModelCall, tokens};
 use crate::{
     Db, StoreError, clock, crash,
-    statement::{WriteTx, query},
+    statement::{Tx, query},
 };
 use pudu_base::{BudgetScope, UserId};
-use sqlx::AnyConnection;
 
 /// How long a counter is kept, in days: longer than any period.
 const KEEP_COUNTERS: i64 = 40;
@@ -91,10 +90,10 @@ impl Db {
 }
 
 pub(super) async fn standings(
-    tx: &mut AnyConnection,
+    tx: &mut Tx<'_>,
     limits: &[BudgetLimit],
 ) -> Result<Vec<BudgetStanding>, StoreError> {
-    let (tx, mut standings) = (&mut WriteTx::Pooled(tx), Vec::new());
+    let mut standings = Vec::new();
     for limit in limits {
         let counter = counter(tx, limit).await?;
         let spent = match counter {
@@ -107,7 +106,7 @@ pub(super) async fn standings(
     Ok(standings)
 }
 
-async fn warned(tx: &mut WriteTx<'_>, limit: &BudgetLimit, now: i64) -> Result<bool, StoreError> {
+async fn warned(tx: &mut Tx<'_>, limit: &BudgetLimit, now: i64) -> Result<bool, StoreError> {
     // Under another limit people are told anew.
     const SQL: &str = "UPDATE budgets SET warned = $6
         WHERE scope = $1 AND subject = $2 AND unit = $3 AND since = $4 AND until = $5 AND warned <> $6";
@@ -116,7 +115,7 @@ async fn warned(tx: &mut WriteTx<'_>, limit: &BudgetLimit, now: i64) -> Result<b
 }
 
 /// Returns how much of a budget is spent. Its counter is there from now on.
-pub(super) async fn spent(tx: &mut WriteTx<'_>, limit: &BudgetLimit, now: i64) -> Result<i64, StoreError> {
+pub(super) async fn spent(tx: &mut Tx<'_>, limit: &BudgetLimit, now: i64) -> Result<i64, StoreError> {
     const MAKE: &str = "INSERT INTO budgets (scope, subject, unit, since, until, spent, warned, made)
         VALUES ($1, $2, $3, $4, $5, $6, 0, $7)";
     if let Some((spent, _)) = counter(tx, limit).await? {
@@ -128,20 +127,15 @@ pub(super) async fn spent(tx: &mut WriteTx<'_>, limit: &BudgetLimit, now: i64) -
 }
 
 /// Returns how much of a budget calls that are under way may spend.
-pub(super) async fn reserved(tx: &mut WriteTx<'_>, limit: &BudgetLimit) -> Result<i64, StoreError> {
+pub(super) async fn reserved(tx: &mut Tx<'_>, limit: &BudgetLimit) -> Result<i64, StoreError> {
     sum(tx, limit, "reservations", "tokens").await
 }
 
-async fn settled(tx: &mut WriteTx<'_>, limit: &BudgetLimit) -> Result<i64, StoreError> {
+async fn settled(tx: &mut Tx<'_>, limit: &BudgetLimit) -> Result<i64, StoreError> {
     sum(tx, limit, "spending", "input + output").await
 }
 
-async fn sum(
-    tx: &mut WriteTx<'_>,
-    limit: &BudgetLimit,
-    table: &str,
-    tokens: &str,
-) -> Result<i64, StoreError> {
+async fn sum(tx: &mut Tx<'_>, limit: &BudgetLimit, table: &str, tokens: &str) -> Result<i64, StoreError> {
     let whose = match limit.scope {
         BudgetScope::Run => "run = $1",
         BudgetScope::Person => "user_id = $1",
@@ -161,7 +155,7 @@ async fn sum(
     sum.fetch_one(tx).await
 }
 
-async fn counter(tx: &mut WriteTx<'_>, limit: &BudgetLimit) -> Result<Option<(i64, i64)>, StoreError> {
+async fn counter(tx: &mut Tx<'_>, limit: &BudgetLimit) -> Result<Option<(i64, i64)>, StoreError> {
     const SQL: &str = "SELECT spent, warned FROM budgets
         WHERE scope = $1 AND subject = $2 AND unit = $3 AND since = $4 AND until = $5";
     keyed(SQL, limit).fetch_optional(tx).await
@@ -174,7 +168,7 @@ fn keyed<'q>(sql: &'static str, limit: &'q BudgetLimit) -> crate::statement::Sta
 
 /// Adds a user's call to all budgets that it is a part of.
 pub(super) async fn count(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     call: &ModelCall,
     user: &str,
     spent: &CallSpending,

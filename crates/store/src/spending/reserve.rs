@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Db, StoreError, clock, crash,
-    statement::{Columns, FromColumns, WriteTx, query},
+    statement::{Columns, FromColumns, Tx, query},
 };
 use pudu_base::{BudgetScope, ModelCaller, Usage, UserId};
 
@@ -168,7 +168,7 @@ impl CallOffer {
 }
 
 async fn reserve(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     reservation: &Reservation,
     owner: &str,
 ) -> Result<ReserveOutcome, StoreError> {
@@ -256,7 +256,7 @@ fn judge(
 }
 
 async fn keep(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     call: &ModelCall,
     offer: &CallOffer,
     output: i64,
@@ -295,7 +295,7 @@ async fn keep(
 }
 
 /// Ends a reservation; one that has ended already is left alone.
-pub(super) async fn release(tx: &mut WriteTx<'_>, call: &str) -> Result<(), StoreError> {
+pub(super) async fn release(tx: &mut Tx<'_>, call: &str) -> Result<(), StoreError> {
     query("DELETE FROM reservations WHERE call = $1").bind(call).execute(tx).await.map(drop)
 }
 
@@ -334,7 +334,7 @@ impl FromColumns for LeftReservation {
     }
 }
 
-async fn settle_left(tx: &mut WriteTx<'_>, owner: &str) -> Result<u64, StoreError> {
+async fn settle_left(tx: &mut Tx<'_>, owner: &str) -> Result<u64, StoreError> {
     const SQL: &str =
         "SELECT call, run, thread, account, person, user_id, room, caller, model, currency, day, input,
         input_cost FROM reservations WHERE owner <> $1 ORDER BY call LIMIT $2";

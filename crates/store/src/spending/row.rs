@@ -6,14 +6,14 @@ use super::{
 };
 use crate::{
     StoreError, clock,
-    statement::{WriteTx, query},
+    statement::{Tx, query},
 };
 use pudu_base::{Usage, UserId};
 
 /// Stores what a call of a user cost, and counts it in all budgets that it is a part of; of one that is settled already
 /// nothing. The user is empty where nobody knows them any more.
 pub(super) async fn spend(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     call: &ModelCall,
     user: &str,
     spent: &CallSpending,
