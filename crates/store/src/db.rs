@@ -10,7 +10,7 @@ use crate::{
     availability::{Availability, RetryDelays},
     crash,
     engine::DbEngine,
-    job::{SoonCall, WriteWork},
+    job::{SoonCall, WriteCall, WriteWork},
     link::ReadLink,
     pools::{self, DbConnections, Lease},
     statement::{Tx, query},
@@ -20,7 +20,10 @@ use futures_util::{FutureExt, future::join_all};
 use pudu_base::BoxFuture;
 use sqlx::AnyPool;
 use std::{sync::Arc, time::Duration};
-use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    sync::oneshot,
+};
 
 /// Whether the store answers is said within this time.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
@@ -218,7 +221,24 @@ impl Db {
         self.bounded(self.inner.writer.write(name, data, work)).await
     }
 
-    /// Has one write done that nobody waits for: with the next one, or soon, and before all that come later.
+    /// Has one write done with the next one, or soon, and before all that come later. Its result is worth waiting for
+    /// where something else takes as long.
+    pub(crate) fn write_with_next<D, T>(
+        &self,
+        name: &'static crash::Write,
+        data: D,
+        work: WriteWork<D, T>,
+    ) -> impl Future<Output = Result<T, StoreError>> + use<D, T>
+    where
+        D: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        self.inner.writer.write_soon(Box::new(WriteCall::new(name, data, work, reply)));
+        async { answer.await.map_err(|_| StoreError::Closed)? }
+    }
+
+    /// Likewise one that nobody waits for.
     pub(crate) fn write_soon<D>(&self, name: &'static crash::Write, data: D, work: WriteWork<D, ()>)
     where
         D: Send + Sync + 'static,

@@ -5,7 +5,7 @@ use crate::{
     statement::{Tx, query},
     threads,
 };
-use pudu_base::{Outcome, RunId, ThreadId, Usage};
+use pudu_base::{BoxFuture, Outcome, RunId, ThreadId, Usage};
 
 /// How a run ended, and what of it stands in lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,21 +31,20 @@ impl From<&Outcome> for RunEnding {
 
 impl Db {
     /// Notes that a run begins, and the title of its thread if that is known from it and it has none. Said again of a
-    /// run that goes on after a restart, it changes nothing.
-    pub async fn run_started(
+    /// run that goes on after a restart, it changes nothing. That is committed with the next write, or soon.
+    pub fn run_started(
         &self,
         id: &RunId,
         thread: &ThreadId,
         model: &str,
         title: Option<&str>,
         now: i64,
-    ) -> Result<(), StoreError> {
+    ) -> impl Future<Output = Result<(), StoreError>> + use<> {
         let texts = [id.as_str(), thread.as_str(), model].map(str::to_owned);
         let data = (texts, title.map(str::to_owned), now);
-        self.write(&crash::RUN_STARTED, data, |(texts, title, now), tx| {
+        self.write_with_next(&crash::RUN_STARTED, data, |(texts, title, now), tx| {
             Box::pin(started(tx, texts, title.as_deref(), *now))
         })
-        .await
     }
 
     /// Notes how a run ended, with what it spent until then. The first end of a run stays.
@@ -55,14 +54,17 @@ impl Db {
         ending: impl Into<RunEnding>,
         now: i64,
     ) -> Result<(), StoreError> {
-        let ending = ending.into();
-        let outcome =
-            serde_json::to_string(&ending.outcome).map_err(|e| StoreError::Rejected(e.to_string()))?;
-        let end = (id.clone(), outcome, ending, now);
-        self.write(&crash::RUN_ENDED, end, |(id, outcome, ending, now), tx| {
-            Box::pin(ended(tx, id, outcome, ending, *now))
-        })
-        .await
+        self.write(&crash::RUN_ENDED, (id.clone(), ending.into(), now), end).await
+    }
+
+    /// Likewise, committed with the next write, or soon: the write that shows the run's end to somebody.
+    pub fn run_ends(
+        &self,
+        id: &RunId,
+        ending: RunEnding,
+        now: i64,
+    ) -> impl Future<Output = Result<(), StoreError>> + use<> {
+        self.write_with_next(&crash::RUN_ENDED, (id.clone(), ending, now), end)
     }
 
     /// Returns how a run ended, if it has.
@@ -109,20 +111,21 @@ async fn started(
     }
 }
 
-async fn ended(
-    tx: &mut Tx<'_>,
-    id: &RunId,
-    outcome: &str,
-    ending: &RunEnding,
-    now: i64,
-) -> Result<(), StoreError> {
+fn end<'a>(end: &'a (RunId, RunEnding, i64), tx: &'a mut Tx<'_>) -> BoxFuture<'a, Result<(), StoreError>> {
+    let (id, ending, now) = end;
+    Box::pin(ended(tx, id, ending, *now))
+}
+
+async fn ended(tx: &mut Tx<'_>, id: &RunId, ending: &RunEnding, now: i64) -> Result<(), StoreError> {
+    let outcome = serde_json::to_string(&ending.outcome);
+    let outcome = outcome.map_err(|error| StoreError::Rejected(error.to_string()))?;
     let sql = "UPDATE runs SET ended = $1, outcome = $2,
         input = (SELECT CAST(COALESCE(SUM(input), 0) AS BIGINT) FROM spending WHERE run = $3),
         output = (SELECT CAST(COALESCE(SUM(output), 0) AS BIGINT) FROM spending WHERE run = $3),
         stop_reason = $4, first_words = $5, last_words = $6, messages = $7
         WHERE id = $3 AND ended IS NULL";
     let RunEnding { stop_reason, first_words, last_words, messages, .. } = ending;
-    let update = query(sql).bind(now).bind(outcome).bind(id.as_str()).bind(stop_reason.as_str());
+    let update = query(sql).bind(now).bind(&outcome).bind(id.as_str()).bind(stop_reason.as_str());
     let update = update.bind(first_words.as_str()).bind(last_words.as_str()).bind(*messages);
     update.execute(tx).await.map(drop)
 }
