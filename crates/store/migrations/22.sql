@@ -1,0 +1,3 @@
+-- The title of a run's thread as the run found it and as it left it: the frames of its stream show these, whenever they are read.
+ALTER TABLE runs ADD COLUMN title_found TEXT;
+ALTER TABLE runs ADD COLUMN title_left TEXT;
