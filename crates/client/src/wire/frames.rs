@@ -194,12 +194,13 @@ impl Frames {
                 "type": "approval_requested", "key": key, "call_id": call, "request": request, "whole": whole,
                 "deadline": clock::iso(*deadline),
             })),
-            RunEvent::ApprovalDecided { call, decision } => self.custom(&json!({
+            RunEvent::ApprovalDecided { call, decision } if !decision.not_asked => self.custom(&json!({
                 "type": "approval_decided", "call_id": call, "request": decision.request,
                 "approved": decision.approved, "by": decision.by,
             })),
-            // These are in the log as well, or at the end.
-            RunEvent::ToolEnded { .. }
+            // These are in the log as well, or at the end, or nobody was asked before.
+            RunEvent::ApprovalDecided { .. }
+            | RunEvent::ToolEnded { .. }
             | RunEvent::Todos { .. }
             | RunEvent::Artifacts { .. }
             | RunEvent::Usage { .. }
