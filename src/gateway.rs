@@ -11,6 +11,7 @@ mod assist;
 mod assistants;
 pub(crate) mod audit;
 mod auth;
+mod body_limit;
 mod branches;
 mod caller;
 mod changes;
@@ -43,6 +44,7 @@ mod paced;
 mod page;
 mod people;
 mod profile;
+mod query;
 mod refusal;
 mod resources;
 mod run_readers;
@@ -66,19 +68,18 @@ mod uploads;
 pub(crate) mod usage;
 mod users;
 mod webhook;
+mod wrong_value;
 
 pub(crate) use {auth::SignIn, client_runs::cut_runs, guard::GatewayToken};
 
 use crate::{config::Watcher, connections::Connections, dispatch::Shared, local::LocalChannel};
-use axum::{Extension, Router, extract::DefaultBodyLimit, middleware};
+use axum::{Extension, Router, middleware};
+use body_limit::MAX_BODY_BYTES;
 use openapi::{Access, Routes, delete, get, post, put, says};
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 use tokio::{net::TcpListener, sync::Semaphore};
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
-
-/// Maximum size of a request body, in bytes, except where files are uploaded.
-const MAX_BODY_BYTES: usize = 1024 * 1024;
 
 /// A JSON answer and its status.
 type JsonReply = (axum::http::StatusCode, json::Json<serde_json::Value>);
@@ -292,7 +293,7 @@ impl GatewayState {
             .at(
                 "/api/chat/{chat}/messages",
                 post(chat::say, says("Sends a message.").gives_with(202, "Accepted"))
-                    .limit(DefaultBodyLimit::max(chat::MAX_BODY_BYTES)),
+                    .limit(chat::MAX_BODY_BYTES),
             )
             .at(
                 "/api/chat/{chat}/press",
@@ -317,7 +318,7 @@ impl GatewayState {
                     says("Adds files to a thread's uploads.")
                         .gives("{success: boolean, files: [File], message: string, skipped_files: [any]}"),
                 )
-                .limit(DefaultBodyLimit::disable()),
+                .without_limit(),
             )
             .at(
                 "/api/threads/{thread}/uploads/list",
@@ -427,7 +428,7 @@ impl GatewayState {
         let (router, routes) = self.guarded().merge(self.open()).finish();
         let all = router
             .layer(Extension(Arc::new(openapi::Document::of(routes))))
-            .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+            .layer(body_limit::layers(MAX_BODY_BYTES))
             .layer(middleware::from_fn(paced::pace))
             .layer(CatchPanicLayer::new())
             .layer(middleware::from_fn(errors::shape))

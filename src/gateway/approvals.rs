@@ -9,11 +9,11 @@ use super::{
     refusal::{ACCOUNT, Refusal, answer, body, missing, refused, scrubbed, unavailable},
     thread,
 };
-use crate::gateway::json::Json;
+use crate::gateway::json::{Json, JsonRejection};
 use crate::{bus::STORE_TIMEOUT, clock, names::UserNames};
 use axum::{
     Extension,
-    extract::{Path, State, rejection::JsonRejection},
+    extract::{Path, State},
     http::StatusCode,
     response::Response,
 };

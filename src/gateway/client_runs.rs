@@ -4,8 +4,8 @@ use super::{
     GatewayState,
     caller::Caller,
     errors::refuse,
-    follow_query::{FollowQuery, is_set},
-    json::Json,
+    follow_query::FollowQuery,
+    json::{Json, JsonRejection},
     owned::{own, own_if_there, readable},
     owned_runs::{own_run, readable_run, row},
     refusal::{Refusal, answer, body, changed, refused, scrubbed, unavailable},
@@ -15,10 +15,11 @@ use super::{
     thread,
     threads::{selected, values},
 };
+use crate::gateway::query::Query;
 use crate::{bus::STORE_TIMEOUT, clock, dispatch::Shared};
 use axum::{
     body::{Body, Bytes},
-    extract::{Path, Query, RawQuery, State, rejection::JsonRejection},
+    extract::{Path, RawQuery, State},
     http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -413,7 +414,7 @@ fn stored_modes(row: &RunRow) -> Option<Modes> {
 #[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
 pub(super) struct CancelQuery {
-    wait: Option<String>,
+    wait: Option<bool>,
     action: Option<String>,
 }
 
@@ -426,7 +427,7 @@ pub(super) async fn cancel(
 ) -> Response {
     let cancelled = async {
         let (_, row) = own_run(&gateway, &caller, &ids).await?;
-        let wait = is_set(asked.wait.as_ref());
+        let wait = asked.wait.unwrap_or(false);
         stop(&gateway, &row, asked.action.as_deref().unwrap_or("interrupt"), wait).await?;
         Ok(if wait { StatusCode::NO_CONTENT } else { StatusCode::ACCEPTED })
     };

@@ -7,7 +7,7 @@ use super::{
     caller::Caller,
     errors::refuse,
     input::{self, InputMessage},
-    json::Json,
+    json::{Json, JsonRejection},
     owned::own,
     refusal::{ACCOUNT, Refusal, answer, body, changed, scrubbed, unavailable},
     thread_state::checkpoint_of,
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
-    extract::{Path, State, rejection::JsonRejection},
+    extract::{Path, State},
     http::StatusCode,
     response::Response,
 };
