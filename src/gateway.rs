@@ -375,6 +375,20 @@ impl GatewayState {
             .admitted(Access::Known, middleware::from_fn_with_state(self.clone(), admit::check))
     }
 
+    /// The routes that describe the API, unless they are switched off.
+    fn description(&self) -> Routes {
+        let routes = Routes::new("daemon");
+        if self.0.sign_in.config.hides_docs {
+            return routes;
+        }
+        routes
+            .at(
+                "/docs",
+                get(openapi::page, says("Serves a page that lists the operations.").sends(200, "text/html")),
+            )
+            .at("/openapi.json", get(openapi::document, says("Serves this document.").gives("object")))
+    }
+
     /// The routes of everybody.
     fn open(&self) -> Routes {
         let open = Routes::new("daemon")
@@ -383,11 +397,6 @@ impl GatewayState {
                 "/page/{version}/{file}",
                 get(page::file, says("Serves a file of the page.").sends(200, "*/*")),
             )
-            .at(
-                "/docs",
-                get(openapi::page, says("Serves a page that lists the operations.").sends(200, "text/html")),
-            )
-            .at("/openapi.json", get(openapi::document, says("Serves this document.").gives("object")))
             .at(
                 "/health",
                 get(
@@ -403,6 +412,7 @@ impl GatewayState {
                     says("Reports whether the daemon can work.").gives(READY).gives_with(503, READY),
                 ),
             )
+            .merge(self.description())
             .behind(middleware::from_fn_with_state(self.clone(), guard::same_site));
         // What brings its own proof, a secret or a signature, may come by any name of this machine.
         let hooks = Routes::new("daemon")
