@@ -56,6 +56,7 @@ mod skills;
 pub(crate) mod storage;
 mod stream_watch;
 mod tasks;
+mod temporary;
 pub(crate) mod thread;
 mod thread_edits;
 mod thread_facts;
@@ -136,6 +137,8 @@ impl GatewayState {
 
     /// Serves until `stop`, then lets requests at work finish.
     pub(crate) async fn serve(self, listener: TcpListener) {
+        let gateway = self.clone();
+        self.0.shared.tasks.spawn(async move { gateway.delete_left().await });
         let stop = self.0.stop.clone();
         serve::serve(listener, self.router(), stop).await;
     }

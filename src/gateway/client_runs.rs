@@ -63,12 +63,16 @@ async fn accept(
     gateway: &GatewayState,
     caller: &Caller,
     thread: &ThreadId,
-    (asked, follows): (RunBody, bool),
+    (asked, follows, own_thread): (RunBody, bool, bool),
 ) -> Result<AcceptedRun, Refusal> {
-    let ReadRequest { run, modes, cancels } = run_request::read(gateway, caller, thread, asked).await?;
+    let read = run_request::read(gateway, caller, thread, (asked, own_thread)).await?;
+    let ReadRequest { run, modes, cancels } = read;
     let (id, assistant) = (run.task.run.clone(), run.assistant.clone());
     // Before it is accepted: its reader may go away meanwhile.
     let reader = RunReader::join(gateway, &id, cancels && follows);
+    if run.deletes_thread {
+        gateway.delete_after(thread.clone(), id.clone());
+    }
     match gateway.0.shared.client.submit(run).await {
         Ok(_) => {}
         Err(SubmitError::Busy(other)) => return run_request::busy(&other),
@@ -102,7 +106,7 @@ async fn on_thread(
 ) -> Result<AcceptedRun, Refusal> {
     let asked = body(posted)?;
     let thread = place(gateway, caller, id, asked.may_begin_thread(false)).await?;
-    accept(gateway, caller, &thread, (asked, follows)).await
+    accept(gateway, caller, &thread, (asked, follows, false)).await
 }
 
 /// Accepts a run on the thread that its configuration names, or on a new one, of a caller who `follows` it or not.
@@ -113,11 +117,11 @@ async fn stateless(
     follows: bool,
 ) -> Result<AcceptedRun, Refusal> {
     let asked = body(posted)?;
-    let thread = match asked.thread() {
-        None => gateway.0.shared.client.new_thread(),
-        Some(id) => place(gateway, caller, id, asked.may_begin_thread(true)).await?,
+    let (thread, own_thread) = match asked.thread() {
+        None => (gateway.0.shared.client.new_thread(), true),
+        Some(id) => (place(gateway, caller, id, asked.may_begin_thread(true)).await?, false),
     };
-    accept(gateway, caller, &thread, (asked, follows)).await
+    accept(gateway, caller, &thread, (asked, follows, own_thread)).await
 }
 
 /// Answers with the values of a thread at the end of a run: the headers at once, so that a client that is cut off knows where

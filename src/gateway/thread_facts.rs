@@ -172,6 +172,7 @@ pub(super) async fn compact(
             request: String::new(),
             metadata: String::new(),
             multitask: Multitask::Reject,
+            deletes_thread: false,
         });
         let Some(end) = changed(submitted.await)?.ended().await else {
             return refused(StatusCode::SERVICE_UNAVAILABLE, "the daemon stops; try again");

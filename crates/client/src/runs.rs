@@ -71,6 +71,8 @@ pub struct ClientRun {
     pub metadata: String,
     /// What happens to another run of the thread.
     pub multitask: Multitask,
+    /// Whether its thread is deleted after it.
+    pub deletes_thread: bool,
 }
 
 /// Reason why a run was not accepted.
@@ -132,7 +134,7 @@ impl Client {
     /// # Errors
     /// When its thread is busy and it does not want to wait, too many wait, or the store fails.
     pub async fn submit(&self, run: ClientRun) -> Result<Run, SubmitError> {
-        let ClientRun { mut task, account, assistant, request, metadata, multitask } = run;
+        let ClientRun { mut task, account, assistant, request, metadata, multitask, deletes_thread } = run;
         task.by_client = true;
         let live = live(&task, Control::default());
         let others = self.0.runs.of_thread(&task.thread);
@@ -151,6 +153,7 @@ impl Client {
             request,
             metadata,
             multitask: multitask.as_str().to_owned(),
+            deletes_thread,
             cancels: multitask
                 .cancels()
                 .map(|action| (action, others.iter().map(|other| other.run.clone()).collect())),

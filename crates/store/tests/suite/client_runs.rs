@@ -25,6 +25,7 @@ fn asked(run: &str, thread: &str, now: i64) -> NewClientRun {
         request: "{}".into(),
         metadata: String::new(),
         multitask: "reject".into(),
+        deletes_thread: false,
         cancels: None,
         now,
     }
@@ -109,6 +110,17 @@ pub(crate) async fn a_run_that_is_accepted_stops_others_by_the_same_write(db: Db
         db.accept_run(again).await.is_err() && cancelled("three").await.is_none(),
         "what is refused stops nothing"
     );
+}
+
+pub(crate) async fn a_run_after_which_its_thread_goes_is_known_until_it_went(db: Db) {
+    db.accept_run(asked("stays", "mine", NOW)).await.unwrap();
+    db.accept_run(NewClientRun { deletes_thread: true, ..asked("goes", "temporary", NOW) }).await.unwrap();
+    let left = [(ThreadId::from("temporary"), RunId::from("goes"))];
+    assert_eq!(db.temporary_runs().await.unwrap(), left);
+    db.run_ended(&"goes".into(), &Outcome::Success, NOW).await.unwrap();
+    assert_eq!(db.temporary_runs().await.unwrap(), left);
+    db.delete_thread(&"temporary".into(), i64::MAX, &"next".into()).await.unwrap();
+    assert_eq!(db.temporary_runs().await.unwrap(), []);
 }
 
 pub(crate) async fn a_run_knows_the_titles_that_it_found_and_left(db: Db) {
