@@ -372,6 +372,9 @@ async fn garbage_is_refused_and_costs_nothing() {
         ("/threads", json!({"metadata": {"a": "x".repeat(70_000)}}), 413),
         ("/threads/search", json!({"limit": 0}), 422),
         ("/threads/search", json!({"status": "asleep"}), 422),
+        ("/threads/search", json!({"values": {"messages": []}}), 422),
+        ("/threads/search", json!({"extract": {"last": "values.messages[-1]"}}), 422),
+        ("/threads/search", json!({"select": ["thread_id", "titel"]}), 422),
         ("/threads/none/runs", json!({}), 404),
         ("/threads/none/history", json!({}), 404),
     ] {
@@ -558,4 +561,9 @@ async fn a_checkpoint_tells_its_step_and_what_comes_next() {
     assert_eq!(runs, json!([{"status": "success", "thread_id": thread}]));
     let found = client.post("/threads/search", json!({"select": ["thread_id"]})).await;
     assert_eq!(found, json!([{"thread_id": thread}]));
+    client.post(&format!("/threads/{thread}/state"), json!({"values": {"title": "Numbers"}})).await;
+    for (title, count) in [("Numbers", 1), ("numbers", 0)] {
+        let found = client.post("/threads/count", json!({"values": {"title": title}})).await;
+        assert_eq!(found, count, "{title}");
+    }
 }

@@ -177,7 +177,7 @@ pub(super) async fn copy(
         let thread = own(&gateway, &caller, &id).await?;
         let state = gateway.0.shared.client.state(&thread.id).await.map_err(|error| unavailable(&error))?;
         let copied = copy_to(&gateway, &caller, &thread, (state, &thread.title, Map::new())).await?;
-        Ok(scrubbed(&listed(&gateway, &copied)))
+        Ok(scrubbed(&listed(&gateway, &caller, &copied)))
     };
     answer(copied.await)
 }
