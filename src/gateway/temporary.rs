@@ -39,8 +39,8 @@ impl GatewayState {
                 }
                 return;
             }
-            for run in live {
-                run.closed.cancelled().await;
+            for one in live {
+                one.closed.cancelled().await;
             }
         }
     }

@@ -221,7 +221,7 @@ impl Follower {
     async fn begin_live(&mut self, live: LiveRun, after: Position) -> Result<(), StoreError> {
         let ring = first_place(&live);
         let Some((at, from)) = ring_place(&live, after) else { return self.jump(&live, after).await };
-        if after.event() >= ring.event() {
+        if after.order() >= ring.order() {
             self.frames.seek(from, after);
             // The state before a step that is made once more is read with it.
             if !is_within_step(after) {

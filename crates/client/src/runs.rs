@@ -5,7 +5,7 @@ use crate::{Client, Control, Run, RunTask, run_registry::LiveRun};
 use pudu_base::{BoxFuture, LogError, RunId, Seq, ThreadFolder, ThreadId, Update};
 use pudu_harness::RunState;
 use pudu_store::{CancelAction, Deletion, NewClientRun, StoreError, now};
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// So many runs may wait on one thread.
@@ -118,16 +118,6 @@ impl CutRun {
     }
 }
 
-impl LiveRun {
-    /// Has it stop. The first word counts, as in the store.
-    fn cancel(&self, action: CancelAction) {
-        if !self.control.cancel.is_cancelled() {
-            self.control.roll_back.store(action == CancelAction::Rollback, Ordering::Relaxed);
-        }
-        self.control.cancel.cancel();
-    }
-}
-
 impl Client {
     /// Accepts a client's run and starts it. It is in the store when this returns, and ends whether anybody listens or not.
     ///
@@ -167,7 +157,7 @@ impl Client {
                 return Err(error.into());
             }
             if let Some(action) = multitask.cancels() {
-                others.iter().for_each(|other| other.cancel(action));
+                others.iter().for_each(|other| other.control.stop(action));
             }
             let turn = client.0.runs.queue(&live.thread);
             Ok(client.spawn(task, live, None, turn))
@@ -193,7 +183,7 @@ impl Client {
             (live.before, live.first_event) = (last, now().unsigned_abs());
         }
         if let Some(action) = cancelled {
-            live.cancel(action);
+            live.control.stop(action);
         }
         Ok(CutRun { task, live })
     }
@@ -227,7 +217,7 @@ impl Client {
     /// When the store fails: the run goes on.
     pub async fn stop(&self, live: &LiveRun, action: CancelAction) -> Result<(), StoreError> {
         self.0.db.cancel_run(&live.run, action).await?;
-        live.cancel(action);
+        live.control.stop(action);
         Ok(())
     }
 

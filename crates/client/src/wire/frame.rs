@@ -41,9 +41,9 @@ impl Position {
         self.event == END
     }
 
-    /// Returns the event without what the reader lacks of it: later ones are greater.
+    /// Returns the order of the event among others, whatever the reader lacks of it.
     #[must_use]
-    pub fn event(self) -> (Seq, u64) {
+    pub fn order(self) -> (Seq, u64) {
         (self.seq, self.event)
     }
 

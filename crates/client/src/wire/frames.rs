@@ -237,14 +237,18 @@ impl Frames {
         for (left, frame) in frames.iter_mut().rev().enumerate() {
             frame.id = Some(Position { left: (left > 0).then_some(left), ..now });
         }
-        let Some(known) = self.known.filter(|known| now.event() <= known.event()) else {
+        let Some(known) = self.known.filter(|known| now.order() <= known.order()) else {
             return self.out.append(&mut frames);
         };
-        let lacking = known.left.filter(|_| now.event() == known.event()).unwrap_or(0);
-        match (frames.len().checked_sub(lacking), &self.state) {
-            (None, Some(state)) if now.event == 0 => self.gap(known, now.seq, state.clone()),
-            (has, _) => self.out.extend(frames.drain(has.unwrap_or(0)..)),
+        let lacking = known.left.filter(|_| now.order() == known.order()).unwrap_or(0);
+        let has = frames.len().checked_sub(lacking);
+        if has.is_none()
+            && now.event == 0
+            && let Some(state) = self.state.clone()
+        {
+            return self.gap(known, now.seq, state);
         }
+        self.out.extend(frames.drain(has.unwrap_or(0)..));
     }
 
     fn custom(&mut self, data: &Value) {
