@@ -1,7 +1,7 @@
 //! JSON of requests and answers. A body that is to have keys is an object: serde would take a list of its values as well.
 //! What cannot be read is refused with the place in the body and with what belongs there.
 
-use super::{body_limit::LimitedBody, errors::refuse, wrong_value};
+use super::{body_limit::LimitedBody, wrong_value};
 use axum::{
     body::Bytes,
     extract::{FromRequest, Request},
@@ -38,7 +38,7 @@ impl JsonRejection {
 
 impl IntoResponse for JsonRejection {
     fn into_response(self) -> Response {
-        refuse(self.status, &self.detail)
+        (self.status, Json(serde_json::json!({ "detail": self.detail }))).into_response()
     }
 }
 
