@@ -3,7 +3,7 @@
 use super::errors::refuse;
 use crate::gateway::json::{Json, JsonRejection};
 use axum::{
-    extract::http::{StatusCode, header},
+    http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
 use pudu_client::{SubmitError, net::scrub};

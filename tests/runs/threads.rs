@@ -16,7 +16,7 @@ async fn nothing_is_deleted_under_a_run_that_was_accepted() {
     for path in
         [format!("/storage/threads/{thread}"), format!("/threads/{thread}"), "/users/default".to_owned()]
     {
-        let mut delete = crate::house::http().delete(client.at(&path));
+        let mut delete = http().delete(client.at(&path));
         let token = std::fs::read_to_string(house.path(".pudu/gateway-token")).unwrap();
         delete = delete.bearer_auth(token.trim());
         assert_eq!(delete.send().await.unwrap().status(), 409, "{path}");
@@ -68,7 +68,7 @@ async fn a_goal_is_taken_back_in_a_chat_while_a_client_works_on_its_thread() {
     hold.reached().await.unwrap();
     client.says_in_chat("/goal clear").await;
     client.says_in_chat("/help").await;
-    let deadline = std::time::Instant::now() + crate::house::SOON;
+    let deadline = std::time::Instant::now() + SOON;
     while !client.transcript().await.iter().any(|line| line["text"].as_str().unwrap().contains("/models")) {
         assert!(std::time::Instant::now() < deadline, "other commands do not wait");
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
