@@ -11,6 +11,7 @@ mod assist;
 mod assistants;
 pub(crate) mod audit;
 mod auth;
+mod body_limit;
 mod branches;
 mod caller;
 mod changes;
@@ -43,6 +44,7 @@ mod paced;
 mod page;
 mod people;
 mod profile;
+mod query;
 mod refusal;
 mod resources;
 mod run_readers;
@@ -54,6 +56,7 @@ mod skills;
 pub(crate) mod storage;
 mod stream_watch;
 mod tasks;
+mod temporary;
 pub(crate) mod thread;
 mod thread_edits;
 mod thread_facts;
@@ -66,19 +69,18 @@ mod uploads;
 pub(crate) mod usage;
 mod users;
 mod webhook;
+mod wrong_value;
 
 pub(crate) use {auth::SignIn, client_runs::cut_runs, guard::GatewayToken};
 
 use crate::{config::Watcher, connections::Connections, dispatch::Shared, local::LocalChannel};
-use axum::{Extension, Router, extract::DefaultBodyLimit, middleware};
+use axum::{Extension, Router, middleware};
+use body_limit::MAX_BODY_BYTES;
 use openapi::{Access, Routes, delete, get, post, put, says};
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 use tokio::{net::TcpListener, sync::Semaphore};
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
-
-/// Maximum size of a request body, in bytes, except where files are uploaded.
-const MAX_BODY_BYTES: usize = 1024 * 1024;
 
 /// A JSON answer and its status.
 type JsonReply = (axum::http::StatusCode, json::Json<serde_json::Value>);
@@ -135,6 +137,8 @@ impl GatewayState {
 
     /// Serves until `stop`, then lets requests at work finish.
     pub(crate) async fn serve(self, listener: TcpListener) {
+        let gateway = self.clone();
+        self.0.shared.tasks.spawn(async move { gateway.delete_left().await });
         let stop = self.0.stop.clone();
         serve::serve(listener, self.router(), stop).await;
     }
@@ -292,7 +296,7 @@ impl GatewayState {
             .at(
                 "/api/chat/{chat}/messages",
                 post(chat::say, says("Sends a message.").gives_with(202, "Accepted"))
-                    .limit(DefaultBodyLimit::max(chat::MAX_BODY_BYTES)),
+                    .limit(chat::MAX_BODY_BYTES),
             )
             .at(
                 "/api/chat/{chat}/press",
@@ -317,7 +321,7 @@ impl GatewayState {
                     says("Adds files to a thread's uploads.")
                         .gives("{success: boolean, files: [File], message: string, skipped_files: [any]}"),
                 )
-                .limit(DefaultBodyLimit::disable()),
+                .without_limit(),
             )
             .at(
                 "/api/threads/{thread}/uploads/list",
@@ -374,6 +378,20 @@ impl GatewayState {
             .admitted(Access::Known, middleware::from_fn_with_state(self.clone(), admit::check))
     }
 
+    /// The routes that describe the API, unless they are switched off.
+    fn description(&self) -> Routes {
+        let routes = Routes::new("daemon");
+        if self.0.sign_in.config.hides_docs {
+            return routes;
+        }
+        routes
+            .at(
+                "/docs",
+                get(openapi::page, says("Serves a page that lists the operations.").sends(200, "text/html")),
+            )
+            .at("/openapi.json", get(openapi::document, says("Serves this document.").gives("object")))
+    }
+
     /// The routes of everybody.
     fn open(&self) -> Routes {
         let open = Routes::new("daemon")
@@ -382,11 +400,6 @@ impl GatewayState {
                 "/page/{version}/{file}",
                 get(page::file, says("Serves a file of the page.").sends(200, "*/*")),
             )
-            .at(
-                "/docs",
-                get(openapi::page, says("Serves a page that lists the operations.").sends(200, "text/html")),
-            )
-            .at("/openapi.json", get(openapi::document, says("Serves this document.").gives("object")))
             .at(
                 "/health",
                 get(
@@ -402,6 +415,7 @@ impl GatewayState {
                     says("Reports whether the daemon can work.").gives(READY).gives_with(503, READY),
                 ),
             )
+            .merge(self.description())
             .behind(middleware::from_fn_with_state(self.clone(), guard::same_site));
         // What brings its own proof, a secret or a signature, may come by any name of this machine.
         let hooks = Routes::new("daemon")
@@ -427,7 +441,7 @@ impl GatewayState {
         let (router, routes) = self.guarded().merge(self.open()).finish();
         let all = router
             .layer(Extension(Arc::new(openapi::Document::of(routes))))
-            .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+            .layer(body_limit::layers(MAX_BODY_BYTES))
             .layer(middleware::from_fn(paced::pace))
             .layer(CatchPanicLayer::new())
             .layer(middleware::from_fn(errors::shape))

@@ -18,6 +18,7 @@ mod links;
 mod local;
 mod logging;
 mod machine;
+mod names;
 mod opened;
 mod passwords;
 mod rights;

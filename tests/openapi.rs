@@ -217,3 +217,22 @@ async fn the_pages_name_every_operation_and_no_other() {
     wrong.extend(there.difference(&named).map(|(method, path)| format!("{method} {path} is on no page")));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+#[tokio::test]
+async fn the_document_is_there_for_links_and_not_for_scripts_of_other_sites_and_can_be_switched_off() {
+    let mut house = House::open("").await;
+    let get = async |house: &House, path: &str, name: &'static str, value: &str| {
+        let call = http().get(format!("http://{}{path}", house.address)).header(name, value);
+        call.send().await.unwrap().status().as_u16()
+    };
+    for path in ["/docs", "/openapi.json"] {
+        assert_eq!(get(&house, path, "sec-fetch-site", "cross-site").await, 200, "{path}");
+        assert_eq!(get(&house, path, "origin", "https://evil.example").await, 403, "{path}");
+    }
+    house.kill();
+    house.set("GATEWAY_ENABLE_DOCS", "false");
+    house.start();
+    for path in ["/docs", "/openapi.json"] {
+        assert_eq!(get(&house, path, "accept", "*/*").await, 404, "{path}");
+    }
+}

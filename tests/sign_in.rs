@@ -372,7 +372,20 @@ async fn a_token_may_what_it_was_made_for_until_it_is_revoked() {
         jar.delete(&format!("/api/v1/auth/tokens/{id}")).await.body,
         json!({"message": "Token revoked"})
     );
-    assert_eq!(with(&house, token, "GET", "/api/models").await, 401);
+    let mut refusals = Vec::new();
+    for token in [token, "pudu_", "pudu_never-made"] {
+        let call = http().get(format!("http://{}/api/models", house.address)).bearer_auth(token);
+        let told = call.send().await.unwrap();
+        refusals.push((told.status().as_u16(), told.json::<Value>().await.unwrap()));
+    }
+    let words = refusals[0].1["detail"]["message"].as_str().unwrap();
+    assert!(words.contains("unknown, revoked or expired") && words.contains("pudu token add"), "{words}");
+    assert_eq!((refusals[0].0, &refusals[0].1["detail"]["code"]), (401, &json!("token_invalid")));
+    assert_eq!(
+        refusals[1..],
+        [refusals[0].clone(), refusals[0].clone()],
+        "which tokens there are is not told"
+    );
 }
 
 #[tokio::test]

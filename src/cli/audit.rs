@@ -5,13 +5,15 @@ use super::{remote, run};
 use crate::{
     bus::STORE_TIMEOUT,
     config::{Backend, Start},
-    gateway, home, opened,
+    gateway, home,
+    names::PeopleNames,
+    opened,
 };
 use anyhow::{Context, Result, anyhow};
 use pudu_client::{
     base::ThreadId,
     net::reqwest::Method,
-    store::{ABANDONED, AuditEntry},
+    store::{ABANDONED, AuditEntry, StoreError},
 };
 use serde_json::Value;
 
@@ -51,16 +53,20 @@ async fn read(start: &Start, thread: Option<&ThreadId>, most: u32) -> Result<Vec
         return Ok(Vec::new());
     }
     let db = opened::open(&fixed.database, &fixed.home).await?;
-    let entries =
-        db.within(STORE_TIMEOUT).audit_entries(thread, most).await.context("the store cannot be read");
+    let read = async {
+        let db = db.within(STORE_TIMEOUT);
+        Ok::<_, StoreError>((db.audit_entries(thread, most).await?, PeopleNames::read(&db).await?))
+    };
+    let read = read.await.context("the store cannot be read");
     db.close().await;
+    let (entries, names) = read?;
     // Nobody works here: what is open has ended with the daemon, and the next one will note it.
     let alone = matches!(fixed.database.backend, Backend::Sqlite { .. }) && !home::is_taken(&fixed.home);
     let close = |entry: AuditEntry| match entry.ended {
         None if alone => AuditEntry { code: Some(ABANDONED), ..entry },
         _ => entry,
     };
-    Ok(entries?.into_iter().map(close).map(|entry| gateway::audit::told(&entry)).collect())
+    Ok(entries.into_iter().map(close).map(|entry| gateway::audit::told(&entry, &names)).collect())
 }
 
 fn line(entry: &Value) -> String {
@@ -68,7 +74,9 @@ fn line(entry: &Value) -> String {
     let text = |key: &str| -> String {
         entry.get(key).and_then(Value::as_str).unwrap_or_default().chars().map(plain).collect()
     };
-    let [at, account, person, thread] = ["at", "account", "person", "thread"].map(text);
+    let [at, account, thread] = ["at", "account", "thread"].map(text);
+    let named = entry.get("name").is_some_and(|name| !name.is_null());
+    let person = text(if named { "name" } else { "person" });
     let [action, verdict, detail] = ["action", "verdict", "detail"].map(text);
     format!("{at}  {account}:{person}  {thread}  {action}  {verdict}  {}  {detail}", end(entry))
 }

@@ -2,6 +2,7 @@
 //!
 //! The variables are DeerFlow's. `AUTH_JWT_SECRET` signs sessions; `DEER_FLOW_INTERNAL_AUTH_TOKEN` lets a program of the
 //! installation act for a user; `DEER_FLOW_AUTH_DISABLED` switches sign-in off, except in production.
+//! `GATEWAY_ENABLE_DOCS` switches off what tells strangers of the API.
 //!
 //! Sign-in by providers is in `oidc.rs`.
 
@@ -39,6 +40,8 @@ pub(crate) struct AuthConfig {
     pub(crate) oidc: Option<OidcConfig>,
     /// The address at which browsers reach pudu, where it is known.
     pub(crate) public_url: Option<Url>,
+    /// Whether the description of the API is not served.
+    pub(crate) hides_docs: bool,
 }
 
 pub(super) fn read(top: &Section<'_>, start: &Start, public_url: Option<Url>) -> AuthConfig {
@@ -78,6 +81,7 @@ pub(super) fn read(top: &Section<'_>, start: &Start, public_url: Option<Url>) ->
         insecure_persistence: is_on(start, "DEER_FLOW_AUTH_ALLOW_INSECURE_PERSISTENT_COOKIE"),
         oidc: oidc::read(&auth),
         public_url,
+        hides_docs: is_off(start, "GATEWAY_ENABLE_DOCS"),
     }
 }
 
@@ -145,6 +149,11 @@ fn secret(top: &Section<'_>, start: &Start, name: &str) -> Option<SecretString> 
 fn is_on(start: &Start, name: &str) -> bool {
     let on = |text: &str| matches!(text.trim().to_lowercase().as_str(), "1" | "true" | "yes" | "on");
     start.env.get(name).is_some_and(on)
+}
+
+fn is_off(start: &Start, name: &str) -> bool {
+    let off = |text: &str| matches!(text.trim().to_lowercase().as_str(), "0" | "false" | "no" | "off");
+    start.env.get(name).is_some_and(off)
 }
 
 fn is_production(start: &Start) -> bool {

@@ -152,6 +152,12 @@ impl Dispatcher {
         if row.goal_dropped {
             control.steering.drop_goal();
         }
+        let read = || shared.db.run(&run);
+        let begun = retry_until_stored("failed to read run of turn", read).await.flatten();
+        // A client stopped it, and a death came before its end.
+        if let Some(action) = begun.and_then(|begun| begun.cancelled) {
+            control.stop(action);
+        }
         let job = TurnJob {
             place: Some(shared.client.place(&thread)),
             item,

@@ -5,8 +5,9 @@
 
 use super::{GatewayState, JsonReply};
 use crate::gateway::json::Json;
+use crate::gateway::query::Query;
 use axum::{
-    extract::{Path, Query, Request, State},
+    extract::{Path, Request, State},
     http::StatusCode,
     middleware::Next,
     response::{IntoResponse, Response},

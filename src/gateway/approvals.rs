@@ -9,11 +9,11 @@ use super::{
     refusal::{ACCOUNT, Refusal, answer, body, missing, refused, scrubbed, unavailable},
     thread,
 };
-use crate::gateway::json::Json;
-use crate::{bus::STORE_TIMEOUT, clock};
+use crate::gateway::json::{Json, JsonRejection};
+use crate::{bus::STORE_TIMEOUT, clock, names::UserNames};
 use axum::{
     Extension,
-    extract::{Path, State, rejection::JsonRejection},
+    extract::{Path, State},
     http::StatusCode,
     response::Response,
 };
@@ -41,11 +41,11 @@ pub(super) async fn list(State(gateway): State<GatewayState>, Path(id): Path<Str
         if db.client_thread(&thread).await.map_err(|error| unavailable(&error))?.is_none() {
             return missing();
         }
-        let mut open = Vec::new();
+        let (names, mut open) = (names(&gateway).await?, Vec::new());
         for live in gateway.0.shared.client.live_runs(&thread) {
             for pending in live.replay.progress().asked {
                 if let Some(asked) = find(&gateway, &thread, &pending.key).await? {
-                    open.push(told(&asked, pending.whole.as_deref()));
+                    open.push(told(&asked, pending.whole.as_deref(), &names));
                 }
             }
         }
@@ -72,12 +72,14 @@ pub(super) async fn decide(
         let deciding = tokio::time::timeout(STORE_TIMEOUT, approvals.decide(&id, approved, &by)).await;
         let decided = deciding.map_err(|late| unavailable(&late))?.map_err(|error| unavailable(&error))?;
         let Some(asked) = decided else { return unknown() };
+        let names = names(&gateway).await?;
         match &asked.decision {
             Some(ApprovalDecision { by: Some(_), approved: first, .. }) if *first == approved => {
-                Ok(scrubbed(&told(&asked, None)))
+                Ok(scrubbed(&told(&asked, None, &names)))
             }
             Some(ApprovalDecision { by: Some(by), approved: first, .. }) => {
                 let word = if *first { "approved" } else { "denied" };
+                let by = names.named(by);
                 refused(StatusCode::CONFLICT, &format!("{by} has {word} this call already"))
             }
             _ => late(),
@@ -114,7 +116,12 @@ fn late<T>() -> Result<T, Refusal> {
     refused(StatusCode::GONE, "the time to decide is over: nobody approved this call")
 }
 
-fn told(asked: &Approval, whole: Option<&str>) -> Value {
+async fn names(gateway: &GatewayState) -> Result<UserNames, Refusal> {
+    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+    UserNames::read(&db).await.map_err(|error| unavailable(&error))
+}
+
+fn told(asked: &Approval, whole: Option<&str>, names: &UserNames) -> Value {
     let (run, call) = told_call(&asked.run, &asked.call);
     let decision = asked.decision.as_ref();
     let status = match decision {
@@ -133,7 +140,7 @@ fn told(asked: &Approval, whole: Option<&str>) -> Value {
         "asked_at": iso(asked.asked),
         "deadline": iso(asked.deadline),
         "status": status,
-        "decided_by": decision.and_then(|decision| decision.by.as_deref()),
+        "decided_by": decision.and_then(|decision| decision.by.as_deref()).map(|by| names.named(by)),
         "decided_at": decision.map(|decision| iso(decision.at)),
     })
 }

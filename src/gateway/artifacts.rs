@@ -11,8 +11,9 @@ use super::{
 };
 use crate::bus::STORE_TIMEOUT;
 use crate::gateway::json::Json;
+use crate::gateway::query::{Query, flag};
 use axum::{
-    extract::{Path, Query, State},
+    extract::{Path, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -51,9 +52,9 @@ pub(super) async fn get(
         Ok(thread) => thread,
         Err(refusal) => return *refusal,
     };
-    let show = match request.download.to_ascii_lowercase().as_str() {
-        "1" | "true" | "yes" | "on" => FileDisposition::Download,
-        _ => FileDisposition::Inline,
+    let show = match flag(&request.download) {
+        Some(true) => FileDisposition::Download,
+        Some(false) | None => FileDisposition::Inline,
     };
     let name = path.rsplit('/').next().unwrap_or_default();
     match gateway.0.shared.client.open_artifact(&thread, &path).await {

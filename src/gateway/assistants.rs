@@ -58,7 +58,7 @@ impl AssistantSearch {
             return Ok(Self::default());
         }
         json::read(body).map_err(|error| {
-            let detail = format!("this is no search for assistants: {error}");
+            let detail = format!("this is no search for assistants: {}", error.body_text());
             (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "detail": detail })))
         })
     }

@@ -2,12 +2,14 @@
 
 use super::GatewayState;
 use crate::gateway::json::Json;
-use crate::{bus::STORE_TIMEOUT, clock};
-use axum::{
-    extract::{Query, State},
-    http::StatusCode,
+use crate::gateway::query::Query;
+use crate::{bus::STORE_TIMEOUT, clock, names::PeopleNames};
+use axum::{extract::State, http::StatusCode};
+use pudu_client::{
+    base::ThreadId,
+    killed,
+    store::{AuditEntry, Db, StoreError},
 };
-use pudu_client::{killed, store::AuditEntry};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -27,11 +29,9 @@ pub(super) async fn list(
     Query(asked): Query<AuditQuery>,
 ) -> (StatusCode, Json<Value>) {
     let most = asked.limit.unwrap_or(DEEDS.0).clamp(1, DEEDS.1);
-    let thread = asked.thread.map(Into::into);
-    match gateway.0.shared.db.within(STORE_TIMEOUT).audit_entries(thread.as_ref(), most).await {
-        Ok(entries) => {
-            (StatusCode::OK, Json(json!({ "deeds": entries.iter().map(told).collect::<Vec<_>>() })))
-        }
+    let thread: Option<ThreadId> = asked.thread.map(Into::into);
+    match listed(&gateway.0.shared.db.within(STORE_TIMEOUT), thread.as_ref(), most).await {
+        Ok(deeds) => (StatusCode::OK, Json(json!({ "deeds": deeds }))),
         Err(error) => {
             tracing::error!(%error, "failed to read audit");
             (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({ "detail": "that could not be read just now" })))
@@ -39,8 +39,14 @@ pub(super) async fn list(
     }
 }
 
+/// Reads the newest deeds as the API tells them.
+async fn listed(db: &Db, thread: Option<&ThreadId>, most: u32) -> Result<Vec<Value>, StoreError> {
+    let (entries, names) = (db.audit_entries(thread, most).await?, PeopleNames::read(db).await?);
+    Ok(entries.iter().map(|entry| told(entry, &names)).collect())
+}
+
 /// Writes a deed as the API tells it.
-pub(crate) fn told(entry: &AuditEntry) -> Value {
+pub(crate) fn told(entry: &AuditEntry, names: &PeopleNames) -> Value {
     let killed = entry.code.and_then(killed);
     json!({
         "at": clock::text(entry.at),
@@ -48,9 +54,10 @@ pub(crate) fn told(entry: &AuditEntry) -> Value {
         "run": entry.run,
         "account": entry.account,
         "person": entry.person,
+        "name": names.of(&entry.account, &entry.person),
         "action": entry.action,
         "detail": entry.detail,
-        "verdict": entry.verdict,
+        "verdict": names.verdict(&entry.account, &entry.verdict),
         "code": entry.code.filter(|_| killed.is_none()),
         "killed": killed,
         "ended": entry.ended.map(clock::text),

@@ -8,9 +8,9 @@ use super::{
     thread_edits::copy_to,
 };
 use crate::bus::STORE_TIMEOUT;
-use crate::gateway::json::Json;
+use crate::gateway::json::{Json, JsonRejection};
 use axum::{
-    extract::{Path, State, rejection::JsonRejection},
+    extract::{Path, State},
     http::StatusCode,
     response::Response,
 };

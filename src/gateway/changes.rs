@@ -6,8 +6,9 @@ use super::{
     owned_runs::readable_run,
     refusal::{Refusal, answer, scrubbed, unavailable},
 };
+use crate::gateway::query::Query;
 use axum::{
-    extract::{Path, Query, State},
+    extract::{Path, State},
     response::Response,
 };
 use pudu_client::{

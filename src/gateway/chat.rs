@@ -7,13 +7,13 @@ use super::{
     file::{self as files, FileDisposition},
     options,
 };
-use crate::gateway::json::Json;
+use crate::gateway::json::{Json, JsonRejection};
 use crate::{
     console,
     local::{self, LocalMessage, TranscriptChange, TranscriptLine},
 };
 use axum::{
-    extract::{Path, State, rejection::JsonRejection},
+    extract::{Path, State, rejection::PathRejection},
     http::{HeaderMap, StatusCode, header},
     response::{
         IntoResponse, Response, Sse,
@@ -181,8 +181,11 @@ fn bad_text(text: &str) -> Option<Response> {
 }
 
 fn too_long(text: &str) -> Option<Response> {
-    (text.len() > MAX_MESSAGE_BYTES)
-        .then(|| refuse(StatusCode::PAYLOAD_TOO_LARGE, "the message is longer than 256 KiB"))
+    (text.len() > MAX_MESSAGE_BYTES).then(|| {
+        let detail =
+            format!("the message has {} bytes; a chat takes 256 KiB (262144 bytes) at most", text.len());
+        refuse(StatusCode::PAYLOAD_TOO_LARGE, &detail)
+    })
 }
 
 /// A line as the page gets it, its Markdown as safe HTML beside it.
@@ -230,10 +233,11 @@ fn event(name: &str, data: &impl Serialize) -> Event {
 /// Sends a file that came with a line, always as a download.
 pub(super) async fn file(
     State(gateway): State<GatewayState>,
-    Path((chat, line, index)): Path<(String, String, usize)>,
+    place: Result<Path<(String, String, usize)>, PathRejection>,
     headers: HeaderMap,
 ) -> Response {
     let missing = || refuse(StatusCode::NOT_FOUND, "there is no such file");
+    let Ok(Path((chat, line, index))) = place else { return missing() };
     let Some(file) = gateway.0.local.file(&chat, &line, index) else { return missing() };
     let Ok(open) = tokio::fs::File::open(&file.path).await else { return missing() };
     let sent = files::send(&headers, open.into_std().await, &file.name, FileDisposition::Download).await;

@@ -4,8 +4,8 @@ use super::{
     GatewayState,
     caller::Caller,
     errors::refuse,
-    follow_query::{FollowQuery, is_set},
-    json::Json,
+    follow_query::FollowQuery,
+    json::{Json, JsonRejection},
     owned::{own, own_if_there, readable},
     owned_runs::{own_run, readable_run, row},
     refusal::{Refusal, answer, body, changed, refused, scrubbed, unavailable},
@@ -15,10 +15,11 @@ use super::{
     thread,
     threads::{selected, values},
 };
+use crate::gateway::query::Query;
 use crate::{bus::STORE_TIMEOUT, clock, dispatch::Shared};
 use axum::{
     body::{Body, Bytes},
-    extract::{Path, Query, RawQuery, State, rejection::JsonRejection},
+    extract::{Path, RawQuery, State},
     http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -62,12 +63,16 @@ async fn accept(
     gateway: &GatewayState,
     caller: &Caller,
     thread: &ThreadId,
-    (asked, follows): (RunBody, bool),
+    (asked, follows, own_thread): (RunBody, bool, bool),
 ) -> Result<AcceptedRun, Refusal> {
-    let ReadRequest { run, modes, cancels } = run_request::read(gateway, caller, thread, asked).await?;
+    let read = run_request::read(gateway, caller, thread, (asked, own_thread)).await?;
+    let ReadRequest { run, modes, cancels } = read;
     let (id, assistant) = (run.task.run.clone(), run.assistant.clone());
     // Before it is accepted: its reader may go away meanwhile.
     let reader = RunReader::join(gateway, &id, cancels && follows);
+    if run.deletes_thread {
+        gateway.delete_after(thread.clone(), id.clone());
+    }
     match gateway.0.shared.client.submit(run).await {
         Ok(_) => {}
         Err(SubmitError::Busy(other)) => return run_request::busy(&other),
@@ -101,7 +106,7 @@ async fn on_thread(
 ) -> Result<AcceptedRun, Refusal> {
     let asked = body(posted)?;
     let thread = place(gateway, caller, id, asked.may_begin_thread(false)).await?;
-    accept(gateway, caller, &thread, (asked, follows)).await
+    accept(gateway, caller, &thread, (asked, follows, false)).await
 }
 
 /// Accepts a run on the thread that its configuration names, or on a new one, of a caller who `follows` it or not.
@@ -112,11 +117,11 @@ async fn stateless(
     follows: bool,
 ) -> Result<AcceptedRun, Refusal> {
     let asked = body(posted)?;
-    let thread = match asked.thread() {
-        None => gateway.0.shared.client.new_thread(),
-        Some(id) => place(gateway, caller, id, asked.may_begin_thread(true)).await?,
+    let (thread, own_thread) = match asked.thread() {
+        None => (gateway.0.shared.client.new_thread(), true),
+        Some(id) => (place(gateway, caller, id, asked.may_begin_thread(true)).await?, false),
     };
-    accept(gateway, caller, &thread, (asked, follows)).await
+    accept(gateway, caller, &thread, (asked, follows, own_thread)).await
 }
 
 /// Answers with the values of a thread at the end of a run: the headers at once, so that a client that is cut off knows where
@@ -413,7 +418,7 @@ fn stored_modes(row: &RunRow) -> Option<Modes> {
 #[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
 pub(super) struct CancelQuery {
-    wait: Option<String>,
+    wait: Option<bool>,
     action: Option<String>,
 }
 
@@ -426,7 +431,7 @@ pub(super) async fn cancel(
 ) -> Response {
     let cancelled = async {
         let (_, row) = own_run(&gateway, &caller, &ids).await?;
-        let wait = is_set(asked.wait.as_ref());
+        let wait = asked.wait.unwrap_or(false);
         stop(&gateway, &row, asked.action.as_deref().unwrap_or("interrupt"), wait).await?;
         Ok(if wait { StatusCode::NO_CONTENT } else { StatusCode::ACCEPTED })
     };

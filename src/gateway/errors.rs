@@ -29,6 +29,7 @@ pub(super) async fn shape(request: Request, next: Next) -> Response {
     let text = String::from_utf8_lossy(&text);
     let detail = match (text.trim(), parts.status) {
         ("", StatusCode::NOT_FOUND) => "there is nothing at this address",
+        (_, StatusCode::PAYLOAD_TOO_LARGE) => "the body has more than 1 MiB, the most here",
         ("", StatusCode::METHOD_NOT_ALLOWED) => "this address does not take this method",
         ("", status) => status.canonical_reason().unwrap_or("refused"),
         (text, _) => text,

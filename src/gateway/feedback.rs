@@ -6,10 +6,10 @@ use super::{
     owned_runs::{own_run, readable_run},
     refusal::{Refusal, answer, body, refused, unavailable},
 };
-use crate::gateway::json::Json;
+use crate::gateway::json::{Json, JsonRejection};
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
-    extract::{Path, State, rejection::JsonRejection},
+    extract::{Path, State},
     http::StatusCode,
     response::Response,
 };

@@ -1,5 +1,7 @@
 //! Query of a request that follows a run, which may stop it too.
 
+use super::query::flag;
+
 /// How a run is followed, and stopped before that.
 #[derive(Default)]
 pub(super) struct FollowQuery {
@@ -41,6 +43,6 @@ impl FollowQuery {
     }
 }
 
-pub(super) fn is_set(flag: Option<&String>) -> bool {
-    flag.is_some_and(|flag| matches!(flag.as_str(), "1" | "true" | "True"))
+fn is_set(text: Option<&String>) -> bool {
+    text.and_then(|text| flag(text)).unwrap_or(false)
 }

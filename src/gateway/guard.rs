@@ -128,11 +128,11 @@ impl RequestGuard {
     }
 
     /// Refuses a proof of another kind that is wrong. It takes time, as a wrong token does.
-    pub(super) async fn refuse_wrong(&self, headers: &HeaderMap, from: IpAddr) -> Response {
+    pub(super) async fn refuse_wrong(&self, headers: &HeaderMap, from: IpAddr, wrong: Response) -> Response {
         let from = peer(from, headers).unwrap_or(from);
         let slow = self.slow_down(from).await;
         self.note_wrong(from);
-        if slow { ShownProof::WrongAgain.refusal() } else { ShownProof::Wrong.refusal() }
+        if slow { ShownProof::WrongAgain.refusal() } else { wrong }
     }
 
     /// Looks at the token that a request shows, and notes what that says of its connection. Wrong ones take time.
@@ -189,7 +189,8 @@ fn given(headers: &HeaderMap) -> Option<&str> {
 
 /// Returns the token in a request's header.
 pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
-    headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token)
 }
 
 /// Returns whether this is that token, in a time that tells nothing.
@@ -362,6 +363,7 @@ mod tests {
         for (pairs, expected) in [
             (&[][..], ShownProof::Nothing),
             (&[(bearer.clone(), "Bearer open sesame")], ShownProof::Token),
+            (&[(bearer.clone(), "bearer open sesame")], ShownProof::Token),
             (&[(bearer.clone(), "Bearer open sesam")], ShownProof::Wrong),
             (&[(bearer, "open sesame")], ShownProof::Nothing),
             (&[(cookie.clone(), "a=b; pudu_token=open sesame; c=d")], ShownProof::Token),

@@ -1,7 +1,11 @@
 //! JSON of requests and answers. A body that is to have keys is an object: serde would take a list of its values as well.
+//! What cannot be read is refused with the place in the body and with what belongs there.
 
+use super::{body_limit::LimitedBody, wrong_value};
 use axum::{
-    extract::{FromRequest, Request, rejection::JsonRejection},
+    body::Bytes,
+    extract::{FromRequest, Request},
+    http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use serde::{
@@ -9,16 +13,50 @@ use serde::{
     de::{DeserializeOwned, Visitor},
     forward_to_deserialize_any,
 };
+use serde_json::error::Category;
 
 /// JSON of a request or an answer.
 pub(super) struct Json<T>(pub(super) T);
+
+/// A body that cannot be read.
+#[derive(Debug)]
+pub(super) struct JsonRejection {
+    status: StatusCode,
+    detail: String,
+}
+
+impl JsonRejection {
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// Returns the words for people.
+    pub(super) fn body_text(&self) -> String {
+        self.detail.clone()
+    }
+}
+
+impl IntoResponse for JsonRejection {
+    fn into_response(self) -> Response {
+        (self.status, Json(serde_json::json!({ "detail": self.detail }))).into_response()
+    }
+}
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
     type Rejection = JsonRejection;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, JsonRejection> {
-        let axum::Json(KeyedBody(body)) = axum::Json::from_request(request, state).await?;
-        Ok(Self(body))
+        if !is_json(request.headers()) {
+            let detail = "the body is to be JSON, with `Content-Type: application/json`".to_owned();
+            return Err(JsonRejection { status: StatusCode::UNSUPPORTED_MEDIA_TYPE, detail });
+        }
+        let limited = LimitedBody::of(&request);
+        let bytes = Bytes::from_request(request, state).await.map_err(|error| {
+            let too_large = error.status() == StatusCode::PAYLOAD_TOO_LARGE;
+            let detail = if too_large { limited.exceeded() } else { error.body_text() };
+            JsonRejection { status: error.status(), detail }
+        })?;
+        read(&bytes).map(Self)
     }
 }
 
@@ -28,9 +66,36 @@ impl<T: Serialize> IntoResponse for Json<T> {
     }
 }
 
-/// Reads a body that a handler has as bytes.
-pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
-    serde_json::from_slice(bytes).map(|KeyedBody(body)| body)
+/// Reads a body.
+pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, JsonRejection> {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let KeyedBody(body) = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let path = error.path().to_string();
+        unread(&path, &error.into_inner())
+    })?;
+    deserializer.end().map_err(|error| unread(".", &error))?;
+    Ok(body)
+}
+
+fn unread(path: &str, error: &serde_json::Error) -> JsonRejection {
+    let message = error.to_string();
+    // The place is told by itself.
+    let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
+    let (status, detail) = match error.classify() {
+        Category::Data => (StatusCode::UNPROCESSABLE_ENTITY, wrong_value::told(path, message)),
+        Category::Syntax | Category::Eof | Category::Io => {
+            let (line, column) = (error.line(), error.column());
+            let detail = format!("the body is no JSON: {message} (line {line}, character {column})");
+            (StatusCode::BAD_REQUEST, detail)
+        }
+    };
+    JsonRejection { status, detail }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind.strip_prefix("application/").is_some_and(|kind| kind == "json" || kind.ends_with("+json"))
 }
 
 /// A body whose keys are named.
@@ -76,16 +141,43 @@ mod tests {
     struct NamedKeys {
         name: Option<String>,
         count: u32,
+        parts: Vec<NamedKeys>,
     }
 
     #[test]
     fn a_list_is_no_body_with_keys() {
-        let named = NamedKeys { name: Some("a".to_owned()), count: 2 };
+        let named = NamedKeys { name: Some("a".to_owned()), count: 2, parts: Vec::new() };
         assert_eq!(read::<NamedKeys>(br#"{"name": "a", "count": 2}"#).unwrap(), named);
         assert_eq!(read::<NamedKeys>(b"{}").unwrap(), NamedKeys::default());
         for wrong in ["[]", "[null, 2]", "[\"a\", 2]", "7", "null", "\"a\"", "{\"other\": 1}", ""] {
             assert!(read::<NamedKeys>(wrong.as_bytes()).is_err(), "{wrong}");
         }
         assert_eq!(read::<serde_json::Value>(b"[1]").unwrap(), serde_json::json!([1]));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_by_its_place_and_without_types_of_rust() {
+        for (body, status, detail) in [
+            ("[]", 422, "expected an object, got a list"),
+            (r#"{"count": "secret"}"#, 422, "count: expected a whole number from 0 to 4294967295, got text"),
+            (r#"{"count": -1}"#, 422, "count: expected a whole number from 0 to 4294967295, got -1"),
+            (r#"{"name": {}}"#, 422, "name: expected text, got an object"),
+            (
+                r#"{"parts": [{}, {"count": null}]}"#,
+                422,
+                "parts[1].count: expected a whole number from 0 to 4294967295, got null",
+            ),
+            (
+                r#"{"parts": [{"other": 1}]}"#,
+                422,
+                "parts[0]: there is no key `other`: expected one of `name`, `count`, `parts`",
+            ),
+            (r#"{"count": 1, "count": 1}"#, 422, "`count` stands there twice"),
+            ("{", 400, "the body is no JSON: EOF while parsing an object (line 1, character 1)"),
+            ("{} {}", 400, "the body is no JSON: trailing characters (line 1, character 4)"),
+        ] {
+            let rejection = read::<NamedKeys>(body.as_bytes()).unwrap_err();
+            assert_eq!((rejection.status().as_u16(), &*rejection.body_text()), (status, detail), "{body}");
+        }
     }
 }

@@ -5,8 +5,9 @@
 
 use super::{GatewayState, JsonReply, caller::Caller};
 use crate::gateway::json::Json;
+use crate::gateway::query::Query;
 use axum::{
-    extract::{Path, Query, State},
+    extract::{Path, State},
     http::StatusCode,
 };
 use pudu_client::{

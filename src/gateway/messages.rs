@@ -9,8 +9,9 @@ use super::{
     refusal::{Refusal, answer, refused, scrubbed, unavailable},
 };
 use crate::bus::STORE_TIMEOUT;
+use crate::gateway::query::Query;
 use axum::{
-    extract::{Path, Query, State},
+    extract::{Path, State},
     http::StatusCode,
     response::Response,
 };

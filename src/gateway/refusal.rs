@@ -1,9 +1,8 @@
 //! Refusals of requests, and answers of those that may be refused.
 
 use super::errors::refuse;
-use crate::gateway::json::Json;
+use crate::gateway::json::{Json, JsonRejection};
 use axum::{
-    extract::rejection::JsonRejection,
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };

@@ -7,7 +7,7 @@ use super::{
     owned, profile, skills,
     unsupported::Part,
 };
-use axum::{extract::DefaultBodyLimit, middleware};
+use axum::middleware;
 
 /// A document of what is remembered, and why it may be refused.
 const REMEMBERED: &[u16] = &[409, 422];
@@ -107,7 +107,7 @@ impl GatewayState {
                         .gives("{path: string, sha256: string, size: integer}")
                         .fails(&[409, 412]),
                 )
-                .limit(DefaultBodyLimit::max(artifacts::MAX_EDIT_BODY_BYTES))
+                .limit(artifacts::MAX_EDIT_BODY_BYTES)
                 .get(
                     artifacts::get,
                     says("Fetches a file of a thread; it may be of any media type.")

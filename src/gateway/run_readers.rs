@@ -6,10 +6,15 @@ use std::{
     collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError},
 };
+use tokio::sync::Notify;
 
 /// The readers of the runs that anybody follows.
 #[derive(Default)]
-pub(super) struct RunReaders(Mutex<HashMap<RunId, ReadRun>>);
+pub(super) struct RunReaders {
+    runs: Mutex<HashMap<RunId, ReadRun>>,
+    /// Rings when the last reader of a run goes away.
+    left: Notify,
+}
 
 /// A run that somebody follows.
 #[derive(Default)]
@@ -21,7 +26,18 @@ struct ReadRun {
 
 impl RunReaders {
     fn lock(&self) -> MutexGuard<'_, HashMap<RunId, ReadRun>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until nobody follows a run.
+    pub(super) async fn gone(&self, run: &RunId) {
+        loop {
+            let left = self.left.notified();
+            if !self.lock().contains_key(run) {
+                return;
+            }
+            left.await;
+        }
     }
 
     /// Takes a reader away. Tells whether the run is to stop.
@@ -29,7 +45,12 @@ impl RunReaders {
         let mut runs = self.lock();
         let Some(read) = runs.get_mut(run) else { return false };
         read.readers -= 1;
-        read.readers == 0 && runs.remove(run).is_some_and(|read| read.stops)
+        if read.readers > 0 {
+            return false;
+        }
+        let stops = runs.remove(run).is_some_and(|read| read.stops);
+        self.left.notify_waiters();
+        stops
     }
 }
 

@@ -131,10 +131,21 @@ impl RunBody {
                 return unsupported(name);
             }
         }
-        match (self.on_completion.as_deref(), self.if_not_exists.as_deref()) {
-            (None | Some("keep"), None | Some("create" | "reject")) => Ok(()),
-            (None | Some("keep"), _) => unsupported("if_not_exists"),
-            _ => unsupported("on_completion"),
+        match self.if_not_exists.as_deref() {
+            None | Some("create" | "reject") => Ok(()),
+            Some(_) => unsupported("if_not_exists"),
+        }
+    }
+
+    /// Reads whether the run's thread is deleted after it, which is one of its own then.
+    fn deletes_thread(&self, own_thread: bool) -> Result<bool, Refusal> {
+        match self.on_completion.as_deref() {
+            None | Some("keep") => Ok(false),
+            Some("delete") if own_thread => Ok(true),
+            Some("delete") => wrong(
+                "on_completion is delete only for a run on a new thread: POST /runs… without a thread_id",
+            ),
+            Some(_) => wrong("on_completion is neither delete nor keep"),
         }
     }
 
@@ -196,13 +207,14 @@ impl RunBody {
     }
 }
 
-/// Reads a request for a run on a thread.
+/// Reads a request for a run on a thread, which may be one that it alone has.
 pub(super) async fn read(
     gateway: &GatewayState,
     caller: &Caller,
     thread: &ThreadId,
-    body: RunBody,
+    (body, own_thread): (RunBody, bool),
 ) -> Result<ReadRequest, Refusal> {
+    let deletes_thread = body.deletes_thread(own_thread)?;
     body.check_options()?;
     let modes = Modes::read(&body.stream_mode).or_else(|why| wrong(&why))?;
     let (cancels, multitask) = (body.cancels()?, body.multitask()?);
@@ -272,6 +284,7 @@ pub(super) async fn read(
         request,
         metadata,
         multitask,
+        deletes_thread,
     };
     Ok(ReadRequest { run, modes, cancels })
 }

@@ -4,10 +4,11 @@
 //! what to do, for everybody.
 
 use super::{GatewayState, JsonReply, caller::Caller, thread};
-use crate::gateway::json::Json;
+use crate::gateway::json::{Json, JsonRejection};
+use crate::gateway::query::Query;
 use crate::{clock, sent};
 use axum::{
-    extract::{Path, Query, State, rejection::JsonRejection},
+    extract::{Path, State},
     http::StatusCode,
 };
 use pudu_client::{

@@ -6,9 +6,10 @@ use super::{
     thread::{WRONG, read},
 };
 use crate::gateway::json::Json;
+use crate::gateway::query::{Query, QueryRejection};
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
-    extract::{Path, Query, State, rejection::QueryRejection},
+    extract::{Path, State},
     http::StatusCode,
     response::{IntoResponse, Response},
 };

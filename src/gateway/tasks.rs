@@ -1,9 +1,10 @@
 //! Steps of the sub-agents of a thread, from its log. The names are those of DeerFlow's stored events.
 
 use super::{GatewayState, errors::refuse, runs::shown, thread};
+use crate::gateway::query::{Query, QueryRejection};
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
-    extract::{Path, Query, State, rejection::QueryRejection},
+    extract::{Path, State},
     http::{StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
 };

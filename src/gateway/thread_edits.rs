@@ -7,7 +7,7 @@ use super::{
     caller::Caller,
     errors::refuse,
     input::{self, InputMessage},
-    json::Json,
+    json::{Json, JsonRejection},
     owned::own,
     refusal::{ACCOUNT, Refusal, answer, body, changed, scrubbed, unavailable},
     thread_state::checkpoint_of,
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
-    extract::{Path, State, rejection::JsonRejection},
+    extract::{Path, State},
     http::StatusCode,
     response::Response,
 };
@@ -177,7 +177,7 @@ pub(super) async fn copy(
         let thread = own(&gateway, &caller, &id).await?;
         let state = gateway.0.shared.client.state(&thread.id).await.map_err(|error| unavailable(&error))?;
         let copied = copy_to(&gateway, &caller, &thread, (state, &thread.title, Map::new())).await?;
-        Ok(scrubbed(&listed(&gateway, &copied)))
+        Ok(scrubbed(&listed(&gateway, &caller, &copied)))
     };
     answer(copied.await)
 }

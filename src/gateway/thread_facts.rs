@@ -8,9 +8,9 @@ use super::{
     usage,
 };
 use crate::bus::STORE_TIMEOUT;
-use crate::gateway::json::Json;
+use crate::gateway::json::{Json, JsonRejection};
 use axum::{
-    extract::{Path, State, rejection::JsonRejection},
+    extract::{Path, State},
     http::StatusCode,
     response::Response,
 };
@@ -172,6 +172,7 @@ pub(super) async fn compact(
             request: String::new(),
             metadata: String::new(),
             multitask: Multitask::Reject,
+            deletes_thread: false,
         });
         let Some(end) = changed(submitted.await)?.ended().await else {
             return refused(StatusCode::SERVICE_UNAVAILABLE, "the daemon stops; try again");

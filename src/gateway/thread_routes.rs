@@ -5,7 +5,7 @@ use super::{
     openapi::{MethodRoutes, Routes, delete, get, post, says},
     owned, thread_edits, thread_facts, thread_state, threads,
 };
-use axum::{extract::DefaultBodyLimit, middleware};
+use axum::middleware;
 
 impl GatewayState {
     /// Returns the routes, each with what it is for.
@@ -274,5 +274,5 @@ fn follows() -> super::openapi::About {
 
 /// Takes bodies with images in them.
 fn large(handlers: MethodRoutes) -> MethodRoutes {
-    handlers.limit(DefaultBodyLimit::max(chat::MAX_BODY_BYTES))
+    handlers.limit(chat::MAX_BODY_BYTES)
 }

@@ -3,13 +3,13 @@
 use super::{
     GatewayState,
     caller::Caller,
-    json::Json,
+    json::{Json, JsonRejection},
     owned::readable,
     refusal::{Refusal, answer, body, refused, scrubbed, unavailable},
 };
 use crate::bus::STORE_TIMEOUT;
 use axum::{
-    extract::{Path, State, rejection::JsonRejection},
+    extract::{Path, State},
     http::StatusCode,
     response::Response,
 };

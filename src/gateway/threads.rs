@@ -7,17 +7,17 @@ use super::{
     refusal::{ACCOUNT, IN_FLIGHT, Refusal, answer, body, missing, refused, scrubbed, unavailable},
     thread,
 };
-use crate::gateway::json::Json;
+use crate::gateway::json::{Json, JsonRejection};
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
-    extract::{Path, State, rejection::JsonRejection},
+    extract::{Path, State},
     http::StatusCode,
     response::{IntoResponse, Response},
 };
 use pudu_client::{
     base::{ThreadFolder, ThreadId},
     store::{ClientThread, Deletion, NewThread, ThreadChange},
-    wire::thread::metadata,
+    wire::thread::{ListedThread, metadata},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -64,7 +64,7 @@ async fn made(gateway: &GatewayState, caller: &Caller, asked: NewThreadBody) -> 
     if let Some(known) = known {
         return match (known.user == caller.user, asked.if_exists.as_deref()) {
             (true, Some("raise")) => refused(StatusCode::CONFLICT, "the thread exists"),
-            (true, _) => Ok(listed(gateway, &known)),
+            (true, _) => Ok(listed(gateway, caller, &known)),
             // Whose it is is nobody's business.
             (false, _) => refused(StatusCode::CONFLICT, "the thread's id is taken"),
         };
@@ -78,7 +78,7 @@ async fn made(gateway: &GatewayState, caller: &Caller, asked: NewThreadBody) -> 
         now: clock::now(),
     };
     db.create_thread(new).await.map_err(|error| unavailable(&error))?;
-    own(gateway, caller, id.as_str()).await.map(|thread| listed(gateway, &thread))
+    own(gateway, caller, id.as_str()).await.map(|thread| listed(gateway, caller, &thread))
 }
 
 /// Writes the notes of a client, without what is not theirs to say.
@@ -91,9 +91,16 @@ pub(super) fn notes(mut metadata: Map<String, Value>) -> Result<String, Refusal>
     Ok(text)
 }
 
-/// Writes a thread as lists show it.
-pub(super) fn listed(gateway: &GatewayState, thread: &ClientThread) -> Value {
-    json!(gateway.0.shared.client.listed(thread))
+/// Writes a thread as lists show it to a caller.
+pub(super) fn listed(gateway: &GatewayState, caller: &Caller, thread: &ClientThread) -> Value {
+    shown(caller, thread, gateway.0.shared.client.listed(thread))
+}
+
+/// Tells beside a thread whether the caller may read it and no more.
+fn shown(caller: &Caller, thread: &ClientThread, listed: ListedThread) -> Value {
+    let mut told = json!(listed);
+    told["read_only"] = (thread.user != caller.user).into();
+    told
 }
 
 /// Returns a thread's status in LangGraph's words.
@@ -127,7 +134,25 @@ pub(super) struct ThreadSearch {
     sort_order: Option<String>,
     query: Option<String>,
     select: Option<Vec<String>>,
+    values: Option<Map<String, Value>>,
+    extract: Option<Map<String, Value>>,
 }
+
+/// Keys of a thread that a search can be asked for.
+const KEYS: [&str; 12] = [
+    "thread_id",
+    "status",
+    "created_at",
+    "updated_at",
+    "metadata",
+    "assistant_id",
+    "channel",
+    "config",
+    "context",
+    "values",
+    "interrupts",
+    "read_only",
+];
 
 impl ThreadSearch {
     fn fits(&self, gateway: &GatewayState, thread: &ClientThread) -> bool {
@@ -136,10 +161,26 @@ impl ThreadSearch {
         wanted.all(|(key, value)| notes.get(key) == Some(value))
             && self.status.as_ref().is_none_or(|wanted| wanted == status(gateway, thread))
             && self.ids.as_ref().is_none_or(|ids| ids.iter().any(|id| id == thread.id.as_str()))
+            && self.values.iter().flatten().all(|(_, title)| *title == thread.title)
             && self
                 .query
                 .as_ref()
                 .is_none_or(|words| thread.title.to_lowercase().contains(&words.to_lowercase()))
+    }
+
+    /// Refuses what would not be obeyed: lists know the title of a thread's values.
+    fn check(&self) -> Result<(), Refusal> {
+        let wrong = |why: &str| refused(StatusCode::UNPROCESSABLE_ENTITY, why);
+        if let Some(key) = self.values.iter().flat_map(Map::keys).find(|key| *key != "title") {
+            return wrong(&format!("values.{key}: threads are found by the `title` of their values alone"));
+        }
+        if self.extract.as_ref().is_some_and(|extract| !extract.is_empty()) {
+            return wrong("extract is not offered: GET /threads/{id} has the values of a thread");
+        }
+        match self.select.iter().flatten().find(|key| !KEYS.contains(&key.as_str())) {
+            Some(key) => wrong(&format!("select: a thread has no `{key}`; its keys are {}", KEYS.join(", "))),
+            None => Ok(()),
+        }
     }
 }
 
@@ -153,6 +194,7 @@ async fn found(
     {
         return refused(StatusCode::UNPROCESSABLE_ENTITY, "status is none of idle, busy, interrupted, error");
     }
+    search.check()?;
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
     let is_asc = search.sort_order.as_deref() == Some("asc");
     // In the order of the store the first pages are enough.
@@ -202,7 +244,7 @@ pub(super) async fn search(
         }
         let found = found(&gateway, &caller, &search).await?;
         let offset = search.offset.unwrap_or(0);
-        let page = found.iter().skip(offset).take(limit).map(|thread| listed(&gateway, thread));
+        let page = found.iter().skip(offset).take(limit).map(|thread| listed(&gateway, &caller, thread));
         let page: Vec<Value> = page.map(|thread| selected(thread, search.select.as_deref())).collect();
         Ok((next_page(offset.saturating_add(limit), found.len()), scrubbed(&page)).into_response())
     };
@@ -230,8 +272,8 @@ pub(super) async fn show(
 ) -> Response {
     let shown = async {
         let thread = readable(&gateway, &caller, &id).await?;
-        let shown = gateway.0.shared.client.with_values(&thread).await;
-        Ok(scrubbed(&shown.map_err(|error| unavailable(&error))?))
+        let listed = gateway.0.shared.client.with_values(&thread).await;
+        Ok(scrubbed(&shown(&caller, &thread, listed.map_err(|error| unavailable(&error))?)))
     };
     answer(shown.await)
 }
@@ -266,7 +308,7 @@ pub(super) async fn patch(
         let change = ThreadChange { metadata: Some(notes(all)?), pinned, title: None, updated };
         let db = gateway.0.shared.db.within(STORE_TIMEOUT);
         db.change_thread(&thread.id, change).await.map_err(|error| unavailable(&error))?;
-        own(&gateway, &caller, &id).await.map(|thread| scrubbed(&listed(&gateway, &thread)))
+        own(&gateway, &caller, &id).await.map(|thread| scrubbed(&listed(&gateway, &caller, &thread)))
     };
     answer(patched.await)
 }

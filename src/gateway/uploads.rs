@@ -11,6 +11,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
+use bytesize::ByteSize;
 use pudu_client::{
     Client,
     base::{ThreadFolder, ThreadId},
@@ -85,7 +86,11 @@ async fn receive(mut form: Multipart, rules: &Uploads, client: &Client) -> Resul
         fields += 1;
         if name.is_empty() {
             // A form without a chosen file sends an empty one; other fields are nobody's.
-            drain(field, &mut left, fields).await?;
+            drain(field, &mut left, rules).await?;
+            if fields > FIELDS {
+                let detail = format!("more than {FIELDS} fields came");
+                return no(StatusCode::PAYLOAD_TOO_LARGE, &detail);
+            }
             continue;
         }
         if parts.len() >= rules.max_files as usize {
@@ -111,7 +116,8 @@ async fn write(
         let count = bytes.len() as u64;
         size += count;
         if size > rules.max_file_size {
-            let detail = format!("File too large: {} has more than {} bytes", part.name, rules.max_file_size);
+            let detail =
+                format!("File too large: {} has more than {}", part.name, limit(rules.max_file_size));
             return no(StatusCode::PAYLOAD_TOO_LARGE, &detail);
         }
         *left = left.checked_sub(count).ok_or_else(|| too_much(rules))?;
@@ -120,20 +126,21 @@ async fn write(
     file.flush().await.map_err(|error| broken(&error))
 }
 
-async fn drain(mut field: Field<'_>, left: &mut u64, fields: u32) -> Result<(), Refused> {
+async fn drain(mut field: Field<'_>, left: &mut u64, rules: &Uploads) -> Result<(), Refused> {
     while let Some(bytes) = field.chunk().await.map_err(|error| garbled(&error))? {
-        let (rest, spent) = left.overflowing_sub(bytes.len() as u64);
-        if spent || fields > FIELDS {
-            return no(StatusCode::PAYLOAD_TOO_LARGE, "too much came that is no file");
-        }
-        *left = rest;
+        *left = left.checked_sub(bytes.len() as u64).ok_or_else(|| too_much(rules))?;
     }
     Ok(())
 }
 
 fn too_much(rules: &Uploads) -> Refused {
-    let detail = format!("Total upload size too large: {} bytes may come at once", rules.max_total_size);
+    let detail = format!("Total upload size too large: {} may come at once", limit(rules.max_total_size));
     Box::new(refuse(StatusCode::PAYLOAD_TOO_LARGE, &detail))
+}
+
+/// Writes a limit for people, and to the byte.
+fn limit(bytes: u64) -> String {
+    format!("{} ({bytes} bytes)", ByteSize(bytes))
 }
 
 fn no<T>(status: StatusCode, detail: &str) -> Result<T, Refused> {

@@ -2,11 +2,9 @@
 
 use super::GatewayState;
 use crate::gateway::json::Json;
+use crate::gateway::query::Query;
 use crate::{bus::STORE_TIMEOUT, clock};
-use axum::{
-    extract::{Query, State},
-    http::StatusCode,
-};
+use axum::{extract::State, http::StatusCode};
 use pudu_client::{
     BudgetRules, BudgetState,
     base::{BudgetPeriod, BudgetScope, Usage},

@@ -1,7 +1,7 @@
 //! Webhooks, by which platforms deliver events. The channel judges, decodes and stores a post; here it is
 //! only carried: after a look at the headers, within a time, and not for a peer that fails again and again.
 
-use super::{GatewayState, MAX_BODY_BYTES, failures, guests::Visitor};
+use super::{GatewayState, body_limit::MAX_BODY_BYTES, failures, guests::Visitor};
 use crate::gateway::json::Json;
 use axum::{
     Extension,

@@ -113,9 +113,10 @@ async fn a_client_that_does_not_say_that_it_shows_approvals_is_refused_at_once()
     for more in [json!({}), json!({"context": {"approvals": "refuse"}})] {
         house.model.next(writes("hi"));
         let run = client.begin(&thread, "write it", more).await;
-        client.until(&thread, &run, "success").await;
+        let told = client.follows(&thread, &run, None, "stream_mode=custom").await;
+        assert_eq!(custom(&told, "approval_decided"), [&Value::Null; 0], "nobody was asked");
         let (text, approvals) = client.result(&thread).await;
-        assert!(text.starts_with("Error: those who may approve this do not see"), "{text}");
+        assert!(text.contains("`\"approvals\": \"ask\"`") && !text.contains("chat"), "{text}");
         assert_eq!(approvals, Value::Null, "nobody was asked");
     }
     let wrong = asked("hi", &json!({"context": {"approvals": true}}));

@@ -137,7 +137,15 @@ async fn a_run_tells_which_files_it_changed_though_the_daemon_died_meanwhile() {
         (&plain["summary"], &file(&plain, "workspace/notes.txt")["diff"]),
         (&changes["summary"], &Value::Null)
     );
-    let short = client.changes(&thread, &second, "?include_files=false").await;
+    assert_eq!(client.changes(&thread, &second, "?include_files=yes&include_diff=1").await, changes);
+    let (status, wrong) = client
+        .call("GET", &format!("/threads/{thread}/runs/{second}/workspace-changes?include_diff=perhaps"), None)
+        .await;
+    assert_eq!(
+        (status, &wrong["detail"]),
+        (400, &json!("include_diff: expected true or false, got `perhaps`"))
+    );
+    let short = client.changes(&thread, &second, "?include_files=No").await;
     assert_eq!((&short["summary"], &short["files"]), (&changes["summary"], &json!([])));
     let events = client
         .get(&format!("/threads/{thread}/runs/{second}/events?event_types=workspace_changes,run.end"))

@@ -98,7 +98,7 @@ async fn what_a_client_writes_keeps_the_rows_of_what_stays() {
     assert_eq!(history[0]["values"]["messages"].as_array().unwrap().len(), 3);
     assert_eq!(history[0]["parent_checkpoint_id"], history[1]["checkpoint_id"]);
     for (values, why) in [
-        (json!({"goal": "x"}), "unknown field `goal`"),
+        (json!({"goal": "x"}), "there is no key `goal`"),
         (json!({"messages": 7}), "messages is no list"),
         (json!({"todos": [{"content": "x"}]}), "status"),
         (json!({"title": "x".repeat(1025)}), "1024 bytes"),

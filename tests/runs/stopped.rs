@@ -87,6 +87,29 @@ async fn a_stop_that_a_death_cut_is_done_after_it() {
 }
 
 #[tokio::test]
+async fn a_stop_of_a_chats_run_that_a_death_cut_is_done_after_it() {
+    let mut house = House::build("").await;
+    house.set("PUDU_CRASH_AT", "run.cancel.after#1");
+    house.start();
+    let mut hold = house.model.hold(1, At::Chunk(2));
+    house.model.next(Reply::text("never told").words_per_chunk(1));
+    let client = Client(&house);
+    client.says_in_chat("hello").await;
+    hold.reached().await.unwrap();
+    let thread = client.thread_of_chat().await;
+    let runs = client.get(&format!("/threads/{thread}/runs")).await;
+    let run = runs[0]["run_id"].as_str().unwrap().to_owned();
+    let path = client.at(&format!("/threads/{thread}/runs/{run}/cancel"));
+    http().post(path).send().await.unwrap_err();
+    house.dies().await;
+    house.start();
+    let client = Client(&house);
+    client.until(&thread, &run, "interrupted").await;
+    client.chat_shows(2).await;
+    assert_eq!(house.model.count(), 1, "nothing is asked for it");
+}
+
+#[tokio::test]
 async fn who_stops_another_run_has_stopped_it_once_it_is_accepted() {
     for (strategy, status, left) in [("interrupt", "interrupted", 5), ("rollback", "error", 2)] {
         let (mut house, thread, run) = at_work("run.accept.after#3").await;

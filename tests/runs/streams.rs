@@ -128,8 +128,81 @@ async fn a_run_that_a_death_cut_is_read_from_its_beginning() {
     assert_eq!(told[3], behind(known[3].unwrap()));
     assert_eq!(names(&told[4])[..2], ["gap", "values"], "words that nobody remembers");
     assert_eq!(pieces(&told[4]).last().unwrap().1, "all is there");
+    let rest = client.follows(&thread, &run, Some(&told[4][0].1), modes).await;
+    assert_eq!(rest, told[4][1..], "who heard of the gap alone gets the values");
     assert_eq!(told[5], behind(known[5].unwrap()));
     assert_eq!(last_values(&all)[3]["content"], "all is there");
+}
+
+/// Returns frames without the times at which they were made.
+fn timeless(mut frames: Vec<Frame>) -> Vec<Frame> {
+    fn strip(value: &mut Value) {
+        if let Value::Object(fields) = value {
+            fields.retain(|key, _| !["timestamp", "created_at", "ts"].contains(&key.as_str()));
+        }
+        match value {
+            Value::Object(fields) => fields.values_mut().for_each(strip),
+            Value::Array(list) => list.iter_mut().for_each(strip),
+            _ => {}
+        }
+    }
+    frames.iter_mut().for_each(|(_, _, data)| strip(data));
+    frames
+}
+
+#[tokio::test]
+async fn behind_the_id_of_each_frame_the_others_come_once_and_as_they_were() {
+    let all = [
+        "values",
+        "updates",
+        "messages-tuple",
+        "messages",
+        "custom",
+        "events",
+        "tasks",
+        "debug",
+        "checkpoints",
+    ];
+    let mut house = House::open("").await;
+    house.model.next(Reply::tool("ls", &json!({"path": "/mnt/user-data"})));
+    house.model.next(Reply::text("one two").words_per_chunk(1));
+    let (thread, live) = {
+        let client = Client(&house);
+        let thread = client.thread().await;
+        let body = asked("look", &json!({"stream_mode": all, "on_disconnect": "continue"}));
+        let path = client.at(&format!("/threads/{thread}/runs/stream"));
+        let live = http().post(path).json(&body).send().await.unwrap().text().await.unwrap();
+        (thread, timeless(frames(&live)))
+    };
+    let run = live[0].2["run_id"].as_str().unwrap().to_owned();
+    let modes = format!("stream_mode={}", all.join(","));
+    let rest = async |house: &House, after: &str| {
+        timeless(Client(house).follows(&thread, &run, Some(after), &modes).await)
+    };
+    let title =
+        |frames: &[Frame]| frames.iter().rfind(|frame| frame.0 == "values").unwrap().2["title"].clone();
+    assert_eq!(title(&live), "look", "{live:#?}");
+    let renamed = json!({"values": {"title": "Another"}});
+    Client(&house).post(&format!("/threads/{thread}/state"), renamed).await;
+    for (at, (_, id, _)) in live.iter().enumerate().take(live.len() - 1) {
+        assert_eq!(rest(&house, id).await, live[at + 1..], "behind {id}");
+    }
+    house.kill();
+    house.start();
+    // The log has no beginnings of nodes, and the pieces of an answer in one.
+    let stored = timeless(Client(&house).follows(&thread, &run, None, &modes).await);
+    assert_eq!(title(&stored), "look");
+    for (at, (_, id, _)) in stored.iter().enumerate().take(stored.len() - 1) {
+        assert_eq!(rest(&house, id).await, stored[at + 1..], "behind {id}");
+    }
+    let (_, last, _) = live.iter().rfind(|frame| frame.0 == "checkpoints").unwrap();
+    let row = format!("{}-", last.split_once('-').unwrap().0);
+    // The last piece of the answer is the whole of it there.
+    let behind_pieces =
+        live.iter().position(|frame| frame.0 == "messages/partial" && frame.1.starts_with(&row));
+    for (at, (_, id, _)) in live.iter().enumerate().take(live.len() - 1).skip(behind_pieces.unwrap()) {
+        assert_eq!(rest(&house, id).await, live[at + 1..], "behind {id}");
+    }
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Threads on which a run works, and what else is done to them meanwhile.
 
-use super::{Client, asked};
-use crate::house::House;
+use super::{Client, asked, frames, names};
+use crate::house::{House, SOON, http};
 use pudu_sim::model::{At, Reply};
 use serde_json::json;
 
@@ -16,7 +16,7 @@ async fn nothing_is_deleted_under_a_run_that_was_accepted() {
     for path in
         [format!("/storage/threads/{thread}"), format!("/threads/{thread}"), "/users/default".to_owned()]
     {
-        let mut delete = crate::house::http().delete(client.at(&path));
+        let mut delete = http().delete(client.at(&path));
         let token = std::fs::read_to_string(house.path(".pudu/gateway-token")).unwrap();
         delete = delete.bearer_auth(token.trim());
         assert_eq!(delete.send().await.unwrap().status(), 409, "{path}");
@@ -68,7 +68,7 @@ async fn a_goal_is_taken_back_in_a_chat_while_a_client_works_on_its_thread() {
     hold.reached().await.unwrap();
     client.says_in_chat("/goal clear").await;
     client.says_in_chat("/help").await;
-    let deadline = std::time::Instant::now() + crate::house::SOON;
+    let deadline = std::time::Instant::now() + SOON;
     while !client.transcript().await.iter().any(|line| line["text"].as_str().unwrap().contains("/models")) {
         assert!(std::time::Instant::now() < deadline, "other commands do not wait");
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
@@ -79,4 +79,56 @@ async fn a_goal_is_taken_back_in_a_chat_while_a_client_works_on_its_thread() {
     assert!(shown.iter().any(|line| line.contains("oal")), "{shown:?}");
     assert_eq!(client.get(&format!("/threads/{thread}/goal")).await["goal"], serde_json::Value::Null);
     assert_eq!(client.said(&thread).await[2..], ["human: how many?", "ai: there are sixteen"]);
+}
+
+/// Waits until there is no thread.
+async fn goes(client: &Client<'_>, thread: &str) {
+    let deadline = std::time::Instant::now() + SOON;
+    while client.call("GET", &format!("/threads/{thread}"), None).await.0 != 404 {
+        assert!(std::time::Instant::now() < deadline, "{thread} is still there: {}", client.0.log());
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_thread_goes_with_the_run_for_which_it_was_made_if_the_client_wants_that() {
+    let mut house = House::open("").await;
+    let begin = async |house: &House, path: &str, more: serde_json::Value| {
+        let body = asked("hello", &more);
+        let answer = http().post(Client(house).at(path)).json(&body).send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{path}");
+        let place = answer.headers()["content-location"].to_str().unwrap().to_owned();
+        let thread = place.split('/').nth(3).unwrap().to_owned();
+        (thread, answer.text().await.unwrap())
+    };
+    let delete = || json!({"on_completion": "delete"});
+    let (thread, values) = begin(&house, "/runs/wait", delete()).await;
+    assert!(values.contains("echo: hello"), "{values}");
+    goes(&Client(&house), &thread).await;
+    let (thread, told) = begin(&house, "/runs/stream", delete()).await;
+    assert_eq!(names(&frames(&told)).last(), Some(&"end"), "{told}");
+    goes(&Client(&house), &thread).await;
+    for more in [json!({}), json!({"on_completion": "keep"})] {
+        let (thread, _) = begin(&house, "/runs/wait", more).await;
+        assert_eq!(Client(&house).said(&thread).await, ["human: hello", "ai: echo: hello"]);
+    }
+    let (kept, client) = (Client(&house).thread().await, Client(&house));
+    let mut named = asked("hello", &delete());
+    named["config"] = json!({"configurable": {"thread_id": kept}});
+    for (path, body) in [
+        (format!("/threads/{kept}/runs"), asked("hello", &delete())),
+        ("/runs".to_owned(), named),
+        ("/runs".to_owned(), asked("hello", &json!({"on_completion": "perhaps"}))),
+    ] {
+        let (status, told) = client.call("POST", &path, Some(body)).await;
+        assert!(status == 422 && told["detail"].as_str().unwrap().starts_with("on_completion"), "{told}");
+    }
+
+    let mut hold = house.model.hold(1, At::Chunk(1));
+    let (thread, _) = begin(&house, "/runs", delete()).await;
+    hold.reached().await.unwrap();
+    house.kill();
+    hold.proceed();
+    house.start();
+    goes(&Client(&house), &thread).await;
 }

@@ -50,7 +50,6 @@ async fn only_who_may_go_on_with_a_thread_decides() {
         signed_in(&house, "bo@example.org").await,
         signed_in(&house, "eve@example.org").await,
     );
-    let me = bo.get("/api/v1/auth/me").await.body["id"].as_str().unwrap().to_owned();
     let yes = json!({"approved": true});
     let [question, list, end] = asks(&house, &mut bo).await;
     assert_eq!((eve.get(&list).await.status, eve.post(&question, &yes).await.status), (404, 404));
@@ -67,18 +66,24 @@ async fn only_who_may_go_on_with_a_thread_decides() {
     assert_eq!(with_token(&house, &tokens[0], &question, Some(yes.clone())).await.0, 403);
     assert_eq!(with_token(&house, &tokens[1], &question, Some(yes.clone())).await.0, 404);
     let (status, decided) = with_token(&house, &tokens[2], &question, Some(yes.clone())).await;
-    assert_eq!((status, &decided["decided_by"]), (200, &json!(format!("{me} (token ci)"))));
+    assert_eq!((status, &decided["decided_by"]), (200, &json!("bo@example.org (token ci)")));
     assert_eq!(bo.post(&question, &yes).await.status, 200, "the same decision");
+    let other = bo.post(&question, &json!({"approved": false})).await;
+    assert_eq!(other.body["detail"], "bo@example.org (token ci) has approved this call already");
     assert_eq!(bo.get(&end).await.status, 200);
 
     let [question, ..] = asks(&house, &mut bo).await;
     assert_eq!(ada.post(&question, &json!({"approved": false})).await.body["status"], "denied");
-    let other = ada.get("/api/v1/auth/me").await.body["id"].as_str().unwrap().to_owned();
+    let id = bo.get("/api/v1/auth/me").await.body["id"].clone();
+    let deeds = ada.get("/api/audit").await.body["deeds"].clone();
+    let own = |deed: &&Value| deed["account"] == "api";
+    let (mut own, whose) = (deeds.as_array().unwrap().iter().filter(own), (&id, &json!("bo@example.org")));
+    assert!(own.all(|deed| (&deed["person"], &deed["name"]) == whose), "{deeds}");
     let deadline = Instant::now() + SOON;
     loop {
         let audit = house.pudu(&["audit"]).1;
-        if audit.contains(&format!("approved by {me} (token ci)"))
-            && audit.contains(&format!("denied by {other}"))
+        if audit.contains("approved by bo@example.org (token ci)")
+            && audit.contains("denied by ada@example.org")
         {
             break;
         }

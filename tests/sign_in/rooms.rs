@@ -115,6 +115,16 @@ async fn a_member_reads_and_follows_a_rooms_thread_until_their_chat_is_unlinked(
         assert!(told.status == 200 && told.body.to_string().contains("and the plan?"), "{path} {told:?}");
     }
     assert_eq!((room.bo.finds().await, room.cy.finds().await), (vec![json!(thread)], vec![json!(thread)]));
+    let own = room.bo.jar.post("/api/threads", &json!({})).await.body;
+    let mark = async |jar: &mut Jar, id: &Value| {
+        let found = jar.post("/api/threads/search", &json!({"ids": [id]})).await.body[0]["read_only"].take();
+        let shown = jar.get(&format!("/api/threads/{}", id.as_str().unwrap())).await.body["read_only"].take();
+        (found, shown)
+    };
+    let (rooms, owns) =
+        (mark(&mut room.bo.jar, &json!(thread)).await, mark(&mut room.bo.jar, &own["thread_id"]).await);
+    assert_eq!((rooms, owns), ((json!(true), json!(true)), (json!(false), json!(false))));
+    room.bo.jar.delete(&format!("/api/threads/{}", own["thread_id"].as_str().unwrap())).await;
 
     room.bo.unlinks().await;
     assert_eq!((room.bo.finds().await.len(), room.bo.reads(&thread).await), (0, 404));

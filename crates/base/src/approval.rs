@@ -30,6 +30,11 @@ pub trait Approver: Send + Sync {
     /// call, it goes on waiting, or says what was decided.
     fn decide<'a>(&'a self, request: &'a ApprovalRequest, tell: &'a Tell) -> BoxFuture<'a, Decision>;
 
+    /// Returns what the model is told of a call about which nobody was asked.
+    fn not_asked(&self) -> &'static str {
+        "Error: nobody who may approve this was asked. Say what you would have done; do not try it in another way."
+    }
+
     /// Hears of what was refused without asking anybody.
     fn refused<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ()>;
 }

@@ -3,7 +3,7 @@
 //!
 //! Deliberately absent: who may decide, and how people see the question. That is for whoever knows people.
 
-use crate::{audit, now};
+use crate::{audit, now, wire::thread::API_ACCOUNT};
 use base::{ApprovalRequest, Approver, BoxFuture, Decision, RunEvent, Tell};
 use pudu_base as base;
 use pudu_store::{Approval, ApprovalDecision, Db, StoreError};
@@ -13,6 +13,11 @@ use std::{
     time::Duration,
 };
 use tokio::sync::Notify;
+
+/// What the model is told where the client of a run shows nobody what is to be approved.
+const NO_CLIENT_ASKS: &str = "Error: this needs somebody's approval, and the client of this run shows nobody such questions. Say what you would have done, and that a run whose `context` has `\"approvals\": \"ask\"` asks for it; do not try it in another way.";
+/// What the model is told in a chat that nobody sees who may approve.
+const NO_APPROVER_SEES: &str = "Error: those who may approve this do not see this chat. Say what you would have done, and that it can be asked for in a group with one of them; do not try it in another way.";
 
 /// Approval requests that wait for people.
 pub struct PendingApprovals {
@@ -158,6 +163,13 @@ impl Approver for StoredApprovals {
                 not_asked: false,
             }
         })
+    }
+
+    fn not_asked(&self) -> &'static str {
+        match self.audit_log.asker.account.as_str() {
+            API_ACCOUNT => NO_CLIENT_ASKS,
+            _ => NO_APPROVER_SEES,
+        }
     }
 
     fn refused<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ()> {

@@ -1,7 +1,11 @@
 //! Control of a run from outside.
 
 use pudu_harness::Steering;
-use std::sync::{Arc, atomic::AtomicBool};
+use pudu_store::CancelAction;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 use tokio_util::sync::CancellationToken;
 
 /// How to reach a run while it works. Made by the caller, so that it can be stopped before it starts.
@@ -12,5 +16,15 @@ pub struct Control {
     /// Stops it; what was said so far is kept.
     pub cancel: CancellationToken,
     /// Set before it is stopped if nothing of it is to be kept: its thread is as it was before, then.
-    pub roll_back: Arc<AtomicBool>,
+    pub(crate) roll_back: Arc<AtomicBool>,
+}
+
+impl Control {
+    /// Has the run stop. The first word counts, as in the store.
+    pub fn stop(&self, action: CancelAction) {
+        if !self.cancel.is_cancelled() {
+            self.roll_back.store(action == CancelAction::Rollback, Ordering::Relaxed);
+        }
+        self.cancel.cancel();
+    }
 }

@@ -5,7 +5,7 @@ use crate::{
     Client, LiveRun,
     base::{Message, Outcome, RunEvent, RunId, Seq, ThreadId, ThreadState, Update},
     harness::{ReplayItem, ReplayReader},
-    store::{LogEntry, StoreError},
+    store::{LogEntry, RunTitles, StoreError},
     wire::{
         frame::{Frame, Position},
         frames::Frames,
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 use futures_util::{StreamExt, stream, stream::BoxStream};
-use std::time::Duration;
+use std::{cell::Cell, time::Duration};
 
 /// So many rows of the log are read at once.
 const LOG_PAGE: i64 = 500;
@@ -107,14 +107,15 @@ impl Follower {
                 // Who has read the last frame finds the run ended, and its thread free.
                 live.closed.cancelled().await;
                 let outcome = live.replay.progress().outcome;
-                self.end(outcome.as_ref()).await;
+                self.end(outcome.as_ref()).await?;
             }
             StreamSource::Log(rows, rest) => {
-                let (updates, rest) = (commit_of(rows), rest.clone());
+                let known = self.request.after.unwrap_or_default().seq;
+                let (updates, rest) = (commit_of(rows, known), rest.clone());
                 match (updates.last().map(|entry| entry.seq), rest) {
-                    (None, Rest::End(outcome)) => self.end(outcome.as_ref()).await,
+                    (None, Rest::End(outcome)) => self.end(outcome.as_ref()).await?,
                     (None, Rest::Ring(live)) => {
-                        self.frames.go_on_at(Position { seq: live.before, event: live.first_event });
+                        self.frames.go_on_at(first_place(&live));
                         self.source = StreamSource::Ring(live.replay.read(0), live);
                     }
                     (Some(seq), _) => {
@@ -157,12 +158,20 @@ impl Follower {
         live.start.get().filter(|(seq, _)| *seq == position).map(|(_, state)| state.clone())
     }
 
-    /// Tells the frames the title of the thread, if one stands in them.
+    /// Tells the frames the title that the run has found, if one stands in them.
     async fn read_title(&mut self) -> Result<(), StoreError> {
-        if self.request.modes.show_values() {
-            self.frames.set_title(self.client.0.db.title(&self.request.thread).await?);
-        }
+        let title = self.titles().await?.found;
+        self.frames.set_title(title);
         Ok(())
+    }
+
+    /// Returns the titles that the run has found and left; none if no frame shows them.
+    async fn titles(&self) -> Result<RunTitles, StoreError> {
+        let (db, request) = (self.client.0.db.within(STORE_TIMEOUT), &self.request);
+        match request.modes.show_values() {
+            true => db.run_titles(&request.thread, &request.run).await,
+            false => Ok(RunTitles::default()),
+        }
     }
 
     /// Tells that what comes behind the reader is gone up to a position, and how the thread is there.
@@ -194,7 +203,13 @@ impl Follower {
         if self.request.after.is_none() {
             self.frames.begin();
         }
-        let after = self.request.after.unwrap_or_default();
+        let mut after = self.request.after.unwrap_or_default();
+        if after.left == Some(0) {
+            after.left = None;
+            self.frames.go_on_at(after);
+            self.know_state(after.seq).await?;
+            self.frames.tell_state();
+        }
         self.frames.go_on_at(after);
         match self.client.live_run(&self.request.run) {
             Some(live) => self.begin_live(live, after).await,
@@ -204,25 +219,18 @@ impl Follower {
 
     /// Begins to read a run that works, or ended a moment ago. What it did before a restart is in the log alone.
     async fn begin_live(&mut self, live: LiveRun, after: Position) -> Result<(), StoreError> {
-        let ring = Position { seq: live.before, event: live.first_event };
-        let Some(at) = ring_place(&live, after) else { return self.jump(&live, after).await };
-        if after.seq > ring.seq || (after.seq == ring.seq && after.event >= ring.event) {
-            self.frames.seek(if after.seq > ring.seq { Position { event: 0, ..after } } else { ring }, after);
-            self.know_state(after.seq).await?;
+        let ring = first_place(&live);
+        let Some((at, from)) = ring_place(&live, after) else { return self.jump(&live, after).await };
+        if after.order() >= ring.order() {
+            self.frames.seek(from, after);
+            // The state before a step that is made once more is read with it.
+            if !is_within_step(after) {
+                self.know_state(after.seq).await?;
+            }
             self.source = StreamSource::Ring(live.replay.read(at), live);
             return Ok(());
         }
-        let rows = match after.event {
-            0 => {
-                self.know_state(after.seq).await?;
-                self.rows(after.seq, ring.seq).await?
-            }
-            // Pieces of the message that comes next were sent, and are not known any more.
-            _ => {
-                self.gap(after, ring.seq).await?;
-                Vec::new()
-            }
-        };
+        let rows = self.rows_behind(after, ring.seq).await?;
         self.source = StreamSource::Log(rows.into_iter(), Rest::Ring(live));
         Ok(())
     }
@@ -232,18 +240,26 @@ impl Follower {
         let db = self.client.0.db.within(STORE_TIMEOUT);
         let row = db.run(&self.request.run).await?;
         let outcome = row.and_then(|row| row.outcome());
-        let rows = match after.event {
-            0 => {
-                self.know_state(after.seq).await?;
-                self.rows(after.seq, Seq::MAX).await?
-            }
-            _ => {
-                self.gap(after, Seq::MAX).await?;
-                Vec::new()
-            }
-        };
+        let rows = self.rows_behind(after, Seq::MAX).await?;
         self.source = StreamSource::Log(rows.into_iter(), Rest::End(outcome));
         Ok(())
+    }
+
+    /// Reads the run's rows behind a reader, up to another one. Pieces of a message that came next are not known any more:
+    /// who has some of them is told of a gap.
+    async fn rows_behind(&mut self, after: Position, until: Seq) -> Result<Vec<LogEntry>, StoreError> {
+        if is_within_step(after) {
+            // The rows before it make no frames: the reader has them.
+            self.frames.seek(Position::default(), after);
+            return self.rows(0, until).await;
+        }
+        if after.event > 0 && !after.is_end() {
+            self.gap(after, until).await?;
+            return Ok(Vec::new());
+        }
+        self.frames.seek(Position::behind(after.seq, 0), after);
+        self.know_state(after.seq).await?;
+        self.rows(after.seq, until).await
     }
 
     /// Tells the frames how the thread was at a position, from which the reader goes on.
@@ -272,18 +288,17 @@ impl Follower {
         }
     }
 
-    async fn end(&mut self, outcome: Option<&Outcome>) {
-        if self.request.modes.show_values() {
-            let db = self.client.0.db.within(STORE_TIMEOUT);
-            self.frames.retitle(db.title(&self.request.thread).await.ok().flatten());
-        }
-        self.frames.end(outcome.unwrap_or(&Outcome::Stopped));
+    async fn end(&mut self, outcome: Option<&Outcome>) -> Result<(), StoreError> {
+        let title = self.titles().await?.left;
+        self.frames.end(outcome.unwrap_or(&Outcome::Stopped), title);
         self.source = StreamSource::Over;
+        Ok(())
     }
 }
 
-/// Takes the rows of a run that were one step: a reply by itself, and the results of its calls together.
-fn commit_of(rows: &mut std::vec::IntoIter<LogEntry>) -> Vec<LogEntry> {
+/// Takes the rows of a run that were one step: a reply by itself, and the results of its calls together, up to the row that
+/// the reader knows.
+fn commit_of(rows: &mut std::vec::IntoIter<LogEntry>, known: Seq) -> Vec<LogEntry> {
     let is_reply = |entry: &LogEntry| matches!(&entry.update, Update::Message(message) if matches!(**message, Message::Assistant(_)));
     let until = rows.as_slice().iter().position(is_reply);
     let count = match until {
@@ -291,13 +306,45 @@ fn commit_of(rows: &mut std::vec::IntoIter<LogEntry>) -> Vec<LogEntry> {
         Some(at) => at,
         None => rows.len(),
     };
-    rows.take(count).collect()
+    let known = rows.as_slice().iter().position(|entry| entry.seq == known);
+    rows.take(known.map_or(count, |at| count.min(at + 1))).collect()
 }
 
-/// Returns the event of a run's ring behind the row of a position; `None` if it is not there any more.
-fn ring_place(live: &LiveRun, after: Position) -> Option<u64> {
+/// Returns the position of a run's ring before its first event.
+fn first_place(live: &LiveRun) -> Position {
+    Position::behind(live.before, live.first_event)
+}
+
+/// Returns whether a reader has some frames of a row's step, and not all.
+fn is_within_step(after: Position) -> bool {
+    after.event == 0 && after.left.is_some()
+}
+
+/// Returns the event of a run's ring from which on a reader goes on, and the position before it; `None` if it is not there
+/// any more. It is the one behind the reader's row, or behind the row before if the reader lacks something of it.
+fn ring_place(live: &LiveRun, after: Position) -> Option<(u64, Position)> {
     let (oldest, next) = live.replay.span();
-    let is_row = |known: &RunEvent| matches!(known, RunEvent::Committed { seq, .. } if *seq == after.seq);
-    let at = if after.seq > live.before { live.replay.newest(is_row)? + 1 } else { 0 };
-    (oldest..=next).contains(&at).then_some(at)
+    let behind_row = |is_wanted: &dyn Fn(Seq) -> bool| {
+        let row = Cell::new(0);
+        let at = live.replay.newest(|event| match event {
+            RunEvent::Committed { seq, .. } => {
+                row.set(*seq);
+                is_wanted(*seq)
+            }
+            _ => false,
+        })?;
+        Some((at + 1, Position::behind(row.get(), 0)))
+    };
+    let begin = (0, first_place(live));
+    let place = match after.seq > live.before {
+        false => begin,
+        true => {
+            let behind = behind_row(&|seq| seq == after.seq)?;
+            match is_within_step(after) {
+                true => behind_row(&|seq| seq < after.seq).unwrap_or(begin),
+                false => behind,
+            }
+        }
+    };
+    (oldest..=next).contains(&place.0).then_some(place)
 }

@@ -245,8 +245,9 @@ async fn summarize(
                 let AssembledAgent { agent, place, .. } = assembled;
                 let started =
                     client.0.db.run_started(&task.run, &task.thread, agent.model.name(), None, now());
-                audit_log(started.await);
-                let ended = pudu_harness::compact(&agent, &mut chain, turn, cancel).await;
+                let noted = async { audit_log(started.await) };
+                let compacted = pudu_harness::compact(&agent, &mut chain, turn, cancel);
+                let ((), ended) = tokio::join!(noted, compacted);
                 place.give_back(false).await;
                 ended
             }

@@ -5,7 +5,7 @@ use crate::{Client, Control, Run, RunTask, run_registry::LiveRun};
 use pudu_base::{BoxFuture, LogError, RunId, Seq, ThreadFolder, ThreadId, Update};
 use pudu_harness::RunState;
 use pudu_store::{CancelAction, Deletion, NewClientRun, StoreError, now};
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// So many runs may wait on one thread.
@@ -71,6 +71,8 @@ pub struct ClientRun {
     pub metadata: String,
     /// What happens to another run of the thread.
     pub multitask: Multitask,
+    /// Whether its thread is deleted after it.
+    pub deletes_thread: bool,
 }
 
 /// Reason why a run was not accepted.
@@ -116,23 +118,13 @@ impl CutRun {
     }
 }
 
-impl LiveRun {
-    /// Has it stop. The first word counts, as in the store.
-    fn cancel(&self, action: CancelAction) {
-        if !self.control.cancel.is_cancelled() {
-            self.control.roll_back.store(action == CancelAction::Rollback, Ordering::Relaxed);
-        }
-        self.control.cancel.cancel();
-    }
-}
-
 impl Client {
     /// Accepts a client's run and starts it. It is in the store when this returns, and ends whether anybody listens or not.
     ///
     /// # Errors
     /// When its thread is busy and it does not want to wait, too many wait, or the store fails.
     pub async fn submit(&self, run: ClientRun) -> Result<Run, SubmitError> {
-        let ClientRun { mut task, account, assistant, request, metadata, multitask } = run;
+        let ClientRun { mut task, account, assistant, request, metadata, multitask, deletes_thread } = run;
         task.by_client = true;
         let live = live(&task, Control::default());
         let others = self.0.runs.of_thread(&task.thread);
@@ -151,6 +143,7 @@ impl Client {
             request,
             metadata,
             multitask: multitask.as_str().to_owned(),
+            deletes_thread,
             cancels: multitask
                 .cancels()
                 .map(|action| (action, others.iter().map(|other| other.run.clone()).collect())),
@@ -164,7 +157,7 @@ impl Client {
                 return Err(error.into());
             }
             if let Some(action) = multitask.cancels() {
-                others.iter().for_each(|other| other.cancel(action));
+                others.iter().for_each(|other| other.control.stop(action));
             }
             let turn = client.0.runs.queue(&live.thread);
             Ok(client.spawn(task, live, None, turn))
@@ -190,7 +183,7 @@ impl Client {
             (live.before, live.first_event) = (last, now().unsigned_abs());
         }
         if let Some(action) = cancelled {
-            live.cancel(action);
+            live.control.stop(action);
         }
         Ok(CutRun { task, live })
     }
@@ -224,7 +217,7 @@ impl Client {
     /// When the store fails: the run goes on.
     pub async fn stop(&self, live: &LiveRun, action: CancelAction) -> Result<(), StoreError> {
         self.0.db.cancel_run(&live.run, action).await?;
-        live.cancel(action);
+        live.control.stop(action);
         Ok(())
     }
 

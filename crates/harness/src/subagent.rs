@@ -377,6 +377,10 @@ impl Approver for Above {
         })
     }
 
+    fn not_asked(&self) -> &'static str {
+        self.approver.not_asked()
+    }
+
     fn refused<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ()> {
         self.approver.refused(request)
     }

@@ -27,6 +27,8 @@ pub struct NewClientRun {
     pub metadata: String,
     /// What happens to a run that is at work on the thread already, in LangGraph's word.
     pub multitask: String,
+    /// Whether its thread is deleted after it.
+    pub deletes_thread: bool,
     /// Runs that it stops by that, and how.
     pub cancels: Option<(CancelAction, Vec<RunId>)>,
     /// When, in milliseconds since 1970.
@@ -215,6 +217,11 @@ impl Db {
         self.read_much(sql, |sql, tx| Box::pin(query(*sql).fetch_all(tx))).await
     }
 
+    /// Returns the runs after which their threads are deleted, and were not yet.
+    pub async fn temporary_runs(&self) -> Result<Vec<(ThreadId, RunId)>, StoreError> {
+        self.read((), |(), tx| Box::pin(temporary(tx))).await
+    }
+
     /// Returns what the runs of a thread spent, or one of them, by run, caller and model.
     pub async fn run_tokens(
         &self,
@@ -240,11 +247,12 @@ impl Db {
 async fn accept(tx: &mut Tx<'_>, run: &NewClientRun) -> Result<(), StoreError> {
     threads::used(tx, &run.folder, &run.account, run.now).await?;
     let sql =
-        "INSERT INTO runs (id, thread, model, started, user_id, assistant, request, metadata, multitask)
-        VALUES ($1, $2, '', $3, $4, $5, $6, $7, $8)";
+        "INSERT INTO runs (id, thread, model, started, user_id, assistant, request, metadata, multitask, deletes_thread)
+        VALUES ($1, $2, '', $3, $4, $5, $6, $7, $8, $9)";
     let insert = query(sql).bind(run.id.as_str()).bind(run.folder.thread.as_str()).bind(run.now);
     let insert = insert.bind(run.user.as_str()).bind(run.assistant.as_str()).bind(run.request.as_str());
-    insert.bind(run.metadata.as_str()).bind(run.multitask.as_str()).execute(tx).await?;
+    let insert = insert.bind(run.metadata.as_str()).bind(run.multitask.as_str());
+    insert.bind(i64::from(run.deletes_thread)).execute(tx).await?;
     if let Some((action, others)) = &run.cancels {
         for other in others {
             cancel(tx, other, *action).await?;
@@ -270,6 +278,12 @@ async fn of_thread(
 ) -> Result<Vec<RunRow>, StoreError> {
     let sql = rows!("WHERE thread = $1 ORDER BY started DESC, id DESC LIMIT $2 OFFSET $3");
     query(sql).bind(thread.as_str()).bind(limit).bind(offset).fetch_all(tx).await
+}
+
+async fn temporary(tx: &mut AnyConnection) -> Result<Vec<(ThreadId, RunId)>, StoreError> {
+    let sql = "SELECT thread, id FROM runs WHERE deletes_thread <> 0 ORDER BY thread, id";
+    let rows: Vec<(String, String)> = sqlx::query_as(sql).fetch_all(tx).await?;
+    Ok(rows.into_iter().map(|(thread, run)| (thread.into(), run.into())).collect())
 }
 
 async fn times(tx: &mut Tx<'_>, thread: &ThreadId) -> Result<Vec<(RunId, i64, i64)>, StoreError> {

@@ -86,7 +86,7 @@ pub use recall::{
     MAX_RECALL_CHARS, RecallEntry, RecallHit, RecallHits, RecallKind, RecallLimits, RecallScope,
     recall_words, telling_words,
 };
-pub use runs::RunEnding;
+pub use runs::{RunEnding, RunTitles};
 pub use spending::{
     BudgetLimit, BudgetStanding, BudgetUnit, CallOffer, CallSpending, Cost, ModelCall, OfferCost,
     Reservation, ReserveOutcome, Settlement, Spender, SpendingFilter, SpendingShare, SpendingSum,

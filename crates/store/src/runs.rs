@@ -29,6 +29,15 @@ impl From<&Outcome> for RunEnding {
     }
 }
 
+/// Titles of a run's thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunTitles {
+    /// The one that the run has found.
+    pub found: Option<String>,
+    /// The one that it has left, or the thread's as long as it works.
+    pub left: Option<String>,
+}
+
 impl Db {
     /// Notes that a run begins, and the title of its thread if that is known from it and it has none. Said again of a
     /// run that goes on after a restart, it changes nothing. That is committed with the next write, or soon.
@@ -74,6 +83,11 @@ impl Db {
         outcome.map(read).transpose()
     }
 
+    /// Returns the titles of a run's thread. A run that was never noted found the one that the thread has.
+    pub async fn run_titles(&self, thread: &ThreadId, run: &RunId) -> Result<RunTitles, StoreError> {
+        self.read((thread, run), |(thread, run), tx| Box::pin(titles(tx, thread, run))).await
+    }
+
     /// Returns what a thread's runs cost so far, and how many there were.
     pub async fn usage(&self, thread: &ThreadId) -> Result<(Usage, i64), StoreError> {
         self.read_much(thread, |thread, tx| Box::pin(usage(tx, thread))).await
@@ -83,6 +97,17 @@ impl Db {
 async fn outcome(tx: &mut Tx<'_>, id: &RunId) -> Result<Option<String>, StoreError> {
     let sql = "SELECT outcome FROM runs WHERE id = $1 AND outcome IS NOT NULL";
     query(sql).bind(id.as_str()).fetch_optional(tx).await
+}
+
+async fn titles(tx: &mut AnyConnection, thread: &ThreadId, run: &RunId) -> Result<RunTitles, StoreError> {
+    let sql = "SELECT COALESCE(runs.title_found, runs.title_left, threads.title),
+        COALESCE(runs.title_left, threads.title)
+        FROM threads LEFT JOIN runs ON runs.id = $2 AND runs.thread = threads.id WHERE threads.id = $1";
+    let row: Option<(String, String)> =
+        sqlx::query_as(sql).bind(thread.as_str()).bind(run.as_str()).fetch_optional(tx).await?;
+    let (found, left) = row.unwrap_or_default();
+    let title = |title: String| Some(title).filter(|title| !title.is_empty());
+    Ok(RunTitles { found: title(found), left: title(left) })
 }
 
 async fn usage(tx: &mut Tx<'_>, thread: &ThreadId) -> Result<(Usage, i64), StoreError> {
@@ -101,8 +126,10 @@ async fn started(
     title: Option<&str>,
     now: i64,
 ) -> Result<(), StoreError> {
-    let sql = "INSERT INTO runs (id, thread, model, started, begun) VALUES ($1, $2, $3, $4, $4)
-        ON CONFLICT (id) DO UPDATE SET model = excluded.model, begun = excluded.begun WHERE runs.begun IS NULL";
+    let sql = "INSERT INTO runs (id, thread, model, started, begun, title_found)
+        VALUES ($1, $2, $3, $4, $4, (SELECT title FROM threads WHERE id = $2))
+        ON CONFLICT (id) DO UPDATE SET model = excluded.model, begun = excluded.begun, title_found = excluded.title_found
+        WHERE runs.begun IS NULL";
     let insert = texts.iter().fold(query(sql), |query, text| query.bind(text));
     insert.bind(now).execute(tx).await?;
     match title {
@@ -122,7 +149,8 @@ async fn ended(tx: &mut Tx<'_>, id: &RunId, ending: &RunEnding, now: i64) -> Res
     let sql = "UPDATE runs SET ended = $1, outcome = $2,
         input = (SELECT CAST(COALESCE(SUM(input), 0) AS BIGINT) FROM spending WHERE run = $3),
         output = (SELECT CAST(COALESCE(SUM(output), 0) AS BIGINT) FROM spending WHERE run = $3),
-        stop_reason = $4, first_words = $5, last_words = $6, messages = $7
+        stop_reason = $4, first_words = $5, last_words = $6, messages = $7,
+        title_left = (SELECT title FROM threads WHERE threads.id = runs.thread)
         WHERE id = $3 AND ended IS NULL";
     let RunEnding { stop_reason, first_words, last_words, messages, .. } = ending;
     let update = query(sql).bind(now).bind(&outcome).bind(id.as_str()).bind(stop_reason.as_str());

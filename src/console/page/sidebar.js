@@ -75,6 +75,7 @@ export class Sidebar {
       make('span', { className: 'thread-title', dir: 'auto', textContent: titleOf(thread) }),
       channel ? make('span', { className: 'origin', textContent: originOf(channel) }) : '',
       status === 'busy' ? make('span', { className: 'spinner', role: 'img', 'aria-label': 'at work', title: 'At work' }) : '');
+    if (thread.read_only) return make('li', {}, link);
     const more = iconButton('i-more', `More about ${titleOf(thread)}`, () => this.offer(more, thread));
     more.setAttribute('aria-haspopup', 'menu');
     return make('li', {}, link, more);

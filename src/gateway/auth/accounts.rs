@@ -5,9 +5,9 @@ use super::{
     answer::{self, told},
 };
 use crate::accounts;
-use crate::gateway::json::Json;
+use crate::gateway::json::{Json, JsonRejection};
 use axum::{
-    extract::{Path, State, rejection::JsonRejection},
+    extract::{Path, State},
     http::StatusCode,
     response::{IntoResponse, Response},
 };

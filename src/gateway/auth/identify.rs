@@ -29,6 +29,8 @@ use std::net::IpAddr;
 
 const INTERNAL_TOKEN: &str = "x-deerflow-internal-token";
 const INTERNAL_OWNER: &str = "x-deerflow-owner-user-id";
+/// Said of a program's token that lets nobody in, in the same words whether there was one.
+const NO_TOKEN: &str = "This token is unknown, revoked or expired. Make a new one by POST /api/v1/auth/tokens after you signed in, or by `pudu token add NAME --user EMAIL --scope SCOPES`";
 
 /// How somebody proved who they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,7 +143,11 @@ async fn internal(gateway: &GatewayState, request: ShownRequest<'_>) -> Result<(
     let right =
         gateway.0.sign_in.config.internal_token.as_ref().is_some_and(|token| guard::same(shown, token));
     if !right {
-        return Err(guard.refuse_wrong(request.headers, request.from).await);
+        let wrong = refuse(
+            StatusCode::UNAUTHORIZED,
+            "X-DeerFlow-Internal-Token has another token than this gateway's",
+        );
+        return Err(guard.refuse_wrong(request.headers, request.from, wrong).await);
     }
     request.visitor.prove();
     let owner = request.headers.get(INTERNAL_OWNER).map(|owner| owner.to_str().unwrap_or_default().trim());
@@ -172,7 +178,8 @@ async fn api_token(
         found => found.is_some(),
     };
     let Some(token) = found.filter(|_| known) else {
-        return Err(gateway.0.guard.refuse_wrong(request.headers, request.from).await);
+        let wrong = coded(StatusCode::UNAUTHORIZED, "token_invalid", NO_TOKEN);
+        return Err(gateway.0.guard.refuse_wrong(request.headers, request.from, wrong).await);
     };
     request.visitor.prove();
     let has = |wanted: &str| token.scopes.split(' ').any(|scope| scope == wanted);

@@ -8,7 +8,8 @@ use super::{
     limits::AttemptKey,
     origin,
 };
-use crate::gateway::json::Json;
+use crate::gateway::json::{Json, JsonRejection};
+use crate::gateway::query::flag;
 use crate::{
     accounts::{self, AccountChange},
     bus::STORE_TIMEOUT,
@@ -16,10 +17,7 @@ use crate::{
 };
 use axum::{
     Extension, Form,
-    extract::{
-        ConnectInfo, Request, State,
-        rejection::{FormRejection, JsonRejection},
-    },
+    extract::{ConnectInfo, Request, State, rejection::FormRejection},
     http::{HeaderMap, StatusCode},
     middleware::Next,
     response::{IntoResponse, Response},
@@ -103,8 +101,7 @@ pub(super) async fn login(
 
 /// Returns what somebody said who may say no: yes if they said nothing.
 pub(super) fn says_yes(told: Option<&str>) -> bool {
-    let told = told.map(str::to_lowercase);
-    !told.is_some_and(|told| matches!(told.as_str(), "false" | "0" | "off" | "no" | "f" | "n"))
+    told.and_then(flag).unwrap_or(true)
 }
 
 /// Finds the account if the password is right. Whether there is one makes no difference in time.

@@ -17,6 +17,7 @@ use super::{
     limits::AttemptKey,
     login, origin,
 };
+use crate::gateway::query::Query;
 use crate::{
     accounts::{self, AccountChange},
     bus::STORE_TIMEOUT,
@@ -25,7 +26,7 @@ use crate::{
 };
 use axum::{
     Extension,
-    extract::{ConnectInfo, Path, Query, State},
+    extract::{ConnectInfo, Path, State},
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Redirect, Response},
 };

@@ -8,7 +8,7 @@ use super::{
     limits::AttemptKey,
     login,
 };
-use crate::gateway::json::Json;
+use crate::gateway::json::{Json, JsonRejection};
 use crate::{
     accounts::{self, AccountChange},
     bus::STORE_TIMEOUT,
@@ -16,7 +16,7 @@ use crate::{
 };
 use axum::{
     Extension,
-    extract::{ConnectInfo, State, rejection::JsonRejection},
+    extract::{ConnectInfo, State},
     http::{HeaderMap, StatusCode},
     response::Response,
 };

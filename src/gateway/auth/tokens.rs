@@ -5,14 +5,14 @@ use super::{
     answer::{told, unstored},
     identify::Proof,
 };
-use crate::gateway::json::Json;
+use crate::gateway::json::{Json, JsonRejection};
 use crate::{
     accounts::{self, AccountError, TokenOrder},
     gateway::caller::Caller,
 };
 use axum::{
     Extension,
-    extract::{Path, State, rejection::JsonRejection},
+    extract::{Path, State},
     http::StatusCode,
     response::{IntoResponse, Response},
 };

@@ -2,10 +2,11 @@
 
 use crate::gateway::caller::Caller;
 use crate::gateway::json::Json;
+use crate::gateway::query::Query;
 use axum::{
     Extension, Form,
     body::Bytes,
-    extract::{ConnectInfo, Multipart, Path, Query, RawQuery, Request, State},
+    extract::{ConnectInfo, Multipart, Path, RawQuery, Request, State},
     http::{HeaderMap, Method},
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

@@ -1,7 +1,7 @@
 //! Routes with their descriptions: one call registers both.
 
 use super::{About, Described, input::RequestParts};
-use crate::gateway::{GatewayState, unsupported};
+use crate::gateway::{GatewayState, body_limit, unsupported};
 use axum::{
     Router,
     body::Bytes,
@@ -112,9 +112,14 @@ impl MethodRoutes {
         Self { router: self.router.merge(on(filter, handler)), operations: self.operations }
     }
 
-    /// Takes bodies of another size than others.
-    pub(in crate::gateway) fn limit(self, limit: DefaultBodyLimit) -> Self {
-        Self { router: self.router.layer(limit), operations: self.operations }
+    /// Takes bodies of so many bytes.
+    pub(in crate::gateway) fn limit(self, bytes: usize) -> Self {
+        Self { router: self.router.layer(body_limit::layers(bytes)), operations: self.operations }
+    }
+
+    /// Takes bodies of any size: the handler looks at it.
+    pub(in crate::gateway) fn without_limit(self) -> Self {
+        Self { router: self.router.layer(DefaultBodyLimit::disable()), operations: self.operations }
     }
 }
 

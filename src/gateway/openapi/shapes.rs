@@ -15,7 +15,7 @@ pub(super) const NAMED: &[(&str, &str)] = &[
     (
         "Thread",
         "{thread_id: string, status: string, created_at: string, updated_at: string, metadata: object, \
-         assistant_id: string|null, channel: string|null, config: object, values: object}",
+         assistant_id: string|null, channel: string|null, config: object, values: object, read_only: boolean}",
     ),
     (
         "ThreadState",

@@ -7,6 +7,9 @@ use std::{
     fmt::{Display, Formatter, Result},
 };
 
+/// Number of the end of a run, which is behind all its events.
+const END: u64 = u64::MAX;
+
 /// Position of a reader in a run's stream: so many events behind a row of the thread's log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
@@ -14,20 +17,54 @@ pub struct Position {
     pub seq: Seq,
     /// Number of the event behind it.
     pub event: u64,
+    /// Number of the event's frames which the reader lacks. They are counted from the last, as what was said before a
+    /// restart is told in fewer frames. 0 behind a gap whose state comes still.
+    pub left: Option<usize>,
 }
 
 impl Position {
+    /// Returns the position behind an event of which nothing is lacking.
+    #[must_use]
+    pub fn behind(seq: Seq, event: u64) -> Self {
+        Self { seq, event, left: None }
+    }
+
+    /// Returns the position behind the end of a run.
+    #[must_use]
+    pub fn end(seq: Seq) -> Self {
+        Self::behind(seq, END)
+    }
+
+    /// Returns whether it is behind an event from which on the run ends.
+    #[must_use]
+    pub fn is_end(self) -> bool {
+        self.event == END
+    }
+
+    /// Returns the order of the event among others, whatever the reader lacks of it.
+    #[must_use]
+    pub fn order(self) -> (Seq, u64) {
+        (self.seq, self.event)
+    }
+
     /// Reads the id of a frame; `None` if it is none, as `-1`.
     #[must_use]
     pub fn read(id: &str) -> Option<Self> {
-        let (seq, event) = id.split_once('-')?;
-        Some(Self { seq: seq.parse().ok()?, event: event.parse().ok()? })
+        let mut parts = id.splitn(3, '-');
+        let (seq, event) = (parts.next()?.parse().ok()?, parts.next()?);
+        let event = if event == "end" { END } else { event.parse().ok()? };
+        let left = parts.next().map(str::parse).transpose().ok()?;
+        Some(Self { seq, event, left })
     }
 }
 
 impl Display for Position {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        write!(f, "{}-{}", self.seq, self.event)
+        match self.event {
+            END => write!(f, "{}-end", self.seq)?,
+            event => write!(f, "{}-{event}", self.seq)?,
+        }
+        self.left.map_or(Ok(()), |left| write!(f, "-{left}"))
     }
 }
 
@@ -70,6 +107,29 @@ impl Display for Frame {
         match self.id {
             Some(id) => write!(f, "id: {id}\n\n"),
             None => f.write_str("\n"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_read_as_it_was_written() {
+        for (id, expect) in [
+            ("12-0", Some(Position::behind(12, 0))),
+            ("0-7", Some(Position::behind(0, 7))),
+            ("12-3-2", Some(Position { left: Some(2), ..Position::behind(12, 3) })),
+            ("12-0-0", Some(Position { left: Some(0), ..Position::behind(12, 0) })),
+            ("12-end", Some(Position::end(12))),
+            ("12-end-1", Some(Position { left: Some(1), ..Position::end(12) })),
+        ] {
+            assert_eq!(Position::read(id), expect);
+            assert_eq!(expect.map(|position| position.to_string()).as_deref(), Some(id));
+        }
+        for wrong in ["-1", "", "7", "a-1", "1-a", "1-2-a", "1-2-3-4", "1--1"] {
+            assert_eq!(Position::read(wrong), None, "{wrong}");
         }
     }
 }

@@ -83,13 +83,14 @@ impl Frames {
     /// Goes on behind the position that the reader knows. The events since `from` come once more, as what they said is
     /// known to nobody here.
     pub fn seek(&mut self, from: Position, known: Position) {
-        self.position = from;
+        self.go_on_at(from);
         self.known = Some(known);
     }
 
     /// Goes on at a position, to which all was told.
     pub fn go_on_at(&mut self, position: Position) {
         self.position = position;
+        self.parent = (position.seq > 0).then_some(position.seq);
     }
 
     /// Returns whether it has to be told the state before the first change.
@@ -134,7 +135,7 @@ impl Frames {
     /// Tells that events are missing, and how the thread is now. Nothing before `state` comes any more.
     pub fn gap(&mut self, asked: Position, seq: Seq, state: ThreadState) {
         self.known = None;
-        self.position = Position { seq, event: 0 };
+        self.go_on_at(Position::behind(seq, 0));
         let data = json!({
             "code": "stream_replay_gap",
             "run_id": self.run,
@@ -144,7 +145,13 @@ impl Frames {
             "recovery": "reload_durable_state",
         });
         self.set_state(state);
-        self.frame("gap", &data);
+        let left = self.modes.values.then_some(0);
+        self.out.push(Frame::of("gap", &data, Position { left, ..self.position }));
+        self.send_values();
+    }
+
+    /// Tells the state behind a gap to a reader who has heard of the gap alone.
+    pub fn tell_state(&mut self) {
         self.send_values();
     }
 
@@ -156,7 +163,7 @@ impl Frames {
             return;
         }
         let next = match event {
-            RunEvent::Committed { seq, .. } => Position { seq: *seq, event: 0 },
+            RunEvent::Committed { seq, .. } => Position::behind(*seq, 0),
             _ => Position { event: before.event + 1, ..before },
         };
         let made = self.out.len();
@@ -187,38 +194,34 @@ impl Frames {
                 "type": "approval_requested", "key": key, "call_id": call, "request": request, "whole": whole,
                 "deadline": clock::iso(*deadline),
             })),
-            RunEvent::ApprovalDecided { call, decision } => self.custom(&json!({
+            RunEvent::ApprovalDecided { call, decision } if !decision.not_asked => self.custom(&json!({
                 "type": "approval_decided", "call_id": call, "request": decision.request,
                 "approved": decision.approved, "by": decision.by,
             })),
-            // These are in the log as well, or at the end.
-            RunEvent::ToolEnded { .. }
+            // These are in the log as well, or at the end, or nobody was asked before.
+            RunEvent::ApprovalDecided { .. }
+            | RunEvent::ToolEnded { .. }
             | RunEvent::Todos { .. }
             | RunEvent::Artifacts { .. }
             | RunEvent::Usage { .. }
             | RunEvent::Ended { .. } => {}
         }
         self.position = next;
-        match self.known {
-            Some(known) if known.seq == next.seq && next.event <= known.event => self.out.truncate(made),
-            _ => self.stamp(made, next),
-        }
+        self.stamp(made, next);
     }
 
-    /// Tells the values once more if the thread has another title by now.
-    pub fn retitle(&mut self, title: Option<String>) {
+    /// Makes the last frames: the values once more if the run has left another title, and what failed, if something did.
+    pub fn end(&mut self, outcome: &Outcome, title: Option<String>) {
+        let made = self.out.len();
         if title != self.title {
             self.title = title;
             self.send_values();
         }
-    }
-
-    /// Makes the last frames: with what failed, if something did.
-    pub fn end(&mut self, outcome: &Outcome) {
         if let Some((name, text)) = failure(outcome) {
             let data = json!({ "error": name, "message": text, "name": name });
             self.frame("error", &data);
         }
+        self.stamp(made, Position::end(self.position.seq));
         self.out.push(Frame::end());
     }
 
@@ -227,12 +230,25 @@ impl Frames {
         self.out.push(Frame::of(name, data, self.position));
     }
 
-    /// Gives the last of the frames that an event made the event's id, as the others have that of the event before: who
-    /// has read a frame's id has read all before it.
+    /// Gives the frames that an event made their ids, and takes away those that the reader has. The log may have a step in
+    /// fewer frames than the reader was to get: then they are told of a gap.
     fn stamp(&mut self, made: usize, now: Position) {
-        if let Some(last) = self.out.get_mut(made..).and_then(<[Frame]>::last_mut) {
-            last.id = Some(now);
+        let mut frames = self.out.split_off(made);
+        for (left, frame) in frames.iter_mut().rev().enumerate() {
+            frame.id = Some(Position { left: (left > 0).then_some(left), ..now });
         }
+        let Some(known) = self.known.filter(|known| now.order() <= known.order()) else {
+            return self.out.append(&mut frames);
+        };
+        let lacking = known.left.filter(|_| now.order() == known.order()).unwrap_or(0);
+        let has = frames.len().checked_sub(lacking);
+        if has.is_none()
+            && now.event == 0
+            && let Some(state) = self.state.clone()
+        {
+            return self.gap(known, now.seq, state);
+        }
+        self.out.extend(frames.drain(has.unwrap_or(0)..));
     }
 
     fn custom(&mut self, data: &Value) {

@@ -164,7 +164,7 @@ async fn take(
         }
         CallStep::Decided(call, decision) => {
             tell_decision(run_state, &call, &decision);
-            run_state.answer(denied(&call, decision));
+            run_state.answer(denied(agent, &call, decision));
             commit(agent, run_state).await
         }
         CallStep::Ended(call, decision, mut result) => {
@@ -383,13 +383,12 @@ fn tell_decision(run_state: &RunState, call: &ToolCall, decision: &Decision) {
     run_state.tell(RunEvent::ApprovalDecided { call: call.id.clone(), decision: decision.clone() });
 }
 
-fn denied(call: &ToolCall, decision: Decision) -> ToolResult {
+fn denied(agent: &Agent, call: &ToolCall, decision: Decision) -> ToolResult {
     let text = match &decision.by {
         Some(by) => {
             format!("Error: {by} did not allow this. Do not try it in another way; ask what to do instead.")
         }
-        None if decision.not_asked => "Error: those who may approve this do not see this chat. Say what you would have done, and that it can be asked for in a group with one of them; do not try it in another way."
-            .to_owned(),
+        None if decision.not_asked => agent.approver.not_asked().to_owned(),
         None => "Error: nobody approved this in time. Say what you would have done, and go on without it."
             .to_owned(),
     };

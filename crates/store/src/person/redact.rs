@@ -29,6 +29,8 @@ pub(super) async fn messages(tx: &mut Tx<'_>, messages: &[RoomMessage]) -> Resul
         query("DELETE FROM snapshots WHERE thread = $1").bind(thread).execute(tx).await?;
         // It may have been made of the person's words.
         query("UPDATE threads SET title = '' WHERE id = $1").bind(thread).execute(tx).await?;
+        let sql = "UPDATE runs SET title_found = '', title_left = '' WHERE thread = $1";
+        query(sql).bind(thread).execute(tx).await?;
     }
     let runs = messages.iter().map(|message| (message.thread.as_str(), message.run.as_str()));
     for (thread, run) in runs.collect::<BTreeSet<_>>() {

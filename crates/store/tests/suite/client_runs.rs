@@ -6,7 +6,8 @@ use crate::{
 };
 use pudu_base::{Outcome, RunId, ThreadFolder, ThreadId, ThreadLog, ThreadState, UserId};
 use pudu_store::{
-    CancelAction, Db, Deletion, Feedback, NewClientRun, NewThread, NewTurn, RunEnding, ThreadChange,
+    CancelAction, Db, Deletion, Feedback, NewClientRun, NewThread, NewTurn, RunEnding, RunTitles,
+    ThreadChange,
 };
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ fn asked(run: &str, thread: &str, now: i64) -> NewClientRun {
         request: "{}".into(),
         metadata: String::new(),
         multitask: "reject".into(),
+        deletes_thread: false,
         cancels: None,
         now,
     }
@@ -108,6 +110,42 @@ pub(crate) async fn a_run_that_is_accepted_stops_others_by_the_same_write(db: Db
         db.accept_run(again).await.is_err() && cancelled("three").await.is_none(),
         "what is refused stops nothing"
     );
+}
+
+pub(crate) async fn a_run_after_which_its_thread_goes_is_known_until_it_went(db: Db) {
+    db.accept_run(asked("stays", "mine", NOW)).await.unwrap();
+    db.accept_run(NewClientRun { deletes_thread: true, ..asked("goes", "temporary", NOW) }).await.unwrap();
+    let left = [(ThreadId::from("temporary"), RunId::from("goes"))];
+    assert_eq!(db.temporary_runs().await.unwrap(), left);
+    db.run_ended(&"goes".into(), &Outcome::Success, NOW).await.unwrap();
+    assert_eq!(db.temporary_runs().await.unwrap(), left);
+    db.delete_thread(&"temporary".into(), i64::MAX, &"next".into()).await.unwrap();
+    assert_eq!(db.temporary_runs().await.unwrap(), []);
+}
+
+pub(crate) async fn a_run_knows_the_titles_that_it_found_and_left(db: Db) {
+    let (run, thread): (RunId, ThreadId) = ("one".into(), "mine".into());
+    let titles = async |run: &str| {
+        let RunTitles { found, left } = db.run_titles(&"mine".into(), &run.into()).await.unwrap();
+        [found.unwrap_or_default(), left.unwrap_or_default()]
+    };
+    let entitle = async |title: &str| {
+        let change = ThreadChange { title: Some(title.to_owned()), ..ThreadChange::default() };
+        db.change_thread(&"mine".into(), change).await.unwrap();
+    };
+    db.accept_run(asked("one", "mine", NOW)).await.unwrap();
+    assert_eq!(titles("one").await, ["", ""]);
+    db.run_started(&run, &thread, "gpt", Some("First"), NOW).await.unwrap();
+    assert_eq!(titles("one").await, ["", "First"]);
+    db.run_started(&run, &thread, "gpt", None, NOW).await.unwrap();
+    assert_eq!(titles("one").await, ["", "First"], "a run that goes on after a restart found what it found");
+    db.run_ended(&run, &Outcome::Success, NOW).await.unwrap();
+    entitle("Better").await;
+    assert_eq!(titles("one").await, ["", "First"]);
+    db.run_started(&"chat".into(), &thread, "gpt", Some("Never"), NOW).await.unwrap();
+    assert_eq!(titles("chat").await, ["Better", "Better"]);
+    assert_eq!(titles("unknown").await, ["Better", "Better"]);
+    assert_eq!(db.run_titles(&"none".into(), &run).await.unwrap(), RunTitles::default());
 }
 
 pub(crate) async fn what_was_stopped_in_order_is_so_until_it_goes_on(db: Db) {

@@ -167,6 +167,10 @@ pub(crate) fn turn(id: &str, items: &[InboxItemId]) -> NewTurn {
 
 /// Takes back what version 18 made of runs.
 pub(crate) const WITHOUT_CLIENT_RUNS: &str = "DROP INDEX runs_waiting;
+    DROP INDEX runs_temporary;
+    ALTER TABLE runs DROP COLUMN deletes_thread;
+    ALTER TABLE runs DROP COLUMN title_found;
+    ALTER TABLE runs DROP COLUMN title_left;
     ALTER TABLE runs DROP COLUMN user_id;
     ALTER TABLE runs DROP COLUMN assistant;
     ALTER TABLE runs DROP COLUMN request;

@@ -148,6 +148,8 @@ pub(crate) async fn accounts_of_providers_from_before_they_knew_issuers_go_on(pl
     db.close().await;
     let mut behind = place.connect().await;
     let back = "DROP TABLE thread_people; DROP INDEX users_oauth; ALTER TABLE users DROP COLUMN oauth_issuer;
+        DROP INDEX runs_temporary; ALTER TABLE runs DROP COLUMN deletes_thread;
+        ALTER TABLE runs DROP COLUMN title_found; ALTER TABLE runs DROP COLUMN title_left;
         INSERT INTO users (id, email, system_role, needs_setup, token_version, oauth_provider, oauth_id, created) VALUES
             ('ada', 'ada@example.org', 'user', 0, 0, 'acme', 'subject of ada', 1),
             ('bo', 'bo@example.org', 'user', 0, 0, 'acme', 'subject of ada', 1),

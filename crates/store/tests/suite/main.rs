@@ -70,6 +70,8 @@ macro_rules! on_a_server {
 on_every_engine! {
     client_runs::a_run_that_was_accepted_is_there_until_it_has_ended,
     client_runs::a_run_that_is_accepted_stops_others_by_the_same_write,
+    client_runs::a_run_after_which_its_thread_goes_is_known_until_it_went,
+    client_runs::a_run_knows_the_titles_that_it_found_and_left,
     client_runs::what_was_stopped_in_order_is_so_until_it_goes_on,
     client_runs::a_run_of_a_chat_is_known_until_its_answer_is_delivered,
     client_runs::a_run_that_has_not_ended_holds_its_thread_and_its_user,

@@ -1,0 +1,46 @@
+//! Limits of requests' bodies, and the refusals that name them.
+
+use axum::{
+    Extension,
+    extract::{DefaultBodyLimit, Request},
+    http::header,
+};
+use bytesize::ByteSize;
+
+/// Maximum size of a body that nothing else is said of, in bytes.
+pub(super) const MAX_BODY_BYTES: usize = 1024 * 1024;
+
+/// The limit of a route's bodies, in bytes.
+#[derive(Clone, Copy)]
+pub(super) struct BodyLimit(usize);
+
+/// Returns the layers of a limit.
+pub(super) fn layers(bytes: usize) -> (DefaultBodyLimit, Extension<BodyLimit>) {
+    (DefaultBodyLimit::max(bytes), Extension(BodyLimit(bytes)))
+}
+
+/// What is known of the size of a body before it is read.
+pub(super) struct LimitedBody {
+    limit: usize,
+    size: Option<u64>,
+}
+
+impl LimitedBody {
+    pub(super) fn of(request: &Request) -> Self {
+        let limit = request.extensions().get().map_or(MAX_BODY_BYTES, |BodyLimit(limit)| *limit);
+        let size =
+            request.headers().get(header::CONTENT_LENGTH).and_then(|size| size.to_str().ok()?.parse().ok());
+        Self { limit, size }
+    }
+
+    /// Returns what is said of a body that is too large.
+    pub(super) fn exceeded(&self) -> String {
+        let limit = ByteSize(self.limit as u64);
+        match self.size {
+            Some(size) => {
+                format!("the body has {size} bytes; {limit} ({} bytes) are the most here", self.limit)
+            }
+            None => format!("the body has more than {limit} ({} bytes), the most here", self.limit),
+        }
+    }
+}
