@@ -179,6 +179,8 @@ impl Daemon {
             stop,
             tasks,
         };
+        // Before anything works on them.
+        daemon.shared.client.adopt_threads().await;
         daemon.recover(&dispatcher).await?;
         let address = match listener.zip(token) {
             Some((listener, token)) => Some(daemon.serve(listener, token, &fixed.auth)?),
@@ -304,6 +306,7 @@ impl Daemon {
             let mut trim = tokio::time::interval(TRIM);
             while stop.run_until_cancelled(trim.tick()).await.is_some() {
                 shared.client.trim();
+                shared.client.adopt_threads().await;
                 shared.inbox.sweep().await;
             }
         });

@@ -3,6 +3,7 @@
 //!
 //! Deliberately absent: chats, HTTP and configuration files.
 
+mod adoption;
 pub mod agents;
 mod approvals;
 mod assemble;

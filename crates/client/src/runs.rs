@@ -284,13 +284,13 @@ impl Client {
     }
 
     /// Opens a run that asks no model on a thread on which nothing works.
-    fn open_alone(&self, thread: &ThreadId) -> Result<LiveRun, LiveRun> {
+    pub(crate) fn open_alone(&self, thread: &ThreadId) -> Result<LiveRun, LiveRun> {
         let live = live(&RunTask::new(thread.clone(), RunId::fresh()), Control::default());
         self.0.runs.open(live.clone(), true).map(|()| live)
     }
 
     /// Works on a thread in turn, to the end, also if the caller goes away meanwhile.
-    fn in_turn<T: Send + 'static>(
+    pub(crate) fn in_turn<T: Send + 'static>(
         &self,
         live: LiveRun,
         work: impl Future<Output = T> + Send + 'static,

@@ -314,6 +314,12 @@ async fn is_unused(tx: &mut AnyConnection, thread: &ThreadId, since: i64) -> Res
     Ok(found.fetch_optional(tx).await?.is_some())
 }
 
+/// Returns whether nothing works on a thread or waits to, inside of a transaction.
+pub(crate) async fn is_at_rest(tx: &mut WriteTx<'_>, thread: &ThreadId) -> Result<bool, StoreError> {
+    let found = query(unused!("SELECT 1")).bind(thread.as_str()).bind(i64::MAX);
+    Ok(found.fetch_optional::<i64>(tx).await?.is_some())
+}
+
 async fn delete(tx: &mut WriteTx<'_>, thread: &str, since: i64, next: &str) -> Result<Deletion, StoreError> {
     let gone = query(unused!("DELETE", " RETURNING user_id")).bind(thread).bind(since);
     let Some(user) = gone.fetch_optional::<String>(tx).await? else {

@@ -35,22 +35,23 @@ function admit(detail) {
 
 const field = (name, label, type, autocomplete, more = {}) => ({ name, label, type, autocomplete, required: true, ...more });
 const EMAIL = field('email', 'E-mail', 'email', 'username');
+const STAY = 'Stay signed in';
 const NEW_PASSWORD = field('fresh', 'New password', 'password', 'new-password', { minLength: 8 });
 
 /** The forms of the door: what is asked, and what is done with it. */
 const FORMS = {
   login: {
-    title: 'Sign in', ok: 'Sign in', fields: [EMAIL, field('password', 'Password', 'password', 'current-password')], remembers: true,
-    async send({ email, password, remember }) {
-      const body = new URLSearchParams({ username: email, password, remember_me: String(remember) });
+    title: 'Sign in', ok: 'Sign in', fields: [EMAIL, field('password', 'Password', 'password', 'current-password')], check: STAY,
+    async send({ email, password, checked }) {
+      const body = new URLSearchParams({ username: email, password, remember_me: String(checked) });
       const told = await (await request('POST', '/api/v1/auth/login/local', { ...OPEN, body })).json();
       given = told.needs_setup ? password : '';
     },
     others: { register: 'Create an account', token: 'Use the operator’s token' },
   },
   register: {
-    title: 'Create an account', ok: 'Create account', fields: [EMAIL, NEW_PASSWORD], remembers: true,
-    send: ({ email, fresh, remember }) => post('/api/v1/auth/register', { email, password: fresh, remember_me: remember }, OPEN),
+    title: 'Create an account', ok: 'Create account', fields: [EMAIL, NEW_PASSWORD], check: STAY,
+    send: ({ email, fresh, checked }) => post('/api/v1/auth/register', { email, password: fresh, remember_me: checked }, OPEN),
     others: { login: 'Sign in instead' },
   },
   token: {
@@ -60,11 +61,12 @@ const FORMS = {
     others: { login: 'Sign in with an account' },
   },
   initialize: {
-    title: 'Make the first administrator', ok: 'Make the account', text: 'From then on everybody who uses this pudu signs in. Conversations held here without an account stay in the home, and are shown to the operator’s token alone.', mayClose: true, fields: [EMAIL, NEW_PASSWORD],
-    send: async ({ email, fresh }) => {
-      await post('/api/v1/auth/initialize', { email, password: fresh }, OPEN);
-      // The conversation that is shown was nobody's.
-      location.hash = '#/';
+    title: 'Make the first administrator', ok: 'Make the account', text: 'From then on everybody who uses this pudu signs in.', mayClose: true, fields: [EMAIL, NEW_PASSWORD],
+    check: 'Take over the conversations that were held here without an account',
+    send: async ({ email, fresh, checked }) => {
+      await post('/api/v1/auth/initialize', { email, password: fresh, adopt: checked }, OPEN);
+      // The conversation that is shown stays nobody's.
+      if (!checked) location.hash = '#/';
     },
   },
   settle: {
@@ -117,15 +119,15 @@ export function door(name) {
 }
 
 async function form(name, { fill, finish, dialog }) {
-  const { title, text, fields, ok, send, others = {}, mayClose, remembers } = FORMS[name];
+  const { title, text, fields, ok, send, others = {}, mayClose, check } = FORMS[name];
   dialog.dataset.form = name;
   dialog.setAttribute('aria-label', title);
   const inputs = fields.map(({ label, ...rest }) => make('label', { className: 'field' }, make('span', { textContent: label }), make('input', { className: 'input', ...rest })));
-  const remember = make('input', { type: 'checkbox', defaultChecked: true, name: 'remember' });
+  const box = make('input', { type: 'checkbox', defaultChecked: true, name: 'checked' });
   const wrong = make('p', { className: 'wrong', role: 'alert', hidden: true });
   const button = make('button', { className: 'button main', textContent: ok });
   const node = make('form', {}, make('h2', { textContent: title }), text ? make('p', { textContent: text }) : '',
-    ...inputs, remembers ? make('label', { className: 'check' }, remember, 'Stay signed in') : '', wrong,
+    ...inputs, check ? make('label', { className: 'check' }, box, check) : '', wrong,
     make('div', { className: 'row' }, mayClose ? make('button', { type: 'button', className: 'button', textContent: 'Cancel', onclick: () => dialog.close() }) : '', button));
   const told = fault();
   if (told) Object.assign(wrong, { hidden: false, textContent: told });
@@ -137,7 +139,7 @@ async function form(name, { fill, finish, dialog }) {
     button.disabled = true;
     const values = Object.fromEntries(inputs.map(label => [label.lastChild.name, label.lastChild.value]));
     try {
-      await send({ ...values, remember: remember.checked });
+      await send({ ...values, checked: box.checked });
       finish();
     } catch (error) {
       wrong.hidden = false;
