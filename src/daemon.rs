@@ -119,6 +119,12 @@ impl Daemon {
         let claim = db.claim().await.context("cannot have the database alone")?;
         db.abandon_audit_entries(clock::now()).await.context("cannot write into the store")?;
         machine.tell(&hot);
+        if scope == Scope::Whole && hot.models.is_empty() && machine.models.is_empty() {
+            tracing::warn!(
+                "found no language model, so the built-in one only echoes: set OPENAI_API_KEY or ANTHROPIC_API_KEY, \
+                 start Ollama, or write `models` into config.yaml, and start pudu again"
+            );
+        }
         skills::tidy(&skills);
         skills::unknown(&hot.subagents, &skills.read())
             .iter()

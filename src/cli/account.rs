@@ -171,18 +171,16 @@ impl AccountDesk {
                 }
                 format!("{email} has a new password; all sessions have ended.")
             }
-            UserCommand::Adopt { email } => {
-                match self {
-                    Self::Daemon => {
-                        remote::post(start, &["accounts", email, "adopt"], &[], &json!({})).await?;
-                        format!("{email} has what was held here without an account.")
-                    }
-                    Self::Own { db, unpaired, .. } => {
-                        accounts::adopt(db, accounts::OPERATOR, (email, *unpaired)).await?;
-                        format!("{email} gets what was held here without an account when pudu starts.")
-                    }
+            UserCommand::Adopt { email } => match self {
+                Self::Daemon => {
+                    remote::post(start, &["accounts", email, "adopt"], &[], &json!({})).await?;
+                    format!("{email} has what was held here without an account.")
                 }
-            }
+                Self::Own { db, unpaired, .. } => {
+                    accounts::adopt(db, accounts::OPERATOR, (email, *unpaired)).await?;
+                    format!("{email} gets what was held here without an account when pudu starts.")
+                }
+            },
             UserCommand::Remove { email } => {
                 match self {
                     Self::Daemon => {

@@ -151,7 +151,8 @@ pub(super) fn operator_routes() -> Routes {
             "/api/accounts/{who}/adopt",
             post(
                 accounts::adopt,
-                says("Gives an account the threads and the memory that were there without one.").gives("Account"),
+                says("Gives an account the threads and the memory that were there without one.")
+                    .gives("Account"),
             ),
         )
         .at(

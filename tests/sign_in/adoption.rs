@@ -6,13 +6,16 @@ use pudu_client::base::UserId;
 use serde_json::{Value, json};
 
 const ADA: &str = "ada@example.org";
+/// Nothing is read by itself while a test looks.
+const REMEMBERS: &str = "memory: {mode: tool}\n";
 
 /// Holds a conversation with a file, and has a fact remembered.
 async fn holds(house: &House) {
     let mut nobody = Jar::new(house);
     assert_eq!(nobody.post("/api/threads", &json!({"thread_id": "held"})).await.status, 200);
     assert_eq!(put(&mut nobody, "held").await, 200);
-    let said = json!({"assistant_id": "lead_agent", "input": {"messages": [{"type": "human", "content": "hi"}]}});
+    let said =
+        json!({"assistant_id": "lead_agent", "input": {"messages": [{"type": "human", "content": "hi"}]}});
     assert_eq!(nobody.post("/api/threads/held/runs/wait", &said).await.status, 200);
     let fact = json!({"content": "Likes tea", "category": "preference", "confidence": 0.9});
     assert_eq!(nobody.post("/api/memory/facts", &fact).await.status, 200);
@@ -55,13 +58,14 @@ async fn has_all(house: &House, ada: &mut Jar) {
 
 #[tokio::test]
 async fn the_first_administrator_has_what_was_held_without_an_account_and_no_chat_of_anybody() {
-    let house = open("").await;
+    let house = open(REMEMBERS).await;
     let bo = Talker::new(&house, "Bo");
     bo.says("hello", "echo: hello").await;
     holds(&house).await;
     let mut ada = initializes(&house, &Value::Null).await;
     has_all(&house, &mut ada).await;
-    let said = json!({"assistant_id": "lead_agent", "input": {"messages": [{"type": "human", "content": "more"}]}});
+    let said =
+        json!({"assistant_id": "lead_agent", "input": {"messages": [{"type": "human", "content": "more"}]}});
     assert_eq!(ada.post("/api/threads/held/runs/wait", &said).await.status, 200, "it goes on");
     bo.says("again", "echo: again").await;
     assert_eq!(threads(&mut ada).await, ["held"]);
@@ -69,7 +73,7 @@ async fn the_first_administrator_has_what_was_held_without_an_account_and_no_cha
 
 #[tokio::test]
 async fn whoever_does_not_want_it_gets_it_later_by_the_operators_word() {
-    let house = open("").await;
+    let house = open(REMEMBERS).await;
     holds(&house).await;
     let mut ada = initializes(&house, &json!(false)).await;
     assert_eq!(threads(&mut ada).await, [""; 0]);
@@ -84,7 +88,7 @@ async fn whoever_does_not_want_it_gets_it_later_by_the_operators_word() {
 
 #[tokio::test]
 async fn what_was_asked_for_while_pudu_was_away_is_done_at_its_start() {
-    let mut house = open("").await;
+    let mut house = open(REMEMBERS).await;
     holds(&house).await;
     initializes(&house, &json!(false)).await;
     house.stop().await;
@@ -96,7 +100,7 @@ async fn what_was_asked_for_while_pudu_was_away_is_done_at_its_start() {
 
 #[tokio::test]
 async fn a_memory_that_is_several_peoples_stays_and_so_do_their_chats() {
-    let house = open("channels: {unpaired_people: shared}\n").await;
+    let house = open(&format!("  unpaired_people: shared\n{REMEMBERS}")).await;
     let bo = Talker::new(&house, "Bo");
     bo.says("hello", "echo: hello").await;
     holds(&house).await;
@@ -106,7 +110,8 @@ async fn a_memory_that_is_several_peoples_stays_and_so_do_their_chats() {
     assert_eq!(db.memory_merges().await.unwrap(), []);
     let rows = db.threads_of_user(&UserId::local()).await.unwrap();
     assert_eq!(rows.iter().map(|row| row.account.as_str()).collect::<Vec<_>>(), ["telegram"]);
-    bo.says("/memory add I live in Quito", "Remembered.").await;
+    bo.say("/memory add I live in Quito");
+    bo.reads_so(|text| text.starts_with("Remembered as")).await;
 }
 
 #[tokio::test]
@@ -120,7 +125,7 @@ async fn a_death_anywhere_in_it_leads_to_all_of_it() {
         "memory.merged_files",
         "memory.merged.before",
     ] {
-        let mut house = House::furnish(Default::default(), "", "").await;
+        let mut house = House::furnish(Default::default(), "", REMEMBERS).await;
         house.set("PUDU_CRASH_AT", point);
         house.start();
         holds(&house).await;

@@ -225,8 +225,8 @@ impl Db {
         self.read((thread, run), |(thread, run), tx| Box::pin(tokens(tx, thread, *run))).await
     }
 
-    /// Returns when the runs of a thread that have ended began to work and ended, in milliseconds since 1970.
-    pub async fn run_times(&self, thread: &ThreadId) -> Result<Vec<(RunId, i64, i64)>, StoreError> {
+    /// Returns the runs of a thread, each with the time that it worked, in milliseconds, if it has ended.
+    pub async fn run_times(&self, thread: &ThreadId) -> Result<Vec<(RunId, Option<i64>)>, StoreError> {
         self.read(thread, |thread, tx| Box::pin(times(tx, thread))).await
     }
 
@@ -273,11 +273,10 @@ async fn of_thread(
     Ok(sqlx::query_as(sql).bind(thread.as_str()).bind(limit).bind(offset).fetch_all(tx).await?)
 }
 
-async fn times(tx: &mut AnyConnection, thread: &ThreadId) -> Result<Vec<(RunId, i64, i64)>, StoreError> {
-    let sql =
-        "SELECT id, begun, ended FROM runs WHERE thread = $1 AND begun IS NOT NULL AND ended IS NOT NULL";
-    let rows: Vec<(String, i64, i64)> = sqlx::query_as(sql).bind(thread.as_str()).fetch_all(tx).await?;
-    Ok(rows.into_iter().map(|(run, begun, ended)| (run.into(), begun, ended)).collect())
+async fn times(tx: &mut AnyConnection, thread: &ThreadId) -> Result<Vec<(RunId, Option<i64>)>, StoreError> {
+    let sql = "SELECT id, ended - begun FROM runs WHERE thread = $1";
+    let rows: Vec<(String, Option<i64>)> = sqlx::query_as(sql).bind(thread.as_str()).fetch_all(tx).await?;
+    Ok(rows.into_iter().map(|(run, took)| (run.into(), took)).collect())
 }
 
 async fn tokens(

@@ -36,7 +36,11 @@ const actions = {
   regenerate: turn => attempt(() => conversation.regenerate(turn, composer.options())),
   // Where words came, the model would take them for its answer.
   retry: turn => attempt(() => (turn.items.at(-1)?.kind === 'ai' ? conversation.regenerate(turn, composer.options()) : conversation.retry(composer.options()))),
-  branch: turn => attempt(async () => { location.hash = `#/t/${await conversation.branch(turn)}`; }),
+  branch: turn => attempt(async () => {
+    const branch = await conversation.branch(turn);
+    await sidebar.look();
+    location.hash = `#/t/${branch}`;
+  }),
   decide: (id, approved) => attempt(() => conversation.decide(id, approved), 'Not decided'),
   rate: (turn, rating) => attempt(() => rate(turn, rating)),
   unqueue: entry => attempt(() => conversation.unqueue(entry)),

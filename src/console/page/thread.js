@@ -77,7 +77,8 @@ export class Thread {
     for (const row of rows) {
       const message = messageOf(row.content, row.run_id);
       if (!message) continue;
-      Object.assign(message, { at: row.created_at, rating: row.feedback?.rating });
+      // Of what was copied from another thread there is no run to ask for.
+      Object.assign(message, { at: row.created_at, rating: row.feedback?.rating, hasRun: !row.metadata?.without_run });
       // Not every provider's thoughts are stored; those that were seen stay.
       message.reasoning ||= this.messages.get(message.id)?.reasoning ?? '';
       this.messages.set(message.id, message);
@@ -220,6 +221,7 @@ export class Thread {
         if (!turns.length) turns.push({ key: `before-${id}`, human: null, items: [], run: message.run });
         turns.at(-1).items.push(message);
         turns.at(-1).run = message.run ?? turns.at(-1).run;
+        turns.at(-1).hasRun = message.hasRun !== false;
       }
     }
     return turns;

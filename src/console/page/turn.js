@@ -95,7 +95,8 @@ export class TurnView {
 
   showFoot() {
     const { isWorking, isBusy, isLast, note, failure, quiet } = this.state;
-    const { items, run } = this.turn;
+    const { items } = this.turn;
+    const run = this.turn.hasRun ? this.turn.run : null;
     const rating = items.findLast(item => item.kind === 'ai')?.rating ?? 0;
     const isStill = !isWorking && !items.some(item => item.kind === 'ai' && !item.done);
     const signature = JSON.stringify([isWorking, isBusy, isLast, note, failure, quiet, items.length, isStill, rating]);
@@ -139,7 +140,7 @@ export class TurnView {
 }
 
 /** Returns the parts of an answer: `{key, kind, …}` each. */
-function partsOf({ items, run }, state, thread, actions) {
+function partsOf({ items, run, hasRun }, state, thread, actions) {
   const results = new Map(items.filter(item => item.kind === 'tool').map(item => [item.call, item]));
   const [parts, handed] = [[], []];
   const step = (id, made) => {
@@ -154,7 +155,7 @@ function partsOf({ items, run }, state, thread, actions) {
     for (const one of item.calls) {
       const result = results.get(one.id);
       if (one.name === 'ask_clarification' && result?.question) continue;
-      const more = { result, isLive: state.isWorking, task: thread.tasks.get(one.id), load: () => actions.loadTask(one.id, item.run ?? run) };
+      const more = { result, isLive: state.isWorking, task: thread.tasks.get(one.id), load: hasRun ? () => actions.loadTask(one.id, item.run ?? run) : undefined };
       step(one.id, call(one, more));
       thread.asked(one.id, result).forEach((asked, at) => {
         if (asked.status !== 'open' || state.isWorking) parts.push({ key: `approval-${one.id}-${at}`, kind: 'approval', asked });
