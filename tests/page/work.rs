@@ -182,7 +182,8 @@ async fn a_question_is_edited_an_answer_made_anew_judged_and_branched_off() {
     browser.clicks(".turn [aria-label=\"Branch off here\"]").await;
     browser.sees(TALK, vec!["you: first", "pudu: echo: first"]).await;
     // At once, and not with the next look at the history.
-    let there = "[document.getElementById('title').innerText, document.querySelectorAll('#threads a').length]";
+    let there =
+        "[document.getElementById('title').innerText, document.querySelectorAll('#threads a').length]";
     assert_eq!(browser.eval(there).await, json!(["first", 2]));
     browser.sees("document.querySelector('.turn [aria-label=\"Good answer\"]')", Value::Null).await;
 

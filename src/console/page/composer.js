@@ -12,12 +12,16 @@ const MODES = {
   ultra: { label: 'Ultra', hint: 'Thinks longest', thinking_enabled: true, reasoning_effort: 'high', is_plan_mode: true, subagent_enabled: true, byEffort: true },
 };
 
+/** The agent that answers where nobody chose another one. */
+const LEAD = { label: 'pudu', hint: 'Does everything' };
+
 const modesOf = model => Object.keys(MODES).filter(name => model?.supports_thinking && (model.supports_reasoning_effort || !MODES[name].byEffort));
 
 export class Composer {
-  /** `hears`: `say(text, files)`, `ready()` once what was said before is taken, `stop()`, `place()` for the thread of files, `commands(text)`, `own()` for one's messages, `failed(text)`. */
+  /** `hears`: `say(text, files)`, `ready()` once what was said before is taken, `stop()`, `place()` for the thread of files, `commands(text)`, `own()` for one's messages, `failed(text)`,
+   *  `agent()` for `{name, isFixed}` of the conversation, and `choose(agent)`. */
   constructor(hears) {
-    Object.assign(this, { hears, models: [], offered: [], chosen: 0, past: -1, isRunning: false, key: 'new' });
+    Object.assign(this, { hears, models: [], agents: [], offered: [], chosen: 0, past: -1, isRunning: false, key: 'new' });
     [this.box, this.list] = ['box', 'menu'].map($);
     this.files = new Attachments($('attached'), { changed: () => this.state(), failed: text => hears.failed(text) });
     this.box.addEventListener('input', () => { this.past = -1; this.typed(); });
@@ -31,6 +35,7 @@ export class Composer {
     $('picker').onchange = event => { this.attach(event.target.files); event.target.value = ''; };
     $('model').onclick = () => this.pickModel();
     $('mode').onclick = () => this.pickMode();
+    $('agent').onclick = () => this.pickAgent();
     this.takeDrops();
   }
 
@@ -125,11 +130,34 @@ export class Composer {
   showChoices() {
     const { model, mode } = this;
     $('model').hidden = !model;
-    $('model').replaceChildren(model?.display_name || model?.name || '', icon('i-chevron'));
+    $('model').replaceChildren(make('span', { className: 'pick-name', textContent: model?.display_name || model?.name || '' }), icon('i-chevron'));
     $('model').setAttribute('aria-label', `Model: ${model?.display_name || model?.name}`);
     $('mode').hidden = !model?.supports_thinking;
     $('mode').replaceChildren(MODES[mode]?.label ?? 'Mode', icon('i-chevron'));
     $('mode').setAttribute('aria-label', `Mode: ${MODES[mode]?.label ?? 'as configured'}`);
+  }
+
+  setAgents(agents) {
+    this.agents = agents;
+    this.showAgent();
+  }
+
+  /** Shows the agent of the conversation, which is chosen before its first message. */
+  showAgent() {
+    const { name, isFixed } = this.hears.agent();
+    $('agent').hidden = isFixed ? !name : !this.agents.length;
+    if (name === this.shownAgent && isFixed === $('agent').disabled) return;
+    this.shownAgent = name;
+    $('agent').disabled = isFixed;
+    $('agent').title = isFixed ? 'The agent of this conversation' : '';
+    $('agent').setAttribute('aria-label', `Agent: ${name ?? LEAD.label}`);
+    $('agent').replaceChildren(make('span', { className: 'pick-name', textContent: name ?? LEAD.label }), isFixed ? '' : icon('i-chevron'));
+  }
+
+  pickAgent() {
+    const { name } = this.hears.agent();
+    const entry = (agent, label, hint) => ({ label, hint, checked: agent === name, run: () => { this.hears.choose(agent); this.showAgent(); this.box.focus(); } });
+    menu($('agent'), [entry(null, LEAD.label, LEAD.hint), ...this.agents.map(agent => entry(agent.name, agent.name, agent.description ?? ''))], 'Agent');
   }
 
   choose(what, name) {
@@ -152,7 +180,8 @@ export class Composer {
   /** The options of a run, in the API's words. */
   options() {
     const { model, mode } = this;
-    const options = kept.get('model') && model ? { model_name: model.name } : {};
+    const { name: agent } = this.hears.agent();
+    const options = { ...(kept.get('model') && model ? { model_name: model.name } : {}), ...(agent ? { agent_name: agent } : {}) };
     if (!mode) return options;
     const { label: _, hint: __, byEffort: ___, reasoning_effort: effort, ...rest } = MODES[mode];
     return { ...options, mode, ...rest, ...(model.supports_reasoning_effort ? { reasoning_effort: effort } : {}) };

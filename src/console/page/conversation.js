@@ -16,6 +16,8 @@ export class Conversation {
   /** `hears` is told of changes: `changed()`, `asked(request)`, `linked(up)`, `ended(run)`, `named()`. */
   constructor(id, hears) {
     Object.assign(this, { thread: new Thread(id ?? freshId()), isNew: !id, made: id ? Promise.resolve() : null, hears });
+    // The custom agent that answers, if the first message is for one.
+    this.agent = null;
     Object.assign(this, { following: null, queue: [], unsent: null, line: Promise.resolve(), life: new AbortController() });
   }
 
@@ -45,6 +47,7 @@ export class Conversation {
       get(this.path(`/messages/page?limit=${PAGE}`), limit), get(this.path(`/runs?limit=${RUNS}`), limit)]);
     this.thread.takeNewest(page);
     for (const run of runs) this.thread.runs.set(run.run_id, run);
+    if (runs.length) this.agent = agentOf(runs[0].kwargs?.context?.agent_name ?? runs[0].assistant_id);
     if (runs.some(isOpen)) await this.readApprovals();
     this.join(runs.filter(isOpen).reverse());
     this.hears.changed();
@@ -129,7 +132,8 @@ export class Conversation {
 
   /** Makes the thread, once. */
   make() {
-    this.made ??= post('/api/threads', { thread_id: this.id }).catch(error => { this.made = null; throw error; });
+    const of = this.agent ? { assistant_id: this.agent } : {};
+    this.made ??= post('/api/threads', { thread_id: this.id, ...of }).catch(error => { this.made = null; throw error; });
     return this.made;
   }
 
@@ -269,6 +273,9 @@ export class Conversation {
     this.hears.changed();
   }
 }
+
+/** Returns the custom agent that an assistant's name means; null for the lead agent. */
+export const agentOf = name => (name && !['lead_agent', 'lead-agent', 'agent'].includes(name) ? name : null);
 
 /** What every request for a run has. */
 const frame = options => ({

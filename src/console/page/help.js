@@ -13,7 +13,7 @@ const KEYS = [
 ];
 const TYPED = [
   ['/new', 'Begin a new conversation'], ['/goal …', 'Work until this is reached; /goal clear ends it'], ['/compact', 'Summarize the conversation so far'],
-  ['/models', 'Choose the model'], ['/skill', 'Ask for a skill by its name'],
+  ['/models', 'Choose the model'], ['/agent', 'Choose the agent of a new conversation'], ['/retry', 'Make the newest answer anew'], ['/skill', 'Ask for a skill by its name'],
 ];
 
 const rows = (list, tag) => make('dl', {}, ...list.flatMap(([key, words]) => [

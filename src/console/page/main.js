@@ -3,10 +3,11 @@
 import './theme.js';
 import { call, get, post } from './api.js';
 import { accountMenu, showChannels } from './account.js';
-import { clearGoal, compact, completions, loadCommands, perform, readGoal } from './commands.js';
+import { clearGoal, compact, completions, listedSkills, loadCommands, perform, readGoal } from './commands.js';
 import { Composer } from './composer.js';
-import { Conversation } from './conversation.js';
-import { $, kept, pause } from './dom.js';
+import { Conversation, agentOf } from './conversation.js';
+import { panel } from './dialogs.js';
+import { $, kept, make, pause } from './dom.js';
 import { listFiles, openFile } from './files.js';
 import { showHelp } from './help.js';
 import { showCosts, showGoal, showTodos, tell } from './notices.js';
@@ -58,7 +59,9 @@ const sidebar = new Sidebar({
 const composer = new Composer({
   say, ready: () => conversation.line, stop: () => attempt(() => conversation.stop()), failed: text => tell(text),
   place: async () => { await conversation.make(); return conversation.id; },
-  commands: text => completions(text, composer.models),
+  commands: text => completions(text, composer.models, composer.agents),
+  agent: () => ({ name: conversation?.agent ?? null, isFixed: Boolean(conversation) && !conversation.isNew }),
+  choose: agent => { conversation.agent = agent; },
   own: () => conversation.thread.order.map(id => conversation.thread.messages.get(id)).filter(message => message.kind === 'human').map(message => message.text).reverse(),
 });
 
@@ -75,6 +78,7 @@ async function route() {
     problem: (text, mayTry) => { if (conversation === opened) tell(text, mayTry && (() => opened.again?.abort())); },
   });
   conversation = opened;
+  opened.agent = agentOf(sidebar.threads.find(thread => thread.thread_id === id)?.assistant_id);
   composer.turnTo(id ?? 'new');
   sidebar.choose(id);
   transcript.show(opened);
@@ -105,6 +109,7 @@ function leave() {
 function changed() {
   transcript.change();
   composer.state(conversation.isRunning);
+  composer.showAgent();
   showTodos(conversation.thread.todos, conversation.isRunning);
 }
 
@@ -140,6 +145,28 @@ const deeds = {
     if (!composer.models.some(model => model.name === name)) throw new Error(`there is no model ${name}`);
     composer.choose('model', name);
   },
+  agent(name) {
+    if (!conversation.isNew) throw new Error('a conversation keeps its agent: begin a new one with /new');
+    if (!composer.agents.length) throw new Error('there are no other agents here');
+    if (!name) { composer.pickAgent(); return; }
+    if (!composer.agents.some(agent => agent.name === name)) throw new Error(`there is no agent ${name}`);
+    conversation.agent = name;
+    composer.showAgent();
+  },
+  async retry() {
+    const last = conversation.thread.turns().at(-1);
+    if (!last || conversation.isRunning) throw new Error('there is no answer to make anew yet');
+    await actions.retry(last);
+  },
+  skills() {
+    const rows = listedSkills().flatMap(({ name, help }) => [make('dt', {}, make('code', { textContent: `/${name}` })), make('dd', { textContent: help })]);
+    panel('Skills', rows.length ? make('div', { className: 'help' }, make('dl', {}, ...rows)) : make('p', { className: 'hint', textContent: 'There are no skills here.' }));
+  },
+  usage() {
+    if ($('costs').hidden) throw new Error('nothing was used in this conversation yet');
+    $('costs').click();
+  },
+  isOffline: () => composer.models[0]?.name === 'offline',
   async compact() {
     if (conversation.isNew) throw new Error('there is nothing to summarize yet');
     tell('Summarizing the conversation…');
@@ -277,9 +304,11 @@ async function start() {
   }
   linked(true);
   tell('');
-  const [models, config] = await Promise.all([get('/api/models'), get('/api/suggestions/config').catch(() => suggestions), loadCommands(), showChannels()]);
+  const [models, config, assistants] = await Promise.all([get('/api/models'), get('/api/suggestions/config').catch(() => suggestions),
+    post('/api/assistants/search', { limit: 200 }).catch(() => []), loadCommands(), showChannels()]);
   suggestions = config;
   composer.setModels(models.models);
+  composer.setAgents(assistants.filter(assistant => agentOf(assistant.assistant_id)));
   if (models.models[0]?.name === 'offline') $('hint').textContent = 'No language model is set up yet, so I only echo and call tools. The terminal in which pudu runs says how to add one.';
   document.body.dataset.ready = 'true';
   await Promise.all([route(), sidebar.look()]);
