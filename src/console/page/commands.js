@@ -1,6 +1,7 @@
 // Slash commands: what the page can do by itself, and skills, which are a message to the agent.
 
 import { call, get, post } from './api.js';
+import { t } from './words.js';
 
 /** Commands of the page. Their help is the daemon's, in the words of the chats. */
 const OWN = ['new', 'stop', 'retry', 'models', 'agent', 'goal', 'skills', 'usage', 'compact', 'help'];
@@ -55,7 +56,7 @@ export async function perform(text, deeds) {
       await deeds.goal(words === 'clear');
       return true;
     default:
-      if (name && !await isSkill(name, deeds)) throw new Error(help.has(name) ? `/${name} works in chats and in the terminal, not on this page` : unknown(name));
+      if (name && !await isSkill(name, deeds)) throw new Error(help.has(name) ? t`/${name} works in chats and in the terminal, not on this page` : unknown(name));
       return false;
   }
 }
@@ -73,7 +74,8 @@ function unknown(name) {
   const all = [...OWN, ...skills.map(skill => skill.name)];
   const [near] = all.map(known => ({ known, off: distance(known, name) })).filter(({ off }) => off <= 2 && off < name.length)
     .sort((one, other) => one.off - other.off || other.known.startsWith(name) - one.known.startsWith(name));
-  return [`there is no command /${name}`, near && `Did you mean /${near.known}?`, `Here are ${OWN.map(own => `/${own}`).join(', ')}, and skills by their names`].filter(Boolean).join('. ').replace('?.', '?');
+  const own = OWN.map(known => `/${known}`).join(', ');
+  return near ? t`there is no command /${name}. Did you mean /${near.known}? Here are ${own}, and skills by their names` : t`there is no command /${name}. Here are ${own}, and skills by their names`;
 }
 
 /** Counts the letters in which two words differ. */

@@ -4,6 +4,7 @@ import { ApiError, get, post, request } from './api.js';
 import { freshId, kept, pause } from './dom.js';
 import { MODES, follow } from './stream.js';
 import { Thread } from './thread.js';
+import { t } from './words.js';
 
 /** Messages of a page. */
 const PAGE = 40;
@@ -168,7 +169,7 @@ export class Conversation {
       } catch (error) {
         if (!(error instanceof ApiError)) { if (this.life.signal.aborted) return undefined; throw error; }
         if (!error.passes) return this.refused(unsent, error);
-        this.problem(`Not sent yet: ${error.message}. Trying again…`, true);
+        this.problem(t`Not sent yet: ${error.message}. Trying again…`, true);
         const wait = Math.max(error.wait * 1000, Math.min(1000 * 2 ** tries, 15_000));
         this.again = new AbortController();
         await pause(wait, AbortSignal.any([this.again.signal, this.life.signal]));
