@@ -141,6 +141,12 @@ impl Browser {
         self.call("Emulation.setDeviceMetricsOverride", size).await;
     }
 
+    /// Lets the person read these languages, as in `Accept-Language`; for pages that are opened from now on.
+    pub async fn reads(&mut self, languages: &str) {
+        let agent = json!({ "userAgent": "Mozilla/5.0", "acceptLanguage": languages });
+        self.call("Emulation.setUserAgentOverride", agent).await;
+    }
+
     /// Lets the system be dark, or light.
     pub async fn prefers(&mut self, scheme: &str) {
         let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
