@@ -6,6 +6,7 @@ use crate::{
     clock,
     config::{self, AuthConfig, CLOSING, Config, LoadedConfig, Start, Watcher},
     connections::{self, Connections},
+    discover,
     dispatch::{Account, Accounts, DispatchRules, Dispatcher, PairedPeople, Refusals, Shared, Users},
     extensions::{self, Extensions},
     gateway::{self, GatewayState, GatewayToken, SignIn},
@@ -120,10 +121,7 @@ impl Daemon {
         db.abandon_audit_entries(clock::now()).await.context("cannot write into the store")?;
         machine.tell(&hot);
         if scope == Scope::Whole && hot.models.is_empty() && machine.models.is_empty() {
-            tracing::warn!(
-                "found no language model, so the built-in one only echoes: set OPENAI_API_KEY or ANTHROPIC_API_KEY, \
-                 start Ollama, or write `models` into config.yaml, and start pudu again"
-            );
+            discover::tell_none();
         }
         skills::tidy(&skills);
         skills::unknown(&hot.subagents, &skills.read())

@@ -177,7 +177,7 @@ impl AccountDesk {
                     format!("{email} has what was held here without an account.")
                 }
                 Self::Own { db, unpaired, .. } => {
-                    accounts::adopt(db, accounts::OPERATOR, (email, *unpaired)).await?;
+                    accounts::adopt(db, accounts::OPERATOR, (email.as_str(), *unpaired)).await?;
                     format!("{email} gets what was held here without an account when pudu starts.")
                 }
             },

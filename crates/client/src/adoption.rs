@@ -20,10 +20,11 @@ impl Client {
         for adoption in self.0.db.adoptions().await? {
             let (mut given, mut left) = (0, 0);
             for thread in self.0.db.threads_to_adopt(&adoption).await? {
-                match self.open_alone(&thread) {
-                    Ok(live) if self.adopt(live, adoption.clone()).await? => given += 1,
-                    _ => left += 1,
-                }
+                let is_given = match self.open_alone(&thread) {
+                    Ok(live) => self.adopt(live, adoption.clone()).await?,
+                    Err(_) => false,
+                };
+                if is_given { given += 1 } else { left += 1 }
             }
             if left == 0 {
                 self.0.db.adopted(&adoption).await?;

@@ -25,13 +25,6 @@ pub struct Adoption {
     pub is_one_person: bool,
 }
 
-/// Condition of the threads that are meant: of the HTTP API, the page and the terminal.
-macro_rules! own_threads {
-    ($begin:literal $(, $end:literal)?) => {
-        concat!($begin, " FROM threads WHERE user_id = $1 AND account IN ('api', 'local')" $(, $end)?)
-    };
-}
-
 impl Db {
     /// Has a user's threads become another's from now on.
     pub async fn adopt(&self, adoption: Adoption) -> Result<(), StoreError> {
@@ -96,7 +89,9 @@ async fn adoptions(tx: &mut AnyConnection) -> Result<Vec<Adoption>, StoreError> 
 }
 
 async fn left(tx: &mut AnyConnection, adoption: &Adoption) -> Result<Vec<ThreadId>, StoreError> {
-    let sql = own_threads!("SELECT id", " AND created <= $2 ORDER BY updated DESC, id");
+    // Those of the HTTP API, the page and the terminal.
+    let sql = "SELECT id FROM threads WHERE user_id = $1 AND account IN ('api', 'local') AND created <= $2
+        ORDER BY updated DESC, id";
     let ids = sqlx::query_scalar(sql).bind(adoption.source.as_str()).bind(adoption.at);
     let ids: Vec<String> = ids.fetch_all(tx).await?;
     Ok(ids.into_iter().map(Into::into).collect())

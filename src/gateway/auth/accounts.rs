@@ -91,7 +91,7 @@ pub(super) async fn adopt(
     Path(who): Path<String>,
 ) -> Response {
     let shared = &gateway.0.shared;
-    match accounts::adopt(&shared.db, caller.audit_name(), (&who, shared.rules().unpaired)).await {
+    match accounts::adopt(&shared.db, caller.audit_name(), (who.as_str(), shared.rules().unpaired)).await {
         Ok(account) => {
             shared.adopt().await;
             Json(accounts::listed(&account)).into_response()
