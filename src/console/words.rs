@@ -16,21 +16,22 @@ fn table(text: &str) -> Vec<(&str, &str)> {
 
 /// Returns the texts of a script that are translated: t`…`, with `{0}` for what stands in them first.
 fn marked(script: &str) -> Vec<String> {
-    let is_mark = |at: usize| !script[..at].ends_with(|c: char| c.is_alphanumeric() || "_$.`".contains(c));
+    let is_mark =
+        |at: usize| !script.split_at(at).0.ends_with(|c: char| c.is_alphanumeric() || "_$.`".contains(c));
     let marks = script.match_indices("t`").filter(|(at, _)| is_mark(*at));
-    marks.map(|(at, mark)| key(&script[at + mark.len()..])).collect()
+    marks.map(|(at, mark)| key(script.split_at(at + mark.len()).1)).collect()
 }
 
 fn key(mut rest: &str) -> String {
     let (mut key, mut count) = (String::new(), 0);
     while let Some(letter) = rest.chars().next().filter(|letter| *letter != '`') {
         if let Some(expression) = rest.strip_prefix("${") {
-            key.push_str(&format!("{{{count}}}"));
+            key += &format!("{{{count}}}");
             count += 1;
-            rest = &expression[length(expression) + 1..];
+            rest = expression.split_at(length(expression) + 1).1;
         } else {
             key.push(letter);
-            rest = &rest[letter.len_utf8()..];
+            rest = rest.split_at(letter.len_utf8()).1;
         }
     }
     key
