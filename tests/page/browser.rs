@@ -38,7 +38,7 @@ pub struct Browser {
     calls: u64,
     /// What the page's scripts failed at.
     pub failures: Vec<String>,
-    /// What the page asked for and did not get, as its console tells it.
+    /// Addresses that the page asked for and that are not there, as its console tells it.
     pub unanswered: Vec<String>,
     /// Whether answers to messages get lost on their way to the page: the daemon has the message, the page
     /// does not know.
@@ -224,9 +224,10 @@ impl Browser {
         let params = &message["params"];
         match message["method"].as_str() {
             Some("Runtime.exceptionThrown") => self.failures.push(params["exceptionDetails"].to_string()),
-            Some("Log.entryAdded") if params["entry"]["source"] == "network" => {
-                let entry = &params["entry"];
-                self.unanswered.push(format!("{} {}", entry["url"], entry["text"]));
+            Some("Log.entryAdded")
+                if params["entry"]["text"].as_str().is_some_and(|text| text.contains("404")) =>
+            {
+                self.unanswered.push(params["entry"]["url"].to_string());
             }
             Some("Fetch.requestPaused") if self.lose_answers => {
                 let failed = json!({ "requestId": params["requestId"], "errorReason": "ConnectionReset" });
