@@ -1,6 +1,6 @@
 use crate::fixture::{NOW, turn};
 use pudu_base::{Outcome, ThreadFolder, ThreadId, UserId};
-use pudu_store::{AddedAccount, Adoption, Db, MemoryMerge, NewClientRun, NewThread, RunEnding};
+use pudu_store::{AddedAccount, Adoption, Db, MemoryMerge, NewClientRun, NewThread};
 
 pub(crate) fn adoption(at: i64) -> Adoption {
     Adoption { source: UserId::local(), target: UserId::of("ada").unwrap(), at, is_one_person: true }
@@ -75,7 +75,7 @@ pub(crate) async fn a_thread_at_work_is_not_given_away_and_goes_with_its_runs(db
     db.accept_run(run).await.unwrap();
     assert!(!db.adopt_thread(&adoption(NOW), &"thread".into()).await.unwrap());
     assert_eq!(owner(&db, "thread").await, UserId::local());
-    db.end_run(&"run".into(), &Outcome::Success, RunEnding::default(), NOW).await.unwrap();
+    db.run_ended(&"run".into(), &Outcome::Success, NOW).await.unwrap();
     assert!(db.adopt_thread(&adoption(NOW), &"thread".into()).await.unwrap());
     assert_eq!(owner(&db, "thread").await, adoption(NOW).target);
     assert_eq!(db.run(&"run".into()).await.unwrap().unwrap().user, adoption(NOW).target);
