@@ -21,7 +21,7 @@ impl Client {
             let (mut given, mut left) = (0, 0);
             for thread in self.0.db.threads_to_adopt(&adoption).await? {
                 let is_given = match self.open_alone(&thread) {
-                    Ok(live) => self.adopt(live, adoption.clone()).await?,
+                    Ok(live) => self.adopt_thread(live, adoption.clone()).await?,
                     Err(_) => false,
                 };
                 if is_given { given += 1 } else { left += 1 }
@@ -37,7 +37,7 @@ impl Client {
     }
 
     /// Gives away one thread; `false` if that has to wait.
-    async fn adopt(&self, live: LiveRun, adoption: Adoption) -> Result<bool, StoreError> {
+    async fn adopt_thread(&self, live: LiveRun, adoption: Adoption) -> Result<bool, StoreError> {
         let (client, thread) = (self.clone(), live.thread.clone());
         let work = async move {
             // No upload comes between the files and the row.

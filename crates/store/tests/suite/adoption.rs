@@ -78,7 +78,7 @@ pub(crate) async fn a_thread_at_work_is_not_given_away_and_goes_with_its_runs(db
     db.run_ended(&"run".into(), &Outcome::Success, NOW).await.unwrap();
     assert!(db.adopt_thread(&adoption(NOW), &"thread".into()).await.unwrap());
     assert_eq!(owner(&db, "thread").await, adoption(NOW).target);
-    assert_eq!(db.run(&"run".into()).await.unwrap().unwrap().user, adoption(NOW).target);
+    assert_eq!(db.run(&"run".into()).await.unwrap().unwrap().user, adoption(NOW).target.as_str());
 }
 
 pub(crate) async fn what_several_people_told_stays_theirs(db: Db) {
