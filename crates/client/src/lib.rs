@@ -3,7 +3,6 @@
 //!
 //! Deliberately absent: chats, HTTP and configuration files.
 
-mod adoption;
 pub mod agents;
 mod approvals;
 mod assemble;

@@ -1,6 +1,8 @@
 //! The run manager: whoever asks for a run (a chat, the page, a client of the API, an embedding program), a thread has one
 //! at a time, and a client's run is in the store before it is answered, so that it ends exactly once.
 
+mod adoption;
+
 use crate::{Client, Control, Run, RunTask, run_registry::LiveRun};
 use pudu_base::{BoxFuture, LogError, RunId, Seq, ThreadFolder, ThreadId, Update};
 use pudu_harness::RunState;
@@ -284,13 +286,13 @@ impl Client {
     }
 
     /// Opens a run that asks no model on a thread on which nothing works.
-    pub(crate) fn open_alone(&self, thread: &ThreadId) -> Result<LiveRun, LiveRun> {
+    fn open_alone(&self, thread: &ThreadId) -> Result<LiveRun, LiveRun> {
         let live = live(&RunTask::new(thread.clone(), RunId::fresh()), Control::default());
         self.0.runs.open(live.clone(), true).map(|()| live)
     }
 
     /// Works on a thread in turn, to the end, also if the caller goes away meanwhile.
-    pub(crate) fn in_turn<T: Send + 'static>(
+    fn in_turn<T: Send + 'static>(
         &self,
         live: LiveRun,
         work: impl Future<Output = T> + Send + 'static,
