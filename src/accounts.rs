@@ -3,6 +3,7 @@
 
 use crate::{
     clock,
+    config::UnpairedPeople,
     passwords::{self, Passwords},
     rights,
 };
@@ -10,7 +11,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use pudu_client::{
     base::{UserId, digest},
     store::{
-        AddedAccount, ApiToken, AuditEntry, ChangedPassword, Db, MAX_USER_TOKENS, PasswordChange,
+        AddedAccount, Adoption, ApiToken, AuditEntry, ChangedPassword, Db, MAX_USER_TOKENS, PasswordChange,
         RemovedAccount, StoreError, UserAccount,
     },
 };
@@ -131,6 +132,8 @@ pub(crate) enum AccountChange {
     Add,
     /// It gets another password.
     SetPassword,
+    /// It takes over threads.
+    Adopt,
     /// It is removed.
     Remove,
     /// It gets a token.
@@ -144,6 +147,7 @@ impl AccountChange {
         match self {
             Self::Add => "add account",
             Self::SetPassword => "set password",
+            Self::Adopt => "adopt threads",
             Self::Remove => "remove account",
             Self::AddToken => "add token",
             Self::RevokeToken => "revoke token",
@@ -217,6 +221,26 @@ pub(crate) async fn set_password(
         }
     })
     .await
+}
+
+/// Has what was held without an account become that of an account.
+pub(crate) async fn adopt(
+    db: &Db,
+    by: &str,
+    (wanted, unpaired): (&str, UnpairedPeople),
+) -> Result<UserAccount, AccountError> {
+    let account = find(db, wanted).await?;
+    audited(db, by, (AccountChange::Adopt, account.user.as_str()), async {
+        db.adopt(adoption(account.user.clone(), unpaired)).await.map(|()| account.clone())
+    })
+    .await
+    .map_err(Into::into)
+}
+
+/// Describes how an account takes over what was held without one.
+pub(crate) fn adoption(target: UserId, unpaired: UnpairedPeople) -> Adoption {
+    let is_one_person = unpaired == UnpairedPeople::Own;
+    Adoption { source: UserId::local(), target, at: clock::now(), is_one_person }
 }
 
 /// Removes an account with its sessions and tokens.

@@ -1,5 +1,8 @@
 //! The files of the web page, and Markdown as HTML that is safe to put into a page.
 
+#[cfg(test)]
+mod words;
+
 use pudu_channels::render::citation_title;
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
@@ -15,7 +18,7 @@ pub(crate) const PAGE_FILES: &[(&str, &str)] = page_files![
     "base.css" "layout.css" "talk.css" "dialogs.css" "deer.svg"
     "main.js" "account.js" "api.js" "approval.js" "changes.js" "commands.js" "composer.js" "conversation.js" "dialogs.js"
     "dom.js" "files.js" "help.js" "inline.js" "markdown.js" "markup.js" "notices.js" "sidebar.js" "signin.js" "step.js"
-    "stream.js" "theme.js" "thread.js" "transcript.js" "turn.js"
+    "stream.js" "theme.js" "thread.js" "transcript.js" "turn.js" "words.js" "zh-hans.js"
 ];
 
 /// Renders Markdown. HTML in it is shown as text, links lead to web and mail addresses only, and images

@@ -6,6 +6,7 @@ use crate::{
     clock,
     config::{self, AuthConfig, CLOSING, Config, LoadedConfig, Start, Watcher},
     connections::{self, Connections},
+    discover,
     dispatch::{Account, Accounts, DispatchRules, Dispatcher, PairedPeople, Refusals, Shared, Users},
     extensions::{self, Extensions},
     gateway::{self, GatewayState, GatewayToken, SignIn},
@@ -119,6 +120,9 @@ impl Daemon {
         let claim = db.claim().await.context("cannot have the database alone")?;
         db.abandon_audit_entries(clock::now()).await.context("cannot write into the store")?;
         machine.tell(&hot);
+        if scope == Scope::Whole && hot.models.is_empty() && machine.models.is_empty() {
+            discover::tell_none();
+        }
         skills::tidy(&skills);
         skills::unknown(&hot.subagents, &skills.read())
             .iter()
@@ -179,6 +183,8 @@ impl Daemon {
             stop,
             tasks,
         };
+        // Before anything works on them.
+        daemon.shared.client.adopt_threads().await;
         daemon.recover(&dispatcher).await?;
         let address = match listener.zip(token) {
             Some((listener, token)) => Some(daemon.serve(listener, token, &fixed.auth)?),
@@ -304,6 +310,7 @@ impl Daemon {
             let mut trim = tokio::time::interval(TRIM);
             while stop.run_until_cancelled(trim.tick()).await.is_some() {
                 shared.client.trim();
+                shared.client.adopt_threads().await;
                 shared.inbox.sweep().await;
             }
         });

@@ -30,6 +30,14 @@ pub(crate) async fn models(hot: &HotConfig) -> (Vec<ModelConfig>, String) {
     (found, line)
 }
 
+/// Says once that there is no model, and what to do about it.
+pub(crate) fn tell_none() {
+    tracing::warn!(
+        "found no language model, so the built-in one only echoes: set OPENAI_API_KEY or ANTHROPIC_API_KEY, start \
+         Ollama, or write `models` into config.yaml, and start pudu again"
+    );
+}
+
 /// Asks Ollama which models it has.
 async fn installed() -> Vec<String> {
     let ask = async {

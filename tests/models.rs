@@ -228,3 +228,36 @@ async fn another_model_answers_while_one_is_down_and_status_says_so() {
     assert!(status.contains("Model: sim, spare answered last, because it could not"), "{status}");
     house.model.wait(SOON, |model| (model.active() == 0).then_some(())).await.unwrap();
 }
+
+#[tokio::test]
+async fn without_a_model_it_is_said_once_at_the_start_and_nothing_is_asked_that_it_cannot_know() {
+    let mut house = House::build("").await;
+    house.write_config("config_version: 34\nmemory: {debounce_seconds: 1}\n");
+    house.start();
+    let post = async |path: &str, body: Value| {
+        let asked = crate::house::http().post(format!("http://{}{path}", house.address)).json(&body);
+        asked.send().await.unwrap().json::<Value>().await.unwrap()
+    };
+    post("/api/threads", json!({"thread_id": "first"})).await;
+    for text in ["I always drink green tea.", "/goal be nice"] {
+        let said = json!({"assistant_id": "lead_agent", "input": {"messages": [{"type": "human", "content": text}]}});
+        let state = post("/api/threads/first/runs/wait", said).await.to_string();
+        assert!(state.contains("built-in **offline** model"), "{state}");
+    }
+    let asked =
+        json!({"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]});
+    let suggested = post("/api/threads/first/suggestions", asked).await;
+    assert_eq!(suggested, json!({"suggestions": []}));
+    let (db, late) = (house.database().await, std::time::Instant::now() + SOON);
+    while db.next_learning().await.unwrap().is_some() {
+        assert!(std::time::Instant::now() < late, "it waits still\n{}", house.log());
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let log = house.log();
+    let told: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains("WARN"))
+        .filter(|line| ["model", "learn", "suggest", "judge"].iter().any(|word| line.contains(word)))
+        .collect();
+    assert!(told.len() == 1 && told[0].contains("found no language model"), "{told:#?}");
+}

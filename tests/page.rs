@@ -1,5 +1,6 @@
 //! The page, in a real browser.
 
+mod agents;
 mod approvals;
 mod browser;
 mod door;
@@ -199,6 +200,43 @@ async fn commands_are_completed_and_only_those_that_work_are_offered() {
     browser.sees(BOX, "/mode steer").await;
     browser.eval("document.getElementById('box').select()").await;
     says(&mut browser, "x", "echo: x").await;
+    let refusal = format!("{NOTICE}.split('\\n')[0]");
+    for (typed, told) in [
+        ("/modls sim", "there is no command /modls. Did you mean /models? Here are /new, "),
+        ("/xyzzy", "there is no command /xyzzy. Here are /new, "),
+    ] {
+        browser.types(typed).await;
+        browser.presses("Enter").await;
+        browser.sees(&format!("{refusal}.startsWith('Not sent: {told}')"), true).await;
+        browser.sees(BOX, typed).await;
+        browser.eval("document.getElementById('box').select()").await;
+    }
+    assert_eq!(house.model.count(), 1);
+    // A path is no command, and a skill that came since is found.
+    says(&mut browser, "/etc/hosts is a file", "echo: /etc/hosts is a file").await;
+    let folder = house.path(".pudu/skills/custom/make-haiku");
+    std::fs::create_dir_all(&folder).unwrap();
+    let skill = "---\nname: make-haiku\ndescription: For tests. More.\n---\nAnswer with a haiku.\n";
+    std::fs::write(folder.join("SKILL.md"), skill).unwrap();
+    house.model.next(Reply::text("Waves."));
+    browser.types("/make-haiku the sea").await;
+    browser.presses("Enter").await;
+    browser.sees(&format!("{TALK}.at(-1)"), "pudu: Waves.").await;
+    let asked = house.model.requests().pop().unwrap().last_user();
+    assert!(asked.contains("<skill name=\"make-haiku\""), "{asked}");
+    browser.sees(IDLE, true).await;
+    browser.types("/skills").await;
+    browser.presses("Enter").await;
+    browser.sees("document.querySelector('dialog')?.innerText.includes('/make-haiku')", true).await;
+    browser.presses("Escape").await;
+    browser.types("/retry").await;
+    browser.presses("Enter").await;
+    browser.sees(&format!("{TALK}.at(-1).startsWith('pudu: echo: /make-haiku the sea')"), true).await;
+    browser.sees(IDLE, true).await;
+    browser.types("/usage").await;
+    browser.presses("Enter").await;
+    browser.sees("document.querySelector('dialog h2')?.innerText ?? ''", "Tokens of this conversation").await;
+    browser.presses("Escape").await;
     browser.types("/goal be nice").await;
     browser.presses("Enter").await;
     browser.sees("document.querySelector('#goal .goal-text')?.innerText ?? ''", "be nice").await;

@@ -1,5 +1,6 @@
 //! Sign-in, as DeerFlow's frontend, programs and strangers meet it.
 
+mod adoption;
 mod approvals;
 mod endings;
 mod jar;

@@ -4,7 +4,7 @@
 use super::{remote, run, typed};
 use crate::{
     accounts::{self, TokenOrder},
-    config::Start,
+    config::{Start, UnpairedPeople},
     daemon,
     home::{self, Home},
     opened,
@@ -37,6 +37,11 @@ pub(super) enum UserCommand {
     },
     /// Set a password, which ends all sessions of the account.
     Password {
+        /// The e-mail address, or the user's id.
+        email: String,
+    },
+    /// Give an account the conversations, files and memory of the page and the terminal, as they were held without one.
+    Adopt {
         /// The e-mail address, or the user's id.
         email: String,
     },
@@ -96,7 +101,7 @@ pub(super) async fn token(start: &Start, command: &TokenCommand) -> Result<Strin
 /// The process that changes accounts: the daemon that runs, or this one.
 enum AccountDesk {
     Daemon,
-    Own { db: Db, _claim: Claim, _home: Home },
+    Own { db: Db, unpaired: UnpairedPeople, _claim: Claim, _home: Home },
 }
 
 impl AccountDesk {
@@ -110,7 +115,8 @@ impl AccountDesk {
         let taken = Home::take(&fixed.home)?;
         let db = opened::open(&fixed.database, &fixed.home).await?;
         let claim = db.claim().await.context("cannot have the database alone")?;
-        Ok(Self::Own { db, _claim: claim, _home: taken })
+        let unpaired = loaded.config.hot.timing.unpaired;
+        Ok(Self::Own { db, unpaired, _claim: claim, _home: taken })
     }
 
     async fn close(self) {
@@ -165,6 +171,16 @@ impl AccountDesk {
                 }
                 format!("{email} has a new password; all sessions have ended.")
             }
+            UserCommand::Adopt { email } => match self {
+                Self::Daemon => {
+                    remote::post(start, &["accounts", email, "adopt"], &[], &json!({})).await?;
+                    format!("{email} has what was held here without an account.")
+                }
+                Self::Own { db, unpaired, .. } => {
+                    accounts::adopt(db, accounts::OPERATOR, (email.as_str(), *unpaired)).await?;
+                    format!("{email} gets what was held here without an account when pudu starts.")
+                }
+            },
             UserCommand::Remove { email } => {
                 match self {
                     Self::Daemon => {

@@ -95,6 +95,13 @@ impl Shared {
         }
     }
 
+    /// Gives away what an account takes over. Nobody waits for the memory, which somebody may be reading just now.
+    pub(crate) async fn adopt(&self) {
+        self.client.adopt_threads().await;
+        let client = self.client.clone();
+        self.tasks.spawn(async move { client.merge_memories().await });
+    }
+
     /// Gives an event no sign. Not waited for: strangers hold nobody up.
     pub(super) fn ignore(&self, arrival: &InboxItem) {
         let (inbox, id) = (self.inbox.clone(), arrival.id);

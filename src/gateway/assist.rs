@@ -14,7 +14,7 @@ use axum::{
     http::StatusCode,
     response::Response,
 };
-use pudu_client::{AssistFor, base::ThreadId};
+use pudu_client::{AssistError, AssistFor, base::ThreadId};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -103,6 +103,8 @@ async fn suggested(
         let count = n.min(rules.max_suggestions) as usize;
         match gateway.0.shared.client.follow_ups(&whose, &conversation, count).await {
             Ok(questions) => suggestions = questions,
+            // That was said at the start.
+            Err(AssistError::NoModel) => {}
             Err(error) => tracing::warn!(%error, "failed to suggest questions"),
         }
     }

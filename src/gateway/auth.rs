@@ -148,6 +148,14 @@ pub(super) fn operator_routes() -> Routes {
             ),
         )
         .at(
+            "/api/accounts/{who}/adopt",
+            post(
+                accounts::adopt,
+                says("Gives an account the threads and the memory that were there without one.")
+                    .gives("Account"),
+            ),
+        )
+        .at(
             "/api/tokens",
             get(tokens::all, says("Lists everybody's tokens for programs.").gives(TOKENS)).post(
                 tokens::add,

@@ -116,7 +116,8 @@ async fn selected(
     Ok(page)
 }
 
-/// Adds to rows of messages what people judged, and how long each run took, to its last answer.
+/// Adds to rows of messages what people judged, and how long each run took, to its last answer. A row that was copied from
+/// another thread, or whose run is forgotten, says that there is no such run.
 async fn dressed(
     gateway: &GatewayState,
     caller: &Caller,
@@ -128,8 +129,8 @@ async fn dressed(
     let judged: HashMap<&str, Value> =
         judged.iter().map(|one| (one.run.as_str(), event::feedback(one))).collect();
     let times = db.run_times(&thread.id).await.map_err(|error| unavailable(&error))?;
-    let took: HashMap<String, i64> =
-        times.into_iter().map(|(run, begun, ended)| (run.to_string(), (ended - begun) / 1000)).collect();
+    let took: HashMap<String, Option<i64>> =
+        times.into_iter().map(|(run, took)| (run.to_string(), took.map(|took| took / 1000))).collect();
     let mut last: HashSet<String> = HashSet::new();
     let mut rows: Vec<Value> = Vec::new();
     for event in events.into_iter().rev() {
@@ -138,9 +139,12 @@ async fn dressed(
         told["feedback"] = Value::Null;
         if event.kind == "llm.ai.response" && last.insert(run.clone()) {
             told["feedback"] = judged.get(run.as_str()).cloned().unwrap_or_default();
-            if let Some(seconds) = took.get(&run) {
+            if let Some(Some(seconds)) = took.get(&run) {
                 told["content"]["additional_kwargs"]["turn_duration"] = (*seconds).into();
             }
+        }
+        if !took.contains_key(&run) {
+            told["metadata"]["without_run"] = true.into();
         }
         rows.push(told);
     }

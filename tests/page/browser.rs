@@ -38,6 +38,8 @@ pub struct Browser {
     calls: u64,
     /// What the page's scripts failed at.
     pub failures: Vec<String>,
+    /// Addresses that the page asked for and that are not there, as its console tells it.
+    pub unanswered: Vec<String>,
     /// Whether answers to messages get lost on their way to the page: the daemon has the message, the page
     /// does not know.
     pub lose_answers: bool,
@@ -70,6 +72,7 @@ impl Browser {
             session,
             calls: 0,
             failures: Vec::new(),
+            unanswered: Vec::new(),
             lose_answers: false,
         };
         let page = browser.call("Target.createTarget", json!({ "url": "about:blank" })).await;
@@ -77,6 +80,7 @@ impl Browser {
         let attached = browser.call("Target.attachToTarget", attach).await;
         browser.session = attached["sessionId"].as_str().unwrap().to_owned();
         browser.call("Runtime.enable", json!({})).await;
+        browser.call("Log.enable", json!({})).await;
         // From the beginning: a page that is there already may not notice.
         let messages = json!([{ "urlPattern": "*/runs/stream", "requestStage": "Response" }]);
         browser.call("Fetch.enable", json!({ "patterns": messages })).await;
@@ -135,6 +139,12 @@ impl Browser {
     pub async fn resizes(&mut self, width: u32, height: u32) {
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": true });
         self.call("Emulation.setDeviceMetricsOverride", size).await;
+    }
+
+    /// Lets the person read these languages, as in `Accept-Language`; for pages that are opened from now on.
+    pub async fn reads(&mut self, languages: &str) {
+        let agent = json!({ "userAgent": "Mozilla/5.0", "acceptLanguage": languages });
+        self.call("Emulation.setUserAgentOverride", agent).await;
     }
 
     /// Lets the system be dark, or light.
@@ -214,6 +224,11 @@ impl Browser {
         let params = &message["params"];
         match message["method"].as_str() {
             Some("Runtime.exceptionThrown") => self.failures.push(params["exceptionDetails"].to_string()),
+            Some("Log.entryAdded")
+                if params["entry"]["text"].as_str().is_some_and(|text| text.contains("404")) =>
+            {
+                self.unanswered.push(params["entry"]["url"].to_string());
+            }
             Some("Fetch.requestPaused") if self.lose_answers => {
                 let failed = json!({ "requestId": params["requestId"], "errorReason": "ConnectionReset" });
                 self.send("Fetch.failRequest", failed).await;

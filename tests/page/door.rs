@@ -95,6 +95,7 @@ async fn where_nobody_has_an_account_the_first_administrator_is_made_on_the_page
     let Some(mut browser) = open(&house).await else { return };
     browser.sees("document.getElementById('who').innerText", "This machine").await;
     browser.sees(&shown("composer"), true).await;
+    says(&mut browser, "held before", "echo: held before").await;
     browser.clicks("#account").await;
     browser.sees("[...document.querySelectorAll('.menu button')].some(one => one.innerText.includes('Make accounts'))", true).await;
     browser.eval("[...document.querySelectorAll('.menu button')].find(one => one.innerText.includes('Make accounts')).click()").await;
@@ -105,6 +106,9 @@ async fn where_nobody_has_an_account_the_first_administrator_is_made_on_the_page
     let mut other = Browser::start().await.unwrap();
     other.open(&format!("http://{}/", house.address)).await;
     other.sees(HEADING, "Sign in").await;
+    // What was held before is hers.
+    browser.sees(TALK, vec!["you: held before", "pudu: echo: held before"]).await;
+    browser.sees("document.querySelectorAll('#threads a').length", 1).await;
     visit(&mut browser, &house).await;
     browser.sees(BOX, "").await;
 }

@@ -26,6 +26,33 @@ async fn dark_is_as_the_system_has_it_or_as_was_chosen() {
 }
 
 #[tokio::test]
+async fn the_page_speaks_the_language_of_the_browser() {
+    let house = house("").await;
+    let Some(mut browser) = Browser::start().await else { return };
+    browser.reads("fr,zh-CN,en").await;
+    visit(&mut browser, &house).await;
+    let seen = "[document.documentElement.lang, document.querySelector('#welcome h2').innerText, document.getElementById('new').innerText.trim(),
+        document.getElementById('box').placeholder, document.getElementById('help').title, document.getElementById('model').ariaLabel]";
+    let chinese = ["zh-Hans", "有什么可以帮您？", "新对话", "给 pudu 发消息", "按键和命令", "模型：sim"];
+    browser.sees(seen, json!(chinese)).await;
+    // What a person says is not touched.
+    says(&mut browser, "Send", "echo: Send").await;
+    browser.sees(TALK, vec!["you: Send", "pudu: echo: Send"]).await;
+    browser.sees("document.querySelector('#threads h3').innerText", "今天").await;
+    browser.types("/comp").await;
+    browser.sees("document.querySelector('#menu span')?.innerText ?? ''", "总结本对话，腾出空间").await;
+    browser.reads("fr,de").await;
+    visit(&mut browser, &house).await;
+    browser
+        .sees(
+            "[document.documentElement.lang, document.getElementById('new').innerText.trim()]",
+            json!(["en", "New conversation"]),
+        )
+        .await;
+    assert_eq!(browser.failures, [""; 0]);
+}
+
+#[tokio::test]
 async fn on_a_phone_nothing_is_wider_than_it_and_the_history_is_a_drawer() {
     let house = house("").await;
     let Some(mut browser) = open(&house).await else { return };

@@ -37,7 +37,12 @@ async fn a_badge_tells_what_a_run_changed_and_opens_it() {
     browser.sees(badge, "2 files changed, +2 −0").await;
     says(&mut browser, "and now nothing", "echo: and now nothing").await;
     browser.sees("document.querySelectorAll('.changes').length", 1).await;
-    assert_eq!(browser.failures, [""; 0]);
+    // The files of a branch begin anew, and nothing is asked of runs that it does not have.
+    browser.clicks(".turn [aria-label=\"Branch off here\"]").await;
+    browser.sees("document.querySelectorAll('.turn').length", 1).await;
+    says(&mut browser, "and here", "echo: and here").await;
+    browser.sees("document.querySelectorAll('.changes').length", 0).await;
+    assert_eq!((&browser.failures, &browser.unanswered), (&Vec::new(), &Vec::new()));
 }
 
 #[tokio::test]
@@ -176,7 +181,11 @@ async fn a_question_is_edited_an_answer_made_anew_judged_and_branched_off() {
     browser.sees(TALK, vec!["you: first", "pudu: echo: first", "you: second", "pudu: another"]).await;
     browser.clicks(".turn [aria-label=\"Branch off here\"]").await;
     browser.sees(TALK, vec!["you: first", "pudu: echo: first"]).await;
-    browser.sees("document.querySelectorAll('#threads a').length", 2).await;
+    // At once, and not with the next look at the history.
+    let there =
+        "[document.getElementById('title').innerText, document.querySelectorAll('#threads a').length]";
+    assert_eq!(browser.eval(there).await, json!(["first", 2]));
+    browser.sees("document.querySelector('.turn [aria-label=\"Good answer\"]')", Value::Null).await;
 
     house.model.next(Reply::text("one two three").words_per_chunk(1));
     let mut hold = house.model.hold(1, At::Start);

@@ -99,7 +99,7 @@ async fn runs_of_others_are_not_followed_by_whoever_is_no_administrator() {
     assert!(told.status == 200 && told.body.to_string().contains("between"), "{told:?}");
 }
 
-async fn put(jar: &mut Jar, thread: &str) -> u16 {
+pub async fn put(jar: &mut Jar, thread: &str) -> u16 {
     let part = reqwest::multipart::Part::bytes(b"words".to_vec()).file_name("a.txt");
     let form = reqwest::multipart::Form::new().part("files", part);
     let path = format!("/api/threads/{thread}/uploads");

@@ -37,6 +37,11 @@ pub trait Model: Send + Sync {
         false
     }
 
+    /// Returns whether it understands nothing and only says what it is told: it is not asked to judge, to suggest or to learn.
+    fn only_echoes(&self) -> bool {
+        false
+    }
+
     /// Returns the name of the model that answered the newest request in this one's place, if it was not itself.
     fn standby(&self) -> Option<String> {
         None

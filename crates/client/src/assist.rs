@@ -48,8 +48,8 @@ pub struct AssistFor {
 /// Reason why there is no help.
 #[derive(Debug, thiserror::Error)]
 pub enum AssistError {
-    /// There is no model.
-    #[error("there is no model")]
+    /// There is no model that could help.
+    #[error("there is no model that could help")]
     NoModel,
     /// The model failed, or the budget is used up.
     #[error(transparent)]
@@ -109,6 +109,9 @@ impl Client {
         let AssistFor { user, thread, model } = whose.clone();
         let model: Arc<dyn Model> =
             self.setup().model(model.as_deref()).cloned().ok_or(AssistError::NoModel)?;
+        if model.only_echoes() {
+            return Err(AssistError::NoModel);
+        }
         let request = Request {
             messages: vec![Arc::new(Message::Human(Human::guiding("assistance", prompt)))],
             thinking: Thinking::Off,

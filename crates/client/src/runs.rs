@@ -1,6 +1,8 @@
 //! The run manager: whoever asks for a run (a chat, the page, a client of the API, an embedding program), a thread has one
 //! at a time, and a client's run is in the store before it is answered, so that it ends exactly once.
 
+mod adoption;
+
 use crate::{Client, Control, Run, RunTask, run_registry::LiveRun};
 use pudu_base::{BoxFuture, LogError, RunId, Seq, ThreadFolder, ThreadId, Update};
 use pudu_harness::RunState;

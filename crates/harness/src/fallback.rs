@@ -46,6 +46,10 @@ impl Model for Fallback {
         self.first.supports_vision()
     }
 
+    fn only_echoes(&self) -> bool {
+        self.first.only_echoes()
+    }
+
     fn standby(&self) -> Option<String> {
         self.standby.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

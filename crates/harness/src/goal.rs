@@ -62,6 +62,9 @@ pub(crate) async fn goes_on(agent: &Agent, run_state: &mut RunState) -> bool {
         return false;
     }
     let (id, digest) = (answer.id.clone(), digest(answer));
+    if agent.model.only_echoes() {
+        return false;
+    }
     let Some(evaluation) = evaluate(agent, run_state, &goal).await else { return false };
     let standing = evaluation.standing();
     let same = goal.verdict.as_ref().is_some_and(|last| last.standing == standing && last.digest == digest);

@@ -98,6 +98,10 @@ impl Model for Retry {
         self.model.supports_vision()
     }
 
+    fn only_echoes(&self) -> bool {
+        self.model.only_echoes()
+    }
+
     fn stream(&self, request: Request) -> ModelStream {
         let asking = Asking {
             model: self.model.clone(),

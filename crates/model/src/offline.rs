@@ -19,6 +19,10 @@ impl Model for Offline {
         Self::NAME
     }
 
+    fn only_echoes(&self) -> bool {
+        true
+    }
+
     fn stream(&self, request: Request) -> ModelStream {
         let mut deltas = reply(&request);
         let output = deltas.len() as u64;

@@ -3,7 +3,7 @@
 //! Deliberately absent: passwords and how they are hashed, which is for the caller.
 
 use crate::{
-    Db, StoreError, UserAccount, crash,
+    Adoption, Db, StoreError, UserAccount, adoption, crash,
     statement::{Columns, FromColumns, Tx, query},
 };
 use pudu_base::UserId;
@@ -92,16 +92,24 @@ impl Db {
 
     /// Adds an account.
     pub async fn add_account(&self, account: UserAccount) -> Result<AddedAccount, StoreError> {
-        self.write(&crash::ADD_ACCOUNT, (account, false), |(account, first), tx| {
-            Box::pin(add(tx, account, *first))
-        })
-        .await
+        self.write(&crash::ADD_ACCOUNT, account, |account, tx| Box::pin(add(tx, account, false))).await
     }
 
-    /// Adds the first administrator's account: of several calls one does it, and none where an administrator is there.
-    pub async fn add_first_administrator(&self, account: UserAccount) -> Result<AddedAccount, StoreError> {
-        self.write(&crash::ADD_ACCOUNT, (account, true), |(account, first), tx| {
-            Box::pin(add(tx, account, *first))
+    /// Adds the first administrator's account: of several calls one does it, and none where an administrator is there. What
+    /// it adopts becomes theirs from then on.
+    pub async fn add_first_administrator(
+        &self,
+        account: UserAccount,
+        adoption: Option<Adoption>,
+    ) -> Result<AddedAccount, StoreError> {
+        self.write(&crash::ADD_ACCOUNT, (account, adoption), |(account, adoption), tx| {
+            Box::pin(async move {
+                let added = add(tx, account, true).await?;
+                if let (AddedAccount::Added, Some(adoption)) = (added, adoption) {
+                    adoption::begin(tx, adoption).await?;
+                }
+                Ok(added)
+            })
         })
         .await
     }
@@ -192,7 +200,9 @@ async fn remove(tx: &mut Tx<'_>, user: &UserId) -> Result<RemovedAccount, StoreE
     {
         return Ok(RemovedAccount::LastAdministrator);
     }
-    query("DELETE FROM api_tokens WHERE user_id = $1").bind(user.as_str()).execute(tx).await?;
+    for sql in ["DELETE FROM api_tokens WHERE user_id = $1", "DELETE FROM adoptions WHERE target = $1"] {
+        query(sql).bind(user.as_str()).execute(tx).await?;
+    }
     let account = query("DELETE FROM users WHERE id = $1").bind(user.as_str());
     Ok(if account.execute(tx).await? > 0 { RemovedAccount::Removed } else { RemovedAccount::Missing })
 }

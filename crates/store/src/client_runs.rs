@@ -231,8 +231,8 @@ impl Db {
         self.read_much((thread, run), |(thread, run), tx| Box::pin(tokens(tx, thread, *run))).await
     }
 
-    /// Returns when the runs of a thread that have ended began to work and ended, in milliseconds since 1970.
-    pub async fn run_times(&self, thread: &ThreadId) -> Result<Vec<(RunId, i64, i64)>, StoreError> {
+    /// Returns the runs of a thread, each with the time that it worked, in milliseconds, if it has ended.
+    pub async fn run_times(&self, thread: &ThreadId) -> Result<Vec<(RunId, Option<i64>)>, StoreError> {
         self.read_much(thread, |thread, tx| Box::pin(times(tx, thread))).await
     }
 
@@ -280,17 +280,16 @@ async fn of_thread(
     query(sql).bind(thread.as_str()).bind(limit).bind(offset).fetch_all(tx).await
 }
 
-async fn temporary(tx: &mut AnyConnection) -> Result<Vec<(ThreadId, RunId)>, StoreError> {
+async fn temporary(tx: &mut Tx<'_>) -> Result<Vec<(ThreadId, RunId)>, StoreError> {
     let sql = "SELECT thread, id FROM runs WHERE deletes_thread <> 0 ORDER BY thread, id";
-    let rows: Vec<(String, String)> = sqlx::query_as(sql).fetch_all(tx).await?;
+    let rows: Vec<(String, String)> = query(sql).fetch_all(tx).await?;
     Ok(rows.into_iter().map(|(thread, run)| (thread.into(), run.into())).collect())
 }
 
-async fn times(tx: &mut Tx<'_>, thread: &ThreadId) -> Result<Vec<(RunId, i64, i64)>, StoreError> {
-    let sql =
-        "SELECT id, begun, ended FROM runs WHERE thread = $1 AND begun IS NOT NULL AND ended IS NOT NULL";
-    let rows: Vec<(String, i64, i64)> = query(sql).bind(thread.as_str()).fetch_all(tx).await?;
-    Ok(rows.into_iter().map(|(run, begun, ended)| (run.into(), begun, ended)).collect())
+async fn times(tx: &mut Tx<'_>, thread: &ThreadId) -> Result<Vec<(RunId, Option<i64>)>, StoreError> {
+    let sql = "SELECT id, ended - begun FROM runs WHERE thread = $1";
+    let rows: Vec<(String, Option<i64>)> = query(sql).bind(thread.as_str()).fetch_all(tx).await?;
+    Ok(rows.into_iter().map(|(run, took)| (run.into(), took)).collect())
 }
 
 async fn tokens(

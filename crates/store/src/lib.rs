@@ -10,6 +10,7 @@
 //! payloads, placements, handles and views are kept as they come.
 
 mod accounts;
+mod adoption;
 mod api_tokens;
 mod approvals;
 mod audit;
@@ -61,6 +62,7 @@ mod turns;
 mod writer;
 
 pub use accounts::{AddedAccount, ChangedPassword, PasswordChange, RemovedAccount};
+pub use adoption::Adoption;
 pub use api_tokens::{ApiToken, MAX_USER_TOKENS};
 pub use approvals::{Approval, ApprovalDecision};
 pub use audit::{ABANDONED, AuditEntry, AuditEntryId, AuditLimits, AuditSize, STOPPED};

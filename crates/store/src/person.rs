@@ -100,6 +100,7 @@ const FORGET_USER: &[&str] = &[
     "UPDATE spending SET user_id = '', person = '' WHERE user_id = $1",
     "DELETE FROM budgets WHERE scope = 'person' AND subject = $1",
     "DELETE FROM memory_merges WHERE source = $1 OR target = $1",
+    "DELETE FROM adoptions WHERE source = $1 OR target = $1",
     "DELETE FROM imports WHERE kind IN ('memory', 'account') AND item = $1",
     "UPDATE audit SET detail = '' WHERE account = '' AND detail = $1",
     "UPDATE audit SET person = '' WHERE account = '' AND person = $1",

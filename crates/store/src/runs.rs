@@ -99,12 +99,12 @@ async fn outcome(tx: &mut Tx<'_>, id: &RunId) -> Result<Option<String>, StoreErr
     query(sql).bind(id.as_str()).fetch_optional(tx).await
 }
 
-async fn titles(tx: &mut AnyConnection, thread: &ThreadId, run: &RunId) -> Result<RunTitles, StoreError> {
+async fn titles(tx: &mut Tx<'_>, thread: &ThreadId, run: &RunId) -> Result<RunTitles, StoreError> {
     let sql = "SELECT COALESCE(runs.title_found, runs.title_left, threads.title),
         COALESCE(runs.title_left, threads.title)
         FROM threads LEFT JOIN runs ON runs.id = $2 AND runs.thread = threads.id WHERE threads.id = $1";
     let row: Option<(String, String)> =
-        sqlx::query_as(sql).bind(thread.as_str()).bind(run.as_str()).fetch_optional(tx).await?;
+        query(sql).bind(thread.as_str()).bind(run.as_str()).fetch_optional(tx).await?;
     let (found, left) = row.unwrap_or_default();
     let title = |title: String| Some(title).filter(|title| !title.is_empty());
     Ok(RunTitles { found: title(found), left: title(left) })

@@ -302,7 +302,8 @@ macro_rules! unused {
     };
 }
 
-async fn is_unused(tx: &mut Tx<'_>, thread: &ThreadId, since: i64) -> Result<bool, StoreError> {
+/// Returns whether a thread was not used after a time, and nothing works on it or waits to.
+pub(crate) async fn is_unused(tx: &mut Tx<'_>, thread: &ThreadId, since: i64) -> Result<bool, StoreError> {
     query(unused!("SELECT 1")).bind(thread.as_str()).bind(since).finds(tx).await
 }
 

@@ -6,6 +6,7 @@ import { menu } from './dialogs.js';
 import { showHelp } from './help.js';
 import { account, door, needsAdministrator, signOut } from './signin.js';
 import { setTheme, theme, THEMES } from './theme.js';
+import { t } from './words.js';
 
 /** The id of whoever has no account. */
 const LOCAL = 'default';
@@ -17,17 +18,17 @@ export async function accountMenu(button) {
   const mayBegin = !hasSession && await needsAdministrator();
   menu(button, [
     ...THEMES.map(([name, label]) => ({ label, checked: theme() === name, run: () => setTheme(name) })), null,
-    { label: 'Keys and commands', icon: icon('i-help'), run: showHelp },
-    ...(mayBegin ? [{ label: 'Make accounts…', hint: 'Everybody signs in from then on', icon: icon('i-key'), run: () => door('initialize').then(done => done && location.reload()) }] : []),
-    ...(hasSession ? [{ label: 'Change password…', icon: icon('i-key'), run: () => door('password') }] : []),
-    ...(who ? [{ label: 'Sign out', icon: icon('i-out'), run: signOut }] : []),
-  ], 'Settings');
+    { label: t`Keys and commands`, icon: icon('i-help'), run: showHelp },
+    ...(mayBegin ? [{ label: t`Make accounts…`, hint: t`Everybody signs in from then on`, icon: icon('i-key'), run: () => door('initialize').then(done => done && location.reload()) }] : []),
+    ...(hasSession ? [{ label: t`Change password…`, icon: icon('i-key'), run: () => door('password') }] : []),
+    ...(who ? [{ label: t`Sign out`, icon: icon('i-out'), run: signOut }] : []),
+  ], t`Settings`);
 }
 
 /** Shows how the channels do, now and every while. */
 export async function showChannels() {
   const who = account();
-  $('who').textContent = who && who.id !== LOCAL ? plain(who.email) : who ? 'Operator' : 'This machine';
+  $('who').textContent = who && who.id !== LOCAL ? plain(who.email) : who ? t`Operator` : t`This machine`;
   await look();
   setInterval(() => document.hidden || look(), LOOK_MS);
 }

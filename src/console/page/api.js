@@ -1,5 +1,7 @@
 // Calls of the daemon's API.
 
+import { t } from './words.js';
+
 /** An answer that is no success; status 0 means that nobody answered. */
 export class ApiError extends Error {
   constructor(status, detail, wait = 0) {
@@ -15,7 +17,7 @@ function wordsOf(status, detail) {
   if (typeof detail === 'string' && detail) return detail;
   if (detail?.message) return detail.message;
   if (Array.isArray(detail) && detail[0]?.msg) return detail.map(one => one.msg).join('; ');
-  return status === 0 ? 'pudu cannot be reached' : `error ${status}`;
+  return status === 0 ? t`pudu cannot be reached` : t`error ${status}`;
 }
 
 let admit = async () => false;

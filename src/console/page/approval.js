@@ -4,8 +4,9 @@ import { icon, make, plain } from './dom.js';
 import { MarkdownView } from './markup.js';
 import { account } from './signin.js';
 import { text } from './step.js';
+import { language, t } from './words.js';
 
-const OUTCOMES = { approved: 'Approved', denied: 'Denied', expired: 'Nobody decided in time' };
+const OUTCOMES = { approved: t`Approved`, denied: t`Denied`, expired: t`Nobody decided in time` };
 
 /** Makes the part of an answer that asks, and tells the outcome once there is one. */
 export function approval(_thread, actions) {
@@ -16,7 +17,7 @@ export function approval(_thread, actions) {
     const [hadFocus, isFirst] = [node.contains(document.activeElement), shown === null];
     shown = asked.status;
     node.className = shown === 'open' ? 'approval' : `approval decided ${shown}`;
-    node.setAttribute('aria-label', shown === 'open' ? 'Approval needed' : 'Approval');
+    node.setAttribute('aria-label', shown === 'open' ? t`Approval needed` : t`Approval`);
     node.replaceChildren(...(shown === 'open' ? question(asked, actions) : outcome(asked)));
     if (hadFocus && !isFirst) Object.assign(node, { tabIndex: -1 }).focus();
   };
@@ -25,16 +26,16 @@ export function approval(_thread, actions) {
 
 function question({ id, request, whole, deadline }, actions) {
   const button = (label, approved, className) => make('button', { type: 'button', className, textContent: label, onclick: () => actions.decide(id, approved) });
-  const until = new Intl.DateTimeFormat('en', { timeStyle: 'short' }).format(new Date(deadline));
-  return [make('h3', {}, icon('i-key'), 'May I do this?'), requested(request),
-    whole ? make('details', {}, make('summary', { textContent: 'Show all of it' }), text('The whole call', whole)) : '',
-    make('div', { className: 'options' }, button('Approve', true, 'button main'), button('Deny', false, 'button'),
-      make('span', { className: 'hint', textContent: `Denied at ${until} if nobody decides` }))];
+  const until = new Intl.DateTimeFormat(language, { timeStyle: 'short' }).format(new Date(deadline));
+  return [make('h3', {}, icon('i-key'), t`May I do this?`), requested(request),
+    whole ? make('details', {}, make('summary', { textContent: t`Show all of it` }), text(t`The whole call`, whole)) : '',
+    make('div', { className: 'options' }, button(t`Approve`, true, 'button main'), button(t`Deny`, false, 'button'),
+      make('span', { className: 'hint', textContent: t`Denied at ${until} if nobody decides` }))];
 }
 
 function outcome({ status, by, request }) {
   const isOther = by && ![account()?.id, 'default'].includes(by);
-  return [make('b', { textContent: isOther ? `${OUTCOMES[status]} by ${plain(by)}` : OUTCOMES[status] }), requested(request)];
+  return [make('b', { textContent: isOther ? t`${OUTCOMES[status]} by ${plain(by)}` : OUTCOMES[status] }), requested(request)];
 }
 
 function requested(request) {

@@ -3,14 +3,15 @@
 import { get } from './api.js';
 import { icon, make, plain } from './dom.js';
 import { panel } from './dialogs.js';
+import { t } from './words.js';
 
 /** Tools that may change files. */
 const WRITERS = new Set(['bash', 'write_file', 'str_replace', 'task']);
 
-const STATUS = { created: 'new', modified: 'changed', deleted: 'deleted', symlink_created: 'new link' };
+const STATUS = { created: t`new`, modified: t`changed`, deleted: t`deleted`, symlink_created: t`new link` };
 const REASONS = {
-  binary: 'This file is no text.', large: 'This file is too large to compare.', sensitive: 'This file may hold a secret, so it is not looked at.',
-  truncated: 'There were too many changes to keep this one.', symlink: 'Links are not followed.',
+  binary: t`This file is no text.`, large: t`This file is too large to compare.`, sensitive: t`This file may hold a secret, so it is not looked at.`,
+  truncated: t`There were too many changes to keep this one.`, symlink: t`Links are not followed.`,
 };
 
 const hint = text => make('p', { className: 'hint', textContent: text });
@@ -26,19 +27,19 @@ export function changesBadge(thread, run) {
   get(`${address}?include_files=false`).then(({ available, summary }) => {
     const files = summary.created + summary.modified + summary.deleted + summary.symlink_created;
     badge.hidden = !available || !files;
-    badge.replaceChildren(icon('i-pencil'), `${files} ${files === 1 ? 'file' : 'files'} changed, ${lines(summary)}`);
+    badge.replaceChildren(icon('i-pencil'), files === 1 ? t`1 file changed, ${lines(summary)}` : t`${files} files changed, ${lines(summary)}`);
   }).catch(() => { /* An answer stands without it. */ });
   return badge;
 }
 
 async function openChanges(address) {
-  const body = make('div', { className: 'changed-files preview' }, hint('Loading…'));
-  panel('Changes of files', body);
+  const body = make('div', { className: 'changed-files preview' }, hint(t`Loading…`));
+  panel(t`Changes of files`, body);
   try {
     const { files, summary } = await get(`${address}?include_diff=true`);
-    body.replaceChildren(...files.map(file), summary.truncated ? hint('There were more changes than are shown.') : '');
+    body.replaceChildren(...files.map(file), summary.truncated ? hint(t`There were more changes than are shown.`) : '');
   } catch (error) {
-    body.replaceChildren(hint(`The changes could not be loaded: ${error.message}.`));
+    body.replaceChildren(hint(t`The changes could not be loaded: ${error.message}.`));
   }
 }
 
@@ -46,13 +47,13 @@ function file(change) {
   const name = make('span', { className: 'file-name', dir: 'auto', textContent: plain(change.path.replace('/mnt/user-data/', '')) });
   const counts = change.diff === null ? '' : lines(change);
   const summary = make('summary', {}, name, make('span', { className: 'file-size', textContent: `${STATUS[change.status]} ${counts}`.trim() }));
-  const diff = () => make('pre', { tabIndex: 0, role: 'region', 'aria-label': 'Diff', dir: 'auto' }, ...change.diff.split('\n').slice(2, -1).map(line));
+  const diff = () => make('pre', { tabIndex: 0, role: 'region', 'aria-label': t`Diff`, dir: 'auto' }, ...change.diff.split('\n').slice(2, -1).map(line));
   const node = make('details', { className: 'changed-file' }, summary);
   // A long diff is drawn when somebody looks.
   node.addEventListener('toggle', () => {
     if (node.childElementCount > 1) return;
-    node.append(change.diff === null ? hint(REASONS[change.diff_unavailable_reason] ?? '') : change.diff ? diff() : hint('This file is empty.'));
-    if (change.diff_truncated) node.append(hint('The rest is not kept.'));
+    node.append(change.diff === null ? hint(REASONS[change.diff_unavailable_reason] ?? '') : change.diff ? diff() : hint(t`This file is empty.`));
+    if (change.diff_truncated) node.append(hint(t`The rest is not kept.`));
   });
   return node;
 }

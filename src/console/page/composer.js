@@ -3,21 +3,26 @@
 import { $, icon, kept, make } from './dom.js';
 import { menu } from './dialogs.js';
 import { Attachments } from './files.js';
+import { t } from './words.js';
 
 /** Modes by their names in the API, and what a run does in each. The last two are for models that think more or less. */
 const MODES = {
-  flash: { label: 'Flash', hint: 'Answers at once', thinking_enabled: false, reasoning_effort: 'minimal' },
-  thinking: { label: 'Thinking', hint: 'Thinks before it answers', thinking_enabled: true, reasoning_effort: 'low' },
-  pro: { label: 'Pro', hint: 'Thinks longer', thinking_enabled: true, reasoning_effort: 'medium', is_plan_mode: true, byEffort: true },
-  ultra: { label: 'Ultra', hint: 'Thinks longest', thinking_enabled: true, reasoning_effort: 'high', is_plan_mode: true, subagent_enabled: true, byEffort: true },
+  flash: { label: 'Flash', hint: t`Answers at once`, thinking_enabled: false, reasoning_effort: 'minimal' },
+  thinking: { label: t`Thinking`, hint: t`Thinks before it answers`, thinking_enabled: true, reasoning_effort: 'low' },
+  pro: { label: 'Pro', hint: t`Thinks longer`, thinking_enabled: true, reasoning_effort: 'medium', is_plan_mode: true, byEffort: true },
+  ultra: { label: 'Ultra', hint: t`Thinks longest`, thinking_enabled: true, reasoning_effort: 'high', is_plan_mode: true, subagent_enabled: true, byEffort: true },
 };
+
+/** The agent that answers where nobody chose another one. */
+const LEAD = { label: 'pudu', hint: t`Does everything` };
 
 const modesOf = model => Object.keys(MODES).filter(name => model?.supports_thinking && (model.supports_reasoning_effort || !MODES[name].byEffort));
 
 export class Composer {
-  /** `hears`: `say(text, files)`, `ready()` once what was said before is taken, `stop()`, `place()` for the thread of files, `commands(text)`, `own()` for one's messages, `failed(text)`. */
+  /** `hears`: `say(text, files)`, `ready()` once what was said before is taken, `stop()`, `place()` for the thread of files, `commands(text)`, `own()` for one's messages, `failed(text)`,
+   *  `agent()` for `{name, isFixed}` of the conversation, and `choose(agent)`. */
   constructor(hears) {
-    Object.assign(this, { hears, models: [], offered: [], chosen: 0, past: -1, isRunning: false, key: 'new' });
+    Object.assign(this, { hears, models: [], agents: [], offered: [], chosen: 0, past: -1, isRunning: false, key: 'new' });
     [this.box, this.list] = ['box', 'menu'].map($);
     this.files = new Attachments($('attached'), { changed: () => this.state(), failed: text => hears.failed(text) });
     this.box.addEventListener('input', () => { this.past = -1; this.typed(); });
@@ -31,6 +36,7 @@ export class Composer {
     $('picker').onchange = event => { this.attach(event.target.files); event.target.value = ''; };
     $('model').onclick = () => this.pickModel();
     $('mode').onclick = () => this.pickMode();
+    $('agent').onclick = () => this.pickAgent();
     this.takeDrops();
   }
 
@@ -39,7 +45,7 @@ export class Composer {
   /** Takes files that are pasted into the box, or dropped anywhere. */
   takeDrops() {
     const shade = $('drop');
-    const has = event => [...event.dataTransfer?.types ?? []].includes('Files');
+    const has = event => [...event.dataTransfer?.types ?? []].includes(t`Files`);
     this.box.addEventListener('paste', event => {
       if (!event.clipboardData.files.length) return;
       event.preventDefault();
@@ -88,7 +94,7 @@ export class Composer {
     $('send').disabled = isEmpty || this.files.isBusy;
     $('stop').hidden = !isRunning;
     $('send').hidden = isRunning && isEmpty;
-    $('send').title = isRunning ? 'Send after this answer (Enter)' : 'Send (Enter)';
+    $('send').title = isRunning ? t`Send after this answer (Enter)` : t`Send (Enter)`;
   }
 
   async submit() {
@@ -102,7 +108,7 @@ export class Composer {
     const draft = this.box.value;
     this.write('');
     this.past = -1;
-    const said = await this.hears.say(text, files).then(() => true, error => { this.hears.failed(`Not sent: ${error.message}.`); return false; });
+    const said = await this.hears.say(text, files).then(() => true, error => { this.hears.failed(t`Not sent: ${error.message}.`); return false; });
     // What was refused is not lost.
     if (!said && !this.box.value && key === this.key) this.write(draft);
     if (said) this.files.clear();
@@ -125,11 +131,34 @@ export class Composer {
   showChoices() {
     const { model, mode } = this;
     $('model').hidden = !model;
-    $('model').replaceChildren(model?.display_name || model?.name || '', icon('i-chevron'));
-    $('model').setAttribute('aria-label', `Model: ${model?.display_name || model?.name}`);
+    $('model').replaceChildren(make('span', { className: 'pick-name', textContent: model?.display_name || model?.name || '' }), icon('i-chevron'));
+    $('model').setAttribute('aria-label', t`Model: ${model?.display_name || model?.name}`);
     $('mode').hidden = !model?.supports_thinking;
-    $('mode').replaceChildren(MODES[mode]?.label ?? 'Mode', icon('i-chevron'));
-    $('mode').setAttribute('aria-label', `Mode: ${MODES[mode]?.label ?? 'as configured'}`);
+    $('mode').replaceChildren(MODES[mode]?.label ?? t`Mode`, icon('i-chevron'));
+    $('mode').setAttribute('aria-label', t`Mode: ${MODES[mode]?.label ?? t`as configured`}`);
+  }
+
+  setAgents(agents) {
+    this.agents = agents;
+    this.showAgent();
+  }
+
+  /** Shows the agent of the conversation, which is chosen before its first message. */
+  showAgent() {
+    const { name, isFixed } = this.hears.agent();
+    $('agent').hidden = isFixed ? !name : !this.agents.length;
+    if (name === this.shownAgent && isFixed === $('agent').disabled) return;
+    this.shownAgent = name;
+    $('agent').disabled = isFixed;
+    $('agent').title = isFixed ? t`The agent of this conversation` : '';
+    $('agent').setAttribute('aria-label', t`Agent: ${name ?? LEAD.label}`);
+    $('agent').replaceChildren(make('span', { className: 'pick-name', textContent: name ?? LEAD.label }), isFixed ? '' : icon('i-chevron'));
+  }
+
+  pickAgent() {
+    const { name } = this.hears.agent();
+    const entry = (agent, label, hint) => ({ label, hint, checked: agent === name, run: () => { this.hears.choose(agent); this.showAgent(); this.box.focus(); } });
+    menu($('agent'), [entry(null, LEAD.label, LEAD.hint), ...this.agents.map(agent => entry(agent.name, agent.name, agent.description ?? ''))], t`Agent`);
   }
 
   choose(what, name) {
@@ -141,18 +170,19 @@ export class Composer {
   pickModel() {
     menu($('model'), this.models.map(model => ({
       label: model.display_name || model.name, hint: model.description ?? '', checked: model === this.model, run: () => this.choose('model', model.name),
-    })), 'Model');
+    })), t`Model`);
   }
 
   pickMode() {
     const entries = modesOf(this.model).map(name => ({ label: MODES[name].label, hint: MODES[name].hint, checked: name === this.mode, run: () => this.choose('mode', name) }));
-    menu($('mode'), [{ label: 'As configured', hint: 'What the model does by itself', checked: !this.mode, run: () => this.choose('mode', null) }, ...entries], 'Mode');
+    menu($('mode'), [{ label: t`As configured`, hint: t`What the model does by itself`, checked: !this.mode, run: () => this.choose('mode', null) }, ...entries], t`Mode`);
   }
 
   /** The options of a run, in the API's words. */
   options() {
     const { model, mode } = this;
-    const options = kept.get('model') && model ? { model_name: model.name } : {};
+    const { name: agent } = this.hears.agent();
+    const options = { ...(kept.get('model') && model ? { model_name: model.name } : {}), ...(agent ? { agent_name: agent } : {}) };
     if (!mode) return options;
     const { label: _, hint: __, byEffort: ___, reasoning_effort: effort, ...rest } = MODES[mode];
     return { ...options, mode, ...rest, ...(model.supports_reasoning_effort ? { reasoning_effort: effort } : {}) };

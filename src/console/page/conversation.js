@@ -4,6 +4,7 @@ import { ApiError, get, post, request } from './api.js';
 import { freshId, kept, pause } from './dom.js';
 import { MODES, follow } from './stream.js';
 import { Thread } from './thread.js';
+import { t } from './words.js';
 
 /** Messages of a page. */
 const PAGE = 40;
@@ -16,6 +17,8 @@ export class Conversation {
   /** `hears` is told of changes: `changed()`, `asked(request)`, `linked(up)`, `ended(run)`, `named()`. */
   constructor(id, hears) {
     Object.assign(this, { thread: new Thread(id ?? freshId()), isNew: !id, made: id ? Promise.resolve() : null, hears });
+    // The custom agent that answers, if the first message is for one.
+    this.agent = null;
     Object.assign(this, { following: null, queue: [], unsent: null, line: Promise.resolve(), life: new AbortController() });
   }
 
@@ -45,6 +48,7 @@ export class Conversation {
       get(this.path(`/messages/page?limit=${PAGE}`), limit), get(this.path(`/runs?limit=${RUNS}`), limit)]);
     this.thread.takeNewest(page);
     for (const run of runs) this.thread.runs.set(run.run_id, run);
+    if (runs.length) this.agent = agentOf(runs[0].kwargs?.context?.agent_name ?? runs[0].assistant_id);
     if (runs.some(isOpen)) await this.readApprovals();
     this.join(runs.filter(isOpen).reverse());
     this.hears.changed();
@@ -129,7 +133,8 @@ export class Conversation {
 
   /** Makes the thread, once. */
   make() {
-    this.made ??= post('/api/threads', { thread_id: this.id }).catch(error => { this.made = null; throw error; });
+    const of = this.agent ? { assistant_id: this.agent } : {};
+    this.made ??= post('/api/threads', { thread_id: this.id, ...of }).catch(error => { this.made = null; throw error; });
     return this.made;
   }
 
@@ -164,7 +169,7 @@ export class Conversation {
       } catch (error) {
         if (!(error instanceof ApiError)) { if (this.life.signal.aborted) return undefined; throw error; }
         if (!error.passes) return this.refused(unsent, error);
-        this.problem(`Not sent yet: ${error.message}. Trying again…`, true);
+        this.problem(t`Not sent yet: ${error.message}. Trying again…`, true);
         const wait = Math.max(error.wait * 1000, Math.min(1000 * 2 ** tries, 15_000));
         this.again = new AbortController();
         await pause(wait, AbortSignal.any([this.again.signal, this.life.signal]));
@@ -269,6 +274,9 @@ export class Conversation {
     this.hears.changed();
   }
 }
+
+/** Returns the custom agent that an assistant's name means; null for the lead agent. */
+export const agentOf = name => (name && !['lead_agent', 'lead-agent', 'agent'].includes(name) ? name : null);
 
 /** What every request for a run has. */
 const frame = options => ({

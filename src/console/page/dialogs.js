@@ -1,6 +1,7 @@
 // Dialogs and menus.
 
 import { make } from './dom.js';
+import { t } from './words.js';
 
 /** Opens a dialog with a form; resolves with what `read` returns, or null if it was closed. */
 export function formDialog({ title, text, fields = [], ok, danger = false, read = () => true, className = '' }) {
@@ -8,7 +9,7 @@ export function formDialog({ title, text, fields = [], ok, danger = false, read 
     let result = null;
     const heading = make('h2', { textContent: title });
     const buttons = make('div', { className: 'row' },
-      make('button', { type: 'button', className: 'button', textContent: 'Cancel', onclick: () => dialog.close() }),
+      make('button', { type: 'button', className: 'button', textContent: t`Cancel`, onclick: () => dialog.close() }),
       make('button', { className: `button ${danger ? 'danger' : 'main'}`, textContent: ok }));
     const form = make('form', {}, heading, text ? make('p', { textContent: text }) : '', ...fields, buttons);
     const dialog = make('dialog', { className: `dialog ${className}`, 'aria-label': title }, form);
@@ -44,7 +45,7 @@ export function show(dialog, closed = () => {}) {
 
 /** Opens a dialog to look at something. */
 export function panel(title, ...content) {
-  const close = make('button', { type: 'button', className: 'button', textContent: 'Close' });
+  const close = make('button', { type: 'button', className: 'button', textContent: t`Close` });
   const dialog = make('dialog', { className: 'dialog wide-dialog', 'aria-label': title }, make('div', { className: 'dialog-head' }, make('h2', { textContent: title }), close), ...content);
   close.onclick = () => dialog.close();
   return show(dialog);

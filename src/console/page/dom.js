@@ -1,5 +1,7 @@
 // Small tools for the document: elements, icons, storage, words for times and sizes.
 
+import { language, t } from './words.js';
+
 export const $ = id => document.getElementById(id);
 
 /** Makes an element. Keys with a dash, and `role`, become attributes; all others are properties. */
@@ -117,7 +119,7 @@ export function copyButton(label, text, className = 'quiet-button') {
   const button = iconButton('i-copy', label, async () => {
     const copied = await copyText(text());
     button.replaceChildren(icon(copied ? 'i-check' : 'i-close'));
-    button.title = copied ? 'Copied' : 'Not copied';
+    button.title = copied ? t`Copied` : t`Not copied`;
     setTimeout(() => { button.replaceChildren(icon('i-copy')); button.title = label; }, 1500);
   }, className);
   return button;
@@ -125,27 +127,27 @@ export function copyButton(label, text, className = 'quiet-button') {
 
 export function sizeText(bytes) {
   if (!(bytes >= 0)) return '';
-  const units = ['bytes', 'KB', 'MB', 'GB'];
+  const units = [t`bytes`, 'KB', 'MB', 'GB'];
   let [value, unit] = [bytes, 0];
   while (value >= 1000 && unit < 3) { value /= 1000; unit += 1; }
   return `${unit ? value.toFixed(value < 10 ? 1 : 0) : value} ${units[unit]}`;
 }
 
-export const countText = count => Intl.NumberFormat('en', { notation: count >= 10_000 ? 'compact' : 'standard', maximumFractionDigits: 1 }).format(count);
+export const countText = count => Intl.NumberFormat(language, { notation: count >= 10_000 ? 'compact' : 'standard', maximumFractionDigits: 1 }).format(count);
 
 const startOfDay = time => new Date(time).setHours(0, 0, 0, 0);
 
 /** Returns the heading of the days among which a time is listed. */
 export function dayGroup(iso) {
   const days = Math.round((startOfDay(Date.now()) - startOfDay(iso)) / 86_400_000);
-  if (days <= 0) return 'Today';
-  if (days === 1) return 'Yesterday';
-  if (days < 7) return 'Last 7 days';
-  if (days < 30) return 'Last 30 days';
-  return new Intl.DateTimeFormat('en', { month: 'long', year: 'numeric' }).format(new Date(iso));
+  if (days <= 0) return t`Today`;
+  if (days === 1) return t`Yesterday`;
+  if (days < 7) return t`Last 7 days`;
+  if (days < 30) return t`Last 30 days`;
+  return new Intl.DateTimeFormat(language, { month: 'long', year: 'numeric' }).format(new Date(iso));
 }
 
-export const dateText = iso => new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short' }).format(new Date(iso));
+export const dateText = iso => new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short' }).format(new Date(iso));
 
 /** Waits so many milliseconds, or until the signal ends that. */
 export const pause = (ms, signal) => new Promise(resolve => {

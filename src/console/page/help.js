@@ -2,23 +2,24 @@
 
 import { make } from './dom.js';
 import { panel } from './dialogs.js';
+import { t } from './words.js';
 
 const MAC = /Mac|iPhone|iPad/.test(navigator.platform);
 const COMMAND = MAC ? '⌘' : 'Ctrl';
 
 const KEYS = [
-  ['Enter', 'Send'], ['Shift Enter', 'New line'], ['Escape', 'Stop the answer, or close what is open'],
-  [`${COMMAND} Shift O`, 'New conversation'], [`${COMMAND} K`, 'Search'], ['↑', 'Earlier messages of yours, from an empty box'],
-  ['?', 'This help'],
+  ['Enter', t`Send`], ['Shift Enter', t`New line`], ['Escape', t`Stop the answer, or close what is open`],
+  [`${COMMAND} Shift O`, t`New conversation`], [`${COMMAND} K`, t`Search`], ['↑', t`Earlier messages of yours, from an empty box`],
+  ['?', t`This help`],
 ];
 const TYPED = [
-  ['/new', 'Begin a new conversation'], ['/goal …', 'Work until this is reached; /goal clear ends it'], ['/compact', 'Summarize the conversation so far'],
-  ['/models', 'Choose the model'], ['/skill', 'Ask for a skill by its name'],
+  ['/new', t`Begin a new conversation`], ['/goal …', t`Work until this is reached; /goal clear ends it`], ['/compact', t`Summarize the conversation so far`],
+  ['/models', t`Choose the model`], ['/agent', t`Choose the agent of a new conversation`], ['/retry', t`Make the newest answer anew`], ['/skill', t`Ask for a skill by its name`],
 ];
 
 const rows = (list, tag) => make('dl', {}, ...list.flatMap(([key, words]) => [
   make('dt', {}, ...key.split(' ').map(part => make(tag, { textContent: part }))), make('dd', { textContent: words })]));
 
 export function showHelp() {
-  panel('Keys and commands', make('div', { className: 'help' }, rows(KEYS, 'kbd'), rows(TYPED, 'code')));
+  panel(t`Keys and commands`, make('div', { className: 'help' }, rows(KEYS, 'kbd'), rows(TYPED, 'code')));
 }

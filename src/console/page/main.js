@@ -3,16 +3,18 @@
 import './theme.js';
 import { call, get, post } from './api.js';
 import { accountMenu, showChannels } from './account.js';
-import { clearGoal, compact, completions, loadCommands, perform, readGoal } from './commands.js';
+import { clearGoal, compact, completions, listedSkills, loadCommands, perform, readGoal } from './commands.js';
 import { Composer } from './composer.js';
-import { Conversation } from './conversation.js';
-import { $, kept, pause } from './dom.js';
+import { Conversation, agentOf } from './conversation.js';
+import { panel } from './dialogs.js';
+import { $, kept, make, pause } from './dom.js';
 import { listFiles, openFile } from './files.js';
 import { showHelp } from './help.js';
 import { showCosts, showGoal, showTodos, tell } from './notices.js';
 import { Sidebar, titleOf } from './sidebar.js';
 import { enter } from './signin.js';
 import { Transcript } from './transcript.js';
+import { t } from './words.js';
 
 let conversation = null;
 let suggestions = { enabled: false };
@@ -26,18 +28,22 @@ const linked = up => {
 };
 
 /** Runs what a person asked for, and says plainly if it failed. */
-const attempt = async (work, what = 'That did not work') => {
-  try { await work(); } catch (error) { if (error.name !== 'AbortError') tell(`${what}: ${error.message}.`); }
+const attempt = async (work, what = t`That did not work`) => {
+  try { await work(); } catch (error) { if (error.name !== 'AbortError') tell(t`${what}: ${error.message}.`); }
 };
 
 const actions = {
-  say: text => attempt(() => say(text, []), 'Not sent'),
+  say: text => attempt(() => say(text, []), t`Not sent`),
   edit: (turn, text) => attempt(() => conversation.edit(turn, text, composer.options())),
   regenerate: turn => attempt(() => conversation.regenerate(turn, composer.options())),
   // Where words came, the model would take them for its answer.
   retry: turn => attempt(() => (turn.items.at(-1)?.kind === 'ai' ? conversation.regenerate(turn, composer.options()) : conversation.retry(composer.options()))),
-  branch: turn => attempt(async () => { location.hash = `#/t/${await conversation.branch(turn)}`; }),
-  decide: (id, approved) => attempt(() => conversation.decide(id, approved), 'Not decided'),
+  branch: turn => attempt(async () => {
+    const branch = await conversation.branch(turn);
+    await sidebar.look();
+    location.hash = `#/t/${branch}`;
+  }),
+  decide: (id, approved) => attempt(() => conversation.decide(id, approved), t`Not decided`),
   rate: (turn, rating) => attempt(() => rate(turn, rating)),
   unqueue: entry => attempt(() => conversation.unqueue(entry)),
   openFile: file => openFile(conversation.id, file),
@@ -54,7 +60,9 @@ const sidebar = new Sidebar({
 const composer = new Composer({
   say, ready: () => conversation.line, stop: () => attempt(() => conversation.stop()), failed: text => tell(text),
   place: async () => { await conversation.make(); return conversation.id; },
-  commands: text => completions(text, composer.models),
+  commands: text => completions(text, composer.models, composer.agents),
+  agent: () => ({ name: conversation?.agent ?? null, isFixed: Boolean(conversation) && !conversation.isNew }),
+  choose: agent => { conversation.agent = agent; },
   own: () => conversation.thread.order.map(id => conversation.thread.messages.get(id)).filter(message => message.kind === 'human').map(message => message.text).reverse(),
 });
 
@@ -71,6 +79,7 @@ async function route() {
     problem: (text, mayTry) => { if (conversation === opened) tell(text, mayTry && (() => opened.again?.abort())); },
   });
   conversation = opened;
+  opened.agent = agentOf(sidebar.threads.find(thread => thread.thread_id === id)?.assistant_id);
   composer.turnTo(id ?? 'new');
   sidebar.choose(id);
   transcript.show(opened);
@@ -85,7 +94,7 @@ async function route() {
     await opened.open();
   } catch (error) {
     if (conversation !== opened || error.name === 'AbortError') return;
-    tell(error.status === 404 ? 'There is no such conversation.' : `This conversation could not be loaded: ${error.message}.`, error.status !== 404 && (() => { conversation = null; route(); }));
+    tell(error.status === 404 ? t`There is no such conversation.` : t`This conversation could not be loaded: ${error.message}.`, error.status !== 404 && (() => { conversation = null; route(); }));
   }
   $('turns').setAttribute('aria-busy', 'false');
 }
@@ -101,6 +110,7 @@ function leave() {
 function changed() {
   transcript.change();
   composer.state(conversation.isRunning);
+  composer.showAgent();
   showTodos(conversation.thread.todos, conversation.isRunning);
 }
 
@@ -133,22 +143,44 @@ const deeds = {
   help: showHelp,
   model(name) {
     if (!name) { composer.pickModel(); return; }
-    if (!composer.models.some(model => model.name === name)) throw new Error(`there is no model ${name}`);
+    if (!composer.models.some(model => model.name === name)) throw new Error(t`there is no model ${name}`);
     composer.choose('model', name);
   },
+  agent(name) {
+    if (!conversation.isNew) throw new Error(t`a conversation keeps its agent: begin a new one with /new`);
+    if (!composer.agents.length) throw new Error(t`there are no other agents here`);
+    if (!name) { composer.pickAgent(); return; }
+    if (!composer.agents.some(agent => agent.name === name)) throw new Error(t`there is no agent ${name}`);
+    conversation.agent = name;
+    composer.showAgent();
+  },
+  async retry() {
+    const last = conversation.thread.turns().at(-1);
+    if (!last || conversation.isRunning) throw new Error(t`there is no answer to make anew yet`);
+    await actions.retry(last);
+  },
+  skills() {
+    const rows = listedSkills().flatMap(({ name, help }) => [make('dt', {}, make('code', { textContent: `/${name}` })), make('dd', { textContent: help })]);
+    panel(t`Skills`, rows.length ? make('div', { className: 'help' }, make('dl', {}, ...rows)) : make('p', { className: 'hint', textContent: t`There are no skills here.` }));
+  },
+  usage() {
+    if ($('costs').hidden) throw new Error(t`nothing was used in this conversation yet`);
+    $('costs').click();
+  },
+  isOffline: () => composer.models[0]?.name === 'offline',
   async compact() {
-    if (conversation.isNew) throw new Error('there is nothing to summarize yet');
-    tell('Summarizing the conversation…');
+    if (conversation.isNew) throw new Error(t`there is nothing to summarize yet`);
+    tell(t`Summarizing the conversation…`);
     const done = await compact(conversation.id);
-    tell(done.compacted ? 'Summarized: the agent goes on from a summary of what was said.' : 'The conversation is short enough as it is.');
+    tell(done.compacted ? t`Summarized: the agent goes on from a summary of what was said.` : t`The conversation is short enough as it is.`);
     facts();
   },
   async goal(clears) {
-    if (conversation.isNew) throw new Error('there is no goal yet: write /goal and what is to be reached');
+    if (conversation.isNew) throw new Error(t`there is no goal yet: write /goal and what is to be reached`);
     if (clears) await clearGoal(conversation.id);
     const goal = await readGoal(conversation.id);
     showGoal(goal, () => attempt(() => deeds.goal(true)));
-    if (!goal) tell(clears ? 'The goal is cleared.' : 'There is no goal: write /goal and what is to be reached.');
+    if (!goal) tell(clears ? t`The goal is cleared.` : t`There is no goal: write /goal and what is to be reached.`);
   },
 };
 
@@ -164,7 +196,7 @@ async function facts() {
 
 /** Calls whoever is not looking to a call that waits for a decision. */
 function asked(request) {
-  $('spoken').textContent = `An approval is needed: ${request.slice(0, 500)}`;
+  $('spoken').textContent = t`An approval is needed: ${request.slice(0, 500)}`;
   mark();
 }
 
@@ -175,7 +207,7 @@ async function ended(run) {
   const { thread } = conversation;
   const last = thread.turns().at(-1);
   const text = last?.items.findLast(item => item.kind === 'ai')?.text ?? '';
-  $('spoken').textContent = run.status === 'success' ? `Answer complete: ${text.slice(0, 500)}` : `The answer ended: ${run.error ?? run.status}`;
+  $('spoken').textContent = run.status === 'success' ? t`Answer complete: ${text.slice(0, 500)}` : t`The answer ended: ${run.error ?? run.status}`;
   mark();
   facts();
   await sidebar.look();
@@ -204,8 +236,8 @@ function found(threads) {
 }
 
 function named(title) {
-  $('title').textContent = title === 'Untitled' ? '' : title;
-  document.title = title && title !== 'Untitled' ? `${title} · pudu` : 'pudu';
+  $('title').textContent = title === t`Untitled` ? '' : title;
+  document.title = title && title !== t`Untitled` ? `${title} · pudu` : 'pudu';
 }
 
 async function rate(turn, rating) {
@@ -267,16 +299,18 @@ async function start() {
   for (;;) {
     try { await enter(); break; } catch (error) {
       linked(false);
-      if (error.status) tell(`The page could not be loaded: ${error.message}.`);
+      if (error.status) tell(t`The page could not be loaded: ${error.message}.`);
       await pause(2000);
     }
   }
   linked(true);
   tell('');
-  const [models, config] = await Promise.all([get('/api/models'), get('/api/suggestions/config').catch(() => suggestions), loadCommands(), showChannels()]);
+  const [models, config, assistants] = await Promise.all([get('/api/models'), get('/api/suggestions/config').catch(() => suggestions),
+    post('/api/assistants/search', { limit: 200 }).catch(() => []), loadCommands(), showChannels()]);
   suggestions = config;
   composer.setModels(models.models);
-  if (models.models[0]?.name === 'offline') $('hint').textContent = 'No language model is set up yet, so I only echo and call tools. The terminal in which pudu runs says how to add one.';
+  composer.setAgents(assistants.filter(assistant => agentOf(assistant.assistant_id)));
+  if (models.models[0]?.name === 'offline') $('hint').textContent = t`No language model is set up yet, so I only echo and call tools. The terminal in which pudu runs says how to add one.`;
   document.body.dataset.ready = 'true';
   await Promise.all([route(), sidebar.look()]);
 }

@@ -3,6 +3,7 @@
 import { copyButton, grow, make, revealed } from './dom.js';
 import { inline } from './inline.js';
 import { blocks } from './markdown.js';
+import { t } from './words.js';
 
 /** So many characters of a code block, and rows of a table, are shown at once. */
 const CODE_CHARS = 40_000;
@@ -107,10 +108,10 @@ function table({ head, aligns, rows }, context) {
   const row = (cells, tag) => make('tr', {}, ...aligns.map((align, at) =>
     make(tag, { dir: 'auto', className: align ? `to-${align}` : '', scope: tag === 'th' ? 'col' : undefined }, inline(cells[at] ?? '', context.files))));
   const body = make('tbody', {}, ...rows.slice(0, TABLE_ROWS).map(cells => row(cells, 'td')));
-  const wide = make('div', { className: 'wide', tabIndex: 0, role: 'region', 'aria-label': 'Table' },
+  const wide = make('div', { className: 'wide', tabIndex: 0, role: 'region', 'aria-label': t`Table` },
     make('table', {}, make('thead', {}, row(head, 'th')), body));
   if (rows.length > TABLE_ROWS) {
-    wide.append(more(`Show all ${rows.length} rows`, () => body.append(...rows.slice(TABLE_ROWS).map(cells => row(cells, 'td')))));
+    wide.append(more(t`Show all ${rows.length} rows`, () => body.append(...rows.slice(TABLE_ROWS).map(cells => row(cells, 'td')))));
   }
   return wide;
 }
@@ -123,11 +124,11 @@ function more(label, work) {
 
 function code({ language, text }) {
   const body = make('code', { textContent: revealed(text.slice(0, CODE_CHARS)) });
-  const pre = make('pre', { tabIndex: 0, role: 'region', 'aria-label': language ? `Code, ${language}` : 'Code', dir: 'ltr' }, body);
-  const bar = make('div', {}, make('span', { textContent: language }), copyButton('Copy code', () => block.raw));
+  const pre = make('pre', { tabIndex: 0, role: 'region', 'aria-label': language ? t`Code, ${language}` : t`Code`, dir: 'ltr' }, body);
+  const bar = make('div', {}, make('span', { textContent: language }), copyButton(t`Copy code`, () => block.raw));
   const block = make('div', { className: 'code', raw: text }, bar, pre);
   if (text.length > CODE_CHARS) {
-    block.append(more(`Show all ${Math.ceil(text.length / 1000)} thousand characters`, () => { body.textContent = revealed(block.raw); }));
+    block.append(more(t`Show all ${Math.ceil(text.length / 1000)} thousand characters`, () => { body.textContent = revealed(block.raw); }));
   }
   return block;
 }

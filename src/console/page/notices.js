@@ -2,13 +2,14 @@
 
 import { $, countText, icon, iconButton, make } from './dom.js';
 import { panel } from './dialogs.js';
+import { language, t } from './words.js';
 
 /** Says something to the person; with `again` there is a button to try at once. */
 export function tell(text, again) {
   const notice = $('notice');
   notice.hidden = !text;
-  notice.replaceChildren(make('span', { textContent: text }), again ? make('button', { type: 'button', className: 'link', textContent: 'Try now', onclick: again }) : '',
-    text ? iconButton('i-close', 'Dismiss', () => tell('')) : '');
+  notice.replaceChildren(make('span', { textContent: text }), again ? make('button', { type: 'button', className: 'link', textContent: t`Try now`, onclick: again }) : '',
+    text ? iconButton('i-close', t`Dismiss`, () => tell('')) : '');
 }
 
 export function showGoal(goal, clear) {
@@ -16,7 +17,7 @@ export function showGoal(goal, clear) {
   node.hidden = !goal;
   if (!goal) return;
   node.replaceChildren(icon('i-goal'), make('span', { className: 'goal-text', dir: 'auto', textContent: goal.objective, title: goal.last_evaluation?.reason ?? '' }),
-    iconButton('i-close', 'Clear the goal', clear));
+    iconButton('i-close', t`Clear the goal`, clear));
 }
 
 const MARKS = { completed: 'i-check', in_progress: 'i-dot', pending: 'i-circle' };
@@ -30,7 +31,7 @@ export function showTodos(todos, isRunning) {
   if (node.hidden || node.dataset.shown === signature) return;
   node.dataset.shown = signature;
   const now = todos.find(todo => todo.status === 'in_progress') ?? todos.find(todo => todo.status === 'pending');
-  const summary = make('summary', {}, icon('i-list'), make('span', { textContent: `${done} of ${todos.length} done` }),
+  const summary = make('summary', {}, icon('i-list'), make('span', { textContent: t`${done} of ${todos.length} done` }),
     now ? make('span', { className: 'todo-now', dir: 'auto', textContent: now.content }) : '', icon('i-chevron', 'icon step-chevron'));
   const list = make('ul', {}, ...todos.map(todo => make('li', { className: todo.status }, icon(MARKS[todo.status] ?? 'i-circle'), make('span', { dir: 'auto', textContent: todo.content }))));
   node.replaceChildren(summary, list);
@@ -42,12 +43,12 @@ export function showCosts(usage) {
   button.hidden = !usage?.total_tokens;
   if (button.hidden) return;
   const money = Object.entries(usage.costs ?? {}).map(([currency, amount]) => `${amount} ${currency}`).join(', ');
-  button.textContent = `${countText(usage.total_tokens)} tokens${money ? ` · ${money}` : ''}`;
-  const callers = { lead_agent: 'Agent', subagent: 'Sub-agents', middleware: 'Summaries and titles' };
-  const rows = [['Read', usage.total_input_tokens], ['Written', usage.total_output_tokens],
+  button.textContent = t`${countText(usage.total_tokens)} tokens` + (money ? ` · ${money}` : '');
+  const callers = { lead_agent: t`Agent`, subagent: t`Sub-agents`, middleware: t`Summaries and titles` };
+  const rows = [[t`Tokens read`, usage.total_input_tokens], [t`Tokens written`, usage.total_output_tokens],
     ...Object.entries(usage.by_model ?? {}).map(([name, { tokens }]) => [name, tokens]),
-    ...Object.entries(usage.by_caller ?? {}).filter(([, tokens]) => tokens).map(([name, tokens]) => [callers[name] ?? name, tokens]), ['Runs', usage.total_runs],
-    ...Object.entries(usage.costs ?? {}).map(([currency, amount]) => [`Cost in ${currency}`, amount])];
-  const list = rows.flatMap(([label, value]) => [make('dt', { textContent: label }), make('dd', { textContent: value.toLocaleString('en', { maximumFractionDigits: 6 }) })]);
-  button.onclick = () => panel('Tokens of this conversation', make('dl', { className: 'costs' }, ...list));
+    ...Object.entries(usage.by_caller ?? {}).filter(([, tokens]) => tokens).map(([name, tokens]) => [callers[name] ?? name, tokens]), [t`Runs`, usage.total_runs],
+    ...Object.entries(usage.costs ?? {}).map(([currency, amount]) => [t`Cost in ${currency}`, amount])];
+  const list = rows.flatMap(([label, value]) => [make('dt', { textContent: label }), make('dd', { textContent: value.toLocaleString(language, { maximumFractionDigits: 6 }) })]);
+  button.onclick = () => panel(t`Tokens of this conversation`, make('dl', { className: 'costs' }, ...list));
 }

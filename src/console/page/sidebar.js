@@ -3,6 +3,7 @@
 import { post, call } from './api.js';
 import { $, dateText, dayGroup, debounced, icon, iconButton, make, plain } from './dom.js';
 import { askedText, confirmed, menu } from './dialogs.js';
+import { t } from './words.js';
 
 /** Threads of a page. */
 const PAGE = 40;
@@ -58,14 +59,14 @@ export class Sidebar {
     const focused = this.list.contains(document.activeElement) ? document.activeElement.dataset.id : null;
     const groups = new Map();
     for (const thread of this.threads) {
-      const group = thread.metadata?.deerflow_pinned ? 'Pinned' : dayGroup(thread.updated_at);
+      const group = thread.metadata?.deerflow_pinned ? t`Pinned` : dayGroup(thread.updated_at);
       groups.set(group, [...(groups.get(group) ?? []), thread]);
     }
     this.list.replaceChildren(...[...groups].map(([name, threads]) => {
       const heading = make('h3', { textContent: name });
       return make('section', { 'aria-label': name }, heading, make('ul', {}, ...threads.map(thread => this.row(thread))));
     }));
-    if (!this.threads.length) this.list.append(make('p', { className: 'hint', textContent: this.query ? 'Nothing is called so.' : 'Your conversations will be here.' }));
+    if (!this.threads.length) this.list.append(make('p', { className: 'hint', textContent: this.query ? t`Nothing is called so.` : t`Your conversations will be here.` }));
     if (focused) this.list.querySelector(`a[data-id="${CSS.escape(focused)}"]`)?.focus();
   }
 
@@ -74,9 +75,9 @@ export class Sidebar {
     const link = make('a', { href: `#/t/${id}`, dataset: { id }, title: `${titleOf(thread)} · ${dateText(updated)}`, 'aria-current': id === this.current ? 'page' : undefined },
       make('span', { className: 'thread-title', dir: 'auto', textContent: titleOf(thread) }),
       channel ? make('span', { className: 'origin', textContent: originOf(channel) }) : '',
-      status === 'busy' ? make('span', { className: 'spinner', role: 'img', 'aria-label': 'at work', title: 'At work' }) : '');
+      status === 'busy' ? make('span', { className: 'spinner', role: 'img', 'aria-label': t`at work`, title: t`At work` }) : '');
     if (thread.read_only) return make('li', {}, link);
-    const more = iconButton('i-more', `More about ${titleOf(thread)}`, () => this.offer(more, thread));
+    const more = iconButton('i-more', t`More about ${titleOf(thread)}`, () => this.offer(more, thread));
     more.setAttribute('aria-haspopup', 'menu');
     return make('li', {}, link, more);
   }
@@ -85,26 +86,26 @@ export class Sidebar {
   offer(button, thread) {
     const pinned = Boolean(thread.metadata?.deerflow_pinned);
     menu(button, [
-      { label: pinned ? 'Unpin' : 'Pin', icon: icon('i-pin'), run: () => this.change(call('PATCH', this.path(thread), { metadata: { deerflow_pinned: !pinned } })) },
-      { label: 'Rename', icon: icon('i-pencil'), run: () => this.rename(thread) },
-      { label: 'Delete', icon: icon('i-trash'), danger: true, run: () => this.remove(thread) },
+      { label: pinned ? t`Unpin` : t`Pin`, icon: icon('i-pin'), run: () => this.change(call('PATCH', this.path(thread), { metadata: { deerflow_pinned: !pinned } })) },
+      { label: t`Rename`, icon: icon('i-pencil'), run: () => this.rename(thread) },
+      { label: t`Delete`, icon: icon('i-trash'), danger: true, run: () => this.remove(thread) },
     ]);
   }
 
   path(thread) { return `/api/threads/${thread.thread_id}`; }
 
   async change(done) {
-    try { await done; } catch (error) { this.hears.failed(`That did not work: ${error.message}.`); }
+    try { await done; } catch (error) { this.hears.failed(t`That did not work: ${error.message}.`); }
     await this.look();
   }
 
   async rename(thread) {
-    const title = await askedText({ title: 'Rename', label: 'Title', value: thread.values?.title ?? '', ok: 'Rename' });
+    const title = await askedText({ title: t`Rename`, label: t`Title`, value: thread.values?.title ?? '', ok: t`Rename` });
     if (title) await this.change(post(`${this.path(thread)}/state`, { values: { title } }));
   }
 
   async remove(thread) {
-    const sure = await confirmed({ title: 'Delete this conversation?', text: `“${titleOf(thread)}” is deleted with its files. This cannot be undone.`, ok: 'Delete', danger: true });
+    const sure = await confirmed({ title: t`Delete this conversation?`, text: t`“${titleOf(thread)}” is deleted with its files. This cannot be undone.`, ok: t`Delete`, danger: true });
     if (!sure) return;
     await this.change(call('DELETE', this.path(thread)).then(() => this.hears.gone(thread.thread_id)));
   }
@@ -128,6 +129,6 @@ export class Sidebar {
 }
 
 /** Chats by names that people know; `local` is the page of before and the terminal. */
-const originOf = channel => (channel === 'local' ? 'Terminal' : channel[0].toUpperCase() + channel.slice(1));
+const originOf = channel => (channel === 'local' ? t`Terminal` : channel[0].toUpperCase() + channel.slice(1));
 
-export const titleOf = thread => plain(thread?.values?.title) || 'Untitled';
+export const titleOf = thread => plain(thread?.values?.title) || t`Untitled`;

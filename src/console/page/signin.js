@@ -2,6 +2,7 @@
 
 import { ApiError, get, onRefusal, post, request } from './api.js';
 import { kept, make, plain } from './dom.js';
+import { t } from './words.js';
 
 const OPEN = { open: true, timeout: 20_000 };
 
@@ -34,46 +35,48 @@ function admit(detail) {
 }
 
 const field = (name, label, type, autocomplete, more = {}) => ({ name, label, type, autocomplete, required: true, ...more });
-const EMAIL = field('email', 'E-mail', 'email', 'username');
-const NEW_PASSWORD = field('fresh', 'New password', 'password', 'new-password', { minLength: 8 });
+const EMAIL = field('email', t`E-mail`, 'email', 'username');
+const STAY = t`Stay signed in`;
+const NEW_PASSWORD = field('fresh', t`New password`, 'password', 'new-password', { minLength: 8 });
 
 /** The forms of the door: what is asked, and what is done with it. */
 const FORMS = {
   login: {
-    title: 'Sign in', ok: 'Sign in', fields: [EMAIL, field('password', 'Password', 'password', 'current-password')], remembers: true,
-    async send({ email, password, remember }) {
-      const body = new URLSearchParams({ username: email, password, remember_me: String(remember) });
+    title: t`Sign in`, ok: t`Sign in`, fields: [EMAIL, field('password', t`Password`, 'password', 'current-password')], check: STAY,
+    async send({ email, password, checked }) {
+      const body = new URLSearchParams({ username: email, password, remember_me: String(checked) });
       const told = await (await request('POST', '/api/v1/auth/login/local', { ...OPEN, body })).json();
       given = told.needs_setup ? password : '';
     },
-    others: { register: 'Create an account', token: 'Use the operator’s token' },
+    others: { register: t`Create an account`, token: t`Use the operator’s token` },
   },
   register: {
-    title: 'Create an account', ok: 'Create account', fields: [EMAIL, NEW_PASSWORD], remembers: true,
-    send: ({ email, fresh, remember }) => post('/api/v1/auth/register', { email, password: fresh, remember_me: remember }, OPEN),
-    others: { login: 'Sign in instead' },
+    title: t`Create an account`, ok: t`Create account`, fields: [EMAIL, NEW_PASSWORD], check: STAY,
+    send: ({ email, fresh, checked }) => post('/api/v1/auth/register', { email, password: fresh, remember_me: checked }, OPEN),
+    others: { login: t`Sign in instead` },
   },
   token: {
-    title: 'This pudu asks for its token', ok: 'Open', text: 'It is gateway.token in the configuration, or in the file gateway-token in pudu’s home.',
-    fields: [field('token', 'Token', 'password', 'current-password')],
+    title: t`This pudu asks for its token`, ok: t`Open`, text: t`It is gateway.token in the configuration, or in the file gateway-token in pudu’s home.`,
+    fields: [field('token', t`Token`, 'password', 'current-password')],
     send: ({ token }) => post('/api/session', { token }, OPEN),
-    others: { login: 'Sign in with an account' },
+    others: { login: t`Sign in with an account` },
   },
   initialize: {
-    title: 'Make the first administrator', ok: 'Make the account', text: 'From then on everybody who uses this pudu signs in. Conversations held here without an account stay in the home, and are shown to the operator’s token alone.', mayClose: true, fields: [EMAIL, NEW_PASSWORD],
-    send: async ({ email, fresh }) => {
-      await post('/api/v1/auth/initialize', { email, password: fresh }, OPEN);
-      // The conversation that is shown was nobody's.
-      location.hash = '#/';
+    title: t`Make the first administrator`, ok: t`Make the account`, text: t`From then on everybody who uses this pudu signs in.`, mayClose: true, fields: [EMAIL, NEW_PASSWORD],
+    check: t`Take over the conversations that were held here without an account`,
+    send: async ({ email, fresh, checked }) => {
+      await post('/api/v1/auth/initialize', { email, password: fresh, adopt: checked }, OPEN);
+      // The conversation that is shown stays nobody's.
+      if (!checked) location.hash = '#/';
     },
   },
   settle: {
-    title: 'Set up your account', ok: 'Save', text: 'Choose an e-mail address and a password of your own.', fields: [EMAIL, NEW_PASSWORD],
+    title: t`Set up your account`, ok: t`Save`, text: t`Choose an e-mail address and a password of your own.`, fields: [EMAIL, NEW_PASSWORD],
     send: ({ email, fresh }) => post('/api/v1/auth/change-password', { current_password: given, new_password: fresh, new_email: email }, OPEN),
   },
   password: {
-    title: 'Change password', ok: 'Change password', text: 'All other sessions end.', mayClose: true,
-    fields: [field('password', 'Current password', 'password', 'current-password'), NEW_PASSWORD],
+    title: t`Change password`, ok: t`Change password`, text: t`All other sessions end.`, mayClose: true,
+    fields: [field('password', t`Current password`, 'password', 'current-password'), NEW_PASSWORD],
     send: ({ password, fresh }) => post('/api/v1/auth/change-password', { current_password: password, new_password: fresh }, OPEN),
   },
 };
@@ -82,9 +85,9 @@ let given = '';      // the password that a person signed in with and has to rep
 
 /** Words for what a provider's sign-in failed by, which the address tells. */
 const FAULTS = {
-  sso_account_exists: 'There is an account with this e-mail address already. Ask whoever runs this pudu.',
-  sso_not_allowed: 'This person may not sign in here.',
-  sso_failed: 'That sign-in did not work. Try again.',
+  sso_account_exists: t`There is an account with this e-mail address already. Ask whoever runs this pudu.`,
+  sso_not_allowed: t`This person may not sign in here.`,
+  sso_failed: t`That sign-in did not work. Try again.`,
 };
 
 /** Returns what brought a browser back from a provider without a session, once. */
@@ -99,7 +102,7 @@ function fault() {
 async function providerLinks() {
   const told = await get('/api/v1/auth/providers', OPEN).catch(() => null);
   return (told?.providers ?? []).map(({ id, display_name: name }) => make('a', {
-    className: 'button', href: `/api/v1/auth/oauth/${encodeURIComponent(id)}?next=%2F`, textContent: `Sign in with ${plain(name || id)}`,
+    className: 'button', href: `/api/v1/auth/oauth/${encodeURIComponent(id)}?next=%2F`, textContent: t`Sign in with ${plain(name || id)}`,
   }));
 }
 
@@ -117,16 +120,16 @@ export function door(name) {
 }
 
 async function form(name, { fill, finish, dialog }) {
-  const { title, text, fields, ok, send, others = {}, mayClose, remembers } = FORMS[name];
+  const { title, text, fields, ok, send, others = {}, mayClose, check } = FORMS[name];
   dialog.dataset.form = name;
   dialog.setAttribute('aria-label', title);
   const inputs = fields.map(({ label, ...rest }) => make('label', { className: 'field' }, make('span', { textContent: label }), make('input', { className: 'input', ...rest })));
-  const remember = make('input', { type: 'checkbox', defaultChecked: true, name: 'remember' });
+  const box = make('input', { type: 'checkbox', defaultChecked: true, name: 'checked' });
   const wrong = make('p', { className: 'wrong', role: 'alert', hidden: true });
   const button = make('button', { className: 'button main', textContent: ok });
   const node = make('form', {}, make('h2', { textContent: title }), text ? make('p', { textContent: text }) : '',
-    ...inputs, remembers ? make('label', { className: 'check' }, remember, 'Stay signed in') : '', wrong,
-    make('div', { className: 'row' }, mayClose ? make('button', { type: 'button', className: 'button', textContent: 'Cancel', onclick: () => dialog.close() }) : '', button));
+    ...inputs, check ? make('label', { className: 'check' }, box, check) : '', wrong,
+    make('div', { className: 'row' }, mayClose ? make('button', { type: 'button', className: 'button', textContent: t`Cancel`, onclick: () => dialog.close() }) : '', button));
   const told = fault();
   if (told) Object.assign(wrong, { hidden: false, textContent: told });
   if (name === 'login' || name === 'token') node.append(...await providerLinks());
@@ -137,7 +140,7 @@ async function form(name, { fill, finish, dialog }) {
     button.disabled = true;
     const values = Object.fromEntries(inputs.map(label => [label.lastChild.name, label.lastChild.value]));
     try {
-      await send({ ...values, remember: remember.checked });
+      await send({ ...values, checked: box.checked });
       finish();
     } catch (error) {
       wrong.hidden = false;

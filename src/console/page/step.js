@@ -2,24 +2,25 @@
 
 import { icon, make, plain, revealed } from './dom.js';
 import { markdown } from './markup.js';
+import { t } from './words.js';
 
 /** Icons and words of the tools that people meet most; others go by their name. */
 const TOOLS = {
-  bash: ['i-terminal', 'Run a command', 'command'],
-  read_file: ['i-file', 'Read', 'path'],
-  write_file: ['i-pencil', 'Write', 'path'],
-  str_replace: ['i-pencil', 'Edit', 'path'],
-  ls: ['i-folder', 'List', 'path'],
-  glob: ['i-search', 'Find files', 'pattern'],
-  grep: ['i-search', 'Search in files', 'pattern'],
-  web_search: ['i-globe', 'Search the web', 'query'],
-  image_search: ['i-globe', 'Search images', 'query'],
-  web_fetch: ['i-globe', 'Read', 'url'],
-  view_image: ['i-image', 'Look at', 'path'],
-  present_files: ['i-file', 'Hand over files', ''],
-  write_todos: ['i-list', 'Update the to-do list', ''],
-  ask_clarification: ['i-help', 'Ask', 'question'],
-  task: ['i-people', 'Sub-agent', 'description'],
+  bash: ['i-terminal', t`Run a command`, 'command'],
+  read_file: ['i-file', t`Read`, 'path'],
+  write_file: ['i-pencil', t`Write`, 'path'],
+  str_replace: ['i-pencil', t`Edit`, 'path'],
+  ls: ['i-folder', t`List`, 'path'],
+  glob: ['i-search', t`Find files`, 'pattern'],
+  grep: ['i-search', t`Search in files`, 'pattern'],
+  web_search: ['i-globe', t`Search the web`, 'query'],
+  image_search: ['i-globe', t`Search images`, 'query'],
+  web_fetch: ['i-globe', t`Read`, 'url'],
+  view_image: ['i-image', t`Look at`, 'path'],
+  present_files: ['i-file', t`Hand over files`, ''],
+  write_todos: ['i-list', t`Update the to-do list`, ''],
+  ask_clarification: ['i-help', t`Ask`, 'question'],
+  task: ['i-people', t`Sub-agent`, 'description'],
 };
 
 /** So many characters of a result are shown at once. */
@@ -44,7 +45,7 @@ export class StepView {
     this.node.className = `step ${step.state}`;
     this.mark.replaceChildren(step.state === 'running' ? make('span', { className: 'spinner' }) : icon(step.state === 'failed' ? 'i-alert' : step.icon));
     this.title.replaceChildren(step.title, ...(step.detail ? [' ', make('span', { className: 'step-detail', textContent: plain(step.detail) })] : []));
-    this.state.textContent = { running: 'running', failed: 'failed', stopped: 'stopped' }[step.state] ?? step.note ?? '';
+    this.state.textContent = { running: t`running`, failed: t`failed`, stopped: t`stopped` }[step.state] ?? step.note ?? '';
     if (this.node.open) this.fill();
   }
 
@@ -56,7 +57,7 @@ export class StepView {
 
 /** Makes a step of a thought. */
 export const thought = (text, isDone) => ({
-  state: isDone ? 'done' : 'running', icon: 'i-spark', title: isDone ? 'Thought' : 'Thinking', version: text.length,
+  state: isDone ? 'done' : 'running', icon: 'i-spark', title: isDone ? t`Thought` : t`Thinking`, version: text.length,
   body: () => [markdown(text)],
 });
 
@@ -69,12 +70,12 @@ export function call({ name, args, isBroken }, { result, isLive, task, load }) {
   const step = { state, icon: symbol, title: told || verb, detail: told ? '' : detail, note: TOOLS[name] ? '' : '' };
   step.version = `${result?.text.length ?? -1} ${task?.steps.length ?? 0} ${task?.state ?? ''}`;
   if (name === 'task') {
-    step.title = task?.agent ? `Sub-agent ${task.agent}` : verb;
+    step.title = task?.agent ? t`Sub-agent ${task.agent}` : verb;
     if (state === 'running' && task) step.detail = activity(task) || detail;
   }
   step.body = again => {
     const parts = name === 'task' ? [...subagent(args, task, again, load)] : [argsBlock(name, args, isBroken)];
-    if (result && name !== 'task') parts.push(text('Result', result.text, result.isError));
+    if (result && name !== 'task') parts.push(text(t`Result`, result.text, result.isError));
     return parts;
   };
   return step;
@@ -91,7 +92,7 @@ function activity(task) {
 
 function argsBlock(name, args, isBroken) {
   const only = name === 'bash' && typeof args.command === 'string' ? args.command : null;
-  return text(isBroken ? 'Arguments that could not be read' : only !== null ? 'Command' : 'Arguments', only ?? written(args), isBroken);
+  return text(isBroken ? t`Arguments that could not be read` : only !== null ? t`Command` : t`Arguments`, only ?? written(args), isBroken);
 }
 
 const written = args => (typeof args === 'string' ? args : Object.entries(args)
@@ -102,7 +103,7 @@ export function text(label, whole, isError = false) {
   const pre = make('pre', { tabIndex: 0, role: 'region', 'aria-label': label, dir: 'auto', className: isError ? 'wrong' : '' }, revealed(whole.slice(0, SHOWN_CHARS)));
   const box = make('div', { className: 'step-text' }, make('span', { className: 'step-label', textContent: label }), pre);
   if (whole.length > SHOWN_CHARS) {
-    const button = make('button', { type: 'button', className: 'small-button', textContent: 'Show all' });
+    const button = make('button', { type: 'button', className: 'small-button', textContent: t`Show all` });
     button.onclick = () => { pre.textContent = revealed(whole); button.remove(); };
     box.append(button);
   }
@@ -110,18 +111,18 @@ export function text(label, whole, isError = false) {
 }
 
 function* subagent(args, task, again, load) {
-  if (args.prompt) yield text('Task', String(args.prompt));
+  if (args.prompt) yield text(t`Task`, String(args.prompt));
   if (!task?.steps.length) {
-    yield make('p', { className: 'step-label', textContent: 'Loading its steps…' });
+    yield make('p', { className: 'step-label', textContent: t`Loading its steps…` });
     load?.().then(found => found && again());
     return;
   }
   for (const step of task.steps.filter(Boolean)) {
-    if (step.kind === 'tool') yield text(step.tool ?? 'Result', step.text, step.isError);
+    if (step.kind === 'tool') yield text(step.tool ?? t`Result`, step.text, step.isError);
     else {
       if (step.text) yield markdown(step.text);
       for (const one of step.calls) yield text(TOOLS[one.name]?.[1] ?? one.name, written(one.args ?? {}));
     }
   }
-  if (task.end && task.end !== task.steps.at(-1)?.text) yield text('Report', task.end, task.state !== 'done');
+  if (task.end && task.end !== task.steps.at(-1)?.text) yield text(t`Report`, task.end, task.state !== 'done');
 }

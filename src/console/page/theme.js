@@ -1,8 +1,9 @@
 // Light and dark: as the system has it, or as was chosen.
 
 import { kept } from './dom.js';
+import { t } from './words.js';
 
-export const THEMES = [['system', 'Like the system'], ['light', 'Light'], ['dark', 'Dark']];
+export const THEMES = [['system', t`Like the system`], ['light', t`Light`], ['dark', t`Dark`]];
 
 export const theme = () => kept.get('theme') ?? 'system';
 

@@ -1,5 +1,7 @@
 // A thread as this page knows it: messages in their order, folded of pages of rows and of frames of runs.
 
+import { t } from './words.js';
+
 /** Returns the text of a message's content. */
 function textOf(content) {
   if (typeof content === 'string') return content;
@@ -77,7 +79,8 @@ export class Thread {
     for (const row of rows) {
       const message = messageOf(row.content, row.run_id);
       if (!message) continue;
-      Object.assign(message, { at: row.created_at, rating: row.feedback?.rating });
+      // Of what was copied from another thread there is no run to ask for.
+      Object.assign(message, { at: row.created_at, rating: row.feedback?.rating, hasRun: !row.metadata?.without_run });
       // Not every provider's thoughts are stored; those that were seen stay.
       message.reasoning ||= this.messages.get(message.id)?.reasoning ?? '';
       this.messages.set(message.id, message);
@@ -162,9 +165,9 @@ export class Thread {
     if (data?.type === 'llm_retry') {
       // What came of the reply is void.
       for (const message of this.messages.values()) if (message.run === run && !message.done) Object.assign(message, { text: '', reasoning: '' });
-      this.note = 'The model did not answer; trying again…';
+      this.note = t`The model did not answer; trying again…`;
     }
-    if (data?.type === 'summarizing') this.note = 'Summarizing the conversation…';
+    if (data?.type === 'summarizing') this.note = t`Summarizing the conversation…`;
     if (data?.type === 'summarized') this.note = '';
     if (data?.type === 'approval_requested') this.ask({ ...data, id: data.key, run_id: run });
     if (data?.type === 'approval_decided') this.decide(asked => asked.run_id === run && asked.call_id === data.call_id, { ...data, status: statusOf(data) });
@@ -220,6 +223,7 @@ export class Thread {
         if (!turns.length) turns.push({ key: `before-${id}`, human: null, items: [], run: message.run });
         turns.at(-1).items.push(message);
         turns.at(-1).run = message.run ?? turns.at(-1).run;
+        turns.at(-1).hasRun = message.hasRun !== false;
       }
     }
     return turns;

@@ -2,12 +2,13 @@
 
 import { $, make } from './dom.js';
 import { TurnView } from './turn.js';
+import { t } from './words.js';
 
 /** So close to the end, in pixels, somebody looks at the newest. */
 const NEAR_PX = 60;
 
 /** Words for ways in which a run ends without its answer. */
-const ENDS = { timeout: 'This took longer than allowed.', error: 'Something went wrong.', interrupted: 'Stopped.' };
+const ENDS = { timeout: t`This took longer than allowed.`, error: t`Something went wrong.`, interrupted: t`Stopped.` };
 
 export class Transcript {
   constructor(actions) {
@@ -84,7 +85,7 @@ export class Transcript {
     const { queue } = this.conversation;
     $('queue').replaceChildren(...queue.filter(one => one.message).map(one => make('div', { className: 'waiting' },
       make('span', { className: 'bubble', dir: 'auto', textContent: one.message.text }),
-      make('span', { className: 'hint' }, 'waits its turn ', make('button', { type: 'button', className: 'link', textContent: 'Take back', onclick: () => this.actions.unqueue(one) })))));
+      make('span', { className: 'hint' }, t`waits its turn`, ' ', make('button', { type: 'button', className: 'link', textContent: t`Take back`, onclick: () => this.actions.unqueue(one) })))));
   }
 
   /** Offers what may be asked next. */

@@ -6,6 +6,7 @@ import { approval } from './approval.js';
 import { changesBadge, mayChangeFiles } from './changes.js';
 import { MarkdownView } from './markup.js';
 import { StepView, call, thought } from './step.js';
+import { t } from './words.js';
 
 const IMAGE = /\.(?:png|jpe?g|gif|webp|avif|bmp)$/i;
 export const isImage = name => IMAGE.test(name ?? '');
@@ -42,9 +43,9 @@ export class TurnView {
     if (!human) { this.you.replaceChildren(); return; }
     if (this.edits) { this.you.replaceChildren(this.editor(human)); return; }
     const files = make('div', { className: 'files' }, ...(human.files ?? []).map(file => fileCard(this.thread, file, this.actions)));
-    const tools = make('div', { className: 'tools' }, copyButton('Copy message', () => human.text),
-      mayEdit && iconButton('i-pencil', 'Edit and send again', () => this.edit(true)));
-    this.you.replaceChildren(make('h2', { className: 'unseen', textContent: human.sender ? `${plain(human.sender)} said` : 'You said' }),
+    const tools = make('div', { className: 'tools' }, copyButton(t`Copy message`, () => human.text),
+      mayEdit && iconButton('i-pencil', t`Edit and send again`, () => this.edit(true)));
+    this.you.replaceChildren(make('h2', { className: 'unseen', textContent: human.sender ? t`${plain(human.sender)} said` : t`You said` }),
       human.sender ? make('span', { className: 'sender', textContent: plain(human.sender), 'aria-hidden': 'true' }) : '',
       human.files?.length ? files : '',
       make('div', { className: 'said' }, tools, human.text && make('div', { className: 'bubble', dir: 'auto', textContent: human.text, title: human.at ? dateText(human.at) : '' })));
@@ -58,7 +59,7 @@ export class TurnView {
   }
 
   editor(human) {
-    const box = make('textarea', { className: 'edit-box', value: human.text, rows: Math.min(12, human.text.split('\n').length + 1), 'aria-label': 'Your message', dir: 'auto' });
+    const box = make('textarea', { className: 'edit-box', value: human.text, rows: Math.min(12, human.text.split('\n').length + 1), 'aria-label': t`Your message`, dir: 'auto' });
     const save = async () => {
       if (!box.value.trim() || box.value.trim() === human.text.trim()) { this.edit(false); return; }
       this.edits = false;
@@ -69,8 +70,8 @@ export class TurnView {
       if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) { event.preventDefault(); save(); }
     };
     return make('form', { className: 'editor', onsubmit: event => { event.preventDefault(); save(); } }, box,
-      make('div', { className: 'row' }, make('button', { type: 'button', className: 'button', textContent: 'Cancel', onclick: () => this.edit(false) }),
-        make('button', { className: 'button main', textContent: 'Send' })));
+      make('div', { className: 'row' }, make('button', { type: 'button', className: 'button', textContent: t`Cancel`, onclick: () => this.edit(false) }),
+        make('button', { className: 'button main', textContent: t`Send` })));
   }
 
   /** Shows the parts of the answer in their order: steps, words, files, questions. */
@@ -95,14 +96,15 @@ export class TurnView {
 
   showFoot() {
     const { isWorking, isBusy, isLast, note, failure, quiet } = this.state;
-    const { items, run } = this.turn;
+    const { items } = this.turn;
+    const run = this.turn.hasRun ? this.turn.run : null;
     const rating = items.findLast(item => item.kind === 'ai')?.rating ?? 0;
     const isStill = !isWorking && !items.some(item => item.kind === 'ai' && !item.done);
     const signature = JSON.stringify([isWorking, isBusy, isLast, note, failure, quiet, items.length, isStill, rating]);
     if (signature === this.footed) return;
     this.footed = signature;
     const parts = [];
-    if (isWorking && quiet) parts.push(make('p', { className: 'activity', textContent: note || 'Thinking…' }));
+    if (isWorking && quiet) parts.push(make('p', { className: 'activity', textContent: note || t`Thinking…` }));
     if (failure && !isWorking) parts.push(this.failure(failure));
     if (isStill && run && mayChangeFiles(items)) parts.push(this.changes(run));
     if (isStill && items.length) parts.push(this.tools(isLast && !isBusy, rating, run));
@@ -118,7 +120,7 @@ export class TurnView {
   failure({ text, isStop }) {
     // What was stopped in mid-sentence is answered again, not gone on with.
     const mayTry = this.state.isLast && !this.state.isBusy && !(isStop && this.turn.items.at(-1)?.kind === 'ai');
-    const again = mayTry && make('button', { type: 'button', className: 'button', textContent: isStop ? 'Go on' : 'Try again', onclick: () => this.actions.retry(this.turn) });
+    const again = mayTry && make('button', { type: 'button', className: 'button', textContent: isStop ? t`Go on` : t`Try again`, onclick: () => this.actions.retry(this.turn) });
     return make('div', { className: isStop ? 'failure stopped' : 'failure' }, isStop ? '' : icon('i-alert'), make('p', { textContent: text }), again);
   }
 
@@ -130,16 +132,16 @@ export class TurnView {
     };
     const words = () => this.turn.items.filter(item => item.kind === 'ai' && item.text).map(item => item.text).join('\n\n');
     const seconds = this.turn.items.findLast(item => item.kind === 'ai')?.seconds;
-    return make('div', { className: 'tools' }, copyButton('Copy answer', words),
-      mayRedo && iconButton('i-redo', 'Answer again', () => this.actions.regenerate(this.turn)),
-      !this.state.isBusy && iconButton('i-branch', 'Branch off here', () => this.actions.branch(this.turn)),
-      run && rate(1, 'i-up', 'Good answer'), run && rate(-1, 'i-down', 'Bad answer'),
-      seconds > 1 && make('span', { className: 'took', textContent: `${seconds} s` }));
+    return make('div', { className: 'tools' }, copyButton(t`Copy answer`, words),
+      mayRedo && iconButton('i-redo', t`Answer again`, () => this.actions.regenerate(this.turn)),
+      !this.state.isBusy && iconButton('i-branch', t`Branch off here`, () => this.actions.branch(this.turn)),
+      run && rate(1, 'i-up', t`Good answer`), run && rate(-1, 'i-down', t`Bad answer`),
+      seconds > 1 && make('span', { className: 'took', textContent: t`${seconds} s` }));
   }
 }
 
 /** Returns the parts of an answer: `{key, kind, …}` each. */
-function partsOf({ items, run }, state, thread, actions) {
+function partsOf({ items, run, hasRun }, state, thread, actions) {
   const results = new Map(items.filter(item => item.kind === 'tool').map(item => [item.call, item]));
   const [parts, handed] = [[], []];
   const step = (id, made) => {
@@ -154,7 +156,7 @@ function partsOf({ items, run }, state, thread, actions) {
     for (const one of item.calls) {
       const result = results.get(one.id);
       if (one.name === 'ask_clarification' && result?.question) continue;
-      const more = { result, isLive: state.isWorking, task: thread.tasks.get(one.id), load: () => actions.loadTask(one.id, item.run ?? run) };
+      const more = { result, isLive: state.isWorking, task: thread.tasks.get(one.id), load: hasRun ? () => actions.loadTask(one.id, item.run ?? run) : undefined };
       step(one.id, call(one, more));
       thread.asked(one.id, result).forEach((asked, at) => {
         if (asked.status !== 'open' || state.isWorking) parts.push({ key: `approval-${one.id}-${at}`, kind: 'approval', asked });
@@ -210,7 +212,7 @@ const PARTS = {
       const choices = isLast && !isBusy ? question.options ?? [] : [];
       options.replaceChildren(...choices.map(({ label, value }) =>
         make('button', { type: 'button', className: 'button option', dir: 'auto', textContent: plain(label), onclick: () => actions.say(value ?? label) })));
-      if (choices.length) options.append(make('span', { className: 'hint', textContent: 'or write an answer below' }));
+      if (choices.length) options.append(make('span', { className: 'hint', textContent: t`or write an answer below` }));
     };
     return { node: make('div', { className: 'question' }, words, options), update };
   },

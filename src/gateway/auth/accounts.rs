@@ -84,6 +84,22 @@ pub(super) async fn set_password(
     }
 }
 
+/// Gives an account what was held without one.
+pub(super) async fn adopt(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    Path(who): Path<String>,
+) -> Response {
+    let shared = &gateway.0.shared;
+    match accounts::adopt(&shared.db, caller.audit_name(), (who.as_str(), shared.rules().unpaired)).await {
+        Ok(account) => {
+            shared.adopt().await;
+            Json(accounts::listed(&account)).into_response()
+        }
+        Err(error) => told(&error),
+    }
+}
+
 /// Removes an account.
 pub(super) async fn remove(
     State(gateway): State<GatewayState>,

@@ -130,6 +130,15 @@ pub(super) struct NewAccount {
     remember_me: bool,
 }
 
+/// The first administrator, and whether they take over what was held here without an account.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct FirstAdministrator {
+    #[serde(flatten)]
+    account: NewAccount,
+    #[serde(default = "yes")]
+    adopt: bool,
+}
+
 fn yes() -> bool {
     true
 }
@@ -169,7 +178,7 @@ pub(super) async fn initialize(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     Extension(visitor): Extension<Visitor>,
     headers: HeaderMap,
-    body: Result<Json<NewAccount>, JsonRejection>,
+    body: Result<Json<FirstAdministrator>, JsonRejection>,
 ) -> Response {
     let (sign_in, guard) = (&gateway.0.sign_in, &gateway.0.guard);
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
@@ -190,6 +199,8 @@ pub(super) async fn initialize(
         return refusal;
     }
     let keys = [AttemptKey::From("initialize", client(sign_in, &headers, peer.ip()))];
+    let adopts = body.as_ref().is_ok_and(|Json(first)| first.adopt);
+    let body = body.map(|Json(first)| Json(first.account));
     let new = match begun(sign_in, &keys, "setup", body) {
         Ok(new) => new,
         Err(refusal) => return *refusal,
@@ -198,8 +209,11 @@ pub(super) async fn initialize(
         Ok(account) => account,
         Err(refusal) => return refusal,
     };
-    match audited_add(&db, &account, db.add_first_administrator(account.clone())).await {
+    let shared = &gateway.0.shared;
+    let adoption = adopts.then(|| accounts::adoption(account.user.clone(), shared.rules().unpaired));
+    match audited_add(&db, &account, db.add_first_administrator(account.clone(), adoption)).await {
         Ok(AddedAccount::Added) => {
+            shared.adopt().await;
             tracing::info!("made the first administrator: whoever uses the gateway signs in from now on");
             made(sign_in, &headers, &account, new.remember_me)
         }

@@ -37,6 +37,10 @@ impl Model for MeteredModel {
         self.model.supports_vision()
     }
 
+    fn only_echoes(&self) -> bool {
+        self.model.only_echoes()
+    }
+
     fn standby(&self) -> Option<String> {
         self.model.standby()
     }

@@ -293,7 +293,8 @@ impl Reading<'_> {
             let new = unread(&state, &learning.span, [read.as_deref(), applied.as_deref()]);
             let new = self.without_who_is_off(new).await?;
             self.index(&turns(&self.of, learning, &new)).await?;
-            if let Some(transcript) = Transcript::of(&new.iter().filter_map(turn).collect::<Vec<_>>()) {
+            let transcript = Transcript::of(&new.iter().filter_map(turn).collect::<Vec<_>>());
+            if let Some(transcript) = transcript.filter(|_| !self.memory.model.only_echoes()) {
                 let told = notes(&state).map(|note| note.text.clone()).collect();
                 let mark = LearntMark { thread: learning.thread.to_string(), message: last.clone() };
                 return self.extract(document, transcript, told, (applied, mark)).await;

@@ -98,18 +98,62 @@ pub(super) fn scan(
     })
 }
 
+/// Names that tell of a secret, wherever the word stands in them.
+const SECRET_WORDS: &[&str] = &[
+    "token",
+    "secret",
+    "credential",
+    "password",
+    "passwd",
+    "kubeconfig",
+    "id_rsa",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ed25519",
+    "service-account",
+    "service_account",
+    "serviceaccount",
+];
+/// Ends of such names: of keys and stores of keys, and of what tools keep to sign in.
+const SECRET_ENDS: &[&str] = &[
+    ".key",
+    ".pem",
+    ".p8",
+    ".p12",
+    ".pfx",
+    ".ppk",
+    ".jks",
+    ".keystore",
+    ".kdbx",
+    ".gpg",
+    ".ovpn",
+    ".tfstate",
+    ".netrc",
+    "_netrc",
+    ".pgpass",
+    "pgpass.conf",
+    ".my.cnf",
+    ".npmrc",
+    ".yarnrc.yml",
+    ".pypirc",
+    ".htpasswd",
+    ".dockercfg",
+    ".s3cfg",
+    ".boto",
+];
+/// Folders in which tools keep such files, whatever those are called.
+const SECRET_FOLDERS: &[&str] =
+    &[".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".gcloud", "gcloud"];
+
 /// Returns whether the name of a file, or of a folder above it, says that it holds a secret.
 pub(super) fn is_sensitive(path: &Path) -> bool {
     let below = path.strip_prefix(ROOT).unwrap_or(path);
     below.iter().skip(1).any(|part| {
         let name = part.to_string_lossy().to_lowercase();
         name.starts_with(".env")
-            || ["token", "secret", "credential", "password", "id_rsa", "id_ed25519"]
-                .iter()
-                .any(|word| name.contains(word))
-            || [".key", ".pem", ".p12", ".pfx", ".keystore", ".ssh", ".gnupg", ".netrc", ".pgpass", ".npmrc"]
-                .iter()
-                .any(|end| name.ends_with(end))
+            || SECRET_FOLDERS.contains(&name.as_str())
+            || SECRET_WORDS.iter().any(|word| name.contains(word))
+            || SECRET_ENDS.iter().any(|end| name.ends_with(end))
     })
 }
 

@@ -54,7 +54,7 @@ pub(crate) async fn of_many_first_administrators_there_is_one(db: Db) {
     let add = |n: usize| {
         let db = db.clone();
         let account = account(&format!("u{n}"), &format!("u{n}@example.org"), "admin");
-        async move { db.add_first_administrator(account).await.unwrap() }
+        async move { db.add_first_administrator(account, None).await.unwrap() }
     };
     let outcomes = futures_util::future::join_all((0..20).map(add)).await;
     let added = outcomes.iter().filter(|outcome| **outcome == AddedAccount::Added).count();

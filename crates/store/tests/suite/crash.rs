@@ -130,6 +130,7 @@ async fn script(db: &Db) {
     db.remove_account(&ada.user).await.unwrap();
     db.provider_login(crate::accounts::provider_login("v", "https://a.example", true)).await.unwrap();
     crate::client_runs::script(db).await;
+    crate::adoption::script(db).await;
     db.note_import(ImportNote { kind, item, digest, seq: 0, done: false }, NOW).await.unwrap();
     db.forget_learnings(&crate::person::ada()).await.unwrap();
     db.forget_person(&crate::person::ada(), Vec::new(), Vec::new()).await.unwrap();

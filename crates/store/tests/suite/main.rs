@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "all of it is tests, but clippy only sees those marked #[test]")]
 
 mod accounts;
+mod adoption;
 mod approvals;
 mod audit;
 mod budgets;
@@ -83,6 +84,9 @@ on_every_engine! {
     accounts::the_last_administrator_stays_as_long_as_others_do,
     accounts::an_address_has_one_account_whatever_its_case,
     accounts::of_many_first_administrators_there_is_one,
+    adoption::whoever_administers_first_gets_what_nobody_had_an_account_for,
+    adoption::a_thread_at_work_is_not_given_away_and_goes_with_its_runs,
+    adoption::what_several_people_told_stays_theirs,
     accounts::a_new_password_ends_sessions_and_a_new_hash_of_the_same_one_does_not,
     accounts::a_token_is_found_by_its_hash_until_it_ends,
     accounts::whose_account_goes_loses_sessions_and_tokens,

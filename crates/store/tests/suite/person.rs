@@ -192,6 +192,7 @@ pub(crate) async fn who_became_somebody_else_is_found_and_forgotten_as_who_they_
 /// Every table, and what becomes of a person's rows in it when they are forgotten. A new table needs a line here, and maybe
 /// some in `person.rs`.
 const TABLES: &[(&str, &str)] = &[
+    ("adoptions", "goes"),
     ("api_tokens", "goes"),
     ("approvals", "their own go"),
     ("audit", "stays without name and detail"),

@@ -1,0 +1,70 @@
+//! Threads that become another user's: their files move, and their rows with them.
+//!
+//! The files go first. Whoever dies in between finds them where the thread's row is about to point, and nothing works on
+//! the thread before the row does: the daemon does this again before it takes up anything else.
+
+use crate::{Client, run_registry::LiveRun};
+use pudu_base::{ThreadFolder, ThreadId, UserId};
+use pudu_store::{Adoption, StoreError, crash};
+
+impl Client {
+    /// Gives away the threads that are to become another user's, as far as nothing works on them; those that are left are
+    /// given away when this is done again.
+    pub async fn adopt_threads(&self) {
+        if let Err(error) = self.adopt_left().await {
+            tracing::warn!(%error, "failed to give threads to another user; trying again later");
+        }
+    }
+
+    async fn adopt_left(&self) -> Result<(), StoreError> {
+        for adoption in self.0.db.adoptions().await? {
+            let (mut given, mut left) = (0, 0);
+            for thread in self.0.db.threads_to_adopt(&adoption).await? {
+                let is_given = match self.open_alone(&thread) {
+                    Ok(live) => self.adopt_thread(live, adoption.clone()).await?,
+                    Err(_) => false,
+                };
+                if is_given { given += 1 } else { left += 1 }
+            }
+            if left == 0 {
+                self.0.db.adopted(&adoption).await?;
+            }
+            if given > 0 || left == 0 {
+                tracing::info!(source = %adoption.source, target = %adoption.target, given, left, "gave threads to another user");
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives away one thread; `false` if that has to wait.
+    async fn adopt_thread(&self, live: LiveRun, adoption: Adoption) -> Result<bool, StoreError> {
+        let (client, thread) = (self.clone(), live.thread.clone());
+        let work = async move {
+            // No upload comes between the files and the row.
+            let _still = client.0.folders.hold_uploads().await;
+            if !client.0.db.is_unused(&thread, i64::MAX).await?
+                || !client.move_files(&thread, &adoption.source, &adoption.target).await
+            {
+                return Ok(false);
+            }
+            crash::point("adoption.files");
+            let given = client.0.db.adopt_thread(&adoption, &thread).await;
+            if !matches!(given, Ok(true)) {
+                client.move_files(&thread, &adoption.target, &adoption.source).await;
+            }
+            given
+        };
+        self.in_turn(live, work).await?
+    }
+
+    async fn move_files(&self, thread: &ThreadId, from: &UserId, to: &UserId) -> bool {
+        let folder = ThreadFolder { owner: from.clone(), thread: thread.clone() };
+        let (folders, target) = (self.0.folders.clone(), to.clone());
+        let moved = tokio::task::spawn_blocking(move || folders.hand_over(&folder, &target)).await;
+        let failed = moved.map_err(std::io::Error::other).flatten().err();
+        if let Some(error) = &failed {
+            tracing::warn!(%thread, %error, "failed to move the files of a thread to another user; trying again later");
+        }
+        failed.is_none()
+    }
+}

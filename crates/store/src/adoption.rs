@@ -1,0 +1,114 @@
+//! Threads of a user that become another's: whoever administers first gets those that were held without an account.
+//!
+//! The row that says so is written with the account, and goes with the last thread, so that a death in between loses
+//! nothing. Threads of chats stay whose they are: they may be other people's. Deliberately absent: the files of threads, and
+//! of memory, which are not the store's.
+
+use crate::{
+    Db, StoreError, crash, memory_merge,
+    statement::{Tx, query},
+    threads,
+};
+use pudu_base::{ThreadId, UserId};
+
+/// A user whose threads become another's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Adoption {
+    /// The user whose they are.
+    pub source: UserId,
+    /// The user whose they become.
+    pub target: UserId,
+    /// Threads that began later stay, in milliseconds since 1970.
+    pub at: i64,
+    /// Whether the source is one person, whose memory goes with the threads.
+    pub is_one_person: bool,
+}
+
+impl Db {
+    /// Has a user's threads become another's from now on.
+    pub async fn adopt(&self, adoption: Adoption) -> Result<(), StoreError> {
+        self.write(&crash::ADOPT, adoption, |adoption, tx| Box::pin(begin(tx, adoption))).await
+    }
+
+    /// Returns the users whose threads become others'.
+    pub async fn adoptions(&self) -> Result<Vec<Adoption>, StoreError> {
+        self.read((), |(), tx| Box::pin(adoptions(tx))).await
+    }
+
+    /// Returns the threads that are still to be given away.
+    pub async fn threads_to_adopt(&self, adoption: &Adoption) -> Result<Vec<ThreadId>, StoreError> {
+        self.read(adoption, |adoption, tx| Box::pin(left(tx, adoption))).await
+    }
+
+    /// Gives a thread away, with what its user has said about it; `false` if something works on it.
+    pub async fn adopt_thread(&self, adoption: &Adoption, thread: &ThreadId) -> Result<bool, StoreError> {
+        let data = (adoption.clone(), thread.clone());
+        self.write(&crash::ADOPT_THREAD, data, |(adoption, thread), tx| Box::pin(give(tx, adoption, thread)))
+            .await
+    }
+
+    /// Notes that no thread is left to be given away.
+    pub async fn adopted(&self, adoption: &Adoption) -> Result<(), StoreError> {
+        self.write(&crash::ADOPTED, adoption.clone(), |Adoption { source, target, .. }, tx| {
+            Box::pin(async move {
+                let sql = "DELETE FROM adoptions WHERE source = $1 AND target = $2";
+                query(sql).bind(source.as_str()).bind(target.as_str()).execute(tx).await.map(drop)
+            })
+        })
+        .await
+    }
+}
+
+/// Notes that a user's threads become another's, and what is remembered of them, unless they may be several people.
+pub(crate) async fn begin(tx: &mut Tx<'_>, adoption: &Adoption) -> Result<(), StoreError> {
+    let Adoption { source, target, at, is_one_person } = adoption;
+    if source == target {
+        return Ok(());
+    }
+    let sql = "INSERT INTO adoptions (source, target, at) VALUES ($1, $2, $3)
+        ON CONFLICT (source) DO UPDATE SET target = excluded.target, at = excluded.at";
+    query(sql).bind(source.as_str()).bind(target.as_str()).bind(*at).execute(tx).await?;
+    let sql = "SELECT COUNT(*) FROM threads WHERE user_id = $1 AND account NOT IN ('api', 'local')";
+    let has_chats = query(sql).bind(source.as_str()).fetch_one::<i64>(tx).await? > 0;
+    match *is_one_person && !has_chats {
+        true => memory_merge::begin(tx, source, target).await,
+        false => Ok(()),
+    }
+}
+
+async fn adoptions(tx: &mut Tx<'_>) -> Result<Vec<Adoption>, StoreError> {
+    let sql = "SELECT source, target, at FROM adoptions ORDER BY source";
+    let rows: Vec<(String, String, i64)> = query(sql).fetch_all(tx).await?;
+    let id = |text: &str| UserId::of(text).map_err(|error| StoreError::Corrupt(error.to_string()));
+    // What became of the memory was settled when it began.
+    let adoption = |(source, target, at): &(String, String, i64)| {
+        Ok(Adoption { source: id(source)?, target: id(target)?, at: *at, is_one_person: false })
+    };
+    rows.iter().map(adoption).collect()
+}
+
+async fn left(tx: &mut Tx<'_>, adoption: &Adoption) -> Result<Vec<ThreadId>, StoreError> {
+    // Those of the HTTP API, the page and the terminal.
+    let sql = "SELECT id FROM threads WHERE user_id = $1 AND account IN ('api', 'local') AND created <= $2
+        ORDER BY updated DESC, id";
+    let ids = query(sql).bind(adoption.source.as_str()).bind(adoption.at);
+    let ids: Vec<String> = ids.fetch_all(tx).await?;
+    Ok(ids.into_iter().map(Into::into).collect())
+}
+
+async fn give(tx: &mut Tx<'_>, adoption: &Adoption, thread: &ThreadId) -> Result<bool, StoreError> {
+    if !threads::is_unused(tx, thread, i64::MAX).await? {
+        return Ok(false);
+    }
+    const ROWS: [&str; 3] = [
+        "UPDATE threads SET user_id = $2 WHERE id = $3 AND user_id = $1",
+        "UPDATE runs SET user_id = $2 WHERE thread = $3 AND user_id = $1",
+        "UPDATE feedback SET user_id = $2 WHERE thread = $3 AND user_id = $1 AND NOT EXISTS (SELECT 1 FROM feedback other
+            WHERE other.thread = feedback.thread AND other.run = feedback.run AND other.user_id = $2)",
+    ];
+    let (source, target) = (adoption.source.as_str(), adoption.target.as_str());
+    for sql in ROWS {
+        query(sql).bind(source).bind(target).bind(thread.as_str()).execute(tx).await?;
+    }
+    Ok(true)
+}
