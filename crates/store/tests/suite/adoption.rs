@@ -30,7 +30,7 @@ pub(crate) async fn script(db: &Db) {
 
 pub(crate) async fn whoever_administers_first_gets_what_nobody_had_an_account_for(db: Db) {
     for (thread, account, at) in
-        [("page", "api", NOW), ("terminal", "local", NOW - 1), ("unsaid", "", NOW), ("late", "api", NOW + 1)]
+        [("page", "api", NOW), ("terminal", "local", NOW - 1), ("late", "api", NOW + 1)]
     {
         made(&db, thread, account, at).await;
     }
@@ -45,6 +45,7 @@ pub(crate) async fn whoever_administers_first_gets_what_nobody_had_an_account_fo
     let merge = MemoryMerge { source: UserId::local(), target: begun.target.clone() };
     assert_eq!(db.memory_merges().await.unwrap(), [merge]);
 
+    made(&db, "unsaid", "", NOW).await;
     assert_eq!(db.threads_to_adopt(begun).await.unwrap(), ids(&["page", "terminal"]));
     for thread in ["page", "terminal"] {
         assert!(db.adopt_thread(begun, &thread.into()).await.unwrap());
@@ -69,6 +70,7 @@ pub(crate) async fn a_thread_at_work_is_not_given_away_and_goes_with_its_runs(db
         request: "{}".into(),
         metadata: String::new(),
         multitask: "reject".into(),
+        deletes_thread: false,
         cancels: None,
         now: NOW,
     };
