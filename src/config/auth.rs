@@ -81,7 +81,7 @@ pub(super) fn read(top: &Section<'_>, start: &Start, public_url: Option<Url>) ->
         insecure_persistence: is_on(start, "DEER_FLOW_AUTH_ALLOW_INSECURE_PERSISTENT_COOKIE"),
         oidc: oidc::read(&auth),
         public_url,
-        hides_docs: is_off(start, "GATEWAY_ENABLE_DOCS"),
+        hides_docs: is_refused(start, "GATEWAY_ENABLE_DOCS"),
     }
 }
 
@@ -151,9 +151,9 @@ fn is_on(start: &Start, name: &str) -> bool {
     start.env.get(name).is_some_and(on)
 }
 
-fn is_off(start: &Start, name: &str) -> bool {
-    let off = |text: &str| matches!(text.trim().to_lowercase().as_str(), "0" | "false" | "no" | "off");
-    start.env.get(name).is_some_and(off)
+/// Returns whether a variable says anything but yes.
+fn is_refused(start: &Start, name: &str) -> bool {
+    start.env.get(name).is_some() && !is_on(start, name)
 }
 
 fn is_production(start: &Start) -> bool {

@@ -20,6 +20,9 @@ use std::{
 use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+/// Whoever asks for an adoption waits so long for its end.
+const ADOPTION_WAIT: Duration = Duration::from_secs(5);
+
 /// Rules for all accounts. A change takes effect with the next message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DispatchRules {
@@ -97,7 +100,10 @@ impl Shared {
 
     /// Gives away what an account takes over. Nobody waits for the memory, which somebody may be reading just now.
     pub(crate) async fn adopt(&self) {
-        self.client.adopt_threads().await;
+        let client = self.client.clone();
+        let given = self.tasks.spawn(async move { client.adopt_threads().await });
+        // Whoever has very many threads sees the last of them later.
+        tokio::time::timeout(ADOPTION_WAIT, given).await.ok();
         let client = self.client.clone();
         self.tasks.spawn(async move { client.merge_memories().await });
     }

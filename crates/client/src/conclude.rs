@@ -1,7 +1,7 @@
 //! Notes on runs for people to look at: that one began, and how it ended.
 
-use crate::{Client, RunEnd, RunTask, now};
-use pudu_base::{RunId, StopReason};
+use crate::{RunEnd, RunTask};
+use pudu_base::StopReason;
 use pudu_harness::RunState;
 use pudu_store::RunEnding;
 
@@ -23,16 +23,6 @@ pub(crate) fn ending(task: &RunTask, end: &RunEnd, turn: &RunState) -> RunEnding
         last_words: listed(&end.text),
         messages: at.map_or(0, |at| i64::try_from(said.len() - at).unwrap_or(i64::MAX)),
     }
-}
-
-/// Notes how a run ended. Clients are told when that is stored; of a chat's run the note of its reply takes this one along.
-pub(crate) async fn note_end(client: &Client, run: &RunId, ending: RunEnding, by_client: bool) {
-    let db = &client.0.db;
-    if by_client {
-        return audit_log(db.run_ended(run, ending, now()).await);
-    }
-    let noted = db.run_ends(run, ending, now());
-    client.0.tasks.spawn(async { audit_log(noted.await) });
 }
 
 fn first_chars(text: &str) -> String {

@@ -442,7 +442,6 @@ impl Client {
         admission: Option<Admission>,
         turn: impl Future<Output = ThreadSlot>,
     ) -> RunEnd {
-        let by_client = task.by_client;
         let begun = run::wait(self, &task, &live.control.cancel, admission, turn).await;
         let (_slot, worked) = match begun {
             None => (None, Ok(run::did_nothing(base::Outcome::Stopped, live).await)),
@@ -458,7 +457,7 @@ impl Client {
                 run::did_nothing(base::FailureCause::Broken.into(), live).await
             }
         };
-        conclude::note_end(self, &live.run, ending, by_client).await;
+        conclude::audit_log(self.0.db.run_ended(&live.run, ending, now()).await);
         end
     }
 

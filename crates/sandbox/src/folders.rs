@@ -125,7 +125,12 @@ impl Folders {
         let (from, target) = (self.thread(folder), ThreadFolder { owner: to.clone(), ..folder.clone() });
         let target = self.thread(&target);
         if target.exists() {
-            return self.discard(&from);
+            return match holds_files(&from)? {
+                true => {
+                    Err(io::Error::new(io::ErrorKind::AlreadyExists, "both users have files of the thread"))
+                }
+                false => self.discard(&from),
+            };
         }
         fs::create_dir_all(self.user(to).join("threads"))?;
         match fs::rename(from, target) {
@@ -335,6 +340,21 @@ pub(crate) fn safe(id: &str) -> String {
 fn fingerprint(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Returns whether there is anything but folders in a folder, which need not be there.
+fn holds_files(folder: &Path) -> io::Result<bool> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if !entry.file_type()?.is_dir() || holds_files(&entry.path())? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 #[cfg(test)]

@@ -82,12 +82,12 @@ impl Db {
 
     /// Returns the account with an address; case does not matter, unless two differ by nothing else.
     pub async fn account_with(&self, email: &str) -> Result<Option<UserAccount>, StoreError> {
-        self.read(email, |email, tx| Box::pin(by_email(tx, email))).await
+        self.read_much(email, |email, tx| Box::pin(by_email(tx, email))).await
     }
 
     /// Lists all accounts by their address.
     pub async fn user_accounts(&self) -> Result<Vec<UserAccount>, StoreError> {
-        self.read((), |(), tx| Box::pin(all(tx))).await
+        self.read_much((), |(), tx| Box::pin(all(tx))).await
     }
 
     /// Adds an account.

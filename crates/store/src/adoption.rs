@@ -37,10 +37,11 @@ impl Db {
 
     /// Returns the threads that are still to be given away.
     pub async fn threads_to_adopt(&self, adoption: &Adoption) -> Result<Vec<ThreadId>, StoreError> {
-        self.read(adoption, |adoption, tx| Box::pin(left(tx, adoption))).await
+        self.read_much(adoption, |adoption, tx| Box::pin(left(tx, adoption))).await
     }
 
-    /// Gives a thread away, with what its user has said about it; `false` if something works on it.
+    /// Gives a thread away, with what its user has said about it; `false` if something works on it, or nobody wants that
+    /// any more.
     pub async fn adopt_thread(&self, adoption: &Adoption, thread: &ThreadId) -> Result<bool, StoreError> {
         let data = (adoption.clone(), thread.clone());
         self.write(&crash::ADOPT_THREAD, data, |(adoption, thread), tx| Box::pin(give(tx, adoption, thread)))
@@ -49,10 +50,11 @@ impl Db {
 
     /// Notes that no thread is left to be given away.
     pub async fn adopted(&self, adoption: &Adoption) -> Result<(), StoreError> {
-        self.write(&crash::ADOPTED, adoption.clone(), |Adoption { source, target, .. }, tx| {
+        self.write(&crash::ADOPTED, adoption.clone(), |Adoption { source, target, at, .. }, tx| {
             Box::pin(async move {
-                let sql = "DELETE FROM adoptions WHERE source = $1 AND target = $2";
-                query(sql).bind(source.as_str()).bind(target.as_str()).execute(tx).await.map(drop)
+                // One that was asked for meanwhile is not done.
+                let sql = "DELETE FROM adoptions WHERE source = $1 AND target = $2 AND at = $3";
+                query(sql).bind(source.as_str()).bind(target.as_str()).bind(*at).execute(tx).await.map(drop)
             })
         })
         .await
@@ -88,8 +90,9 @@ async fn adoptions(tx: &mut Tx<'_>) -> Result<Vec<Adoption>, StoreError> {
 }
 
 async fn left(tx: &mut Tx<'_>, adoption: &Adoption) -> Result<Vec<ThreadId>, StoreError> {
-    // Those of the HTTP API, the page and the terminal.
+    // Those of the HTTP API, the page and the terminal; the one that the terminal talks to stays its own.
     let sql = "SELECT id FROM threads WHERE user_id = $1 AND account IN ('api', 'local') AND created <= $2
+        AND NOT EXISTS (SELECT 1 FROM conversations WHERE conversations.thread = threads.id)
         ORDER BY updated DESC, id";
     let ids = query(sql).bind(adoption.source.as_str()).bind(adoption.at);
     let ids: Vec<String> = ids.fetch_all(tx).await?;
@@ -97,7 +100,9 @@ async fn left(tx: &mut Tx<'_>, adoption: &Adoption) -> Result<Vec<ThreadId>, Sto
 }
 
 async fn give(tx: &mut Tx<'_>, adoption: &Adoption, thread: &ThreadId) -> Result<bool, StoreError> {
-    if !threads::is_unused(tx, thread, i64::MAX).await? {
+    let order = "SELECT 1 FROM adoptions WHERE source = $1 AND target = $2 AND at = $3";
+    let order = query(order).bind(adoption.source.as_str()).bind(adoption.target.as_str()).bind(adoption.at);
+    if !order.finds(tx).await? || !threads::is_unused(tx, thread, i64::MAX).await? {
         return Ok(false);
     }
     const ROWS: [&str; 3] = [

@@ -198,7 +198,7 @@ async fn newest(
         Some(thread) => query(DEEDS_OF_THREAD).bind(thread.as_str()),
         None => query(DEEDS),
     };
-    Ok(query.bind(STOPPED).bind(i64::from(most)).fetch_all(tx).await?)
+    query.bind(STOPPED).bind(i64::from(most)).fetch_all(tx).await
 }
 
 async fn abandoned(tx: &mut Tx<'_>, now: i64) -> Result<(), StoreError> {

@@ -80,7 +80,7 @@ async fn offered(tx: &mut Tx<'_>, place: &[&str; 3]) -> Result<Option<Offered>, 
         FROM messages JOIN turns ON turns.id = messages.turn
         WHERE messages.account = $1 AND messages.chat = $2 AND messages.message = $3";
     let row = place.iter().fold(query(sql), |query, text| query.bind(*text));
-    Ok(row.fetch_optional(tx).await?)
+    row.fetch_optional(tx).await
 }
 
 async fn choose(

@@ -191,8 +191,9 @@ impl Db {
                 let answered = match length {
                     ReadLength::Long if has_other_threads() => {
                         let work = || work(data, &mut Tx::File(&mut reader.connection)).now_or_never();
-                        // A file's statements are never pending.
-                        tokio::task::block_in_place(work).unwrap_or(Err(StoreError::Closed))
+                        let pending =
+                            || Err(StoreError::Rejected("a file's statement was pending".to_owned()));
+                        tokio::task::block_in_place(work).unwrap_or_else(pending)
                     }
                     _ => work(data, &mut Tx::File(&mut reader.connection)).await,
                 };

@@ -86,11 +86,12 @@ impl DbEngine {
         }
     }
 
-    /// Prepares a connection that reads.
+    /// Prepares a connection that reads. A file's is busy for a moment at most, while its log begins, and waits in a thread
+    /// of the runtime.
     pub(crate) fn reading(self) -> &'static str {
         match self {
             Self::Memory => "",
-            Self::Sqlite => "PRAGMA busy_timeout = 10000; PRAGMA query_only = ON; PRAGMA cache_size = -512;",
+            Self::Sqlite => "PRAGMA busy_timeout = 100; PRAGMA query_only = ON; PRAGMA cache_size = -512;",
             Self::Postgres => "SET search_path TO pudu; SET default_transaction_read_only = on;",
         }
     }

@@ -81,7 +81,7 @@ async fn after_position(
     let sql = "SELECT seq, run, at, body FROM log WHERE thread = $1 AND seq > $2 AND run = COALESCE($3, run)
         ORDER BY seq LIMIT $4";
     let query = query(sql).bind(thread.as_str()).bind(after).bind(run.map(RunId::as_str));
-    Ok(query.bind(limit).fetch_all(tx).await?)
+    query.bind(limit).fetch_all(tx).await
 }
 
 async fn before_position(

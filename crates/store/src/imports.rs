@@ -150,7 +150,7 @@ type NoteColumns = (String, String, String, i64, i64);
 impl Db {
     /// Returns all notes of what was moved in.
     pub async fn import_notes(&self) -> Result<Vec<ImportNote>, StoreError> {
-        self.read((), |(), tx| Box::pin(notes(tx))).await
+        self.read_much((), |(), tx| Box::pin(notes(tx))).await
     }
 
     /// Notes that something was moved in, or is about to be.

@@ -81,7 +81,7 @@ impl Db {
 
     /// Returns when the next conversation is due, or its reader late, in milliseconds since 1970.
     pub async fn next_learning(&self) -> Result<Option<i64>, StoreError> {
-        self.read((), |(), tx| Box::pin(next(tx))).await
+        self.read_much((), |(), tx| Box::pin(next(tx))).await
     }
 
     /// Claims a conversation, or renews the claim. False when another one reads it, when a further run was kept of it, and
@@ -110,7 +110,7 @@ impl Db {
 
     /// Returns the last message of a conversation that was read for this memory, if any was.
     pub async fn learnt_up_to(&self, learning: &Learning) -> Result<Option<String>, StoreError> {
-        self.read_much(learning, |learning, tx| Box::pin(up_to(tx, learning))).await
+        self.read(learning, |learning, tx| Box::pin(up_to(tx, learning))).await
     }
 
     /// Notes that a conversation was read up to a message, and ends the claim. If a further run was kept meanwhile, that
@@ -245,7 +245,7 @@ async fn claim(
 async fn up_to(tx: &mut Tx<'_>, learning: &Learning) -> Result<Option<String>, StoreError> {
     let sql = "SELECT message FROM learnt WHERE user_id = $1 AND agent = $2 AND thread = $3";
     let row = query(sql).bind(learning.user.as_str()).bind(&learning.agent);
-    Ok(row.bind(learning.thread.as_str()).fetch_optional(tx).await?)
+    row.bind(learning.thread.as_str()).fetch_optional(tx).await
 }
 
 async fn learnt(

@@ -60,10 +60,10 @@ impl FileReaders {
     }
 
     fn keep(&self, connection: Connection) {
+        let mut idle = self.0.lock();
         if self.0.places.is_closed() {
             return;
         }
-        let mut idle = self.0.lock();
         idle.connections.push((Instant::now(), connection));
         if !std::mem::replace(&mut idle.swept, true) {
             tokio::spawn(sweep(Arc::downgrade(&self.0)));

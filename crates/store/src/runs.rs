@@ -5,7 +5,7 @@ use crate::{
     statement::{Tx, query},
     threads,
 };
-use pudu_base::{BoxFuture, Outcome, RunId, ThreadId, Usage};
+use pudu_base::{Outcome, RunId, ThreadId, Usage};
 
 /// How a run ended, and what of it stands in lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,17 +63,10 @@ impl Db {
         ending: impl Into<RunEnding>,
         now: i64,
     ) -> Result<(), StoreError> {
-        self.write(&crash::RUN_ENDED, (id.clone(), ending.into(), now), end).await
-    }
-
-    /// Likewise, committed with the next write, or soon: the write that shows the run's end to somebody.
-    pub fn run_ends(
-        &self,
-        id: &RunId,
-        ending: RunEnding,
-        now: i64,
-    ) -> impl Future<Output = Result<(), StoreError>> + use<> {
-        self.write_with_next(&crash::RUN_ENDED, (id.clone(), ending, now), end)
+        self.write(&crash::RUN_ENDED, (id.clone(), ending.into(), now), |(id, ending, now), tx| {
+            Box::pin(ended(tx, id, ending, *now))
+        })
+        .await
     }
 
     /// Returns how a run ended, if it has.
@@ -136,11 +129,6 @@ async fn started(
         Some(title) => threads::entitle(tx, &texts[1], "", title).await,
         None => Ok(()),
     }
-}
-
-fn end<'a>(end: &'a (RunId, RunEnding, i64), tx: &'a mut Tx<'_>) -> BoxFuture<'a, Result<(), StoreError>> {
-    let (id, ending, now) = end;
-    Box::pin(ended(tx, id, ending, *now))
 }
 
 async fn ended(tx: &mut Tx<'_>, id: &RunId, ending: &RunEnding, now: i64) -> Result<(), StoreError> {

@@ -147,7 +147,7 @@ async fn at_work(tx: &mut Tx<'_>, room: ChatConversations<'_>) -> Result<Vec<(St
         AND ($4 = 1 OR key = $3 OR substr(key, 1, length($3) + 2) IN ($3 || ':m', $3 || ':a'))
         ORDER BY created DESC, id DESC";
     let rows = query(sql).bind(room.account).bind(room.chat).bind(room.base);
-    Ok(rows.bind(i64::from(room.topics)).fetch_all(tx).await?)
+    rows.bind(i64::from(room.topics)).fetch_all(tx).await
 }
 
 async fn bind(

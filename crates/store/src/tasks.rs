@@ -62,7 +62,7 @@ async fn rows(tx: &mut Tx<'_>, thread: &ThreadId, filter: &TaskFilter) -> Result
         ORDER BY seq LIMIT $4";
     let query = query(sql).bind(thread.as_str()).bind(filter.after);
     let query = query.bind(filter.run.as_ref().map(RunId::as_str));
-    Ok(query.bind(i64::from(filter.limit)).fetch_all(tx).await?)
+    query.bind(i64::from(filter.limit)).fetch_all(tx).await
 }
 
 fn read((seq, run, at, body): LogRow) -> Result<Option<TaskRow>, StoreError> {

@@ -131,7 +131,7 @@ impl Db {
 
     /// Returns threads that were used since their files were measured, `limit` at most, and when they were.
     pub async fn unmeasured(&self, limit: i64) -> Result<Vec<(ThreadFolder, i64)>, StoreError> {
-        self.read(limit, |limit, tx| Box::pin(unmeasured(tx, *limit))).await
+        self.read_much(limit, |limit, tx| Box::pin(unmeasured(tx, *limit))).await
     }
 
     /// Keeps how large the files of threads are.

@@ -14,7 +14,7 @@ use crate::{
     link::WriteLink,
 };
 use std::{
-    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
     thread,
     time::Duration,
 };
@@ -30,18 +30,41 @@ const SOON: Duration = Duration::from_millis(20);
 /// Writes that nobody waits for. They are few: each belongs to work whose next step waits for the store.
 #[derive(Default)]
 struct SoonJobs {
-    jobs: Mutex<Vec<Box<dyn WriteJob>>>,
+    jobs: Mutex<SoonQueue>,
     filled: Notify,
 }
 
+#[derive(Default)]
+struct SoonQueue {
+    jobs: Vec<Box<dyn WriteJob>>,
+    /// Nobody takes them any more.
+    is_closed: bool,
+}
+
 impl SoonJobs {
+    fn lock(&self) -> MutexGuard<'_, SoonQueue> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn push(&self, job: Box<dyn WriteJob>) {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).push(job);
+        let mut queue = self.lock();
+        if queue.is_closed {
+            drop(queue);
+            return job.answer(Some(StoreError::Closed));
+        }
+        queue.jobs.push(job);
+        drop(queue);
         self.filled.notify_one();
     }
 
     fn take(&self) -> Vec<Box<dyn WriteJob>> {
-        std::mem::take(&mut self.jobs.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.lock().jobs)
+    }
+
+    /// Takes no more, and answers those that nobody does.
+    fn close(&self) {
+        self.lock().is_closed = true;
+        self.take().into_iter().for_each(|job| job.answer(Some(StoreError::Closed)));
     }
 
     /// Returns when some have waited long enough.
@@ -104,10 +127,7 @@ impl StoreWriter {
 
     /// Has a write done with the next one, or soon. A store that is closed does it no more.
     pub(crate) fn write_soon(&self, job: Box<dyn WriteJob>) {
-        match self.jobs.is_closed() {
-            true => job.answer(Some(StoreError::Closed)),
-            false => self.soon.push(job),
-        }
+        self.soon.push(job);
     }
 
     /// Returns how many transactions were committed.
@@ -142,14 +162,16 @@ impl StoreWriter {
     }
 }
 
-/// Reports the end of the task by a panic: whoever waits for the store would wait for ever.
-struct UnexpectedEnd {
+/// Ends the task for those who wait for it, also when that is by a panic: they would wait for ever.
+struct TaskEnd {
     availability: Arc<Availability>,
+    soon: Arc<SoonJobs>,
     ended: CancellationToken,
 }
 
-impl Drop for UnexpectedEnd {
+impl Drop for TaskEnd {
     fn drop(&mut self) {
+        self.soon.close();
         if thread::panicking() {
             self.availability.close();
             self.ended.cancel();
@@ -164,7 +186,7 @@ async fn run(
     stop: CancellationToken,
     ended: CancellationToken,
 ) {
-    let _end = UnexpectedEnd { availability: writer.availability(), ended };
+    let _end = TaskEnd { availability: writer.availability(), soon: soon.clone(), ended };
     let mut batch = Vec::new();
     loop {
         tokio::select! {

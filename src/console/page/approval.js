@@ -34,7 +34,7 @@ function question({ id, request, whole, deadline }, actions) {
 }
 
 function outcome({ status, by, request }) {
-  const isOther = by && ![account()?.id, 'default'].includes(by);
+  const isOther = by && ![account()?.id, account()?.email, 'default'].includes(by);
   return [make('b', { textContent: isOther ? t`${OUTCOMES[status]} by ${plain(by)}` : OUTCOMES[status] }), requested(request)];
 }
 

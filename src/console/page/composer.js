@@ -45,7 +45,7 @@ export class Composer {
   /** Takes files that are pasted into the box, or dropped anywhere. */
   takeDrops() {
     const shade = $('drop');
-    const has = event => [...event.dataTransfer?.types ?? []].includes(t`Files`);
+    const has = event => [...event.dataTransfer?.types ?? []].includes('Files');
     this.box.addEventListener('paste', event => {
       if (!event.clipboardData.files.length) return;
       event.preventDefault();

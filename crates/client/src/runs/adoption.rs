@@ -42,14 +42,18 @@ impl Client {
         let work = async move {
             // No upload comes between the files and the row.
             let _still = client.0.folders.hold_uploads().await;
-            if !client.0.db.is_unused(&thread, i64::MAX).await?
-                || !client.move_files(&thread, &adoption.source, &adoption.target).await
-            {
+            if !client.0.db.is_unused(&thread, i64::MAX).await? {
+                // A death may have left them with the other user, and what works on it needs them.
+                client.move_files(&thread, &adoption.target, &adoption.source).await;
+                return Ok(false);
+            }
+            if !client.move_files(&thread, &adoption.source, &adoption.target).await {
                 return Ok(false);
             }
             crash::point("adoption.files");
             let given = client.0.db.adopt_thread(&adoption, &thread).await;
-            if !matches!(given, Ok(true)) {
+            // Of a write that failed nobody knows whether it was done; the next try finds the files here.
+            if matches!(given, Ok(false)) {
                 client.move_files(&thread, &adoption.target, &adoption.source).await;
             }
             given

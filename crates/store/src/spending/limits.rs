@@ -79,7 +79,7 @@ impl Db {
         &self,
         limits: Vec<BudgetLimit>,
     ) -> Result<Vec<BudgetStanding>, StoreError> {
-        self.read(limits, |limits, tx| Box::pin(standings(tx, limits))).await
+        self.read_much(limits, |limits, tx| Box::pin(standings(tx, limits))).await
     }
 
     /// Notes that people were told that little of a budget is left; returns whether that is new.

@@ -46,16 +46,23 @@ pub(crate) async fn whoever_administers_first_gets_what_nobody_had_an_account_fo
     assert_eq!(db.memory_merges().await.unwrap(), [merge]);
 
     made(&db, "unsaid", "", NOW).await;
+    made(&db, "talks", "local", NOW).await;
+    db.bind("terminal", "local", "terminal", &"talks".into(), NOW).await.unwrap();
     assert_eq!(db.threads_to_adopt(begun).await.unwrap(), ids(&["page", "terminal"]));
     for thread in ["page", "terminal"] {
         assert!(db.adopt_thread(begun, &thread.into()).await.unwrap());
         assert_eq!(owner(&db, thread).await, begun.target);
     }
-    for thread in ["unsaid", "late"] {
+    for thread in ["unsaid", "talks", "late"] {
         assert_eq!(owner(&db, thread).await, UserId::local(), "{thread}");
     }
     assert_eq!(db.threads_to_adopt(begun).await.unwrap(), []);
+    let newer = Adoption { at: NOW + 1, ..begun.clone() };
+    db.adopt(newer.clone()).await.unwrap();
+    assert!(!db.adopt_thread(begun, &"late".into()).await.unwrap(), "nobody wants that any more");
     db.adopted(begun).await.unwrap();
+    assert_eq!(db.adoptions().await.unwrap().len(), 1, "what was asked for meanwhile is to be done");
+    db.adopted(&newer).await.unwrap();
     assert_eq!(db.adoptions().await.unwrap(), []);
 }
 
