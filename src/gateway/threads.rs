@@ -93,14 +93,12 @@ pub(super) fn notes(mut metadata: Map<String, Value>) -> Result<String, Refusal>
 
 /// Writes a thread as lists show it to a caller.
 pub(super) fn listed(gateway: &GatewayState, caller: &Caller, thread: &ClientThread) -> Value {
-    shown(caller, thread, gateway.0.shared.client.listed(thread))
+    json!(shown(caller, thread, gateway.0.shared.client.listed(thread)))
 }
 
 /// Tells beside a thread whether the caller may read it and no more.
-fn shown(caller: &Caller, thread: &ClientThread, listed: ListedThread) -> Value {
-    let mut told = json!(listed);
-    told["read_only"] = (thread.user != caller.user).into();
-    told
+fn shown(caller: &Caller, thread: &ClientThread, listed: ListedThread) -> ListedThread {
+    ListedThread { read_only: thread.user != caller.user, ..listed }
 }
 
 /// Returns a thread's status in LangGraph's words.

@@ -163,13 +163,13 @@ impl StoreWriter {
 }
 
 /// Ends the task for those who wait for it, also when that is by a panic: they would wait for ever.
-struct TaskEnd {
+struct WriterEnd {
     availability: Arc<Availability>,
     soon: Arc<SoonJobs>,
     ended: CancellationToken,
 }
 
-impl Drop for TaskEnd {
+impl Drop for WriterEnd {
     fn drop(&mut self) {
         self.soon.close();
         if thread::panicking() {
@@ -186,7 +186,7 @@ async fn run(
     stop: CancellationToken,
     ended: CancellationToken,
 ) {
-    let _end = TaskEnd { availability: writer.availability(), soon: soon.clone(), ended };
+    let _end = WriterEnd { availability: writer.availability(), soon: soon.clone(), ended };
     let mut batch = Vec::new();
     loop {
         tokio::select! {

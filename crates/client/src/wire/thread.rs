@@ -34,6 +34,8 @@ pub struct ListedThread {
     pub values: Value,
     /// Nothing.
     pub interrupts: Map<String, Value>,
+    /// Whether whoever asks may read it and no more.
+    pub read_only: bool,
 }
 
 impl ListedThread {
@@ -52,6 +54,7 @@ impl ListedThread {
             config: Map::new(),
             values: named(&thread.title).map_or_else(|| json!({}), |title| json!({ "title": title })),
             interrupts: Map::new(),
+            read_only: false,
         }
     }
 }
