@@ -19,7 +19,7 @@ pub(super) fn layers(bytes: usize) -> (DefaultBodyLimit, Extension<BodyLimit>) {
     (DefaultBodyLimit::max(bytes), Extension(BodyLimit(bytes)))
 }
 
-/// What is known of the size of a body before it is read.
+/// Size of a body, as far as it is known before reading.
 pub(super) struct LimitedBody {
     limit: usize,
     size: Option<u64>,

@@ -1,5 +1,5 @@
 //! JSON of requests and answers. A body that is to have keys is an object: serde would take a list of its values as well.
-//! What cannot be read is refused with the place in the body and with what belongs there.
+//! A refusal names the place in the body and the value that belongs there.
 
 use super::{body_limit::LimitedBody, wrong_value};
 use axum::{

@@ -235,7 +235,7 @@ macro_rules! scalars {
 
 scalars!(i64, Option<i64>, String, Option<String>);
 
-/// Whoever asks whether there is a row reads nothing of it.
+/// A row of which nothing is read: it is there.
 impl FromColumns for () {
     fn from_columns(_: &impl Columns) -> Result<Self, StoreError> {
         Ok(())
