@@ -182,7 +182,10 @@ def check_frames(run, frames, answer):
     at, pieces, known, behind_gap = (0, -1), "", [], False
     for part in frames:
         if part.id:
-            position = tuple(int(number) for number in part.id.split("-"))
+            # Row, event, and how many of the event's frames are left: the last one says none.
+            seq, event, *left = part.id.split("-")
+            event = float("inf") if event == "end" else int(event)
+            position = (int(seq), event, -int(left[0]) if left else 1)
             holds("ids never go back", position >= at or part.event == "gap", (at, position, part))
             at = position
         if part.event == "gap":
