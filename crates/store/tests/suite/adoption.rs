@@ -82,6 +82,7 @@ pub(crate) async fn a_thread_at_work_is_not_given_away_and_goes_with_its_runs(db
         now: NOW,
     };
     db.accept_run(run).await.unwrap();
+    db.adopt(adoption(NOW)).await.unwrap();
     assert!(!db.adopt_thread(&adoption(NOW), &"thread".into()).await.unwrap());
     assert_eq!(owner(&db, "thread").await, UserId::local());
     db.run_ended(&"run".into(), &Outcome::Success, NOW).await.unwrap();
