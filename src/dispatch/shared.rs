@@ -20,7 +20,7 @@ use std::{
 use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// Whoever asks for an adoption waits so long for its end.
+/// Time that a request waits for the end of an adoption.
 const ADOPTION_WAIT: Duration = Duration::from_secs(5);
 
 /// Rules for all accounts. A change takes effect with the next message.

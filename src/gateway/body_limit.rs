@@ -19,6 +19,11 @@ pub(super) fn layers(bytes: usize) -> (DefaultBodyLimit, Extension<BodyLimit>) {
     (DefaultBodyLimit::max(bytes), Extension(BodyLimit(bytes)))
 }
 
+/// Writes a limit for people, and to the byte.
+pub(super) fn text(bytes: u64) -> String {
+    format!("{} ({bytes} bytes)", ByteSize(bytes))
+}
+
 /// Size of a body, as far as it is known before reading.
 pub(super) struct LimitedBody {
     limit: usize,
@@ -35,12 +40,10 @@ impl LimitedBody {
 
     /// Returns what is said of a body that is too large.
     pub(super) fn exceeded(&self) -> String {
-        let limit = ByteSize(self.limit as u64);
+        let limit = text(self.limit as u64);
         match self.size {
-            Some(size) => {
-                format!("the body has {size} bytes; {limit} ({} bytes) are the most here", self.limit)
-            }
-            None => format!("the body has more than {limit} ({} bytes), the most here", self.limit),
+            Some(size) => format!("the body has {size} bytes; {limit} are the most here"),
+            None => format!("the body has more than {limit}, the most here"),
         }
     }
 }

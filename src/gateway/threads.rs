@@ -96,7 +96,7 @@ pub(super) fn listed(gateway: &GatewayState, caller: &Caller, thread: &ClientThr
     json!(shown(caller, thread, gateway.0.shared.client.listed(thread)))
 }
 
-/// Tells beside a thread whether the caller may read it and no more.
+/// Marks a thread that the caller may only read.
 fn shown(caller: &Caller, thread: &ClientThread, listed: ListedThread) -> ListedThread {
     ListedThread { read_only: thread.user != caller.user, ..listed }
 }

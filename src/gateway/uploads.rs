@@ -1,7 +1,9 @@
 //! Files that programs put among a thread's uploads: several at once, all or none, and as Markdown beside them
 //! where they are documents.
 
-use super::{GatewayState, artifacts::refused, caller::Caller, errors::refuse, json::Json, thread};
+use super::{
+    GatewayState, artifacts::refused, body_limit, caller::Caller, errors::refuse, json::Json, thread,
+};
 use crate::{config::Uploads, local};
 use axum::{
     extract::{
@@ -11,7 +13,6 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use bytesize::ByteSize;
 use pudu_client::{
     Client,
     base::{ThreadFolder, ThreadId},
@@ -116,8 +117,11 @@ async fn write(
         let count = bytes.len() as u64;
         size += count;
         if size > rules.max_file_size {
-            let detail =
-                format!("File too large: {} has more than {}", part.name, limit(rules.max_file_size));
+            let detail = format!(
+                "File too large: {} has more than {}",
+                part.name,
+                body_limit::text(rules.max_file_size)
+            );
             return no(StatusCode::PAYLOAD_TOO_LARGE, &detail);
         }
         *left = left.checked_sub(count).ok_or_else(|| too_much(rules))?;
@@ -134,13 +138,9 @@ async fn drain(mut field: Field<'_>, left: &mut u64, rules: &Uploads) -> Result<
 }
 
 fn too_much(rules: &Uploads) -> Refused {
-    let detail = format!("Total upload size too large: {} may come at once", limit(rules.max_total_size));
+    let detail =
+        format!("Total upload size too large: {} may come at once", body_limit::text(rules.max_total_size));
     Box::new(refuse(StatusCode::PAYLOAD_TOO_LARGE, &detail))
-}
-
-/// Writes a limit for people, and to the byte.
-fn limit(bytes: u64) -> String {
-    format!("{} ({bytes} bytes)", ByteSize(bytes))
 }
 
 fn no<T>(status: StatusCode, detail: &str) -> Result<T, Refused> {

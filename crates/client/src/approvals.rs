@@ -14,9 +14,9 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// What the model is told where the client of a run shows nobody what is to be approved.
+/// Answer to the model for a client that shows nobody its approvals.
 const NO_CLIENT_ASKS: &str = "Error: this needs somebody's approval, and the client of this run shows nobody such questions. Say what you would have done, and that a run whose `context` has `\"approvals\": \"ask\"` asks for it; do not try it in another way.";
-/// What the model is told in a chat that nobody sees who may approve.
+/// Answer to the model in a chat without an approver.
 const NO_APPROVER_SEES: &str = "Error: those who may approve this do not see this chat. Say what you would have done, and that it can be asked for in a group with one of them; do not try it in another way.";
 
 /// Approval requests that wait for people.

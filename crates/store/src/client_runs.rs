@@ -213,13 +213,14 @@ impl Db {
 
     /// Returns the clients' runs that have not ended, oldest first.
     pub async fn unfinished_runs(&self) -> Result<Vec<RunRow>, StoreError> {
-        let sql = rows!("WHERE ended IS NULL AND user_id <> '' ORDER BY started, id");
-        self.read_much(sql, |sql, tx| Box::pin(query(*sql).fetch_all(tx))).await
+        self.rows(rows!("WHERE ended IS NULL AND user_id <> '' ORDER BY started, id")).await
     }
 
     /// Returns the runs after which their threads are deleted, and were not yet.
     pub async fn temporary_runs(&self) -> Result<Vec<(ThreadId, RunId)>, StoreError> {
-        self.read((), |(), tx| Box::pin(temporary(tx))).await
+        let sql = "SELECT thread, id FROM runs WHERE deletes_thread <> 0 ORDER BY thread, id";
+        let rows: Vec<(String, String)> = self.rows(sql).await?;
+        Ok(rows.into_iter().map(|(thread, run)| (thread.into(), run.into())).collect())
     }
 
     /// Returns what the runs of a thread spent, or one of them, by run, caller and model.
@@ -278,12 +279,6 @@ async fn of_thread(
 ) -> Result<Vec<RunRow>, StoreError> {
     let sql = rows!("WHERE thread = $1 ORDER BY started DESC, id DESC LIMIT $2 OFFSET $3");
     query(sql).bind(thread.as_str()).bind(limit).bind(offset).fetch_all(tx).await
-}
-
-async fn temporary(tx: &mut Tx<'_>) -> Result<Vec<(ThreadId, RunId)>, StoreError> {
-    let sql = "SELECT thread, id FROM runs WHERE deletes_thread <> 0 ORDER BY thread, id";
-    let rows: Vec<(String, String)> = query(sql).fetch_all(tx).await?;
-    Ok(rows.into_iter().map(|(thread, run)| (thread.into(), run.into())).collect())
 }
 
 async fn times(tx: &mut Tx<'_>, thread: &ThreadId) -> Result<Vec<(RunId, Option<i64>)>, StoreError> {

@@ -13,7 +13,7 @@ use crate::{
     job::{SoonCall, WriteCall, WriteWork},
     link::ReadLink,
     pools::{self, DbConnections, Lease},
-    statement::{Tx, query},
+    statement::{FromColumns, Tx, query},
     writer::StoreWriter,
 };
 use futures_util::{FutureExt, future::join_all};
@@ -151,6 +151,14 @@ impl Db {
     /// Likewise one that takes the longer the more is stored: other tasks of its thread go on meanwhile.
     pub(crate) async fn read_much<D: Sync, T>(&self, data: D, work: ReadWork<D, T>) -> Result<T, StoreError> {
         self.retry_read((data, ReadLength::Long), work).await
+    }
+
+    /// Reads all rows of a statement without values.
+    pub(crate) async fn rows<R: FromColumns + Send + 'static>(
+        &self,
+        sql: &'static str,
+    ) -> Result<Vec<R>, StoreError> {
+        self.read_much(sql, |sql, tx| Box::pin(query(*sql).fetch_all(tx))).await
     }
 
     async fn retry_read<D: Sync, T>(

@@ -87,7 +87,7 @@ impl Db {
     pub async fn accounts(&self) -> Result<Vec<String>, StoreError> {
         let sql = "SELECT account FROM threads UNION SELECT account FROM audit
             UNION SELECT account FROM approvals ORDER BY 1";
-        self.read_much(sql, |sql, tx| Box::pin(query(*sql).fetch_all(tx))).await
+        self.rows(sql).await
     }
 
     /// Returns an account's threads, those first that were used last.
@@ -164,8 +164,7 @@ impl Db {
     /// Returns the deleted threads whose files may still be there.
     pub async fn files_to_remove(&self) -> Result<Vec<ThreadFolder>, StoreError> {
         let sql = "SELECT user_id, id FROM deleted_threads WHERE id NOT IN (SELECT id FROM threads)";
-        let rows: Vec<(String, String)> =
-            self.read(sql, |sql, tx| Box::pin(query(*sql).fetch_all(tx))).await?;
+        let rows: Vec<(String, String)> = self.rows(sql).await?;
         Ok(rows.into_iter().map(|(user, id)| folder(&user, id)).collect())
     }
 

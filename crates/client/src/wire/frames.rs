@@ -150,7 +150,7 @@ impl Frames {
         self.send_values();
     }
 
-    /// Tells the state behind a gap to a reader who has heard of the gap alone.
+    /// Sends the state behind a gap, which the reader lacks.
     pub fn tell_state(&mut self) {
         self.send_values();
     }

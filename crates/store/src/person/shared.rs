@@ -51,8 +51,7 @@ impl Db {
 
     /// Lists the chats that conversations are in, each with its account.
     pub async fn chats(&self) -> Result<Vec<(String, String)>, StoreError> {
-        let sql = "SELECT DISTINCT account, chat FROM conversations ORDER BY account, chat";
-        self.read_much(sql, |sql, tx| Box::pin(query(*sql).fetch_all(tx))).await
+        self.rows("SELECT DISTINCT account, chat FROM conversations ORDER BY account, chat").await
     }
 
     /// Returns whether a turn of one of these threads, or of a thread of the person, is open.
