@@ -293,6 +293,29 @@ async fn every_error_has_the_same_shape() {
             400,
             "`download` stands there twice",
         ),
+        (
+            http().get(at("/api/threads/a/artifacts/mnt/user-data/outputs/a?download=perhaps")),
+            400,
+            "download: expected true or false, got `perhaps`",
+        ),
+        (
+            http().post(at("/api/threads/a/uploads")).header(json.0, json.1).body("{}"),
+            415,
+            "multipart/form-data",
+        ),
+        (
+            http().post(at("/api/v1/auth/login/local")).header(json.0, json.1).body("{}"),
+            415,
+            "the body is to be a form",
+        ),
+        (
+            http()
+                .post(at("/api/v1/auth/login/local"))
+                .header("content-type", "application/x-www-form-urlencoded")
+                .body("username=ada%40example.com"),
+            422,
+            "`password` is missing",
+        ),
         (http().get(at("/api/active-runs/none/events")), 404, ""),
         (http().get(at("/api/threads/a/artifacts/mnt/user-data/outputs/a")), 404, ""),
         // The last one: the server closes the connection, which others would be given.

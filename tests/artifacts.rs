@@ -126,7 +126,7 @@ async fn too_much_is_refused_and_nothing_of_it_is_kept() {
     let cut = http().post(uploads(&house, "")).header("content-type", "multipart/form-data; boundary=x");
     let cut = cut.body("--x\r\ncontent-disposition: form-data; name=\"files\"; filename=\"a\"\r\n\r\nhalf");
     assert_eq!(cut.send().await.unwrap().status(), 400);
-    assert_eq!(http().post(uploads(&house, "")).body("x").send().await.unwrap().status(), 400);
+    assert_eq!(http().post(uploads(&house, "")).body("x").send().await.unwrap().status(), 415);
     assert_eq!(names(&house).await, [] as [&str; 0]);
     assert_eq!(std::fs::read_dir(house.path(".pudu/tmp")).unwrap().count(), 0, "no part is left");
     let other = format!("http://{}/api/threads/a%20b/uploads/list", house.address);

@@ -360,7 +360,7 @@ async fn garbage_is_refused_and_costs_nothing() {
     let house = House::open("").await;
     let client = Client(&house);
     let thread = client.thread().await;
-    let runs = format!("/threads/{thread}/runs");
+    let [runs, compact] = ["runs", "compact"].map(|what| format!("/threads/{thread}/{what}"));
     for (path, body, expect) in [
         (runs.as_str(), json!({"surprise": 1}), 422),
         (&runs, json!({"webhook": "http://a"}), 422),
@@ -369,6 +369,18 @@ async fn garbage_is_refused_and_costs_nothing() {
         (&runs, json!({"on_disconnect": "die"}), 422),
         (&runs, json!({"checkpoint_id": "x", "input": null}), 422),
         (&runs, json!({"input": 7}), 422),
+        (&runs, json!({"input": {}}), 422),
+        (&runs, json!({"input": {"messages": []}}), 422),
+        (&runs, json!({"input": null}), 422),
+        (&runs, json!({"command": 5, "input": "hello"}), 422),
+        (&runs, json!({"command": {"resume": "a"}, "input": "hello"}), 422),
+        (&runs, json!({"command": {"goto": "model"}, "input": "hello"}), 422),
+        (&runs, json!({"checkpoint": 5, "input": "hello"}), 422),
+        (&runs, json!({"config": {"recursion_limit": "a"}, "input": "hello"}), 422),
+        (&runs, json!({"context": {"agent_name": 5}, "input": "hello"}), 422),
+        (&runs, json!({"stream_resumable": "x", "input": "hello"}), 422),
+        (&runs, json!({"durability": "never", "input": "hello"}), 422),
+        (&runs, json!({"if_not_exists": "maybe", "input": "hello"}), 422),
         (&runs, json!({"input": {"messages": [{"type": "alien"}]}}), 400),
         (&runs, json!({"input": {"messages": [{"type": "ai", "content": "I"}]}}), 400),
         (&runs, json!({"context": {"model_name": "none"}}), 400),
@@ -380,6 +392,10 @@ async fn garbage_is_refused_and_costs_nothing() {
         ("/threads/search", json!({"values": {"messages": []}}), 422),
         ("/threads/search", json!({"extract": {"last": "values.messages[-1]"}}), 422),
         ("/threads/search", json!({"select": ["thread_id", "titel"]}), 422),
+        ("/threads/search", json!({"statuss": "idle"}), 422),
+        (&compact, json!({"keep": {"type": "messages", "value": 2}}), 422),
+        (&compact, json!({"force": false}), 422),
+        (&compact, json!({"agent_name": "nobody"}), 404),
         ("/threads/none/runs", json!({}), 404),
         ("/threads/none/history", json!({}), 404),
     ] {
@@ -392,6 +408,17 @@ async fn garbage_is_refused_and_costs_nothing() {
         assert_eq!(raw.send().await.unwrap().status(), 400);
     }
     assert_eq!(client.get(&runs).await, json!([]), "nothing was accepted");
+    for (query, expect) in [
+        ("limit=0", 422),
+        ("limit=1001", 422),
+        ("limit=x", 400),
+        ("offset=-1", 400),
+        ("status=asleep", 422),
+        ("select=run", 422),
+    ] {
+        let (status, answer) = client.call("GET", &format!("{runs}?{query}"), None).await;
+        assert_eq!((status, answer["detail"].is_string()), (expect, true), "{query}: {answer}");
+    }
     let ada = Talker::new(&house, "Ada");
     ada.says("still there?", "echo: still there?").await;
 }

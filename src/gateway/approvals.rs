@@ -9,7 +9,7 @@ use super::{
     refusal::{ACCOUNT, Refusal, answer, body, missing, refused, scrubbed, unavailable},
     thread,
 };
-use crate::gateway::json::{Json, JsonRejection};
+use crate::gateway::json::{BodyRejection, Json};
 use crate::{bus::STORE_TIMEOUT, clock, names::UserNames};
 use axum::{
     Extension,
@@ -60,7 +60,7 @@ pub(super) async fn decide(
     Extension(proof): Extension<Proof>,
     caller: Caller,
     Path((thread, id)): Path<(String, String)>,
-    posted: Result<Json<DecisionBody>, JsonRejection>,
+    posted: Result<Json<DecisionBody>, BodyRejection>,
 ) -> Response {
     let decided = async {
         let (thread, DecisionBody { approved }) = (thread::id(&thread)?, body(posted)?);

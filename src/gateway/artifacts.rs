@@ -11,7 +11,7 @@ use super::{
 };
 use crate::bus::STORE_TIMEOUT;
 use crate::gateway::json::Json;
-use crate::gateway::query::{Query, flag};
+use crate::gateway::query::Query;
 use axum::{
     extract::{Path, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
@@ -37,8 +37,7 @@ pub(super) const MAX_EDIT_BODY_BYTES: usize = 8 * 1024 * 1024;
 /// How an artifact is to come.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct ArtifactQuery {
-    #[serde(default)]
-    download: String,
+    download: Option<bool>,
 }
 
 /// Sends a file of a thread.
@@ -52,7 +51,7 @@ pub(super) async fn get(
         Ok(thread) => thread,
         Err(refusal) => return *refusal,
     };
-    let show = match flag(&request.download) {
+    let show = match request.download {
         Some(true) => FileDisposition::Download,
         Some(false) | None => FileDisposition::Inline,
     };

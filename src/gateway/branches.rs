@@ -8,7 +8,7 @@ use super::{
     thread_edits::copy_to,
 };
 use crate::bus::STORE_TIMEOUT;
-use crate::gateway::json::{Json, JsonRejection};
+use crate::gateway::json::{BodyRejection, Json};
 use axum::{
     extract::{Path, State},
     http::StatusCode,
@@ -111,7 +111,7 @@ pub(super) async fn regenerate(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Path(id): Path<String>,
-    posted: Result<Json<RegenerateBody>, JsonRejection>,
+    posted: Result<Json<RegenerateBody>, BodyRejection>,
 ) -> Response {
     let prepared = async {
         let (thread, wanted) = (own(&gateway, &caller, &id).await?, body(posted)?.message_id);
@@ -143,7 +143,7 @@ pub(super) async fn edit(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Path(id): Path<String>,
-    posted: Result<Json<EditBody>, JsonRejection>,
+    posted: Result<Json<EditBody>, BodyRejection>,
 ) -> Response {
     let prepared = async {
         let (thread, EditBody { human_message_id, replacement_text }) =
@@ -194,7 +194,7 @@ pub(super) async fn branch(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Path(id): Path<String>,
-    posted: Result<Json<BranchBody>, JsonRejection>,
+    posted: Result<Json<BranchBody>, BodyRejection>,
 ) -> Response {
     let branched = async {
         let (thread, asked) = (own(&gateway, &caller, &id).await?, body(posted)?);

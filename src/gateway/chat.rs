@@ -7,7 +7,7 @@ use super::{
     file::{self as files, FileDisposition},
     options,
 };
-use crate::gateway::json::{Json, JsonRejection};
+use crate::gateway::json::{BodyRejection, Json};
 use crate::{
     console,
     local::{self, LocalMessage, TranscriptChange, TranscriptLine},
@@ -57,7 +57,7 @@ pub(super) async fn say(
     State(gateway): State<GatewayState>,
     Path(chat): Path<String>,
     headers: HeaderMap,
-    said: Result<Json<ChatMessage>, JsonRejection>,
+    said: Result<Json<ChatMessage>, BodyRejection>,
 ) -> Response {
     let Json(said) = match said {
         Ok(said) => said,
@@ -113,7 +113,7 @@ pub(super) async fn press(
     State(gateway): State<GatewayState>,
     Path(chat): Path<String>,
     headers: HeaderMap,
-    pressed: Result<Json<ButtonPress>, JsonRejection>,
+    pressed: Result<Json<ButtonPress>, BodyRejection>,
 ) -> Response {
     let Json(pressed) = match pressed {
         Ok(pressed) => pressed,

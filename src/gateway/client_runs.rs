@@ -5,12 +5,13 @@ use super::{
     caller::Caller,
     errors::refuse,
     follow_query::FollowQuery,
-    json::{Json, JsonRejection},
+    json::{BodyRejection, Json},
     owned::{own, own_if_there, readable},
     owned_runs::{own_run, readable_run, row},
     refusal::{Refusal, answer, body, changed, refused, scrubbed, unavailable},
+    run_body::{RunBody, busy},
     run_readers::RunReader,
-    run_request::{self, ReadRequest, RunBody},
+    run_request::{self, ReadRequest},
     run_stream::{self, last_event},
     thread,
     threads::{selected, values},
@@ -36,7 +37,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// So many runs are listed, unless told otherwise, and at most.
-const LISTED: (i64, i64) = (10, 100);
+const LISTED: (usize, usize) = (10, 1000);
+/// So many runs are read at once.
+const READ_RUNS: i64 = 100;
 
 /// A run that was accepted.
 struct AcceptedRun {
@@ -75,7 +78,7 @@ async fn accept(
     }
     match gateway.0.shared.client.submit(run).await {
         Ok(_) => {}
-        Err(SubmitError::Busy(other)) => return run_request::busy(&other),
+        Err(SubmitError::Busy(other)) => return busy(&other),
         Err(error) => return changed(Err(error)),
     }
     let live = gateway.0.shared.client.live_run(&id);
@@ -101,7 +104,7 @@ async fn on_thread(
     gateway: &GatewayState,
     caller: &Caller,
     id: &str,
-    posted: Result<Json<RunBody>, JsonRejection>,
+    posted: Result<Json<RunBody>, BodyRejection>,
     follows: bool,
 ) -> Result<AcceptedRun, Refusal> {
     let asked = body(posted)?;
@@ -113,7 +116,7 @@ async fn on_thread(
 async fn stateless(
     gateway: &GatewayState,
     caller: &Caller,
-    posted: Result<Json<RunBody>, JsonRejection>,
+    posted: Result<Json<RunBody>, BodyRejection>,
     follows: bool,
 ) -> Result<AcceptedRun, Refusal> {
     let asked = body(posted)?;
@@ -182,7 +185,7 @@ pub(super) async fn create(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Path(id): Path<String>,
-    posted: Result<Json<RunBody>, JsonRejection>,
+    posted: Result<Json<RunBody>, BodyRejection>,
 ) -> Response {
     answer(async { told(&gateway, on_thread(&gateway, &caller, &id, posted, false).await?).await }.await)
 }
@@ -191,7 +194,7 @@ pub(super) async fn create(
 pub(super) async fn create_stateless(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    posted: Result<Json<RunBody>, JsonRejection>,
+    posted: Result<Json<RunBody>, BodyRejection>,
 ) -> Response {
     answer(async { told(&gateway, stateless(&gateway, &caller, posted, false).await?).await }.await)
 }
@@ -206,7 +209,7 @@ pub(super) async fn stream(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Path(id): Path<String>,
-    posted: Result<Json<RunBody>, JsonRejection>,
+    posted: Result<Json<RunBody>, BodyRejection>,
 ) -> Response {
     let accepted = on_thread(&gateway, &caller, &id, posted, true).await;
     answer(accepted.map(|accepted| accepted.follow(&gateway)))
@@ -216,7 +219,7 @@ pub(super) async fn stream(
 pub(super) async fn stream_stateless(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    posted: Result<Json<RunBody>, JsonRejection>,
+    posted: Result<Json<RunBody>, BodyRejection>,
 ) -> Response {
     let accepted = stateless(&gateway, &caller, posted, true).await;
     answer(accepted.map(|accepted| accepted.follow(&gateway)))
@@ -227,7 +230,7 @@ pub(super) async fn wait_on_thread(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Path(id): Path<String>,
-    posted: Result<Json<RunBody>, JsonRejection>,
+    posted: Result<Json<RunBody>, BodyRejection>,
 ) -> Response {
     let accepted = on_thread(&gateway, &caller, &id, posted, true).await;
     answer(accepted.map(|accepted| wait(&gateway, accepted)))
@@ -237,7 +240,7 @@ pub(super) async fn wait_on_thread(
 pub(super) async fn wait_stateless(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    posted: Result<Json<RunBody>, JsonRejection>,
+    posted: Result<Json<RunBody>, BodyRejection>,
 ) -> Response {
     let accepted = stateless(&gateway, &caller, posted, true).await;
     answer(accepted.map(|accepted| wait(&gateway, accepted)))
@@ -246,8 +249,8 @@ pub(super) async fn wait_stateless(
 /// Which runs are listed.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct RunsQuery {
-    limit: Option<i64>,
-    offset: Option<i64>,
+    limit: Option<usize>,
+    offset: Option<usize>,
     status: Option<String>,
 }
 
@@ -265,6 +268,10 @@ pub(super) async fn list(
         let select: Vec<String> =
             pairs.filter(|(key, _)| key == "select").map(|(_, value)| value.into_owned()).collect();
         let thread = readable(&gateway, &caller, &id).await?;
+        if let Some(key) = select.iter().find(|key| !run::KEYS.contains(&key.as_str())) {
+            let why = format!("select: a run has no `{key}`; its keys are {}", run::KEYS.join(", "));
+            return refused(StatusCode::UNPROCESSABLE_ENTITY, &why);
+        }
         let db = gateway.0.shared.db.within(STORE_TIMEOUT);
         let rows = wanted_runs(&gateway, &thread.id, &asked).await?;
         let tokens = db.run_tokens(&thread.id, None).await.map_err(|error| unavailable(&error))?;
@@ -282,12 +289,19 @@ async fn wanted_runs(
     asked: &RunsQuery,
 ) -> Result<Vec<RunRow>, Refusal> {
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-    let limit = asked.limit.unwrap_or(LISTED.0).clamp(1, LISTED.1);
-    let (mut skipped, mut from) = (asked.offset.unwrap_or(0).max(0), 0);
+    let (limit, mut skipped) = (asked.limit.unwrap_or(LISTED.0), asked.offset.unwrap_or(0));
+    if !(1..=LISTED.1).contains(&limit) {
+        return refused(StatusCode::UNPROCESSABLE_ENTITY, &format!("limit is 1 to {}", LISTED.1));
+    }
+    if let Some(unknown) = asked.status.as_deref().filter(|status| !run::STATUSES.contains(status)) {
+        let why = format!("status: a run is never `{unknown}`, but {}", run::STATUSES.join(", "));
+        return refused(StatusCode::UNPROCESSABLE_ENTITY, &why);
+    }
+    let mut from = 0;
     let mut wanted = Vec::new();
     loop {
-        let page = db.thread_runs(thread, LISTED.1, from).await.map_err(|error| unavailable(&error))?;
-        let is_last = page.len() < usize::try_from(LISTED.1).unwrap_or(usize::MAX);
+        let page = db.thread_runs(thread, READ_RUNS, from).await.map_err(|error| unavailable(&error))?;
+        let is_last = i64::try_from(page.len()).is_ok_and(|found| found < READ_RUNS);
         for row in page {
             match asked.status.as_deref() {
                 Some(status) if status != run::status(&row) => {}
@@ -295,12 +309,11 @@ async fn wanted_runs(
                 _ => wanted.push(row),
             }
         }
-        let enough = wanted.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
-        if is_last || enough {
-            wanted.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        if is_last || wanted.len() >= limit {
+            wanted.truncate(limit);
             return Ok(wanted);
         }
-        from += LISTED.1;
+        from += READ_RUNS;
     }
 }
 
@@ -383,6 +396,7 @@ pub(super) async fn follow(
 ) -> Response {
     let followed = async {
         let asked = FollowQuery::read(query.as_deref());
+        let asked = asked.or_else(|why| refused(StatusCode::BAD_REQUEST, &why))?;
         // A page of another site can have a browser get anything.
         if asked.action.is_some() && method != Method::POST {
             return refused(StatusCode::METHOD_NOT_ALLOWED, "a run is stopped by POST");

@@ -6,7 +6,7 @@ use super::{
     owned_runs::{own_run, readable_run},
     refusal::{Refusal, answer, body, refused, unavailable},
 };
-use crate::gateway::json::{Json, JsonRejection};
+use crate::gateway::json::{BodyRejection, Json};
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
     extract::{Path, State},
@@ -45,7 +45,7 @@ pub(super) async fn put(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Path(ids): Path<(String, String)>,
-    posted: Result<Json<FeedbackBody>, JsonRejection>,
+    posted: Result<Json<FeedbackBody>, BodyRejection>,
 ) -> Response {
     let kept = async {
         let FeedbackBody { rating, comment, message_id } = body(posted)?;

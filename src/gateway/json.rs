@@ -1,7 +1,7 @@
-//! JSON of requests and answers. A body that is to have keys is an object: serde would take a list of its values as well.
+//! JSON of requests and answers, and forms of pages. A body that is to have keys is an object: serde would take a list of its values as well.
 //! A refusal names the place in the body and the value that belongs there.
 
-use super::{body_limit::LimitedBody, wrong_value};
+use super::{body_limit::LimitedBody, urlencoded, wrong_value};
 use axum::{
     body::Bytes,
     extract::{FromRequest, Request},
@@ -18,14 +18,22 @@ use serde_json::error::Category;
 /// JSON of a request or an answer.
 pub(super) struct Json<T>(pub(super) T);
 
+/// A form of a page, read as a query is.
+pub(super) struct Form<T>(pub(super) T);
+
 /// A body that cannot be read.
 #[derive(Debug)]
-pub(super) struct JsonRejection {
+pub(super) struct BodyRejection {
     status: StatusCode,
     detail: String,
 }
 
-impl JsonRejection {
+impl BodyRejection {
+    /// Refuses a body of another type.
+    fn of_type(detail: &str) -> Self {
+        Self { status: StatusCode::UNSUPPORTED_MEDIA_TYPE, detail: detail.to_owned() }
+    }
+
     pub(super) fn status(&self) -> StatusCode {
         self.status
     }
@@ -36,27 +44,39 @@ impl JsonRejection {
     }
 }
 
-impl IntoResponse for JsonRejection {
+impl IntoResponse for BodyRejection {
     fn into_response(self) -> Response {
         (self.status, Json(serde_json::json!({ "detail": self.detail }))).into_response()
     }
 }
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
-    type Rejection = JsonRejection;
+    type Rejection = BodyRejection;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, JsonRejection> {
-        if !is_json(request.headers()) {
-            let detail = "the body is to be JSON, with `Content-Type: application/json`".to_owned();
-            return Err(JsonRejection { status: StatusCode::UNSUPPORTED_MEDIA_TYPE, detail });
+    async fn from_request(request: Request, state: &S) -> Result<Self, BodyRejection> {
+        let media_type = media_type(request.headers());
+        let kind = media_type.strip_prefix("application/").unwrap_or_default();
+        if kind != "json" && !kind.ends_with("+json") {
+            return Err(BodyRejection::of_type(
+                "the body is to be JSON, with `Content-Type: application/json`",
+            ));
         }
-        let limited = LimitedBody::of(&request);
-        let bytes = Bytes::from_request(request, state).await.map_err(|error| {
-            let too_large = error.status() == StatusCode::PAYLOAD_TOO_LARGE;
-            let detail = if too_large { limited.exceeded() } else { error.body_text() };
-            JsonRejection { status: error.status(), detail }
-        })?;
-        read(&bytes).map(Self)
+        read(&whole_body(request, state).await?).map(Self)
+    }
+}
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Form<T> {
+    type Rejection = BodyRejection;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, BodyRejection> {
+        const FORM: &str = "application/x-www-form-urlencoded";
+        if media_type(request.headers()) != FORM {
+            return Err(BodyRejection::of_type(&format!(
+                "the body is to be a form, with `Content-Type: {FORM}`"
+            )));
+        }
+        let form = urlencoded::read(&whole_body(request, state).await?);
+        form.map(Self).map_err(|detail| BodyRejection { status: StatusCode::UNPROCESSABLE_ENTITY, detail })
     }
 }
 
@@ -67,7 +87,7 @@ impl<T: Serialize> IntoResponse for Json<T> {
 }
 
 /// Reads a body.
-pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, JsonRejection> {
+pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, BodyRejection> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let KeyedBody(body) = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
@@ -77,7 +97,7 @@ pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, JsonRejection
     Ok(body)
 }
 
-fn unread(path: &str, error: &serde_json::Error) -> JsonRejection {
+fn unread(path: &str, error: &serde_json::Error) -> BodyRejection {
     let message = error.to_string();
     // The place is told by itself.
     let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
@@ -89,13 +109,23 @@ fn unread(path: &str, error: &serde_json::Error) -> JsonRejection {
             (StatusCode::BAD_REQUEST, detail)
         }
     };
-    JsonRejection { status, detail }
+    BodyRejection { status, detail }
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+/// Reads a body within its limit.
+async fn whole_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, BodyRejection> {
+    let limited = LimitedBody::of(&request);
+    Bytes::from_request(request, state).await.map_err(|error| {
+        let too_large = error.status() == StatusCode::PAYLOAD_TOO_LARGE;
+        let detail = if too_large { limited.exceeded() } else { error.body_text() };
+        BodyRejection { status: error.status(), detail }
+    })
+}
+
+/// Returns the type of a body, in small letters and without its parameters.
+fn media_type(headers: &HeaderMap) -> String {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    kind.strip_prefix("application/").is_some_and(|kind| kind == "json" || kind.ends_with("+json"))
+    kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 /// A body whose keys are named.

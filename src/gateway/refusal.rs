@@ -1,7 +1,7 @@
 //! Refusals of requests, and answers of those that may be refused.
 
 use super::errors::refuse;
-use crate::gateway::json::{Json, JsonRejection};
+use crate::gateway::json::{BodyRejection, Json};
 use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
@@ -43,7 +43,7 @@ pub(super) fn scrubbed(answer: &impl Serialize) -> Response {
 }
 
 /// Reads a body.
-pub(super) fn body<T>(body: Result<Json<T>, JsonRejection>) -> Result<T, Refusal> {
+pub(super) fn body<T>(body: Result<Json<T>, BodyRejection>) -> Result<T, Refusal> {
     body.map(|Json(body)| body).map_err(|error| Box::new(refuse(error.status(), &error.body_text())))
 }
 

@@ -1,63 +1,27 @@
-//! A request for a run: what clients of LangGraph may say, and the task that is made of it. Accepted requests are kept in a
+//! A request for a run, and the task that is made of it. Accepted requests are kept in a
 //! form from which the same task is made again after a restart.
 
 use super::{
     GatewayState,
     caller::{Caller, CallerRole},
     errors::refuse,
-    input as sent,
     input::InputMessage,
     options,
     refusal::{ACCOUNT, Refusal, refused, unavailable},
+    run_body::{RunBody, busy, wrong},
     threads::notes,
 };
-use crate::gateway::json::Json;
 use crate::{bus::STORE_TIMEOUT, clock, dispatch::input, home, local};
-use axum::{http::StatusCode, response::IntoResponse};
+use axum::http::StatusCode;
 use pudu_client::{
-    Asker, Authoring, ClientRun, Multitask, RunTask,
+    Asker, Authoring, Client, ClientRun, Multitask, RunTask,
     base::{Human, Message, MessageId, RunId, Seq, SharedFile, Thinking, ThreadFolder, ThreadId, UserId},
     store::RunRow,
     wire::{checkpoint, modes::Modes},
 };
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-
-/// The assistant that answers if no other is named.
-pub(super) const LEAD: &str = "lead_agent";
-/// A value of a request with `data:` in it is shown up to so many bytes.
-const MAX_SHOWN_DATA_BYTES: usize = 1024;
-
-/// Body of a request for a run.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct RunBody {
-    assistant_id: Option<String>,
-    input: Value,
-    command: Value,
-    metadata: Value,
-    config: Value,
-    context: Value,
-    checkpoint: Value,
-    checkpoint_id: Value,
-    pub(super) stream_mode: Value,
-    stream_subgraphs: Value,
-    stream_resumable: Value,
-    on_disconnect: Option<String>,
-    multitask_strategy: Option<String>,
-    if_not_exists: Option<String>,
-    on_completion: Option<String>,
-    durability: Value,
-    checkpoint_during: Value,
-    langsmith_tracer: Value,
-    interrupt_before: Value,
-    interrupt_after: Value,
-    webhook: Value,
-    after_seconds: Value,
-    feedback_keys: Value,
-}
 
 /// A task as it is kept with its run.
 #[derive(Debug, Deserialize, Serialize)]
@@ -85,128 +49,6 @@ pub(super) struct ReadRequest {
     pub(super) cancels: bool,
 }
 
-/// Refuses a run as another one is at work on its thread.
-pub(super) fn busy<T>(other: &RunId) -> Result<T, Refusal> {
-    let why =
-        format!("run {other} is at work on the thread; wait for it, or send another multitask_strategy");
-    refused(StatusCode::CONFLICT, &why)
-}
-
-fn wrong<T>(why: &str) -> Result<T, Refusal> {
-    refused(StatusCode::UNPROCESSABLE_ENTITY, why)
-}
-
-impl RunBody {
-    /// Returns the thread that the configuration of a stateless request names.
-    pub(super) fn thread(&self) -> Option<&str> {
-        self.config["configurable"]["thread_id"].as_str()
-    }
-
-    /// Returns whether the run may begin a thread; `usual` if the client does not say.
-    pub(super) fn may_begin_thread(&self, usual: bool) -> bool {
-        self.if_not_exists.as_deref().map_or(usual, |word| word == "create")
-    }
-
-    /// Refuses options that would not be obeyed.
-    fn check_options(&self) -> Result<(), Refusal> {
-        let unsupported = |name: &str| {
-            let detail = json!({ "code": "unsupported_run_option", "message": format!("{name} is not supported"), "option": name });
-            Err(Box::new(
-                (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "detail": detail }))).into_response(),
-            ))
-        };
-        let is_empty = |value: &Value| match value {
-            Value::Null | Value::Bool(false) => true,
-            Value::Array(list) => list.is_empty(),
-            _ => false,
-        };
-        for (name, value) in [
-            ("webhook", &self.webhook),
-            ("after_seconds", &self.after_seconds),
-            ("feedback_keys", &self.feedback_keys),
-            ("interrupt_before", &self.interrupt_before),
-            ("interrupt_after", &self.interrupt_after),
-        ] {
-            if !is_empty(value) {
-                return unsupported(name);
-            }
-        }
-        match self.if_not_exists.as_deref() {
-            None | Some("create" | "reject") => Ok(()),
-            Some(_) => unsupported("if_not_exists"),
-        }
-    }
-
-    /// Reads whether the run's thread is deleted after it, which is one of its own then.
-    fn deletes_thread(&self, own_thread: bool) -> Result<bool, Refusal> {
-        match self.on_completion.as_deref() {
-            None | Some("keep") => Ok(false),
-            Some("delete") if own_thread => Ok(true),
-            Some("delete") => wrong(
-                "on_completion is delete only for a run on a new thread: POST /runs… without a thread_id",
-            ),
-            Some(_) => wrong("on_completion is neither delete nor keep"),
-        }
-    }
-
-    /// Reads whether the run outlives its reader.
-    fn cancels(&self) -> Result<bool, Refusal> {
-        match self.on_disconnect.as_deref() {
-            None | Some("cancel") => Ok(true),
-            Some("continue") => Ok(false),
-            Some(_) => wrong("on_disconnect is neither cancel nor continue"),
-        }
-    }
-
-    fn multitask(&self) -> Result<Multitask, Refusal> {
-        match &self.multitask_strategy {
-            None => Ok(Multitask::Reject),
-            Some(word) => match Multitask::parse(word) {
-                Some(multitask) => Ok(multitask),
-                None => wrong("multitask_strategy is none of reject, interrupt, rollback, enqueue"),
-            },
-        }
-    }
-
-    /// Returns the agent that is asked, if it is not the lead agent.
-    fn agent(&self) -> Option<String> {
-        let named = |place: &Value| place["agent_name"].as_str().map(str::to_owned);
-        let asked = named(&self.config["context"]).or_else(|| named(&self.context));
-        let asked = asked.or_else(|| named(&self.config["configurable"]));
-        let assistant =
-            self.assistant_id.clone().filter(|assistant| !matches!(assistant.as_str(), LEAD | "agent" | ""));
-        let assistant = assistant.map(|assistant| assistant.to_lowercase().replace('_', "-"));
-        asked.or(assistant).filter(|name| name != "lead-agent" && name != LEAD)
-    }
-
-    /// Returns how many model calls the run may take, if the client says so.
-    fn steps(&self, most: u32) -> Option<u32> {
-        let asked = self.config["recursion_limit"].as_u64().filter(|steps| *steps > 0)?;
-        Some(u32::try_from(asked).unwrap_or(u32::MAX).min(most))
-    }
-
-    fn is_bootstrap(&self) -> bool {
-        [&self.config["context"], &self.context].iter().any(|place| place["is_bootstrap"] == true)
-    }
-
-    /// Returns the messages that are said: those of the input, or the answer to a question.
-    fn said(&self) -> Result<Vec<InputMessage>, Refusal> {
-        let answer = &self.command["resume"];
-        let list = match (&self.input, answer) {
-            (Value::Null, Value::Null) => return Ok(Vec::new()),
-            (Value::Null, Value::String(answer)) => json!([{ "type": "human", "content": answer }]),
-            (Value::Null, answer) => json!([{ "type": "human", "content": answer.to_string() }]),
-            (Value::Object(input), _) => input.get("messages").cloned().unwrap_or_default(),
-            (input @ (Value::Array(_) | Value::String(_)), _) => input.clone(),
-            _ => return wrong("input is no object"),
-        };
-        match sent::messages(&list) {
-            Ok(said) => Ok(said),
-            Err(why) => refused(StatusCode::BAD_REQUEST, &format!("input.{why}")),
-        }
-    }
-}
-
 /// Reads a request for a run on a thread, which may be one that it alone has.
 pub(super) async fn read(
     gateway: &GatewayState,
@@ -217,10 +59,8 @@ pub(super) async fn read(
     let deletes_thread = body.deletes_thread(own_thread)?;
     body.check_options()?;
     let modes = Modes::read(&body.stream_mode).or_else(|why| wrong(&why))?;
-    let (cancels, multitask) = (body.cancels()?, body.multitask()?);
-    if !(body.metadata.is_object() || body.metadata.is_null()) {
-        return wrong("metadata is no object");
-    }
+    let (cancels, multitask) = (body.cancels(), body.multitask());
+    let steps = body.steps(gateway.0.watcher.current().runs.max_recursion_limit)?;
     let client = &gateway.0.shared.client;
     let models = client.models();
     let chosen =
@@ -228,17 +68,15 @@ pub(super) async fn read(
             .or_else(|(status, why)| refused(status, &why))?;
     let shows_approvals = options::shows_approvals(&body.config, &body.context)
         .or_else(|(status, why)| refused(status, &why))?;
-    let agent = body.agent();
+    let agent = body.agent()?;
     let builds = agent.clone().filter(|_| body.is_bootstrap());
     if builds.is_some() && caller.role != CallerRole::Admin {
         return refused(StatusCode::FORBIDDEN, "only an administrator makes agents");
     }
-    if let Some(name) = agent.as_deref().filter(|_| builds.is_none())
-        && client.custom_agent(name).await.is_err()
-    {
-        return refused(StatusCode::NOT_FOUND, &format!("there is no assistant `{name}`"));
+    if let Some(name) = agent.as_deref().filter(|_| builds.is_none()) {
+        known_agent(client, name).await?;
     }
-    let from = checkpoint::wanted(&body.checkpoint_id, &body.checkpoint).or_else(|why| wrong(&why))?;
+    let from = body.checkpoint()?;
     if let Some(seq) = from.filter(|seq| *seq > 0) {
         let db = gateway.0.shared.db.within(STORE_TIMEOUT);
         let newest = db.log_before(thread, seq.saturating_add(1), 1).await;
@@ -248,8 +86,8 @@ pub(super) async fn read(
         }
     }
     let said = body.said()?;
-    if said.is_empty() && from.is_none() && body.input.is_null() && !body.command.is_null() {
-        return wrong("command has nothing that can be done: send `resume`, or an input");
+    if said.is_empty() && from.is_none() {
+        goes_on(gateway, thread).await?;
     }
     let folder = ThreadFolder { owner: caller.user.clone(), thread: thread.clone() };
     if let Some(other) = client.live_runs(thread).first().filter(|_| multitask == Multitask::Reject) {
@@ -267,55 +105,37 @@ pub(super) async fn read(
         builds,
         from,
         goal,
-        steps: body.steps(gateway.0.watcher.current().runs.max_recursion_limit),
+        steps,
         at: clock::told(clock::now(), &jiff::tz::TimeZone::system()),
         shows_approvals,
     };
-    let kwargs = shown_kwargs(&body);
-    let request = json!({ "kwargs": kwargs, "task": stored, "stream_mode": body.stream_mode }).to_string();
-    let metadata = match body.metadata {
-        Value::Object(metadata) => notes(metadata)?,
-        _ => String::new(),
-    };
+    let request = json!({ "kwargs": body.shown(), "task": stored, "stream_mode": body.stream_mode });
     let run = ClientRun {
-        assistant: body.assistant_id.clone().unwrap_or_else(|| LEAD.to_owned()),
+        assistant: body.assistant(),
         task: task(thread.clone(), RunId::fresh(), caller.user.clone(), stored),
         account: ACCOUNT.to_owned(),
-        request,
-        metadata,
+        request: request.to_string(),
+        metadata: body.metadata.map_or_else(|| Ok(String::new()), notes)?,
         multitask,
         deletes_thread,
     };
     Ok(ReadRequest { run, modes, cancels })
 }
 
-/// Returns the request as lists of runs show it: without secrets.
-fn shown_kwargs(body: &RunBody) -> Value {
-    let mut config = body.config.clone();
-    for place in ["context", "configurable"] {
-        if let Some(Value::Object(place)) = config.get_mut(place) {
-            place.remove("secrets");
-        }
+/// Refuses an agent that there is not.
+pub(super) async fn known_agent(client: &Client, name: &str) -> Result<(), Refusal> {
+    match client.custom_agent(name).await {
+        Ok(_) => Ok(()),
+        Err(_) => refused(StatusCode::NOT_FOUND, &format!("there is no assistant `{name}`")),
     }
-    let mut context = body.context.clone();
-    if let Value::Object(context) = &mut context {
-        context.remove("secrets");
-    }
-    let mut input = body.input.clone();
-    leave_images_out(&mut input);
-    json!({ "input": input, "config": config, "context": context })
 }
 
-/// Leaves out what images in a value say: they are among the thread's uploads.
-fn leave_images_out(value: &mut Value) {
-    match value {
-        Value::String(text) if text.starts_with("data:") && text.len() > MAX_SHOWN_DATA_BYTES => {
-            let kind = text.split([';', ',']).next().unwrap_or_default();
-            *text = format!("{kind},");
-        }
-        Value::Array(list) => list.iter_mut().for_each(leave_images_out),
-        Value::Object(fields) => fields.values_mut().for_each(leave_images_out),
-        _ => {}
+/// Refuses a run to which nothing is said on a thread where nothing is left to do.
+async fn goes_on(gateway: &GatewayState, thread: &ThreadId) -> Result<(), Refusal> {
+    let state = gateway.0.shared.client.state(thread).await.map_err(|error| unavailable(&error))?;
+    match checkpoint::next(&state).is_empty() {
+        true => wrong("input.messages: there is no message, and nothing that the thread is to go on with"),
+        false => Ok(()),
     }
 }
 

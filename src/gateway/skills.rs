@@ -4,7 +4,7 @@
 //! what to do, for everybody.
 
 use super::{GatewayState, JsonReply, caller::Caller, thread};
-use crate::gateway::json::{Json, JsonRejection};
+use crate::gateway::json::{BodyRejection, Json};
 use crate::gateway::query::Query;
 use crate::{clock, sent};
 use axum::{
@@ -80,7 +80,7 @@ pub(super) async fn write_custom(
     caller: Caller,
     Path(name): Path<String>,
     Query(owner): Query<SkillOwner>,
-    posted: Result<Json<SkillText>, JsonRejection>,
+    posted: Result<Json<SkillText>, BodyRejection>,
 ) -> JsonReply {
     if let Some(refusal) = not_admin(&caller) {
         return refusal;

@@ -7,7 +7,7 @@ use super::{
     caller::Caller,
     errors::refuse,
     input::{self, InputMessage},
-    json::{Json, JsonRejection},
+    json::{BodyRejection, Json},
     owned::own,
     refusal::{ACCOUNT, Refusal, answer, body, changed, scrubbed, unavailable},
     thread_state::checkpoint_of,
@@ -59,7 +59,7 @@ pub(super) async fn update_state(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Path(id): Path<String>,
-    posted: Result<Json<StateUpdate>, JsonRejection>,
+    posted: Result<Json<StateUpdate>, BodyRejection>,
 ) -> Response {
     let updated = async {
         let (thread, update) = (own(&gateway, &caller, &id).await?, body(posted)?);

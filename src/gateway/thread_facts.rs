@@ -5,10 +5,10 @@ use super::{
     caller::Caller,
     owned::{own, readable},
     refusal::{ACCOUNT, Refusal, answer, body, changed, refused, scrubbed, unavailable},
-    usage,
+    run_request, usage,
 };
 use crate::bus::STORE_TIMEOUT;
-use crate::gateway::json::{Json, JsonRejection};
+use crate::gateway::json::{BodyRejection, Json};
 use axum::{
     extract::{Path, State},
     http::StatusCode,
@@ -105,7 +105,7 @@ pub(super) async fn set_goal(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Path(id): Path<String>,
-    posted: Result<Json<GoalBody>, JsonRejection>,
+    posted: Result<Json<GoalBody>, BodyRejection>,
 ) -> Response {
     let set = async {
         let (thread, GoalBody { objective, max_continuations }) =
@@ -141,9 +141,28 @@ pub(super) async fn clear_goal(
 
 /// How a thread is summarised.
 #[derive(Deserialize, Default, JsonSchema)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct CompactBody {
     model_name: Option<String>,
+    agent_name: Option<String>,
+    force: Option<bool>,
+    keep: Option<Value>,
+}
+
+impl CompactBody {
+    /// Refuses what would not be obeyed.
+    fn check(&self) -> Result<(), Refusal> {
+        let wrong = |why| refused(StatusCode::UNPROCESSABLE_ENTITY, why);
+        match self {
+            Self { force: Some(false), .. } => {
+                wrong("force: a thread is summarised whenever that is asked for")
+            }
+            Self { keep: Some(_), .. } => {
+                wrong("keep is not supported: what stays is set in the configuration")
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Summarises a thread so far.
@@ -151,16 +170,21 @@ pub(super) async fn compact(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Path(id): Path<String>,
-    posted: Result<Json<CompactBody>, JsonRejection>,
+    posted: Result<Json<CompactBody>, BodyRejection>,
 ) -> Response {
     let compacted = async {
         let (thread, asked) = (own(&gateway, &caller, &id).await?, body(posted)?);
+        asked.check()?;
         let client = &gateway.0.shared.client;
+        if let Some(name) = asked.agent_name.as_deref() {
+            run_request::known_agent(client, name).await?;
+        }
         let before = client.state(&thread.id).await.map_err(|error| unavailable(&error))?;
         let run = RunId::fresh();
         let task = RunTask {
             compact: true,
             model: asked.model_name,
+            agent: asked.agent_name,
             user: caller.user.clone(),
             ..RunTask::new(thread.id.clone(), run)
         };

@@ -3,7 +3,7 @@
 use super::{
     GatewayState,
     caller::Caller,
-    json::{Json, JsonRejection},
+    json::{BodyRejection, Json},
     owned::readable,
     refusal::{Refusal, answer, body, refused, scrubbed, unavailable},
 };
@@ -61,7 +61,7 @@ pub(super) async fn state_of_checkpoint(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Path(id): Path<String>,
-    posted: Result<Json<CheckpointBody>, JsonRejection>,
+    posted: Result<Json<CheckpointBody>, BodyRejection>,
 ) -> Response {
     let shown = async {
         let (thread, posted) = (readable(&gateway, &caller, &id).await?, body(posted)?);
@@ -190,7 +190,7 @@ pub(super) async fn history(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Path(id): Path<String>,
-    posted: Result<Json<HistoryBody>, JsonRejection>,
+    posted: Result<Json<HistoryBody>, BodyRejection>,
 ) -> Response {
     let listed = async {
         let thread = readable(&gateway, &caller, &id).await?;

@@ -7,7 +7,7 @@ use super::{
     refusal::{ACCOUNT, IN_FLIGHT, Refusal, answer, body, missing, refused, scrubbed, unavailable},
     thread,
 };
-use crate::gateway::json::{Json, JsonRejection};
+use crate::gateway::json::{BodyRejection, Json};
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
     extract::{Path, State},
@@ -46,7 +46,7 @@ pub(super) struct NewThreadBody {
 pub(super) async fn create(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    posted: Result<Json<NewThreadBody>, JsonRejection>,
+    posted: Result<Json<NewThreadBody>, BodyRejection>,
 ) -> Response {
     answer(async { Ok(scrubbed(&made(&gateway, &caller, body(posted)?).await?)) }.await)
 }
@@ -121,7 +121,7 @@ pub(super) fn next_page(next: usize, found: usize) -> Option<[(&'static str, Str
 
 /// Which threads are looked for.
 #[derive(Deserialize, Default, JsonSchema)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct ThreadSearch {
     metadata: Option<Map<String, Value>>,
     status: Option<String>,
@@ -232,7 +232,7 @@ async fn found(
 pub(super) async fn search(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    posted: Result<Json<ThreadSearch>, JsonRejection>,
+    posted: Result<Json<ThreadSearch>, BodyRejection>,
 ) -> Response {
     let listed = async {
         let search = body(posted)?;
@@ -253,7 +253,7 @@ pub(super) async fn search(
 pub(super) async fn count(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    posted: Result<Json<ThreadSearch>, JsonRejection>,
+    posted: Result<Json<ThreadSearch>, BodyRejection>,
 ) -> Response {
     let counted = async {
         let search = ThreadSearch { limit: Some(usize::MAX), ..body(posted)? };
@@ -293,7 +293,7 @@ pub(super) async fn patch(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Path(id): Path<String>,
-    posted: Result<Json<ThreadPatch>, JsonRejection>,
+    posted: Result<Json<ThreadPatch>, BodyRejection>,
 ) -> Response {
     let patched = async {
         let (thread, mut patch) = (own(&gateway, &caller, &id).await?, body(posted)?.metadata);

@@ -45,6 +45,11 @@ pub(super) async fn put(
     };
     let form = match form {
         Ok(form) => form,
+        Err(MultipartRejection::InvalidBoundary(_)) => {
+            let told =
+                "the body is to be a form with files, with `Content-Type: multipart/form-data; boundary=…`";
+            return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, told);
+        }
         Err(error) => return refuse(error.status(), &error.body_text()),
     };
     let Ok(_place) = gateway.0.uploads.acquire().await else {

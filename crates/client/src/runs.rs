@@ -7,6 +7,8 @@ use crate::{Client, Control, Run, RunTask, run_registry::LiveRun};
 use pudu_base::{BoxFuture, LogError, RunId, Seq, ThreadFolder, ThreadId, Update};
 use pudu_harness::RunState;
 use pudu_store::{CancelAction, Deletion, NewClientRun, StoreError, now};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -16,7 +18,8 @@ const MAX_WAITING_ON_THREAD: usize = 64;
 const MAX_LIVE_RUNS: usize = 16_384;
 
 /// What happens where a run is at work on the thread already: LangGraph's strategies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Multitask {
     /// The new run is refused.
     #[default]
@@ -30,23 +33,15 @@ pub enum Multitask {
 }
 
 impl Multitask {
-    const ALL: [(Self, &'static str); 4] = [
-        (Self::Reject, "reject"),
-        (Self::Interrupt, "interrupt"),
-        (Self::Rollback, "rollback"),
-        (Self::Enqueue, "enqueue"),
-    ];
-
     /// Returns LangGraph's word for it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        Self::ALL.into_iter().find(|(one, _)| *one == self).map_or("", |(_, word)| word)
-    }
-
-    /// Reads LangGraph's word.
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(_, known)| *known == word).map(|(one, _)| one)
+        match self {
+            Self::Reject => "reject",
+            Self::Interrupt => "interrupt",
+            Self::Rollback => "rollback",
+            Self::Enqueue => "enqueue",
+        }
     }
 
     fn cancels(self) -> Option<CancelAction> {

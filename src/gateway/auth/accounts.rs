@@ -5,7 +5,7 @@ use super::{
     answer::{self, told},
 };
 use crate::accounts;
-use crate::gateway::json::{Json, JsonRejection};
+use crate::gateway::json::{BodyRejection, Json};
 use axum::{
     extract::{Path, State},
     http::StatusCode,
@@ -47,7 +47,7 @@ pub(super) async fn list(State(gateway): State<GatewayState>) -> Response {
 pub(super) async fn add(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    body: Result<Json<AccountOrder>, JsonRejection>,
+    body: Result<Json<AccountOrder>, BodyRejection>,
 ) -> Response {
     let order = match body {
         Ok(Json(order)) => order,
@@ -70,7 +70,7 @@ pub(super) async fn set_password(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Path(who): Path<String>,
-    body: Result<Json<SetPassword>, JsonRejection>,
+    body: Result<Json<SetPassword>, BodyRejection>,
 ) -> Response {
     let wanted = match body {
         Ok(Json(wanted)) => wanted,

@@ -8,16 +8,15 @@ use super::{
     limits::AttemptKey,
     origin,
 };
-use crate::gateway::json::{Json, JsonRejection};
-use crate::gateway::query::flag;
+use crate::gateway::json::{BodyRejection, Form, Json};
 use crate::{
     accounts::{self, AccountChange},
     bus::STORE_TIMEOUT,
     passwords::{self, PasswordCheck},
 };
 use axum::{
-    Extension, Form,
-    extract::{ConnectInfo, Request, State, rejection::FormRejection},
+    Extension,
+    extract::{ConnectInfo, Request, State},
     http::{HeaderMap, StatusCode},
     middleware::Next,
     response::{IntoResponse, Response},
@@ -55,7 +54,8 @@ pub(super) struct LoginForm {
     username: String,
     #[schemars(with = "String")]
     password: SecretString,
-    remember_me: Option<String>,
+    #[serde(default = "yes")]
+    remember_me: bool,
 }
 
 /// Signs somebody in.
@@ -64,7 +64,7 @@ pub(super) async fn login(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     Extension(visitor): Extension<Visitor>,
     headers: HeaderMap,
-    form: Result<Form<LoginForm>, FormRejection>,
+    form: Result<Form<LoginForm>, BodyRejection>,
 ) -> Response {
     let form = match form {
         Ok(Form(form)) => form,
@@ -84,8 +84,7 @@ pub(super) async fn login(
             visitor.prove();
             let told =
                 json!({ "expires_in": super::session::SESSION_SECS, "needs_setup": account.needs_setup });
-            let remember = says_yes(form.remember_me.as_deref());
-            with_session(sign_in, &headers, &account, Some(remember), Json(told))
+            with_session(sign_in, &headers, &account, Some(form.remember_me), Json(told))
         }
         Ok(None) => {
             tracing::warn!(from = %keys[0], "refused login");
@@ -97,11 +96,6 @@ pub(super) async fn login(
             refusal
         }
     }
-}
-
-/// Returns what somebody said who may say no: yes if they said nothing.
-pub(super) fn says_yes(told: Option<&str>) -> bool {
-    told.and_then(flag).unwrap_or(true)
 }
 
 /// Finds the account if the password is right. Whether there is one makes no difference in time.
@@ -133,13 +127,22 @@ pub(super) struct NewAccount {
 /// The first administrator, and whether they take over what was held here without an account.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct FirstAdministrator {
-    #[serde(flatten)]
-    account: NewAccount,
+    email: String,
+    #[schemars(with = "String")]
+    password: SecretString,
+    #[serde(default = "yes")]
+    remember_me: bool,
     #[serde(default = "yes")]
     adopt: bool,
 }
 
-fn yes() -> bool {
+impl From<FirstAdministrator> for NewAccount {
+    fn from(FirstAdministrator { email, password, remember_me, .. }: FirstAdministrator) -> Self {
+        Self { email, password, remember_me }
+    }
+}
+
+pub(super) fn yes() -> bool {
     true
 }
 
@@ -148,7 +151,7 @@ pub(super) async fn register(
     State(gateway): State<GatewayState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
-    body: Result<Json<NewAccount>, JsonRejection>,
+    body: Result<Json<NewAccount>, BodyRejection>,
 ) -> Response {
     if !gateway.0.watcher.current().registration {
         let told = "Self-registration is disabled on this deployment";
@@ -178,7 +181,7 @@ pub(super) async fn initialize(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     Extension(visitor): Extension<Visitor>,
     headers: HeaderMap,
-    body: Result<Json<FirstAdministrator>, JsonRejection>,
+    body: Result<Json<FirstAdministrator>, BodyRejection>,
 ) -> Response {
     let (sign_in, guard) = (&gateway.0.sign_in, &gateway.0.guard);
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
@@ -200,7 +203,7 @@ pub(super) async fn initialize(
     }
     let keys = [AttemptKey::From("initialize", client(sign_in, &headers, peer.ip()))];
     let adopts = body.as_ref().is_ok_and(|Json(first)| first.adopt);
-    let body = body.map(|Json(first)| Json(first.account));
+    let body = body.map(|Json(first)| Json(NewAccount::from(first)));
     let new = match begun(sign_in, &keys, "setup", body) {
         Ok(new) => new,
         Err(refusal) => return *refusal,
@@ -250,7 +253,7 @@ fn begun(
     sign_in: &SignIn,
     keys: &[AttemptKey],
     what: &str,
-    body: Result<Json<NewAccount>, JsonRejection>,
+    body: Result<Json<NewAccount>, BodyRejection>,
 ) -> Result<NewAccount, Box<Response>> {
     let Json(new) = body.map_err(|error| Box::new(refuse(error.status(), &error.body_text())))?;
     // A slip of the finger is no attempt.

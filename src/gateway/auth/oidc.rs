@@ -74,7 +74,8 @@ pub(super) async fn list(State(gateway): State<GatewayState>) -> Json<serde_json
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct LoginWish {
     next: Option<String>,
-    remember_me: Option<String>,
+    #[serde(default = "login::yes")]
+    remember_me: bool,
 }
 
 /// Sends a browser to a provider.
@@ -95,7 +96,7 @@ pub(super) async fn begin(
         Some(uri) => uri.to_string(),
         None => format!("{}/api/v1/auth/callback/{name}", site(&gateway, &headers)),
     };
-    let wishes = (wish.next.as_deref(), login::says_yes(wish.remember_me.as_deref()));
+    let wishes = (wish.next.as_deref(), wish.remember_me);
     let login = LoginState::begin(&name, (config.has_nonce, config.has_pkce), uri, wishes, seconds());
     let begun = login.and_then(|login| Ok((login.cookie(&sign_in.key, origin::is_https(&headers))?, login)));
     match begun {

@@ -8,7 +8,7 @@ use super::{
     limits::AttemptKey,
     login,
 };
-use crate::gateway::json::{Json, JsonRejection};
+use crate::gateway::json::{BodyRejection, Json};
 use crate::{
     accounts::{self, AccountChange},
     bus::STORE_TIMEOUT,
@@ -44,7 +44,7 @@ pub(super) async fn change(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     Extension(proof): Extension<Proof>,
     headers: HeaderMap,
-    body: Result<Json<NewPassword>, JsonRejection>,
+    body: Result<Json<NewPassword>, BodyRejection>,
 ) -> Response {
     let Proof::Session(account) = proof else {
         let told = "Password changes are only available to whoever has signed in with one.";

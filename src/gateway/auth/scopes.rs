@@ -49,9 +49,14 @@ pub(super) fn needed(method: &Method, path: &str, query: Option<&str>) -> ScopeN
 
 fn run(method: &Method, rest: &[&str], query: Option<&str>) -> &'static [&'static str] {
     let follows = matches!(rest, [_, "stream"]);
+    let stops = || match FollowQuery::read(query) {
+        Ok(asked) => asked.stops(),
+        // Nobody knows what it would do.
+        Err(_) => true,
+    };
     match *method {
         // To join a run that is there, and to stop it by the way.
-        _ if follows && FollowQuery::read(query).stops() => &["runs:read", "runs:cancel"],
+        _ if follows && stops() => &["runs:read", "runs:cancel"],
         Method::GET | Method::HEAD => &["runs:read"],
         // A judgement is a note on the thread.
         _ if matches!(rest, [_, "feedback", ..]) => &["threads:write"],

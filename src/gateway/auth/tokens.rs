@@ -5,7 +5,7 @@ use super::{
     answer::{told, unstored},
     identify::Proof,
 };
-use crate::gateway::json::{Json, JsonRejection};
+use crate::gateway::json::{BodyRejection, Json};
 use crate::{
     accounts::{self, AccountError, TokenOrder},
     gateway::caller::Caller,
@@ -57,7 +57,7 @@ pub(super) async fn add_own(
     State(gateway): State<GatewayState>,
     Extension(proof): Extension<Proof>,
     caller: Caller,
-    body: Result<Json<WantedToken>, JsonRejection>,
+    body: Result<Json<WantedToken>, BodyRejection>,
 ) -> Response {
     if let Some(refusal) = not_a_person(&proof) {
         return refusal;
@@ -94,7 +94,7 @@ pub(super) async fn all(State(gateway): State<GatewayState>) -> Response {
 pub(super) async fn add(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    body: Result<Json<WantedToken>, JsonRejection>,
+    body: Result<Json<WantedToken>, BodyRejection>,
 ) -> Response {
     let wanted = match body {
         Ok(Json(wanted)) => wanted,

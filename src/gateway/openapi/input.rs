@@ -1,10 +1,10 @@
 //! What a request brings, as the extractors of its handler read it.
 
 use crate::gateway::caller::Caller;
-use crate::gateway::json::Json;
+use crate::gateway::json::{Form, Json};
 use crate::gateway::query::Query;
 use axum::{
-    Extension, Form,
+    Extension,
     body::Bytes,
     extract::{ConnectInfo, Multipart, Path, RawQuery, Request, State},
     http::{HeaderMap, Method},

@@ -7,6 +7,9 @@ use crate::{
 };
 use serde_json::{Value, json};
 
+/// LangGraph's words for how runs are.
+pub const STATUSES: [&str; 6] = ["pending", "running", "success", "error", "timeout", "interrupted"];
+
 /// Returns a run's status in LangGraph's words.
 #[must_use]
 pub fn status(row: &RunRow) -> &'static str {
@@ -26,6 +29,32 @@ pub fn status(row: &RunRow) -> &'static str {
 fn is_rolled_back(row: &RunRow) -> bool {
     row.cancelled == Some(CancelAction::Rollback) && row.outcome() == Some(Outcome::Stopped)
 }
+
+/// All keys of a run.
+pub const KEYS: [&str; 22] = [
+    "run_id",
+    "thread_id",
+    "assistant_id",
+    "status",
+    "metadata",
+    "kwargs",
+    "multitask_strategy",
+    "created_at",
+    "updated_at",
+    "model_name",
+    "total_input_tokens",
+    "total_output_tokens",
+    "total_tokens",
+    "llm_call_count",
+    "lead_agent_tokens",
+    "subagent_tokens",
+    "middleware_tokens",
+    "message_count",
+    "stop_reason",
+    "error",
+    "first_human_message",
+    "last_ai_message",
+];
 
 /// Writes a run with the tokens that it spent.
 #[must_use]
@@ -110,7 +139,12 @@ mod tests {
                 last_words: String::new(),
                 messages: 0,
             };
-            assert_eq!((status(&row), run(&row, &[])["error"].clone()), expect);
+            let told = run(&row, &[]);
+            assert_eq!((status(&row), told["error"].clone()), expect);
+            assert!(STATUSES.contains(&status(&row)));
+            let known = |key: &String| KEYS.contains(&key.as_str());
+            assert!(told.as_object().unwrap().keys().all(known), "{told}");
+            assert_eq!(told.as_object().unwrap().len(), KEYS.len());
         };
         check(Outcome::Success, ("success", Value::Null));
         check(Outcome::Stopped, ("error", json!("Rolled back by user")));
