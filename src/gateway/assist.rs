@@ -152,16 +152,17 @@ async fn polished(
     let thread = thread_id.as_deref().and_then(thread::read);
     let thread = spending_thread(&gateway, &caller, thread.as_ref()).await?;
     let whose = AssistFor { user: caller.user, thread, model: rules.model };
-    match gateway.0.shared.client.wording(&whose, text, locale.as_deref()).await {
-        Ok(rewritten) => {
-            let changed = rewritten != text;
-            Ok(Json(json!({ "rewritten_text": rewritten, "changed": changed })))
-        }
+    let rewritten = match gateway.0.shared.client.wording(&whose, text, locale.as_deref()).await {
+        Ok(rewritten) => rewritten,
+        Err(AssistError::NoModel) => text.to_owned(),
         Err(error) => {
             tracing::warn!(%error, "failed to word text anew");
-            refused(StatusCode::SERVICE_UNAVAILABLE, "the model has no other wording just now; try again")
+            let detail = "the model has no other wording just now; try again";
+            return refused(StatusCode::SERVICE_UNAVAILABLE, detail);
         }
-    }
+    };
+    let changed = rewritten != text;
+    Ok(Json(json!({ "rewritten_text": rewritten, "changed": changed })))
 }
 
 /// Returns the thread that a call of the model is booked on, if there is one. It is nobody else's.

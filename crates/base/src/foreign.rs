@@ -82,6 +82,10 @@ const ALIKE: (&str, &str) =
 /// Returns a text of several lines without reserved marks and without what cannot be seen.
 #[must_use]
 pub fn text(foreign: &str) -> String {
+    // Most texts have nothing but what a keyboard writes, and open no mark.
+    if foreign.bytes().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..=b'~') && byte != b'<') {
+        return foreign.to_owned();
+    }
     let visible: String = foreign.chars().filter(|c| !unseen(*c) || *c == '\n' || *c == '\t').collect();
     let mut out = String::with_capacity(visible.len());
     let mut rest = visible.as_str();

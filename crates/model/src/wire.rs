@@ -3,6 +3,7 @@
 use crate::{ModelSettings, think::ThinkHabit};
 use pudu_base::{Delta, ModelError, Request};
 use pudu_net::reqwest::header::{HeaderMap, HeaderName};
+use serde::Serialize;
 
 /// One protocol.
 pub(crate) trait Wire: Send + Sync {
@@ -42,6 +43,16 @@ pub(crate) trait EventDecoder: Send {
 
     /// Reads the end of the bytes.
     fn end(&mut self, out: &mut Vec<Delta>) -> Result<(), ModelError>;
+}
+
+/// Bodies of requests have about so many bytes at least: the prompt and the tools.
+const USUAL_BODY_BYTES: usize = 32 * 1024;
+
+/// Writes a body as JSON.
+pub(crate) fn written(body: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(USUAL_BODY_BYTES);
+    serde_json::to_writer(&mut bytes, body)?;
+    Ok(bytes)
 }
 
 /// Returns the error of a reply that breaks its protocol.

@@ -9,6 +9,8 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 /// An HTTP/2 connection with calls under way is asked this often whether it lives, and given this long to say so.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
+/// So many connections to a host wait for the next call: a provider that speaks HTTP/1.1 has one for each run.
+const MAX_IDLE_PER_HOST: usize = 64;
 
 /// Returns the shared HTTP client: pooled connections, no limit on the whole exchange, because answers are streamed;
 /// callers bound the gaps. Redirects are not followed: no API that we
@@ -26,7 +28,7 @@ pub fn client() -> Result<reqwest::Client, reqwest::Error> {
         .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
         .http2_keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
         .pool_idle_timeout(Duration::from_secs(60))
-        .pool_max_idle_per_host(8)
+        .pool_max_idle_per_host(MAX_IDLE_PER_HOST)
         .tcp_nodelay(true)
         .redirect(reqwest::redirect::Policy::none())
         .user_agent(concat!("pudu/", env!("CARGO_PKG_VERSION")))

@@ -214,7 +214,15 @@ pub(super) async fn initialize(
     };
     let shared = &gateway.0.shared;
     let adoption = adopts.then(|| accounts::adoption(account.user.clone(), shared.rules().unpaired));
-    match audited_add(&db, &account, db.add_first_administrator(account.clone(), adoption)).await {
+    let added = audited_add(&db, &account, db.add_first_administrator(account.clone(), adoption));
+    let added = match adopts {
+        true => {
+            let user = account.user.as_str();
+            Box::pin(accounts::audited(&db, user, (AccountChange::Adopt, user), added)).await
+        }
+        false => added.await,
+    };
+    match added {
         Ok(AddedAccount::Added) => {
             shared.adopt().await;
             tracing::info!("made the first administrator: whoever uses the gateway signs in from now on");

@@ -5,6 +5,7 @@ use super::decode::DETAILS;
 use crate::{
     Dialect, ModelSettings, limit,
     parts::{CallParts, own_parts},
+    wire,
 };
 use base64::prelude::{BASE64_STANDARD, Engine};
 use pudu_base::{Assistant, Message, ModelImage, Request, ToolCall, ToolResult, ToolSpec};
@@ -23,7 +24,7 @@ pub(super) fn body(settings: &ModelSettings, request: &Request) -> serde_json::R
         extra.remove(ours);
     }
     let messages = WireMessages { request, writing: &writing };
-    serde_json::to_vec(&Body { model, messages, tools, stream: true, extra })
+    wire::written(&Body { model, messages, tools, stream: true, extra })
 }
 
 /// Returns the keys besides messages and tools.

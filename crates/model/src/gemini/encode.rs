@@ -10,6 +10,7 @@ use crate::{
     order::{OrderedPiece, in_order},
     parts::own_parts,
     turns::{SideTurn, TurnSide, TurnWriter, turns},
+    wire,
 };
 use base64::prelude::{BASE64_STANDARD, Engine};
 use pudu_base::{Assistant, ModelImage, Request, ToolCall, ToolResult, ToolSpec};
@@ -38,7 +39,7 @@ pub(super) fn body(settings: &ModelSettings, request: &Request) -> serde_json::R
         parts: [TurnPart::Text { text: (&request.system).into(), signature: None }],
     });
     let tools = tools(&request.tools, &settings.dialect);
-    serde_json::to_vec(&GenerateBody { options, tools, system_instruction: system, contents })
+    wire::written(&GenerateBody { options, tools, system_instruction: system, contents })
 }
 
 #[derive(Serialize)]

@@ -9,6 +9,7 @@ use crate::{
     order::{OrderedPiece, in_order},
     parts::own_parts,
     turns::{SideTurn, TurnSide, TurnWriter, turns},
+    wire,
 };
 use base64::prelude::{BASE64_STANDARD, Engine};
 use pudu_base::{Assistant, ModelImage, Request, ToolCall, ToolResult, ToolSpec};
@@ -35,7 +36,7 @@ pub(super) fn body(settings: &ModelSettings, request: &Request) -> serde_json::R
         MessagesBody { model, options, stream: true, tools, system: system.into_iter().collect(), messages };
     body.mark(settings.cache);
     body.show(&request.images);
-    serde_json::to_vec(&body)
+    wire::written(&body)
 }
 
 #[derive(Serialize)]

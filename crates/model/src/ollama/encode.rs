@@ -4,7 +4,7 @@
 //! The server cuts a prompt that is longer than its window, and says nothing of it. So it is told the window that the
 //! request was fitted into, and to refuse what does not fit.
 
-use crate::{ModelSettings, limit, thinking::merge};
+use crate::{ModelSettings, limit, thinking::merge, wire};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use pudu_base::{Assistant, Message, ModelImage, Request};
 use serde::Serialize;
@@ -49,7 +49,7 @@ pub(super) fn body(settings: &ModelSettings, request: &Request) -> serde_json::R
         extra.remove(ours);
     }
     let (tools, messages) = (tools(settings, request), messages(settings, request));
-    serde_json::to_vec(&OllamaBody { model, extra, stream: true, tools, messages })
+    wire::written(&OllamaBody { model, extra, stream: true, tools, messages })
 }
 
 #[derive(Serialize)]

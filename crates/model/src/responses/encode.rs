@@ -1,7 +1,7 @@
 //! Our words in the wire's form. Borrows the messages: a long thread is written, never copied whole. Each request
 //! repeats the bytes of the one before it.
 
-use crate::{ModelSettings, limit, parts::own_parts, thinking::merge};
+use crate::{ModelSettings, limit, parts::own_parts, thinking::merge, wire};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use pudu_base::{Assistant, Message, ModelImage, Request, ToolCall};
 use serde::Serialize;
@@ -25,7 +25,7 @@ pub(super) fn body(settings: &ModelSettings, request: &Request) -> serde_json::R
         writer.input.push(InputItem::Shown { role: "user", content: shown(&request.images) });
     }
     let (tools, input) = (tools(settings, request), writer.input);
-    serde_json::to_vec(&ResponsesBody { options, stream: true, instructions, tools, input })
+    wire::written(&ResponsesBody { options, stream: true, instructions, tools, input })
 }
 
 #[derive(Serialize)]
