@@ -48,6 +48,7 @@ mod query;
 mod refusal;
 mod resources;
 mod run_body;
+mod run_list;
 mod run_readers;
 mod run_request;
 mod run_stream;

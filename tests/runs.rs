@@ -360,52 +360,80 @@ async fn garbage_is_refused_and_costs_nothing() {
     let house = House::open("").await;
     let client = Client(&house);
     let thread = client.thread().await;
-    let [runs, compact] = ["runs", "compact"].map(|what| format!("/threads/{thread}/{what}"));
-    for (path, body, expect) in [
-        (runs.as_str(), json!({"surprise": 1}), 422),
-        (&runs, json!({"webhook": "http://a"}), 422),
-        (&runs, json!({"multitask_strategy": "maybe"}), 422),
-        (&runs, json!({"stream_mode": ["all"]}), 422),
-        (&runs, json!({"on_disconnect": "die"}), 422),
-        (&runs, json!({"checkpoint_id": "x", "input": null}), 422),
-        (&runs, json!({"input": 7}), 422),
-        (&runs, json!({"input": {}}), 422),
-        (&runs, json!({"input": {"messages": []}}), 422),
-        (&runs, json!({"input": null}), 422),
-        (&runs, json!({"command": 5, "input": "hello"}), 422),
-        (&runs, json!({"command": {"resume": "a"}, "input": "hello"}), 422),
-        (&runs, json!({"command": {"goto": "model"}, "input": "hello"}), 422),
-        (&runs, json!({"checkpoint": 5, "input": "hello"}), 422),
-        (&runs, json!({"config": {"recursion_limit": "a"}, "input": "hello"}), 422),
-        (&runs, json!({"context": {"agent_name": 5}, "input": "hello"}), 422),
-        (&runs, json!({"stream_resumable": "x", "input": "hello"}), 422),
-        (&runs, json!({"durability": "never", "input": "hello"}), 422),
-        (&runs, json!({"if_not_exists": "maybe", "input": "hello"}), 422),
-        (&runs, json!({"input": {"messages": [{"type": "alien"}]}}), 400),
-        (&runs, json!({"input": {"messages": [{"type": "ai", "content": "I"}]}}), 400),
-        (&runs, json!({"context": {"model_name": "none"}}), 400),
-        (&runs, json!({"assistant_id": "nobody"}), 404),
-        ("/threads", json!({"thread_id": "a/b"}), 422),
-        ("/threads", json!({"metadata": {"a": "x".repeat(70_000)}}), 413),
-        ("/threads/search", json!({"limit": 0}), 422),
-        ("/threads/search", json!({"status": "asleep"}), 422),
-        ("/threads/search", json!({"values": {"messages": []}}), 422),
-        ("/threads/search", json!({"extract": {"last": "values.messages[-1]"}}), 422),
-        ("/threads/search", json!({"select": ["thread_id", "titel"]}), 422),
-        ("/threads/search", json!({"statuss": "idle"}), 422),
-        (&compact, json!({"keep": {"type": "messages", "value": 2}}), 422),
-        (&compact, json!({"force": false}), 422),
-        (&compact, json!({"agent_name": "nobody"}), 404),
-        ("/threads/none/runs", json!({}), 404),
-        ("/threads/none/history", json!({}), 404),
+    let [runs, compact, history] =
+        ["runs", "compact", "history"].map(|what| format!("/threads/{thread}/{what}"));
+    let run = |more: Value| {
+        let mut body = json!({"input": "hello"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    };
+    let says = |message: Value| json!({"input": {"messages": [message]}});
+    for (path, body, expect, why) in [
+        (runs.as_str(), run(json!({"surprise": 1})), 422, "surprise"),
+        (&runs, run(json!({"webhook": "http://a"})), 422, "webhook"),
+        (&runs, run(json!({"multitask_strategy": "maybe"})), 422, "multitask_strategy: expected one of"),
+        (&runs, run(json!({"multitask_strategy": 1})), 422, "multitask_strategy: expected text"),
+        (&runs, run(json!({"stream_mode": ["all"]})), 422, "stream mode"),
+        (&runs, run(json!({"on_disconnect": "die"})), 422, "on_disconnect"),
+        (&runs, json!({"checkpoint_id": "x", "input": null}), 422, "checkpoint"),
+        (&runs, json!({"input": 7}), 422, "input: expected an object"),
+        (&runs, json!({"input": {}}), 422, "there is no message"),
+        (&runs, json!({"input": {"messages": []}}), 422, "there is no message"),
+        (&runs, json!({"input": null}), 422, "there is no message"),
+        (&runs, json!({"input": {"mesages": ["hello"]}}), 422, "`messages` is missing"),
+        (&runs, run(json!({"command": 5})), 422, "command: expected an object"),
+        (&runs, run(json!({"command": {"resume": "a"}})), 422, "command"),
+        (&runs, run(json!({"command": {"goto": "model"}})), 422, "command.goto"),
+        (&runs, run(json!({"checkpoint": 5})), 422, "checkpoint: expected an object"),
+        (&runs, run(json!({"checkpoint": {"id": "a"}})), 422, "checkpoint: there is no key `id`"),
+        (&runs, run(json!({"checkpoint": {"thread_id": "other"}})), 422, "checkpoint.thread_id"),
+        (&runs, run(json!({"config": {"configurable": {"checkpoint_id": 5}}})), 422, "checkpoint"),
+        (&runs, run(json!({"config": {"recursion_limit": "a"}})), 422, "config.recursion_limit: expected"),
+        (&runs, run(json!({"context": {"agent_name": 5}})), 422, "agent_name"),
+        (&runs, run(json!({"context": {"is_bootstrap": "true"}})), 422, "is_bootstrap"),
+        (&runs, run(json!({"stream_resumable": "x"})), 422, "stream_resumable: expected true or false"),
+        (&runs, run(json!({"durability": "never"})), 422, "durability"),
+        (&runs, run(json!({"if_not_exists": "maybe"})), 422, "if_not_exists"),
+        (
+            "/runs",
+            run(json!({"config": {"configurable": {"thread_id": 5}}})),
+            422,
+            "thread_id: expected text",
+        ),
+        (&runs, says(json!({"type": "alien"})), 400, "alien"),
+        (&runs, says(json!({"type": "ai", "content": "I"})), 400, "people's messages"),
+        (&runs, says(json!({"type": "human", "text": "lost"})), 422, "messages[0]: the message is empty"),
+        (&runs, run(json!({"context": {"model_name": "none"}})), 400, "there is no model `none`"),
+        (&runs, run(json!({"assistant_id": "nobody"})), 404, "nobody"),
+        ("/threads", json!({"thread_id": "a/b"}), 422, ""),
+        ("/threads", json!({"supersteps": []}), 422, "supersteps"),
+        ("/threads", json!({"metadata": {"a": "x".repeat(70_000)}}), 413, ""),
+        ("/threads/search", json!({"limit": 0}), 422, "limit"),
+        ("/threads/search", json!({"status": "asleep"}), 422, "status"),
+        ("/threads/search", json!({"values": {"messages": []}}), 422, "values.messages"),
+        ("/threads/search", json!({"extract": {"last": "values.messages[-1]"}}), 422, "extract"),
+        ("/threads/search", json!({"select": ["thread_id", "titel"]}), 422, "titel"),
+        ("/threads/search", json!({"statuss": "idle"}), 422, "statuss"),
+        (&compact, json!({"keep": {"type": "messages", "value": 2}}), 422, "keep"),
+        (&compact, json!({"force": false}), 422, "force"),
+        (&compact, json!({"agent_name": "nobody"}), 404, "nobody"),
+        (&compact, json!({"model_name": "none"}), 400, "there is no model `none`"),
+        (&history, json!({"metadata": {"a": 1}}), 422, "metadata"),
+        (&history, json!({"checkpoint": {"checkpoint_id": "x"}}), 422, "before"),
+        ("/threads/none/runs", json!({}), 404, ""),
+        ("/threads/none/history", json!({}), 404, ""),
     ] {
         let (status, answer) = client.call("POST", path, Some(body.clone())).await;
-        assert_eq!(status, expect, "{path} {body}: {answer}");
-        assert!(status == 200 || answer["detail"] != Value::Null, "{answer}");
+        let told = answer["detail"].to_string();
+        assert!(status == expect && told != "null" && told.contains(why), "{path} {body}: {status} {answer}");
     }
-    for raw in ["{\"input\":".to_owned(), format!("{{\"input\":{}", "[".repeat(100_000))] {
+    let pinned = json!({"metadata": {"deerflow_pinned": "yes"}});
+    assert_eq!(client.call("PATCH", &format!("/threads/{thread}"), Some(pinned)).await.0, 422);
+    for (raw, expect) in
+        [("{\"input\":".to_owned(), 400), (format!("{{\"input\":{}", "[".repeat(100_000)), 422)]
+    {
         let raw = http().post(client.at(&runs)).header("content-type", "application/json").body(raw);
-        assert_eq!(raw.send().await.unwrap().status(), 400);
+        assert_eq!(raw.send().await.unwrap().status(), expect);
     }
     assert_eq!(client.get(&runs).await, json!([]), "nothing was accepted");
     for (query, expect) in [
@@ -421,6 +449,46 @@ async fn garbage_is_refused_and_costs_nothing() {
     }
     let ada = Talker::new(&house, "Ada");
     ada.says("still there?", "echo: still there?").await;
+}
+
+#[tokio::test]
+async fn a_run_to_which_nothing_is_said_goes_on_with_what_was_left() {
+    let house = House::open("").await;
+    let client = Client(&house);
+    let thread = client.thread().await;
+    let path = format!("/threads/{thread}/runs/wait");
+    house.model.next(Reply::status(401));
+    let failed = client.post(&path, json!({"input": "hello"})).await;
+    assert!(failed["__error__"].is_object(), "{failed}");
+    // As LangGraph's own client for remote graphs writes it.
+    let nothing = json!({"input": null, "command": {"goto": []}});
+    let told = client.post(&path, nothing.clone()).await;
+    let said: Vec<&Value> = told["messages"].as_array().unwrap().iter().map(|one| &one["content"]).collect();
+    assert_eq!(said, ["hello", "echo: hello"]);
+    assert_eq!(client.call("POST", &path, Some(nothing)).await.0, 422);
+    let resumed = client.post(&path, json!({"command": {"resume": "yes", "goto": []}})).await;
+    assert_eq!(resumed["messages"][3]["content"], "echo: yes");
+}
+
+#[tokio::test]
+async fn a_line_has_its_length_and_who_stops_it_needs_no_place_in_it() {
+    let house = House::open("").await;
+    let client = Client(&house);
+    let thread = client.thread().await;
+    let mut hold = house.model.hold(1, At::Start);
+    client.begin(&thread, "works", json!({})).await;
+    hold.reached().await.unwrap();
+    for n in 0..64 {
+        client.begin(&thread, &format!("waits {n}"), json!({"multitask_strategy": "enqueue"})).await;
+    }
+    let runs = format!("/threads/{thread}/runs");
+    let more = json!({"input": "one more", "multitask_strategy": "enqueue"});
+    assert_eq!(client.call("POST", &runs, Some(more)).await.0, 503);
+    let run = client.begin(&thread, "now", json!({"multitask_strategy": "interrupt"})).await;
+    client.until(&thread, &run, "success").await;
+    drop(hold);
+    let (status, told) = client.call("GET", &format!("{runs}?status=interrupted&limit=100"), None).await;
+    assert_eq!((status, told.as_array().unwrap().len()), (200, 65));
 }
 
 #[tokio::test]

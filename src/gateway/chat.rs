@@ -5,7 +5,7 @@ use super::{
     content::{self, PostedContent},
     errors::refuse,
     file::{self as files, FileDisposition},
-    options,
+    options::NamedOptions,
 };
 use crate::gateway::json::{BodyRejection, Json};
 use crate::{
@@ -94,9 +94,9 @@ fn message(gateway: &GatewayState, said: ChatMessage) -> Result<LocalMessage, Bo
         return Err(Box::new(refusal));
     }
     let models = gateway.0.shared.client.models();
-    let options =
-        options::read(&said.config, &said.context, |name| models.iter().any(|model| model.name == name))
-            .map_err(|(status, why)| refused(status, &why))?;
+    let options = NamedOptions::of(&said.config, &said.context)
+        .and_then(|options| options.model(|name| models.iter().any(|model| model.name == name)))
+        .map_err(|(status, why)| refused(status, &why))?;
     Ok(LocalMessage { text, images, options })
 }
 

@@ -1,4 +1,4 @@
-//! Runs as LangGraph's clients use them: asked for, waited for, followed, stopped, listed.
+//! Runs as LangGraph's clients use them: asked for, waited for, followed, stopped.
 
 use super::{
     GatewayState,
@@ -6,7 +6,7 @@ use super::{
     errors::refuse,
     follow_query::FollowQuery,
     json::{BodyRejection, Json},
-    owned::{own, own_if_there, readable},
+    owned::{own, own_if_there},
     owned_runs::{own_run, readable_run, row},
     refusal::{Refusal, answer, body, changed, refused, scrubbed, unavailable},
     run_body::{RunBody, busy},
@@ -14,7 +14,7 @@ use super::{
     run_request::{self, ReadRequest},
     run_stream::{self, last_event},
     thread,
-    threads::{selected, values},
+    threads::values,
 };
 use crate::gateway::query::Query;
 use crate::{bus::STORE_TIMEOUT, clock, dispatch::Shared};
@@ -35,11 +35,6 @@ use pudu_client::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-/// So many runs are listed, unless told otherwise, and at most.
-const LISTED: (usize, usize) = (10, 1000);
-/// So many runs are read at once.
-const READ_RUNS: i64 = 100;
 
 /// A run that was accepted.
 struct AcceptedRun {
@@ -120,7 +115,7 @@ async fn stateless(
     follows: bool,
 ) -> Result<AcceptedRun, Refusal> {
     let asked = body(posted)?;
-    let (thread, own_thread) = match asked.thread() {
+    let (thread, own_thread) = match asked.thread()? {
         None => (gateway.0.shared.client.new_thread(), true),
         Some(id) => (place(gateway, caller, id, asked.may_begin_thread(true)).await?, false),
     };
@@ -246,77 +241,6 @@ pub(super) async fn wait_stateless(
     answer(accepted.map(|accepted| wait(&gateway, accepted)))
 }
 
-/// Which runs are listed.
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct RunsQuery {
-    limit: Option<usize>,
-    offset: Option<usize>,
-    status: Option<String>,
-}
-
-/// Lists the runs of a thread, newest first.
-pub(super) async fn list(
-    State(gateway): State<GatewayState>,
-    caller: Caller,
-    Path(id): Path<String>,
-    Query(asked): Query<RunsQuery>,
-    RawQuery(query): RawQuery,
-) -> Response {
-    let listed = async {
-        // A key may stand several times, which `Query` does not read.
-        let pairs = url::form_urlencoded::parse(query.as_deref().unwrap_or_default().as_bytes());
-        let select: Vec<String> =
-            pairs.filter(|(key, _)| key == "select").map(|(_, value)| value.into_owned()).collect();
-        let thread = readable(&gateway, &caller, &id).await?;
-        if let Some(key) = select.iter().find(|key| !run::KEYS.contains(&key.as_str())) {
-            let why = format!("select: a run has no `{key}`; its keys are {}", run::KEYS.join(", "));
-            return refused(StatusCode::UNPROCESSABLE_ENTITY, &why);
-        }
-        let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-        let rows = wanted_runs(&gateway, &thread.id, &asked).await?;
-        let tokens = db.run_tokens(&thread.id, None).await.map_err(|error| unavailable(&error))?;
-        Ok(scrubbed(
-            &rows.iter().map(|row| selected(run::run(row, &tokens), Some(&select))).collect::<Vec<_>>(),
-        ))
-    };
-    answer(listed.await)
-}
-
-/// Returns the page of runs that a query asks for.
-async fn wanted_runs(
-    gateway: &GatewayState,
-    thread: &ThreadId,
-    asked: &RunsQuery,
-) -> Result<Vec<RunRow>, Refusal> {
-    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-    let (limit, mut skipped) = (asked.limit.unwrap_or(LISTED.0), asked.offset.unwrap_or(0));
-    if !(1..=LISTED.1).contains(&limit) {
-        return refused(StatusCode::UNPROCESSABLE_ENTITY, &format!("limit is 1 to {}", LISTED.1));
-    }
-    if let Some(unknown) = asked.status.as_deref().filter(|status| !run::STATUSES.contains(status)) {
-        let why = format!("status: a run is never `{unknown}`, but {}", run::STATUSES.join(", "));
-        return refused(StatusCode::UNPROCESSABLE_ENTITY, &why);
-    }
-    let mut from = 0;
-    let mut wanted = Vec::new();
-    loop {
-        let page = db.thread_runs(thread, READ_RUNS, from).await.map_err(|error| unavailable(&error))?;
-        let is_last = i64::try_from(page.len()).is_ok_and(|found| found < READ_RUNS);
-        for row in page {
-            match asked.status.as_deref() {
-                Some(status) if status != run::status(&row) => {}
-                _ if skipped > 0 => skipped -= 1,
-                _ => wanted.push(row),
-            }
-        }
-        if is_last || wanted.len() >= limit {
-            wanted.truncate(limit);
-            return Ok(wanted);
-        }
-        from += READ_RUNS;
-    }
-}
-
 /// Shows a run.
 pub(super) async fn show(
     State(gateway): State<GatewayState>,
@@ -361,28 +285,40 @@ pub(super) async fn join(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Path(ids): Path<(String, String)>,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Response {
     let wants_stream =
         headers.get(header::ACCEPT).is_some_and(|kind| kind.as_bytes() == b"text/event-stream");
     let joined = async {
-        let (thread, row) = readable_run(&gateway, &caller, &ids).await?;
+        let cancels = FollowQuery::read(query.as_deref());
+        let cancels = cancels.or_else(|why| refused(StatusCode::BAD_REQUEST, &why))?.cancels();
+        let (thread, row) = match cancels {
+            true => own_run(&gateway, &caller, &ids).await?,
+            false => readable_run(&gateway, &caller, &ids).await?,
+        };
         if wants_stream {
-            return Ok(rejoin(&gateway, row, Modes { values: true, ..Modes::default() }, &headers, false));
+            return rejoin(&gateway, row, Modes { values: true, ..Modes::default() }, &headers, cancels);
         }
         let live = gateway.0.shared.client.live_run(&row.id);
-        let (modes, reader) = (Modes::default(), RunReader::join(&gateway, &row.id, false));
+        let (modes, reader) = (Modes::default(), RunReader::join(&gateway, &row.id, cancels));
         let (thread, run, assistant) = (thread.id, row.id, row.assistant);
         Ok(wait(&gateway, AcceptedRun { thread, run, assistant, modes, live, reader }))
     };
     answer(joined.await)
 }
 
-fn rejoin(gateway: &GatewayState, row: RunRow, modes: Modes, headers: &HeaderMap, cancels: bool) -> Response {
+fn rejoin(
+    gateway: &GatewayState,
+    row: RunRow,
+    modes: Modes,
+    headers: &HeaderMap,
+    cancels: bool,
+) -> Result<Response, Refusal> {
     let assistant = run::assistant(&row.assistant).to_owned();
-    let (after, reader) = (last_event(headers), RunReader::join(gateway, &row.id, cancels));
+    let (after, reader) = (last_event(headers)?, RunReader::join(gateway, &row.id, cancels));
     let (thread, run) = (row.thread, row.id);
-    run_stream::respond(gateway, StreamRequest { thread, run, assistant, modes, after }, reader)
+    Ok(run_stream::respond(gateway, StreamRequest { thread, run, assistant, modes, after }, reader))
 }
 
 /// Follows a run from where the reader was, after it was told to stop if that is asked for.
@@ -417,7 +353,7 @@ pub(super) async fn follow(
                 return Ok(StatusCode::NO_CONTENT.into_response());
             }
         }
-        Ok(rejoin(&gateway, row, modes, &headers, asked.cancels()))
+        rejoin(&gateway, row, modes, &headers, asked.cancels())
     };
     answer(followed.await)
 }

@@ -1,5 +1,5 @@
-//! JSON of requests and answers, and forms of pages. A body that is to have keys is an object: serde would take a list of its values as well.
-//! A refusal names the place in the body and the value that belongs there.
+//! JSON of requests and answers, and forms of pages. A body that is to have keys is an object: serde would take a list
+//! of its values as well. A refusal names the place in the body and the value that belongs there.
 
 use super::{body_limit::LimitedBody, urlencoded, wrong_value};
 use axum::{
@@ -102,6 +102,10 @@ fn unread(path: &str, error: &serde_json::Error) -> BodyRejection {
     // The place is told by itself.
     let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
     let (status, detail) = match error.classify() {
+        _ if message == "recursion limit exceeded" => (
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "the body is nested too deep: 127 levels are the most".to_owned(),
+        ),
         Category::Data => (StatusCode::UNPROCESSABLE_ENTITY, wrong_value::told(path, message)),
         Category::Syntax | Category::Eof | Category::Io => {
             let (line, column) = (error.line(), error.column());
@@ -187,6 +191,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_told_by_its_place_and_without_types_of_rust() {
+        let deep = format!("{{\"parts\":{}", "[".repeat(200));
         for (body, status, detail) in [
             ("[]", 422, "expected an object, got a list"),
             (r#"{"count": "secret"}"#, 422, "count: expected a whole number from 0 to 4294967295, got text"),
@@ -204,6 +209,7 @@ mod tests {
             ),
             (r#"{"count": 1, "count": 1}"#, 422, "`count` stands there twice"),
             ("{", 400, "the body is no JSON: EOF while parsing an object (line 1, character 1)"),
+            (&deep, 422, "the body is nested too deep: 127 levels are the most"),
             ("{} {}", 400, "the body is no JSON: trailing characters (line 1, character 4)"),
         ] {
             let rejection = read::<NamedKeys>(body.as_bytes()).unwrap_err();

@@ -10,67 +10,84 @@ use serde_json::{Map, Value};
 /// Why options were refused: the status and the detail.
 pub(super) type OptionsRefused = (StatusCode, String);
 
-/// Reads the options of a request's `config` and `context`. What `config.context` says counts before `context`, and
-/// that before `config.configurable`. `known` tells whether there is a model of a name.
-pub(super) fn read(
-    config: &Value,
-    context: &Value,
-    known: impl Fn(&str) -> bool,
-) -> Result<RunOptions, OptionsRefused> {
-    let options = said(config, context)?;
-    let text = |key: &str| match options.get(key) {
-        None => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.trim()).filter(|text| !text.is_empty())),
-        Some(_) => Err(wrong(format!("{key} is no text"))),
-    };
-    let model = text("model_name")?.or(text("model")?);
-    if let Some(unknown) = model.filter(|name| !known(name)) {
-        return Err((StatusCode::BAD_REQUEST, format!("there is no model `{unknown}`")));
-    }
-    let enabled = match options.get("thinking_enabled") {
-        None => None,
-        Some(Value::Bool(enabled)) => Some(*enabled),
-        Some(_) => return Err(wrong("thinking_enabled is neither true nor false".to_owned())),
-    };
-    let effort = text("reasoning_effort")?;
-    if effort.is_some() && Thinking::of_options(None, effort).is_none() {
-        return Err(wrong("reasoning_effort is none of none, minimal, low, medium, high".to_owned()));
-    }
-    let thinking = Thinking::of_options(enabled, effort).map(|thinking| thinking.name().to_owned());
-    Ok(RunOptions { model: model.map(str::to_owned), thinking })
-}
+/// Options that a request names in its `config` and `context`. What `config.context` says counts before `context`, and that
+/// before `config.configurable`.
+pub(super) struct NamedOptions(Map<String, Value>);
 
-/// Reads whether the client shows people what a run asks them to approve. Clients of DeerFlow's do not, and do not say so.
-pub(super) fn shows_approvals(config: &Value, context: &Value) -> Result<bool, OptionsRefused> {
-    match said(config, context)?.get("approvals").map(Value::as_str) {
-        None | Some(Some("refuse")) => Ok(false),
-        Some(Some("ask")) => Ok(true),
-        Some(_) => Err(wrong("approvals is neither ask nor refuse".to_owned())),
+impl NamedOptions {
+    pub(super) fn of(config: &Value, context: &Value) -> Result<Self, OptionsRefused> {
+        let places = [
+            ("config.configurable", &config["configurable"]),
+            ("context", context),
+            ("config.context", &config["context"]),
+            ("config", config),
+        ];
+        if let Some((name, _)) = places.iter().find(|(_, place)| !place.is_object() && !place.is_null()) {
+            return Err(wrong(format!("{name} is no object")));
+        }
+        let mut options = Map::new();
+        for (_, place) in &places[..3] {
+            // A null says nothing.
+            let said = place.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+            options.extend(said.map(|(key, value)| (key.clone(), value.clone())));
+        }
+        Ok(Self(options))
+    }
+
+    /// Reads which model answers and how it thinks. `known` tells whether there is a model of a name.
+    pub(super) fn model(&self, known: impl Fn(&str) -> bool) -> Result<RunOptions, OptionsRefused> {
+        let model = self.text("model_name")?.or(self.text("model")?);
+        if let Some(unknown) = model.filter(|name| !known(name)) {
+            return Err((StatusCode::BAD_REQUEST, format!("there is no model `{unknown}`")));
+        }
+        let (enabled, effort) = (self.flag("thinking_enabled")?, self.text("reasoning_effort")?);
+        if effort.is_some() && Thinking::of_options(None, effort).is_none() {
+            return Err(wrong("reasoning_effort is none of none, minimal, low, medium, high".to_owned()));
+        }
+        let thinking = Thinking::of_options(enabled, effort).map(|thinking| thinking.name().to_owned());
+        Ok(RunOptions { model: model.map(str::to_owned), thinking })
+    }
+
+    /// Reads which agent is asked.
+    pub(super) fn agent(&self) -> Result<Option<&str>, OptionsRefused> {
+        self.text("agent_name")
+    }
+
+    /// Reads whether the agent is a new one, which is made by the run.
+    pub(super) fn is_bootstrap(&self) -> Result<bool, OptionsRefused> {
+        Ok(self.flag("is_bootstrap")?.unwrap_or(false))
+    }
+
+    /// Reads whether the client shows people what a run asks them to approve. Clients of DeerFlow's do not, and do not say
+    /// so.
+    pub(super) fn shows_approvals(&self) -> Result<bool, OptionsRefused> {
+        match self.0.get("approvals").map(Value::as_str) {
+            None | Some(Some("refuse")) => Ok(false),
+            Some(Some("ask")) => Ok(true),
+            Some(_) => Err(wrong("approvals is neither ask nor refuse".to_owned())),
+        }
+    }
+
+    /// Reads a text; an empty one says nothing.
+    fn text(&self, key: &str) -> Result<Option<&str>, OptionsRefused> {
+        match self.0.get(key) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.trim()).filter(|text| !text.is_empty())),
+            Some(_) => Err(wrong(format!("{key} is no text"))),
+        }
+    }
+
+    fn flag(&self, key: &str) -> Result<Option<bool>, OptionsRefused> {
+        match self.0.get(key) {
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
+            Some(_) => Err(wrong(format!("{key} is neither true nor false"))),
+        }
     }
 }
 
 fn wrong(detail: String) -> OptionsRefused {
     (StatusCode::UNPROCESSABLE_ENTITY, detail)
-}
-
-/// Returns what the places of a request say, the nearest of each key.
-fn said(config: &Value, context: &Value) -> Result<Map<String, Value>, OptionsRefused> {
-    let places = [
-        ("config.configurable", &config["configurable"]),
-        ("context", context),
-        ("config.context", &config["context"]),
-        ("config", config),
-    ];
-    if let Some((name, _)) = places.iter().find(|(_, place)| !place.is_object() && !place.is_null()) {
-        return Err(wrong(format!("{name} is no object")));
-    }
-    let mut options = Map::new();
-    for (_, place) in &places[..3] {
-        // A null says nothing.
-        let said = place.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
-        options.extend(said.map(|(key, value)| (key.clone(), value.clone())));
-    }
-    Ok(options)
 }
 
 #[cfg(test)]
@@ -80,7 +97,8 @@ mod tests {
 
     #[test]
     fn only_a_client_that_says_so_shows_approvals() {
-        let shows = |context: Value| shows_approvals(&Value::Null, &context).map_err(|(status, _)| status);
+        let read = |config: Value, context: Value| NamedOptions::of(&config, &context)?.shows_approvals();
+        let shows = |context: Value| read(Value::Null, context).map_err(|(status, _)| status);
         assert_eq!([Value::Null, json!({}), json!({"approvals": null})].map(shows), [Ok(false); 3]);
         assert_eq!(["ask", "refuse"].map(|word| shows(json!({ "approvals": word }))), [Ok(true), Ok(false)]);
         for wrong in [json!("Ask"), json!(""), json!(true), json!(["ask"])] {
@@ -90,15 +108,36 @@ mod tests {
                 "{wrong}"
             );
         }
-        let nearest =
-            shows_approvals(&json!({"configurable": {"approvals": "ask"}}), &json!({"approvals": "refuse"}));
+        let nearest = read(json!({"configurable": {"approvals": "ask"}}), json!({"approvals": "refuse"}));
         assert_eq!(nearest, Ok(false));
+    }
+
+    #[test]
+    fn an_agent_is_named_in_any_place_and_an_empty_name_is_none() {
+        let named = |config: Value, context: Value| {
+            NamedOptions::of(&config, &context)
+                .unwrap()
+                .agent()
+                .map(|name| name.unwrap_or_default().to_owned())
+        };
+        for (config, context, expect) in [
+            (json!({"configurable": {"agent_name": "a"}}), Value::Null, "a"),
+            (json!({"context": {"agent_name": "b"}}), json!({"agent_name": "a"}), "b"),
+            (Value::Null, json!({"agent_name": " "}), ""),
+        ] {
+            assert_eq!(named(config, context), Ok(expect.to_owned()));
+        }
+        assert!(named(Value::Null, json!({"agent_name": 5})).is_err());
+        let makes = |context: Value| NamedOptions::of(&Value::Null, &context).unwrap().is_bootstrap();
+        assert_eq!([json!({}), json!({"is_bootstrap": true})].map(makes), [Ok(false), Ok(true)]);
+        assert!(makes(json!({"is_bootstrap": "true"})).is_err());
     }
 
     #[test]
     fn the_nearest_place_counts_and_garbage_is_refused() {
         let read = |config: Value, context: Value| {
-            let read = read(&config, &context, |name| name == "a" || name == "b");
+            let options = NamedOptions::of(&config, &context);
+            let read = options.and_then(|options| options.model(|name| name == "a" || name == "b"));
             read.map(|RunOptions { model, thinking }| {
                 (model.unwrap_or_default(), thinking.unwrap_or_default())
             })

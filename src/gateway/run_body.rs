@@ -1,36 +1,39 @@
-//! Body of a request for a run: what clients of LangGraph may say, each value of the shape that it has.
+//! Body of a request for a run, as clients of LangGraph write it: each value has its shape, or is refused.
 
 use super::{
     input::{self, InputMessage},
     json::Json,
     refusal::{Refusal, refused},
+    wrong_value,
 };
 use axum::{http::StatusCode, response::IntoResponse};
 use pudu_client::{
     Multitask,
-    base::{RunId, Seq},
+    base::{RunId, Seq, ThreadId},
     wire::checkpoint,
 };
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, de::IntoDeserializer};
 use serde_json::{Map, Value, json};
 
 /// The assistant that answers if no other is named.
-pub(super) const LEAD: &str = "lead_agent";
+const LEAD: &str = "lead_agent";
 /// A value of a request with `data:` in it is shown up to so many bytes.
 const MAX_SHOWN_DATA_BYTES: usize = 1024;
+/// Keys of a checkpoint, as LangGraph's clients send back one that they were shown.
+const CHECKPOINT_KEYS: [&str; 4] = ["thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map"];
 
 type JsonObject = Map<String, Value>;
 
 /// Body of a request for a run.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RunBody {
     assistant_id: Option<String>,
     pub(super) input: Value,
     #[serde(deserialize_with = "object")]
     #[schemars(with = "Option<JsonObject>")]
-    pub(super) command: Value,
+    command: Value,
     pub(super) metadata: Option<JsonObject>,
     #[serde(deserialize_with = "object")]
     #[schemars(with = "Option<JsonObject>")]
@@ -47,11 +50,15 @@ pub(super) struct RunBody {
     _stream_subgraphs: Option<bool>,
     #[serde(rename = "stream_resumable")]
     _stream_resumable: Option<bool>,
+    #[serde(deserialize_with = "word")]
     on_disconnect: Option<DisconnectAction>,
+    #[serde(deserialize_with = "word")]
     multitask_strategy: Option<Multitask>,
+    #[serde(deserialize_with = "word")]
     if_not_exists: Option<AbsentThreadAction>,
+    #[serde(deserialize_with = "word")]
     on_completion: Option<CompletionAction>,
-    #[serde(rename = "durability")]
+    #[serde(rename = "durability", deserialize_with = "word")]
     _durability: Option<Durability>,
     #[serde(rename = "checkpoint_during")]
     _checkpoint_during: Option<bool>,
@@ -64,7 +71,7 @@ pub(super) struct RunBody {
     feedback_keys: Value,
 }
 
-/// What becomes of a run whose reader goes away.
+/// Action on a run whose reader goes away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum DisconnectAction {
@@ -73,7 +80,7 @@ enum DisconnectAction {
     Continue,
 }
 
-/// What becomes of a request for a run on a thread that is not there.
+/// Action on a request for a run whose thread is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum AbsentThreadAction {
@@ -81,7 +88,7 @@ enum AbsentThreadAction {
     Reject,
 }
 
-/// What becomes of a new thread when its run has ended.
+/// Action on a new thread whose run has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum CompletionAction {
@@ -90,7 +97,7 @@ enum CompletionAction {
     Delete,
 }
 
-/// When a run is written: here always at once, which is the safest of them.
+/// Time at which a run is written: here always at once, which is the safest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Durability {
@@ -102,6 +109,34 @@ enum Durability {
 /// Reads an object; null says nothing.
 fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
     Option::<JsonObject>::deserialize(deserializer).map(|object| object.map_or(Value::Null, Value::Object))
+}
+
+/// Reads one of some words; null says nothing.
+fn word<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    // serde_json takes anything else than text in place of a word for broken JSON.
+    let word = Option::<String>::deserialize(deserializer)?;
+    word.map(|word| T::deserialize(word.into_deserializer())).transpose()
+}
+
+/// Returns whether a value asks for nothing: clients write some keys always.
+fn says_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(object) => object.is_empty(),
+        _ => false,
+    }
+}
+
+/// Returns the name of an agent that is not the lead agent.
+pub(super) fn custom_agent(name: &str) -> Option<String> {
+    let name = name.trim();
+    (!["lead-agent", LEAD, ""].contains(&name)).then(|| name.to_owned())
+}
+
+/// Returns what is told of a value of another kind.
+fn not(place: &str, expected: &str, value: &Value) -> String {
+    format!("{place}: expected {expected}, got {}", wrong_value::kind(value))
 }
 
 /// Refuses a value that cannot be obeyed.
@@ -117,9 +152,13 @@ pub(super) fn busy<T>(other: &RunId) -> Result<T, Refusal> {
 }
 
 impl RunBody {
-    /// Returns the thread that the configuration of a stateless request names.
-    pub(super) fn thread(&self) -> Option<&str> {
-        self.config["configurable"]["thread_id"].as_str()
+    /// Reads the thread that the configuration of a stateless request names.
+    pub(super) fn thread(&self) -> Result<Option<&str>, Refusal> {
+        match &self.config["configurable"]["thread_id"] {
+            Value::Null => Ok(None),
+            Value::String(id) => Ok(Some(id)),
+            id => wrong(&not("config.configurable.thread_id", "text", id)),
+        }
     }
 
     /// Returns whether the run may begin a thread; `usual` if the client does not say.
@@ -129,11 +168,6 @@ impl RunBody {
 
     /// Refuses options that would not be obeyed.
     pub(super) fn check_options(&self) -> Result<(), Refusal> {
-        let is_empty = |value: &Value| match value {
-            Value::Null | Value::Bool(false) => true,
-            Value::Array(list) => list.is_empty(),
-            _ => false,
-        };
         let options = [
             ("webhook", &self.webhook),
             ("after_seconds", &self.after_seconds),
@@ -141,7 +175,9 @@ impl RunBody {
             ("interrupt_before", &self.interrupt_before),
             ("interrupt_after", &self.interrupt_after),
         ];
-        let Some((name, _)) = options.into_iter().find(|(_, value)| !is_empty(value)) else { return Ok(()) };
+        let Some((name, _)) = options.into_iter().find(|(_, value)| !says_nothing(value)) else {
+            return Ok(());
+        };
         let message = format!("{name} is not supported");
         let detail = json!({ "code": "unsupported_run_option", "message": message, "option": name });
         Err(Box::new((StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "detail": detail }))).into_response()))
@@ -172,44 +208,51 @@ impl RunBody {
         self.assistant_id.clone().unwrap_or_else(|| LEAD.to_owned())
     }
 
-    /// Reads which agent is asked, if it is not the lead agent.
-    pub(super) fn agent(&self) -> Result<Option<String>, Refusal> {
-        let mut asked = None;
-        for (place, name) in [
-            ("config.context", &self.config["context"]["agent_name"]),
-            ("context", &self.context["agent_name"]),
-            ("config.configurable", &self.config["configurable"]["agent_name"]),
-        ] {
-            match name {
-                Value::Null => {}
-                Value::String(name) => asked = asked.or_else(|| Some(name.clone())),
-                _ => return wrong(&format!("{place}.agent_name: expected text, got {name}")),
-            }
+    /// Returns the agent that is asked: the one that the options name, or else the assistant.
+    pub(super) fn agent(&self, named: Option<&str>) -> Option<String> {
+        let assistant = self.assistant_id.as_deref().filter(|assistant| *assistant != "agent");
+        match named {
+            Some(name) => custom_agent(name),
+            None => custom_agent(&assistant?.to_lowercase().replace('_', "-")),
         }
-        let assistant =
-            self.assistant_id.clone().filter(|assistant| !matches!(assistant.as_str(), LEAD | "agent" | ""));
-        let assistant = assistant.map(|assistant| assistant.to_lowercase().replace('_', "-"));
-        Ok(asked.or(assistant).filter(|name| !["lead-agent", LEAD, ""].contains(&name.as_str())))
     }
 
-    /// Reads how many model calls the run may take, if the client says so. As in DeerFlow, what is no number of them says
+    /// Reads how many model calls the run may take, if the client says so. As in DeerFlow, zero, less and yes or no say
     /// nothing.
     pub(super) fn steps(&self, most: u32) -> Result<Option<u32>, Refusal> {
         let limit = &self.config["recursion_limit"];
-        match limit.as_u64() {
-            Some(steps) if steps > 0 => Ok(Some(u32::try_from(steps).unwrap_or(u32::MAX).min(most))),
-            _ if limit.is_null() || limit.is_boolean() || limit.is_u64() || limit.is_i64() => Ok(None),
-            _ => wrong(&format!("config.recursion_limit: expected a whole number, got {limit}")),
+        let whole = limit.as_f64().filter(|steps| steps.fract() == 0.0);
+        match whole {
+            // A number that is too large is the largest.
+            Some(steps) if steps > 0.0 => Ok(Some((steps as u32).min(most))),
+            None if !(limit.is_null() || limit.is_boolean()) => {
+                wrong(&not("config.recursion_limit", "a whole number", limit))
+            }
+            _ => Ok(None),
         }
     }
 
-    pub(super) fn is_bootstrap(&self) -> bool {
-        [&self.config["context"], &self.context].iter().any(|place| place["is_bootstrap"] == true)
-    }
-
-    /// Reads the checkpoint from which the run goes on.
-    pub(super) fn checkpoint(&self) -> Result<Option<Seq>, Refusal> {
-        checkpoint::wanted(&self.checkpoint_id, &self.checkpoint).or_else(|why| wrong(&why))
+    /// Reads the checkpoint from which the run goes on. Places that name one name the same.
+    pub(super) fn checkpoint(&self, thread: &ThreadId) -> Result<Option<Seq>, Refusal> {
+        let keys = self.checkpoint.as_object().into_iter().flat_map(Map::keys);
+        if let Some(key) = keys.into_iter().find(|key| !CHECKPOINT_KEYS.contains(&key.as_str())) {
+            return wrong(&format!("checkpoint: there is no key `{key}`"));
+        }
+        let of_thread = &self.checkpoint["thread_id"];
+        if !of_thread.is_null() && of_thread.as_str() != Some(thread.as_str()) {
+            return wrong("checkpoint.thread_id: it is not the run's thread");
+        }
+        let places = [
+            &self.checkpoint_id,
+            &self.checkpoint["checkpoint_id"],
+            &self.config["configurable"]["checkpoint_id"],
+        ];
+        let mut named = places.into_iter().filter(|id| !id.is_null());
+        let Some(id) = named.next() else { return Ok(None) };
+        if named.any(|other| other != id) {
+            return wrong("checkpoint_id: two checkpoints are named");
+        }
+        checkpoint::wanted(id, &Value::Null).or_else(|why| wrong(&why))
     }
 
     /// Reads the messages that are said: those of the input, or the answer to a question.
@@ -217,9 +260,13 @@ impl RunBody {
         let none = Value::Null;
         let list = match &self.input {
             Value::Null => &none,
-            Value::Object(input) => input.get("messages").unwrap_or(&none),
+            Value::Object(input) if input.is_empty() => &none,
+            Value::Object(input) => match input.get("messages") {
+                Some(messages) => messages,
+                None => return wrong("input: `messages` is missing"),
+            },
             Value::Array(_) | Value::String(_) => &self.input,
-            input => return wrong(&format!("input: expected an object, got {input}")),
+            input => return wrong(&not("input", "an object, a list of messages or text", input)),
         };
         let said =
             input::messages(list).or_else(|why| refused(StatusCode::BAD_REQUEST, &format!("input.{why}")))?;
@@ -235,7 +282,7 @@ impl RunBody {
     fn answer(&self) -> Result<Option<String>, Refusal> {
         let mut commands =
             self.command.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
-        if let Some((name, _)) = commands.find(|(name, _)| *name != "resume") {
+        if let Some((name, _)) = commands.find(|(name, value)| *name != "resume" && !says_nothing(value)) {
             return wrong(&format!("command.{name} is not supported: `resume` is"));
         }
         Ok(match &self.command["resume"] {

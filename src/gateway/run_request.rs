@@ -6,7 +6,7 @@ use super::{
     caller::{Caller, CallerRole},
     errors::refuse,
     input::InputMessage,
-    options,
+    options::NamedOptions,
     refusal::{ACCOUNT, Refusal, refused, unavailable},
     run_body::{RunBody, busy, wrong},
     threads::notes,
@@ -63,20 +63,23 @@ pub(super) async fn read(
     let steps = body.steps(gateway.0.watcher.current().runs.max_recursion_limit)?;
     let client = &gateway.0.shared.client;
     let models = client.models();
-    let chosen =
-        options::read(&body.config, &body.context, |name| models.iter().any(|model| model.name == name))
-            .or_else(|(status, why)| refused(status, &why))?;
-    let shows_approvals = options::shows_approvals(&body.config, &body.context)
-        .or_else(|(status, why)| refused(status, &why))?;
-    let agent = body.agent()?;
-    let builds = agent.clone().filter(|_| body.is_bootstrap());
+    let options = NamedOptions::of(&body.config, &body.context);
+    let options = options.or_else(|(status, why)| refused(status, &why))?;
+    let read = || {
+        let chosen = options.model(|name| models.iter().any(|model| model.name == name))?;
+        Ok((chosen, options.shows_approvals()?, options.agent()?, options.is_bootstrap()?))
+    };
+    let (chosen, shows_approvals, named, is_bootstrap) =
+        read().or_else(|(status, why)| refused(status, &why))?;
+    let agent = body.agent(named);
+    let builds = agent.clone().filter(|_| is_bootstrap);
     if builds.is_some() && caller.role != CallerRole::Admin {
         return refused(StatusCode::FORBIDDEN, "only an administrator makes agents");
     }
     if let Some(name) = agent.as_deref().filter(|_| builds.is_none()) {
         known_agent(client, name).await?;
     }
-    let from = body.checkpoint()?;
+    let from = body.checkpoint(thread)?;
     if let Some(seq) = from.filter(|seq| *seq > 0) {
         let db = gateway.0.shared.db.within(STORE_TIMEOUT);
         let newest = db.log_before(thread, seq.saturating_add(1), 1).await;
@@ -86,13 +89,13 @@ pub(super) async fn read(
         }
     }
     let said = body.said()?;
-    if said.is_empty() && from.is_none() {
-        goes_on(gateway, thread).await?;
-    }
     let folder = ThreadFolder { owner: caller.user.clone(), thread: thread.clone() };
     if let Some(other) = client.live_runs(thread).first().filter(|_| multitask == Multitask::Reject) {
         // Before its images are taken for nothing.
         return busy(&other.run);
+    }
+    if said.is_empty() && from.is_none() {
+        goes_on(gateway, thread).await?;
     }
     let (input, fields) = take(gateway, &folder, said).await?;
     let goal = input.iter().rev().find_map(|human| input::goal_of(&human.text));
@@ -130,8 +133,11 @@ pub(super) async fn known_agent(client: &Client, name: &str) -> Result<(), Refus
     }
 }
 
-/// Refuses a run to which nothing is said on a thread where nothing is left to do.
+/// Refuses a run to which nothing is said on a thread where nothing is left to do. What another run leaves, nobody knows yet.
 async fn goes_on(gateway: &GatewayState, thread: &ThreadId) -> Result<(), Refusal> {
+    if !gateway.0.shared.client.live_runs(thread).is_empty() {
+        return Ok(());
+    }
     let state = gateway.0.shared.client.state(thread).await.map_err(|error| unavailable(&error))?;
     match checkpoint::next(&state).is_empty() {
         true => wrong("input.messages: there is no message, and nothing that the thread is to go on with"),
@@ -153,6 +159,9 @@ async fn take(
             );
             return refused(StatusCode::BAD_REQUEST, &why);
         };
+        if human.text.trim().is_empty() && images.is_empty() && uploads.is_empty() {
+            return wrong(&format!("input.messages[{at}]: the message is empty"));
+        }
         if !images.is_empty() || !uploads.is_empty() {
             human.files = files(gateway, folder, &images, &uploads).await?;
         }

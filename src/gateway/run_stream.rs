@@ -1,7 +1,11 @@
 //! The stream of one run over HTTP: its frames as they come, several together where they are there already, and a heartbeat
 //! where nothing is.
 
-use super::{GatewayState, run_readers::RunReader};
+use super::{
+    GatewayState,
+    refusal::{Refusal, refused},
+    run_readers::RunReader,
+};
 use axum::{
     body::{Body, Bytes},
     http::{HeaderMap, HeaderValue, StatusCode, header},
@@ -48,9 +52,16 @@ pub(super) fn places(run: &str, again: &str) -> HeaderMap {
     places.into_iter().filter_map(|(name, place)| Some((name, HeaderValue::from_str(&place).ok()?))).collect()
 }
 
-/// Reads the position that a request's `Last-Event-ID` names; `-1` and what is none stand for the beginning.
-pub(super) fn last_event(headers: &HeaderMap) -> Option<Position> {
-    Position::read(headers.get("last-event-id")?.to_str().ok()?)
+/// Reads the position that a request's `Last-Event-ID` names; `-1` stands for the beginning.
+pub(super) fn last_event(headers: &HeaderMap) -> Result<Option<Position>, Refusal> {
+    let Some(id) = headers.get("last-event-id").filter(|id| !["", "-1"].iter().any(|none| *id == none))
+    else {
+        return Ok(None);
+    };
+    match id.to_str().ok().and_then(Position::read) {
+        Some(position) => Ok(Some(position)),
+        None => refused(StatusCode::BAD_REQUEST, "Last-Event-ID is no id of a frame; -1 is the beginning"),
+    }
 }
 
 /// A reader of a run's stream.

@@ -5,6 +5,7 @@ use super::{
     caller::Caller,
     owned::{own, readable},
     refusal::{ACCOUNT, Refusal, answer, body, changed, refused, scrubbed, unavailable},
+    run_body::custom_agent,
     run_request, usage,
 };
 use crate::bus::STORE_TIMEOUT;
@@ -176,15 +177,21 @@ pub(super) async fn compact(
         let (thread, asked) = (own(&gateway, &caller, &id).await?, body(posted)?);
         asked.check()?;
         let client = &gateway.0.shared.client;
-        if let Some(name) = asked.agent_name.as_deref() {
+        let agent = asked.agent_name.as_deref().and_then(custom_agent);
+        if let Some(name) = agent.as_deref() {
             run_request::known_agent(client, name).await?;
+        }
+        if let Some(unknown) =
+            asked.model_name.as_ref().filter(|name| !client.models().iter().any(|model| model.name == **name))
+        {
+            return refused(StatusCode::BAD_REQUEST, &format!("there is no model `{unknown}`"));
         }
         let before = client.state(&thread.id).await.map_err(|error| unavailable(&error))?;
         let run = RunId::fresh();
         let task = RunTask {
             compact: true,
             model: asked.model_name,
-            agent: asked.agent_name,
+            agent,
             user: caller.user.clone(),
             ..RunTask::new(thread.id.clone(), run)
         };

@@ -3,7 +3,7 @@
 use super::{
     GatewayState, approvals, branches, changes, chat, client_runs, feedback, messages,
     openapi::{MethodRoutes, Routes, delete, get, post, says},
-    owned, thread_edits, thread_facts, thread_state, threads,
+    owned, run_list, thread_edits, thread_facts, thread_state, threads,
 };
 use axum::middleware;
 
@@ -100,7 +100,7 @@ impl GatewayState {
             .at(
                 "/threads/{thread}/runs",
                 large(
-                    get(client_runs::list, says("Lists the runs of a thread, newest first.").gives("[Run]"))
+                    get(run_list::list, says("Lists the runs of a thread, newest first.").gives("[Run]"))
                         .post(client_runs::create, says("Begins a run on a thread.").gives("Run").fails(RUN)),
                 ),
             )

@@ -179,10 +179,12 @@ fn boundaries(newest_first: &[LogEntry]) -> Vec<Seq> {
 
 /// Which checkpoints are listed.
 #[derive(Deserialize, Default, JsonSchema)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct HistoryBody {
     limit: Option<usize>,
     before: Value,
+    metadata: Option<Map<String, Value>>,
+    checkpoint: Option<Map<String, Value>>,
 }
 
 /// Lists the checkpoints of a thread, newest first. Only the newest has its messages.
@@ -207,6 +209,15 @@ async fn past(
     let limit = asked.limit.unwrap_or(HISTORY.0);
     if !(1..=HISTORY.1).contains(&limit) {
         return refused(StatusCode::UNPROCESSABLE_ENTITY, "limit is 1 to 100");
+    }
+    if asked.metadata.iter().any(|metadata| !metadata.is_empty()) {
+        let why = "metadata: checkpoints are not found by notes; page through them by `before`";
+        return refused(StatusCode::UNPROCESSABLE_ENTITY, why);
+    }
+    // There is one name space, the empty one.
+    let mut named = asked.checkpoint.iter().flatten().filter(|(key, _)| *key != "thread_id");
+    if named.any(|(_, value)| !value.is_null() && value != "") {
+        return refused(StatusCode::UNPROCESSABLE_ENTITY, "checkpoint: send its checkpoint_id as `before`");
     }
     let before = match &asked.before {
         Value::Null => None,

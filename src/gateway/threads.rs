@@ -34,7 +34,7 @@ const OWNERS: [&str; 2] = ["owner_id", "user_id"];
 
 /// A thread to make.
 #[derive(Deserialize, Default, JsonSchema)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct NewThreadBody {
     thread_id: Option<String>,
     assistant_id: Option<String>,
@@ -283,6 +283,7 @@ pub(super) async fn values(gateway: &GatewayState, thread: &ClientThread) -> Res
 
 /// Change of a thread's notes.
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct ThreadPatch {
     #[serde(default)]
     metadata: Map<String, Value>,
@@ -297,7 +298,14 @@ pub(super) async fn patch(
 ) -> Response {
     let patched = async {
         let (thread, mut patch) = (own(&gateway, &caller, &id).await?, body(posted)?.metadata);
-        let pinned = patch.remove("deerflow_pinned").map(|pinned| pinned == true);
+        let pinned = match patch.remove("deerflow_pinned") {
+            None => None,
+            Some(Value::Bool(pinned)) => Some(pinned),
+            Some(_) => {
+                let why = "metadata.deerflow_pinned is neither true nor false";
+                return refused(StatusCode::UNPROCESSABLE_ENTITY, why);
+            }
+        };
         // Who only pins a thread has not used it.
         let updated = Some(clock::now()).filter(|_| !patch.is_empty() || pinned.is_none());
         let mut all = metadata(&thread);

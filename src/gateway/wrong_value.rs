@@ -1,6 +1,8 @@
 //! Words for values that cannot be read: serde's errors without the types of Rust, and without the value if it is a text,
 //! which may be a password.
 
+use serde_json::Value;
+
 /// Returns what is wrong at a place of a document, which is `.` for the whole.
 pub(super) fn told(path: &str, error: &str) -> String {
     let (words, place) = (words(error), path.trim_end_matches('.'));
@@ -11,6 +13,18 @@ pub(super) fn told(path: &str, error: &str) -> String {
         None => place,
     };
     if place.is_empty() { words } else { format!("{place}: {words}") }
+}
+
+/// Returns the kind of a value: not the value itself, which may be a secret.
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
 }
 
 fn words(error: &str) -> String {

@@ -59,6 +59,7 @@ async fn a_conversation_is_begun_with_an_agent_and_keeps_it() {
     browser.sees(&shown("agent"), false).await;
 
     browser.chord("O", 10).await;
+    browser.sees("document.querySelectorAll('.turn').length", 0).await;
     browser.types("/agent po").await;
     browser.presses("Tab").await;
     browser.presses("Enter").await;

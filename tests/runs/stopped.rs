@@ -60,6 +60,16 @@ async fn nothing_of_a_run_that_is_rolled_back_is_shown_or_stays() {
     assert_eq!((of("status"), of("error")), (json!("error"), json!("Rolled back by user")));
     assert_eq!((of("last_ai_message"), of("message_count")), (Value::Null, json!(0)));
     assert_eq!(client.call("POST", &path, None).await.0, 409, "it is over");
+
+    let new = client.thread().await;
+    let mut hold = house.model.hold(1, At::Start);
+    let run = client.begin(&new, "not to be known", json!({})).await;
+    hold.reached().await.unwrap();
+    let path = format!("/threads/{new}/runs/{run}/cancel?wait=1&action=rollback");
+    assert_eq!(client.call("POST", &path, None).await.0, 204);
+    drop(hold);
+    let left = client.get(&format!("/threads/{new}")).await;
+    assert!(!left.to_string().contains("not to be known"), "{left}");
 }
 
 #[tokio::test]

@@ -70,6 +70,11 @@ async fn a_token_that_reads_runs_stops_none() {
             assert_eq!(asks(&house, &reads, method, &at(query)).await.0, reader, "{method} {query}");
             assert_eq!(asks(&house, &stops, method, &at(query)).await.0, stopper, "{method} {query}");
         }
+        let joins = |query: &str| format!("{prefix}/threads/t/runs/r/join?{query}");
+        for (query, reader) in [("cancel_on_disconnect=0", 404), ("cancel_on_disconnect=1", 403)] {
+            assert_eq!(asks(&house, &reads, "GET", &joins(query)).await.0, reader, "{query}");
+            assert_eq!(asks(&house, &stops, "GET", &joins(query)).await.0, 404, "{query}");
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
     settled, signed_in,
 };
 use crate::{
-    house::{House, Talker},
+    house::{House, SOON, Talker},
     openapi::{self, filled},
 };
 use pudu_sim::{
@@ -16,6 +16,7 @@ use pudu_sim::{
 };
 use reqwest::Method;
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 
 const FILE: &str = "artifacts/mnt/user-data/outputs/a.txt";
 
@@ -106,7 +107,16 @@ async fn a_member_reads_and_follows_a_rooms_thread_until_their_chat_is_unlinked(
     room.say(&room.cy, "and the plan?");
     hold.reached().await.unwrap();
     let runs = format!("/api/threads/{thread}/runs");
-    let run = room.bo.jar.get(&runs).await.body[0]["run_id"].as_str().unwrap().to_owned();
+    // The run is noted with the next write, or soon.
+    let deadline = Instant::now() + SOON;
+    let run = loop {
+        let newest = room.bo.jar.get(&runs).await.body[0].clone();
+        if newest["status"] == "running" {
+            break newest["run_id"].as_str().unwrap().to_owned();
+        }
+        assert!(Instant::now() < deadline, "{newest}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
     hold.proceed();
     let told = room.bo.jar.get(&format!("{runs}/{run}/stream")).await;
     assert!(told.status == 200 && told.body.to_string().contains("the plan is made"), "{told:?}");

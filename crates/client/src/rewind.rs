@@ -21,7 +21,13 @@ pub(crate) async fn roll_back(client: &Client, task: &RunTask, turn: &mut RunSta
         };
         go_back(client, turn, first - 1).await?;
         let log = client.0.threads.log();
-        turn.commit(&log).await.map_err(|error| StoreError::Unavailable(error.to_string()))
+        turn.commit(&log).await.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        let titles = client.0.db.run_titles(&task.thread, &task.run).await?;
+        let [found, left] = [titles.found, titles.left].map(Option::unwrap_or_default);
+        match found == left {
+            true => Ok(()),
+            false => client.0.db.replace_title(&task.thread, &left, &found).await,
+        }
     };
     let restored: Result<(), StoreError> = restored.await;
     if let Err(error) = &restored {

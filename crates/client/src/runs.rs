@@ -125,7 +125,9 @@ impl Client {
         task.by_client = true;
         let live = live(&task, Control::default());
         let others = self.0.runs.of_thread(&task.thread);
-        if others.len() >= MAX_WAITING_ON_THREAD || self.0.runs.len() >= MAX_LIVE_RUNS {
+        // One of the others works. Who stops all of them waits for no place.
+        let is_full = others.len() > MAX_WAITING_ON_THREAD && multitask.cancels().is_none();
+        if is_full || self.0.runs.len() >= MAX_LIVE_RUNS {
             return Err(SubmitError::Full);
         }
         if let Err(other) = self.0.runs.open(live.clone(), multitask == Multitask::Reject) {

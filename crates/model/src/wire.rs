@@ -45,7 +45,7 @@ pub(crate) trait EventDecoder: Send {
     fn end(&mut self, out: &mut Vec<Delta>) -> Result<(), ModelError>;
 }
 
-/// Bodies of requests have about so many bytes at least: the prompt and the tools.
+/// Usual size of a lead agent's request with its prompt and tools, in bytes.
 const USUAL_BODY_BYTES: usize = 32 * 1024;
 
 /// Writes a body as JSON.

@@ -9,7 +9,7 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 /// An HTTP/2 connection with calls under way is asked this often whether it lives, and given this long to say so.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
-/// So many connections to a host wait for the next call: a provider that speaks HTTP/1.1 has one for each run.
+/// So many connections to a host wait for the next call. HTTP/1.1 takes one for each call that is under way.
 const MAX_IDLE_PER_HOST: usize = 64;
 
 /// Returns the shared HTTP client: pooled connections, no limit on the whole exchange, because answers are streamed;

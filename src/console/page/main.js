@@ -245,7 +245,7 @@ async function rate(turn, rating) {
   const last = turn.items.findLast(item => item.kind === 'ai');
   if (rating) await call('PUT', path, { rating });
   else await call('DELETE', path);
-  conversation.thread.messages.get(last.id).rating = rating;
+  conversation.thread.judge(last.id, rating);
   changed();
 }
 

@@ -47,7 +47,7 @@ const TASK_STATES = {
 
 export class Thread {
   constructor(id) {
-    Object.assign(this, { id, messages: new Map(), order: [], oldest: null, tasks: new Map(), runs: new Map(), approvals: new Map() });
+    Object.assign(this, { id, messages: new Map(), order: [], oldest: null, tasks: new Map(), runs: new Map(), approvals: new Map(), judged: new Map() });
     Object.assign(this, { todos: [], artifacts: null, title: '', note: '' });
   }
 
@@ -74,13 +74,20 @@ export class Thread {
     this.oldest = oldest;
   }
 
+  /** Keeps a judgement that was made here: a page that was asked for before does not know it. */
+  judge(id, rating) {
+    this.judged.set(id, rating);
+    this.messages.get(id).rating = rating;
+  }
+
   take(rows) {
     const ids = [];
     for (const row of rows) {
       const message = messageOf(row.content, row.run_id);
       if (!message) continue;
       // Of what was copied from another thread there is no run to ask for.
-      Object.assign(message, { at: row.created_at, rating: row.feedback?.rating, hasRun: !row.metadata?.without_run });
+      const rating = this.judged.has(message.id) ? this.judged.get(message.id) : row.feedback?.rating;
+      Object.assign(message, { at: row.created_at, rating, hasRun: !row.metadata?.without_run });
       // Not every provider's thoughts are stored; those that were seen stay.
       message.reasoning ||= this.messages.get(message.id)?.reasoning ?? '';
       this.messages.set(message.id, message);

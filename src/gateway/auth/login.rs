@@ -169,9 +169,8 @@ pub(super) async fn register(
     };
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
     match audited_add(&db, &account, db.add_account(account.clone())).await {
-        Ok(AddedAccount::Added) => made(sign_in, &headers, &account, new.remember_me),
-        Ok(AddedAccount::Taken | AddedAccount::Late) => taken(),
-        Err(error) => unstored(&error),
+        Ok(()) => made(sign_in, &headers, &account, new.remember_me),
+        Err(error) => error.told(),
     }
 }
 
@@ -218,19 +217,44 @@ pub(super) async fn initialize(
     let added = match adopts {
         true => {
             let user = account.user.as_str();
+            // Two entries of the audit are much to keep on the stack.
             Box::pin(accounts::audited(&db, user, (AccountChange::Adopt, user), added)).await
         }
         false => added.await,
     };
     match added {
-        Ok(AddedAccount::Added) => {
+        Ok(()) => {
             shared.adopt().await;
             tracing::info!("made the first administrator: whoever uses the gateway signs in from now on");
             made(sign_in, &headers, &account, new.remember_me)
         }
-        Ok(AddedAccount::Late) => late(),
-        Ok(AddedAccount::Taken) => taken(),
-        Err(error) => unstored(&error),
+        Err(error) => error.told(),
+    }
+}
+
+/// Reason why somebody has no account now.
+enum NotAdded {
+    /// Another account has the address.
+    Taken,
+    /// There is an administrator already.
+    Late,
+    /// The store failed.
+    Store(StoreError),
+}
+
+impl From<StoreError> for NotAdded {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl NotAdded {
+    fn told(self) -> Response {
+        match self {
+            Self::Taken => coded(StatusCode::BAD_REQUEST, "email_already_exists", "Email already registered"),
+            Self::Late => late(),
+            Self::Store(error) => unstored(&error),
+        }
     }
 }
 
@@ -239,9 +263,16 @@ async fn audited_add(
     db: &Db,
     account: &UserAccount,
     add: impl Future<Output = Result<AddedAccount, StoreError>>,
-) -> Result<AddedAccount, StoreError> {
+) -> Result<(), NotAdded> {
     let user = account.user.as_str();
-    accounts::audited(db, user, (AccountChange::Add, user), add).await
+    let added = async {
+        match add.await? {
+            AddedAccount::Added => Ok(()),
+            AddedAccount::Taken => Err(NotAdded::Taken),
+            AddedAccount::Late => Err(NotAdded::Late),
+        }
+    };
+    accounts::audited(db, user, (AccountChange::Add, user), added).await
 }
 
 /// Signs somebody out of this browser.
@@ -285,10 +316,6 @@ async fn fresh(sign_in: &SignIn, new: &NewAccount, role: &str) -> Result<UserAcc
 fn made(sign_in: &SignIn, headers: &HeaderMap, account: &UserAccount, remember: bool) -> Response {
     let told = (StatusCode::CREATED, Json(accounts::shown(account)));
     with_session(sign_in, headers, account, Some(remember), told)
-}
-
-fn taken() -> Response {
-    coded(StatusCode::BAD_REQUEST, "email_already_exists", "Email already registered")
 }
 
 fn late() -> Response {

@@ -48,7 +48,7 @@ pub(super) fn needed(method: &Method, path: &str, query: Option<&str>) -> ScopeN
 }
 
 fn run(method: &Method, rest: &[&str], query: Option<&str>) -> &'static [&'static str] {
-    let follows = matches!(rest, [_, "stream"]);
+    let follows = matches!(rest, [_, "stream" | "join"]);
     let stops = || match FollowQuery::read(query) {
         Ok(asked) => asked.stops(),
         // Nobody knows what it would do.
