@@ -91,6 +91,8 @@ async def streams(client, base, kept):
     holds("the call comes as a chunk", [call["name"] for call in calls] == ["ls"], calls)
 
     run = parts[0].data["run_id"]
+    plain = [part.event async for part in client.runs.join_stream(thread, run)]
+    holds("a run is followed as it was begun", plain[0] == "metadata" and "values" in plain and plain[-1] == "end", plain)
     again = [part async for part in client.runs.join_stream(thread, run, stream_mode=["values", "messages-tuple"])]
     holds("a run is followed once more", again[-1].event == "end" and again[-2].data == last, [p.event for p in again])
     holds("frames have ids", all(part.id for part in parts), len(parts))
