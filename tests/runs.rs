@@ -72,6 +72,19 @@ impl Client<'_> {
         }
     }
 
+    /// Returns the run that works: a chat's is noted with the next write, or soon.
+    async fn working_run(&self, thread: &str) -> String {
+        let deadline = Instant::now() + SOON;
+        loop {
+            let working = self.get(&format!("/threads/{thread}/runs?status=running")).await;
+            if let Some(run) = working[0]["run_id"].as_str() {
+                return run.to_owned();
+            }
+            assert!(Instant::now() < deadline, "no run works: {}", self.0.log());
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    }
+
     async fn follows(&self, thread: &str, run: &str, after: Option<&str>, modes: &str) -> Vec<Frame> {
         let path = format!("/threads/{thread}/runs/{run}/stream?{modes}");
         let mut call = http().get(self.at(&path));

@@ -107,8 +107,7 @@ async fn a_stop_of_a_chats_run_that_a_death_cut_is_done_after_it() {
     client.says_in_chat("hello").await;
     hold.reached().await.unwrap();
     let thread = client.thread_of_chat().await;
-    let runs = client.get(&format!("/threads/{thread}/runs")).await;
-    let run = runs[0]["run_id"].as_str().unwrap().to_owned();
+    let run = client.working_run(&thread).await;
     let path = client.at(&format!("/threads/{thread}/runs/{run}/cancel"));
     http().post(path).send().await.unwrap_err();
     house.dies().await;
