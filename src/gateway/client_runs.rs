@@ -292,7 +292,7 @@ pub(super) async fn join(
         headers.get(header::ACCEPT).is_some_and(|kind| kind.as_bytes() == b"text/event-stream");
     let joined = async {
         let cancels = FollowQuery::read(query.as_deref());
-        let cancels = cancels.or_else(|why| refused(StatusCode::BAD_REQUEST, &why))?.cancels();
+        let cancels = cancels.or_else(|why| refused(StatusCode::BAD_REQUEST, &why))?.cancels;
         let (thread, row) = match cancels {
             true => own_run(&gateway, &caller, &ids).await?,
             false => readable_run(&gateway, &caller, &ids).await?,
@@ -348,12 +348,12 @@ pub(super) async fn follow(
             Err(why) => return refused(StatusCode::UNPROCESSABLE_ENTITY, &why),
         };
         if let Some(action) = asked.action.as_deref() {
-            stop(&gateway, &row, action, asked.waits()).await?;
-            if asked.waits() {
+            stop(&gateway, &row, action, asked.waits).await?;
+            if asked.waits {
                 return Ok(StatusCode::NO_CONTENT.into_response());
             }
         }
-        rejoin(&gateway, row, modes, &headers, asked.cancels())
+        rejoin(&gateway, row, modes, &headers, asked.cancels)
     };
     answer(followed.await)
 }

@@ -6,9 +6,11 @@ use super::urlencoded::flag_of;
 #[derive(Default)]
 pub(super) struct FollowQuery {
     pub(super) stream_modes: Vec<String>,
-    cancels: bool,
+    /// Whether the run is stopped when its reader goes away.
+    pub(super) cancels: bool,
     pub(super) action: Option<String>,
-    waits: bool,
+    /// Whether the run has stopped when the answer comes.
+    pub(super) waits: bool,
 }
 
 impl FollowQuery {
@@ -25,16 +27,6 @@ impl FollowQuery {
             }
         }
         Ok(asked)
-    }
-
-    /// Returns whether the run is stopped when its reader goes away.
-    pub(super) fn cancels(&self) -> bool {
-        self.cancels
-    }
-
-    /// Returns whether the run has stopped when the answer comes.
-    pub(super) fn waits(&self) -> bool {
-        self.waits
     }
 
     /// Returns whether a run is stopped, now or later.

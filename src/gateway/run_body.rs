@@ -234,8 +234,8 @@ impl RunBody {
 
     /// Reads the checkpoint from which the run goes on. Places that name one name the same.
     pub(super) fn checkpoint(&self, thread: &ThreadId) -> Result<Option<Seq>, Refusal> {
-        let keys = self.checkpoint.as_object().into_iter().flat_map(Map::keys);
-        if let Some(key) = keys.into_iter().find(|key| !CHECKPOINT_KEYS.contains(&key.as_str())) {
+        let mut keys = self.checkpoint.as_object().into_iter().flat_map(Map::keys);
+        if let Some(key) = keys.find(|key| !CHECKPOINT_KEYS.contains(&key.as_str())) {
             return wrong(&format!("checkpoint: there is no key `{key}`"));
         }
         let of_thread = &self.checkpoint["thread_id"];
@@ -280,8 +280,7 @@ impl RunBody {
 
     /// Reads the answer to a question.
     fn answer(&self) -> Result<Option<String>, Refusal> {
-        let mut commands =
-            self.command.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+        let mut commands = self.command.as_object().into_iter().flatten();
         if let Some((name, _)) = commands.find(|(name, value)| *name != "resume" && !says_nothing(value)) {
             return wrong(&format!("command.{name} is not supported: `resume` is"));
         }

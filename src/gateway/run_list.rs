@@ -6,7 +6,7 @@ use super::{
     owned::readable,
     query::Query,
     refusal::{Refusal, answer, refused, scrubbed, unavailable},
-    threads::selected,
+    threads::{check_selected, selected},
 };
 use crate::bus::STORE_TIMEOUT;
 use axum::{
@@ -45,10 +45,7 @@ pub(super) async fn list(
         let select: Vec<String> =
             pairs.filter(|(key, _)| key == "select").map(|(_, value)| value.into_owned()).collect();
         let thread = readable(&gateway, &caller, &id).await?;
-        if let Some(key) = select.iter().find(|key| !run::KEYS.contains(&key.as_str())) {
-            let why = format!("select: a run has no `{key}`; its keys are {}", run::KEYS.join(", "));
-            return refused(StatusCode::UNPROCESSABLE_ENTITY, &why);
-        }
+        check_selected("run", &select, &run::KEYS)?;
         let db = gateway.0.shared.db.within(STORE_TIMEOUT);
         let rows = wanted_runs(&gateway, &thread.id, &asked).await?;
         let tokens = db.run_tokens(&thread.id, None).await.map_err(|error| unavailable(&error))?;

@@ -63,15 +63,13 @@ pub(super) async fn read(
     let steps = body.steps(gateway.0.watcher.current().runs.max_recursion_limit)?;
     let client = &gateway.0.shared.client;
     let models = client.models();
-    let options = NamedOptions::of(&body.config, &body.context);
-    let options = options.or_else(|(status, why)| refused(status, &why))?;
-    let read = || {
+    let options = || {
+        let options = NamedOptions::of(&body.config, &body.context)?;
         let chosen = options.model(|name| models.iter().any(|model| model.name == name))?;
-        Ok((chosen, options.shows_approvals()?, options.agent()?, options.is_bootstrap()?))
+        Ok((chosen, options.shows_approvals()?, body.agent(options.agent()?), options.is_bootstrap()?))
     };
-    let (chosen, shows_approvals, named, is_bootstrap) =
-        read().or_else(|(status, why)| refused(status, &why))?;
-    let agent = body.agent(named);
+    let (chosen, shows_approvals, agent, is_bootstrap) =
+        options().or_else(|(status, why)| refused(status, &why))?;
     let builds = agent.clone().filter(|_| is_bootstrap);
     if builds.is_some() && caller.role != CallerRole::Admin {
         return refused(StatusCode::FORBIDDEN, "only an administrator makes agents");
@@ -90,12 +88,14 @@ pub(super) async fn read(
     }
     let said = body.said()?;
     let folder = ThreadFolder { owner: caller.user.clone(), thread: thread.clone() };
-    if let Some(other) = client.live_runs(thread).first().filter(|_| multitask == Multitask::Reject) {
+    let others = client.live_runs(thread);
+    if let Some(other) = others.first().filter(|_| multitask == Multitask::Reject) {
         // Before its images are taken for nothing.
         return busy(&other.run);
     }
-    if said.is_empty() && from.is_none() {
-        goes_on(gateway, thread).await?;
+    // What another run leaves, nobody knows yet.
+    if said.is_empty() && from.is_none() && others.is_empty() {
+        goes_on(client, thread).await?;
     }
     let (input, fields) = take(gateway, &folder, said).await?;
     let goal = input.iter().rev().find_map(|human| input::goal_of(&human.text));
@@ -133,12 +133,9 @@ pub(super) async fn known_agent(client: &Client, name: &str) -> Result<(), Refus
     }
 }
 
-/// Refuses a run to which nothing is said on a thread where nothing is left to do. What another run leaves, nobody knows yet.
-async fn goes_on(gateway: &GatewayState, thread: &ThreadId) -> Result<(), Refusal> {
-    if !gateway.0.shared.client.live_runs(thread).is_empty() {
-        return Ok(());
-    }
-    let state = gateway.0.shared.client.state(thread).await.map_err(|error| unavailable(&error))?;
+/// Refuses a run to which nothing is said on a thread where nothing is left to do.
+async fn goes_on(client: &Client, thread: &ThreadId) -> Result<(), Refusal> {
+    let state = client.state(thread).await.map_err(|error| unavailable(&error))?;
     match checkpoint::next(&state).is_empty() {
         true => wrong("input.messages: there is no message, and nothing that the thread is to go on with"),
         false => Ok(()),

@@ -114,6 +114,17 @@ pub(super) fn selected(mut told: Value, keys: Option<&[String]>) -> Value {
     told
 }
 
+/// Refuses keys that nothing listed has.
+pub(super) fn check_selected(listed: &str, keys: &[String], known: &[&str]) -> Result<(), Refusal> {
+    match keys.iter().find(|key| !known.contains(&key.as_str())) {
+        Some(key) => {
+            let why = format!("select: a {listed} has no `{key}`; its keys are {}", known.join(", "));
+            refused(StatusCode::UNPROCESSABLE_ENTITY, &why)
+        }
+        None => Ok(()),
+    }
+}
+
 /// Returns the header that tells where the next page begins, if there is one.
 pub(super) fn next_page(next: usize, found: usize) -> Option<[(&'static str, String); 1]> {
     (next < found).then(|| [("x-pagination-next", next.to_string())])
@@ -175,10 +186,7 @@ impl ThreadSearch {
         if self.extract.as_ref().is_some_and(|extract| !extract.is_empty()) {
             return wrong("extract is not offered: GET /threads/{id} has the values of a thread");
         }
-        match self.select.iter().flatten().find(|key| !KEYS.contains(&key.as_str())) {
-            Some(key) => wrong(&format!("select: a thread has no `{key}`; its keys are {}", KEYS.join(", "))),
-            None => Ok(()),
-        }
+        check_selected("thread", self.select.as_deref().unwrap_or_default(), &KEYS)
     }
 }
 
