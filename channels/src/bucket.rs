@@ -3,6 +3,7 @@
 //! Unfinished views take a place each and wait for it, in the order in which they came. What is finished counts and
 //! never waits. When the platform says that the app calls too often, no place is given for as long as it says.
 
+use crate::allowance::{Allowance, Rate};
 use std::{
     sync::{Mutex, PoisonError},
     time::Duration,
@@ -12,60 +13,36 @@ use tokio::time::{Instant, sleep_until};
 /// So many calls at once, and one more after each interval.
 #[derive(Debug)]
 pub(crate) struct Bucket {
-    burst: u32,
-    interval: Duration,
-    fill: Mutex<Fill>,
-}
-
-#[derive(Debug)]
-struct Fill {
-    /// When the interval is over for all that was spent so far (GCRA's theoretical arrival time).
-    paid: Instant,
-    not_before: Instant,
-    /// Places that were given and whose calls were not made yet.
-    given: u32,
+    rate: Rate,
+    allowance: Mutex<Allowance>,
 }
 
 impl Bucket {
     pub(crate) fn new(burst: u32, interval: Duration) -> Self {
-        let now = Instant::now();
-        Self { burst, interval, fill: Mutex::new(Fill { paid: now, not_before: now, given: 0 }) }
+        Self { rate: Rate { burst, interval }, allowance: Mutex::new(Allowance::new(Instant::now())) }
     }
 
     /// Waits for a place; the next call that is spent has it.
     ///
     /// # Cancel safety
-    /// A caller that is dropped while it waits has taken its place: one call more than was made is counted.
+    /// A caller that is dropped while it waits leaves its place to the next call.
     pub(crate) async fn ready(&self) {
-        let at = self.with(|fill, now| {
-            let ahead = self.interval * self.burst.saturating_sub(1);
-            let at = fill.paid.checked_sub(ahead).unwrap_or(now).max(fill.not_before).max(now);
-            fill.paid = fill.paid.max(now) + self.interval;
-            fill.given += 1;
-            at
-        });
+        let at = self.with(|allowance, now| allowance.place(self.rate, now));
         sleep_until(at).await;
     }
 
     /// Counts a call that is made now.
     pub(crate) fn spend(&self) {
-        self.with(|fill, now| match fill.given.checked_sub(1) {
-            Some(left) => fill.given = left,
-            // What never waits is not owed for longer than one burst.
-            None => {
-                let most = fill.paid.max(now + self.interval * self.burst);
-                fill.paid = (fill.paid.max(now) + self.interval).min(most);
-            }
-        });
+        self.with(|allowance, now| allowance.spend(self.rate, now));
     }
 
     /// Gives no place for so long.
     pub(crate) fn hold(&self, wait: Duration) {
-        self.with(|fill, now| fill.not_before = fill.not_before.max(now + wait));
+        self.with(|allowance, now| allowance.hold(wait, now));
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut Fill, Instant) -> T) -> T {
-        work(&mut self.fill.lock().unwrap_or_else(PoisonError::into_inner), Instant::now())
+    fn with<T>(&self, work: impl FnOnce(&mut Allowance, Instant) -> T) -> T {
+        work(&mut self.allowance.lock().unwrap_or_else(PoisonError::into_inner), Instant::now())
     }
 }
 

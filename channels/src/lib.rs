@@ -6,6 +6,7 @@
 //! messages again after a restart.
 
 mod address;
+mod allowance;
 mod boxed;
 mod bucket;
 mod channel;

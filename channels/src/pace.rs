@@ -5,8 +5,9 @@
 //! never waits. And when a platform says "not before", nothing at all goes to that chat before then: [`Pacer::held`]
 //! tells the caller, who has better means to wait than a call that hangs for hours.
 //!
-//! Deliberately absent: a queue. Views are replaced by newer ones, so there is nothing to keep in order.
+//! Deliberately absent: a queue of views. They are replaced by newer ones; only the replies of a chat take turns.
 
+use crate::allowance::{Allowance, Rate};
 use std::{
     collections::HashMap,
     hash::Hash,
@@ -25,7 +26,7 @@ const MAX_TRACKED_CHATS: usize = 4096;
 /// Paces the chats of one account.
 #[derive(Debug)]
 pub struct Pacer<K> {
-    chats: Mutex<HashMap<K, ChatPace>>,
+    chats: Mutex<HashMap<K, Allowance>>,
 }
 
 impl<K> Default for Pacer<K> {
@@ -34,81 +35,55 @@ impl<K> Default for Pacer<K> {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct ChatPace {
-    /// When the interval is over for all that was spent so far (GCRA's theoretical arrival time).
-    paid: Instant,
-    not_before: Instant,
-}
-
-impl ChatPace {
-    fn new(now: Instant) -> Self {
-        Self { paid: now, not_before: now }
-    }
-
-    fn idle(&self, now: Instant) -> bool {
-        self.paid <= now && self.not_before <= now
-    }
+fn every(interval: Duration) -> Rate {
+    Rate { burst: BURST, interval }
 }
 
 impl<K: Clone + Eq + Hash> Pacer<K> {
-    /// Waits until another unfinished view may be shown in the chat.
+    /// Waits until another unfinished view may be shown in the chat. Replies of one chat take turns.
+    ///
+    /// # Cancel safety
+    /// A caller that is dropped while it waits leaves its place to the next view.
     pub async fn ready(&self, chat: &K, interval: Duration) {
-        // A hold may come up during the wait, so that the time is asked for again.
-        loop {
-            let next = self.next(chat, interval);
-            if next <= Instant::now() {
-                return;
-            }
-            sleep_until(next).await;
+        let mut at = self.with(chat, |chat, now| chat.place(every(interval), now));
+        // A hold may come up during the wait.
+        while at > Instant::now() {
+            sleep_until(at).await;
+            at = self.with(chat, |chat, _| chat.not_before());
         }
     }
 
     /// Counts a view that is shown now, finished or not.
     pub fn spend(&self, chat: &K, interval: Duration) {
-        let now = Instant::now();
-        self.with(chat, |pace| {
-            // What finals overdraw is not owed for longer than one burst.
-            let most = now + interval * BURST;
-            pace.paid = (pace.paid.max(now) + interval).min(most);
-        });
+        self.with(chat, |chat, now| chat.spend(every(interval), now));
     }
 
     /// Keeps everything from the chat for `wait` from now on, a day at most.
     pub fn hold(&self, chat: &K, wait: Duration) {
-        let until = Instant::now() + wait.min(MAX_HOLD);
-        self.with(chat, |pace| pace.not_before = pace.not_before.max(until));
+        self.with(chat, |chat, now| chat.hold(wait.min(MAX_HOLD), now));
     }
 
     /// Returns how long nothing may be sent to the chat; `None` when something may.
     pub fn held(&self, chat: &K) -> Option<Duration> {
-        let until = self.with(chat, |pace| pace.not_before);
-        let left = until.saturating_duration_since(Instant::now());
+        let left = self.with(chat, |chat, now| chat.not_before().saturating_duration_since(now));
         (!left.is_zero()).then_some(left)
     }
 
-    fn next(&self, chat: &K, interval: Duration) -> Instant {
-        self.with(chat, |pace| {
-            let ahead = interval * (BURST - 1);
-            pace.paid.checked_sub(ahead).unwrap_or(pace.paid).max(pace.not_before)
-        })
-    }
-
-    fn with<T>(&self, chat: &K, change: impl FnOnce(&mut ChatPace) -> T) -> T {
+    fn with<T>(&self, chat: &K, change: impl FnOnce(&mut Allowance, Instant) -> T) -> T {
         let now = Instant::now();
         let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
         if chats.len() >= MAX_TRACKED_CHATS && !chats.contains_key(chat) {
             make_room(&mut chats, now);
         }
-        change(chats.entry(chat.clone()).or_insert_with(|| ChatPace::new(now)))
+        change(chats.entry(chat.clone()).or_insert_with(|| Allowance::new(now)), now)
     }
 }
 
-/// Forgets idle chats; if none is, the one whose turn comes first.
-fn make_room<K: Clone + Eq + Hash>(chats: &mut HashMap<K, ChatPace>, now: Instant) {
-    chats.retain(|_, pace| !pace.idle(now));
+/// Forgets idle chats; if none is, the one that is idle first.
+fn make_room<K: Clone + Eq + Hash>(chats: &mut HashMap<K, Allowance>, now: Instant) {
+    chats.retain(|_, chat| chat.idle_from() > now);
     if chats.len() >= MAX_TRACKED_CHATS
-        && let Some(first) = chats.iter().min_by_key(|(_, pace)| pace.not_before.max(pace.paid))
+        && let Some(first) = chats.iter().min_by_key(|(_, chat)| chat.idle_from())
     {
         let first = first.0.clone();
         chats.remove(&first);
@@ -158,6 +133,21 @@ mod tests {
         let start = Instant::now();
         tokio::join!(pacer.ready(&7, SECOND), async { pacer.hold(&7, 4 * SECOND) });
         assert_eq!(start.elapsed().as_secs(), 4);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn replies_of_one_chat_take_turns() {
+        let (pacer, shown) = (Pacer::<i64>::default(), Mutex::new(Vec::new()));
+        let reply = async |name: &'static str| loop {
+            pacer.ready(&7, SECOND).await;
+            pacer.spend(&7, SECOND);
+            shown.lock().unwrap().push(name);
+        };
+        let both = async { tokio::join!(reply("hers"), reply("his")) };
+        tokio::time::timeout(10 * SECOND, both).await.unwrap_err();
+        let shown = shown.into_inner().unwrap();
+        // The first two views go at once.
+        assert!(shown.len() > 10 && shown[2..].windows(2).all(|turn| turn[0] != turn[1]), "{shown:?}");
     }
 
     #[tokio::test(start_paused = true)]

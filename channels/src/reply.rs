@@ -75,11 +75,18 @@ pub(crate) struct PlatformReply<M: PlatformMessages> {
     lost: Option<Instant>,
     /// When the final view may be tried again.
     backoff: Backoff,
+    /// Whether it has a place for an unfinished view that it did not use yet.
+    has_place: bool,
 }
 
 impl<M: PlatformMessages> LiveReply for PlatformReply<M> {
     fn ready<'a>(&'a mut self) -> BoxFuture<'a, ()> {
-        Box::pin(self.messages.ready())
+        Box::pin(async {
+            if !self.has_place {
+                self.messages.ready().await;
+                self.has_place = true;
+            }
+        })
     }
 
     fn next_refresh<'a>(&'a mut self) -> BoxFuture<'a, ()> {
@@ -101,6 +108,7 @@ impl<M: PlatformMessages> LiveReply for PlatformReply<M> {
     }
 
     fn update<'a>(&'a mut self, view: &'a ReplyView) -> BoxFuture<'a, Result<(), SendError>> {
+        self.has_place = false;
         Box::pin(self.grow(view))
     }
 
@@ -139,6 +147,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
             hurry: Hurry::default(),
             lost: None,
             backoff: Backoff::new(),
+            has_place: false,
         }
     }
 

@@ -33,6 +33,7 @@ async fn a_conversation_is_begun_with_an_agent_and_keeps_it() {
     browser.sees(&shown("agent"), false).await;
 
     browser.chord("O", 10).await;
+    browser.sees("document.querySelectorAll('.turn').length", 0).await;
     browser.eval("document.getElementById('agent').focus()").await;
     browser.presses("Enter").await;
     browser.sees("document.activeElement.innerText", "pudu\nDoes everything").await;
