@@ -4,7 +4,11 @@ use crate::{
     platforms::on_each_platform,
     scene::{Scene, is_final, slowly},
 };
-use pudu_sim::{Fault, model::Reply, platform::Shown};
+use pudu_sim::{
+    Fault,
+    model::{At, Reply},
+    platform::Shown,
+};
 use serde_json::json;
 use std::time::Duration;
 
@@ -22,6 +26,7 @@ async fn asks_for_a_file(scene: &Scene, fault: &Fault) {
     scene.house.model.next(Reply::tool("write_file", &json!({"path": path, "content": "# Report"})));
     scene.house.model.next(Reply::tool("present_files", &json!({"filepaths": [path]})));
     scene.house.model.next(slowly("Here is the report now."));
+    let end = scene.house.model.hold(3, At::End);
     scene.say("report please");
     let grows = |shown: &[Shown]| shown.last().filter(|last| last.text.contains("Here is")).map(|_| ());
     if scene.platform.name() != "dingtalk" {
@@ -31,6 +36,7 @@ async fn asks_for_a_file(scene: &Scene, fault: &Fault) {
     for method in scene.platform.uploads() {
         scene.platform.stage().fail_always(method, fault.clone());
     }
+    end.proceed();
     scene.sees(&scene.chat, |_| (uploads(scene) > before).then_some(())).await;
 }
 

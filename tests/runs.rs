@@ -452,8 +452,8 @@ async fn garbage_is_refused_and_costs_nothing() {
     for (query, expect) in [
         ("limit=0", 422),
         ("limit=1001", 422),
-        ("limit=x", 400),
-        ("offset=-1", 400),
+        ("limit=x", 422),
+        ("offset=-1", 422),
         ("status=asleep", 422),
         ("select=run", 422),
     ] {

@@ -292,7 +292,7 @@ pub(super) async fn join(
         headers.get(header::ACCEPT).is_some_and(|kind| kind.as_bytes() == b"text/event-stream");
     let joined = async {
         let cancels = FollowQuery::read(query.as_deref());
-        let cancels = cancels.or_else(|why| refused(StatusCode::BAD_REQUEST, &why))?.cancels;
+        let cancels = cancels.or_else(|why| refused(StatusCode::UNPROCESSABLE_ENTITY, &why))?.cancels;
         let (thread, row) = match cancels {
             true => own_run(&gateway, &caller, &ids).await?,
             false => readable_run(&gateway, &caller, &ids).await?,
@@ -332,7 +332,7 @@ pub(super) async fn follow(
 ) -> Response {
     let followed = async {
         let asked = FollowQuery::read(query.as_deref());
-        let asked = asked.or_else(|why| refused(StatusCode::BAD_REQUEST, &why))?;
+        let asked = asked.or_else(|why| refused(StatusCode::UNPROCESSABLE_ENTITY, &why))?;
         // A page of another site can have a browser get anything.
         if asked.action.is_some() && method != Method::POST {
             return refused(StatusCode::METHOD_NOT_ALLOWED, "a run is stopped by POST");

@@ -15,16 +15,9 @@ pub(super) struct Query<T>(pub(super) T);
 #[derive(Debug)]
 pub(super) struct QueryRejection(String);
 
-impl QueryRejection {
-    /// Returns the words for people.
-    pub(super) fn body_text(&self) -> String {
-        self.0.clone()
-    }
-}
-
 impl IntoResponse for QueryRejection {
     fn into_response(self) -> Response {
-        refuse(StatusCode::BAD_REQUEST, &self.0)
+        refuse(StatusCode::UNPROCESSABLE_ENTITY, &self.0)
     }
 }
 

@@ -6,7 +6,7 @@ use super::{
     thread::{WRONG, read},
 };
 use crate::gateway::json::Json;
-use crate::gateway::query::{Query, QueryRejection};
+use crate::gateway::query::Query;
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
     extract::{Path, State},
@@ -49,12 +49,8 @@ pub(super) struct ThreadFilter {
 /// Lists threads, those first that were used last.
 pub(super) async fn threads(
     State(gateway): State<GatewayState>,
-    filter: Result<Query<ThreadFilter>, QueryRejection>,
+    Query(ThreadFilter { account, limit }): Query<ThreadFilter>,
 ) -> Response {
-    let Query(ThreadFilter { account, limit }) = match filter {
-        Ok(filter) => filter,
-        Err(error) => return refuse(StatusCode::UNPROCESSABLE_ENTITY, &error.body_text()),
-    };
     let limit = limit.unwrap_or(LISTED_THREADS);
     if !(1..=MAX_LISTED_THREADS).contains(&limit) {
         return refuse(StatusCode::UNPROCESSABLE_ENTITY, WRONG_LIMIT);

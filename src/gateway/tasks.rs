@@ -1,7 +1,7 @@
 //! Steps of the sub-agents of a thread, from its log. The names are those of DeerFlow's stored events.
 
 use super::{GatewayState, errors::refuse, runs::shown, thread};
-use crate::gateway::query::{Query, QueryRejection};
+use crate::gateway::query::Query;
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
     extract::{Path, State},
@@ -34,15 +34,11 @@ pub(super) struct TaskQuery {
 pub(super) async fn list(
     State(gateway): State<GatewayState>,
     Path(thread): Path<String>,
-    asked: Result<Query<TaskQuery>, QueryRejection>,
+    Query(TaskQuery { run, task, after, limit }): Query<TaskQuery>,
 ) -> Response {
     let thread = match thread::id(&thread) {
         Ok(thread) => thread,
         Err(refused) => return *refused,
-    };
-    let TaskQuery { run, task, after, limit } = match asked {
-        Ok(Query(asked)) => asked,
-        Err(error) => return refuse(StatusCode::UNPROCESSABLE_ENTITY, &error.body_text()),
     };
     let filter = TaskFilter {
         run: run.map(Into::into),

@@ -143,7 +143,7 @@ async fn a_run_tells_which_files_it_changed_though_the_daemon_died_meanwhile() {
         .await;
     assert_eq!(
         (status, &wrong["detail"]),
-        (400, &json!("include_diff: expected true or false, got `perhaps`"))
+        (422, &json!("include_diff: expected true or false, got `perhaps`"))
     );
     let short = client.changes(&thread, &second, "?include_files=No").await;
     assert_eq!((&short["summary"], &short["files"]), (&changes["summary"], &json!([])));

@@ -240,6 +240,7 @@ async fn a_run_stops_with_its_last_reader_and_not_before() {
     let second = http().get(client.at(&format!("/threads/{thread}/runs/{run}/stream"))).send();
     let mut second = second.await.unwrap();
     reads(&mut second, "one").await;
+    client.until(&thread, run, "running").await;
     drop(first);
     // Whatever the first reader's going does is done by the time that the daemon answers these.
     for _ in 0..20 {

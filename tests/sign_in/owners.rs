@@ -61,7 +61,7 @@ async fn a_token_that_reads_runs_stops_none() {
             ("GET", "cancel_on_disconnect=False", 404, 404),
             ("GET", "cancel_on_disconnect=1", 403, 404),
             ("GET", "cancel%5Fon%5Fdisconnect=true", 403, 404),
-            ("GET", "cancel_on_disconnect=maybe", 403, 400),
+            ("GET", "cancel_on_disconnect=maybe", 403, 422),
             ("POST", "action=rollback", 403, 404),
             ("POST", "wait=1&action=interrupt", 403, 404),
             // No page of another site makes a browser do it.

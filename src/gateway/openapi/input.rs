@@ -85,7 +85,7 @@ impl<T: JsonSchema> Described for Query<T> {
         let mut inline = schemars::generate::SchemaSettings::draft2020_12();
         inline.inline_subschemas = true;
         parts.query = Some(inline.into_generator().into_root_schema_for::<T>());
-        parts.errors.insert(400);
+        parts.errors.insert(422);
     }
 }
 
