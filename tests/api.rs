@@ -290,12 +290,12 @@ async fn every_error_has_the_same_shape() {
         ),
         (
             http().get(at("/api/threads/a/artifacts/mnt/user-data/outputs/a?download=1&download=2")),
-            400,
+            422,
             "`download` stands there twice",
         ),
         (
             http().get(at("/api/threads/a/artifacts/mnt/user-data/outputs/a?download=perhaps")),
-            400,
+            422,
             "download: expected true or false, got `perhaps`",
         ),
         (

@@ -1,4 +1,4 @@
-//! What may be spent in a stretch of time: a burst at once, and one more after each interval (GCRA).
+//! Allowance of calls: a burst at once, and one more after each interval (GCRA).
 
 use std::time::Duration;
 use tokio::time::Instant;
