@@ -19,7 +19,7 @@ export class Conversation {
     Object.assign(this, { thread: new Thread(id ?? freshId()), isNew: !id, made: id ? Promise.resolve() : null, hears });
     // The custom agent that answers, if the first message is for one.
     this.agent = null;
-    Object.assign(this, { following: null, queue: [], unsent: null, line: Promise.resolve(), life: new AbortController() });
+    Object.assign(this, { following: null, queue: [], takenBack: new Set(), unsent: null, line: Promise.resolve(), life: new AbortController() });
   }
 
   get id() { return this.thread.id; }
@@ -77,7 +77,8 @@ export class Conversation {
 
   /** Follows the first of the open runs; the others wait in line. */
   join(open) {
-    const known = new Set([this.following?.run, ...this.queue.map(one => one.run)]);
+    // A list that was asked for before does not know what was taken back meanwhile.
+    const known = new Set([this.following?.run, ...this.queue.map(one => one.run), ...this.takenBack]);
     for (const run of open.filter(run => !known.has(run.run_id))) this.queue.push({ run: run.run_id, message: questionOf(run) });
     this.next();
   }
@@ -270,6 +271,7 @@ export class Conversation {
   /** Takes back what waits in line. */
   async unqueue(entry) {
     await this.stop(entry.run);
+    this.takenBack.add(entry.run);
     this.queue = this.queue.filter(one => one !== entry);
     this.hears.changed();
   }
