@@ -122,3 +122,35 @@ async fn a_question_fits_a_phone_and_axe_finds_nothing() {
         audits(&mut browser, "an outcome").await;
     }
 }
+
+/// Has pages of messages come when they are let go, though the daemon answered long before.
+const LATE_PAGES: &str = "{
+    const fetched = window.fetch;
+    window.late = [];
+    window.fetch = async (path, options) => {
+        const answer = await fetched(path, options);
+        if (String(path).includes('/messages/page')) await new Promise(go => window.late.push(go));
+        return answer;
+    };
+}";
+const DRAWN: &str = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))";
+
+#[tokio::test]
+async fn a_question_stays_when_a_page_from_before_it_comes_late() {
+    let house = house("").await;
+    let Some(mut browser) = open(&house).await else { return };
+    browser.eval(LATE_PAGES).await;
+    browser.types("first").await;
+    browser.presses("Enter").await;
+    browser.sees("window.late.length", 1).await;
+    house.model.next(writes("hi"));
+    browser.types("write it").await;
+    browser.presses("Enter").await;
+    browser.sees(CARD, asks()).await;
+    browser.eval("window.late.splice(0).forEach(go => go())").await;
+    browser.sees("document.getElementById('spoken').innerText.startsWith('Answer complete')", true).await;
+    browser.eval(DRAWN).await;
+    browser.sees(CARD, asks()).await;
+    browser.clicks(".approval:not(.decided) .main").await;
+    browser.sees(OUTCOME, vec!["Approved"]).await;
+}

@@ -19,7 +19,7 @@ export class Conversation {
     Object.assign(this, { thread: new Thread(id ?? freshId()), isNew: !id, made: id ? Promise.resolve() : null, hears });
     // The custom agent that answers, if the first message is for one.
     this.agent = null;
-    Object.assign(this, { following: null, queue: [], takenBack: new Set(), unsent: null, line: Promise.resolve(), life: new AbortController() });
+    Object.assign(this, { following: null, queue: [], takenBack: new Set(), looks: 0, synced: null, unsent: null, line: Promise.resolve(), life: new AbortController() });
   }
 
   get id() { return this.thread.id; }
@@ -42,16 +42,25 @@ export class Conversation {
   }
 
   /** Looks what the daemon knows by now. */
-  async sync() {
+  sync() {
+    this.looks += 1;
+    this.synced = this.look(this.looks);
+    return this.synced;
+  }
+
+  async look(number) {
     const limit = { signal: this.life.signal };
     const [page, runs] = await Promise.all([
       get(this.path(`/messages/page?limit=${PAGE}`), limit), get(this.path(`/runs?limit=${RUNS}`), limit)]);
-    this.thread.takeNewest(page);
+    // A later look knows better.
+    if (number !== this.looks) return this.synced;
+    this.thread.takeNewest(page, this.following?.run);
     for (const run of runs) this.thread.runs.set(run.run_id, run);
     if (runs.length) this.agent = agentOf(runs[0].kwargs?.context?.agent_name ?? runs[0].assistant_id);
     if (runs.some(isOpen)) await this.readApprovals();
     this.join(runs.filter(isOpen).reverse());
     this.hears.changed();
+    return undefined;
   }
 
   /** Looks which calls wait for a decision. */
@@ -127,7 +136,7 @@ export class Conversation {
 
   async reload() {
     const page = await get(this.path(`/messages/page?limit=${PAGE}`), { signal: this.life.signal }).catch(() => null);
-    if (page) this.thread.takeNewest(page);
+    if (page) this.thread.takeNewest(page, this.following?.run);
     await this.readApprovals();
     this.hears.changed();
   }

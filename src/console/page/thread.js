@@ -51,15 +51,17 @@ export class Thread {
     Object.assign(this, { todos: [], artifacts: null, title: '', note: '' });
   }
 
-  /** Takes the newest page: what it has counts, what it does not have any more was taken back. */
-  takeNewest({ data, next_before_seq: oldest }) {
+  /** Takes the newest page: what it has counts, what it does not have any more was taken back. What the run that is
+   *  `followed` said stays: the page may have been asked for before. */
+  takeNewest({ data, next_before_seq: oldest }, followed) {
     const fresh = this.take(data);
     const meets = fresh.length ? this.order.indexOf(fresh[0]) : 0;
     if (meets < 0 || !this.order.length) this.oldest = oldest;
     const before = meets > 0 ? this.order.slice(0, meets) : [];
     const taken = new Set(fresh);
     // What was said and is not stored yet stays, and an answer that is being written.
-    const isKept = id => !taken.has(id) && (this.messages.get(id)?.isUnsaid || this.messages.get(id)?.done === false);
+    const isOpen = message => message?.isUnsaid || message?.done === false || (followed && message?.run === followed);
+    const isKept = id => !taken.has(id) && isOpen(this.messages.get(id));
     const rest = meets > 0 ? this.order.slice(meets) : this.order;
     this.order = [...before, ...fresh, ...rest.filter(isKept)];
     const shown = new Set(this.order);
