@@ -105,7 +105,7 @@ export class Conversation {
     const signal = AbortSignal.any([this.life.signal, stop.signal]);
     let failed = null;
     const take = frame => {
-      if (frame.name === 'gap') this.reload();
+      if (frame.name === 'gap') this.sync().catch(() => {});
       else if (this.thread.takeFrame(frame, run)) this.hears.changed();
       if (frame.data?.type === 'approval_requested') this.hears.asked(frame.data.request);
     };
@@ -132,13 +132,6 @@ export class Conversation {
     this.hears.changed();
     this.hears.ended(this.thread.runs.get(run) ?? { run_id: run, status: 'success' });
     this.next();
-  }
-
-  async reload() {
-    const page = await get(this.path(`/messages/page?limit=${PAGE}`), { signal: this.life.signal }).catch(() => null);
-    if (page) this.thread.takeNewest(page, this.following?.run);
-    await this.readApprovals();
-    this.hears.changed();
   }
 
   /** Makes the thread, once. */
