@@ -6,7 +6,7 @@ use super::{
     caller::Caller,
     json::Json,
     owned::own_if_there,
-    refusal::{Refusal, answer, refused},
+    refusal::{Refusal, answer, refused, wrong},
     thread,
 };
 use axum::{
@@ -92,7 +92,7 @@ async fn suggested(
     let SuggestionRequest { messages, n, model_name: model } = request;
     let thread = spending_thread(&gateway, &caller, Some(&thread::id(thread)?)).await?;
     if !(1..=MAX_QUESTIONS).contains(&n) {
-        return refused(StatusCode::UNPROCESSABLE_ENTITY, "n is 1 to 5");
+        return wrong("n is 1 to 5");
     }
     let rules = gateway.0.watcher.current().assistance.clone();
     let skipped = messages.len().saturating_sub(MAX_MESSAGES);

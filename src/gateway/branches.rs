@@ -4,7 +4,7 @@ use super::{
     GatewayState,
     caller::Caller,
     owned::own,
-    refusal::{IN_FLIGHT, Refusal, answer, body, refused, scrubbed, unavailable},
+    refusal::{IN_FLIGHT, Refusal, answer, body, refused, scrubbed, unavailable, wrong},
     thread_edits::copy_to,
 };
 use crate::bus::STORE_TIMEOUT;
@@ -199,7 +199,7 @@ pub(super) async fn branch(
     let branched = async {
         let (thread, asked) = (own(&gateway, &caller, &id).await?, body(posted)?);
         if asked.title.as_ref().is_some_and(|title| title.chars().count() > MAX_TITLE_CHARS) {
-            return refused(StatusCode::UNPROCESSABLE_ENTITY, "title has more than 256 characters");
+            return wrong("title has more than 256 characters");
         }
         let wanted = MessageId::from(asked.message_id.as_str());
         let client = &gateway.0.shared.client;

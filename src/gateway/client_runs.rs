@@ -8,7 +8,7 @@ use super::{
     json::{BodyRejection, Json},
     owned::{own, own_if_there},
     owned_runs::{own_run, readable_run, row},
-    refusal::{Refusal, answer, body, changed, refused, scrubbed, unavailable},
+    refusal::{Refusal, answer, body, changed, refused, scrubbed, unavailable, wrong},
     run_body::{RunBody, busy},
     run_readers::RunReader,
     run_request::{self, ReadRequest},
@@ -292,7 +292,7 @@ pub(super) async fn join(
         headers.get(header::ACCEPT).is_some_and(|kind| kind.as_bytes() == b"text/event-stream");
     let joined = async {
         let cancels = FollowQuery::read(query.as_deref());
-        let cancels = cancels.or_else(|why| refused(StatusCode::UNPROCESSABLE_ENTITY, &why))?.cancels;
+        let cancels = cancels.or_else(|why| wrong(&why))?.cancels;
         let (thread, row) = match cancels {
             true => own_run(&gateway, &caller, &ids).await?,
             false => readable_run(&gateway, &caller, &ids).await?,
@@ -332,7 +332,7 @@ pub(super) async fn follow(
 ) -> Response {
     let followed = async {
         let asked = FollowQuery::read(query.as_deref());
-        let asked = asked.or_else(|why| refused(StatusCode::UNPROCESSABLE_ENTITY, &why))?;
+        let asked = asked.or_else(|why| wrong(&why))?;
         // A page of another site can have a browser get anything.
         if asked.action.is_some() && method != Method::POST {
             return refused(StatusCode::METHOD_NOT_ALLOWED, "a run is stopped by POST");
@@ -345,7 +345,7 @@ pub(super) async fn follow(
             Ok(modes) => {
                 modes.or_else(|| stored_modes(&row)).unwrap_or(Modes { values: true, ..Modes::default() })
             }
-            Err(why) => return refused(StatusCode::UNPROCESSABLE_ENTITY, &why),
+            Err(why) => return wrong(&why),
         };
         if let Some(action) = asked.action.as_deref() {
             stop(&gateway, &row, action, asked.waits).await?;
@@ -390,7 +390,7 @@ pub(super) async fn cancel(
 
 async fn stop(gateway: &GatewayState, row: &RunRow, action: &str, wait: bool) -> Result<(), Refusal> {
     let Some(action) = CancelAction::parse(action) else {
-        return refused(StatusCode::UNPROCESSABLE_ENTITY, "action is neither interrupt nor rollback");
+        return wrong("action is neither interrupt nor rollback");
     };
     let live = gateway.0.shared.client.live_run(&row.id).filter(|live| !live.closed.is_cancelled());
     let Some(live) = live else {

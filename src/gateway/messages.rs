@@ -6,7 +6,7 @@ use super::{
     changes,
     owned::readable,
     owned_runs::{readable_run, row},
-    refusal::{Refusal, answer, refused, scrubbed, unavailable},
+    refusal::{Refusal, answer, refused, scrubbed, unavailable, wrong},
 };
 use crate::bus::STORE_TIMEOUT;
 use crate::gateway::query::Query;
@@ -155,7 +155,7 @@ async fn dressed(
 fn limit(asked: &RowsQuery, (usual, most): (usize, usize)) -> Result<usize, Refusal> {
     match asked.limit.unwrap_or(usual) {
         limit if (1..=most).contains(&limit) => Ok(limit),
-        _ => refused(StatusCode::UNPROCESSABLE_ENTITY, &format!("limit is 1 to {most}")),
+        _ => wrong(&format!("limit is 1 to {most}")),
     }
 }
 
@@ -169,7 +169,7 @@ pub(super) async fn page(
     let listed = async {
         let thread = readable(&gateway, &caller, &id).await?;
         if asked.after_seq.is_some() {
-            return refused(StatusCode::UNPROCESSABLE_ENTITY, "pages go back: send before_seq");
+            return wrong("pages go back: send before_seq");
         }
         let RowPage { events, has_more } = selected(&gateway, &thread, &asked, None).await?;
         let next = events.first().map(|event| event.number).filter(|_| has_more);

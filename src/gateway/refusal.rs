@@ -26,6 +26,11 @@ pub(super) fn refused<T>(status: StatusCode, why: &str) -> Result<T, Refusal> {
     Err(Box::new(refuse(status, why)))
 }
 
+/// Refuses a value that cannot be obeyed.
+pub(super) fn wrong<T>(why: &str) -> Result<T, Refusal> {
+    refused(StatusCode::UNPROCESSABLE_ENTITY, why)
+}
+
 pub(super) fn missing<T>() -> Result<T, Refusal> {
     refused(StatusCode::NOT_FOUND, "there is no such thread")
 }

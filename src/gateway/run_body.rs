@@ -3,7 +3,7 @@
 use super::{
     input::{self, InputMessage},
     json::Json,
-    refusal::{Refusal, refused},
+    refusal::{Refusal, refused, wrong},
     wrong_value,
 };
 use axum::{http::StatusCode, response::IntoResponse};
@@ -137,11 +137,6 @@ pub(super) fn custom_agent(name: &str) -> Option<String> {
 /// Returns what is told of a value of another kind.
 fn not(place: &str, expected: &str, value: &Value) -> String {
     format!("{place}: expected {expected}, got {}", wrong_value::kind(value))
-}
-
-/// Refuses a value that cannot be obeyed.
-pub(super) fn wrong<T>(why: &str) -> Result<T, Refusal> {
-    refused(StatusCode::UNPROCESSABLE_ENTITY, why)
 }
 
 /// Refuses a run as another one is at work on its thread.

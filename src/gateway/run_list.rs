@@ -5,13 +5,12 @@ use super::{
     caller::Caller,
     owned::readable,
     query::Query,
-    refusal::{Refusal, answer, refused, scrubbed, unavailable},
+    refusal::{Refusal, answer, scrubbed, unavailable, wrong},
     threads::{check_selected, selected},
 };
 use crate::bus::STORE_TIMEOUT;
 use axum::{
     extract::{Path, RawQuery, State},
-    http::StatusCode,
     response::Response,
 };
 use pudu_client::{base::ThreadId, store::RunRow, wire::run};
@@ -65,11 +64,11 @@ async fn wanted_runs(
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
     let (limit, mut skipped) = (asked.limit.unwrap_or(LISTED.0), asked.offset.unwrap_or(0));
     if !(1..=LISTED.1).contains(&limit) {
-        return refused(StatusCode::UNPROCESSABLE_ENTITY, &format!("limit is 1 to {}", LISTED.1));
+        return wrong(&format!("limit is 1 to {}", LISTED.1));
     }
     if let Some(unknown) = asked.status.as_deref().filter(|status| !run::STATUSES.contains(status)) {
         let why = format!("status: a run is never `{unknown}`, but {}", run::STATUSES.join(", "));
-        return refused(StatusCode::UNPROCESSABLE_ENTITY, &why);
+        return wrong(&why);
     }
     let mut from = 0;
     let mut wanted = Vec::new();

@@ -7,8 +7,8 @@ use super::{
     errors::refuse,
     input::InputMessage,
     options::NamedOptions,
-    refusal::{ACCOUNT, Refusal, refused, unavailable},
-    run_body::{RunBody, busy, wrong},
+    refusal::{ACCOUNT, Refusal, refused, unavailable, wrong},
+    run_body::{RunBody, busy},
     threads::notes,
 };
 use crate::{bus::STORE_TIMEOUT, clock, dispatch::input, home, local};

@@ -4,7 +4,7 @@ use super::{
     GatewayState,
     caller::Caller,
     owned::{own, readable},
-    refusal::{ACCOUNT, Refusal, answer, body, changed, refused, scrubbed, unavailable},
+    refusal::{ACCOUNT, Refusal, answer, body, changed, refused, scrubbed, unavailable, wrong},
     run_body::custom_agent,
     run_request, usage,
 };
@@ -113,7 +113,7 @@ pub(super) async fn set_goal(
             (own(&gateway, &caller, &id).await?, body(posted)?);
         match gateway.0.shared.client.set_goal(&thread.id, &objective, max_continuations).await {
             Ok(goal) => Ok(scrubbed(&goal)),
-            Err(GoalError::Wrong(why)) => refused(StatusCode::UNPROCESSABLE_ENTITY, why),
+            Err(GoalError::Wrong(why)) => wrong(why),
             Err(GoalError::Thread(error)) => changed(Err(error)),
             Err(GoalError::Log(error)) => Err(unavailable(&error)),
         }
@@ -153,7 +153,7 @@ pub(super) struct CompactBody {
 impl CompactBody {
     /// Refuses what would not be obeyed.
     fn check(&self) -> Result<(), Refusal> {
-        let wrong = |why| refused(StatusCode::UNPROCESSABLE_ENTITY, why);
+        let wrong = |why| wrong(why);
         match self {
             Self { force: Some(false), .. } => {
                 wrong("force: a thread is summarised whenever that is asked for")

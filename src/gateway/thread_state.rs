@@ -5,7 +5,7 @@ use super::{
     caller::Caller,
     json::{BodyRejection, Json},
     owned::readable,
-    refusal::{Refusal, answer, body, refused, scrubbed, unavailable},
+    refusal::{Refusal, answer, body, refused, scrubbed, unavailable, wrong},
 };
 use crate::bus::STORE_TIMEOUT;
 use axum::{
@@ -68,7 +68,7 @@ pub(super) async fn state_of_checkpoint(
         let wanted = checkpoint::wanted(&Value::Null, &posted.checkpoint);
         match wanted {
             Ok(seq) => checkpoint_of(&gateway, &thread, seq).await,
-            Err(why) => refused(StatusCode::UNPROCESSABLE_ENTITY, &why),
+            Err(why) => wrong(&why),
         }
     };
     answer(shown.await)
@@ -208,16 +208,16 @@ async fn past(
 ) -> Result<Vec<Map<String, Value>>, Refusal> {
     let limit = asked.limit.unwrap_or(HISTORY.0);
     if !(1..=HISTORY.1).contains(&limit) {
-        return refused(StatusCode::UNPROCESSABLE_ENTITY, "limit is 1 to 100");
+        return wrong("limit is 1 to 100");
     }
     if asked.metadata.iter().any(|metadata| !metadata.is_empty()) {
         let why = "metadata: checkpoints are not found by notes; page through them by `before`";
-        return refused(StatusCode::UNPROCESSABLE_ENTITY, why);
+        return wrong(why);
     }
     // There is one name space, the empty one.
     let mut named = asked.checkpoint.iter().flatten().filter(|(key, _)| *key != "thread_id");
     if named.any(|(_, value)| !value.is_null() && value != "") {
-        return refused(StatusCode::UNPROCESSABLE_ENTITY, "checkpoint: send its checkpoint_id as `before`");
+        return wrong("checkpoint: send its checkpoint_id as `before`");
     }
     let before = match &asked.before {
         Value::Null => None,
@@ -228,7 +228,7 @@ async fn past(
         })),
     };
     let before = match before {
-        Some(None) => return refused(StatusCode::UNPROCESSABLE_ENTITY, "before names no checkpoint"),
+        Some(None) => return wrong("before names no checkpoint"),
         Some(Some(seq)) => seq,
         None => Seq::MAX,
     };

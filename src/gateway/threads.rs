@@ -4,7 +4,7 @@ use super::{
     GatewayState,
     caller::Caller,
     owned::{own, readable},
-    refusal::{ACCOUNT, IN_FLIGHT, Refusal, answer, body, missing, refused, scrubbed, unavailable},
+    refusal::{ACCOUNT, IN_FLIGHT, Refusal, answer, body, missing, refused, scrubbed, unavailable, wrong},
     thread,
 };
 use crate::gateway::json::{BodyRejection, Json};
@@ -53,7 +53,7 @@ pub(super) async fn create(
 
 async fn made(gateway: &GatewayState, caller: &Caller, asked: NewThreadBody) -> Result<Value, Refusal> {
     if !matches!(asked.if_exists.as_deref(), None | Some("raise" | "do_nothing")) {
-        return refused(StatusCode::UNPROCESSABLE_ENTITY, "if_exists is neither raise nor do_nothing");
+        return wrong("if_exists is neither raise nor do_nothing");
     }
     let id = match &asked.thread_id {
         None => ThreadId::fresh(),
@@ -119,7 +119,7 @@ pub(super) fn check_selected(listed: &str, keys: &[String], known: &[&str]) -> R
     match keys.iter().find(|key| !known.contains(&key.as_str())) {
         Some(key) => {
             let why = format!("select: a {listed} has no `{key}`; its keys are {}", known.join(", "));
-            refused(StatusCode::UNPROCESSABLE_ENTITY, &why)
+            wrong(&why)
         }
         None => Ok(()),
     }
@@ -179,7 +179,6 @@ impl ThreadSearch {
 
     /// Refuses what would not be obeyed: lists know the title of a thread's values.
     fn check(&self) -> Result<(), Refusal> {
-        let wrong = |why: &str| refused(StatusCode::UNPROCESSABLE_ENTITY, why);
         if let Some(key) = self.values.iter().flat_map(Map::keys).find(|key| *key != "title") {
             return wrong(&format!("values.{key}: threads are found by the `title` of their values alone"));
         }
@@ -198,7 +197,7 @@ async fn found(
     if let Some(status) = search.status.as_deref()
         && !["idle", "busy", "interrupted", "error"].contains(&status)
     {
-        return refused(StatusCode::UNPROCESSABLE_ENTITY, "status is none of idle, busy, interrupted, error");
+        return wrong("status is none of idle, busy, interrupted, error");
     }
     search.check()?;
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
@@ -225,13 +224,13 @@ async fn found(
         Some("status") => all.sort_by_key(|thread| std::cmp::Reverse(status(gateway, thread))),
         Some(_) => {
             let why = "sort_by is none of thread_id, status, created_at, updated_at";
-            return refused(StatusCode::UNPROCESSABLE_ENTITY, why);
+            return wrong(why);
         }
     }
     match search.sort_order.as_deref() {
         None | Some("desc") => {}
         Some("asc") => all.reverse(),
-        Some(_) => return refused(StatusCode::UNPROCESSABLE_ENTITY, "sort_order is neither asc nor desc"),
+        Some(_) => return wrong("sort_order is neither asc nor desc"),
     }
     Ok(all)
 }
@@ -246,7 +245,7 @@ pub(super) async fn search(
         let search = body(posted)?;
         let limit = search.limit.unwrap_or(LISTED.0);
         if !(1..=LISTED.1).contains(&limit) {
-            return refused(StatusCode::UNPROCESSABLE_ENTITY, "limit is 1 to 1000");
+            return wrong("limit is 1 to 1000");
         }
         let found = found(&gateway, &caller, &search).await?;
         let offset = search.offset.unwrap_or(0);
@@ -311,7 +310,7 @@ pub(super) async fn patch(
             Some(Value::Bool(pinned)) => Some(pinned),
             Some(_) => {
                 let why = "metadata.deerflow_pinned is neither true nor false";
-                return refused(StatusCode::UNPROCESSABLE_ENTITY, why);
+                return wrong(why);
             }
         };
         // Who only pins a thread has not used it.
