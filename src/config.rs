@@ -56,7 +56,7 @@ pub(crate) use {
     auth::AuthConfig,
     channel::{
         AccountConfig, AccountPolicy, Allow, CLOSING, Capacity, Choosing, FollowUpMode, LOCAL, Menu,
-        SessionOverrides, Timing, UnpairedPeople,
+        SessionOverrides, Timing, UnpairedPeople, session_secrets,
     },
     class::Native,
     containers::{DockerConfig, SandboxBackend},

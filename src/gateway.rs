@@ -28,6 +28,7 @@ mod follow_query;
 mod guard;
 mod guests;
 mod health;
+mod ignored;
 mod info;
 mod input;
 mod json;
@@ -419,6 +420,7 @@ impl GatewayState {
                 ),
             )
             .merge(self.description())
+            .merge(thread_routes::server_routes())
             .behind(middleware::from_fn_with_state(self.clone(), guard::same_site));
         // What brings its own proof, a secret or a signature, may come by any name of this machine.
         let hooks = Routes::new("daemon")

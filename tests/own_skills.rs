@@ -424,6 +424,41 @@ async fn where_people_share_a_user_their_secrets_are_their_own_and_an_operator_f
 }
 
 #[tokio::test]
+async fn a_secret_of_a_request_or_of_the_configuration_reaches_its_skills_commands_and_no_file() {
+    let session = "session: {context: {is_plan_mode: false, secrets: {ERP_TOKEN: $ERP}}}\n";
+    let mut house = House::furnish(Options::default(), session, WITH_SHELL).await;
+    let skill = house.path(".pudu/users/default/skills/custom/erp");
+    std::fs::create_dir_all(&skill).unwrap();
+    let head = "required-secrets: [ERP_TOKEN]\n";
+    std::fs::write(skill.join("SKILL.md"), text("erp", head, "Ask the ERP.")).unwrap();
+    house.set("ERP", "tok-of-the-operator-1");
+    house.start();
+    let find = json!({"description": "asks", "command": "echo length=${#ERP_TOKEN} token=$ERP_TOKEN"});
+    let found = async |secrets: Value| {
+        house.model.next(Reply::tool("bash", &find));
+        house.model.next(Reply::text("Looked."));
+        let body = json!({"input": {"messages": ["/erp what is new?"]}, "context": {"secrets": secrets}});
+        let url = format!("http://{}/api/runs/wait", house.address);
+        let answer = http().post(url).json(&body).send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{}", house.log());
+        assert!(!answer.text().await.unwrap().contains(SECRET));
+        house.model.requests().last().unwrap().last_tool()
+    };
+    let told = found(json!({ "ERP_TOKEN": SECRET })).await;
+    assert!(told.contains(&format!("length={} token=[secret]", SECRET.len())), "{told}");
+    assert!(found(json!({})).await.contains("length=0"), "the next run has none");
+    let ada = Talker::new(&house, "Ada");
+    house.model.next(Reply::tool("bash", &find));
+    house.model.next(Reply::text("Looked."));
+    ada.says("/erp what is new?", "Looked.").await;
+    let last = house.model.requests().last().unwrap().clone();
+    assert!(last.last_tool().contains("length=21 token=[secret]"), "{}", last.last_tool());
+    assert!(!last.tools().contains(&"write_todos"), "{:?}", last.tools());
+    assert!(house.stop().await.success());
+    assert_eq!(files_with(&house.path(".pudu"), SECRET.as_bytes()), [""; 0]);
+}
+
+#[tokio::test]
 async fn a_rooms_skill_gets_nobodys_secret() {
     let platform = pudu_sim::Telegram::start(Options::default()).await.unwrap();
     let mut scene = Scene::build(std::sync::Arc::new(platform)).await;

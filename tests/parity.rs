@@ -69,8 +69,14 @@ async fn the_gateway_answers_what_the_embedded_client_gives() {
     let runs = api.get(&at("/runs")).await.1;
     let run = runs[0]["run_id"].as_str().unwrap();
     let modes = Modes { values: true, ..Modes::default() };
-    let request =
-        StreamRequest { thread, run: run.into(), assistant: "lead_agent".to_owned(), modes, after: None };
+    let request = StreamRequest {
+        thread,
+        run: run.into(),
+        assistant: "lead_agent".to_owned(),
+        modes,
+        after: None,
+        lost: None,
+    };
     let frames: Vec<_> = client.follow(request).try_collect::<Vec<_>>().await.unwrap().concat();
     let frames: String = frames.iter().map(ToString::to_string).collect();
     let (status, text) = api.house.get(&at(&format!("/runs/{run}/stream?stream_mode=values"))).await;

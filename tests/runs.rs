@@ -3,6 +3,7 @@
 mod approvals;
 mod changes;
 mod edits;
+mod options;
 mod resumed;
 mod stopped;
 mod streams;
@@ -386,7 +387,7 @@ async fn garbage_is_refused_and_costs_nothing() {
         (&runs, run(json!({"webhook": "http://a"})), 422, "webhook"),
         (&runs, run(json!({"multitask_strategy": "maybe"})), 422, "multitask_strategy: expected one of"),
         (&runs, run(json!({"multitask_strategy": 1})), 422, "multitask_strategy: expected text"),
-        (&runs, run(json!({"stream_mode": ["all"]})), 422, "stream mode"),
+        (&runs, run(json!({"stream_mode": ["values", 7]})), 422, "stream_mode must be a mode"),
         (&runs, run(json!({"on_disconnect": "die"})), 422, "on_disconnect"),
         (&runs, json!({"checkpoint_id": "x", "input": null}), 422, "checkpoint"),
         (&runs, json!({"input": 7}), 422, "input: expected an object"),
@@ -398,7 +399,7 @@ async fn garbage_is_refused_and_costs_nothing() {
         (&runs, run(json!({"command": {"resume": "a"}})), 422, "command"),
         (&runs, run(json!({"command": {"goto": "model"}})), 422, "command.goto"),
         (&runs, run(json!({"checkpoint": 5})), 422, "checkpoint: expected an object"),
-        (&runs, run(json!({"checkpoint": {"id": "a"}})), 422, "checkpoint: there is no key `id`"),
+        (&runs, run(json!({"checkpoint": {"name": "a"}})), 422, "checkpoint: there is no key `name`"),
         (&runs, run(json!({"checkpoint": {"thread_id": "other"}})), 422, "checkpoint.thread_id"),
         (&runs, run(json!({"config": {"configurable": {"checkpoint_id": 5}}})), 422, "checkpoint"),
         (&runs, run(json!({"config": {"recursion_limit": "a"}})), 422, "config.recursion_limit: expected"),

@@ -8,7 +8,7 @@ use crate::{
 use jiff::tz::TimeZone;
 use pudu_channels::{Channel, Inbound};
 use pudu_client::{
-    Authoring,
+    Authoring, RunFeatures, RunSecrets,
     agents::is_lead,
     base::{Thinking, UserId},
     harness::WallClock,
@@ -58,6 +58,10 @@ pub(crate) struct AgentSession {
     pub(crate) thinking: Option<Thinking>,
     /// How many model calls a run may take.
     pub(crate) steps: Option<u32>,
+    /// Parts of the agent that the configuration switches.
+    pub(crate) features: RunFeatures,
+    /// Secrets of the configuration that commands of private chats find.
+    pub(crate) own_secrets: RunSecrets,
     /// Rights of a run to change agents.
     pub(crate) authoring: Authoring,
     /// The user for whom a run works.
@@ -117,6 +121,9 @@ impl AccountRules {
                 text("reasoning_effort").as_deref(),
             ),
             steps: steps.and_then(|steps| u32::try_from(steps.clamp(1, self.max_steps.into())).ok()),
+            // The configuration refuses options that cannot be read.
+            features: RunFeatures::read(&session.context).unwrap_or_default(),
+            own_secrets: config::session_secrets(&session.context).unwrap_or_default(),
             authoring,
             user: UserId::local(),
         }

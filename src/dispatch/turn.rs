@@ -137,7 +137,8 @@ impl TurnJob {
 
     /// Returns the run's task: people's choice of a model comes before the account's session.
     fn task(&self, policy: &AccountRules, input: Vec<Human>, again: Option<MessageId>) -> RunTask {
-        let AgentSession { agent, model, thinking, steps, authoring, user } = self.session.clone();
+        let session = self.session.clone();
+        let AgentSession { agent, model, thinking, steps, features, own_secrets, authoring, user } = session;
         let ModelChoice { model: chosen, thinking: level } = self.choice.clone();
         let (model, thinking) = (chosen.or(model), level.or(thinking));
         let asker = Some(self.asker(policy));
@@ -161,6 +162,8 @@ impl TurnJob {
             authoring,
             asker,
             steps,
+            features,
+            own_secrets,
             thinking,
             secrets_of: user.clone(),
             user,

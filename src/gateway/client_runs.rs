@@ -5,6 +5,7 @@ use super::{
     caller::Caller,
     errors::refuse,
     follow_query::FollowQuery,
+    ignored::Ignored,
     json::{BodyRejection, Json},
     owned::{own, own_if_there},
     owned_runs::{own_run, readable_run, row},
@@ -44,16 +45,20 @@ struct AcceptedRun {
     modes: Modes,
     live: Option<LiveRun>,
     reader: RunReader,
+    ignored: Ignored,
 }
 
 impl AcceptedRun {
     fn places(&self, again: &str) -> HeaderMap {
-        run_stream::places(&format!("/threads/{}/runs/{}", self.thread, self.run), again)
+        let mut places = run_stream::places(&format!("/threads/{}/runs/{}", self.thread, self.run), again);
+        places.extend(self.ignored.header());
+        places
     }
 
     fn follow(self, gateway: &GatewayState) -> Response {
-        let Self { thread, run, assistant, modes, reader, .. } = self;
-        run_stream::respond(gateway, StreamRequest { thread, run, assistant, modes, after: None }, reader)
+        let Self { thread, run, assistant, modes, reader, ignored, .. } = self;
+        let request = StreamRequest { thread, run, assistant, modes, after: None, lost: None };
+        run_stream::respond(gateway, request, reader, &ignored)
     }
 }
 
@@ -64,7 +69,7 @@ async fn accept(
     (asked, follows, own_thread): (RunBody, bool, bool),
 ) -> Result<AcceptedRun, Refusal> {
     let read = run_request::read(gateway, caller, thread, (asked, own_thread)).await?;
-    let ReadRequest { run, modes, cancels } = read;
+    let ReadRequest { run, modes, cancels, ignored } = read;
     let (id, assistant) = (run.task.run.clone(), run.assistant.clone());
     // Before it is accepted: its reader may go away meanwhile.
     let reader = RunReader::join(gateway, &id, cancels && follows);
@@ -77,7 +82,7 @@ async fn accept(
         Err(error) => return changed(Err(error)),
     }
     let live = gateway.0.shared.client.live_run(&id);
-    Ok(AcceptedRun { thread: thread.clone(), run: id, assistant, modes, live, reader })
+    Ok(AcceptedRun { thread: thread.clone(), run: id, assistant, modes, live, reader, ignored })
 }
 
 /// Finds the thread of a run: one of the caller's, or if it may be so a new one.
@@ -298,12 +303,14 @@ pub(super) async fn join(
             false => readable_run(&gateway, &caller, &ids).await?,
         };
         if wants_stream {
-            return rejoin(&gateway, row, Modes { values: true, ..Modes::default() }, &headers, cancels);
+            let modes = (Modes { values: true, ..Modes::default() }, Ignored::default());
+            return rejoin(&gateway, row, modes, &headers, cancels);
         }
         let live = gateway.0.shared.client.live_run(&row.id);
         let (modes, reader) = (Modes::default(), RunReader::join(&gateway, &row.id, cancels));
         let (thread, run, assistant) = (thread.id, row.id, row.assistant);
-        Ok(wait(&gateway, AcceptedRun { thread, run, assistant, modes, live, reader }))
+        let ignored = Ignored::default();
+        Ok(wait(&gateway, AcceptedRun { thread, run, assistant, modes, live, reader, ignored }))
     };
     answer(joined.await)
 }
@@ -311,14 +318,15 @@ pub(super) async fn join(
 fn rejoin(
     gateway: &GatewayState,
     row: RunRow,
-    modes: Modes,
+    (modes, ignored): (Modes, Ignored),
     headers: &HeaderMap,
     cancels: bool,
 ) -> Result<Response, Refusal> {
     let assistant = run::assistant(&row.assistant).to_owned();
-    let (after, reader) = (last_event(headers)?, RunReader::join(gateway, &row.id, cancels));
+    let ((after, lost), reader) = (last_event(headers), RunReader::join(gateway, &row.id, cancels));
     let (thread, run) = (row.thread, row.id);
-    Ok(run_stream::respond(gateway, StreamRequest { thread, run, assistant, modes, after }, reader))
+    let request = StreamRequest { thread, run, assistant, modes, after, lost };
+    Ok(run_stream::respond(gateway, request, reader, &ignored))
 }
 
 /// Follows a run from where the reader was, after it was told to stop if that is asked for.
@@ -341,7 +349,8 @@ pub(super) async fn follow(
             true => own_run(&gateway, &caller, &ids).await?,
             false => readable_run(&gateway, &caller, &ids).await?,
         };
-        let modes = match Modes::of_query(&asked.stream_modes) {
+        let mut unknown = Vec::new();
+        let modes = match Modes::from_query(&asked.stream_modes, &mut unknown) {
             Ok(modes) => {
                 modes.or_else(|| stored_modes(&row)).unwrap_or(Modes { values: true, ..Modes::default() })
             }
@@ -353,7 +362,8 @@ pub(super) async fn follow(
                 return Ok(StatusCode::NO_CONTENT.into_response());
             }
         }
-        rejoin(&gateway, row, modes, &headers, asked.cancels)
+        let ignored = Ignored::of_run(unknown, Vec::new());
+        rejoin(&gateway, row, (modes, ignored), &headers, asked.cancels)
     };
     answer(followed.await)
 }
@@ -361,7 +371,7 @@ pub(super) async fn follow(
 /// Returns the modes that whoever began a run asked for.
 fn stored_modes(row: &RunRow) -> Option<Modes> {
     let request: Value = serde_json::from_str(&row.request).ok()?;
-    Modes::read(&request["stream_mode"]).ok()
+    Modes::read(&request["stream_mode"], &mut Vec::new()).ok()
 }
 
 /// How a run is stopped.

@@ -1,5 +1,6 @@
 //! Pages of other origins that the operator has named: browsers let them read answers.
 
+use super::{ignored, threads};
 use axum::http::{HeaderName, HeaderValue, header};
 use std::time::Duration;
 use tower_http::cors::{AllowHeaders, AllowMethods, AllowOrigin, CorsLayer};
@@ -7,7 +8,8 @@ use tower_http::cors::{AllowHeaders, AllowMethods, AllowOrigin, CorsLayer};
 /// Browsers ask again after this time.
 const MAX_AGE: Duration = Duration::from_secs(600);
 /// Headers that scripts of such pages may read.
-const EXPOSED: [HeaderName; 2] = [header::CONTENT_LOCATION, header::LOCATION];
+const EXPOSED: [HeaderName; 4] =
+    [header::CONTENT_LOCATION, header::LOCATION, ignored::HEADER, threads::NEXT_PAGE];
 
 /// Returns the layer that answers for these origins; `None` if there are none.
 pub(super) fn layer(origins: &[String]) -> Option<CorsLayer> {

@@ -3,7 +3,7 @@
 use super::{
     GatewayState,
     caller::Caller,
-    owned_runs::{own_run, readable_run},
+    owned_runs::{own_run, readable_by_id, readable_run},
     refusal::{Refusal, answer, body, refused, unavailable},
 };
 use crate::gateway::json::{BodyRejection, Json};
@@ -82,6 +82,19 @@ pub(super) async fn list(
 ) -> Response {
     let listed = async {
         let (_, run) = readable_run(&gateway, &caller, &ids).await?;
+        Ok(Json(of_run(&gateway, &caller, &run).await?.iter().map(event::feedback).collect::<Vec<Value>>()))
+    };
+    answer(listed.await)
+}
+
+/// Lists the caller's judgements on a run that only its id names.
+pub(super) async fn list_stateless(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Response {
+    let listed = async {
+        let (_, run) = readable_by_id(&gateway, &caller, &id).await?;
         Ok(Json(of_run(&gateway, &caller, &run).await?.iter().map(event::feedback).collect::<Vec<Value>>()))
     };
     answer(listed.await)

@@ -1,8 +1,8 @@
 //! Access control of the HTTP API.
 //!
 //! On a loopback address anybody on this machine may use it, but no web page of another site: the `Host` has
-//! to be this machine's own name (a rebound DNS name is not) and the `Origin`, if there is one, has to be
-//! ours. On any other address a token is asked for as well, in a header or in the page's cookie; never in a
+//! to be this machine's own name (a rebound DNS name is not) with any port, since a proxy passes its own, and the
+//! `Origin`, if there is one, has to be the same. On any other address a token is asked for as well, in a header or in the page's cookie; never in a
 //! URL. The same holds on a loopback address that the agent's own commands reach: else one could answer for
 //! people. The list of people who may speak to the bots and the bots' connections are changed only with the
 //! token, on a loopback address as well: not everybody on this machine runs the bots. As soon as somebody has an
@@ -44,7 +44,6 @@ const PENALTY: Duration = Duration::from_secs(1);
 
 pub(super) struct RequestGuard {
     loopback: bool,
-    port: u16,
     token: GatewayToken,
     /// Tokens that were wrong. A proxy in front stands for all who come through it, whatever they say who they are.
     wrong: Failures,
@@ -68,7 +67,7 @@ impl GatewayToken {
 
 impl RequestGuard {
     pub(super) fn new(bound: SocketAddr, token: GatewayToken) -> Self {
-        Self { loopback: bound.ip().is_loopback(), port: bound.port(), token, wrong: Failures::default() }
+        Self { loopback: bound.ip().is_loopback(), token, wrong: Failures::default() }
     }
 
     /// Waits where an address has tried too often; tells whether it has.
@@ -93,7 +92,7 @@ impl RequestGuard {
     fn same_site(&self, headers: &HeaderMap, named: &[String], by_proxy: bool) -> bool {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let Some(host) = text(header::HOST) else { return false };
-        if self.loopback && !self.own_name(host) {
+        if self.loopback && !origin::is_local_host(host) {
             return false;
         }
         let Some(origin) = headers.get(header::ORIGIN) else { return true };
@@ -103,11 +102,6 @@ impl RequestGuard {
             || origin
                 .split_once("://")
                 .is_some_and(|(_, authority)| authority == host || told.as_deref() == Some(authority))
-    }
-
-    fn own_name(&self, host: &str) -> bool {
-        let name = host.strip_suffix(&format!(":{}", self.port)).unwrap_or(host);
-        matches!(name, "localhost" | "127.0.0.1" | "[::1]")
     }
 
     pub(super) fn shows_token(&self, headers: &HeaderMap) -> bool {
@@ -311,6 +305,10 @@ mod tests {
         check("127.0.0.1:8001", "127.0.0.1:8001", None, true);
         check("127.0.0.1:8001", "localhost:8001", Some("http://localhost:8001"), true);
         check("[::1]:8001", "[::1]:8001", None, true);
+        check("127.0.0.1:8001", "localhost:2026", Some("http://localhost:2026"), true);
+        check("127.0.0.1:8001", "localhost:2026", None, true);
+        check("127.0.0.1:8001", "localhost:8001", Some("http://localhost:3000"), false);
+        check("127.0.0.1:8001", "localhost:2026", Some("http://localhost:8001"), false);
         check("127.0.0.1:8001", "evil.example:8001", None, false);
         check("127.0.0.1:8001", "localhost.evil.example:8001", None, false);
         check("127.0.0.1:8001", "127.0.0.1:8001", Some("http://evil.example"), false);

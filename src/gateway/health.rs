@@ -14,6 +14,17 @@ pub(super) async fn health(State(gateway): State<GatewayState>) -> Json<Value> {
     )
 }
 
+/// Answers as LangGraph's server does.
+pub(super) async fn ok() -> Json<Value> {
+    Json(json!({ "ok": true }))
+}
+
+/// Returns the version, and which of LangGraph's optional parts there are.
+pub(super) async fn info() -> Json<Value> {
+    let flags = json!({ "assistants": true, "crons": false, "langsmith": false });
+    Json(json!({ "service": "pudu", "version": env!("CARGO_PKG_VERSION"), "flags": flags }))
+}
+
 /// Readiness: the store answers, there is room for one of the accounts, there is a model, one of the platforms is
 /// there if there are any, and the daemon is not on its way out. A platform that is away is named: to restart the
 /// daemon would take it from all the others.

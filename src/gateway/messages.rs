@@ -5,14 +5,13 @@ use super::{
     caller::Caller,
     changes,
     owned::readable,
-    owned_runs::{readable_run, row},
-    refusal::{Refusal, answer, refused, scrubbed, unavailable, wrong},
+    owned_runs::{readable_by_id, readable_run},
+    refusal::{Refusal, answer, scrubbed, unavailable, wrong},
 };
 use crate::bus::STORE_TIMEOUT;
 use crate::gateway::query::Query;
 use axum::{
     extract::{Path, State},
-    http::StatusCode,
     response::Response,
 };
 use pudu_client::{
@@ -215,13 +214,8 @@ pub(super) async fn of_stateless_run(
     Query(asked): Query<RowsQuery>,
 ) -> Response {
     let listed = async {
-        let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-        let found = db.run(&id.as_str().into()).await.map_err(|error| unavailable(&error))?;
-        let Some(found) = found else { return refused(StatusCode::NOT_FOUND, "there is no such run") };
-        let thread = readable(&gateway, &caller, found.thread.as_str()).await;
-        let thread = thread.or_else(|_| refused(StatusCode::NOT_FOUND, "there is no such run"))?;
-        let row = row(&gateway, &thread.id, &found.id).await?;
-        run_page(&gateway, &caller, (thread, row), asked).await
+        let found = readable_by_id(&gateway, &caller, &id).await?;
+        run_page(&gateway, &caller, found, asked).await
     };
     answer(listed.await)
 }

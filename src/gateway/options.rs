@@ -1,11 +1,29 @@
 //! DeerFlow's options of one run that a message may name: which model, whether it thinks, and how hard.
 //!
-//! Deliberately absent: options that have no effect here. They are no error, as clients of DeerFlow's send them all.
-
+//! Options that have no effect here are no error, since clients of DeerFlow send all options. [`ignored`] names them.
 use axum::http::StatusCode;
 use pudu_channels::RunOptions;
-use pudu_client::base::Thinking;
+use pudu_client::{RunFeatures, RunSecrets, base::Thinking};
 use serde_json::{Map, Value};
+
+use super::wrong_value::says_nothing;
+
+/// Keys of `config` that have an effect.
+const CONFIG_KEYS: [&str; 3] = ["configurable", "context", "recursion_limit"];
+/// Keys of options that have an effect, beside those of [`RunFeatures`].
+const OPTION_KEYS: [&str; 11] = [
+    "model_name",
+    "model",
+    "thinking_enabled",
+    "reasoning_effort",
+    "agent_name",
+    "is_bootstrap",
+    "approvals",
+    "secrets",
+    "thread_id",
+    "checkpoint_id",
+    "checkpoint_ns",
+];
 
 /// Why options were refused: the status and the detail.
 pub(super) type OptionsRefused = (StatusCode, String);
@@ -68,6 +86,20 @@ impl NamedOptions {
         }
     }
 
+    /// Reads which parts of the agent the run switches.
+    pub(super) fn features(&self) -> Result<RunFeatures, OptionsRefused> {
+        RunFeatures::read(&self.0).map_err(wrong)
+    }
+
+    /// Reads the secrets that commands of the run find.
+    pub(super) fn secrets(&self) -> Result<RunSecrets, OptionsRefused> {
+        let Some(secrets) = self.0.get("secrets") else { return Ok(RunSecrets::default()) };
+        // The value in an error of serde would be a secret.
+        let secrets = serde_json::from_value(secrets.clone())
+            .map_err(|_| wrong("secrets must be an object of texts".to_owned()))?;
+        RunSecrets::new(secrets).map_err(|error| wrong(format!("secrets: {error}")))
+    }
+
     /// Reads a text; an empty one says nothing.
     fn text(&self, key: &str) -> Result<Option<&str>, OptionsRefused> {
         match self.0.get(key) {
@@ -84,6 +116,26 @@ impl NamedOptions {
             Some(_) => Err(wrong(format!("{key} is neither true nor false"))),
         }
     }
+}
+
+/// Returns the names of options that have no effect.
+pub(super) fn ignored(config: &Value, context: &Value) -> Vec<String> {
+    let mut names = unknown("config", config, &CONFIG_KEYS);
+    let known = [&OPTION_KEYS[..], &RunFeatures::KEYS].concat();
+    let places = [
+        ("config.configurable", &config["configurable"]),
+        ("context", context),
+        ("config.context", &config["context"]),
+    ];
+    names.extend(places.into_iter().flat_map(|(place, options)| unknown(place, options, &known)));
+    names
+}
+
+/// Returns the keys of a place that are not known and ask for something.
+fn unknown(place: &str, options: &Value, known: &[&str]) -> Vec<String> {
+    let keys = options.as_object().into_iter().flatten();
+    let ignored = keys.filter(|(key, value)| !known.contains(&key.as_str()) && !says_nothing(value));
+    ignored.map(|(key, _)| format!("{place}.{key}")).collect()
 }
 
 fn wrong(detail: String) -> OptionsRefused {
@@ -110,6 +162,32 @@ mod tests {
         }
         let nearest = read(json!({"configurable": {"approvals": "ask"}}), json!({"approvals": "refuse"}));
         assert_eq!(nearest, Ok(false));
+    }
+
+    #[test]
+    fn options_without_effect_are_named() {
+        let config = json!({"recursion_limit": 9, "tags": ["a"], "callbacks": [],
+            "configurable": {"thread_id": "t", "foo": 1}, "context": {"is_plan_mode": true}});
+        let context = json!({"mode": "pro", "model_name": "m", "max_total_subagents": 2, "empty": null});
+        assert_eq!(ignored(&config, &context), ["config.tags", "config.configurable.foo", "context.mode"]);
+        assert_eq!(ignored(&Value::Null, &json!([])), [""; 0]);
+    }
+
+    #[test]
+    fn secrets_are_texts_with_names_of_variables_and_stay_out_of_errors() {
+        let read = |context: Value| NamedOptions::of(&Value::Null, &context)?.secrets();
+        assert_eq!(read(json!({})).unwrap(), RunSecrets::default());
+        assert!(read(json!({"secrets": {"ERP_TOKEN": "tok-123456"}})).is_ok());
+        for wrong in [
+            json!("tok-123456"),
+            json!({"A": 12_345_678}),
+            json!({"PATH": "tok-123456"}),
+            json!({"A": "short"}),
+        ] {
+            let (status, why) = read(json!({ "secrets": wrong })).unwrap_err();
+            assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+            assert!(!why.contains("tok-") && !why.contains("short") && !why.contains("1234"), "{why}");
+        }
     }
 
     #[test]
@@ -154,7 +232,7 @@ mod tests {
             (Value::Null, json!({"thinking_enabled": false, "reasoning_effort": "high"}), good("", "off")),
             (Value::Null, json!({"thinking_enabled": true, "reasoning_effort": "low"}), good("", "low")),
             (Value::Null, json!({"reasoning_effort": "minimal"}), good("", "off")),
-            (Value::Null, json!({"is_plan_mode": true, "subagent_enabled": 7}), good("", "")),
+            (Value::Null, json!({"mode": "ultra", "other": 7}), good("", "")),
             (Value::Null, json!({"model_name": "c"}), bad(400, "there is no model `c`")),
             (Value::Null, json!({"model_name": 7}), bad(422, "model_name is no text")),
             (

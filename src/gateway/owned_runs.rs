@@ -44,3 +44,19 @@ pub(super) async fn readable_run(
     let row = row(gateway, &thread.id, &id.as_str().into()).await?;
     Ok((thread, row))
 }
+
+/// Finds a run of a thread that the caller may read, by the id of the run alone.
+pub(super) async fn readable_by_id(
+    gateway: &GatewayState,
+    caller: &Caller,
+    id: &str,
+) -> Result<(ClientThread, RunRow), Refusal> {
+    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+    let found = db.run(&id.into()).await.map_err(|error| unavailable(&error))?;
+    let unknown = "there is no such run";
+    let Some(found) = found else { return refused(StatusCode::NOT_FOUND, unknown) };
+    match readable(gateway, caller, found.thread.as_str()).await {
+        Ok(thread) => Ok((thread, found)),
+        Err(_) => refused(StatusCode::NOT_FOUND, unknown),
+    }
+}

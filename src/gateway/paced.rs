@@ -1,21 +1,26 @@
-//! The pace of requests' bodies. What a peer is waited for is bounded as a whole, not piece by piece: who sends a byte
-//! every few seconds is as good as silent. Time in which nobody reads the body does not count.
+//! The pace of requests' bodies. The wait for a body is bounded as a whole, not piece by piece: a peer that sends a byte
+//! every few seconds is as good as silent. Time in which no handler reads the body does not count.
+//!
+//! The rest of a body that a handler refuses is read and dropped, within limits: a client that sends everything before it
+//! reads would otherwise find its connection reset instead of the refusal.
 
 use super::errors::refuse;
 use axum::{
     BoxError,
     body::{Body, Bytes},
     extract::Request,
-    http::StatusCode,
+    http::{StatusCode, header},
     middleware::Next,
     response::Response,
 };
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::{Stream, StreamExt, stream, stream::BoxStream};
 use std::{
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    task::{Context, Poll},
     time::Duration,
 };
 use tokio::time::{Instant, timeout};
@@ -24,11 +29,20 @@ use tokio::time::{Instant, timeout};
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
 /// The rate of a body that is waited for without end, in bytes for each second.
 const BODY_RATE: u32 = 8 * 1024;
+/// Maximum number of bytes that are read of a refused body.
+const MAX_DROPPED_BYTES: usize = 1024 * 1024 * 1024;
+/// Maximum time for the rest of a refused body.
+const DROP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Has the body of a request come in time. Whoever reads it sees an error; what is answered is told here.
 pub(super) async fn pace(request: Request, next: Next) -> Response {
     let late = Arc::<AtomicBool>::default();
-    let body = |body: Body| Body::from_stream(paced(body.into_data_stream(), late.clone()));
+    // A client that waits for `100 Continue` sends nothing to a refusal.
+    let sends_at_once = !request.headers().contains_key(header::EXPECT);
+    let body = |body: Body| {
+        let pieces = paced(body.into_data_stream(), late.clone()).boxed();
+        if sends_at_once { Body::from_stream(ReadToEnd(Some(pieces))) } else { Body::from_stream(pieces) }
+    };
     let answer = next.run(request.map(body)).await;
     match late.load(Ordering::Relaxed) {
         true => refuse(StatusCode::REQUEST_TIMEOUT, "the body came too slowly"),
@@ -40,6 +54,36 @@ pub(super) async fn pace(request: Request, next: Next) -> Response {
 #[derive(Debug, thiserror::Error)]
 #[error("the body comes too slowly")]
 struct TooSlow;
+
+/// A body whose rest is read when its handler drops it.
+struct ReadToEnd(Option<BoxStream<'static, Result<Bytes, BoxError>>>);
+
+impl Stream for ReadToEnd {
+    type Item = Result<Bytes, BoxError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Some(pieces) = &mut self.0 else { return Poll::Ready(None) };
+        let piece = std::task::ready!(pieces.poll_next_unpin(cx));
+        if piece.as_ref().is_none_or(Result::is_err) {
+            self.0 = None;
+        }
+        Poll::Ready(piece)
+    }
+}
+
+impl Drop for ReadToEnd {
+    fn drop(&mut self) {
+        let (Some(pieces), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) else {
+            return;
+        };
+        let mut dropped = 0;
+        let rest = pieces.take_while(move |piece| {
+            dropped += piece.as_ref().map_or(MAX_DROPPED_BYTES, Bytes::len);
+            std::future::ready(dropped < MAX_DROPPED_BYTES)
+        });
+        runtime.spawn(timeout(DROP_TIMEOUT, rest.for_each(|_| std::future::ready(()))));
+    }
+}
 
 /// Passes pieces on for as long as there is patience: waiting costs it, and what comes gives it back.
 fn paced<E: Into<BoxError> + Send + 'static>(

@@ -256,6 +256,7 @@ impl GatewayState {
     fn unsupported_routes() -> Routes {
         Routes::new("")
             .missing("/integrations/lark/{*rest}", Part::Lark)
+            .missing("/webhooks/github", Part::GithubEvents)
             .missing("/scheduled-tasks", Part::Schedules)
             .missing("/scheduled-tasks/{*rest}", Part::Schedules)
             .missing("/threads/{thread}/scheduled-tasks", Part::Schedules)

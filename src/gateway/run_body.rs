@@ -3,8 +3,9 @@
 use super::{
     input::{self, InputMessage},
     json::Json,
+    options,
     refusal::{Refusal, refused, wrong},
-    wrong_value,
+    wrong_value::{self, says_nothing},
 };
 use axum::{http::StatusCode, response::IntoResponse};
 use pudu_client::{
@@ -20,8 +21,9 @@ use serde_json::{Map, Value, json};
 const LEAD: &str = "lead_agent";
 /// A value of a request with `data:` in it is shown up to so many bytes.
 const MAX_SHOWN_DATA_BYTES: usize = 1024;
-/// Keys of a checkpoint, as LangGraph's clients send back one that they were shown.
-const CHECKPOINT_KEYS: [&str; 4] = ["thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map"];
+/// Keys of a checkpoint: clients send back one that they were shown. The last two are DeerFlow's.
+const CHECKPOINT_KEYS: [&str; 6] =
+    ["thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map", "id", "ts"];
 
 type JsonObject = Map<String, Value>;
 
@@ -46,8 +48,7 @@ pub(super) struct RunBody {
     checkpoint: Value,
     checkpoint_id: Value,
     pub(super) stream_mode: Value,
-    #[serde(rename = "stream_subgraphs")]
-    _stream_subgraphs: Option<bool>,
+    stream_subgraphs: Option<bool>,
     #[serde(rename = "stream_resumable")]
     _stream_resumable: Option<bool>,
     #[serde(deserialize_with = "word")]
@@ -62,8 +63,7 @@ pub(super) struct RunBody {
     _durability: Option<Durability>,
     #[serde(rename = "checkpoint_during")]
     _checkpoint_during: Option<bool>,
-    #[serde(rename = "langsmith_tracer")]
-    _langsmith_tracer: Option<JsonObject>,
+    langsmith_tracer: Option<JsonObject>,
     interrupt_before: Value,
     interrupt_after: Value,
     webhook: Value,
@@ -118,16 +118,6 @@ fn word<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Resu
     word.map(|word| T::deserialize(word.into_deserializer())).transpose()
 }
 
-/// Returns whether a value asks for nothing: clients write some keys always.
-fn says_nothing(value: &Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(false) => true,
-        Value::Array(list) => list.is_empty(),
-        Value::Object(object) => object.is_empty(),
-        _ => false,
-    }
-}
-
 /// Returns the name of an agent that is not the lead agent.
 pub(super) fn custom_agent(name: &str) -> Option<String> {
     let name = name.trim();
@@ -159,6 +149,14 @@ impl RunBody {
     /// Returns whether the run may begin a thread; `usual` if the client does not say.
     pub(super) fn may_begin_thread(&self, usual: bool) -> bool {
         self.if_not_exists.map_or(usual, |action| action == AbsentThreadAction::Create)
+    }
+
+    /// Returns the names of options that have no effect.
+    pub(super) fn ignored(&self) -> Vec<String> {
+        let tracer = self.langsmith_tracer.as_ref().is_some_and(|tracer| !tracer.is_empty());
+        let own = [("stream_subgraphs", self.stream_subgraphs == Some(true)), ("langsmith_tracer", tracer)];
+        let own = own.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name.to_owned());
+        own.chain(options::ignored(&self.config, &self.context)).collect()
     }
 
     /// Refuses options that would not be obeyed.

@@ -5,6 +5,7 @@ use super::{
     GatewayState,
     caller::{Caller, CallerRole},
     errors::refuse,
+    ignored::Ignored,
     input::InputMessage,
     options::NamedOptions,
     refusal::{ACCOUNT, Refusal, refused, unavailable, wrong},
@@ -14,7 +15,7 @@ use super::{
 use crate::{bus::STORE_TIMEOUT, clock, dispatch::input, home, local};
 use axum::http::StatusCode;
 use pudu_client::{
-    Asker, Authoring, Client, ClientRun, Multitask, RunTask,
+    Asker, Authoring, Client, ClientRun, Multitask, RunFeatures, RunTask,
     base::{Human, Message, MessageId, RunId, Seq, SharedFile, Thinking, ThreadFolder, ThreadId, UserId},
     store::RunRow,
     wire::{checkpoint, modes::Modes},
@@ -39,6 +40,8 @@ struct StoredTask {
     at: String,
     #[serde(default)]
     shows_approvals: bool,
+    #[serde(default)]
+    features: RunFeatures,
 }
 
 /// A request that was read.
@@ -47,6 +50,8 @@ pub(super) struct ReadRequest {
     pub(super) modes: Modes,
     /// Whether the run stops when its reader goes away.
     pub(super) cancels: bool,
+    /// Options without effect.
+    pub(super) ignored: Ignored,
 }
 
 /// Reads a request for a run on a thread, which may be one that it alone has.
@@ -58,7 +63,9 @@ pub(super) async fn read(
 ) -> Result<ReadRequest, Refusal> {
     let deletes_thread = body.deletes_thread(own_thread)?;
     body.check_options()?;
-    let modes = Modes::read(&body.stream_mode).or_else(|why| wrong(&why))?;
+    let mut unknown_modes = Vec::new();
+    let modes = Modes::read(&body.stream_mode, &mut unknown_modes).or_else(|why| wrong(&why))?;
+    let ignored = Ignored::of_run(unknown_modes, body.ignored());
     let (cancels, multitask) = (body.cancels(), body.multitask());
     let steps = body.steps(gateway.0.watcher.current().runs.max_recursion_limit)?;
     let client = &gateway.0.shared.client;
@@ -66,9 +73,11 @@ pub(super) async fn read(
     let options = || {
         let options = NamedOptions::of(&body.config, &body.context)?;
         let chosen = options.model(|name| models.iter().any(|model| model.name == name))?;
-        Ok((chosen, options.shows_approvals()?, body.agent(options.agent()?), options.is_bootstrap()?))
+        let agent = body.agent(options.agent()?);
+        let switched = (options.features()?, options.secrets()?);
+        Ok((chosen, options.shows_approvals()?, agent, options.is_bootstrap()?, switched))
     };
-    let (chosen, shows_approvals, agent, is_bootstrap) =
+    let (chosen, shows_approvals, agent, is_bootstrap, (features, own_secrets)) =
         options().or_else(|(status, why)| refused(status, &why))?;
     let builds = agent.clone().filter(|_| is_bootstrap);
     if builds.is_some() && caller.role != CallerRole::Admin {
@@ -111,18 +120,19 @@ pub(super) async fn read(
         steps,
         at: clock::told(clock::now(), &jiff::tz::TimeZone::system()),
         shows_approvals,
+        features,
     };
     let request = json!({ "kwargs": body.shown(), "task": stored, "stream_mode": body.stream_mode });
     let run = ClientRun {
         assistant: body.assistant(),
-        task: task(thread.clone(), RunId::fresh(), caller.user.clone(), stored),
+        task: RunTask { own_secrets, ..task(thread.clone(), RunId::fresh(), caller.user.clone(), stored) },
         account: ACCOUNT.to_owned(),
         request: request.to_string(),
         metadata: body.metadata.map_or_else(|| Ok(String::new()), notes)?,
         multitask,
         deletes_thread,
     };
-    Ok(ReadRequest { run, modes, cancels })
+    Ok(ReadRequest { run, modes, cancels, ignored })
 }
 
 /// Refuses an agent that there is not.
@@ -220,8 +230,20 @@ pub(super) fn restored(row: &RunRow) -> Option<RunTask> {
 }
 
 fn task(thread: ThreadId, run: RunId, user: UserId, stored: StoredTask) -> RunTask {
-    let StoredTask { input, fields, model, thinking, agent, builds, from, goal, steps, at, shows_approvals } =
-        stored;
+    let StoredTask {
+        input,
+        fields,
+        model,
+        thinking,
+        agent,
+        builds,
+        from,
+        goal,
+        steps,
+        at,
+        shows_approvals,
+        features,
+    } = stored;
     let asker = Asker {
         account: ACCOUNT.to_owned(),
         person: user.to_string(),
@@ -239,6 +261,7 @@ fn task(thread: ThreadId, run: RunId, user: UserId, stored: StoredTask) -> RunTa
         from,
         goal,
         steps,
+        features,
         at: Some(at),
         asker: Some(asker),
         secrets_of: user.clone(),

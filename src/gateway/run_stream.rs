@@ -1,11 +1,7 @@
 //! The stream of one run over HTTP: its frames as they come, several together where they are there already, and a heartbeat
 //! where nothing is.
 
-use super::{
-    GatewayState,
-    refusal::{Refusal, refused},
-    run_readers::RunReader,
-};
+use super::{GatewayState, ignored::Ignored, run_readers::RunReader};
 use axum::{
     body::{Body, Bytes},
     http::{HeaderMap, HeaderValue, StatusCode, header},
@@ -19,11 +15,18 @@ use tokio_util::sync::CancellationToken;
 
 /// A stream that has nothing to say says so this often.
 pub(super) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
+/// Maximum length of an unknown id in the frame that reports it, in characters.
+const MAX_LOST_ID_CHARS: usize = 100;
 /// Frames are sent together up to so many bytes.
 const MAX_CHUNK_BYTES: usize = 64 * 1024;
 
 /// Answers with a run's stream, to which the reader belongs: both end at once.
-pub(super) fn respond(gateway: &GatewayState, request: StreamRequest, reader: RunReader) -> Response {
+pub(super) fn respond(
+    gateway: &GatewayState,
+    request: StreamRequest,
+    reader: RunReader,
+    ignored: &Ignored,
+) -> Response {
     let run = format!("/threads/{}/runs/{}", request.thread, request.run);
     let frames = StreamBody::new(gateway, request, reader);
     let body = Body::from_stream(stream::unfold(frames, async |mut frames| {
@@ -41,6 +44,7 @@ pub(super) fn respond(gateway: &GatewayState, request: StreamRequest, reader: Ru
         headers.insert(name, HeaderValue::from_static(value));
     }
     headers.extend(places(&run, "stream"));
+    headers.extend(ignored.header());
     (StatusCode::OK, headers, body).into_response()
 }
 
@@ -52,15 +56,17 @@ pub(super) fn places(run: &str, again: &str) -> HeaderMap {
     places.into_iter().filter_map(|(name, place)| Some((name, HeaderValue::from_str(&place).ok()?))).collect()
 }
 
-/// Reads the position that a request's `Last-Event-ID` names; `-1` stands for the beginning.
-pub(super) fn last_event(headers: &HeaderMap) -> Result<Option<Position>, Refusal> {
+/// Reads the position that a request's `Last-Event-ID` names, or the id itself if it is no id of a frame. `-1` is the
+/// beginning.
+pub(super) fn last_event(headers: &HeaderMap) -> (Option<Position>, Option<String>) {
     let Some(id) = headers.get("last-event-id").filter(|id| !["", "-1"].iter().any(|none| *id == none))
     else {
-        return Ok(None);
+        return (None, None);
     };
-    match id.to_str().ok().and_then(Position::read) {
-        Some(position) => Ok(Some(position)),
-        None => refused(StatusCode::BAD_REQUEST, "Last-Event-ID is no id of a frame; -1 is the beginning"),
+    let id = String::from_utf8_lossy(id.as_bytes());
+    match Position::read(&id) {
+        Some(position) => (Some(position), None),
+        None => (None, Some(id.chars().take(MAX_LOST_ID_CHARS).collect())),
     }
 }
 

@@ -1,11 +1,25 @@
 //! Routes of LangGraph's clients about threads and their runs. They answer below `/api` and below `/api/langgraph`.
 
 use super::{
-    GatewayState, approvals, branches, changes, chat, client_runs, feedback, messages,
+    GatewayState, approvals, branches, changes, chat, client_runs, feedback, health, messages,
     openapi::{MethodRoutes, Routes, delete, get, post, says},
     owned, run_list, thread_edits, thread_facts, thread_state, threads,
 };
 use axum::middleware;
+
+/// Returns LangGraph's routes about the server itself.
+pub(super) fn server_routes() -> Routes {
+    Routes::new("daemon")
+        .at("/ok", get(health::ok, says("Reports that the server answers.").gives("{ok: boolean}")))
+        .at(
+            "/info",
+            get(
+                health::info,
+                says("Returns the version and the optional parts of LangGraph's API.")
+                    .gives("{service: string, version: string, flags: object}"),
+            ),
+        )
+}
 
 impl GatewayState {
     /// Returns the routes, each with what it is for.
@@ -15,6 +29,7 @@ impl GatewayState {
             .merge(Self::run_routes())
             .merge(Self::stateless_run_routes())
             .merge(Self::message_routes())
+            .merge(server_routes())
             .merge(self.approval_routes())
     }
 
@@ -163,6 +178,13 @@ impl GatewayState {
                     .put(feedback::put, says("Keeps the caller's judgement on a run.").gives("Feedback"))
                     .post(feedback::put, says("Keeps the caller's judgement on a run, as PUT does.").gives("Feedback"))
                     .delete(feedback::delete, says("Deletes the caller's judgement on a run.").gives("Done")),
+            )
+            .at(
+                "/runs/{run}/feedback",
+                get(
+                    feedback::list_stateless,
+                    says("Lists the caller's judgements on a run by its id alone.").gives("[Feedback]"),
+                ),
             )
             .at(
                 "/threads/{thread}/runs/{run}/feedback/stats",

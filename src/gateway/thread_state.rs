@@ -23,8 +23,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 
-/// So many checkpoints are listed, unless told otherwise, and at most.
-const HISTORY: (usize, usize) = (10, 100);
+/// Number of listed checkpoints if the client does not say, and the maximum. LangGraph's hook asks for 1,000.
+const HISTORY: (usize, usize) = (10, 1000);
 
 /// Shows a thread as it is: its newest checkpoint.
 pub(super) async fn state(
@@ -208,7 +208,7 @@ async fn past(
 ) -> Result<Vec<Map<String, Value>>, Refusal> {
     let limit = asked.limit.unwrap_or(HISTORY.0);
     if !(1..=HISTORY.1).contains(&limit) {
-        return wrong("limit is 1 to 100");
+        return wrong("limit must be a whole number from 1 to 1000");
     }
     if asked.metadata.iter().any(|metadata| !metadata.is_empty()) {
         let why = "metadata: checkpoints are not found by notes; page through them by `before`";
@@ -261,5 +261,13 @@ async fn past(
         told.push(written(thread, (step, parent), *seq, (state.clone(), at == 0)));
     }
     told.reverse();
+    if limit == 1 {
+        // The hook of LangGraph's SDK sends the checkpoint of the one that it asked for back with each new message. After a
+        // stop, or in a second tab, that checkpoint is no longer the newest, and the new message would drop the later ones.
+        // DeerFlow's list has no checkpoints either.
+        told.iter_mut().for_each(|entry| {
+            entry.remove("checkpoint");
+        });
+    }
     Ok(told)
 }

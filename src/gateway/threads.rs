@@ -11,7 +11,7 @@ use crate::gateway::json::{BodyRejection, Json};
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
     extract::{Path, State},
-    http::StatusCode,
+    http::{HeaderName, StatusCode},
     response::{IntoResponse, Response},
 };
 use pudu_client::{
@@ -25,6 +25,8 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 /// So many threads are listed, unless told otherwise, and at most.
 const LISTED: (usize, usize) = (10, 1000);
+/// Header with the `offset` of the next page.
+pub(super) const NEXT_PAGE: HeaderName = HeaderName::from_static("x-pagination-next");
 /// Rows of threads that are read at once for a search.
 const SEARCH_PAGE: i64 = 200;
 /// Notes of a client on a thread have so many bytes at most.
@@ -60,15 +62,6 @@ async fn made(gateway: &GatewayState, caller: &Caller, asked: NewThreadBody) -> 
         Some(id) => thread::id(id)?,
     };
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-    let known = db.client_thread(&id).await.map_err(|error| unavailable(&error))?;
-    if let Some(known) = known {
-        return match (known.user == caller.user, asked.if_exists.as_deref()) {
-            (true, Some("raise")) => refused(StatusCode::CONFLICT, "the thread exists"),
-            (true, _) => Ok(listed(gateway, caller, &known)),
-            // Whose it is is nobody's business.
-            (false, _) => refused(StatusCode::CONFLICT, "the thread's id is taken"),
-        };
-    }
     let metadata = notes(asked.metadata.unwrap_or_default())?;
     let new = NewThread {
         folder: ThreadFolder { owner: caller.user.clone(), thread: id.clone() },
@@ -77,8 +70,15 @@ async fn made(gateway: &GatewayState, caller: &Caller, asked: NewThreadBody) -> 
         metadata,
         now: clock::now(),
     };
-    db.create_thread(new).await.map_err(|error| unavailable(&error))?;
-    own(gateway, caller, id.as_str()).await.map(|thread| listed(gateway, caller, &thread))
+    let is_new = db.create_thread(new).await.map_err(|error| unavailable(&error))?;
+    let thread = db.client_thread(&id).await.map_err(|error| unavailable(&error))?;
+    let Some(thread) = thread else { return missing() };
+    match (thread.user == caller.user, asked.if_exists.as_deref()) {
+        (true, Some("raise")) if !is_new => refused(StatusCode::CONFLICT, "the thread exists"),
+        (true, _) => Ok(listed(gateway, caller, &thread)),
+        // The answer does not name the owner.
+        (false, _) => refused(StatusCode::CONFLICT, "the thread's id is taken"),
+    }
 }
 
 /// Writes the notes of a client, without what is not theirs to say.
@@ -126,8 +126,8 @@ pub(super) fn check_selected(listed: &str, keys: &[String], known: &[&str]) -> R
 }
 
 /// Returns the header that tells where the next page begins, if there is one.
-pub(super) fn next_page(next: usize, found: usize) -> Option<[(&'static str, String); 1]> {
-    (next < found).then(|| [("x-pagination-next", next.to_string())])
+pub(super) fn next_page(next: usize, found: usize) -> Option<[(HeaderName, String); 1]> {
+    (next < found).then(|| [(NEXT_PAGE, next.to_string())])
 }
 
 /// Which threads are looked for.

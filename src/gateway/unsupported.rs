@@ -30,6 +30,8 @@ pub(super) enum Part {
     Prune,
     /// Streams of all runs of a thread.
     ThreadStreams,
+    /// Events of GitHub.
+    GithubEvents,
 }
 
 impl Part {
@@ -49,6 +51,7 @@ impl Part {
             Self::Batches => "pudu takes one run a request",
             Self::Prune => "pudu deletes threads one by one, or by `retention` in its configuration",
             Self::ThreadStreams => "pudu streams single runs: …/runs/{run}/stream",
+            Self::GithubEvents => "pudu takes no events of GitHub",
             Self::RuntimeConfig => {
                 "pudu takes no credentials over HTTP; whoever runs it writes them into config.yaml"
             }

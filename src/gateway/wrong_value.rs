@@ -27,6 +27,16 @@ pub(super) fn kind(value: &Value) -> &'static str {
     }
 }
 
+/// Returns whether a value asks for nothing: clients write some keys always.
+pub(super) fn says_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(object) => object.is_empty(),
+        _ => false,
+    }
+}
+
 fn words(error: &str) -> String {
     if let Some(wrong) = error.strip_prefix("invalid type: ").or(error.strip_prefix("invalid value: "))
         && let Some((got, expected)) = wrong.rsplit_once(", expected ")

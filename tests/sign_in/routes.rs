@@ -33,6 +33,8 @@ const PUBLIC: &[&str] = &[
     "/api/v1/auth/oauth/{provider}",
     "/api/v1/auth/callback/{provider}",
     "/auth/callback",
+    "/ok",
+    "/info",
     "/login",
 ];
 

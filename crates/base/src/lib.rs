@@ -31,6 +31,7 @@ mod skill;
 mod state;
 mod task;
 mod tool;
+pub mod tool_frame;
 mod usage;
 mod user;
 

@@ -2,7 +2,7 @@
 //! helps people make a new agent.
 
 use crate::{
-    AgentSetup, Authoring, Client, RunTask,
+    AgentSetup, Authoring, Client, RunFeatures, RunTask,
     agents::{
         AgentError, AgentOptions, AgentProfile, CustomAgent, LEAD, SETUP_AGENT, SetupAgent, SetupLead,
         UPDATE_AGENT, UpdateAgent,
@@ -30,6 +30,8 @@ use std::sync::{Arc, Mutex};
 
 /// Name of the tool that is of no use to a model without vision.
 const VIEW_IMAGE: &str = "view_image";
+/// Name of the tool that keeps the to-do list.
+const WRITE_TODOS: &str = "write_todos";
 /// Name of the tool that the agent builder gets besides its own.
 const ASK: &str = "ask_clarification";
 /// Said to an agent that may.
@@ -106,10 +108,9 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
     let meter = Meter::of(client, task);
     let model = metered(setup.model(wanted).ok_or(FailureCause::NoModel)?.clone(), &meter);
     let own = own_tool(client, &setup, (task, &meter), &role, &catalog, &audit_log);
-    let steps = task.steps.unwrap_or(setup.bounds.steps);
     let kept = ThreadResults { files: client.0.folders.of(&folder), folder: setup.results_folder.clone() };
     let mut agent = searching(Agent {
-        tools: tools(&setup, &role, model.supports_vision()),
+        tools: tools(&setup, &role, task.features, model.supports_vision()),
         model,
         thinking: task.thinking.or(of_agent).unwrap_or_default(),
         sampling,
@@ -126,7 +127,7 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
         memory: client.0.memory.for_run(),
         results: Results { rules: setup.results.clone(), files: Arc::new(kept) },
         system: Arc::default(),
-        bounds: RunBounds { steps, ..setup.bounds },
+        bounds: bounds(&setup, task),
         loops: setup.loops.clone(),
         progress: setup.progress.clone(),
         remembers: MemoryOf::run(task).user,
@@ -140,6 +141,7 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
         agent.tools = agent.tools.with(tool);
     }
     if !role.makes_agents()
+        && task.features.subagents != Some(false)
         && let Some(kinds) = setup.subagents.as_ref()
         && let Some(task) = kinds.with_models(|model| metered(model, &meter)).task(&agent, skills.clone())
     {
@@ -242,8 +244,8 @@ async fn secrets(client: &Client, task: &RunTask, skills: &[Skill]) -> LentSecre
     if task.room.is_some() || skills.iter().all(|skill| skill.secrets.required.is_empty()) {
         return LentSecrets::default();
     }
-    let (store, user) = (client.secrets(), task.secrets_of.clone());
-    match tokio::task::spawn_blocking(move || store.lend(&user)).await {
+    let (store, user, own) = (client.secrets(), task.secrets_of.clone(), task.own_secrets.clone());
+    match tokio::task::spawn_blocking(move || store.lend(&user, own)).await {
         Ok(Ok(secrets)) => secrets,
         Ok(Err(error)) => {
             tracing::error!(%error, "failed to read secrets");
@@ -265,7 +267,18 @@ async fn profile(client: &Client, task: &RunTask) -> Option<String> {
     })
 }
 
-fn tools(setup: &AgentSetup, role: &Role, sees: bool) -> Toolbox {
+/// Returns the limits of a run: those of the setup, or the request's own.
+fn bounds(setup: &AgentSetup, task: &RunTask) -> RunBounds {
+    let usual = setup.bounds;
+    RunBounds {
+        steps: task.steps.unwrap_or(usual.steps),
+        subagents: task.features.subagents_in_all.unwrap_or(usual.subagents),
+        at_once: task.features.subagents_at_once.unwrap_or(usual.at_once),
+        ..usual
+    }
+}
+
+fn tools(setup: &AgentSetup, role: &Role, features: RunFeatures, sees: bool) -> Toolbox {
     let groups = match role {
         Role::Custom(custom) => custom.profile.tool_groups.as_deref(),
         Role::Lead(_) | Role::Bootstrap(_) | Role::AgentBuilder(_) => None,
@@ -273,7 +286,8 @@ fn tools(setup: &AgentSetup, role: &Role, sees: bool) -> Toolbox {
     let maker = role.makes_agents();
     setup.tools.only(|name| {
         let given = groups.is_none_or(|wanted| setup.groups.give(wanted, name));
-        given && (sees || name != VIEW_IMAGE) && (!maker || name == ASK)
+        let is_off = name == WRITE_TODOS && features.todos == Some(false);
+        given && !is_off && (sees || name != VIEW_IMAGE) && (!maker || name == ASK)
     })
 }
 

@@ -32,6 +32,8 @@ pub struct StreamRequest {
     pub modes: Modes,
     /// Position of the reader; the beginning if none.
     pub after: Option<Position>,
+    /// Id that the reader sent and that no frame has. The stream then begins with a gap.
+    pub lost: Option<String>,
 }
 
 /// Frames as they come, those of one event together. It ends behind the last frame and behind an error, after which a
@@ -200,8 +202,17 @@ impl Follower {
     }
 
     async fn begin(&mut self) -> Result<(), StoreError> {
+        if let Some(after) = self.request.after
+            && self.is_unknown(after).await?
+        {
+            self.request.after = None;
+            self.request.lost = Some(after.to_string());
+        }
         if self.request.after.is_none() {
             self.frames.begin();
+        }
+        if let Some(lost) = &self.request.lost {
+            self.frames.lost(lost);
         }
         let mut after = self.request.after.unwrap_or_default();
         if after.left == Some(0) {
@@ -215,6 +226,16 @@ impl Follower {
             Some(live) => self.begin_live(live, after).await,
             None => self.begin_ended(after).await,
         }
+    }
+
+    /// Returns whether a position is behind the thread's newest row: an id of another server, or of a run that is gone.
+    async fn is_unknown(&self, after: Position) -> Result<bool, StoreError> {
+        if after.seq == 0 {
+            return Ok(false);
+        }
+        let db = self.client.0.db.within(STORE_TIMEOUT);
+        let newest = db.log_before(&self.request.thread, Seq::MAX, 1).await?;
+        Ok(newest.first().is_none_or(|row| row.seq < after.seq))
     }
 
     /// Begins to read a run that works, or ended a moment ago. What it did before a restart is in the log alone.

@@ -70,12 +70,12 @@ pub use run::Run;
 pub use run_end::{MissingSecret, RunEnd};
 pub use run_registry::{LiveRun, ThreadPlace};
 pub use runs::{ClientRun, CutRun, Multitask, SubmitError};
-pub use secrets::{SecretError, SecretStore};
+pub use secrets::{RunSecrets, SecretError, SecretStore};
 pub use setup::{AgentSetup, ModelInfo, SkillEvolution, SkillRules, ThinkingSupport, ToolGroups};
 pub use storage::{
     AccountUsage, MemoryRetention, Pruned, Retention, RetentionLimits, RetentionRules, Storage,
 };
-pub use task::{Asker, Authoring, RunTask};
+pub use task::{Asker, Authoring, RunFeatures, RunTask};
 pub use title::TitleRules;
 pub use vision::BlindModel;
 

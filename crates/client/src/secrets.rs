@@ -8,6 +8,7 @@ use pudu_net::scrub::SecretWords;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Read, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
@@ -97,13 +98,7 @@ impl SecretStore {
     /// # Errors
     /// When name or value cannot be a secret's, there are too many, or the disk fails.
     pub fn set(&self, user: &UserId, name: &str, value: &str) -> Result<(), SecretError> {
-        if !is_secret_name(name) {
-            return Err(SecretError::Name(name.chars().take(64).collect()));
-        }
-        let odd = |c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r');
-        if !LENGTH.contains(&value.len()) || value.trim().len() < *LENGTH.start() || value.chars().any(odd) {
-            return Err(SecretError::Value);
-        }
+        check(name, value)?;
         self.change(user, |file| {
             if !file.secrets.contains_key(name) && file.secrets.len() >= MAX_SECRETS {
                 return Err(SecretError::Full);
@@ -175,12 +170,13 @@ impl SecretStore {
         place.to_str().is_some_and(|place| own_files().iter().any(|name| name == place))
     }
 
-    /// Returns the secrets of a user for one run, which are taken out of its results and of the log from now on.
+    /// Returns the secrets of a user for one run, with `own` ones in their place. They are taken out of its results and of the log from now on.
     ///
     /// # Errors
     /// When they cannot be read.
-    pub(crate) fn lend(&self, user: &UserId) -> Result<LentSecrets, SecretError> {
-        let secrets = self.read(user)?.secrets;
+    pub(crate) fn lend(&self, user: &UserId, own: RunSecrets) -> Result<LentSecrets, SecretError> {
+        let mut secrets = self.read(user)?.secrets;
+        secrets.extend(own.0);
         let words = SecretWords::remember(secrets.values().map(String::as_str));
         Ok(LentSecrets { secrets, words })
     }
@@ -224,6 +220,18 @@ impl SecretStore {
     }
 }
 
+/// Refuses a name or a value that no secret can have.
+fn check(name: &str, value: &str) -> Result<(), SecretError> {
+    if !is_secret_name(name) {
+        return Err(SecretError::Name(name.chars().take(64).collect()));
+    }
+    let odd = |c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r');
+    if !LENGTH.contains(&value.len()) || value.trim().len() < *LENGTH.start() || value.chars().any(odd) {
+        return Err(SecretError::Value);
+    }
+    Ok(())
+}
+
 /// Returns the names of all files that are written here: the lock, the secrets, and those on their way.
 fn own_files() -> [String; 3] {
     [format!(".{FILE}.lock"), FILE.to_owned(), format!(".{FILE}.part")]
@@ -248,6 +256,31 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     file.sync_all()?;
     fs::rename(&part, path)?;
     File::open(path.parent().unwrap_or(path))?.sync_all()
+}
+
+/// Secrets that come with the request for a run. Neither the log nor the store gets their values.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct RunSecrets(BTreeMap<String, String>);
+
+impl RunSecrets {
+    /// Reads secrets by their names.
+    ///
+    /// # Errors
+    /// When there are too many, or a name or a value can be no secret's.
+    pub fn new(secrets: BTreeMap<String, String>) -> Result<Self, SecretError> {
+        if secrets.len() > MAX_SECRETS {
+            return Err(SecretError::Full);
+        }
+        secrets.iter().try_for_each(|(name, value)| check(name, value))?;
+        SecretWords::remember(secrets.values().map(String::as_str));
+        Ok(Self(secrets))
+    }
+}
+
+impl fmt::Debug for RunSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
 }
 
 /// The secrets of one person, for one run.
@@ -304,14 +337,19 @@ mod tests {
         let file = home.path().join("users/ada/secrets.json");
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
         assert_eq!(hide_in_log("it is tok-654321"), "it is [secret]", "before any run");
-        let lent = store.lend(&ada).unwrap();
+        let lent = store.lend(&ada, RunSecrets::default()).unwrap();
         let names = ["ERP_TOKEN", "OTHER", "PATH"].map(str::to_owned);
         let variable = Variable { name: "ERP_TOKEN".into(), value: "tok-654321".into() };
         assert_eq!(lent.lend(&names), [variable]);
         assert_eq!(lent.hide("it is tok-654321".into()), "it is [secret]");
         assert!(lent.has("MAIL_KEY") && !lent.has("OTHER"));
         let bob = UserId::of("bob").unwrap();
-        assert_eq!(store.lend(&bob).unwrap().lend(&names), []);
+        assert_eq!(store.lend(&bob, RunSecrets::default()).unwrap().lend(&names), []);
+        let own = RunSecrets::new(BTreeMap::from([("ERP_TOKEN".into(), "of-this-run".into())])).unwrap();
+        assert_eq!(format!("{own:?}"), r#"{"ERP_TOKEN"}"#);
+        let lent = store.lend(&ada, own).unwrap();
+        assert_eq!(lent.lend(&names)[0].value, "of-this-run");
+        assert!(lent.has("MAIL_KEY") && lent.hide("of-this-run".into()) == "[secret]");
         assert!(store.delete(&ada, "ERP_TOKEN").unwrap());
         assert!(!store.delete(&ada, "ERP_TOKEN").unwrap());
         assert_eq!(store.names(&ada).unwrap(), ["MAIL_KEY"]);

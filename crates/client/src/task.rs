@@ -1,5 +1,10 @@
 //! Task of a run: what is asked, by whom, and with which rights.
 
+mod features;
+
+pub use features::RunFeatures;
+
+use crate::RunSecrets;
 use pudu_base::{Human, MessageId, RunId, Seq, Thinking, ThreadId, UserId};
 use pudu_harness::WallClock;
 use pudu_store::Spender;
@@ -47,6 +52,10 @@ pub struct RunTask {
     pub room: Option<UserId>,
     /// The user whose secrets its commands may find: always a person, and only where there is no `room`.
     pub secrets_of: UserId,
+    /// Secrets that came with the request. They live in memory only: a run that resumes after a restart lacks them.
+    pub own_secrets: RunSecrets,
+    /// Parts of the agent that the request switches.
+    pub features: RunFeatures,
     /// How many model calls it may take; as many as the setup allows if none.
     pub steps: Option<u32>,
     /// Whether a client of the API asked for it: it is in the store from then on, and ends there whatever happens.
@@ -79,6 +88,8 @@ impl RunTask {
             agent: None,
             authoring: Authoring::Nothing,
             asker: None,
+            own_secrets: RunSecrets::default(),
+            features: RunFeatures::default(),
             steps: None,
             user: UserId::local(),
             secrets_of: UserId::local(),

@@ -51,7 +51,7 @@ impl TitleRules {
     fn local(&self, first: &Human) -> Option<String> {
         let words = first.text.split_whitespace().collect::<Vec<_>>().join(" ");
         let words = if words.is_empty() { first.files.first()?.name.clone() } else { words };
-        Some(cut(&words, MAX_QUESTION_CHARS.min(self.max_chars)))
+        Some(cut(&words, MAX_QUESTION_CHARS.min(self.max_chars), "..."))
     }
 
     fn prompt(&self, first: &Human, answer: &str) -> String {
@@ -66,14 +66,14 @@ impl TitleRules {
         let line = answer.lines().map(str::trim).rfind(|line| !line.is_empty())?;
         let quotes = |c: char| c.is_whitespace() || "\"'“”‘’「」《》*#`".contains(c);
         let title = line.trim_matches(quotes).trim_end_matches(['.', '。']);
-        (!title.is_empty()).then(|| cut(title, self.max_chars))
+        (!title.is_empty()).then(|| cut(title, self.max_chars, "…"))
     }
 }
 
-/// Cuts a text at so many characters, the sign of the cut not counted.
-fn cut(text: &str, most: usize) -> String {
+/// Cuts a text at a number of characters, the sign of the cut not counted. Clients of DeerFlow know a first title by "...".
+fn cut(text: &str, most: usize, sign: &str) -> String {
     match text.char_indices().nth(most) {
-        Some((at, _)) => format!("{}…", text.split_at(at).0.trim_end()),
+        Some((at, _)) => format!("{}{sign}", text.split_at(at).0.trim_end()),
         None => text.to_owned(),
     }
 }
@@ -151,7 +151,7 @@ mod tests {
         check("", None);
         check(" \n ", None);
         check("what is\n\n there?", Some("what is there?"));
-        check(&"字".repeat(51), Some(&format!("{}…", "字".repeat(50))));
+        check(&"字".repeat(51), Some(&format!("{}...", "字".repeat(50))));
     }
 
     #[test]

@@ -90,8 +90,8 @@ macro_rules! rows {
 }
 
 impl Db {
-    /// Makes a thread, unless it is there: then nothing changes, whosever it is.
-    pub async fn create_thread(&self, thread: NewThread) -> Result<(), StoreError> {
+    /// Makes a thread and returns whether it is new. A thread with the id, of any user, does not change.
+    pub async fn create_thread(&self, thread: NewThread) -> Result<bool, StoreError> {
         self.write(&crash::CREATE_THREAD, thread, |thread, tx| Box::pin(create(tx, thread))).await
     }
 
@@ -124,20 +124,15 @@ impl Db {
     }
 }
 
-async fn create(tx: &mut Tx<'_>, thread: &NewThread) -> Result<(), StoreError> {
+async fn create(tx: &mut Tx<'_>, thread: &NewThread) -> Result<bool, StoreError> {
     let id = thread.folder.thread.as_str();
     if query("SELECT 1 FROM threads WHERE id = $1").bind(id).finds(tx).await? {
-        return Ok(());
+        return Ok(false);
     }
     threads::belongs(tx, &thread.folder, &thread.account, thread.now).await?;
     let sql = "UPDATE threads SET assistant = $2, metadata = $3 WHERE id = $1";
-    query(sql)
-        .bind(id)
-        .bind(thread.assistant.as_str())
-        .bind(thread.metadata.as_str())
-        .execute(tx)
-        .await
-        .map(drop)
+    query(sql).bind(id).bind(thread.assistant.as_str()).bind(thread.metadata.as_str()).execute(tx).await?;
+    Ok(true)
 }
 
 async fn one(tx: &mut Tx<'_>, thread: &ThreadId) -> Result<Option<ClientThread>, StoreError> {

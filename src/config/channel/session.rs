@@ -1,9 +1,14 @@
 //! Which agent answers, and with what settings. Kept as it was typed: the run takes of it what it knows, which
-//! is `recursion_limit` in `config`, and `model_name`, `agent_name`, `thinking_enabled` and `reasoning_effort` in
-//! `context`; a file with more is told so.
+//! is `recursion_limit` in `config`, and the keys of [`CONTEXT_KEYS`] and [`RunFeatures`] in `context`; a warning names the
+//! section with other keys.
 
 use super::super::reader::Section;
+use pudu_client::{RunFeatures, RunSecrets};
 use serde_json::{Map, Value as Json};
+
+/// Keys of `context` that a run obeys, beside those of [`RunFeatures`].
+const CONTEXT_KEYS: [&str; 5] =
+    ["agent_name", "model_name", "reasoning_effort", "secrets", "thinking_enabled"];
 
 /// An agent and its settings.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,10 +37,35 @@ pub(super) fn read(of: &Section<'_>) -> SessionOverrides {
     if others(&session.config, &["recursion_limit"]) {
         section.later(&["config"]);
     }
-    if others(&session.context, &["agent_name", "model_name", "reasoning_effort", "thinking_enabled"]) {
+    if others(&session.context, &[&CONTEXT_KEYS[..], &RunFeatures::KEYS].concat()) {
         section.later(&["context"]);
     }
+    let of_users = session.users.values().filter_map(|own| own.get("context")?.as_object());
+    for context in of_users.chain([&session.context]) {
+        if let Err(why) = RunFeatures::read(context) {
+            section.refuse("context", why, "correct the option, or remove it");
+        }
+        if let Err(why) = secrets(context) {
+            section.refuse(
+                "context",
+                why,
+                "name each secret like an environment variable: `secrets: {API_KEY: $API_KEY}`",
+            );
+        }
+    }
     session
+}
+
+/// Reads the secrets of a context, which commands of its runs find.
+///
+/// # Errors
+/// When a name or a value can be no secret's.
+pub(crate) fn secrets(context: &Map<String, Json>) -> Result<RunSecrets, String> {
+    let Some(secrets) = context.get("secrets") else { return Ok(RunSecrets::default()) };
+    // The value in an error of serde would be a secret.
+    let secrets = serde_json::from_value(secrets.clone())
+        .map_err(|_| "secrets must be a mapping of texts".to_owned())?;
+    RunSecrets::new(secrets).map_err(|error| format!("secrets: {error}"))
 }
 
 impl SessionOverrides {

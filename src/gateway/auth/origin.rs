@@ -67,7 +67,8 @@ pub(in crate::gateway) fn forwarded_host(headers: &HeaderMap) -> Option<String> 
     })
 }
 
-fn is_local_host(host: &str) -> bool {
+/// Returns whether a host, with or without a port, is a name of this machine that no DNS server answers for.
+pub(in crate::gateway) fn is_local_host(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),

@@ -122,8 +122,14 @@ impl Client {
         let run = self.say(thread, text).await?.id;
         let modes = Modes { values: true, tuples: true, custom: true, ..Modes::default() };
         let assistant = crate::wire::run::assistant("").to_owned();
-        let request =
-            StreamRequest { thread: thread.into(), run: run.clone(), assistant, modes, after: None };
+        let request = StreamRequest {
+            thread: thread.into(),
+            run: run.clone(),
+            assistant,
+            modes,
+            after: None,
+            lost: None,
+        };
         let (ready, usage, counted) = Default::default();
         Ok(RunStream { run, frames: self.follow(request), ready, usage, counted })
     }

@@ -36,6 +36,20 @@ pub struct MemoryRules {
     pub options: MemoryOptions,
 }
 
+impl Default for MemoryRules {
+    fn default() -> Self {
+        Self {
+            mode: MemoryMode::Middleware,
+            injection: true,
+            debounce: Duration::from_secs(30),
+            max_waiting: 1_000,
+            last_reading: Duration::from_secs(30),
+            shared_people: false,
+            options: MemoryOptions::default(),
+        }
+    }
+}
+
 /// The rules, with the model that reads conversations.
 #[derive(Clone)]
 pub(crate) struct MemorySetup {

@@ -132,18 +132,28 @@ impl Frames {
         self.frame("metadata", &data);
     }
 
+    /// Reports that the reader's id is unknown, so that all frames come from the beginning.
+    pub fn lost(&mut self, id: &str) {
+        let data = self.gap_data(id);
+        self.frame("gap", &data);
+    }
+
+    fn gap_data(&self, requested: &str) -> Value {
+        json!({
+            "code": "stream_replay_gap",
+            "run_id": self.run,
+            "requested_event_id": requested,
+            "earliest_available_event_id": self.position.to_string(),
+            "latest_available_event_id": self.position.to_string(),
+            "recovery": "reload_durable_state",
+        })
+    }
+
     /// Tells that events are missing, and how the thread is now. Nothing before `state` comes any more.
     pub fn gap(&mut self, asked: Position, seq: Seq, state: ThreadState) {
         self.known = None;
         self.go_on_at(Position::behind(seq, 0));
-        let data = json!({
-            "code": "stream_replay_gap",
-            "run_id": self.run,
-            "requested_event_id": asked.to_string(),
-            "earliest_available_event_id": self.position.to_string(),
-            "latest_available_event_id": self.position.to_string(),
-            "recovery": "reload_durable_state",
-        });
+        let data = self.gap_data(&asked.to_string());
         self.set_state(state);
         let left = self.modes.values.then_some(0);
         self.out.push(Frame::of("gap", &data, Position { left, ..self.position }));

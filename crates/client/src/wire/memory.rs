@@ -67,9 +67,9 @@ impl From<FactChange> for FactEdit {
 /// No setting is told that holds a secret: the model is named and no more.
 #[must_use]
 pub fn settings(memory: Option<(&MemoryRules, Option<&str>)>) -> Value {
-    let Some((rules, model)) = memory else {
-        return json!({ "enabled": false, "injection_enabled": false, "manager_class": "noop" });
-    };
+    let usual = MemoryRules::default();
+    let (rules, model) = memory.unwrap_or((&usual, None));
+    let enabled = memory.is_some();
     let MemoryRules { mode, injection, debounce, last_reading, options, .. } = rules;
     let numbers = json!({
         "debounce_seconds": debounce.as_secs(),
@@ -85,14 +85,14 @@ pub fn settings(memory: Option<(&MemoryRules, Option<&str>)>) -> Value {
         "model": model,
     });
     json!({
-        "enabled": true,
+        "enabled": enabled,
         "mode": match mode {
             MemoryMode::Middleware => "middleware",
             MemoryMode::Tool => "tool",
         },
-        "injection_enabled": injection,
+        "injection_enabled": enabled && *injection,
         "shutdown_flush_timeout_seconds": last_reading.as_secs(),
-        "manager_class": "deermem",
+        "manager_class": if enabled { "deermem" } else { "noop" },
         "storage_path": "",
         "debounce_seconds": debounce.as_secs(),
         "max_facts": options.max_facts,

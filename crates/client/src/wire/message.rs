@@ -2,7 +2,8 @@
 
 use crate::{
     base::{
-        Assistant, CallId, Decision, Finish, Human, Message, MessageId, Question, ToolCall, ToolResult, Usage,
+        Assistant, CallId, Decision, Finish, Human, Message, MessageId, Question, ToolCall, ToolResult,
+        Usage, tool_frame,
     },
     net::scrub,
 };
@@ -125,7 +126,7 @@ pub fn usage(usage: &Usage) -> Value {
 }
 
 fn tool(result: &ToolResult) -> Map<String, Value> {
-    let mut fields = base("tool", &result.id, &result.text);
+    let mut fields = base("tool", &result.id, &tool_frame::unframed(&result.text));
     fields.insert("name".into(), result.tool.as_str().into());
     fields.insert("tool_call_id".into(), json!(result.call));
     let asked = result.question.as_ref().map(|question| human_input(question, &result.call));

@@ -32,20 +32,24 @@ impl Modes {
         self.values || self.checkpoints || self.debug
     }
 
-    /// Reads one mode or a list of them; `values` if nothing is said.
+    /// Reads one mode or a list of modes; `values` if there is none. A mode of a newer client has no frames and is added to
+    /// `unknown`.
     ///
     /// # Errors
-    /// When it is neither, or there is no such mode.
-    pub fn read(wanted: &Value) -> Result<Self, String> {
+    /// When it is neither.
+    pub fn read(wanted: &Value, unknown: &mut Vec<String>) -> Result<Self, String> {
         let list = match wanted {
             Value::Null => return Ok(Self { values: true, ..Self::default() }),
             Value::String(_) => std::slice::from_ref(wanted),
             Value::Array(list) if list.len() <= 20 => list.as_slice(),
-            _ => return Err("stream_mode is neither a mode nor a list of modes".to_owned()),
+            _ => return Err("stream_mode must be a mode or a list of modes".to_owned()),
         };
         let mut modes = Self::default();
         for mode in list {
-            let flag = match mode.as_str().unwrap_or_default() {
+            let Some(mode) = mode.as_str() else {
+                return Err("stream_mode must be a mode or a list of modes".to_owned());
+            };
+            let flag = match mode {
                 "values" => &mut modes.values,
                 "updates" => &mut modes.updates,
                 "messages-tuple" => &mut modes.tuples,
@@ -55,7 +59,10 @@ impl Modes {
                 "tasks" => &mut modes.tasks,
                 "debug" => &mut modes.debug,
                 "checkpoints" => &mut modes.checkpoints,
-                _ => return Err(format!("{mode} is no stream mode")),
+                _ => {
+                    unknown.push(mode.to_owned());
+                    continue;
+                }
             };
             *flag = true;
         }
@@ -65,12 +72,12 @@ impl Modes {
     /// Reads modes as a query has them: one, or several with commas or repeated.
     ///
     /// # Errors
-    /// When there is no such mode.
-    pub fn of_query(wanted: &[String]) -> Result<Option<Self>, String> {
+    /// When there are too many.
+    pub fn from_query(wanted: &[String], unknown: &mut Vec<String>) -> Result<Option<Self>, String> {
         let words = wanted.iter().flat_map(|part| part.split(','));
         // Python's client writes a key without a value where nobody names a mode.
         let list: Vec<Value> = words.filter(|word| !word.is_empty()).map(Value::from).collect();
-        if list.is_empty() { Ok(None) } else { Self::read(&Value::Array(list)).map(Some) }
+        if list.is_empty() { Ok(None) } else { Self::read(&Value::Array(list), unknown).map(Some) }
     }
 }
 
@@ -80,19 +87,24 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn modes_are_read_in_every_form_and_unknown_ones_refused() {
+    fn modes_are_read_in_every_form_and_unknown_ones_are_named() {
+        let mut unknown = Vec::new();
         let values = Modes { values: true, ..Modes::default() };
         for wanted in [json!(null), json!("values"), json!(["values"]), json!([])] {
-            assert_eq!(Modes::read(&wanted), Ok(values), "{wanted}");
+            assert_eq!(Modes::read(&wanted, &mut unknown), Ok(values), "{wanted}");
         }
         let both = Modes { updates: true, tuples: true, ..Modes::default() };
-        assert_eq!(Modes::read(&json!(["messages-tuple", "updates"])), Ok(both));
-        assert_eq!(Modes::of_query(&["updates,messages-tuple".into()]), Ok(Some(both)));
+        assert_eq!(Modes::read(&json!(["messages-tuple", "updates"]), &mut unknown), Ok(both));
+        assert_eq!(Modes::from_query(&["updates,messages-tuple".into()], &mut unknown), Ok(Some(both)));
         assert_eq!(
-            [vec![], vec![String::new()]].map(|wanted| Modes::of_query(&wanted)),
+            [vec![], vec![String::new()]].map(|wanted| Modes::from_query(&wanted, &mut unknown)),
             [Ok(None), Ok(None)]
         );
-        assert_eq!(Modes::read(&json!("all")), Err("\"all\" is no stream mode".into()));
-        assert!(Modes::read(&json!(7)).is_err());
+        assert_eq!(unknown, [""; 0]);
+        assert_eq!(Modes::read(&json!("tools"), &mut unknown), Ok(Modes::default()));
+        assert_eq!(Modes::read(&json!(["lifecycle", "values"]), &mut unknown), Ok(values));
+        assert_eq!(unknown, ["tools", "lifecycle"]);
+        assert!(Modes::read(&json!(7), &mut unknown).is_err());
+        assert!(Modes::read(&json!(["values", 7]), &mut unknown).is_err());
     }
 }

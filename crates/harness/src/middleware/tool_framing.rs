@@ -6,10 +6,7 @@
 
 use super::Middleware;
 use crate::{RunState, Toolbox};
-use pudu_base::{MessageId, ResultOrigin, ToolCall, ToolError, ToolOutput, foreign};
-
-/// So many characters of a fresh id are the key.
-const KEY_CHARS: usize = 8;
+use pudu_base::{ResultOrigin, ToolCall, ToolError, ToolOutput, foreign, tool_frame};
 
 /// Frames results that others wrote.
 pub struct ToolFraming(pub Toolbox);
@@ -27,13 +24,7 @@ impl Middleware for ToolFraming {
             ResultOrigin::Files => std::mem::take(&mut output.text),
             ResultOrigin::Strangers => foreign::text(&output.text),
         };
-        let id = MessageId::fresh();
-        let key = id.as_str().get(id.as_str().len().saturating_sub(KEY_CHARS)..).unwrap_or_default();
-        let end = if words.ends_with('\n') { "" } else { "\n" };
-        output.text = format!(
-            "<tool_output tool=\"{}\" key=\"{key}\">\n{words}{end}</tool_output key=\"{key}\">",
-            foreign::line(&call.name, 100)
-        );
+        output.text = tool_frame::frame(&call.name, &words);
     }
 }
 

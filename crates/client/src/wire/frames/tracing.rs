@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 impl Frames {
     pub(super) fn event(&mut self, name: &str, of: &str, data: &Value) {
         if self.modes.events {
-            let node = if name.contains("tool") { TOOLS } else { MODEL };
+            let node = if name.contains("tool") || of == TOOLS { TOOLS } else { MODEL };
             let told = json!({
                 "event": name, "name": of, "run_id": self.run, "data": data, "tags": [], "parent_ids": [],
                 "metadata": self.place(node),
@@ -28,6 +28,7 @@ impl Frames {
         if self.model_task.is_some() {
             return;
         }
+        self.event("on_chain_start", MODEL, &json!({}));
         self.event("on_chat_model_start", &self.model.clone(), &json!({}));
         let id = self.next_task();
         if self.watches_tasks() {
@@ -43,6 +44,7 @@ impl Frames {
         if self.modes.events {
             let output = message::whole(reply, None);
             self.event("on_chat_model_end", &self.model.clone(), &json!({ "output": output }));
+            self.event("on_chain_end", MODEL, &json!({ "output": { "messages": [output] } }));
         }
     }
 
@@ -52,6 +54,7 @@ impl Frames {
         }
         let call = self.call(id).map(message::tool_call);
         let args = call.as_ref().map_or(Value::Null, |call| call["args"].clone());
+        self.event("on_chain_start", TOOLS, &json!({ "input": { "tool_call": call } }));
         self.event("on_tool_start", tool, &json!({ "input": args, "tool_call_id": id }));
         self.task_begins(id.as_str(), TOOLS, &json!({ "tool_call": call }));
     }
@@ -62,6 +65,7 @@ impl Frames {
         if self.modes.events {
             let output = message::whole(result, None);
             self.event("on_tool_end", &told.tool, &json!({ "output": output, "tool_call_id": told.call }));
+            self.event("on_chain_end", TOOLS, &json!({ "output": { "messages": [output] } }));
         }
     }
 
