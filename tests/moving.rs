@@ -379,3 +379,57 @@ async fn what_somebody_was_before_they_joined_another_is_theirs_too() {
     let secrets = tree(&house.path(".pudu")).into_iter().filter(|(path, _)| path.ends_with("secrets.json"));
     assert_eq!(secrets.map(|(path, _)| path).collect::<Vec<_>>(), [] as [PathBuf; 0]);
 }
+
+/// Files of a home that are no plain files: each is left with its reason, and none hangs the import or grows.
+#[tokio::test]
+async fn odd_files_of_a_home_are_left_by_name_and_holes_stay_holes() {
+    use std::os::unix::fs::{MetadataExt, symlink};
+    let house = deer().await;
+    let home = house.path("deer/.deer-flow");
+    let fifo = |path: PathBuf| {
+        fs::remove_file(&path).ok();
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+    };
+    fifo(home.join("users/odd/memory.json"));
+    symlink("/dev/zero", home.join(".jwt_secret")).unwrap();
+    let extensions = house.path("deer/extensions_config.json");
+    fs::remove_file(&extensions).ok();
+    fs::File::create(&extensions).unwrap().set_len(3 << 30).unwrap();
+    let uploads = format!("users/{ADA}/threads/thread-ada/user-data/uploads/sparse.bin");
+    let sparse = fs::File::create(home.join(&uploads)).unwrap();
+    std::os::unix::fs::FileExt::write_at(&sparse, b"end", (256 << 20) - 3).unwrap();
+    let reasons = |house: &House| {
+        let (well, told) = house.pudu(&["import", "deerflow", "deer", "--json"]);
+        assert!(well, "{told}");
+        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+        let items = told["items"].as_array().unwrap().clone();
+        let of = |name: &str, user: Option<&str>| {
+            let fits = |item: &&serde_json::Value| {
+                item["item"] == name && user.is_none_or(|user| item["user"] == user)
+            };
+            items.iter().find(fits).map(|item| {
+                format!(
+                    "{}: {}",
+                    item["outcome"].as_str().unwrap(),
+                    item["note"].as_str().unwrap_or_default()
+                )
+            })
+        };
+        [of(".jwt_secret", None), of("extensions_config.json", None), of("memory", Some("odd"))]
+    };
+    let [key, servers, memory] = reasons(&house).map(|reason| reason.unwrap_or_default());
+    assert_eq!(key, "left: it is a link; people sign in once more");
+    assert_eq!(servers, "left: it is too large");
+    assert_eq!(memory, "left: not copied: memory.json: it is no plain file");
+    let copy = fs::metadata(house.path(".pudu").join(&uploads)).unwrap();
+    assert_eq!(copy.len(), 256 << 20);
+    assert!(copy.blocks() * 512 < 1 << 20, "{} bytes are taken", copy.blocks() * 512);
+    fs::remove_file(home.join(".jwt_secret")).unwrap();
+    fifo(home.join(".jwt_secret"));
+    fs::remove_file(&extensions).unwrap();
+    fifo(extensions);
+    let [key, servers, _] = reasons(&house).map(|reason| reason.unwrap_or_default());
+    assert_eq!(key, "left: it is no plain file; people sign in once more");
+    assert_eq!(servers, "left: it is no plain file");
+}

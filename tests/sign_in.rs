@@ -567,7 +567,10 @@ async fn a_page_of_another_origin_reads_answers_if_it_is_named() {
     assert_eq!(told.status, 200);
     let told = jar.get("/api/models").await;
     assert_eq!(told.status, 200);
-    assert_eq!(told.exposed.as_deref(), Some("content-location,location,x-pudu-ignored,x-pagination-next"));
+    assert_eq!(
+        told.exposed.as_deref(),
+        Some("content-location,location,x-pudu-ignored,x-pagination-next,x-pagination-cursor")
+    );
     jar.headers = vec![("origin", "https://evil.example".into())];
     assert_eq!(jar.get("/api/models").await.status, 403);
 }

@@ -18,12 +18,13 @@ use pudu_client::{
 };
 use pudu_deerflow::{
     DeerFlowHome, ImportReport, ImportTarget, ItemKind, ItemOutcome, Place, ReportItem, SourceDatabase,
-    import as move_in,
+    import as move_in, read_plain,
 };
 use secrecy::ExposeSecret;
 use serde::Deserialize;
 use std::{
-    fs, io,
+    fs,
+    io::{self, Write},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
@@ -36,6 +37,10 @@ const CHAINS: [&str; 3] = ["telegram", "feishu", "dingtalk"];
 const SESSION_KEY: &str = ".jwt_secret";
 /// A key that is shorter, in bytes, can be guessed.
 const MIN_SESSION_KEY_BYTES: usize = 16;
+/// Maximum size of a key, in bytes.
+const MAX_SESSION_KEY_BYTES: u64 = 64 * 1024;
+/// Maximum size of a file of the configuration, in bytes.
+const MAX_COPIED_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The file of MCP servers and switches.
 const EXTENSIONS: &str = "extensions_config.json";
@@ -78,7 +83,9 @@ async fn deerflow(start: &Start, dir: &Path, dry_run: bool) -> Result<ImportRepo
     if matches!(fixed.database.backend, Backend::Memory) {
         bail!("nothing would stay: `database.backend` is memory; choose sqlite or postgres first");
     }
-    let theirs = source.extensions.as_deref().filter(|_| !start.dir.join(EXTENSIONS).exists());
+    let theirs = source.extensions.as_deref().filter(|theirs| {
+        !start.dir.join(EXTENSIONS).exists() && matches!(read_plain(theirs, MAX_COPIED_BYTES), Ok(Some(_)))
+    });
     if let Some(theirs) = theirs {
         extensions::check_copied(theirs, start).map_err(|report| anyhow!("nothing was moved: {report}"))?;
     }
@@ -184,8 +191,8 @@ struct TheirDatabase {
 
 /// Reads the schema of DeerFlow's tables; what cannot be read is told.
 fn schema(config: &Path, report: &mut ImportReport) -> Option<String> {
-    let text = fs::read_to_string(config).ok()?;
-    let Ok(read) = serde_saphyr::from_str::<TheirConfig>(&text) else {
+    let bytes = read_plain(config, MAX_COPIED_BYTES).ok()??;
+    let Ok(read) = serde_saphyr::from_str::<TheirConfig>(&String::from_utf8_lossy(&bytes)) else {
         report.left(ItemKind::Config, "database.postgres_schema", "it cannot be read");
         return None;
     };
@@ -207,7 +214,7 @@ fn take_configuration(
 ) -> Result<()> {
     let Some(theirs) = &source.config else { return take_extensions(start, source, report) };
     match own {
-        Some(own) if fs::read(own).ok() == fs::read(theirs).ok() => {
+        Some(own) if is_same(own, theirs) => {
             report.add(ItemKind::Config, ItemOutcome::Unchanged, "config.yaml", None, None);
         }
         Some(own) => {
@@ -217,7 +224,7 @@ fn take_configuration(
         None => {
             // Secrets first: a configuration that is there must find them.
             let secrets = theirs.with_file_name(".env");
-            if secrets.is_file() {
+            if secrets.symlink_metadata().is_ok() {
                 copied(&secrets, &start.dir.join(".env"), ".env", report)?;
             }
             copied(theirs, &start.dir.join("config.yaml"), "config.yaml", report)?;
@@ -234,7 +241,7 @@ fn take_extensions(start: &Start, source: &DeerFlowHome, report: &mut ImportRepo
     let name = EXTENSIONS;
     let own = start.dir.join(name);
     match own.exists() {
-        true if fs::read(&own).ok() == fs::read(theirs).ok() => {
+        true if is_same(&own, theirs) => {
             report.add(ItemKind::Extensions, ItemOutcome::Unchanged, name, None, None);
         }
         true => report.left(ItemKind::Extensions, name, format!("{} is there already", own.display())),
@@ -246,8 +253,19 @@ fn take_extensions(start: &Start, source: &DeerFlowHome, report: &mut ImportRepo
 /// Copies the key that signs sessions, so that browsers stay signed in. One that is here already signs those of here.
 fn take_session_key(home: &Path, source: &DeerFlowHome, report: &mut ImportReport) -> Result<()> {
     let (theirs, own) = (source.folder.join(SESSION_KEY), home.join(SESSION_KEY));
-    let read = |file: &Path| fs::read_to_string(file).ok().map(|text| text.trim().to_owned());
-    match (read(&theirs), read(&own)) {
+    let read = |file: &Path| -> Result<Option<String>, &str> {
+        let bytes = read_plain(file, MAX_SESSION_KEY_BYTES)?;
+        let text = bytes.map(|bytes| String::from_utf8(bytes).map_err(|_| "it is no text")).transpose()?;
+        Ok(text.map(|text| text.trim().to_owned()))
+    };
+    let key = match read(&theirs) {
+        Ok(key) => key,
+        Err(why) => {
+            report.left(ItemKind::Account, SESSION_KEY, format!("{why}; people sign in once more"));
+            return Ok(());
+        }
+    };
+    match (key, read(&own).ok().flatten()) {
         (None, _) => Ok(()),
         (Some(key), _) if key.len() < MIN_SESSION_KEY_BYTES => {
             report.left(ItemKind::Account, SESSION_KEY, "it can be guessed; people sign in once more");
@@ -266,6 +284,12 @@ fn take_session_key(home: &Path, source: &DeerFlowHome, report: &mut ImportRepor
     }
 }
 
+/// Returns whether two files have the same contents.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let read = |file| read_plain(file, MAX_COPIED_BYTES).ok().flatten();
+    read(one).is_some_and(|bytes| read(other) == Some(bytes))
+}
+
 fn copied(from: &Path, to: &Path, name: &str, report: &mut ImportReport) -> Result<()> {
     if to.exists() {
         report.left(ItemKind::Config, name, format!("{} is there already", to.display()));
@@ -276,12 +300,20 @@ fn copied(from: &Path, to: &Path, name: &str, report: &mut ImportReport) -> Resu
 
 /// Copies a file that may have secrets in it: whole or not at all, for its owner alone.
 fn copied_as(kind: ItemKind, from: &Path, to: &Path, name: &str, report: &mut ImportReport) -> Result<()> {
+    let bytes = match read_plain(from, MAX_COPIED_BYTES) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return Ok(()),
+        Err(why) => {
+            report.left(kind, name, why);
+            return Ok(());
+        }
+    };
     if !report.dry_run {
         let part = to.with_file_name(format!(".{name}.part"));
         let mut options = fs::OpenOptions::new();
         let mut copy = || {
             let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&part)?;
-            io::copy(&mut fs::File::open(from)?, &mut file)?;
+            file.write_all(&bytes)?;
             file.sync_all()?;
             fs::rename(&part, to)
         };

@@ -82,7 +82,7 @@ pub(super) async fn search(State(gateway): State<GatewayState>, body: Bytes) -> 
     let mut found = gateway.assistants().await;
     found.retain(|assistant| wanted.finds(assistant));
     let (limit, offset) = (wanted.limit.min(MAX_LISTED), wanted.offset);
-    let next = next_page(offset.saturating_add(limit), found.len());
+    let next = next_page(offset.saturating_add(limit), offset.saturating_add(limit) < found.len());
     let page = found.into_iter().skip(offset).take(limit);
     let page: Vec<Value> = page.map(|assistant| selected(assistant, wanted.select.as_deref())).collect();
     (next, Json(page)).into_response()

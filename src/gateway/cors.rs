@@ -8,8 +8,8 @@ use tower_http::cors::{AllowHeaders, AllowMethods, AllowOrigin, CorsLayer};
 /// Browsers ask again after this time.
 const MAX_AGE: Duration = Duration::from_secs(600);
 /// Headers that scripts of such pages may read.
-const EXPOSED: [HeaderName; 4] =
-    [header::CONTENT_LOCATION, header::LOCATION, ignored::HEADER, threads::NEXT_PAGE];
+const EXPOSED: [HeaderName; 5] =
+    [header::CONTENT_LOCATION, header::LOCATION, ignored::HEADER, threads::NEXT_PAGE, threads::NEXT_CURSOR];
 
 /// Returns the layer that answers for these origins; `None` if there are none.
 pub(super) fn layer(origins: &[String]) -> Option<CorsLayer> {

@@ -1,5 +1,7 @@
 //! Threads as LangGraph's clients use them: made, found, changed, deleted.
 
+mod cursor;
+
 use super::{
     GatewayState,
     caller::Caller,
@@ -16,19 +18,23 @@ use axum::{
 };
 use pudu_client::{
     base::{ThreadFolder, ThreadId},
-    store::{ClientThread, Deletion, NewThread, ThreadChange},
-    wire::thread::{ListedThread, metadata},
+    store::{
+        ClientThread, Deletion, NewThread, ThreadChange, ThreadCondition, ThreadCursor, ThreadFacts,
+        ThreadOrder, ThreadQuery, ThreadRunStatus,
+    },
+    wire::thread::{ListedThread, metadata, notes_of},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
+use std::sync::Arc;
 
 /// So many threads are listed, unless told otherwise, and at most.
 const LISTED: (usize, usize) = (10, 1000);
 /// Header with the `offset` of the next page.
 pub(super) const NEXT_PAGE: HeaderName = HeaderName::from_static("x-pagination-next");
-/// Rows of threads that are read at once for a search.
-const SEARCH_PAGE: i64 = 200;
+/// Header with the `cursor` of the next page, which repeats and loses no thread while others are written.
+pub(super) const NEXT_CURSOR: HeaderName = HeaderName::from_static("x-pagination-cursor");
 /// Notes of a client on a thread have so many bytes at most.
 const MAX_METADATA_BYTES: usize = 64 * 1024;
 /// Keys of notes that a client may not write.
@@ -101,11 +107,6 @@ fn shown(caller: &Caller, thread: &ClientThread, listed: ListedThread) -> Listed
     ListedThread { read_only: thread.user != caller.user, ..listed }
 }
 
-/// Returns a thread's status in LangGraph's words.
-fn status(gateway: &GatewayState, thread: &ClientThread) -> &'static str {
-    gateway.0.shared.client.listed(thread).status
-}
-
 /// Leaves the keys of an answer that were asked for; all of them if none was.
 pub(super) fn selected(mut told: Value, keys: Option<&[String]>) -> Value {
     if let (Some(keys), Value::Object(told)) = (keys.filter(|keys| !keys.is_empty()), &mut told) {
@@ -126,8 +127,8 @@ pub(super) fn check_selected(listed: &str, keys: &[String], known: &[&str]) -> R
 }
 
 /// Returns the header that tells where the next page begins, if there is one.
-pub(super) fn next_page(next: usize, found: usize) -> Option<[(HeaderName, String); 1]> {
-    (next < found).then(|| [(NEXT_PAGE, next.to_string())])
+pub(super) fn next_page(next: usize, has_more: bool) -> Option<[(HeaderName, String); 1]> {
+    has_more.then(|| [(NEXT_PAGE, next.to_string())])
 }
 
 /// Which threads are looked for.
@@ -142,6 +143,8 @@ pub(super) struct ThreadSearch {
     sort_by: Option<String>,
     sort_order: Option<String>,
     query: Option<String>,
+    /// Where the list goes on: `X-Pagination-Cursor` of the page before.
+    cursor: Option<String>,
     select: Option<Vec<String>>,
     values: Option<Map<String, Value>>,
     extract: Option<Map<String, Value>>,
@@ -164,20 +167,7 @@ const KEYS: [&str; 12] = [
 ];
 
 impl ThreadSearch {
-    fn fits(&self, gateway: &GatewayState, thread: &ClientThread) -> bool {
-        let notes = metadata(thread);
-        let mut wanted = self.metadata.iter().flatten();
-        wanted.all(|(key, value)| notes.get(key) == Some(value))
-            && self.status.as_ref().is_none_or(|wanted| wanted == status(gateway, thread))
-            && self.ids.as_ref().is_none_or(|ids| ids.iter().any(|id| id == thread.id.as_str()))
-            && self.values.iter().flatten().all(|(_, title)| *title == thread.title)
-            && self
-                .query
-                .as_ref()
-                .is_none_or(|words| thread.title.to_lowercase().contains(&words.to_lowercase()))
-    }
-
-    /// Refuses what would not be obeyed: lists know the title of a thread's values.
+    /// Refuses keys that would not be obeyed: lists know the title of a thread's values.
     fn check(&self) -> Result<(), Refusal> {
         if let Some(key) = self.values.iter().flat_map(Map::keys).find(|key| *key != "title") {
             return wrong(&format!("values.{key}: threads are found by the `title` of their values alone"));
@@ -187,52 +177,75 @@ impl ThreadSearch {
         }
         check_selected("thread", self.select.as_deref().unwrap_or_default(), &KEYS)
     }
+
+    /// Returns the search as the store makes it.
+    fn filter(self, gateway: &GatewayState) -> Result<ThreadQuery, Refusal> {
+        self.check()?;
+        let limit = self.limit.unwrap_or(LISTED.0);
+        if !(1..=LISTED.1).contains(&limit) {
+            return wrong("limit must be a whole number from 1 to 1000");
+        }
+        let status = self
+            .status
+            .as_deref()
+            .map(|word| ThreadRunStatus::ALL.into_iter().find(|one| one.name() == word));
+        let Some(status) = status.map_or(Some(None), |found| found.map(Some)) else {
+            return wrong("status must be idle, busy, interrupted or error");
+        };
+        let ascending = match self.sort_order.as_deref() {
+            None | Some("desc") => false,
+            Some("asc") => true,
+            Some(_) => return wrong("sort_order must be `asc` or `desc`"),
+        };
+        let order = match self.sort_by.as_deref() {
+            None | Some("updated_at") => ThreadOrder::Updated,
+            Some("created_at") => ThreadOrder::Created,
+            Some("thread_id") => ThreadOrder::Id,
+            Some("status") => ThreadOrder::Status,
+            Some(_) => return wrong("sort_by must be `thread_id`, `status`, `created_at` or `updated_at`"),
+        };
+        let after = match self.cursor.as_deref().map(cursor::read) {
+            None => None,
+            Some(Some(_)) if order != ThreadOrder::Updated || ascending => {
+                return wrong("cursor needs `sort_by: updated_at` and `sort_order: desc`");
+            }
+            Some(Some(cursor)) => Some(cursor),
+            Some(None) => return wrong("cursor must be a value of the header X-Pagination-Cursor"),
+        };
+        Ok(ThreadQuery {
+            ids: self.ids,
+            status,
+            busy: gateway.0.shared.client.busy_threads(),
+            fits: condition(self.metadata, self.values, self.query),
+            order,
+            ascending,
+            after,
+            offset: self.offset.unwrap_or(0),
+            limit,
+        })
+    }
 }
 
-async fn found(
-    gateway: &GatewayState,
-    caller: &Caller,
-    search: &ThreadSearch,
-) -> Result<Vec<ClientThread>, Refusal> {
-    if let Some(status) = search.status.as_deref()
-        && !["idle", "busy", "interrupted", "error"].contains(&status)
-    {
-        return wrong("status is none of idle, busy, interrupted, error");
+/// Returns the condition on notes and title; `None` where there is none.
+fn condition(
+    notes: Option<Map<String, Value>>,
+    values: Option<Map<String, Value>>,
+    query: Option<String>,
+) -> Option<ThreadCondition> {
+    let notes = notes.filter(|notes| !notes.is_empty());
+    let title = values.and_then(|mut values| values.remove("title"));
+    let words = query.map(|words| words.to_lowercase()).filter(|words| !words.is_empty());
+    if notes.is_none() && title.is_none() && words.is_none() {
+        return None;
     }
-    search.check()?;
-    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-    let is_asc = search.sort_order.as_deref() == Some("asc");
-    // In the order of the store the first pages are enough.
-    let is_stored_order = matches!(search.sort_by.as_deref(), None | Some("updated_at")) && !is_asc;
-    let (mut all, mut offset) = (Vec::new(), 0);
-    loop {
-        let page = db.client_threads(&caller.user, SEARCH_PAGE, offset).await;
-        let page = page.map_err(|error| unavailable(&error))?;
-        let is_last = page.len() < usize::try_from(SEARCH_PAGE).unwrap_or(usize::MAX);
-        all.extend(page.into_iter().filter(|thread| search.fits(gateway, thread)));
-        let enough = is_stored_order
-            && all.len() > search.offset.unwrap_or(0).saturating_add(search.limit.unwrap_or(LISTED.0));
-        if is_last || enough {
-            break;
-        }
-        offset += SEARCH_PAGE;
-    }
-    match search.sort_by.as_deref() {
-        None | Some("updated_at") => {}
-        Some("created_at") => all.sort_by_key(|thread| std::cmp::Reverse(thread.created)),
-        Some("thread_id") => all.sort_by(|a, b| b.id.cmp(&a.id)),
-        Some("status") => all.sort_by_key(|thread| std::cmp::Reverse(status(gateway, thread))),
-        Some(_) => {
-            let why = "sort_by is none of thread_id, status, created_at, updated_at";
-            return wrong(why);
-        }
-    }
-    match search.sort_order.as_deref() {
-        None | Some("desc") => {}
-        Some("asc") => all.reverse(),
-        Some(_) => return wrong("sort_order is neither asc nor desc"),
-    }
-    Ok(all)
+    Some(Arc::new(move |facts: &ThreadFacts| {
+        title.as_ref().is_none_or(|title| *title == facts.title)
+            && words.as_ref().is_none_or(|words| facts.title.to_lowercase().contains(words))
+            && notes.as_ref().is_none_or(|wanted| {
+                let notes = notes_of(&facts.metadata, facts.pinned);
+                wanted.iter().all(|(key, value)| notes.get(key) == Some(value))
+            })
+    }))
 }
 
 /// Finds threads that the caller may read.
@@ -243,15 +256,17 @@ pub(super) async fn search(
 ) -> Response {
     let listed = async {
         let search = body(posted)?;
-        let limit = search.limit.unwrap_or(LISTED.0);
-        if !(1..=LISTED.1).contains(&limit) {
-            return wrong("limit is 1 to 1000");
-        }
-        let found = found(&gateway, &caller, &search).await?;
-        let offset = search.offset.unwrap_or(0);
-        let page = found.iter().skip(offset).take(limit).map(|thread| listed(&gateway, &caller, thread));
-        let page: Vec<Value> = page.map(|thread| selected(thread, search.select.as_deref())).collect();
-        Ok((next_page(offset.saturating_add(limit), found.len()), scrubbed(&page)).into_response())
+        let select = search.select.clone();
+        let filter = search.filter(&gateway)?;
+        let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+        let found = db.find_threads(&caller.user, &filter).await.map_err(|error| unavailable(&error))?;
+        let page = found.threads.iter().map(|thread| listed(&gateway, &caller, thread));
+        let page: Vec<Value> = page.map(|thread| selected(thread, select.as_deref())).collect();
+        let is_cursored = filter.order == ThreadOrder::Updated && !filter.ascending;
+        let last = found.threads.last().filter(|_| found.has_more && is_cursored);
+        let cursor = last.map(|thread| [(NEXT_CURSOR, cursor::write(&ThreadCursor::behind(thread)))]);
+        let next = next_page(filter.offset.saturating_add(filter.limit), found.has_more);
+        Ok((next, cursor, scrubbed(&page)).into_response())
     };
     answer(listed.await)
 }
@@ -263,8 +278,9 @@ pub(super) async fn count(
     posted: Result<Json<ThreadSearch>, BodyRejection>,
 ) -> Response {
     let counted = async {
-        let search = ThreadSearch { limit: Some(usize::MAX), ..body(posted)? };
-        Ok(Json(found(&gateway, &caller, &search).await?.len()))
+        let filter = ThreadSearch { limit: None, cursor: None, ..body(posted)? }.filter(&gateway)?;
+        let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+        Ok(Json(db.count_threads(&caller.user, &filter).await.map_err(|error| unavailable(&error))?))
     };
     answer(counted.await)
 }

@@ -121,6 +121,86 @@ async fn an_unknown_event_id_gets_a_gap_and_then_everything() {
 }
 
 #[tokio::test]
+async fn threads_are_found_page_by_page_whatever_is_written_meanwhile() {
+    let house = House::open("").await;
+    let client = Client(&house);
+    for number in 0..12 {
+        client
+            .post(
+                "/threads",
+                json!({"thread_id": format!("t{number:02}"), "metadata": {"even": number % 2 == 0}}),
+            )
+            .await;
+    }
+    let (mut seen, mut cursor) = (Vec::new(), Value::Null);
+    loop {
+        let body = json!({"limit": 5, "metadata": {"even": true}, "cursor": cursor, "select": ["thread_id"]});
+        let answer = http().post(client.at("/threads/search")).json(&body).send().await.unwrap();
+        let next =
+            answer.headers().get("x-pagination-cursor").map(|cursor| cursor.to_str().unwrap().to_owned());
+        let page: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+        seen.extend(page.as_array().unwrap().iter().map(|one| one["thread_id"].as_str().unwrap().to_owned()));
+        client
+            .call("PATCH", &format!("/threads/{}", seen[0]), Some(json!({"metadata": {"used": true}})))
+            .await;
+        let Some(next) = next else { break };
+        cursor = next.into();
+    }
+    seen.sort();
+    assert_eq!(seen, ["t00", "t02", "t04", "t06", "t08", "t10"]);
+    assert_eq!(client.post("/threads/count", json!({"metadata": {"even": false}})).await, 6);
+    for wrong in [
+        json!({"cursor": "x"}),
+        json!({"cursor": cursor, "sort_order": "asc"}),
+        json!({"cursor": cursor, "sort_by": "status"}),
+    ] {
+        assert_eq!(client.call("POST", "/threads/search", Some(wrong.clone())).await.0, 422, "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn marks_for_the_model_reach_no_client() {
+    let house = House::build("").await;
+    house.configure("", "sandbox: {allow_host_bash: true}\n");
+    let mut house = house;
+    house.start();
+    let client = Client(&house);
+    house.model.next(Reply::tool("bash", &json!({"description": "prints", "command": "echo printed words"})));
+    house.model.next(Reply::text("Done."));
+    let thread = client.thread().await;
+    let modes = [
+        "values",
+        "messages-tuple",
+        "messages",
+        "updates",
+        "custom",
+        "events",
+        "tasks",
+        "debug",
+        "checkpoints",
+    ];
+    let (_, stream) = post(
+        &client,
+        &format!("/threads/{thread}/runs/stream"),
+        &asked("print", &json!({ "stream_mode": modes })),
+    )
+    .await;
+    let seen = house.model.requests().last().unwrap().body.to_string();
+    assert!(seen.contains("<tool_output tool=") && seen.contains("printed words"), "{seen}");
+    let run = client.get(&format!("/threads/{thread}/runs")).await[0]["run_id"].as_str().unwrap().to_owned();
+    let mut shown = vec![stream];
+    for path in
+        ["state", "messages", "messages/page", &format!("runs/{run}/events"), &format!("runs/{run}/join"), ""]
+    {
+        shown.push(client.get(format!("/threads/{thread}/{path}").trim_end_matches('/')).await.to_string());
+    }
+    shown.push(client.post(&format!("/threads/{thread}/history"), json!({})).await.to_string());
+    for text in shown {
+        assert!(text.contains("printed words") && !text.contains("tool_output"), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn a_thread_that_several_clients_make_at_once_has_one_maker() {
     let house = House::open("").await;
     let client = Client(&house);

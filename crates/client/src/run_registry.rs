@@ -152,6 +152,11 @@ impl RunRegistry {
     }
 
     /// Returns how many runs work or wait to.
+    /// Returns the threads on which runs work or wait to.
+    pub(crate) fn threads(&self) -> Vec<ThreadId> {
+        self.lock().by_thread.keys().cloned().collect()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.lock().working.len()
     }

@@ -3,6 +3,7 @@
 use crate::Client;
 use hashlink::LinkedHashMap;
 use pudu_base::{LogError, Seq, ThreadId, ThreadLog, ThreadState};
+use pudu_harness::{message_bytes, value_bytes};
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -13,6 +14,8 @@ use tokio::time::Instant;
 const IDLE: Duration = Duration::from_secs(120);
 /// Maximum number of threads kept.
 const MAX_CACHED_THREADS: usize = 1024;
+/// Maximum size of the messages of all threads kept, in bytes. A larger thread is read from the log each time.
+const MAX_CACHED_BYTES: u64 = 128 * 1024 * 1024;
 
 impl Client {
     /// Names a thread that is new: its first run does not look for it in the store.
@@ -27,14 +30,58 @@ impl Client {
 /// The threads of the process.
 pub(crate) struct Threads {
     log: Arc<dyn ThreadLog>,
-    /// The one that was put back last stands last.
-    kept: Mutex<LinkedHashMap<ThreadId, CachedThread>>,
+    kept: Mutex<CachedThreads>,
+}
+
+/// Threads that no run has, and their size.
+#[derive(Default)]
+struct CachedThreads {
+    /// The thread that was put back last is the last one.
+    threads: LinkedHashMap<ThreadId, CachedThread>,
+    bytes: u64,
+}
+
+impl CachedThreads {
+    fn insert(&mut self, thread: ThreadId, kept: CachedThread) {
+        self.remove(&thread);
+        self.bytes += kept.bytes;
+        self.threads.insert(thread, kept);
+        while self.threads.len() > MAX_CACHED_THREADS || self.bytes > MAX_CACHED_BYTES {
+            let Some((_, oldest)) = self.threads.pop_front() else { return };
+            self.bytes -= oldest.bytes;
+        }
+    }
+
+    fn remove(&mut self, thread: &ThreadId) -> Option<CachedThread> {
+        let kept = self.threads.remove(thread)?;
+        self.bytes -= kept.bytes;
+        Some(kept)
+    }
+
+    /// Removes the threads that were not used for a while.
+    fn trim(&mut self) {
+        while self.threads.front().is_some_and(|(_, kept)| kept.used.elapsed() >= IDLE) {
+            if let Some((_, kept)) = self.threads.pop_front() {
+                self.bytes -= kept.bytes;
+            }
+        }
+        self.threads.shrink_to_fit();
+    }
 }
 
 struct CachedThread {
     seq: Seq,
     state: ThreadState,
+    /// Size of its messages.
+    bytes: u64,
     used: Instant,
+}
+
+/// Returns about how many bytes the messages of a thread take.
+fn size(state: &ThreadState) -> u64 {
+    let messages: u64 = state.messages.values().map(|message| message_bytes(message)).sum();
+    let fields: usize = state.client_fields.values().map(|fields| value_bytes(fields)).sum();
+    messages + fields as u64
 }
 
 impl Threads {
@@ -56,13 +103,11 @@ impl Threads {
         }
     }
 
-    /// Puts a thread back after a run; the one that was put back first is forgotten, if there are too many.
+    /// Puts a thread back after a run. The ones that were put back first are forgotten where there are too many, or where
+    /// they are too large together.
     pub(crate) fn put(&self, thread: ThreadId, seq: Seq, state: ThreadState) {
-        let mut kept = self.lock();
-        kept.insert(thread, CachedThread { seq, state, used: Instant::now() });
-        if kept.len() > MAX_CACHED_THREADS {
-            kept.pop_front();
-        }
+        let kept = CachedThread { seq, bytes: size(&state), state, used: Instant::now() };
+        self.lock().insert(thread, kept);
     }
 
     /// Returns what a thread remembers without taking it out.
@@ -72,7 +117,7 @@ impl Threads {
 
     /// Likewise, with the position of its log.
     pub(crate) async fn peek_at(&self, thread: &ThreadId) -> Result<(Seq, ThreadState), LogError> {
-        let kept = self.lock().get(thread).map(|kept| (kept.seq, kept.state.clone()));
+        let kept = self.lock().threads.get(thread).map(|kept| (kept.seq, kept.state.clone()));
         match kept {
             Some(kept) => Ok(kept),
             None => self.log.load(thread).await,
@@ -85,12 +130,53 @@ impl Threads {
     }
 
     pub(crate) fn trim(&self) {
-        let mut kept = self.lock();
-        kept.retain(|_, kept| kept.used.elapsed() < IDLE);
-        kept.shrink_to_fit();
+        self.lock().trim();
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, LinkedHashMap<ThreadId, CachedThread>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, CachedThreads> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pudu_base::{Human, Message, MessageId};
+
+    fn thread(text: &str) -> ThreadState {
+        let mut state = ThreadState::default();
+        state.messages.insert(MessageId::from("m"), Arc::new(Message::Human(Human::new("m", text))));
+        state
+    }
+
+    fn kept(bytes: u64) -> CachedThread {
+        CachedThread { seq: 1, state: ThreadState::default(), bytes, used: Instant::now() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn threads_are_kept_up_to_a_number_a_size_and_a_time() {
+        assert!((1_000_000..1_001_000).contains(&size(&thread(&"x".repeat(1_000_000)))));
+        let mut cache = CachedThreads::default();
+        let ids = |cache: &CachedThreads| {
+            cache.threads.keys().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        };
+        for (id, bytes) in [("a", 60), ("b", 60), ("c", 60)] {
+            cache.insert(id.into(), kept(bytes * 1024 * 1024));
+        }
+        assert_eq!(ids(&cache), "b c", "the oldest makes room");
+        cache.insert("b".into(), kept(1));
+        assert_eq!(
+            (ids(&cache).as_str(), cache.bytes),
+            ("c b", 60 * 1024 * 1024 + 1),
+            "the size of the newer one counts"
+        );
+        cache.insert("d".into(), kept(MAX_CACHED_BYTES + 1));
+        assert_eq!((ids(&cache).as_str(), cache.bytes), ("", 0), "one that is too large is not kept");
+        (0..=MAX_CACHED_THREADS).for_each(|at| cache.insert(at.to_string().as_str().into(), kept(1)));
+        assert_eq!((cache.threads.len(), cache.bytes), (MAX_CACHED_THREADS, MAX_CACHED_THREADS as u64));
+        tokio::time::advance(IDLE).await;
+        cache.insert("e".into(), kept(7));
+        cache.trim();
+        assert_eq!((ids(&cache).as_str(), cache.bytes), ("e", 7));
     }
 }

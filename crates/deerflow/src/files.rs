@@ -1,10 +1,13 @@
 //! Folders of another program, copied: plain files only, no link followed, nothing overwritten.
 
 use pudu_store::crash;
-use rustix::fs::OFlags;
+use rustix::{
+    fs::{OFlags, SeekFrom, seek},
+    io::Errno,
+};
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
-    io,
+    io::{self, Read, Seek, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
@@ -38,6 +41,65 @@ impl CopiedFiles {
         }
         (!words.is_empty()).then(|| format!("not copied: {}", words.join("; ")))
     }
+}
+
+/// Returns the parts of a folder that are no plain files, with the reasons.
+pub(crate) fn skipped(root: &Path, wanted: Selection) -> io::Result<CopiedFiles> {
+    let mut skipped = CopiedFiles::default();
+    for found in walk(root, wanted)? {
+        if let WalkedFile::Left(path, why) = found {
+            skipped.left.push((path, why));
+        }
+    }
+    Ok(skipped)
+}
+
+/// Reads a plain file up to a size. Returns `None` if there is none.
+///
+/// # Errors
+/// The reason why the file is left: it is a link, no plain file, too large, or cannot be read.
+pub fn read_plain(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>, &'static str> {
+    match fs::symlink_metadata(path) {
+        Ok(meta) if meta.is_symlink() => return Err("it is a link"),
+        Ok(meta) if !meta.is_file() => return Err("it is no plain file"),
+        Ok(meta) if meta.len() > max_bytes => return Err("it is too large"),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(_) => return Err("it cannot be read"),
+    }
+    // The file may have become another one since.
+    let mut bytes = Vec::new();
+    let read = open(path).and_then(|file| file.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes));
+    match read {
+        Ok(_) if bytes.len() as u64 > max_bytes => Err("it is too large"),
+        Ok(_) => Ok(Some(bytes)),
+        Err(_) => Err("it cannot be read"),
+    }
+}
+
+/// Copies a file with its holes: a range that was never written takes no space in the copy either.
+fn copy_with_holes(source: &mut File, copy: &mut File) -> io::Result<()> {
+    let size = source.metadata()?.len();
+    let mut at = 0;
+    while at < size {
+        let begin = match seek(&*source, SeekFrom::Data(at)) {
+            Ok(begin) => begin,
+            // Only a hole is left.
+            Err(Errno::NXIO) => break,
+            // A file system that knows no holes.
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => at,
+            Err(error) => return Err(error.into()),
+        };
+        let end = seek(&*source, SeekFrom::Hole(begin)).unwrap_or(size);
+        source.seek(io::SeekFrom::Start(begin))?;
+        copy.seek(io::SeekFrom::Start(begin))?;
+        io::copy(&mut (&mut *source).take(end - begin), copy)?;
+        at = end;
+    }
+    copy.flush()?;
+    // Bytes that came meanwhile are not lost, and a hole at the end counts.
+    let written = copy.stream_position()?;
+    copy.set_len(size.max(written))
 }
 
 /// Files of a folder, told by their places in it.
@@ -122,7 +184,7 @@ impl Copier {
         let part = self.aside.join("part");
         let mut options = OpenOptions::new();
         let mut copy = options.write(true).create(true).truncate(true).mode(0o600).open(&part)?;
-        io::copy(source, &mut copy)?;
+        copy_with_holes(source, &mut copy)?;
         let executable =
             std::os::unix::fs::PermissionsExt::mode(&source.metadata()?.permissions()) & 0o100 != 0;
         if executable {
@@ -203,7 +265,7 @@ pub(crate) fn digest(root: &Path, wanted: Selection) -> io::Result<Option<String
             let (file, mut bytes) = (open(&root.join(&path))?, Vec::new());
             let size = file.metadata()?.len();
             // Of a larger file its beginning and its size have to do.
-            io::Read::read_to_end(&mut io::Read::take(file, MAX_DIGESTED_BYTES), &mut bytes)?;
+            file.take(MAX_DIGESTED_BYTES).read_to_end(&mut bytes)?;
             lines.push(format!("{} {size} {}", path.display(), pudu_base::digest(&bytes)));
         }
     }

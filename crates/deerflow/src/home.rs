@@ -31,13 +31,15 @@ impl DeerFlowHome {
         // Neither is looked for above the folder that was named.
         let around: Vec<PathBuf> =
             around.into_iter().filter(|place| place.starts_with(dir) || folder == *dir).collect();
-        let file = |names: &[&str]| {
+        let find = |names: &[&str], is_wanted: fn(&PathBuf) -> bool| {
             let places = around.iter().flat_map(|place| names.iter().map(move |name| place.join(name)));
-            places.into_iter().find(|file| file.is_file())
+            places.into_iter().find(is_wanted)
         };
+        // One that is no plain file is reported.
+        let is_there = |file: &PathBuf| file.symlink_metadata().is_ok_and(|meta| !meta.is_dir());
         Ok(Self {
-            config: file(&["config.yaml"]),
-            extensions: file(&["extensions_config.json", "mcp_config.json"]),
+            config: find(&["config.yaml"], |file| file.is_file()),
+            extensions: find(&["extensions_config.json", "mcp_config.json"], is_there),
             skills: around.iter().map(|place| place.join("skills")).find(|place| place.is_dir()),
             folder,
         })

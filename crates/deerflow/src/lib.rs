@@ -20,6 +20,7 @@ mod value;
 
 pub use database::SourceDatabase;
 pub use error::ImportError;
+pub use files::read_plain;
 pub use home::DeerFlowHome;
 pub use import::{ImportTarget, Place, import};
 pub use report::{ImportReport, ItemKind, ItemOutcome, ReportItem};

@@ -18,7 +18,7 @@ mod rules;
 mod summary;
 mod view;
 
-pub use estimate::{estimated_reply_tokens, estimated_tokens};
+pub use estimate::{estimated_reply_tokens, estimated_tokens, message_bytes, value_bytes};
 pub(crate) use fit::ContextFit;
 pub use rules::{ContextRules, ContextSetup, ContextSize};
 

@@ -33,7 +33,10 @@ mod toolbox;
 pub use agent::{Agent, NoApprover, RunBounds, WallClock};
 pub use breaker::{ModelGuards, RestRules};
 pub use compact::{CompactOutcome, compact};
-pub use context::{ContextRules, ContextSetup, ContextSize, estimated_reply_tokens, estimated_tokens};
+pub use context::{
+    ContextRules, ContextSetup, ContextSize, estimated_reply_tokens, estimated_tokens, message_bytes,
+    value_bytes,
+};
 pub use deferred::{SEARCH, ToolCatalog, searching};
 pub use fallback::Fallback;
 pub use memory::Memory;

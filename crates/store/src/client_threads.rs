@@ -3,7 +3,6 @@
 use crate::{
     Db, StoreError, crash,
     statement::{Columns, FromColumns, Tx, query},
-    thread_people::threads_of_member,
     threads,
 };
 use pudu_base::{ThreadFolder, ThreadId, UserId};
@@ -88,6 +87,7 @@ macro_rules! rows {
         )
     };
 }
+pub(crate) use rows;
 
 impl Db {
     /// Makes a thread and returns whether it is new. A thread with the id, of any user, does not change.
@@ -98,20 +98,6 @@ impl Db {
     /// Returns a thread.
     pub async fn client_thread(&self, thread: &ThreadId) -> Result<Option<ClientThread>, StoreError> {
         self.read(thread, |thread, tx| Box::pin(one(tx, thread))).await
-    }
-
-    /// Returns threads that a user may read: their own, and those of rooms of which they are a member. Those come first
-    /// that are pinned, then those that were used last.
-    pub async fn client_threads(
-        &self,
-        user: &UserId,
-        limit: i64,
-        offset: i64,
-    ) -> Result<Vec<ClientThread>, StoreError> {
-        self.read_much((user, limit, offset), |(user, limit, offset), tx| {
-            Box::pin(of_user(tx, user, *limit, *offset))
-        })
-        .await
     }
 
     /// Changes a thread's row. Tells whether there was one.
@@ -137,20 +123,6 @@ async fn create(tx: &mut Tx<'_>, thread: &NewThread) -> Result<bool, StoreError>
 
 async fn one(tx: &mut Tx<'_>, thread: &ThreadId) -> Result<Option<ClientThread>, StoreError> {
     query(rows!("WHERE id = $1")).bind(thread.as_str()).fetch_optional(tx).await
-}
-
-async fn of_user(
-    tx: &mut Tx<'_>,
-    user: &UserId,
-    limit: i64,
-    offset: i64,
-) -> Result<Vec<ClientThread>, StoreError> {
-    let sql = rows!(
-        "WHERE user_id = $1 OR id IN (",
-        threads_of_member!(),
-        ") ORDER BY pinned DESC, updated DESC, id DESC LIMIT $2 OFFSET $3"
-    );
-    query(sql).bind(user.as_str()).bind(limit).bind(offset).fetch_all(tx).await
 }
 
 async fn change(tx: &mut Tx<'_>, thread: &ThreadId, change: &ThreadChange) -> Result<bool, StoreError> {

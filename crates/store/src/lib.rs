@@ -56,6 +56,7 @@ mod sweep;
 mod talk;
 mod tasks;
 mod thread_people;
+mod thread_search;
 mod threads;
 mod transaction;
 mod turns;
@@ -96,5 +97,8 @@ pub use spending::{
 pub use sweep::{KEEP_DONE, KEEP_MESSAGES, KEEP_PARKED, KEEP_TURNS, Swept};
 pub use talk::{ChatConversations, ConversationRow};
 pub use tasks::{TaskFilter, TaskRow};
+pub use thread_search::{
+    FoundThreads, ThreadCondition, ThreadCursor, ThreadFacts, ThreadOrder, ThreadQuery, ThreadRunStatus,
+};
 pub use threads::{Deletion, FileSize, ThreadRow};
 pub use turns::{Delivered, NewTurn, ShownReply, TurnRow};

@@ -3,7 +3,7 @@
 use crate::{
     Client, SubmitError,
     base::{LogError, ThreadId, Update, UserId},
-    store::{ClientThread, StoreError, now},
+    store::{ClientThread, StoreError, ThreadQuery, now},
     wire::{checkpoint::ValuesWriter, goal, thread::ListedThread},
 };
 use serde_json::{Value, json, value::RawValue};
@@ -28,8 +28,9 @@ impl Client {
     /// # Errors
     /// When the store fails.
     pub async fn list_threads(&self, limit: u32) -> Result<Vec<ListedThread>, StoreError> {
-        let threads = self.0.db.client_threads(&UserId::local(), limit.into(), 0).await?;
-        Ok(threads.iter().map(|thread| self.listed(thread)).collect())
+        let filter = ThreadQuery { limit: limit as usize, ..ThreadQuery::default() };
+        let found = self.0.db.find_threads(&UserId::local(), &filter).await?;
+        Ok(found.threads.iter().map(|thread| self.listed(thread)).collect())
     }
 
     /// Returns a thread with its values; `None` if there is none with this id.
@@ -44,6 +45,12 @@ impl Client {
                 shown.map(Some).map_err(|error| StoreError::Unavailable(error.to_string()))
             }
         }
+    }
+
+    /// Returns the threads on which runs work or wait to.
+    #[must_use]
+    pub fn busy_threads(&self) -> Vec<ThreadId> {
+        self.0.runs.threads()
     }
 
     /// Writes a thread as lists show it.

@@ -60,8 +60,7 @@ impl ListedThread {
 }
 
 /// Returns a thread's status in LangGraph's words.
-#[must_use]
-pub fn status(thread: &ClientThread, busy: bool) -> &'static str {
+fn status(thread: &ClientThread, busy: bool) -> &'static str {
     match thread.outcome.as_deref().and_then(|outcome| serde_json::from_str(outcome).ok()) {
         _ if busy => "busy",
         None | Some(Outcome::Success) => "idle",
@@ -73,8 +72,14 @@ pub fn status(thread: &ClientThread, busy: bool) -> &'static str {
 /// Returns the notes of clients on a thread.
 #[must_use]
 pub fn metadata(thread: &ClientThread) -> Map<String, Value> {
-    let mut notes: Map<String, Value> = serde_json::from_str(&thread.metadata).unwrap_or_default();
-    if thread.pinned {
+    notes_of(&thread.metadata, thread.pinned)
+}
+
+/// Returns the notes of clients from the columns of a thread.
+#[must_use]
+pub fn notes_of(metadata: &str, pinned: bool) -> Map<String, Value> {
+    let mut notes: Map<String, Value> = serde_json::from_str(metadata).unwrap_or_default();
+    if pinned {
         notes.insert("deerflow_pinned".into(), true.into());
     }
     notes

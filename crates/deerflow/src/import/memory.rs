@@ -74,10 +74,15 @@ impl Import<'_> {
         // What lies at the top belongs to nobody else than the local user, and has no agents' folders of its own.
         let wanted = if from == self.source.folder { TOP } else { MEMORY };
         let io = |why| ImportError::io(from, why);
-        let Some(digest) = files::digest(from, wanted).map_err(io)? else { return Ok(()) };
         let left = |import: &mut Self, why: &str| {
             let why = Some(why.to_owned());
             import.report.add(ItemKind::Memory, ItemOutcome::Left, "memory", Some(user.as_str()), why);
+        };
+        let Some(digest) = files::digest(from, wanted).map_err(io)? else {
+            if let Some(why) = files::skipped(from, wanted).map_err(io)?.note() {
+                left(self, &why);
+            }
+            return Ok(());
         };
         match self.note_of(KIND, user.as_str()) {
             Some(note) if note.done && note.digest == digest => {
@@ -107,7 +112,8 @@ impl Import<'_> {
         let copied = self.copier.copy(from, &to, wanted).map_err(io)?;
         let note = if self.target.dry_run { None } else { self.index(user).await? };
         self.note(KIND, user.as_str(), &digest, true).await?;
-        let note = note.or_else(|| copied.note());
+        let notes: Vec<String> = note.into_iter().chain(copied.note()).collect();
+        let note = Some(notes.join("; ")).filter(|note| !note.is_empty());
         self.report.add(ItemKind::Memory, ItemOutcome::Taken, "memory", Some(user.as_str()), note);
         Ok(())
     }

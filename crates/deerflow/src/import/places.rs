@@ -5,11 +5,10 @@ use super::{
     rows::{UNREADABLE, outcome},
     user_of,
 };
-use crate::{database::text, error::ImportError, report::ItemKind, time};
+use crate::{database::text, error::ImportError, files, report::ItemKind, time};
 use pudu_base::{ThreadFolder, UserId};
 use pudu_store::ImportRecord;
 use serde_json::{Map, Value};
-use std::fs;
 
 /// A file of places is not larger, in bytes.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
@@ -99,12 +98,19 @@ impl Import<'_> {
     /// Reads `channels/store.json`; what cannot be read in it is told.
     fn stored_places(&mut self) -> Vec<SourcePlace> {
         let file = self.source.folder.join("channels").join("store.json");
-        let Ok(meta) = fs::metadata(&file) else { return Vec::new() };
-        let bytes = (meta.len() <= MAX_FILE_BYTES).then(|| fs::read(&file).ok()).flatten();
-        let read = bytes.and_then(|bytes| serde_json::from_slice::<Map<String, Value>>(&bytes).ok());
-        let Some(entries) = read else {
-            self.report.left(ItemKind::Conversation, "channels/store.json", "it cannot be read");
-            return Vec::new();
+        let read = match files::read_plain(&file, MAX_FILE_BYTES) {
+            Ok(None) => return Vec::new(),
+            Ok(Some(bytes)) => {
+                serde_json::from_slice::<Map<String, Value>>(&bytes).map_err(|_| "it cannot be read")
+            }
+            Err(why) => Err(why),
+        };
+        let entries = match read {
+            Ok(entries) => entries,
+            Err(why) => {
+                self.report.left(ItemKind::Conversation, "channels/store.json", why);
+                return Vec::new();
+            }
         };
         let mut places = Vec::new();
         for (key, entry) in entries {

@@ -104,7 +104,9 @@ fn fixed_bytes(request: &Request) -> u64 {
     (request.system.len() + request.tools.iter().map(|spec| tool(spec)).sum::<usize>()) as u64
 }
 
-fn message_bytes(message: &Message) -> u64 {
+/// Returns about how many bytes a message is written in, without its images.
+#[must_use]
+pub fn message_bytes(message: &Message) -> u64 {
     let more = match message {
         Message::Assistant(reply) => {
             let calls: usize =
@@ -125,8 +127,9 @@ fn message_bytes(message: &Message) -> u64 {
     (message.text().len() + more + MESSAGE_BYTES) as u64
 }
 
-/// Returns about how long a value is when it is written.
-fn value_bytes(value: &Value) -> usize {
+/// Returns about how many bytes a value is written in.
+#[must_use]
+pub fn value_bytes(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 2,
         Value::Array(items) => items.iter().map(value_bytes).sum::<usize>() + 2,

@@ -7,7 +7,7 @@ use crate::{
 use pudu_base::{Outcome, RunId, ThreadFolder, ThreadId, ThreadLog, ThreadState, UserId};
 use pudu_store::{
     CancelAction, Db, Deletion, Feedback, NewClientRun, NewThread, NewTurn, RunEnding, RunTitles,
-    ThreadChange,
+    ThreadChange, ThreadQuery,
 };
 use std::sync::Arc;
 
@@ -209,11 +209,11 @@ pub(crate) async fn threads_are_their_users_pinned_ones_first(db: Db) {
     let pin = ThreadChange { pinned: Some(true), title: Some("First".into()), ..ThreadChange::default() };
     assert!(db.change_thread(&"a".into(), pin.clone()).await.unwrap());
     assert!(!db.change_thread(&"none".into(), pin).await.unwrap());
-    let all = db.client_threads(&ada(), 10, 0).await.unwrap();
+    let listed = ThreadQuery { limit: 10, ..ThreadQuery::default() };
+    let all = db.find_threads(&ada(), &listed).await.unwrap().threads;
     assert_eq!(all.iter().map(|thread| thread.id.as_str()).collect::<Vec<_>>(), ["a", "c", "b"]);
     assert_eq!((all[0].title.as_str(), all[0].metadata.as_str()), ("First", "{\"a\":1}"));
-    assert_eq!(db.client_threads(&ada(), 1, 2).await.unwrap()[0].id.as_str(), "b");
-    assert!(db.client_threads(&UserId::of("bob").unwrap(), 10, 0).await.unwrap().is_empty());
+    assert!(db.find_threads(&UserId::of("bob").unwrap(), &listed).await.unwrap().threads.is_empty());
 }
 
 pub(crate) async fn a_thread_is_read_as_it_was_at_any_row(db: Db) {

@@ -5,7 +5,7 @@ use crate::{
 use pudu_base::UserId;
 use pudu_store::{
     Db, Deletion, Identity, JoinCode, Learning, LearningReader, MemoryMerge, NewTurn, Paired, PartedPerson,
-    RecallLimits, RecallScope, Spender, TurnId, alone,
+    RecallLimits, RecallScope, Spender, ThreadQuery, TurnId, alone,
 };
 
 fn identity(account: &str, person: &str, at: i64) -> Identity {
@@ -185,7 +185,8 @@ pub(crate) async fn who_spoke_in_a_rooms_thread_is_its_member_as_long_as_they_ar
         ..turn(id, &[])
     };
     let reads = async |name: &str| {
-        let listed = db.client_threads(&user(name), 9, 0).await.unwrap();
+        let filter = ThreadQuery { limit: 9, ..ThreadQuery::default() };
+        let listed = db.find_threads(&user(name), &filter).await.unwrap().threads;
         let found = listed.iter().any(|thread| thread.id.as_str() == "thread");
         assert_eq!(db.is_thread_member(&"thread".into(), &user(name)).await.unwrap(), found, "{name}");
         found

@@ -28,6 +28,7 @@ mod stored;
 mod sweep;
 mod talk;
 mod tasks;
+mod thread_search;
 mod threads;
 mod turns;
 mod writer;
@@ -77,6 +78,8 @@ on_every_engine! {
     client_runs::a_run_of_a_chat_is_known_until_its_answer_is_delivered,
     client_runs::a_run_that_has_not_ended_holds_its_thread_and_its_user,
     client_runs::threads_are_their_users_pinned_ones_first,
+    thread_search::a_search_filters_sorts_and_counts,
+    thread_search::pages_by_cursor_repeat_and_lose_nothing_while_others_write,
     identities::who_spoke_in_a_rooms_thread_is_its_member_as_long_as_they_are_linked,
     client_runs::a_thread_is_read_as_it_was_at_any_row,
     client_runs::the_newest_judgement_of_a_person_counts,
