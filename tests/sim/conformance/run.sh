@@ -95,9 +95,12 @@ if command -v npm >/dev/null; then
         @langchain/langgraph-checkpoint@1.2.2 @langchain/langgraph-sdk@1.15.0 @langchain/core@1.4.0 \
         @langchain/openai@1.5.8 typescript@5
     timeout 180 node comparison/compare.mjs "$(dirname "$binary")/pudu" "$binary" "$work/reference" || failed=1
-    npm install --silent --prefix "$work/frontend" @langchain/langgraph-sdk@1.15.0 @langchain/core@1.4.0 react@19.3.1 \
-        react-dom@19.3.1 happy-dom@21.0.4
-    timeout 180 node frontend_client.mjs "$(dirname "$binary")/pudu" "$binary" "$work/frontend" || failed=1
+    # The version that DeerFlow's lock file pins, and the newest one.
+    for sdk in 1.6.0 1.15.0; do
+        npm install --silent --prefix "$work/frontend-$sdk" "@langchain/langgraph-sdk@$sdk" @langchain/core@1.4.0 \
+            react@19.3.1 react-dom@19.3.1 happy-dom@21.0.4
+        timeout 180 node frontend_client.mjs "$(dirname "$binary")/pudu" "$binary" "$work/frontend-$sdk" || failed=1
+    done
 else
     skip "without npm LangGraph's JavaScript client is not asked"
 fi

@@ -1,4 +1,5 @@
 // The calls of the frontend beside those of its hook, row by row: the status, and the keys that the frontend reads.
+import { request } from "node:http";
 import { holds } from "./hook.mjs";
 
 const OK = 200;
@@ -76,10 +77,28 @@ export async function calls(check, { quick }) {
     await row("POST", "/langgraph/threads/search", { body: { limit: 50, sort_by: "updated_at", sort_order: "desc", select: ["thread_id", "updated_at", "values", "metadata"] }, needs: list() });
   });
 
+  await check("DeerFlow's nginx passes its own host, and no other page gets through", async () => {
+    // `Host` is the browser's, with the port of nginx; fetch would not send another one.
+    const status = (host, origin) =>
+      new Promise((done, failed) => {
+        const headers = { host, ...(origin && { origin }), "x-forwarded-for": "127.0.0.1", "x-forwarded-proto": "http", "x-real-ip": "127.0.0.1", connection: "close" };
+        request(`${quick}/api/models`, { headers }, (answer) => (answer.resume(), done(answer.statusCode))).on("error", failed).end();
+      });
+    for (const [host, origin, expected] of [
+      ["localhost:2026", "http://localhost:2026", 200],
+      ["localhost:2026", null, 200],
+      ["127.0.0.1:2026", "http://127.0.0.1:2026", 200],
+      ["localhost:2026", "http://localhost:3000", 403],
+      ["evil.example:2026", "http://evil.example:2026", 403],
+    ]) {
+      holds(`${host} from ${origin}`, (await status(host, origin)) === expected, await status(host, origin));
+    }
+  });
+
   await check("a turn has its calls", async () => {
     await row("POST", "/langgraph/threads", { body: { thread_id: on.names.thread, metadata: {} }, needs: ({ thread_id }) => thread_id === on.names.thread });
     on.names.run = await runs(on, say('/tool write_file {"description": "d", "path": "/mnt/user-data/outputs/a.txt", "content": "grass\\nmoss\\n"}'));
-    const { body: past } = await row("POST", "/langgraph/threads/{thread}/history", { body: { limit: 1 }, needs: (states) => states.length === 1 && has("values", "checkpoint", "metadata", "created_at")(states[0]) });
+    const { body: past } = await row("POST", "/langgraph/threads/{thread}/history", { body: { limit: 1 }, needs: (states) => states.length === 1 && has("values", "checkpoint_id", "metadata", "created_at")(states[0]) && !has("checkpoint")(states[0]) });
     const { body: page } = await row("GET", "/threads/{thread}/messages/page", { needs: has("data", "has_more", "next_before_seq") });
     const rows = ["thread_id", "run_id", "event_type", "category", "content", "metadata", "seq", "created_at", "feedback"];
     holds("rows are whole", page.data.length === 4 && page.data.every(has(...rows)) && page.data.every(({ seq }, at, all) => at === 0 || seq > all[at - 1].seq), page.data);

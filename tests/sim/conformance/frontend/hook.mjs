@@ -192,6 +192,29 @@ export async function hook(check, { mount, quick, slow, words }) {
     tab.close();
   });
 
+  await check("two tabs, a stop and a reload lose no turn of each other", async () => {
+    const [one, other] = [mount(slow, thread), mount(slow, thread)];
+    for (const tab of [one, other]) await tab.until("it shows the conversation", () => tab.stream?.messages.length === 10 && !tab.stream.isLoading);
+    one.send("from one tab");
+    await one.until("it answers", () => !one.stream.isLoading && one.stream.messages.length === 12);
+    // The other tab knows nothing of that turn.
+    other.send("from the other tab");
+    await other.until("some words", () => other.stream.isLoading && count(other.stream.messages.at(-1)) > 5 && other.stream.messages.at(-1).type === "ai");
+    await other.stream.stop();
+    await other.until("it stops", () => !other.stream.isLoading);
+    await fetch(`${slow}/api/threads/${thread}/runs/${other.created.run_id}/join`).then((answer) => answer.text());
+    one.send("from the first tab again");
+    await one.until("it answers", () => !one.stream.isLoading && one.stream.messages.at(-1)?.type === "ai" && one.stream.messages.length >= 14);
+    one.close();
+    other.close();
+    const stored = (await state(slow, thread)).messages;
+    const said = stored.filter(({ type }) => type === "human").map(text).slice(5);
+    holds("each turn is there", said.join() === "from one tab,from the other tab,from the first tab again" && stored.length === 16, stored.map(text));
+    tab = mount(slow, thread);
+    await tab.until("a reload shows all", () => tab.stream?.messages.length === 16 && !tab.stream.isLoading);
+    tab.close();
+  });
+
   await check("tools, to-dos, updates and the work of sub-agents are seen", async () => {
     tab = mount(quick);
     await tab.until("the hook is there", () => tab.stream);
