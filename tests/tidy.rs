@@ -27,7 +27,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("pudu-deerflow", &["pudu-base", "pudu-memory", "pudu-skills", "pudu-store"]),
     ("pudu-guardrails", &["pudu-base", "pudu-net"]),
     ("pudu-model", &["pudu-base", "pudu-net"]),
-    ("pudu-tools", &["pudu-base", "pudu-net"]),
+    ("pudu-tools", &["pudu-base", "pudu-documents", "pudu-net"]),
     ("pudu-mcp", &["pudu-base", "pudu-net"]),
     ("pudu-channels", &["pudu-net", "pudu-texts"]),
     (

@@ -25,8 +25,9 @@ mod office;
 mod outline;
 mod pdf;
 mod separated;
-mod text;
+pub mod text;
 mod workbook;
+mod xml;
 
 pub use archive::member;
 pub use child::serve;
@@ -63,9 +64,9 @@ fn work(bytes: &[u8], name: &str, limits: &DocumentLimits) -> Result<Document, E
         DocumentKind::Pdf => pdf::read(bytes, limits),
         DocumentKind::Docx | DocumentKind::Pptx => {
             archive::examine(bytes, limits)?;
-            office::read(bytes, limits)
+            office::read(bytes, kind, limits)
         }
-        DocumentKind::Doc | DocumentKind::Ppt => office::read(bytes, limits),
+        DocumentKind::Doc | DocumentKind::Ppt => office::read(bytes, kind, limits),
         DocumentKind::Xlsx | DocumentKind::Xlsb => {
             archive::examine(bytes, limits)?;
             workbook::read(bytes, kind, limits)

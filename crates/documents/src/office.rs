@@ -1,15 +1,93 @@
-//! Word and PowerPoint, of today and as before 2007. Slides are under their marks, with their notes.
+//! Word and PowerPoint, of today and as before 2007. Slides are under their marks, with their notes. What the library
+//! passes over is rewritten before it reads the document.
 
-use crate::{DocumentLimits, Error, draft::DocumentDraft};
+mod diagram;
+mod math;
+mod package;
+mod slides;
+mod word;
+
+use crate::{DocumentKind, DocumentLimits, Error, draft::DocumentDraft};
+use package::Package;
+use slides::Slide;
+use std::collections::{BTreeMap, BTreeSet};
 use undoc::{FormatType, ResourceType, SectionMarkerStyle, parse_bytes, render};
+use word::{Inserts, WordPart};
 
-pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
+/// Maximum number of embedded files that are named.
+const MAX_NAMED_FILES: usize = 10;
+
+pub(crate) fn read(
+    bytes: &[u8],
+    kind: DocumentKind,
+    limits: &DocumentLimits,
+) -> Result<DocumentDraft, Error> {
+    match kind {
+        DocumentKind::Docx => read_word(bytes, limits),
+        DocumentKind::Pptx => read_slides(bytes, limits),
+        _ => Ok(render(bytes, limits, |markdown| markdown)?.0),
+    }
+}
+
+fn read_word(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
+    let mut package = Package::open(bytes, limits)?;
+    let mut inserts = Inserts::default();
+    let comments =
+        package.names().find(|name| name.ends_with("/comments.xml")).and_then(|part| package.text(&part));
+    let comments = comments.map(|xml| word::comments(&xml)).unwrap_or_default();
+    let labels: BTreeMap<_, _> = comments.iter().map(|(id, label, _)| (id.clone(), label.clone())).collect();
+    for name in package.names().filter(|name| is_story(name)) {
+        let Some(xml) = package.text(&name) else { continue };
+        let relationships = package.relationships(&name);
+        let diagrams = |part: &str| package.text(part);
+        let part = WordPart { relationships, diagrams: &diagrams, comments: &labels };
+        if let Some(changed) = part.rewrite(&xml, &mut inserts) {
+            package.change(&name, changed);
+        }
+    }
+    let changed = package.changed()?;
+    let notes: String = comments.iter().map(|(_, _, text)| format!("\n\n{text}")).collect();
+    let (mut draft, _) =
+        render(changed.as_deref().unwrap_or(bytes), limits, |markdown| inserts.fill(&markdown) + &notes)?;
+    warn(&mut draft, &inserts, &package);
+    Ok(draft)
+}
+
+/// Whether a part has text that a reader sees.
+fn is_story(name: &str) -> bool {
+    let parts = ["document", "header", "footer", "footnotes", "endnotes"];
+    let file = name.strip_prefix("word/").filter(|name| name.ends_with(".xml") && !name.contains('/'));
+    file.is_some_and(|file| parts.iter().any(|part| file.starts_with(part)))
+}
+
+fn read_slides(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
+    let mut package = Package::open(bytes, limits)?;
+    let mut inserts = Inserts::default();
+    let slides: Vec<Slide> = slides::rewrite(&mut package, &mut inserts);
+    let changed = package.changed()?;
+    let (mut draft, count) = render(changed.as_deref().unwrap_or(bytes), limits, |markdown| {
+        slides::annotate(&inserts.fill(&markdown), &slides)
+    })?;
+    if count < slides.len() {
+        draft.warn(format!("{} of {} slides could not be read", slides.len() - count, slides.len()));
+    }
+    warn(&mut draft, &inserts, &package);
+    Ok(draft)
+}
+
+/// Has the library read a document, and returns the number of its sections as well.
+fn render(
+    bytes: &[u8],
+    limits: &DocumentLimits,
+    finish: impl FnOnce(String) -> String,
+) -> Result<(DocumentDraft, usize), Error> {
     let document = parse_bytes(bytes).map_err(|error| failed(&error))?;
     let options = render::RenderOptions::new().with_images(false);
-    let options = options.with_section_markers(SectionMarkerStyle::Comment);
+    let options =
+        options.with_include_headers_footers(true).with_section_markers(SectionMarkerStyle::Comment);
     let markdown = render::to_markdown(&document, &options).map_err(|error| failed(&error))?;
     let mut draft = DocumentDraft::new(limits.output);
-    draft.push(&markdown);
+    draft.push(&finish(markdown));
     draft.set_title(document.metadata.title.as_deref());
     if matches!(document.format, FormatType::Pptx | FormatType::Ppt) {
         draft.set_parts(document.sections.len());
@@ -19,7 +97,40 @@ pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraf
     if images > 0 {
         draft.warn(format!("{images} pictures in it are not shown"));
     }
-    Ok(draft)
+    Ok((draft, document.sections.len()))
+}
+
+/// Warns of what the text does not have.
+fn warn(draft: &mut DocumentDraft, inserts: &Inserts, package: &Package<'_>) {
+    for (count, what) in [
+        (
+            inserts.deletions,
+            "deleted or moved places of tracked changes are left out: the text is as if all were accepted",
+        ),
+        (inserts.unread_diagrams, "diagrams could not be read"),
+        (inserts.unread_symbols, "characters of symbol fonts are left out"),
+        (inserts.unread_chunks, "embedded documents are not shown"),
+    ] {
+        if count > 0 {
+            draft.warn(format!("{count} {what}"));
+        }
+    }
+    let files = embedded_files(package);
+    if !files.is_empty() {
+        let named: Vec<&str> = files.iter().take(MAX_NAMED_FILES).map(String::as_str).collect();
+        draft.warn(format!("{} embedded files are not shown: {}", files.len(), named.join(", ")));
+    }
+}
+
+/// Returns the names of embedded files, without the data of charts.
+fn embedded_files(package: &Package<'_>) -> Vec<String> {
+    let charts = package.names().filter(|name| name.contains("/charts/") && name.ends_with(".xml"));
+    let data: BTreeSet<String> = charts
+        .flat_map(|chart| package.relationships(&chart).into_values())
+        .map(|part| part.target)
+        .collect();
+    let files = package.names().filter(|name| name.contains("/embeddings/") && !data.contains(name));
+    files.filter_map(|name| name.rsplit('/').next().map(str::to_owned)).collect()
 }
 
 fn failed(error: &undoc::Error) -> Error {

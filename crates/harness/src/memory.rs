@@ -15,8 +15,8 @@ const MAX_RUN_BYTES: usize = 64 << 20;
 const MAX_ALL_BYTES: usize = 192 << 20;
 /// So much the images of all requests that models work on, in bytes.
 const MAX_IMAGE_BYTES: usize = 192 << 20;
-/// A file is held so often at once: as it was read, as what is made of it, and as it is written.
-const COPIES: usize = 3;
+/// Number of copies of a file that a call holds at once: as read, as text, as changed text, and as written.
+const COPIES: usize = 4;
 /// As much of a file is asked for before it is known how large it is, in bytes.
 const FIRST_BYTES: u64 = 256 << 10;
 

@@ -2,17 +2,18 @@
 
 use cap_std::fs::Dir;
 use pudu_base::foreign;
+use unicode_normalization::UnicodeNormalization;
 
 /// Maximum length of a file name, in bytes; leaves room for a number under the 255 that file systems take.
 const MAX_FILE_NAME_BYTES: usize = 200;
 
 /// Makes a file name of what a sender called a file: no path, nothing that a shell or a person stumbles
-/// over, no hidden file, not too long.
+/// over, no hidden file, not too long. Accents are composed, as models write them: macOS sends them apart.
 pub(crate) fn safe(name: &str) -> String {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain = |c: char| if c.is_control() || "<>:\"|?*".contains(c) { '_' } else { c };
     let shown = |c: &char| c.is_control() || !foreign::unseen(*c);
-    let name: String = name.chars().filter(shown).map(plain).collect();
+    let name: String = name.nfc().filter(shown).map(plain).collect();
     let name = name.trim_end().trim_start_matches(|c: char| c == '.' || c.is_whitespace());
     let (stem, ending) = name.rsplit_once('.').filter(|(_, end)| end.len() <= 16).unwrap_or((name, ""));
     let mut kept = String::new();
@@ -33,4 +34,22 @@ pub(crate) fn free(dir: &Dir, name: &str) -> String {
     let numbered = (1..).map(|number| format!("{stem}_{number}{ending}"));
     let mut names = std::iter::once(name.to_owned()).chain(numbered);
     names.find(|name| dir.symlink_metadata(name).is_err()).unwrap_or_else(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accents_of_a_name_are_composed() {
+        for (name, expect) in [
+            ("Gru\u{308}ße.md", "Grüße.md"),
+            ("\u{1112}\u{1161}\u{11AB}\u{1100}\u{1173}\u{11AF}.docx", "한글.docx"),
+            ("か\u{3099}.txt", "が.txt"),
+            ("会议纪要.docx", "会议纪要.docx"),
+            ("page [id].tsx", "page [id].tsx"),
+        ] {
+            assert_eq!(safe(name), expect);
+        }
+    }
 }

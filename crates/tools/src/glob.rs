@@ -1,7 +1,10 @@
 //! Finds files by their names.
 
-use crate::text_file::failed;
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use crate::{
+    names::{composed, existing},
+    text_file::failed,
+};
+use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -18,11 +21,11 @@ const MAX_PATTERN_BYTES: usize = 1_000;
 /// read.
 const MAX_PATTERN_LISTS: usize = 32;
 
-pub(crate) struct Glob;
+pub(crate) struct GlobTool;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Args {
-    /// The pattern, for example `**/*.csv`; relative to the path.
+    /// The pattern, for example `**/*.csv`; relative to the path. `[id]` and `{id}` also match folders with such names.
     pattern: String,
     /// The folder to look in, an absolute path.
     path: String,
@@ -33,7 +36,7 @@ pub(crate) struct Args {
     max_results: Option<usize>,
 }
 
-impl TypedTool for Glob {
+impl TypedTool for GlobTool {
     type Args = Args;
     const NAME: &'static str = "glob";
     const DESCRIPTION: &'static str = "Finds files by a pattern of their names, below a folder.";
@@ -41,12 +44,13 @@ impl TypedTool for Glob {
     const HAS_PURPOSE: bool = true;
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
+        let folder = existing(&*cx.sandbox, args.path.clone()).await;
         let pattern = matcher(&args.pattern)?;
         let most = args.max_results.unwrap_or(RESULTS.0).clamp(1, RESULTS.1);
-        let entries = cx.sandbox.list(&args.path, DEPTH, LOOKED_AT).await.map_err(failed)?;
+        let entries = cx.sandbox.list(&folder, DEPTH, LOOKED_AT).await.map_err(failed)?;
         let all = entries.len() < LOOKED_AT;
         let found = entries.into_iter().filter(|entry| args.include_dirs || !entry.folder);
-        let mut found = found.filter(|entry| pattern.is_match(below(&entry.path, &args.path)));
+        let mut found = found.filter(|entry| pattern.is_match(&entry.path, &folder));
         let listed = found.by_ref().take(most).enumerate();
         let lines: Vec<String> = listed.map(|(at, entry)| format!("{}. {}", at + 1, entry.path)).collect();
         let more = match (found.next().is_some(), all) {
@@ -59,8 +63,9 @@ impl TypedTool for Glob {
     }
 }
 
-/// Reads a pattern; one without a slash is for names at any depth.
-pub(crate) fn matcher(pattern: &str) -> Result<GlobSet, ToolError> {
+/// Reads a pattern; one without a slash is for names at any depth. Brackets and braces may also be meant as they are:
+/// `app/[id]/page.tsx` is a file of a web application.
+pub(crate) fn matcher(pattern: &str) -> Result<NamePattern, ToolError> {
     if pattern.len() > MAX_PATTERN_BYTES {
         return Err(ToolError(format!("the pattern is longer than {MAX_PATTERN_BYTES} bytes: shorten it")));
     }
@@ -68,14 +73,39 @@ pub(crate) fn matcher(pattern: &str) -> Result<GlobSet, ToolError> {
         let text = format!("the pattern has more than {MAX_PATTERN_LISTS} opening braces: use fewer");
         return Err(ToolError(text));
     }
-    let anywhere = if pattern.contains('/') { pattern.to_owned() } else { format!("**/{pattern}") };
-    let glob = GlobBuilder::new(&anywhere).literal_separator(true).build();
+    let pattern = composed(pattern);
+    let mut set = GlobSetBuilder::new();
+    set.add(glob(&pattern).map_err(unreadable)?);
+    for literal in ["[]", "[]{}"] {
+        if pattern.contains(|c| literal.contains(c)) {
+            let escape = |c| if literal.contains(c) { format!("\\{c}") } else { String::from(c) };
+            set.add(glob(&pattern.chars().map(escape).collect::<String>()).map_err(unreadable)?);
+        }
+    }
     // As a set: a single glob panics where its regular expression becomes too large.
-    let set = glob.and_then(|glob| GlobSetBuilder::new().add(glob).build());
-    set.map_err(|error| ToolError(format!("the pattern cannot be read: {error}")))
+    Ok(NamePattern(set.build().map_err(unreadable)?))
+}
+
+fn glob(pattern: &str) -> Result<Glob, globset::Error> {
+    let anywhere = if pattern.contains('/') { pattern.to_owned() } else { format!("**/{pattern}") };
+    GlobBuilder::new(&anywhere).literal_separator(true).build()
+}
+
+fn unreadable(error: globset::Error) -> ToolError {
+    ToolError(format!("the pattern cannot be read: {error}"))
+}
+
+/// Pattern of names.
+pub(crate) struct NamePattern(GlobSet);
+
+impl NamePattern {
+    /// Whether a path below a folder matches. Accents may be written in either way that Unicode has.
+    pub(crate) fn is_match(&self, path: &str, folder: &str) -> bool {
+        self.0.is_match(composed(below(path, folder)).as_ref())
+    }
 }
 
 /// Returns a path as it is below a folder.
-pub(crate) fn below<'a>(path: &'a str, folder: &str) -> &'a str {
+fn below<'a>(path: &'a str, folder: &str) -> &'a str {
     path.strip_prefix(folder.trim_end_matches('/')).unwrap_or(path).trim_start_matches('/')
 }

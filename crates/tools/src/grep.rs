@@ -1,13 +1,16 @@
 //! Finds lines in files.
 
 use crate::{
-    glob::{DEPTH, LOOKED_AT, below, matcher},
+    glob::{DEPTH, LOOKED_AT, matcher},
+    names::{composed, existing},
     text_file::failed,
 };
 use pudu_base::{DirEntry, ResultOrigin, SandboxError, ToolCx, ToolError, ToolOutput, TypedTool};
+use pudu_documents::text::TextFile;
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 
 /// So many lines are returned, if nothing else is asked for, and at most.
 const RESULTS: (usize, usize) = (100, 500);
@@ -15,6 +18,8 @@ const RESULTS: (usize, usize) = (100, 500);
 const MAX_FILE_BYTES: u64 = 1_000_000;
 /// Maximum length of a line that is searched, in bytes; longer ones are data, no text.
 const MAX_LINE_BYTES: usize = 2_000;
+/// Number of skipped files that are named for each reason.
+const SKIPPED_NAMES: usize = 5;
 /// As much of a line is shown, in characters.
 const SHOWN: usize = 200;
 /// A pattern is no longer, in bytes: reading it takes many times as much.
@@ -46,30 +51,68 @@ impl TypedTool for Grep {
     type Args = Args;
     const NAME: &'static str = "grep";
     const DESCRIPTION: &'static str =
-        "Finds lines that match a regular expression, in all text files below a folder.";
+        "Finds lines that match a regular expression, in all text files below a folder, in any encoding.";
     const IDEMPOTENT: bool = true;
     const HAS_PURPOSE: bool = true;
     const ORIGIN: ResultOrigin = ResultOrigin::Files;
 
-    async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
+    async fn run(&self, mut args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
+        args.path = existing(&*cx.sandbox, args.path).await;
         let pattern = pattern(&args)?;
         let glob = args.glob.as_deref().map(matcher).transpose()?;
         let most = args.max_results.unwrap_or(RESULTS.0).clamp(1, RESULTS.1);
-        let (mut lines, mut skipped) = (Vec::new(), 0_usize);
-        for file in files(&args.path, cx).await? {
-            if file.folder || glob.as_ref().is_some_and(|glob| !glob.is_match(below(&file.path, &args.path)))
-            {
+        let (mut lines, mut skipped) = (Vec::new(), Skipped::default());
+        let files = files(&args.path, cx).await?;
+        skipped.folder_is_cut = files.len() >= LOOKED_AT;
+        for file in files {
+            if file.folder || glob.as_ref().is_some_and(|glob| !glob.is_match(&file.path, &args.path)) {
                 continue;
             }
-            match text(&file, cx).await? {
-                Some(text) => search(&file.path, &text, &pattern, most + 1, &mut lines),
-                None => skipped += 1,
+            if let Some(text) = text(&file, cx, &mut skipped).await {
+                search(&file.path, &text, &pattern, most + 1, &mut lines, &mut skipped);
             }
             if lines.len() > most {
                 break;
             }
         }
-        Ok(report(&args, lines, most, skipped).into())
+        Ok(report(&args, lines, most, &skipped).into())
+    }
+}
+
+/// Files and lines that were not searched.
+#[derive(Default)]
+struct Skipped {
+    /// Files by the reason why they were skipped.
+    files: BTreeMap<String, Vec<String>>,
+    /// Number of lines longer than [`MAX_LINE_BYTES`].
+    long_lines: usize,
+    /// Whether the folder has more entries than were looked at.
+    folder_is_cut: bool,
+}
+
+impl Skipped {
+    fn file(&mut self, path: &str, why: impl ToString) {
+        self.files.entry(why.to_string()).or_default().push(path.to_owned());
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        for (why, files) in &self.files {
+            let names: Vec<&str> = files.iter().take(SKIPPED_NAMES).map(String::as_str).collect();
+            let more = files.len().saturating_sub(SKIPPED_NAMES);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            notes.push(format!("[not searched, {why}: {}{more}]", names.join(", ")));
+        }
+        if self.long_lines > 0 {
+            let count = self.long_lines;
+            notes.push(format!("[not searched: {count} lines longer than {MAX_LINE_BYTES} bytes]"));
+        }
+        if self.folder_is_cut {
+            notes.push(format!(
+                "[only the first {LOOKED_AT} entries were searched: choose a folder below it]"
+            ));
+        }
+        notes
     }
 }
 
@@ -77,7 +120,8 @@ fn pattern(args: &Args) -> Result<Regex, ToolError> {
     if args.pattern.len() > MAX_PATTERN_BYTES {
         return Err(ToolError(format!("the pattern is longer than {MAX_PATTERN_BYTES} bytes: shorten it")));
     }
-    let text = if args.literal { regex::escape(&args.pattern) } else { args.pattern.clone() };
+    let pattern = composed(&args.pattern);
+    let text = if args.literal { regex::escape(&pattern) } else { pattern.into_owned() };
     let built = RegexBuilder::new(&text).case_insensitive(!args.case_sensitive).size_limit(PATTERN).build();
     built.map_err(|error| ToolError(format!("the pattern cannot be read: {error}")))
 }
@@ -98,31 +142,45 @@ async fn files(path: &str, cx: &ToolCx) -> Result<Vec<DirEntry>, ToolError> {
     }
 }
 
-/// Reads a file; `None` if it is too large or no text. One that is gone meanwhile has no lines.
-async fn text(file: &DirEntry, cx: &ToolCx) -> Result<Option<String>, ToolError> {
+/// Reads a file, in whatever encoding it is. One that is gone meanwhile has no lines.
+async fn text(file: &DirEntry, cx: &ToolCx, skipped: &mut Skipped) -> Option<String> {
     if file.size > MAX_FILE_BYTES {
-        return Ok(None);
+        skipped.file(&file.path, format!("larger than {MAX_FILE_BYTES} bytes"));
+        return None;
     }
     match cx.sandbox.read(&file.path, MAX_FILE_BYTES).await {
-        Ok(bytes) => Ok(String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))),
-        Err(SandboxError::Missing { .. }) => Ok(Some(String::new())),
-        Err(_) => Ok(None),
+        Ok(bytes) => match TextFile::read(bytes) {
+            Ok(file) => return Some(file.text),
+            Err(why) => skipped.file(&file.path, format!("no text: {why}")),
+        },
+        Err(SandboxError::Missing { .. }) => {}
+        Err(_) => skipped.file(&file.path, "cannot be read"),
     }
+    None
 }
 
-fn search(path: &str, text: &str, pattern: &Regex, most: usize, lines: &mut Vec<String>) {
+fn search(
+    path: &str,
+    text: &str,
+    pattern: &Regex,
+    most: usize,
+    lines: &mut Vec<String>,
+    skipped: &mut Skipped,
+) {
     for (at, line) in text.lines().enumerate() {
         if lines.len() == most {
             return;
         }
-        if line.len() <= MAX_LINE_BYTES && pattern.is_match(line) {
+        if line.len() > MAX_LINE_BYTES {
+            skipped.long_lines += 1;
+        } else if pattern.is_match(&composed(line)) {
             let shown: String = line.chars().take(SHOWN).collect();
             lines.push(format!("{path}:{}: {shown}", at + 1));
         }
     }
 }
 
-fn report(args: &Args, mut lines: Vec<String>, most: usize, skipped: usize) -> String {
+fn report(args: &Args, mut lines: Vec<String>, most: usize, skipped: &Skipped) -> String {
     if lines.len() > most {
         lines.truncate(most);
         lines.push("[… more lines match: narrow the pattern …]".to_owned());
@@ -130,8 +188,6 @@ fn report(args: &Args, mut lines: Vec<String>, most: usize, skipped: usize) -> S
     if lines.is_empty() {
         lines.push(format!("No line matches {} below {}.", args.pattern, args.path));
     }
-    if skipped > 0 {
-        lines.push(format!("[{skipped} files are no text, or larger than {MAX_FILE_BYTES} bytes]"));
-    }
+    lines.extend(skipped.notes());
     lines.join("\n")
 }

@@ -10,9 +10,11 @@ mod edit;
 pub mod fuzzing;
 mod glob;
 mod grep;
+mod line_ends;
 mod list_uploaded_files;
 mod ls;
 mod mark;
+mod names;
 mod present_files;
 mod read_file;
 mod str_replace;
@@ -80,7 +82,7 @@ pub fn tool(name: &str, limits: ToolLimits) -> Option<Arc<dyn Tool>> {
         "write_file" => erase(write_file::WriteFile),
         "str_replace" => erase(str_replace::StrReplace),
         "bash" => erase(bash::Bash { most: limits.bash, timeout: limits.bash_timeout, shell: limits.shell }),
-        "glob" => erase(glob::Glob),
+        "glob" => erase(glob::GlobTool),
         "grep" => erase(grep::Grep),
         "present_files" => erase(present_files::PresentFiles),
         "view_image" => erase(view_image::ViewImage),

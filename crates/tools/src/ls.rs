@@ -1,6 +1,6 @@
 //! Lists a folder.
 
-use crate::text_file::failed;
+use crate::{names::existing, text_file::failed};
 use pudu_base::{Cut, ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -25,7 +25,8 @@ impl TypedTool for Ls {
     const IDEMPOTENT: bool = true;
     const HAS_PURPOSE: bool = true;
 
-    async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
+    async fn run(&self, mut args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
+        args.path = existing(&*cx.sandbox, args.path).await;
         let entries = cx.sandbox.list(&args.path, DEPTH, MAX_ENTRIES).await.map_err(failed)?;
         if entries.is_empty() {
             return Ok("(empty)".to_owned().into());

@@ -1,6 +1,6 @@
 //! Sends files to the people in the chat.
 
-use crate::text_file::failed;
+use crate::{names::existing, text_file::failed};
 use pudu_base::{MAX_ARTIFACTS, ToolCx, ToolError, ToolOutput, TypedTool, Update};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -23,7 +23,7 @@ impl TypedTool for PresentFiles {
         "Sends files from /mnt/user-data/outputs to the people in the chat, together with your next answer.";
     const IDEMPOTENT: bool = true;
 
-    async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
+    async fn run(&self, mut args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         if args.filepaths.is_empty() {
             return Err(ToolError("name at least one file".to_owned()));
         }
@@ -34,7 +34,8 @@ impl TypedTool for PresentFiles {
             );
             return Err(ToolError(text));
         }
-        for path in &args.filepaths {
+        for path in &mut args.filepaths {
+            *path = existing(&*cx.sandbox, std::mem::take(path)).await;
             if !path.starts_with(OUTPUTS) {
                 return Err(ToolError(format!("{path} is not below {OUTPUTS}: put a copy there first")));
             }

@@ -1,8 +1,10 @@
 //! Reads a text file, or some lines of it. An image is shown.
 
 use crate::{
+    line_ends::unify,
     mark::mark,
-    text_file::{read, text},
+    names::existing,
+    text_file::{read, text, with_encoding},
 };
 use pudu_base::{Cut, Image, ResultOrigin, ToolCx, ToolError, ToolOutput, TypedTool, image_kind};
 use schemars::JsonSchema;
@@ -30,21 +32,23 @@ impl TypedTool for ReadFile {
     const HAS_PURPOSE: bool = true;
     const ORIGIN: ResultOrigin = ResultOrigin::Files;
 
-    async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
+    async fn run(&self, mut args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
+        args.path = existing(&*cx.sandbox, args.path).await;
         let bytes = read(&*cx.sandbox, &args.path).await?;
         if let Some(mime) = image_kind(&bytes) {
             let text = format!("{} is an image ({mime}, {} bytes).", args.path, bytes.len());
             let images = vec![Image { path: args.path, mime: mime.to_owned() }];
             return Ok(ToolOutput { text, images, ..ToolOutput::default() });
         }
-        let text = text(bytes, &args.path)?;
-        let updates = vec![mark(&args.path, text.as_bytes())];
+        let file = text(bytes, &args.path)?;
+        let updates = vec![mark(&args.path, file.bytes())];
+        let text = unify(&file.text).into_owned();
         let text = match (args.start_line, args.end_line) {
             _ if text.is_empty() => "(empty)".to_owned(),
             (None, None) => text,
             _ => lines(&text, &args)?,
         };
-        let text = behind(text, &args)?;
+        let text = with_encoding(behind(text, &args)?, file.encoding);
         Ok(ToolOutput { text, cut: Some(Cut::End(self.0)), updates, ..ToolOutput::default() })
     }
 }

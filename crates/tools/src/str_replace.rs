@@ -2,8 +2,10 @@
 
 use crate::{
     edit,
+    line_ends::{Found, unify},
     mark::{knows, mark},
-    text_file::{check_size, failed, read_text},
+    names::existing,
+    text_file::{check_size, failed, read_text, unencodable},
 };
 use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
@@ -15,7 +17,7 @@ pub(crate) struct StrReplace;
 pub(crate) struct Args {
     /// The file's absolute path.
     path: String,
-    /// The text to replace, exactly as it stands in the file. It has to occur once.
+    /// The text to replace, exactly as it stands in the file. It has to occur once. Line ends are kept: LF is enough.
     old_str: String,
     /// The text that comes in its place.
     new_str: String,
@@ -30,35 +32,42 @@ impl TypedTool for StrReplace {
     const DESCRIPTION: &'static str = "Replaces text in a file. The text has to occur exactly once, or all occurrences are replaced on request.";
     const HAS_PURPOSE: bool = true;
 
-    async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
+    async fn run(&self, mut args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
+        args.path = existing(&*cx.sandbox, args.path).await;
         if args.old_str.is_empty() {
             return Err(ToolError("old_str is empty: name the text to replace".to_owned()));
         }
-        let mut file = edit::alone(cx, &args.path).await;
-        let text = read_text(&*cx.sandbox, &args.path).await?;
-        knows(cx, &file, &args.path, text.as_bytes())?;
-        let count = text.matches(&args.old_str).count();
-        match count {
-            0 => return Err(ToolError(format!("old_str does not occur in {}", args.path))),
-            1 => {}
-            _ if args.replace_all => {}
-            _ => {
-                let said =
-                    format!("old_str occurs {count} times in {}: name more of its surroundings", args.path);
-                return Err(ToolError(said));
-            }
+        if args.old_str != args.new_str && unify(&args.old_str) == unify(&args.new_str) {
+            return Err(ToolError(
+                "old_str and new_str differ in their line ends only, which this tool keeps: use bash to convert them"
+                    .to_owned(),
+            ));
         }
+        let mut file = edit::alone(cx, &args.path).await;
+        let before = read_text(&*cx.sandbox, &args.path).await?;
+        knows(cx, &file, &args.path, before.bytes())?;
+        let found = Found::all(&before.text, &args.old_str);
+        check_occurrences(&args, found.count())?;
         // Computed first: a short text in a thousand places may become more than the machine has.
-        let kept = (text.len() - count * args.old_str.len()) as u64;
-        check_size(
-            &args.path,
-            kept.saturating_add((count as u64).saturating_mul(args.new_str.len() as u64)),
-        )?;
-        let before = text;
-        let text = before.replace(&args.old_str, &args.new_str);
-        cx.sandbox.write(&args.path, text.as_bytes(), false).await.map_err(failed)?;
-        file.changed(before.as_bytes(), text.as_bytes());
-        let updates = vec![mark(&args.path, text.as_bytes())];
+        check_size(&args.path, found.size_with(&args.new_str))?;
+        let after = before.with_text(&found.replace(&args.new_str));
+        let after = after.map_err(|error| unencodable(&args.path, error))?;
+        check_size(&args.path, after.len() as u64)?;
+        cx.sandbox.write(&args.path, &after, false).await.map_err(failed)?;
+        file.changed(before.bytes(), &after);
+        let updates = vec![mark(&args.path, &after)];
         Ok(ToolOutput { text: "OK".to_owned(), updates, ..ToolOutput::default() })
+    }
+}
+
+fn check_occurrences(args: &Args, count: usize) -> Result<(), ToolError> {
+    match count {
+        0 => Err(ToolError(format!("old_str does not occur in {}", args.path))),
+        1 => Ok(()),
+        _ if args.replace_all => Ok(()),
+        _ => Err(ToolError(format!(
+            "old_str occurs {count} times in {}: name more of its surroundings",
+            args.path
+        ))),
     }
 }

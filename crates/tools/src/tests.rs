@@ -1,4 +1,5 @@
 mod bounds;
+mod encodings;
 
 use super::*;
 use pudu_base::{
@@ -296,7 +297,7 @@ async fn files_are_found_by_name_and_by_what_is_in_them() {
     bench.check("glob", find("*.rs"), &format!("No files match *.rs below {root}.")).await;
     let few = json!({"pattern": "**/*", "path": root, "include_dirs": true, "max_results": 1});
     bench.check("glob", few, &format!("1. {root}/a.py\n[… more match: narrow the pattern …]")).await;
-    let odd = "[1 files are no text, or larger than 1000000 bytes]";
+    let odd = format!("[not searched, no text: it is binary: {root}/lib/d.bin]");
     let all = format!(
         "{root}/a.py:2: print('Hello')\n{root}/lib/b.py:1: # hello there\n{root}/lib/c.txt:1: HELLO\n{odd}"
     );

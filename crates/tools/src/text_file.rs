@@ -1,9 +1,16 @@
 //! Files that tools read and make, and what a model is told where that fails.
 
 use pudu_base::{Sandbox, SandboxError, ToolError};
+use pudu_documents::{
+    DocumentKind,
+    text::{EncodeError, TextEncoding, TextFile},
+};
 
 /// Maximum size of a file that a tool reads or makes, in bytes.
 pub(crate) const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Size of the head that shows whether a file is a document, in bytes.
+const HEAD: usize = 4096;
 
 // Not `From`: neither type is ours.
 #[allow(clippy::needless_pass_by_value, reason = "fits map_err")]
@@ -23,7 +30,7 @@ pub(crate) fn check_size(path: &str, size: u64) -> Result<(), ToolError> {
 }
 
 /// Reads a file that has to be text.
-pub(crate) async fn read_text(sandbox: &dyn Sandbox, path: &str) -> Result<String, ToolError> {
+pub(crate) async fn read_text(sandbox: &dyn Sandbox, path: &str) -> Result<TextFile, ToolError> {
     text(read(sandbox, path).await?, path)
 }
 
@@ -32,7 +39,26 @@ pub(crate) async fn read(sandbox: &dyn Sandbox, path: &str) -> Result<Vec<u8>, T
     sandbox.read(path, MAX_FILE_BYTES).await.map_err(failed)
 }
 
-/// Returns what was read as text.
-pub(crate) fn text(bytes: Vec<u8>, path: &str) -> Result<String, ToolError> {
-    String::from_utf8(bytes).map_err(|_| ToolError(format!("{path} is not a text file in UTF-8")))
+/// Decodes what was read as text.
+pub(crate) fn text(bytes: Vec<u8>, path: &str) -> Result<TextFile, ToolError> {
+    let head = bytes.get(..HEAD).unwrap_or(&bytes);
+    let advice = if DocumentKind::likely(head, "") {
+        ", a document: what people upload has its text beside it as Markdown; use bash for other documents"
+    } else {
+        ""
+    };
+    TextFile::read(bytes).map_err(|why| ToolError(format!("{path} is not a text file: {why}{advice}")))
+}
+
+/// Returns a tool's result with a note where the file is not in UTF-8.
+pub(crate) fn with_encoding(text: String, encoding: TextEncoding) -> String {
+    if encoding.is_utf8() {
+        return text;
+    }
+    format!("{text}\n[the file is in {}; changes keep it]", encoding.name())
+}
+
+/// Maps the error of encoding a file's new text.
+pub(crate) fn unencodable(path: &str, error: EncodeError) -> ToolError {
+    ToolError(format!("{path} was not changed: {error}"))
 }

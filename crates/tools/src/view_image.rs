@@ -1,6 +1,6 @@
 //! Shows the model an image, where the model can see.
 
-use crate::text_file::failed;
+use crate::{names::existing, text_file::failed};
 use pudu_base::{Image, ToolCx, ToolError, ToolOutput, TypedTool, image_kind};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -22,7 +22,8 @@ impl TypedTool for ViewImage {
     const DESCRIPTION: &'static str = "Shows you an image from your files. You see it in the next step.";
     const IDEMPOTENT: bool = true;
 
-    async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
+    async fn run(&self, mut args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
+        args.image_path = existing(&*cx.sandbox, args.image_path).await;
         let bytes = cx.sandbox.read(&args.image_path, MAX_IMAGE_BYTES).await.map_err(failed)?;
         let Some(mime) = image_kind(&bytes) else {
             return Err(ToolError(format!("{} is no PNG, JPEG, WebP or GIF", args.image_path)));

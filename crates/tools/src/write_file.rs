@@ -2,10 +2,13 @@
 
 use crate::{
     edit::{self, EditedFile},
+    line_ends::like,
     mark::{knows, mark},
-    text_file::{MAX_FILE_BYTES, check_size, failed},
+    names::existing,
+    text_file::{MAX_FILE_BYTES, check_size, failed, unencodable},
 };
 use pudu_base::{SandboxError, ToolCx, ToolError, ToolOutput, TypedTool};
+use pudu_documents::text::TextFile;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -28,18 +31,39 @@ impl TypedTool for WriteFile {
     const DESCRIPTION: &'static str = "Writes a text file, or adds to its end. A file that is there already has to be read before it is replaced or added to.";
     const HAS_PURPOSE: bool = true;
 
-    async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
+    async fn run(&self, mut args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
+        args.path = existing(&*cx.sandbox, args.path).await;
         check_size(&args.path, args.content.len() as u64)?;
         let mut file = edit::alone(cx, &args.path).await;
         let before = known(&file, &args, cx).await?;
-        cx.sandbox.write(&args.path, args.content.as_bytes(), args.append).await.map_err(failed)?;
-        let Some(before) = before else { return Ok("OK".to_owned().into()) };
+        let (content, note) = content(&args, before.as_deref())?;
+        cx.sandbox.write(&args.path, &content, args.append).await.map_err(failed)?;
+        let Some(before) = before else { return Ok(note.into()) };
         let kept = if args.append { before.as_slice() } else { &[] };
-        let now = [kept, args.content.as_bytes()].concat();
+        let now = [kept, &content].concat();
         file.changed(&before, &now);
         let updates = vec![mark(&args.path, &now)];
-        Ok(ToolOutput { text: "OK".to_owned(), updates, ..ToolOutput::default() })
+        Ok(ToolOutput { text: note, updates, ..ToolOutput::default() })
     }
+}
+
+/// Returns the bytes to write, and the result for the model. What is added to a file has its encoding and line ends.
+fn content(args: &Args, before: Option<&[u8]>) -> Result<(Vec<u8>, String), ToolError> {
+    let as_written = args.content.as_bytes().to_vec();
+    let Some(file) = before.and_then(|bytes| TextFile::read(bytes.to_vec()).ok()) else {
+        return Ok((as_written, "OK".to_owned()));
+    };
+    if !args.append {
+        let name = file.encoding.name();
+        let note = if file.encoding.is_utf8() {
+            "OK".to_owned()
+        } else {
+            format!("OK: the file was in {name}, and is in UTF-8 now")
+        };
+        return Ok((as_written, note));
+    }
+    let content = file.encoding.encode_addition(&like(&args.content, &file.text));
+    Ok((content.map_err(|error| unencodable(&args.path, error))?, "OK".to_owned()))
 }
 
 /// Fails if the agent would replace what it does not know, or add to it. Returns what stands there; `None` where that is

@@ -1,0 +1,105 @@
+//! Package of an Office document: its parts, what leads from one to another, and a copy with other parts.
+
+use crate::{DocumentLimits, Error, archive::Archive, text, xml::Element};
+use std::{
+    collections::BTreeMap,
+    io::{Cursor, Write},
+};
+use zip::{CompressionMethod, ZipArchive, ZipWriter, result::ZipError, write::SimpleFileOptions};
+
+/// Parts of an Office document.
+pub(crate) struct Package<'a> {
+    bytes: &'a [u8],
+    archive: Archive<'a>,
+    /// Maximum size of a part, in bytes.
+    limit: u64,
+    /// New text of parts, by their names.
+    changed: BTreeMap<String, String>,
+}
+
+impl<'a> Package<'a> {
+    pub(crate) fn open(bytes: &'a [u8], limits: &DocumentLimits) -> Result<Self, Error> {
+        let archive = Archive::open(bytes)?;
+        Ok(Self { bytes, archive, limit: limits.expanded, changed: BTreeMap::new() })
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = String> + use<> {
+        self.archive.names()
+    }
+
+    /// Returns the text of a part.
+    pub(crate) fn text(&self, part: &str) -> Option<String> {
+        self.archive.read(part, self.limit).ok().map(|bytes| text::decode(&bytes))
+    }
+
+    /// Returns the parts that a part refers to, by the ids of its relationships.
+    pub(crate) fn relationships(&self, part: &str) -> BTreeMap<String, Relationship> {
+        let (folder, file) = part.rsplit_once('/').unwrap_or(("", part));
+        let rels = self.text(&format!("{folder}/_rels/{file}.rels").trim_start_matches('/').to_owned());
+        let tree = Element::parse(&rels.unwrap_or_default());
+        let relationships = tree.all("Relationship").into_iter().filter_map(|entry| {
+            let kind = entry.attribute("Type").unwrap_or_default();
+            let kind = kind.rsplit('/').next().unwrap_or_default().to_owned();
+            let target = resolve(folder, entry.attribute("Target")?);
+            Some((entry.attribute("Id")?.to_owned(), Relationship { kind, target }))
+        });
+        relationships.collect()
+    }
+
+    /// Gives a part another text.
+    pub(crate) fn change(&mut self, part: &str, text: String) {
+        self.changed.insert(part.to_owned(), text);
+    }
+
+    /// Returns the package with the changed parts; `None` if no part was changed.
+    pub(crate) fn changed(&self) -> Result<Option<Vec<u8>>, Error> {
+        if self.changed.is_empty() {
+            return Ok(None);
+        }
+        self.repack().map(Some).map_err(|error| Error::Damaged(error.to_string()))
+    }
+
+    fn repack(&self) -> Result<Vec<u8>, ZipError> {
+        let mut source = ZipArchive::new(Cursor::new(self.bytes))?;
+        let mut copy = ZipWriter::new(Cursor::new(Vec::new()));
+        for index in 0..source.len() {
+            let part = source.by_index_raw(index)?;
+            let name = part.name().map(|name| name.into_owned()).unwrap_or_default();
+            let Some(text) = self.changed.get(&name) else {
+                copy.raw_copy_file(part)?;
+                continue;
+            };
+            copy.start_file(
+                name,
+                SimpleFileOptions::default().compression_method(CompressionMethod::Stored),
+            )?;
+            copy.write_all(text.as_bytes())?;
+        }
+        Ok(copy.finish()?.into_inner())
+    }
+}
+
+/// Reference from one part to another.
+#[derive(Clone, Debug)]
+pub(crate) struct Relationship {
+    /// Last word of its type, for example `comments`.
+    pub(crate) kind: String,
+    /// Name of the part.
+    pub(crate) target: String,
+}
+
+/// Returns the name of a part that is named from the folder of another.
+fn resolve(folder: &str, target: &str) -> String {
+    if let Some(absolute) = target.strip_prefix('/') {
+        return absolute.to_owned();
+    }
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}

@@ -1,0 +1,196 @@
+//! Rewrites slides into forms that the reader knows: diagrams become text boxes, formulas become text. Tells which slides
+//! are hidden, and what was said about them.
+
+use super::{
+    diagram, math,
+    package::{Package, Relationship},
+    word::Inserts,
+};
+use crate::xml::{Element, attribute};
+use quick_xml::{
+    Reader, Writer,
+    events::{BytesText, Event},
+};
+use std::collections::BTreeMap;
+
+const PRESENTATION: &str = "ppt/presentation.xml";
+
+/// Slide of a presentation.
+pub(crate) struct Slide {
+    /// Whether it is left out when the presentation is shown.
+    pub(crate) is_hidden: bool,
+    /// Comments about it.
+    pub(crate) comments: Vec<String>,
+}
+
+/// Rewrites all slides, and returns them in their order.
+pub(crate) fn rewrite(package: &mut Package<'_>, inserts: &mut Inserts) -> Vec<Slide> {
+    let targets = package.relationships(PRESENTATION);
+    let deck = Element::parse(&package.text(PRESENTATION).unwrap_or_default());
+    let authors = authors(package);
+    let mut slides = Vec::new();
+    for entry in deck.all("sldId") {
+        // The entry has an `id` of its own besides that of the relationship.
+        let part = entry.attributes_named("id").find_map(|id| targets.get(id));
+        let Some(part) = part else { continue };
+        let Some(xml) = package.text(&part.target) else { continue };
+        let relationships = package.relationships(&part.target);
+        slides.push(Slide {
+            is_hidden: is_hidden(&xml),
+            comments: comments(package, &relationships, &authors),
+        });
+        if ["oMath", ":relIds"].iter().any(|mark| xml.contains(mark))
+            && let Some(changed) = rewrite_slide(&xml, package, &relationships, inserts)
+        {
+            package.change(&part.target, changed);
+        }
+    }
+    slides
+}
+
+fn is_hidden(xml: &str) -> bool {
+    let mut reader = Reader::from_str(xml);
+    loop {
+        match reader.read_event() {
+            Ok(Event::Start(tag) | Event::Empty(tag)) => {
+                return attribute(&tag, "show").is_some_and(|show| matches!(show.as_str(), "0" | "false"));
+            }
+            Ok(Event::Eof) | Err(_) => return false,
+            Ok(_) => {}
+        }
+    }
+}
+
+/// Returns the names of those who comment, by their ids.
+fn authors(package: &Package<'_>) -> BTreeMap<String, String> {
+    let parts =
+        ["ppt/commentAuthors.xml", "ppt/authors.xml"].into_iter().filter_map(|part| package.text(part));
+    let mut authors = BTreeMap::new();
+    for part in parts {
+        let tree = Element::parse(&part);
+        for author in tree.all("cmAuthor").into_iter().chain(tree.all("author")) {
+            let named = author.attribute("id").zip(author.attribute("name"));
+            authors.extend(named.map(|(id, name)| (id.to_owned(), name.to_owned())));
+        }
+    }
+    authors
+}
+
+fn comments(
+    package: &Package<'_>,
+    relationships: &BTreeMap<String, Relationship>,
+    authors: &BTreeMap<String, String>,
+) -> Vec<String> {
+    let parts = relationships.values().filter(|part| part.kind == "comments");
+    let texts = parts.filter_map(|part| package.text(&part.target));
+    let mut comments = Vec::new();
+    for text in texts {
+        for comment in Element::parse(&text).all("cm") {
+            let author = comment.attribute("authorId").and_then(|id| authors.get(id));
+            let author = author.map_or("unknown", String::as_str);
+            comments.push(format!("Comment by {author}: {}", comment.words()));
+        }
+    }
+    comments
+}
+
+fn rewrite_slide(
+    xml: &str,
+    package: &Package<'_>,
+    relationships: &BTreeMap<String, Relationship>,
+    inserts: &mut Inserts,
+) -> Option<String> {
+    let mut reader = Reader::from_str(xml);
+    reader.config_mut().check_end_names = false;
+    let mut writer = Writer::new(Vec::new());
+    loop {
+        let start = usize::try_from(reader.buffer_position()).ok()?;
+        let event = reader.read_event().ok()?;
+        let text = match &event {
+            Event::Eof => break,
+            Event::Start(tag) if matches!(tag.local_name().as_ref(), "oMath" | "oMathPara") => {
+                let formula = math::latex(&Element::read(&mut reader, tag));
+                format!("<a:r><a:t>{}</a:t></a:r>", inserts.placeholder(formula))
+            }
+            // What holds a formula in a paragraph.
+            Event::Start(tag) if tag.name().as_ref() == "a14:m" => continue,
+            Event::End(tag) if tag.name().as_ref() == "a14:m" => continue,
+            Event::Start(tag) if tag.name().as_ref() == "p:graphicFrame" => {
+                reader.read_to_end(tag.name()).ok()?;
+                let raw = xml.get(start..usize::try_from(reader.buffer_position()).ok()?)?;
+                frame(raw, package, relationships, inserts)
+            }
+            _ => {
+                writer.write_event(event).ok()?;
+                continue;
+            }
+        };
+        writer.write_event(Event::Text(BytesText::from_escaped(text))).ok()?;
+    }
+    String::from_utf8(writer.into_inner()).ok()
+}
+
+/// Returns a text box with the texts of a diagram; another frame as it is.
+fn frame(
+    raw: &str,
+    package: &Package<'_>,
+    relationships: &BTreeMap<String, Relationship>,
+    inserts: &mut Inserts,
+) -> String {
+    let tree = Element::parse(raw);
+    let Some(diagram) = tree.all("relIds").first().copied() else { return raw.to_owned() };
+    let part = diagram.attribute("dm").and_then(|id| relationships.get(id));
+    let texts = part.and_then(|part| package.text(&part.target)).map(|data| diagram::texts(&data));
+    let texts = texts.unwrap_or_default();
+    if texts.is_empty() {
+        inserts.unread_diagrams += 1;
+        return raw.to_owned();
+    }
+    let place = raw.find("<p:xfrm").zip(raw.find("</p:xfrm>"));
+    let place = place.and_then(|(from, to)| raw.get(from..to)).and_then(|place| place.split_once('>'));
+    let place = place.map(|(_, place)| format!("<a:xfrm>{place}</a:xfrm>")).unwrap_or_default();
+    let paragraph = |(level, text): &(usize, String)| {
+        let text = BytesText::new(text).into_inner().into_owned();
+        format!(
+            "<a:p><a:pPr lvl=\"{level}\"><a:buChar char=\"•\"/></a:pPr><a:r><a:t>{text}</a:t></a:r></a:p>"
+        )
+    };
+    let paragraphs: String = texts.iter().map(paragraph).collect();
+    format!(
+        "<p:sp><p:nvSpPr><p:cNvPr id=\"0\" name=\"diagram\"/><p:cNvSpPr txBox=\"1\"/><p:nvPr/></p:nvSpPr>\
+         <p:spPr>{place}</p:spPr><p:txBody><a:bodyPr/>{paragraphs}</p:txBody></p:sp>"
+    )
+}
+
+/// Marks hidden slides, and adds the comments to each.
+pub(crate) fn annotate(markdown: &str, slides: &[Slide]) -> String {
+    let (mut text, mut current) = (String::new(), None);
+    for line in markdown.lines() {
+        match slides.iter().enumerate().find(|(at, _)| is_mark(line, at + 1)) {
+            Some((at, slide)) => {
+                push_comments(&mut text, current);
+                current = Some(slide);
+                let number = format!("<!-- slide {}", at + 1);
+                let hidden = if slide.is_hidden { ", hidden" } else { "" };
+                text.push_str(&format!(
+                    "{number}{hidden}{}\n",
+                    line.strip_prefix(&number).unwrap_or_default()
+                ));
+            }
+            None => text.extend([line, "\n"]),
+        }
+    }
+    push_comments(&mut text, current);
+    text
+}
+
+fn is_mark(line: &str, number: usize) -> bool {
+    let rest = line.strip_prefix("<!-- slide ").and_then(|line| line.strip_prefix(&number.to_string()));
+    rest.is_some_and(|rest| rest.starts_with([':', ' ']))
+}
+
+fn push_comments(text: &mut String, slide: Option<&Slide>) {
+    for comment in slide.map(|slide| &slide.comments).into_iter().flatten() {
+        text.push_str(&format!("\n> {comment}\n"));
+    }
+}

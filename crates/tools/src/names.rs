@@ -1,0 +1,41 @@
+//! Names of files: macOS writes accents apart from their letters, other programs and models write them composed.
+
+use crate::glob::LOOKED_AT;
+use pudu_base::Sandbox;
+use std::borrow::Cow;
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
+
+/// Returns a text with its accents composed.
+pub(crate) fn composed(text: &str) -> Cow<'_, str> {
+    let already = text.is_ascii() || is_nfc_quick(text.chars()) == IsNormalized::Yes;
+    if already { text.into() } else { text.nfc().collect::<String>().into() }
+}
+
+/// Returns the path of the file or folder that is there under this path, with its accents written either way. A path that
+/// leads to none is returned as it is.
+pub(crate) async fn existing(sandbox: &dyn Sandbox, path: String) -> String {
+    if has_one_spelling(&path) {
+        return path;
+    }
+    let mut found = String::new();
+    for name in path.split('/').filter(|name| !name.is_empty()) {
+        let next = format!("{found}/{name}");
+        if has_one_spelling(name) {
+            found = next;
+            continue;
+        }
+        let entries = sandbox.list(&found, 1, LOOKED_AT).await.unwrap_or_default();
+        let mut names =
+            entries.iter().filter_map(|entry| entry.path.trim_end_matches('/').rsplit('/').next());
+        let same = |other: &&str| composed(other) == composed(name);
+        match names.clone().find(|other| *other == name).or_else(|| names.find(same)) {
+            Some(name) => found = format!("{found}/{name}"),
+            None => return path,
+        }
+    }
+    found
+}
+
+fn has_one_spelling(text: &str) -> bool {
+    text.is_ascii() || (text.nfc().eq(text.chars()) && text.nfd().eq(text.chars()))
+}
