@@ -108,7 +108,7 @@ fn escaped(value: &str) -> String {
 }
 
 /// A column as spreadsheets call it: A to Z, then AA.
-fn letters(column: usize) -> String {
+pub(crate) fn letters(column: usize) -> String {
     let mut name = Vec::new();
     let mut left = column + 1;
     while left > 0 {

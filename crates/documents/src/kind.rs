@@ -1,6 +1,6 @@
 //! Detects the kind of a file: by its content, and by its name only where content has no marks.
 
-use crate::{Error, archive::Archive};
+use crate::{Error, archive::Archive, mail, text};
 use serde::{Deserialize, Serialize};
 
 /// So much of a file's beginning is enough to see whether it may be a document, in bytes.
@@ -26,8 +26,16 @@ pub enum DocumentKind {
     Xlsb,
     /// Excel, as before 2007.
     Xls,
-    /// A spreadsheet of LibreOffice's.
+    /// OpenDocument spreadsheet.
     Ods,
+    /// OpenDocument text.
+    Odt,
+    /// OpenDocument presentation.
+    Odp,
+    /// Mail.
+    Eml,
+    /// Mail, kept by Outlook.
+    Msg,
     /// A web page.
     Html,
     /// Values with commas between them.
@@ -41,7 +49,11 @@ pub enum DocumentKind {
 const OLE: &[u8] = b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1";
 const ZIP: &[u8] = b"PK\x03\x04";
 /// How documents end that cannot be text.
-const ENDINGS: [&str; 9] = ["pdf", "docx", "doc", "pptx", "ppt", "xlsx", "xls", "ods", "epub"];
+const ENDINGS: [&str; 13] =
+    ["pdf", "docx", "doc", "pptx", "ppt", "xlsx", "xls", "ods", "odt", "odp", "epub", "eml", "msg"];
+/// Name of a stream that mails of Outlook have.
+const OUTLOOK_STREAM: &str = "__properties_version1.0";
+const OPEN_DOCUMENT: &str = "application/vnd.oasis.opendocument.";
 const RTF: &[u8] = b"{\\rtf";
 
 impl DocumentKind {
@@ -54,6 +66,9 @@ impl DocumentKind {
             Self::Pptx | Self::Ppt => "PowerPoint presentation",
             Self::Xlsx | Self::Xlsb | Self::Xls => "Excel workbook",
             Self::Ods => "spreadsheet",
+            Self::Odt => "OpenDocument text",
+            Self::Odp => "OpenDocument presentation",
+            Self::Eml | Self::Msg => "mail",
             Self::Html => "web page",
             Self::Csv | Self::Tsv => "table",
             Self::Epub => "book",
@@ -64,7 +79,7 @@ impl DocumentKind {
     #[must_use]
     pub fn parts(self, count: usize) -> String {
         let part = match self {
-            Self::Pptx | Self::Ppt => "slide",
+            Self::Pptx | Self::Ppt | Self::Odp => "slide",
             Self::Xlsx | Self::Xlsb | Self::Xls | Self::Ods => "sheet",
             Self::Epub => "chapter",
             _ => "page",
@@ -80,6 +95,7 @@ impl DocumentKind {
         marked
             || is_pdf(head)
             || is_html(head, name)
+            || mail::is_mail(head, ending(name) == "eml")
             || separated(head, name).is_some()
             || named(name).is_some()
     }
@@ -98,6 +114,9 @@ impl DocumentKind {
         if head.starts_with(RTF) {
             let text = "rich text (.rtf) is not read: save it as .docx or PDF";
             return Err(Error::Refused(text.to_owned()));
+        }
+        if mail::is_mail(head, ending(name) == "eml") {
+            return Ok(Self::Eml);
         }
         if is_html(head, name) {
             return Ok(Self::Html);
@@ -136,8 +155,8 @@ fn separated(head: &[u8], name: &str) -> Option<DocumentKind> {
         "tsv" | "tab" => DocumentKind::Tsv,
         _ => return None,
     };
-    let wide = head.starts_with(b"\xFF\xFE") || head.starts_with(b"\xFE\xFF");
-    (wide || !head.contains(&0)).then_some(kind)
+    let wide = || head.starts_with(b"\xFF\xFE") || head.starts_with(b"\xFE\xFF") || text::utf16(head).is_some();
+    (!head.contains(&0) || wide()).then_some(kind)
 }
 
 fn ending(name: &str) -> String {
@@ -148,13 +167,17 @@ fn zipped(bytes: &[u8]) -> Result<DocumentKind, Error> {
     let archive = Archive::open(bytes)?;
     match archive.names().find(|name| name == "mimetype").and_then(|_| archive.peek("mimetype")) {
         Some(mime) if mime.starts_with("application/epub+zip") => return Ok(DocumentKind::Epub),
-        Some(mime) if mime.starts_with("application/vnd.oasis.opendocument.spreadsheet") => {
-            return Ok(DocumentKind::Ods);
-        }
-        Some(mime) if mime.starts_with("application/vnd.oasis.opendocument.") => {
-            let text =
-                "this kind of OpenDocument is not read, spreadsheets are: save it as .docx, .pptx or PDF";
-            return Err(Error::Refused(text.to_owned()));
+        Some(mime) if mime.starts_with(OPEN_DOCUMENT) => {
+            let kind = mime.strip_prefix(OPEN_DOCUMENT).unwrap_or_default();
+            return match kind.trim_end_matches("-template") {
+                kind if kind.starts_with("spreadsheet") => Ok(DocumentKind::Ods),
+                kind if kind.starts_with("text") => Ok(DocumentKind::Odt),
+                kind if kind.starts_with("presentation") => Ok(DocumentKind::Odp),
+                _ => {
+                    let text = "this kind of OpenDocument is not read: save it as .odt, .odp or PDF";
+                    Err(Error::Refused(text.to_owned()))
+                }
+            };
         }
         _ => {}
     }
@@ -176,7 +199,14 @@ fn compound(bytes: &[u8]) -> Result<DocumentKind, Error> {
         Ok(undoc::FormatType::Ppt) => Ok(DocumentKind::Ppt),
         Ok(undoc::FormatType::Xls) => Ok(DocumentKind::Xls),
         Err(undoc::Error::Encrypted) => Err(Error::Protected),
-        // A mail, an installer, or nothing at all.
+        _ if is_outlook(bytes) => Ok(DocumentKind::Msg),
+        // An installer, or nothing at all.
         _ => Err(Error::Unknown),
     }
+}
+
+/// Whether a compound file is a mail of Outlook.
+fn is_outlook(bytes: &[u8]) -> bool {
+    let name: Vec<u8> = OUTLOOK_STREAM.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    bytes.windows(name.len()).any(|window| window == name)
 }

@@ -19,10 +19,14 @@ mod grid;
 mod html;
 mod kind;
 mod limits;
+mod mail;
 mod markup;
+mod mathml;
+mod odf;
 mod ods;
 mod office;
 mod outline;
+mod package;
 mod pdf;
 mod separated;
 pub mod text;
@@ -73,6 +77,9 @@ fn work(bytes: &[u8], name: &str, limits: &DocumentLimits) -> Result<Document, E
         }
         DocumentKind::Xls => workbook::read(bytes, kind, limits),
         DocumentKind::Ods => ods::read(bytes, limits),
+        DocumentKind::Odt | DocumentKind::Odp => odf::read(bytes, kind, limits),
+        DocumentKind::Eml => mail::read(bytes, limits),
+        DocumentKind::Msg => mail::read_outlook(bytes, limits),
         DocumentKind::Html => html::read(bytes, limits),
         DocumentKind::Csv => separated::read(bytes, b',', limits),
         DocumentKind::Tsv => separated::read(bytes, b'\t', limits),

@@ -6,11 +6,13 @@ use crate::{
     draft::DocumentDraft,
     grid::{Grid, GridFull},
     workbook::{share, show},
+    xml::attribute,
 };
 use quick_xml::{
     Reader, XmlVersion,
     events::{BytesStart, Event},
 };
+use std::collections::BTreeSet;
 
 /// A row or cell that is repeated is shown so many times at most.
 const REPEATS: usize = 1_000;
@@ -27,14 +29,16 @@ pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraf
     let mut draft = DocumentDraft::new(limits.output);
     let mut reader = Reader::from_str(content);
     let mut sheets = 0;
+    let hidden_styles = hidden_styles(content);
     while let Some(event) = next(&mut reader)? {
         if let Event::Start(tag) = &event
             && tag.local_name().as_ref() == "table"
         {
             let name = attribute(tag, "name").unwrap_or_default();
+            let hidden = attribute(tag, "style-name").is_some_and(|style| hidden_styles.contains(&style));
             let mut grid = Grid::new(share(&draft, tables.saturating_sub(sheets)), limits);
             rows(&mut reader, &mut grid)?;
-            show(&mut draft, sheets, &name, false, grid);
+            show(&mut draft, sheets, &name, if hidden { &["hidden"] } else { &[] }, grid);
             sheets += 1;
         }
     }
@@ -42,7 +46,27 @@ pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraf
     Ok(draft)
 }
 
-fn is_sealed(manifest: &[u8]) -> bool {
+/// Returns the names of the styles whose tables are hidden.
+fn hidden_styles(content: &str) -> BTreeSet<String> {
+    let (mut reader, mut style, mut hidden) = (Reader::from_str(content), None, BTreeSet::new());
+    while let Ok(event) = reader.read_event() {
+        match event {
+            Event::Start(tag) if tag.local_name().as_ref() == "style" => style = attribute(&tag, "name"),
+            Event::Start(tag) | Event::Empty(tag) if tag.local_name().as_ref() == "table-properties" => {
+                if attribute(&tag, "display").is_some_and(|display| display == "false") {
+                    hidden.extend(style.clone());
+                }
+            }
+            // Styles come before the tables.
+            Event::Start(tag) if tag.local_name().as_ref() == "body" => break,
+            Event::Eof => break,
+            _ => {}
+        }
+    }
+    hidden
+}
+
+pub(crate) fn is_sealed(manifest: &[u8]) -> bool {
     String::from_utf8_lossy(manifest).contains("manifest:encryption-data")
 }
 
@@ -146,12 +170,4 @@ fn next<'a>(reader: &mut Reader<&'a [u8]>) -> Result<Option<Event<'a>>, Error> {
 
 fn repeats(tag: &BytesStart<'_>, name: &str) -> usize {
     attribute(tag, name).and_then(|text| text.parse().ok()).unwrap_or(1).max(1)
-}
-
-/// An attribute, by its name without the namespace.
-fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
-    let mut all = tag.attributes();
-    let found =
-        all.with_checks(false).flatten().find(|attribute| attribute.key.local_name().as_ref() == name)?;
-    found.normalized_value(XmlVersion::Implicit1_0).ok().map(Into::into)
 }

@@ -3,12 +3,11 @@
 
 mod diagram;
 mod math;
-mod package;
 mod slides;
 mod word;
 
 use crate::{DocumentKind, DocumentLimits, Error, draft::DocumentDraft};
-use package::Package;
+use crate::package::Package;
 use slides::Slide;
 use std::collections::{BTreeMap, BTreeSet};
 use undoc::{FormatType, ResourceType, SectionMarkerStyle, parse_bytes, render};

@@ -1,6 +1,7 @@
 //! PDF, a page at a time, each under its mark.
 
 use crate::{DocumentLimits, Error, draft::DocumentDraft};
+use std::borrow::Cow;
 use unpdf::{PageMarkerStyle, ParseOptions, RenderOptions, parse_bytes_with_options, render};
 
 /// Maximum depth of arrays and dictionaries: their reader calls itself for each. In a picture's bytes,
@@ -13,7 +14,8 @@ pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraf
     }
     // One thread: a child process has few, and several documents may be read at once.
     let how = ParseOptions::new().lenient().with_resources(false).sequential();
-    let pdf = parse_bytes_with_options(bytes, how).map_err(|error| failed(&error))?;
+    let bytes = with_known_encodings(bytes);
+    let pdf = parse_bytes_with_options(&bytes, how).map_err(|error| failed(&error))?;
     let shown = RenderOptions::new().with_page_markers(PageMarkerStyle::Comment);
     let markdown = render::to_markdown(&pdf, &shown).map_err(|error| failed(&error))?;
     let mut draft = DocumentDraft::new(limits.output);
@@ -42,6 +44,46 @@ fn seems_deep(bytes: &[u8]) -> bool {
         }
         depth > MAX_NESTING_DEPTH
     })
+}
+
+/// Renames encodings of Chinese, Japanese and Korean fonts that the library does not have to larger ones that it has. A name
+/// takes the room of the other. Fonts within compressed objects keep theirs.
+fn with_known_encodings(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let key = b"/Encoding";
+    let mut renamed: Option<Vec<u8>> = None;
+    let mut at = 0;
+    while let Some(found) = bytes.get(at..).and_then(|rest| rest.windows(key.len()).position(|part| part == key)) {
+        let start = at + found + key.len();
+        let rest = bytes.get(start..).unwrap_or_default();
+        let blanks = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        let name = rest.get(blanks..).unwrap_or_default();
+        let length = name.iter().skip(1).take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'-').count();
+        let known = name.get(..=length).and_then(|name| known_encoding(name, blanks));
+        if let Some(known) = known {
+            let place = start..start + blanks + 1 + length;
+            let padded = known.iter().copied().chain(std::iter::repeat(b' ')).take(place.len()).collect::<Vec<u8>>();
+            if let Some(place) = renamed.get_or_insert_with(|| bytes.to_vec()).get_mut(place) {
+                place.copy_from_slice(&padded);
+            }
+        }
+        at = start;
+    }
+    renamed.map_or(Cow::Borrowed(bytes), Cow::Owned)
+}
+
+/// Returns a name for an encoding that the library does not have, if there is room for it.
+fn known_encoding(name: &[u8], blanks: usize) -> Option<&'static [u8]> {
+    let name = name.strip_prefix(b"/")?;
+    let name = name.strip_suffix(b"-H").or_else(|| name.strip_suffix(b"-V"))?;
+    let known: &[u8] = match name {
+        b"GB-EUC" | b"GBpc-EUC" | b"GBKp-EUC" | b"GBK2K" => b"/GBK-EUC",
+        b"B5pc" | b"HKscs-B5" | b"ETenms-B5" => b"/ETen-B5",
+        b"90msp-RKSJ" | b"90pv-RKSJ" | b"83pv-RKSJ" | b"Add-RKSJ" | b"Ext-RKSJ" => b"/90ms-RKSJ",
+        b"KSCpc-EUC" => b"/KSC-EUC",
+        b"KSCms-UHC-HW" => b"/KSCms-UHC",
+        _ => return None,
+    };
+    (known.len() <= name.len() + 3 + blanks).then_some(known)
 }
 
 fn failed(error: &unpdf::Error) -> Error {

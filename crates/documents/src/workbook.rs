@@ -1,15 +1,23 @@
 //! Excel's workbooks, a sheet at a time, each under its mark.
 
+mod extras;
+mod formats;
+
 use crate::{
     DocumentKind, DocumentLimits, Error,
     draft::DocumentDraft,
     grid::{Grid, GridFull},
+    package::Package,
 };
 use calamine::{Cell, Data, DataRef, ExcelDateTime, Reader, Sheet, SheetVisible, Xls, Xlsb, Xlsx};
-use std::io::Cursor;
+use extras::SheetExtras;
+use formats::Formats;
+use std::{collections::BTreeMap, io::Cursor};
 
 /// Every sheet has so much room at least, in bytes, however many there are.
 const LEAST: usize = 16 * 1024;
+/// Largest whole number that a cell holds exactly.
+const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
 pub(crate) fn read(
     bytes: &[u8],
@@ -20,14 +28,15 @@ pub(crate) fn read(
     match kind {
         DocumentKind::Xlsb => {
             let mut book = Xlsb::new(source).map_err(failed)?;
-            sheets(book.sheets_metadata().to_vec(), limits, |name, grid| {
+            let draft = sheets(book.sheets_metadata().to_vec(), limits, &BTreeMap::new(), |name, grid| {
                 let mut cells = book.worksheet_cells_reader(name).map_err(failed)?;
-                fill(grid, || cells.next_cell().map_err(failed))
-            })
+                fill(grid, || cells.next_cell().map_err(failed)).map(|()| 0)
+            });
+            draft.map(unformatted)
         }
         DocumentKind::Xls => {
             let mut book = Xls::new(source).map_err(failed)?;
-            sheets(book.sheets_metadata().to_vec(), limits, |name, grid| {
+            let draft = sheets(book.sheets_metadata().to_vec(), limits, &BTreeMap::new(), |name, grid| {
                 let range = book.worksheet_range(name).map_err(failed)?;
                 let (top, left) = range.start().unwrap_or_default();
                 for (row, column, value) in range.used_cells() {
@@ -35,24 +44,38 @@ pub(crate) fn read(
                         break;
                     }
                 }
-                Ok(())
-            })
+                Ok(0)
+            });
+            draft.map(unformatted)
         }
         _ => {
             let mut book = Xlsx::new(source).map_err(failed)?;
-            sheets(book.sheets_metadata().to_vec(), limits, |name, grid| {
-                let mut cells = book.worksheet_cells_reader(name).map_err(failed)?;
-                fill(grid, || cells.next_cell().map_err(failed))
-            })
+            let extras = extras::read(&Package::open(bytes, limits)?);
+            let charts: usize = extras.values().map(|sheet| sheet.charts).sum();
+            let mut draft = sheets(book.sheets_metadata().to_vec(), limits, &extras, |name, grid| {
+                if fill_formatted(&mut book, name, grid)? { fill_formulas(&mut book, name, grid) } else { Ok(0) }
+            })?;
+            if charts > 0 {
+                draft.warn(format!("{charts} charts in it are not shown"));
+            }
+            Ok(draft)
         }
     }
 }
 
-/// Writes each sheet under its mark. A sheet that cannot be read costs only itself.
+/// Adds that numbers come without their formats, which the library does not read in old workbooks.
+fn unformatted(mut draft: DocumentDraft) -> DocumentDraft {
+    draft.warn("numbers are shown without their formats: 7% is 0.07 here, and money has no currency".to_owned());
+    draft
+}
+
+/// Writes each sheet under its mark. A sheet that cannot be read costs only itself. `read` fills a grid, and returns the
+/// number of formulas without a value.
 fn sheets(
     sheets: Vec<Sheet>,
     limits: &DocumentLimits,
-    mut read: impl FnMut(&str, &mut Grid) -> Result<(), Error>,
+    extras: &BTreeMap<String, SheetExtras>,
+    mut read: impl FnMut(&str, &mut Grid) -> Result<usize, Error>,
 ) -> Result<DocumentDraft, Error> {
     let mut draft = DocumentDraft::new(limits.output);
     let count = sheets.len();
@@ -60,12 +83,24 @@ fn sheets(
     for (index, sheet) in sheets.into_iter().enumerate() {
         let mut grid = Grid::new(share(&draft, count - index), limits);
         let read = read(&sheet.name, &mut grid);
-        let hidden = sheet.visible != SheetVisible::Visible;
-        show(&mut draft, index, &sheet.name, hidden, grid);
+        let extras = extras.get(&sheet.name);
+        let mut marks: Vec<&str> = Vec::new();
+        if sheet.visible != SheetVisible::Visible {
+            marks.push("hidden");
+        }
+        marks.extend(extras.into_iter().flat_map(|extras| extras.hidden.iter().map(String::as_str)));
+        show(&mut draft, index, &sheet.name, &marks, grid);
+        for remark in extras.into_iter().flat_map(|extras| &extras.remarks) {
+            draft.push(&format!("- {remark}\n"));
+        }
         match read {
             Err(Error::Protected) => return Err(Error::Protected),
             Err(error) => draft.warn(format!("the sheet {} could not be read whole: {error}", sheet.name)),
-            Ok(()) => {}
+            Ok(0) => {}
+            Ok(count) => draft.warn(format!(
+                "{count} formulas of the sheet {} have no value in the file: the formulas themselves are shown",
+                sheet.name
+            )),
         }
     }
     Ok(draft)
@@ -77,11 +112,11 @@ pub(crate) fn share(draft: &DocumentDraft, left: usize) -> usize {
 }
 
 /// Writes a sheet under its mark.
-pub(crate) fn show(draft: &mut DocumentDraft, index: usize, name: &str, hidden: bool, grid: Grid) {
+pub(crate) fn show(draft: &mut DocumentDraft, index: usize, name: &str, marks: &[&str], grid: Grid) {
     let plain = name.replace(['\n', '\r'], " ").replace("--", "- -");
     let extent = grid.extent().unwrap_or_else(|| "empty".to_owned());
-    let word = if hidden { ", hidden" } else { "" };
-    draft.push(&format!("<!-- sheet {}: {plain}, {extent}{word} -->\n\n## {plain}\n\n", index + 1));
+    let marks: String = marks.iter().map(|mark| format!(", {mark}")).collect();
+    draft.push(&format!("<!-- sheet {}: {plain}, {extent}{marks} -->\n\n## {plain}\n\n", index + 1));
     grid.write(draft, &format!("the sheet {plain}"));
     draft.push("\n");
 }
@@ -100,6 +135,46 @@ fn fill<'a>(
     Ok(())
 }
 
+/// Fills a grid with values as their cells show them. Returns whether any cell has no value.
+fn fill_formatted(book: &mut Xlsx<Cursor<&[u8]>>, name: &str, grid: &mut Grid) -> Result<bool, Error> {
+    let mut cells = book.worksheet_cells_reader(name).map_err(failed)?;
+    let formats = Formats::new(cells.styles());
+    let mut any_empty = false;
+    while let Some((cell, style)) = cells.next_cell_with_style_id().map_err(failed)? {
+        let (row, column) = cell.get_position();
+        let value = Data::from(cell.get_value().clone());
+        let shown = match value {
+            Data::Float(number) => formats.show(number, style),
+            #[allow(clippy::cast_precision_loss, reason = "cells hold floating-point numbers")]
+            Data::Int(number) => formats.show(number as f64, style),
+            _ => None,
+        };
+        let shown = shown.unwrap_or_else(|| words(&value));
+        any_empty |= shown.trim().is_empty();
+        if grid.put(row as usize, column as usize, &shown) == Err(GridFull) {
+            break;
+        }
+    }
+    Ok(any_empty)
+}
+
+/// Puts formulas into a grid where they have no value: programs that compute nothing write such. Returns their number.
+fn fill_formulas(book: &mut Xlsx<Cursor<&[u8]>>, name: &str, grid: &mut Grid) -> Result<usize, Error> {
+    let mut cells = book.worksheet_cells_reader(name).map_err(failed)?;
+    let mut count = 0;
+    while let Some(cell) = cells.next_cell_with_formula().map_err(failed)? {
+        let Some(formula) = cell.formula.filter(|formula| !formula.is_empty()) else { continue };
+        if words(&Data::from(cell.value)).trim().is_empty() {
+            let (row, column) = cell.pos;
+            if grid.put(row as usize, column as usize, &format!("={formula}")) == Err(GridFull) {
+                break;
+            }
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
 fn words(value: &Data) -> String {
     match value {
         Data::Empty => String::new(),
@@ -112,8 +187,11 @@ fn words(value: &Data) -> String {
     }
 }
 
-/// A number with the fifteen digits that spreadsheets show.
+/// Returns a number with the fifteen digits that spreadsheets show; a whole number with all that it has.
 fn decimal(number: f64) -> String {
+    if number.fract() == 0.0 && number.abs() < MAX_EXACT_INTEGER {
+        return number.to_string();
+    }
     let rounded = format!("{number:.14e}").parse::<f64>().unwrap_or(number);
     if rounded.abs() >= 1e15 { format!("{rounded:e}") } else { rounded.to_string() }
 }
@@ -163,6 +241,9 @@ mod tests {
             (Data::Float(42.0), "42"),
             (Data::Float(0.1 + 0.2), "0.3"),
             (Data::Float(1e21), "1e21"),
+            (Data::Float(123_456_789_012_345.0), "123456789012345"),
+            (Data::Float(1_234_567_890_123_456.0), "1234567890123456"),
+            (Data::Float(123_456_789.123), "123456789.123"),
             (Data::Bool(true), "TRUE"),
             (Data::Error(calamine::CellErrorType::Div0), "#DIV/0!"),
             (when(45_292.0), "2024-01-01"),

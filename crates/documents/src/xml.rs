@@ -80,7 +80,16 @@ impl Element {
         found
     }
 
-    /// Returns the text of all elements named `t`, a space between paragraphs.
+    /// Returns the text directly in this element.
+    pub(crate) fn content(&self) -> String {
+        let texts = self.children.iter().filter_map(|child| match child {
+            XmlNode::Text(text) => Some(text.as_str()),
+            XmlNode::Element(_) => None,
+        });
+        texts.collect()
+    }
+
+    /// Returns the text of all elements named `t` or `text`, a space between paragraphs.
     pub(crate) fn words(&self) -> String {
         let mut words = String::new();
         self.collect_words(&mut words);

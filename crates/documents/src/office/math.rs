@@ -1,6 +1,6 @@
 //! Formulas of Office documents (OMML) as LaTeX. Letters and signs stay as they are.
 
-use crate::xml::{Element, XmlNode};
+use crate::xml::Element;
 
 /// Operators over a range, and their commands.
 const OPERATORS: [(&str, &str); 12] = [
@@ -124,13 +124,8 @@ fn command(known: &[(&str, &'static str)], sign: &str) -> Option<&'static str> {
 
 /// Returns the text of a run. Text that is no mathematics is marked.
 fn run(element: &Element) -> String {
-    let texts = element.elements().filter(|child| child.name == "t").flat_map(|text| &text.children);
-    let text: String = texts
-        .filter_map(|node| match node {
-            XmlNode::Text(text) => Some(escaped(text)),
-            XmlNode::Element(_) => None,
-        })
-        .collect();
+    let texts = element.elements().filter(|child| child.name == "t");
+    let text: String = texts.map(|text| escaped(&text.content())).collect();
     if is_on(element, "nor") && text.chars().any(char::is_alphabetic) {
         format!("\\text{{{text}}}")
     } else {

@@ -3,10 +3,13 @@
 
 use super::{
     diagram, math,
-    package::{Package, Relationship},
+
     word::Inserts,
 };
-use crate::xml::{Element, attribute};
+use crate::{
+    package::{Package, Relationship},
+    xml::{Element, attribute},
+};
 use quick_xml::{
     Reader, Writer,
     events::{BytesText, Event},
@@ -116,9 +119,19 @@ fn rewrite_slide(
             Event::Start(tag) if tag.name().as_ref() == "a14:m" => continue,
             Event::End(tag) if tag.name().as_ref() == "a14:m" => continue,
             Event::Start(tag) if tag.name().as_ref() == "p:graphicFrame" => {
-                reader.read_to_end(tag.name()).ok()?;
-                let raw = xml.get(start..usize::try_from(reader.buffer_position()).ok()?)?;
-                frame(raw, package, relationships, inserts)
+                let mut ahead = reader.clone();
+                ahead.read_to_end(tag.name()).ok()?;
+                let raw = xml.get(start..usize::try_from(ahead.buffer_position()).ok()?)?;
+                match text_box(raw, package, relationships, inserts) {
+                    Some(text_box) => {
+                        reader = ahead;
+                        text_box
+                    }
+                    None => {
+                        writer.write_event(event).ok()?;
+                        continue;
+                    }
+                }
             }
             _ => {
                 writer.write_event(event).ok()?;
@@ -130,21 +143,24 @@ fn rewrite_slide(
     String::from_utf8(writer.into_inner()).ok()
 }
 
-/// Returns a text box with the texts of a diagram; another frame as it is.
-fn frame(
+/// Returns a text box with the texts of the diagram in a frame.
+fn text_box(
     raw: &str,
     package: &Package<'_>,
     relationships: &BTreeMap<String, Relationship>,
     inserts: &mut Inserts,
-) -> String {
+) -> Option<String> {
+    if !raw.contains(":relIds") {
+        return None;
+    }
     let tree = Element::parse(raw);
-    let Some(diagram) = tree.all("relIds").first().copied() else { return raw.to_owned() };
+    let diagram = tree.all("relIds").first().copied()?;
     let part = diagram.attribute("dm").and_then(|id| relationships.get(id));
     let texts = part.and_then(|part| package.text(&part.target)).map(|data| diagram::texts(&data));
     let texts = texts.unwrap_or_default();
     if texts.is_empty() {
         inserts.unread_diagrams += 1;
-        return raw.to_owned();
+        return None;
     }
     let place = raw.find("<p:xfrm").zip(raw.find("</p:xfrm>"));
     let place = place.and_then(|(from, to)| raw.get(from..to)).and_then(|place| place.split_once('>'));
@@ -156,10 +172,10 @@ fn frame(
         )
     };
     let paragraphs: String = texts.iter().map(paragraph).collect();
-    format!(
+    Some(format!(
         "<p:sp><p:nvSpPr><p:cNvPr id=\"0\" name=\"diagram\"/><p:cNvSpPr txBox=\"1\"/><p:nvPr/></p:nvSpPr>\
          <p:spPr>{place}</p:spPr><p:txBody><a:bodyPr/>{paragraphs}</p:txBody></p:sp>"
-    )
+    ))
 }
 
 /// Marks hidden slides, and adds the comments to each.

@@ -1,8 +1,11 @@
 //! Rewrites parts of a Word document into forms that the reader knows: formulas, diagrams and comments become text, moved
 //! and deleted text is left out, and rows get the cells that they skip.
 
-use super::{diagram, math, package::Relationship};
-use crate::xml::{Element, attribute};
+use super::{diagram, math};
+use crate::{
+    package::Relationship,
+    xml::{Element, attribute},
+};
 use quick_xml::{
     Reader, Writer,
     events::{BytesStart, BytesText, Event},

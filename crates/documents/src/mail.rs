@@ -1,0 +1,199 @@
+//! Mails: who wrote what to whom and when, the text, and the names of what is attached.
+
+use crate::{DocumentLimits, Error, draft::DocumentDraft, html::HtmlPage, html::seems_deep, text};
+use mail_parser::{Address, Message, MessageParser, MessagePart, MimeHeaders, PartType};
+use msg_parser::{Outlook, Person};
+
+/// Maximum depth of mails that are attached to mails.
+const MAX_MAIL_DEPTH: usize = 4;
+/// Elements of HTML that are left out of the text.
+const SKIPPED: [&str; 9] =
+    ["script", "style", "meta", "head", "noscript", "template", "svg", "iframe", "img"];
+/// Names of headers that mails begin with.
+const HEADERS: [&str; 12] = [
+    "from", "to", "subject", "date", "received", "return-path", "delivered-to", "mime-version", "message-id", "reply-to",
+    "sender", "content-type",
+];
+
+/// Whether a file begins as a mail does. Without the name of a mail it needs headers that only mails have.
+pub(crate) fn is_mail(head: &[u8], named: bool) -> bool {
+    let head = String::from_utf8_lossy(head);
+    let head = head.trim_start_matches('\u{FEFF}').trim_start();
+    let known = |line: &str| {
+        let name = line.split_once(':')?.0.to_ascii_lowercase();
+        HEADERS.iter().copied().find(|header| *header == name)
+    };
+    let lines = head.lines().take_while(|line| !line.trim().is_empty());
+    let headers: Vec<&str> = lines.filter(|line| !line.starts_with([' ', '\t'])).filter_map(known).collect();
+    let has = |name: &str| headers.contains(&name);
+    match named {
+        true => has("from") || has("received") || headers.len() > 1,
+        false => has("from") && (has("received") || has("message-id") || (has("mime-version") && has("date"))),
+    }
+}
+
+/// Reads a mail as it was sent (.eml).
+pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
+    let message = MessageParser::default().parse(bytes);
+    let message = message.ok_or_else(|| Error::Damaged("it has no headers".to_owned()))?;
+    let mut mail = Mail { draft: DocumentDraft::new(limits.output), limits, unread: 0 };
+    mail.draft.set_title(message.subject());
+    mail.message(&message, 0);
+    Ok(mail.finish())
+}
+
+/// Reads a mail that Outlook kept (.msg).
+pub(crate) fn read_outlook(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
+    let message = Outlook::from_slice(bytes).map_err(|error| Error::Damaged(error.to_string()))?;
+    let mut mail = Mail { draft: DocumentDraft::new(limits.output), limits, unread: 0 };
+    mail.draft.set_title(Some(&message.subject));
+    mail.outlook(&message, 0);
+    Ok(mail.finish())
+}
+
+struct Mail<'a> {
+    draft: DocumentDraft,
+    limits: &'a DocumentLimits,
+    /// Number of attachments that are not read.
+    unread: usize,
+}
+
+impl Mail<'_> {
+    fn finish(mut self) -> DocumentDraft {
+        if self.unread > 0 {
+            self.draft.warn(format!("{} attachments are named and not read: ask for them as files", self.unread));
+        }
+        self.draft
+    }
+
+    fn head(&mut self, depth: usize, subject: &str, fields: &[(&str, String)]) {
+        let subject = if subject.trim().is_empty() { "(no subject)" } else { subject };
+        let marks = "#".repeat((depth + 1).min(6));
+        self.draft.push(&format!("{marks} {}\n\n", one_line(subject)));
+        for (name, value) in fields.iter().filter(|(_, value)| !value.trim().is_empty()) {
+            self.draft.push(&format!("- {name}: {}\n", one_line(value)));
+        }
+        self.draft.push("\n");
+    }
+
+    fn message(&mut self, message: &Message<'_>, depth: usize) {
+        let attachments: Vec<&MessagePart<'_>> = message.attachments().collect();
+        self.head(
+            depth,
+            message.subject().unwrap_or_default(),
+            &[
+                ("From", addresses(message.from())),
+                ("To", addresses(message.to())),
+                ("Cc", addresses(message.cc())),
+                ("Date", message.date().map(|date| date.to_rfc3339()).unwrap_or_default()),
+                ("Attachments", attachments.iter().map(|part| attachment(part)).collect::<Vec<_>>().join(", ")),
+            ],
+        );
+        let texts = message.text_bodies().map(|part| self.body(message, part)).collect::<Vec<_>>();
+        let mut text = texts.join("\n\n");
+        if text.trim().is_empty() {
+            text = message.html_bodies().map(|part| self.body(message, part)).collect::<Vec<_>>().join("\n\n");
+        }
+        self.draft.push(&format!("{text}\n\n"));
+        for part in attachments {
+            match &part.body {
+                PartType::Message(attached) if depth < MAX_MAIL_DEPTH => self.message(attached, depth + 1),
+                _ => self.unread += 1,
+            }
+        }
+    }
+
+    fn body(&mut self, message: &Message<'_>, part: &MessagePart<'_>) -> String {
+        match &part.body {
+            PartType::Html(html) => self.markdown(html),
+            // Old programs do not say what a text is written in.
+            PartType::Text(said) if part.is_encoding_problem || said.contains('\u{FFFD}') => {
+                let raw = message.raw_message.get(part.offset_body as usize..part.offset_end as usize);
+                let is_plain = part.content_transfer_encoding().is_none_or(|how| how.to_ascii_lowercase().ends_with("bit"));
+                raw.filter(|_| is_plain).map_or_else(|| said.to_string(), text::decode)
+            }
+            PartType::Text(text) => text.to_string(),
+            _ => String::new(),
+        }
+    }
+
+    fn outlook(&mut self, message: &Outlook, depth: usize) {
+        let names = message.attachments.iter().map(|file| {
+            let names = [&file.long_file_name, &file.file_name, &file.display_name];
+            let name = names.into_iter().find(|name| !name.is_empty()).map_or("(no name)", String::as_str);
+            format!("{name} ({} bytes)", file.payload_bytes.len())
+        });
+        let dates = [&message.headers.date, &message.client_submit_time, &message.message_delivery_time];
+        let date = dates.into_iter().find(|date| !date.is_empty()).cloned().unwrap_or_default();
+        self.head(
+            depth,
+            &message.subject,
+            &[
+                ("From", person(&message.sender)),
+                ("To", message.to.iter().map(person).collect::<Vec<_>>().join(", ")),
+                ("Cc", message.cc.iter().map(person).collect::<Vec<_>>().join(", ")),
+                ("Date", date),
+                ("Attachments", names.collect::<Vec<_>>().join(", ")),
+            ],
+        );
+        let text = if message.body.trim().is_empty() {
+            let html = if message.html.is_empty() { message.html_from_rtf() } else { Some(message.html.clone()) };
+            html.map(|html| self.markdown(&html)).unwrap_or_default()
+        } else {
+            message.body.clone()
+        };
+        self.draft.push(&format!("{text}\n\n"));
+        for file in &message.attachments {
+            match file.as_message() {
+                Some(Ok(attached)) if depth < MAX_MAIL_DEPTH => self.outlook(&attached, depth + 1),
+                _ => self.unread += 1,
+            }
+        }
+    }
+
+    fn markdown(&mut self, html: &str) -> String {
+        if seems_deep(html) {
+            self.draft.warn("a text in HTML is nested too deeply to be read".to_owned());
+            return String::new();
+        }
+        let (markdown, whole) = HtmlPage::parse(html).markdown(&SKIPPED, self.limits.depth);
+        if !whole {
+            self.draft.warn("a text in HTML is nested too deeply: only its words are here".to_owned());
+        }
+        markdown
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn addresses(addresses: Option<&Address<'_>>) -> String {
+    let all = addresses.into_iter().flat_map(|addresses| addresses.iter());
+    all.map(|one| named(one.name.as_deref(), one.address.as_deref())).collect::<Vec<_>>().join(", ")
+}
+
+fn person(person: &Person) -> String {
+    named(Some(&person.name), Some(&person.email))
+}
+
+fn named(name: Option<&str>, address: Option<&str>) -> String {
+    match (name.unwrap_or_default().trim(), address.unwrap_or_default().trim()) {
+        ("", address) => address.to_owned(),
+        (name, "") => name.to_owned(),
+        (name, address) if name == address => address.to_owned(),
+        (name, address) => format!("{name} <{address}>"),
+    }
+}
+
+fn attachment(part: &MessagePart<'_>) -> String {
+    let kind = part.content_type().map(|kind| match kind.subtype() {
+        Some(subtype) => format!("{}/{subtype}", kind.ctype()),
+        None => kind.ctype().to_owned(),
+    });
+    let name = match &part.body {
+        PartType::Message(message) => format!("mail \"{}\"", message.subject().unwrap_or("(no subject)")),
+        _ => part.attachment_name().unwrap_or("(no name)").to_owned(),
+    };
+    format!("{name} ({}, {} bytes)", kind.as_deref().unwrap_or("unknown type"), part.len())
+}
