@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 import zipfile
+from email.message import EmailMessage
 from pathlib import Path
 
 NAMES = " ".join(
@@ -84,6 +85,33 @@ def sheet_source():
     return flat("spreadsheet", f"<office:spreadsheet>{sheets}</office:spreadsheet>", styles)
 
 
+def money_source():
+    """Numbers in the formats of money, percent and codes with leading zeros."""
+    formats = [
+        ("P", 0.0725, '<number:percentage-style style:name="NP"><number:number number:decimal-places="2" number:min-decimal-places="2" '
+         'number:min-integer-digits="1"/><number:text>%</number:text></number:percentage-style>'),
+        ("E", 1234.5, '<number:number-style style:name="NE"><number:number number:decimal-places="2" number:min-decimal-places="2" '
+         'number:min-integer-digits="1" number:grouping="true"/><number:text> €</number:text></number:number-style>'),
+        ("Z", 1067, '<number:number-style style:name="NZ"><number:number number:decimal-places="0" number:min-integer-digits="5"/>'
+         "</number:number-style>"),
+    ]
+    style = lambda name: f'<style:style style:name="{name}" style:family="table-cell" style:data-style-name="N{name}"/>'
+    styles = "".join(code + style(name) for name, _, code in formats)
+    cell = lambda name, value: f'<table:table-cell table:style-name="{name}" office:value-type="float" office:value="{value}"/>'
+    rows = "".join(f"<table:table-row>{cell(name, value)}</table:table-row>" for name, value, _ in formats)
+    table = f'<table:table table:name="M">{rows}</table:table>'
+    return flat("spreadsheet", f"<office:spreadsheet>{table}</office:spreadsheet>",
+                f"<office:automatic-styles>{styles}</office:automatic-styles>")
+
+
+def mail():
+    message = EmailMessage()
+    message["From"], message["To"], message["Subject"] = "Zoë <zoe@example.org>", "team@example.org", "季度报告"
+    message.set_content("Hallo,\n\nGrüße\n")
+    message.add_attachment(b"a;b\n", maintype="text", subtype="csv", filename="zahlen.csv")
+    return message.as_bytes()
+
+
 def slide_source():
     frame = lambda kind, words, y: (
         f'<draw:frame presentation:class="{kind}" svg:width="20cm" svg:height="4cm" svg:x="2cm" svg:y="{y}cm">'
@@ -105,6 +133,13 @@ PAGE = """<!doctype html><html><head><title>A page</title><style>p { color: red 
 BOOK = """---\ntitle: A Book 书\nlang: en\n---\n\n# First chapter\n\nIt begins. 从前\n\n| a | b |\n|---|---|\n| 1 | 2 |\n
 # Second chapter\n\n## Its part\n\nIt ends.\n"""
 
+MATH = r"""The rate is $r=\frac{0.07}{12}$ for each month.
+
+$$x=\frac{-b\pm\sqrt{b^2-4ac}}{2a}$$
+
+$$\sum_{i=1}^{n} i^2$$
+"""
+
 REPORT = ["# Bericht 年度报告", "Grüße & 你好世界, ünïcödé.", "| Name | Anzahl |", "| Äpfel | 42 |", "| 梨 | 3,5 |",
           "point 1", "## Chapter 1", "## Chapter 3", "Words of chapter 2."]
 SHEETS = ["## Daten", "## 汇总", "| Name | Wert |", "Äpfel\\|Birnen | 42 |", "| 梨 | 3.5 |", "Summe | 45.5 | 2026-03-01 |",
@@ -113,6 +148,8 @@ SLIDES = ["Ziele 目标", "Grow by half", "Kosten", "Forty two"]
 NOTES = ["Say hello first", "Mention the risk"]
 WEB = ["# Heading 标题", "**bold**", "[a link](https://example.org/x)", "| one | 1 |", "first", "## Second part"]
 BOOKED = ["# First chapter", "从前", "| 1 | 2 |", "# Second chapter", "## Its part", "It ends."]
+
+FORMULAS = ["$r=\\frac{0.07}{12}$", "\\frac{−b±\\sqrt{b^{2}−4ac}}{2a}", "\\sum_{i=1}^{n}"]
 
 # A document, what has to be in its Markdown, and how many parts it has; or what it is refused with.
 EXPECTED = [
@@ -137,7 +174,15 @@ EXPECTED = [
     ("large.xlsx", ["| row 1 | 1 |", "| row 50000 | 50000 |"], 1),
     ("locked.pdf", "protected", None),
     ("locked.docx", "protected", None),
-    ("report.odt", "refused", None),
+    ("report.odt", REPORT + ["[^1]: a remark below"], None),
+    ("slides.odp", SLIDES + NOTES + ["<!-- slide 1", "<!-- slide 2"], 2),
+    ("math.docx", FORMULAS, None),
+    ("math.pptx", FORMULAS, None),
+    ("math.odt", ["$r=\\frac{0.07}{12}$", "\\sqrt{", "{b}^{2}"], None),
+    ("report-utf16.txt", "unknown", None),
+    ("utf16.csv", ["| 名称 | 数值 |", "| 苹果 | 42 |"], None),
+    ("money.xlsx", ["| 7.25% |", "| 1,234.50 € |", "| 01067 |"], None),
+    ("mail.eml", ["# 季度报告", "- From: Zoë <zoe@example.org>", "- Attachments: zahlen.csv", "Grüße"], None),
     ("report.rtf", "refused", None),
     ("half.pdf", None, None),
     ("half.docx", "damaged", None),
@@ -170,11 +215,11 @@ def run(*command, cwd):
 
 def make(folder, chromium):
     for name, text in [("report.fodt", text_source()), ("sheets.fods", sheet_source()), ("slides.fodp", slide_source()),
-                       ("page.html", PAGE), ("book.md", BOOK)]:
+                       ("money.fods", money_source()), ("page.html", PAGE), ("book.md", BOOK), ("math.md", MATH)]:
         (folder / name).write_text(text, encoding="utf-8")
     office = ["soffice", f"-env:UserInstallation=file://{folder}/profile", "--headless", "--convert-to"]
     for source, endings in [("report.fodt", "docx doc pdf html odt rtf"), ("sheets.fods", "xlsx xls ods"),
-                            ("slides.fodp", "pptx ppt pdf")]:
+                            ("slides.fodp", "pptx ppt pdf odp"), ("money.fods", "xlsx")]:
         for ending in endings.split():
             run(*office, ending, source, cwd=folder)
     run(*office, "csv:Text - txt - csv (StarCalc):44,34,76", "sheets.fods", cwd=folder)
@@ -184,12 +229,17 @@ def make(folder, chromium):
     run("pandoc", "page.html", "-o", "page-pandoc.docx", cwd=folder)
     for target, how in [("book.epub", "epub3"), ("book2.epub", "epub2"), ("book.pptx", "pptx")]:
         run("pandoc", "book.md", "-t", how, "-o", target, cwd=folder)
+    for ending in ["docx", "pptx", "odt"]:
+        run("pandoc", "math.md", "-o", f"math.{ending}", cwd=folder)
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
     # A browser that phones home waits for an answer.
     flags += ["--no-proxy-server", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
     flags += [f"--user-data-dir={folder}/chromium", f"--print-to-pdf={folder}/page-chromium.pdf"]
     run(chromium, *flags, (folder / "page.html").as_uri(), cwd=folder)
     (folder / "gbk.csv").write_bytes("名称,数值\n苹果,42\n香蕉,7\n".encode("gb18030"))
+    (folder / "utf16.csv").write_bytes("名称\t数值\r\n苹果\t42\r\n".encode("utf-16"))
+    (folder / "report-utf16.txt").write_bytes("Grüße 你好\r\n".encode("utf-16"))
+    (folder / "mail.eml").write_bytes(mail())
     large_workbook(folder / "large.xlsx")
     # What Office seals with a password is a compound file that holds the sealed package.
     (folder / "locked.docx").write_bytes(sealed())

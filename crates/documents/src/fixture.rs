@@ -27,17 +27,40 @@ fn rels(entries: &[(&str, &str, &str)]) -> String {
 
 /// A Word document with this body, in WordprocessingML.
 pub(crate) fn docx(body: &str) -> Vec<u8> {
-    let document = format!(
-        r#"<?xml version="1.0"?><w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body>{body}</w:body></w:document>"#
-    );
+    docx_with(body, &[])
+}
+
+/// A Word document with more parts, each with the kind of its relationship, its name and its text. The ids of the
+/// relationships are `part1` and so on.
+pub(crate) fn docx_with(body: &str, parts: &[(&str, &str, &str)]) -> Vec<u8> {
+    let namespaces = [
+        ("w", "http://schemas.openxmlformats.org/wordprocessingml/2006/main"),
+        ("r", RELS),
+        ("m", "http://schemas.openxmlformats.org/officeDocument/2006/math"),
+        ("a", "http://schemas.openxmlformats.org/drawingml/2006/main"),
+        ("dgm", "http://schemas.openxmlformats.org/drawingml/2006/diagram"),
+    ];
+    let namespaces: String =
+        namespaces.iter().map(|(name, uri)| format!(" xmlns:{name}=\"{uri}\"")).collect();
+    let document =
+        format!(r#"<?xml version="1.0"?><w:document{namespaces}><w:body>{body}</w:body></w:document>"#);
     let styles = r#"<?xml version="1.0"?><w:styles xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:style w:type="paragraph" w:styleId="Heading1"><w:name w:val="heading 1"/><w:pPr><w:outlineLvl w:val="0"/></w:pPr></w:style><w:style w:type="paragraph" w:styleId="Heading2"><w:name w:val="heading 2"/><w:pPr><w:outlineLvl w:val="1"/></w:pPr></w:style></w:styles>"#;
-    zip(&[
+    let ids: Vec<String> = (1..=parts.len()).map(|number| format!("part{number}")).collect();
+    let mut links = vec![("rId1", "styles", "styles.xml")];
+    links.extend(ids.iter().zip(parts).map(|(id, (kind, name, _))| (id.as_str(), *kind, *name)));
+    let package = rels(&[("rId1", "officeDocument", "word/document.xml")]);
+    let links = rels(&links);
+    let named: Vec<(String, &str)> =
+        parts.iter().map(|(_, name, text)| (format!("word/{name}"), *text)).collect();
+    let mut files = vec![
         ("[Content_Types].xml", TYPES.as_bytes()),
-        ("_rels/.rels", rels(&[("rId1", "officeDocument", "word/document.xml")]).as_bytes()),
-        ("word/_rels/document.xml.rels", rels(&[("rId1", "styles", "styles.xml")]).as_bytes()),
+        ("_rels/.rels", package.as_bytes()),
+        ("word/_rels/document.xml.rels", links.as_bytes()),
         ("word/styles.xml", styles.as_bytes()),
         ("word/document.xml", document.as_bytes()),
-    ])
+    ];
+    files.extend(named.iter().map(|(name, text)| (name.as_str(), text.as_bytes())));
+    zip(&files)
 }
 
 /// A paragraph of a Word document; a heading if it has a level.
@@ -81,6 +104,27 @@ pub(crate) fn pptx(slides: &[(&str, &str)], note: &str) -> Vec<u8> {
     zip(&files)
 }
 
+/// An archive with more files, and others in the place of some.
+pub(crate) fn with_files(archive: &[u8], files: &[(&str, &str)]) -> Vec<u8> {
+    let mut zip = zip::ZipArchive::new(Cursor::new(archive)).unwrap();
+    let mut all: Vec<(String, Vec<u8>)> = Vec::new();
+    for at in 0..zip.len() {
+        let mut file = zip.by_index(at).unwrap();
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut file, &mut bytes).unwrap();
+        all.push((file.name().unwrap().into_owned(), bytes));
+    }
+    all.retain(|(name, _)| files.iter().all(|(other, _)| other != name));
+    all.extend(files.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec())));
+    let all: Vec<_> = all.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
+    self::zip(&all)
+}
+
+/// The relationships of a part: id, kind and target of each.
+pub(crate) fn relationships(entries: &[(&str, &str, &str)]) -> String {
+    rels(entries)
+}
+
 /// A workbook; each sheet is a name and its cells, in SpreadsheetML.
 pub(crate) fn xlsx(sheets: &[(&str, &str)]) -> Vec<u8> {
     let names = r#"xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships""#;
@@ -118,6 +162,31 @@ pub(crate) fn ods(tables: &str) -> Vec<u8> {
     let content = format!("<office:document-content {names}>{body}</office:document-content>");
     zip(&[
         ("mimetype", b"application/vnd.oasis.opendocument.spreadsheet"),
+        ("META-INF/manifest.xml", b"<manifest:manifest/>"),
+        ("content.xml", content.as_bytes()),
+    ])
+}
+
+/// An OpenDocument file of this kind, with its automatic styles and its body.
+pub(crate) fn odf(kind: &str, styles: &str, body: &str) -> Vec<u8> {
+    let namespaces = [
+        ("office", "office"),
+        ("text", "text"),
+        ("table", "table"),
+        ("draw", "drawing"),
+        ("style", "style"),
+        ("presentation", "presentation"),
+    ];
+    let uri = |(name, part): (&str, &str)| {
+        format!(" xmlns:{name}=\"urn:oasis:names:tc:opendocument:xmlns:{part}:1.0\"")
+    };
+    let namespaces: String = namespaces.into_iter().map(uri).collect();
+    let content = format!(
+        "<office:document-content{namespaces} xmlns:dc=\"http://purl.org/dc/elements/1.1/\"><office:automatic-styles>{styles}\
+         </office:automatic-styles><office:body><office:{kind}>{body}</office:{kind}></office:body></office:document-content>"
+    );
+    zip(&[
+        ("mimetype", format!("application/vnd.oasis.opendocument.{kind}").as_bytes()),
         ("META-INF/manifest.xml", b"<manifest:manifest/>"),
         ("content.xml", content.as_bytes()),
     ])
@@ -163,6 +232,26 @@ pub(crate) fn pdf(objects: &[String]) -> Vec<u8> {
     let size = objects.len() + 1;
     text.push_str(&format!("trailer\n<< /Size {size} /Root 1 0 R >>\nstartxref\n{begin}\n%%EOF\n"));
     text.into_bytes()
+}
+
+/// A PDF with a text in a font of this encoding and collection, as hexadecimal codes.
+pub(crate) fn pdf_in(encoding: &str, ordering: &str, codes: &[u8]) -> Vec<u8> {
+    let codes: String = codes.iter().map(|byte| format!("{byte:02X}")).collect();
+    let stream = format!("BT /F1 14 Tf 72 720 Td <{codes}> Tj ET");
+    pdf(&[
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_owned(),
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>"
+            .to_owned(),
+        format!("<< /Length {} >>\nstream\n{stream}\nendstream", stream.len()),
+        format!("<</Type/Font/Subtype/Type0/BaseFont/F/Encoding{encoding}/DescendantFonts[6 0 R]>>"),
+        format!(
+            "<</Type/Font/Subtype/CIDFontType2/BaseFont/F/CIDSystemInfo<</Registry(Adobe)/Ordering({ordering})/Supplement 2>>\
+             /DW 1000/FontDescriptor 7 0 R>>"
+        ),
+        "<</Type/FontDescriptor/FontName/F/Flags 6/FontBBox[0 -200 1000 900]/ItalicAngle 0/Ascent 880/Descent -120>>"
+            .to_owned(),
+    ])
 }
 
 /// A PDF with a page for each text.

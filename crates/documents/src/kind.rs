@@ -155,7 +155,8 @@ fn separated(head: &[u8], name: &str) -> Option<DocumentKind> {
         "tsv" | "tab" => DocumentKind::Tsv,
         _ => return None,
     };
-    let wide = || head.starts_with(b"\xFF\xFE") || head.starts_with(b"\xFE\xFF") || text::utf16(head).is_some();
+    let wide =
+        || head.starts_with(b"\xFF\xFE") || head.starts_with(b"\xFE\xFF") || text::utf16(head).is_some();
     (!head.contains(&0) || wide()).then_some(kind)
 }
 

@@ -3,7 +3,10 @@
 use crate::{DocumentLimits, Error, draft::DocumentDraft, html::HtmlPage, html::seems_deep, text};
 use mail_parser::{Address, Message, MessageParser, MessagePart, MimeHeaders, PartType};
 use msg_parser::{Outlook, Person};
+use std::borrow::Cow;
 
+/// Maximum size of a head that is repaired, in bytes.
+const MAX_HEAD_BYTES: usize = 1024 * 1024;
 /// Maximum depth of mails that are attached to mails.
 const MAX_MAIL_DEPTH: usize = 4;
 /// Elements of HTML that are left out of the text.
@@ -11,8 +14,18 @@ const SKIPPED: [&str; 9] =
     ["script", "style", "meta", "head", "noscript", "template", "svg", "iframe", "img"];
 /// Names of headers that mails begin with.
 const HEADERS: [&str; 12] = [
-    "from", "to", "subject", "date", "received", "return-path", "delivered-to", "mime-version", "message-id", "reply-to",
-    "sender", "content-type",
+    "from",
+    "to",
+    "subject",
+    "date",
+    "received",
+    "return-path",
+    "delivered-to",
+    "mime-version",
+    "message-id",
+    "reply-to",
+    "sender",
+    "content-type",
 ];
 
 /// Whether a file begins as a mail does. Without the name of a mail it needs headers that only mails have.
@@ -28,13 +41,16 @@ pub(crate) fn is_mail(head: &[u8], named: bool) -> bool {
     let has = |name: &str| headers.contains(&name);
     match named {
         true => has("from") || has("received") || headers.len() > 1,
-        false => has("from") && (has("received") || has("message-id") || (has("mime-version") && has("date"))),
+        false => {
+            has("from") && (has("received") || has("message-id") || (has("mime-version") && has("date")))
+        }
     }
 }
 
 /// Reads a mail as it was sent (.eml).
 pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
-    let message = MessageParser::default().parse(bytes);
+    let bytes = with_readable_head(bytes);
+    let message = MessageParser::default().parse(&*bytes);
     let message = message.ok_or_else(|| Error::Damaged("it has no headers".to_owned()))?;
     let mut mail = Mail { draft: DocumentDraft::new(limits.output), limits, unread: 0 };
     mail.draft.set_title(message.subject());
@@ -51,6 +67,81 @@ pub(crate) fn read_outlook(bytes: &[u8], limits: &DocumentLimits) -> Result<Docu
     Ok(mail.finish())
 }
 
+/// Repairs what the library reads by the letter: a head in an encoding that it does not name, and characters that are cut
+/// in two by the ends of encoded words.
+fn with_readable_head(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let end = bytes.windows(2).position(|pair| pair == b"\n\n" || pair == b"\n\r").unwrap_or(bytes.len());
+    let (head, body) = bytes.split_at(end);
+    if head.len() > MAX_HEAD_BYTES {
+        return bytes.into();
+    }
+    let text = text::decode(head);
+    let joined = with_joined_words(&text);
+    if joined.as_bytes() == head { bytes.into() } else { [joined.as_bytes(), body].concat().into() }
+}
+
+/// Joins encoded words that follow each other and are encoded in the same way, and adds the padding that they lack.
+fn with_joined_words(head: &str) -> String {
+    let (mut joined, mut rest) = (String::new(), head);
+    // The encoded word at the end of what is joined: how it is encoded, and where its data starts.
+    let mut last: Option<(&str, usize)> = None;
+    while let Some(at) = rest.find("=?") {
+        let (between, word) = rest.split_at(at);
+        let found = encoded_word(word);
+        let follows = !between.is_empty() && between.trim().is_empty();
+        match (last, found) {
+            (Some((how, start)), Some((next, data)))
+                if follows && how.eq_ignore_ascii_case(next) && is_whole(how, joined.get(start..)) =>
+            {
+                joined.truncate(joined.len() - 2);
+                joined.extend([data, "?="]);
+            }
+            (_, found) => {
+                pad(&mut joined, last);
+                joined.push_str(between);
+                let (how, data) = found.unwrap_or_default();
+                joined.push_str("=?");
+                if found.is_some() {
+                    joined.extend([how, "?"]);
+                    last = Some((how, joined.len()));
+                    joined.extend([data, "?="]);
+                } else {
+                    last = None;
+                }
+            }
+        }
+        let length = found.map_or(2, |(how, data)| how.len() + data.len() + 5);
+        rest = word.get(length..).unwrap_or_default();
+    }
+    pad(&mut joined, last);
+    joined + rest
+}
+
+/// Splits an encoded word into its encodings and its data.
+fn encoded_word(text: &str) -> Option<(&str, &str)> {
+    let text = text.strip_prefix("=?")?;
+    let charset = text.find('?')?;
+    let how = text.get(..charset + 2)?;
+    let data = text.get(charset + 2..)?.strip_prefix('?')?;
+    let data = data.get(..data.find("?=")?)?;
+    (charset < 60 && !how.contains(char::is_whitespace) && how.ends_with(['b', 'B', 'q', 'Q']))
+        .then_some((how, data))
+}
+
+/// Whether other data can be added to a word that ends here.
+fn is_whole(how: &str, data: Option<&str>) -> bool {
+    let data = data.and_then(|data| data.strip_suffix("?=")).unwrap_or_default();
+    how.ends_with(['q', 'Q']) || (data.len() % 4 == 0 && !data.ends_with('='))
+}
+
+fn pad(joined: &mut String, last: Option<(&str, usize)>) {
+    let Some((how, start)) = last else { return };
+    let missing = (joined.len() - 2).saturating_sub(start).wrapping_neg() % 4;
+    if how.ends_with(['b', 'B']) && (1..3).contains(&missing) && joined.ends_with("?=") {
+        joined.insert_str(joined.len() - 2, &"=".repeat(missing));
+    }
+}
+
 struct Mail<'a> {
     draft: DocumentDraft,
     limits: &'a DocumentLimits,
@@ -61,7 +152,8 @@ struct Mail<'a> {
 impl Mail<'_> {
     fn finish(mut self) -> DocumentDraft {
         if self.unread > 0 {
-            self.draft.warn(format!("{} attachments are named and not read: ask for them as files", self.unread));
+            self.draft
+                .warn(format!("{} attachments are named and not read: ask for them as files", self.unread));
         }
         self.draft
     }
@@ -86,13 +178,17 @@ impl Mail<'_> {
                 ("To", addresses(message.to())),
                 ("Cc", addresses(message.cc())),
                 ("Date", message.date().map(|date| date.to_rfc3339()).unwrap_or_default()),
-                ("Attachments", attachments.iter().map(|part| attachment(part)).collect::<Vec<_>>().join(", ")),
+                (
+                    "Attachments",
+                    attachments.iter().map(|part| attachment(part)).collect::<Vec<_>>().join(", "),
+                ),
             ],
         );
         let texts = message.text_bodies().map(|part| self.body(message, part)).collect::<Vec<_>>();
         let mut text = texts.join("\n\n");
         if text.trim().is_empty() {
-            text = message.html_bodies().map(|part| self.body(message, part)).collect::<Vec<_>>().join("\n\n");
+            text =
+                message.html_bodies().map(|part| self.body(message, part)).collect::<Vec<_>>().join("\n\n");
         }
         self.draft.push(&format!("{text}\n\n"));
         for part in attachments {
@@ -109,7 +205,9 @@ impl Mail<'_> {
             // Old programs do not say what a text is written in.
             PartType::Text(said) if part.is_encoding_problem || said.contains('\u{FFFD}') => {
                 let raw = message.raw_message.get(part.offset_body as usize..part.offset_end as usize);
-                let is_plain = part.content_transfer_encoding().is_none_or(|how| how.to_ascii_lowercase().ends_with("bit"));
+                let is_plain = part
+                    .content_transfer_encoding()
+                    .is_none_or(|how| how.to_ascii_lowercase().ends_with("bit"));
                 raw.filter(|_| is_plain).map_or_else(|| said.to_string(), text::decode)
             }
             PartType::Text(text) => text.to_string(),
@@ -137,7 +235,8 @@ impl Mail<'_> {
             ],
         );
         let text = if message.body.trim().is_empty() {
-            let html = if message.html.is_empty() { message.html_from_rtf() } else { Some(message.html.clone()) };
+            let html =
+                if message.html.is_empty() { message.html_from_rtf() } else { Some(message.html.clone()) };
             html.map(|html| self.markdown(&html)).unwrap_or_default()
         } else {
             message.body.clone()

@@ -47,11 +47,23 @@ mod tests {
     #[test]
     fn formulas_are_told_apart() {
         for (xml, expect) in [
-            ("<math><mi>r</mi><mo>=</mo><mfrac><mn>0.07</mn><mn>12</mn></mfrac></math>", Some("r=\\frac{0.07}{12}")),
-            ("<math><mrow><msqrt><msup><mi>b</mi><mn>2</mn></msup><mo>-</mo><mn>4</mn></msqrt></mrow></math>", Some("\\sqrt{{b}^{2}-4}")),
+            (
+                "<math><mi>r</mi><mo>=</mo><mfrac><mn>0.07</mn><mn>12</mn></mfrac></math>",
+                Some("r=\\frac{0.07}{12}"),
+            ),
+            (
+                "<math><mrow><msqrt><msup><mi>b</mi><mn>2</mn></msup><mo>-</mo><mn>4</mn></msqrt></mrow></math>",
+                Some("\\sqrt{{b}^{2}-4}"),
+            ),
             ("<math><munderover><mo>∑</mo><mi>i</mi><mi>n</mi></munderover></math>", Some("{∑}_{i}^{n}")),
-            ("<math><mtable><mtr><mtd><mn>1</mn></mtd><mtd><mn>2</mn></mtd></mtr><mtr><mtd><mn>3</mn></mtd></mtr></mtable></math>", Some("\\begin{matrix}1 & 2 \\\\ 3\\end{matrix}")),
-            ("<math><semantics><mi>x</mi><annotation encoding=\"StarMath 5.0\">x over 2</annotation></semantics></math>", Some("x over 2")),
+            (
+                "<math><mtable><mtr><mtd><mn>1</mn></mtd><mtd><mn>2</mn></mtd></mtr><mtr><mtd><mn>3</mn></mtd></mtr></mtable></math>",
+                Some("\\begin{matrix}1 & 2 \\\\ 3\\end{matrix}"),
+            ),
+            (
+                "<math><semantics><mi>x</mi><annotation encoding=\"StarMath 5.0\">x over 2</annotation></semantics></math>",
+                Some("x over 2"),
+            ),
             ("<math/>", None),
         ] {
             let tree = Element::parse(xml);

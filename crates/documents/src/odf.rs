@@ -17,7 +17,11 @@ const MAX_CONTENT_BYTES: u64 = 48 * 1024 * 1024;
 /// Maximum number of blanks that one mark stands for.
 const MAX_BLANKS: usize = 100;
 
-pub(crate) fn read(bytes: &[u8], kind: DocumentKind, limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
+pub(crate) fn read(
+    bytes: &[u8],
+    kind: DocumentKind,
+    limits: &DocumentLimits,
+) -> Result<DocumentDraft, Error> {
     archive::examine(bytes, limits)?;
     let archive = Archive::open(bytes)?;
     if archive.read("META-INF/manifest.xml", limits.expanded).is_ok_and(|text| is_sealed(&text)) {
@@ -76,7 +80,10 @@ impl OdfReader<'_> {
         for (count, what) in [
             (self.pictures, "pictures in it are not shown"),
             (self.objects, "embedded objects, such as charts, are not shown"),
-            (self.deletions, "deleted places of tracked changes are left out: the text is as if all were accepted"),
+            (
+                self.deletions,
+                "deleted places of tracked changes are left out: the text is as if all were accepted",
+            ),
         ] {
             if count > 0 {
                 self.draft.warn(format!("{count} {what}"));
@@ -116,7 +123,10 @@ impl OdfReader<'_> {
     fn block(&mut self, element: &Element, depth: usize) {
         match element.name.as_str() {
             "h" => {
-                let level = element.attribute("outline-level").and_then(|level| level.parse().ok()).unwrap_or(1_usize);
+                let level = element
+                    .attribute("outline-level")
+                    .and_then(|level| level.parse().ok())
+                    .unwrap_or(1_usize);
                 let words = self.inline(element);
                 if !words.trim().is_empty() {
                     self.draft.push(&format!("{} {}\n\n", "#".repeat(level.clamp(1, 6)), words.trim()));
@@ -147,7 +157,9 @@ impl OdfReader<'_> {
                 Some(formula) => self.draft.push(&format!("${formula}$\n\n")),
                 None => self.objects += 1,
             }
-        } else if let Some(text) = element.elements().find(|child| matches!(child.name.as_str(), "text-box" | "table")) {
+        } else if let Some(text) =
+            element.elements().find(|child| matches!(child.name.as_str(), "text-box" | "table"))
+        {
             self.block(text, depth);
         } else if element.child("image").is_some() {
             self.pictures += 1;
@@ -176,7 +188,8 @@ impl OdfReader<'_> {
         for row in rows(table) {
             let mut column = 0_usize;
             for cell in row.elements().filter(|cell| cell.name.ends_with("table-cell")) {
-                let paragraphs: Vec<String> = cell.elements().map(|part| self.inline(part).trim().to_owned()).collect();
+                let paragraphs: Vec<String> =
+                    cell.elements().map(|part| self.inline(part).trim().to_owned()).collect();
                 if grid.put(row_at, column, &paragraphs.join("\n")).is_err() {
                     break;
                 }
@@ -215,10 +228,15 @@ impl OdfReader<'_> {
                     self.note("", body.trim().to_owned(), text);
                 }
                 "annotation" => {
-                    let author = child.child("creator").map(Element::content).unwrap_or_else(|| "unknown".to_owned());
-                    let date = child.child("date").map(Element::content).and_then(|date| date.get(..10).map(str::to_owned));
+                    let author =
+                        child.child("creator").map(Element::content).unwrap_or_else(|| "unknown".to_owned());
+                    let date = child
+                        .child("date")
+                        .map(Element::content)
+                        .and_then(|date| date.get(..10).map(str::to_owned));
                     let date = date.map(|date| format!(", {date}")).unwrap_or_default();
-                    let paragraphs = child.elements().filter(|part| !matches!(part.name.as_str(), "creator" | "date"));
+                    let paragraphs =
+                        child.elements().filter(|part| !matches!(part.name.as_str(), "creator" | "date"));
                     let words: Vec<String> = paragraphs.map(|part| self.inline(part)).collect();
                     let said = format!("Comment by {author}{date}: {}", words.join(" ").trim());
                     self.note("comment", said, text);
@@ -243,7 +261,11 @@ impl OdfReader<'_> {
     }
 
     fn note(&mut self, kind: &str, body: String, text: &mut String) {
-        let number = self.notes.iter().filter(|(label, _)| label.trim_end_matches(|c: char| c.is_ascii_digit()) == kind).count();
+        let number = self
+            .notes
+            .iter()
+            .filter(|(label, _)| label.trim_end_matches(|c: char| c.is_ascii_digit()) == kind)
+            .count();
         let label = format!("{kind}{}", number + 1);
         text.push_str(&format!("[^{label}]"));
         self.notes.push((label, body));

@@ -6,8 +6,8 @@ mod math;
 mod slides;
 mod word;
 
-use crate::{DocumentKind, DocumentLimits, Error, draft::DocumentDraft};
 use crate::package::Package;
+use crate::{DocumentKind, DocumentLimits, Error, draft::DocumentDraft};
 use slides::Slide;
 use std::collections::{BTreeMap, BTreeSet};
 use undoc::{FormatType, ResourceType, SectionMarkerStyle, parse_bytes, render};

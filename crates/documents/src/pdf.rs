@@ -52,16 +52,20 @@ fn with_known_encodings(bytes: &[u8]) -> Cow<'_, [u8]> {
     let key = b"/Encoding";
     let mut renamed: Option<Vec<u8>> = None;
     let mut at = 0;
-    while let Some(found) = bytes.get(at..).and_then(|rest| rest.windows(key.len()).position(|part| part == key)) {
+    while let Some(found) =
+        bytes.get(at..).and_then(|rest| rest.windows(key.len()).position(|part| part == key))
+    {
         let start = at + found + key.len();
         let rest = bytes.get(start..).unwrap_or_default();
         let blanks = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         let name = rest.get(blanks..).unwrap_or_default();
-        let length = name.iter().skip(1).take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'-').count();
+        let length =
+            name.iter().skip(1).take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'-').count();
         let known = name.get(..=length).and_then(|name| known_encoding(name, blanks));
         if let Some(known) = known {
             let place = start..start + blanks + 1 + length;
-            let padded = known.iter().copied().chain(std::iter::repeat(b' ')).take(place.len()).collect::<Vec<u8>>();
+            let padded =
+                known.iter().copied().chain(std::iter::repeat(b' ')).take(place.len()).collect::<Vec<u8>>();
             if let Some(place) = renamed.get_or_insert_with(|| bytes.to_vec()).get_mut(place) {
                 place.copy_from_slice(&padded);
             }

@@ -1,5 +1,9 @@
+mod left_out;
+mod mails;
+mod office;
+
 use super::*;
-use crate::fixture::{cell, docx, epub, ods, pages, paragraph, pdf, pptx, xlsx, zip};
+use crate::fixture::{cell, docx, epub, odf, ods, pages, paragraph, pdf, pptx, xlsx, zip};
 use proptest::prelude::*;
 use std::sync::LazyLock;
 
@@ -69,6 +73,12 @@ static ALL_KINDS: LazyLock<Vec<(&str, Vec<u8>)>> = LazyLock::new(|| {
         ("a.pdf", pages(&["Hello first page", "Second page"])),
         ("a.html", b"<!doctype html><title>T</title><h1>One</h1><table><tr><th>a<tr><td>b</table>".to_vec()),
         ("a.csv", "a,b\n1,2\n".into()),
+        ("b.docx", office::rich_docx()),
+        ("b.pptx", office::rich_pptx()),
+        ("b.xlsx", office::rich_xlsx()),
+        ("a.odt", left_out::sample_odt()),
+        ("a.odp", left_out::sample_odp()),
+        ("a.eml", mails::sample()),
     ]
 });
 
@@ -129,7 +139,7 @@ fn web_pages_and_tables_of_text_are_read() {
 #[test]
 fn what_is_no_document_is_told_from_what_is_not_read() {
     let refused = |text: &str| Error::Refused(text.to_owned());
-    let odt = zip(&[("mimetype", b"application/vnd.oasis.opendocument.text")]);
+    let drawing = odf("graphics", "", "");
     for (bytes, name, expect) in [
         (&b""[..], "", Error::Unknown),
         (b"words", "a", Error::Unknown),
@@ -139,13 +149,11 @@ fn what_is_no_document_is_told_from_what_is_not_read() {
         (b"a\0b", "a.csv", Error::Unknown),
         (&zip(&[("a.txt", b"x")]), "a.docx", Error::Unknown),
         (b"{\\rtf1 x}", "a.doc", refused("rich text (.rtf) is not read: save it as .docx or PDF")),
-        (
-            &odt,
-            "a",
-            refused(
-                "this kind of OpenDocument is not read, spreadsheets are: save it as .docx, .pptx or PDF",
-            ),
-        ),
+        (&drawing, "a", refused("this kind of OpenDocument is not read: save it as .odt, .odp or PDF")),
+        (b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1 no mail", "a.msg", Error::Unknown),
+        (b"no mail", "a.msg", refused("its content is not that of a .msg file")),
+        (b"hello", "a.eml", refused("its content is not that of a .eml file")),
+        (b"From: here\nto there", "a.txt", Error::Unknown),
         (&docx(""), "a", Error::Empty),
         (b",,\n,", "a.csv", Error::Empty),
     ] {
@@ -266,6 +274,7 @@ fn pages_that_lead_to_themselves_end() {
 #[test]
 fn a_document_that_is_cut_or_garbled_gives_an_answer() {
     for (name, bytes) in ALL_KINDS.iter() {
+        assert!(read(bytes, name).is_ok(), "{name}");
         for part in 0..16 {
             let cut = bytes.get(..bytes.len() * part / 16).unwrap();
             said(name, read(cut, name));
@@ -301,7 +310,7 @@ proptest! {
 
     #[test]
     fn any_change_of_any_document_gives_an_answer(
-        which in 0_usize..8,
+        which in 0_usize..14,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
     ) {
         let (name, mut bytes) = ALL_KINDS[which].clone();

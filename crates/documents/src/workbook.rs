@@ -53,7 +53,11 @@ pub(crate) fn read(
             let extras = extras::read(&Package::open(bytes, limits)?);
             let charts: usize = extras.values().map(|sheet| sheet.charts).sum();
             let mut draft = sheets(book.sheets_metadata().to_vec(), limits, &extras, |name, grid| {
-                if fill_formatted(&mut book, name, grid)? { fill_formulas(&mut book, name, grid) } else { Ok(0) }
+                if fill_formatted(&mut book, name, grid)? {
+                    fill_formulas(&mut book, name, grid)
+                } else {
+                    Ok(0)
+                }
             })?;
             if charts > 0 {
                 draft.warn(format!("{charts} charts in it are not shown"));
@@ -65,7 +69,9 @@ pub(crate) fn read(
 
 /// Adds that numbers come without their formats, which the library does not read in old workbooks.
 fn unformatted(mut draft: DocumentDraft) -> DocumentDraft {
-    draft.warn("numbers are shown without their formats: 7% is 0.07 here, and money has no currency".to_owned());
+    draft.warn(
+        "numbers are shown without their formats: 7% is 0.07 here, and money has no currency".to_owned(),
+    );
     draft
 }
 

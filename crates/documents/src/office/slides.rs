@@ -1,11 +1,7 @@
 //! Rewrites slides into forms that the reader knows: diagrams become text boxes, formulas become text. Tells which slides
 //! are hidden, and what was said about them.
 
-use super::{
-    diagram, math,
-
-    word::Inserts,
-};
+use super::{diagram, math, word::Inserts};
 use crate::{
     package::{Package, Relationship},
     xml::{Element, attribute},

@@ -13,7 +13,7 @@ use quick_xml::{
 use std::collections::BTreeMap;
 
 /// Marks of a part that has to be rewritten.
-const MARKS: [&str; 10] = [
+const MARKS: [&str; 11] = [
     "oMath",
     ":relIds",
     "w:moveFrom",
@@ -24,6 +24,7 @@ const MARKS: [&str; 10] = [
     "<w:del ",
     "<w:sym ",
     "<w:altChunk",
+    "<v:textpath ",
 ];
 /// Maximum number of cells that a row skips.
 const MAX_SKIPPED_CELLS: usize = 63;
@@ -166,6 +167,7 @@ impl<'a> Rewriter<'a, '_> {
                 reader.read_to_end(tag.name()).ok().map(drop)
             }
             "w:moveTo" => Some(()),
+            "w:tblPrEx" => reader.read_to_end(tag.name()).ok().map(drop),
             "w:tr" => {
                 // A row in a row that has no properties.
                 self.write(Event::Text(BytesText::new("")))?;
@@ -196,7 +198,8 @@ impl<'a> Rewriter<'a, '_> {
         match tag.name().as_ref() {
             "w:commentReference" => self.comment(&tag),
             "w:sym" => self.symbol(&tag),
-            "w:moveFrom" | "w:moveTo" => Some(()),
+            "w:moveFrom" | "w:moveTo" | "w:tblPrEx" => Some(()),
+            "v:textpath" => self.word_art(&tag),
             "w:altChunk" => {
                 self.inserts.unread_chunks += 1;
                 Some(())
@@ -282,6 +285,13 @@ impl<'a> Rewriter<'a, '_> {
                 Some(())
             }
         }
+    }
+
+    /// Writes the words of WordArt.
+    fn word_art(&mut self, tag: &BytesStart<'_>) -> Option<()> {
+        let words = attribute(tag, "string").unwrap_or_default();
+        let words = BytesText::new(&words).into_inner().into_owned();
+        self.write(Event::Text(BytesText::from_escaped(format!("<w:t xml:space=\"preserve\">{words}</w:t>"))))
     }
 
     fn symbol(&mut self, tag: &BytesStart<'_>) -> Option<()> {

@@ -52,7 +52,9 @@ fn people(package: &Package<'_>) -> BTreeMap<String, String> {
 
 fn sheet_extras(package: &Package<'_>, part: &str, people: &BTreeMap<String, String>) -> SheetExtras {
     let mut extras = SheetExtras::default();
-    if let Some(xml) = package.text(part).filter(|xml| xml.len() <= MAX_SHEET_BYTES && xml.contains(" hidden=")) {
+    if let Some(xml) =
+        package.text(part).filter(|xml| xml.len() <= MAX_SHEET_BYTES && xml.contains(" hidden="))
+    {
         extras.hidden = hidden(&xml);
     }
     let mut comments = BTreeMap::new();
@@ -65,9 +67,16 @@ fn sheet_extras(package: &Package<'_>, part: &str, people: &BTreeMap<String, Str
             // What old programs get says the same once more.
             "threadedComment" => comments.extend(threaded_comments(&xml, people)),
             "drawing" => {
-                let texts = Element::parse(&xml).all("txBody").iter().map(|text| text.words()).collect::<Vec<_>>();
-                extras.remarks.extend(texts.into_iter().filter(|text| !text.is_empty()).map(|text| format!("text box: {text}")));
-                extras.charts += package.relationships(&related.target).values().filter(|part| part.kind == "chart").count();
+                let texts =
+                    Element::parse(&xml).all("txBody").iter().map(|text| text.words()).collect::<Vec<_>>();
+                extras.remarks.extend(
+                    texts.into_iter().filter(|text| !text.is_empty()).map(|text| format!("text box: {text}")),
+                );
+                extras.charts += package
+                    .relationships(&related.target)
+                    .values()
+                    .filter(|part| part.kind == "chart")
+                    .count();
             }
             _ => {}
         }
@@ -92,7 +101,8 @@ fn threaded_comments(xml: &str, people: &BTreeMap<String, String>) -> BTreeMap<S
     let mut threads: BTreeMap<String, String> = BTreeMap::new();
     for comment in Element::parse(xml).all("threadedComment") {
         let Some(place) = comment.attribute("ref") else { continue };
-        let author = comment.attribute("personId").and_then(|id| people.get(id)).map_or("unknown", String::as_str);
+        let author =
+            comment.attribute("personId").and_then(|id| people.get(id)).map_or("unknown", String::as_str);
         let thread = threads.entry(place.to_owned()).or_default();
         let between = if thread.is_empty() { "" } else { "; " };
         thread.push_str(&format!("{between}{author}: {}", comment.words()));
@@ -142,9 +152,10 @@ fn ranges(ranges: Vec<(usize, usize)>, name: impl Fn(usize) -> String) -> String
         }
     }
     let more = if joined.len() > MAX_RANGES { " …" } else { "" };
-    let named = joined.into_iter().take(MAX_RANGES).map(|(from, to)| {
-        if from == to { name(from) } else { format!("{}–{}", name(from), name(to)) }
-    });
+    let named = joined
+        .into_iter()
+        .take(MAX_RANGES)
+        .map(|(from, to)| if from == to { name(from) } else { format!("{}–{}", name(from), name(to)) });
     named.collect::<Vec<_>>().join(", ") + more
 }
 
