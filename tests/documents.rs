@@ -162,6 +162,10 @@ async fn a_process_of_its_own_reads_a_document() {
     let converter = converter(|_| ());
     let document = converter.convert(file(&docx(&["One"])), "a").await.unwrap();
     assert_eq!((document.kind, document.markdown.as_str()), (DocumentKind::Docx, "# One\n\nAbout One.\n"));
+    let mail = b"From: ada@example.org\nSubject: =?gbk?b?u+HS6Q==?=\n\nToday.\n";
+    let document = converter.convert(file(mail), "a.eml").await.unwrap();
+    let expect = "# 会议\n\n- From: ada@example.org\n\nToday.\n";
+    assert_eq!((document.kind, document.markdown.as_str()), (DocumentKind::Eml, expect));
     assert_eq!(converter.convert(file(b"words"), "a.txt").await, Err(Error::Unknown));
     assert!(matches!(
         converter.convert(file(b"%PDF-1.4 no"), "a").await,

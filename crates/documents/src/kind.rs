@@ -1,6 +1,6 @@
 //! Detects the kind of a file: by its content, and by its name only where content has no marks.
 
-use crate::{Error, archive::Archive, mail, text};
+use crate::{Error, archive::Archive, text};
 use serde::{Deserialize, Serialize};
 
 /// So much of a file's beginning is enough to see whether it may be a document, in bytes.
@@ -54,6 +54,22 @@ const ENDINGS: [&str; 13] =
 /// Name of a stream that mails of Outlook have.
 const OUTLOOK_STREAM: &str = "__properties_version1.0";
 const OPEN_DOCUMENT: &str = "application/vnd.oasis.opendocument.";
+/// Names of headers that mails begin with.
+const HEADERS: [&str; 12] = [
+    "from",
+    "to",
+    "subject",
+    "date",
+    "received",
+    "return-path",
+    "delivered-to",
+    "mime-version",
+    "message-id",
+    "reply-to",
+    "sender",
+    "content-type",
+];
+
 const RTF: &[u8] = b"{\\rtf";
 
 impl DocumentKind {
@@ -95,7 +111,7 @@ impl DocumentKind {
         marked
             || is_pdf(head)
             || is_html(head, name)
-            || mail::is_mail(head, ending(name) == "eml")
+            || is_mail(head, ending(name) == "eml")
             || separated(head, name).is_some()
             || named(name).is_some()
     }
@@ -115,7 +131,7 @@ impl DocumentKind {
             let text = "rich text (.rtf) is not read: save it as .docx or PDF";
             return Err(Error::Refused(text.to_owned()));
         }
-        if mail::is_mail(head, ending(name) == "eml") {
+        if is_mail(head, ending(name) == "eml") {
             return Ok(Self::Eml);
         }
         if is_html(head, name) {
@@ -210,4 +226,23 @@ fn compound(bytes: &[u8]) -> Result<DocumentKind, Error> {
 fn is_outlook(bytes: &[u8]) -> bool {
     let name: Vec<u8> = OUTLOOK_STREAM.encode_utf16().flat_map(u16::to_le_bytes).collect();
     bytes.windows(name.len()).any(|window| window == name)
+}
+
+/// Whether a file begins as a mail does. Without the name of a mail it needs headers that only mails have.
+fn is_mail(head: &[u8], named: bool) -> bool {
+    let head = String::from_utf8_lossy(head);
+    let head = head.trim_start_matches('\u{FEFF}').trim_start();
+    let known = |line: &str| {
+        let name = line.split_once(':')?.0.to_ascii_lowercase();
+        HEADERS.iter().copied().find(|header| *header == name)
+    };
+    let lines = head.lines().take_while(|line| !line.trim().is_empty());
+    let headers: Vec<&str> = lines.filter(|line| !line.starts_with([' ', '\t'])).filter_map(known).collect();
+    let has = |name: &str| headers.contains(&name);
+    match named {
+        true => has("from") || has("received") || headers.len() > 1,
+        false => {
+            has("from") && (has("received") || has("message-id") || (has("mime-version") && has("date")))
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Mails: who wrote what to whom and when, the text, and the names of what is attached.
+//! Mails: subject, sender, recipients, date, text, and the names of attachments.
 
 use crate::{DocumentLimits, Error, draft::DocumentDraft, html::HtmlPage, html::seems_deep, text};
 use mail_parser::{Address, Message, MessageParser, MessagePart, MimeHeaders, PartType};
@@ -12,41 +12,6 @@ const MAX_MAIL_DEPTH: usize = 4;
 /// Elements of HTML that are left out of the text.
 const SKIPPED: [&str; 9] =
     ["script", "style", "meta", "head", "noscript", "template", "svg", "iframe", "img"];
-/// Names of headers that mails begin with.
-const HEADERS: [&str; 12] = [
-    "from",
-    "to",
-    "subject",
-    "date",
-    "received",
-    "return-path",
-    "delivered-to",
-    "mime-version",
-    "message-id",
-    "reply-to",
-    "sender",
-    "content-type",
-];
-
-/// Whether a file begins as a mail does. Without the name of a mail it needs headers that only mails have.
-pub(crate) fn is_mail(head: &[u8], named: bool) -> bool {
-    let head = String::from_utf8_lossy(head);
-    let head = head.trim_start_matches('\u{FEFF}').trim_start();
-    let known = |line: &str| {
-        let name = line.split_once(':')?.0.to_ascii_lowercase();
-        HEADERS.iter().copied().find(|header| *header == name)
-    };
-    let lines = head.lines().take_while(|line| !line.trim().is_empty());
-    let headers: Vec<&str> = lines.filter(|line| !line.starts_with([' ', '\t'])).filter_map(known).collect();
-    let has = |name: &str| headers.contains(&name);
-    match named {
-        true => has("from") || has("received") || headers.len() > 1,
-        false => {
-            has("from") && (has("received") || has("message-id") || (has("mime-version") && has("date")))
-        }
-    }
-}
-
 /// Reads a mail as it was sent (.eml).
 pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
     let bytes = with_readable_head(bytes);
@@ -67,7 +32,7 @@ pub(crate) fn read_outlook(bytes: &[u8], limits: &DocumentLimits) -> Result<Docu
     Ok(mail.finish())
 }
 
-/// Repairs what the library reads by the letter: a head in an encoding that it does not name, and characters that are cut
+/// Repairs heads that the library cannot read: a head in an encoding that it does not name, and characters that are cut
 /// in two by the ends of encoded words.
 fn with_readable_head(bytes: &[u8]) -> Cow<'_, [u8]> {
     let end = bytes.windows(2).position(|pair| pair == b"\n\n" || pair == b"\n\r").unwrap_or(bytes.len());
@@ -83,7 +48,7 @@ fn with_readable_head(bytes: &[u8]) -> Cow<'_, [u8]> {
 /// Joins encoded words that follow each other and are encoded in the same way, and adds the padding that they lack.
 fn with_joined_words(head: &str) -> String {
     let (mut joined, mut rest) = (String::new(), head);
-    // The encoded word at the end of what is joined: how it is encoded, and where its data starts.
+    // Encodings of the last encoded word, and the start of its data.
     let mut last: Option<(&str, usize)> = None;
     while let Some(at) = rest.find("=?") {
         let (between, word) = rest.split_at(at);
@@ -202,7 +167,7 @@ impl Mail<'_> {
     fn body(&mut self, message: &Message<'_>, part: &MessagePart<'_>) -> String {
         match &part.body {
             PartType::Html(html) => self.markdown(html),
-            // Old programs do not say what a text is written in.
+            // Old programs do not name the encoding of a text.
             PartType::Text(said) if part.is_encoding_problem || said.contains('\u{FFFD}') => {
                 let raw = message.raw_message.get(part.offset_body as usize..part.offset_end as usize);
                 let is_plain = part

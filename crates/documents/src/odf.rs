@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 /// Maximum size of the content, in bytes: its tree takes many times as much.
 const MAX_CONTENT_BYTES: u64 = 48 * 1024 * 1024;
-/// Maximum number of blanks that one mark stands for.
+/// Maximum number of blanks for one mark.
 const MAX_BLANKS: usize = 100;
 
 pub(crate) fn read(
@@ -145,7 +145,7 @@ impl OdfReader<'_> {
             "table" => self.table(element),
             "tracked-changes" => self.deletions += element.all("deletion").len(),
             "forms" | "sequence-decls" | "soft-page-break" | "variable-decls" => {}
-            // Of a frame the first form counts that is text; the others stand in for it.
+            // A frame offers its content in several forms: the first that is text counts.
             "frame" => self.frame(element, depth),
             _ => self.blocks(element, depth),
         }

@@ -46,10 +46,20 @@ fn read_word(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraft, Err
     }
     let changed = package.changed()?;
     let notes: String = comments.iter().map(|(_, _, text)| format!("\n\n{text}")).collect();
-    let (mut draft, _) =
-        render(changed.as_deref().unwrap_or(bytes), limits, |markdown| inserts.fill(&markdown) + &notes)?;
+    let (mut draft, _) = render(changed.as_deref().unwrap_or(bytes), limits, |markdown| {
+        inserts.fill(&without_page_numbers(&markdown)) + &notes
+    })?;
     warn(&mut draft, &inserts, &package);
     Ok(draft)
+}
+
+/// Leaves out page headers and footers that are numbers only.
+fn without_page_numbers(markdown: &str) -> String {
+    let is_number = |line: &&str| {
+        let text = line.strip_prefix("> *Header: ").or_else(|| line.strip_prefix("> *Footer: "));
+        text.is_some_and(|text| !text.contains(|c: char| c.is_alphabetic() || c == '\u{FDD0}'))
+    };
+    markdown.lines().filter(|line| !is_number(line)).flat_map(|line| [line, "\n"]).collect()
 }
 
 /// Whether a part has text that a reader sees.
@@ -114,6 +124,7 @@ fn warn(draft: &mut DocumentDraft, inserts: &Inserts, package: &Package<'_>) {
             draft.warn(format!("{count} {what}"));
         }
     }
+    package.warn(draft);
     let files = embedded_files(package);
     if !files.is_empty() {
         let named: Vec<&str> = files.iter().take(MAX_NAMED_FILES).map(String::as_str).collect();

@@ -1,11 +1,15 @@
 //! Package of an Office document: its parts, what leads from one to another, and a copy with other parts.
 
-use crate::{DocumentLimits, Error, archive::Archive, text, xml::Element};
+use crate::{DocumentLimits, Error, archive::Archive, draft::DocumentDraft, text, xml::Element};
 use std::{
-    collections::BTreeMap,
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
     io::{Cursor, Write},
 };
 use zip::{CompressionMethod, ZipArchive, ZipWriter, result::ZipError, write::SimpleFileOptions};
+
+/// Maximum size of a part that is read as text, in bytes: its tree takes many times as much.
+const MAX_PART_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Parts of an Office document.
 pub(crate) struct Package<'a> {
@@ -13,6 +17,8 @@ pub(crate) struct Package<'a> {
     archive: Archive<'a>,
     /// Maximum size of a part, in bytes.
     limit: u64,
+    /// Names of parts that are larger.
+    too_large: RefCell<BTreeSet<String>>,
     /// New text of parts, by their names.
     changed: BTreeMap<String, String>,
 }
@@ -20,16 +26,34 @@ pub(crate) struct Package<'a> {
 impl<'a> Package<'a> {
     pub(crate) fn open(bytes: &'a [u8], limits: &DocumentLimits) -> Result<Self, Error> {
         let archive = Archive::open(bytes)?;
-        Ok(Self { bytes, archive, limit: limits.expanded, changed: BTreeMap::new() })
+        let limit = limits.expanded.min(MAX_PART_BYTES);
+        Ok(Self { bytes, archive, limit, too_large: RefCell::default(), changed: BTreeMap::new() })
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = String> + use<> {
         self.archive.names()
     }
 
-    /// Returns the text of a part.
+    /// Returns the text of a part. One that is too large is noted.
     pub(crate) fn text(&self, part: &str) -> Option<String> {
-        self.archive.read(part, self.limit).ok().map(|bytes| text::decode(&bytes))
+        match self.archive.read(part, self.limit) {
+            Ok(bytes) => Some(text::decode(&bytes)),
+            Err(error) => {
+                if matches!(error, Error::TooLarge(_)) {
+                    self.too_large.borrow_mut().insert(part.to_owned());
+                }
+                None
+            }
+        }
+    }
+
+    /// Adds the parts that were too large to the warnings of a document.
+    pub(crate) fn warn(&self, draft: &mut DocumentDraft) {
+        let parts: Vec<String> = self.too_large.borrow().iter().cloned().collect();
+        if !parts.is_empty() {
+            let parts = parts.join(", ");
+            draft.warn(format!("formulas, diagrams, comments and hidden places are missing where its parts are too large: {parts}"));
+        }
     }
 
     /// Returns the parts that a part refers to, by the ids of its relationships.

@@ -86,6 +86,12 @@ impl TextFile {
         self.bytes.as_deref().unwrap_or(self.text.as_bytes())
     }
 
+    /// Whether the file has bytes that its encoding does not have, which are U+FFFD in the text.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        self.bytes.as_deref().is_some_and(|bytes| !reads(self.encoding.encoding, bytes))
+    }
+
     /// Returns the bytes of the file with another text, in the same encoding. Lines before and after the change keep
     /// their bytes.
     ///
@@ -189,8 +195,9 @@ impl TextEncoding {
     }
 }
 
-/// Reads any bytes as text, leniently.
-pub(crate) fn decode(bytes: &[u8]) -> String {
+/// Reads any bytes as text. Sequences that the encoding does not have are U+FFFD.
+#[must_use]
+pub fn decode(bytes: &[u8]) -> String {
     match detect(bytes) {
         Ok(encoding) => encoding.decode(bytes),
         Err(_) => String::from_utf8_lossy(bytes).into_owned(),

@@ -50,7 +50,8 @@ pub(crate) fn read(
         }
         _ => {
             let mut book = Xlsx::new(source).map_err(failed)?;
-            let extras = extras::read(&Package::open(bytes, limits)?);
+            let package = Package::open(bytes, limits)?;
+            let extras = extras::read(&package);
             let charts: usize = extras.values().map(|sheet| sheet.charts).sum();
             let mut draft = sheets(book.sheets_metadata().to_vec(), limits, &extras, |name, grid| {
                 if fill_formatted(&mut book, name, grid)? {
@@ -62,6 +63,7 @@ pub(crate) fn read(
             if charts > 0 {
                 draft.warn(format!("{charts} charts in it are not shown"));
             }
+            package.warn(&mut draft);
             Ok(draft)
         }
     }

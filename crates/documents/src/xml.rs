@@ -5,6 +5,9 @@ use quick_xml::{
     events::{BytesStart, Event},
 };
 
+/// Maximum depth of a tree.
+const MAX_DEPTH: usize = 512;
+
 /// Element of a tree.
 #[derive(Debug, Default)]
 pub(crate) struct Element {
@@ -21,16 +24,16 @@ pub(crate) enum XmlNode {
 }
 
 impl Element {
-    /// Parses a document as far as it holds together. Its depth has to be bounded already.
+    /// Parses a document as far as it holds together.
     pub(crate) fn parse(xml: &str) -> Self {
         let mut reader = Reader::from_str(xml);
         reader.config_mut().check_end_names = false;
-        Self { children: children(&mut reader), ..Self::default() }
+        Self { children: children(&mut reader, 0), ..Self::default() }
     }
 
     /// Reads the element that has just begun, to its end.
     pub(crate) fn read(reader: &mut Reader<&[u8]>, start: &BytesStart<'_>) -> Self {
-        Self { children: children(reader), ..Self::empty(start) }
+        Self { children: children(reader, 0), ..Self::empty(start) }
     }
 
     fn empty(start: &BytesStart<'_>) -> Self {
@@ -90,17 +93,17 @@ impl Element {
     }
 
     /// Returns the text of all elements named `t` or `text`, a space between paragraphs.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn joined_text(&self) -> String {
         let mut words = String::new();
-        self.collect_words(&mut words);
+        self.collect_text(&mut words);
         words.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    fn collect_words(&self, words: &mut String) {
+    fn collect_text(&self, words: &mut String) {
         for child in &self.children {
             match child {
                 XmlNode::Text(text) if matches!(self.name.as_str(), "t" | "text") => words.push_str(text),
-                XmlNode::Element(element) => element.collect_words(words),
+                XmlNode::Element(element) => element.collect_text(words),
                 XmlNode::Text(_) => {}
             }
         }
@@ -110,12 +113,20 @@ impl Element {
     }
 }
 
-/// Reads the content of an element to its end.
-fn children(reader: &mut Reader<&[u8]>) -> Vec<XmlNode> {
+/// Reads the content of an element to its end. Elements below [`MAX_DEPTH`] are left out.
+fn children(reader: &mut Reader<&[u8]>, depth: usize) -> Vec<XmlNode> {
     let mut children = Vec::new();
     loop {
         match reader.read_event() {
-            Ok(Event::Start(start)) => children.push(XmlNode::Element(Element::read(reader, &start))),
+            Ok(Event::Start(start)) if depth < MAX_DEPTH => {
+                let children_of = self::children(reader, depth + 1);
+                children.push(XmlNode::Element(Element { children: children_of, ..Element::empty(&start) }));
+            }
+            Ok(Event::Start(start)) => {
+                if reader.read_to_end(start.name()).is_err() {
+                    return children;
+                }
+            }
             Ok(Event::Empty(start)) => children.push(XmlNode::Element(Element::empty(&start))),
             Ok(Event::Text(text)) => {
                 children.push(XmlNode::Text(text.xml_content(XmlVersion::Implicit1_0).into_owned()));
@@ -142,4 +153,24 @@ pub(crate) fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
     let found =
         all.with_checks(false).flatten().find(|attribute| attribute.key.local_name().as_ref() == name)?;
     found.normalized_value(XmlVersion::Implicit1_0).ok().map(Into::into)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trees_end_at_a_depth_and_at_damage() {
+        let deep = format!("{}<t>x</t>{}<t>after</t>", "<a>".repeat(100_000), "</a>".repeat(100_000));
+        assert_eq!(Element::parse(&deep).joined_text(), "after");
+        for (xml, expect) in [
+            ("<p><t>a</t></p><p><t>b &amp; &#x20AC;</t></p>", "a b & €"),
+            ("<t>a</t><t>b", "ab"),
+            ("<t><![CDATA[<c>]]></t>", "<c>"),
+            ("no xml", ""),
+            ("<", ""),
+        ] {
+            assert_eq!(Element::parse(xml).joined_text(), expect, "{xml}");
+        }
+    }
 }

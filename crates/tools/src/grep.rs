@@ -61,7 +61,7 @@ impl TypedTool for Grep {
         let pattern = pattern(&args)?;
         let glob = args.glob.as_deref().map(matcher).transpose()?;
         let most = args.max_results.unwrap_or(RESULTS.0).clamp(1, RESULTS.1);
-        let (mut lines, mut skipped) = (Vec::new(), Skipped::default());
+        let (mut lines, mut skipped) = (Vec::new(), Unsearched::default());
         let files = files(&args.path, cx).await?;
         skipped.folder_is_cut = files.len() >= LOOKED_AT;
         for file in files {
@@ -81,7 +81,7 @@ impl TypedTool for Grep {
 
 /// Files and lines that were not searched.
 #[derive(Default)]
-struct Skipped {
+struct Unsearched {
     /// Files by the reason why they were skipped.
     files: BTreeMap<String, Vec<String>>,
     /// Number of lines longer than [`MAX_LINE_BYTES`].
@@ -90,7 +90,7 @@ struct Skipped {
     folder_is_cut: bool,
 }
 
-impl Skipped {
+impl Unsearched {
     fn file(&mut self, path: &str, why: impl ToString) {
         self.files.entry(why.to_string()).or_default().push(path.to_owned());
     }
@@ -143,7 +143,7 @@ async fn files(path: &str, cx: &ToolCx) -> Result<Vec<DirEntry>, ToolError> {
 }
 
 /// Reads a file, in whatever encoding it is. One that is gone meanwhile has no lines.
-async fn text(file: &DirEntry, cx: &ToolCx, skipped: &mut Skipped) -> Option<String> {
+async fn text(file: &DirEntry, cx: &ToolCx, skipped: &mut Unsearched) -> Option<String> {
     if file.size > MAX_FILE_BYTES {
         skipped.file(&file.path, format!("larger than {MAX_FILE_BYTES} bytes"));
         return None;
@@ -165,7 +165,7 @@ fn search(
     pattern: &Regex,
     most: usize,
     lines: &mut Vec<String>,
-    skipped: &mut Skipped,
+    skipped: &mut Unsearched,
 ) {
     for (at, line) in text.lines().enumerate() {
         if lines.len() == most {
@@ -180,7 +180,7 @@ fn search(
     }
 }
 
-fn report(args: &Args, mut lines: Vec<String>, most: usize, skipped: &Skipped) -> String {
+fn report(args: &Args, mut lines: Vec<String>, most: usize, skipped: &Unsearched) -> String {
     if lines.len() > most {
         lines.truncate(most);
         lines.push("[… more lines match: narrow the pattern …]".to_owned());

@@ -1,5 +1,5 @@
-//! Line ends: models write LF, files of Windows have CRLF. Texts are compared as if they had LF only, and what is
-//! written has the line ends of its place.
+//! Line ends: models write LF, files of Windows have CRLF. Texts are compared as if they had LF only, and new
+//! lines get the line ends of their place.
 
 use std::borrow::Cow;
 
@@ -42,13 +42,13 @@ impl<'a> LineEnds<'a> {
 }
 
 /// Text in which another text was found, whatever its line ends.
-pub(crate) struct Found<'a> {
+pub(crate) struct Occurrences<'a> {
     text: &'a str,
     /// Start and end of each occurrence, in bytes.
     places: Vec<(usize, usize)>,
 }
 
-impl<'a> Found<'a> {
+impl<'a> Occurrences<'a> {
     /// Finds all occurrences that do not overlap.
     pub(crate) fn all(text: &'a str, wanted: &str) -> Self {
         let (unified, wanted) = (unify(text), unify(wanted));
@@ -117,7 +117,7 @@ mod tests {
             ("ä\r\nö\r\n", "ä\nö", "ö", 1, "ö\r\n"),
             ("a\r\nb", "c", "d", 0, "a\r\nb"),
         ] {
-            let found = Found::all(text, old);
+            let found = Occurrences::all(text, old);
             let (after, size) = (found.replace(new), found.size_with(new));
             assert_eq!((found.count(), after.as_str()), (count, expect), "{text:?} {old:?}");
             assert!(size >= after.len() as u64, "{text:?} {old:?}");

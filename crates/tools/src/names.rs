@@ -1,9 +1,11 @@
 //! Names of files: macOS writes accents apart from their letters, other programs and models write them composed.
 
-use crate::glob::LOOKED_AT;
 use pudu_base::Sandbox;
 use std::borrow::Cow;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
+
+/// Maximum number of entries of a folder that are compared with a name.
+const MAX_SIBLINGS: usize = 50_000;
 
 /// Returns a text with its accents composed.
 pub(crate) fn composed(text: &str) -> Cow<'_, str> {
@@ -24,7 +26,7 @@ pub(crate) async fn existing(sandbox: &dyn Sandbox, path: String) -> String {
             found = next;
             continue;
         }
-        let entries = sandbox.list(&found, 1, LOOKED_AT).await.unwrap_or_default();
+        let entries = sandbox.list(&found, 1, MAX_SIBLINGS).await.unwrap_or_default();
         let mut names =
             entries.iter().filter_map(|entry| entry.path.trim_end_matches('/').rsplit('/').next());
         let same = |other: &&str| composed(other) == composed(name);

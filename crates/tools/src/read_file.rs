@@ -4,7 +4,7 @@ use crate::{
     line_ends::unify,
     mark::mark,
     names::existing,
-    text_file::{read, text, with_encoding},
+    text_file::{read, text, with_notes},
 };
 use pudu_base::{Cut, Image, ResultOrigin, ToolCx, ToolError, ToolOutput, TypedTool, image_kind};
 use schemars::JsonSchema;
@@ -48,7 +48,7 @@ impl TypedTool for ReadFile {
             (None, None) => text,
             _ => lines(&text, &args)?,
         };
-        let text = with_encoding(behind(text, &args)?, file.encoding);
+        let text = with_notes(behind(text, &args)?, &file);
         Ok(ToolOutput { text, cut: Some(Cut::End(self.0)), updates, ..ToolOutput::default() })
     }
 }

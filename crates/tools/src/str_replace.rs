@@ -2,7 +2,7 @@
 
 use crate::{
     edit,
-    line_ends::{Found, unify},
+    line_ends::{Occurrences, unify},
     mark::{knows, mark},
     names::existing,
     text_file::{check_size, failed, read_text, unencodable},
@@ -17,7 +17,7 @@ pub(crate) struct StrReplace;
 pub(crate) struct Args {
     /// The file's absolute path.
     path: String,
-    /// The text to replace, exactly as it stands in the file. It has to occur once. Line ends are kept: LF is enough.
+    /// The text to replace, exactly as the file has it. It has to occur once. LF is enough as line end.
     old_str: String,
     /// The text that comes in its place.
     new_str: String,
@@ -46,7 +46,7 @@ impl TypedTool for StrReplace {
         let mut file = edit::alone(cx, &args.path).await;
         let before = read_text(&*cx.sandbox, &args.path).await?;
         knows(cx, &file, &args.path, before.bytes())?;
-        let found = Found::all(&before.text, &args.old_str);
+        let found = Occurrences::all(&before.text, &args.old_str);
         check_occurrences(&args, found.count())?;
         // Computed first: a short text in a thousand places may become more than the machine has.
         check_size(&args.path, found.size_with(&args.new_str))?;

@@ -3,7 +3,7 @@
 use pudu_base::{Sandbox, SandboxError, ToolError};
 use pudu_documents::{
     DocumentKind,
-    text::{EncodeError, TextEncoding, TextFile},
+    text::{EncodeError, TextFile},
 };
 
 /// Maximum size of a file that a tool reads or makes, in bytes.
@@ -39,7 +39,7 @@ pub(crate) async fn read(sandbox: &dyn Sandbox, path: &str) -> Result<Vec<u8>, T
     sandbox.read(path, MAX_FILE_BYTES).await.map_err(failed)
 }
 
-/// Decodes what was read as text.
+/// Decodes the bytes of a file as text.
 pub(crate) fn text(bytes: Vec<u8>, path: &str) -> Result<TextFile, ToolError> {
     let head = bytes.get(..HEAD).unwrap_or(&bytes);
     let advice = if DocumentKind::likely(head, "") {
@@ -50,12 +50,16 @@ pub(crate) fn text(bytes: Vec<u8>, path: &str) -> Result<TextFile, ToolError> {
     TextFile::read(bytes).map_err(|why| ToolError(format!("{path} is not a text file: {why}{advice}")))
 }
 
-/// Returns a tool's result with a note where the file is not in UTF-8.
-pub(crate) fn with_encoding(text: String, encoding: TextEncoding) -> String {
-    if encoding.is_utf8() {
-        return text;
+/// Returns a tool's result with notes about the bytes of a file.
+pub(crate) fn with_notes(mut text: String, file: &TextFile) -> String {
+    let name = file.encoding.name();
+    if !file.encoding.is_utf8() {
+        text.push_str(&format!("\n[the file is in {name}; changes keep it]"));
     }
-    format!("{text}\n[the file is in {}; changes keep it]", encoding.name())
+    if file.is_damaged() {
+        text.push_str(&format!("\n[bytes that are not valid {name} are shown as \u{FFFD}]"));
+    }
+    text
 }
 
 /// Maps the error of encoding a file's new text.

@@ -47,7 +47,7 @@ impl TypedTool for WriteFile {
     }
 }
 
-/// Returns the bytes to write, and the result for the model. What is added to a file has its encoding and line ends.
+/// Returns the bytes to write, and the result for the model. Added text has the encoding and the line ends of the file.
 fn content(args: &Args, before: Option<&[u8]>) -> Result<(Vec<u8>, String), ToolError> {
     let as_written = args.content.as_bytes().to_vec();
     let Some(file) = before.and_then(|bytes| TextFile::read(bytes.to_vec()).ok()) else {

@@ -12,7 +12,7 @@ pub(crate) fn texts(data: &str) -> Vec<(usize, String)> {
     let points = tree.all("pt");
     let words: BTreeMap<&str, String> = points
         .iter()
-        .filter_map(|point| Some((point.attribute("modelId")?, point.child("t")?.words())))
+        .filter_map(|point| Some((point.attribute("modelId")?, point.child("t")?.joined_text())))
         .filter(|(_, words)| !words.is_empty())
         .collect();
     let mut below: BTreeMap<&str, Vec<(usize, &str)>> = BTreeMap::new();
@@ -25,7 +25,7 @@ pub(crate) fn texts(data: &str) -> Vec<(usize, String)> {
         }
     }
     below.values_mut().for_each(|children| children.sort_unstable());
-    let mut walk = Walk { words: &words, below: &below, seen: BTreeSet::new(), texts: Vec::new() };
+    let mut walk = DiagramWalk { words: &words, below: &below, seen: BTreeSet::new(), texts: Vec::new() };
     let documents = points.iter().filter(|point| point.attribute("type") == Some("doc"));
     documents.filter_map(|point| point.attribute("modelId")).for_each(|id| walk.children(id, 0));
     // Points that nothing leads to.
@@ -33,14 +33,14 @@ pub(crate) fn texts(data: &str) -> Vec<(usize, String)> {
     walk.texts
 }
 
-struct Walk<'a> {
+struct DiagramWalk<'a> {
     words: &'a BTreeMap<&'a str, String>,
     below: &'a BTreeMap<&'a str, Vec<(usize, &'a str)>>,
     seen: BTreeSet<&'a str>,
     texts: Vec<(usize, String)>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> DiagramWalk<'a> {
     fn visit(&mut self, id: &'a str, level: usize) {
         if !self.seen.insert(id) {
             return;

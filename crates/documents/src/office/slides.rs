@@ -1,5 +1,5 @@
-//! Rewrites slides into forms that the reader knows: diagrams become text boxes, formulas become text. Tells which slides
-//! are hidden, and what was said about them.
+//! Rewrites slides into forms that the reader knows: diagrams become text boxes, formulas become text. Reads which
+//! slides are hidden, and the comments about them.
 
 use super::{diagram, math, word::Inserts};
 use crate::{
@@ -87,7 +87,7 @@ fn comments(
         for comment in Element::parse(&text).all("cm") {
             let author = comment.attribute("authorId").and_then(|id| authors.get(id));
             let author = author.map_or("unknown", String::as_str);
-            comments.push(format!("Comment by {author}: {}", comment.words()));
+            comments.push(format!("Comment by {author}: {}", comment.joined_text()));
         }
     }
     comments

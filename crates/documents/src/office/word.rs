@@ -54,7 +54,7 @@ const SYMBOLS: [(u32, &str); 22] = [
     (0xFE, "☑"),
 ];
 
-/// Texts that stand for placeholders in the document, and the number of things that were left out.
+/// Texts for the placeholders in a document, and counts of omitted content.
 #[derive(Default)]
 pub(crate) struct Inserts {
     texts: Vec<String>,
@@ -312,13 +312,13 @@ impl<'a> Rewriter<'a, '_> {
 pub(crate) fn comments(xml: &str) -> Vec<(String, String, String)> {
     let tree = Element::parse(xml);
     let comments = tree.all("comment");
-    let told = comments.iter().enumerate().map(|(at, comment)| {
+    let described = comments.iter().enumerate().map(|(at, comment)| {
         let label = format!("comment{}", at + 1);
         let author = comment.attribute("author").filter(|author| !author.is_empty()).unwrap_or("unknown");
         let date = comment.attribute("date").and_then(|date| date.get(..10)).map(|date| format!(", {date}"));
         let text =
-            format!("[^{label}]: Comment by {author}{}: {}", date.unwrap_or_default(), comment.words());
+            format!("[^{label}]: Comment by {author}{}: {}", date.unwrap_or_default(), comment.joined_text());
         (comment.attribute("id").unwrap_or_default().to_owned(), label, text)
     });
-    told.collect()
+    described.collect()
 }

@@ -137,14 +137,20 @@ fn words_within_other_elements_are_kept() {
 fn symbols_headers_and_embedded_files_are_shown_or_counted() {
     let header =
         format!("<w:hdr xmlns:w=\"w\" xmlns:m=\"m\"><w:p>{}{FORMULA}</w:p></w:hdr>", run("CONFIDENTIAL "));
+    let footer = format!("<w:ftr xmlns:w=\"w\"><w:p>{}</w:p></w:ftr>", run("– 2 –"));
     let body = [
         "<w:p><w:r><w:sym w:font=\"Wingdings\" w:char=\"F0FE\"/></w:r><w:r><w:sym w:font=\"Webdings\" w:char=\"F099\"/></w:r><w:r><w:t> \
          agreed</w:t></w:r></w:p>".to_owned(),
         format!("<w:p>{}</w:p>", smart_art("missing")),
         "<w:altChunk r:id=\"x\"/>".to_owned(),
-        "<w:sectPr><w:headerReference w:type=\"default\" r:id=\"part1\"/></w:sectPr>".to_owned(),
+        "<w:sectPr><w:headerReference w:type=\"default\" r:id=\"part1\"/><w:footerReference w:type=\"default\" r:id=\"part3\"/></w:sectPr>"
+            .to_owned(),
     ];
-    let parts = [("header", "header1.xml", header.as_str()), ("package", "embeddings/Budget.xlsx", "x")];
+    let parts = [
+        ("header", "header1.xml", header.as_str()),
+        ("package", "embeddings/Budget.xlsx", "x"),
+        ("footer", "footer1.xml", &footer),
+    ];
     let document = read(&docx_with(&body.concat(), &parts), "x").unwrap();
     let formula = "$r=\\frac{a\\vert b\\_1}{12}$";
     assert_eq!(document.markdown, format!("> *Header: CONFIDENTIAL {formula}*\n\n☑ agreed\n"));

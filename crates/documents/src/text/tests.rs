@@ -2,6 +2,7 @@ use super::*;
 use encoding_rs::{
     BIG5, EUC_JP, EUC_KR, KOI8_U, SHIFT_JIS, WINDOWS_1250, WINDOWS_1251, WINDOWS_1252, WINDOWS_1254,
 };
+use proptest::prelude::*;
 
 fn encoded(encoding: &'static Encoding, text: &str) -> Vec<u8> {
     TextEncoding { encoding, bom: false }.encode(text, false).unwrap()
@@ -86,7 +87,8 @@ fn a_broken_byte_costs_itself_only() {
     let log = "第一行：你好世界，再见朋友\n".repeat(3);
     let broken = [log.as_bytes(), b"cut \xE4\xBD\n"].concat();
     let file = TextFile::read(broken).unwrap();
-    assert_eq!(file.text, format!("{log}cut \u{FFFD}\n"));
+    assert_eq!((file.text.as_str(), file.is_damaged()), (format!("{log}cut \u{FFFD}\n").as_str(), true));
+    assert!(!TextFile::read("\u{FFFD}\n".into()).unwrap().is_damaged());
     let changed = file.with_text(&file.text.replacen("再见", "你好", 1)).unwrap();
     assert!(changed.ends_with(b"cut \xE4\xBD\n"), "{changed:?}");
     let lost = file.with_text(&file.text.replace("cut", "Cut"));
@@ -117,4 +119,35 @@ fn a_changed_text_keeps_encoding_and_byte_order_mark() {
     assert_eq!(german.with_text("Prüfung: 会 €\n"), Err(error));
     assert_eq!(german.encoding.encode_addition("é\n"), Ok(b"\xE9\n".to_vec()));
     assert_eq!(german.encoding.encode_addition("会"), Err(error));
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_come_back_where_nothing_is_changed(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        if let Ok(file) = TextFile::read(bytes.clone())
+            && let Ok(same) = file.with_text(&file.text)
+        {
+            prop_assert_eq!(same, bytes);
+        }
+    }
+
+    #[test]
+    fn any_change_of_a_text_keeps_its_other_lines(
+        lines in prop::collection::vec("[a-z会议纪要]{0,8}", 1..20),
+        at in any::<prop::sample::Index>(),
+        which in 0_usize..4,
+    ) {
+        let encoding = [UTF_8, GBK, UTF_16LE, UTF_16BE][which];
+        let before = format!("会议纪要：预算为一百二十万元。\r\n{}", lines.join("\n"));
+        // Not all that is written in GBK is read as such.
+        let mark = if [UTF_16LE, UTF_16BE].contains(&encoding) { "\u{FEFF}" } else { "" };
+        let file = TextFile::read(encoded(encoding, &format!("{mark}{before}"))).ok();
+        if let Some(file) = file.filter(|file| file.text == before) {
+            let mut changed: Vec<&str> = before.split('\n').collect();
+            let at = at.index(changed.len());
+            changed[at] = "changed";
+            let after = file.with_text(&changed.join("\n")).unwrap();
+            prop_assert_eq!(file.encoding.decode(&after), changed.join("\n"));
+        }
+    }
 }

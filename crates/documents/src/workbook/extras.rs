@@ -9,8 +9,6 @@ use quick_xml::{Reader, events::Event};
 use std::collections::BTreeMap;
 
 const WORKBOOK: &str = "xl/workbook.xml";
-/// Maximum size of a sheet whose hidden rows and columns are looked for, in bytes.
-const MAX_SHEET_BYTES: usize = 64 * 1024 * 1024;
 /// Maximum number of ranges that are named.
 const MAX_RANGES: usize = 20;
 
@@ -53,7 +51,7 @@ fn people(package: &Package<'_>) -> BTreeMap<String, String> {
 fn sheet_extras(package: &Package<'_>, part: &str, people: &BTreeMap<String, String>) -> SheetExtras {
     let mut extras = SheetExtras::default();
     if let Some(xml) =
-        package.text(part).filter(|xml| xml.len() <= MAX_SHEET_BYTES && xml.contains(" hidden="))
+        package.text(part).filter(|xml| xml.contains(" hidden="))
     {
         extras.hidden = hidden(&xml);
     }
@@ -67,8 +65,11 @@ fn sheet_extras(package: &Package<'_>, part: &str, people: &BTreeMap<String, Str
             // What old programs get says the same once more.
             "threadedComment" => comments.extend(threaded_comments(&xml, people)),
             "drawing" => {
-                let texts =
-                    Element::parse(&xml).all("txBody").iter().map(|text| text.words()).collect::<Vec<_>>();
+                let texts = Element::parse(&xml)
+                    .all("txBody")
+                    .iter()
+                    .map(|text| text.joined_text())
+                    .collect::<Vec<_>>();
                 extras.remarks.extend(
                     texts.into_iter().filter(|text| !text.is_empty()).map(|text| format!("text box: {text}")),
                 );
@@ -92,7 +93,7 @@ fn legacy_comments(xml: &str) -> Vec<(String, String)> {
     let comments = tree.all("comment").into_iter().filter_map(|comment| {
         let author = comment.attribute("authorId").and_then(|id| authors.get(id.parse::<usize>().ok()?));
         let author = author.filter(|author| !author.is_empty()).map_or("unknown", String::as_str);
-        Some((comment.attribute("ref")?.to_owned(), format!("{author}: {}", comment.words())))
+        Some((comment.attribute("ref")?.to_owned(), format!("{author}: {}", comment.joined_text())))
     });
     comments.collect()
 }
@@ -105,7 +106,7 @@ fn threaded_comments(xml: &str, people: &BTreeMap<String, String>) -> BTreeMap<S
             comment.attribute("personId").and_then(|id| people.get(id)).map_or("unknown", String::as_str);
         let thread = threads.entry(place.to_owned()).or_default();
         let between = if thread.is_empty() { "" } else { "; " };
-        thread.push_str(&format!("{between}{author}: {}", comment.words()));
+        thread.push_str(&format!("{between}{author}: {}", comment.joined_text()));
     }
     threads
 }

@@ -91,6 +91,22 @@ async fn a_character_that_the_encoding_does_not_have_changes_nothing() {
 }
 
 #[tokio::test]
+async fn broken_bytes_are_shown_and_kept() {
+    let bench = bench().await;
+    let path = put(&bench, "a.log", "会议纪要：预算为一百二十万元\n".as_bytes()).await;
+    bench.sandbox.write(&path, b"cut \xE4\xBC\nend\n", true).await.unwrap();
+    let shown = "会议纪要：预算为一百二十万元\ncut \u{FFFD}\nend\n\n[bytes that are not valid UTF-8 are shown as \u{FFFD}]";
+    assert_eq!(bench.output("read_file", json!({"path": path})).await.unwrap().text, shown);
+    bench.check("str_replace", json!({"path": path, "old_str": "end", "new_str": "END"}), "OK").await;
+    assert!(bytes(&bench, &path).await.ends_with(b"cut \xE4\xBC\nEND\n"));
+    let error = format!(
+        "Error: {path} was not changed: the lines to change hold bytes that are not valid UTF-8, which would be lost: \
+         change the file with bash, or convert it first"
+    );
+    bench.check("str_replace", json!({"path": path, "old_str": "cut", "new_str": "CUT"}), &error).await;
+}
+
+#[tokio::test]
 async fn what_is_not_text_is_named_with_its_reason() {
     let bench = bench().await;
     let binary = put(&bench, "a.bin", b"\x01\0\xFF\0 budget").await;

@@ -4,7 +4,8 @@
 use super::{FetchedPage, strip::strip};
 use dom_query::Document;
 use dom_smoothie::{Config, Readability, TextMode};
-use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
+use encoding_rs::Encoding;
+use pudu_documents::text;
 use pudu_net::reqwest::Url;
 
 /// An article that is shorter, in characters, is perhaps not what the page is about.
@@ -71,20 +72,13 @@ fn guess(body: &[u8]) -> &'static str {
     if text { "text/plain" } else { "something binary" }
 }
 
-/// Decodes by mark, header, or what the page says of itself; UTF-8 otherwise, or what browsers fall back to.
+/// Decodes a body in the encoding that its header names, or else in the one that it has.
 fn decode(kind: &str, body: &[u8]) -> String {
-    let named = |text: &str| {
-        let (_, label) = text.split_once("charset=")?;
-        let label = label.trim_start_matches(['"', '\'', ' ']);
-        let end =
-            label.find(|c: char| !(c.is_ascii_alphanumeric() || "-_:.".contains(c))).unwrap_or(label.len());
-        Encoding::for_label(label.split_at(end).0.as_bytes())
-    };
-    let head = body.get(..1_024).unwrap_or(body);
-    let said = named(&kind.to_ascii_lowercase())
-        .or_else(|| named(&String::from_utf8_lossy(head).to_ascii_lowercase()));
-    let fallback = if std::str::from_utf8(body).is_ok() { UTF_8 } else { WINDOWS_1252 };
-    said.unwrap_or(fallback).decode(body).0.into_owned()
+    let kind = kind.to_ascii_lowercase();
+    let label = kind.split_once("charset=").map(|(_, label)| label.trim_start_matches(['"', '\'', ' ']));
+    let named = label.and_then(|label| label.split(['"', '\'', ';', ' ']).next());
+    let encoding = named.and_then(|label| Encoding::for_label(label.as_bytes()));
+    encoding.map_or_else(|| text::decode(body), |encoding| encoding.decode(body).0.into_owned())
 }
 
 /// Makes Markdown of a page: of its article, or of all of it where there is none.
