@@ -8,7 +8,7 @@ const MAX_SAMPLE_BYTES: usize = 256 * 1024;
 /// Size of the head in which a file may name its encoding, in bytes.
 const DECLARATION_BYTES: usize = 2048;
 /// A file with fewer multi-byte sequences of UTF-8 than this for each broken one is in another encoding.
-const VALID_PER_BROKEN: usize = 8;
+const VALID_PER_BROKEN: usize = 2;
 const UTF8_BOM: &[u8] = b"\xEF\xBB\xBF";
 
 /// A text file in memory.
