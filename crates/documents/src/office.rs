@@ -1,5 +1,5 @@
-//! Word and PowerPoint, of today and as before 2007. Slides are under their marks, with their notes. What the library
-//! passes over is rewritten before it reads the document.
+//! Word and PowerPoint, of today and as before 2007. Slides are under their marks, with their notes. Elements that the library
+//! passes over are rewritten before it reads the document.
 
 mod diagram;
 mod math;
@@ -109,7 +109,7 @@ fn render(
     Ok((draft, document.sections.len()))
 }
 
-/// Warns of what the text does not have.
+/// Adds warnings about content that is missing from the text.
 fn warn(draft: &mut DocumentDraft, inserts: &Inserts, package: &Package<'_>) {
     for (count, what) in [
         (

@@ -1,4 +1,4 @@
-//! Package of an Office document: its parts, what leads from one to another, and a copy with other parts.
+//! Package of an Office document: its parts, the relationships between them, and a copy with other parts.
 
 use crate::{DocumentLimits, Error, archive::Archive, draft::DocumentDraft, text, xml::Element};
 use std::{

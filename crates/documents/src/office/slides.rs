@@ -111,7 +111,7 @@ fn rewrite_slide(
                 let formula = math::latex(&Element::read(&mut reader, tag));
                 format!("<a:r><a:t>{}</a:t></a:r>", inserts.placeholder(formula))
             }
-            // What holds a formula in a paragraph.
+            // Wrapper of a formula in a paragraph.
             Event::Start(tag) if tag.name().as_ref() == "a14:m" => continue,
             Event::End(tag) if tag.name().as_ref() == "a14:m" => continue,
             Event::Start(tag) if tag.name().as_ref() == "p:graphicFrame" => {

@@ -62,7 +62,7 @@ fn sheet_extras(package: &Package<'_>, part: &str, people: &BTreeMap<String, Str
             "comments" => legacy_comments(&xml).into_iter().for_each(|(place, text)| {
                 comments.entry(place).or_insert(text);
             }),
-            // What old programs get says the same once more.
+            // Legacy comments repeat threaded ones for old programs.
             "threadedComment" => comments.extend(threaded_comments(&xml, people)),
             "drawing" => {
                 let texts = Element::parse(&xml)

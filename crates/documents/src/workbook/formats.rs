@@ -105,7 +105,7 @@ mod tests {
                 "{code}"
             );
         }
-        // What a format hides is there all the same.
+        // A value that a format hides is shown.
         let hidden = Formats(vec![parse(";;;")]).show(42.0, 0);
         assert!(hidden.is_none_or(|shown| shown == "42"));
     }
