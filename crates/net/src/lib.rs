@@ -1,10 +1,12 @@
-//! The one HTTP client and the one TLS configuration, the guard for URLs that others chose, the decoder of
-//! server-sent events, the words for waiting, and the scrubber that keeps secrets out of what people and logs read.
+//! The one HTTP client and the one TLS configuration, the guard for URLs that others chose, the lenient reader of
+//! foreign JSON, the decoder of server-sent events, the words for waiting, and the scrubber that keeps secrets out of
+//! texts for people and logs.
 //!
 //! Deliberately absent: any provider's or platform's protocol.
 
 mod client;
 pub mod guard;
+pub mod json;
 pub mod retry;
 pub mod scrub;
 pub mod sse;

@@ -1,0 +1,232 @@
+//! Repairs of JSON text.
+
+use std::{borrow::Cow, fmt::Write, iter::Peekable, str::Chars};
+
+/// Sign in the place of a character that cannot be kept.
+const UNREADABLE: char = char::REPLACEMENT_CHARACTER;
+/// First of the 2,048 private characters that stand for half pairs until their other half has come.
+const FIRST_MARK: u32 = 0x10_F800;
+/// The surrogates, which no text may hold alone.
+const SURROGATES: std::ops::RangeInclusive<u32> = 0xD800..=0xDFFF;
+
+/// Returns the text of foreign JSON with all repairs that the module names. Bytes that are no JSON stay none.
+#[must_use]
+pub fn repair(bytes: &[u8]) -> Cow<'_, str> {
+    let text = to_utf8(bytes);
+    match needs_repair(&text) {
+        true => Cow::Owned(Repairer::new(&text, false).run()),
+        false => text,
+    }
+}
+
+/// Returns the repaired text, in which each half pair is a mark.
+pub(super) fn repair_with_marks(text: &str) -> String {
+    Repairer::new(text, true).run()
+}
+
+/// Returns the surrogate that a mark stands for.
+pub(super) fn marked_half(mark: char) -> Option<u32> {
+    u32::from(mark)
+        .checked_sub(FIRST_MARK)
+        .map(|n| n + SURROGATES.start())
+        .filter(|half| SURROGATES.contains(half))
+}
+
+/// Returns the character of two halves.
+pub(super) fn joined(high: u32, low: u32) -> Option<char> {
+    let is_pair = (0xD800..0xDC00).contains(&high) && (0xDC00..0xE000).contains(&low);
+    is_pair.then(|| char::from_u32(0x1_0000 + ((high - 0xD800) << 10) + (low - 0xDC00))).flatten()
+}
+
+/// Decodes UTF-8. Surrogates that were encoded as if they were characters become escapes, as JSON writes them.
+fn to_utf8(bytes: &[u8]) -> Cow<'_, str> {
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => Cow::Owned(String::from_utf8_lossy(&with_escapes(bytes)).into_owned()),
+    };
+    match text.strip_prefix('\u{feff}') {
+        Some(rest) => Cow::Owned(rest.to_owned()),
+        None => text,
+    }
+}
+
+fn with_escapes(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some((first, tail)) = rest.split_first() {
+        match rest {
+            [0xED, second @ 0xA0..=0xBF, third @ 0x80..=0xBF, tail @ ..] => {
+                let half = 0xD000 | (u32::from(second & 0x3F) << 6) | u32::from(third & 0x3F);
+                out.extend_from_slice(format!("\\u{half:04x}").as_bytes());
+                rest = tail;
+            }
+            _ => {
+                out.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    out
+}
+
+/// Returns whether a text may be other than valid JSON without NUL. A text without any of these signs is as good as
+/// it gets.
+fn needs_repair(text: &str) -> bool {
+    let is_odd = |byte: u8| byte < 0x20 || byte == b'\\';
+    text.bytes().any(is_odd) || text.contains("NaN") || text.contains("Infinity")
+}
+
+struct Repairer<'a> {
+    chars: Peekable<Chars<'a>>,
+    out: String,
+    /// Whether half pairs become marks.
+    marks: bool,
+}
+
+impl<'a> Repairer<'a> {
+    fn new(text: &'a str, marks: bool) -> Self {
+        Self { chars: text.chars().peekable(), out: String::with_capacity(text.len() + 16), marks }
+    }
+
+    fn run(mut self) -> String {
+        while let Some(c) = self.chars.next() {
+            match c {
+                '"' => self.string(),
+                // Programs in C send the end of their text along.
+                '\0' => self.out.push(' '),
+                'N' | 'I' | '-' => self.number_word(c),
+                c => self.out.push(c),
+            }
+        }
+        self.out
+    }
+
+    /// Reads `NaN`, `Infinity` and `-Infinity`, which Python writes and JSON does not have.
+    fn number_word(&mut self, first: char) {
+        let rest = self.chars.clone().take_while(char::is_ascii_alphabetic).take(10).collect::<String>();
+        match (first, rest.as_str()) {
+            ('N', "aN") | ('I', "nfinity") | ('-', "Infinity") => {
+                self.out.push_str("null");
+                self.chars.by_ref().take(rest.len()).for_each(drop);
+            }
+            _ => self.out.push(first),
+        }
+    }
+
+    fn string(&mut self) {
+        self.out.push('"');
+        while let Some(c) = self.chars.next() {
+            match c {
+                '"' => return self.out.push('"'),
+                '\\' => self.escape(),
+                '\0' => self.out.push(UNREADABLE),
+                c if c < ' ' => self.escaped(u32::from(c)),
+                c => self.character(c),
+            }
+        }
+    }
+
+    /// Writes a character of a text. One that is a mark here is foreign, and would be taken for half a pair.
+    fn character(&mut self, c: char) {
+        self.out.push(if self.marks && marked_half(c).is_some() { UNREADABLE } else { c });
+    }
+
+    fn escape(&mut self) {
+        match self.chars.next() {
+            Some('u') => self.unicode(),
+            Some(c @ ('"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't')) => self.out.extend(['\\', c]),
+            Some('\'') => self.out.push('\''),
+            // The backslash was meant as one.
+            Some(c) if c >= ' ' => self.out.extend(['\\', '\\', c]),
+            Some(c) => {
+                self.out.push_str("\\\\");
+                self.escaped(u32::from(c));
+            }
+            None => self.out.push('\\'),
+        }
+    }
+
+    fn unicode(&mut self) {
+        let Some(unit) = hex_unit(&self.chars) else { return self.out.push_str("\\\\u") };
+        self.skip(4);
+        if !SURROGATES.contains(&unit) {
+            return self.escaped(unit);
+        }
+        match self.next_unit().and_then(|low| joined(unit, low)) {
+            Some(whole) => {
+                self.skip(6);
+                self.character(whole);
+            }
+            None if self.marks => self.out.extend(char::from_u32(FIRST_MARK + unit - SURROGATES.start())),
+            None => self.out.push(UNREADABLE),
+        }
+    }
+
+    /// Returns the unit of the escape that follows.
+    fn next_unit(&self) -> Option<u32> {
+        let mut ahead = self.chars.clone();
+        (ahead.next() == Some('\\') && ahead.next() == Some('u')).then(|| hex_unit(&ahead)).flatten()
+    }
+
+    fn skip(&mut self, chars: usize) {
+        self.chars.by_ref().take(chars).for_each(drop);
+    }
+
+    /// Writes a character as an escape; a NUL as its sign.
+    fn escaped(&mut self, unit: u32) {
+        match unit {
+            0 => self.out.push(UNREADABLE),
+            // Nothing fails to be written to a text.
+            unit => drop(write!(self.out, "\\u{unit:04x}")),
+        }
+    }
+}
+
+/// Returns the number that the next four characters write in hexadecimal.
+fn hex_unit(chars: &Peekable<Chars<'_>>) -> Option<u32> {
+    let mut digits = chars.clone();
+    (0..4).try_fold(0, |unit, _| Some(unit * 16 + digits.next()?.to_digit(16)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn each_fault_is_repaired_where_it_is_and_nothing_else_changes() {
+        let check = |bytes: &[u8], expect: Value| {
+            let text = repair(bytes);
+            assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), expect, "{text}");
+        };
+        check(br#"["\ud83d\ude00"]"#, json!(["😀"]));
+        check(
+            br#"["a\ud83d", "\ude00b", "\ud83d\ud83d\ude00", "\ude00\ud83d"]"#,
+            json!(["a\u{fffd}", "\u{fffd}b", "\u{fffd}😀", "\u{fffd}\u{fffd}"]),
+        );
+        check(br#"["\uD83D\n", "\ud83dA"]"#, json!(["\u{fffd}\n", "\u{fffd}A"]));
+        check(br#"["\\ud83d", "\\\ud83d"]"#, json!(["\\ud83d", "\\\u{fffd}"]));
+        check(b"[\"a\\u0000b\", \"a\0b\"]\0\0", json!(["a\u{fffd}b", "a\u{fffd}b"]));
+        check(br#"["\\u0000", "\u0001"]"#, json!(["\\u0000", "\u{1}"]));
+        check(b"[\"a\nb\tc\x01\"]", json!(["a\nb\tc\u{1}"]));
+        check(
+            br#"["it\'s", "C:\Users", "\x41", "\u12", "\uzzzz"]"#,
+            json!(["it's", "C:\\Users", "\\x41", "\\u12", "\\uzzzz"]),
+        );
+        check(b"\xEF\xBB\xBF[\"\xff\"]", json!(["\u{fffd}"]));
+        check(b"[\"\xED\xA0\xBD\xED\xB8\x80\", \"\xED\xA0\xBD\"]", json!(["😀", "\u{fffd}"]));
+        check(
+            b"[NaN, -Infinity, Infinity, -1, \"NaN\", \"-Infinity\"]",
+            json!([null, null, null, -1, "NaN", "-Infinity"]),
+        );
+        check(r#"{"ключ": "現\ud99c"}"#.as_bytes(), json!({"ключ": "現\u{fffd}"}));
+        for broken in ["[NaNny]", "[Infinit]", "{'a': 1}"] {
+            assert!(serde_json::from_str::<Value>(&repair(broken.as_bytes())).is_err(), "{broken}");
+        }
+    }
+
+    #[test]
+    fn text_that_needs_no_repair_is_not_copied() {
+        assert!(matches!(repair("{\"a\": \"现 😀\"}".as_bytes()), Cow::Borrowed(_)));
+    }
+}
