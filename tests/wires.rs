@@ -1,7 +1,7 @@
 //! Each wire end to end: the real daemon with a model of each provider's class, against the simulated provider that the
 //! official clients accept and that refuses whatever comes back altered.
 
-use crate::house::{House, SOON, Talker};
+use crate::house::{House, SOON, Talker, http};
 use pudu_sim::{
     Model,
     model::{Ask, At, Cause, Reply, RetryAfter, Wire},
@@ -221,28 +221,68 @@ async fn the_wait_that_a_provider_names_is_kept() {
 }
 
 #[tokio::test]
+async fn a_wait_is_shown_with_its_length_and_bounded_by_the_patience() {
+    const PATIENT: &str = "llm_call: {retry_max_attempts: 20, patience_seconds: 4}\n";
+    let (house, ada) = house_on(Wire::Chat, PATIENT).await;
+    let limited = || Reply::refused(Cause::RateLimit).retry_after(RetryAfter::Seconds(2));
+    house.model.otherwise(move |_| limited().into());
+    let begun = std::time::Instant::now();
+    ada.say("hello");
+    ada.reads_so(|text| text.contains("retrying in 2 s")).await;
+    ada.reads_so(|text| text.contains("The model is busy, and waiting did not help.")).await;
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    assert!((2..=3).contains(&house.model.count()), "{}", house.model.count());
+    let before = house.model.count();
+    let long = || Reply::refused(Cause::RateLimit).retry_after(RetryAfter::Seconds(600));
+    house.model.otherwise(move |_| long().into());
+    ada.say("and now?");
+    ada.reads_so(|text| text.contains("Try again in 10 minutes")).await;
+    assert_eq!(house.model.count() - before, 1, "a longer wait than the patience is not begun");
+}
+
+#[tokio::test]
+async fn thoughts_reach_the_api_on_each_wire_and_never_a_chat() {
+    for wire in Wire::ALL {
+        let (house, ada) = house_on(wire, "").await;
+        house.model.next(Reply::text("Forty-two.").reasoning("let me see").usage(10, 5));
+        ada.says("why?", "Forty-two.").await;
+        let shown = house.telegram.history(ada.chat, ada.answers()[0].id);
+        assert!(shown.iter().all(|shown| !shown.text.contains("let me see")), "{wire:?}: {shown:?}");
+        let body = json!({"input": {"messages": [{"role": "user", "content": "why?"}]}, "stream_mode": ["messages", "values"]});
+        house.model.next(Reply::text("Forty-two.").reasoning("let me see").usage(10, 5));
+        let url = format!("http://{}/api/runs/stream", house.address);
+        let frames = http().post(url).json(&body).send().await.unwrap().text().await.unwrap();
+        let thoughts = frames.matches("\"reasoning_content\":").count();
+        assert!(thoughts >= 2, "a frame as they come and the message at the end, {wire:?}: {frames}");
+        accepted(&house, wire);
+    }
+}
+
+#[tokio::test]
 async fn what_a_provider_refuses_is_told_as_what_it_is() {
     const QUICK: &str = "llm_call: {retry_max_attempts: 2, retry_base_delay_ms: 1, retry_cap_delay_ms: 2}\nsummarization: {enabled: false}\n";
     for wire in Wire::ALL {
         let (house, ada) = house_on(wire, QUICK).await;
         let refusals = [
-            (Reply::status(401), "The model's provider refused the key (", 1),
+            (Reply::status(401), "The model's provider refused the key.", 1),
             (
                 Reply::status(404).message("model 'sim-1' not found"),
-                "The model's provider does not know this model (",
+                "The model's provider does not know this model.",
                 1,
             ),
-            (Reply::refused(Cause::RateLimit), "The model is busy (", 2),
-            (Reply::refused(Cause::Overloaded), "The model is busy (", 2),
-            (Reply::refused(Cause::Overflow), "This conversation has become too long for the model (", 2),
+            (Reply::refused(Cause::RateLimit), "The model is busy, and waiting did not help.", 2),
+            (Reply::refused(Cause::Overloaded), "The model is busy, and waiting did not help.", 2),
+            (Reply::refused(Cause::Overflow), "This conversation has become too long for the model.", 2),
         ];
         for (refusal, told, times) in refusals {
             let before = house.model.count();
             let reply = refusal.clone();
             house.model.otherwise(move |_| reply.clone().into());
             ada.say(&format!("hello {before}"));
-            let said = ada.reads_so(|text| text.contains("(HTTP ")).await;
-            assert!(said.contains(told), "{wire:?} {refusal:?}: {said}");
+            let said = ada.reads_so(|text| text.contains(told)).await;
+            for theirs in ["HTTP", "sim-1", "slow down", "maximum"] {
+                assert!(!said.contains(theirs), "a provider's words stay in the log: {wire:?} {refusal:?}: {said}");
+            }
             assert_eq!(house.model.count() - before, times, "{wire:?} {refusal:?}");
             house.model.otherwise(|_| Reply::text("ok").into());
             ada.says("and now?", "ok").await;

@@ -93,6 +93,9 @@ pub(super) fn model_calls(top: &Section<'_>) -> ModelCalls {
         base: wait("retry_base_delay_ms", usual.base),
         cap: wait("retry_cap_delay_ms", usual.cap),
         burst_base: wait("burst_retry_base_delay_ms", usual.burst_base),
+        patience: Duration::from_secs(
+            section.number("patience_seconds", 1..=3_600).or(usual.patience.as_secs()),
+        ),
     };
     let max_concurrent = section.number("max_concurrent_calls", 0..=10_000_u32).or(0);
     ModelCalls { retries, rest: rest(top), max_concurrent }

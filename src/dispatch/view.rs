@@ -121,11 +121,12 @@ pub(super) fn waiting(language: Language) -> ReplyView {
 fn activity(language: Language, activity: &Activity) -> Option<String> {
     let text = match activity {
         Activity::Talking => return None,
-        Activity::Retrying { reason } => match reason {
-            RetryReason::Busy => language.retrying_busy(),
+        Activity::Retrying { reason, seconds } => match reason {
+            RetryReason::Busy => return Some(language.retrying_busy(seconds)),
+            RetryReason::RateLimited => return Some(language.retrying_limited(seconds)),
+            RetryReason::Resting => return Some(language.retrying_resting(seconds)),
             RetryReason::Garbled => language.retrying_broken(),
             RetryReason::Unreachable => language.retrying_unreachable(),
-            RetryReason::Resting => language.retrying_resting(),
             RetryReason::FellBack => language.retrying_elsewhere(),
         },
         Activity::Tools(tools) if !tools.is_empty() => return Some(at_work(language, tools)),
@@ -147,23 +148,25 @@ fn at_work(language: Language, tools: &[RunningTool]) -> String {
     language.paragraph(&said.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// Returns the cause of a failure in words; an older version stored English ones alone.
+/// Returns the cause of a failure in words; an older version stored English ones alone. The words of a model's provider
+/// stay in the log.
 fn failed(language: Language, failure: &RunFailure, asker: Option<&str>) -> String {
     let Some(cause) = &failure.cause else { return failure.hint.clone() };
     match cause {
-        FailureCause::Busy { detail, minutes: Some(minutes) } => language.failed_busy_long(detail, minutes),
-        FailureCause::Busy { detail, minutes: None } => language.failed_busy(detail),
-        FailureCause::Unreachable(detail) => language.failed_unreachable(detail),
+        FailureCause::Busy { minutes: Some(minutes), .. } => language.failed_busy_long(minutes),
+        FailureCause::Busy { minutes: None, .. } => language.failed_busy().to_owned(),
+        FailureCause::Unreachable(_) => language.failed_unreachable().to_owned(),
         FailureCause::Silent => language.failed_silent().to_owned(),
+        FailureCause::OnlyMedia => language.failed_only_media().to_owned(),
         FailureCause::OnlyThought => language.failed_only_thought().to_owned(),
         FailureCause::Garbled => language.failed_garbled().to_owned(),
-        FailureCause::Auth(detail) => language.failed_auth(detail),
-        FailureCause::Quota(detail) => language.failed_quota(detail),
-        FailureCause::NoApi(detail) => language.failed_no_api(detail),
-        FailureCause::UnknownModel(detail) => language.failed_unknown_model(detail),
-        FailureCause::TooLong(detail) => language.failed_too_long(detail),
+        FailureCause::Auth(_) => language.failed_auth().to_owned(),
+        FailureCause::Quota(_) => language.failed_quota().to_owned(),
+        FailureCause::NoApi(_) => language.failed_no_api().to_owned(),
+        FailureCause::UnknownModel(_) => language.failed_unknown_model().to_owned(),
+        FailureCause::TooLong(_) => language.failed_too_long().to_owned(),
         FailureCause::Filtered => language.failed_filtered().to_owned(),
-        FailureCause::Rejected(detail) => language.failed_rejected(detail),
+        FailureCause::Rejected(_) => language.failed_rejected().to_owned(),
         FailureCause::Budget(used) => budgets::refused(language, used, asker),
         FailureCause::NoModel => language.failed_no_model().to_owned(),
         FailureCause::UnknownAgent(name) => {
@@ -356,7 +359,7 @@ mod tests {
         check(Activity::Tools(vec![reads(), reads()]), Some("Reading the sales figures…"));
         let both = vec![reads(), tool("bash", None), tool("ls", Some("Looking around"))];
         check(Activity::Tools(both), Some("Reading the sales figures; Looking around… Running bash…"));
-        let busy = Activity::Retrying { reason: RetryReason::Busy };
-        check(busy, Some("The model is busy; trying again…"));
+        let busy = Activity::Retrying { reason: RetryReason::RateLimited, seconds: 12 };
+        check(busy, Some("Rate limited by the model's provider; retrying in 12 s…"));
     }
 }

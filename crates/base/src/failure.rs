@@ -87,11 +87,17 @@ pub enum FailureCause {
          has to look at the model's settings."
     )]
     Rejected(String),
-    /// The model used its tools and then said nothing, also when it was asked again.
+    /// The model's answer had no words, also when it was asked again.
     #[error(
-        "The model did its work and then said nothing, also when asked again. Try again, or choose another model with /models."
+        "The model said nothing, also when asked again. Try again, or choose another model with /models."
     )]
     Silent,
+    /// The model's answer had images or other media and no words.
+    #[error(
+        "The model answered with an image or another file alone, and I cannot pass those on. Ask for words, or choose \
+         another model with /models."
+    )]
+    OnlyMedia,
     /// The model's thoughts took all that one answer may have.
     #[error(
         "The model's thinking used the whole output budget of one answer, so nothing was left to say. Ask for less at \
@@ -150,6 +156,7 @@ impl FailureCause {
             | Self::UnknownModel(_)
             | Self::TooLong(_)
             | Self::Filtered
+            | Self::OnlyMedia
             | Self::Rejected(_) => FailureClass::Rejected,
             Self::Budget(_) => FailureClass::Budget,
             Self::NoModel
@@ -174,8 +181,10 @@ impl From<FailureCause> for RunFailure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryReason {
-    /// It is overloaded or limits the rate.
+    /// It is overloaded.
     Busy,
+    /// Its provider limits the rate.
+    RateLimited,
     /// Its answer was broken.
     Garbled,
     /// It cannot be reached.
@@ -190,6 +199,7 @@ impl fmt::Display for RetryReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Busy => "the model is busy",
+            Self::RateLimited => "the model's provider limits the rate",
             Self::Garbled => "the model's answer was broken",
             Self::Unreachable => "the model cannot be reached",
             Self::Resting => "the model failed often and rests",

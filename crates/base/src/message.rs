@@ -91,7 +91,7 @@ pub struct Assistant {
     /// The words for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// The model's reasoning, for providers that want it back. Shown to nobody.
+    /// The model's reasoning, for API clients, the page, and providers that want it back. No chat shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
     /// Parts that the model's provider wants back.

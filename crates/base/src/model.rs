@@ -159,7 +159,7 @@ pub enum Delta {
     Text(String),
     /// The words so far were thoughts, and not for people.
     Retract,
-    /// The model's thoughts, from a model that wants them back; shown to nobody.
+    /// The model's thoughts, for API clients and the page; no chat shows them.
     Reasoning(String),
     /// Parts that the provider wants back with the message.
     ProviderParts(ProviderParts),
@@ -192,6 +192,8 @@ pub enum ModelError {
     Busy {
         /// When the provider wants to be asked again.
         retry_after: Option<Duration>,
+        /// Whether it limits the rate of this account, and is not overloaded.
+        limited: bool,
         /// The provider's words.
         detail: String,
     },
@@ -222,6 +224,9 @@ pub enum ModelError {
     /// The request was not accepted. Asking again does not help.
     #[error("the model's provider rejected the request: {0}")]
     Rejected(String),
+    /// The reply has images or other media and no words. Asking for words, or another model, helps.
+    #[error("the model answered with media alone")]
+    OnlyMedia,
     /// A budget is used up, or too little of it is left, so the model was not asked. Asking later helps.
     #[error("the model was not asked: {0}")]
     Budget(UsedBudget),
@@ -237,14 +242,15 @@ impl ModelError {
     /// Returns whether nobody charges for a request that ended so: it was turned away before anything was made.
     #[must_use]
     pub fn is_free(&self) -> bool {
-        !self.retriable() && !matches!(self, Self::Filtered(_)) || matches!(self, Self::Busy { .. })
+        !self.retriable() && !matches!(self, Self::Filtered(_) | Self::OnlyMedia)
+            || matches!(self, Self::Busy { .. })
     }
 }
 
 impl From<&ModelError> for FailureCause {
     fn from(error: &ModelError) -> Self {
         match error.clone() {
-            ModelError::Busy { retry_after, detail } => {
+            ModelError::Busy { retry_after, detail, .. } => {
                 let minutes = retry_after.map(|wait| wait.as_secs()).filter(|seconds| *seconds >= 120);
                 Self::Busy { detail, minutes: minutes.map(|seconds| seconds.div_ceil(60)) }
             }
@@ -257,6 +263,7 @@ impl From<&ModelError> for FailureCause {
             ModelError::TooLong(detail) => Self::TooLong(detail),
             ModelError::Filtered(_) => Self::Filtered,
             ModelError::Rejected(detail) => Self::Rejected(detail),
+            ModelError::OnlyMedia => Self::OnlyMedia,
             ModelError::Budget(used) => Self::Budget(used),
         }
     }
@@ -265,6 +272,7 @@ impl From<&ModelError> for FailureCause {
 impl From<&ModelError> for RetryReason {
     fn from(error: &ModelError) -> Self {
         match error {
+            ModelError::Busy { limited: true, .. } => Self::RateLimited,
             ModelError::Busy { .. } => Self::Busy,
             ModelError::Garbled(_) => Self::Garbled,
             _ => Self::Unreachable,

@@ -33,6 +33,15 @@ impl Usage {
         Self { input, output, ..Self::default() }
     }
 
+    /// Returns the usage with no number above this one.
+    #[must_use]
+    pub fn at_most(self, most: u64) -> Self {
+        let Self { input, output, cached, cache_writes, reasoning } = self;
+        let [input, output, cached, cache_writes, reasoning] =
+            [input, output, cached, cache_writes, reasoning].map(|tokens| tokens.min(most));
+        Self { input, output, cached, cache_writes, reasoning }
+    }
+
     /// Returns input and output together.
     #[must_use]
     pub fn total(self) -> u64 {

@@ -5,6 +5,7 @@
 
 mod agent;
 mod breaker;
+mod coerce;
 mod compact;
 mod context;
 mod deferred;
@@ -28,6 +29,7 @@ mod steering;
 pub mod subagent;
 mod task_end;
 mod task_log;
+mod tool_names;
 mod toolbox;
 
 pub use agent::{Agent, NoApprover, RunBounds, WallClock};

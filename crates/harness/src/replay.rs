@@ -82,6 +82,8 @@ pub enum Activity {
     Retrying {
         /// Why, in a few words.
         reason: RetryReason,
+        /// Time from the failure to the next try, in whole seconds, rounded up.
+        seconds: u64,
     },
     /// These tools run, oldest first.
     Tools(Vec<RunningTool>),
@@ -129,7 +131,10 @@ impl Progress {
                     self.text.truncate(self.begin);
                 }
             }
-            RunEvent::Retry { reason, .. } => self.activity = Activity::Retrying { reason: *reason },
+            RunEvent::Retry { reason, wait, .. } => {
+                let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+                self.activity = Activity::Retrying { reason: *reason, seconds };
+            }
             RunEvent::ToolStarted { call, tool, description } => {
                 let (call, tool, description) = (call.clone(), tool.clone(), description.clone());
                 let started = RunningTool { call, tool, description };

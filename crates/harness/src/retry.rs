@@ -2,17 +2,13 @@
 
 use crate::breaker::{Breaker, ModelGuards};
 use futures_util::{StreamExt, stream};
-use pudu_base::{Delta, Finish, Message, Model, ModelError, ModelStream, Request, RetryReason};
+use pudu_base::{Delta, Model, ModelError, ModelStream, Request, RetryReason};
 use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::Instant,
 };
 
-/// A person waits no longer than this for one try; if the provider asks for more, that is told at once.
-const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
-/// A request waits no longer, all in all, for a provider that rests or asks for time.
-const MAX_TOTAL_WAIT: Duration = Duration::from_secs(10 * 60);
 /// Words of providers that limit how fast requests come, and want a longer pause than others.
 const BURSTS: [&str; 5] =
     ["limit_burst_rate", "rate increased too quickly", "burst rate", "请求速率增长过快", "突发速率"];
@@ -22,14 +18,16 @@ const BURST_ATTEMPTS: u32 = 2;
 /// How often and after what time a failed request is made again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryRules {
-    /// Tries in all.
+    /// Maximum number of tries, the first included.
     pub attempts: u32,
-    /// The shortest wait.
+    /// Shortest wait.
     pub base: Duration,
-    /// The longest wait, unless the provider asks for more.
+    /// Longest wait, unless the provider asks for more.
     pub cap: Duration,
-    /// The shortest wait where a provider limits how fast requests come.
+    /// Shortest wait where a provider limits how fast requests come.
     pub burst_base: Duration,
+    /// Maximum time that a request waits, from its first try on. A wait that would end later is not begun.
+    pub patience: Duration,
 }
 
 impl Default for RetryRules {
@@ -39,6 +37,7 @@ impl Default for RetryRules {
             base: Duration::from_secs(1),
             cap: Duration::from_secs(8),
             burst_base: Duration::from_secs(5),
+            patience: Duration::from_secs(60),
         }
     }
 }
@@ -111,11 +110,9 @@ impl Model for Retry {
             waits_for_rest: self.waits_for_rest,
             request,
             attempt: 0,
-            failures: 0,
             wait: Duration::ZERO,
             began: Instant::now(),
             state: RetryState::Ask(Duration::ZERO),
-            spoke: false,
         };
         stream::unfold(asking, |mut asking| async move { Some((asking.next().await?, asking)) }).boxed()
     }
@@ -130,14 +127,10 @@ struct Asking {
     waits_for_rest: bool,
     request: Request,
     attempt: u32,
-    /// Those of the tries that failed without the provider asking for time.
-    failures: u32,
     /// The wait before this try.
     wait: Duration,
     began: Instant,
     state: RetryState,
-    /// Whether this try gave words or calls.
-    spoke: bool,
 }
 
 enum RetryState {
@@ -185,13 +178,12 @@ impl Asking {
         };
         if !self.waits_for_rest {
             self.state = RetryState::Over;
-            // Nothing is sent, so that nobody charges for it.
-            let detail = "it failed often and rests".to_owned();
-            return Some(Err(ModelError::Busy { retry_after: None, detail }));
+            // Nothing is sent, so this costs nothing.
+            return Some(Err(resting(None)));
         }
-        if self.began.elapsed() >= MAX_TOTAL_WAIT {
+        if left > self.patience_left() {
             self.state = RetryState::Over;
-            return Some(Err(ModelError::Unreachable("it has failed again and again for a while".into())));
+            return Some(Err(resting(Some(left))));
         }
         if told {
             tokio::select! {
@@ -212,20 +204,13 @@ impl Asking {
             None => None,
         };
         self.attempt += 1;
-        self.spoke = false;
         self.state = RetryState::Reading { stream: self.model.stream(self.request.clone()), _permit: permit };
     }
 
     fn judge(&mut self, next: Option<Result<Delta, ModelError>>) -> Result<Delta, ModelError> {
         match next {
-            // What a filter or a limit ended before a word came ends there the next time, too.
-            // Behind results the same request would end so again: that is for `TerminalResponse`.
-            Some(Ok(Delta::Finish(Finish::Complete))) if !self.spoke && asks_first(&self.request) => {
-                self.again(ModelError::Garbled("an empty answer".into()))
-            }
+            // An empty answer is whole: `TerminalResponse` asks for words.
             Some(Ok(delta)) => {
-                self.spoke |= matches!(delta, Delta::Text(_) | Delta::Call(_));
-                self.spoke &= !matches!(delta, Delta::Retract);
                 if matches!(delta, Delta::Finish(_)) {
                     self.breaker.worked();
                     self.state = RetryState::Over;
@@ -237,59 +222,46 @@ impl Asking {
         }
     }
 
-    /// Decides whether another try is made, and tells the reader.
+    /// Decides whether another try is made, and reports it to the reader.
     fn again(&mut self, error: ModelError) -> Result<Delta, ModelError> {
         let asked = match &error {
-            ModelError::Busy { retry_after, .. } => *retry_after,
+            ModelError::Busy { retry_after, .. } => retry_after.filter(|wait| !wait.is_zero()),
             _ => None,
         };
         let is_burst = matches!(&error, ModelError::Busy { detail, .. } if BURSTS.iter().any(|sign| detail.contains(sign)));
         let attempts = if is_burst { self.rules.attempts.min(BURST_ATTEMPTS) } else { self.rules.attempts };
-        // Who asks for time works; that is no reason to fail, but some day the person wants to know.
-        let is_over = match asked {
-            Some(asked) if self.waits_for_rest => {
-                asked > MAX_RETRY_DELAY || self.began.elapsed() + asked > MAX_TOTAL_WAIT
-            }
-            asked => {
-                self.failures += 1;
-                // Where another model can be asked, nobody waits long for this one.
-                self.failures >= attempts || asked.is_some_and(|asked| asked > self.rules.cap)
-            }
-        };
+        let base = if is_burst { self.rules.burst_base } else { self.rules.base };
+        let wait = asked.unwrap_or_else(|| self.rules.jitter(base, self.wait));
+        // Another model answers meanwhile.
+        let is_passed_over = !self.waits_for_rest && asked.is_some_and(|asked| asked > self.rules.cap);
+        let is_over = self.attempt >= attempts || wait > self.patience_left() || is_passed_over;
         if !error.retriable() || is_over {
             self.state = RetryState::Over;
             self.breaker.failed(&error);
             return Err(error);
         }
-        self.wait = self.next_wait(asked, is_burst);
-        self.state = RetryState::Ask(self.wait);
-        let (attempt, wait, reason) = (self.attempt, self.wait, RetryReason::from(&error));
+        self.wait = wait;
+        self.state = RetryState::Ask(wait);
+        let (attempt, reason) = (self.attempt, RetryReason::from(&error));
         Ok(Delta::Again { attempt, wait, reason, free: error.is_free() })
     }
 
-    /// Returns how long to wait: as long as the provider asks, and longer each time where that does not help.
-    fn next_wait(&self, asked: Option<Duration>, is_burst: bool) -> Duration {
-        let base = if is_burst { self.rules.burst_base } else { self.rules.base };
-        match asked {
-            Some(asked) if self.attempt < self.rules.attempts => asked,
-            Some(asked) => {
-                let steps = self.attempt - self.rules.attempts;
-                asked.max(base.saturating_mul(2u32.saturating_pow(steps)).min(MAX_RETRY_DELAY))
-            }
-            None => self.rules.jitter(base, self.wait),
-        }
+    fn patience_left(&self) -> Duration {
+        self.rules.patience.saturating_sub(self.began.elapsed())
     }
 }
 
-/// Returns whether a request ends with a person's words.
-fn asks_first(request: &Request) -> bool {
-    request.messages.last().is_none_or(|message| matches!(**message, Message::Human(_)))
+/// Returns the error of a request to a provider that rests for this time.
+fn resting(left: Option<Duration>) -> ModelError {
+    let detail = "it failed often and rests".to_owned();
+    ModelError::Busy { retry_after: left, limited: false, detail }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::RestRules;
+    use pudu_base::Finish;
     use std::{collections::VecDeque, sync::Mutex};
 
     const TRIES: u32 = 4;
@@ -341,11 +313,15 @@ mod tests {
     }
 
     fn busy(after: Option<u64>) -> ModelError {
-        ModelError::Busy { retry_after: after.map(Duration::from_secs), detail: "slow".into() }
+        ModelError::Busy {
+            retry_after: after.map(Duration::from_secs),
+            limited: false,
+            detail: "slow".into(),
+        }
     }
 
     fn again(attempt: u32, wait: u64, reason: RetryReason) -> Result<Delta, ModelError> {
-        let free = matches!(reason, RetryReason::Busy | RetryReason::Resting);
+        let free = matches!(reason, RetryReason::Busy | RetryReason::RateLimited | RetryReason::Resting);
         Ok(Delta::Again { attempt, wait: Duration::from_millis(wait), reason, free })
     }
 
@@ -358,7 +334,7 @@ mod tests {
         let model = model(vec![
             vec![Err(busy(Some(7)))],
             vec![text("Hel")],
-            vec![finish()],
+            vec![Err(ModelError::Garbled("x".into()))],
             vec![text("Hello"), finish()],
         ]);
         let start = Instant::now();
@@ -407,10 +383,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_limit_on_the_growth_of_requests_waits_longer_and_is_tried_twice() {
-        let burst =
-            || ModelError::Busy { retry_after: None, detail: "Request rate increased too quickly".into() };
+        let burst = || ModelError::Busy {
+            retry_after: None,
+            limited: true,
+            detail: "Request rate increased too quickly".into(),
+        };
         let (script, waits) = without_waits(ask(&model(vec![vec![Err(burst())], vec![Err(burst())]])).await);
-        assert_eq!(script, [again(1, 0, RetryReason::Busy), Err(burst())]);
+        assert_eq!(script, [again(1, 0, RetryReason::RateLimited), Err(burst())]);
         assert!(waits[0] >= Duration::from_secs(5), "{waits:?}");
     }
 
@@ -455,29 +434,36 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_provider_that_asks_for_time_is_waited_for_but_not_for_ever() {
-        let busy_for = |seconds, count| vec![vec![Err(busy(Some(seconds)))]; count];
-        let mut replies = busy_for(2, 9);
-        replies.push(vec![text("at last"), finish()]);
-        assert_eq!(ask(&model(replies)).await.pop(), Some(finish()));
-        let stubborn = model(busy_for(60, 100));
-        let start = Instant::now();
-        assert_eq!(ask(&stubborn).await.pop(), Some(Err(busy(Some(60)))));
-        assert!(
-            (MAX_TOTAL_WAIT - MAX_RETRY_DELAY..=MAX_TOTAL_WAIT).contains(&start.elapsed()),
-            "{:?}",
-            start.elapsed()
-        );
+    async fn a_provider_that_asks_for_time_is_asked_as_often_as_configured_and_within_the_patience() {
+        let check = async |asked: Option<u64>, attempts: u32, patience: u64, calls: usize, seconds: u64| {
+            let script = vec![vec![Err(busy(asked))]; 50];
+            let inner = Arc::new(RetryScript(Mutex::new(script.into())));
+            let patience = Duration::from_secs(patience);
+            let rules = RetryRules { attempts, patience, ..RetryRules::default() };
+            let model = Retry::new(inner.clone(), rules, &ModelGuards::default(), "https://a");
+            let start = Instant::now();
+            let (script, waits) = without_waits(ask(&model).await);
+            assert_eq!(script.last(), Some(&Err(busy(asked))));
+            let case = format!("{asked:?}, {attempts} tries, {patience:?}: {waits:?}");
+            assert_eq!(50 - inner.0.lock().unwrap().len(), calls, "{case}");
+            assert!(start.elapsed() <= patience && waits.len() + 1 == calls, "{case}");
+            assert!(start.elapsed().as_secs().abs_diff(seconds) <= 1 || asked.is_none(), "{case}");
+        };
+        check(Some(1), 3, 60, 3, 2).await;
+        check(Some(1), 20, 60, 20, 19).await;
+        check(Some(12), 20, 60, 6, 60).await;
+        check(Some(40), 3, 60, 2, 40).await;
+        check(Some(61), 3, 60, 1, 0).await;
+        check(Some(1), 20, 5, 6, 5).await;
+        check(None, 1, 60, 1, 0).await;
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_of_thoughts_alone_is_empty() {
-        let thought = vec![text("Hm."), Ok(Delta::Retract), finish()];
-        let model = model(vec![thought, vec![text("Hello"), finish()]]);
-        let (script, _) = without_waits(ask(&model).await);
-        let expect =
-            [text("Hm."), Ok(Delta::Retract), again(1, 0, RetryReason::Garbled), text("Hello"), finish()];
-        assert_eq!(script, expect);
+    async fn an_empty_answer_is_whole_and_paid_for_once() {
+        for said in [vec![], vec![text("Hm."), Ok(Delta::Retract)]] {
+            let reply: DeltaScript = said.into_iter().chain([finish()]).collect();
+            assert_eq!(ask(&model(vec![reply.clone()])).await, reply);
+        }
     }
 
     #[tokio::test(start_paused = true)]

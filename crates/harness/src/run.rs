@@ -2,7 +2,7 @@
 
 mod calls;
 
-use crate::{Agent, AnswerCheck, Middleware, RunState, Steering, goal};
+use crate::{Agent, AnswerCheck, Middleware, RunState, Steering, goal, tool_names::repair_names};
 use futures_util::StreamExt;
 use pudu_base::{
     Assistant, Delta, FailureCause, Finish, Human, LogError, Message, ModelCaller, ModelError, Outcome,
@@ -289,6 +289,7 @@ async fn call(
         reply.calls.clear();
         reply.provider_parts = None;
     }
+    repair_names(&mut reply.calls, &agent.tools);
     make_unique(&mut reply.calls, run_state);
     let wanted = reply.calls.len();
     for middleware in chain.iter_mut().rev() {

@@ -3,6 +3,7 @@
 
 use crate::wire::garbled;
 use pudu_base::{Finish, ModelError, ToolCall};
+use pudu_net::json;
 use serde_json::{Map, Value};
 
 /// Maximum number of parallel calls in a reply; more is a broken or hostile server.
@@ -153,13 +154,17 @@ impl CallPiece {
     }
 }
 
-/// Reads arguments; `None` if they are no JSON object. A tool without arguments is called with nothing or `null`.
+/// Reads arguments; `None` if they are no JSON object. A tool without arguments is called with nothing or `null`. Some
+/// models write the whole object as a text.
 fn arguments(text: &str) -> Option<Value> {
     match text.trim() {
         "" | "null" => Some(Value::Object(Map::new())),
         // So pieces are not read again and again from their beginning.
-        text if !text.ends_with('}') => None,
-        text => serde_json::from_str::<Value>(text).ok().filter(Value::is_object),
+        text if !text.ends_with(['}', '"']) => None,
+        text => match json::parse(text.as_bytes()).ok()? {
+            Value::String(inner) => json::parse(inner.as_bytes()).ok().filter(Value::is_object),
+            value => Some(value).filter(Value::is_object),
+        },
     }
 }
 

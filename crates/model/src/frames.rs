@@ -1,14 +1,17 @@
-//! Frames of a reply: server-sent events, or JSON documents one behind the other. What it is tells the first byte, not
+//! Frames of a reply: server-sent events, or JSON documents that follow each other. The first byte decides which, not
 //! the header: servers send either under the name of the other.
 
 use crate::{
     ModelSettings,
     think::ThinkHabit,
-    wire::{EventDecoder, garbled},
+    wire::{EventDecoder, cut, garbled},
     wires::wire_of,
 };
 use pudu_base::{Delta, ModelError};
-use pudu_net::sse::{SseDecoder, SseEvent};
+use pudu_net::{
+    json::{PairJoiner, Splitter},
+    sse::{SseDecoder, SseEvent},
+};
 use serde::de::IgnoredAny;
 
 /// Maximum size of one JSON document, in bytes.
@@ -17,142 +20,154 @@ const MAX_DOCUMENT_BYTES: usize = 16 * 1024 * 1024;
 /// Reads the bytes of one reply, without a socket: as they come, cut anywhere.
 pub struct ReplyDecoder {
     framing: Framing,
+    /// Joins characters that the server cut between two events.
+    pairs: PairJoiner<String>,
     events: Box<dyn EventDecoder>,
+    /// Whether words or calls have come.
+    has_content: bool,
 }
 
 enum Framing {
     /// Nothing but white space has come.
     Unknown(SseDecoder),
     Sse(SseDecoder),
-    Json(DocumentSplitter),
+    Json(Splitter),
 }
 
 impl ReplyDecoder {
-    /// Makes what reads a reply of this model.
+    /// Makes the decoder of a reply of this model.
     #[must_use]
     pub fn of(settings: &ModelSettings) -> Self {
         Self::with_habit(settings, &ThinkHabit::default())
     }
 
-    /// Makes what reads a reply of this model, whose replies before were like this.
+    /// Makes the decoder of a reply of this model, whose earlier replies had this habit.
     pub(crate) fn with_habit(settings: &ModelSettings, habit: &ThinkHabit) -> Self {
         Self::new(wire_of(settings.wire).decoder(settings, habit))
     }
 
     fn new(events: Box<dyn EventDecoder>) -> Self {
-        Self { framing: Framing::Unknown(SseDecoder::default()), events }
+        let framing = Framing::Unknown(SseDecoder::default());
+        Self { framing, pairs: PairJoiner::default(), events, has_content: false }
     }
 
-    /// Feeds bytes.
+    /// Takes more bytes and adds the deltas that they complete. After an error `out` ends with the usage that the
+    /// provider has reported so far.
     ///
     /// # Errors
     /// When the reply breaks its protocol, or carries an error of the provider.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Delta>, ModelError> {
+    pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        let before = out.len();
+        let read = self.read(bytes, out);
+        self.judge(read, before, out)
+    }
+
+    /// Ends the reply: no more bytes come. After an error `out` ends with the usage that the provider has reported.
+    ///
+    /// # Errors
+    /// When the reply is incomplete.
+    pub fn end(&mut self, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        let before = out.len();
+        let ended = self.read_end(out);
+        self.judge(ended, before, out)
+    }
+
+    /// Adds the usage to a reply that failed, and fails one that has nothing but media.
+    fn judge(
+        &mut self,
+        read: Result<(), ModelError>,
+        before: usize,
+        out: &mut Vec<Delta>,
+    ) -> Result<(), ModelError> {
+        for delta in out.iter().skip(before) {
+            match delta {
+                Delta::Text(text) => self.has_content |= !text.trim().is_empty(),
+                Delta::Call(_) => self.has_content = true,
+                Delta::Retract => self.has_content = false,
+                _ => {}
+            }
+        }
+        let media = self.events.media();
+        let is_over = media > 0 && matches!(out.last(), Some(Delta::Finish(_)));
+        if is_over {
+            tracing::warn!(media, "left out media that a model made");
+        }
+        if is_over && !self.has_content {
+            out.pop();
+            return Err(ModelError::OnlyMedia);
+        }
+        read.inspect_err(|_| out.extend(self.events.usage().map(Delta::Usage)))
+    }
+
+    fn read(&mut self, bytes: &[u8], out: &mut Vec<Delta>) -> Result<(), ModelError> {
         if let Framing::Unknown(sse) = &mut self.framing {
             let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
             self.framing = match first {
-                None => return Ok(Vec::new()),
-                Some(b'{' | b'[') => Framing::Json(DocumentSplitter::default()),
+                None => return Ok(()),
+                Some(b'{' | b'[') => Framing::Json(Splitter::default()),
                 Some(_) => Framing::Sse(std::mem::take(sse)),
             };
         }
-        let mut out = Vec::new();
         match &mut self.framing {
-            Framing::Unknown(_) => {}
+            Framing::Unknown(_) => Ok(()),
             Framing::Sse(sse) => {
-                for event in sse.push(bytes).map_err(|_| garbled("an event is too large"))? {
-                    let data = event.data.trim();
-                    // Without data it is a sign of life.
-                    if !data.is_empty() {
-                        self.events.event(&event.event, data, &mut out)?;
-                    }
-                }
+                let events = sse.push(bytes).map_err(|_| garbled("an event is too large"))?;
+                events.iter().try_for_each(|event| self.event(&event.event, event.data.trim(), out))
             }
             Framing::Json(splitter) => {
-                for document in splitter.push(bytes)? {
-                    self.events.event("", &String::from_utf8_lossy(&document), &mut out)?;
+                let documents = splitter.push(bytes);
+                let is_large = splitter.open_bytes() > MAX_DOCUMENT_BYTES;
+                for document in documents {
+                    self.event("", &String::from_utf8_lossy(&document), out)?;
                 }
+                if is_large { Err(garbled("the answer is too large")) } else { Ok(()) }
             }
         }
-        Ok(out)
     }
 
-    /// Ends the reply: no more bytes come.
-    ///
-    /// # Errors
-    /// When the reply is not whole.
-    pub fn end(&mut self) -> Result<Vec<Delta>, ModelError> {
-        let mut out = Vec::new();
-        let last = if let Framing::Sse(sse) = &mut self.framing { sse.end() } else { None };
-        // Some servers leave out the blank line behind the last event; one that was cut is none.
-        if let Some(event) = last.filter(is_whole) {
-            self.events.event(&event.event, event.data.trim(), &mut out)?;
+    fn event(&mut self, kind: &str, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        // An event without data is a sign of life.
+        if data.is_empty() {
+            return Ok(());
         }
-        self.events.end(&mut out)?;
-        Ok(out)
+        if self.pairs.may_pass(data) {
+            return self.events.event(kind, data, out);
+        }
+        let ready = self.pairs.push(kind.to_owned(), data);
+        ready.iter().try_for_each(|(kind, data)| self.events.event(kind, data, out))
+    }
+
+    fn read_end(&mut self, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        if let Framing::Sse(sse) = &mut self.framing {
+            let last = sse.end();
+            // It may be an error that says why the reply is incomplete.
+            let is_cut = sse.is_in_document();
+            // Some servers leave out the blank line behind the last event. An event that was cut does not count.
+            for event in last.iter().filter(|event| is_whole(event)) {
+                self.event(&event.event, event.data.trim(), out)?;
+            }
+            if is_cut {
+                return Err(cut());
+            }
+        }
+        let waiting = self.pairs.end();
+        waiting.iter().try_for_each(|(kind, data)| self.events.event(kind, data, out))?;
+        self.events.end(out)
     }
 }
 
-/// Returns whether an event that nothing ended is there to its end.
+/// Returns whether an event without a blank line behind it is complete.
 fn is_whole(event: &SseEvent) -> bool {
     let data = event.data.trim();
-    data == "[DONE]" || (data.starts_with('{') && serde_json::from_str::<IgnoredAny>(data).is_ok())
-}
-
-/// Splits JSON documents that stand one behind the other, whatever lies between them.
-#[derive(Debug, Default)]
-struct DocumentSplitter {
-    document: Vec<u8>,
-    depth: usize,
-    in_string: bool,
-    escaped: bool,
-}
-
-impl DocumentSplitter {
-    fn push(&mut self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, ModelError> {
-        let mut whole = Vec::new();
-        for &byte in bytes {
-            if self.depth == 0 && !matches!(byte, b'{' | b'[') {
-                continue;
-            }
-            self.document.push(byte);
-            if self.is_end(byte) {
-                whole.push(std::mem::take(&mut self.document));
-            }
-        }
-        if self.document.len() > MAX_DOCUMENT_BYTES {
-            return Err(garbled("the answer is too large"));
-        }
-        Ok(whole)
-    }
-
-    /// Follows the structure by one byte; whether the document ends with it.
-    fn is_end(&mut self, byte: u8) -> bool {
-        if self.in_string {
-            match byte {
-                _ if self.escaped => self.escaped = false,
-                b'\\' => self.escaped = true,
-                b'"' => self.in_string = false,
-                _ => {}
-            }
-            return false;
-        }
-        match byte {
-            b'"' => self.in_string = true,
-            b'{' | b'[' => self.depth += 1,
-            b'}' | b']' => {
-                self.depth -= 1;
-                return self.depth == 0;
-            }
-            _ => {}
-        }
-        false
-    }
+    data == "[DONE]" || (data.starts_with(['{', '[']) && serde_json::from_str::<IgnoredAny>(data).is_ok())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::WireKind;
+    use pudu_base::Usage;
+    use serde_json::json;
 
     /// Notes the events that it gets.
     struct EventNotes;
@@ -165,6 +180,10 @@ mod tests {
 
         fn end(&mut self, _: &mut Vec<Delta>) -> Result<(), ModelError> {
             Ok(())
+        }
+
+        fn usage(&mut self) -> Option<Usage> {
+            Some(Usage::plain(1, 0))
         }
     }
 
@@ -183,9 +202,9 @@ mod tests {
         ] {
             for size in 1..=text.len() {
                 let mut decoder = ReplyDecoder::new(Box::new(EventNotes));
-                let pieces = text.as_bytes().chunks(size);
-                let mut out: Vec<Delta> = pieces.flat_map(|piece| decoder.push(piece).unwrap()).collect();
-                out.extend(decoder.end().unwrap());
+                let mut out = Vec::new();
+                text.as_bytes().chunks(size).for_each(|piece| decoder.push(piece, &mut out).unwrap());
+                decoder.end(&mut out).unwrap();
                 let expect: Vec<_> = expect.iter().map(|&text| Delta::Text(text.to_owned())).collect();
                 assert_eq!(out, expect, "{text:?} by {size}");
             }
@@ -195,17 +214,20 @@ mod tests {
     #[test]
     fn a_document_without_end_is_refused() {
         let mut decoder = ReplyDecoder::new(Box::new(EventNotes));
-        decoder.push(b"{\"a\": \"").unwrap();
-        let error = decoder.push(&vec![b'x'; MAX_DOCUMENT_BYTES]).unwrap_err();
+        let mut out = Vec::new();
+        decoder.push(b"{\"a\": \"", &mut out).unwrap();
+        let error = decoder.push(&vec![b'x'; MAX_DOCUMENT_BYTES], &mut out).unwrap_err();
         assert!(matches!(error, ModelError::Garbled(_)), "{error}");
+        assert_eq!(out, [Delta::Usage(Usage::plain(1, 0))], "what it cost is known");
     }
 
     #[test]
     fn the_last_event_counts_without_its_blank_line_unless_it_was_cut() {
         let read = |stream: &str| {
             let mut decoder = ReplyDecoder::new(Box::new(EventNotes));
-            let mut out = decoder.push(stream.as_bytes()).unwrap();
-            out.extend(decoder.end().unwrap());
+            let mut out = Vec::new();
+            decoder.push(stream.as_bytes(), &mut out).unwrap();
+            decoder.end(&mut out).unwrap();
             out.into_iter()
                 .map(|delta| match delta {
                     Delta::Text(text) => text,
@@ -218,5 +240,130 @@ mod tests {
             assert_eq!(read(&format!("data: {{\"a\":1}}\n\ndata: {{\"b\":2}}{end}")), whole, "{end:?}");
         }
         assert_eq!(read("data: {\"a\":1}\n\ndata: {\"b\":"), whole[..1]);
+    }
+
+    /// Returns the documents of a stream of each wire that has these words, thoughts and arguments, which are JSON text
+    /// within quotes.
+    fn each_wire(words: &[&str], thoughts: &[&str], arguments: &[&str]) -> Vec<(WireKind, String)> {
+        let chat = |delta: String| format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{delta}}}]}}\n\n");
+        let call = |piece: &&str| {
+            chat(format!(
+                "{{\"tool_calls\":[{{\"index\":0,\"id\":\"a\",\"function\":{{\"name\":\"f\",\"arguments\":\"{piece}\"}}}}]}}"
+            ))
+        };
+        let chat_stream = [
+            thoughts
+                .iter()
+                .map(|text| chat(format!("{{\"reasoning_content\":\"{text}\"}}")))
+                .collect::<String>(),
+            words.iter().map(|text| chat(format!("{{\"content\":\"{text}\"}}"))).collect(),
+            arguments.iter().map(call).collect(),
+            "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"
+                .to_owned(),
+        ];
+        let block = |index: usize, begin: &str, kind: &str, name: &str, pieces: &[&str]| {
+            let begin = format!(
+                "data: {{\"type\":\"content_block_start\",\"index\":{index},\"content_block\":{begin}}}\n\n"
+            );
+            let pieces = pieces.iter().map(|text| {
+                format!("data: {{\"type\":\"content_block_delta\",\"index\":{index},\"delta\":{{\"type\":\"{kind}\",\"{name}\":\"{text}\"}}}}\n\ndata: {{\"type\":\"ping\"}}\n\n")
+            });
+            begin
+                + &pieces.collect::<String>()
+                + &format!("data: {{\"type\":\"content_block_stop\",\"index\":{index}}}\n\n")
+        };
+        let messages_stream = [
+            "data: {\"type\":\"message_start\",\"message\":{\"id\":\"m\"}}\n\n".to_owned(),
+            block(0, "{\"type\":\"thinking\",\"thinking\":\"\"}", "thinking_delta", "thinking", thoughts),
+            block(1, "{\"type\":\"text\",\"text\":\"\"}", "text_delta", "text", words),
+            block(2, "{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\",\"input\":{}}", "input_json_delta", "partial_json", arguments),
+            "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\"}}\n\ndata: {\"type\":\"message_stop\"}\n\n".to_owned(),
+        ];
+        let part =
+            |part: String| format!("data: {{\"candidates\":[{{\"content\":{{\"parts\":[{part}]}}}}]}}\n\n");
+        let gemini_stream = [
+            thoughts
+                .iter()
+                .map(|text| part(format!("{{\"text\":\"{text}\",\"thought\":true}}")))
+                .collect::<String>(),
+            words.iter().map(|text| part(format!("{{\"text\":\"{text}\"}}"))).collect(),
+            "data: {\"candidates\":[{\"finishReason\":\"STOP\"}]}\n\n".to_owned(),
+        ];
+        let item = |kind: &str, at: usize, pieces: &[&str]| {
+            let event = |text: &&str| {
+                format!(
+                    "data: {{\"type\":\"response.{kind}.delta\",\"output_index\":{at},\"delta\":\"{text}\"}}\n\n"
+                )
+            };
+            pieces.iter().map(event).collect::<String>()
+        };
+        let responses_stream = [
+            item("reasoning_summary_text", 0, thoughts),
+            item("output_text", 1, words),
+            "data: {\"type\":\"response.output_item.added\",\"output_index\":2,\"item\":{\"type\":\"function_call\",\"call_id\":\"a\",\"name\":\"f\",\"arguments\":\"\"}}\n\n".to_owned(),
+            item("function_call_arguments", 2, arguments),
+            "data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\"}}\n\n".to_owned(),
+        ];
+        let line =
+            |name: &str, text: &&str| format!("{{\"message\":{{\"{name}\":\"{text}\"}},\"done\":false}}\n");
+        let ollama_stream = [
+            thoughts.iter().map(|text| line("thinking", text)).collect::<String>(),
+            words.iter().map(|text| line("content", text)).collect(),
+            "{\"done\":true,\"done_reason\":\"stop\"}\n".to_owned(),
+        ];
+        vec![
+            (WireKind::Chat, chat_stream.concat()),
+            (WireKind::Messages, messages_stream.concat()),
+            (WireKind::Gemini, gemini_stream.concat()),
+            (WireKind::Responses, responses_stream.concat()),
+            (WireKind::Ollama, ollama_stream.concat()),
+        ]
+    }
+
+    #[test]
+    fn half_pairs_are_joined_or_replaced_on_every_wire_in_words_thoughts_and_arguments() {
+        for (pieces, expect) in [
+            (&[r"Good morning \ud83d", r"\ude00 everybody"][..], "Good morning 😀 everybody"),
+            (&[r"Good \ud83d\ude00 morning"], "Good 😀 morning"),
+            (&[r"現\ud99c ", r"보유현황 42"], "現\u{fffd} 보유현황 42"),
+            (&[r"a\ud83d"], "a\u{fffd}"),
+            (&[r"a", r"\ude00b"], "a\u{fffd}b"),
+            (&[r"a\u0000b", "c\u{0}d"], "a\u{fffd}bc\u{fffd}d"),
+        ] {
+            // The escape may be the provider's or, within the arguments, the model's.
+            let quoted = |escape: &str| {
+                let inner: Vec<String> = pieces.iter().map(|text| text.replace('\\', escape)).collect();
+                let last = inner.len() - 1;
+                let quote = |(at, text): (usize, &String)| {
+                    let begin = if at == 0 { r#"{\"t\":\""# } else { "" };
+                    format!("{begin}{text}{}", if at == last { r#"\"}"# } else { "" })
+                };
+                inner.iter().enumerate().map(quote).collect::<Vec<_>>()
+            };
+            for arguments in [quoted("\\"), quoted("\\\\")] {
+                let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+                for (wire, stream) in each_wire(pieces, pieces, &arguments) {
+                    let settings = ModelSettings::plain("m", wire);
+                    let reply = crate::testing::read_open(&settings, stream.as_bytes()).unwrap();
+                    let case = format!("{wire:?}: {stream}");
+                    assert_eq!((reply.text.as_str(), reply.reasoning.as_str()), (expect, expect), "{case}");
+                    for call in &reply.calls {
+                        assert_eq!((&call.args, &call.garbled), (&json!({"t": expect}), &None), "{case}");
+                    }
+                    let has_calls = !matches!(wire, WireKind::Gemini | WireKind::Ollama);
+                    assert_eq!(reply.calls.len(), usize::from(has_calls), "{case}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_joined_pair_keeps_the_place_of_signed_thoughts() {
+        let stream = &each_wire(&[r"Hi \ud83d", r"\ude00!"], &[r"Hm \ud83d", r"\ude00"], &["{}"])[1].1;
+        let settings = ModelSettings::plain("m", WireKind::Messages);
+        let reply = crate::testing::read_open(&settings, stream.as_bytes()).unwrap();
+        let order = &reply.parts.unwrap().parts["order"];
+        assert_eq!(order[0]["part"]["thinking"], "Hm 😀");
+        assert_eq!(order[1]["words"], "Hi 😀!".len());
     }
 }

@@ -1,15 +1,23 @@
 //! A model behind HTTP, whatever its wire.
 
-use crate::{ModelSettings, frames::ReplyDecoder, refusal, think::ThinkHabits, wires::wire_of};
+use crate::{
+    ModelSettings, frames::ReplyDecoder, legal::make_legal, refusal, think::ThinkHabits, wires::wire_of,
+};
 use futures_util::{StreamExt, stream};
 use pudu_base::{Delta, Model, ModelError, ModelStream, Request, Thinking};
-use pudu_net::reqwest::{
-    self, Method, Url,
-    header::{self, HeaderMap, HeaderName, HeaderValue},
+use pudu_net::{
+    json,
+    reqwest::{
+        self, Method, Url,
+        header::{self, HeaderMap, HeaderName, HeaderValue},
+    },
 };
 use secrecy::ExposeSecret;
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 use tokio::time::Instant;
+
+/// Maximum number of calls that a provider makes for one request, with tools of its own, each with the whole context.
+const MAX_PROVIDER_CALLS: u64 = 8;
 
 /// A model that a provider serves by HTTP.
 pub struct HttpModel {
@@ -48,7 +56,8 @@ impl Model for HttpModel {
         self.settings.sees
     }
 
-    fn stream(&self, request: Request) -> ModelStream {
+    fn stream(&self, mut request: Request) -> ModelStream {
+        make_legal(&mut request);
         let (settings, http, habit) = (
             self.settings.sampled(request.sampling),
             self.http.clone(),
@@ -57,8 +66,11 @@ impl Model for HttpModel {
         stream::once(async move {
             let until = Instant::now() + settings.total;
             match begin(&settings, &http, &request).await {
-                Ok(response) => {
+                Ok((response, sent)) => {
+                    let most = settings.window.max(sent).saturating_mul(MAX_PROVIDER_CALLS);
                     deltas(response, ReplyDecoder::with_habit(&settings, &habit), settings.gap, until)
+                        .map(move |delta| delta.map(|delta| with_credible_usage(delta, most)))
+                        .boxed()
                 }
                 Err(error) => stream::iter([Err(error)]).boxed(),
             }
@@ -68,17 +80,33 @@ impl Model for HttpModel {
     }
 }
 
-/// Sends the request and returns the response once its head is there and says success.
+/// Limits a usage to the tokens that the request can have used.
+fn with_credible_usage(delta: Delta, most: u64) -> Delta {
+    let Delta::Usage(usage) = delta else { return delta };
+    let credible = usage.at_most(most);
+    if credible != usage {
+        tracing::warn!(?usage, most, "limited a usage that the request cannot have had");
+    }
+    Delta::Usage(credible)
+}
+
+/// Sends the request. Returns the response once its head is there and reports success, and the size of the request in
+/// bytes.
 async fn begin(
     settings: &ModelSettings,
     http: &reqwest::Client,
     request: &Request,
-) -> Result<reqwest::Response, ModelError> {
+) -> Result<(reqwest::Response, u64), ModelError> {
     let wire = wire_of(settings.wire);
     let unwritten = |error: &dyn std::fmt::Display| {
         ModelError::Rejected(format!("the request cannot be written: {error}"))
     };
-    let body = wire.body(settings, request).map_err(|error| unwritten(&error))?;
+    let mut body = wire.body(settings, request).map_err(|error| unwritten(&error))?;
+    // Providers refuse NUL, which texts of older threads may hold.
+    if let Cow::Owned(repaired) = json::repair(&body) {
+        body = repaired.into_bytes();
+    }
+    let sent = body.len() as u64;
     let call = call(settings, http, Method::POST, &wire.path(settings))?;
     let response = tokio::time::timeout(settings.gap, call.body(body).send())
         .await
@@ -89,7 +117,7 @@ async fn begin(
     }
     match kind(&response).starts_with("text/html") {
         true => Err(ModelError::NoApi("a web page answers".to_owned())),
-        false => Ok(response),
+        false => Ok((response, sent)),
     }
 }
 
@@ -189,6 +217,7 @@ fn deltas(response: reqwest::Response, decoder: ReplyDecoder, gap: Duration, unt
 /// Waits for bytes that complete something; `None` after the end.
 async fn next_batch(reading: &mut ReplyReader) -> Option<Vec<Result<Delta, ModelError>>> {
     while !reading.over {
+        let mut out = Vec::new();
         let patience = reading.gap.min(reading.until.saturating_duration_since(Instant::now()));
         let step = match tokio::time::timeout(patience, reading.bytes.next()).await {
             Err(_) if patience < reading.gap => {
@@ -196,19 +225,17 @@ async fn next_batch(reading: &mut ReplyReader) -> Option<Vec<Result<Delta, Model
             }
             Err(_) => Err(silent(patience)),
             Ok(Some(Err(error))) => Err(unreachable(&error)),
-            Ok(Some(Ok(chunk))) => reading.decoder.push(&chunk),
+            Ok(Some(Ok(chunk))) => reading.decoder.push(&chunk, &mut out),
             Ok(None) => {
                 reading.over = true;
-                reading.decoder.end()
+                reading.decoder.end(&mut out)
             }
         };
-        let batch = match step {
-            Ok(deltas) => deltas.into_iter().map(Ok).collect::<Vec<_>>(),
-            Err(error) => {
-                reading.over = true;
-                vec![Err(error)]
-            }
-        };
+        let mut batch: Vec<_> = out.into_iter().map(Ok).collect();
+        if let Err(error) = step {
+            reading.over = true;
+            batch.push(Err(error));
+        }
         if !batch.is_empty() {
             return Some(batch);
         }
@@ -257,6 +284,14 @@ mod tests {
         let error =
             ModelSettings { headers, ..settings }.empty_request(&pudu_net::client().unwrap()).unwrap_err();
         assert_eq!(error, ModelError::Rejected("the header \"a b\" cannot be sent".into()));
+    }
+
+    #[test]
+    fn a_usage_that_the_request_cannot_have_had_is_limited() {
+        let usage = |input, output| Delta::Usage(pudu_base::Usage::plain(input, output));
+        assert_eq!(with_credible_usage(usage(900, 100), 1_000), usage(900, 100));
+        assert_eq!(with_credible_usage(usage(u64::MAX, 1_000_000_000), 1_000), usage(1_000, 1_000));
+        assert_eq!(with_credible_usage(Delta::Text("a".into()), 0), Delta::Text("a".into()));
     }
 
     #[test]

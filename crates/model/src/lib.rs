@@ -12,6 +12,7 @@ mod frames;
 mod gemini;
 mod http;
 mod kind;
+mod legal;
 mod limit;
 mod messages;
 mod offline;

@@ -42,8 +42,8 @@ impl Wire for OllamaWire {
         encode::limit(settings, request)
     }
 
-    fn decoder(&self, settings: &ModelSettings, habit: &ThinkHabit) -> Box<dyn EventDecoder> {
-        Box::new(decode::DocumentDecoder::new(settings, habit))
+    fn decoder(&self, _: &ModelSettings, habit: &ThinkHabit) -> Box<dyn EventDecoder> {
+        Box::new(decode::DocumentDecoder::new(habit))
     }
 }
 

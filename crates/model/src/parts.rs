@@ -17,6 +17,13 @@ pub(crate) fn own_parts<'a>(message: &'a Assistant, origin: &str) -> Option<&'a 
     message.provider_parts.as_ref().filter(|parts| parts.origin == origin).map(|parts| &parts.parts)
 }
 
+/// Returns the thoughts of a message, if this very model had them. They are for show otherwise.
+pub(crate) fn own_thoughts<'a>(message: &'a Assistant, model: &str) -> Option<&'a str> {
+    // Older versions and other programs note no model.
+    let is_own = message.model.as_deref().is_none_or(|name| name == model);
+    message.reasoning.as_deref().filter(|_| is_own)
+}
+
 /// Hands out the parts of a message's calls, in the calls' order.
 pub(crate) struct CallParts<'a> {
     rest: &'a [Value],

@@ -3,7 +3,7 @@
 mod overflow;
 
 use pudu_base::ModelError;
-use pudu_net::{reqwest, retry, scrub};
+use pudu_net::{json, reqwest, retry, scrub};
 use serde_json::Value;
 use std::time::{Duration, SystemTime};
 
@@ -83,7 +83,7 @@ pub(crate) async fn read(response: reqwest::Response) -> ModelError {
     let wait = retry::after(response.headers(), SystemTime::now());
     let body = tokio::time::timeout(Duration::from_secs(10), head(response)).await.unwrap_or_default();
     let body = String::from_utf8_lossy(&body);
-    let error = serde_json::from_str::<Value>(&body).ok();
+    let error = json::parse(body.as_bytes()).ok();
     classify(status, wait, error.as_ref(), &body)
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn in_stream(error: &Value) -> ModelError {
 
 /// Reads such an error that comes as text, perhaps as JSON.
 pub(crate) fn in_stream_text(text: &str) -> ModelError {
-    match serde_json::from_str::<Value>(text) {
+    match json::parse(text.as_bytes()) {
         Ok(Value::Array(errors)) if !errors.is_empty() => in_stream(&errors[0]),
         Ok(error) => in_stream(&error),
         Err(_) => in_stream(&Value::String(text.to_owned())),
@@ -109,7 +109,7 @@ pub(crate) fn in_stream_text(text: &str) -> ModelError {
 
 /// Returns the error of an event that is not of its protocol: the error that it may carry, or that it is garbled.
 pub(crate) fn unreadable(text: &str, error: &serde_json::Error) -> ModelError {
-    let value = serde_json::from_str::<Value>(text).ok();
+    let value = json::parse(text.as_bytes()).ok();
     let first = value.as_ref().and_then(|value| value.get(0)).or(value.as_ref());
     match first.and_then(|value| value.get("error")).filter(|error| !error.is_null()) {
         Some(error) => in_stream(error),
@@ -176,7 +176,7 @@ fn classify(status: u16, retry_after: Option<Duration>, error: Option<&Value>, b
         404 if lower.contains("model") => ModelError::UnknownModel(detail),
         404 | 405 | 410 => ModelError::NoApi(detail),
         // 529 is how Anthropic says that it is overloaded.
-        408 | 409 | 425 | 429 | 503 | 529 => ModelError::Busy { retry_after, detail },
+        408 | 409 | 425 | 429 | 503 | 529 => ModelError::Busy { retry_after, limited: status == 429, detail },
         500.. => ModelError::Unreachable(detail),
         _ => ModelError::Rejected(detail),
     }
@@ -231,7 +231,11 @@ mod tests {
             assert_eq!(classify(status, None, Some(&body), ""), expect, "{status} {body}");
         };
         let says = |message: &str| json!({"error": {"message": message}});
-        let busy = |detail: &str| ModelError::Busy { retry_after: None, detail: detail.into() };
+        let busy = |detail: &str| ModelError::Busy {
+            retry_after: None,
+            limited: detail.starts_with("HTTP 429"),
+            detail: detail.into(),
+        };
         check(
             401,
             says("bad key sk-abcdefghijklmnopqrstuv"),
@@ -304,7 +308,8 @@ mod tests {
     #[test]
     fn an_error_inside_a_stream_counts_like_one_before_it() {
         let error = in_stream(&json!({"message": "overloaded", "code": 503}));
-        assert_eq!(error, ModelError::Busy { retry_after: None, detail: "HTTP 503: overloaded".into() });
+        let detail = "HTTP 503: overloaded".to_owned();
+        assert_eq!(error, ModelError::Busy { retry_after: None, limited: false, detail });
         let error = in_stream(&json!({"message": "flagged", "code": "invalid_prompt"}));
         assert_eq!(error, ModelError::Filtered("HTTP 400: flagged".into()));
         let error = in_stream(&json!({"message": "no", "code": "invalid_image_format"}));

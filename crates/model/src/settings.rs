@@ -105,7 +105,7 @@ impl Default for CacheRules {
 /// How a provider departs from its wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dialect {
-    /// The field of the chat wire in which a model's thoughts go back to it.
+    /// The field in which a model's thoughts go back to it in the clear; none where its provider does not want them.
     pub thoughts: Option<&'static str>,
     /// Whether that field must be there in each turn that calls tools.
     pub needs_thoughts: bool,

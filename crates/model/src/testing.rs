@@ -89,6 +89,12 @@ pub(crate) fn result(call: &str, text: &str) -> ToolResult {
     }
 }
 
+/// Feeds bytes to a decoder and returns the deltas that they complete.
+pub(crate) fn push(decoder: &mut ReplyDecoder, bytes: &[u8]) -> Result<Vec<Delta>, ModelError> {
+    let mut deltas = Vec::new();
+    decoder.push(bytes, &mut deltas).map(|()| deltas)
+}
+
 fn in_chunks<'a>(
     settings: &ModelSettings,
     chunks: impl Iterator<Item = &'a [u8]>,
@@ -96,9 +102,9 @@ fn in_chunks<'a>(
     let mut decoder = ReplyDecoder::of(settings);
     let mut deltas = Vec::new();
     for chunk in chunks {
-        deltas.extend(decoder.push(chunk)?);
+        decoder.push(chunk, &mut deltas)?;
     }
-    deltas.extend(decoder.end()?);
+    decoder.end(&mut deltas)?;
     Ok(Reply::of(deltas))
 }
 

@@ -1,11 +1,37 @@
-//! Usage as several wires tell it.
+//! Usage as several wires report it.
 
 use pudu_base::Usage;
 
-/// Returns a usage whose output has the thoughts in it. Some providers, such as xAI, count them beside the reply; the
-/// total tells.
-pub(crate) fn with_thoughts(told: Usage, total: Option<u64>) -> Usage {
-    let beside = total == Some(told.total().saturating_add(told.reasoning));
-    let thoughts = if beside { told.reasoning } else { 0 };
-    Usage { output: told.output.saturating_add(thoughts), ..told }
+/// A report whose numbers overlap or lie beside each other, depending on the provider.
+pub(crate) struct UsageReport {
+    /// The numbers under their names.
+    pub(crate) reported: Usage,
+    /// Audio tokens of the prompt.
+    pub(crate) audio: u64,
+    /// The provider's sum of all tokens.
+    pub(crate) total: Option<u64>,
+}
+
+/// Returns a usage whose input has audio and cached tokens in it, and whose output has thoughts in it. Providers that
+/// count one of them beside (xAI thoughts, Mistral audio, gateways the cache) are known by their sum.
+pub(crate) fn to_usage(report: UsageReport) -> Usage {
+    let UsageReport { reported, audio, total } = report;
+    let Usage { input, output, cached, cache_writes, reasoning } = reported;
+    let from_cache = cached.saturating_add(cache_writes);
+    let beside = total.and_then(|total| total.checked_sub(reported.total())).unwrap_or(0);
+    let sums = [
+        (0, 0),
+        (0, reasoning),
+        (audio, 0),
+        (from_cache, 0),
+        (audio, reasoning),
+        (from_cache, reasoning),
+        (audio.saturating_add(from_cache), 0),
+    ];
+    let fitting = sums.into_iter().find(|(input, output)| input.saturating_add(*output) == beside);
+    let (more_input, more_output) = fitting.unwrap_or((0, 0));
+    let input = input.saturating_add(more_input);
+    // A prompt is never smaller than its part in the cache.
+    let input = if from_cache > input { input.saturating_add(from_cache) } else { input };
+    Usage { input, output: output.saturating_add(more_output), ..reported }
 }

@@ -1,9 +1,12 @@
 //! The protocols that providers speak, as ports that know bytes and no sockets.
 
-use crate::{ModelSettings, think::ThinkHabit};
-use pudu_base::{Delta, ModelError, Request};
-use pudu_net::reqwest::header::{HeaderMap, HeaderName};
-use serde::Serialize;
+use crate::{ModelSettings, refusal, think::ThinkHabit};
+use pudu_base::{Delta, ModelError, Request, Usage};
+use pudu_net::{
+    json::{self, Decoded},
+    reqwest::header::{HeaderMap, HeaderName},
+};
+use serde::{Serialize, de::DeserializeOwned};
 
 /// One protocol.
 pub(crate) trait Wire: Send + Sync {
@@ -43,6 +46,24 @@ pub(crate) trait EventDecoder: Send {
 
     /// Reads the end of the bytes.
     fn end(&mut self, out: &mut Vec<Delta>) -> Result<(), ModelError>;
+
+    /// Takes the usage that the provider has reported and that was not emitted, for a reply that fails.
+    fn usage(&mut self) -> Option<Usage>;
+
+    /// Returns the number of images and other media in the reply, which are not kept.
+    fn media(&self) -> usize {
+        0
+    }
+}
+
+/// Reads the data of an event. Fields that cannot be read are left out and logged.
+pub(crate) fn read<T: DeserializeOwned>(data: &str) -> Result<T, ModelError> {
+    let Decoded { value, dropped } =
+        json::decode(data.as_bytes()).map_err(|error| refusal::unreadable(data, &error))?;
+    if !dropped.is_empty() {
+        tracing::warn!(fields = ?dropped, "dropped unreadable fields of a model's reply");
+    }
+    Ok(value)
 }
 
 /// Usual size of a lead agent's request with its prompt and tools, in bytes.

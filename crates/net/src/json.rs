@@ -20,9 +20,11 @@
 
 mod pairs;
 mod repair;
+mod split;
 
 pub use pairs::{PairJoiner, has_half};
 pub use repair::repair;
+pub use split::Splitter;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -1,4 +1,9 @@
 //! Server-sent events, decoded from bytes as they come. Knows bytes, not sockets.
+//!
+//! A JSON document that stands between the events without a field name is an event as well: so Google's servers report
+//! an error inside a stream.
+
+use crate::json::Splitter;
 
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,7 +20,7 @@ pub struct SseEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge;
 
-/// The largest event that is taken, in bytes.
+/// Maximum size of an event, in bytes.
 const LIMIT: usize = 8 * 1024 * 1024;
 
 /// Turns bytes into events. Chunks may split anywhere, even inside a character.
@@ -26,6 +31,8 @@ pub struct SseDecoder {
     has_data: bool,
     after_cr: bool,
     started: bool,
+    /// The document without a field name that has begun.
+    document: Splitter,
 }
 
 impl SseDecoder {
@@ -51,37 +58,55 @@ impl SseDecoder {
                 [b'\r', b'\n', rest @ ..] | [_, rest @ ..] => rest,
                 [] => &[],
             };
-            events.extend(self.end_line());
+            self.end_line(&mut events);
         }
         self.line.extend_from_slice(rest);
-        if self.line.len() + self.event.data.len() > LIMIT {
+        if self.line.len() + self.event.data.len() + self.document.open_bytes() > LIMIT {
             return Err(TooLarge);
         }
         Ok(events)
     }
 
-    /// Ends the bytes, and returns the event that no blank line ended. The standard drops it, because it may be cut:
-    /// whoever takes it has to see that it is whole.
-    pub fn end(&mut self) -> Option<SseEvent> {
+    /// Ends the bytes and returns the events that they complete. The last one has no blank line behind it. The standard
+    /// drops that one because it may be cut, so the caller checks that it is whole.
+    pub fn end(&mut self) -> Vec<SseEvent> {
+        let mut events = Vec::new();
         if !self.line.is_empty() {
-            self.end_line();
+            self.end_line(&mut events);
         }
-        self.end_event()
+        events.extend(self.end_event());
+        events
     }
 
-    fn end_line(&mut self) -> Option<SseEvent> {
+    /// Returns whether a document without a field name has begun and not ended.
+    #[must_use]
+    pub fn is_in_document(&self) -> bool {
+        self.document.open_bytes() > 0
+    }
+
+    fn end_line(&mut self, events: &mut Vec<SseEvent>) {
         let line = std::mem::take(&mut self.line);
+        let begins_document = !self.has_data && matches!(line.trim_ascii_start().first(), Some(b'{' | b'['));
+        if self.is_in_document() || begins_document {
+            self.started = true;
+            for document in self.document.push(&[&line, &b"\n"[..]].concat()) {
+                let event = std::mem::take(&mut self.event.event);
+                let data = String::from_utf8_lossy(&document).into_owned();
+                events.push(SseEvent { event, data, id: None });
+            }
+            return;
+        }
         let line = String::from_utf8_lossy(&line);
         let mut line = &*line;
         if !std::mem::replace(&mut self.started, true) {
             line = line.strip_prefix('\u{feff}').unwrap_or(line);
         }
         if line.is_empty() {
-            return self.end_event();
+            events.extend(self.end_event());
+            return;
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         self.field(field, value.strip_prefix(' ').unwrap_or(value));
-        None
     }
 
     fn field(&mut self, field: &str, value: &str) {
@@ -147,9 +172,28 @@ mod tests {
         ] {
             let mut decoder = SseDecoder::default();
             decoder.push(text.as_bytes()).unwrap();
-            assert_eq!(decoder.end(), expect, "{text:?}");
-            assert_eq!(decoder.end(), None, "{text:?}");
+            assert_eq!(decoder.end(), Vec::from_iter(expect), "{text:?}");
+            assert_eq!(decoder.end(), [], "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_document_without_a_field_name_is_an_event() {
+        let text = "data: a\n\n{\n \"error\": {\n\n  \"code: \": [\"}\"]\n }\n}\n\ndata: b\n\n{\"c\":1} {\"d\":2}\nevent: e\n[\n]\n{";
+        let documents = ["{\n \"error\": {\n\n  \"code: \": [\"}\"]\n }\n}", "{\"c\":1}", "{\"d\":2}"];
+        let [error, c, d] = documents.map(|data| event("", data, None));
+        let expect = [event("", "a", None), error, event("", "b", None), c, d, event("e", "[\n]", None)];
+        for size in 1..text.len() {
+            let mut decoder = SseDecoder::default();
+            let events: Vec<_> =
+                text.as_bytes().chunks(size).flat_map(|chunk| decoder.push(chunk).unwrap()).collect();
+            assert_eq!(events, expect, "by {size}");
+            assert_eq!((decoder.end(), decoder.is_in_document()), (vec![], true), "the last one is cut");
+        }
+        let mut decoder = SseDecoder::default();
+        decoder.push(b"{\n").unwrap();
+        let mut pieces = std::iter::repeat_n(vec![b'\n'; 1024 * 1024], 9);
+        assert!(pieces.any(|piece| decoder.push(&piece).is_err()), "it is bounded");
     }
 
     #[test]

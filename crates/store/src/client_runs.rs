@@ -3,6 +3,7 @@
 
 use crate::{
     Db, StoreError, crash,
+    spending::total,
     statement::{Columns, FromColumns, Tx, query},
     threads,
 };
@@ -292,9 +293,11 @@ async fn tokens(
     thread: &ThreadId,
     run: Option<&RunId>,
 ) -> Result<Vec<RunTokens>, StoreError> {
-    let sql = "SELECT run, caller, model, CAST(SUM(calls) AS BIGINT), CAST(SUM(input) AS BIGINT),
-        CAST(SUM(output) AS BIGINT) FROM spending WHERE thread = $1 AND run = COALESCE($2, run)
-        GROUP BY run, caller, model ORDER BY run, caller, model";
+    let totals = ["calls", "input", "output"].map(total).join(", ");
+    let sql = format!(
+        "SELECT run, caller, model, {totals} FROM spending WHERE thread = $1 AND run = COALESCE($2, run)
+        GROUP BY run, caller, model ORDER BY run, caller, model"
+    );
     let query = query(sql).bind(thread.as_str()).bind(run.map(RunId::as_str));
     let rows: Vec<(String, String, String, i64, i64, i64)> = query.fetch_all(tx).await?;
     let tokens = |(run, caller, model, calls, input, output): (String, _, _, _, _, _)| RunTokens {

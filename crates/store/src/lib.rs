@@ -34,6 +34,7 @@ mod ids;
 mod imports;
 mod inbox;
 mod job;
+mod json;
 mod learning;
 mod link;
 mod location;

@@ -11,6 +11,7 @@
 use crate::{
     Db, StoreError, clock, crash,
     error::unreadable,
+    json::to_json,
     statement::{Tx, query},
     threads,
 };
@@ -63,8 +64,7 @@ impl LogRows {
         now: i64,
         updates: &[Update],
     ) -> Result<Self, StoreError> {
-        let bodies = updates.iter().map(serde_json::to_string).collect::<Result<_, _>>();
-        let bodies = bodies.map_err(|error| StoreError::Rejected(error.to_string()))?;
+        let bodies = updates.iter().map(to_json).collect::<Result<_, _>>()?;
         Ok(Self { thread: thread.clone(), run: run.clone(), at, now, bodies })
     }
 }
@@ -106,7 +106,7 @@ impl Db {
 
     /// A load that could not keep its snapshot is a good load: the next one will try.
     async fn keep_snapshot(&self, thread: &ThreadId, loaded: &LoadedThread) {
-        let Ok(body) = serde_json::to_string(&loaded.state) else { return };
+        let Ok(body) = to_json(&loaded.state) else { return };
         let data = (thread.clone(), loaded.seq, body);
         let kept = self.write(&crash::SNAPSHOT, data, |(thread, seq, body), tx| {
             Box::pin(snapshot(tx, thread, *seq, body))

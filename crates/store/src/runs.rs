@@ -2,6 +2,8 @@
 
 use crate::{
     Db, StoreError, crash,
+    json::to_json,
+    spending::total,
     statement::{Tx, query},
     threads,
 };
@@ -104,8 +106,8 @@ async fn titles(tx: &mut Tx<'_>, thread: &ThreadId, run: &RunId) -> Result<RunTi
 }
 
 async fn usage(tx: &mut Tx<'_>, thread: &ThreadId) -> Result<(Usage, i64), StoreError> {
-    let sql = "SELECT CAST(COALESCE(SUM(input), 0) AS BIGINT), CAST(COALESCE(SUM(output), 0) AS BIGINT),
-        COUNT(*) FROM runs WHERE thread = $1";
+    let [input, output] = ["input", "output"].map(total);
+    let sql = format!("SELECT {input}, {output}, COUNT(*) FROM runs WHERE thread = $1");
     Ok(tally(query(sql).bind(thread.as_str()).fetch_one(tx).await?))
 }
 
@@ -132,14 +134,16 @@ async fn started(
 }
 
 async fn ended(tx: &mut Tx<'_>, id: &RunId, ending: &RunEnding, now: i64) -> Result<(), StoreError> {
-    let outcome = serde_json::to_string(&ending.outcome);
-    let outcome = outcome.map_err(|error| StoreError::Rejected(error.to_string()))?;
-    let sql = "UPDATE runs SET ended = $1, outcome = $2,
-        input = (SELECT CAST(COALESCE(SUM(input), 0) AS BIGINT) FROM spending WHERE run = $3),
-        output = (SELECT CAST(COALESCE(SUM(output), 0) AS BIGINT) FROM spending WHERE run = $3),
+    let outcome = to_json(&ending.outcome)?;
+    let [input, output] = ["input", "output"].map(total);
+    let sql = format!(
+        "UPDATE runs SET ended = $1, outcome = $2,
+        input = (SELECT {input} FROM spending WHERE run = $3),
+        output = (SELECT {output} FROM spending WHERE run = $3),
         stop_reason = $4, first_words = $5, last_words = $6, messages = $7,
         title_left = (SELECT title FROM threads WHERE threads.id = runs.thread)
-        WHERE id = $3 AND ended IS NULL";
+        WHERE id = $3 AND ended IS NULL"
+    );
     let RunEnding { stop_reason, first_words, last_words, messages, .. } = ending;
     let update = query(sql).bind(now).bind(&outcome).bind(id.as_str()).bind(stop_reason.as_str());
     let update = update.bind(first_words.as_str()).bind(last_words.as_str()).bind(*messages);

@@ -9,6 +9,7 @@ mod limits;
 mod reserve;
 mod row;
 
+pub(crate) use call::total;
 pub use call::{CallSpending, Cost, ModelCall, Spender};
 pub use limits::{BudgetLimit, BudgetStanding, BudgetUnit};
 pub(crate) use limits::{made_before, spent_before};
@@ -100,10 +101,13 @@ impl Db {
 
 type SumColumns = (String, String, String, i64, i64, i64, i64, i64, i64, i64, i64);
 
-const SUMS: &str = "caller, model, COALESCE(currency, ''), CAST(SUM(calls) AS BIGINT),
-    CAST(SUM(unreported) AS BIGINT), CAST(SUM(input) AS BIGINT), CAST(SUM(output) AS BIGINT),
-    CAST(SUM(cached) AS BIGINT), CAST(SUM(cache_writes) AS BIGINT), CAST(SUM(reasoning) AS BIGINT),
-    CAST(COALESCE(SUM(cost), 0) AS BIGINT) FROM spending WHERE";
+/// Returns the columns of [`SumColumns`] and their table.
+fn sum_columns() -> String {
+    const AMOUNTS: [&str; 8] =
+        ["calls", "unreported", "input", "output", "cached", "cache_writes", "reasoning", "cost"];
+    let totals = AMOUNTS.map(total).join(", ");
+    format!("caller, model, COALESCE(currency, ''), {totals} FROM spending WHERE")
+}
 
 async fn sums(tx: &mut Tx<'_>, filter: &SpendingFilter) -> Result<Vec<SpendingSum>, StoreError> {
     const GROUPS: &str = "GROUP BY caller, model, COALESCE(currency, '') ORDER BY 6 DESC, 1, 2";
@@ -113,7 +117,7 @@ async fn sums(tx: &mut Tx<'_>, filter: &SpendingFilter) -> Result<Vec<SpendingSu
         SpendingFilter::UserSince(..) => "user_id = $1 AND day >= $2",
     };
     // The text is one of ours, not anybody's input.
-    let rows = query(format!("SELECT {SUMS} {clause} {GROUPS}"));
+    let rows = query(format!("SELECT {} {clause} {GROUPS}", sum_columns()));
     let rows = match filter {
         SpendingFilter::Run(run) => rows.bind(run.as_str()),
         SpendingFilter::Thread(thread) => rows.bind(thread.as_str()),
@@ -127,7 +131,7 @@ type ShareColumns = (String, String, String, String, String, String, i64, i64, i
 async fn shares(tx: &mut Tx<'_>, since: i64) -> Result<Vec<SpendingShare>, StoreError> {
     const GROUPS: &str = "day >= $1 GROUP BY user_id, account, room, caller, model, COALESCE(currency, '')
         ORDER BY 9 DESC, 1, 2, 3, 4, 5, 6 LIMIT $2";
-    let sql = format!("SELECT user_id, account, room, {SUMS} {GROUPS}");
+    let sql = format!("SELECT user_id, account, room, {} {GROUPS}", sum_columns());
     let rows = query(sql).bind(since).bind(MAX_SHARES);
     let share = |row: ShareColumns| {
         let (user, account, room, caller, model, currency, calls, unreported, ..) = row;

@@ -22,10 +22,18 @@ pub(crate) struct Statement<'q> {
 }
 
 /// A value of a statement. Columns are BIGINT and TEXT only.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) enum BoundValue<'q> {
     Number(Option<i64>),
-    Text(Option<&'q str>),
+    Text(Option<Cow<'q, str>>),
+}
+
+/// Returns a text as both engines store it: PostgreSQL refuses a NUL, which output of programs may have.
+fn storable(text: &str) -> Cow<'_, str> {
+    match text.contains('\0') {
+        true => Cow::Owned(text.replace('\0', "\u{fffd}")),
+        false => Cow::Borrowed(text),
+    }
 }
 
 /// Makes a statement; `$1` stands for the first value that is bound.
@@ -129,7 +137,9 @@ impl<'q> Statement<'q> {
         };
         self.values.into_iter().fold(query, |query, value| match value {
             BoundValue::Number(number) => query.bind(number),
-            BoundValue::Text(text) => query.bind(text),
+            BoundValue::Text(None) => query.bind(None::<String>),
+            BoundValue::Text(Some(Cow::Borrowed(text))) => query.bind(text),
+            BoundValue::Text(Some(Cow::Owned(text))) => query.bind(text),
         })
     }
 }
@@ -148,19 +158,19 @@ impl From<Option<i64>> for BoundValue<'_> {
 
 impl<'q> From<&'q str> for BoundValue<'q> {
     fn from(text: &'q str) -> Self {
-        Self::Text(Some(text))
+        Self::Text(Some(storable(text)))
     }
 }
 
 impl<'q> From<&'q String> for BoundValue<'q> {
     fn from(text: &'q String) -> Self {
-        Self::Text(Some(text))
+        Self::Text(Some(storable(text)))
     }
 }
 
 impl<'q> From<Option<&'q str>> for BoundValue<'q> {
     fn from(text: Option<&'q str>) -> Self {
-        Self::Text(text)
+        Self::Text(text.map(storable))
     }
 }
 

@@ -345,9 +345,10 @@ task_gap = { "; " }
 task_doing = 🔹 { $task }: { $tools }
 task_thinking = 🔹 { $task }: thinking…
 retrying_broken = The model's answer was broken; trying again…
-retrying_busy = The model is busy; trying again…
+retrying_busy = The model is busy; trying again in { $seconds } s…
 retrying_elsewhere = The model does not answer; asking another one…
-retrying_resting = The model failed often and rests; trying again…
+retrying_limited = Rate limited by the model's provider; retrying in { $seconds } s…
+retrying_resting = The model failed often and rests; trying again in { $seconds } s…
 retrying_unreachable = The model cannot be reached; trying again…
 
 ## A run's end.
@@ -364,23 +365,24 @@ end_too_late = I was away for too long to answer this in time. Ask again if it s
 
 ## Why a run failed.
 
-failed_auth = The model's provider refused the key ({ $detail }). Whoever runs this bot has to mend it.
+failed_auth = The model's provider refused the key. Please tell your admin, who finds the reason in the log.
 failed_broken = Something in me broke while I answered. Whoever runs this bot finds it in the log.
-failed_busy = The model is busy ({ $detail }). Try again in a moment.
-failed_busy_long = The model is busy ({ $detail }). Try again in { $minutes } minutes.
+failed_busy = The model is busy, and waiting did not help. Try again in a moment, or choose another model with /models.
+failed_busy_long = The model is busy. Try again in { $minutes } minutes, or choose another model with /models.
 failed_filtered = The provider's content filter refused this. Say it in other words, or leave out what it may have taken offence at.
+failed_only_media = The model answered with an image or another file alone, and I cannot pass those on. Ask for words, or choose another model with /models.
 failed_only_thought = The model's thinking used up all that one answer may have, so nothing was left to say. Ask for less at once; whoever runs this bot may raise the model's `max_tokens` or let it think less.
-failed_silent = The model did its work and then said nothing, also when asked again. Try again, or choose another model with /models.
+failed_silent = The model said nothing, also when asked again. Try again, or choose another model with /models.
 failed_garbled = The model's answer could not be read. Try again.
 failed_history = What was said before could not be read, so I cannot answer. Send it again later.
-failed_no_api = There is no model where I look for it ({ $detail }). Whoever runs this bot has to mend the model's `base_url`, which often ends in /v1; `pudu doctor` looks at it.
+failed_no_api = There is no model where I look for it. Please tell your admin: the model's `base_url` is wrong, which often ends in /v1; `pudu doctor` looks at it.
 failed_no_model = No model is configured. Whoever runs this bot has to name one.
-failed_quota = The model's account has no credit left ({ $detail }). Whoever runs this bot has to mend it.
-failed_rejected = The model's provider did not accept the request ({ $detail }). Asking again does not help. Whoever runs this bot has to look at the model's settings.
-failed_too_long = This conversation has become too long for the model ({ $detail }). /new starts a fresh one.
+failed_quota = The model's account has no credit left. Please tell your admin, or choose another model with /models.
+failed_rejected = The model's provider did not accept the request, and asking again does not help. Please tell your admin: the log has the reason, which is often in the model's settings.
+failed_too_long = This conversation has become too long for the model. /new starts a fresh one.
 failed_unheard = What you said could not be stored. Send it again; whoever runs this bot finds the reason in its log.
-failed_unknown_model = The model's provider does not know this model ({ $detail }). /models lists those to choose from; whoever runs this bot has to mend its name.
-failed_unreachable = The model cannot be reached ({ $detail }). Try again in a moment.
+failed_unknown_model = The model's provider does not know this model. /models lists those to choose from; please tell your admin that its name is wrong.
+failed_unreachable = The model cannot be reached. Try again in a moment, or choose another model with /models.
 failed_unstored = What was said could not be stored. Whoever runs this bot finds the reason in its log.
 
 ## Files that people send.

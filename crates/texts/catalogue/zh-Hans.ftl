@@ -320,9 +320,10 @@ task_gap = ；
 task_doing = 🔹 { $task }：{ $tools }
 task_thinking = 🔹 { $task }：思考中…
 retrying_broken = 模型的回答不完整，正在重试…
-retrying_busy = 模型繁忙，正在重试…
+retrying_busy = 模型繁忙，{ $seconds } 秒后重试…
 retrying_elsewhere = 模型没有响应，正在改用另一个模型…
-retrying_resting = 模型连续出错，稍等片刻后重试…
+retrying_limited = 模型服务商限制了请求频率，{ $seconds } 秒后重试…
+retrying_resting = 模型连续出错，{ $seconds } 秒后重试…
 retrying_unreachable = 暂时连不上模型，正在重试…
 
 ## 任务的结局。
@@ -339,23 +340,24 @@ end_too_late = 我离开得太久，没能及时回答。如果还需要，请�
 
 ## 任务失败的原因。
 
-failed_auth = 模型服务商拒绝了密钥（{ $detail }），请联系管理员处理。
+failed_auth = 模型服务商拒绝了密钥，请联系管理员处理，原因见日志。
 failed_broken = 回答时我内部出了错，管理员可以在日志中查看原因。
-failed_busy = 模型繁忙（{ $detail }），请稍后再试。
-failed_busy_long = 模型繁忙（{ $detail }），请 { $minutes } 分钟后再试。
+failed_busy = 模型繁忙，等待后仍未恢复。请稍后再试，或用 /models 换一个模型。
+failed_busy_long = 模型繁忙，请 { $minutes } 分钟后再试，或用 /models 换一个模型。
 failed_filtered = 这条消息被模型服务商的内容过滤拒绝了。请换个说法，或去掉可能触发过滤的内容。
+failed_only_media = 模型只回了图片或其他文件，我无法转发这些内容。请让它用文字回答，或用 /models 换一个模型。
 failed_only_thought = 模型的思考用完了一次回答的全部额度，没有余量作答。请把问题拆小一些；机器人管理员可以调高该模型的 `max_tokens`，或减少思考。
-failed_silent = 模型完成了操作，却没有给出任何回答，再次询问也是如此。请再试一次，或用 /models 换一个模型。
+failed_silent = 模型没有给出任何回答，再次询问也是如此。请再试一次，或用 /models 换一个模型。
 failed_garbled = 无法解析模型的回答，请再试一次。
 failed_history = 无法读取之前的对话，暂时不能回答，请稍后重新发送。
-failed_no_api = 在配置的地址上找不到模型（{ $detail }）。请联系管理员检查模型的 `base_url`（通常以 /v1 结尾），可用 `pudu doctor` 诊断。
+failed_no_api = 在配置的地址上找不到模型。请联系管理员检查模型的 `base_url`（通常以 /v1 结尾），可用 `pudu doctor` 诊断。
 failed_no_model = 还没有配置模型，请联系管理员添加。
-failed_quota = 模型账户余额不足（{ $detail }），请联系管理员处理。
-failed_rejected = 模型服务商没有接受这个请求（{ $detail }），重试也没有用，请联系管理员检查模型设置。
-failed_too_long = 对话太长，超出了模型的上限（{ $detail }）。发送 /new 开始新对话。
+failed_quota = 模型账户余额不足，请联系管理员处理，或用 /models 换一个模型。
+failed_rejected = 模型服务商没有接受这个请求，重试也没有用。请联系管理员查看日志中的原因，并检查模型设置。
+failed_too_long = 对话太长，超出了模型的上限。发送 /new 开始新对话。
 failed_unheard = 你的消息没能保存，请重新发送。管理员可以在日志中查看原因。
-failed_unknown_model = 模型服务商没有这个模型（{ $detail }）。发送 /models 选择其他模型，或请管理员修改模型名称。
-failed_unreachable = 暂时连不上模型（{ $detail }），请稍后再试。
+failed_unknown_model = 模型服务商没有这个模型。发送 /models 选择其他模型，或请管理员修改模型名称。
+failed_unreachable = 暂时连不上模型。请稍后再试，或用 /models 换一个模型。
 failed_unstored = 对话内容没能保存，管理员可以在日志中查看原因。
 
 ## 用户发来的文件。

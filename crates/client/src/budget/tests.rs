@@ -413,7 +413,7 @@ async fn each_try_counts_as_its_provider_told_it_or_as_it_was_estimated() {
     };
     let told = |tokens| Ok(Delta::Usage(Usage::plain(tokens, 0)));
     let finish = || Ok(Delta::Finish(Finish::Complete));
-    let busy = || Err(ModelError::Busy { retry_after: None, detail: "429".into() });
+    let busy = || Err(ModelError::Busy { retry_after: None, limited: true, detail: "429".into() });
     let cut = || Err(ModelError::Unreachable("cut".into()));
     check(vec![text("Hi"), told(7), finish()], 9, &[(1, 0, 7)]).await;
     // A prompt of 3,000 bytes is 1,000 tokens, and six bytes of a reply are two.

@@ -1,7 +1,6 @@
-//! A run that has used tools ends with words: an empty answer behind results does not count, and the model is asked for
-//! one once more. If that is empty too, the run has failed, and people are told.
-//!
-//! Deliberately absent: an empty answer to a question that took no tools. There may be nothing to say.
+//! A run ends with words: an empty answer does not count, and the model is asked for one once more, in other words.
+//! Models that end a turn without words do so again if the same request is repeated. If the second answer is empty too,
+//! the run has failed.
 
 use super::{AnswerCheck, Middleware};
 use crate::RunState;
@@ -10,6 +9,10 @@ use pudu_base::{Assistant, FailureCause, Finish, Message};
 /// Said to a model whose answer was empty.
 const EMPTY: &str = "Your answer was empty, so nobody has seen anything of what you did. The results of your tools stand \
                      above. Tell people now, in words, what came of their request.";
+
+/// Said to a model whose answer was empty and that used no tools.
+const EMPTY_AT_ONCE: &str =
+    "Your answer was empty, so people see nothing. Answer the newest message now, in words or with a tool.";
 
 /// Asks for an answer in words.
 pub struct TerminalResponse;
@@ -20,14 +23,16 @@ impl Middleware for TerminalResponse {
     }
 
     fn check_answer(&mut self, run_state: &RunState, reply: &Assistant) -> AnswerCheck {
-        let blank = reply.finish == Finish::Complete && reply.text.trim().is_empty();
-        let did_something = run_state.since_asked().any(|message| matches!(**message, Message::Tool(_)));
-        if !blank || !did_something {
+        if reply.finish != Finish::Complete || !reply.text.trim().is_empty() {
             return AnswerCheck::Accept;
         }
-        // Read off the thread, so that a run that a crash cut is not asked twice.
-        let asked = run_state.since_asked().any(|message| message.text() == EMPTY);
-        if asked { AnswerCheck::Fail(FailureCause::Silent) } else { AnswerCheck::Replace(EMPTY.to_owned()) }
+        // The thread knows, so that a run that a crash cut asks no second time.
+        let asked = run_state.since_asked().any(|message| [EMPTY, EMPTY_AT_ONCE].contains(&message.text()));
+        if asked {
+            return AnswerCheck::Fail(FailureCause::Silent);
+        }
+        let did_something = run_state.since_asked().any(|message| matches!(**message, Message::Tool(_)));
+        AnswerCheck::Replace(if did_something { EMPTY } else { EMPTY_AT_ONCE }.to_owned())
     }
 }
 
@@ -52,10 +57,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_stays_empty_is_a_failure_and_one_without_tools_is_none() {
+    async fn an_answer_that_stays_empty_is_a_failure_after_two_calls() {
         let bench = Bench::new(vec![looks(), says(""), says("")]);
         assert_eq!(bench.run(Some("look")).await.0, FailureCause::Silent.into());
-        let bench = Bench::new(vec![says("")]);
-        assert_eq!(bench.run(Some("hi")).await.0, Outcome::Success);
+        let bench = Bench::new(vec![says(""), says("")]);
+        assert_eq!(bench.run(Some("hi")).await.0, FailureCause::Silent.into());
+        let bench = Bench::new(vec![says(""), says("Hello.")]);
+        let (outcome, seen) = bench.run(Some("hi")).await;
+        assert_eq!((outcome, seen.text.trim()), (Outcome::Success, "Hello."));
+        assert!(bench.asked()[1].last().unwrap().starts_with("reminder: Your answer was empty"));
     }
 }

@@ -3,7 +3,9 @@
 
 use super::{Chain, commit};
 use crate::{
-    Agent, Gate, RunState, lending,
+    Agent, Gate, RunState,
+    coerce::coerce,
+    lending,
     memory::CallSandbox,
     run_state,
     task_end::{self, LOST, TASK},
@@ -77,6 +79,7 @@ pub(super) async fn perform(
     calls: Vec<ToolCall>,
 ) -> Result<(), RunFailure> {
     let (work, mut queue) = (CallWork::new(), CallQueue::default());
+    let calls: Vec<ToolCall> = calls.into_iter().map(|call| coerced(agent, call)).collect();
     for call in calls.iter().filter(|call| run_state.state().begun.contains(&call.id)).collect::<Vec<_>>() {
         run_state.apply(Update::Interrupt(call.id.clone()));
     }
@@ -109,6 +112,15 @@ pub(super) async fn perform(
         .make_contiguous()
         .sort_by_key(|(call, _)| !run_state.state().interrupted.contains_key(&call.id));
     finish(agent, chain, run_state, work, queue).await
+}
+
+/// Returns a call with its arguments as its tool wants them. The thread keeps what the model wrote; people, guardrails
+/// and the tool see these.
+fn coerced(agent: &Agent, mut call: ToolCall) -> ToolCall {
+    if let Some(tool) = agent.tools.get(&call.name).filter(|_| call.garbled.is_none()) {
+        coerce(&mut call.args, &tool.spec().parameters);
+    }
+    call
 }
 
 async fn finish<'a>(
@@ -224,7 +236,7 @@ fn admit(agent: &Agent, chain: &mut Chain, run_state: &RunState, call: &ToolCall
         return Gate::Deny(format!("Error: the arguments are no JSON object: {raw}"));
     }
     let tool = agent.tools.get(&call.name);
-    if interruptions(run_state, call) >= MAX_INTERRUPTIONS {
+    if interruptions(agent, run_state, call) >= MAX_INTERRUPTIONS {
         tracing::warn!(tool = call.name, "refused tool call: the process ended in the middle of it before");
         let text = "Error: the process ended in the middle of this call each time that it was made, so it is not made again. Do it in another way, or say that it cannot be done.";
         return Gate::Deny(text.to_owned());
@@ -248,7 +260,7 @@ fn admit(agent: &Agent, chain: &mut Chain, run_state: &RunState, call: &ToolCall
 }
 
 /// Returns how often a restart cut this call, or another one of the same tool with the same arguments.
-fn interruptions(run_state: &RunState, call: &ToolCall) -> u32 {
+fn interruptions(agent: &Agent, run_state: &RunState, call: &ToolCall) -> u32 {
     let state = run_state.state();
     if state.interrupted.is_empty() {
         return 0;
@@ -257,7 +269,11 @@ fn interruptions(run_state: &RunState, call: &ToolCall) -> u32 {
         Message::Assistant(reply) => Some(&reply.calls),
         Message::Human(_) | Message::Tool(_) | Message::Reminder(_) => None,
     });
-    let same = made.flatten().filter(|other| other.name == call.name && same_args(&other.args, &call.args));
+    let is_same = |other: &&ToolCall| {
+        other.id == call.id
+            || other.name == call.name && same_args(&coerced(agent, (*other).clone()).args, &call.args)
+    };
+    let same = made.flatten().filter(is_same);
     same.filter_map(|other| state.interrupted.get(&other.id)).sum()
 }
 

@@ -15,7 +15,7 @@ use crate::{
     finish::finish,
     parts, refusal,
     think::{Said, ThinkHabit, ThinkSplitter},
-    wire::{EventDecoder, cut},
+    wire::{self, EventDecoder, cut},
 };
 use pudu_base::{Delta, Finish, ModelError, ProviderParts, ToolCall, Usage};
 use serde_json::{Map, Value};
@@ -25,8 +25,6 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(super) struct ChunkDecoder {
     origin: String,
-    /// Whether the provider wants thoughts back.
-    keeps_thoughts: bool,
     /// Reader of calls that are written as text, for the engine that writes them so.
     text_calls: Option<TextCalls>,
     split: ThinkSplitter,
@@ -37,6 +35,7 @@ pub(super) struct ChunkDecoder {
     usage: Option<Usage>,
     finish: Option<Finish>,
     refused: bool,
+    media: usize,
     done: bool,
 }
 
@@ -44,7 +43,6 @@ impl ChunkDecoder {
     pub(super) fn new(settings: &ModelSettings, habit: &ThinkHabit) -> Self {
         Self {
             origin: settings.origin(),
-            keeps_thoughts: settings.dialect.thoughts.is_some(),
             text_calls: settings.dialect.text_calls.then(TextCalls::default),
             split: ThinkSplitter::new(habit),
             ..Self::default()
@@ -71,32 +69,28 @@ impl ChunkDecoder {
     }
 
     fn part(&mut self, part: ContentPart, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        let mut detailed = String::new();
         for detail in part.reasoning_details.into_iter().flatten() {
-            self.details.push(detail)?;
+            detailed.push_str(&self.details.push(detail)?);
         }
         let (mut thoughts, words) = part.content.map(chunk::split_content).unwrap_or_default();
-        if let Some(thought) = part.reasoning_content.or(part.reasoning) {
-            let thought = thought.as_str().unwrap_or_default();
-            thoughts.insert_str(0, thought);
-        }
+        // Gateways send the same thoughts under several names.
+        let names = [part.reasoning_content.as_ref(), part.reasoning.as_ref()];
+        let thought = names.into_iter().flatten().filter_map(Value::as_str).find(|text| !text.is_empty());
+        thoughts.insert_str(0, thought.unwrap_or(&detailed));
+        self.media += part.images.map_or(0, |images| images.len());
         if !thoughts.is_empty()
             && let Some(said) = self.split.thinks_elsewhere()
         {
             self.said(said, out)?;
         }
-        self.think(thoughts, out);
+        think(thoughts, out);
         self.speak(&words, out)?;
         if let Some(refusal) = part.refusal.filter(|refusal| !refusal.is_empty()) {
             self.refused = true;
             out.push(Delta::Text(refusal));
         }
         part.tool_calls.into_iter().flatten().try_for_each(|call| self.call(call))
-    }
-
-    fn think(&self, thought: String, out: &mut Vec<Delta>) {
-        if self.keeps_thoughts && !thought.is_empty() {
-            out.push(Delta::Reasoning(thought));
-        }
     }
 
     fn speak(&mut self, words: &str, out: &mut Vec<Delta>) -> Result<(), ModelError> {
@@ -108,7 +102,7 @@ impl ChunkDecoder {
 
     fn said(&mut self, said: Said, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         match (said, &mut self.text_calls) {
-            (Said::Thought(thought), _) => self.think(thought, out),
+            (Said::Thought(thought), _) => think(thought, out),
             (Said::Words(words), Some(calls)) => out.extend(calls.push(&words)?.map(Delta::Text)),
             (Said::Words(words), None) => out.push(Delta::Text(words)),
             (Said::Retract, calls) => {
@@ -145,6 +139,12 @@ impl ChunkDecoder {
         Ok(())
     }
 
+    /// Judges an error inside the stream. OpenRouter reports a used output budget as an error behind the finish reason
+    /// that says the same.
+    fn failed(&self, error: ModelError) -> Result<(), ModelError> {
+        if self.finish == Some(Finish::Length) { Ok(()) } else { Err(error) }
+    }
+
     /// Ends the reply, once it is known how.
     fn conclude(&mut self, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         let Some(mut finish) = self.finish.filter(|_| !self.done) else { return Ok(()) };
@@ -163,7 +163,7 @@ impl ChunkDecoder {
         }
         out.extend(self.parts(&calls).map(Delta::ProviderParts));
         out.extend(calls.into_iter().map(Delta::Call));
-        out.extend(self.usage.map(Delta::Usage));
+        out.extend(self.usage.take().map(Delta::Usage));
         out.push(Delta::Finish(finish));
         Ok(())
     }
@@ -196,19 +196,19 @@ impl EventDecoder for ChunkDecoder {
             return self.conclude(out);
         }
         if kind == "error" {
-            return Err(refusal::in_stream_text(data));
+            return self.failed(refusal::in_stream_text(data));
         }
-        let chunk: Chunk = serde_json::from_str(data).map_err(|error| refusal::unreadable(data, &error))?;
+        let mut chunk: Chunk = wire::read(data)?;
+        let usage = chunk.usage.take().or(chunk.x_groq.take().and_then(|groq| groq.usage));
+        if let Some(usage) = usage {
+            // Each report is the whole so far.
+            self.usage = Some(usage.into());
+        }
         if let Some(error) = chunk.failure() {
-            return Err(refusal::in_stream(error));
+            return self.failed(refusal::in_stream(error));
         }
         if chunk.is_failure() {
-            return Err(refusal::in_stream_text(data));
-        }
-        let usage = chunk.usage.or(chunk.x_groq.and_then(|groq| groq.usage));
-        if let Some(usage) = usage {
-            // Told twice, or with each chunk, it is always the whole so far.
-            self.usage = Some(usage.into());
+            return self.failed(refusal::in_stream_text(data));
         }
         let first = chunk.choices.into_iter().flatten().find(|choice| choice.index.unwrap_or(0) == 0);
         first.map_or(Ok(()), |choice| self.choice(choice, out))
@@ -218,6 +218,20 @@ impl EventDecoder for ChunkDecoder {
         // Some servers close after the finish reason without the last marker.
         self.conclude(out)?;
         if self.done { Ok(()) } else { Err(cut()) }
+    }
+
+    fn usage(&mut self) -> Option<Usage> {
+        self.usage.take()
+    }
+
+    fn media(&self) -> usize {
+        self.media
+    }
+}
+
+fn think(thought: String, out: &mut Vec<Delta>) {
+    if !thought.is_empty() {
+        out.push(Delta::Reasoning(thought));
     }
 }
 

@@ -4,7 +4,7 @@
 use super::decode::DETAILS;
 use crate::{
     Dialect, ModelSettings, limit,
-    parts::{CallParts, own_parts},
+    parts::{CallParts, own_parts, own_thoughts},
     wire,
 };
 use base64::prelude::{BASE64_STANDARD, Engine};
@@ -15,7 +15,8 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 /// Writes a request's body: our keys, and the operator's over them.
 pub(super) fn body(settings: &ModelSettings, request: &Request) -> serde_json::Result<Vec<u8>> {
-    let writing = MessageWriting { dialect: &settings.dialect, origin: settings.origin() };
+    let writing =
+        MessageWriting { dialect: &settings.dialect, model: &settings.name, origin: settings.origin() };
     let mut extra = options(settings, request);
     let model = extra.remove("model").unwrap_or_else(|| json!(settings.model));
     let tools =
@@ -74,6 +75,7 @@ struct Body<'a> {
 /// How messages are written for this provider.
 struct MessageWriting<'a> {
     dialect: &'a Dialect,
+    model: &'a str,
     origin: String,
 }
 
@@ -113,13 +115,13 @@ impl MessageWriting<'_> {
     }
 
     fn reply<'a>(&self, reply: &'a Assistant) -> WireMessage<'a> {
-        let Assistant { text, reasoning, calls, .. } = reply;
+        let Assistant { text, calls, .. } = reply;
         let own = own_parts(reply, &self.origin);
         let mut extras = CallParts::new(own);
         WireMessage::Assistant {
             content: (!text.is_empty() || calls.is_empty()).then_some(text),
             tool_calls: calls.iter().map(|call| self.call(call, extras.next_of(call))).collect(),
-            thoughts: self.thoughts(reasoning.as_deref(), !calls.is_empty()),
+            thoughts: self.thoughts(own_thoughts(reply, self.model), !calls.is_empty()),
             reasoning_details: own.and_then(|parts| parts.get(DETAILS)),
         }
     }

@@ -5,6 +5,7 @@
 
 use crate::wire::garbled;
 use pudu_base::{Finish, ModelError, ToolCall};
+use pudu_net::json;
 use serde_json::{Map, Value};
 
 const OPEN: &str = "<tool_call>";
@@ -74,7 +75,7 @@ fn read(text: &str, at: usize, is_closed: bool) -> ToolCall {
 
 /// Reads `{"name": …, "arguments": {…}}`.
 fn json_call(text: &str) -> Option<(String, Map<String, Value>)> {
-    let call: Value = serde_json::from_str(text.trim()).ok()?;
+    let call = json::parse(text.trim().as_bytes()).ok()?;
     let args = call.get("arguments").or(call.get("parameters"))?.as_object()?.clone();
     Some((call.get("name")?.as_str()?.to_owned(), args))
 }
@@ -95,7 +96,7 @@ fn block_call(text: &str) -> Option<(String, Map<String, Value>)> {
 fn plain(value: &str) -> Value {
     let value = value.strip_prefix('\n').unwrap_or(value);
     let value = value.strip_suffix('\n').unwrap_or(value);
-    match serde_json::from_str::<Value>(value.trim()) {
+    match json::parse(value.trim().as_bytes()) {
         Ok(Value::String(_)) | Err(_) => Value::String(value.to_owned()),
         Ok(other) => other,
     }

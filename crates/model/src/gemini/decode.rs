@@ -16,7 +16,7 @@ use crate::{
     finish::finish,
     order::ReplyOrder,
     refusal,
-    wire::{EventDecoder, cut, garbled},
+    wire::{self, EventDecoder, cut, garbled},
 };
 use pudu_base::{Delta, Finish, ModelError, Usage};
 use serde_json::{Map, Value};
@@ -29,8 +29,6 @@ const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
 #[derive(Debug, Default)]
 pub(super) struct ContentDecoder {
     origin: String,
-    /// Whether thoughts are kept as text.
-    keeps_thoughts: bool,
     calls: PartialCalls,
     call_count: u64,
     /// The call whose arguments come in pieces.
@@ -40,26 +38,22 @@ pub(super) struct ContentDecoder {
     order: ReplyOrder,
     kept_bytes: usize,
     usage: Option<ContentUsage>,
+    media: usize,
     finish: Option<Finish>,
 }
 
 impl ContentDecoder {
     pub(super) fn new(settings: &ModelSettings) -> Self {
-        Self {
-            origin: settings.origin(),
-            keeps_thoughts: settings.dialect.thoughts.is_some(),
-            ..Self::default()
-        }
+        Self { origin: settings.origin(), ..Self::default() }
     }
 
     fn read(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelError> {
-        let chunk: ContentChunk =
-            serde_json::from_str(data).map_err(|error| refusal::unreadable(data, &error))?;
-        if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
-            return Err(refusal::in_stream(&error));
-        }
+        let chunk: ContentChunk = wire::read(data)?;
         if let Some(usage) = chunk.usage_metadata {
             self.usage.get_or_insert_default().update(usage);
+        }
+        if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
+            return Err(refusal::in_stream(&error));
         }
         if chunk.prompt_feedback.is_some_and(|feedback| feedback.is_refusal()) {
             self.finish = Some(Finish::Filtered);
@@ -85,7 +79,7 @@ impl ContentDecoder {
 
     fn part(&mut self, part: CandidatePart, bytes: usize, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         if part.thought == Some(true) {
-            let thought = part.text.clone().filter(|text| self.keeps_thoughts && !text.is_empty());
+            let thought = part.text.clone().filter(|text| !text.is_empty());
             out.extend(thought.map(Delta::Reasoning));
             return if part.signature.is_some() { self.keep(part.into_raw(), bytes) } else { Ok(()) };
         }
@@ -104,8 +98,12 @@ impl ContentDecoder {
                 out.extend((!text.is_empty()).then_some(Delta::Text(text)));
                 Ok(())
             }
-            // Images are not kept: they are large, and nobody asked for them.
-            None if part.rest.is_empty() || part.rest.contains_key("inlineData") => Ok(()),
+            None if part.rest.is_empty() => Ok(()),
+            // Media are not kept: they are large.
+            None if part.rest.contains_key("inlineData") => {
+                self.media += 1;
+                Ok(())
+            }
             None => self.keep(part.into_raw(), bytes),
         }
     }
@@ -211,8 +209,7 @@ impl EventDecoder for ContentDecoder {
             return self.read(data, out);
         }
         // Without server-sent events the whole stream is one list.
-        let chunks: Vec<Value> =
-            serde_json::from_str(data).map_err(|error| refusal::unreadable(data, &error))?;
+        let chunks: Vec<Value> = wire::read(data)?;
         chunks.iter().try_for_each(|chunk| self.read(&chunk.to_string(), out))
     }
 
@@ -221,6 +218,14 @@ impl EventDecoder for ContentDecoder {
             Some(finish) => self.conclude(finish, out),
             None => Err(cut()),
         }
+    }
+
+    fn usage(&mut self) -> Option<Usage> {
+        self.usage.take().map(Usage::from)
+    }
+
+    fn media(&self) -> usize {
+        self.media
     }
 }
 

@@ -9,9 +9,10 @@ use crate::{
     finish::finish,
     order::ReplyOrder,
     refusal,
-    wire::{EventDecoder, cut, garbled},
+    wire::{self, EventDecoder, cut, garbled},
 };
 use pudu_base::{Delta, Finish, ModelError, ToolCall, Usage};
+use pudu_net::json;
 use serde_json::{Map, Value};
 
 /// Maximum size of the events whose blocks are kept as they are, in bytes.
@@ -23,8 +24,6 @@ const MAX_BLOCKS: usize = 10_000;
 #[derive(Debug, Default)]
 pub(super) struct MessageDecoder {
     origin: String,
-    /// Whether thoughts are kept as text beside the blocks that hold them.
-    keeps_thoughts: bool,
     /// The id of the message that is read.
     message: Option<String>,
     blocks: Vec<PartialBlock>,
@@ -65,11 +64,7 @@ enum BlockArguments {
 
 impl MessageDecoder {
     pub(super) fn new(settings: &ModelSettings) -> Self {
-        Self {
-            origin: settings.origin(),
-            keeps_thoughts: settings.dialect.thoughts.is_some(),
-            ..Self::default()
-        }
+        Self { origin: settings.origin(), ..Self::default() }
     }
 
     /// Begins the message. Gateways send its beginning twice, and some splice another message into an open one: what
@@ -121,19 +116,13 @@ impl MessageDecoder {
                 BlockContent::Call { at, arguments }
             }
             _ => {
-                self.think(text("thinking"), out);
+                think(text("thinking"), out);
                 self.kept_bytes += bytes;
                 BlockContent::Kept { block, input: String::new() }
             }
         };
         self.blocks.push(PartialBlock { index, is_open: true, content });
         self.check_size()
-    }
-
-    fn think(&self, thought: String, out: &mut Vec<Delta>) {
-        if self.keeps_thoughts && !thought.is_empty() {
-            out.push(Delta::Reasoning(thought));
-        }
     }
 
     fn grow(
@@ -166,7 +155,7 @@ impl MessageDecoder {
                 self.kept_bytes += data.len();
                 let thought = delta.thinking.clone();
                 keep(block, input, delta, data);
-                self.think(thought.unwrap_or_default(), out);
+                think(thought.unwrap_or_default(), out);
             }
         }
         self.check_size()
@@ -242,7 +231,7 @@ fn keep(block: &mut Map<String, Value>, input: &mut String, delta: BlockDelta, d
         }
         // Of blocks that are new: each text of the piece is the next of the block's text of that name.
         _ => {
-            let event = serde_json::from_str::<Value>(data).unwrap_or_default();
+            let event = json::parse(data.as_bytes()).unwrap_or_default();
             let texts = event.get("delta").and_then(Value::as_object).into_iter().flatten();
             for (name, value) in texts.filter(|(name, _)| *name != "type") {
                 match value {
@@ -280,7 +269,7 @@ impl PartialBlock {
                 order.call(&call.name, None);
             }
             BlockContent::Kept { mut block, input } => {
-                if let Ok(input) = serde_json::from_str::<Value>(&input) {
+                if let Ok(input) = json::parse(input.as_bytes()) {
                     block.insert("input".to_owned(), input);
                 }
                 let is_signed =
@@ -302,8 +291,7 @@ impl EventDecoder for MessageDecoder {
         if kind == "error" {
             return Err(refusal::in_stream_text(data));
         }
-        let event: MessageEvent =
-            serde_json::from_str(data).map_err(|error| refusal::unreadable(data, &error))?;
+        let event: MessageEvent = wire::read(data)?;
         if let Some(error) = event.error.as_ref().filter(|error| !error.is_null()) {
             return Err(refusal::in_stream(error));
         }
@@ -322,9 +310,7 @@ impl EventDecoder for MessageDecoder {
             }
             "message_stop" => self.end_message(out),
             "message" => {
-                let message =
-                    serde_json::from_str(data).map_err(|error| refusal::unreadable(data, &error))?;
-                self.whole(message, out)?;
+                self.whole(wire::read(data)?, out)?;
             }
             "error" => return Err(refusal::in_stream_text(data)),
             // Pings, and what is new.
@@ -337,6 +323,16 @@ impl EventDecoder for MessageDecoder {
         // Some servers close after the finish reason without the last event.
         self.conclude(out);
         if self.done { Ok(()) } else { Err(cut()) }
+    }
+
+    fn usage(&mut self) -> Option<Usage> {
+        self.usage.take().map(Usage::from)
+    }
+}
+
+fn think(thought: String, out: &mut Vec<Delta>) {
+    if !thought.is_empty() {
+        out.push(Delta::Reasoning(thought));
     }
 }
 

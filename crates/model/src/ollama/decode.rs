@@ -1,12 +1,11 @@
 //! The wire's reply as deltas.
 
 use crate::{
-    ModelSettings,
     calls::{CallPiece, PartialCalls},
     finish::finish,
     refusal,
     think::{Said, ThinkHabit, ThinkSplitter},
-    wire::{EventDecoder, cut},
+    wire::{self, EventDecoder, cut},
 };
 use pudu_base::{Delta, Finish, ModelError, Usage};
 use serde::Deserialize;
@@ -45,8 +44,6 @@ struct OllamaFunctionPart {
 /// Reads the documents of one reply.
 #[derive(Debug, Default)]
 pub(super) struct DocumentDecoder {
-    /// Whether the provider wants thoughts back.
-    keeps_thoughts: bool,
     split: ThinkSplitter,
     calls: PartialCalls,
     call_count: u64,
@@ -54,12 +51,8 @@ pub(super) struct DocumentDecoder {
 }
 
 impl DocumentDecoder {
-    pub(super) fn new(settings: &ModelSettings, habit: &ThinkHabit) -> Self {
-        Self {
-            keeps_thoughts: settings.dialect.thoughts.is_some(),
-            split: ThinkSplitter::new(habit),
-            ..Self::default()
-        }
+    pub(super) fn new(habit: &ThinkHabit) -> Self {
+        Self { split: ThinkSplitter::new(habit), ..Self::default() }
     }
 
     fn message(&mut self, part: MessagePart, out: &mut Vec<Delta>) -> Result<(), ModelError> {
@@ -78,10 +71,7 @@ impl DocumentDecoder {
     fn said(&self, said: Said, out: &mut Vec<Delta>) {
         match said {
             Said::Words(words) => out.push(Delta::Text(words)),
-            Said::Thought(thought) if self.keeps_thoughts && !thought.is_empty() => {
-                out.push(Delta::Reasoning(thought));
-            }
-            Said::Thought(_) => {}
+            Said::Thought(thought) => out.push(Delta::Reasoning(thought)),
             Said::Retract => out.push(Delta::Retract),
         }
     }
@@ -116,8 +106,7 @@ impl EventDecoder for DocumentDecoder {
         if self.done {
             return Ok(());
         }
-        let document: ReplyDocument =
-            serde_json::from_str(data).map_err(|error| refusal::unreadable(data, &error))?;
+        let document: ReplyDocument = wire::read(data)?;
         if document.error.is_some_and(|error| !error.is_null()) {
             return Err(refusal::in_stream_text(data));
         }
@@ -138,13 +127,18 @@ impl EventDecoder for DocumentDecoder {
     fn end(&mut self, _: &mut Vec<Delta>) -> Result<(), ModelError> {
         if self.done { Ok(()) } else { Err(cut()) }
     }
+
+    /// Only the last document reports it.
+    fn usage(&mut self) -> Option<Usage> {
+        None
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        Dialect, WireKind,
+        Dialect, ModelSettings, WireKind,
         testing::{self, Reply, call},
     };
     use serde_json::json;

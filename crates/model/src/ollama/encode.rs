@@ -4,7 +4,7 @@
 //! The server cuts a prompt that is longer than its window, and says nothing of it. So it is told the window that the
 //! request was fitted into, and to refuse what does not fit.
 
-use crate::{ModelSettings, limit, thinking::merge, wire};
+use crate::{ModelSettings, limit, parts::own_thoughts, thinking::merge, wire};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use pudu_base::{Assistant, Message, ModelImage, Request};
 use serde::Serialize;
@@ -187,7 +187,7 @@ fn assistant<'a>(settings: &ModelSettings, reply: &'a Assistant) -> OllamaMessag
     });
     OllamaMessage::Assistant {
         content: &reply.text,
-        thinking: reply.reasoning.as_deref().filter(|_| settings.dialect.thoughts.is_some()),
+        thinking: own_thoughts(reply, &settings.name).filter(|_| settings.dialect.thoughts.is_some()),
         tool_calls: calls.collect(),
     }
 }

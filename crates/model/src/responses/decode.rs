@@ -6,14 +6,16 @@ use crate::{
     calls::{CallPiece, PartialCalls},
     finish::finish,
     refusal,
-    usage::with_thoughts,
-    wire::{EventDecoder, cut, garbled},
+    usage::{UsageReport, to_usage},
+    wire::{self, EventDecoder, cut, garbled},
 };
 use pudu_base::{Delta, Finish, ModelError, ProviderParts, Usage};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Break between two messages, or two thoughts, of one response.
+pub(super) const PARAGRAPH: &str = "\n\n";
 /// Maximum number of items of a reply.
 const MAX_ITEMS: usize = 1_000;
 /// Maximum size of the events whose items are kept as they are, in bytes.
@@ -23,8 +25,6 @@ const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
 #[derive(Debug, Default)]
 pub(super) struct ItemDecoder {
     origin: String,
-    /// Whether the provider wants thoughts back in the clear.
-    keeps_thoughts: bool,
     /// Whether the provider keeps items, so that their ids are enough.
     is_stored: bool,
     calls: PartialCalls,
@@ -32,9 +32,13 @@ pub(super) struct ItemDecoder {
     called: BTreeMap<u64, usize>,
     /// Places of items whose words have come.
     spoken: BTreeSet<u64>,
+    /// Places of items whose thoughts have come.
+    thought: BTreeSet<u64>,
+    media: usize,
     /// Whole items, by place.
     items: BTreeMap<u64, Value>,
     kept_bytes: usize,
+    usage: Option<Usage>,
     refused: bool,
     done: bool,
 }
@@ -43,17 +47,30 @@ impl ItemDecoder {
     pub(super) fn new(settings: &ModelSettings) -> Self {
         Self {
             origin: settings.origin(),
-            keeps_thoughts: settings.dialect.thoughts.is_some(),
             is_stored: settings.body.get("store").is_some_and(|store| *store == true),
             ..Self::default()
         }
     }
 
+    /// Emits words of a message. Messages of one response, such as a commentary and the answer, are paragraphs.
     fn speak(&mut self, at: u64, words: &str, out: &mut Vec<Delta>) {
-        if !words.is_empty() {
-            self.spoken.insert(at);
-            out.push(Delta::Text(words.to_owned()));
+        if words.is_empty() {
+            return;
         }
+        let is_next = self.spoken.insert(at) && self.spoken.len() > 1;
+        out.push(Delta::Text(if is_next { format!("{PARAGRAPH}{words}") } else { words.to_owned() }));
+    }
+
+    fn think(&mut self, at: u64, thought: &str, out: &mut Vec<Delta>) {
+        if thought.is_empty() {
+            return;
+        }
+        let is_next = self.thought.insert(at) && self.thought.len() > 1;
+        out.push(Delta::Reasoning(if is_next {
+            format!("{PARAGRAPH}{thought}")
+        } else {
+            thought.to_owned()
+        }));
     }
 
     /// Takes more of a call, or the beginning of one.
@@ -91,6 +108,12 @@ impl ItemDecoder {
                 }
                 self.calls.close(place);
             }
+            "reasoning" if !self.thought.contains(&at) => {
+                let parts = ["summary", "content"].into_iter().filter_map(|name| item[name].as_array());
+                let texts: Vec<&str> = parts.flatten().filter_map(|part| part["text"].as_str()).collect();
+                self.think(at, &texts.join(PARAGRAPH), out);
+            }
+            "image_generation_call" => self.media += 1,
             _ => {}
         }
         self.items.insert(at, item.clone());
@@ -99,6 +122,7 @@ impl ItemDecoder {
 
     /// Reads the response as it is at its end, which has this status where it does not tell it.
     fn conclude(&mut self, response: &Value, told: &str, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        self.usage = usage(&response["usage"]).or(self.usage);
         let status = response["status"].as_str().filter(|status| !status.is_empty()).unwrap_or(told);
         let error = &response["error"];
         if status == "failed" || !error.is_null() {
@@ -108,9 +132,10 @@ impl ItemDecoder {
         let is_cut = status == "incomplete";
         let reason = if is_cut { text(&response["incomplete_details"], "reason") } else { status };
         let end = finish(reason)?.unwrap_or(if is_cut { Finish::Length } else { Finish::Complete });
+        let has_streamed = !self.spoken.is_empty();
         // What was streamed counts; some servers leave the list empty, or out, and some tell a part there alone.
         for (at, item) in (0..).zip(response["output"].as_array().into_iter().flatten()) {
-            if self.is_news(at, item) {
+            if self.is_news(at, item, has_streamed) {
                 let taken = self.items.contains_key(&at);
                 let next = self.items.keys().next_back().map_or(0, |last| last.saturating_add(1));
                 self.item_done(if taken { next } else { at }, item, out)?;
@@ -120,18 +145,17 @@ impl ItemDecoder {
         out.extend(self.parts().map(Delta::ProviderParts));
         let calls = self.calls.take(if is_cut { Finish::Length } else { end });
         out.extend(calls.into_iter().map(Delta::Call));
-        out.extend(usage(&response["usage"]).map(Delta::Usage));
+        out.extend(self.usage.take().map(Delta::Usage));
         out.push(Delta::Finish(if self.refused { Finish::Filtered } else { end }));
         Ok(())
     }
 
-    /// Returns whether an item of the final list has not come whole before, wherever it stood.
-    fn is_news(&self, at: u64, item: &Value) -> bool {
+    /// Returns whether an item of the final list has not come whole before, wherever it stood. Once words were streamed,
+    /// so were all messages.
+    fn is_news(&self, at: u64, item: &Value, has_streamed: bool) -> bool {
         let has = |name: &str| self.items.values().any(|known| known[name] == item[name]);
         match text(item, "type") {
-            "message" => {
-                !self.items.contains_key(&at) && (self.spoken.is_empty() || self.spoken.contains(&at))
-            }
+            "message" => !self.items.contains_key(&at) && (!has_streamed || self.spoken.contains(&at)),
             "function_call" => !has("call_id"),
             // Gateways make up another id for it at the end.
             kind => !has("id") && self.items.get(&at).is_none_or(|known| known["type"] != kind),
@@ -193,10 +217,12 @@ impl ItemDecoder {
                 self.speak(at, delta, out);
             }
             "response.function_call_arguments.delta" => drop(self.call(at, event, delta)?),
-            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta"
-                if self.keeps_thoughts && !delta.is_empty() =>
-            {
-                out.push(Delta::Reasoning(delta.to_owned()));
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                self.think(at, delta, out)
+            }
+            // Another paragraph of the same thoughts begins.
+            "response.reasoning_summary_part.added" if self.thought.contains(&at) => {
+                out.push(Delta::Reasoning(PARAGRAPH.to_owned()));
             }
             _ => {}
         }
@@ -214,7 +240,7 @@ struct GrowthEvent<'a> {
 
 impl<'a> GrowthEvent<'a> {
     fn parse(data: &'a str) -> Option<Self> {
-        let growth: Self = serde_json::from_str(data).ok()?;
+        let growth: Self = serde_json::from_str(data).ok().filter(|_| !data.contains("\\u0000"))?;
         growth.r#type.ends_with(".delta").then_some(growth)
     }
 }
@@ -229,7 +255,7 @@ impl EventDecoder for ItemDecoder {
         {
             return self.grow(kind, at, &Value::Null, &delta, out);
         }
-        let event: Value = serde_json::from_str(data).map_err(|error| refusal::unreadable(data, &error))?;
+        let event: Value = wire::read(data)?;
         let kind = event["type"].as_str().unwrap_or(kind);
         if kind == "response.output_item.done" {
             self.kept_bytes += data.len();
@@ -250,6 +276,14 @@ impl EventDecoder for ItemDecoder {
     fn end(&mut self, _: &mut Vec<Delta>) -> Result<(), ModelError> {
         if self.done { Ok(()) } else { Err(cut()) }
     }
+
+    fn usage(&mut self) -> Option<Usage> {
+        self.usage.take()
+    }
+
+    fn media(&self) -> usize {
+        self.media
+    }
 }
 
 fn text<'a>(value: &'a Value, name: &str) -> &'a str {
@@ -265,7 +299,9 @@ fn usage(usage: &Value) -> Option<Usage> {
         reasoning: count(&usage["output_tokens_details"]["reasoning_tokens"]),
         ..Usage::plain(count(&usage["input_tokens"]), count(&usage["output_tokens"]))
     };
-    usage.is_object().then(|| with_thoughts(told, usage["total_tokens"].as_u64()))
+    let total = usage["total_tokens"].as_u64();
+    let audio = count(&input["audio_tokens"]);
+    usage.is_object().then(|| to_usage(UsageReport { reported: told, audio, total }))
 }
 
 #[cfg(test)]

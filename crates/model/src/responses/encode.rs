@@ -1,9 +1,11 @@
 //! Our words in the wire's form. Borrows the messages: a long thread is written, never copied whole. Each request
 //! repeats the bytes of the one before it.
 
+use super::decode::PARAGRAPH;
 use crate::{ModelSettings, limit, parts::own_parts, thinking::merge, wire};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use pudu_base::{Assistant, Message, ModelImage, Request, ToolCall};
+use pudu_net::json;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -151,7 +153,9 @@ impl<'a> ItemWriter<'a> {
         let items = own.and_then(|parts| parts.get(ITEMS)?.as_array()).map_or(&[][..], Vec::as_slice);
         let mut rest = Some(reply.text.as_str());
         for words in items.iter().flat_map(item_texts) {
-            rest = rest.and_then(|rest| rest.strip_prefix(words));
+            rest = rest.and_then(|rest| {
+                rest.strip_prefix(words).or_else(|| rest.strip_prefix(PARAGRAPH)?.strip_prefix(words))
+            });
         }
         let keeps_text = rest == Some("") && !reply.text.is_empty();
         if !keeps_text && !reply.text.is_empty() {
@@ -189,7 +193,7 @@ impl<'a> ItemWriter<'a> {
 
     /// Returns the item of a call that is still there, under the id that the call has now.
     fn own_call(&self, item: &'a Value, calls: &mut Vec<&'a ToolCall>) -> Option<InputItem<'a>> {
-        let args = serde_json::from_str(item["arguments"].as_str()?).unwrap_or_else(|_| json!({}));
+        let args = json::parse(item["arguments"].as_str()?.as_bytes()).unwrap_or_else(|_| json!({}));
         let at = calls.iter().position(|call| item["name"] == *call.name && args == call.args)?;
         let id = self.settings.dialect.call_ids.form(calls.remove(at).id.as_str());
         if item["call_id"] == *id {

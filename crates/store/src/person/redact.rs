@@ -4,6 +4,7 @@ use super::{keys::RoomMessage, shared};
 use crate::{
     StoreError,
     error::unreadable,
+    json::to_json,
     statement::{Tx, query},
 };
 use pudu_base::{Assistant, Human, Message, Reminder, TaskStage, ToolCall, ToolResult, Update, Usage};
@@ -17,7 +18,7 @@ const REMOVED: &str = "[removed at the person's request]";
 pub(super) async fn messages(tx: &mut Tx<'_>, messages: &[RoomMessage]) -> Result<(), StoreError> {
     for RoomMessage { thread, seq, message, .. } in messages {
         let update = Update::Message(Arc::new(emptied(message)));
-        let body = serde_json::to_string(&update).map_err(|error| StoreError::Rejected(error.to_string()))?;
+        let body = to_json(&update)?;
         let sql = "UPDATE log SET body = $1 WHERE thread = $2 AND seq = $3";
         query(sql).bind(&body).bind(thread.as_str()).bind(*seq).execute(tx).await?;
     }
@@ -55,7 +56,7 @@ async fn run_rows(tx: &mut Tx<'_>, thread: &str, run: &str) -> Result<(), StoreE
             Update::Goal(_) => Update::Goal(None),
             _ => continue,
         };
-        let body = serde_json::to_string(&silent).map_err(|error| StoreError::Rejected(error.to_string()))?;
+        let body = to_json(&silent)?;
         let sql = "UPDATE log SET body = $1 WHERE thread = $2 AND seq = $3";
         query(sql).bind(&body).bind(thread).bind(seq).execute(tx).await?;
     }

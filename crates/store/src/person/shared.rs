@@ -4,6 +4,7 @@ use super::keys::{AccountPerson, PersonKeys, RoomMessage, message_of};
 use crate::{
     Db, StoreError, crash,
     error::unreadable,
+    json::to_json,
     statement::{Tx, query},
 };
 use pudu_base::{Message, MessageId, ThreadId, Update, UserId};
@@ -191,7 +192,7 @@ pub(super) async fn redact_traces(
             }
             _ => continue,
         };
-        let body = serde_json::to_string(&silent).map_err(|error| StoreError::Rejected(error.to_string()))?;
+        let body = to_json(&silent)?;
         let sql = "UPDATE log SET body = $1 WHERE thread = $2 AND seq = $3";
         query(sql).bind(&body).bind(thread).bind(seq).execute(tx).await?;
     }

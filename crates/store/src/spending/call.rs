@@ -54,7 +54,25 @@ pub struct CallSpending {
     pub cost: Option<Cost>,
 }
 
+/// Maximum amount of one call that is counted, in tokens or in millionths of a currency. A provider may report anything,
+/// and no sum of what is counted overflows.
+const MAX_AMOUNT: i64 = 1_000_000_000_000;
+
 /// Returns a number of tokens as a column takes it.
 pub(super) fn tokens(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
+    i64::try_from(number).unwrap_or(MAX_AMOUNT).min(MAX_AMOUNT)
+}
+
+impl Cost {
+    /// Returns the amount as a column takes it.
+    pub(super) fn column(&self) -> i64 {
+        self.micros.clamp(-MAX_AMOUNT, MAX_AMOUNT)
+    }
+}
+
+/// Returns the SQL of a column's sum. Rows of older versions hold what a provider reported.
+pub(crate) fn total(column: &str) -> String {
+    format!(
+        "CAST(COALESCE(SUM(CASE WHEN {column} > {MAX_AMOUNT} THEN {MAX_AMOUNT} ELSE {column} END), 0) AS BIGINT)"
+    )
 }

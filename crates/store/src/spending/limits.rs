@@ -4,7 +4,7 @@
 //! settlement adds to it from then on. So a limit that an operator sets today knows of what was spent before, and without
 //! any limit nothing is counted.
 
-use super::call::{CallSpending, ModelCall, tokens};
+use super::call::{CallSpending, ModelCall, tokens, total};
 use crate::{
     Db, StoreError, clock, crash,
     statement::{Tx, query},
@@ -128,11 +128,11 @@ pub(super) async fn spent(tx: &mut Tx<'_>, limit: &BudgetLimit, now: i64) -> Res
 
 /// Returns how much of a budget calls that are under way may spend.
 pub(super) async fn reserved(tx: &mut Tx<'_>, limit: &BudgetLimit) -> Result<i64, StoreError> {
-    sum(tx, limit, "reservations", "tokens").await
+    sum(tx, limit, "reservations", &total("tokens")).await
 }
 
 async fn settled(tx: &mut Tx<'_>, limit: &BudgetLimit) -> Result<i64, StoreError> {
-    sum(tx, limit, "spending", "input + output").await
+    sum(tx, limit, "spending", &format!("{} + {}", total("input"), total("output"))).await
 }
 
 async fn sum(tx: &mut Tx<'_>, limit: &BudgetLimit, table: &str, tokens: &str) -> Result<i64, StoreError> {
@@ -144,12 +144,10 @@ async fn sum(tx: &mut Tx<'_>, limit: &BudgetLimit, table: &str, tokens: &str) ->
         BudgetScope::Everybody => "'' = $1",
     };
     let (amount, of) = match limit.unit {
-        BudgetUnit::Tokens => (tokens, ""),
-        BudgetUnit::Money(_) => ("cost", " AND currency = $4"),
+        BudgetUnit::Tokens => (tokens.to_owned(), ""),
+        BudgetUnit::Money(_) => (total("cost"), " AND currency = $4"),
     };
-    let sql = format!(
-        "SELECT CAST(COALESCE(SUM({amount}), 0) AS BIGINT) FROM {table} WHERE {whose} AND day >= $2 AND day < $3{of}"
-    );
+    let sql = format!("SELECT {amount} FROM {table} WHERE {whose} AND day >= $2 AND day < $3{of}");
     let sum = query(sql).bind(&limit.subject).bind(limit.since).bind(limit.until);
     let sum = if of.is_empty() { sum } else { sum.bind(limit.unit.as_str()) };
     sum.fetch_one(tx).await
@@ -174,12 +172,12 @@ pub(super) async fn count(
     spent: &CallSpending,
 ) -> Result<(), StoreError> {
     const SQL: &str =
-        "UPDATE budgets SET spent = spent + $1 WHERE unit = $2 AND since <= $3 AND until > $3 AND
+        "UPDATE budgets SET spent = CASE WHEN spent > 1000000000000000000 THEN spent ELSE spent + $1 END WHERE unit = $2 AND since <= $3 AND until > $3 AND
         ((scope = 'run' AND subject = $4) OR (scope = 'person' AND subject = $5 AND subject <> '') OR
         (scope = 'room' AND subject = $6 AND subject <> '') OR (scope = 'account' AND subject = $7) OR
         scope = 'everybody')";
     let all = (BudgetUnit::Tokens, tokens(spent.usage.total()));
-    let cost = spent.cost.as_ref().map(|cost| (BudgetUnit::Money(cost.currency.clone()), cost.micros));
+    let cost = spent.cost.as_ref().map(|cost| (BudgetUnit::Money(cost.currency.clone()), cost.column()));
     for (unit, amount) in [Some(all), cost].into_iter().flatten().filter(|(_, amount)| *amount > 0) {
         let update = query(SQL).bind(amount).bind(unit.as_str()).bind(clock::day(call.at));
         let room = call.spender.room.as_ref().map_or("", UserId::as_str);

@@ -1,7 +1,7 @@
 //! The row of a call that is settled.
 
 use super::{
-    call::{CallSpending, ModelCall, Spender, tokens},
+    call::{CallSpending, Cost, ModelCall, Spender, tokens},
     limits,
 };
 use crate::{
@@ -31,7 +31,7 @@ pub(super) async fn spend(
     let Usage { input, output, cached, cache_writes, reasoning } = spent.usage;
     let numbers = [u64::from(!spent.reported), input, output, cached, cache_writes, reasoning];
     let insert = numbers.into_iter().fold(insert, |insert, number| insert.bind(tokens(number)));
-    let insert = insert.bind(spent.cost.as_ref().map(|cost| cost.micros));
+    let insert = insert.bind(spent.cost.as_ref().map(Cost::column));
     let insert = insert.bind(spent.cost.as_ref().map(|cost| cost.currency.as_str()));
     match insert.execute(tx).await? {
         0 => Ok(()),

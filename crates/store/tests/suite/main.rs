@@ -125,6 +125,8 @@ on_every_engine! {
     pairing::a_code_is_good_for_one_person_and_for_its_time,
     pairing::codes_do_not_pile_up,
     runs::a_run_is_counted_once_with_what_it_cost,
+    runs::no_report_of_a_provider_is_too_large_to_be_added_up,
+    runs::a_nul_is_stored_as_a_visible_sign,
     runs::what_is_spent_is_known_by_thread_person_and_day,
     budgets::a_call_is_settled_once_and_every_budget_counts_it,
     budgets::many_calls_at_once_stay_within_one_budget,

@@ -66,3 +66,44 @@ pub(crate) async fn a_run_is_counted_once_with_what_it_cost(db: Db) {
     assert_eq!(db.usage(&thread).await.unwrap(), (cost, 2));
     assert_eq!(db.usage(&"other".into()).await.unwrap(), (Usage::default(), 0));
 }
+
+/// A provider may report anything.
+pub(crate) async fn no_report_of_a_provider_is_too_large_to_be_added_up(db: Db) {
+    let huge = Usage {
+        input: 1_000_000_000_000_000_000,
+        output: u64::MAX,
+        cached: u64::MAX,
+        cache_writes: 0,
+        reasoning: u64::MAX,
+    };
+    db.run_started(&"one".into(), &"a".into(), "gpt", None, NOW).await.unwrap();
+    for _ in 0..12 {
+        settle(&db, "one", "a", NOW, (ModelCaller::Lead, "gpt", Some(huge), Some(i64::MAX)));
+    }
+    db.run_ended(&"one".into(), &Outcome::Success, NOW).await.unwrap();
+    let most = 12 * 1_000_000_000_000_u64;
+    let sums = db.spending(&SpendingFilter::Thread("a".into())).await.unwrap();
+    assert_eq!(sums.len(), 1);
+    let cost = sums[0].cost.as_ref().map(|cost| cost.micros);
+    assert_eq!((sums[0].usage.input, sums[0].usage.output, cost), (most, most, Some(12_000_000_000_000)));
+    assert_eq!(db.spending_since(NOW).await.unwrap().len(), 1);
+    assert_eq!(db.usage(&"a".into()).await.unwrap().0.input, 1_000_000_000_000, "of the run as a whole");
+}
+
+/// Output of programs holds whatever bytes there are.
+pub(crate) async fn a_nul_is_stored_as_a_visible_sign(db: Db) {
+    use pudu_base::{Human, Message, ThreadLog, Update};
+    let (thread, run) = ("a\0".into(), "one".into());
+    let words = "a\0b \\u0000";
+    let update = Update::Message(std::sync::Arc::new(Message::Human(Human::new("h", words))));
+    db.run_started(&run, &thread, "gpt\0", None, NOW).await.unwrap();
+    db.append(&thread, &run, 0, &[update]).await.unwrap();
+    let ending = pudu_store::RunEnding {
+        last_words: words.to_owned(),
+        ..pudu_store::RunEnding::from(&Outcome::Success)
+    };
+    db.run_ended(&run, ending, NOW).await.unwrap();
+    assert_eq!(db.run_outcome(&run).await.unwrap(), Some(Outcome::Success));
+    let (_, state) = db.load(&thread).await.unwrap();
+    assert_eq!(state.last().map(|message| message.text().to_owned()).as_deref(), Some("a\u{fffd}b \\u0000"));
+}

@@ -6,9 +6,10 @@ use crate::{
     subagent::{Kinds, builtin},
 };
 use pudu_base::{
-    ApprovalRequest, Approver, BoxFuture, Decision, GuardedCall, Guardrail, GuardrailVerdict, Outcome, Tell,
+    ApprovalRequest, Approver, BoxFuture, Decision, GuardedCall, Guardrail, GuardrailVerdict, Message,
+    Outcome, Tell, ThreadState, Tool, ToolCx, ToolError, ToolOutput, ToolSpec, Update,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::{
     Arc, Mutex,
     atomic::{AtomicU32, Ordering},
@@ -114,4 +115,75 @@ async fn calls_of_sub_agents_are_guarded_and_told_as_theirs() {
     assert_eq!(bench.writes.calls.load(Ordering::SeqCst), 0);
     assert_eq!(*guard.asked.lock().unwrap(), [("task".to_owned(), false), ("writes".to_owned(), true)]);
     assert_eq!(bench.asked()[2].last().unwrap(), &format!("tool: {REFUSED}"));
+}
+
+/// Remembers the arguments that it is called with.
+struct TypedProbe {
+    spec: Arc<ToolSpec>,
+    called: Mutex<Vec<Value>>,
+}
+
+impl TypedProbe {
+    fn new(name: &str) -> Arc<Self> {
+        let parameters = json!({"type": "object", "properties": {
+            "n": {"type": "integer"}, "tags": {"type": "array", "items": {"type": "string"}}, "q": {"type": "string"}}});
+        let spec = ToolSpec { name: name.into(), description: name.into(), parameters, idempotent: true };
+        Arc::new(Self { spec: Arc::new(spec), called: Mutex::default() })
+    }
+}
+
+impl Tool for TypedProbe {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+
+    fn call<'a>(&'a self, args: Value, _: &'a ToolCx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        self.called.lock().unwrap().push(args);
+        Box::pin(std::future::ready(Ok("done".to_owned().into())))
+    }
+}
+
+/// Refuses what it is not asked about in its final form.
+struct FinalArguments(Value);
+
+impl Guardrail for FinalArguments {
+    fn evaluate<'a>(&'a self, call: &'a GuardedCall) -> BoxFuture<'a, GuardrailVerdict> {
+        assert_eq!(call.args, self.0, "what is judged is what is done");
+        Box::pin(std::future::ready(GuardrailVerdict::Allow))
+    }
+}
+
+#[tokio::test]
+async fn a_tool_gets_arguments_of_its_schema_and_is_found_by_a_garbled_name() {
+    let (raw, expect) =
+        (json!({"n": "3", "tags": "[\"x\",\"y\"]", "q": "5"}), json!({"n": 3, "tags": ["x", "y"], "q": "5"}));
+    for name in ["typed_go", "typed_go<|channel|>commentary", "functions.typed_go"] {
+        let mut bench = Bench::new(vec![calls(vec![call("1", name, raw.clone())]), says("done")]);
+        let probe = TypedProbe::new("typed_go");
+        bench.agent.tools = bench.agent.tools.with(probe.clone());
+        bench.agent.guardrail = Some(Arc::new(FinalArguments(expect.clone())));
+        assert_eq!(bench.run(Some("go")).await.0, Outcome::Success, "{name}");
+        assert_eq!(*probe.called.lock().unwrap(), [expect.clone()], "{name}");
+        let log = ThreadState::fold(bench.log.updates.lock().unwrap().clone());
+        let kept = log.messages.values().find_map(|message| match &**message {
+            Message::Assistant(reply) => {
+                reply.calls.first().map(|call| (call.name.clone(), call.args.clone()))
+            }
+            _ => None,
+        });
+        assert_eq!(kept, Some(("typed_go".to_owned(), raw.clone())), "the thread keeps what was written");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_ended_the_process_is_known_whatever_its_arguments_became() {
+    let raw = json!({"n": "3"});
+    let begun = call("1", "typed_go", raw);
+    let mut past = vec![crate::fixture::human("h", "go"), crate::fixture::assistant(vec![begun])];
+    past.extend([Update::Begin("1".into()), Update::Interrupt("1".into()), Update::Begin("1".into())]);
+    let mut bench = Bench::new(vec![says("done")]).past(past);
+    let probe = TypedProbe::new("typed_go");
+    bench.agent.tools = bench.agent.tools.with(probe.clone());
+    bench.run(None).await;
+    assert_eq!(*probe.called.lock().unwrap(), [] as [Value; 0], "it is not made a third time");
 }

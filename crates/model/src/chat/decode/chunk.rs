@@ -1,6 +1,6 @@
 //! Chunks as servers write them. Everything may be missing or null.
 
-use crate::usage::with_thoughts;
+use crate::usage::{UsageReport, to_usage};
 use pudu_base::Usage;
 use serde::Deserialize;
 use serde_json::Value;
@@ -51,6 +51,8 @@ pub(super) struct ContentPart {
     pub(super) reasoning: Option<Value>,
     pub(super) reasoning_details: Option<Vec<Value>>,
     pub(super) refusal: Option<String>,
+    /// Images that a model made, under OpenRouter's name for them.
+    pub(super) images: Option<Vec<Value>>,
     pub(super) tool_calls: Option<Vec<CallPart>>,
 }
 
@@ -115,6 +117,7 @@ pub(super) struct UsagePart {
 
 #[derive(Default, Deserialize)]
 struct PromptDetails {
+    audio_tokens: Option<u64>,
     cached_tokens: Option<u64>,
     cache_write_tokens: Option<u64>,
 }
@@ -132,9 +135,8 @@ impl From<UsagePart> for Usage {
         let cache_writes = prompt.cache_write_tokens.or(part.cache_creation_input_tokens).unwrap_or(0);
         let reasoning = part.completion_tokens_details.unwrap_or_default().reasoning_tokens.unwrap_or(0);
         let (input, output) = (part.prompt_tokens.unwrap_or(0), part.completion_tokens.unwrap_or(0));
-        let told = Self { input, output, cached, cache_writes, reasoning };
-        // Some gateways leave the cached part out of the prompt.
-        let input = input.max(cached.saturating_add(cache_writes));
-        Self { input, ..with_thoughts(told, part.total_tokens) }
+        let reported = Self { input, output, cached, cache_writes, reasoning };
+        let audio = prompt.audio_tokens.unwrap_or(0);
+        to_usage(UsageReport { reported, audio, total: part.total_tokens })
     }
 }

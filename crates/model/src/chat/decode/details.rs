@@ -21,9 +21,12 @@ pub(super) struct ReasoningDetails {
 }
 
 impl ReasoningDetails {
-    /// Takes a piece: of the newest part if it has its place and kind, else the beginning of another.
-    pub(super) fn push(&mut self, piece: Value) -> Result<(), ModelError> {
-        let Value::Object(piece) = piece else { return Ok(()) };
+    /// Takes a piece: of the newest part if it has its place and kind, else the beginning of another. Returns the
+    /// thoughts in it that can be read.
+    pub(super) fn push(&mut self, piece: Value) -> Result<String, ModelError> {
+        let Value::Object(piece) = piece else { return Ok(String::new()) };
+        let readable = ["text", "summary"].into_iter().find_map(|name| piece.get(name)?.as_str());
+        let readable = readable.unwrap_or_default().to_owned();
         let size = |value: &Value| value.as_str().map_or_else(|| value.to_string().len(), str::len);
         self.bytes += piece.values().map(size).sum::<usize>();
         match self.parts.last_mut().filter(|part| is_same(part, &piece)) {
@@ -33,7 +36,7 @@ impl ReasoningDetails {
         if self.parts.len() > MAX_DETAILS || self.bytes > MAX_DETAIL_BYTES {
             return Err(garbled("too many parts of thoughts, or too large ones"));
         }
-        Ok(())
+        Ok(readable)
     }
 
     pub(super) fn whole(self) -> Option<Value> {

@@ -123,7 +123,30 @@ fn row_7_cached_and_thought_tokens_are_counted_the_same_for_all() {
         ),
         (
             json!({"prompt_tokens": 10, "completion_tokens": 20, "cache_read_input_tokens": 60, "cache_creation_input_tokens": 40}),
-            Usage { input: 100, cache_writes: 40, reasoning: 0, ..all },
+            Usage { input: 110, cache_writes: 40, reasoning: 0, ..all },
+        ),
+        // Grok on Azure leaves the cached part out of the prompt and out of the total.
+        (
+            json!({"prompt_tokens": 40, "completion_tokens": 6, "total_tokens": 46,
+                "prompt_tokens_details": {"cached_tokens": 128}}),
+            Usage { cached: 128, ..Usage::plain(168, 6) },
+        ),
+        // Others count it in the total alone.
+        (
+            json!({"prompt_tokens": 40, "completion_tokens": 6, "total_tokens": 66,
+                "prompt_tokens_details": {"cached_tokens": 20}}),
+            Usage { cached: 20, ..Usage::plain(60, 6) },
+        ),
+        // Mistral counts audio beside the prompt, OpenAI within it.
+        (
+            json!({"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 263,
+                "prompt_tokens_details": {"audio_tokens": 250, "cached_tokens": 0}}),
+            Usage::plain(259, 4),
+        ),
+        (
+            json!({"prompt_tokens": 259, "completion_tokens": 4, "total_tokens": 263,
+                "prompt_tokens_details": {"audio_tokens": 250}}),
+            Usage::plain(259, 4),
         ),
         (
             json!({"prompt_tokens": null, "completion_tokens": 1, "prompt_tokens_details": null}),
@@ -366,7 +389,7 @@ fn row_34_and_35_thoughts_are_read_in_each_form_and_are_no_words() {
     }
     let chunks = events(&[delta(json!({"reasoning": "hm"})), words("Hello"), end("stop")]);
     let plain = testing::read(&ModelSettings::plain("m", WireKind::Chat), chunks.as_bytes());
-    assert_eq!(plain, Ok(hello()), "who does not want them back gets none");
+    assert_eq!(plain, Ok(thought), "whether they go back or not");
 }
 
 #[test]
@@ -402,10 +425,10 @@ fn row_36_thoughts_may_come_in_many_pieces_but_not_without_end() {
     };
     let mut decoder = crate::ReplyDecoder::of(&settings());
     for _ in 0..12_000 {
-        decoder.push(events(&[piece("hm ")]).as_bytes()).unwrap();
+        testing::push(&mut decoder, events(&[piece("hm ")]).as_bytes()).unwrap();
     }
     let large = events(&[piece(&"x".repeat(1024 * 1024))]);
-    assert!((0..17).any(|_| decoder.push(large.as_bytes()).is_err()));
+    assert!((0..17).any(|_| testing::push(&mut decoder, large.as_bytes()).is_err()));
 }
 
 #[test]
@@ -428,15 +451,15 @@ fn row_39_thoughts_whose_first_mark_stood_in_the_prompt_are_no_words_either() {
     let habit = ThinkHabit::default();
     for is_held in [false, true] {
         let mut decoder = crate::ReplyDecoder::with_habit(&settings(), &habit);
-        let early = decoder.push(events(&[words("Hm, a deer")]).as_bytes()).unwrap();
+        let early = testing::push(&mut decoder, events(&[words("Hm, a deer")]).as_bytes()).unwrap();
         assert_eq!(early.is_empty(), is_held, "the second time nobody sees them: {early:?}");
         let rest = events(&[words("\n</think>\n\nHello"), end("stop")]);
-        let said = decoder.push(rest.as_bytes()).unwrap();
+        let said = testing::push(&mut decoder, rest.as_bytes()).unwrap();
         assert_eq!(said.last(), Some(&Delta::Text("Hello".into())));
     }
     let mut decoder = crate::ReplyDecoder::with_habit(&settings(), &habit);
-    decoder.push(events(&[delta(json!({"reasoning_content": "hm"}))]).as_bytes()).unwrap();
-    let said = decoder.push(events(&[words("Hello")]).as_bytes()).unwrap();
+    testing::push(&mut decoder, events(&[delta(json!({"reasoning_content": "hm"}))]).as_bytes()).unwrap();
+    let said = testing::push(&mut decoder, events(&[words("Hello")]).as_bytes()).unwrap();
     assert_eq!(said, [Delta::Text("Hello".into())], "thoughts that came by themselves are not in the text");
 }
 
@@ -466,14 +489,91 @@ fn row_40_calls_as_text_are_words_unless_the_engine_writes_them_so() {
 fn a_giant_reply_is_refused() {
     let many: Vec<Value> = (0..200).map(|n| piece(Some(n), Some("a"), Some("ls"), Some("{}"))).collect();
     let mut decoder = crate::ReplyDecoder::of(&settings());
-    assert!(matches!(decoder.push(events(&many).as_bytes()), Err(ModelError::Garbled(_))));
+    assert!(matches!(testing::push(&mut decoder, events(&many).as_bytes()), Err(ModelError::Garbled(_))));
     assert!(matches!(read("data: <html>\n\n"), Err(ModelError::Garbled(_))));
+}
+
+#[test]
+fn an_error_that_repeats_the_finish_reason_is_none_and_its_usage_counts() {
+    let thought = delta(json!({"content": "", "reasoning": "We should count"}));
+    let error = |code: u64| {
+        json!({"choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": null}],
+            "error": {"code": code, "message": "Token limit reached"}, "usage": usage(61, 9)})
+    };
+    let expect = Reply { reasoning: "We should count".into(), ..Reply::said("", Finish::Length) };
+    assert_eq!(stream(&[thought, end("length"), error(400)]), expect.with_usage(Usage::plain(61, 9)));
+    // Without such a finish reason it counts, and so does the usage that came with it.
+    for chunks in [vec![words("Hel"), error(400)], vec![words("Hel"), end("stop"), error(400)]] {
+        let (mut decoder, mut out) = (crate::ReplyDecoder::of(&settings()), Vec::new());
+        let read = decoder.push(events(&chunks).as_bytes(), &mut out);
+        assert_eq!(read, Err(ModelError::Rejected("HTTP 400: Token limit reached".into())));
+        assert_eq!(out, [Delta::Text("Hel".into()), Delta::Usage(Usage::plain(61, 9))]);
+    }
+}
+
+#[test]
+fn thoughts_that_come_in_details_alone_are_shown_once() {
+    let details = json!([{"type": "reasoning.text", "text": "hm", "index": 0}]);
+    let summary = json!([{"type": "reasoning.summary", "summary": "hm", "index": 0}]);
+    let sealed = json!([{"type": "reasoning.encrypted", "data": "eA==", "index": 0}]);
+    for (part, thought) in [
+        (json!({"reasoning_details": details}), "hm"),
+        (json!({"reasoning_details": summary, "reasoning": null}), "hm"),
+        (json!({"reasoning_details": details, "reasoning": "hm"}), "hm"),
+        (json!({"reasoning_details": details, "reasoning": "hm", "reasoning_content": "hm"}), "hm"),
+        (json!({"reasoning_content": "", "reasoning": "hm"}), "hm"),
+        (json!({"reasoning_details": sealed}), ""),
+    ] {
+        let reply = stream(&[delta(part.clone()), words("Hello"), end("stop")]);
+        assert_eq!((reply.reasoning.as_str(), reply.text.as_str()), (thought, "Hello"), "{part}");
+    }
+}
+
+#[test]
+fn a_field_of_another_type_costs_nothing_beside_it() {
+    let odd = json!({"id": 7, "choices": [
+        {"index": 0, "delta": {"content": "Hel", "refusal": false, "tool_calls": "none", "reasoning_details": {}},
+            "usage": "later"}],
+        "usage": {"prompt_tokens": -1, "completion_tokens": 2, "prompt_tokens_details": []}});
+    let call = delta(json!({"content": "lo", "tool_calls": [null, 7,
+        {"index": "0", "id": 5, "function": {"name": "ls", "arguments": "{\"n\":1}"}}]}));
+    let reply = stream(&[odd, call.clone(), json!({"choices": [null, 1]}), end("stop")]);
+    let expect = hello().with_calls(vec![testing::call("call-0", "ls", json!({"n": 1}))]);
+    assert_eq!(reply, expect.with_usage(Usage::plain(0, 2)), "{call}");
+}
+
+#[test]
+fn an_answer_of_images_alone_is_no_broken_answer() {
+    let image =
+        delta(json!({"images": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,eA=="}}]}));
+    let with_usage = json!({"choices": [], "usage": usage(3, 1290)});
+    let chunks = events(&[image.clone(), end("stop"), with_usage]) + "data: [DONE]\n\n";
+    let (mut decoder, mut out) = (crate::ReplyDecoder::of(&settings()), Vec::new());
+    assert_eq!(decoder.push(chunks.as_bytes(), &mut out), Err(ModelError::OnlyMedia));
+    assert_eq!(out, [Delta::Usage(Usage::plain(3, 1290))], "what it cost counts");
+    assert_eq!(stream(&[image, words("Hello"), end("stop")]), hello(), "words count without it");
+}
+
+#[test]
+fn arguments_that_are_written_as_a_text_are_read() {
+    let of = |arguments: &str| {
+        stream(&[piece(Some(0), Some("a"), Some("ls"), Some(arguments)), end("tool_calls")]).calls
+    };
+    let expect = [call("a", "ls", json!({"path": "/mnt"}))];
+    for arguments in
+        ["{\"path\":\"/mnt\"}", "\"{\\\"path\\\":\\\"/mnt\\\"}\"", " \"{\\\"path\\\": \\\"/mnt\\\"}\" "]
+    {
+        assert_eq!(of(arguments), expect, "{arguments}");
+    }
+    assert_eq!(of("\"/mnt\""), [garbled_call("a", "ls", "\"/mnt\"")]);
 }
 
 proptest! {
     #[test]
     fn garbage_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..400), start in "(\\{|data: \\{|)") {
         let mut decoder = crate::ReplyDecoder::of(&settings());
-        let _ = decoder.push(start.as_bytes()).and_then(|_| decoder.push(&bytes)).and_then(|_| decoder.end());
+        let mut out = Vec::new();
+        let _ = decoder.push(start.as_bytes(), &mut out).and_then(|()| decoder.push(&bytes, &mut out));
+        let _ = decoder.end(&mut out);
     }
 }

@@ -1,7 +1,7 @@
 //! The rows of the table of quirks that are about this wire, each on bytes in the shape that its providers send.
 
 use crate::{
-    Dialect, ModelSettings, ReplyDecoder, WireKind,
+    ModelSettings, ReplyDecoder, WireKind,
     testing::{self, Reply, call, garbled_call},
 };
 use proptest::prelude::*;
@@ -67,7 +67,11 @@ fn words_come_as_they_are_said() {
     assert_eq!(stream(&[words("Hel"), last(json!([{"text": "lo"}]), "STOP")]), hello());
     assert_eq!(stream(&[last(json!([{"text": "Hel"}, {"text": "lo"}]), "STOP")]), hello());
     let mut decoder = ReplyDecoder::of(&settings());
-    assert_eq!(decoder.push(events(&[words("Hi")]).as_bytes()).unwrap().len(), 1, "words do not wait");
+    assert_eq!(
+        testing::push(&mut decoder, events(&[words("Hi")]).as_bytes()).unwrap().len(),
+        1,
+        "words do not wait"
+    );
 }
 
 #[test]
@@ -211,13 +215,9 @@ fn row_45_and_7_usage_comes_in_parts_and_thoughts_are_beside_the_reply() {
 }
 
 #[test]
-fn thoughts_are_shown_to_nobody_and_kept_only_where_they_are_wanted() {
+fn thoughts_are_no_words_and_signed_ones_go_back_as_they_came() {
     let chunks = [parts(json!([{"text": "Hm.", "thought": true}])), words("Hello"), end("STOP")];
-    assert_eq!(stream(&chunks), hello());
-    let dialect = Dialect { thoughts: Some("thought"), ..Dialect::PLAIN };
-    let keeps = ModelSettings { dialect, ..settings() };
-    let reply = testing::read(&keeps, events(&chunks).as_bytes()).unwrap();
-    assert_eq!(reply, Reply { reasoning: "Hm.".into(), ..hello() });
+    assert_eq!(stream(&chunks), Reply { reasoning: "Hm.".into(), ..hello() });
     let signed = json!({"text": "Hm.", "thought": true, "thoughtSignature": "s"});
     let reply = stream(&[parts(json!([signed])), words("Hello"), end("STOP")]);
     assert_eq!(order(&reply), json!([{"part": signed}, {"words": 5}]));
@@ -292,7 +292,7 @@ fn an_error_inside_the_stream_or_instead_of_it_is_named() {
     assert!(matches!(named(&error(429, "RESOURCE_EXHAUSTED", "slow")), ModelError::Busy { .. }));
     assert!(matches!(named(&error(500, "INTERNAL", "oops")), ModelError::Unreachable(_)));
     assert!(matches!(named(&error(400, "INVALID_ARGUMENT", "no")), ModelError::Rejected(_)));
-    assert!(matches!(read("data: {\"candidates\": 7}\n\n"), Err(ModelError::Garbled(_))));
+    assert!(matches!(read("data: {\"candidates\": 7}\n\n"), Err(ModelError::Unreachable(_))));
     assert!(matches!(read("data: {\"candidates\": [{\n\n"), Err(ModelError::Garbled(_))));
 }
 
@@ -303,14 +303,46 @@ fn a_list_of_chunks_or_one_document_is_read_like_a_stream() {
     assert_eq!(read(&last(json!([{"text": "Hello"}]), "STOP").to_string()).unwrap(), hello());
 }
 
+#[test]
+fn a_bare_error_in_the_stream_fails_the_reply_whatever_reason_came_before() {
+    let error = json!({"error": {"code": 429, "message": "Resource has been exhausted.", "status": "RESOURCE_EXHAUSTED",
+        "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7s"}]}});
+    let busy = ModelError::Busy {
+        retry_after: Some(std::time::Duration::from_secs(7)),
+        limited: true,
+        detail: "HTTP 429: Resource has been exhausted.".into(),
+    };
+    // Older servers of Vertex write the reason on each chunk.
+    for reason in [Value::Null, json!("STOP")] {
+        let mut chunk = words("Three ");
+        chunk["candidates"][0]["finishReason"] = reason;
+        for written in [error.to_string(), format!("{error:#}"), format!("[{error:#}\n]")] {
+            let read = testing::read_open(&settings(), (events(&[chunk.clone()]) + &written).as_bytes());
+            assert_eq!(read, Err(busy.clone()), "{written}");
+        }
+        let cut = events(&[chunk.clone()]) + "{\n  \"error\": {\n";
+        assert!(matches!(testing::read_open(&settings(), cut.as_bytes()), Err(ModelError::Unreachable(_))));
+    }
+}
+
+#[test]
+fn an_answer_of_images_alone_is_no_broken_answer() {
+    let image = json!([{"inlineData": {"mimeType": "image/png", "data": "eA=="}}]);
+    let (mut decoder, mut out) = (ReplyDecoder::of(&settings()), Vec::new());
+    decoder.push(events(&[last(image.clone(), "STOP")]).as_bytes(), &mut out).unwrap();
+    assert_eq!(decoder.end(&mut out), Err(ModelError::OnlyMedia));
+    assert!(matches!(out[..], [pudu_base::Delta::Usage(_)]), "what it cost counts: {out:?}");
+    assert_eq!(stream(&[parts(image), words("Hello"), end("STOP")]), hello(), "words count without it");
+}
+
 proptest! {
     #[test]
     fn no_stream_is_too_strange(lines in prop::collection::vec("(data: )?[{}\\[\\]\":,a-z_0-9]{0,40}\n\n", 0..6)) {
         let mut decoder = ReplyDecoder::of(&settings());
         for line in lines {
-            let _ = decoder.push(line.as_bytes());
+            let _ = testing::push(&mut decoder, line.as_bytes());
         }
-        let _ = decoder.end();
+        let _ = decoder.end(&mut Vec::new());
     }
 }
 
@@ -319,5 +351,5 @@ fn signatures_are_bounded_as_all_that_is_kept() {
     let part = json!({"text": "", "thoughtSignature": "x".repeat(4_000_000)});
     let chunk = json!({"candidates": [{"content": {"parts": [part]}, "index": 0}]});
     let mut decoder = ReplyDecoder::of(&settings());
-    assert!((0..5).any(|_| decoder.push(format!("data: {chunk}\n\n").as_bytes()).is_err()));
+    assert!((0..5).any(|_| testing::push(&mut decoder, format!("data: {chunk}\n\n").as_bytes()).is_err()));
 }

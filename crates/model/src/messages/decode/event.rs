@@ -37,15 +37,18 @@ pub(super) struct BlockDelta {
     pub(super) stop_reason: Option<String>,
 }
 
-/// The usage as far as it is known. It comes in pieces, each of which tells the whole so far.
+/// The usage as far as it is known. Each report is the whole so far.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct MessageUsage {
+    #[serde(rename = "type")]
+    kind: Option<String>,
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
     cache_creation_input_tokens: Option<u64>,
     output_tokens_details: Option<MessageOutputDetails>,
-    /// The calls that the provider made for this one reply, each with its own usage; the rest tells only the last.
+    /// The calls that the provider made for this one reply, each with its own usage; the other fields may count the last
+    /// one alone.
     iterations: Option<Vec<Self>>,
 }
 
@@ -81,7 +84,9 @@ impl From<MessageUsage> for Usage {
             reasoning: told.output_tokens_details.and_then(|details| details.thinking_tokens).unwrap_or(0),
         };
         let mut all = Self::default();
-        for iteration in told.iterations.into_iter().flatten() {
+        // An advisor is another model with other prices, which only the operator's own body can ask for.
+        let is_own = |iteration: &MessageUsage| iteration.kind.as_deref() != Some("advisor_message");
+        for iteration in told.iterations.into_iter().flatten().filter(is_own) {
             all += iteration.into();
         }
         if all.total() > usage.total() { Self { reasoning: usage.reasoning, ..all } } else { usage }

@@ -1,7 +1,7 @@
 //! The rows of the table of quirks that are about this wire, each on bytes in the shape that its providers send.
 
 use crate::{
-    Dialect, ModelSettings, ReplyDecoder, WireKind,
+    ModelSettings, ReplyDecoder, WireKind,
     testing::{self, Reply, call, garbled_call},
 };
 use proptest::prelude::*;
@@ -105,9 +105,9 @@ fn words_come_as_they_are_said_and_calls_at_the_end() {
     assert_eq!(reply, counted(expect));
     let mut decoder = ReplyDecoder::of(&settings());
     let first = events(&[vec![begin()], text(0, &["I "])].concat());
-    assert_eq!(decoder.push(first.as_bytes()).unwrap().len(), 1, "words do not wait");
+    assert_eq!(testing::push(&mut decoder, first.as_bytes()).unwrap().len(), 1, "words do not wait");
     let tool = events(&tool(1, "toolu_1", "ls", &["{}"]));
-    assert_eq!(decoder.push(tool.as_bytes()).unwrap(), vec![], "calls wait for the end");
+    assert_eq!(testing::push(&mut decoder, tool.as_bytes()).unwrap(), vec![], "calls wait for the end");
 }
 
 #[test]
@@ -208,12 +208,12 @@ fn row_43_usage_comes_with_and_without_the_input_and_counts_the_cache() {
 }
 
 #[test]
-fn row_43_thoughts_are_kept_with_their_signature_and_shown_to_nobody() {
+fn row_43_thoughts_are_shown_and_kept_with_their_signature() {
     let redacted = open(1, json!({"type": "redacted_thinking", "data": "secret"}));
     let blocks =
         [thought(0, "Hm.", "sig=="), vec![redacted, close(1)], text(2, &["Hi"]), tool(3, "t", "ls", &["{}"])];
     let reply = message(&blocks, "tool_use");
-    assert_eq!((reply.text.as_str(), reply.reasoning.as_str()), ("Hi", ""));
+    assert_eq!((reply.text.as_str(), reply.reasoning.as_str()), ("Hi", "Hm."));
     let parts = reply.parts.unwrap();
     assert_eq!(parts.origin, "messages localhost claude");
     assert_eq!(
@@ -225,10 +225,6 @@ fn row_43_thoughts_are_kept_with_their_signature_and_shown_to_nobody() {
             {"call": "ls"},
         ]})
     );
-    let dialect = Dialect { thoughts: Some("thinking"), ..Dialect::PLAIN };
-    let keeps = ModelSettings { dialect, ..settings() };
-    let bytes = events(&[vec![begin()], blocks.concat(), end("tool_use")].concat());
-    assert_eq!(testing::read(&keeps, bytes.as_bytes()).unwrap().reasoning, "Hm.");
 }
 
 #[test]
@@ -243,7 +239,7 @@ fn row_44_thoughts_without_words_keep_their_signature_and_cut_ones_are_left_out(
     assert_eq!(reply.parts.unwrap().parts, json!({"order": [{"part": kept}, {"words": 2}]}));
     let cut = thought(0, "I was", "sig").into_iter().take(2).collect();
     let reply = message(&[cut], "max_tokens");
-    assert_eq!(reply, counted(Reply::said("", Finish::Length)));
+    assert_eq!(reply, counted(Reply { reasoning: "I was".into(), ..Reply::said("", Finish::Length) }));
 }
 
 #[test]
@@ -336,7 +332,7 @@ fn an_error_inside_the_stream_or_instead_of_it_is_named() {
     assert!(matches!(named("api_error"), ModelError::Unreachable(_)));
     assert!(matches!(named("authentication_error"), ModelError::Auth(_)));
     assert!(matches!(named("invalid_request_error"), ModelError::Rejected(_)));
-    assert!(matches!(read("data: {\"type\": 7}\n\n"), Err(ModelError::Garbled(_))));
+    assert!(matches!(read("data: {\"type\": 7}\n\n"), Err(ModelError::Unreachable(_))));
 }
 
 #[test]
@@ -359,9 +355,46 @@ fn a_document_is_read_like_a_stream() {
     ], "stop_reason": "tool_use", "usage": {"input_tokens": 10, "output_tokens": 7}});
     let reply = read(&document.to_string()).unwrap();
     let calls = vec![call("t", "ls", json!({"a": 1})), call("u", "now", json!({}))];
-    let expect = counted(Reply::said("Hi", Finish::Complete).with_calls(calls));
+    let expect = Reply { reasoning: "Hm.".into(), ..Reply::said("Hi", Finish::Complete) };
+    let expect = counted(expect.with_calls(calls));
     assert_eq!(Reply { parts: None, ..reply.clone() }, expect);
     assert_eq!(reply.parts.unwrap().parts["order"][0]["part"]["signature"], "s");
+}
+
+#[test]
+fn a_turn_without_words_is_whole() {
+    assert_eq!(message(&[], "end_turn"), counted(Reply::said("", Finish::Complete)));
+}
+
+#[test]
+fn an_advisor_of_another_model_is_not_counted_as_this_one() {
+    let own =
+        |input: u64, output: u64| json!({"type": "message", "input_tokens": input, "output_tokens": output});
+    let advisor = json!({"type": "advisor_message", "model": "claude-other", "input_tokens": 1500, "output_tokens": 700});
+    let told = |input: u64, output: u64, iterations: Value| {
+        let usage = json!({"input_tokens": input, "output_tokens": output, "iterations": iterations});
+        let end = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage});
+        stream(&[
+            json!({"type": "message_start", "message": {"id": "m"}}),
+            end,
+            json!({"type": "message_stop"}),
+        ])
+        .usage
+    };
+    assert_eq!(told(900, 40, json!([own(400, 15), advisor, own(500, 25)])), Some(Usage::plain(900, 40)));
+    assert_eq!(
+        told(500, 25, json!([own(400, 15), own(500, 25)])),
+        Some(Usage::plain(900, 40)),
+        "the sum counts"
+    );
+}
+
+#[test]
+fn the_usage_of_a_reply_that_failed_is_known() {
+    let (mut decoder, mut out) = (ReplyDecoder::of(&settings()), Vec::new());
+    decoder.push(events(&[begin()]).as_bytes(), &mut out).unwrap();
+    assert!(decoder.end(&mut out).is_err(), "it was cut");
+    assert!(matches!(out[..], [pudu_base::Delta::Usage(_)]), "{out:?}");
 }
 
 proptest! {
@@ -369,8 +402,8 @@ proptest! {
     fn no_stream_is_too_strange(lines in prop::collection::vec("(data: )?[{}\\[\\]\":,a-z_0-9]{0,40}\n\n", 0..6)) {
         let mut decoder = ReplyDecoder::of(&settings());
         for line in lines {
-            let _ = decoder.push(line.as_bytes());
+            let _ = testing::push(&mut decoder, line.as_bytes());
         }
-        let _ = decoder.end();
+        let _ = decoder.end(&mut Vec::new());
     }
 }

@@ -154,10 +154,42 @@ fn row_46_words_and_refusals_come_in_each_form() {
     let refusal = json!({"type": "response.refusal.delta", "output_index": 0, "delta": "No."});
     assert_eq!(read(&[refusal, completed(&Value::Null)]), Ok(Reply::said("No.", Finish::Filtered)));
     let thought = json!({"type": "response.reasoning_text.delta", "output_index": 0, "delta": "hm"});
-    assert_eq!(
-        read(&[thought, said("Hello"), completed(&Value::Null)]),
-        Ok(Reply::said("Hello", Finish::Complete))
-    );
+    let expect = Reply { reasoning: "hm".into(), ..Reply::said("Hello", Finish::Complete) };
+    assert_eq!(read(&[thought, said("Hello"), completed(&Value::Null)]), Ok(expect));
+}
+
+#[test]
+fn messages_and_thoughts_of_one_response_are_paragraphs() {
+    let said_at = |at: u64, delta: &str| json!({"type": "response.output_text.delta", "output_index": at, "content_index": 0, "delta": delta});
+    let expect = Reply::said("I look first.\n\nIt is at two.", Finish::Complete);
+    let events = [
+        said_at(0, "I look "),
+        said_at(0, "first."),
+        item("done", 0, &message("I look first.")),
+        said_at(1, "It is "),
+        said_at(1, "at two."),
+        item("done", 1, &message("It is at two.")),
+        completed(&json!([message("I look first."), message("It is at two.")])),
+    ];
+    assert_eq!(read(&events), Ok(expect.clone()));
+    assert_eq!(read(&[completed(&json!([message("I look first."), message("It is at two.")]))]), Ok(expect));
+    let thought = |at: u64, delta: &str| json!({"type": "response.reasoning_summary_text.delta", "output_index": at, "summary_index": 0, "delta": delta});
+    let part =
+        json!({"type": "response.reasoning_summary_part.added", "output_index": 0, "summary_index": 1});
+    let events = [
+        json!({"type": "response.reasoning_summary_part.added", "output_index": 0, "summary_index": 0}),
+        thought(0, "one"),
+        part,
+        thought(0, "two"),
+        thought(1, "three"),
+        said_at(2, "Hi"),
+        completed(&Value::Null),
+    ];
+    assert_eq!(read(&events).unwrap().reasoning, "one\n\ntwo\n\nthree");
+    let reasoning = json!({"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": "one"},
+        {"type": "summary_text", "text": "two"}]});
+    let whole = read(&[completed(&json!([reasoning, message("Hi")]))]).unwrap();
+    assert_eq!((whole.reasoning.as_str(), whole.text.as_str()), ("one\n\ntwo", "Hi"));
 }
 
 #[test]
@@ -212,12 +244,12 @@ fn what_is_kept_is_bounded_and_no_place_is_too_high() {
     let high = item("done", u64::MAX, &message("a"));
     let other = json!({"type": "web_search_call", "id": "ws"});
     let list = completed(&json!([other, other]));
-    assert_eq!(read(&[item("done", 0, &message("a")), high, list]).unwrap().text, "aa");
+    assert_eq!(read(&[item("done", 0, &message("a")), high, list]).unwrap().text, "a\n\na");
     let mut decoder = crate::ReplyDecoder::of(&settings());
     let large = |at: u64| {
         let item =
             item("done", at, &json!({"type": "image_generation_call", "result": "x".repeat(4_000_000)}));
         format!("data: {item}\n\n")
     };
-    assert!((0..5).any(|at| decoder.push(large(at).as_bytes()).is_err()));
+    assert!((0..5).any(|at| testing::push(&mut decoder, large(at).as_bytes()).is_err()));
 }
