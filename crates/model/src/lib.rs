@@ -9,6 +9,8 @@ mod calls;
 mod chat;
 mod finish;
 mod frames;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod gemini;
 mod http;
 mod kind;

@@ -5,6 +5,8 @@
 //! Deliberately absent: any provider's or platform's protocol.
 
 mod client;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 pub mod guard;
 pub mod json;
 pub mod retry;

@@ -77,8 +77,11 @@ pub(crate) async fn no_report_of_a_provider_is_too_large_to_be_added_up(db: Db) 
         reasoning: u64::MAX,
     };
     db.run_started(&"one".into(), &"a".into(), "gpt", None, NOW).await.unwrap();
-    for _ in 0..12 {
-        settle(&db, "one", "a", NOW, (ModelCaller::Lead, "gpt", Some(huge), Some(i64::MAX)));
+    for n in 0..12 {
+        let call =
+            ModelCall { id: n.to_string(), run: "one".into(), thread: "a".into(), at: NOW, ..call("gpt") };
+        let spent = CallSpending { model: "gpt".into(), reported: true, ..spent(huge, Some(i64::MAX)) };
+        db.settle(Settlement { call, spent: Some(spent), reservation: None });
     }
     db.run_ended(&"one".into(), &Outcome::Success, NOW).await.unwrap();
     let most = 12 * 1_000_000_000_000_u64;
