@@ -281,7 +281,10 @@ async fn what_a_provider_refuses_is_told_as_what_it_is() {
             ada.say(&format!("hello {before}"));
             let said = ada.reads_so(|text| text.contains(told)).await;
             for theirs in ["HTTP", "sim-1", "slow down", "maximum"] {
-                assert!(!said.contains(theirs), "a provider's words stay in the log: {wire:?} {refusal:?}: {said}");
+                assert!(
+                    !said.contains(theirs),
+                    "a provider's words stay in the log: {wire:?} {refusal:?}: {said}"
+                );
             }
             assert_eq!(house.model.count() - before, times, "{wire:?} {refusal:?}");
             house.model.otherwise(|_| Reply::text("ok").into());

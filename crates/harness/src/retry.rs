@@ -232,8 +232,9 @@ impl Asking {
         let attempts = if is_burst { self.rules.attempts.min(BURST_ATTEMPTS) } else { self.rules.attempts };
         let base = if is_burst { self.rules.burst_base } else { self.rules.base };
         let wait = asked.unwrap_or_else(|| self.rules.jitter(base, self.wait));
-        // Another model answers meanwhile.
-        let is_passed_over = !self.waits_for_rest && asked.is_some_and(|asked| asked > self.rules.cap);
+        // Another model answers meanwhile, unless the provider wants a moment only.
+        let is_limited = matches!(&error, ModelError::Busy { limited: true, .. });
+        let is_passed_over = !self.waits_for_rest && asked.map_or(is_limited, |asked| asked > self.rules.cap);
         let is_over = self.attempt >= attempts || wait > self.patience_left() || is_passed_over;
         if !error.retriable() || is_over {
             self.state = RetryState::Over;
@@ -379,6 +380,9 @@ mod tests {
         let short = patient(vec![vec![Err(busy(Some(2)))]; TRIES as usize]);
         assert_eq!(ask(&short).await.pop(), Some(Err(busy(Some(2)))));
         assert_eq!(start.elapsed().as_secs(), 6);
+        let limited = || ModelError::Busy { retry_after: None, limited: true, detail: "slow".into() };
+        assert_eq!(ask(&patient(vec![vec![Err(limited())]])).await, [Err(limited())]);
+        assert_eq!(start.elapsed().as_secs(), 6, "a limit without a hint is not waited for at all");
     }
 
     #[tokio::test(start_paused = true)]

@@ -6,7 +6,7 @@ use pudu_net::reqwest::Url;
 use serde_json::Map;
 use std::time::Duration;
 
-/// What a reader has understood: words, thoughts, the rest, and the error that ended it.
+/// A reply as its reader understood it: words, thoughts, the rest, and the error that ended it.
 type Understood = (String, String, Vec<Delta>, Option<ModelError>);
 
 /// Reads any bytes as a reply of the wire that the first byte chooses: no panic, and it does not matter where the bytes

@@ -1,6 +1,7 @@
 //! Mapping of a provider's refusals to errors.
 
 mod overflow;
+mod wait;
 
 use pudu_base::ModelError;
 use pudu_net::{json, reqwest, retry, scrub};
@@ -103,7 +104,13 @@ pub(crate) fn in_stream_text(text: &str) -> ModelError {
     match json::parse(text.as_bytes()) {
         Ok(Value::Array(errors)) if !errors.is_empty() => in_stream(&errors[0]),
         Ok(error) => in_stream(&error),
-        Err(_) => in_stream(&Value::String(text.to_owned())),
+        // A gateway may write its error into an event that was cut.
+        Err(_) => {
+            match text.lines().find_map(|line| json::parse(line.as_bytes()).ok().filter(Value::is_object)) {
+                Some(error) => in_stream(&error),
+                None => in_stream(&Value::String(text.to_owned())),
+            }
+        }
     }
 }
 
@@ -152,7 +159,8 @@ fn classify(status: u16, retry_after: Option<Duration>, error: Option<&Value>, b
     let said = message.or_else(|| error.and_then(Value::as_str)).unwrap_or(body);
     let lower = said.to_lowercase();
     let detail = detail(status, said);
-    let retry_after = retry_after.or_else(|| retry_info(error?));
+    let retry_after = retry_after.or_else(|| retry_info(error?)).or_else(|| wait::named_wait(&lower));
+    let retry_after = retry_after.map(|wait| wait.min(retry::MAX_RETRY_DELAY));
     match status {
         _ if is_one_of(&BROKE) || BROKE_WORDS.iter().any(|words| lower.contains(words)) => {
             ModelError::Quota(detail)

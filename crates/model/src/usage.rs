@@ -12,8 +12,8 @@ pub(crate) struct UsageReport {
     pub(crate) total: Option<u64>,
 }
 
-/// Returns a usage whose input has audio and cached tokens in it, and whose output has thoughts in it. Providers that
-/// count one of them beside (xAI thoughts, Mistral audio, gateways the cache) are known by their sum.
+/// Returns a usage whose input includes audio and cached tokens, and whose output includes thoughts. Some providers count
+/// them separately (xAI thoughts, Mistral audio, gateways the cache); their total shows it.
 pub(crate) fn to_usage(report: UsageReport) -> Usage {
     let UsageReport { reported, audio, total } = report;
     let Usage { input, output, cached, cache_writes, reasoning } = reported;

@@ -7,11 +7,11 @@ use crate::{
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Reads any bytes as foreign JSON: no panic, no NUL, no half pair, and valid JSON stays what it is.
+/// Reads any bytes as foreign JSON: no panic, no NUL, no half pair, and valid JSON is unchanged.
 pub fn foreign_json(bytes: &[u8]) {
     let typed = json::decode::<BTreeMap<String, Vec<u32>>>(bytes);
     let Ok(value) = json::parse(bytes) else {
-        assert!(typed.is_err(), "what is no JSON is no type either");
+        assert!(typed.is_err(), "a type needs JSON");
         return;
     };
     let written = value.to_string();
@@ -19,7 +19,7 @@ pub fn foreign_json(bytes: &[u8]) {
     assert_eq!(json::parse(written.as_bytes()).ok().as_ref(), Some(&value), "the result is valid");
     let strict = serde_json::from_slice::<Value>(bytes).ok();
     if let Some(strict) = strict.filter(|strict| !strict.to_string().contains("\\u0000")) {
-        assert_eq!(strict, value, "valid JSON stays what it is");
+        assert_eq!(strict, value, "valid JSON is unchanged");
     }
     let mut joiner = PairJoiner::default();
     let text = String::from_utf8_lossy(bytes);

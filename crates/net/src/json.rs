@@ -50,7 +50,7 @@ pub fn parse(bytes: &[u8]) -> serde_json::Result<Value> {
     decode_strictly(bytes).unwrap_or_else(|| serde_json::from_str(&repair(bytes)))
 }
 
-/// Reads a type. A field or entry that does not fit is dropped, or, where the type requires it, what contains it.
+/// Reads a type. A field or entry that does not fit is dropped, or the object around it where the type requires it.
 ///
 /// # Errors
 /// When the bytes are no JSON, are nested too deeply, or do not fit as a whole.

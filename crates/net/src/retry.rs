@@ -6,7 +6,10 @@ use std::time::{Duration, SystemTime};
 /// Maximum delay that a server may ask for.
 pub const MAX_RETRY_DELAY: Duration = Duration::from_secs(4 * 60 * 60);
 
-/// Reads how long a server wants us to wait: `retry-after-ms`, or `Retry-After` in seconds or as a date.
+/// Seconds since 1970 that no server means as a wait: some write the time itself into the header.
+const TIMESTAMP: f64 = 1e9;
+
+/// Reads how long a server wants us to wait: `retry-after-ms`, or `Retry-After` in seconds, as a date, or as a timestamp.
 #[must_use]
 pub fn after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     millis(headers).or_else(|| seconds_or_date(headers, now)).map(|wait| wait.min(MAX_RETRY_DELAY))
@@ -20,6 +23,9 @@ fn millis(headers: &HeaderMap) -> Option<Duration> {
 fn seconds_or_date(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Some(seconds) = positive(text) {
+        let since_1970 = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        let is_timestamp = (TIMESTAMP..=since_1970 + MAX_RETRY_DELAY.as_secs_f64()).contains(&seconds);
+        let seconds = if is_timestamp { (seconds - since_1970).max(0.0) } else { seconds };
         return Some(Duration::try_from_secs_f64(seconds).unwrap_or(MAX_RETRY_DELAY));
     }
     let date = httpdate::parse_http_date(text).ok()?;
@@ -46,6 +52,9 @@ mod tests {
         check("retry-after", " 0.25 ", Some(250));
         check("retry-after", "Fri, 20 Nov 2026 08:00:30 GMT", Some(30_000));
         check("retry-after", "Fri, 20 Nov 2026 07:00:00 GMT", Some(0));
+        check("retry-after", "1795161630", Some(30_000));
+        check("retry-after", "1795161000", Some(0));
+        check("retry-after", "99999999", Some(4 * 60 * 60 * 1000));
         check("retry-after", "1e300", Some(4 * 60 * 60 * 1000));
         check("retry-after", "-3", None);
         check("retry-after", "NaN", None);

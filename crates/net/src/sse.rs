@@ -1,7 +1,7 @@
 //! Server-sent events, decoded from bytes as they come. Knows bytes, not sockets.
 //!
-//! A JSON document that stands between the events without a field name is an event as well: so Google's servers report
-//! an error inside a stream.
+//! A JSON document between the events, without a field name, is an event as well: Google's servers report an error inside
+//! a stream like that.
 
 use crate::json::Splitter;
 

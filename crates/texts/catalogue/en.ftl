@@ -365,7 +365,7 @@ end_too_late = I was away for too long to answer this in time. Ask again if it s
 
 ## Why a run failed.
 
-failed_auth = The model's provider refused the key. Please tell your admin, who finds the reason in the log.
+failed_auth = The model's provider refused the key. Please tell your admin: the reason is in the log.
 failed_broken = Something in me broke while I answered. Whoever runs this bot finds it in the log.
 failed_busy = The model is busy, and waiting did not help. Try again in a moment, or choose another model with /models.
 failed_busy_long = The model is busy. Try again in { $minutes } minutes, or choose another model with /models.

@@ -114,8 +114,8 @@ pub(super) async fn perform(
     finish(agent, chain, run_state, work, queue).await
 }
 
-/// Returns a call with its arguments as its tool wants them. The thread keeps what the model wrote; people, guardrails
-/// and the tool see these.
+/// Returns a call with its arguments as its tool wants them. The thread keeps the arguments of the model; people,
+/// guardrails and the tool see these.
 fn coerced(agent: &Agent, mut call: ToolCall) -> ToolCall {
     if let Some(tool) = agent.tools.get(&call.name).filter(|_| call.garbled.is_none()) {
         coerce(&mut call.args, &tool.spec().parameters);

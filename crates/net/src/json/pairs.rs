@@ -100,7 +100,7 @@ fn finished<K>((kind, document): (K, Document)) -> (K, String) {
     match document {
         Document::Raw(text) => (kind, text),
         Document::Read(value) => {
-            // Marks are never escaped, and stand in nothing but texts and names.
+            // Marks are never escaped, and occur in texts and names only.
             let written = value.to_string();
             let readable = |c| if marked_half(c).is_some() { char::REPLACEMENT_CHARACTER } else { c };
             (kind, written.chars().map(readable).collect())

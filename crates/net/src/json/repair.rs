@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt::Write, iter::Peekable, str::Chars};
 
 /// Sign in the place of a character that cannot be kept.
 const UNREADABLE: char = char::REPLACEMENT_CHARACTER;
-/// First of the 2,048 private characters that stand for half pairs until their other half has come.
+/// First of the 2,048 private characters that replace half pairs until their other half has come.
 const FIRST_MARK: u32 = 0x10_F800;
 /// The surrogates, which no text may hold alone.
 const SURROGATES: std::ops::RangeInclusive<u32> = 0xD800..=0xDFFF;
@@ -24,7 +24,7 @@ pub(super) fn repair_with_marks(text: &str) -> String {
     Repairer::new(text, true).run()
 }
 
-/// Returns the surrogate that a mark stands for.
+/// Returns the surrogate that a mark replaces.
 pub(super) fn marked_half(mark: char) -> Option<u32> {
     u32::from(mark)
         .checked_sub(FIRST_MARK)

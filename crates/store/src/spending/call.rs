@@ -54,8 +54,8 @@ pub struct CallSpending {
     pub cost: Option<Cost>,
 }
 
-/// Maximum amount of one call that is counted, in tokens or in millionths of a currency. A provider may report anything,
-/// and no sum of what is counted overflows.
+/// Maximum amount of one call that is counted, in tokens or in millionths of a currency. A provider may report any
+/// number, and no sum of these amounts overflows.
 const MAX_AMOUNT: i64 = 1_000_000_000_000;
 
 /// Returns a number of tokens as a column takes it.
@@ -70,7 +70,7 @@ impl Cost {
     }
 }
 
-/// Returns the SQL of a column's sum. Rows of older versions hold what a provider reported.
+/// Returns the SQL of a column's sum. Rows of older versions hold numbers of any size.
 pub(crate) fn total(column: &str) -> String {
     format!(
         "CAST(COALESCE(SUM(CASE WHEN {column} > {MAX_AMOUNT} THEN {MAX_AMOUNT} ELSE {column} END), 0) AS BIGINT)"

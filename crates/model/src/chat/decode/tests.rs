@@ -226,6 +226,11 @@ fn row_16_an_error_inside_a_stream_has_its_own_class() {
         read("event: error\ndata: {\"message\":\"x\",\"code\":503}\n\n"),
         Err(ModelError::Busy { .. })
     ));
+    let in_a_cut_event = "data: {\"choices\":[{\"delta\":{\"cont\nevent: error\ndata: {\"error\":{\"message\":\"Please try again in 7s\",\"code\":429}}\n\n";
+    let wait = std::time::Duration::from_secs(7);
+    assert!(
+        matches!(read(in_a_cut_event), Err(ModelError::Busy { retry_after: Some(found), .. }) if found == wait)
+    );
 }
 
 #[test]

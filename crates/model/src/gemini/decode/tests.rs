@@ -326,6 +326,14 @@ fn a_bare_error_in_the_stream_fails_the_reply_whatever_reason_came_before() {
 }
 
 #[test]
+fn an_end_that_a_gateway_writes_before_the_words_ends_nothing() {
+    let empty = last(json!([]), "STOP");
+    assert_eq!(stream(&[empty.clone(), empty.clone(), words("Hello"), empty.clone(), empty]), hello());
+    let bare = json!({"candidates": [{"finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 7}});
+    assert_eq!(stream(&[words("Hello"), bare]).finish, Some(Finish::Complete));
+}
+
+#[test]
 fn an_answer_of_images_alone_is_no_broken_answer() {
     let image = json!([{"inlineData": {"mimeType": "image/png", "data": "eA=="}}]);
     let (mut decoder, mut out) = (ReplyDecoder::of(&settings()), Vec::new());

@@ -1,0 +1,62 @@
+//! Waits that a refusal names in its words: "Please try again in 5.289s", "retry in 1m30s". Some providers send no
+//! header, and an error inside a stream has none.
+
+use std::time::Duration;
+
+/// Words before a wait, in lower case.
+const SIGNS: [&str; 4] = ["try again in ", "retry in ", "retry after ", "available in "];
+
+/// Returns the wait that a refusal names; `said` is in lower case.
+pub(super) fn named_wait(said: &str) -> Option<Duration> {
+    let behind = SIGNS.iter().find_map(|sign| Some(said.split_once(sign)?.1))?;
+    let mut rest = behind.trim_start();
+    let mut wait: Option<Duration> = None;
+    while let Some((part, more)) = first_part(rest) {
+        wait = Some(wait.unwrap_or_default().saturating_add(part));
+        rest = more;
+    }
+    wait
+}
+
+/// Reads a number and its unit, and returns what follows.
+fn first_part(text: &str) -> Option<(Duration, &str)> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, behind) = text.split_at_checked(digits)?;
+    let number: f64 = number.trim_end_matches('.').parse().ok()?;
+    let behind = behind.trim_start();
+    let letters = behind.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(behind.len());
+    let (unit, rest) = behind.split_at_checked(letters)?;
+    let seconds = match unit {
+        "ms" | "millisecond" | "milliseconds" => 0.001,
+        "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
+        "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
+        "h" | "hour" | "hours" => 3600.0,
+        _ => return None,
+    };
+    Some((Duration::try_from_secs_f64(number * seconds).ok()?, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_read_from_the_words_of_each_provider() {
+        for (said, millis) in [
+            ("limit 15000, used 11972. please try again in 5.289s. visit https://", Some(5_289)),
+            ("please retry in 12.5s.", Some(12_500)),
+            ("try again in 6m0s.", Some(360_000)),
+            ("please try again in 1m2.5s", Some(62_500)),
+            ("try again in 345ms", Some(345)),
+            ("please retry after 20 seconds.", Some(20_000)),
+            ("please try again in 2 hours", Some(7_200_000)),
+            ("please try again in a moment", None),
+            ("please try again later", None),
+            ("try again in 7 apples", None),
+            ("try again in 1e9999999s", None),
+            ("", None),
+        ] {
+            assert_eq!(named_wait(said), millis.map(Duration::from_millis), "{said}");
+        }
+    }
+}
