@@ -1,6 +1,6 @@
 //! The daemon on PostgreSQL.
 
-use crate::house::{House, Talker};
+use crate::house::{House, Talker, http};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 /// A database of a test.
@@ -66,4 +66,41 @@ async fn what_is_kept_in_postgresql_survives_a_kill() {
     assert!(!house.path(".pudu/data").exists(), "nothing is kept beside it");
     house.stop().await;
     kept.drop().await;
+}
+
+/// Output of programs holds any bytes. PostgreSQL refuses a NUL in a text, and a run whose end cannot be stored would be
+/// open for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_nul_in_a_result_and_an_answer_leaves_no_run_open_on_either_store() {
+    let kept = database("nul").await;
+    let postgres =
+        kept.as_ref().map(|kept| format!("database:\n  backend: postgres\n  postgres_url: {}\n", kept.url));
+    for database in [Some(String::new()), postgres].into_iter().flatten() {
+        let rest = format!("approvals: {{dangerous: allow}}\nsandbox: {{allow_host_bash: true}}\n{database}");
+        let mut house = House::furnish(Default::default(), "", &rest).await;
+        house.start();
+        let ada = Talker::new(&house, "Ada");
+        let command = serde_json::json!({"command": "printf 'a\\000b'"});
+        house.model.next(pudu_sim::model::Reply::tool("bash", &command));
+        house.model.next(pudu_sim::model::Reply::text("It prints a\0b."));
+        ada.say("run it");
+        ada.reads_so(|text| text.starts_with("It prints a") && text.ends_with("b.")).await;
+        let asked = house.model.requests().last().unwrap().body.to_string();
+        assert!(!asked.contains("\\u0000"), "no provider gets it: {asked}");
+        house.kill();
+        house.start();
+        ada.says("and now?", "echo: and now?").await;
+        let url = format!("http://{}/api/threads/search", house.address);
+        let found = http().post(url).json(&serde_json::json!({})).send().await.unwrap();
+        let found: serde_json::Value = found.json().await.unwrap();
+        let thread = found[0]["thread_id"].as_str().unwrap();
+        let (_, runs) = house.get(&format!("/api/threads/{thread}/runs")).await;
+        assert!(runs.contains("success") && !runs.contains("running"), "{runs}");
+        let (_, state) = house.get(&format!("/api/threads/{thread}/state")).await;
+        assert!(state.contains("It prints a") && !state.contains("\\u0000"), "{state}");
+        house.stop().await;
+    }
+    if let Some(kept) = kept {
+        kept.drop().await;
+    }
 }

@@ -294,3 +294,38 @@ async fn what_a_provider_refuses_is_told_as_what_it_is() {
         house.model.wait(SOON, |model| (model.active() == 0).then_some(())).await.unwrap();
     }
 }
+
+/// A model quotes its arguments once too often, or writes marks of its own format into a name: the call has its effect,
+/// and no later request has anything that a provider refuses.
+#[tokio::test]
+async fn slips_of_a_model_are_repaired_and_never_sent_back() {
+    for wire in Wire::ALL {
+        let (house, ada) = house_on(wire, "").await;
+        let path = "/mnt/user-data/outputs/w.txt";
+        house
+            .model
+            .next(Reply::tool("write_file", &json!({"path": path, "content": "one\ntwo\nthree\nfour\n"})));
+        house
+            .model
+            .next(Reply::tool("read_file", &json!({"path": path, "start_line": "2", "end_line": "3"})));
+        house.model.next(Reply::tool("functions.ls", &json!({"path": "/mnt/user-data/outputs"})));
+        house.model.next(Reply::tool("ls<|channel|>commentary", &json!({"path": "/mnt/user-data/outputs"})));
+        house.model.next(Reply::tool("no.such<|tool|>", &json!({})));
+        house.model.next(Reply::text("Done."));
+        ada.says("go", "Done.").await;
+        ada.says("and now?", "echo: and now?").await;
+        let asked = house.model.requests();
+        assert_eq!(asked.len(), 7, "{wire:?}");
+        let read = asked[2].last_tool();
+        assert!(read.contains("two") && read.contains("three") && !read.contains("four"), "{wire:?}: {read}");
+        assert!(asked[3].last_tool().contains("w.txt") && asked[4].last_tool().contains("w.txt"), "{wire:?}");
+        assert!(asked[5].last_tool().starts_with("Error: there is no tool"), "{wire:?}");
+        for ask in &asked {
+            let body = ask.body.to_string();
+            for name in ["\"functions.ls\"", "\"ls<|channel|>commentary\"", "\"no.such<|tool|>\""] {
+                assert!(!body.contains(name), "{wire:?}: {body}");
+            }
+        }
+        accepted(&house, wire);
+    }
+}

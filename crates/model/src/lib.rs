@@ -20,6 +20,7 @@ mod messages;
 mod offline;
 mod ollama;
 mod order;
+mod paragraphs;
 mod parts;
 #[cfg(test)]
 mod prefix;

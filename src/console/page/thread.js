@@ -174,7 +174,8 @@ export class Thread {
     if (data?.type === 'llm_retry') {
       // What came of the reply is void.
       for (const message of this.messages.values()) if (message.run === run && !message.done) Object.assign(message, { text: '', reasoning: '' });
-      this.note = t`The model did not answer; trying again…`;
+      const seconds = Math.ceil((data.wait_ms ?? 0) / 1000);
+      this.note = data.reason === 'rate_limited' ? t`Rate limited; retrying in ${seconds} s…` : t`The model did not answer; trying again…`;
     }
     if (data?.type === 'summarizing') this.note = t`Summarizing the conversation…`;
     if (data?.type === 'summarized') this.note = '';

@@ -157,6 +157,7 @@ export const CHINESE = {
   'Something went wrong.': '出错了。',
   'Stopped.': '已停止。',
   'The model did not answer; trying again…': '模型没有回应，正在重试…',
+  'Rate limited; retrying in {0} s…': '模型服务商限制了请求频率，{0} 秒后重试…',
   'waits its turn': '排队中',
   'Take back': '撤回',
   'or write an answer below': '或在下方写出回答',

@@ -15,6 +15,7 @@ use crate::{
     calls::{CallPiece, PartialCalls},
     finish::finish,
     order::ReplyOrder,
+    paragraphs::Paragraphs,
     refusal,
     wire::{self, EventDecoder, cut, garbled},
 };
@@ -36,6 +37,7 @@ pub(super) struct ContentDecoder {
     /// Places of calls whose arguments did not come to their end.
     unfinished: BTreeSet<usize>,
     order: ReplyOrder,
+    paragraphs: Paragraphs,
     kept_bytes: usize,
     usage: Option<ContentUsage>,
     media: usize,
@@ -91,6 +93,7 @@ impl ContentDecoder {
         }
         match part.text {
             Some(text) => {
+                let text = self.paragraphs.words(text);
                 if !text.is_empty() || part.signature.is_some() {
                     let extra = part.signature.map(|signature| extra([(SIGNATURE, Some(signature))]));
                     self.order.words(text.len(), extra.flatten());
@@ -109,6 +112,9 @@ impl ContentDecoder {
     }
 
     fn keep(&mut self, part: Map<String, Value>, bytes: usize) -> Result<(), ModelError> {
+        if part.get("thought").is_none() {
+            self.paragraphs.interrupt();
+        }
         self.order.part(part);
         self.count(bytes)
     }

@@ -8,6 +8,7 @@ use crate::{
     calls::{CallPiece, PartialCalls},
     finish::finish,
     order::ReplyOrder,
+    paragraphs::Paragraphs,
     refusal,
     wire::{self, EventDecoder, cut, garbled},
 };
@@ -27,6 +28,7 @@ pub(super) struct MessageDecoder {
     /// The id of the message that is read.
     message: Option<String>,
     blocks: Vec<PartialBlock>,
+    paragraphs: Paragraphs,
     calls: PartialCalls,
     kept_bytes: usize,
     usage: Option<MessageUsage>,
@@ -94,7 +96,7 @@ impl MessageDecoder {
         let text = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let content = match text("type").as_str() {
             "text" => {
-                let words = text("text");
+                let words = self.paragraphs.words(text("text"));
                 out.extend((!words.is_empty()).then(|| Delta::Text(words.clone())));
                 BlockContent::Words(words.len())
             }
@@ -115,7 +117,10 @@ impl MessageDecoder {
                 let arguments = if whole.is_some() { BlockArguments::Given } else { BlockArguments::Missing };
                 BlockContent::Call { at, arguments }
             }
-            _ => {
+            kind => {
+                if !kind.ends_with("thinking") {
+                    self.paragraphs.interrupt();
+                }
                 think(text("thinking"), out);
                 self.kept_bytes += bytes;
                 BlockContent::Kept { block, input: String::new() }
@@ -138,9 +143,9 @@ impl MessageDecoder {
         };
         match &mut block.content {
             BlockContent::Words(bytes) => {
-                let words = delta.text.filter(|words| !words.is_empty());
-                *bytes += words.as_ref().map_or(0, String::len);
-                out.extend(words.map(Delta::Text));
+                let words = self.paragraphs.words(delta.text.unwrap_or_default());
+                *bytes += words.len();
+                out.extend((!words.is_empty()).then_some(Delta::Text(words)));
             }
             BlockContent::Call { at, arguments } => {
                 let more = delta.partial_json.unwrap_or_default();

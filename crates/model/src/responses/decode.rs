@@ -5,6 +5,7 @@ use crate::{
     ModelSettings,
     calls::{CallPiece, PartialCalls},
     finish::finish,
+    paragraphs::PARAGRAPH,
     refusal,
     usage::{UsageReport, to_usage},
     wire::{self, EventDecoder, cut, garbled},
@@ -14,8 +15,6 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Break between two messages, or two thoughts, of one response.
-pub(super) const PARAGRAPH: &str = "\n\n";
 /// Maximum number of items of a reply.
 const MAX_ITEMS: usize = 1_000;
 /// Maximum size of the events whose items are kept as they are, in bytes.

@@ -1,8 +1,7 @@
 //! Our words in the wire's form. Borrows the messages: a long thread is written, never copied whole. Each request
 //! repeats the bytes of the one before it.
 
-use super::decode::PARAGRAPH;
-use crate::{ModelSettings, limit, parts::own_parts, thinking::merge, wire};
+use crate::{ModelSettings, limit, paragraphs::PARAGRAPH, parts::own_parts, thinking::merge, wire};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use pudu_base::{Assistant, Message, ModelImage, Request, ToolCall};
 use pudu_net::json;

@@ -230,6 +230,10 @@ fn code_that_ran_at_the_provider_goes_back_as_it_came() {
     let reply = stream(&[parts(json!([code, outcome])), words("Hello"), end("STOP")]);
     assert_eq!(reply.text, "Hello");
     assert_eq!(order(&reply), json!([{"part": code}, {"part": outcome}, {"words": 5}]));
+    let between =
+        stream(&[words("I count."), parts(json!([code, outcome])), words("Two"), words("."), end("STOP")]);
+    assert_eq!(between.text, "I count.\n\nTwo.", "words around it are paragraphs");
+    assert_eq!(order(&between), json!([{"words": 8}, {"part": code}, {"part": outcome}, {"words": 6}]));
 }
 
 /// Reads calls from pieces, one a chunk.

@@ -362,6 +362,19 @@ fn a_document_is_read_like_a_stream() {
 }
 
 #[test]
+fn words_around_a_search_of_the_provider_are_paragraphs_and_around_thoughts_they_go_on() {
+    let search = vec![
+        open(1, json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}})),
+        close(1),
+    ];
+    let reply =
+        message(&[text(0, &["I search."]), search, text(2, &["It ", "is."]), text(3, &[" So."])], "end_turn");
+    assert_eq!(reply.text, "I search.\n\nIt is. So.");
+    assert_eq!(reply.parts.unwrap().parts["order"][2], json!({"words": "\n\nIt is. So.".len()}));
+    assert_eq!(message(&[text(0, &["a"]), thought(1, "Hm.", "sig"), text(2, &["b"])], "end_turn").text, "ab");
+}
+
+#[test]
 fn a_turn_without_words_is_whole() {
     assert_eq!(message(&[], "end_turn"), counted(Reply::said("", Finish::Complete)));
 }
