@@ -217,5 +217,5 @@ async fn an_empty_answer_behind_tools_is_asked_for_again_and_then_told_as_a_fail
     house.model.next(Reply::text(""));
     house.model.next(Reply::text(""));
     ada.say("and now?");
-    ada.reads_so(|text| text.starts_with("⚠️ The model did its work and then said nothing")).await;
+    ada.reads_so(|text| text.starts_with("⚠️ The model said nothing, also when asked again.")).await;
 }

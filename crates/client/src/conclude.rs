@@ -1,9 +1,9 @@
 //! Notes on runs for people to look at: that one began, and how it ended.
 
 use crate::{RunEnd, RunTask};
-use pudu_base::StopReason;
+use pudu_base::{RunId, StopReason};
 use pudu_harness::RunState;
-use pudu_store::RunEnding;
+use pudu_store::{Db, RunEnding, StoreError, now};
 
 /// Lists of runs have so many characters of what was asked and answered.
 const MAX_LISTED_CHARS: usize = 200;
@@ -29,8 +29,21 @@ fn first_chars(text: &str) -> String {
     text.chars().take(MAX_LISTED_CHARS).collect()
 }
 
+/// Stores the end of a run. One that the database rejects is stored without its texts: no run stays open.
+pub(crate) async fn store_end(db: &Db, run: &RunId, ending: RunEnding) {
+    let bare = RunEnding::from(&ending.outcome);
+    let stored = match db.run_ended(run, ending, now()).await {
+        Err(StoreError::Rejected(error)) => {
+            tracing::error!(%run, error, "failed to store the texts of a run's end");
+            db.run_ended(run, bare, now()).await
+        }
+        stored => stored,
+    };
+    audit_log(stored);
+}
+
 /// The ledger is for people to look at: a run does not fail because it could not be entered.
-pub(crate) fn audit_log(result: Result<(), pudu_store::StoreError>) {
+pub(crate) fn audit_log(result: Result<(), StoreError>) {
     if let Err(error) = result {
         tracing::warn!(%error, "failed to record run");
     }

@@ -91,7 +91,7 @@ use std::{
     panic::AssertUnwindSafe,
     sync::{Arc, PoisonError, RwLock},
 };
-use store::{Db, RunEnding, StoreError, now};
+use store::{Db, StoreError, now};
 use threads::Threads;
 use tokio::sync::{Notify, OwnedRwLockReadGuard, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -457,21 +457,8 @@ impl Client {
                 run::did_nothing(base::FailureCause::Broken.into(), live).await
             }
         };
-        self.store_end(&live.run, ending).await;
+        conclude::store_end(&self.0.db, &live.run, ending).await;
         end
-    }
-
-    /// Stores the end of a run. One that the database rejects is stored without its texts: no run stays open.
-    async fn store_end(&self, run: &base::RunId, ending: RunEnding) {
-        let bare = RunEnding::from(&ending.outcome);
-        let stored = match self.0.db.run_ended(run, ending, now()).await {
-            Err(StoreError::Rejected(error)) => {
-                tracing::error!(%run, error, "failed to store the texts of a run's end");
-                self.0.db.run_ended(run, bare, now()).await
-            }
-            stored => stored,
-        };
-        conclude::audit_log(stored);
     }
 
     /// Returns the replay ring of a run that works, or ended a minute ago at most.

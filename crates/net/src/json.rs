@@ -132,22 +132,22 @@ mod tests {
     struct Page {
         title: Option<String>,
         #[serde(default)]
-        entries: Vec<Entry>,
+        entries: Vec<PageEntry>,
     }
 
     #[derive(Debug, Deserialize, PartialEq)]
-    struct Entry {
+    struct PageEntry {
         name: String,
         size: Option<u64>,
     }
 
-    fn entry(name: &str, size: Option<u64>) -> Entry {
-        Entry { name: name.to_owned(), size }
+    fn entry(name: &str, size: Option<u64>) -> PageEntry {
+        PageEntry { name: name.to_owned(), size }
     }
 
     #[test]
     fn a_field_or_entry_that_cannot_be_read_costs_nothing_beside_it() {
-        let check = |text: &str, title: Option<&str>, entries: Vec<Entry>, dropped: &[&str]| {
+        let check = |text: &str, title: Option<&str>, entries: Vec<PageEntry>, dropped: &[&str]| {
             let page = Page { title: title.map(str::to_owned), entries };
             let decoded = decode::<Page>(text.as_bytes()).unwrap();
             assert_eq!(

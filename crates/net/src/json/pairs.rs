@@ -14,7 +14,7 @@ const MAX_WAITING: usize = 8;
 #[derive(Debug)]
 pub struct PairJoiner<K> {
     /// The document that ends with half a pair, and those that came after it.
-    waiting: VecDeque<(K, Document)>,
+    waiting: VecDeque<(K, WaitingDocument)>,
 }
 
 impl<K> Default for PairJoiner<K> {
@@ -24,7 +24,7 @@ impl<K> Default for PairJoiner<K> {
 }
 
 #[derive(Debug)]
-enum Document {
+enum WaitingDocument {
     Read(Value),
     /// No JSON, which passes as it came.
     Raw(String),
@@ -46,7 +46,7 @@ impl<K> PairJoiner<K> {
     /// Takes the next document and returns those that are complete, in order, without half pairs.
     pub fn push(&mut self, kind: K, data: &str) -> Vec<(K, String)> {
         let document = serde_json::from_str(&repair_with_marks(data))
-            .map_or_else(|_| Document::Raw(data.to_owned()), Document::Read);
+            .map_or_else(|_| WaitingDocument::Raw(data.to_owned()), WaitingDocument::Read);
         self.waiting.push_back((kind, document));
         let mut done = Vec::new();
         while self.is_first_complete() {
@@ -62,13 +62,13 @@ impl<K> PairJoiner<K> {
 
     /// Returns whether the first document waits for nothing, once it has taken the half that it waits for.
     fn is_first_complete(&mut self) -> bool {
-        let Some((_, Document::Read(first))) = self.waiting.front_mut() else {
+        let Some((_, WaitingDocument::Read(first))) = self.waiting.front_mut() else {
             return !self.waiting.is_empty();
         };
         let Some(place) = half_at_end(first) else { return true };
         let mut first = std::mem::take(first);
         let is_answered = self.waiting.iter_mut().skip(1).any(|(_, next)| {
-            let Document::Read(next) = next else { return false };
+            let WaitingDocument::Read(next) = next else { return false };
             let Some(Value::String(more)) = at(next, &place).filter(|more| **more != "") else {
                 return false;
             };
@@ -79,7 +79,7 @@ impl<K> PairJoiner<K> {
         });
         let has_waited = is_answered || self.waiting.len() > MAX_WAITING;
         if let Some((_, document)) = self.waiting.front_mut() {
-            *document = Document::Read(first);
+            *document = WaitingDocument::Read(first);
         }
         has_waited
     }
@@ -96,10 +96,10 @@ fn join(text: &mut String, more: &mut String) {
     }
 }
 
-fn finished<K>((kind, document): (K, Document)) -> (K, String) {
+fn finished<K>((kind, document): (K, WaitingDocument)) -> (K, String) {
     match document {
-        Document::Raw(text) => (kind, text),
-        Document::Read(value) => {
+        WaitingDocument::Raw(text) => (kind, text),
+        WaitingDocument::Read(value) => {
             // Marks are never escaped, and occur in texts and names only.
             let written = value.to_string();
             let readable = |c| if marked_half(c).is_some() { char::REPLACEMENT_CHARACTER } else { c };
