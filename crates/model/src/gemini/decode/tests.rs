@@ -332,7 +332,8 @@ fn a_bare_error_in_the_stream_fails_the_reply_whatever_reason_came_before() {
 #[test]
 fn an_end_that_a_gateway_writes_before_the_words_ends_nothing() {
     let empty = last(json!([]), "STOP");
-    assert_eq!(stream(&[empty.clone(), empty.clone(), words("Hello"), empty.clone(), empty]), hello());
+    let chunks = events(&[empty.clone(), empty.clone(), words("Hello"), empty.clone(), empty]);
+    assert_eq!(testing::read_open(&settings(), chunks.as_bytes()), Ok(hello()));
     let bare = json!({"candidates": [{"finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 7}});
     assert_eq!(stream(&[words("Hello"), bare]).finish, Some(Finish::Complete));
 }
