@@ -71,13 +71,9 @@ fn settings(wire: WireKind, base_url: Url, text_calls: bool) -> ModelSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{fs, path::Path};
 
     #[test]
-    fn the_corpus_of_the_fuzzer_is_read() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/replies");
-        let files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-        assert!(files.len() >= 10, "{} is nearly empty", folder.display());
-        files.iter().for_each(|file| reply(&fs::read(file).unwrap()));
+    fn the_corpus_of_the_fuzzer_and_mutants_of_it_are_read() {
+        assert!(pudu_net::fuzzing::check_corpus("replies", reply).unwrap() >= 10);
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     sse::SseDecoder,
 };
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 /// Reads any bytes as foreign JSON: no panic, no NUL, no half pair, and valid JSON is unchanged.
 pub fn foreign_json(bytes: &[u8]) {
@@ -46,21 +46,60 @@ pub fn events(bytes: &[u8]) {
     }
 }
 
+/// Checks each file of a fuzzer's corpus, and mutants of it: `PUDU_FUZZ_ROUNDS` for each, 50 without that variable.
+/// Returns the number of files.
+///
+/// # Errors
+/// When the corpus cannot be read.
+pub fn check_corpus(target: &str, check: fn(&[u8])) -> std::io::Result<usize> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
+    let rounds = std::env::var("PUDU_FUZZ_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(50);
+    let mut files = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let bytes = std::fs::read(entry?.path())?;
+        check(&bytes);
+        (0..rounds).for_each(|seed| check(&mutant(&bytes, seed)));
+        files += 1;
+    }
+    Ok(files)
+}
+
+/// Returns bytes with some changed, cut out, or repeated elsewhere. The same seed gives the same mutant.
+fn mutant(bytes: &[u8], seed: u64) -> Vec<u8> {
+    const SIGNS: &[u8] = b"{}[]\":,\\u0dN-\n\r\xff\xed\0 ";
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut below = |most: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state >> 16).unwrap_or(0) % most.max(1)
+    };
+    let mut mutant = bytes.to_vec();
+    for _ in 0..=below(6) {
+        let (at, other) = (below(mutant.len()), below(mutant.len()));
+        match below(4) {
+            0 => mutant.insert(at, SIGNS.get(below(SIGNS.len())).copied().unwrap_or_default()),
+            1 => mutant.truncate(at.max(1)),
+            2 => drop(mutant.drain(at.min(other)..at.max(other).min(at.min(other) + 40))),
+            _ => {
+                let piece =
+                    mutant.get(at.min(other)..at.max(other).min(at.min(other) + 60)).unwrap_or_default();
+                let piece = piece.to_vec();
+                let to = below(mutant.len());
+                drop(mutant.splice(to..to, piece));
+            }
+        }
+    }
+    mutant
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{fs, path::Path};
-
-    fn each_in_corpus(target: &str, check: fn(&[u8])) {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
-        let files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-        assert!(files.len() > 3, "{} is nearly empty", folder.display());
-        files.iter().for_each(|file| check(&fs::read(file).unwrap()));
-    }
 
     #[test]
-    fn the_corpora_of_the_fuzzers_are_read() {
-        each_in_corpus("foreign_json", foreign_json);
-        each_in_corpus("events", events);
+    fn the_corpora_of_the_fuzzers_and_mutants_of_them_are_read() {
+        assert!(check_corpus("foreign_json", foreign_json).unwrap() > 5);
+        assert!(check_corpus("events", events).unwrap() > 3);
     }
 }
