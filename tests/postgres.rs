@@ -1,7 +1,7 @@
 //! The daemon on PostgreSQL.
 
-use crate::house::{House, Talker, http};
-use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use crate::house::{House, Talker};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
 
 /// A database of a test.
 pub struct Database {
@@ -90,15 +90,23 @@ async fn a_nul_in_a_result_and_an_answer_leaves_no_run_open_on_either_store() {
         house.kill();
         house.start();
         ada.says("and now?", "echo: and now?").await;
-        let url = format!("http://{}/api/threads/search", house.address);
-        let found = http().post(url).json(&serde_json::json!({})).send().await.unwrap();
-        let found: serde_json::Value = found.json().await.unwrap();
-        let thread = found[0]["thread_id"].as_str().unwrap();
-        let (_, runs) = house.get(&format!("/api/threads/{thread}/runs")).await;
-        assert!(runs.contains("success") && !runs.contains("running"), "{runs}");
-        let (_, state) = house.get(&format!("/api/threads/{thread}/state")).await;
-        assert!(state.contains("It prints a") && !state.contains("\\u0000"), "{state}");
         house.stop().await;
+        const OPEN: &str = "SELECT COUNT(*), SUM(CASE WHEN ended IS NULL THEN 1 ELSE 0 END) FROM";
+        let counted: (i64, i64) = match database.is_empty() {
+            true => {
+                let file = house.path(".pudu/data/pudu.db");
+                let mut connection =
+                    SqliteConnection::connect(&format!("sqlite:{}", file.display())).await.unwrap();
+                let sql = AssertSqlSafe(format!("{OPEN} runs"));
+                sqlx::query_as(sql).fetch_one(&mut connection).await.unwrap()
+            }
+            false => {
+                let mut connection = PgConnection::connect(&kept.as_ref().unwrap().url).await.unwrap();
+                let sql = AssertSqlSafe(format!("{OPEN} pudu.runs"));
+                sqlx::query_as(sql).fetch_one(&mut connection).await.unwrap()
+            }
+        };
+        assert_eq!(counted, (2, 0), "two runs, none open: {database}");
     }
     if let Some(kept) = kept {
         kept.drop().await;

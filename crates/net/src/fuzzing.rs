@@ -15,10 +15,10 @@ pub fn foreign_json(bytes: &[u8]) {
         return;
     };
     let written = value.to_string();
-    assert!(!written.contains("\\u0000"), "{written}");
+    assert!(!has_nul(&value), "{written}");
     assert_eq!(json::parse(written.as_bytes()).ok().as_ref(), Some(&value), "the result is valid");
     let strict = serde_json::from_slice::<Value>(bytes).ok();
-    if let Some(strict) = strict.filter(|strict| !strict.to_string().contains("\\u0000")) {
+    if let Some(strict) = strict.filter(|strict| !has_nul(strict)) {
         assert_eq!(strict, value, "valid JSON is unchanged");
     }
     let mut joiner = PairJoiner::default();
@@ -26,6 +26,15 @@ pub fn foreign_json(bytes: &[u8]) {
     let mut joined = joiner.push((), &text);
     joined.extend(joiner.end());
     assert_eq!(joined.len(), 1, "each document comes out once");
+}
+
+fn has_nul(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(list) => list.iter().any(has_nul),
+        Value::Object(map) => map.iter().any(|(name, value)| name.contains('\0') || has_nul(value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 /// Reads any bytes as server-sent events: no panic, and it does not matter where the bytes were cut.

@@ -181,14 +181,14 @@ impl Db {
 
     /// Delivering failed and may be tried again at `next_at`.
     pub async fn failed(&self, turn: &TurnId, error: &str, next_at: i64) -> Result<(), StoreError> {
-        let data = (turn.clone(), plain(error), next_at);
+        let data = (turn.clone(), error.to_owned(), next_at);
         self.write(&crash::FAILED, data, |(turn, error, at), tx| Box::pin(failed(tx, turn, error, *at))).await
     }
 
     /// Gives an open turn up, hopeless or too old: its events are done, the row is kept for people to
     /// look at. Returns the events.
     pub async fn park(&self, turn: &TurnId, reason: &str, now: i64) -> Result<Vec<InboxItemId>, StoreError> {
-        let data = (turn.clone(), plain(reason), now);
+        let data = (turn.clone(), reason.to_owned(), now);
         self.write(&crash::PARK, data, |(turn, reason, now), tx| Box::pin(park(tx, turn, reason, *now))).await
     }
 
@@ -256,11 +256,6 @@ impl FromColumns for TurnRow {
             goal_dropped: row.column::<i64, _>("goal_dropped")? != 0,
         })
     }
-}
-
-/// Text from outside may hold what PostgreSQL's TEXT cannot.
-fn plain(text: &str) -> String {
-    text.replace('\0', "")
 }
 
 async fn open(tx: &mut Tx<'_>, turn: &NewTurn) -> Result<(), StoreError> {

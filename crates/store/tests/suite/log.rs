@@ -22,7 +22,7 @@ pub(crate) async fn a_thread_is_the_fold_of_what_was_appended(db: Db) {
         said("1", "hello again"),
         Update::Remove("2".into()),
         made("/mnt/user-data/outputs/a"),
-        said("3", "\0"),
+        said("3", "\u{1}"),
     ];
     assert_eq!(db.append(&thread, &"run".into(), 0, &updates[..2]).await.unwrap(), 2);
     assert_eq!(db.append(&other, &"run".into(), 0, &updates[..1]).await.unwrap(), 1);

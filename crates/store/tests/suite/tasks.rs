@@ -29,7 +29,7 @@ pub(crate) async fn what_sub_agents_did_is_read_in_order_and_by_pages_and_is_no_
     let thread = ThreadId::from("a");
     let first = [
         said("1", "{\"op\":\"task\",\"value\""),
-        task("c", step(1, "\0 100 % \u{1F98C}")),
+        task("c", step(1, "\u{1} 100 % \u{1F98C}")),
         task("d", step(1, "b")),
         said("2", "x"),
         task("c", ended()),
@@ -56,7 +56,7 @@ pub(crate) async fn what_sub_agents_did_is_read_in_order_and_by_pages_and_is_no_
     assert_eq!(read(TaskFilter { limit: 2, ..all() }).await, (vec![c, d], Some(3)));
     assert_eq!(read(TaskFilter { after: 3, ..all() }).await, (vec![end, e], None));
     let (rows, _) = db.task_stages(&thread, &all()).await.unwrap();
-    assert_eq!(rows[0].stage, step(1, "\0 100 % \u{1F98C}"));
+    assert_eq!(rows[0].stage, step(1, "\u{1} 100 % \u{1F98C}"));
     let (seq, state) = db.load(&thread).await.unwrap();
     assert_eq!((seq, state), (6, ThreadState::fold([first[0].clone(), first[3].clone()])));
 }

@@ -39,10 +39,12 @@ pub(crate) async fn a_write_that_fails_leaves_its_neighbours_alone(db: Db) {
     assert_eq!(turns, ["first"]);
 }
 
-/// PostgreSQL has no place for a zero byte and gives the whole transaction up; SQLite takes it.
+/// PostgreSQL has no place in an index for a key of this size and gives the whole transaction up; SQLite takes it.
 pub(crate) async fn a_write_that_the_database_rejects_leaves_its_neighbours_alone(db: Db) {
     let mut all = events(20);
-    all.insert(10, event("a\0b"));
+    // Keys that repeat themselves are compressed.
+    let noise: String = (0..9_000_u32).map(|n| format!("{:x}", n.wrapping_mul(2_654_435_761))).collect();
+    all.insert(10, event(&noise));
     assert!(accept_all(&db, all).await >= 20);
     let payloads: Vec<_> = db.pending().await.unwrap().into_iter().map(|item| item.payload).collect();
     for event in events(20) {
