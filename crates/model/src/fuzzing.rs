@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_corpus_of_the_fuzzer_and_mutants_of_it_are_read() {
+    fn the_corpus_of_the_fuzzer_and_its_mutants_are_read() {
         assert!(pudu_net::fuzzing::check_corpus("replies", reply).unwrap() >= 10);
     }
 }

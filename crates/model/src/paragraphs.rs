@@ -17,7 +17,7 @@ impl Paragraphs {
     }
 
     /// Returns the next words, with a break where one is due.
-    pub(crate) fn words(&mut self, words: String) -> String {
+    pub(crate) fn separate(&mut self, words: String) -> String {
         if words.is_empty() {
             return words;
         }

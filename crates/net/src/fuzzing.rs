@@ -55,7 +55,7 @@ pub fn events(bytes: &[u8]) {
     }
 }
 
-/// Checks each file of a fuzzer's corpus, and mutants of it: `PUDU_FUZZ_ROUNDS` for each, 50 without that variable.
+/// Checks each file of a fuzzer's corpus and its mutants: `PUDU_FUZZ_ROUNDS` for each, 50 without that variable.
 /// Returns the number of files.
 ///
 /// # Errors
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_corpora_of_the_fuzzers_and_mutants_of_them_are_read() {
+    fn the_corpora_of_the_fuzzers_and_their_mutants_are_read() {
         assert!(check_corpus("foreign_json", foreign_json).unwrap() > 5);
         assert!(check_corpus("events", events).unwrap() > 3);
     }

@@ -93,7 +93,7 @@ impl ContentDecoder {
         }
         match part.text {
             Some(text) => {
-                let text = self.paragraphs.words(text);
+                let text = self.paragraphs.separate(text);
                 if !text.is_empty() || part.signature.is_some() {
                     let extra = part.signature.map(|signature| extra([(SIGNATURE, Some(signature))]));
                     self.order.words(text.len(), extra.flatten());

@@ -96,7 +96,7 @@ impl MessageDecoder {
         let text = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let content = match text("type").as_str() {
             "text" => {
-                let words = self.paragraphs.words(text("text"));
+                let words = self.paragraphs.separate(text("text"));
                 out.extend((!words.is_empty()).then(|| Delta::Text(words.clone())));
                 BlockContent::Words(words.len())
             }
@@ -143,7 +143,7 @@ impl MessageDecoder {
         };
         match &mut block.content {
             BlockContent::Words(bytes) => {
-                let words = self.paragraphs.words(delta.text.unwrap_or_default());
+                let words = self.paragraphs.separate(delta.text.unwrap_or_default());
                 *bytes += words.len();
                 out.extend((!words.is_empty()).then_some(Delta::Text(words)));
             }

@@ -18,7 +18,7 @@ pub(super) fn named_wait(said: &str) -> Option<Duration> {
     wait
 }
 
-/// Reads a number and its unit, and returns what follows.
+/// Reads a number and its unit, and returns the rest.
 fn first_part(text: &str) -> Option<(Duration, &str)> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, behind) = text.split_at_checked(digits)?;
