@@ -99,10 +99,11 @@ impl ReplyDecoder {
         read.inspect_err(|_| out.extend(self.events.usage().map(Delta::Usage)))
     }
 
-    fn read(&mut self, bytes: &[u8], out: &mut Vec<Delta>) -> Result<(), ModelError> {
+    fn read(&mut self, mut bytes: &[u8], out: &mut Vec<Delta>) -> Result<(), ModelError> {
         if let Framing::Unknown(sse) = &mut self.framing {
-            let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
-            self.framing = match first {
+            // However the bytes are cut, white space before the first sign is left out.
+            bytes = bytes.trim_ascii_start();
+            self.framing = match bytes.first() {
                 None => return Ok(()),
                 Some(b'{' | b'[') => Framing::Json(Splitter::default()),
                 Some(_) => Framing::Sse(std::mem::take(sse)),
@@ -191,6 +192,7 @@ mod tests {
     fn row_14_the_first_byte_tells_documents_from_events_however_they_are_cut() {
         for (text, expect) in [
             ("\r\n\ndata: {}\n\nevent: a\ndata: 1\n\n", vec!["|{}", "a|1"]),
+            (" \n data: {}\n\n", vec!["|{}"]),
             (" {\"a\": \"}\\\"]{\"}\n{}\n", vec!["|{\"a\": \"}\\\"]{\"}", "|{}"]),
             ("[{\"error\":\n 1}]", vec!["|[{\"error\":\n 1}]"]),
             ("{\"a\": [", vec![]),
