@@ -220,9 +220,9 @@ async fn a_models_trouble_is_told_with_advice_that_helps() {
         (Reply::text("Half an ans").finish("content_filter").into(), &["Half an ans", "filter"], &["(The assistant"]),
         (Reply::text("").finish("content_filter").into(), &["filter"], &["(The assistant", "broken"]),
         (Reply::text("Very long").finish("length").into(), &["Very long", "go on"], &[]),
-        (Reply::status(404).message("Not Found").into(), &["base_url", "Whoever runs this bot"], &["/new"]),
-        (Reply::status(404).message("The model `gpt-9` does not exist").into(), &["does not know"], &["/new"]),
-        (Reply::status(400).message("Unrecognized request argument supplied: foo").into(), &["Whoever runs this bot"], &["/new"]),
+        (Reply::status(404).message("Not Found").into(), &["base_url", "your admin"], &["/new", "Not Found"]),
+        (Reply::status(404).message("The model `gpt-9` does not exist").into(), &["does not know"], &["/new", "gpt-9"]),
+        (Reply::status(400).message("Unrecognized request argument supplied: foo").into(), &["your admin"], &["/new", "Unrecognized"]),
         (
             Reply::status(403).message("Organization org-AbCdEf123456 and project proj_9876abcdef must be verified, key sk-proj-abc***wxyz").into(),
             &["refused"],
@@ -255,7 +255,8 @@ async fn a_models_trouble_is_told_with_advice_that_helps() {
 
 #[tokio::test]
 async fn a_provider_that_wants_to_rest_makes_a_message_wait() {
-    let house = House::open("").await;
+    let mut house = House::furnish(Default::default(), "", "llm_call: {retry_max_attempts: 8}\n").await;
+    house.start();
     let ada = Talker::new(&house, "Ada");
     for _ in 0..6 {
         house.model.next(Reply::status(429).message("slow down").retry_after(RetryAfter::Millis(200)));

@@ -111,8 +111,10 @@ pub fn message_bytes(message: &Message) -> u64 {
         Message::Assistant(reply) => {
             let calls: usize =
                 reply.calls.iter().map(|call| value_bytes(&call.args) + call.name.len() + 24).sum();
-            let parts = reply.provider_parts.as_ref().map_or(0, |parts| value_bytes(&parts.parts));
-            calls + parts + reply.reasoning.as_ref().map_or(0, String::len)
+            // Signed thoughts go back within the parts, and the readable ones are for show.
+            let thoughts = || reply.reasoning.as_ref().map_or(0, String::len);
+            let parts = reply.provider_parts.as_ref();
+            calls + parts.map_or_else(thoughts, |parts| value_bytes(&parts.parts))
         }
         Message::Human(human) => {
             let guide = human.guide.as_ref().map_or(0, String::len);
