@@ -255,10 +255,9 @@ async fn a_models_trouble_is_told_with_advice_that_helps() {
 
 #[tokio::test]
 async fn a_provider_that_wants_to_rest_makes_a_message_wait() {
-    let mut house = House::furnish(Default::default(), "", "llm_call: {retry_max_attempts: 8}\n").await;
-    house.start();
+    let house = House::open("").await;
     let ada = Talker::new(&house, "Ada");
-    for _ in 0..6 {
+    for _ in 0..2 {
         house.model.next(Reply::status(429).message("slow down").retry_after(RetryAfter::Millis(200)));
     }
     ada.says("hello", "echo: hello").await;
