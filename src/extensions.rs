@@ -7,7 +7,7 @@
 use crate::config::{HotConfig, LoadedConfig, Pos, Problem, Report, Start, is_own_tool, nearest, trust};
 use pudu_client::{
     base::Tool,
-    mcp::{McpConfig, Servers, Skipped, UnknownKey},
+    mcp::{McpConfig, Servers, Skipped, ToolNote, UnknownKey, is_tool_name, tool_name_part},
 };
 use serde_json::{Map, Value};
 use std::{
@@ -127,15 +127,25 @@ pub(crate) fn check(start: &Start, loaded: &LoadedConfig) -> Vec<Report> {
         }
     }
     let servers_tool = |name: &str, server: &String| {
-        name.strip_prefix(server.as_str()).is_some_and(|rest| rest.starts_with('_'))
+        name.strip_prefix(&tool_name_part(server)).is_some_and(|rest| rest.starts_with('_'))
     };
     let known = |name: &String| match &servers {
+        // A server's own name of a tool would guard nothing: models call the tool by another one.
+        _ if !is_tool_name(name) => false,
         Some(servers) => is_own_tool(name) || servers.iter().any(|server| servers_tool(name, server)),
         None => true,
     };
     let wrong = guarded(&loaded.config.hot).filter(|(_, _, name)| !known(name)).map(|(key, effect, name)| {
-        let help = "name a tool of pudu's, or SERVER_TOOL of a server in extensions_config.json; only servers with \
-                    `\"tool_name_prefix\": false` have others";
+        let help = match is_tool_name(name) {
+            true => "name a tool of pudu's, or SERVER_TOOL of a server in extensions_config.json; only servers with \
+                     `\"tool_name_prefix\": false` have others"
+                .to_owned(),
+            false => format!(
+                "names have letters, digits, `_` and `-`, 64 at most, and other characters of a server's name of a tool \
+                 become `_`: \"{}\", perhaps",
+                tool_name_part(name)
+            ),
+        };
         Problem::error(loaded.place(key), key, format!("there is no tool \"{name}\": {effect}"), help)
     });
     reports.push(Report::new(loaded.report.file.clone(), wrong.collect()));
@@ -164,21 +174,31 @@ fn unknown(UnknownKey { path, key, known }: &UnknownKey) -> Problem {
     Problem::warning(None, path, "pudu does not know this key", help)
 }
 
-/// Starts the servers for a moment; returns how many tools they have, and which of them are not there. `None` if
-/// there are no servers.
-pub(crate) async fn look(
+/// Servers that were started for a moment.
+pub(crate) struct TriedServers {
+    /// Number of their tools.
+    pub(crate) tools: usize,
+    /// The servers that are not there.
+    pub(crate) skipped: Vec<Skipped>,
+    /// Everything odd about the tools of the others.
+    pub(crate) notes: Vec<ToolNote>,
+}
+
+/// Starts the servers for a moment. `None` if there are no servers.
+pub(crate) async fn try_servers(
     start: &Start,
     beside: Option<&Path>,
-) -> Option<Result<(usize, Vec<Skipped>), String>> {
+) -> Option<Result<TriedServers, String>> {
     let config = match read(&find(start, beside)?, start) {
         Ok(config) if config.is_empty() => return None,
         Ok(config) => config,
         Err(report) => return Some(Err(report.to_string())),
     };
     let servers = Servers::connect(config).await;
-    let found = (servers.tools().len(), servers.skipped().to_vec());
+    let (skipped, notes) = (servers.skipped().to_vec(), servers.notes().to_vec());
+    let tried = TriedServers { tools: servers.tools().len(), skipped, notes };
     servers.close().await;
-    Some(Ok(found))
+    Some(Ok(tried))
 }
 
 /// Returns where the file is, or is to be made: in the home, which can be written wherever pudu runs.
@@ -203,7 +223,7 @@ fn find(start: &Start, beside: Option<&Path>) -> Option<PathBuf> {
 
 /// Reads the file. One that names programs has to be the operator's word. They are watched over by this very program.
 fn read(path: &Path, start: &Start) -> Result<McpConfig, Report> {
-    let config = parse(&text(path)?, path, start)?;
+    let config = parse(&text(path)?, path, start)?.reserving(is_own_tool);
     // Also where another version has been installed over it since.
     let own = Path::new("/proc/self/exe");
     Ok(if own.exists() { config.guarded_by(own) } else { config })

@@ -36,6 +36,7 @@ mod guardrails;
 mod house;
 mod languages;
 mod lifecycle;
+mod mcp;
 mod memory;
 mod memory_crash;
 mod memory_files;

@@ -1,16 +1,17 @@
-//! A server's answer, as text that a model can read, and the images that it can see.
+//! A server's result as text that a model can read, and its images.
 
-use base64::{Engine, prelude::BASE64_STANDARD};
+use base64::{Engine, prelude::BASE64_STANDARD_NO_PAD};
 use pudu_base::{Cut, image_kind};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use serde_json::Value;
 
 /// Maximum length of an answer, in characters; both ends are kept.
 const MAX_ANSWER_CHARS: usize = 1 << 20;
-/// Maximum number of images taken of an answer.
+/// Maximum number of images taken from a result.
 const MAX_IMAGES: usize = 8;
-/// Maximum size of those together, in bytes.
+/// Maximum size of these images together, in bytes.
 const MAX_IMAGE_BYTES: usize = 16 << 20;
-/// As many are passed on where the answer is not kept whole elsewhere.
+/// Part of a result that is passed on where it is not kept whole elsewhere.
 pub(crate) const SHOWN: Cut = Cut::Middle(50_000);
 
 /// A server's answer.
@@ -20,17 +21,60 @@ pub(crate) struct ToolAnswer {
     pub(crate) images: Vec<Vec<u8>>,
 }
 
-/// Flattens an answer: its texts, a word in the place of what is no text, or its structured content if
-/// that is all there is.
+/// Flattens a result: its texts, a note in place of content that is no text, and its structured content unless a text
+/// says the same.
 pub(crate) fn read(result: &CallToolResult) -> ToolAnswer {
     let mut images = Vec::new();
-    let blocks: Vec<String> = result.content.iter().map(|content| block(content, &mut images)).collect();
-    let text = match &result.structured_content {
-        Some(value) if blocks.is_empty() => value.to_string(),
-        _ => blocks.join("\n"),
-    };
+    let mut blocks: Vec<String> = result.content.iter().map(|content| block(content, &mut images)).collect();
+    if let Some(value) =
+        result.structured_content.as_ref().filter(|value| !is_repeated(value, &result.content))
+    {
+        blocks.push(value.to_string());
+    }
+    let text = blocks.join("\n");
     let text = if text.is_empty() { "(no output)".to_owned() } else { text };
     ToolAnswer { text: Cut::Middle(MAX_ANSWER_CHARS).apply(text), images }
+}
+
+/// Returns whether the texts say the same as structured content. Python's server library puts a value that is no object
+/// under `result`, and writes each item of a list as a text of its own.
+fn is_repeated(structured: &Value, content: &[ContentBlock]) -> bool {
+    let texts: Vec<&str> = content.iter().filter_map(|block| Some(block.as_text()?.text.trim())).collect();
+    let wrapped = structured.as_object().filter(|map| map.len() == 1).and_then(|map| map.get("result"));
+    let is_all = |value: &Value| match value {
+        Value::Array(items) if items.len() == texts.len() => {
+            items.iter().zip(&texts).all(|(item, text)| is_same(item, text))
+        }
+        _ => false,
+    };
+    [Some(structured), wrapped]
+        .into_iter()
+        .flatten()
+        .any(|value| texts.iter().any(|text| is_same(value, text)) || is_all(value))
+}
+
+/// Returns whether a text is a value: its JSON in any layout, or the text itself.
+fn is_same(value: &Value, text: &str) -> bool {
+    match value {
+        Value::String(own) if own.trim() == text => true,
+        _ => serde_json::from_str::<Value>(text).is_ok_and(|parsed| is_equal(&parsed, value)),
+    }
+}
+
+/// Compares values; 5 and 5.0 are equal.
+fn is_equal(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_equal(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let same =
+                |(key, value): (&String, &Value)| other.get(key).is_some_and(|other| is_equal(value, other));
+            one.len() == other.len() && one.iter().all(same)
+        }
+        _ => one == other,
+    }
 }
 
 /// Returns whether a text had to be cut to be taken.
@@ -42,54 +86,80 @@ pub(crate) fn is_cut(text: &str) -> bool {
 fn block(block: &ContentBlock, images: &mut Vec<Vec<u8>>) -> String {
     match block {
         ContentBlock::Text(text) => text.text.clone(),
-        ContentBlock::Image(image) => seen("image", &image.mime_type, &image.data, images),
-        ContentBlock::Audio(audio) => unseen("sound", &audio.mime_type, &audio.data),
-        ContentBlock::ResourceLink(link) => format!("[{}]({})", link.name, link.uri),
+        ContentBlock::Image(image) => take_image("image", &image.mime_type, &image.data, images),
+        ContentBlock::Audio(audio) => not_shown("audio", &audio.mime_type, &audio.data),
+        ContentBlock::ResourceLink(link) => {
+            let mime = link.mime_type.as_ref().map(|mime| format!(" ({mime})")).unwrap_or_default();
+            let about = link.description.as_ref().map(|about| format!(": {about}")).unwrap_or_default();
+            format!("[{}]({}){mime}{about}", link.name, link.uri)
+        }
         ContentBlock::Resource(resource) => match &resource.resource {
             ResourceContents::TextResourceContents { uri, text, .. } => format!("{uri}:\n{text}"),
             ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
-                format!(
-                    "{uri}: {}",
-                    seen("file", mime_type.as_deref().unwrap_or("unknown type"), blob, images)
-                )
+                let mime = mime_type.as_deref().unwrap_or("unknown type");
+                match text_in(mime, blob) {
+                    Some(text) => format!("{uri}:\n{text}"),
+                    None => format!("{uri}: {}", take_image("file", mime, blob, images)),
+                }
             }
-            _ => "[something that is not shown]".to_owned(),
+            _ => "[content that cannot be shown]".to_owned(),
         },
-        _ => "[something that is not shown]".to_owned(),
+        _ => "[content that cannot be shown]".to_owned(),
     }
 }
 
-/// Takes an image, and returns what stands for it.
-fn seen(what: &str, kind: &str, base64: &str, images: &mut Vec<Vec<u8>>) -> String {
+/// Takes an image, and returns the note in its place.
+fn take_image(kind: &str, mime: &str, base64: &str, images: &mut Vec<Vec<u8>>) -> String {
     let taken: usize = images.iter().map(Vec::len).sum();
     let room = images.len() < MAX_IMAGES && base64.len() / 4 * 3 <= MAX_IMAGE_BYTES.saturating_sub(taken);
-    let bytes = room.then(|| BASE64_STANDARD.decode(base64).ok()).flatten();
+    let bytes = room.then(|| decode(base64)).flatten();
     let Some(bytes) = bytes.filter(|bytes| image_kind(bytes).is_some()) else {
-        return unseen(what, kind, base64);
+        return not_shown(kind, mime, base64);
     };
     let size = bytes.len();
     images.push(bytes);
-    format!("[image {}, {kind}, {size} bytes]", images.len())
+    format!("[image {}, {mime}, {size} bytes]", images.len())
 }
 
-/// Stands for bytes that are no text; four characters of base64 are three bytes.
-fn unseen(what: &str, kind: &str, base64: &str) -> String {
-    format!("[{what}, {kind}, {} bytes, not shown]", base64.trim_end_matches('=').len() * 3 / 4)
+/// Returns the note in place of bytes that are no text. Four characters of base64 are three bytes.
+fn not_shown(kind: &str, mime: &str, base64: &str) -> String {
+    let size = base64.trim_end_matches('=').len() * 3 / 4;
+    format!("[{kind}, {mime}, {size} bytes, not shown]")
+}
+
+/// Returns the text of a file that says that it is one.
+fn text_in(mime: &str, base64: &str) -> Option<String> {
+    let mime = mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let is_text = mime.starts_with("text/")
+        || ["json", "xml", "yaml", "javascript"].iter().any(|format| mime.ends_with(format));
+    is_text.then(|| decode(base64)).flatten().and_then(|bytes| String::from_utf8(bytes).ok())
+}
+
+/// Decodes base64 of either alphabet, with or without padding and line breaks.
+fn decode(base64: &str) -> Option<Vec<u8>> {
+    let plain = |c: char| match c {
+        '-' => '+',
+        '_' => '/',
+        c => c,
+    };
+    let kept: String = base64.chars().filter(|c| !c.is_whitespace() && *c != '=').map(plain).collect();
+    BASE64_STANDARD_NO_PAD.decode(kept).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use base64::prelude::BASE64_STANDARD;
+    use serde_json::json;
 
-    fn check(answer: &Value, expect: &str) {
+    fn check_text(answer: &Value, expect: &str) {
         let result: CallToolResult = serde_json::from_value(answer.clone()).unwrap();
         assert_eq!(read(&result).text, expect, "{answer}");
     }
 
     #[test]
     fn every_kind_of_content_becomes_text() {
-        check(
+        check_text(
             &json!({"content": [
                 {"type": "text", "text": "two"},
                 {"type": "text", "text": "lines"},
@@ -99,16 +169,43 @@ mod tests {
                 {"type": "resource", "resource": {"uri": "file:///a.txt", "text": "inside"}},
                 {"type": "resource", "resource": {"uri": "file:///b.bin", "blob": "AAAA"}},
             ]}),
-            "two\nlines\n[image, image/png, 4 bytes, not shown]\n[sound, audio/wav, 3 bytes, not shown]\n\
+            "two\nlines\n[image, image/png, 4 bytes, not shown]\n[audio, audio/wav, 3 bytes, not shown]\n\
              [notes](file:///notes.md)\nfile:///a.txt:\ninside\n\
              file:///b.bin: [file, unknown type, 3 bytes, not shown]",
         );
-        check(&json!({"content": [], "structuredContent": {"sum": 3}}), r#"{"sum":3}"#);
+        check_text(&json!({"content": [], "structuredContent": {"sum": 3}}), r#"{"sum":3}"#);
+        check_text(&json!({"content": []}), "(no output)");
+        let blob = |mime: &str| {
+            let blob = BASE64_STANDARD.encode("a,b");
+            json!({"content": [{"type": "resource", "resource": {"uri": "u:x", "mimeType": mime, "blob": blob}}]})
+        };
+        check_text(&blob("text/csv; charset=utf-8"), "u:x:\na,b");
+        check_text(&blob("image/svg+xml"), "u:x:\na,b");
+        check_text(&blob("application/zip"), "u:x: [file, application/zip, 3 bytes, not shown]");
+        let link = json!({"type": "resource_link", "name": "n", "uri": "u:n", "mimeType": "text/csv", "description": "d"});
+        check_text(&json!({"content": [link]}), "[n](u:n) (text/csv): d");
+    }
+
+    #[test]
+    fn structured_content_stands_beside_a_text_unless_the_text_says_the_same() {
+        let check = |texts: &[&str], structured: &Value, expect: &str| {
+            let content: Vec<Value> =
+                texts.iter().map(|text| json!({"type": "text", "text": text})).collect();
+            check_text(&json!({"content": content, "structuredContent": structured}), expect);
+        };
+        check(&["2 found"], &json!({"items": [1, 2]}), "2 found\n{\"items\":[1,2]}");
         check(
-            &json!({"content": [{"type": "text", "text": "three"}], "structuredContent": {"sum": 3}}),
-            "three",
+            &["{\n \"b\": 1.0,\n \"a\": [\"x\"]\n}"],
+            &json!({"a": ["x"], "b": 1}),
+            "{\n \"b\": 1.0,\n \"a\": [\"x\"]\n}",
         );
-        check(&json!({"content": []}), "(no output)");
+        check(&["Done:", "{\"a\": 1}"], &json!({"a": 1}), "Done:\n{\"a\": 1}");
+        check(&["{\"a\": 1}"], &json!({"a": 1, "b": 2}), "{\"a\": 1}\n{\"a\":1,\"b\":2}");
+        check(&["sunny"], &json!({"result": "sunny"}), "sunny");
+        check(&["5"], &json!({"result": 5}), "5");
+        check(&["1", "two"], &json!({"result": [1, "two"]}), "1\ntwo");
+        check(&["1", "two"], &json!({"result": [1, "two", 3]}), "1\ntwo\n{\"result\":[1,\"two\",3]}");
+        check(&[" "], &json!(["a"]), " \n[\"a\"]");
     }
 
     #[test]

@@ -5,13 +5,13 @@
 use crate::{
     ServerFailure, Skipped,
     expand::Expand,
-    server::{Endpoint, McpServer, ServerCommand, Transport},
+    server::{Endpoint, McpServer, ServerCommand, ServerLabel, Transport},
 };
 use indexmap::IndexMap;
-use pudu_net::scrub;
+use pudu_net::scrub::{self, SecretWords};
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer, de};
-use serde_json::error::Category;
+use serde_json::{Value, error::Category};
 use std::{
     collections::{HashMap, HashSet},
     fmt,
@@ -30,8 +30,13 @@ const PROGRAMS: &str = "DEER_FLOW_MCP_STDIO_COMMAND_ALLOWLIST";
 /// Programs that may be started whatever that variable names.
 const LAUNCHERS: [&str; 2] = ["npx", "uvx"];
 
+/// Timeout for the start of a server that sets none.
+const DEFAULT_SESSION_TIMEOUT: Duration = Duration::from_secs(60);
+/// Timeout for a call to a server that sets none.
+const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(120);
+
 /// The enabled servers of a configuration.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct McpConfig {
     pub(crate) servers: Vec<McpServer>,
     pub(crate) unusable: Vec<Skipped>,
@@ -40,6 +45,21 @@ pub struct McpConfig {
     bare_names: bool,
     /// All servers in the file.
     names: Vec<String>,
+    /// Whether a name is none for a tool of a server.
+    pub(crate) is_reserved: fn(&str) -> bool,
+}
+
+impl Default for McpConfig {
+    fn default() -> Self {
+        Self {
+            servers: Vec::new(),
+            unusable: Vec::new(),
+            unknown: Vec::new(),
+            bare_names: false,
+            names: Vec::new(),
+            is_reserved: |_| false,
+        }
+    }
 }
 
 /// A key of the file that nobody reads.
@@ -55,7 +75,7 @@ pub struct UnknownKey {
 
 /// Keys of the file.
 const FILE_KEYS: &[&str] = &["mcpServers", "skills", "mcpInterceptors", "middlewares"];
-/// Keys of a server; the last two are DeerFlow's and mean nothing here.
+/// Keys of a server. The last two are DeerFlow's and have no effect here; a `routing` that prefers is logged.
 const SERVER_KEYS: &[&str] = &[
     "enabled",
     "type",
@@ -130,6 +150,13 @@ impl McpConfig {
                 command.warden = Some(warden.to_owned());
             }
         }
+        self
+    }
+
+    /// Reserves names for the program: a server's tool of such a name gets another one.
+    #[must_use]
+    pub fn reserving(mut self, is_reserved: fn(&str) -> bool) -> Self {
+        self.is_reserved = is_reserved;
         self
     }
 
@@ -264,6 +291,8 @@ struct ServerEntry {
     tools: IndexMap<String, Override>,
     tool_call_timeout: Option<f64>,
     session_init_timeout: Option<f64>,
+    #[serde(default)]
+    routing: Value,
     #[serde(flatten)]
     others: OtherKeys,
 }
@@ -320,19 +349,26 @@ impl ServerEntry {
         let session_timeout = seconds("session_init_timeout", self.session_init_timeout)?;
         let call_timeout = seconds("tool_call_timeout", self.tool_call_timeout)?;
         let prefix = self.tool_name_prefix;
+        if self.routing.get("mode").is_some_and(|mode| mode == "prefer") {
+            tracing::warn!(
+                server = name,
+                "ignored `routing` of MCP server: its tools are offered like all others"
+            );
+        }
         let off = self.tools.iter().filter(|(_, tool)| !tool.enabled).map(|(name, _)| name.clone()).collect();
         let transport = self.transport(&mut expand)?;
         if !expand.missing.is_empty() {
             tracing::warn!(server = name, missing = ?expand.missing, "found unset variables of MCP server");
         }
+        let given = SecretWords::of_program(expand.given.iter().map(String::as_str));
         scrub::remember(expand.secrets);
         Ok(McpServer {
-            name: name.to_owned(),
+            label: ServerLabel::new(name, given),
             transport,
             prefix,
             off,
-            session_timeout: session_timeout.unwrap_or(Duration::from_secs(60)),
-            call_timeout,
+            session_timeout: session_timeout.unwrap_or(DEFAULT_SESSION_TIMEOUT),
+            call_timeout: call_timeout.unwrap_or(DEFAULT_CALL_TIMEOUT),
         })
     }
 
@@ -386,6 +422,8 @@ impl ServerEntry {
         let query = endpoint.url.query_pairs().filter(|(name, value)| scrub::is_secret(name, value));
         expand.secrets.extend(query.map(|(_, value)| value.into_owned()));
         expand.secrets.extend(endpoint.url.password().map(str::to_owned));
+        expand.given.extend(endpoint.url.password().map(str::to_owned));
+        expand.given.extend(endpoint.url.query_pairs().map(|(_, value)| value.into_owned()));
         Ok(Transport::Http(endpoint))
     }
 }
@@ -395,5 +433,22 @@ fn seconds(key: &str, value: Option<f64>) -> Result<Option<Duration>, String> {
     match Duration::try_from_secs_f64(value) {
         Ok(time) if !time.is_zero() => Ok(Some(time)),
         _ => Err(format!("`{key}` must be a number of seconds above 0")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_call_has_a_time_limit() {
+        let check = |limit: &str, expect: u64| {
+            let text = format!("{{\"mcpServers\": {{\"s\": {{\"command\": \"x\"{limit}}}}}}}");
+            let config = McpConfig::parse(&text, &HashMap::new()).unwrap();
+            assert_eq!(config.servers[0].call_timeout, Duration::from_secs(expect), "{limit}");
+        };
+        check("", 120);
+        check(", \"tool_call_timeout\": null", 120);
+        check(", \"tool_call_timeout\": 900", 900);
     }
 }

@@ -9,13 +9,15 @@ pub(crate) struct Expand<'a> {
     vars: &'a HashMap<String, String>,
     /// Values that nobody may read.
     pub(crate) secrets: Vec<String>,
+    /// All values of the environment and of headers, secret or not.
+    pub(crate) given: Vec<String>,
     /// Variables that were asked for and not there.
     pub(crate) missing: BTreeSet<String>,
 }
 
 impl<'a> Expand<'a> {
     pub(crate) fn new(vars: &'a HashMap<String, String>) -> Self {
-        Self { vars, secrets: Vec::new(), missing: BTreeSet::new() }
+        Self { vars, secrets: Vec::new(), given: Vec::new(), missing: BTreeSet::new() }
     }
 
     /// Returns a variable, if it is set.
@@ -38,10 +40,13 @@ impl<'a> Expand<'a> {
         value
     }
 
-    /// Expands a value whose own name tells whether it is secret: of a variable, a header, a part of an address.
+    /// Expands a value of the environment or of a header.
     pub(crate) fn named(&mut self, name: &str, text: &str) -> String {
         let value = self.value(text);
         self.note(name, &value);
+        self.given.push(value.clone());
+        // A server may repeat the credentials without their scheme: `Bearer …`.
+        self.given.extend(value.split_once(' ').map(|(_, rest)| rest.to_owned()));
         value
     }
 

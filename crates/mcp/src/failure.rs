@@ -1,15 +1,11 @@
 //! Why a server is not there.
 
-use crate::http::ExchangeError;
-use pudu_net::scrub;
+use crate::{http::ExchangeError, server::ServerLabel};
 use rmcp::{
     service::{ClientInitializeError, ServiceError},
     transport::streamable_http_client::StreamableHttpError,
 };
 use std::{error::Error, io, time::Duration};
-
-/// As much of a server's own words is passed on, in characters.
-const WORDS: usize = 600;
 
 /// Why a server is not there. The texts hold no secret of the server's entry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,7 +32,7 @@ pub struct Skipped {
 }
 
 /// Returns why a session did not begin.
-pub(crate) fn of_start(error: &ClientInitializeError) -> String {
+pub(crate) fn of_start(error: &ClientInitializeError, server: &ServerLabel) -> String {
     let text = match error {
         ClientInitializeError::ConnectionClosed(_) => "it ended before it was ready".to_owned(),
         ClientInitializeError::TransportError { error, .. } if cause(&*error.error).is::<io::Error>() => {
@@ -46,11 +42,11 @@ pub(crate) fn of_start(error: &ClientInitializeError) -> String {
         ClientInitializeError::TransportError { error, .. } => said(cause(&*error.error)),
         _ => "it does not speak the protocol".to_owned(),
     };
-    words(&text)
+    server.hide_and_cut(&text)
 }
 
 /// Returns why a request failed.
-pub(crate) fn of_request(error: &ServiceError) -> String {
+pub(crate) fn of_request(error: &ServiceError, server: &ServerLabel) -> String {
     let text = match error {
         ServiceError::McpError(error) => error.message.to_string(),
         ServiceError::TransportSend(error) if !cause(&*error.error).is::<io::Error>() => {
@@ -61,16 +57,7 @@ pub(crate) fn of_request(error: &ServiceError) -> String {
         }
         _ => "it answered with something else than a result".to_owned(),
     };
-    words(&text)
-}
-
-/// Takes secrets out of a text and keeps it short.
-pub(crate) fn words(text: &str) -> String {
-    let scrubbed = scrub::hide(text.trim());
-    match scrubbed.char_indices().nth(WORDS) {
-        Some((at, _)) => format!("{}…", scrubbed.split_at(at).0),
-        None => scrubbed.into_owned(),
-    }
+    server.hide_and_cut(&text)
 }
 
 /// Returns the deepest cause: what stands above it only says which layer passed it on.

@@ -2,14 +2,18 @@
 //! any size, names no address in an error (a query may hold a key), sends the entry's headers to no other
 //! host, and follows the redirect from `/mcp` to `/mcp/` that many servers answer with.
 
-use crate::{server::Endpoint, stdout::MAX_MESSAGE_BYTES};
+use crate::{
+    lines::MAX_MESSAGE_BYTES,
+    message::{MessageReader, PendingRequests},
+    server::Endpoint,
+};
 use futures_util::{StreamExt, TryStreamExt, stream::BoxStream};
 use pudu_net::{
     reqwest::{
         self, Method, Request, Response, StatusCode, Url,
         header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION},
     },
-    sse::SseDecoder,
+    sse::{SseDecoder, SseEvent},
 };
 use rmcp::{
     model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
@@ -26,7 +30,7 @@ use std::{collections::HashMap, sync::Arc};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
-/// A request follows so many redirects.
+/// Maximum number of redirects that a request follows.
 const HOPS: usize = 3;
 
 /// Why an exchange failed. The texts name neither address nor header.
@@ -51,7 +55,8 @@ type Events = BoxStream<'static, HttpResult<Sse, SseError>>;
 pub(crate) fn transport(endpoint: Endpoint, http: reqwest::Client) -> StreamableHttpClientTransport<Http> {
     // The address stays with our client: rmcp would put it into its own log lines.
     let config = StreamableHttpClientTransportConfig::with_uri("mcp").max_sse_event_size(MAX_MESSAGE_BYTES);
-    StreamableHttpClientTransport::with_client(Http { endpoint: Arc::new(endpoint), http }, config)
+    let client = Http { endpoint: Arc::new(endpoint), http, pending: PendingRequests::default() };
+    StreamableHttpClientTransport::with_client(client, config)
 }
 
 /// The exchange with one server.
@@ -59,6 +64,7 @@ pub(crate) fn transport(endpoint: Endpoint, http: reqwest::Client) -> Streamable
 pub(crate) struct Http {
     endpoint: Arc<Endpoint>,
     http: reqwest::Client,
+    pending: PendingRequests,
 }
 
 impl StreamableHttpClient for Http {
@@ -72,18 +78,12 @@ impl StreamableHttpClient for Http {
         _auth: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> HttpResult<StreamableHttpPostResponse> {
-        let in_session = session.is_some();
-        let body = serde_json::to_vec(&message)?;
-        let response = self.send(Method::POST, session, None, headers, Some(body)).await?;
-        let status = response.status();
-        if status == StatusCode::NOT_FOUND && in_session {
-            return Err(StreamableHttpError::SessionExpired);
+        self.pending.note_sent(&message);
+        let answer = self.post(&message, session, headers).await;
+        if let (Err(_), ClientJsonRpcMessage::Request(request)) = (&answer, &message) {
+            self.pending.remove(&request.id);
         }
-        let wants_answer = matches!(message, ClientJsonRpcMessage::Request(_));
-        if status.is_success() && (!wants_answer || status == StatusCode::ACCEPTED) {
-            return Ok(StreamableHttpPostResponse::Accepted);
-        }
-        answer(response).await
+        answer
     }
 
     async fn delete_session(
@@ -112,7 +112,7 @@ impl StreamableHttpClient for Http {
         match response.status() {
             StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportSse),
             status => accepted(status).and_then(|()| match is(&response, "text/event-stream") {
-                true => Ok(events(response)),
+                true => Ok(events(response, MessageReader::shared(self.pending.clone()))),
                 false => Err(broken(ExchangeError::Foreign)),
             }),
         }
@@ -120,6 +120,26 @@ impl StreamableHttpClient for Http {
 }
 
 impl Http {
+    async fn post(
+        &self,
+        message: &ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> HttpResult<StreamableHttpPostResponse> {
+        let in_session = session.is_some();
+        let body = serde_json::to_vec(message)?;
+        let response = self.send(Method::POST, session, None, headers, Some(body)).await?;
+        let status = response.status();
+        if status == StatusCode::NOT_FOUND && in_session {
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        let wants_answer = matches!(message, ClientJsonRpcMessage::Request(_));
+        if status.is_success() && (!wants_answer || status == StatusCode::ACCEPTED) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        answer(response, MessageReader::response_to(self.pending.clone(), message)).await
+    }
+
     async fn send(
         &self,
         method: Method,
@@ -166,20 +186,25 @@ fn next_hop(url: &Url, response: &Response) -> Option<Url> {
 }
 
 /// Reads the answer to a request: one message, or a stream of them.
-async fn answer(response: Response) -> HttpResult<StreamableHttpPostResponse> {
+async fn answer(response: Response, reader: MessageReader) -> HttpResult<StreamableHttpPostResponse> {
     let session = response.headers().get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
     if response.status().is_success() && is(&response, "text/event-stream") {
-        return Ok(StreamableHttpPostResponse::Sse(events(response), session));
+        return Ok(StreamableHttpPostResponse::Sse(events(response, reader), session));
     }
     let status = response.status();
-    if !is(&response, "application/json") {
+    // Some servers send a message under another type, or under none.
+    let is_text = is(&response, "application/json") || is(&response, "text/plain") || !has_type(&response);
+    if !is_text {
         return accepted(status).and(Err(broken(ExchangeError::Foreign)));
     }
-    let message = serde_json::from_slice(&body(response).await?);
+    let is_answer = |message: &ServerJsonRpcMessage| {
+        matches!(message, ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_))
+    };
+    let message = reader.read(&body(response).await?).into_iter().find(is_answer);
     match (status.is_success(), message) {
-        (true, Ok(message)) => Ok(StreamableHttpPostResponse::Json(message, session)),
+        (true, Some(message)) => Ok(StreamableHttpPostResponse::Json(message, session)),
         // A server may put its refusal into the protocol's words as well as into the status.
-        (false, Ok(message @ ServerJsonRpcMessage::Error(_))) if !is_locked(status) => {
+        (false, Some(message @ ServerJsonRpcMessage::Error(_))) if !is_locked(status) => {
             Ok(StreamableHttpPostResponse::Json(message, session))
         }
         _ => accepted(status).and(Err(broken(ExchangeError::Foreign))),
@@ -199,24 +224,37 @@ async fn body(response: Response) -> HttpResult<Vec<u8>> {
 }
 
 /// Decodes a stream of events; it ends with its first error.
-fn events(response: Response) -> Events {
+fn events(response: Response, reader: MessageReader) -> Events {
     let mut decoder = SseDecoder::default();
     let bytes = response.bytes_stream().map_err(|error| SseError::Body(Box::new(unreachable(&error))));
     let events = bytes.map(move |chunk| {
         let events = decoder.push(&chunk?).map_err(|_| SseError::Body(Box::new(ExchangeError::TooLarge)))?;
-        Ok(futures_util::stream::iter(events.into_iter().map(|event| Ok(sse(event)))))
+        let events: Vec<Sse> = events.into_iter().flat_map(|event| repaired(event, &reader)).collect();
+        Ok(futures_util::stream::iter(events.into_iter().map(Ok)))
     });
     events.try_flatten().boxed()
 }
 
-fn sse(event: pudu_net::sse::SseEvent) -> Sse {
-    let name = Some(event.event).filter(|name| !name.is_empty());
-    Sse { event: name, data: Some(event.data), id: event.id, retry: None }
+/// Returns an event with each message in it read leniently; one without a message as it is.
+fn repaired(event: SseEvent, reader: &MessageReader) -> Vec<Sse> {
+    let SseEvent { event, data, id } = event;
+    let name = Some(event).filter(|name| !name.is_empty());
+    let is_message = name.as_deref().is_none_or(|name| name == "message");
+    let messages = if is_message { reader.read(data.as_bytes()) } else { Vec::new() };
+    let texts: Vec<String> =
+        messages.iter().filter_map(|message| serde_json::to_string(message).ok()).collect();
+    let texts = if texts.is_empty() { vec![data] } else { texts };
+    let sse = |data| Sse { event: name.clone(), data: Some(data), id: id.clone(), retry: None };
+    texts.into_iter().map(sse).collect()
 }
 
 fn is(response: &Response, kind: &str) -> bool {
     let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     value.is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with(kind))
+}
+
+fn has_type(response: &Response) -> bool {
+    response.headers().contains_key(CONTENT_TYPE)
 }
 
 fn is_locked(status: StatusCode) -> bool {

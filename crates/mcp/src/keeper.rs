@@ -75,7 +75,7 @@ impl Keeper {
                     None => return,
                 },
                 () = ended(&mut self.session) => {
-                    tracing::warn!(server = self.server.name, "lost MCP server; the next call restarts it");
+                    tracing::warn!(server = self.server.name(), "lost MCP server; the next call restarts it");
                     self.session = None;
                 }
             }
@@ -95,7 +95,7 @@ impl Keeper {
         sleep_until(due).await;
         self.pace.started();
         let session = McpSession::start(&self.server).await.map_err(|failure| failure.to_string())?;
-        tracing::info!(server = self.server.name, "restarted MCP server");
+        tracing::info!(server = self.server.name(), "restarted MCP server");
         Ok(self.session.insert(session).wire().clone())
     }
 }

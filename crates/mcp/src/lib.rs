@@ -1,6 +1,6 @@
 //! Tools of Model Context Protocol servers: those that run as a child process and those reached over
-//! streamable HTTP. Servers are strangers: what they send is bounded, what they are told is only what
-//! their entry in the configuration says, and one that fails never holds the others up.
+//! streamable HTTP. Servers are strangers: their messages are bounded and read leniently, they get only the values of
+//! their entry in the configuration, and a failing one never delays the others. Each call has a time limit.
 //!
 //! A program that embeds this calls [`enter`] first thing in its `main` and names itself
 //! ([`McpConfig::guarded_by`]): then no process of a server outlives it, whatever ends it.
@@ -14,18 +14,27 @@ mod answer;
 mod config;
 mod expand;
 mod failure;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod http;
 mod keeper;
+mod lines;
 mod listing;
+mod message;
+mod names;
+mod pipe;
+mod repair;
+mod schema;
 mod server;
 mod servers;
 mod session;
 mod stdio;
-mod stdout;
 mod tool;
 mod warden;
 
 pub use config::{McpConfig, McpConfigError, UnknownKey};
 pub use failure::{ServerFailure, Skipped};
+pub use listing::ToolNote;
+pub use names::{is_tool_name, tool_name_part};
 pub use servers::Servers;
 pub use warden::enter;

@@ -1,97 +1,162 @@
-//! A server's list of tools, checked against the limits of models.
+//! A server's list of tools. One odd entry never costs its server: it is repaired, or left out with a note.
 
-use crate::server::McpServer;
-use pudu_base::ToolSpec;
+use crate::{repair, schema::ToolSchema, server::McpServer};
 use rmcp::{
     RoleClient,
-    model::{PaginatedRequestParams, Tool},
+    model::{ListToolsResult, PaginatedRequestParams, Tool},
     service::{Peer, ServiceError},
 };
-use serde_json::Value;
+use std::{collections::HashSet, fmt};
 
 /// The wire to a server, cheap to clone. Requests on it fail once its session has ended.
 pub(crate) type McpWire = Peer<RoleClient>;
 
-/// A server may have so many tools; a model could not tell more apart.
-const TOOLS: usize = 512;
-/// It may tell of them in so many pages.
-const PAGES: usize = 64;
-/// A tool may describe itself with so many characters.
-const ABOUT: usize = 8_000;
-/// And its arguments with so many bytes of schema.
-const SCHEMA: usize = 64 * 1024;
-/// Model providers take names of so many characters.
-const NAME: usize = 64;
+/// Maximum number of tools of a server.
+const MAX_TOOLS: usize = 512;
+/// Maximum number of pages of its list.
+const MAX_PAGES: usize = 64;
+/// Maximum length of a tool's description, in characters.
+const MAX_DESCRIPTION_CHARS: usize = 8_000;
+/// Maximum length of a server's own name of a tool, in characters.
+const MAX_REMOTE_NAME_CHARS: usize = 512;
+/// Maximum number of notes kept of a server.
+const MAX_NOTES: usize = 64;
+/// Number of changes of a schema that a note names.
+const NAMED_CHANGES: usize = 3;
 
 /// A tool that can be offered to a model.
+#[derive(Debug)]
 pub(crate) struct ListedTool {
-    /// The server's own name of it.
+    /// The server's own name of the tool.
     pub(crate) remote: String,
     /// The tool's description for the model.
-    pub(crate) spec: ToolSpec,
+    pub(crate) description: String,
+    /// The schema of its arguments.
+    pub(crate) schema: ToolSchema,
 }
 
-/// Asks a server for its tools; what cannot be offered is left out with a warning.
-pub(crate) async fn ask(wire: &McpWire, server: &McpServer) -> Result<Vec<ListedTool>, ServiceError> {
-    let mut found = Vec::new();
-    let mut cursor = None;
-    for _ in 0..PAGES {
-        let page = wire.list_tools(Some(PaginatedRequestParams::default().with_cursor(cursor))).await?;
-        found.extend(page.tools.into_iter().filter_map(|tool| offer(tool, server)));
-        cursor = page.next_cursor;
-        if cursor.is_none() || found.len() > TOOLS {
-            break;
+/// Something odd about the tools of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolNote {
+    /// The server's name in the configuration.
+    pub server: String,
+    /// The server's name of the tool, if the note is about one.
+    pub tool: Option<String>,
+    /// The problem, and how it was solved.
+    pub what: String,
+    /// Whether something the server lists is not offered.
+    pub is_left_out: bool,
+}
+
+impl fmt::Display for ToolNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let action = if self.is_left_out { "left out" } else { "repaired" };
+        match &self.tool {
+            // The name is a stranger's text, which could control a terminal.
+            Some(tool) => write!(f, "{action} tool {}: {}", tool.escape_debug(), self.what),
+            None => f.write_str(&self.what),
         }
     }
-    if cursor.is_some() || found.len() > TOOLS {
-        tracing::warn!(server = server.name, "dropped tools of MCP server beyond the first {TOOLS}");
-        found.truncate(TOOLS);
-    }
-    Ok(found)
 }
 
-fn offer(tool: Tool, server: &McpServer) -> Option<ListedTool> {
-    let remote = tool.name.into_owned();
-    if server.off.contains(&remote) {
-        return None;
-    }
-    let name = if server.prefix { format!("{}_{remote}", server.name) } else { remote.clone() };
-    let parameters = Value::Object((*tool.input_schema).clone());
-    if let Err(why) = fits(&name, &parameters) {
-        let name: String = name.chars().take(2 * NAME).collect();
-        tracing::warn!(server = server.name, tool = name, "dropped tool of MCP server: {why}");
-        return None;
-    }
-    let about = tool.description.unwrap_or_default().chars().take(ABOUT).collect();
-    // Whether a call may be repeated after a crash is not believed on a stranger's word.
-    Some(ListedTool { remote, spec: ToolSpec { name, description: about, parameters, idempotent: false } })
+/// The tools of a server, and what was odd about them.
+#[derive(Debug, Default)]
+pub(crate) struct ToolList {
+    pub(crate) tools: Vec<ListedTool>,
+    pub(crate) notes: Vec<ToolNote>,
+    seen: HashSet<String>,
 }
 
-fn fits(name: &str, parameters: &Value) -> Result<(), &'static str> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if name.is_empty() || name.len() > NAME || !name.chars().all(plain) {
-        return Err("models take names of up to 64 letters, digits, _ and - (server and tool together)");
+/// Asks a server for its tools.
+///
+/// # Errors
+/// When the server refuses the first page. A later failure costs only the rest of the list.
+pub(crate) async fn ask(wire: &McpWire, server: &McpServer) -> Result<ToolList, ServiceError> {
+    let mut list = ToolList::default();
+    let (mut cursor, mut cursors) = (None, HashSet::new());
+    for _ in 0..MAX_PAGES {
+        let page = match wire.list_tools(Some(PaginatedRequestParams::default().with_cursor(cursor))).await {
+            Ok(page) => page,
+            Err(error) if list.tools.is_empty() => return Err(error),
+            Err(error) => {
+                let why = server.error_of_request(&error);
+                list.note(server, None, &format!("the rest of its tools cannot be listed: {why}"), true);
+                break;
+            }
+        };
+        cursor = page.next_cursor.clone();
+        let is_new = list.add(page, server);
+        if list.tools.len() >= MAX_TOOLS {
+            list.note(server, None, &format!("tools beyond the first {MAX_TOOLS} are left out"), true);
+            break;
+        }
+        match &cursor {
+            None => break,
+            // A cursor that leads nowhere new would be followed for ever. An empty one is a cursor too.
+            Some(next) if !is_new || !cursors.insert(next.clone()) => {
+                let what = "its list of tools never ends: it was read until it repeated itself";
+                list.note(server, None, what, false);
+                break;
+            }
+            Some(_) => {}
+        }
     }
-    if parameters.to_string().len() > SCHEMA {
-        return Err("its schema is too large");
-    }
-    Ok(())
+    Ok(list)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
+impl ToolList {
+    /// Adds a page, and returns whether it had a tool that was not there before.
+    pub(crate) fn add(&mut self, page: ListToolsResult, server: &McpServer) -> bool {
+        let unusable = page.meta.as_ref().and_then(|meta| meta.0.get(repair::UNUSABLE));
+        for what in unusable.and_then(|unusable| unusable.as_array()).into_iter().flatten() {
+            self.note(server, None, what.as_str().unwrap_or_default(), true);
+        }
+        let before = self.seen.len();
+        for tool in page.tools {
+            if self.tools.len() < MAX_TOOLS && self.seen.insert(tool.name.to_string()) {
+                self.offer(tool, server);
+            }
+        }
+        self.seen.len() > before
+    }
 
-    #[test]
-    fn names_that_models_refuse_are_left_out() {
-        let check = |name: &str, good: bool| assert_eq!(fits(name, &json!({})).is_ok(), good, "{name}");
-        check("github_create-issue", true);
-        check(&"x".repeat(64), true);
-        check(&"x".repeat(65), false);
-        check("my server_search", false);
-        check("files_lesen·ä", false);
-        check("", false);
-        assert!(fits("big", &json!({ "description": "x".repeat(SCHEMA) })).is_err());
+    fn offer(&mut self, tool: Tool, server: &McpServer) {
+        let remote = tool.name.into_owned();
+        if server.off.contains(&remote) {
+            return;
+        }
+        if remote.chars().count() > MAX_REMOTE_NAME_CHARS {
+            let shown = remote.chars().take(MAX_REMOTE_NAME_CHARS).collect();
+            return self.note(server, Some(shown), "its name is too long", true);
+        }
+        let schema = match ToolSchema::repair((*tool.input_schema).clone()) {
+            Ok(schema) => schema,
+            Err(why) => return self.note(server, Some(remote), &why, true),
+        };
+        if !schema.changes.is_empty() {
+            let named: Vec<&str> = schema.changes.iter().map(String::as_str).take(NAMED_CHANGES).collect();
+            self.note(server, Some(remote.clone()), &named.join("; "), false);
+        }
+        let description = tool.description.unwrap_or_default();
+        let mut kept: String = description.chars().take(MAX_DESCRIPTION_CHARS).collect();
+        if kept.len() < description.len() {
+            kept.push_str(" […]");
+            let what = format!("its description is cut to {MAX_DESCRIPTION_CHARS} characters");
+            self.note(server, Some(remote.clone()), &what, false);
+        }
+        self.tools.push(ListedTool { remote, description: kept, schema });
+    }
+
+    fn note(&mut self, server: &McpServer, tool: Option<String>, what: &str, is_left_out: bool) {
+        let note = ToolNote {
+            server: server.name().to_owned(),
+            tool,
+            what: server.label.hide_and_cut(what),
+            is_left_out,
+        };
+        if self.notes.len() < MAX_NOTES && !self.notes.contains(&note) {
+            tracing::warn!(server = server.name(), "found odd tools of MCP server: {note}");
+            self.notes.push(note);
+        }
     }
 }

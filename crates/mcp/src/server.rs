@@ -1,24 +1,99 @@
 //! One server as the configuration means it: every variable replaced, every default in place.
 
-use pudu_net::reqwest::{
-    Url,
-    header::{HeaderMap, HeaderName, HeaderValue},
+use crate::failure;
+use pudu_net::{
+    reqwest::{
+        Url,
+        header::{HeaderMap, HeaderName, HeaderValue},
+    },
+    scrub::{self, SecretWords},
 };
+use rmcp::service::ServiceError;
 use secrecy::SecretString;
-use std::{collections::HashSet, fmt, path::PathBuf, time::Duration};
+use std::{collections::HashSet, fmt, path::PathBuf, sync::Arc, time::Duration};
+
+/// Maximum length of a server's error that is passed on, in characters.
+const MAX_ERROR_CHARS: usize = 600;
+/// Maximum length of a tool's error that is passed on to the model, in characters.
+const MAX_TOOL_ERROR_CHARS: usize = 8_000;
+
+/// Name of a server, and the values that it was given, which its errors must not repeat. Cheap to clone.
+#[derive(Clone, Default)]
+pub(crate) struct ServerLabel {
+    name: Arc<str>,
+    given: SecretWords,
+}
+
+impl ServerLabel {
+    pub(crate) fn new(name: &str, given: SecretWords) -> Self {
+        Self { name: name.into(), given }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns a server's error without secrets, cut to a few sentences.
+    pub(crate) fn hide_and_cut(&self, text: &str) -> String {
+        self.hide_and_cut_to(text, MAX_ERROR_CHARS)
+    }
+
+    /// Returns a tool's error without secrets.
+    pub(crate) fn hide_in_tool_error(&self, text: &str) -> String {
+        self.hide_and_cut_to(text, MAX_TOOL_ERROR_CHARS)
+    }
+
+    fn hide_and_cut_to(&self, text: &str, limit: usize) -> String {
+        let hidden = self.given.hide(text.trim());
+        let hidden = scrub::hide(&hidden);
+        match hidden.char_indices().nth(limit) {
+            Some((at, _)) => format!("{}…", hidden.split_at(at).0),
+            None => hidden.into_owned(),
+        }
+    }
+}
 
 /// One server.
 pub(crate) struct McpServer {
-    pub(crate) name: String,
+    pub(crate) label: ServerLabel,
     pub(crate) transport: Transport,
     /// Whether its tools are called `{server}_{tool}`.
     pub(crate) prefix: bool,
     /// Tools of it that are switched off, by its own names of them.
     pub(crate) off: HashSet<String>,
-    /// It has so long to get ready.
+    /// Timeout for the start, until the tools are listed.
     pub(crate) session_timeout: Duration,
-    /// A call has so long; without end if none.
-    pub(crate) call_timeout: Option<Duration>,
+    /// Timeout for a call.
+    pub(crate) call_timeout: Duration,
+}
+
+impl McpServer {
+    pub(crate) fn name(&self) -> &str {
+        self.label.name()
+    }
+
+    /// Returns a server that is never started.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn for_fuzzing() -> Self {
+        Self {
+            label: ServerLabel::default(),
+            transport: Transport::Stdio(ServerCommand {
+                program: String::new(),
+                args: Vec::new(),
+                env: Vec::new(),
+                warden: None,
+            }),
+            prefix: true,
+            off: HashSet::new(),
+            session_timeout: Duration::ZERO,
+            call_timeout: Duration::ZERO,
+        }
+    }
+
+    /// Returns why a request failed, without secrets.
+    pub(crate) fn error_of_request(&self, error: &ServiceError) -> String {
+        failure::of_request(error, &self.label)
+    }
 }
 
 /// How to reach it.
@@ -76,7 +151,7 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), &'static
 /// secret.
 impl fmt::Debug for McpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Server({} at {:?})", self.name, self.transport)
+        write!(f, "Server({} at {:?})", self.name(), self.transport)
     }
 }
 

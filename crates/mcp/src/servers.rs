@@ -1,12 +1,17 @@
 //! All servers of a configuration.
 
 use crate::{
-    McpConfig, Skipped, keeper::Keeper, listing::ListedTool, server::McpServer, session::McpSession,
+    McpConfig, Skipped, ToolNote,
+    keeper::Keeper,
+    listing::ToolList,
+    names::{self, TakenNames},
+    server::McpServer,
+    session::McpSession,
     tool::McpTool,
 };
 use futures_util::future::join_all;
 use pudu_base::Tool;
-use std::{collections::HashSet, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// The servers that answered, and their tools. A server runs until [`close`](Self::close), or until this and
@@ -14,7 +19,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 /// changed.
 pub struct Servers {
     tools: Vec<Arc<dyn Tool>>,
+    taken: TakenNames,
     skipped: Vec<Skipped>,
+    notes: Vec<ToolNote>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -28,7 +35,9 @@ impl Servers {
     pub async fn connect(config: McpConfig) -> Self {
         let mut all = Self {
             tools: Vec::new(),
+            taken: TakenNames::new(config.is_reserved),
             skipped: config.unusable,
+            notes: Vec::new(),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         };
@@ -38,11 +47,11 @@ impl Servers {
         // Each is told of when it is known: one that is silent holds back no line of another.
         let starting = config.servers.into_iter().map(|server| async {
             let begun = McpSession::first(&server).await.map_err(|failure| {
-                tracing::warn!(server = server.name, "skipped MCP server: {failure}");
-                Skipped { server: server.name.clone(), failure }
+                tracing::warn!(server = server.name(), "skipped MCP server: {failure}");
+                Skipped { server: server.name().to_owned(), failure }
             });
             if let Ok((_, found)) = &begun {
-                tracing::info!(server = server.name, tools = found.len(), "connected MCP server");
+                tracing::info!(server = server.name(), tools = found.tools.len(), "connected MCP server");
             }
             (server, begun)
         });
@@ -52,7 +61,6 @@ impl Servers {
                 Err(skipped) => all.skipped.push(skipped),
             }
         }
-        all.name_once();
         all
     }
 
@@ -68,6 +76,12 @@ impl Servers {
         &self.skipped
     }
 
+    /// Returns everything odd about the tools of servers that answered.
+    #[must_use]
+    pub fn notes(&self) -> &[ToolNote] {
+        &self.notes
+    }
+
     /// Ends all servers, and returns when no process of theirs is left. Calls from now on are refused.
     pub async fn close(&self) {
         self.stop.cancel();
@@ -75,24 +89,23 @@ impl Servers {
         self.tasks.wait().await;
     }
 
-    fn keep(&mut self, server: &Arc<McpServer>, session: McpSession, found: Vec<ListedTool>) {
+    fn keep(&mut self, server: &Arc<McpServer>, session: McpSession, found: ToolList) {
         let (keeper, line) = Keeper::new(server.clone(), session, self.stop.clone());
         self.tasks.spawn(keeper.run());
-        let tools = found.into_iter().map(|found| McpTool::new(server.clone(), line.clone(), found));
-        self.tools.extend(tools.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
-    }
-
-    /// Leaves out tools whose name another one has already.
-    fn name_once(&mut self) {
-        let mut names = HashSet::new();
-        self.tools.retain(|tool| {
-            let name = &tool.spec().name;
-            let new = names.insert(name.clone());
-            if !new {
-                tracing::warn!(tool = name, "dropped tool of MCP server: another one has its name");
+        self.notes.extend(found.notes);
+        let remotes: Vec<&str> = found.tools.iter().map(|tool| tool.remote.as_str()).collect();
+        let names = names::assign(server.name(), server.prefix, &remotes, &mut self.taken);
+        for (name, tool) in names.into_iter().zip(found.tools) {
+            if !name.ends_with(&tool.remote) {
+                tracing::info!(
+                    server = server.name(),
+                    tool = tool.remote,
+                    name,
+                    "renamed tool of MCP server"
+                );
             }
-            new
-        });
+            self.tools.push(Arc::new(McpTool::new(server.clone(), line.clone(), name, tool)));
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 use crate::{
     failure::{self, ServerFailure},
     http,
-    listing::{self, McpWire},
+    listing::{self, McpWire, ToolList},
+    pipe::Pipe,
     server::{McpServer, Transport},
     stdio::{self, Process},
 };
@@ -11,7 +12,6 @@ use rmcp::{
     RoleClient, ServiceExt,
     model::{ClientCapabilities, ClientConfig, Implementation},
     service::RunningService,
-    transport::async_rw::AsyncRwTransport,
 };
 use std::{future::pending, time::Duration};
 use tokio::time::timeout;
@@ -34,13 +34,13 @@ impl McpSession {
     }
 
     /// Begins a session and asks what the server can do.
-    pub(crate) async fn first(server: &McpServer) -> Result<(Self, Vec<listing::ListedTool>), ServerFailure> {
+    pub(crate) async fn first(server: &McpServer) -> Result<(Self, ToolList), ServerFailure> {
         let begun = timeout(server.session_timeout, async {
             let session = Self::begin(server).await?;
             match listing::ask(session.wire(), server).await {
                 Ok(found) => Ok((session, found)),
                 Err(error) => {
-                    let hint = failure::of_request(&error);
+                    let hint = server.error_of_request(&error);
                     Err(ServerFailure::Down(format!("its tools cannot be listed: {hint}")))
                 }
             }
@@ -52,16 +52,17 @@ impl McpSession {
         match &server.transport {
             Transport::Stdio(command) => {
                 let (process, (stdout, stdin)) =
-                    stdio::start(command, &server.name).map_err(ServerFailure::Down)?;
-                match us().serve(AsyncRwTransport::new_client(stdout, stdin)).await {
+                    stdio::start(command, &server.label).map_err(ServerFailure::Down)?;
+                match us().serve(Pipe::new(stdout, stdin, server.label.clone())).await {
                     Ok(service) => Ok(Self { service, process: Some(process) }),
-                    Err(error) => Err(explain(&failure::of_start(&error), process).await),
+                    Err(error) => Err(explain(&failure::of_start(&error, &server.label), process).await),
                 }
             }
             Transport::Http(endpoint) => {
                 let http = pudu_net::client().map_err(|error| ServerFailure::Down(error.to_string()))?;
                 let served = us().serve(http::transport(endpoint.clone(), http)).await;
-                let service = served.map_err(|error| ServerFailure::Down(failure::of_start(&error)))?;
+                let service =
+                    served.map_err(|error| ServerFailure::Down(failure::of_start(&error, &server.label)))?;
                 Ok(Self { service, process: None })
             }
         }

@@ -2,9 +2,7 @@
 //! goes out of use, by its warden if it has one.
 
 use crate::{
-    failure,
-    server::ServerCommand,
-    stdout::LineCounter,
+    server::{ServerCommand, ServerLabel},
     warden::{self, Hold},
 };
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -39,10 +37,10 @@ pub(crate) struct Process {
 }
 
 /// How to talk with it.
-pub(crate) type Pipes = (LineCounter<ChildStdout>, ChildStdin);
+pub(crate) type Pipes = (ChildStdout, ChildStdin);
 
 /// Starts a server.
-pub(crate) fn start(command: &ServerCommand, name: &str) -> Result<(Process, Pipes), String> {
+pub(crate) fn start(command: &ServerCommand, server: &ServerLabel) -> Result<(Process, Pipes), String> {
     let (mut child, group) = spawn(command).map_err(|error| refused(&command.program, &error))?;
     let (Some(stdout), Some(stdin), Some(stderr)) =
         (child.stdout.take(), child.stdin.take(), child.stderr.take())
@@ -50,9 +48,9 @@ pub(crate) fn start(command: &ServerCommand, name: &str) -> Result<(Process, Pip
         return Err("it has no pipes".to_owned());
     };
     let complaint = Arc::default();
-    let reading = listen(stderr, name.to_owned(), Arc::clone(&complaint));
+    let reading = listen(stderr, server.clone(), Arc::clone(&complaint));
     let stderr = AbortOnDropHandle::new(tokio::spawn(reading));
-    Ok((Process { child, group, stderr, complaint }, (LineCounter::new(stdout), stdin)))
+    Ok((Process { child, group, stderr, complaint }, (stdout, stdin)))
 }
 
 fn spawn(command: &ServerCommand) -> io::Result<(Child, ServerProcesses)> {
@@ -155,13 +153,13 @@ impl Drop for ServerProcesses {
 }
 
 /// Passes a child's complaints to the log, without secrets, and keeps the last one.
-async fn listen(stderr: ChildStderr, server: String, last: Arc<Mutex<String>>) {
+async fn listen(stderr: ChildStderr, server: ServerLabel, last: Arc<Mutex<String>>) {
     let mut stderr = BufReader::new(stderr);
     let mut line = Vec::new();
     while let Ok(1..) = (&mut stderr).take(LINE).read_until(b'\n', &mut line).await {
-        let text = failure::words(&String::from_utf8_lossy(&line));
+        let text = server.hide_and_cut(&String::from_utf8_lossy(&line));
         if !text.is_empty() {
-            tracing::debug!(server, "{text}");
+            tracing::debug!(server = server.name(), "{text}");
             *last.lock().unwrap_or_else(PoisonError::into_inner) = text;
         }
         line.clear();

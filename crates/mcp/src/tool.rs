@@ -2,9 +2,9 @@
 
 use crate::{
     answer::{self, ToolAnswer},
-    failure::{self, words},
     keeper::KeeperHandle,
     listing::ListedTool,
+    schema::ToolSchema,
     server::McpServer,
 };
 use pudu_base::{BoxFuture, ResultOrigin, Tool, ToolCx, ToolError, ToolOutput, ToolSpec};
@@ -21,41 +21,43 @@ pub(crate) struct McpTool {
     server: Arc<McpServer>,
     line: KeeperHandle,
     remote: String,
+    schema: ToolSchema,
     spec: Arc<ToolSpec>,
 }
 
 impl McpTool {
-    pub(crate) fn new(
-        server: Arc<McpServer>,
-        line: KeeperHandle,
-        ListedTool { remote, spec }: ListedTool,
-    ) -> Self {
-        Self { server, line, remote, spec: Arc::new(spec) }
+    /// Makes a tool that models call by a name which may be another one than the server's.
+    pub(crate) fn new(server: Arc<McpServer>, line: KeeperHandle, name: String, tool: ListedTool) -> Self {
+        let ListedTool { remote, description, schema } = tool;
+        // A name in another script says nothing in the letters that models may use.
+        let description = match remote.is_ascii() {
+            true => description,
+            false => format!("{remote}: {description}"),
+        };
+        // Whether a call may be repeated after a crash is not believed on a stranger's word.
+        let parameters = schema.parameters.clone();
+        let spec = Arc::new(ToolSpec { name, description, parameters, idempotent: false });
+        Self { server, line, remote, schema, spec }
     }
 
     async fn ask(&self, args: Value) -> Result<ToolOutput, ToolError> {
         let mut params = CallToolRequestParams::new(self.remote.clone());
-        params.arguments = match args {
+        params.arguments = match self.schema.restore_names(args) {
             Value::Object(arguments) => Some(arguments),
             Value::Null => None,
             _ => return Err(self.error("the arguments must be an object")),
         };
         let wire = self.line.wire().await.map_err(|why| self.error(&why))?;
+        let most = self.server.call_timeout;
         // Dropping the request tells the server to stop.
-        let asking = wire.call_tool_once(params);
-        let answer = match self.server.call_timeout {
-            None => asking.await,
-            Some(most) => timeout(most, asking)
-                .await
-                .map_err(|_| self.error(&format!("no answer within {most:?} (tool_call_timeout)")))?,
-        };
-        self.read(answer)
+        let answer = timeout(most, wire.call_tool_once(params)).await;
+        self.read(answer.map_err(|_| self.error(&format!("no answer within {most:?} (tool_call_timeout)")))?)
     }
 
     fn read(&self, answer: Result<CallToolResponse, ServiceError>) -> Result<ToolOutput, ToolError> {
         match answer {
             Ok(CallToolResponse::Complete(result)) if result.is_error == Some(true) => {
-                Err(ToolError(words(&answer::read(&result).text)))
+                Err(ToolError(self.server.label.hide_in_tool_error(&answer::read(&result).text)))
             }
             Ok(CallToolResponse::Complete(result)) => {
                 let ToolAnswer { text, images } = answer::read(&result);
@@ -63,12 +65,12 @@ impl McpTool {
                 Ok(ToolOutput { text, cut, partial, attached: images, ..ToolOutput::default() })
             }
             Ok(_) => Err(self.error("it asks for something that is not in this version")),
-            Err(error) => Err(self.error(&failure::of_request(&error))),
+            Err(error) => Err(self.error(&self.server.error_of_request(&error))),
         }
     }
 
     fn error(&self, why: &str) -> ToolError {
-        ToolError(format!("MCP server {}: {why}", self.server.name))
+        ToolError(format!("MCP server {}: {why}", self.server.name()))
     }
 }
 

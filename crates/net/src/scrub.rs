@@ -41,6 +41,13 @@ const SHAPES: &[&str] = &[
 
 /// Shorter words are left: hiding them would tear ordinary text.
 const MIN_SECRET_BYTES: usize = 6;
+/// Minimum length of a value that is taken out of the errors of the program that was given it, in bytes.
+const MIN_PROGRAM_BYTES: usize = 4;
+/// Values that switch something and are no secrets.
+const SWITCHES: [&str; 17] = [
+    "true", "false", "none", "null", "auto", "info", "warn", "warning", "error", "debug", "trace", "json",
+    "text", "http", "https", "stdio", "default",
+];
 /// In a talk, shorter ones are left: a password may be a word.
 const MIN_TALK_BYTES: usize = 12;
 /// Characters that are percent-encoded in a URL.
@@ -58,9 +65,11 @@ struct KnownSecrets {
     configured: BTreeSet<String>,
     issued: VecDeque<String>,
     personal: VecDeque<String>,
+    /// Values that programs were given, secret or not.
+    given: BTreeSet<String>,
     /// The configured and the issued.
     words: Arc<[String]>,
-    /// Those, and people's own.
+    /// Those, people's own, and the values that programs were given.
     logged: Arc<[String]>,
 }
 
@@ -69,12 +78,14 @@ static KNOWN: RwLock<Option<KnownSecrets>> = RwLock::new(None);
 /// Remembers secrets of the configuration for as long as the process lives: also an old one may be repeated by
 /// somebody later.
 pub fn remember(secrets: impl IntoIterator<Item = String>) {
-    learn(|known| known.configured.extend(secrets.into_iter().flat_map(|secret| spellings(&secret))));
+    learn(|known| {
+        known.configured.extend(secrets.into_iter().flat_map(|secret| spellings(&secret, MIN_SECRET_BYTES)))
+    });
 }
 
 /// Remembers a token that a platform issued, among the newest of them.
 pub fn remember_issued(token: &str) {
-    learn(|known| push(&mut known.issued, spellings(token), MAX_ISSUED));
+    learn(|known| push(&mut known.issued, spellings(token, MIN_SECRET_BYTES), MAX_ISSUED));
 }
 
 /// Adds what is not known yet, and drops the oldest that are too many.
@@ -96,12 +107,33 @@ impl SecretWords {
     /// Takes them in, and has them taken out of the log, too, as long as others are not newer. Only for secrets that are
     /// kept: of what anybody may type, nothing is remembered.
     pub fn remember<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Self {
-        let lines = |secret: &'a str| secret.lines().filter(|line| line.len() >= MIN_LINE_BYTES);
-        let parts = secrets.into_iter().flat_map(|secret| std::iter::once(secret).chain(lines(secret)));
-        let words: BTreeSet<String> = parts.flat_map(spellings).collect();
+        let words = Self::with_lines(secrets, MIN_SECRET_BYTES);
         if !words.is_empty() {
             learn(|known| push(&mut known.personal, words.iter().cloned(), MAX_PERSONAL));
         }
+        Self::longest_first(words)
+    }
+
+    /// Takes in all values that a program was given, to be taken out of its errors and of the log. Ordinary words may be
+    /// among them, so nothing else is searched for these values.
+    pub fn of_program<'a>(values: impl IntoIterator<Item = &'a str>) -> Self {
+        let is_switch = |value: &str| SWITCHES.contains(&value.trim().to_ascii_lowercase().as_str());
+        let values: Vec<&str> = values.into_iter().filter(|value| !is_switch(value)).collect();
+        let logged = Self::with_lines(values.iter().copied(), MIN_SECRET_BYTES);
+        if !logged.is_empty() {
+            learn(|known| known.given.extend(logged));
+        }
+        Self::longest_first(Self::with_lines(values, MIN_PROGRAM_BYTES))
+    }
+
+    /// Returns secrets of a minimum length, in bytes, and their long lines, in every spelling.
+    fn with_lines<'a>(secrets: impl IntoIterator<Item = &'a str>, least: usize) -> BTreeSet<String> {
+        let lines = |secret: &'a str| secret.lines().filter(|line| line.len() >= MIN_LINE_BYTES);
+        let parts = secrets.into_iter().flat_map(|secret| std::iter::once(secret).chain(lines(secret)));
+        parts.flat_map(|part| spellings(part, least)).collect()
+    }
+
+    fn longest_first(words: BTreeSet<String>) -> Self {
         let mut words: Vec<String> = words.into_iter().collect();
         words.sort_by_key(|word| std::cmp::Reverse(word.len()));
         Self(words.into())
@@ -146,12 +178,13 @@ fn learn(add: impl FnOnce(&mut KnownSecrets)) {
         words.into()
     };
     let own: Vec<String> = known.configured.iter().chain(&known.issued).cloned().collect();
-    known.logged = longest_first(own.iter().chain(&known.personal).cloned().collect());
+    let others = known.personal.iter().chain(&known.given);
+    known.logged = longest_first(own.iter().chain(others).cloned().collect());
     known.words = longest_first(own);
 }
 
 /// Returns how a secret looks in plain text, in JSON, in an address and in a form.
-fn spellings(secret: &str) -> impl Iterator<Item = String> + use<> {
+fn spellings(secret: &str, least: usize) -> impl Iterator<Item = String> + use<> {
     let json = secret.replace('\\', r"\\").replace('"', r#"\""#);
     let form: String = form_urlencoded::byte_serialize(secret.as_bytes()).collect();
     let all = BTreeSet::from([
@@ -161,7 +194,7 @@ fn spellings(secret: &str) -> impl Iterator<Item = String> + use<> {
         utf8_percent_encode(secret, RESERVED).to_string(),
         form,
     ]);
-    let known = secret.trim().len() >= MIN_SECRET_BYTES;
+    let known = secret.trim().len() >= least;
     all.into_iter().filter(move |_| known)
 }
 
@@ -336,6 +369,19 @@ mod tests {
         );
         assert_eq!(hide_in_growing_talk("say pass \"wo"), "say pass \"wo");
         assert_eq!(SecretWords::default().hide("x"), "x");
+    }
+
+    #[test]
+    fn values_of_a_program_are_hidden_in_its_errors_and_in_the_log() {
+        let words = SecretWords::of_program(["Europe/Berlin", "s3kr", "abc", "Error", "a \"b\" c"]);
+        let check = |text: &str, expect: &str| assert_eq!(words.hide(text), expect, "{text}");
+        check("no zone Europe/Berlin or Europe%2FBerlin", "no zone [secret] or [secret]");
+        check("error: s3kr is not abc", "error: [secret] is not abc");
+        check(r#"{"v":"a \"b\" c"}"#, r#"{"v":"[secret]"}"#);
+        let others = "It is noon in Europe/Berlin.";
+        assert_eq!([hide(others), hide_in_talk(others)], [others; 2]);
+        assert_eq!(hide_in_log(others), "It is noon in [secret].");
+        assert_eq!(hide_in_log("s3kr"), "s3kr");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::{
     config::{LoadedConfig, Start},
-    extensions,
+    extensions::{self, TriedServers},
 };
 use pudu_channels::Check;
 use pudu_client::mcp::Skipped;
@@ -10,14 +10,19 @@ use pudu_client::mcp::Skipped;
 /// Starts each server for a moment; nothing is said where there are none.
 pub(super) async fn check(start: &Start, loaded: &LoadedConfig) -> Vec<Check> {
     let help = "see docs/extensions.md";
-    let (tools, skipped) = match extensions::look(start, loaded.report.file.as_deref()).await {
+    let tried = extensions::try_servers(start, loaded.report.file.as_deref()).await;
+    let TriedServers { tools, skipped, notes } = match tried {
         None => return Vec::new(),
         Some(Err(error)) => return vec![Check::bad("file", error, help)],
-        Some(Ok(found)) => found,
+        Some(Ok(tried)) => tried,
     };
     let mut checks = vec![Check::good("tools", format!("{tools} of those that answer"))];
     checks.extend(
         skipped.into_iter().map(|Skipped { server, failure }| Check::bad(server, failure.to_string(), help)),
     );
+    checks.extend(notes.iter().map(|note| match note.is_left_out {
+        true => Check::poor(&note.server, note.to_string(), help),
+        false => Check::good(&note.server, note.to_string()),
+    }));
     checks
 }

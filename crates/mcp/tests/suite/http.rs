@@ -12,7 +12,10 @@ use pudu_mcp::Servers;
 use serde_json::{Value, json};
 use std::{
     net::SocketAddr,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -30,16 +33,22 @@ enum Manner {
     Mute,
     /// Answers calls without end.
     Endless(&'static str),
+    /// Answers calls with their own text, as this type.
+    Raw(Option<&'static str>),
+    /// Knows its newest session only, and refuses others with this type and text.
+    Forgetful(&'static str, &'static str),
 }
 
 struct Fake {
     manner: Manner,
     /// Method, path and authorization of each request.
     seen: Mutex<Vec<String>>,
+    /// Number of the newest session.
+    session: AtomicUsize,
 }
 
 async fn start(manner: Manner, at: Option<SocketAddr>) -> (Arc<Fake>, SocketAddr, JoinHandle<()>) {
-    let fake = Arc::new(Fake { manner, seen: Mutex::default() });
+    let fake = Arc::new(Fake { manner, seen: Mutex::default(), session: AtomicUsize::default() });
     let listener = TcpListener::bind(at.unwrap_or(([127, 0, 0, 1], 0).into())).await.unwrap();
     let at = listener.local_addr().unwrap();
     let app = Router::new().fallback(answer).with_state(fake.clone());
@@ -63,10 +72,38 @@ async fn answer(
         return (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, "http://127.0.0.1:1/mcp")])
             .into_response();
     }
-    let mut response = respond(fake.manner, method, &body).await;
+    let mut response = match fake.manner {
+        Manner::Forgetful(kind, text) if method == Method::POST => {
+            fake.in_session(&headers, &serde_json::from_slice(&body).unwrap(), kind, text)
+        }
+        manner => respond(manner, method, &body).await,
+    };
     // No connection is kept, so that a server that went away is gone at once.
     response.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
     response
+}
+
+impl Fake {
+    /// Answers in the newest session, and begins another one if it is asked to.
+    fn in_session(
+        &self,
+        headers: &HeaderMap,
+        message: &Value,
+        kind: &'static str,
+        text: &'static str,
+    ) -> Response {
+        if message["method"] == "initialize" {
+            self.session.fetch_add(1, Ordering::SeqCst);
+        }
+        let newest = format!("session-{}", self.session.load(Ordering::SeqCst));
+        let sent = headers.get("mcp-session-id").map_or("", |value| value.to_str().unwrap());
+        if message["method"] != "initialize" && sent != newest {
+            return (StatusCode::NOT_FOUND, [(header::CONTENT_TYPE, kind)], text).into_response();
+        }
+        let mut response = speak(Manner::Json, message);
+        response.headers_mut().insert("mcp-session-id", newest.parse().unwrap());
+        response
+    }
 }
 
 async fn respond(manner: Manner, method: Method, body: &Bytes) -> Response {
@@ -88,9 +125,18 @@ fn speak(manner: Manner, message: &Value) -> Response {
             "capabilities": { "tools": {} },
             "serverInfo": { "name": "fake", "version": "1" },
         }),
-        "tools/list" => json!({ "tools": [{ "name": "echo", "inputSchema": { "type": "object" } }] }),
+        "tools/list" => json!({ "tools": [{ "name": "echo", "annotations": { "readOnlyHint": "yes" } }] }),
         "tools/call" => match manner {
             Manner::Endless(kind) => return endless(kind),
+            Manner::Raw(kind) => {
+                let text = message["params"]["arguments"]["text"].as_str().unwrap_or_default();
+                let text = text.replace("$ID", &message["id"].to_string());
+                let mut response = Response::new(Body::from(text));
+                if let Some(kind) = kind {
+                    response.headers_mut().insert(header::CONTENT_TYPE, kind.parse().unwrap());
+                }
+                return response;
+            }
             _ => json!({ "content": [{ "type": "text", "text": message["params"]["arguments"]["text"] }] }),
         },
         _ => return StatusCode::ACCEPTED.into_response(),
@@ -207,4 +253,58 @@ async fn a_server_that_comes_back_is_used_again() {
     assert!(error.starts_with("MCP server s: it cannot be reached"), "{error}");
     let (_fake, _, _serving) = start(Manner::Json, Some(at)).await;
     assert_eq!(call(&servers, "s_echo", json!({ "text": "back" })).await, Ok("back".to_owned()));
+}
+
+#[tokio::test]
+async fn a_session_that_a_server_forgot_begins_again() {
+    let refusal = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"Session not found"}}"#;
+    for (kind, text) in
+        [("application/json", refusal), ("text/plain", "Not Found"), ("text/html", "<h1>?</h1>")]
+    {
+        let (fake, at, _serving) = start(Manner::Forgetful(kind, text), None).await;
+        let servers = connect(&entry(at, "/there")).await;
+        for text in ["before", "after"] {
+            assert_eq!(
+                call(&servers, "s_echo", json!({ "text": text })).await,
+                Ok(text.to_owned()),
+                "{kind}"
+            );
+            fake.session.fetch_add(7, Ordering::SeqCst);
+        }
+    }
+}
+
+#[tokio::test]
+async fn answers_are_read_leniently_over_json_and_over_events() {
+    let foreign = "it answered with something else than the protocol: is the url right?";
+    let unreadable = "it sent an answer that cannot be read: it is no JSON";
+    let check = async |kind: Option<&'static str>, text: &str, expect: Result<&str, &str>| {
+        let (_fake, at, _serving) = start(Manner::Raw(kind), None).await;
+        let servers = connect(&entry(at, "/there")).await;
+        let calling = call(&servers, "s_echo", json!({ "text": text }));
+        let answer = tokio::time::timeout(Duration::from_secs(30), calling).await.expect("the call hangs");
+        let expect = expect.map(str::to_owned).map_err(|error| format!("MCP server s: {error}"));
+        assert_eq!(answer, expect, "{kind:?} {text}");
+    };
+    let ok = r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[{"type":"text","text":"a \ud83d b"}]}}"#;
+    let read = Ok("a \u{fffd} b");
+    for kind in [Some("application/json; charset=utf-8"), Some("Text/Plain"), None] {
+        check(kind, ok, read).await;
+    }
+    let json = Some("application/json");
+    check(json, &format!("[{ok}]"), read).await;
+    check(json, &ok.replace("$ID", "null"), read).await;
+    check(json, "{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{\"cut", Err(unreadable)).await;
+    check(json, "oops", Err(foreign)).await;
+    check(json, r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"no"}}"#, Err("no"))
+        .await;
+    check(Some("text/html"), ok, Err(foreign)).await;
+    let events = Some("text/event-stream");
+    let noise = "data: hello\n\n: comment\n\nevent: ping\ndata: {}\n\ndata:\n\ndata: {\"level\":1}\n\n";
+    check(events, &format!("{noise}data: {ok}\n\n"), read).await;
+    check(events, &format!("data: {}\n\n", ok.replace(r#","result""#, "\ndata: ,\"result\"")), read).await;
+    check(events, "data: {\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{\n\n", Err(unreadable)).await;
+    // A stream that ends before the answer.
+    check(events, noise, Err("the connection ended before the answer; it may or may not have done the work"))
+        .await;
 }

@@ -5,4 +5,5 @@
 mod config;
 mod desk;
 mod http;
+mod odd;
 mod stdio;

@@ -28,8 +28,11 @@ async fn tools_are_named_after_their_server_and_work() {
             "s_flood",
             "s_fail",
             "s_refuse",
+            "s_raw",
+            "s_has_space",
         ],
     );
+    assert_eq!(call(&servers, "s_has_space", json!({})).await, Ok("\"has space\"".to_owned()));
     assert_eq!(
         **tool(&servers, "s_echo").spec(),
         ToolSpec {
@@ -139,7 +142,7 @@ async fn a_server_that_dies_in_a_call_is_started_again_at_the_next() {
 }
 
 #[tokio::test]
-async fn giant_answers_are_cut_and_endless_ones_end_the_server() {
+async fn giant_answers_are_cut_and_endless_ones_fail_at_once() {
     let servers = connect(&fixture("")).await;
     let giant = call(&servers, "s_giant", json!({})).await.unwrap();
     assert!(giant.contains("[… 251424 characters left out …]") && giant.len() < 1_049_000);

@@ -1,0 +1,127 @@
+//! Names under which models call the tools of servers. Providers refuse a request with a name that has other characters
+//! than letters, digits, `_` and `-`, or more than 64; servers use dots, slashes, spaces and other scripts.
+
+use pudu_base::digest;
+use std::collections::HashSet;
+
+/// Maximum length of a name, in characters: the limit of OpenAI and Anthropic.
+const MAX_NAME_CHARS: usize = 64;
+/// Number of digits that distinguish names which would be the same.
+const DIGEST_CHARS: usize = 8;
+
+/// Returns whether a tool can have a name.
+#[must_use]
+pub fn is_tool_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= MAX_NAME_CHARS && name.chars().all(is_legal_char)
+}
+
+fn is_legal_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '-'
+}
+
+/// Returns a text with `_` in place of each character that no tool's name can have.
+#[must_use]
+pub fn tool_name_part(text: &str) -> String {
+    text.chars().map(|c| if is_legal_char(c) { c } else { '_' }).collect()
+}
+
+/// Names that tools of servers cannot have.
+pub(crate) struct TakenNames {
+    /// Names that tools of servers have.
+    given: HashSet<String>,
+    /// Whether a name belongs to the program.
+    is_reserved: fn(&str) -> bool,
+}
+
+impl TakenNames {
+    pub(crate) fn new(is_reserved: fn(&str) -> bool) -> Self {
+        Self { given: HashSet::new(), is_reserved }
+    }
+
+    /// Takes a name, and returns whether a tool can have it.
+    fn take(&mut self, name: &str) -> bool {
+        is_tool_name(name) && !(self.is_reserved)(name) && self.given.insert(name.to_owned())
+    }
+}
+
+/// Names the tools of one server for models, in order. A name that needs no change stays, whatever comes before it.
+pub(crate) fn assign(
+    server: &str,
+    has_prefix: bool,
+    remotes: &[&str],
+    taken: &mut TakenNames,
+) -> Vec<String> {
+    let whole = |remote: &str| if has_prefix { format!("{server}_{remote}") } else { remote.to_owned() };
+    let kept: Vec<Option<String>> =
+        remotes.iter().map(|remote| Some(whole(remote)).filter(|name| taken.take(name))).collect();
+    let others = remotes.iter().zip(kept);
+    let other = |remote: &str, taken: &mut TakenNames| {
+        // With its server's name a tool without a prefix is the only one.
+        let prefixed = (!has_prefix).then(|| format!("{server}_{remote}"));
+        other_name(&[Some(whole(remote)), prefixed].into_iter().flatten().collect::<Vec<_>>(), remote, taken)
+    };
+    others.map(|(remote, kept)| kept.unwrap_or_else(|| other(remote, taken))).collect()
+}
+
+/// Returns a legal name that no other tool has, near to the first of some names that is free.
+fn other_name(wanted: &[String], remote: &str, taken: &mut TakenNames) -> String {
+    let is_readable = remote.chars().any(|c| c.is_ascii_alphanumeric());
+    if let Some(plain) =
+        wanted.iter().map(|name| tool_name_part(name)).find(|name| is_readable && taken.take(name))
+    {
+        return plain;
+    }
+    let last = wanted.last().map(String::as_str).unwrap_or_default();
+    let plain = tool_name_part(last);
+    let kept: String = plain.chars().take(MAX_NAME_CHARS - DIGEST_CHARS - 1).collect();
+    let kept = if is_readable { kept.trim_end_matches('_') } else { kept.trim_matches('_') };
+    let kept = if kept.is_empty() { "tool" } else { kept };
+    // Two servers can have tools of one name.
+    let seeds = std::iter::once(last.to_owned()).chain((0..).map(|n: u32| format!("{last}\n{n}")));
+    let mut names =
+        seeds.map(|seed| format!("{kept}_{}", digest(seed).get(..DIGEST_CHARS).unwrap_or_default()));
+    names.find(|name| taken.take(name)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(server: &str, has_prefix: bool, remotes: &[&str], taken: &[&str]) -> Vec<String> {
+        let given = taken.iter().map(|name| (*name).to_owned()).collect();
+        let mut taken = TakenNames { given, is_reserved: |name| name == "bash" };
+        let names = assign(server, has_prefix, remotes, &mut taken);
+        let different: HashSet<&String> = names.iter().collect();
+        assert!(different.len() == names.len() && names.iter().all(|name| is_tool_name(name)), "{names:?}");
+        names
+    }
+
+    #[test]
+    fn every_tool_gets_a_name_that_providers_take_and_no_other_tool_has() {
+        let check = |remotes: &[&str], expect: &[&str]| assert_eq!(named("s", true, remotes, &[]), expect);
+        check(&["search", "create-issue", "A1"], &["s_search", "s_create-issue", "s_A1"]);
+        check(
+            &["calendar.read", "user-profile/update", "Create CIFS Share"],
+            &["s_calendar_read", "s_user-profile_update", "s_Create_CIFS_Share"],
+        );
+        // The name that can stay stays, wherever it is in the list.
+        check(&["a.b", "a_b", "a/b"], &["s_a_b_cda64c94", "s_a_b", "s_a_b_e84890f4"]);
+        check(&["搜索", "查询"], &["s_06283131", "s_3ad3367a"]);
+        let long = "list_".repeat(20);
+        let twin = format!("{long}x");
+        let names = named("s", true, &[&long, &twin], &[]);
+        assert!(
+            names.iter().all(|name| name.len() <= MAX_NAME_CHARS && name.starts_with("s_list_list_")),
+            "{names:?}"
+        );
+    }
+
+    #[test]
+    fn names_of_other_servers_and_odd_names_of_servers_are_no_obstacle() {
+        assert_eq!(named("b", false, &["search", "other"], &["search"])[1], "other");
+        assert_eq!(named("b", false, &["search", "bash"], &["search"]), ["b_search", "b_bash"]);
+        assert!(named("b", false, &["search"], &["search", "b_search"])[0].starts_with("b_search_"));
+        assert_eq!(named("my server", true, &["go"], &[]), ["my_server_go"]);
+        assert_eq!(named("飞书", true, &["go"], &[]), ["___go"]);
+    }
+}
