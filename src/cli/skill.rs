@@ -241,6 +241,9 @@ fn facts(entry: &CatalogEntry, whole: bool) -> Value {
         "enabled": entry.enabled,
         "license": entry.license,
         "allowed_tools": entry.tools,
+        "argument_hint": entry.argument_hint,
+        "started_by_model": entry.invocation.by_model,
+        "started_by_people": entry.invocation.by_people,
         "folder": entry.folder,
         "text": whole.then_some(&entry.text),
     })
@@ -281,6 +284,16 @@ fn show(entry: &CatalogEntry) -> String {
     line("category", entry.category.name());
     line("licence", entry.license.as_deref().unwrap_or("not said"));
     line("tools", &entry.tools.as_ref().map_or("all".to_owned(), |tools| tools.join(", ")));
+    let starters = match (entry.invocation.by_model, entry.invocation.by_people) {
+        (true, true) => "the agent, and people by name",
+        (true, false) => "the agent only",
+        (false, true) => "people by name only",
+        (false, false) => "nobody",
+    };
+    line("starters", starters);
+    if let Some(hint) = &entry.argument_hint {
+        line("argument", hint);
+    }
     line("folder", &entry.folder.display().to_string());
     line("agent", &entry.path);
     out + "\n" + &entry.text
@@ -295,6 +308,9 @@ fn install(skills: &OwnSkills, file: &std::path::Path, replace: bool) -> Result<
         ScanVerdict::Warn | ScanVerdict::Block => {
             let _ = writeln!(out, "the scan found what a person should look at:\n{}", installed.report);
         }
+    }
+    for note in &installed.notes {
+        let _ = writeln!(out, "note: {note}");
     }
     if let Some(row) = crate::dispatch::commands::TABLE.iter().find(|row| row.name == installed.name) {
         let _ = writeln!(

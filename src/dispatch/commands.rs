@@ -91,17 +91,24 @@ pub(super) fn call(command: SlashCommand) -> CommandCall {
     CommandCall { command, run }
 }
 
-/// Returns all that may be typed behind a slash: name, what may stand behind it, and what it does.
+/// Returns all that may be typed behind a slash: its name, the placeholder of its argument, and its purpose.
 pub(crate) fn offered<'a>(
     language: Language,
     skills: &'a [Skill],
-) -> impl Iterator<Item = (&'a str, &'static str, String)> {
+) -> impl Iterator<Item = (&'a str, &'a str, String)> {
     let row = move |row: &'static CommandSpec| {
         (row.name, (row.argument)(language), (row.about)(language).to_owned())
     };
-    let skill =
-        move |skill: &'a Skill| (skill.name.as_str(), language.argument_request(), brief(&skill.about));
-    TABLE.iter().map(row).chain(skills.iter().map(skill))
+    let skill = move |skill: &'a Skill| {
+        let argument = skill.argument_hint.as_deref().unwrap_or(language.argument_request());
+        (skill.name.as_str(), argument, brief(&skill.about))
+    };
+    TABLE.iter().map(row).chain(started_by_people(skills).map(skill))
+}
+
+/// Returns the skills that people start by their names.
+fn started_by_people(skills: &[Skill]) -> impl Iterator<Item = &Skill> {
+    skills.iter().filter(|skill| skill.invocation.by_people)
 }
 
 /// Returns the first sentence of what a skill is for.
@@ -131,7 +138,7 @@ fn count(rows: i64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pudu_client::base::SkillSecrets;
+    use pudu_client::base::SkillInvocation;
 
     const EN: Language = Language::English;
 
@@ -172,13 +179,24 @@ mod tests {
             path: String::new(),
             tools: None,
             text: "".into(),
-            secrets: SkillSecrets::default(),
+            ..Skill::default()
         }
     }
 
     #[test]
     fn skills_are_listed_by_their_first_sentence() {
         assert_eq!(skills::text(EN, &[]), "There are no skills here.");
+        let helper = SkillInvocation { by_model: true, by_people: false };
+        let helper = Skill { invocation: helper, ..skill("helper", "Helps the model.") };
+        assert_eq!(skills::text(EN, &[helper.clone()]), "There are no skills here.");
+        let hinted = Skill { argument_hint: Some("[file]".into()), ..skill("a", "Does this.") };
+        let both = [hinted, helper];
+        let listed = skills::text(EN, &both);
+        assert!(listed.contains("- `/a [file]` — Does this") && !listed.contains("helper"), "{listed}");
+        assert!(!help::text(EN, &both).contains("helper"));
+        assert!(!unknown::text(EN, "helpr", &both).contains("helper"));
+        let last = offered(EN, &both).last().unwrap();
+        assert_eq!((last.0, last.1), ("a", "[file]"));
         let some = [skill("a", "Does this.\n Use it when asked."), skill("b", &"x".repeat(200))];
         let lines =
             format!("Skills:\n\n- `/a` — Does this\n- `/b` — {}…\n\nBegin a message", "x".repeat(160));

@@ -60,7 +60,7 @@ pub use sandbox::{
 };
 pub use secret::{NoSecrets, SecretSource, Variable, is_secret_name};
 pub use shared::{DocumentText, OutlineEntry, ReadOutcome, SharedFile, UnreadCause};
-pub use skill::{RequiredSecret, Skill, SkillSecrets};
+pub use skill::{RequiredSecret, Skill, SkillInvocation, SkillSecrets};
 pub use state::{Marks, Promoted, ThreadState, Todo, TodoStatus, Update};
 pub use task::{
     MAX_TASK_TEXT_CHARS, StepCall, StepKind, StopReason, TaskEnd, TaskStage, TaskStatus, TaskStep,

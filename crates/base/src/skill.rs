@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 /// A skill that is switched on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Skill {
     /// Its name: small letters, digits and hyphens; `/name` at the beginning of a message activates it.
     pub name: String,
@@ -18,6 +18,25 @@ pub struct Skill {
     pub text: Arc<str>,
     /// The secrets that it needs.
     pub secrets: SkillSecrets,
+    /// Callers that may start it.
+    pub invocation: SkillInvocation,
+    /// Hint for the text behind its name, for people: `[file] [format]`.
+    pub argument_hint: Option<String>,
+}
+
+/// Callers that may start a skill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SkillInvocation {
+    /// Whether the model finds it in its list of skills.
+    pub by_model: bool,
+    /// Whether people start it by `/name`.
+    pub by_people: bool,
+}
+
+impl Default for SkillInvocation {
+    fn default() -> Self {
+        Self { by_model: true, by_people: true }
+    }
 }
 
 /// Secrets that a skill needs from the person for whom it works.

@@ -123,6 +123,7 @@ mod tests {
             tools: None,
             text: "Send it.".into(),
             secrets: SkillSecrets { required: required.into(), autonomous: false },
+            ..Skill::default()
         };
         bench.skills = [skill].into();
         bench.run(Some(asks)).await;

@@ -150,7 +150,7 @@ fn switched_off(names: &[String]) -> Option<PromptSection> {
 mod tests {
     use super::*;
     use crate::fixture::ProbeTool;
-    use pudu_base::{SkillSecrets, Tool};
+    use pudu_base::Tool;
     use std::sync::Arc;
 
     fn toolbox(names: &[&str]) -> Toolbox {
@@ -185,7 +185,7 @@ mod tests {
             path: "/mnt/skills/public/demo/SKILL.md".into(),
             tools: None,
             text: "".into(),
-            secrets: SkillSecrets::default(),
+            ..Skill::default()
         };
         let most = PromptFacts {
             mounts: &[PromptMount { path: "/mnt/data".into(), read_only: true }],

@@ -26,6 +26,7 @@ const ABOUT_NAMES: &str = "Skills are folders with instructions for a kind of wo
 /// no skills. It is the same as long as the names are.
 #[must_use]
 pub fn skills_index(skills: &[Skill]) -> Option<String> {
+    let skills = &listed(skills);
     let names: String = skills.iter().map(|skill| format!("{}\n", skill.name)).collect();
     let kept: String = names.split_inclusive('\n').scan(0, |length, line| keep(length, line)).collect();
     let left = match skills.len() - kept.lines().count() {
@@ -39,6 +40,7 @@ pub fn skills_index(skills: &[Skill]) -> Option<String> {
 /// skills are, so that providers can cache it.
 #[must_use]
 pub fn skills_prompt(skills: &[Skill]) -> Option<String> {
+    let skills = &listed(skills);
     if skills.is_empty() {
         return None;
     }
@@ -52,13 +54,18 @@ pub fn skills_prompt(skills: &[Skill]) -> Option<String> {
     Some(format!("{ABOUT}\n\n<skills>\n{list}</skills>"))
 }
 
+/// Returns the skills that the model may start.
+fn listed(skills: &[Skill]) -> Vec<&Skill> {
+    skills.iter().filter(|skill| skill.invocation.by_model).collect()
+}
+
 fn keep<'a>(length: &mut usize, line: &'a str) -> Option<&'a str> {
     *length += line.len();
     (*length <= MAX_LIST_BYTES).then_some(line)
 }
 
 /// One line a skill. A description comes from whoever wrote the skill: it stays on its line and inside the list.
-fn list(skills: &[Skill], longest: usize) -> String {
+fn list(skills: &[&Skill], longest: usize) -> String {
     skills.iter().fold(String::new(), |mut list, skill| {
         let about = foreign::line(&skill.about, longest);
         // Writing to a String cannot fail.
@@ -70,7 +77,7 @@ fn list(skills: &[Skill], longest: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pudu_base::SkillSecrets;
+    use pudu_base::SkillInvocation;
 
     pub(super) fn skill(name: &str, about: &str) -> Skill {
         let path = format!("/mnt/skills/public/{name}/SKILL.md");
@@ -80,8 +87,19 @@ mod tests {
             path,
             tools: None,
             text: "".into(),
-            secrets: SkillSecrets::default(),
+            ..Skill::default()
         }
+    }
+
+    #[test]
+    fn a_skill_that_only_people_start_is_in_no_list() {
+        let hidden = SkillInvocation { by_model: false, by_people: true };
+        let hidden = Skill { invocation: hidden, ..skill("hidden", "Two.") };
+        let both = [skill("a", "One."), hidden.clone()];
+        for list in [skills_prompt(&both), skills_index(&both)] {
+            assert!(list.as_ref().is_some_and(|list| !list.contains("hidden")), "{list:?}");
+        }
+        assert_eq!((skills_prompt(&[hidden.clone()]), skills_index(&[hidden])), (None, None));
     }
 
     #[test]

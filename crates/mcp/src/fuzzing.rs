@@ -1,4 +1,4 @@
-//! Entry points for fuzzers, which live in a workspace of their own and see only public items. Each checks what must hold for
+//! Entry points for fuzzers, which live in a workspace of their own and see only public items. Each checks properties that hold for
 //! any input.
 
 use crate::{

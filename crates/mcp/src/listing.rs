@@ -59,7 +59,7 @@ impl fmt::Display for ToolNote {
     }
 }
 
-/// The tools of a server, and what was odd about them.
+/// The tools of a server, and notes about odd ones.
 #[derive(Debug, Default)]
 pub(crate) struct ToolList {
     pub(crate) tools: Vec<ListedTool>,

@@ -4,7 +4,10 @@
 //! Then each entry is decoded under its own declared size. Nothing is ever written outside of what the
 //! [`Sink`] was made for, and nothing but files and folders is ever made.
 
+mod encoding;
+
 use crate::{Front, magic, names};
+use encoding::NameDecoder;
 use std::{
     collections::{HashMap, HashSet},
     fmt,
@@ -24,6 +27,8 @@ pub(crate) const MAX_SKILL_MD_BYTES: u64 = 128 * 1024;
 const STEEPEST: u64 = 200;
 /// So small an entry may grow as it likes, in bytes.
 const HARMLESS: u64 = 1024 * 1024;
+/// Maximum number of names shown that were not UTF-8.
+const MAX_SHOWN_NAMES: usize = 5;
 /// Maximum number of dangers reported.
 const MAX_REPORTED_DANGERS: usize = 20;
 /// Signature of every entry in a zip's central directory.
@@ -87,6 +92,8 @@ pub struct Contents {
     pub files: Vec<String>,
     /// How large they are together, in bytes.
     pub bytes: u64,
+    /// Differences between the archive and the installed skill, for the person who installs it.
+    pub notes: Vec<String>,
 }
 
 /// Destination of entries. Paths are relative, plain, and never the same twice.
@@ -132,14 +139,18 @@ pub(crate) fn unpack(mut archive: impl Read + Seek, sink: &mut dyn Sink) -> Resu
         }
     }
     let text = skill.ok_or_else(|| ArchiveRefusal::of("there is no SKILL.md in it"))?;
-    let text = String::from_utf8(text).map_err(|_| ArchiveRefusal::at("SKILL.md", "it is not UTF-8 text"))?;
-    let front = Front::read(&text).map_err(|why| ArchiveRefusal::at("SKILL.md", why))?;
+    let text = String::from_utf8(text)
+        .map_err(|_| ArchiveRefusal::at("SKILL.md", "it is not UTF-8 text: save it as UTF-8"))?;
+    let front =
+        Front::read(&text, plan.folder.as_deref()).map_err(|why| ArchiveRefusal::at("SKILL.md", why))?;
     if !front.odd.is_empty() {
         return Err(ArchiveRefusal::at("SKILL.md", front.odd.join("; ")));
     }
     let files = plan.entries.iter().filter(|entry| !entry.folder);
+    let notes = plan.notes.iter().chain(&front.notes).cloned().collect();
     Ok(Contents {
         front,
+        notes,
         bytes: files.clone().map(|entry| entry.size).sum(),
         files: files.map(|e| e.path.clone()).collect(),
     })
@@ -177,6 +188,9 @@ fn count(archive: &mut (impl Read + Seek)) -> Result<u64, ArchiveRefusal> {
 /// Entries that are to be written.
 struct ExtractPlan {
     entries: Vec<ArchiveEntry>,
+    /// The one folder of the archive, if everything lies in it.
+    folder: Option<String>,
+    notes: Vec<String>,
 }
 
 /// An entry that is to be written.
@@ -203,11 +217,17 @@ fn plan<R: Read + Seek>(zip: &mut ZipArchive<R>, size: u64) -> Result<ExtractPla
     let mut refusal = ArchiveRefusal::default();
     let mut entries = Vec::new();
     let mut written = 0_u64;
+    let mut names = Vec::new();
+    for index in 0..zip.len() {
+        names.extend(zip.by_index_raw(index).map(|file| file.name_raw().to_vec()));
+    }
+    let decoder = NameDecoder::guess(names.iter().map(Vec::as_slice));
+    let notes = decoded_names(&decoder, &names);
     for index in 0..zip.len() {
         let file =
             zip.by_index_raw(index).map_err(|error| ArchiveRefusal::of(format!("entry {index}: {error}")))?;
         written = written.saturating_add(file.size());
-        match judge(&file, index) {
+        match judge(&file, index, &decoder) {
             Ok(entry) => entries.push(entry),
             Err((name, why)) => refusal.add(&name, why),
         }
@@ -223,17 +243,50 @@ fn plan<R: Read + Seek>(zip: &mut ZipArchive<R>, size: u64) -> Result<ExtractPla
     zip.validate_header_consistency()
         .map_err(|error| ArchiveRefusal::of(format!("it contradicts itself: {error}")))?;
     entries.retain(|entry| !ignored(&entry.path));
-    root(&mut entries)?;
-    Ok(ExtractPlan { entries })
+    let folder = root(&mut entries)?;
+    Ok(ExtractPlan { entries, folder, notes })
+}
+
+/// Notes the names that are in another encoding than UTF-8, as they were read, and those with a backslash for a slash.
+fn decoded_names(decoder: &NameDecoder, names: &[Vec<u8>]) -> Vec<String> {
+    let decoded = |name: &Vec<u8>| match decoder.decode(name) {
+        Some((name, Some(encoding))) => Some((name.escape_debug().to_string(), encoding)),
+        _ => None,
+    };
+    let mut notes = Vec::new();
+    if names.iter().filter_map(|name| decoder.decode(name)).any(|(name, _)| name.contains('\\')) {
+        notes.push("names in the archive have backslashes; they were read as slashes".to_owned());
+    }
+    let others: Vec<(String, &str)> = names.iter().filter_map(decoded).collect();
+    let Some((_, encoding)) = others.first() else { return notes };
+    let mut shown: Vec<&str> = others.iter().map(|(name, _)| name.as_str()).take(MAX_SHOWN_NAMES).collect();
+    if others.len() > MAX_SHOWN_NAMES {
+        shown.push("…");
+    }
+    notes.push(format!(
+        "names in the archive are not UTF-8; they were read as {encoding}: {}",
+        shown.join(", ")
+    ));
+    notes
 }
 
 /// Judges one entry by what the directory says of it.
-fn judge<R: Read>(file: &ZipFile<'_, R>, index: usize) -> Result<ArchiveEntry, (String, String)> {
+fn judge<R: Read>(
+    file: &ZipFile<'_, R>,
+    index: usize,
+    decoder: &NameDecoder,
+) -> Result<ArchiveEntry, (String, String)> {
     let raw = file.name_raw();
-    let name = String::from_utf8_lossy(raw).into_owned();
+    let Some((text, _)) = decoder.decode(raw) else {
+        let why = "its name is not UTF-8 and its encoding is unclear: rename it in plain letters, or pack the folder again \
+                   with names in UTF-8 (zip -r skill.zip FOLDER on Linux and macOS; 7-Zip with the parameter cu=on)";
+        return Err((String::from_utf8_lossy(raw).into_owned(), why.to_owned()));
+    };
+    let name = text.clone().into_owned();
+    // Some packers of Windows write backslashes. The path is checked as it will be written.
+    let text = text.replace('\\', "/");
     let refuse = |why: &str| Err((name.clone(), why.to_owned()));
-    let Ok(text) = std::str::from_utf8(raw) else { return refuse("its name is not UTF-8") };
-    let parts = match names::parts(text) {
+    let parts = match names::parts(&text) {
         Ok(parts) => parts,
         Err(why) => return refuse(why),
     };
@@ -311,8 +364,8 @@ fn ignored(path: &str) -> bool {
     path.split('/').any(|part| part.starts_with('.') || part == "__MACOSX")
 }
 
-/// Takes the one folder off that everything lies in, if there is one, and sees to it that there is one skill.
-fn root(entries: &mut Vec<ArchiveEntry>) -> Result<(), ArchiveRefusal> {
+/// Takes off the one folder that everything lies in, if there is one, and returns its name. There has to be one skill.
+fn root(entries: &mut Vec<ArchiveEntry>) -> Result<Option<String>, ArchiveRefusal> {
     const SKILL: &str = "SKILL.md";
     let is_skill = |path: &str| names::folded(path.rsplit('/').next().unwrap_or_default()) == "skill.md";
     let skills: Vec<&ArchiveEntry> =
@@ -332,13 +385,13 @@ fn root(entries: &mut Vec<ArchiveEntry>) -> Result<(), ArchiveRefusal> {
         }
     };
     entries.retain(|entry| !(entry.folder && format!("{}/", entry.path) == top));
-    for entry in entries {
+    for entry in entries.iter_mut() {
         match entry.path.strip_prefix(&top) {
             Some(path) => entry.path = path.to_owned(),
             None => return Err(ArchiveRefusal::at(&entry.name, "it lies beside the skill's folder")),
         }
     }
-    Ok(())
+    Ok(top.strip_suffix('/').map(str::to_owned))
 }
 
 /// Writes one entry; returns the text of a `SKILL.md`.

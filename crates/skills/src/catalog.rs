@@ -1,7 +1,7 @@
 //! All skills of one moment.
 
 use crate::{BrokenSkill, Category};
-use pudu_base::{ShownFolder, Skill, SkillSecrets};
+use pudu_base::{ShownFolder, Skill, SkillInvocation, SkillSecrets};
 use std::{path::PathBuf, sync::Arc};
 
 /// A skill of the catalog.
@@ -29,6 +29,10 @@ pub struct CatalogEntry {
     pub tools: Option<Vec<String>>,
     /// The secrets that it needs.
     pub secrets: SkillSecrets,
+    /// Callers that may start it.
+    pub invocation: SkillInvocation,
+    /// Hint for the text behind its name.
+    pub argument_hint: Option<String>,
     /// Its whole `SKILL.md`.
     pub text: Arc<str>,
 }
@@ -92,5 +96,7 @@ fn skill(entry: &CatalogEntry) -> Skill {
         tools: entry.tools.clone(),
         text: entry.text.clone(),
         secrets: entry.secrets.clone(),
+        invocation: entry.invocation,
+        argument_hint: entry.argument_hint.clone(),
     }
 }

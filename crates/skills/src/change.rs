@@ -154,7 +154,8 @@ pub(crate) fn check(stage: &StagingFolder, name: &str) -> Result<Front, SkillErr
     // It counts as well.
     FileTree::look(&inside)?;
     let text = read(&inside.join(SKILL))?;
-    let front = Front::read(&text).map_err(|why| SkillError::Wrong(format!("SKILL.md: {why}")))?;
+    let front =
+        Front::read(&text, Some(name)).map_err(|why| SkillError::Wrong(format!("SKILL.md: {why}")))?;
     if front.name != name {
         let why = format!("`name` in its SKILL.md is `{}` and has to be `{name}`", front.name);
         return Err(SkillError::Wrong(why));

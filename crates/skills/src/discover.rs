@@ -165,14 +165,22 @@ fn take(folder: &Path, below: String, depth: usize, haul: &mut Haul) {
     let file = folder.join("SKILL.md");
     haul.remember(&file);
     match read(&file) {
-        Ok(Some(text)) => match Front::read(&text) {
+        Ok(Some(text)) => match Front::read(&text, folder.file_name().and_then(|name| name.to_str())) {
             Ok(front) => haul.found.push(FoundSkill { front, text, folder: folder.to_owned(), below }),
             Err(why) => haul.spoilt(folder, why),
         },
+        Ok(None) if has_other_case(folder) => {
+            haul.spoilt(folder, "its file has to be called SKILL.md, in capitals: rename it");
+        }
         Ok(None) if depth > 1 => walk(folder, &below, depth - 1, haul),
         Ok(None) => {}
         Err(why) => haul.spoilt(folder, why),
     }
+}
+
+/// Returns whether a folder has the file of a skill under a name that only some machines take for the right one.
+fn has_other_case(folder: &Path) -> bool {
+    ["skill.md", "Skill.md"].iter().any(|name| folder.join(name).is_file())
 }
 
 /// Reads a `SKILL.md`; `None` if there is none.
@@ -190,5 +198,7 @@ fn read(file: &Path) -> Result<Option<String>, String> {
     if bytes.len() as u64 > MAX_SKILL_MD_BYTES {
         return Err(format!("its SKILL.md is larger than {} KiB", MAX_SKILL_MD_BYTES / 1024));
     }
-    String::from_utf8(bytes).map(Some).map_err(|_| "its SKILL.md is not UTF-8 text".to_owned())
+    String::from_utf8(bytes)
+        .map(Some)
+        .map_err(|_| "its SKILL.md is not UTF-8 text: save it as UTF-8".to_owned())
 }

@@ -1,7 +1,10 @@
-//! The head of a `SKILL.md`: YAML between two lines `---`, with a few keys that are known.
+//! The head of a `SKILL.md`: YAML between two lines `---`. Heads that were written for other agents are read as far as their
+//! meaning is clear.
 
-use pudu_base::{RequiredSecret, SkillSecrets, foreign, is_secret_name};
-use serde_json::Value;
+mod lenient;
+
+use pudu_base::{RequiredSecret, SkillInvocation, SkillSecrets, foreign, is_secret_name};
+use serde_json::{Map, Value};
 use serde_saphyr::{budget, options};
 
 /// Maximum size of the head, in bytes.
@@ -14,12 +17,17 @@ const MAX_DESCRIPTION_CHARS: usize = 1024;
 const MAX_TOOLS: usize = 64;
 /// Maximum number of secrets named.
 const MAX_SECRETS: usize = 16;
+/// Maximum length of a hint for the text behind a skill's name, in characters.
+const MAX_HINT_CHARS: usize = 80;
 /// Maximum length of a secret's purpose, in characters.
 const MAX_SECRET_ABOUT_CHARS: usize = 200;
-/// The keys that a head may have.
-const KEYS: [&str; 10] = [
+/// Maximum number of notes about a head.
+const MAX_NOTES: usize = 20;
+/// The keys that have an effect here, or none anywhere.
+const KEYS: [&str; 14] = [
     "name",
     "description",
+    "when-to-use",
     "license",
     "allowed-tools",
     "metadata",
@@ -28,7 +36,13 @@ const KEYS: [&str; 10] = [
     "author",
     "required-secrets",
     "secrets-autonomous",
+    "argument-hint",
+    "user-invocable",
+    "disable-model-invocation",
 ];
+/// Keys that restrict a skill elsewhere. A restriction that pudu would not enforce must not seem to be enforced.
+const RESTRICTIONS: [&str; 6] =
+    ["disallowed-tools", "denied-tools", "disabled-tools", "allow-tools", "allowed-tool", "tools-allowed"];
 
 /// Names that other agents use for pudu's tools, each with pudu's own.
 const ALIASES: [(&str, &str); 10] = [
@@ -57,33 +71,131 @@ pub struct Front {
     pub tools: Option<Vec<String>>,
     /// The secrets that it needs.
     pub secrets: SkillSecrets,
+    /// Callers that may start it.
+    pub invocation: SkillInvocation,
+    /// Hint for the text behind its name.
+    pub argument_hint: Option<String>,
     /// Problems that do not prevent its use, but its installation from an archive.
     pub odd: Vec<String>,
+    /// Differences between the head and its effect here, for the person who installs the skill.
+    pub notes: Vec<String>,
 }
 
 impl Front {
-    /// Reads the head of a `SKILL.md`.
+    /// Reads the head of a `SKILL.md`. A head without a name has that of the skill's folder.
     ///
     /// # Errors
-    /// When the skill cannot be used; the text names the mend.
-    pub fn read(text: &str) -> Result<Self, String> {
-        let head = head(text)?;
-        let budget = budget! { max_depth: 8, max_nodes: 1_000, max_documents: 1 };
-        let options = options! { emit_comments: false, with_snippet: false, budget: budget };
-        let head: Value = serde_saphyr::from_str_with_options(head, options).map_err(|error| {
-            let words = error.to_string();
-            format!("its head is not YAML ({words}); text with `: ` or ` #` in it needs quotes")
-        })?;
-        let Value::Object(head) = head else { return Err("its head has no keys".to_owned()) };
-        let text = |key: &str| match head.get(key) {
+    /// When the skill cannot be used; the text names the fix.
+    pub fn read(text: &str, folder: Option<&str>) -> Result<Self, String> {
+        let mut head = Head::parse(head(text)?)?;
+        let name = head.name(folder)?;
+        let about = head.about()?;
+        let license = head.text("license").ok().flatten();
+        let tools =
+            head.take("allowed-tools").map(|value| tools(&value, &mut head.notes)).transpose()?.flatten();
+        let required = secrets(head.take("required-secrets").as_ref(), &mut head.odd)?;
+        let autonomous = match head.take("secrets-autonomous") {
+            None | Some(Value::Null) => false,
+            Some(Value::Bool(autonomous)) => autonomous,
+            Some(_) => return Err("`secrets-autonomous` is neither true nor false".to_owned()),
+        };
+        let invocation = SkillInvocation {
+            by_people: head.switch("user-invocable").unwrap_or(true),
+            by_model: !head.switch("disable-model-invocation").unwrap_or(false),
+        };
+        if invocation == (SkillInvocation { by_people: false, by_model: false }) {
+            head.odd.push(
+                "`user-invocable` and `disable-model-invocation` together leave nobody who can start it"
+                    .to_owned(),
+            );
+        }
+        let argument_hint = head.argument_hint();
+        let (odd, notes) = head.finish();
+        let secrets = SkillSecrets { required, autonomous };
+        Ok(Self { name, about, license, tools, secrets, invocation, argument_hint, odd, notes })
+    }
+}
+
+/// The keys of a head, as they are taken one after the other.
+struct Head {
+    keys: Map<String, Value>,
+    odd: Vec<String>,
+    notes: Vec<String>,
+}
+
+impl Head {
+    fn parse(text: &str) -> Result<Self, String> {
+        let (parsed, notes) = match yaml(text) {
+            Ok(parsed) => (parsed, Vec::new()),
+            Err(error) => {
+                let words = error.to_string();
+                let refused =
+                    || format!("its head is not YAML ({words}); text with `: ` or ` #` in it needs quotes");
+                let (quoted, keys) = lenient::quote(text, |text| yaml(text).is_ok());
+                let parsed = yaml(&quoted).map_err(|_| refused())?;
+                let keys = keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+                (parsed, vec![format!("the text of {keys} is read as if it had quotes, which YAML asks for")])
+            }
+        };
+        let Value::Object(parsed) = parsed else { return Err("its head has no keys".to_owned()) };
+        let mut head = Self { keys: Map::new(), odd: Vec::new(), notes };
+        for (key, value) in parsed {
+            // Some agents write other cases, and `_` for `-`.
+            let plain = key.trim().to_ascii_lowercase().replace('_', "-");
+            if head.keys.contains_key(&plain) {
+                head.notes.push(format!("`{}` is there twice; the first counts", key.escape_debug()));
+            } else {
+                head.keys.insert(plain, value);
+            }
+        }
+        Ok(head)
+    }
+
+    fn take(&mut self, key: &str) -> Option<Value> {
+        self.keys.remove(key)
+    }
+
+    /// Takes a text.
+    fn text(&mut self, key: &str) -> Result<Option<String>, String> {
+        match self.take(key) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.trim().to_owned())),
             Some(_) => Err(format!("`{key}` is no text; put it in quotes")),
+        }
+    }
+
+    fn name(&mut self, folder: Option<&str>) -> Result<String, String> {
+        let Some(name) = self.text("name")? else {
+            let folder = folder.filter(|folder| check_name(folder).is_ok());
+            let folder = folder.ok_or("`name` is missing in its head")?;
+            self.notes.push(format!(
+                "`name` is missing in its head; the skill has the name of its folder, `{folder}`"
+            ));
+            return Ok(folder.to_owned());
         };
-        let name = text("name")?.ok_or("`name` is missing in its head")?;
-        check_name(&name)?;
-        let about = text("description")?.filter(|about| !about.is_empty());
-        let about =
+        if let Err(why) = check_name(&name) {
+            let plain = name.to_ascii_lowercase().replace(['_', ' '], "-");
+            return Err(if check_name(&plain).is_ok() {
+                format!("{why}; write `name: {plain}`")
+            } else {
+                why
+            });
+        }
+        Ok(name)
+    }
+
+    fn about(&mut self) -> Result<String, String> {
+        let lines = |value: Value| match value {
+            Value::Array(items) => {
+                Value::String(items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "))
+            }
+            other => other,
+        };
+        if let Some(value) = self.take("description") {
+            self.keys.insert("description".to_owned(), lines(value));
+        }
+        let about = self.text("description")?.filter(|about| !about.is_empty());
+        let mut about =
             about.ok_or("`description` is missing in its head: say what it does and when to use it")?;
         let length = about.chars().count();
         if length > MAX_DESCRIPTION_CHARS {
@@ -91,29 +203,75 @@ impl Front {
                 "`description` has {length} characters; {MAX_DESCRIPTION_CHARS} is the most"
             ));
         }
-        let tools = head.get("allowed-tools").map(tools).transpose()?;
-        let mut odd: Vec<String> = head
-            .keys()
-            .filter(|key| !KEYS.contains(&key.as_str()))
-            .map(|key| format!("`{}` is no key of a skill's head", key.escape_debug()))
-            .collect();
-        let secrets = secrets(head.get("required-secrets"), &mut odd)?;
-        let autonomous = match head.get("secrets-autonomous") {
-            None | Some(Value::Null) => false,
-            Some(Value::Bool(autonomous)) => *autonomous,
-            Some(_) => return Err("`secrets-autonomous` is neither true nor false".to_owned()),
-        };
-        if about.contains(['<', '>']) {
-            odd.push("`description` has angle brackets".to_owned());
+        // Another agent's key for the second half of a description.
+        if let Some(Ok(Some(when))) = self.keys.contains_key("when-to-use").then(|| self.text("when-to-use"))
+        {
+            match length + 1 + when.chars().count() <= MAX_DESCRIPTION_CHARS {
+                true => about = format!("{about} {when}").trim_end().to_owned(),
+                false => self.notes.push("`when-to-use` is left out: it is too long".to_owned()),
+            }
         }
-        let secrets = SkillSecrets { required: secrets, autonomous };
-        Ok(Self { name, about, license: text("license").unwrap_or_default(), tools, secrets, odd })
+        Ok(about)
+    }
+
+    /// Takes a switch. One that cannot be read prevents the installation.
+    fn switch(&mut self, key: &str) -> Option<bool> {
+        let value = self.take(key)?;
+        let text = value.as_str().map(|text| text.trim().to_ascii_lowercase());
+        match (&value, text.as_deref()) {
+            (Value::Null, _) => None,
+            (Value::Bool(on), _) => Some(*on),
+            (_, Some("true" | "yes" | "on")) => Some(true),
+            (_, Some("false" | "no" | "off")) => Some(false),
+            _ => {
+                self.odd.push(format!("`{key}` is neither true nor false"));
+                None
+            }
+        }
+    }
+
+    /// Takes the hint. YAML reads `[file]` as a list.
+    fn argument_hint(&mut self) -> Option<String> {
+        let hint = match self.take("argument-hint")? {
+            Value::String(text) => text,
+            Value::Array(items) => {
+                let names: Vec<String> =
+                    items.iter().filter_map(|item| Some(format!("[{}]", item.as_str()?))).collect();
+                names.join(" ")
+            }
+            _ => return None,
+        };
+        Some(foreign::line(&hint, MAX_HINT_CHARS).replace('`', "'")).filter(|hint| !hint.is_empty())
+    }
+
+    /// Returns the problems that prevent an installation, and the notes. Keys without effect are among the notes.
+    fn finish(mut self) -> (Vec<String>, Vec<String>) {
+        let unknown: Vec<String> =
+            self.keys.keys().filter(|key| !KEYS.contains(&key.as_str())).cloned().collect();
+        for key in unknown {
+            let shown: String = key.chars().take(MAX_NAME_CHARS).collect();
+            let shown = shown.escape_debug();
+            match RESTRICTIONS.contains(&key.as_str()) {
+                true => self.odd.push(format!(
+                    "`{shown}` would not be obeyed: list the tools that it may use under `allowed-tools`"
+                )),
+                false => self.notes.push(format!("`{shown}` has no effect here")),
+            }
+        }
+        self.notes.truncate(MAX_NOTES);
+        (self.odd, self.notes)
     }
 }
 
-/// Returns what stands between the two lines.
+fn yaml(text: &str) -> Result<Value, serde_saphyr::Error> {
+    let budget = budget! { max_depth: 8, max_nodes: 1_000, max_documents: 1 };
+    let options = options! { emit_comments: false, with_snippet: false, budget: budget };
+    serde_saphyr::from_str_with_options(text, options)
+}
+
+/// Returns the text between the two lines.
 fn head(text: &str) -> Result<&str, String> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text).trim_start();
     let missing = || "it does not begin with a line `---`, its head, and another line `---`".to_owned();
     let (first, rest) = text.split_once('\n').ok_or_else(missing)?;
     if first.trim_end() != "---" {
@@ -155,13 +313,13 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads the tools: a list, or text with commas or spaces between them. What stands in brackets behind a tool
-/// narrows its arguments elsewhere; here a tool is allowed or not.
-fn tools(value: &Value) -> Result<Vec<String>, String> {
+/// Reads the tools: a list, or text with commas or spaces between them; `None` where all are allowed. A bracket behind a
+/// tool narrows its arguments elsewhere; here a tool is allowed or not.
+fn tools(value: &Value, notes: &mut Vec<String>) -> Result<Option<Vec<String>>, String> {
     let wrong = || "`allowed-tools` is neither a list of names nor text with names".to_owned();
     let typed: Vec<String> = match value {
         Value::Null => Vec::new(),
-        Value::String(text) => split(text),
+        Value::String(text) => split(text.trim().trim_start_matches('[').trim_end_matches(']')),
         Value::Array(items) => items
             .iter()
             .map(|item| item.as_str().map(str::to_owned))
@@ -171,9 +329,19 @@ fn tools(value: &Value) -> Result<Vec<String>, String> {
     };
     let mut tools: Vec<String> = Vec::new();
     for name in typed {
-        let name = name.split('(').next().unwrap_or_default().trim();
-        let alias = ALIASES.iter().find(|(other, _)| *other == name).map(|(_, own)| *own);
-        let name = alias.unwrap_or(name).to_owned();
+        let name = name.split('(').next().unwrap_or_default().trim().trim_matches(['"', '\'']);
+        if name == "*" {
+            return Ok(None);
+        }
+        let alias = ALIASES.iter().find(|(other, _)| *other == name).map(|(_, own)| (*own).to_owned());
+        let name = alias.unwrap_or_else(|| server_tool(name).unwrap_or_else(|| name.to_owned()));
+        if name.contains('*') {
+            let shown: String = name.chars().take(MAX_NAME_CHARS).collect();
+            notes.push(format!(
+                "`{}` in `allowed-tools` names no tool: there are no wildcards",
+                shown.escape_debug()
+            ));
+        }
         if !name.is_empty() && !tools.contains(&name) {
             tools.push(name);
         }
@@ -181,7 +349,13 @@ fn tools(value: &Value) -> Result<Vec<String>, String> {
     if tools.len() > MAX_TOOLS {
         return Err(format!("`allowed-tools` names {} tools; {MAX_TOOLS} is the most", tools.len()));
     }
-    Ok(tools)
+    Ok(Some(tools))
+}
+
+/// Returns pudu's name of the tool of an MCP server that another agent calls `mcp__SERVER__TOOL`.
+fn server_tool(name: &str) -> Option<String> {
+    let (server, tool) = name.strip_prefix("mcp__")?.split_once("__")?;
+    Some(format!("{server}_{tool}"))
 }
 
 /// Reads the secrets: names, or objects with a name and a description. A name that no secret can have is odd, and nobody
@@ -243,95 +417,4 @@ fn split(text: &str) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn good(text: &str) -> Front {
-        Front::read(text).unwrap()
-    }
-
-    #[test]
-    fn a_head_says_name_purpose_licence_and_tools() {
-        let text = "\u{feff}---\r\nname: data-analysis\r\ndescription: \"Charts: from tables\"\r\nlicense: MIT\r\n\
-                    allowed-tools: [bash, Read]\r\nmetadata: {a: 1}\r\n---\r\n# Do it\r\n";
-        let front = Front {
-            name: "data-analysis".into(),
-            about: "Charts: from tables".into(),
-            license: Some("MIT".into()),
-            tools: Some(vec!["bash".into(), "read_file".into()]),
-            secrets: SkillSecrets::default(),
-            odd: vec![],
-        };
-        assert_eq!(good(text), front);
-        let tools =
-            |typed: &str| good(&format!("---\nname: a\ndescription: b\nallowed-tools: {typed}\n---\n")).tools;
-        let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
-        assert_eq!(tools("Bash(git:*, ls), Read  Grep"), names(&["bash", "read_file", "grep"]));
-        assert_eq!(tools("[]"), names(&[]));
-        assert_eq!(tools(""), names(&[]));
-        assert_eq!(good("---\nname: a\ndescription: b\n---\n").tools, None);
-    }
-
-    #[test]
-    fn secrets_are_names_with_or_without_a_purpose() {
-        let head = |lines: &str| Front::read(&format!("---\nname: a\ndescription: b\n{lines}\n---\n"));
-        let front = head(
-            "required-secrets: [ERP_TOKEN, {name: MAIL_KEY, description: \"Sends\\nmail\"}, ERP_TOKEN, LD_PRELOAD]\nsecrets-autonomous: true",
-        )
-        .unwrap();
-        let secret = |name: &str, about: Option<&str>| RequiredSecret {
-            name: name.into(),
-            about: about.map(str::to_owned),
-        };
-        let required = vec![secret("ERP_TOKEN", None), secret("MAIL_KEY", Some("Sends mail"))];
-        assert_eq!(front.secrets, SkillSecrets { required, autonomous: true });
-        assert_eq!(front.odd, ["`LD_PRELOAD` in `required-secrets` is no name that a secret can have"]);
-        let many = format!(
-            "required-secrets: [{}]",
-            (0..17).map(|n| format!("K{n}")).collect::<Vec<_>>().join(", ")
-        );
-        for (lines, expect) in [
-            ("required-secrets: KEY", "no list of names"),
-            ("required-secrets: [1]", "no list of names"),
-            ("required-secrets: [{description: x}]", "no list of names"),
-            ("secrets-autonomous: maybe", "neither true nor false"),
-            (many.as_str(), "16 is the most"),
-        ] {
-            let error = head(lines).unwrap_err();
-            assert!(error.contains(expect), "{lines}: {error}");
-        }
-    }
-
-    #[test]
-    fn what_is_odd_is_told_and_what_is_wrong_has_its_mend() {
-        let odd = good("---\nname: a\ndescription: use <b>\nmodel: big\n---\n").odd;
-        assert_eq!(odd, ["`model` is no key of a skill's head", "`description` has angle brackets"]);
-        let check = |text: &str, expect: &str| {
-            let error = Front::read(text).unwrap_err();
-            assert!(error.contains(expect), "{text:?}: {error}");
-        };
-        check("", "does not begin with a line `---`");
-        check("# Skill\n", "does not begin with a line `---`");
-        check("---\nname: a\n", "does not begin with a line `---`");
-        check("---\nname: a\ndescription: when: now\n---\n", "needs quotes");
-        check("---\n- a\n---\n", "no keys");
-        check("---\ndescription: b\n---\n", "`name` is missing");
-        check("---\nname: a\n---\n", "`description` is missing");
-        check("---\nname: 1\ndescription: b\n---\n", "`name` is no text");
-        check(&format!("---\nname: a\ndescription: {}\n---\n", "x".repeat(1025)), "1024 is the most");
-        check(&format!("---\nname: a\n{}", "#\n".repeat(9_000)), "longer than 16 KiB");
-        check("---\nname: a\ndescription: b\nallowed-tools: {a: 1}\n---\n", "neither a list");
-        check(&format!("---\na: {}1{}\n---\n", "[".repeat(50), "]".repeat(50)), "not YAML");
-        for name in ["", "A", "a_b", "-a", "a-", "a--b", "../a", "ä", &"a".repeat(65)] {
-            check(&format!("---\nname: \"{name}\"\ndescription: b\n---\n"), "is no name of a skill");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn no_text_makes_it_panic(text in "(---\n)?([a-z:\\-\\[\\]{}\"' \n]|name: |description: |allowed-tools: ){0,80}(---\n)?") {
-            let _ = Front::read(&text);
-        }
-    }
-}
+mod tests;

@@ -14,6 +14,8 @@ pub struct Installed {
     pub bytes: u64,
     /// Findings of the scan that were let pass.
     pub report: ScanReport,
+    /// Differences between the archive and the installed skill: keys without effect, texts and names that were repaired.
+    pub notes: Vec<String>,
 }
 
 /// Unpacks beside the place, looks, and moves. `own` is the folder of installed skills. The caller holds the lock.
@@ -43,7 +45,7 @@ pub(crate) fn install(
         return Err(SkillError::Blocked { name, report });
     }
     stage.settle(&place)?;
-    Ok(Installed { name, files: contents.files.len(), bytes: contents.bytes, report })
+    Ok(Installed { name, files: contents.files.len(), bytes: contents.bytes, report, notes: contents.notes })
 }
 
 /// Checks that a skill may take a place. It may replace a shipped one if that is asked for, until it is

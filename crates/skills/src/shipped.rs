@@ -117,9 +117,9 @@ mod tests {
         for entry in fs::read_dir(&place).unwrap() {
             let folder = entry.unwrap().path();
             let text = fs::read_to_string(folder.join("SKILL.md")).unwrap();
-            let front = Front::read(&text).unwrap_or_else(|why| panic!("{}: {why}", folder.display()));
+            let front = Front::read(&text, None).unwrap_or_else(|why| panic!("{}: {why}", folder.display()));
             assert_eq!(Some(front.name.as_str()), folder.file_name().and_then(|name| name.to_str()));
-            assert_eq!(front.odd, Vec::<String>::new());
+            assert_eq!((front.odd, front.notes), (vec![], vec![]));
             let report = scan(&folder).unwrap();
             assert_eq!(report.verdict(), ScanVerdict::Allow, "{}:\n{report}", front.name);
             names.push(front.name);

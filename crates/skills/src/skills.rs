@@ -187,8 +187,9 @@ impl Skills {
         catalog: &Catalog,
         room: &mut usize,
     ) -> Result<CatalogEntry, BrokenSkill> {
-        let FoundSkill { front: Front { name, about, license, tools, secrets, odd: _ }, text, folder, below } =
-            found;
+        let FoundSkill { front, text, folder, below } = found;
+        let Front { name, about, license, tools, secrets, invocation, argument_hint, odd: _, notes: _ } =
+            front;
         let path = format!("{}/{}/{below}", self.places().container, root.category.name());
         if let Some(other) = catalog.entries.iter().find(|other| other.name == name || other.path == path) {
             let why = format!("`{name}` of {} comes before it; give it another name", other.folder.display());
@@ -216,6 +217,8 @@ impl Skills {
             path,
             tools,
             secrets,
+            invocation,
+            argument_hint,
             text: text.into(),
         })
     }

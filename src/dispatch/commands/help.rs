@@ -1,6 +1,6 @@
 //! `/help`: lists the commands and the skills.
 
-use super::{CommandSpec, MAX_LISTED_SKILLS, TABLE};
+use super::{CommandSpec, MAX_LISTED_SKILLS, TABLE, started_by_people};
 use crate::bus::InboxItem;
 use crate::dispatch::conversation::ConversationActor;
 use pudu_client::base::Skill;
@@ -26,8 +26,8 @@ pub(super) fn text(language: Language, skills: &[Skill]) -> String {
         format!("- `/{}{space}{argument}` — {about}", row.name)
     };
     let lines: Vec<String> = TABLE.iter().map(line).collect();
-    let names: Vec<String> =
-        skills.iter().take(MAX_LISTED_SKILLS).map(|skill| format!("`/{}`", skill.name)).collect();
+    let names = started_by_people(skills).take(MAX_LISTED_SKILLS).map(|skill| format!("`/{}`", skill.name));
+    let names: Vec<String> = names.collect();
     let skills = match names.as_slice() {
         [] => String::new(),
         names => format!("\n\n{}", language.help_skills(language.list(names))),

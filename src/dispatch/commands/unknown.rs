@@ -1,6 +1,6 @@
 //! A command that nobody knows: the answer suggests the nearest one.
 
-use super::TABLE;
+use super::{TABLE, started_by_people};
 use crate::bus::InboxItem;
 use crate::dispatch::{
     command::SlashCommand,
@@ -26,7 +26,7 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCo
 /// Returns the answer to an unknown command, with the nearest command or skill.
 pub(super) fn text(language: Language, name: &str, skills: &[Skill]) -> String {
     let names = || TABLE.iter().map(|row| row.name);
-    let all = names().chain(skills.iter().map(|skill| skill.name.as_str()));
+    let all = names().chain(started_by_people(skills).map(|skill| skill.name.as_str()));
     // Of two that are as near, the one that begins so was meant.
     let nearness = |known| (strsim::damerau_levenshtein(known, name), !str::starts_with(known, name), known);
     let meant = match all.map(nearness).min() {

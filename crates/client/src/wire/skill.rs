@@ -38,6 +38,8 @@ pub struct InstalledSkill {
     pub message: String,
     /// What the scan found that does not block it.
     pub findings: Vec<ListedFinding>,
+    /// Keys without effect, and texts and names that had to be repaired.
+    pub notes: Vec<String>,
 }
 
 /// Something that the scan of a skill found.
@@ -69,12 +71,13 @@ impl From<&CatalogEntry> for ListedSkill {
 }
 
 impl From<Installed> for InstalledSkill {
-    fn from(Installed { name, report, .. }: Installed) -> Self {
+    fn from(Installed { name, report, notes, .. }: Installed) -> Self {
         Self {
             success: true,
             message: format!("Skill '{name}' installed successfully"),
             findings: report.findings.iter().map(ListedFinding::from).collect(),
             skill_name: name,
+            notes,
         }
     }
 }

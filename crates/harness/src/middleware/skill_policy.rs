@@ -114,11 +114,11 @@ pub fn asked<'a>(skills: &'a [Skill], human: &Human) -> Option<&'a Skill> {
     named(skills, word)
 }
 
-/// Finds a skill by its name as people type it: some platforms know no hyphen in a command.
+/// Finds a skill that people may start, by its name as they type it: some platforms know no hyphen in a command.
 #[must_use]
 pub fn named<'a>(skills: &'a [Skill], word: &str) -> Option<&'a Skill> {
     let name = word.to_lowercase().replace('_', "-");
-    skills.iter().find(|skill| skill.name == name)
+    skills.iter().find(|skill| skill.name == name && skill.invocation.by_people)
 }
 
 impl Middleware for SkillPolicy {
@@ -176,7 +176,7 @@ impl Middleware for SkillPolicy {
 
 /// Returns the text below a message that asks for a skill.
 fn block(skill: &Skill) -> String {
-    let Skill { name, path, text, tools, secrets, about: _ } = skill;
+    let Skill { name, path, text, tools, secrets, .. } = skill;
     let folder = path.strip_suffix("/SKILL.md").unwrap_or(path);
     let limits = match tools {
         Some(tools) => format!(

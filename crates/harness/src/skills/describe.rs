@@ -15,7 +15,8 @@ const MAX_NAME_CHARS: usize = 100;
 /// Returns the tool for an agent's skills; `None` if it has none.
 #[must_use]
 pub fn describe_skill(skills: Arc<[Skill]>) -> Option<Arc<dyn Tool>> {
-    (!skills.is_empty()).then(|| erase(DescribeSkill(skills)))
+    let is_listed = skills.iter().any(|skill| skill.invocation.by_model);
+    is_listed.then(|| erase(DescribeSkill(skills)))
 }
 
 struct DescribeSkill(Arc<[Skill]>);
@@ -39,7 +40,7 @@ impl TypedTool for DescribeSkill {
         }
         let (mut text, mut missing) = (String::new(), Vec::new());
         for name in &args.names {
-            match self.0.iter().find(|skill| skill.name == *name) {
+            match self.0.iter().find(|skill| skill.name == *name && skill.invocation.by_model) {
                 // Writing to a String cannot fail.
                 Some(skill) => {
                     let about = foreign::line(&skill.about, usize::MAX);

@@ -4,7 +4,7 @@ use crate::{
     fixture::{Bench, ScriptedReply, call, calls, human, says},
     lead_chain,
 };
-use pudu_base::{Delta, Finish, SkillSecrets, StepCall, StepKind, TaskEnd, TaskStatus, TaskStep, Usage};
+use pudu_base::{Delta, Finish, StepCall, StepKind, TaskEnd, TaskStatus, TaskStep, Usage};
 use serde_json::json;
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -306,7 +306,7 @@ fn skill(tools: Option<&[&str]>) -> Skill {
         path: "/mnt/skills/public/look/SKILL.md".into(),
         tools: tools.map(|tools| tools.iter().map(|&name| name.to_owned()).collect()),
         text: "Look.".into(),
-        secrets: SkillSecrets::default(),
+        ..Skill::default()
     }
 }
 

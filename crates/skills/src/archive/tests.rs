@@ -125,7 +125,9 @@ fn hostile_archives_are_refused_whole() {
         ("a link that stays inside", link(b"SKILL.md"), "symbolic link"),
         ("a drive", rename(with("Ca/x", b""), "Ca/x", "C:/x"), "colon"),
         ("a stream", rename(with("a_b", b""), "a_b", "a:b"), "colon"),
-        ("a backslash", rename(with("aa_x", b""), "aa_x", "..\\x"), "backslash"),
+        ("a way out with a backslash", rename(with("aa_x", b""), "aa_x", "..\\x"), "`..`"),
+        ("an absolute path with a backslash", rename(with("a_x", b""), "a_x", "\\ax"), "absolute"),
+        ("a drive", rename(with("aa_x", b""), "aa_x", "C:\\x"), "colon"),
         ("a dot", rename(with("a/b", b""), "a/b", "./b"), "leads out"),
         ("an empty part", rename(with("a/b/c", b""), "a/b/c", "a///c"), "empty part"),
         ("a zero byte", rename(with("a_b", b""), "a_b", "a\0b"), "nobody sees"),
@@ -225,9 +227,9 @@ fn hostile_archives_are_refused_whole() {
             "beside the skill's folder",
         ),
         (
-            "a head with unknown keys",
-            pack(&[("SKILL.md", b"---\nname: a\ndescription: b\nhooks: c\n---\n")]),
-            "`hooks` is no key",
+            "a head with a restriction that is not obeyed",
+            pack(&[("SKILL.md", b"---\nname: a\ndescription: b\ndisallowed-tools: Bash\n---\n")]),
+            "`disallowed-tools` would not be obeyed",
         ),
         ("no head", pack(&[("SKILL.md", b"# Demo\n")]), "does not begin with a line"),
         ("a skill that is no text", pack(&[("SKILL.md", b"---\n\xff")]), "not UTF-8"),
@@ -307,4 +309,55 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn archives_of_other_agents_are_taken_and_what_differs_is_noted() {
+    let check = |archive: &[u8], files: &[&str], notes: &[&str]| {
+        let contents = examine(Cursor::new(archive)).unwrap();
+        assert_eq!(contents.files, files);
+        assert_eq!(contents.notes.len(), notes.len(), "{:?}", contents.notes);
+        for (note, expect) in contents.notes.iter().zip(notes) {
+            assert!(note.contains(expect), "{note}");
+        }
+    };
+    let head = |lines: &str| {
+        format!("---\nname: demo\ndescription: Use when files are <10 MB.\n{lines}---\n# Do it\n")
+    };
+    let with_head = |lines: &str| pack(&[("SKILL.md", head(lines).as_bytes())]);
+    check(&with_head("argument-hint: \"[action]\"\nuser-invocable: true\n"), &["SKILL.md"], &[]);
+    check(
+        &with_head("model: sonnet\ncontext: fork\n"),
+        &["SKILL.md"],
+        &["`context` has no effect", "`model` has no"],
+    );
+    check(
+        &with_head("argument-hint: [action] — e.g. \"list\"\n"),
+        &["SKILL.md"],
+        &["`argument-hint` is read as if"],
+    );
+    let nameless = b"---\ndescription: b\n---\n";
+    check(&pack(&[("pdf-tools/SKILL.md", nameless)]), &["SKILL.md"], &["`name` is missing"]);
+    assert!(refused(&pack(&[("SKILL.md", nameless)])).contains("`name` is missing"));
+    // A packer that marks no encoding: the name of the same length is put in its place.
+    let renamed = |name: &[u8]| {
+        let placeholder = "x".repeat(name.len());
+        let mut archive = with(&placeholder, b"1");
+        for at in 0..archive.len() - name.len() {
+            if &archive[at..at + name.len()] == placeholder.as_bytes() {
+                archive[at..at + name.len()].copy_from_slice(name);
+            }
+        }
+        archive
+    };
+    check(&renamed("说明/用法.md".as_bytes()), &["SKILL.md", "说明/用法.md"], &[]);
+    let (gbk, _, _) = encoding_rs::GBK.encode("说明/用法.md");
+    check(&renamed(&gbk), &["SKILL.md", "说明/用法.md"], &["they were read as GBK: 说明/用法.md"]);
+    let windows = pack(&[("d_SKILL.md", SKILL.as_bytes()), ("d_scripts_a.py", b"1"), ("d/b.md", b"2")]);
+    let windows = rename(rename(windows, "d_SKILL.md", "d\\SKILL.md"), "d_scripts_a.py", "d\\scripts\\a.py");
+    check(&windows, &["SKILL.md", "scripts/a.py", "b.md"], &["have backslashes"]);
+    // What leads out does so in no encoding.
+    let (hostile, _, _) = encoding_rs::GBK.encode("../说明/用法.md");
+    assert!(refused(&renamed(&hostile)).contains("说明/用法.md: "));
+    assert!(refused(&renamed(b"Gr\xf6\xdfe.md")).contains("pack the folder again"));
 }

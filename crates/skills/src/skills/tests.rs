@@ -115,6 +115,8 @@ fn broken_skills_are_told_and_harm_no_other() {
     let house = house();
     house.skill("shipped/good", "good");
     house.put("shipped/bad", "# no head\n");
+    fs::create_dir_all(house.dir.path().join("shipped/small")).unwrap();
+    fs::write(house.dir.path().join("shipped/small/skill.md"), text("small")).unwrap();
     house.put("shipped/worse", "---\nname: Worse\ndescription: x\n---\n");
     house.put("shipped/huge", &format!("{}{}", text("huge"), "x".repeat(200_000)));
     fs::create_dir_all(house.dir.path().join("shipped/odd/SKILL.md")).unwrap();
@@ -128,11 +130,12 @@ fn broken_skills_are_told_and_harm_no_other() {
         assert!(line.is_some_and(|line| line.contains(expect)), "{folder}: {broken:?}");
     };
     check("bad", "does not begin with a line `---`");
+    check("small", "rename it");
     check("worse", "`Worse` is no name of a skill");
     check("huge", "larger than 128 KiB");
     check("odd", "is no plain file");
     check("link", "links are not followed");
-    assert_eq!(broken.len(), 5);
+    assert_eq!(broken.len(), 6);
 }
 
 #[test]

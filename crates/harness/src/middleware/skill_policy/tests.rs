@@ -1,6 +1,6 @@
 use super::*;
 use crate::Replay;
-use pudu_base::{Assistant, Finish, SkillSecrets, ThreadState, ToolResult, Update};
+use pudu_base::{Assistant, Finish, SkillInvocation, SkillSecrets, ThreadState, ToolResult, Update};
 use serde_json::json;
 
 fn skill(name: &str, tools: Option<&[&str]>) -> Skill {
@@ -10,7 +10,7 @@ fn skill(name: &str, tools: Option<&[&str]>) -> Skill {
         path: format!("/mnt/skills/public/{name}/SKILL.md"),
         tools: tools.map(|tools| tools.iter().map(|tool| (*tool).to_owned()).collect()),
         text: format!("# How to {name}\n").into(),
-        secrets: SkillSecrets::default(),
+        ..Skill::default()
     }
 }
 
@@ -198,4 +198,12 @@ async fn the_skill_stands_below_the_words_that_ask_for_it_and_stays_there() {
     let mut later = SkillPolicy::new(Arc::default(), Some("later".into()));
     later.before_model(&mut run_state, &mut next).await.unwrap();
     assert_eq!(next.messages, request.messages);
+}
+
+#[test]
+fn a_skill_that_people_do_not_start_has_no_name_behind_a_slash() {
+    let hidden = SkillInvocation { by_model: true, by_people: false };
+    let skills = [Skill { invocation: hidden, ..skill("helper", None) }, skill("free", None)];
+    assert_eq!(named(&skills, "free").map(|skill| skill.name.as_str()), Some("free"));
+    assert_eq!(named(&skills, "helper"), None);
 }
