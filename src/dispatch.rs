@@ -21,6 +21,7 @@ mod mailboxes;
 mod mode;
 mod pairing;
 mod places;
+mod pointed;
 mod recover;
 mod reply;
 mod route;

@@ -123,6 +123,7 @@ impl LocalChannel {
             },
             addressed: true,
             at: clock::now(),
+            pointed: Vec::new(),
             hint,
             kind,
         };

@@ -1,8 +1,8 @@
 //! The ports between a platform and the rest of the house.
 
 use crate::{
-    Address, Attachment, BoxFuture, Check, EventSink, FinalView, Health, Hurry, ReplyHandle, ReplyStore,
-    ReplyStoreError, ReplyView, Webhook,
+    Address, Attachment, BoxFuture, Check, EventSink, FinalView, Health, Hurry, Inbound, PointedAt, ReplyHandle,
+    ReplyStore, ReplyStoreError, ReplyView, Webhook,
 };
 use pudu_texts::Language;
 use serde::{Deserialize, Serialize};
@@ -75,6 +75,17 @@ pub trait Channel: Send + Sync {
         _message: &'a str,
     ) -> BoxFuture<'a, Result<bool, SendError>> {
         Box::pin(std::future::ready(Ok(false)))
+    }
+
+    /// Reads content that a message points at and that its event does not contain, by [`PointedAt::reference`]. Called
+    /// only after the sender of the message was let in. Content that the sender could not read on the platform is not
+    /// read for them: then the piece says so.
+    fn look_up<'a>(
+        &'a self,
+        _inbound: &'a Inbound,
+        _pointed: &'a PointedAt,
+    ) -> BoxFuture<'a, Result<Vec<PointedAt>, SendError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
     /// Fetches a file of at most `limit` bytes to `to`, which does not exist yet. Called only after its

@@ -1,6 +1,6 @@
 //! Decoded events from a platform.
 
-use crate::Address;
+use crate::{Address, PointedAt};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -29,6 +29,9 @@ pub struct Inbound {
     pub addressed: bool,
     /// When, in milliseconds since 1970 by the platform's clock.
     pub at: i64,
+    /// Content of others that a message points at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pointed: Vec<PointedAt>,
     /// Data that the channel itself needs to answer this: a team, a token of an interaction. Nobody else
     /// reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,10 +41,11 @@ pub struct Inbound {
 }
 
 impl Inbound {
-    /// Returns about how many bytes it has: its words, and what stands for its files.
+    /// Returns about how many bytes it has: its words, the content that it points at, and the handles of its files.
     #[must_use]
     pub fn size(&self) -> usize {
-        match &self.kind {
+        let pointed: usize = self.pointed.iter().map(PointedAt::size).sum();
+        let own = match &self.kind {
             InboundKind::Message { text, attachments, .. } => {
                 let files = attachments.iter().map(|file| file.handle.len() + file.name.len());
                 text.len() + files.sum::<usize>()
@@ -49,7 +53,8 @@ impl Inbound {
             InboundKind::Edit { text } => text.len(),
             InboundKind::Press { action } => action.len(),
             InboundKind::Recall => 0,
-        }
+        };
+        own + pointed
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, Check, EventSink, Health,
-    HealthCell, LiveReply, ReplyStore, ReplyTarget, SendError, Webhook,
+    HealthCell, Inbound, LiveReply, PointedAt, ReplyStore, ReplyTarget, SendError, Webhook,
     reply::{Capabilities, PlatformMessages, PlatformReply},
     transport::check_size,
 };
@@ -70,6 +70,16 @@ pub(crate) trait PlatformAccount: Send + Sync + 'static {
         _message: &str,
     ) -> impl Future<Output = Result<bool, SendError>> + Send {
         std::future::ready(Ok(false))
+    }
+
+    /// Reads content that a message points at: see [`Channel::look_up`]. Only events bring content on a platform that
+    /// does not let a bot read a message by its id.
+    fn look_up(
+        &self,
+        _inbound: &Inbound,
+        _pointed: &PointedAt,
+    ) -> impl Future<Output = Result<Vec<PointedAt>, SendError>> + Send {
+        std::future::ready(Ok(Vec::new()))
     }
 
     /// Fetches a file of at most `limit` bytes to `to`: see [`Channel::download`]. The size that the message declares
@@ -145,6 +155,14 @@ impl<P: PlatformAccount> Channel for P {
         message: &'a str,
     ) -> BoxFuture<'a, Result<bool, SendError>> {
         Box::pin(PlatformAccount::forget(self, address, message))
+    }
+
+    fn look_up<'a>(
+        &'a self,
+        inbound: &'a Inbound,
+        pointed: &'a PointedAt,
+    ) -> BoxFuture<'a, Result<Vec<PointedAt>, SendError>> {
+        Box::pin(PlatformAccount::look_up(self, inbound, pointed))
     }
 
     fn download<'a>(

@@ -17,6 +17,7 @@ mod loopback;
 mod media;
 mod messages;
 mod pages;
+mod pointed;
 mod search;
 mod text;
 mod upload;

@@ -515,6 +515,7 @@ mod tests {
             sender: Sender { id: "7".into(), name: "Ada".into(), language: None },
             addressed: true,
             at: 0,
+            pointed: Vec::new(),
             hint: None,
             kind: InboundKind::Message { text: key.to_owned(), attachments: Vec::new(), album: None },
         }

@@ -138,6 +138,7 @@ mod tests {
             sender: Sender { id: user.into(), name: name.into(), language: None },
             addressed,
             at: 0,
+            pointed: Vec::new(),
             hint: None,
             kind: InboundKind::Press { action: "/stop".into() },
         }

@@ -192,8 +192,8 @@ impl ConversationActor {
         let (session, people) =
             (Some(self.session(&arrival.inbound.sender.id).await), input::members([&arrival]));
         let own = self.account.channel().run_options(arrival.inbound.hint.as_ref());
-        if let InboundKind::Message { text, attachments, .. } = &arrival.inbound.kind
-            && attachments.is_empty()
+        if let InboundKind::Message { text, .. } = &arrival.inbound.kind
+            && input::is_complete(&arrival)
             && own == RunOptions::default()
             && input::goal(&arrival).is_none()
             && let Some(running) = self.running.as_mut().filter(|running| running.session == session)

@@ -4,11 +4,12 @@
 use super::{
     account::{Account, AccountRules},
     command::SlashCommand,
+    pointed::{self, PointedReader},
     shared::Shared,
 };
 use crate::{bus::InboxItem, config::Uploads};
 use bytesize::ByteSize;
-use pudu_channels::{Attachment, InboundKind, SendError};
+use pudu_channels::{Attachment, InboundKind, PointedAt, SendError};
 use pudu_client::{
     base::{Human, MessageId, ReadOutcome, SharedFile, ThreadId, UnreadCause},
     store::InboxItemId,
@@ -44,12 +45,19 @@ pub(super) fn item_id(id: &MessageId) -> Option<InboxItemId> {
     id.as_str().strip_prefix("in-")?.parse().ok().map(InboxItemId)
 }
 
-/// Returns an arrival's words as a message of the thread.
+/// Returns an arrival's words as a message of the thread, with the content that the event itself brought.
 pub(super) fn human(arrival: &InboxItem, text: &str, policy: &AccountRules) -> Human {
     let sender = &arrival.inbound.sender;
     let (name, id) = (sender.name.clone(), sender.id.clone());
     let (sender, person) = if arrival.inbound.private { (None, None) } else { (Some(name), Some(id)) };
-    Human { sender, person, at: Some(policy.now()), ..Human::new(message_id(arrival), text) }
+    let pointed = arrival.inbound.pointed.iter().map(|piece| pointed::told(piece, policy)).collect();
+    Human { sender, person, at: Some(policy.now()), pointed, ..Human::new(message_id(arrival), text) }
+}
+
+/// Returns whether all that an arrival brings is in its event: nothing has to be fetched for it.
+pub(super) fn is_complete(arrival: &InboxItem) -> bool {
+    let complete = |piece: &PointedAt| piece.reference.is_none() && piece.attachments.is_empty();
+    !has_attachments(arrival) && arrival.inbound.pointed.iter().all(complete)
 }
 
 /// Returns the people who become members of a room's thread by what they said; nobody in a private chat.
@@ -76,9 +84,10 @@ pub(super) struct Input {
     pub(super) notes: Vec<String>,
 }
 
-/// Returns whether an arrival has attachments.
+/// Returns whether an arrival has attachments, its own or those of content that it points at.
 pub(super) fn has_attachments(arrival: &InboxItem) -> bool {
-    matches!(&arrival.inbound.kind, InboundKind::Message { attachments, .. } if !attachments.is_empty())
+    let own = matches!(&arrival.inbound.kind, InboundKind::Message { attachments, .. } if !attachments.is_empty());
+    own || arrival.inbound.pointed.iter().any(|piece| !piece.attachments.is_empty())
 }
 
 /// Makes messages for the thread of what people said, and fetches the files that came along.
@@ -100,23 +109,14 @@ pub(super) async fn read(
         };
         let goal = goal(arrival);
         let mut human = human(arrival, goal.as_deref().unwrap_or(text), &policy);
-        if !attachments.is_empty() && known(shared, thread, &human.id).await {
+        if !is_complete(arrival) && known(shared, thread, &human.id).await {
             continue;
         }
-        for attachment in attachments {
-            match basket.fetch(attachment).await {
-                Ok(file) => {
-                    input.notes.extend(unread(language, &file));
-                    human.files.push(file);
-                }
-                Err(problem) => {
-                    let name = &attachment.name;
-                    tracing::warn!(name, %problem, "failed to fetch a file");
-                    human.notes.push(format!("⚠️ `{name}` could not be fetched: {problem}"));
-                    input.notes.push(problem.note(language, name));
-                }
-            }
-        }
+        let Fetched { files, problems } = basket.fetch_all(attachments, language, &mut input.notes).await;
+        human.files = files;
+        human.notes.extend(problems);
+        let points = PointedReader { shared, account, thread, cancel, policy: &policy };
+        points.read(arrival, &mut basket, language, &mut human, &mut input.notes).await;
         input.messages.push(human);
     }
     input
@@ -174,8 +174,15 @@ async fn known(shared: &Shared, thread: &ThreadId, id: &MessageId) -> bool {
     shared.client.state(thread).await.is_ok_and(|state| state.messages.contains_key(id))
 }
 
+/// Files that were fetched, and the problems of the others in words for the model.
+#[derive(Default)]
+pub(super) struct Fetched {
+    pub(super) files: Vec<SharedFile>,
+    pub(super) problems: Vec<String>,
+}
+
 /// The files that come with one turn, and how much of them is still taken.
-struct Basket<'a> {
+pub(super) struct Basket<'a> {
     shared: &'a Shared,
     account: &'a Account,
     thread: &'a ThreadId,
@@ -198,6 +205,31 @@ impl<'a> Basket<'a> {
         let (files, bytes, largest, read) =
             (max_files, max_total_size, max_file_size, auto_convert_documents);
         Self { shared, account, thread, cancel, files, bytes, largest, read }
+    }
+
+    /// Fetches files. What went wrong is told to people by `notes`, and to the model by the result.
+    pub(super) async fn fetch_all(
+        &mut self,
+        attachments: &[Attachment],
+        language: Language,
+        notes: &mut Vec<String>,
+    ) -> Fetched {
+        let mut fetched = Fetched::default();
+        for attachment in attachments {
+            match self.fetch(attachment).await {
+                Ok(file) => {
+                    notes.extend(unread(language, &file));
+                    fetched.files.push(file);
+                }
+                Err(problem) => {
+                    let name = &attachment.name;
+                    tracing::warn!(name, %problem, "failed to fetch a file");
+                    fetched.problems.push(format!("⚠️ `{name}` could not be fetched: {problem}"));
+                    notes.push(problem.note(language, name));
+                }
+            }
+        }
+        fetched
     }
 
     /// Fetches a file into the thread's uploads and reads it if it is a document, or says why it cannot be

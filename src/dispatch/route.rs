@@ -188,6 +188,7 @@ mod tests {
             sender: Sender { id: "ada".into(), name: "Ada".into(), language: None },
             addressed: true,
             at: 0,
+            pointed: Vec::new(),
             hint: None,
             kind,
         }

@@ -123,7 +123,7 @@ impl TurnJob {
     }
 
     fn brings_files(&self) -> bool {
-        self.new_messages().iter().any(input::has_attachments)
+        !self.new_messages().iter().all(input::is_complete)
     }
 
     /// The one who is answered.

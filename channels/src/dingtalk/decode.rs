@@ -77,6 +77,7 @@ impl DingTalkDecoder {
             // A group's messages come only where the bot was mentioned.
             addressed: true,
             at: number(&data["createAt"]).unwrap_or(0),
+            pointed: Vec::new(),
             hint: serde_json::to_value(hint).ok(),
             kind: InboundKind::Message { text: words, attachments, album },
         })
@@ -106,6 +107,7 @@ impl DingTalkDecoder {
             sender: Sender { id: person.clone(), name: person, language: None },
             addressed: true,
             at: now,
+            pointed: Vec::new(),
             hint: serde_json::to_value(DingTalkHint { staff: true, ..DingTalkHint::default() }).ok(),
             kind: InboundKind::Press { action },
         })

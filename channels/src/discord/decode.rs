@@ -96,6 +96,7 @@ impl DiscordDecoder<'_> {
             },
             addressed,
             at: made(&message.id).unwrap_or_default(),
+            pointed: Vec::new(),
             hint,
             kind: InboundKind::Recall,
         })
@@ -198,6 +199,7 @@ impl DiscordDecoder<'_> {
             },
             addressed: true,
             at: made(&told.id).unwrap_or(now),
+            pointed: Vec::new(),
             hint,
             kind,
         })

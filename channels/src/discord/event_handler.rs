@@ -230,6 +230,7 @@ impl DiscordEventHandler {
                 sender,
                 addressed,
                 at: now(),
+                pointed: Vec::new(),
                 hint: None,
                 kind: InboundKind::Recall,
             };

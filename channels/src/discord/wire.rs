@@ -1,6 +1,7 @@
 //! The fields of Discord's objects that are used; none of them has to be there.
 
-use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use crate::lenient::{each, lenient};
+use serde::Deserialize;
 use serde_json::Value;
 
 /// A frame of the gateway. The data is read later, for itself: one that is strange harms no other.
@@ -13,18 +14,6 @@ pub(super) struct GatewayFrame {
     pub(super) t: Option<String>,
     #[serde(default)]
     pub(super) d: Value,
-}
-
-/// Takes `null`, and what cannot be read, for nothing.
-fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(from: D) -> Result<T, D::Error> {
-    let value = Value::deserialize(from)?;
-    Ok(serde_json::from_value(value).unwrap_or_default())
-}
-
-/// Like `lenient`, element by element.
-fn each<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Vec<T>, D::Error> {
-    let Value::Array(values) = Value::deserialize(from)? else { return Ok(Vec::new()) };
-    Ok(values.into_iter().filter_map(|value| serde_json::from_value(value).ok()).collect())
 }
 
 /// `READY`

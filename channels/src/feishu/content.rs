@@ -1,8 +1,8 @@
 //! Parsing of messages of every kind into text and files.
 
 use super::chat_cache::plain;
-use crate::{Attachment, name::clean};
-use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use crate::{Attachment, lenient::lenient, name::clean};
+use serde::Deserialize;
 use serde_json::Value;
 
 /// Maximum length of a text, in bytes; longer text is cut. The platform takes 150 KB.
@@ -13,11 +13,11 @@ const MAX_TEXT_BYTES: usize = 256 * 1024;
 #[serde(default)]
 pub(super) struct Mention {
     /// Placeholder that stands in the text for the name.
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     pub(super) key: String,
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     id: MentionId,
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     pub(super) name: String,
 }
 
@@ -201,11 +201,6 @@ fn tidy(text: &str) -> String {
     } else {
         text.get(..end).unwrap_or_default().to_owned()
     }
-}
-
-/// Reads a field; one that is not what it should be is as good as none.
-pub(super) fn lax<'de, D: Deserializer<'de>, T: Default + DeserializeOwned>(field: D) -> Result<T, D::Error> {
-    Ok(serde_json::from_value(Value::deserialize(field)?).unwrap_or_default())
 }
 
 #[cfg(test)]

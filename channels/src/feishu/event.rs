@@ -1,7 +1,8 @@
 //! Events as the platform tells them. Everything is optional: what is strange is passed over, and never
 //! harms what comes beside it.
 
-use super::content::{Mention, lax};
+use super::content::Mention;
+use crate::lenient::{each, lenient};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -76,7 +77,7 @@ impl FeishuEvent {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Received {
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     pub(super) sender: EventSender,
     pub(super) message: FeishuMessage,
 }
@@ -84,41 +85,41 @@ pub(super) struct Received {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct EventSender {
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     pub(super) sender_id: Ids,
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     pub(super) sender_type: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Ids {
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     pub(super) open_id: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct FeishuMessage {
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     pub(super) message_id: String,
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     pub(super) root_id: Option<String>,
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     pub(super) parent_id: Option<String>,
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     pub(super) thread_id: Option<String>,
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     pub(super) create_time: Option<Value>,
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     pub(super) chat_id: String,
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     pub(super) chat_type: String,
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     pub(super) message_type: String,
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     pub(super) content: String,
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "each")]
     pub(super) mentions: Vec<Mention>,
 }
 

@@ -163,6 +163,7 @@ impl FeishuEventParser {
             addressed,
             at: millis(message.create_time.as_ref()).unwrap_or_else(now),
             // Where a thread is no conversation of its own its answers belong into it all the same.
+            pointed: Vec::new(),
             hint: thread.filter(|_| private || chain).map(|thread| json!({"thread": thread})),
             kind: kind(said, private, &from),
         }))
@@ -284,6 +285,7 @@ impl FeishuEventParser {
             sender: Sender { name: self.places.name(&person), id: person, language: None },
             addressed: true,
             at: now(),
+            pointed: Vec::new(),
             hint: None,
             kind,
         }

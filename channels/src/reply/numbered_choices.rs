@@ -258,6 +258,7 @@ mod tests {
             sender: Sender { id: "5".into(), name: "Ada".into(), language: None },
             addressed: true,
             at: 0,
+            pointed: Vec::new(),
             hint: None,
             kind: InboundKind::Message { text: text.into(), attachments: Vec::new(), album: None },
         }

@@ -157,6 +157,7 @@ impl SlackDecoder<'_> {
             sender: Sender { id: sender, name, language: None },
             addressed: *private || !self.require_mention || spoken_to,
             at: millis(&heard.at),
+            pointed: Vec::new(),
             hint: Some(self.hint(heard.team.as_deref())),
             kind,
         })
@@ -207,6 +208,7 @@ impl SlackDecoder<'_> {
             },
             addressed: true,
             at: now,
+            pointed: Vec::new(),
             hint: Some(self.hint(team)),
             kind: InboundKind::Press { action: action.value.clone()? },
         })
@@ -237,6 +239,7 @@ impl SlackDecoder<'_> {
             },
             addressed: true,
             at: now,
+            pointed: Vec::new(),
             hint: Some(hint),
             kind: InboundKind::Message { text, attachments: Vec::new(), album: None },
         })

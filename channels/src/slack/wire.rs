@@ -1,5 +1,6 @@
 //! Slack's payloads, as far as they are needed. Every field may be missing; unknown ones are ignored.
 
+use crate::lenient::{each, lenient};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -14,51 +15,71 @@ pub(super) struct SlackIdentity {
 /// A frame of Socket Mode.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct SocketModeFrame {
-    #[serde(rename = "type", default)]
+    #[serde(default, rename = "type", deserialize_with = "lenient")]
     pub(super) kind: String,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) envelope_id: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) payload: Value,
     /// Why the connection has to end.
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) reason: Option<String>,
 }
 
 /// An event with what stands around it.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Callback {
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) team_id: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) event: Value,
 }
 
 /// A message, or what happened to one.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct SlackMessage {
-    #[serde(rename = "type", default)]
+    #[serde(default, rename = "type", deserialize_with = "lenient")]
     pub(super) kind: String,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) subtype: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) channel: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) channel_type: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) user: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) bot_id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) user_team: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) team: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) text: String,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) ts: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) event_ts: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) thread_ts: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) parent_user_id: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "each")]
     pub(super) files: Vec<SlackFile>,
     /// In a change, the message as it is now.
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) message: Option<Box<SlackMessage>>,
     /// In a change or a deletion, the message as it was.
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) previous_message: Option<Box<SlackMessage>>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) deleted_ts: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) edited: Option<Edited>,
     /// In a history: the newest reply of the thread that begins here.
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) latest_reply: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) metadata: Option<Metadata>,
 }
 
@@ -73,100 +94,124 @@ impl SlackMessage {
 /// When a message was changed by a person.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Edited {
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) ts: Option<String>,
 }
 
 /// Metadata that an app attached to a message.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Metadata {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) event_type: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) event_payload: Value,
 }
 
 /// A file.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct SlackFile {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) id: String,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) name: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) title: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) size: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) mode: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) file_access: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) url_private: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) url_private_download: Option<String>,
 }
 
 /// A button that was pressed.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Actions {
-    #[serde(rename = "type", default)]
+    #[serde(default, rename = "type", deserialize_with = "lenient")]
     pub(super) kind: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) user: SlackRef,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) team: Option<SlackRef>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) container: Option<Container>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) message: Option<SlackMessage>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "each")]
     pub(super) actions: Vec<BlockAction>,
 }
 
 /// Somebody or something with an id.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct SlackRef {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) id: String,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) name: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) team_id: Option<String>,
 }
 
 /// Message and channel that hold a button.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Container {
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) message_ts: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) channel_id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) thread_ts: Option<String>,
 }
 
 /// A button's identifier and value.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct BlockAction {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) action_id: String,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) value: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) action_ts: Option<String>,
 }
 
 /// A slash command.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Slash {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) command: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) text: String,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) channel_id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) user_id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) user_name: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) team_id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) trigger_id: Option<String>,
     /// Response URL, valid for half an hour. Whoever knows it can answer: it is never logged.
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) response_url: Option<String>,
 }
 
 /// A page of messages.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct HistoryPage {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "each")]
     pub(super) messages: Vec<SlackMessage>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) response_metadata: Next,
 }
 
 /// Cursor of the next page.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Next {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) next_cursor: String,
 }

@@ -4,10 +4,11 @@
 
 use super::{
     media::{attachments, described},
+    pointed::pointed,
     text::{MessageText, words},
     wire::{CallbackQuery, TelegramIdentity, TelegramMessage, TelegramUpdate, TelegramUser},
 };
-use crate::{Address, EventKey, Inbound, InboundKind, Sender};
+use crate::{Address, EventKey, Inbound, InboundKind, Sender, pointed::lines};
 use serde_json::{Value, json};
 
 /// Decodes the updates of one account.
@@ -58,15 +59,24 @@ impl TelegramDecoder<'_> {
             tracing::info!(chat = message.chat.id, to, "noted group that became a supergroup");
         }
         let words = words(message, self.me);
-        let text = [Some(words.text.clone()), described(message)];
-        let text = text.into_iter().flatten().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
-        let text = if message.is_passed_on() { passed_on(&text) } else { text };
-        let attachments = attachments(message);
-        if text.is_empty() && attachments.is_empty() && !words.mentioned {
-            return None;
-        }
-        let kind = InboundKind::Message { text, attachments, album: message.media_group_id.clone() };
-        self.inbound(key, message, &words, kind)
+        let pointed = pointed(message, self.me);
+        let album = message.media_group_id.clone();
+        let kind = match message.is_passed_on() {
+            // None of it is the sender's own. Messages passed on together come one by one.
+            true => {
+                let album = album.or_else(|| (message.chat.kind == "private").then(|| "forward".to_owned()));
+                InboundKind::Message { text: String::new(), attachments: Vec::new(), album }
+            }
+            false => {
+                let text = lines([words.text.clone(), described(&message.content).unwrap_or_default()]);
+                let attachments = attachments(&message.content);
+                if text.is_empty() && attachments.is_empty() && !words.mentioned {
+                    return None;
+                }
+                InboundKind::Message { text, attachments, album }
+            }
+        };
+        Some(Inbound { pointed, ..self.inbound(key, message, &words, kind)? })
     }
 
     fn edit(&self, key: EventKey, message: &TelegramMessage) -> Option<Inbound> {
@@ -100,6 +110,7 @@ impl TelegramDecoder<'_> {
             sender: sender(message)?,
             addressed: private || !self.require_mention || words.addressed || answered.is_some_and(own),
             at: message.edit_date.unwrap_or(message.date).saturating_mul(1000),
+            pointed: Vec::new(),
             hint: None,
             kind,
         })
@@ -120,6 +131,7 @@ impl TelegramDecoder<'_> {
             sender: person(&query.from),
             addressed: true,
             at: now,
+            pointed: Vec::new(),
             hint: None,
             kind: InboundKind::Press { action: query.data.clone()? },
         };
@@ -137,20 +149,13 @@ impl TelegramDecoder<'_> {
 
 impl TelegramMessage {
     /// Whether it is somebody else's message, passed on.
-    fn is_passed_on(&self) -> bool {
+    pub(super) fn is_passed_on(&self) -> bool {
         let id = |user: Option<&TelegramUser>| user.map(|user| user.id);
         let origin = self.forward_origin.as_ref();
         origin.is_some_and(|origin| {
             origin.sender_user.is_none() || id(origin.sender_user.as_ref()) != id(self.from.as_ref())
         })
     }
-}
-
-/// Returns the words of a message that was passed on as a quote: they are not the sender's, and no command of theirs.
-fn passed_on(text: &str) -> String {
-    let lines = text.lines().map(|line| format!("> {line}"));
-    let quoted = lines.collect::<Vec<_>>().join("\n");
-    if quoted.is_empty() { quoted } else { format!("Forwarded message:\n{quoted}") }
 }
 
 /// Returns who wrote a message. Bots have nothing to say to us; but an administrator who hides, or a person

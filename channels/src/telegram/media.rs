@@ -1,25 +1,25 @@
 //! Contents of a message besides words: files to fetch, and things that words can describe.
 
-use super::wire::{Media, TelegramLocation, TelegramMessage, full_name};
+use super::wire::{ChecklistTask, Content, Media, PollOption, TelegramLocation, full_name};
 use crate::{
     Attachment,
     name::{clean, extension_of},
 };
 
-/// Returns the files of a message.
-pub(super) fn attachments(message: &TelegramMessage) -> Vec<Attachment> {
-    let photo = message.photo.iter().max_by_key(|photo| u64::from(photo.width) * u64::from(photo.height));
+/// Returns the files of a content.
+pub(super) fn attachments(content: &Content) -> Vec<Attachment> {
+    let photo = content.photo.iter().max_by_key(|photo| u64::from(photo.width) * u64::from(photo.height));
     // An animation is repeated as a document for old clients.
-    let document = message.document.as_ref().filter(|_| message.animation.is_none());
+    let document = content.document.as_ref().filter(|_| content.animation.is_none());
     let all = [
         (photo, "photo", "jpg"),
         (document, "document", "bin"),
-        (message.animation.as_ref(), "animation", "mp4"),
-        (message.audio.as_ref(), "audio", "mp3"),
-        (message.voice.as_ref(), "voice", "ogg"),
-        (message.video.as_ref(), "video", "mp4"),
-        (message.video_note.as_ref(), "video-note", "mp4"),
-        (message.sticker.as_ref(), "sticker", message.sticker.as_ref().map_or("webp", sticker_type)),
+        (content.animation.as_ref(), "animation", "mp4"),
+        (content.audio.as_ref(), "audio", "mp3"),
+        (content.voice.as_ref(), "voice", "ogg"),
+        (content.video.as_ref(), "video", "mp4"),
+        (content.video_note.as_ref(), "video-note", "mp4"),
+        (content.sticker.as_ref(), "sticker", content.sticker.as_ref().map_or("webp", sticker_type)),
     ];
     all.into_iter().filter_map(|(media, kind, extension)| Some(attachment(media?, kind, extension))).collect()
 }
@@ -47,24 +47,47 @@ fn sticker_type(sticker: &Media) -> &'static str {
 }
 
 /// Describes in words the content that is neither text nor a file.
-pub(super) fn described(message: &TelegramMessage) -> Option<String> {
+pub(super) fn described(content: &Content) -> Option<String> {
     let place = |at: &TelegramLocation| format!("{}, {}", at.latitude, at.longitude);
-    if let Some(venue) = &message.venue {
+    if let Some(venue) = &content.venue {
         return Some(format!("[Place: {}, {} ({})]", venue.title, venue.address, place(&venue.location)));
     }
-    if let Some(location) = &message.location {
+    if let Some(location) = &content.location {
         return Some(format!("[Location: {}]", place(location)));
     }
-    if let Some(contact) = &message.contact {
+    if let Some(contact) = &content.contact {
         let name = full_name(&contact.first_name, contact.last_name.as_deref());
         return Some(format!("[Contact: {name}, {}]", contact.phone_number));
     }
-    if let Some(poll) = &message.poll {
-        let options: Vec<&str> = poll.options.iter().map(|option| option.text.as_str()).collect();
+    if let Some(poll) = &content.poll {
+        let options: Vec<String> = poll.options.iter().map(option).collect();
         return Some(format!("[Poll: {} ({})]", poll.question, options.join(" / ")));
     }
-    if let Some(dice) = &message.dice {
+    if let Some(list) = &content.checklist {
+        let task = |task: &ChecklistTask| {
+            format!("\n- [{}] {}", if task.completion_date == 0 { ' ' } else { 'x' }, task.text)
+        };
+        return Some(format!("[Checklist: {}]{}", list.title, list.tasks.iter().map(task).collect::<String>()));
+    }
+    if let Some(offer) = content.game.as_ref().or(content.invoice.as_ref()) {
+        return Some(format!("[{}: {}]", offer.title, offer.description));
+    }
+    if content.story.is_some() {
+        return Some("[Story: Telegram shows it to no bot]".to_owned());
+    }
+    if content.paid_media.is_some() {
+        return Some("[Paid media: Telegram shows them to no bot]".to_owned());
+    }
+    if let Some(dice) = &content.dice {
         return Some(format!("[Dice {}: {}]", dice.emoji, dice.value));
     }
-    message.sticker.as_ref().and_then(|sticker| sticker.emoji.clone())
+    content.sticker.as_ref().and_then(|sticker| sticker.emoji.clone())
+}
+
+/// Describes an option of a poll, with its votes.
+fn option(option: &PollOption) -> String {
+    match option.voter_count {
+        0 => option.text.clone(),
+        votes => format!("{}: {votes}", option.text),
+    }
 }

@@ -38,6 +38,7 @@ const RESERVED: &[&str] = &[
     "invoke",
     "memory",
     "parameter",
+    "pointed_at",
     "prompt",
     "reminder",
     "response_style",

@@ -7,7 +7,7 @@
 //!
 //! Deliberately absent: the making of foreign text fit to read, which is [`foreign`]'s.
 
-use crate::{Human, Reminder, foreign};
+use crate::{Human, MemoryNote, Reminder, foreign, pointed};
 use serde::Serialize;
 use std::{borrow::Cow, fmt::Write};
 
@@ -46,6 +46,7 @@ impl Human {
             notes: Vec::new(),
             guide: None,
             files: Vec::new(),
+            pointed: Vec::new(),
             recalled: None,
         }
     }
@@ -56,13 +57,14 @@ impl Human {
         Self { guide: Some(guide.into()), ..Self::new(id, "") }
     }
 
-    /// Returns what the model is told: who says it and when, which files came along, and the words.
+    /// Returns the text for the model: who says it and when, which files came along, the words, and below them the
+    /// content that they point at.
     #[must_use]
     pub fn told(&self) -> Cow<'_, str> {
-        let Self { sender, at, notes, files, guide, recalled, .. } = self;
+        let Self { sender, at, notes, files, pointed, guide, recalled, .. } = self;
         let words = foreign::text(&self.text);
         let bare = sender.is_none() && at.is_none() && notes.is_empty() && files.is_empty();
-        if bare && guide.is_none() && recalled.is_none() {
+        if bare && pointed.is_empty() && guide.is_none() && recalled.is_none() {
             return if words == self.text { Cow::Borrowed(&self.text) } else { Cow::Owned(words) };
         }
         let mut told = if bare { String::new() } else { self.head() };
@@ -73,14 +75,12 @@ impl Human {
             Some(_) => quote(&words, &mut told),
             None => told.push_str(&words),
         }
-        if let Some(guide) = guide {
-            let gap = if told.is_empty() { "" } else { "\n\n" };
-            // Writing to a String cannot fail.
-            let _ = write!(told, "{gap}{guide}");
-        }
-        if let Some(recalled) = recalled {
-            let gap = if told.is_empty() { "" } else { "\n\n" };
-            let _ = write!(told, "{gap}<memory>\n{}\n</memory>", foreign::text(&recalled.text));
+        let pointed = (!pointed.is_empty()).then(|| pointed::render(pointed));
+        let memory = |recalled: &MemoryNote| format!("<memory>\n{}\n</memory>", foreign::text(&recalled.text));
+        let below = [pointed, guide.clone(), recalled.as_ref().map(memory)];
+        for part in below.into_iter().flatten() {
+            told.push_str(if told.is_empty() { "" } else { "\n\n" });
+            told.push_str(&part);
         }
         Cow::Owned(told)
     }

@@ -23,6 +23,7 @@ mod image;
 mod log;
 mod message;
 mod model;
+pub mod pointed;
 mod results;
 mod sandbox;
 mod secret;
@@ -53,6 +54,7 @@ pub use message::{
     ToolCall, ToolResult,
 };
 pub use model::{Delta, Model, ModelError, ModelImage, ModelStream, Request, Sampling, Thinking};
+pub use pointed::Pointed;
 pub use results::ResultFiles;
 pub use sandbox::{
     DirEntry, Exec, Killed, Network, Sandbox, SandboxError, SandboxProvider, Shell, ShellCommand,

@@ -1,6 +1,6 @@
 //! The messages of a thread.
 
-use crate::{CallId, MessageId, SharedFile, Usage, UserId};
+use crate::{CallId, MessageId, Pointed, SharedFile, Usage, UserId};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -64,9 +64,12 @@ pub struct Human {
     /// Instructions that stand below the words, such as those of a skill that they ask for. Shown to nobody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guide: Option<String>,
-    /// Files that came with it.
+    /// Files that came with it, or with what it points at.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<SharedFile>,
+    /// Content of others that it points at, such as the message that it answers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pointed: Vec<Pointed>,
     /// Memory that belongs to it, for the model alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recalled: Option<MemoryNote>,

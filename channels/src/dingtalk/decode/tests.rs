@@ -31,6 +31,7 @@ fn inbound() -> Inbound {
         sender: Sender { id: "0160".into(), name: "Ada".into(), language: None },
         addressed: true,
         at: 1_690_362_102_194,
+        pointed: Vec::new(),
         hint: Some(json!({
             "staff": true, "session": "https://oapi.dingtalk.com/robot/sendBySession?session=x",
             "until": 1_690_367_502_394_i64,

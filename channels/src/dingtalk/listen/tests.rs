@@ -47,6 +47,7 @@ fn event(id: &str) -> (Ticket, Inbound) {
         sender: Sender { id: "u".into(), name: "Ada".into(), language: None },
         addressed: true,
         at: 1,
+        pointed: Vec::new(),
         hint: None,
         kind: InboundKind::Message { text: "hi".into(), attachments: Vec::new(), album: None },
     };

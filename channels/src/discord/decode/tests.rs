@@ -107,6 +107,7 @@ fn a_mention_in_a_channel_is_decoded_like_this() {
         sender: Sender { id: ADA.into(), name: "Ada the first".into(), language: None },
         addressed: true,
         at: AT,
+        pointed: Vec::new(),
         hint: None,
         kind: InboundKind::Message {
             text: "look at #team".into(),
@@ -260,6 +261,7 @@ fn buttons_and_commands_come_from_whom_discord_says_and_from_where() {
         sender: Sender { id: ADA.into(), name: "Ada".into(), language: None },
         addressed: true,
         at: AT,
+        pointed: Vec::new(),
         hint: None,
         kind: InboundKind::Press { action: "/stop".into() },
     };

@@ -122,6 +122,7 @@ fn inbound() -> Inbound {
         sender: Sender { id: "ou_a".into(), name: "Ada".into(), language: None },
         addressed: true,
         at: 1000,
+        pointed: Vec::new(),
         hint: None,
         kind: InboundKind::Message { text: "hi".into(), attachments: Vec::new(), album: None },
     }

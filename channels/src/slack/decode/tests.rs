@@ -51,6 +51,7 @@ fn both_events_of_a_mention_and_the_history_have_one_key() {
             sender: Sender { id: "U1".into(), name: "Ada".into(), language: None },
             addressed: true,
             at: 1_763_630_000_000,
+            pointed: Vec::new(),
             hint: Some(json!({"team": "T1"})),
             kind: InboundKind::Message { text: "hello @Bob".into(), attachments: vec![], album: None },
         }

@@ -49,6 +49,7 @@ fn inbound(chat: i64, kind: InboundKind) -> Inbound {
         sender: Sender { id: "7".into(), name: "Ann Lee".into(), language: None },
         addressed: chat > 0,
         at: 1_700_000_000_000,
+        pointed: Vec::new(),
         hint: None,
         kind,
     }
@@ -267,21 +268,6 @@ fn who_hides_behind_a_chat_is_that_chat() {
         decode(&update(message(GROUP, fields))),
         Some(Inbound { sender, ..inbound(GROUP, said("hi")) })
     );
-}
-
-#[test]
-fn what_is_passed_on_is_a_quote_unless_it_is_ones_own() {
-    let hidden = json!({"type": "hidden_user", "sender_user_name": "Bob", "date": 1});
-    let user = |id: i64| json!({"type": "user", "sender_user": {"id": id, "first_name": "Bob"}, "date": 1});
-    let channel =
-        json!({"type": "channel", "chat": {"id": -1, "type": "channel"}, "message_id": 3, "date": 1});
-    let quoted = "Forwarded message:\n> /new\n> I live in Rome";
-    for (origin, expect) in
-        [(hidden, quoted), (user(4_711), quoted), (channel, quoted), (user(7), "/new\nI live in Rome")]
-    {
-        let fields = json!({"text": "/new\nI live in Rome", "forward_origin": origin});
-        assert_eq!(decode(&update(message(7, fields))), Some(inbound(7, said(expect))));
-    }
 }
 
 #[test]

@@ -1,0 +1,172 @@
+//! Content that a message points at, made ready for the model: what the event does not contain is read from the
+//! platform, files are fetched like those of the message itself, and an answer that the thread has is not repeated.
+
+use super::{
+    account::{Account, AccountRules},
+    input::{Basket, Fetched},
+    shared::Shared,
+};
+use crate::{bus::InboxItem, clock};
+use pudu_channels::{PointedAt, PointedKind, SendError};
+use pudu_client::base::{Human, Message, Pointed, ThreadId, ThreadState};
+use pudu_texts::Language;
+use std::time::Duration;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+/// Maximum number of pieces that are read from the platform for one message.
+const MAX_LOOK_UPS: usize = 8;
+/// Maximum time for reading one piece from the platform.
+const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(15);
+/// An answer that the thread has is repeated up to this length, in characters: enough to know which one is meant.
+const EXCERPT_CHARS: usize = 200;
+/// Number of letters and digits by which an answer of the thread is recognised.
+const RECOGNISED_CHARS: usize = 80;
+
+/// Returns a piece as the model reads it. Its files are added when they have been fetched.
+pub(super) fn told(piece: &PointedAt, policy: &AccountRules) -> Pointed {
+    Pointed {
+        kind: piece.kind.name().to_owned(),
+        author: piece.author.clone(),
+        own: piece.own,
+        at: piece.at.map(|at| clock::told(at, &policy.timezone)),
+        origin: piece.origin.clone(),
+        text: piece.text.clone(),
+        files: Vec::new(),
+        notes: piece.problem.iter().map(|problem| format!("⚠️ {problem}")).collect(),
+    }
+}
+
+/// Reads the content that the messages of one turn point at.
+pub(super) struct PointedReader<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) account: &'a Account,
+    pub(super) thread: &'a ThreadId,
+    pub(super) cancel: &'a CancellationToken,
+    pub(super) policy: &'a AccountRules,
+}
+
+impl PointedReader<'_> {
+    /// Reads the content that one message points at, and puts it and its files into `human`.
+    pub(super) async fn read(
+        &self,
+        arrival: &InboxItem,
+        basket: &mut Basket<'_>,
+        language: Language,
+        human: &mut Human,
+        notes: &mut Vec<String>,
+    ) {
+        if arrival.inbound.pointed.is_empty() {
+            return;
+        }
+        let state = self.shared.client.state(self.thread).await.unwrap_or_default();
+        human.pointed.clear();
+        for piece in self.complete(arrival, &state).await {
+            let mut pointed = told(&piece, self.policy);
+            if piece.own && piece.kind == PointedKind::Reply && is_in(&state, &piece.text) {
+                pointed.text = excerpt(&piece.text);
+            }
+            let Fetched { files, problems } = basket.fetch_all(&piece.attachments, language, notes).await;
+            pointed.files = files.iter().map(|file| file.name.clone()).collect();
+            pointed.notes.extend(problems);
+            human.files.extend(files);
+            human.pointed.push(pointed);
+        }
+    }
+
+    /// Returns all pieces of a message, with those that are read from the platform.
+    async fn complete(&self, arrival: &InboxItem, state: &ThreadState) -> Vec<PointedAt> {
+        let (mut pieces, mut left) = (Vec::new(), MAX_LOOK_UPS);
+        for piece in &arrival.inbound.pointed {
+            // The thread has had the message that opened it since its own first message.
+            if piece.kind == PointedKind::Opening && !state.messages.is_empty() {
+                continue;
+            }
+            if piece.reference.is_none() {
+                pieces.push(piece.clone());
+            } else if let Some(rest) = left.checked_sub(1) {
+                left = rest;
+                pieces.extend(self.look_up(arrival, piece).await);
+            } else {
+                let problem = Some(format!("only {MAX_LOOK_UPS} messages are read for one message"));
+                pieces.push(PointedAt { problem, reference: None, ..piece.clone() });
+            }
+        }
+        pieces
+    }
+
+    async fn look_up(&self, arrival: &InboxItem, piece: &PointedAt) -> Vec<PointedAt> {
+        let channel = self.account.channel();
+        let look = channel.look_up(&arrival.inbound, piece);
+        let looked = self.cancel.run_until_cancelled(timeout(LOOK_UP_TIMEOUT, look)).await;
+        let problem = match looked {
+            Some(Ok(Ok(pieces))) => return pieces,
+            Some(Ok(Err(error))) => unread(&error),
+            Some(Err(_)) => "it could not be read: the platform did not answer in time".to_owned(),
+            None => "it was not read: stopped".to_owned(),
+        };
+        tracing::warn!(problem, kind = piece.kind.name(), "failed to read content that a message points at");
+        vec![PointedAt { problem: Some(problem), reference: None, ..piece.clone() }]
+    }
+}
+
+fn unread(error: &SendError) -> String {
+    match error {
+        SendError::Refused(why) => format!("it could not be read: {why}"),
+        SendError::Later { .. } => "it could not be read: the platform asks to wait".to_owned(),
+        other => format!("it could not be read: {other}"),
+    }
+}
+
+/// Returns whether the thread has an answer with this text. Platforms show it without the signs of Markdown, so only
+/// letters and digits count.
+fn is_in(state: &ThreadState, text: &str) -> bool {
+    let beginning = letters(text).take(RECOGNISED_CHARS).collect::<String>();
+    let has = |message: &Message| match message {
+        Message::Assistant(reply) => letters(&reply.text).collect::<String>().contains(&beginning),
+        Message::Human(_) | Message::Tool(_) | Message::Reminder(_) => false,
+    };
+    !beginning.is_empty() && state.messages.values().any(|message| has(message))
+}
+
+fn letters(text: &str) -> impl Iterator<Item = char> {
+    text.chars().filter(|c| c.is_alphanumeric())
+}
+
+fn excerpt(text: &str) -> String {
+    match text.char_indices().nth(EXCERPT_CHARS) {
+        Some((at, _)) => format!("{}…", text.split_at(at).0),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pudu_client::base::{Assistant, Finish, Update};
+    use std::sync::Arc;
+
+    #[test]
+    fn an_answer_of_the_thread_is_recognised_without_its_markdown() {
+        let mut state = ThreadState::default();
+        let reply = Assistant {
+            id: "a".into(),
+            text: "Your flight **LH123** leaves at `18:00`.\n\n- gate B7".into(),
+            reasoning: None,
+            provider_parts: None,
+            calls: Vec::new(),
+            finish: Finish::Complete,
+            model: None,
+            usage: None,
+        };
+        state.apply(Update::Message(Arc::new(Message::Assistant(reply))));
+        let check = |text: &str, known: bool| assert_eq!(is_in(&state, text), known, "{text}");
+        check("Your flight LH123 leaves at 18:00.\n• gate B7", true);
+        check("leaves at 18:00", true);
+        check("The code of the door is 4711", false);
+        check("", false);
+        check("—", false);
+        assert_eq!(excerpt(&"é".repeat(300)).chars().count(), EXCERPT_CHARS + 1);
+        assert_eq!(excerpt("short"), "short");
+    }
+}
