@@ -1,8 +1,8 @@
 //! The ports between a platform and the rest of the house.
 
 use crate::{
-    Address, Attachment, BoxFuture, Check, EventSink, FinalView, Health, Hurry, Inbound, PointedAt, ReplyHandle,
-    ReplyStore, ReplyStoreError, ReplyView, Webhook,
+    Address, Attachment, BoxFuture, Check, EventSink, FinalView, Health, Hurry, Inbound, PointedAt,
+    ReplyHandle, ReplyStore, ReplyStoreError, ReplyView, Webhook,
 };
 use pudu_texts::Language;
 use serde::{Deserialize, Serialize};

@@ -3,6 +3,7 @@
 //! Deliberately absent: who may speak (decided in one place for all platforms), and what is said.
 
 mod account_state;
+mod blocks;
 mod catchup;
 mod client;
 mod decode;
@@ -14,6 +15,7 @@ mod listen;
 mod messages;
 mod page;
 mod people;
+mod pointed;
 mod text;
 mod threads;
 mod upload;
@@ -21,8 +23,8 @@ mod webhook;
 mod wire;
 
 use crate::{
-    Address, Attachment, ChannelError, ChatCommand, Check, EventSink, HealthCell, ReplyTarget, SendError,
-    Webhook,
+    Address, Attachment, ChannelError, ChatCommand, Check, EventSink, HealthCell, Inbound, PointedAt,
+    ReplyTarget, SendError, Webhook,
     clock::now,
     platform::{PlatformAccount, check_base_url},
     reply::{Capabilities, PlatformMessages},
@@ -188,6 +190,10 @@ impl PlatformAccount for SlackChannel {
             Err(CallError::Refused(why)) if why == "already_reacted" => Ok(()),
             result => Ok(result?),
         }
+    }
+
+    async fn look_up(&self, inbound: &Inbound, piece: &PointedAt) -> Result<Vec<PointedAt>, SendError> {
+        pointed::look_up(&self.handler.state, inbound, piece).await
     }
 
     async fn download(&self, attachment: &Attachment, to: &Path, limit: u64) -> Result<u64, SendError> {

@@ -4,12 +4,14 @@
 //! more. All have the same key, made of channel and time stamp. What is deliberately absent: who may speak.
 
 use super::{
+    blocks,
+    pointed::{PieceContext, pointed},
     text::{named, words},
     wire::{Actions, SlackFile, SlackIdentity, SlackMessage, Slash},
 };
-use crate::{Address, Attachment, ChatCommand, EventKey, Inbound, InboundKind, Sender};
+use crate::{Address, Attachment, ChatCommand, EventKey, Inbound, InboundKind, PointedKind, Sender};
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 /// By which our own buttons are known.
 pub(super) const ACTION: &str = "pudu";
@@ -84,8 +86,19 @@ impl SlackEvent {
     }
 }
 
+impl SlackMessage {
+    /// Returns the words of its author; some clients put them into blocks alone.
+    fn own_text(&self) -> Cow<'_, str> {
+        match self.text.trim() {
+            "" => blocks::text(&self.blocks).into(),
+            _ => self.text.as_str().into(),
+        }
+    }
+}
+
 fn mentions(message: &SlackMessage, me: &SlackIdentity) -> bool {
-    let named = |end| message.text.contains(&format!("<@{}{end}", me.user));
+    let text = message.own_text();
+    let named = |end| text.contains(&format!("<@{}{end}", me.user));
     message.kind == "app_mention" || named('>') || named('|')
 }
 
@@ -131,11 +144,18 @@ impl SlackDecoder<'_> {
     /// Makes an inbound of what was heard; `None` for one that says nothing.
     pub(super) fn decode(&self, heard: &SlackEvent, context: &DecodeContext) -> Option<Inbound> {
         let SlackEvent { message, channel, private, .. } = heard;
-        let read = words(&message.text, &self.me.user, &context.names);
+        let read = words(&message.own_text(), &self.me.user, &context.names);
+        let thread = message.thread_ts.as_deref().filter(|thread| *thread != heard.ts);
+        let pieces = PieceContext { me: self.me, names: &context.names };
+        let pointed = match heard.what {
+            What::Message => pointed(message, channel, thread, pieces),
+            What::Edit | What::Recall => Vec::new(),
+        };
         let kind = match heard.what {
             What::Message => {
                 let attachments: Vec<Attachment> = message.files.iter().filter_map(attachment).collect();
-                if read.text.is_empty() && attachments.is_empty() && !read.mentioned {
+                let only = pointed.iter().all(|piece| piece.kind == PointedKind::Opening);
+                if read.text.is_empty() && attachments.is_empty() && only && !read.mentioned {
                     return None;
                 }
                 InboundKind::Message { text: read.text, attachments, album: None }
@@ -145,7 +165,6 @@ impl SlackDecoder<'_> {
         };
         let sender = message.user.clone()?;
         let name = context.names.get(&sender).cloned().unwrap_or_else(|| sender.clone());
-        let thread = message.thread_ts.as_deref().filter(|thread| *thread != heard.ts);
         let ours = context.ours || message.parent_user_id.as_deref() == Some(&self.me.user);
         let spoken_to = heard.named || (ours && thread.is_some());
         Some(Inbound {
@@ -157,7 +176,7 @@ impl SlackDecoder<'_> {
             sender: Sender { id: sender, name, language: None },
             addressed: *private || !self.require_mention || spoken_to,
             at: millis(&heard.at),
-            pointed: Vec::new(),
+            pointed,
             hint: Some(self.hint(heard.team.as_deref())),
             kind,
         })
@@ -278,7 +297,8 @@ fn typed(command: &str, words: &str, commands: &[ChatCommand]) -> String {
     }
 }
 
-fn attachment(file: &SlackFile) -> Option<Attachment> {
+/// Returns a file, unless Slack keeps it no more.
+pub(super) fn attachment(file: &SlackFile) -> Option<Attachment> {
     if matches!(file.mode.as_deref(), Some("tombstone" | "hidden_by_limit")) {
         return None;
     }

@@ -66,6 +66,16 @@ pub(super) struct SlackMessage {
     pub(super) parent_user_id: Option<String>,
     #[serde(default, deserialize_with = "each")]
     pub(super) files: Vec<SlackFile>,
+    /// Shared messages, cards of apps and previews.
+    #[serde(default, deserialize_with = "each")]
+    pub(super) attachments: Vec<SlackAttachment>,
+    #[serde(default, deserialize_with = "each")]
+    pub(super) blocks: Vec<Value>,
+    /// The name under which an app writes.
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) username: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) bot_profile: SlackRef,
     /// In a change, the message as it is now.
     #[serde(default, deserialize_with = "lenient")]
     pub(super) message: Option<Box<SlackMessage>>,
@@ -89,6 +99,71 @@ impl SlackMessage {
         let bot = !me.bot.is_empty() && self.bot_id.as_deref() == Some(&me.bot);
         bot || self.user.as_deref() == Some(&me.user)
     }
+}
+
+/// A shared message, a card of an app or a preview.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct SlackAttachment {
+    /// Whether it is a message that was passed on.
+    #[serde(deserialize_with = "lenient")]
+    pub(super) is_share: bool,
+    /// Whether it is a message that is linked to.
+    #[serde(deserialize_with = "lenient")]
+    pub(super) is_msg_unfurl: bool,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) author_name: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) author_subname: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) author_id: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) bot_id: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) channel_id: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) channel_name: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) service_name: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) from_url: Option<String>,
+    /// Time stamp of the shared message, or a time of the app's own: text or a number.
+    #[serde(deserialize_with = "lenient")]
+    pub(super) ts: Value,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) pretext: String,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) title: String,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) title_link: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) text: String,
+    #[serde(deserialize_with = "each")]
+    pub(super) fields: Vec<AttachmentField>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) image_url: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) footer: String,
+    /// Text for clients that show nothing else.
+    #[serde(deserialize_with = "lenient")]
+    pub(super) fallback: String,
+    #[serde(deserialize_with = "each")]
+    pub(super) blocks: Vec<Value>,
+    /// The blocks of a shared message.
+    #[serde(deserialize_with = "each")]
+    pub(super) message_blocks: Vec<Value>,
+    #[serde(deserialize_with = "each")]
+    pub(super) files: Vec<SlackFile>,
+}
+
+/// A short line of a card.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct AttachmentField {
+    #[serde(deserialize_with = "lenient")]
+    pub(super) title: String,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) value: String,
 }
 
 /// When a message was changed by a person.
@@ -146,7 +221,7 @@ pub(super) struct Actions {
 }
 
 /// Somebody or something with an id.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct SlackRef {
     #[serde(default, deserialize_with = "lenient")]
     pub(super) id: String,
@@ -205,6 +280,15 @@ pub(super) struct Slash {
 pub(super) struct HistoryPage {
     #[serde(default, deserialize_with = "each")]
     pub(super) messages: Vec<SlackMessage>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) response_metadata: Next,
+}
+
+/// A page of a channel's members.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct MembersPage {
+    #[serde(default, deserialize_with = "each")]
+    pub(super) members: Vec<String>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) response_metadata: Next,
 }

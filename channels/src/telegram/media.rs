@@ -67,7 +67,11 @@ pub(super) fn described(content: &Content) -> Option<String> {
         let task = |task: &ChecklistTask| {
             format!("\n- [{}] {}", if task.completion_date == 0 { ' ' } else { 'x' }, task.text)
         };
-        return Some(format!("[Checklist: {}]{}", list.title, list.tasks.iter().map(task).collect::<String>()));
+        return Some(format!(
+            "[Checklist: {}]{}",
+            list.title,
+            list.tasks.iter().map(task).collect::<String>()
+        ));
     }
     if let Some(offer) = content.game.as_ref().or(content.invoice.as_ref()) {
         return Some(format!("[{}: {}]", offer.title, offer.description));

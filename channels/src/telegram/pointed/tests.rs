@@ -26,7 +26,11 @@ fn decode(chat: i64, fields: Value) -> Option<Inbound> {
 fn check(chat: i64, fields: Value, words: &str, expected: &[PointedAt]) {
     let inbound = decode(chat, fields.clone()).unwrap_or_else(|| panic!("{fields} is dropped"));
     let InboundKind::Message { text, attachments, .. } = inbound.kind else { panic!("{fields}") };
-    assert_eq!((text.as_str(), attachments, inbound.pointed.as_slice()), (words, vec![], expected), "{fields}");
+    assert_eq!(
+        (text.as_str(), attachments, inbound.pointed.as_slice()),
+        (words, vec![], expected),
+        "{fields}"
+    );
 }
 
 fn piece(kind: PointedKind, author: &str, text: &str) -> PointedAt {
@@ -59,7 +63,8 @@ fn bot() -> Value {
 
 #[test]
 fn the_answered_message_comes_along_whole() {
-    let document = json!({"file_id": "docA", "file_unique_id": "uA", "file_name": "plan.txt", "file_size": 11});
+    let document =
+        json!({"file_id": "docA", "file_unique_id": "uA", "file_name": "plan.txt", "file_size": 11});
     let with_file = answered(bob(), json!({"document": document, "caption": "the plan"}));
     let reply = piece(PointedKind::Reply, "Bob Lee", "the plan").with_files([file("docA", "plan.txt")]);
     check(7, json!({"text": "what is it?", "reply_to_message": with_file}), "what is it?", &[reply]);
@@ -83,7 +88,8 @@ fn the_answered_message_comes_along_whole() {
     let reply = piece(PointedKind::Reply, "Bob Lee", "[Checklist: Trip]\n- [x] pack\n- [ ] go");
     check(7, json!({"text": "so?", "reply_to_message": list}), "so?", &[reply]);
 
-    let origin = json!({"type": "channel", "chat": {"id": -1, "type": "channel", "title": "News"}, "date": 9});
+    let origin =
+        json!({"type": "channel", "chat": {"id": -1, "type": "channel", "title": "News"}, "date": 9});
     let passed_on = answered(bob(), json!({"text": "rates fall", "forward_origin": origin}));
     let reply = piece(PointedKind::Reply, "Bob Lee", "rates fall").from(Some("forwarded from News"));
     check(7, json!({"text": "true?", "reply_to_message": passed_on}), "true?", &[reply]);
@@ -93,13 +99,13 @@ fn the_answered_message_comes_along_whole() {
 fn the_marked_part_is_told_apart_from_the_whole() {
     let flight = "Your flight LH123 leaves at 18:00 from gate B7.";
     let quote = json!({"text": "leaves at 18:00", "position": 19, "is_manual": true});
-    let fields =
-        json!({"text": "still?", "reply_to_message": answered(bot(), json!({"text": flight})), "quote": quote});
+    let fields = json!({"text": "still?", "reply_to_message": answered(bot(), json!({"text": flight})), "quote": quote});
     let whole = own(piece(PointedKind::Reply, "Pudu", flight));
     check(7, fields, "still?", &[whole, own(piece(PointedKind::Quote, "Pudu", "leaves at 18:00"))]);
 
     let news = json!({"id": -1, "type": "channel", "title": "News"});
-    let origin = json!({"type": "channel", "chat": news, "message_id": 9, "date": 1, "author_signature": "Eve"});
+    let origin =
+        json!({"type": "channel", "chat": news, "message_id": 9, "date": 1, "author_signature": "Eve"});
     let external = json!({"origin": origin, "chat": news, "message_id": 9});
     let quote = json!({"text": "rates fall to 2 %", "position": 0});
     let fields = json!({"text": "and this?", "external_reply": external, "quote": quote});
@@ -117,7 +123,8 @@ fn the_marked_part_is_told_apart_from_the_whole() {
 fn a_forward_is_no_word_and_no_command_of_its_sender() {
     let hidden = json!({"type": "hidden_user", "sender_user_name": "Bob", "date": 1});
     let user = |id: i64| json!({"type": "user", "sender_user": {"id": id, "first_name": "Bob"}, "date": 1});
-    let channel = json!({"type": "channel", "chat": {"id": -1, "type": "channel", "title": "Bob"}, "date": 1});
+    let channel =
+        json!({"type": "channel", "chat": {"id": -1, "type": "channel", "title": "Bob"}, "date": 1});
     for origin in [hidden, user(4_711), channel] {
         let fields = json!({"text": "/new\nI live in Rome", "forward_origin": origin});
         check(7, fields, "", &[piece(PointedKind::Forward, "Bob", "/new\nI live in Rome")]);

@@ -1,0 +1,242 @@
+//! Content that a message points at: shared messages, cards, previews and links, which its event contains or which
+//! Slack is asked for. A message of another channel is read only for people who are in that channel.
+
+use super::{
+    account_state::SlackAccountState,
+    blocks,
+    decode::{attachment, millis},
+    failure::SlackError,
+    text::words,
+    wire::{HistoryPage, MembersPage, SlackAttachment, SlackIdentity, SlackMessage},
+};
+use crate::{Attachment, Inbound, PointedAt, PointedKind, SendError, pointed::lines, transport::CallError};
+use serde_json::Value;
+use std::collections::HashMap;
+use url::Url;
+
+/// Maximum number of links of one message that are followed.
+const MAX_LINKS: usize = 5;
+/// Maximum number of pages of a channel's members that are read, and the members of one.
+const MEMBER_PAGES: usize = 20;
+const MEMBERS: &str = "1000";
+/// Problem of a message in a channel in which the sender is not.
+const FOREIGN_CHANNEL: &str =
+    "it was not read: the sender is not in that channel, and reads nothing there through the bot";
+
+/// Place of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct MessageLink {
+    channel: String,
+    ts: String,
+    thread: Option<String>,
+}
+
+/// What is known when pieces are made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PieceContext<'a> {
+    pub(super) me: &'a SlackIdentity,
+    /// The names of people by their ids.
+    pub(super) names: &'a HashMap<String, String>,
+}
+
+/// Returns the content that a message points at. `thread` is the one in which it stands.
+pub(super) fn pointed(
+    message: &SlackMessage,
+    channel: &str,
+    thread: Option<&str>,
+    context: PieceContext<'_>,
+) -> Vec<PointedAt> {
+    let opening = thread.map(|thread| {
+        let link = MessageLink { channel: channel.to_owned(), ts: thread.to_owned(), thread: None };
+        PointedAt::unread(PointedKind::Opening, link.reference())
+    });
+    let cards = message.attachments.iter().map(|card| context.card(card));
+    let shown = |link: &MessageLink| message.attachments.iter().any(|card| card.shows(link));
+    let links = links(&message.text).into_iter().filter(|link| !shown(link)).take(MAX_LINKS);
+    let links = links.map(|link| PointedAt::unread(PointedKind::Link, link.reference()));
+    opening.into_iter().chain(cards).chain(links).filter(|piece| !piece.is_empty()).collect()
+}
+
+impl PieceContext<'_> {
+    fn card(&self, card: &SlackAttachment) -> PointedAt {
+        let kind = match card {
+            SlackAttachment { is_share: true, .. } => PointedKind::Forward,
+            SlackAttachment { is_msg_unfurl: true, .. } => PointedKind::Link,
+            SlackAttachment { from_url: Some(_), .. } | SlackAttachment { service_name: Some(_), .. } => {
+                PointedKind::Embed
+            }
+            _ => PointedKind::Card,
+        };
+        let author =
+            [&card.author_name, &card.author_subname].into_iter().flatten().find(|name| !name.is_empty());
+        let channel = card.channel_name.as_deref().map(|name| format!("#{name}"));
+        let origin = channel.as_deref().or(card.service_name.as_deref()).or(card.from_url.as_deref());
+        let own = card.author_id.as_ref().is_some_and(|id| *id == self.me.user)
+            || card.bot_id.as_ref().is_some_and(|id| !id.is_empty() && *id == self.me.bot);
+        PointedAt { own, at: time(&card.ts), ..PointedAt::of_text(kind, &self.words_of(card)) }
+            .by(author.map(String::as_str))
+            .from(origin)
+            .with_files(card.files.iter().filter_map(attachment))
+    }
+
+    fn words_of(&self, card: &SlackAttachment) -> String {
+        let title = match (card.title.trim(), card.title_link.as_deref()) {
+            ("", _) => String::new(),
+            (title, Some(link)) if !link.is_empty() => format!("{title} ({link})"),
+            (title, _) => title.to_owned(),
+        };
+        let inner = card.message_blocks.iter().flat_map(|inner| {
+            inner.pointer("/message/blocks").and_then(Value::as_array).into_iter().flatten().cloned()
+        });
+        let inner: Vec<Value> = inner.chain(card.blocks.iter().cloned()).collect();
+        let body = if card.text.trim().is_empty() { blocks::text(&inner) } else { card.text.clone() };
+        let fields = card.fields.iter().map(|field| match field.title.trim() {
+            "" => field.value.clone(),
+            title => format!("{title}: {}", field.value),
+        });
+        let image =
+            card.image_url.as_deref().filter(|url| !url.is_empty()).map(|url| format!("[image: {url}]"));
+        let parts = [card.pretext.clone(), title, body].into_iter().chain(fields).chain(image);
+        let whole = lines(parts.chain([card.footer.clone()]));
+        self.read(if whole.is_empty() { &card.fallback } else { &whole })
+    }
+
+    /// Returns the words of a text with names in place of ids.
+    fn read(&self, text: &str) -> String {
+        words(text, "", self.names).text
+    }
+
+    /// Returns a message as one piece, with the words and files of its cards.
+    fn message(&self, kind: PointedKind, message: &SlackMessage) -> PointedAt {
+        let text = match message.text.trim() {
+            "" => blocks::text(&message.blocks),
+            text => text.to_owned(),
+        };
+        let cards = message.attachments.iter().map(|card| self.words_of(card));
+        let all = lines(std::iter::once(self.read(&text)).chain(cards));
+        let files = message.files.iter().chain(message.attachments.iter().flat_map(|card| &card.files));
+        let files: Vec<Attachment> = files.filter_map(attachment).collect();
+        let app = message.username.as_deref().or(message.bot_profile.name.as_deref());
+        let person = message.user.as_deref().map(|id| self.names.get(id).map_or(id, String::as_str));
+        let author = if message.bot_id.is_some() { app.or(person) } else { person.or(app) };
+        let at = message.ts.as_deref().map(millis).filter(|at| *at > 0);
+        PointedAt { own: message.is_by(self.me), at, ..PointedAt::of_text(kind, &all) }
+            .by(author)
+            .with_files(files)
+    }
+}
+
+impl SlackAttachment {
+    fn shows(&self, link: &MessageLink) -> bool {
+        self.channel_id.as_ref() == Some(&link.channel) && self.ts.as_str() == Some(&link.ts)
+    }
+}
+
+/// Returns a time stamp, written as text or as a number, in milliseconds since 1970.
+fn time(ts: &Value) -> Option<i64> {
+    let at = match ts {
+        Value::String(text) => millis(text),
+        other => other.as_i64()?.saturating_mul(1000),
+    };
+    (at > 0).then_some(at)
+}
+
+impl MessageLink {
+    /// Reads the address of a message, `…/archives/C1/p1750000000000100`.
+    fn from_url(url: &str) -> Option<Self> {
+        let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+        let mut path = url.path_segments()?.skip_while(|part| *part != "archives").skip(1);
+        let (channel, digits) = (path.next()?, path.next()?.strip_prefix('p')?);
+        let plain = channel.len() > 1 && channel.chars().all(|c| c.is_ascii_alphanumeric());
+        let micros = (digits.len() > 6 && digits.len() < 20).then_some(digits)?;
+        if !plain || !micros.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let (seconds, rest) = micros.split_at(micros.len() - 6);
+        let ts = format!("{seconds}.{rest}");
+        let thread = url.query_pairs().find(|(name, _)| name == "thread_ts").map(|(_, ts)| ts.into_owned());
+        let number = |ts: &String| ts.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        Some(Self {
+            channel: channel.to_owned(),
+            thread: thread.filter(|thread| *thread != ts).filter(number),
+            ts,
+        })
+    }
+
+    fn reference(&self) -> String {
+        format!("{}:{}:{}", self.channel, self.ts, self.thread.as_deref().unwrap_or_default())
+    }
+
+    fn from_reference(reference: &str) -> Option<Self> {
+        let mut parts = reference.split(':');
+        let (channel, ts) = (parts.next()?.to_owned(), parts.next()?.to_owned());
+        let thread = parts.next().filter(|thread| !thread.is_empty()).map(str::to_owned);
+        Some(Self { channel, ts, thread })
+    }
+}
+
+/// Returns the messages to which a text links, each once.
+fn links(text: &str) -> Vec<MessageLink> {
+    let mut found: Vec<MessageLink> = Vec::new();
+    for part in text.split('<').skip(1) {
+        let url = part.split(['>', '|']).next().unwrap_or_default().replace("&amp;", "&");
+        let link = MessageLink::from_url(&url).filter(|link| !found.contains(link));
+        found.extend(link);
+    }
+    found
+}
+
+/// Reads content that an event does not contain.
+pub(super) async fn look_up(
+    state: &SlackAccountState,
+    inbound: &Inbound,
+    piece: &PointedAt,
+) -> Result<Vec<PointedAt>, SendError> {
+    let link = piece.reference.as_deref().and_then(MessageLink::from_reference);
+    let Some(link) = link else { return Ok(Vec::new()) };
+    let elsewhere = link.channel != inbound.address.chat;
+    if elsewhere && !is_member(state, &link.channel, &inbound.sender.id).await? {
+        return Ok(vec![PointedAt::unreadable(piece.kind, FOREIGN_CHANNEL)]);
+    }
+    let Some(message) = message(state, &link).await? else {
+        return Err(SendError::Refused("the message is not there".to_owned()));
+    };
+    let me = state.me().await?;
+    let people: Vec<String> = message.user.iter().cloned().collect();
+    let names = state.people.names(&state.client, &people).await;
+    let read = PieceContext { me, names: &names }.message(piece.kind, &message);
+    let origin = elsewhere.then(|| format!("channel {}", link.channel));
+    Ok(vec![read.from(origin.as_deref())])
+}
+
+/// Returns whether a person is in a channel. The bot sees only members of channels in which it is, too.
+async fn is_member(state: &SlackAccountState, channel: &str, person: &str) -> Result<bool, SlackError> {
+    let mut cursor = String::new();
+    for _ in 0..MEMBER_PAGES {
+        let params = [("channel", channel), ("limit", MEMBERS), ("cursor", cursor.as_str())];
+        let page: MembersPage = state.client.read("conversations.members", &params).await?;
+        if page.members.iter().any(|member| member == person) {
+            return Ok(true);
+        }
+        cursor = page.response_metadata.next_cursor;
+        if cursor.is_empty() {
+            return Ok(false);
+        }
+    }
+    Err(CallError::Refused("the channel has too many members to look for the sender".to_owned()))
+}
+
+async fn message(state: &SlackAccountState, link: &MessageLink) -> Result<Option<SlackMessage>, SlackError> {
+    let MessageLink { channel, ts, thread } = link;
+    let window = [("latest", ts.as_str()), ("oldest", ts.as_str()), ("inclusive", "true"), ("limit", "2")];
+    let place = [("channel", channel.as_str()), ("ts", thread.as_deref().unwrap_or_default())];
+    let (method, params) = match thread {
+        Some(_) => ("conversations.replies", [place.as_slice(), &window].concat()),
+        None => ("conversations.history", [&place[..1], &window].concat()),
+    };
+    let page: HistoryPage = state.client.read(method, &params).await?;
+    Ok(page.messages.into_iter().find(|message| message.ts.as_ref() == Some(ts)))
+}
+
+#[cfg(test)]
+mod tests;
