@@ -215,7 +215,7 @@ fn number(value: &Value) -> Option<i64> {
 /// Objects come as objects or as JSON in a text.
 fn object(value: &Value) -> Value {
     match value {
-        Value::String(text) => serde_json::from_str(text).unwrap_or_default(),
+        Value::String(text) => crate::lenient::from_bytes(text.as_bytes()).unwrap_or_default(),
         other => other.clone(),
     }
 }

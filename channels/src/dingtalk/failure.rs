@@ -61,7 +61,7 @@ pub(super) fn read(response: &RawResponse) -> Result<Value, DingTalkError> {
 }
 
 fn read_parts(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Result<Value, DingTalkError> {
-    let content: Option<Value> = serde_json::from_slice(body).ok();
+    let content: Option<Value> = crate::lenient::from_bytes(body).ok();
     let Some(content) = content.filter(Value::is_object) else { return Err(unreadable(status, retry_after)) };
     if content["punish"] == "deny" {
         return Err(CallError::Wait(BANNED));

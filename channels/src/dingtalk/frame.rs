@@ -38,12 +38,12 @@ impl Ticket {
 
 /// Reads a frame. Anything can come; what cannot be read is nothing.
 pub(super) fn read(text: &str) -> StreamFrame {
-    let frame: Value = serde_json::from_str(text).unwrap_or_default();
+    let frame: Value = crate::lenient::from_bytes(text.as_bytes()).unwrap_or_default();
     let word = |of: &Value, name: &str| of[name].as_str().unwrap_or_default().to_owned();
     let headers = &frame["headers"];
     let (kind, topic, id) = (word(&frame, "type"), word(headers, "topic"), word(headers, "messageId"));
     let data = word(&frame, "data");
-    let content = || serde_json::from_str(&data).unwrap_or(Value::Null);
+    let content = || crate::lenient::from_bytes(data.as_bytes()).unwrap_or(Value::Null);
     match (kind.as_str(), topic.as_str()) {
         ("SYSTEM", "disconnect") => StreamFrame::Disconnect,
         // What came in the ping goes back in its answer.

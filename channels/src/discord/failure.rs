@@ -56,7 +56,7 @@ pub(super) fn failure(response: &RawResponse) -> DiscordError {
 
 /// The same of its parts. `header` is what `Retry-After` says.
 fn failure_of(status: u16, body: &[u8], header: Option<Duration>) -> DiscordError {
-    let Ok(told) = serde_json::from_slice::<DiscordErrorBody>(body) else {
+    let Ok(told) = crate::lenient::from_bytes::<DiscordErrorBody>(body) else {
         return unreadable(status, header);
     };
     let what = describe(status, &told);

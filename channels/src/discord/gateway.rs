@@ -225,7 +225,7 @@ fn read(text: &str) -> Result<GatewayEvent, Parted> {
         tracing::warn!(bytes = text.len(), "dropped frame: too large");
         return Ok(GatewayEvent::Nothing);
     }
-    let Ok(frame) = serde_json::from_str::<GatewayFrame>(text) else {
+    let Ok(frame) = crate::lenient::from_bytes::<GatewayFrame>(text.as_bytes()) else {
         tracing::warn!(bytes = text.len(), "dropped frame: decode error");
         return Ok(GatewayEvent::Nothing);
     };

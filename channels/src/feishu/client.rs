@@ -187,7 +187,7 @@ fn is_file(response: &Response) -> bool {
 fn read(response: &RawResponse) -> Result<FeishuResponse, FeishuError> {
     let status = response.status;
     let reset = response.header("x-ogw-ratelimit-reset").and_then(|seconds| seconds.parse().ok());
-    let Ok(told) = serde_json::from_slice::<FeishuResponse>(&response.body) else {
+    let Ok(told) = crate::lenient::from_bytes::<FeishuResponse>(&response.body) else {
         return Err(unreadable(status, reset));
     };
     if told.code == 0 && status < 400 {

@@ -60,7 +60,7 @@ pub(super) fn read(
     mentions: &[Mention],
     me: &str,
 ) -> MessageContent {
-    let json: Value = serde_json::from_str(content).unwrap_or_default();
+    let json: Value = crate::lenient::from_bytes(content.as_bytes()).unwrap_or_default();
     let reader = ContentReader { message, mentions, me };
     let mut said = match kind {
         "text" => MessageContent {

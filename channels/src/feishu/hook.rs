@@ -80,10 +80,10 @@ impl FeishuWebhook {
     /// Checks that a post is Feishu's and opens it.
     fn open(&self, post: WebhookRequest<'_>, now: i64) -> Result<EventEnvelope, WebhookResponse> {
         let signed = self.check_signature(post, now)?;
-        let sealed: Sealed = serde_json::from_slice(post.body).map_err(|_| unreadable(signed))?;
+        let sealed: Sealed = crate::lenient::from_bytes(post.body).map_err(|_| unreadable(signed))?;
         let opened = seal::open(&sealed.encrypt, self.encrypt_key.expose_secret());
         let opened = opened.ok_or_else(|| unreadable(signed))?;
-        let event: EventEnvelope = serde_json::from_slice(&opened).map_err(|_| unreadable(signed))?;
+        let event: EventEnvelope = crate::lenient::from_bytes(&opened).map_err(|_| unreadable(signed))?;
         let expected = self.verification_token.expose_secret().as_bytes();
         let known = bool::from(event.token().as_bytes().ct_eq(expected));
         if !known || (!signed && event.kind != "url_verification") {

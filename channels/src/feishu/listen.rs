@@ -205,7 +205,7 @@ impl<'a> FeishuConnection<'a> {
 /// Keeps an event and makes its acknowledgement.
 async fn keep(parser: FeishuEventParser, delivery: FeishuDelivery, sink: &dyn EventSink) -> Vec<u8> {
     let began = Instant::now();
-    let answer = match serde_json::from_slice::<EventEnvelope>(&delivery.payload) {
+    let answer = match crate::lenient::from_bytes::<EventEnvelope>(&delivery.payload) {
         Ok(event) => match parser.take(&event, sink).await {
             Ok(told) => {
                 parser.health.kept();

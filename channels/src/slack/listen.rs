@@ -320,7 +320,7 @@ fn not_kept(slack: &SlackChannel, error: &SlackIntakeError) {
 fn read(frame: socket::SocketFrame) -> Result<Option<SocketModeFrame>, ConnectionEnd> {
     match frame {
         socket::SocketFrame::Text(text) => {
-            let frame = serde_json::from_str(&text);
+            let frame = crate::lenient::from_bytes(text.as_bytes());
             if frame.is_err() {
                 tracing::warn!(bytes = text.len(), "dropped frame: decode error");
             }

@@ -115,7 +115,7 @@ enum WebhookBody {
 /// Events are JSON; commands and pressed buttons are forms.
 fn read(body: &[u8]) -> Option<WebhookBody> {
     if body.first() == Some(&b'{') {
-        let payload: Value = serde_json::from_slice(body).ok()?;
+        let payload: Value = crate::lenient::from_bytes(body).ok()?;
         if payload["type"] == "url_verification" {
             return Some(WebhookBody::Challenge(payload["challenge"].as_str()?.to_owned()));
         }
@@ -125,7 +125,7 @@ fn read(body: &[u8]) -> Option<WebhookBody> {
         .map(|(name, value)| (name.into_owned(), value.into_owned().into()))
         .collect();
     if let Some(payload) = fields.get("payload").and_then(Value::as_str) {
-        return Some(WebhookBody::Happened(Source::Action, serde_json::from_str(payload).ok()?));
+        return Some(WebhookBody::Happened(Source::Action, crate::lenient::from_bytes(payload.as_bytes()).ok()?));
     }
     // Slack asks now and then whether the certificate is good.
     let known = fields.contains_key("command") || fields.contains_key("ssl_check");

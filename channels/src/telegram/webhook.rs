@@ -61,9 +61,9 @@ impl TelegramWebhook {
         // The bot does not know yet who it is: Telegram posts it again.
         let me = self.me.get().ok_or(WebhookResponse::Later)?;
         let UpdateEnvelope { update_id } =
-            serde_json::from_slice(post.body).map_err(|_| WebhookResponse::Garbled)?;
+            crate::lenient::from_bytes(post.body).map_err(|_| WebhookResponse::Garbled)?;
         self.health.event(now());
-        let Ok(update) = serde_json::from_slice::<TelegramUpdate>(post.body) else {
+        let Ok(update) = crate::lenient::from_bytes::<TelegramUpdate>(post.body) else {
             tracing::warn!(update_id, "dropped update: decode error");
             return Ok(None);
         };

@@ -2,7 +2,7 @@
 //! those who wait for the platform.
 
 use super::{CallError, error::ErrorCase};
-use crate::recovery::Recovery;
+use crate::{lenient::from_bytes, recovery::Recovery};
 use pudu_net::{
     reqwest::{Client, Method, RequestBuilder, Response, header::HeaderMap},
     retry,
@@ -130,7 +130,7 @@ impl RawResponse {
 
     /// Decodes the body; one that cannot be decoded is not the platform's own.
     pub(crate) fn json<T: DeserializeOwned, C: ErrorCase>(&self) -> Result<T, CallError<C>> {
-        serde_json::from_slice(&self.body).map_err(|_| self.unreadable())
+        from_bytes(&self.body).map_err(|_| self.unreadable())
     }
 
     /// Returns the failure that the status alone tells.
