@@ -16,6 +16,7 @@ mod loopback;
 mod messages;
 mod names;
 mod page;
+mod pointed;
 mod robot;
 mod seal;
 

@@ -20,7 +20,9 @@ mod looks;
 mod loopback;
 mod messages;
 mod page;
+mod permissions;
 mod placing;
+mod pointed;
 mod session;
 mod text;
 mod unplaced;
@@ -30,7 +32,8 @@ mod wire;
 pub use decode::ListenRules;
 
 use crate::{
-    Address, Attachment, ChannelError, ChatCommand, Check, EventSink, HealthCell, ReplyTarget, SendError,
+    Address, Attachment, ChannelError, ChatCommand, Check, EventSink, HealthCell, Inbound, PointedAt,
+    ReplyTarget, SendError,
     clock::now,
     platform::{PlatformAccount, check_base_url},
     reply::{Capabilities, PlatformMessages},
@@ -157,6 +160,10 @@ impl PlatformAccount for DiscordChannel {
             Ok(_) | Err(CallError::Gone(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    async fn look_up(&self, inbound: &Inbound, piece: &PointedAt) -> Result<Vec<PointedAt>, SendError> {
+        self.read_pointed(inbound, piece).await
     }
 
     async fn download(&self, attachment: &Attachment, to: &Path, limit: u64) -> Result<u64, SendError> {

@@ -16,12 +16,14 @@ mod frame;
 mod hook;
 mod listen;
 mod messages;
+mod pointed;
 mod protocol;
 mod seal;
 mod upload;
 
 use crate::{
-    Address, Attachment, ChannelError, Check, EventSink, HealthCell, ReplyTarget, SendError, Webhook,
+    Address, Attachment, ChannelError, Check, EventSink, HealthCell, Inbound, PointedAt, ReplyTarget,
+    SendError, Webhook,
     pace::Pacer,
     platform::{PlatformAccount, check_base_url},
     reply::{Capabilities, PlatformMessages},
@@ -208,6 +210,10 @@ impl PlatformAccount for FeishuChannel {
         let body = json!({"reaction_type": {"emoji_type": SEEN}});
         self.state.client.call(Method::POST, &format!("im/v1/messages/{id}/reactions"), Some(&body)).await?;
         Ok(())
+    }
+
+    async fn look_up(&self, inbound: &Inbound, piece: &PointedAt) -> Result<Vec<PointedAt>, SendError> {
+        self.read_pointed(inbound, piece).await
     }
 
     async fn download(&self, attachment: &Attachment, to: &Path, limit: u64) -> Result<u64, SendError> {

@@ -1,8 +1,9 @@
 //! Content that a message points at: messages that it answers, quotes, forwards or links to, and cards, previews and
 //! polls that come with it. None of it is the sender's own words, so none of it is ever a command.
 
-use crate::Attachment;
+use crate::{Attachment, lenient::from_bytes};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Maximum length of the text of one piece, in characters; the rest is cut.
 const MAX_TEXT_CHARS: usize = 20_000;
@@ -152,6 +153,48 @@ fn clip(text: &str, most: usize) -> String {
         Some((at, _)) => format!("{}…", text.split_at(at).0),
         None => text.to_owned(),
     }
+}
+
+/// Maximum depth of a card, and maximum number of its texts.
+const MAX_CARD_DEPTH: usize = 24;
+const MAX_CARD_TEXTS: usize = 500;
+
+/// Returns the words of a card or of a message of an unknown form: the texts under these keys, wherever they are, those
+/// of one object in the order of the keys, and a header before all else. A text may hold JSON itself.
+pub(crate) fn card_words(card: &Value, keys: &[&str]) -> String {
+    let mut found = Vec::new();
+    collect(card, keys, MAX_CARD_DEPTH, &mut found);
+    lines(found)
+}
+
+fn collect(json: &Value, keys: &[&str], depth: usize, found: &mut Vec<String>) {
+    let Some(depth) = depth.checked_sub(1).filter(|_| found.len() < MAX_CARD_TEXTS) else { return };
+    match json {
+        Value::Array(list) => list.iter().for_each(|one| collect(one, keys, depth, found)),
+        Value::Object(fields) => {
+            for value in keys.iter().filter_map(|key| fields.get(*key)) {
+                match (value, value.as_array()) {
+                    (Value::String(text), _) if nested(text).is_none() => found.push(text.clone()),
+                    (_, Some(list)) => {
+                        found.extend(list.iter().filter_map(|one| one.as_str().map(str::to_owned)))
+                    }
+                    _ => {}
+                }
+            }
+            let mut inner: Vec<(&String, &Value)> = fields.iter().collect();
+            inner.sort_by_key(|(key, _)| (*key != "header", *key));
+            for (_, value) in inner {
+                let text = value.as_str().and_then(nested);
+                collect(text.as_ref().unwrap_or(value), keys, depth, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Returns the JSON that a text holds.
+fn nested(text: &str) -> Option<Value> {
+    text.trim_start().starts_with(['{', '[']).then(|| from_bytes(text.as_bytes()).ok()).flatten()
 }
 
 /// Joins the lines that say something.

@@ -1,6 +1,9 @@
 //! From DingTalk's events to what a person did. Every part of an event may be missing or strange.
 
-use super::seal::NameSeal;
+use super::{
+    pointed::{PASSED_ON, pointed},
+    seal::NameSeal,
+};
 use crate::{Address, Attachment, EventKey, Inbound, InboundKind, Sender, name};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -59,7 +62,8 @@ impl DingTalkDecoder {
         if !private && group.is_empty() {
             return None;
         }
-        let (words, attachments) = content(data)?;
+        let pointed = pointed(data);
+        let (words, attachments) = content(data).or_else(|| (!pointed.is_empty()).then(Default::default))?;
         // A file cannot have words with it: those come as the next message, and belong to it.
         let album = (words.is_empty() && private).then(|| id.clone());
         let hint = DingTalkHint {
@@ -77,7 +81,7 @@ impl DingTalkDecoder {
             // A group's messages come only where the bot was mentioned.
             addressed: true,
             at: number(&data["createAt"]).unwrap_or(0),
-            pointed: Vec::new(),
+            pointed,
             hint: serde_json::to_value(hint).ok(),
             kind: InboundKind::Message { text: words, attachments, album },
         })
@@ -149,7 +153,9 @@ fn content(data: &Value) -> Option<(String, Vec<Attachment>)> {
         "video" => (String::new(), file("video.mp4")),
         "file" => (String::new(), file("file")),
         kind => {
-            tracing::info!(kind, "dropped message: unknown kind");
+            if !PASSED_ON.contains(&kind) {
+                tracing::info!(kind, "dropped message: unknown kind");
+            }
             return None;
         }
     })
@@ -164,7 +170,7 @@ fn rich(content: &Value) -> (String, Vec<Attachment>) {
     (cut(words.concat().trim()), files)
 }
 
-fn file(content: &Value, otherwise: &str) -> Option<Attachment> {
+pub(super) fn file(content: &Value, otherwise: &str) -> Option<Attachment> {
     let code = [text(content, "downloadCode"), text(content, "pictureDownloadCode")];
     let handle = code.into_iter().find(|code| !code.is_empty())?;
     let given = name::clean(&text(content, "fileName"));
@@ -195,7 +201,7 @@ fn named(data: &Value, id: &str) -> String {
     if name.trim().is_empty() { id.to_owned() } else { name }
 }
 
-fn text(of: &Value, name: &str) -> String {
+pub(super) fn text(of: &Value, name: &str) -> String {
     of[name].as_str().unwrap_or_default().to_owned()
 }
 
@@ -208,12 +214,12 @@ fn cut(text: &str) -> String {
 }
 
 /// Numbers come as numbers or as text.
-fn number(value: &Value) -> Option<i64> {
+pub(super) fn number(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.trim().parse().ok())
 }
 
 /// Objects come as objects or as JSON in a text.
-fn object(value: &Value) -> Value {
+pub(super) fn object(value: &Value) -> Value {
     match value {
         Value::String(text) => crate::lenient::from_bytes(text.as_bytes()).unwrap_or_default(),
         other => other.clone(),

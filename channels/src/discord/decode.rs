@@ -7,10 +7,14 @@ use super::{
     deferred::{DiscordHint, given},
     download::handle,
     guild_cache::{CachedChannel, GuildCache},
+    pointed::{poll, stickers},
     text::{name, words},
     wire::{DiscordAttachment, DiscordMessage, Interaction, made},
 };
-use crate::{Address, Attachment, ChatCommand, EventKey, Inbound, InboundKind, Sender, name::clean};
+use crate::{
+    Address, Attachment, ChatCommand, EventKey, Inbound, InboundKind, PointedKind, Sender, name::clean,
+    pointed::lines,
+};
 use std::collections::BTreeSet;
 
 /// Ordinary messages, and such that answer another; all others tell of what happened.
@@ -48,10 +52,13 @@ impl DiscordDecoder<'_> {
     pub(super) fn message(&self, message: &DiscordMessage, place: &CachedChannel) -> Option<Inbound> {
         let mut said = self.heard(message, place)?;
         let text = self.text(message);
-        let attachments = attachments(message);
-        if text.is_empty() && attachments.is_empty() && !said.addressed {
+        let attachments: Vec<Attachment> = message.attachments.iter().map(|one| file(message, one)).collect();
+        let pointed = self.pointed(message, place.parent.as_deref());
+        let only = pointed.iter().all(|piece| piece.kind == PointedKind::Opening);
+        if text.is_empty() && attachments.is_empty() && only && !said.addressed {
             return None;
         }
+        said.pointed = pointed;
         said.key = EventKey(format!("m{}", message.id));
         said.kind = InboundKind::Message { text, attachments, album: None };
         Some(said)
@@ -132,19 +139,10 @@ impl DiscordDecoder<'_> {
         }
     }
 
-    /// The words of a message, of what it passes on, and the names of its stickers.
+    /// The sender's own words: those of the message, its poll, and the names of its stickers.
     fn text(&self, message: &DiscordMessage) -> String {
-        let read = |content: &str| words(content, &self.me.user, &message.mentions, self.places).text;
-        let passed = message.message_snapshots.iter().map(|passed| read(&passed.message.content));
-        let passed = passed.filter(|text| !text.is_empty()).map(|text| {
-            format!(
-                "Forwarded message:\n{}",
-                text.lines().map(|line| format!("> {line}\n")).collect::<String>()
-            )
-        });
-        let stickers = message.sticker_items.iter().map(|sticker| format!("[sticker: {}]", sticker.name));
-        let parts = std::iter::once(read(&message.content)).chain(passed).chain(stickers);
-        parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n").trim_end().to_owned()
+        let own = words(&message.content, &self.me.user, &message.mentions, self.places).text;
+        lines([own, message.poll.as_ref().map(poll).unwrap_or_default(), stickers(&message.sticker_items)])
     }
 
     /// Returns whether a message is one of the bot's commands: these need no thread.
@@ -226,21 +224,18 @@ impl DiscordDecoder<'_> {
 }
 
 /// Returns the message that one answers. One that passes another on answers nothing.
-fn answered(message: &DiscordMessage) -> Option<String> {
+pub(super) fn answered(message: &DiscordMessage) -> Option<String> {
     let reference = message.message_reference.as_ref().filter(|reference| reference.kind != PASSED_ON)?;
     reference.message_id.clone()
 }
 
-fn attachments(message: &DiscordMessage) -> Vec<Attachment> {
-    let passed = message.message_snapshots.iter().flat_map(|passed| &passed.message.attachments);
-    let attachment = |file: &DiscordAttachment| {
-        let name = match clean(&file.filename) {
-            name if name.is_empty() => format!("file-{}", clean(&file.id)),
-            name => name,
-        };
-        Attachment { handle: handle(&message.channel_id, &message.id, file), name, size: file.size }
+/// Returns a file of a message, its own or one that it passes on.
+pub(super) fn file(message: &DiscordMessage, file: &DiscordAttachment) -> Attachment {
+    let name = match clean(&file.filename) {
+        name if name.is_empty() => format!("file-{}", clean(&file.id)),
+        name => name,
     };
-    message.attachments.iter().chain(passed).map(attachment).collect()
+    Attachment { handle: handle(&message.channel_id, &message.id, file), name, size: file.size }
 }
 
 #[cfg(test)]

@@ -97,6 +97,141 @@ pub(super) struct DiscordMessage {
     pub(super) referenced_message: Option<Box<DiscordMessage>>,
     #[serde(default, deserialize_with = "each")]
     pub(super) message_snapshots: Vec<Snapshot>,
+    #[serde(default, deserialize_with = "each")]
+    pub(super) embeds: Vec<Embed>,
+    #[serde(default, deserialize_with = "each")]
+    pub(super) components: Vec<Value>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) poll: Option<DiscordPoll>,
+}
+
+/// A preview of a page, or a card of a bot.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Embed {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) title: String,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) url: String,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) description: String,
+    #[serde(default, deserialize_with = "each")]
+    pub(super) fields: Vec<EmbedField>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) author: EmbedName,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) provider: EmbedName,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) footer: EmbedText,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) image: EmbedImage,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct EmbedField {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) name: String,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) value: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct EmbedName {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) name: String,
+}
+
+/// A text of an embed or a poll.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct EmbedText {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) text: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct EmbedImage {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) url: String,
+}
+
+/// A poll.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct DiscordPoll {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) question: EmbedText,
+    #[serde(default, deserialize_with = "each")]
+    pub(super) answers: Vec<PollAnswer>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) results: PollResults,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct PollAnswer {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) answer_id: u64,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) poll_media: EmbedText,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct PollResults {
+    #[serde(default, deserialize_with = "each")]
+    pub(super) answer_counts: Vec<AnswerCount>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct AnswerCount {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) id: u64,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) count: u64,
+}
+
+/// The parts of a channel by which it is known who may read it.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct ReadableChannel {
+    #[serde(default, rename = "type", deserialize_with = "lenient")]
+    pub(super) kind: u64,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) guild_id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) parent_id: Option<String>,
+    /// Strict: an overwrite that cannot be read may be one that forbids.
+    #[serde(default)]
+    pub(super) permission_overwrites: Vec<Overwrite>,
+}
+
+/// Change of the permissions of a role or a person in one channel: sets of bits in decimal digits.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Overwrite {
+    pub(super) id: String,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) allow: String,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) deny: String,
+}
+
+/// The roles of a person on a server.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct MemberRoles {
+    #[serde(default, deserialize_with = "each")]
+    pub(super) roles: Vec<String>,
+}
+
+/// Owner and roles of a server.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct GuildAccess {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) owner_id: String,
+    #[serde(default, deserialize_with = "each")]
+    pub(super) roles: Vec<RolePermissions>,
+}
+
+/// The permissions of a role: a set of bits in decimal digits.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct RolePermissions {
+    pub(super) id: String,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) permissions: String,
 }
 
 /// Reference to a message that this one answers (type 0) or forwards (type 1).
@@ -106,6 +241,8 @@ pub(super) struct Reference {
     pub(super) kind: u64,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) message_id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) channel_id: Option<String>,
 }
 
 /// A message that is passed on.
@@ -122,6 +259,14 @@ pub(super) struct Passed {
     pub(super) content: String,
     #[serde(default, deserialize_with = "each")]
     pub(super) attachments: Vec<DiscordAttachment>,
+    #[serde(default, deserialize_with = "each")]
+    pub(super) mentions: Vec<DiscordUser>,
+    #[serde(default, deserialize_with = "each")]
+    pub(super) embeds: Vec<Embed>,
+    #[serde(default, deserialize_with = "each")]
+    pub(super) sticker_items: Vec<Sticker>,
+    #[serde(default, deserialize_with = "each")]
+    pub(super) components: Vec<Value>,
 }
 
 /// A file.

@@ -1,12 +1,22 @@
 //! Parsing of messages of every kind into text and files.
 
 use super::chat_cache::plain;
-use crate::{Attachment, lenient::lenient, name::clean};
+use crate::{
+    Attachment,
+    lenient::{from_bytes, lenient},
+    name::clean,
+    pointed::card_words,
+};
 use serde::Deserialize;
 use serde_json::Value;
 
 /// Maximum length of a text, in bytes; longer text is cut. The platform takes 150 KB.
 const MAX_TEXT_BYTES: usize = 256 * 1024;
+/// Words in place of a card that Feishu gives out to no bot.
+const STAND_IN: &str = "请升级至最新版本客户端";
+/// Keys of cards, votes, tasks and meetings whose values are words for people.
+const WORDS: [&str; 9] =
+    ["title", "topic", "summary", "name", "file_name", "text", "content", "alt", "options"];
 
 /// Somebody who is named in a message.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -60,22 +70,23 @@ pub(super) fn read(
     mentions: &[Mention],
     me: &str,
 ) -> MessageContent {
-    let json: Value = crate::lenient::from_bytes(content.as_bytes()).unwrap_or_default();
+    let json: Value = from_bytes(content.as_bytes()).unwrap_or_default();
     let reader = ContentReader { message, mentions, me };
     let mut said = match kind {
         "text" => MessageContent {
             text: reader.names(json["text"].as_str().unwrap_or_default()),
             files: Vec::new(),
         },
-        "post" | "interactive" => reader.post(locale(&json)),
+        "post" => reader.post(locale(&json)),
+        "interactive" => reader.card(&json),
         "image" => reader.file(&json, "image_key", "image", "png"),
         "file" => reader.file(&json, "file_key", "file", "bin"),
         "audio" => reader.file(&json, "file_key", "audio", "opus"),
         "media" => reader.file(&json, "file_key", "video", "mp4"),
-        "merge_forward" => MessageContent { text: "[forwarded messages]".to_owned(), files: Vec::new() },
         "location" => MessageContent { text: location(&json), files: Vec::new() },
-        "" => MessageContent::default(),
-        other => MessageContent { text: format!("[{}]", other.replace('_', " ")), files: Vec::new() },
+        "" | "merge_forward" => MessageContent::default(),
+        "sticker" => MessageContent { text: "[sticker]".to_owned(), files: Vec::new() },
+        other => MessageContent { text: described(other, &json), files: Vec::new() },
     };
     said.text = tidy(&said.text);
     said
@@ -134,6 +145,23 @@ impl ContentReader<'_> {
         said
     }
 
+    /// Reads a card. Feishu gives its words as lines of text, or the card as it was made.
+    fn card(&self, card: &Value) -> MessageContent {
+        let made = ["user_dsl", "json_card"].iter().find_map(|key| card[*key].as_str());
+        let made = made.and_then(|made| from_bytes::<Value>(made.as_bytes()).ok());
+        let card = made.as_ref().unwrap_or(card);
+        let mut said = self.post(locale(card));
+        if said.text.contains(STAND_IN) {
+            // It comes with a picture that says the same.
+            return MessageContent::default();
+        }
+        if !said.text.trim().is_empty() || !said.files.is_empty() {
+            said.text = tidy(&said.text);
+            return said;
+        }
+        MessageContent { text: self.names(&card_words(card, &WORDS)), files: Vec::new() }
+    }
+
     fn run(&self, run: &Value, line: &mut String, files: &mut Vec<Attachment>) {
         let text = || run["text"].as_str().unwrap_or_default();
         match run["tag"].as_str().unwrap_or_default() {
@@ -185,6 +213,15 @@ fn locale(json: &Value) -> &Value {
     let whole = json.get("content").is_some() || json.get("elements").is_some();
     let one = json.as_object().and_then(|locales| locales.values().find(|one| one.get("content").is_some()));
     if whole { json } else { one.unwrap_or(json) }
+}
+
+/// Describes a message of a kind that has neither text nor a file.
+fn described(kind: &str, json: &Value) -> String {
+    let kind = kind.replace('_', " ");
+    match card_words(json, &WORDS).replace('\n', " / ") {
+        words if words.is_empty() => format!("[{kind}]"),
+        words => format!("[{kind}: {words}]"),
+    }
 }
 
 fn location(json: &Value) -> String {

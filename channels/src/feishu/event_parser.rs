@@ -7,17 +7,18 @@
 use super::{
     chat_cache::{ChatCache, ChatKind, MessageInfo, MessageLocation, plain},
     client::FeishuClient,
-    content::{self, Mention, MessageContent},
+    content::{self, MessageContent},
     event::{CardPress, EventEnvelope, FeishuEvent, Recalled, Received, millis},
     failure::FeishuCase,
+    pointed,
 };
 use crate::{
-    AcceptError, Address, Attachment, EventKey, EventSink, HealthCell, Inbound, InboundKind, Sender,
+    AcceptError, Address, EventKey, EventSink, HealthCell, Inbound, InboundKind, PointedAt, PointedKind,
+    Sender,
     clock::now,
     reply::NumberedChoices,
     transport::{CallError, IntakeError, KeyedLocks},
 };
-use pudu_net::reqwest::Method;
 use pudu_texts::Language;
 use serde_json::{Value, json};
 use std::{
@@ -28,8 +29,6 @@ use tokio::time::timeout;
 
 /// The platform waits three seconds for an answer; what has to be looked up gets two of them.
 const LOOKUP: Duration = Duration::from_secs(2);
-/// So many messages of a forwarded bundle are read.
-const BUNDLE: usize = 100;
 
 /// Takes the events of one account.
 #[derive(Clone)]
@@ -122,17 +121,14 @@ impl FeishuEventParser {
         }
         let mentioned = message.mentions.iter().any(|mention| mention.open_id() == Some(me));
         let mut said = content::read(&message.message_type, &message.content, id, &message.mentions, me);
-        if message.message_type == "merge_forward"
-            && let Ok(Some(text)) = timeout(LOOKUP, self.bundle(id)).await
-        {
-            said.text = text;
-        }
         let parent = message.parent_id.filter(|id| !id.is_empty());
         let addressed = private || mentioned || !self.require_mention;
-        if let Some(parent) = parent.as_deref().filter(|_| !private && addressed) {
-            said.files.extend(self.files_of(parent).await);
-        }
         let root = message.root_id.filter(|id| !id.is_empty());
+        let passed = pointed::passed_on(&message.message_type, id, &mut said);
+        // What stands in a thread answers the message that opened it, if it answers no other.
+        let opening = thread.is_some() && parent == root;
+        let kind_of = if opening { PointedKind::Opening } else { PointedKind::Reply };
+        let answered = parent.as_deref().and_then(plain).map(|parent| PointedAt::unread(kind_of, parent));
         let stand = MessageLocation {
             chat: chat.to_owned(),
             room,
@@ -162,8 +158,8 @@ impl FeishuEventParser {
             sender: Sender { name, id: from.clone(), language: None },
             addressed,
             at: millis(message.create_time.as_ref()).unwrap_or_else(now),
+            pointed: answered.into_iter().chain(passed).collect(),
             // Where a thread is no conversation of its own its answers belong into it all the same.
-            pointed: Vec::new(),
             hint: thread.filter(|_| private || chain).map(|thread| json!({"thread": thread})),
             kind: kind(said, private, &from),
         }))
@@ -213,22 +209,6 @@ impl FeishuEventParser {
         sink: &dyn EventSink,
     ) -> Result<bool, FeishuIntakeError> {
         Ok(sink.knows(at, message).await?)
-    }
-
-    /// Returns the files of a message that is answered. In a group a file cannot mention the bot: who wants
-    /// it read answers it. Words of others are not taken along.
-    async fn files_of(&self, message: &str) -> Vec<Attachment> {
-        let Some(id) = plain(message) else { return Vec::new() };
-        let path = format!("im/v1/messages/{id}");
-        let asked = timeout(LOOKUP / 2, self.client.call(Method::GET, &path, None)).await;
-        let Ok(Ok(told)) = asked else { return Vec::new() };
-        let text = |at: &str| told.pointer(at).and_then(Value::as_str).unwrap_or_default();
-        if text("/items/0/sender/sender_type") != "user"
-            || told.pointer("/items/0/deleted") == Some(&json!(true))
-        {
-            return Vec::new();
-        }
-        content::read(text("/items/0/msg_type"), text("/items/0/body/content"), id, &[], "").files
     }
 
     async fn recall(
@@ -289,26 +269,6 @@ impl FeishuEventParser {
             hint: None,
             kind,
         }
-    }
-
-    /// Reads a forwarded bundle: who wrote what, line by line.
-    async fn bundle(&self, id: &str) -> Option<String> {
-        let told = self.client.call(Method::GET, &format!("im/v1/messages/{id}"), None).await;
-        let told = told.inspect_err(|error| tracing::warn!(%error, "failed to read a bundle"));
-        let told = told.ok()?;
-        let items = told["items"].as_array()?.iter();
-        let inner = items.filter(|item| item["upper_message_id"].is_string()).take(BUNDLE);
-        let lines: Vec<String> = inner.map(|item| self.quoted(item)).collect();
-        (!lines.is_empty()).then(|| format!("[forwarded messages]\n{}", lines.join("\n")))
-    }
-
-    fn quoted(&self, item: &Value) -> String {
-        let mentions: Vec<Mention> = serde_json::from_value(item["mentions"].clone()).unwrap_or_default();
-        let text = |at: &str| item.pointer(at).and_then(Value::as_str).unwrap_or_default();
-        let MessageContent { text: said, files } =
-            content::read(text("/msg_type"), text("/body/content"), text("/message_id"), &mentions, "");
-        let names: Vec<String> = files.iter().map(|file| format!("[{}]", file.name)).collect();
-        format!("{}: {said}{}", self.places.name(text("/sender/id")), names.join(" "))
     }
 
     fn address(&self, chat: &str, topic: Option<String>) -> Address {

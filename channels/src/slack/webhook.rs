@@ -125,7 +125,10 @@ fn read(body: &[u8]) -> Option<WebhookBody> {
         .map(|(name, value)| (name.into_owned(), value.into_owned().into()))
         .collect();
     if let Some(payload) = fields.get("payload").and_then(Value::as_str) {
-        return Some(WebhookBody::Happened(Source::Action, crate::lenient::from_bytes(payload.as_bytes()).ok()?));
+        return Some(WebhookBody::Happened(
+            Source::Action,
+            crate::lenient::from_bytes(payload.as_bytes()).ok()?,
+        ));
     }
     // Slack asks now and then whether the certificate is good.
     let known = fields.contains_key("command") || fields.contains_key("ssl_check");

@@ -1,4 +1,5 @@
 use super::*;
+use crate::PointedAt;
 use serde_json::{Value, json};
 
 const ME: &str = "1000000000000000001";
@@ -107,7 +108,7 @@ fn a_mention_in_a_channel_is_decoded_like_this() {
         sender: Sender { id: ADA.into(), name: "Ada the first".into(), language: None },
         addressed: true,
         at: AT,
-        pointed: Vec::new(),
+        pointed: vec![PointedAt::unread(PointedKind::Reply, "/2/8")],
         hint: None,
         kind: InboundKind::Message {
             text: "look at #team".into(),
@@ -212,17 +213,16 @@ fn what_is_not_for_the_bot_is_left() {
 }
 
 #[test]
-fn what_is_passed_on_and_stickers_are_words_too() {
+fn stickers_and_polls_are_words_too() {
     let bench = Bench::new(ListenRules::default());
-    let snapshot =
-        json!({"message": {"content": "one\ntwo", "attachments": [{"id": "9", "filename": "a.txt"}]}});
-    let more = json!({"message_reference": {"type": 1, "message_id": "8"}, "message_snapshots": [snapshot]});
-    let heard = bench.hear(&said("2", "", more)).unwrap();
-    assert_eq!((text(&heard), heard.reply_to.as_deref()), ("Forwarded message:\n> one\n> two", None));
-    assert!(matches!(&heard.kind, InboundKind::Message { attachments, .. } if attachments.len() == 1));
     let heard =
         bench.hear(&said("2", "so", json!({"sticker_items": [{"id": "1", "name": "Wave"}]}))).unwrap();
     assert_eq!(text(&heard), "so\n[sticker: Wave]");
+    let answers = json!([{"answer_id": 1, "poll_media": {"text": "yes"}}, {"answer_id": 2, "poll_media": {"text": "no"}}]);
+    let results = json!({"answer_counts": [{"id": 1, "count": 3}]});
+    let poll = json!({"question": {"text": "Tea?"}, "answers": answers, "results": results});
+    let heard = bench.hear(&said("2", "", json!({"poll": poll}))).unwrap();
+    assert_eq!(text(&heard), "[Poll: Tea? (yes: 3 / no)]");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Accepted, BoxFuture, KnownMessage, ReplyStoreError};
+use crate::{Accepted, Attachment, BoxFuture, KnownMessage, ReplyStoreError};
 use std::sync::Mutex;
 
 /// Keeps what it is told, and knows one message of a conversation.
@@ -128,6 +128,37 @@ fn inbound() -> Inbound {
     }
 }
 
+fn unread(kind: PointedKind) -> PointedAt {
+    PointedAt::unread(kind, "om_0")
+}
+
+#[tokio::test]
+async fn what_a_thread_answers_opened_it_and_what_is_passed_on_is_no_word_of_the_sender() {
+    let check = async |changes: Value, words: &str, expected: Vec<PointedAt>| {
+        let found = one(changes.clone()).await.unwrap();
+        let InboundKind::Message { text, .. } = &found.kind else { panic!("{changes}") };
+        assert_eq!((text.as_str(), &found.pointed), (words, &expected), "{changes}");
+    };
+    let thread =
+        json!({"chat_type": "topic_group", "thread_id": "omt_1", "root_id": "om_0", "parent_id": "om_0"});
+    check(thread, "hi", vec![unread(PointedKind::Opening)]).await;
+    let quoted =
+        json!({"chat_type": "topic_group", "thread_id": "omt_1", "root_id": "om_7", "parent_id": "om_0"});
+    check(quoted, "hi", vec![unread(PointedKind::Reply)]).await;
+    let bundle = PointedAt::unread(PointedKind::Forward, "om_1");
+    check(
+        json!({"chat_type": "p2p", "message_type": "merge_forward", "content": "Merged"}),
+        "",
+        vec![bundle],
+    )
+    .await;
+    let card = json!({"title": "T", "elements": [[{"tag": "text", "text": "/new"}]]}).to_string();
+    let expected = PointedAt::of_text(PointedKind::Card, "**T**\n/new");
+    check(json!({"chat_type": "p2p", "message_type": "interactive", "content": card}), "", vec![expected])
+        .await;
+    check(json!({"parent_id": "../x"}), "hi", vec![]).await;
+}
+
 #[tokio::test]
 async fn a_message_is_decoded_with_its_place() {
     let words = |text: &str| InboundKind::Message { text: text.into(), attachments: Vec::new(), album: None };
@@ -138,7 +169,7 @@ async fn a_message_is_decoded_with_its_place() {
         (json!({}), inbound()),
         (
             json!({"parent_id": "om_0", "root_id": "om_0"}),
-            Inbound { reply_to: Some("om_0".into()), ..inbound() },
+            Inbound { reply_to: Some("om_0".into()), pointed: vec![unread(PointedKind::Reply)], ..inbound() },
         ),
         (thread, Inbound { address: topic, ..inbound() }),
         (in_private, Inbound { private: true, hint: Some(json!({"thread": "omt_1"})), ..inbound() }),
@@ -164,7 +195,8 @@ async fn a_thread_under_a_known_message_goes_on_with_its_conversation() {
     let take = async |changes: Value| kept(&parser, "im.message.receive_v1", message(&changes)).await.0.pop();
     for root in ["om_root", "om_kept"] {
         let hint = Some(json!({"thread": "omt_1"}));
-        let chain = Inbound { reply_to: Some(root.into()), hint, ..inbound() };
+        let pointed = vec![unread(PointedKind::Reply)];
+        let chain = Inbound { reply_to: Some(root.into()), hint, pointed, ..inbound() };
         assert_eq!(take(threaded(root)).await, Some(chain));
     }
     let other = take(threaded("om_other")).await.unwrap();
@@ -337,13 +369,12 @@ async fn where_something_was_that_cannot_be_looked_up_now_is_asked_again() {
 
 #[tokio::test]
 async fn a_message_is_not_overtaken_by_the_next_of_its_chat() {
-    let item = json!({"upper_message_id": "om_1", "message_id": "om_9", "msg_type": "text",
-        "body": {"content": "{\"text\":\"quoted\"}"}, "sender": {"id": "ou_b"}});
-    let (url, _) = platform(&[("om_1", json!({"code": 0, "data": {"items": [item]}}))]).await;
+    let name = json!({"code": 0, "data": {"user": {"name": "Bo"}}});
+    let (url, _) = platform(&[("ou_b", name)]).await;
     let (parser, tray) = (inlet_of(&url), Tray::default());
     let told = [
-        json!({"chat_type": "p2p", "message_type": "merge_forward"}),
-        json!({"chat_type": "p2p", "message_id": "om_2"}),
+        json!({"sender": {"sender_id": {"open_id": "ou_b"}, "sender_type": "user"}}),
+        json!({"message_id": "om_2"}),
         json!({"chat_type": "p2p", "message_id": "om_3", "chat_id": "oc_2"}),
     ];
     let events = told.map(|changes| event("im.message.receive_v1", &message(&changes)));

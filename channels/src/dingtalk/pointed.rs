@@ -1,0 +1,176 @@
+//! Content that a message points at. DingTalk puts it into the event, in several forms: a bot cannot read any other
+//! message.
+
+use super::decode::{file, number, object, text};
+use crate::{
+    Attachment, PointedAt, PointedKind,
+    pointed::{MAX_PIECES, card_words, lines},
+};
+use serde_json::Value;
+
+/// Kinds of messages in which nothing is the sender's own word: forwarded records, and cards of apps.
+pub(super) const PASSED_ON: [&str; 6] =
+    ["actionCard", "chatRecord", "interactiveCard", "link", "markdown", "oa"];
+/// Keys of cards and links whose values are words for people.
+const WORDS: [&str; 6] = ["title", "text", "content", "markdown", "value", "messageUrl"];
+/// Problem of a message of which DingTalk gave only the id.
+const NOT_GIVEN: &str = "DingTalk gave out none of its content";
+
+/// Returns the content that a message points at: what it answers, and what it passes on.
+pub(super) fn pointed(data: &Value) -> Vec<PointedAt> {
+    let mut pieces: Vec<PointedAt> = reply(data).into_iter().collect();
+    let content = object(&data["content"]);
+    let kind = text(data, "msgtype");
+    if kind == "chatRecord" {
+        pieces.extend(record(&content));
+    } else if PASSED_ON.contains(&kind.as_str()) {
+        let whole = [&content, &object(&data[kind.as_str()])].map(|part| words(part));
+        let card = PointedAt::of_text(PointedKind::Card, &lines(whole));
+        let problem = card.is_empty().then(|| NOT_GIVEN.to_owned());
+        pieces.push(PointedAt { problem, ..card });
+    }
+    pieces
+}
+
+/// Returns the message that is answered. Only the desktop app gives all of its content.
+fn reply(data: &Value) -> Option<PointedAt> {
+    let said = object(&data["text"]);
+    let content = object(&data["content"]);
+    let candidates =
+        [object(&said["repliedMsg"]), object(&data["quoteMessage"]), object(&content["quoteMessage"])];
+    let replied = candidates.into_iter().find(Value::is_object);
+    let known = [&data["originalMsgId"], &data["originalProcessQueryKey"], &said["isReplyMsg"]];
+    let answers = known
+        .iter()
+        .any(|value| value.as_bool() == Some(true) || value.as_str().is_some_and(|id| !id.is_empty()));
+    let (words, files, replied) = match replied {
+        Some(replied) => {
+            let (words, files) = quoted(&replied);
+            (words, files, replied)
+        }
+        None if answers || content["quoteContent"].is_string() => {
+            (text(&content, "quoteContent"), Vec::new(), Value::Null)
+        }
+        None => return None,
+    };
+    let author = [text(&replied, "senderNick"), text(&replied, "senderName")];
+    let sender = text(&replied, "senderId");
+    let by_key = !text(data, "originalProcessQueryKey").is_empty();
+    let own = by_key || (!sender.is_empty() && sender == text(data, "chatbotUserId"));
+    let at = [&replied["createdAt"], &replied["createAt"]].into_iter().find_map(number).filter(|at| *at > 0);
+    let piece = PointedAt::of_text(PointedKind::Reply, &words).with_files(files);
+    let problem = piece.is_empty().then(|| NOT_GIVEN.to_owned());
+    let author = author.into_iter().find(|name| !name.is_empty());
+    Some(PointedAt { own, at, problem, ..piece.by(author.as_deref()) })
+}
+
+/// Returns the words and files of a quoted message.
+fn quoted(replied: &Value) -> (String, Vec<Attachment>) {
+    // What is no JSON is the text itself.
+    let content = match object(&replied["content"]) {
+        Value::Null => replied["content"].clone(),
+        content => content,
+    };
+    let kind = [text(replied, "msgType"), text(replied, "msgtype")].into_iter().find(|kind| !kind.is_empty());
+    let named = |name: &str| file(&content, name).into_iter().collect::<Vec<_>>();
+    let plain = || match content.as_str() {
+        Some(text) => text.to_owned(),
+        None => {
+            let inner = object(&replied["text"]);
+            lines([text(&content, "text"), text(&content, "content"), text(&inner, "content")])
+        }
+    };
+    match kind.as_deref().unwrap_or_default() {
+        "richText" => parts(&content),
+        "picture" | "image" => (String::new(), named("picture.png")),
+        "file" => (String::new(), named("file")),
+        "video" => (String::new(), named("video.mp4")),
+        "audio" | "voice" => (text(&content, "recognition"), named("audio.amr")),
+        "chatRecord" => {
+            let pieces = record(&content);
+            let line = |piece: &PointedAt| match &piece.author {
+                Some(author) => format!("{author}: {}", piece.text),
+                None => piece.text.clone(),
+            };
+            let files = pieces.iter().flat_map(|piece| piece.attachments.clone()).collect();
+            (lines(pieces.iter().map(line)), files)
+        }
+        kind if PASSED_ON.contains(&kind) => (words(&content), Vec::new()),
+        _ => {
+            let plain = plain();
+            (if plain.trim().is_empty() { words(&content) } else { plain }, named("file"))
+        }
+    }
+}
+
+/// Returns the parts of a rich text: inside of a quote they are named otherwise than in a message.
+fn parts(content: &Value) -> (String, Vec<Attachment>) {
+    let list = content["richText"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let (mut whole, mut files) = (String::new(), Vec::new());
+    for part in list {
+        let kind = [text(part, "msgType"), text(part, "type")].concat();
+        match file(part, &format!("picture-{}.png", files.len() + 1)) {
+            Some(picture) => files.push(picture),
+            None if kind == "picture" => whole.push_str("[picture]"),
+            None => {
+                let said = [text(part, "text"), text(part, "content"), text(part, "atName")];
+                whole.push_str(said.iter().find(|said| !said.is_empty()).map_or("", String::as_str));
+            }
+        }
+    }
+    (whole, files)
+}
+
+/// Returns the messages of a forwarded record. Their list names authors by ids; the summary has their names, in the
+/// same order.
+fn record(content: &Value) -> Vec<PointedAt> {
+    let title = text(content, "title");
+    let summary = list(&content["summary"]);
+    let said = |n: usize| summary.get(n).and_then(Value::as_str).unwrap_or_default();
+    let name = |n: usize| said(n).split_once([':', '：']).map(|(name, _)| name.trim().to_owned());
+    let entries = ["chatRecord", "records", "messages"].iter().map(|key| list(&content[*key]));
+    let entries = entries.into_iter().find(|entries| !entries.is_empty()).unwrap_or_default();
+    let left_out = entries.len().saturating_sub(MAX_PIECES);
+    let entry = |(n, entry): (usize, &Value)| {
+        let (words, files) = quoted(entry);
+        let given = [text(entry, "senderNick"), text(entry, "senderName"), text(entry, "sender")];
+        let author = given.into_iter().find(|name| !name.is_empty()).or_else(|| name(n));
+        let at = ["createAt", "createdAt", "sendTime"].iter().find_map(|key| number(&entry[*key]));
+        let words = if words.trim().is_empty() { text(entry, "message") } else { words };
+        let piece = PointedAt::of_text(PointedKind::Forward, &words).with_files(files);
+        PointedAt { at: at.filter(|at| *at > 0), ..piece.by(author.as_deref()).from(Some(&title)) }
+    };
+    let mut pieces: Vec<PointedAt> = entries.iter().take(MAX_PIECES).enumerate().map(entry).collect();
+    pieces.retain(|piece| !piece.is_empty());
+    if left_out > 0 {
+        let problem = format!("{left_out} more messages of the record are left out");
+        pieces.push(PointedAt::unreadable(PointedKind::Forward, problem));
+    }
+    if pieces.is_empty() {
+        // DingTalk gave a summary alone.
+        let short = match &content["summary"] {
+            Value::String(text) if summary.is_empty() => text.clone(),
+            _ => lines(summary.iter().filter_map(Value::as_str)),
+        };
+        let piece = PointedAt::of_text(PointedKind::Forward, &short);
+        let problem = piece.is_empty().then(|| NOT_GIVEN.to_owned());
+        pieces.push(PointedAt { problem, ..piece.from(Some(&title)) });
+    }
+    pieces
+}
+
+/// Returns a list, which comes as such or as JSON in a text.
+fn list(value: &Value) -> Vec<Value> {
+    match object(value) {
+        Value::Array(list) => list,
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the words of a card: a tree of elements, or fields of any name.
+fn words(card: &Value) -> String {
+    card_words(card, &WORDS)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! Content that a message points at: the message that it answers, forwarded bundles and cards. Feishu tells only their
+//! ids in an event, and gives the rest to a bot that is in the chat.
+
+use super::{
+    FeishuChannel,
+    chat_cache::plain,
+    content::{self, Mention, MessageContent},
+    event::millis,
+};
+use crate::{
+    Inbound, PointedAt, PointedKind, SendError,
+    pointed::{MAX_PIECES, lines},
+};
+use pudu_net::reqwest::Method;
+use serde_json::{Value, json};
+
+/// Asks for cards as they were made, and not for a stand-in.
+const WHOLE_CARDS: &str = "card_msg_content_type=user_card_content";
+/// Maximum number of names that are looked up for one forwarded bundle.
+const MAX_NAMES: usize = 10;
+/// Problem of a message that is not in the chat of the one that answers it.
+const FOREIGN_CHAT: &str = "it was not read: it is not in this chat";
+/// Problem of a message that its author took back.
+const RECALLED: &str = "its author took it back";
+
+/// Returns what a message of this kind passes on: a bundle that is still to be read, or a card. Neither is the sender's
+/// own word, so a card's words leave `said`.
+pub(super) fn passed_on(kind: &str, id: &str, said: &mut MessageContent) -> Option<PointedAt> {
+    match kind {
+        "merge_forward" => Some(PointedAt::unread(PointedKind::Forward, id)),
+        "interactive" => {
+            let MessageContent { text, files } = std::mem::take(said);
+            let card = PointedAt::of_text(PointedKind::Card, &text).with_files(files);
+            let problem = card.is_empty().then(|| "Feishu shows its content to no bot".to_owned());
+            Some(PointedAt { problem, ..card })
+        }
+        _ => None,
+    }
+}
+
+impl FeishuChannel {
+    /// Reads content that an event does not contain.
+    pub(super) async fn read_pointed(
+        &self,
+        inbound: &Inbound,
+        piece: &PointedAt,
+    ) -> Result<Vec<PointedAt>, SendError> {
+        let Some(id) = piece.reference.as_deref().and_then(plain) else { return Ok(Vec::new()) };
+        let told =
+            self.state.client.call(Method::GET, &format!("im/v1/messages/{id}?{WHOLE_CARDS}"), None).await?;
+        let items = told["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let Some((first, inner)) = items.split_first() else {
+            return Err(SendError::Refused("the message is not there".to_owned()));
+        };
+        if first["chat_id"].as_str().is_some_and(|chat| chat != inbound.address.chat) {
+            return Ok(vec![PointedAt::unreadable(piece.kind, FOREIGN_CHAT)]);
+        }
+        if first["deleted"] == json!(true) {
+            return Ok(vec![PointedAt::unreadable(piece.kind, RECALLED)]);
+        }
+        if first["msg_type"] == "merge_forward" {
+            return Ok(self.bundle(inner).await);
+        }
+        Ok(vec![self.message(piece.kind, first, true).await])
+    }
+
+    /// Returns the messages of a forwarded bundle. Feishu gives out none of their files.
+    async fn bundle(&self, inner: &[Value]) -> Vec<PointedAt> {
+        let mut asked: Vec<&str> = Vec::new();
+        let mut pieces = Vec::new();
+        for item in inner.iter().filter(|item| item["upper_message_id"].is_string()).take(MAX_PIECES) {
+            let sender = item.pointer("/sender/id").and_then(Value::as_str).unwrap_or_default();
+            let known = asked.contains(&sender);
+            if !known {
+                asked.push(sender);
+            }
+            let piece = self.message(PointedKind::Forward, item, known || asked.len() <= MAX_NAMES).await;
+            let names =
+                piece.attachments.iter().map(|file| format!("[{}: not given out by Feishu]", file.name));
+            let text = lines([piece.text.clone()].into_iter().chain(names));
+            pieces.push(PointedAt { text, attachments: Vec::new(), ..piece });
+        }
+        if pieces.is_empty() {
+            return vec![PointedAt::unreadable(
+                PointedKind::Forward,
+                "Feishu gives out none of its messages",
+            )];
+        }
+        pieces
+    }
+
+    /// Returns a message as one piece. `ask` is whether a name that is not known is looked up.
+    async fn message(&self, kind: PointedKind, item: &Value, ask: bool) -> PointedAt {
+        let text = |at: &str| item.pointer(at).and_then(Value::as_str).unwrap_or_default();
+        let mentions: Vec<Mention> =
+            item["mentions"].as_array().into_iter().flatten().filter_map(mention).collect();
+        let (id, sender) = (plain(text("/message_id")).unwrap_or_default(), text("/sender/id"));
+        let MessageContent { text: said, files } =
+            content::read(text("/msg_type"), text("/body/content"), id, &mentions, "");
+        let own = text("/sender/sender_type") == "app" && sender == self.state.client.app_id();
+        let author = match text("/sender/sender_type") {
+            "user" | "" if ask => Some(self.state.places.ask_name(&self.state.client, sender).await),
+            "user" | "" => Some(self.state.places.name(sender)),
+            _ => None,
+        };
+        let at = millis(item.get("create_time"));
+        let piece = PointedAt::of_text(kind, &said).by(author.as_deref()).with_files(files);
+        let problem = piece.is_empty().then(|| "Feishu gives out no text of it".to_owned());
+        PointedAt { own, at, problem, ..piece }
+    }
+}
+
+fn mention(value: &Value) -> Option<Mention> {
+    serde_json::from_value(value.clone()).ok()
+}
+
+#[cfg(test)]
+mod tests;
