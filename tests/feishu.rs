@@ -376,8 +376,13 @@ async fn a_waiting_message_gets_a_reaction_and_posts_and_bundles_are_read_whole(
     assert_eq!(asked, "**Plan**\n[see](https://a.example)");
     let bundle = vec![(scene.ada.clone(), "text".to_owned(), json!("first thing"))];
     scene.feishu.say(&said("merge_forward", json!({"content": "Merged"}), bundle));
+    let read =
+        || scene.house.model.requests().pop().filter(|asked| asked.last_pointed().contains("first thing"));
+    scene.house.model.wait(SOON, |_| read()).await.unwrap();
     scene
-        .sees(&scene.chat, |shown| shown.last().filter(|last| last.text.contains("first thing")).cloned())
+        .sees(&scene.chat, |shown| {
+            shown.last().filter(|last| !last.growing && last.text.starts_with("echo")).cloned()
+        })
         .await;
     // Another bot is not answered.
     let calls = scene.house.model.count();

@@ -52,6 +52,7 @@ mod page;
 mod parity;
 mod people;
 mod platforms;
+mod pointed;
 mod postgres;
 mod refused;
 mod runs;

@@ -83,7 +83,7 @@ impl Office {
         facts["channels"]["slack"].as_str().unwrap_or_default().to_owned()
     }
 
-    async fn becomes(&self, state: &str) {
+    pub(crate) async fn becomes(&self, state: &str) {
         for _ in 0..600 {
             if self.state().await == state {
                 return;

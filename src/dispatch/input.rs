@@ -86,7 +86,8 @@ pub(super) struct Input {
 
 /// Returns whether an arrival has attachments, its own or those of content that it points at.
 pub(super) fn has_attachments(arrival: &InboxItem) -> bool {
-    let own = matches!(&arrival.inbound.kind, InboundKind::Message { attachments, .. } if !attachments.is_empty());
+    let own =
+        matches!(&arrival.inbound.kind, InboundKind::Message { attachments, .. } if !attachments.is_empty());
     own || arrival.inbound.pointed.iter().any(|piece| !piece.attachments.is_empty())
 }
 

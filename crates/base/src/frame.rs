@@ -76,7 +76,8 @@ impl Human {
             None => told.push_str(&words),
         }
         let pointed = (!pointed.is_empty()).then(|| pointed::render(pointed));
-        let memory = |recalled: &MemoryNote| format!("<memory>\n{}\n</memory>", foreign::text(&recalled.text));
+        let memory =
+            |recalled: &MemoryNote| format!("<memory>\n{}\n</memory>", foreign::text(&recalled.text));
         let below = [pointed, guide.clone(), recalled.as_ref().map(memory)];
         for part in below.into_iter().flatten() {
             told.push_str(if told.is_empty() { "" } else { "\n\n" });

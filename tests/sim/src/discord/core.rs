@@ -62,6 +62,8 @@ fn find(ask: &Ask) -> Option<Found> {
         ("GET", ["applications", _, "commands"]) => bot("commands.get", me::commands),
         ("PUT", ["applications", _, "commands"]) => bot("commands.put", me::put_commands),
         ("POST", ["users", "@me", "channels"]) => bot("dm.create", messages::direct),
+        ("GET", ["guilds", _]) => bot("guild.get", me::guild),
+        ("GET", ["guilds", _, "members", _]) => bot("member.get", me::member),
         ("GET", ["guilds", _, "channels"]) => bot("guild.channels", me::channels),
         ("GET", ["guilds", _, "roles"]) => bot("guild.roles", me::roles),
         ("GET", ["guilds", _, "threads", "active"]) => bot("threads.list", messages::threads),

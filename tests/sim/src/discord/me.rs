@@ -29,6 +29,21 @@ pub(crate) fn channels(world: &mut World, ask: &Ask) -> Answer {
     of_the_guild(world, ask, "channels")
 }
 
+/// `GET /guilds/{id}`
+pub(crate) fn guild(world: &mut World, ask: &Ask) -> Answer {
+    of_the_guild(world, ask, "roles")?;
+    Ok((200, wire::guild(world)))
+}
+
+/// `GET /guilds/{id}/members/{user}`
+pub(crate) fn member(world: &mut World, ask: &Ask) -> Answer {
+    of_the_guild(world, ask, "roles")?;
+    match world.people.contains_key(ask.part(3)) {
+        true => Ok((200, wire::member(world, ask.part(3)))),
+        false => Err(Refusal::new(404, 10007, "Unknown Member")),
+    }
+}
+
 /// `GET /guilds/{id}/roles`
 pub(crate) fn roles(world: &mut World, ask: &Ask) -> Answer {
     of_the_guild(world, ask, "roles")

@@ -5,6 +5,10 @@ use super::world::{
 };
 use serde_json::{Value, json};
 
+/// Permission to see a channel, and that with the one to read its older messages.
+const VIEW_CHANNEL: u64 = 1 << 10;
+const READS: u64 = VIEW_CHANNEL | 1 << 16;
+
 /// A user: a person or the bot.
 pub(crate) fn user(world: &World, id: &str) -> Value {
     let is_bot = id == BOT;
@@ -37,7 +41,7 @@ pub(crate) fn channel(world: &World, channel: &Channel) -> Value {
             json["guild_id"] = GUILD.into();
             json["name"] = channel.name.as_str().into();
             json["position"] = 0.into();
-            json["permission_overwrites"] = json!([]);
+            json["permission_overwrites"] = overwrites(channel);
         }
         ChannelKind::Thread { parent, owner } => {
             json["guild_id"] = GUILD.into();
@@ -55,6 +59,15 @@ pub(crate) fn channel(world: &World, channel: &Channel) -> Value {
     json
 }
 
+/// Who sees a channel: its members, and nobody else of the server.
+fn overwrites(channel: &Channel) -> Value {
+    let view = VIEW_CHANNEL.to_string();
+    let mut all = vec![json!({"id": GUILD, "type": 0, "allow": "0", "deny": view})];
+    let member = |id: &String| json!({"id": id, "type": 1, "allow": view, "deny": "0"});
+    all.extend(channel.members.iter().map(member));
+    all.into()
+}
+
 /// The server, as the gateway tells of it after the start.
 pub(crate) fn guild(world: &World) -> Value {
     let of = |wanted: fn(&ChannelKind) -> bool| -> Vec<Value> {
@@ -63,7 +76,7 @@ pub(crate) fn guild(world: &World) -> Value {
     };
     let role = |id: &str, name: &str, tags: Value| {
         let mut role = json!({
-            "id": id, "name": name, "color": 0, "hoist": false, "position": 0, "permissions": "0",
+            "id": id, "name": name, "color": 0, "hoist": false, "position": 0, "permissions": READS.to_string(),
             "managed": !tags.is_null(), "mentionable": false, "flags": 0, "colors": {"primary_color": 0},
         });
         if !tags.is_null() {

@@ -62,7 +62,8 @@ impl Ask {
     }
 
     /// All messages in the form of chat completions, as the model takes them: a person's words without what stands before them, but with
-    /// `[name]` where that says who speaks, and with the lines about files behind them; a result without the marks around what others wrote. The
+    /// `[name]` where that says who speaks, and with the lines about files behind them, and what they point at under
+    /// `pointed`; a result without the marks around what others wrote. The
     /// very bytes are in `body`.
     #[must_use]
     pub fn messages(&self) -> &[Value] {
@@ -79,6 +80,13 @@ impl Ask {
     #[must_use]
     pub fn last_user(&self) -> String {
         self.last("user")
+    }
+
+    /// The content of others that the user's last message points at, in its marks.
+    #[must_use]
+    pub fn last_pointed(&self) -> &str {
+        let found = self.messages().iter().rev().find(|message| message["role"] == "user");
+        found.and_then(|message| message["pointed"].as_str()).unwrap_or_default()
     }
 
     /// The text of the last tool result.
@@ -118,10 +126,14 @@ impl Ask {
 /// Reads what a message says of itself in its first lines, as the system prompt tells a model to.
 fn heard(message: &Value) -> Value {
     let mut heard = message.clone();
-    if let (Some("user"), Some(content)) = (message["role"].as_str(), message["content"].as_str())
-        && let Some(words) = read(content)
-    {
-        heard["content"] = words.into();
+    if let (Some("user"), Some(content)) = (message["role"].as_str(), message["content"].as_str()) {
+        let (own, pointed) = split_pointed(content);
+        if let Some(words) = read(own) {
+            heard["content"] = words.into();
+            if !pointed.is_empty() {
+                heard["pointed"] = pointed.into();
+            }
+        }
     }
     if let (Some("tool"), Some(words)) =
         (message["role"].as_str(), message["content"].as_str().and_then(unframed))
@@ -129,6 +141,17 @@ fn heard(message: &Value) -> Value {
         heard["content"] = words.into();
     }
     heard
+}
+
+/// Splits a message into what its author said and the marked content of others that it points at, which may be empty.
+fn split_pointed(content: &str) -> (&str, &str) {
+    match (content.find("\n\n<pointed_at "), content.rfind("</pointed_at>")) {
+        (Some(start), Some(end)) => {
+            let end = end + "</pointed_at>".len();
+            (content.get(..start).unwrap_or_default(), content.get(start + 2..end).unwrap_or_default())
+        }
+        _ => (content, ""),
+    }
 }
 
 /// Returns who speaks, the words, and what is said of files; `None` where no first line says anything.

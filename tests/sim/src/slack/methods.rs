@@ -28,7 +28,7 @@ const fn writes(name: &'static str, effect: fn(&mut World, &Params) -> Answer) -
     Method { name, effect, json: true, app: false }
 }
 
-const METHODS: [Method; 24] = [
+const METHODS: [Method; 25] = [
     Method { name: "apps.connections.open", effect: socket::open, json: true, app: true },
     writes("api.test", test),
     writes("auth.test", auth),
@@ -45,6 +45,7 @@ const METHODS: [Method; 24] = [
     reads("conversations.list", list),
     reads("users.conversations", list),
     reads("conversations.info", info),
+    reads("conversations.members", members),
     writes("conversations.open", open),
     reads("users.info", user),
     reads("files.getUploadURLExternal", files::announce),
@@ -57,7 +58,7 @@ const METHODS: [Method; 24] = [
 
 /// Finds a method.
 pub(crate) fn find(name: &str, world: &World) -> Option<&'static Method> {
-    static TABLE: [Method; 24] = METHODS;
+    static TABLE: [Method; 25] = METHODS;
     let found = TABLE.iter().find(|known| known.name == name)?;
     (world.options.streams || !name.ends_with("Stream")).then_some(found)
 }
@@ -207,6 +208,16 @@ fn info(world: &mut World, params: &Params) -> Answer {
     let of = world.channel(params.need("channel")?)?;
     world.need(if of.with.is_some() { "im:read" } else { "channels:read" })?;
     Ok(json!({"ok": true, "channel": wire::channel(of)}))
+}
+
+fn members(world: &mut World, params: &Params) -> Answer {
+    let of = world.channel(params.need("channel")?)?;
+    world.need(if of.with.is_some() { "im:read" } else { "channels:read" })?;
+    if !of.bot_in {
+        return Err(Refusal::new("channel_not_found"));
+    }
+    let members: Vec<&str> = of.members.iter().map(String::as_str).chain([BOT_USER]).collect();
+    Ok(json!({"ok": true, "members": members, "response_metadata": {"next_cursor": ""}}))
 }
 
 fn open(world: &mut World, params: &Params) -> Answer {

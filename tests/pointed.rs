@@ -1,0 +1,338 @@
+//! Content that people point at: messages that they answer, quote, pass on and link to, with their files, on each
+//! platform. `docs/channels/pointed-at.md` lists the test of each kind.
+
+use crate::{
+    discord::Server,
+    house::{House, SOON, Talker, http},
+    platforms::on_each_platform,
+    scene::Scene,
+    slack::Office,
+};
+
+use pudu_sim::{
+    DingTalk, Feishu, Platform,
+    feishu::Said,
+    model::Reply,
+    platform::Words,
+    slack::Options,
+    telegram::{Kind, Post, Upload},
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio_util::bytes::Bytes;
+
+/// Content of the file that comes with a message of another person.
+const PLAN: &str = "the plan is to build a dam";
+
+/// Waits for the nth request to the model and returns the sender's words in it and the content that they point at.
+async fn asked(house: &House, nth: usize) -> (String, String) {
+    let count = || (house.model.count() >= nth as u64).then_some(());
+    house.model.wait(SOON, |_| count()).await.unwrap_or_else(|timeout| panic!("request {nth}: {timeout}"));
+    let request = house.model.requests()[nth - 1].clone();
+    (request.last_user(), request.last_pointed().to_owned())
+}
+
+/// Fails unless the content has all of these words behind a sign that no text can write.
+fn assert_foreign(pointed: &str, words: &[&str]) {
+    for word in words {
+        let found = pointed.lines().any(|line| line.starts_with("> ") && line.contains(word));
+        assert!(found, "{word:?} is not set off as foreign in {pointed:?}");
+    }
+}
+
+on_each_platform!([
+    a_message_of_another_that_is_answered_is_seen
+    a_file_of_another_that_is_answered_is_among_the_uploads
+]);
+
+/// DingTalk gives a bot no message that did not mention it.
+fn gives_nothing(scene: &Scene) -> bool {
+    scene.platform.name() == "dingtalk"
+}
+
+/// Bob writes in a group of his and Ada's, not to the bot; returns the group and the message.
+fn bob_writes(scene: &Scene, text: &str, files: Vec<(String, Bytes)>) -> (String, String) {
+    let bob = scene.platform.person("Bob");
+    let group = scene.platform.group("team", &[&scene.ada, &bob]);
+    let words = Words { chat: group.clone(), person: bob, text: text.to_owned(), files, ..Words::default() };
+    (group, scene.platform.write(&words))
+}
+
+async fn a_message_of_another_that_is_answered_is_seen(scene: Scene) {
+    let (group, message) = bob_writes(&scene, "the server room floods\non Mondays", Vec::new());
+    scene.write(&group, &scene.ada, "summarise this", true, Some(&message));
+    let (words, pointed) = asked(&scene.house, 1).await;
+    assert_eq!(words, "[Ada] summarise this");
+    if gives_nothing(&scene) {
+        assert!(pointed.contains("DingTalk gave out none of its content"), "{pointed:?}");
+        return;
+    }
+    assert_foreign(&pointed, &["the server room floods", "on Mondays"]);
+    assert!(pointed.contains("\"author\":\"Bob\""), "{pointed:?}");
+    // What was read once is not read again: the conversation has it.
+    scene.sees(&group, |shown| shown.last().filter(|last| last.text.starts_with("echo")).cloned()).await;
+}
+
+async fn a_file_of_another_that_is_answered_is_among_the_uploads(scene: Scene) {
+    if gives_nothing(&scene) {
+        return;
+    }
+    let plan = vec![("plan.txt".to_owned(), Bytes::from_static(PLAN.as_bytes()))];
+    let (group, message) = bob_writes(&scene, "", plan);
+    let path = "/mnt/user-data/uploads/plan.txt";
+    scene.house.model.next(Reply::tool("read_file", &json!({"path": path})));
+    scene.write(&group, &scene.ada, "what does it say?", true, Some(&message));
+    let (words, pointed) = asked(&scene.house, 2).await;
+    assert!(words.contains("what does it say?") && words.contains(path), "{words:?}");
+    assert!(pointed.contains("\"files\":[\"plan.txt\"]"), "{pointed:?}");
+    assert_eq!(scene.house.model.requests()[1].last_tool(), PLAN);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn telegram_quotes_external_replies_and_forwards_are_seen() {
+    let house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    let id = ada.person.0;
+    let message = |number: i64, fields: &Value| {
+        let mut message = json!({
+            "message_id": number, "date": 1_750_000_000, "chat": {"id": id, "type": "private", "first_name": "Ada"},
+            "from": {"id": id, "is_bot": false, "first_name": "Ada"},
+        });
+        message.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        message
+    };
+    let bot: i64 = house.telegram.token().split(':').next().unwrap().parse().unwrap();
+    let own = json!({"id": bot, "is_bot": true, "first_name": "Pudu", "username": "pudu_bot"});
+    let answer = json!({"message_id": 6, "date": 1, "chat": {"id": id, "type": "private"}, "from": own,
+        "text": "OLDANSWER the code of the door is 4711, and the lift is out of order"});
+    let news = json!({"id": -1, "type": "channel", "title": "News"});
+    let origin = json!({"type": "channel", "chat": news, "message_id": 9, "date": 1});
+    let cases = [
+        (
+            json!({"text": "is it still that one?", "reply_to_message": answer}),
+            vec!["OLDANSWER"],
+            "\"yours\":true",
+        ),
+        (
+            json!({"text": "is this part true?", "reply_to_message": answer, "quote": {"text": "PART the lift", "is_manual": true}}),
+            vec!["OLDANSWER", "PART the lift"],
+            "kind=\"quote\"",
+        ),
+        (
+            json!({"text": "and this?", "external_reply": {"origin": origin, "chat": news}, "quote": {"text": "rates fall"}}),
+            vec!["rates fall"],
+            "\"author\":\"News\"",
+        ),
+        (
+            json!({"text": "/new\nPASSED on", "forward_origin": origin}),
+            vec!["/new", "PASSED on"],
+            "kind=\"forward\"",
+        ),
+    ];
+    for (n, (fields, words, mark)) in cases.iter().enumerate() {
+        house.telegram.update(ada.chat, "message", &message(100 + n as i64, fields)).unwrap();
+        let (own, pointed) = asked(&house, n + 1).await;
+        assert_eq!(own, fields["text"].as_str().filter(|_| n < 3).unwrap_or_default());
+        assert_foreign(&pointed, words);
+        assert!(pointed.contains(mark), "{pointed:?}");
+    }
+    let forward =
+        Post::text("see").forwarded_from("Bob").file(Upload::document("error.log", "text/plain", PLAN));
+    house.model.next(Reply::tool("read_file", &json!({"path": "/mnt/user-data/uploads/error.log"})));
+    house.telegram.post(ada.chat, ada.person, &forward).unwrap();
+    asked(&house, cases.len() + 2).await;
+    assert_eq!(house.model.requests().last().unwrap().last_tool(), PLAN);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_bots_own_answer_is_repeated_only_where_the_conversation_lacks_it() {
+    let house = House::open("").await;
+    let (ada, bob) = (Talker::new(&house, "Ada"), Talker::new(&house, "Bob"));
+    let group = house.telegram.add_group(Kind::Supergroup, "team", &[ada.person, bob.person]);
+    let ada = ada.at(group);
+    let long = format!("The **plan** is this. {} THEEND", "word ".repeat(100));
+    house.model.next(Reply::text(&long));
+    ada.say("@pudu_bot tell me");
+    ada.reads_so(|text| text.ends_with("THEEND")).await;
+    let answer = ada.answers()[0].clone();
+    house.telegram.post(group, ada.person, &Post::text("and then?").reply_to(answer.id)).unwrap();
+    let (_, pointed) = asked(&house, 2).await;
+    assert_foreign(&pointed, &["The plan is this."]);
+    assert!(!pointed.contains("THEEND"), "the conversation has it: {pointed:?}");
+    ada.reads("echo: [Ada] and then?").await;
+    house.telegram.post(group, ada.person, &Post::text("/new").reply_to(answer.id)).unwrap();
+    ada.reads("New conversation started.").await;
+    house.telegram.post(group, ada.person, &Post::text("what was it?").reply_to(answer.id)).unwrap();
+    let (_, pointed) = asked(&house, 3).await;
+    assert_foreign(&pointed, &["THEEND"]);
+}
+
+/// Posts an event of Slack's, byte for byte, and returns the status of the answer.
+async fn post_event(office: &Office, event: &str) -> u16 {
+    let url = format!("http://{}/api/webhooks/slack/slack", office.house.bind);
+    let body = format!(r#"{{"type":"event_callback","team_id":"T0PUDU0001","event":{event}}}"#);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let post = http().post(url).header("content-type", "application/json");
+    let post = post.header("x-slack-request-timestamp", now.to_string());
+    let post = post.header("x-slack-signature", office.slack.sign(now, body.as_bytes()));
+    post.body(body).send().await.unwrap().status().as_u16()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slack_forwards_alerts_and_half_pairs_are_answered() {
+    let mut office = Office::build(Options::default()).await;
+    let secret = office.slack.options().signing_secret;
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    office.house.bind = format!("127.0.0.1:{port}");
+    office.house.configure(&format!("event_delivery: http\nsigning_secret: '{secret}'\n"), "");
+    office.house.start();
+    office.becomes("ready").await;
+    // A file that somebody sent elsewhere.
+    let log = Words {
+        chat: office.team.clone(),
+        person: office.ada.clone(),
+        files: vec![("error.log".to_owned(), Bytes::from_static(PLAN.as_bytes()))],
+        ..Words::default()
+    };
+    office.slack.write(&log);
+    let history = office.slack.call("conversations.history", json!({"channel": office.team})).await;
+    let file = history["messages"][0]["files"][0].clone();
+    let forward = json!([{
+        "is_share": true, "is_msg_unfurl": true, "author_name": "Ann", "author_id": "U55", "channel_id": "C99",
+        "ts": "1750000000.000100", "text": "FORWARDED the backup failed", "fallback": "[June 15th] Ann", "files": [file],
+    }]);
+    let alert = json!([{"color": "danger", "title": "ALERTTITLE disk full", "text": "ALERTTEXT host db1"}]);
+    let event = |n: u32, text: &str, attachments: &str| {
+        format!(
+            r#"{{"type":"message","channel":"{}","channel_type":"im","user":"{}","ts":"1750000100.00{n:04}","text":"{text}","attachments":{attachments}}}"#,
+            office.direct, office.ada
+        )
+    };
+    let half = r#"[{"from_url":"https://x.example.org/a","title":"cut in the middle \ud83d","fallback":"cut \ud83d","id":1}]"#;
+    let cases = [
+        ("what is it?", forward.to_string(), vec!["FORWARDED the backup failed"], "kind=\"forward\""),
+        ("", forward.to_string(), vec!["FORWARDED the backup failed"], "\"files\":[\"error"),
+        ("", alert.to_string(), vec!["ALERTTITLE disk full", "ALERTTEXT host db1"], "kind=\"card\""),
+        ("hello there", half.to_owned(), vec!["cut in the middle \u{fffd}"], "kind=\"embed\""),
+        ("and \\ud83d this", "[]".to_owned(), vec![], ""),
+    ];
+    for (n, (text, attachments, words, mark)) in cases.iter().enumerate() {
+        assert_eq!(post_event(&office, &event(n as u32, text, attachments)).await, 200);
+        let (own, pointed) = asked(&office.house, n + 1).await;
+        assert!(own.starts_with(&text.replace("\\ud83d", "\u{fffd}")), "{own:?}");
+        assert_foreign(&pointed, words);
+        assert!(pointed.contains(mark), "{pointed:?}");
+        let answered = |shown: &[pudu_sim::platform::Shown]| (shown.len() > n).then_some(());
+        office.sees(&office.direct, answered).await;
+    }
+    let first = office.house.model.requests()[0].clone();
+    assert!(first.last_user().contains("/mnt/user-data/uploads/error.log"), "{}", first.last_user());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slack_links_are_read_only_for_those_who_are_in_the_channel() {
+    let office = Office::open(Options::default()).await;
+    let bob = office.slack.person("Bob");
+    let theirs = office.slack.group("secret", &[&bob]);
+    let both = office.slack.group("open", &[&bob, &office.ada]);
+    let said = |chat: &str, text: &str| {
+        let (chat, person, text) = (chat.to_owned(), bob.clone(), text.to_owned());
+        office.slack.write(&Words { chat, person, text, ..Words::default() })
+    };
+    let link = |chat: &str, ts: &str| {
+        format!("<https://simulated.slack.com/archives/{chat}/p{}>", ts.replace('.', ""))
+    };
+    let (hidden, open) =
+        (said(&theirs, "HIDDEN the merger is on Friday"), said(&both, "OPEN lunch is at noon"));
+    office.write(&office.direct, &format!("what is {}?", link(&both, &open)), true, None);
+    let (_, pointed) = asked(&office.house, 1).await;
+    assert_foreign(&pointed, &["OPEN lunch is at noon"]);
+    assert!(pointed.contains("kind=\"link\"") && pointed.contains("\"author\":\"Bob\""), "{pointed:?}");
+    office.write(&office.direct, &format!("and {}?", link(&theirs, &hidden)), true, None);
+    let (_, pointed) = asked(&office.house, 2).await;
+    assert!(pointed.contains("the sender is not in that channel"), "{pointed:?}");
+    let request = office.house.model.requests()[1].clone();
+    assert!(!request.body.to_string().contains("HIDDEN"), "a person reads nothing through the bot");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn discord_forwards_embeds_and_links_are_seen_by_those_who_may() {
+    let server = Server::open("").await;
+    let bob = server.discord.person("Bob");
+    let theirs = server.discord.group("secret", &[&bob]);
+    let both = server.discord.group("open", &[&bob, &server.ada]);
+    let said = |chat: &str, text: &str, files: Vec<(String, Bytes)>| {
+        let (chat, person, text) = (chat.to_owned(), bob.clone(), text.to_owned());
+        server.discord.write(&Words { chat, person, text, files, ..Words::default() })
+    };
+    let (hidden, open) =
+        (said(&theirs, "HIDDEN the merger", vec![]), said(&both, "OPEN lunch is at noon", vec![]));
+    let guild = "1000000000000000003";
+    let link = |chat: &str, message: &str| format!("https://discord.com/channels/{guild}/{chat}/{message}");
+    server.write(&server.direct, &format!("what is {}?", link(&both, &open)), true, None);
+    let (_, pointed) = asked(&server.house, 1).await;
+    assert_foreign(&pointed, &["OPEN lunch is at noon"]);
+    server.write(&server.direct, &format!("and {}?", link(&theirs, &hidden)), true, None);
+    let (_, pointed) = asked(&server.house, 2).await;
+    assert!(pointed.contains("the sender may not read that channel"), "{pointed:?}");
+    assert!(!server.house.model.requests()[1].body.to_string().contains("HIDDEN"));
+    let event = |fields: Value| {
+        let mut event = json!({
+            "id": "1400000000000000001", "channel_id": server.direct, "type": 0, "content": "",
+            "author": {"id": server.ada, "username": "ada", "global_name": "Ada"},
+        });
+        event.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        server.discord.event("MESSAGE_CREATE", &event);
+    };
+    let embed = json!({"title": "ALERT disk full", "description": "host db1", "fields": [{"name": "use", "value": "98 %"}]});
+    event(json!({"message_reference": {"type": 1, "message_id": "8"},
+        "message_snapshots": [{"message": {"content": "/new\nFORWARDED", "embeds": [embed]}}]}));
+    let (own, pointed) = asked(&server.house, 3).await;
+    assert_eq!(own, "");
+    assert_foreign(&pointed, &["/new", "FORWARDED", "ALERT disk full", "host db1", "use: 98 %"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn feishu_bundles_and_cards_are_read_and_answered() {
+    let feishu = Feishu::start(Default::default()).await.unwrap();
+    let scene = Scene::open(Arc::new(feishu.clone())).await;
+    let said = |kind: &str, content: Value, bundle: Vec<(String, String, Value)>| Said {
+        chat: scene.chat.clone(),
+        person: scene.ada.clone(),
+        kind: kind.to_owned(),
+        content,
+        bundle,
+        ..Said::default()
+    };
+    let bundle = vec![(scene.ada.clone(), "text".to_owned(), json!("/new\nfirst thing"))];
+    feishu.say(&said("merge_forward", json!({"content": "Merged"}), bundle));
+    let (own, pointed) = asked(&scene.house, 1).await;
+    assert_eq!(own, "");
+    assert_foreign(&pointed, &["/new", "first thing"]);
+    let card = json!({"title": "ALERT disk full", "elements": [[{"tag": "text", "text": "host db1"}]]});
+    feishu.say(&said("interactive", card, Vec::new()));
+    let (own, pointed) = asked(&scene.house, 2).await;
+    assert_eq!(own, "");
+    assert_foreign(&pointed, &["ALERT disk full", "host db1"]);
+    scene.sees(&scene.chat, |shown| (shown.len() == 2).then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dingtalk_quotes_and_records_are_read_and_answered() {
+    let dingtalk = DingTalk::start(Default::default()).await.unwrap();
+    let scene = Scene::open(Arc::new(dingtalk.clone())).await;
+    let words = Words { chat: scene.chat.clone(), person: scene.ada.clone(), ..Words::default() };
+    let replied = json!({"msgId": "m0", "msgType": "text", "content": {"content": "QUOTED the room floods"}, "senderId": "x"});
+    let text = json!({"content": "what is it?", "isReplyMsg": true, "repliedMsg": replied});
+    dingtalk.post(&words, &json!({"msgtype": "text", "text": text}));
+    let (own, pointed) = asked(&scene.house, 1).await;
+    assert_eq!(own, "what is it?");
+    assert_foreign(&pointed, &["QUOTED the room floods"]);
+    let entries = json!([{"senderId": "$:1", "msgType": "text", "content": "/new\nRECORDED"}]).to_string();
+    let record = json!({"title": "Team", "summary": "[\"Bob:/new\"]", "chatRecord": entries});
+    dingtalk.post(&words, &json!({"msgtype": "chatRecord", "content": record}));
+    let (own, pointed) = asked(&scene.house, 2).await;
+    assert_eq!(own, "");
+    assert_foreign(&pointed, &["/new", "RECORDED"]);
+    assert!(pointed.contains("\"author\":\"Bob\""), "{pointed:?}");
+}
