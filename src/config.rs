@@ -55,8 +55,8 @@ pub(crate) use {
     approvals::{ApprovalsConfig, is_own_tool},
     auth::AuthConfig,
     channel::{
-        AccountConfig, AccountPolicy, Allow, CLOSING, Capacity, Choosing, FollowUpMode, LOCAL, Menu,
-        SessionOverrides, Timing, UnpairedPeople, session_secrets,
+        AccountConfig, AccountPolicy, Allow, CLOSING, Capacity, Choosing, FollowUpMode, GroupContext, LOCAL,
+        Menu, SessionOverrides, Timing, UnpairedPeople, session_secrets,
     },
     class::Native,
     containers::{DockerConfig, SandboxBackend},

@@ -235,6 +235,7 @@ pub(crate) fn policy(hot: &HotConfig, name: &str) -> AccountRules {
             timezone,
             max_steps,
             language: configured.language,
+            context: configured.context,
         }
     };
     hot.policies.get(name).map_or_else(AccountRules::closed, open)

@@ -10,7 +10,7 @@ use crate::{
 };
 
 use pudu_sim::{
-    DingTalk, Feishu, Platform,
+    DingTalk, Feishu, Platform, dingtalk,
     feishu::Said,
     model::Reply,
     platform::Words,
@@ -319,7 +319,8 @@ async fn feishu_bundles_and_cards_are_read_and_answered() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dingtalk_quotes_and_records_are_read_and_answered() {
-    let dingtalk = DingTalk::start(Default::default()).await.unwrap();
+    let repeat = Some(std::time::Duration::from_millis(200));
+    let dingtalk = DingTalk::start(dingtalk::Options { repeat, ..Default::default() }).await.unwrap();
     let scene = Scene::open(Arc::new(dingtalk.clone())).await;
     let words = Words { chat: scene.chat.clone(), person: scene.ada.clone(), ..Words::default() };
     let replied = json!({"msgId": "m0", "msgType": "text", "content": {"content": "QUOTED the room floods"}, "senderId": "x"});

@@ -88,6 +88,16 @@ pub trait Channel: Send + Sync {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
+    /// Reads recent messages of the chat or thread of a message, oldest first, where the platform has a history for
+    /// bots. Called only after the sender of the message was let in.
+    fn recent<'a>(
+        &'a self,
+        _inbound: &'a Inbound,
+        _wanted: RecentMessages<'a>,
+    ) -> BoxFuture<'a, Result<Vec<PointedAt>, SendError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
     /// Fetches a file of at most `limit` bytes to `to`, which does not exist yet. Called only after its
     /// sender was let in.
     fn download<'a>(
@@ -96,6 +106,17 @@ pub trait Channel: Send + Sync {
         to: &'a Path,
         limit: u64,
     ) -> BoxFuture<'a, Result<u64, SendError>>;
+}
+
+/// Recent messages of a chat that are wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct RecentMessages<'a> {
+    /// Maximum number of messages; the newest count.
+    pub max: usize,
+    /// Time of the oldest, in milliseconds since 1970.
+    pub since: i64,
+    /// Ids of messages that are left out.
+    pub except: &'a [String],
 }
 
 /// Options of one run, which count before all that is chosen otherwise.

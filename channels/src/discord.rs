@@ -33,7 +33,7 @@ pub use decode::ListenRules;
 
 use crate::{
     Address, Attachment, ChannelError, ChatCommand, Check, EventSink, HealthCell, Inbound, PointedAt,
-    ReplyTarget, SendError,
+    RecentMessages, ReplyTarget, SendError,
     clock::now,
     platform::{PlatformAccount, check_base_url},
     reply::{Capabilities, PlatformMessages},
@@ -164,6 +164,14 @@ impl PlatformAccount for DiscordChannel {
 
     async fn look_up(&self, inbound: &Inbound, piece: &PointedAt) -> Result<Vec<PointedAt>, SendError> {
         self.read_pointed(inbound, piece).await
+    }
+
+    async fn recent(
+        &self,
+        inbound: &Inbound,
+        wanted: RecentMessages<'_>,
+    ) -> Result<Vec<PointedAt>, SendError> {
+        self.read_recent(inbound, wanted).await
     }
 
     async fn download(&self, attachment: &Attachment, to: &Path, limit: u64) -> Result<u64, SendError> {

@@ -22,8 +22,8 @@ mod seal;
 mod upload;
 
 use crate::{
-    Address, Attachment, ChannelError, Check, EventSink, HealthCell, Inbound, PointedAt, ReplyTarget,
-    SendError, Webhook,
+    Address, Attachment, ChannelError, Check, EventSink, HealthCell, Inbound, PointedAt, RecentMessages,
+    ReplyTarget, SendError, Webhook,
     pace::Pacer,
     platform::{PlatformAccount, check_base_url},
     reply::{Capabilities, PlatformMessages},
@@ -214,6 +214,14 @@ impl PlatformAccount for FeishuChannel {
 
     async fn look_up(&self, inbound: &Inbound, piece: &PointedAt) -> Result<Vec<PointedAt>, SendError> {
         self.read_pointed(inbound, piece).await
+    }
+
+    async fn recent(
+        &self,
+        inbound: &Inbound,
+        wanted: RecentMessages<'_>,
+    ) -> Result<Vec<PointedAt>, SendError> {
+        self.read_recent(inbound, wanted).await
     }
 
     async fn download(&self, attachment: &Attachment, to: &Path, limit: u64) -> Result<u64, SendError> {

@@ -42,7 +42,9 @@ mod webhook;
 
 pub use address::Address;
 pub use boxed::BoxFuture;
-pub use channel::{Channel, ChannelError, ChannelLimits, LiveReply, ReplyTarget, RunOptions, SendError};
+pub use channel::{
+    Channel, ChannelError, ChannelLimits, LiveReply, RecentMessages, ReplyTarget, RunOptions, SendError,
+};
 pub use check::{Check, CheckResult};
 pub use command::ChatCommand;
 pub use event_sink::{AcceptError, Accepted, EventSink, StreamPosition};

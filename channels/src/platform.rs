@@ -2,7 +2,7 @@
 
 use crate::{
     Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, Check, EventSink, Health,
-    HealthCell, Inbound, LiveReply, PointedAt, ReplyStore, ReplyTarget, SendError, Webhook,
+    HealthCell, Inbound, LiveReply, PointedAt, RecentMessages, ReplyStore, ReplyTarget, SendError, Webhook,
     reply::{Capabilities, PlatformMessages, PlatformReply},
     transport::check_size,
 };
@@ -78,6 +78,15 @@ pub(crate) trait PlatformAccount: Send + Sync + 'static {
         &self,
         _inbound: &Inbound,
         _pointed: &PointedAt,
+    ) -> impl Future<Output = Result<Vec<PointedAt>, SendError>> + Send {
+        std::future::ready(Ok(Vec::new()))
+    }
+
+    /// Reads recent messages of a chat or thread: see [`Channel::recent`].
+    fn recent(
+        &self,
+        _inbound: &Inbound,
+        _wanted: RecentMessages<'_>,
     ) -> impl Future<Output = Result<Vec<PointedAt>, SendError>> + Send {
         std::future::ready(Ok(Vec::new()))
     }
@@ -163,6 +172,14 @@ impl<P: PlatformAccount> Channel for P {
         pointed: &'a PointedAt,
     ) -> BoxFuture<'a, Result<Vec<PointedAt>, SendError>> {
         Box::pin(PlatformAccount::look_up(self, inbound, pointed))
+    }
+
+    fn recent<'a>(
+        &'a self,
+        inbound: &'a Inbound,
+        wanted: RecentMessages<'a>,
+    ) -> BoxFuture<'a, Result<Vec<PointedAt>, SendError>> {
+        Box::pin(PlatformAccount::recent(self, inbound, wanted))
     }
 
     fn download<'a>(

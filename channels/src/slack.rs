@@ -24,7 +24,7 @@ mod wire;
 
 use crate::{
     Address, Attachment, ChannelError, ChatCommand, Check, EventSink, HealthCell, Inbound, PointedAt,
-    ReplyTarget, SendError, Webhook,
+    RecentMessages, ReplyTarget, SendError, Webhook,
     clock::now,
     platform::{PlatformAccount, check_base_url},
     reply::{Capabilities, PlatformMessages},
@@ -194,6 +194,14 @@ impl PlatformAccount for SlackChannel {
 
     async fn look_up(&self, inbound: &Inbound, piece: &PointedAt) -> Result<Vec<PointedAt>, SendError> {
         pointed::look_up(&self.handler.state, inbound, piece).await
+    }
+
+    async fn recent(
+        &self,
+        inbound: &Inbound,
+        wanted: RecentMessages<'_>,
+    ) -> Result<Vec<PointedAt>, SendError> {
+        pointed::recent(&self.handler.state, inbound, wanted).await
     }
 
     async fn download(&self, attachment: &Attachment, to: &Path, limit: u64) -> Result<u64, SendError> {

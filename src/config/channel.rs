@@ -133,6 +133,22 @@ pub(crate) struct AccountPolicy {
     pub(crate) timezone: TimeZone,
     /// The language of its answers; if nothing is said, the person's.
     pub(crate) language: Option<Language>,
+    /// Recent messages of a group that the model reads beside a question.
+    pub(crate) context: GroupContext,
+}
+
+/// Recent messages of a group that the model reads beside a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GroupContext {
+    /// Maximum number of messages; 0 for none.
+    pub(crate) messages: usize,
+    /// Maximum age of a message.
+    pub(crate) age: Duration,
+}
+
+impl GroupContext {
+    /// Reads nothing.
+    pub(crate) const OFF: Self = Self { messages: 0, age: Duration::ZERO };
 }
 
 impl AccountPolicy {
@@ -330,10 +346,23 @@ pub(super) fn policies(top: &Section<'_>) -> IndexMap<String, AccountPolicy> {
                 .or(choosing),
             timezone: section.timezone("timezone").or_told(zone.clone(), "`channels.timezone`"),
             language: own_language(&section, language),
+            context: GroupContext::OFF,
         };
+        let policy = AccountPolicy { context: context(&section, &policy), ..policy };
         section.is_needed().then(|| (name.to_owned(), policy))
     };
     find(top).into_iter().filter_map(one).collect()
+}
+
+/// Reads how many recent messages of a group the model reads. On an account that admits everybody the people are
+/// strangers, for whom nothing of a group is read unless the configuration says so.
+fn context(section: &Section<'_>, policy: &AccountPolicy) -> GroupContext {
+    let section = section.section("context");
+    let usual = if policy.admits_everybody() { 0 } else { 50 };
+    let messages = section.number("messages", 0..=200_u32);
+    let messages = messages.or_told(usual, "50; 0 where the account admits everybody");
+    let minutes = section.number("minutes", 1..=10_080_u64).or(1440);
+    GroupContext { messages: messages as usize, age: Duration::from_secs(minutes * 60) }
 }
 
 /// Reads how long what accounts leave behind is kept; that of an account that is off counts, too.

@@ -3,7 +3,7 @@
 use super::{access::Access, mode::FollowUpMode};
 use crate::{
     clock,
-    config::{self, Choosing},
+    config::{self, Choosing, GroupContext},
 };
 use jiff::tz::TimeZone;
 use pudu_channels::{Channel, Inbound};
@@ -45,6 +45,8 @@ pub(crate) struct AccountRules {
     pub(crate) max_steps: u32,
     /// The language of all answers, where the configuration says one.
     pub(crate) language: Option<Language>,
+    /// Recent messages of a group that the model reads beside a question.
+    pub(crate) context: GroupContext,
 }
 
 /// Agent and settings for a person.
@@ -81,6 +83,7 @@ impl AccountRules {
             timezone: TimeZone::system(),
             max_steps: MAX_STEPS,
             language: None,
+            context: GroupContext::OFF,
         }
     }
 

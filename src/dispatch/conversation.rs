@@ -322,6 +322,7 @@ impl ConversationActor {
         let reply_target = reply::target(&self.account, newest);
         let item = reply::outbox_item(&self.key, &reply_target);
         let choice = record.as_ref().map(ModelChoice::of).unwrap_or_default();
+        let last_talk = record.as_ref().map(|record| record.updated);
         let (thread, chosen) = match record {
             Some(known) => (known.thread, known.agent),
             None => (self.bind(newest).await.thread, None),
@@ -350,6 +351,7 @@ impl ConversationActor {
             session,
             said,
             work,
+            last_talk,
             cut: Interruption::Never,
             control,
             place: None,

@@ -91,16 +91,27 @@ pub(super) fn has_attachments(arrival: &InboxItem) -> bool {
     own || arrival.inbound.pointed.iter().any(|piece| !piece.attachments.is_empty())
 }
 
+/// Where a turn takes place.
+#[derive(Clone, Copy)]
+pub(super) struct TurnPlace<'a> {
+    pub(super) thread: &'a ThreadId,
+    /// When the conversation was last talked in before, in milliseconds since 1970; `None` for a new one.
+    pub(super) last_talk: Option<i64>,
+    pub(super) language: Language,
+}
+
 /// Makes messages for the thread of what people said, and fetches the files that came along.
 pub(super) async fn read(
     shared: &Shared,
     account: &Account,
     said: &[InboxItem],
-    thread: &ThreadId,
-    language: Language,
+    place: TurnPlace<'_>,
     cancel: &CancellationToken,
 ) -> Input {
+    let TurnPlace { thread, language, .. } = place;
     let (mut input, policy) = (Input::default(), account.policy());
+    let points = PointedReader { shared, account, place, cancel, policy: &policy };
+    let mut recent = points.recent(said).await;
     let mut basket = Basket::new(shared, account, thread, cancel);
     for arrival in said {
         let (text, attachments) = match &arrival.inbound.kind {
@@ -116,8 +127,8 @@ pub(super) async fn read(
         let Fetched { files, problems } = basket.fetch_all(attachments, language, &mut input.notes).await;
         human.files = files;
         human.notes.extend(problems);
-        let points = PointedReader { shared, account, thread, cancel, policy: &policy };
-        points.read(arrival, &mut basket, language, &mut human, &mut input.notes).await;
+        points.read(arrival, &mut basket, &mut human, &mut input.notes).await;
+        human.pointed.splice(0..0, std::mem::take(&mut recent));
         input.messages.push(human);
     }
     input

@@ -3,13 +3,12 @@
 
 use super::{
     account::{Account, AccountRules},
-    input::{Basket, Fetched},
+    input::{Basket, Fetched, TurnPlace},
     shared::Shared,
 };
-use crate::{bus::InboxItem, clock};
-use pudu_channels::{PointedAt, PointedKind, SendError};
-use pudu_client::base::{Human, Message, Pointed, ThreadId, ThreadState};
-use pudu_texts::Language;
+use crate::{bus::InboxItem, clock, config::GroupContext};
+use pudu_channels::{InboundKind, PointedAt, PointedKind, RecentMessages, SendError};
+use pudu_client::base::{Human, Message, Pointed, ThreadState};
 use std::time::Duration;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -41,7 +40,7 @@ pub(super) fn told(piece: &PointedAt, policy: &AccountRules) -> Pointed {
 pub(super) struct PointedReader<'a> {
     pub(super) shared: &'a Shared,
     pub(super) account: &'a Account,
-    pub(super) thread: &'a ThreadId,
+    pub(super) place: TurnPlace<'a>,
     pub(super) cancel: &'a CancellationToken,
     pub(super) policy: &'a AccountRules,
 }
@@ -52,14 +51,14 @@ impl PointedReader<'_> {
         &self,
         arrival: &InboxItem,
         basket: &mut Basket<'_>,
-        language: Language,
         human: &mut Human,
         notes: &mut Vec<String>,
     ) {
         if arrival.inbound.pointed.is_empty() {
             return;
         }
-        let state = self.shared.client.state(self.thread).await.unwrap_or_default();
+        let language = self.place.language;
+        let state = self.shared.client.state(self.place.thread).await.unwrap_or_default();
         human.pointed.clear();
         for piece in self.complete(arrival, &state).await {
             let mut pointed = told(&piece, self.policy);
@@ -72,6 +71,41 @@ impl PointedReader<'_> {
             human.files.extend(files);
             human.pointed.push(pointed);
         }
+    }
+
+    /// Reads recent messages of the group in which a turn takes place, from the last time that the conversation was
+    /// talked in. Their files are named and not fetched.
+    pub(super) async fn recent(&self, said: &[InboxItem]) -> Vec<Pointed> {
+        let GroupContext { messages, age } = self.policy.context;
+        let spoken = |arrival: &&InboxItem| matches!(arrival.inbound.kind, InboundKind::Message { .. });
+        let Some(first) = said.iter().find(spoken).filter(|first| !first.inbound.private && messages > 0)
+        else {
+            return Vec::new();
+        };
+        let oldest = clock::now().saturating_sub(i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
+        let since = self.place.last_talk.map_or(oldest, |last| last.max(oldest));
+        let except: Vec<String> = said.iter().map(|arrival| arrival.inbound.message.clone()).collect();
+        let wanted = RecentMessages { max: messages, since, except: &except };
+        let channel = self.account.channel();
+        let look = timeout(LOOK_UP_TIMEOUT, channel.recent(&first.inbound, wanted));
+        match self.cancel.run_until_cancelled(look).await {
+            Some(Ok(Ok(pieces))) => pieces.iter().map(|piece| self.named(piece)).collect(),
+            Some(Ok(Err(error))) => {
+                tracing::warn!(%error, "failed to read recent messages of a group");
+                vec![Pointed {
+                    kind: PointedKind::Recent.name().to_owned(),
+                    notes: vec![format!("⚠️ {}", unread(&error))],
+                    ..Pointed::default()
+                }]
+            }
+            Some(Err(_)) | None => Vec::new(),
+        }
+    }
+
+    /// Returns a piece whose files are named only.
+    fn named(&self, piece: &PointedAt) -> Pointed {
+        let files = piece.attachments.iter().map(|file| file.name.clone()).collect();
+        Pointed { files, ..told(piece, self.policy) }
     }
 
     /// Returns all pieces of a message, with those that are read from the platform.

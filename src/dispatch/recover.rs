@@ -168,6 +168,7 @@ impl Dispatcher {
             session,
             work: said.first().map_or(TurnWork::Answer, TurnWork::of),
             said,
+            last_talk: None,
             cut: if row.suspended { Interruption::Stop } else { Interruption::Death },
             control,
         };

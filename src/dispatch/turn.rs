@@ -4,7 +4,7 @@ use super::{
     account::{Account, AccountRules, AgentSession},
     approval,
     command::SlashCommand,
-    input::{self, Input, item_id, message_id},
+    input::{self, Input, TurnPlace, item_id, message_id},
     reply, secrets,
     shared::Shared,
     users, view, vision,
@@ -108,6 +108,8 @@ pub(super) struct TurnJob {
     pub(super) said: Vec<InboxItem>,
     /// Its work.
     pub(super) work: TurnWork,
+    /// When the conversation was last talked in before this turn, in milliseconds since 1970; `None` for a new one.
+    pub(super) last_talk: Option<i64>,
     /// Its last interruption.
     pub(super) cut: Interruption,
     /// How to reach the run.
@@ -249,8 +251,9 @@ async fn work(
         true => admit(shared, job, &mut *reply).await,
         false => None,
     };
+    let place_of_turn = TurnPlace { thread: &job.thread, last_talk: job.last_talk, language };
     let Input { messages, mut notes } =
-        input::read(shared, account, job.new_messages(), &job.thread, language, &job.control.cancel).await;
+        input::read(shared, account, job.new_messages(), place_of_turn, &job.control.cancel).await;
     let again = (job.work == TurnWork::Again).then(|| job.said.first().map(message_id)).flatten();
     let policy = account.policy();
     let others = policy.has_others_decide(&job.reply_target.sender);

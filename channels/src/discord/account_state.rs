@@ -190,6 +190,22 @@ impl DiscordAccountState {
         Ok(MessagePage { messages, next })
     }
 
+    /// Reads the messages before one in a channel, a hundred at most, oldest first.
+    pub(super) async fn history_before(
+        &self,
+        channel: &str,
+        before: &str,
+    ) -> Result<Vec<DiscordMessage>, DiscordError> {
+        self.check_rate_limit(&[ApiRoute::Read], channel)?;
+        let path = ["channels", channel, "messages"];
+        let told = self.client.get(&path, &[("before", before), ("limit", PAGE)]).await;
+        let told: Vec<Value> = self.heed(ApiRoute::Read, channel, told)?;
+        let mut messages: Vec<DiscordMessage> =
+            told.into_iter().filter_map(|message| serde_json::from_value(message).ok()).collect();
+        messages.sort_by_key(|message| message.id.parse::<u64>().unwrap_or(u64::MAX));
+        Ok(messages)
+    }
+
     /// An id was seen.
     pub(super) fn saw(&self, id: &str) {
         if let Ok(id) = id.parse() {

@@ -10,7 +10,9 @@ use super::{
     text::{name, words},
     wire::{DiscordMessage, DiscordPoll, DiscordUser, Embed, Passed, Sticker, made},
 };
-use crate::{Inbound, PointedAt, PointedKind, SendError, pointed::lines, transport::CallError};
+use crate::{
+    Inbound, PointedAt, PointedKind, RecentMessages, SendError, pointed::lines, transport::CallError,
+};
 use pudu_net::reqwest::Method;
 use serde_json::Value;
 use url::Url;
@@ -214,6 +216,29 @@ impl DiscordChannel {
         let read = self.handler.decoder(me).piece(piece.kind, &message);
         let name = state.places.name(&link.channel).map(|name| format!("#{name}"));
         Ok(vec![read.from(name.as_deref().filter(|_| !here))])
+    }
+
+    /// Reads recent messages of a thread, or of a channel outside of its threads.
+    pub(super) async fn read_recent(
+        &self,
+        inbound: &Inbound,
+        wanted: RecentMessages<'_>,
+    ) -> Result<Vec<PointedAt>, SendError> {
+        let state = &self.handler.state;
+        // A question that begins a thread stands in the channel.
+        let thread = inbound.address.topic.as_ref().filter(|topic| **topic != inbound.message);
+        let channel = thread.unwrap_or(&inbound.address.chat);
+        let found = state.history_before(channel, &inbound.message).await?;
+        let fits = |message: &&DiscordMessage| {
+            let at = made(&message.id).unwrap_or_default();
+            at >= wanted.since && !wanted.except.contains(&message.id) && Some(&message.id) != thread
+        };
+        let found: Vec<&DiscordMessage> = found.iter().filter(fits).collect();
+        let me = state.me().await?;
+        let decoder = self.handler.decoder(me);
+        let pieces = found.iter().skip(found.len().saturating_sub(wanted.max));
+        let pieces = pieces.map(|message| decoder.piece(PointedKind::Recent, message));
+        Ok(pieces.filter(|piece| !piece.is_empty()).collect())
     }
 
     /// Returns whether the bot listens on a server and the sender may read the channel there.

@@ -8,7 +8,7 @@ use super::{
     event::millis,
 };
 use crate::{
-    Inbound, PointedAt, PointedKind, SendError,
+    Inbound, PointedAt, PointedKind, RecentMessages, SendError,
     pointed::{MAX_PIECES, lines},
 };
 use pudu_net::reqwest::Method;
@@ -18,6 +18,9 @@ use serde_json::{Value, json};
 const WHOLE_CARDS: &str = "card_msg_content_type=user_card_content";
 /// Maximum number of names that are looked up for one forwarded bundle.
 const MAX_NAMES: usize = 10;
+/// Number of messages on one page of a history, and of pages that are read.
+const RECENT_PAGE: usize = 50;
+const RECENT_PAGES: usize = 4;
 /// Problem of a message that is not in the chat of the one that answers it.
 const FOREIGN_CHAT: &str = "it was not read: it is not in this chat";
 /// Problem of a message that its author took back.
@@ -64,6 +67,43 @@ impl FeishuChannel {
         Ok(vec![self.message(piece.kind, first, true).await])
     }
 
+    /// Reads recent messages of a topic or a chat.
+    pub(super) async fn read_recent(
+        &self,
+        inbound: &Inbound,
+        wanted: RecentMessages<'_>,
+    ) -> Result<Vec<PointedAt>, SendError> {
+        let (kind, container) = match &inbound.address.topic {
+            Some(topic) => ("thread", topic),
+            None => ("chat", &inbound.address.chat),
+        };
+        let Some(container) = plain(container) else { return Ok(Vec::new()) };
+        let page = format!(
+            "im/v1/messages?container_id_type={kind}&container_id={container}&sort_type=ByCreateTimeDesc\
+             &page_size={RECENT_PAGE}&{WHOLE_CARDS}"
+        );
+        let (mut found, mut token) = (Vec::new(), String::new());
+        for _ in 0..RECENT_PAGES {
+            let path = format!("{page}{token}");
+            let told = self.state.client.call(Method::GET, &path, None).await?;
+            let items = told["items"].as_array().cloned().unwrap_or_default();
+            let old = items.iter().any(|item| millis(item.get("create_time")) < Some(wanted.since));
+            found.extend(items.into_iter().filter(|item| is_wanted(item, inbound, wanted)));
+            let next =
+                told["page_token"].as_str().filter(|_| told["has_more"] == json!(true)).and_then(plain);
+            let Some(next) = next.filter(|_| !old && found.len() < wanted.max) else { break };
+            token = format!("&page_token={next}");
+        }
+        found.truncate(wanted.max);
+        let mut pieces = Vec::new();
+        for (n, item) in found.iter().rev().enumerate() {
+            let piece = self.message(PointedKind::Recent, item, n < MAX_NAMES).await;
+            pieces.push(PointedAt { problem: None, ..piece });
+        }
+        pieces.retain(|piece| !piece.is_empty());
+        Ok(pieces)
+    }
+
     /// Returns the messages of a forwarded bundle. Feishu gives out none of their files.
     async fn bundle(&self, inner: &[Value]) -> Vec<PointedAt> {
         let mut asked: Vec<&str> = Vec::new();
@@ -108,6 +148,15 @@ impl FeishuChannel {
         let problem = piece.is_empty().then(|| "Feishu gives out no text of it".to_owned());
         PointedAt { own, at, problem, ..piece }
     }
+}
+
+/// Returns whether a message of a history is one of those that are wanted.
+fn is_wanted(item: &Value, inbound: &Inbound, wanted: RecentMessages<'_>) -> bool {
+    let id = item["message_id"].as_str().unwrap_or_default();
+    let known = id == inbound.message || wanted.except.iter().any(|other| other == id);
+    let said = item["deleted"] != json!(true) && item["msg_type"] != "system";
+    let at = millis(item.get("create_time")).unwrap_or_default();
+    said && !known && at >= wanted.since && at <= inbound.at
 }
 
 fn mention(value: &Value) -> Option<Mention> {

@@ -9,7 +9,10 @@ use super::{
     text::words,
     wire::{HistoryPage, MembersPage, SlackAttachment, SlackIdentity, SlackMessage},
 };
-use crate::{Attachment, Inbound, PointedAt, PointedKind, SendError, pointed::lines, transport::CallError};
+use crate::{
+    Attachment, Inbound, PointedAt, PointedKind, RecentMessages, SendError, pointed::lines,
+    transport::CallError,
+};
 use serde_json::Value;
 use std::collections::HashMap;
 use url::Url;
@@ -19,6 +22,11 @@ const MAX_LINKS: usize = 5;
 /// Maximum number of pages of a channel's members that are read, and the members of one.
 const MEMBER_PAGES: usize = 20;
 const MEMBERS: &str = "1000";
+/// Number of messages on one page of a history, and of pages of a thread that are read.
+const RECENT: &str = "200";
+const RECENT_PAGES: usize = 5;
+/// Kinds of messages in which something is said.
+const SAID: [&str; 4] = ["bot_message", "file_share", "me_message", "thread_broadcast"];
 /// Problem of a message in a channel in which the sender is not.
 const FOREIGN_CHANNEL: &str =
     "it was not read: the sender is not in that channel, and reads nothing there through the bot";
@@ -207,6 +215,43 @@ pub(super) async fn look_up(
     let read = PieceContext { me, names: &names }.message(piece.kind, &message);
     let origin = elsewhere.then(|| format!("channel {}", link.channel));
     Ok(vec![read.from(origin.as_deref())])
+}
+
+/// Reads recent messages of a thread, or of a channel outside of its threads.
+pub(super) async fn recent(
+    state: &SlackAccountState,
+    inbound: &Inbound,
+    wanted: RecentMessages<'_>,
+) -> Result<Vec<PointedAt>, SendError> {
+    let chat = inbound.address.chat.as_str();
+    // A message in a channel begins a thread itself.
+    let thread = inbound.address.topic.as_deref().filter(|topic| *topic != inbound.message);
+    let oldest = format!("{}.{:03}000", wanted.since.div_euclid(1000), wanted.since.rem_euclid(1000));
+    let window = [("channel", chat), ("oldest", oldest.as_str()), ("limit", RECENT)];
+    let (method, rest) = match thread {
+        Some(thread) => ("conversations.replies", ("ts", thread)),
+        None => ("conversations.history", ("latest", inbound.message.as_str())),
+    };
+    let params = [window.as_slice(), &[rest]].concat();
+    // A channel comes newest first, a thread oldest first: its newest messages are on its last page.
+    let pages = if thread.is_some() { RECENT_PAGES } else { 1 };
+    let mut found = state.client.history(method, &params, pages, |_| true).await?;
+    let fits = |message: &SlackMessage| {
+        let ts = message.ts.as_deref().unwrap_or_default();
+        let plain = message.subtype.as_deref().is_none_or(|kind| SAID.contains(&kind));
+        let inside = millis(ts) >= wanted.since && Some(ts) != thread && ts < inbound.message.as_str();
+        plain && inside && !wanted.except.iter().any(|other| other == ts)
+    };
+    found.retain(fits);
+    found.sort_by(|a, b| a.ts.cmp(&b.ts));
+    found.drain(..found.len().saturating_sub(wanted.max));
+    let mut people: Vec<String> = found.iter().filter_map(|message| message.user.clone()).collect();
+    people.sort();
+    people.dedup();
+    let me = state.me().await?;
+    let names = state.people.names(&state.client, &people).await;
+    let context = PieceContext { me, names: &names };
+    Ok(found.iter().map(|message| context.message(PointedKind::Recent, message)).collect())
 }
 
 /// Returns whether a person is in a channel. The bot sees only members of channels in which it is, too.
