@@ -46,6 +46,7 @@ mod skills;
 mod subagents;
 mod summarization;
 mod title;
+mod transcription;
 pub(crate) mod trust;
 pub(crate) mod upgrade;
 mod watch;
@@ -74,6 +75,7 @@ pub(crate) use {
     sandbox::{SandboxConfig, ToolConfig},
     skills::SkillsConfig,
     subagents::Subagent,
+    transcription::Transcription,
     watch::Watcher,
     web::WebConfig,
 };
@@ -173,6 +175,8 @@ pub(crate) struct HotConfig {
     pub(crate) summarization: Summarization,
     /// How threads get their titles.
     pub(crate) titles: Titles,
+    /// Who transcribes voice notes and videos.
+    pub(crate) transcription: Option<Transcription>,
     /// Memory of people and rooms.
     pub(crate) memory: MemoryConfig,
     /// How agents meet skills.
@@ -450,6 +454,7 @@ fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
         models,
         summarization,
         titles,
+        transcription: transcription::read(top),
         tool_groups: sandbox::groups(top),
         agents_api: top.section("agents_api").flag("enabled").or(false),
         reachable: web::allowed(top),

@@ -445,6 +445,7 @@ fn rules(hot: &config::HotConfig) -> DispatchRules {
         follow_up_window: hot.timing.follow_up_window,
         uploads: hot.uploads.clone(),
         unpaired: hot.timing.unpaired,
+        transcription: hot.transcription.clone(),
     }
 }
 

@@ -35,6 +35,7 @@ mod turn;
 mod users;
 mod view;
 mod vision;
+mod voice;
 
 pub(crate) use access::{Access, PairedPeople, Refusals};
 pub(crate) use account::{Account, AccountRules, Accounts};

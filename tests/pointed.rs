@@ -4,16 +4,17 @@
 use crate::{
     discord::Server,
     house::{House, SOON, Talker, http},
-    platforms::on_each_platform,
+    platforms::{self, on_each_platform},
     scene::Scene,
     slack::Office,
 };
 
 use pudu_sim::{
-    DingTalk, Feishu, Platform, dingtalk,
+    DingTalk, Feishu, Platform,
+    dingtalk::Options as DingTalkOptions,
     feishu::Said,
     model::Reply,
-    platform::Words,
+    platform::{Shown, Words},
     slack::Options,
     telegram::{Kind, Post, Upload},
 };
@@ -222,7 +223,7 @@ async fn slack_forwards_alerts_and_half_pairs_are_answered() {
         assert!(own.starts_with(&text.replace("\\ud83d", "\u{fffd}")), "{own:?}");
         assert_foreign(&pointed, words);
         assert!(pointed.contains(mark), "{pointed:?}");
-        let answered = |shown: &[pudu_sim::platform::Shown]| (shown.len() > n).then_some(());
+        let answered = |shown: &[Shown]| (shown.len() > n).then_some(());
         office.sees(&office.direct, answered).await;
     }
     let first = office.house.model.requests()[0].clone();
@@ -320,7 +321,7 @@ async fn feishu_bundles_and_cards_are_read_and_answered() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dingtalk_quotes_and_records_are_read_and_answered() {
     let repeat = Some(std::time::Duration::from_millis(200));
-    let dingtalk = DingTalk::start(dingtalk::Options { repeat, ..Default::default() }).await.unwrap();
+    let dingtalk = DingTalk::start(DingTalkOptions { repeat, ..Default::default() }).await.unwrap();
     let scene = Scene::open(Arc::new(dingtalk.clone())).await;
     let words = Words { chat: scene.chat.clone(), person: scene.ada.clone(), ..Words::default() };
     let replied = json!({"msgId": "m0", "msgType": "text", "content": {"content": "QUOTED the room floods"}, "senderId": "x"});
@@ -336,4 +337,112 @@ async fn dingtalk_quotes_and_records_are_read_and_answered() {
     assert_eq!(own, "");
     assert_foreign(&pointed, &["/new", "RECORDED"]);
     assert!(pointed.contains("\"author\":\"Bob\""), "{pointed:?}");
+}
+
+/// A scene whose account reads recent messages of its groups.
+async fn reading(platform: Arc<dyn Platform>) -> Scene {
+    let mut scene = Scene::build(platform).await;
+    scene.house.configure("context: {messages: 10, minutes: 60}\n", "");
+    scene.start().await;
+    scene
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn called_into_a_group_the_bot_reads_what_was_said_since_it_spoke() {
+    for platform in [platforms::slack().await, platforms::discord().await, platforms::feishu().await] {
+        let scene = reading(platform).await;
+        let (name, bob) = (scene.platform.name(), scene.platform.person("Bob"));
+        let group = scene.platform.group("team", &[&scene.ada, &bob]);
+        let said = |text: &str, answers: Option<&str>| scene.write(&group, &bob, text, false, answers);
+        // On Slack all of it is in one thread.
+        let root = said("ROOT the dam leaks", None);
+        let thread = (name == "slack").then_some(root.as_str());
+        said("SECOND we need sand", thread);
+        scene.write(&group, &scene.ada, "summarize this", true, thread);
+        let (words, pointed) = asked(&scene.house, 1).await;
+        assert_eq!(words, "[Ada] summarize this", "{name}");
+        assert_foreign(&pointed, &["ROOT the dam leaks", "SECOND we need sand"]);
+        assert!(
+            pointed.contains("kind=\"recent\"") && pointed.contains("\"author\":\"Bob\""),
+            "{name}: {pointed}"
+        );
+        scene.reads(&group, "echo: [Ada] summarize this").await;
+        if name == "slack" {
+            said("THIRD the sand is here", thread);
+            scene.write(&group, &scene.ada, "and now?", true, thread);
+            let requests = scene.house.model.count() as usize + 1;
+            let (_, pointed) = asked(&scene.house, requests).await;
+            assert!(!pointed.contains("SECOND"), "what was read is not read again: {pointed}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_of_a_group_is_read_for_strangers() {
+    let scene = Scene::open(platforms::slack().await).await;
+    let bob = scene.platform.person("Bob");
+    let group = scene.platform.group("team", &[&scene.ada, &bob]);
+    scene.write(&group, &bob, "CHATTER", false, None);
+    scene.write(&group, &scene.ada, "hello", true, None);
+    let (_, pointed) = asked(&scene.house, 1).await;
+    assert_eq!(pointed, "");
+    assert_eq!(scene.platform.calls("conversations.history").len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_voice_note_is_transcribed_or_its_sender_is_asked_to_write() {
+    let heard = Arc::new(std::sync::Mutex::new(String::new()));
+    let record = Arc::clone(&heard);
+    let serve = move |headers: axum::http::HeaderMap, body: Bytes| async move {
+        let key =
+            headers.get("authorization").and_then(|key| key.to_str().ok()).unwrap_or_default().to_owned();
+        *record.lock().unwrap() = format!("{key}\n{}", String::from_utf8_lossy(&body));
+        axum::Json(json!({"text": " the dam leaks "}))
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/inference", listener.local_addr().unwrap());
+    let router = axum::Router::new().route("/inference", axum::routing::post(serve));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let rest = format!("transcription: {{url: '{url}', api_key: sk-voice-0123456789, model: small}}\n");
+    let note = || Post::text("").file(Upload::document("note.ogg", "audio/ogg", "SOUND"));
+    let mut house = House::furnish(Default::default(), "", &rest).await;
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    house.telegram.post(ada.chat, ada.person, &note()).unwrap();
+    let (words, _) = asked(&house, 1).await;
+    assert!(words.starts_with("the dam leaks"), "{words:?}");
+    let sent = heard.lock().unwrap().clone();
+    for part in ["Bearer sk-voice-0123456789", "SOUND", "filename=\"note.ogg\"", "small"] {
+        assert!(sent.contains(part), "{part} is missing in {sent:?}");
+    }
+    let house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    house.telegram.post(ada.chat, ada.person, &note()).unwrap();
+    let text = ada.reads_so(|text| text.contains("I cannot listen to `note.ogg`")).await;
+    assert_eq!(text.lines().filter(|line| line.contains("cannot listen")).count(), 1, "{text}");
+    assert_eq!(house.model.count(), 1, "the rest is answered");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edit_of_an_answered_message_offers_to_ask_again() {
+    for platform in [platforms::telegram().await, platforms::slack().await, platforms::discord().await] {
+        let scene = Scene::open(platform).await;
+        let name = scene.platform.name();
+        let message = scene.say("hello");
+        scene.reads(&scene.chat, "echo: hello").await;
+        assert!(scene.platform.edit(&scene.chat, &message, "hello again"), "{name}");
+        let offers = |shown: &[Shown]| {
+            let offer =
+                shown.iter().find(|shown| shown.buttons.iter().any(|button| button == "Ask again"))?;
+            Some(offer.id.clone())
+        };
+        let offer = scene.sees(&scene.chat, offers).await;
+        assert_eq!(scene.model_calls(), 1, "{name}: an edit costs nothing");
+        assert!(scene.platform.press(&scene.chat, &scene.ada, &offer, "Ask again"), "{name}");
+        scene.reads(&scene.chat, "echo: hello again").await;
+        scene.platform.edit(&scene.chat, &message, &"long ".repeat(40));
+        let asks =
+            |shown: &[Shown]| shown.iter().any(|shown| shown.text.contains("as a new message")).then_some(());
+        scene.sees(&scene.chat, asks).await;
+    }
 }

@@ -6,6 +6,7 @@ use super::{
     command::SlashCommand,
     pointed::{self, PointedReader},
     shared::Shared,
+    voice::{self, Heard},
 };
 use crate::{bus::InboxItem, config::Uploads};
 use bytesize::ByteSize;
@@ -124,9 +125,11 @@ pub(super) async fn read(
         if !is_complete(arrival) && known(shared, thread, &human.id).await {
             continue;
         }
-        let Fetched { files, problems } = basket.fetch_all(attachments, language, &mut input.notes).await;
+        let Fetched { files, problems, words } =
+            basket.fetch_all(attachments, language, &mut input.notes).await;
         human.files = files;
         human.notes.extend(problems);
+        human.text = join(&human.text, &words);
         points.read(arrival, &mut basket, &mut human, &mut input.notes).await;
         human.pointed.splice(0..0, std::mem::take(&mut recent));
         input.messages.push(human);
@@ -191,6 +194,35 @@ async fn known(shared: &Shared, thread: &ThreadId, id: &MessageId) -> bool {
 pub(super) struct Fetched {
     pub(super) files: Vec<SharedFile>,
     pub(super) problems: Vec<String>,
+    /// The words that are said in recordings.
+    pub(super) words: Vec<String>,
+}
+
+impl Fetched {
+    /// Notes what became of a recording.
+    fn note(&mut self, heard: Option<Heard>, language: Language, name: &str, notes: &mut Vec<String>) {
+        match heard {
+            Some(Heard::Words(words)) => {
+                self.problems.push(format!("the recording `{name}` was transcribed: its words are below"));
+                self.words.push(words);
+            }
+            Some(Heard::Deaf) => {
+                self.problems.push(format!("⚠️ `{name}` is a recording, and you cannot listen to it"));
+                notes.push(language.voice_deaf(name));
+            }
+            Some(Heard::Failed(why)) => {
+                self.problems.push(format!("⚠️ the recording `{name}` could not be transcribed: {why}"));
+                notes.push(language.voice_failed(name, why));
+            }
+            None => {}
+        }
+    }
+}
+
+/// Joins words and what is said in recordings.
+pub(super) fn join(words: &str, recorded: &[String]) -> String {
+    let all = std::iter::once(words).chain(recorded.iter().map(String::as_str));
+    all.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
 /// The files that come with one turn, and how much of them is still taken.
@@ -229,8 +261,9 @@ impl<'a> Basket<'a> {
         let mut fetched = Fetched::default();
         for attachment in attachments {
             match self.fetch(attachment).await {
-                Ok(file) => {
+                Ok((file, heard)) => {
                     notes.extend(unread(language, &file));
+                    fetched.note(heard, language, &file.name, notes);
                     fetched.files.push(file);
                 }
                 Err(problem) => {
@@ -246,7 +279,7 @@ impl<'a> Basket<'a> {
 
     /// Fetches a file into the thread's uploads and reads it if it is a document, or says why it cannot be
     /// had.
-    async fn fetch(&mut self, attachment: &Attachment) -> Result<SharedFile, FetchProblem> {
+    async fn fetch(&mut self, attachment: &Attachment) -> Result<(SharedFile, Option<Heard>), FetchProblem> {
         self.files = self.files.checked_sub(1).ok_or(FetchProblem::TooMany)?;
         let channel = self.account.channel();
         let limit = channel.limits().download.min(self.largest).min(self.bytes);
@@ -256,11 +289,17 @@ impl<'a> Basket<'a> {
         let part = folder.join(format!("{}.part", MessageId::fresh()));
         let fetch = channel.download(attachment, &part, limit);
         let fetched = self.cancel.run_until_cancelled(fetch).await;
+        let mut heard = None;
         let kept = match fetched {
             None => Err(FetchProblem::Stopped),
             Some(Err(error)) => Err(error.into()),
             Some(Ok(size)) => {
                 self.bytes = self.bytes.saturating_sub(size);
+                if voice::is_recording(&attachment.name) {
+                    let rules = self.shared.rules();
+                    let listen = voice::listen(rules.transcription.as_ref(), &part, &attachment.name);
+                    heard = self.cancel.run_until_cancelled(listen).await;
+                }
                 let adopt = self.shared.client.adopt(self.thread, &part, &attachment.name);
                 adopt.await.map_err(|error| unkept(&error))
             }
@@ -273,6 +312,6 @@ impl<'a> Basket<'a> {
             // Who stops the turn does not want to wait for it.
             self.cancel.run_until_cancelled(read).await;
         }
-        Ok(file)
+        Ok((file, heard))
     }
 }

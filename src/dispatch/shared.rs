@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     bus::{Inbox, InboxItem, Outbox},
-    config::{UnpairedPeople, Uploads},
+    config::{Transcription, UnpairedPeople, Uploads},
     links::Links,
 };
 use pudu_channels::Inbound;
@@ -32,6 +32,8 @@ pub(crate) struct DispatchRules {
     pub(crate) uploads: Uploads,
     /// Treatment of people who joined no user.
     pub(crate) unpaired: UnpairedPeople,
+    /// Who transcribes voice notes and videos.
+    pub(crate) transcription: Option<Transcription>,
 }
 
 /// The services that all conversations share.

@@ -402,6 +402,14 @@ unread_protected = ⚠️ `{ $name }` could not be read: it is protected by a pa
 unread_slow = ⚠️ `{ $name }` could not be read: it took too long.
 unread_unavailable = ⚠️ `{ $name }` could not be read just now. Send it again later.
 
+## Recordings, and edits that come too late.
+
+edit_ask_again = Ask again
+edit_late = ✏️ I had already taken up this message before you changed it. Press the button to ask again with the new words.
+edit_late_long = ✏️ I had already taken up this message before you changed it. To ask again, send the new words as a new message.
+voice_deaf = 🔇 I cannot listen to `{ $name }`: please write it.
+voice_failed = 🔇 `{ $name }` could not be transcribed: { $why }.
+
 ## Files that people get.
 
 file_gone = ⚠️ `{ $name }` could not be sent: it is not there any more.

@@ -377,6 +377,14 @@ unread_protected = ⚠️ 无法读取 `{ $name }`：文件有密码保护，请
 unread_slow = ⚠️ 无法读取 `{ $name }`：读取时间过长。
 unread_unavailable = ⚠️ 暂时无法读取 `{ $name }`，请稍后重新发送。
 
+## 录音，以及来得太晚的修改。
+
+edit_ask_again = 重新提问
+edit_late = ✏️ 您修改这条消息之前，我已经开始处理它了。按下按钮，即可用新的内容重新提问。
+edit_late_long = ✏️ 您修改这条消息之前，我已经开始处理它了。要重新提问，请把新的内容作为一条新消息发送。
+voice_deaf = 🔇 我听不了 `{ $name }`，请改用文字。
+voice_failed = 🔇 无法转写 `{ $name }`：{ $why }。
+
 ## 发给用户的文件。
 
 file_gone = ⚠️ 无法发送 `{ $name }`：文件已经不在了。
