@@ -175,7 +175,7 @@ pub(crate) struct HotConfig {
     pub(crate) summarization: Summarization,
     /// How threads get their titles.
     pub(crate) titles: Titles,
-    /// Who transcribes voice notes and videos.
+    /// The server that transcribes voice notes and videos.
     pub(crate) transcription: Option<Transcription>,
     /// Memory of people and rooms.
     pub(crate) memory: MemoryConfig,

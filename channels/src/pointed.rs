@@ -1,5 +1,5 @@
 //! Content that a message points at: messages that it answers, quotes, forwards or links to, and cards, previews and
-//! polls that come with it. None of it is the sender's own words, so none of it is ever a command.
+//! polls that come with it. The sender did not write it, so it is never a command.
 
 use crate::{Attachment, lenient::from_bytes};
 use serde::{Deserialize, Serialize};
@@ -111,13 +111,13 @@ impl PointedAt {
     /// Names the author.
     #[must_use]
     pub(crate) fn by(self, author: Option<&str>) -> Self {
-        Self { author: shown(author), ..self }
+        Self { author: trim_name(author), ..self }
     }
 
     /// Names the chat, page or app that it comes from.
     #[must_use]
     pub(crate) fn from(self, origin: Option<&str>) -> Self {
-        Self { origin: shown(origin), ..self }
+        Self { origin: trim_name(origin), ..self }
     }
 
     /// Adds files.
@@ -128,7 +128,7 @@ impl PointedAt {
         self
     }
 
-    /// Returns whether it says nothing.
+    /// Returns whether it has no content.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let Self { text, attachments, reference, problem, .. } = self;
@@ -143,7 +143,7 @@ impl PointedAt {
     }
 }
 
-fn shown(name: Option<&str>) -> Option<String> {
+fn trim_name(name: Option<&str>) -> Option<String> {
     let name = name.map(str::trim).filter(|name| !name.is_empty())?;
     Some(clip(name, MAX_NAME_CHARS))
 }

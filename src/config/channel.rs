@@ -354,8 +354,7 @@ pub(super) fn policies(top: &Section<'_>) -> IndexMap<String, AccountPolicy> {
     find(top).into_iter().filter_map(one).collect()
 }
 
-/// Reads how many recent messages of a group the model reads. On an account that admits everybody the people are
-/// strangers, for whom nothing of a group is read unless the configuration says so.
+/// Reads the limits of group context. An account that is open to all has strangers in its groups: its default is off.
 fn context(section: &Section<'_>, policy: &AccountPolicy) -> GroupContext {
     let section = section.section("context");
     let usual = if policy.admits_everybody() { 0 } else { 50 };

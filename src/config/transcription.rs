@@ -1,4 +1,4 @@
-//! Who writes down what is said in voice notes and videos.
+//! The server that transcribes voice notes and videos.
 
 use super::reader::Section;
 use secrecy::{ExposeSecret, SecretString};

@@ -51,11 +51,11 @@ pub(super) fn human(arrival: &InboxItem, text: &str, policy: &AccountRules) -> H
     let sender = &arrival.inbound.sender;
     let (name, id) = (sender.name.clone(), sender.id.clone());
     let (sender, person) = if arrival.inbound.private { (None, None) } else { (Some(name), Some(id)) };
-    let pointed = arrival.inbound.pointed.iter().map(|piece| pointed::told(piece, policy)).collect();
+    let pointed = arrival.inbound.pointed.iter().map(|piece| pointed::to_pointed(piece, policy)).collect();
     Human { sender, person, at: Some(policy.now()), pointed, ..Human::new(message_id(arrival), text) }
 }
 
-/// Returns whether all that an arrival brings is in its event: nothing has to be fetched for it.
+/// Returns whether the event of an arrival contains all of its content: no file and no message has to be fetched.
 pub(super) fn is_complete(arrival: &InboxItem) -> bool {
     let complete = |piece: &PointedAt| piece.reference.is_none() && piece.attachments.is_empty();
     !has_attachments(arrival) && arrival.inbound.pointed.iter().all(complete)
@@ -194,12 +194,12 @@ async fn known(shared: &Shared, thread: &ThreadId, id: &MessageId) -> bool {
 pub(super) struct Fetched {
     pub(super) files: Vec<SharedFile>,
     pub(super) problems: Vec<String>,
-    /// The words that are said in recordings.
+    /// The spoken words of recordings.
     pub(super) words: Vec<String>,
 }
 
 impl Fetched {
-    /// Notes what became of a recording.
+    /// Notes the outcome of a transcription.
     fn note(&mut self, heard: Option<Heard>, language: Language, name: &str, notes: &mut Vec<String>) {
         match heard {
             Some(Heard::Words(words)) => {
@@ -219,7 +219,7 @@ impl Fetched {
     }
 }
 
-/// Joins words and what is said in recordings.
+/// Joins words and transcriptions.
 pub(super) fn join(words: &str, recorded: &[String]) -> String {
     let all = std::iter::once(words).chain(recorded.iter().map(String::as_str));
     all.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
@@ -251,7 +251,7 @@ impl<'a> Basket<'a> {
         Self { shared, account, thread, cancel, files, bytes, largest, read }
     }
 
-    /// Fetches files. What went wrong is told to people by `notes`, and to the model by the result.
+    /// Fetches files. Problems are added to `notes` for people, and to the result for the model.
     pub(super) async fn fetch_all(
         &mut self,
         attachments: &[Attachment],

@@ -23,7 +23,7 @@ const EXCERPT_CHARS: usize = 200;
 const RECOGNISED_CHARS: usize = 80;
 
 /// Returns a piece as the model reads it. Its files are added when they have been fetched.
-pub(super) fn told(piece: &PointedAt, policy: &AccountRules) -> Pointed {
+pub(super) fn to_pointed(piece: &PointedAt, policy: &AccountRules) -> Pointed {
     Pointed {
         kind: piece.kind.name().to_owned(),
         author: piece.author.clone(),
@@ -61,7 +61,7 @@ impl PointedReader<'_> {
         let state = self.shared.client.state(self.place.thread).await.unwrap_or_default();
         human.pointed.clear();
         for piece in self.complete(arrival, &state).await {
-            let mut pointed = told(&piece, self.policy);
+            let mut pointed = to_pointed(&piece, self.policy);
             if piece.own && piece.kind == PointedKind::Reply && is_in(&state, &piece.text) {
                 pointed.text = excerpt(&piece.text);
             }
@@ -107,7 +107,7 @@ impl PointedReader<'_> {
     /// Returns a piece whose files are named only.
     fn named(&self, piece: &PointedAt) -> Pointed {
         let files = piece.attachments.iter().map(|file| file.name.clone()).collect();
-        Pointed { files, ..told(piece, self.policy) }
+        Pointed { files, ..to_pointed(piece, self.policy) }
     }
 
     /// Returns all pieces of a message, with those that are read from the platform.

@@ -32,7 +32,7 @@ pub(crate) struct DispatchRules {
     pub(crate) uploads: Uploads,
     /// Treatment of people who joined no user.
     pub(crate) unpaired: UnpairedPeople,
-    /// Who transcribes voice notes and videos.
+    /// The server that transcribes voice notes and videos.
     pub(crate) transcription: Option<Transcription>,
 }
 

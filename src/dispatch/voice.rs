@@ -1,4 +1,4 @@
-//! Voice notes and videos: a configured server writes down what is said in them.
+//! Voice notes and videos, transcribed by a configured server.
 
 use crate::config::Transcription;
 use pudu_client::net::{
@@ -18,14 +18,14 @@ const MAX_RECORDING_BYTES: u64 = 25_000_000;
 /// Maximum size of an answer, in bytes.
 const MAX_ANSWER_BYTES: usize = 1_000_000;
 
-/// What became of a recording.
+/// Outcome of a transcription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// The words that are said in it.
+    /// The spoken words.
     Words(String),
     /// No server is configured.
     Deaf,
-    /// It could not be transcribed: why.
+    /// Why the transcription failed.
     Failed(String),
 }
 

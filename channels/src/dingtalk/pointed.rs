@@ -13,7 +13,7 @@ pub(super) const PASSED_ON: [&str; 6] =
     ["actionCard", "chatRecord", "interactiveCard", "link", "markdown", "oa"];
 /// Keys of cards and links whose values are words for people.
 const WORDS: [&str; 6] = ["title", "text", "content", "markdown", "value", "messageUrl"];
-/// Problem of a message of which DingTalk gave only the id.
+/// Problem of a message whose content DingTalk left out.
 const NOT_GIVEN: &str = "DingTalk gave out none of its content";
 
 /// Returns the content that a message points at: what it answers, and what it passes on.
@@ -24,7 +24,7 @@ pub(super) fn pointed(data: &Value) -> Vec<PointedAt> {
     if kind == "chatRecord" {
         pieces.extend(record(&content));
     } else if PASSED_ON.contains(&kind.as_str()) {
-        let whole = [&content, &object(&data[kind.as_str()])].map(|part| words(part));
+        let whole = [&content, &object(&data[kind.as_str()])].map(|part| card_text(part));
         let card = PointedAt::of_text(PointedKind::Card, &lines(whole));
         let problem = card.is_empty().then(|| NOT_GIVEN.to_owned());
         pieces.push(PointedAt { problem, ..card });
@@ -95,10 +95,10 @@ fn quoted(replied: &Value) -> (String, Vec<Attachment>) {
             let files = pieces.iter().flat_map(|piece| piece.attachments.clone()).collect();
             (lines(pieces.iter().map(line)), files)
         }
-        kind if PASSED_ON.contains(&kind) => (words(&content), Vec::new()),
+        kind if PASSED_ON.contains(&kind) => (card_text(&content), Vec::new()),
         _ => {
             let plain = plain();
-            (if plain.trim().is_empty() { words(&content) } else { plain }, named("file"))
+            (if plain.trim().is_empty() { card_text(&content) } else { plain }, named("file"))
         }
     }
 }
@@ -168,7 +168,7 @@ fn list(value: &Value) -> Vec<Value> {
 }
 
 /// Returns the words of a card: a tree of elements, or fields of any name.
-fn words(card: &Value) -> String {
+fn card_text(card: &Value) -> String {
     card_words(card, &WORDS)
 }
 

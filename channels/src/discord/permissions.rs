@@ -60,7 +60,7 @@ fn permissions(
     if access.owner_id == person {
         return u64::MAX;
     }
-    // The role of everybody has the server's id.
+    // The role `@everyone` has the server's id.
     let has = |id: &String| id == guild || roles.contains(id);
     let own = access.roles.iter().filter(|role| has(&role.id));
     let base = own.fold(0, |all, role| all | bits(&role.permissions));

@@ -118,7 +118,7 @@ impl DiscordDecoder<'_> {
         self.read(&lines(parts.chain([embed.footer.text.clone()])), people)
     }
 
-    /// Returns the words of a text that is not for the bot: its own mention is one of them.
+    /// Returns the words of a text that is not for the bot. A mention of the bot stays in it.
     fn read(&self, text: &str, people: &[DiscordUser]) -> String {
         words(text, "", people, self.places).text
     }

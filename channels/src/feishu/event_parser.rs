@@ -125,7 +125,7 @@ impl FeishuEventParser {
         let addressed = private || mentioned || !self.require_mention;
         let root = message.root_id.filter(|id| !id.is_empty());
         let passed = pointed::passed_on(&message.message_type, id, &mut said);
-        // What stands in a thread answers the message that opened it, if it answers no other.
+        // A message in a thread answers the message that opened the thread, unless it answers another one.
         let opening = thread.is_some() && parent == root;
         let kind_of = if opening { PointedKind::Opening } else { PointedKind::Reply };
         let answered = parent.as_deref().and_then(plain).map(|parent| PointedAt::unread(kind_of, parent));

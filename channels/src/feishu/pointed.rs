@@ -14,7 +14,7 @@ use crate::{
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
 
-/// Asks for cards as they were made, and not for a stand-in.
+/// Query parameter by which Feishu returns whole cards and no placeholders.
 const WHOLE_CARDS: &str = "card_msg_content_type=user_card_content";
 /// Maximum number of names that are looked up for one forwarded bundle.
 const MAX_NAMES: usize = 10;

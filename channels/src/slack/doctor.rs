@@ -13,7 +13,9 @@ const NEEDED: [(&str, &str); 3] = [
 ];
 
 /// Scopes that the bot can do without, each with the consequence of its absence.
-const USEFUL: [(&str, &str); 9] = [
+const USEFUL: [(&str, &str); 11] = [
+    ("channels:read", "links to messages of other public channels are not read"),
+    ("groups:read", "links to messages of other private channels are not read"),
     ("channels:history", "follow-ups in threads and what was missed in public channels are not seen"),
     ("groups:history", "follow-ups in threads and what was missed in private channels are not seen"),
     ("mpim:history", "follow-ups and what was missed in direct messages of several people are not seen"),
@@ -122,7 +124,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_comes_with_its_mend() {
-        let all = "chat:write,app_mentions:read,im:history,channels:history,groups:history,mpim:history,commands,files:read,files:write,reactions:write,users:read,assistant:write";
+        let all = "chat:write,app_mentions:read,im:history,channels:history,channels:read,groups:history,groups:read,mpim:history,commands,files:read,files:write,reactions:write,users:read,assistant:write";
         assert_eq!(scopes(all), [Check::good("scopes", "all that pudu uses")]);
         let found = scopes("chat:write,im:history,channels:history");
         assert!(

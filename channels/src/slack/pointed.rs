@@ -39,7 +39,7 @@ struct MessageLink {
     thread: Option<String>,
 }
 
-/// What is known when pieces are made.
+/// Bot and people whose names replace ids.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PieceContext<'a> {
     pub(super) me: &'a SlackIdentity,
@@ -47,7 +47,7 @@ pub(super) struct PieceContext<'a> {
     pub(super) names: &'a HashMap<String, String>,
 }
 
-/// Returns the content that a message points at. `thread` is the one in which it stands.
+/// Returns the content that a message points at. `thread` is the thread that holds the message.
 pub(super) fn pointed(
     message: &SlackMessage,
     channel: &str,

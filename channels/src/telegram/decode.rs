@@ -62,7 +62,7 @@ impl TelegramDecoder<'_> {
         let pointed = pointed(message, self.me);
         let album = message.media_group_id.clone();
         let kind = match message.is_passed_on() {
-            // None of it is the sender's own. Messages passed on together come one by one.
+            // The sender wrote nothing. Several forwards arrive one by one.
             true => {
                 let album = album.or_else(|| (message.chat.kind == "private").then(|| "forward".to_owned()));
                 InboundKind::Message { text: String::new(), attachments: Vec::new(), album }

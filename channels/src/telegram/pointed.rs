@@ -7,7 +7,7 @@ use super::{
 use crate::{PointedAt, PointedKind, pointed::lines};
 
 /// Returns the content that a message points at: the message that it answers, the part of that which the sender marked,
-/// and, of a message that was passed on, all of it.
+/// and the whole content of a forward.
 pub(super) fn pointed(message: &TelegramMessage, me: &TelegramIdentity) -> Vec<PointedAt> {
     let answered = message.answered().map(|answered| reply(answered, me));
     let external = message.external_reply.as_ref().map(|external| external_reply(external, me));

@@ -1,5 +1,5 @@
 //! Content that a person's message points at: messages that it answers, quotes, forwards or links to, cards of other
-//! apps, and recent messages of its chat. None of it is the person's own words.
+//! apps, and recent messages of its chat. The person did not write any of these words.
 
 use crate::foreign;
 use serde::{Deserialize, Serialize};
