@@ -65,6 +65,9 @@ pub struct PointedAt {
     /// Name of the author, where the platform gives one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
+    /// The author's stable id on the platform, where a recent message names a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author_id: Option<String>,
     /// Whether this bot wrote it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own: bool,

@@ -42,6 +42,11 @@ impl Access {
         Self { users: Allow::Only(BTreeSet::new()), chats: Allow::Only(BTreeSet::new()), pairing: false }
     }
 
+    /// Returns whether all people may speak.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.pairing && self.users == Allow::Everyone
+    }
+
     /// Returns whether a person is listed, or `known` by a code.
     pub(crate) fn knows(&self, person: &str, known: bool) -> bool {
         known

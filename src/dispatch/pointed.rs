@@ -7,7 +7,7 @@ use super::{
     shared::Shared,
 };
 use crate::{bus::InboxItem, clock, config::GroupContext};
-use pudu_channels::{InboundKind, PointedAt, PointedKind, RecentMessages, SendError};
+use pudu_channels::{Inbound, InboundKind, PointedAt, PointedKind, RecentMessages, SendError};
 use pudu_client::base::{Human, Message, Pointed, ThreadState};
 use std::time::Duration;
 use tokio::time::timeout;
@@ -91,17 +91,33 @@ impl PointedReader<'_> {
         let channel = self.account.channel();
         let look = timeout(LOOK_UP_TIMEOUT, channel.recent(&first.inbound, wanted));
         match self.cancel.run_until_cancelled(look).await {
-            Some(Ok(Ok(pieces))) => pieces.iter().map(|piece| self.named(piece)).collect(),
+            Some(Ok(Ok(pieces))) => self.admitted(&first.inbound, &pieces),
             Some(Ok(Err(error))) => {
                 tracing::warn!(%error, "failed to read recent messages of a group");
-                vec![Pointed {
-                    kind: PointedKind::Recent.name().to_owned(),
-                    notes: vec![format!("⚠️ {}", unread(&error))],
-                    ..Pointed::default()
-                }]
+                vec![recent_note(format!("⚠️ {}", unread(&error)))]
             }
             Some(Err(_)) | None => Vec::new(),
         }
+    }
+
+    /// Returns the recent messages of people whom the account admits, and of the bot. Others may not speak to the bot,
+    /// and are not heard in the group of a person who may.
+    fn admitted(&self, inbound: &Inbound, pieces: &[PointedAt]) -> Vec<Pointed> {
+        let access = &self.policy.access;
+        let paired = |person: &str| access.pairing && self.shared.known.has(&inbound.address.account, person);
+        let admits = |piece: &&PointedAt| {
+            let person = piece.author_id.as_deref();
+            piece.own || person.map_or(access.is_open(), |person| access.knows(person, paired(person)))
+        };
+        let (heard, others): (Vec<&PointedAt>, Vec<&PointedAt>) = pieces.iter().partition(admits);
+        let mut pointed: Vec<Pointed> = heard.into_iter().map(|piece| self.named(piece)).collect();
+        if !others.is_empty() {
+            let left_out = others.len();
+            pointed.push(recent_note(format!(
+                "{left_out} messages of people who may not use this bot, or of apps, are left out"
+            )));
+        }
+        pointed
     }
 
     /// Returns a piece whose files are named only.
@@ -144,6 +160,10 @@ impl PointedReader<'_> {
         tracing::warn!(problem, kind = piece.kind.name(), "failed to read content that a message points at");
         vec![PointedAt { problem: Some(problem), reference: None, ..piece.clone() }]
     }
+}
+
+fn recent_note(note: String) -> Pointed {
+    Pointed { kind: PointedKind::Recent.name().to_owned(), notes: vec![note], ..Pointed::default() }
 }
 
 fn unread(error: &SendError) -> String {

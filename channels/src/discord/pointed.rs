@@ -237,7 +237,14 @@ impl DiscordChannel {
         let me = state.me().await?;
         let decoder = self.handler.decoder(me);
         let pieces = found.iter().skip(found.len().saturating_sub(wanted.max));
-        let pieces = pieces.map(|message| decoder.piece(PointedKind::Recent, message));
+        let person = |message: &DiscordMessage| {
+            let author = message.author.as_ref().filter(|author| !author.bot && message.webhook_id.is_none());
+            author.map(|author| author.id.clone())
+        };
+        let pieces = pieces.map(|message| PointedAt {
+            author_id: person(message),
+            ..decoder.piece(PointedKind::Recent, message)
+        });
         Ok(pieces.filter(|piece| !piece.is_empty()).collect())
     }
 

@@ -98,7 +98,9 @@ impl FeishuChannel {
         let mut pieces = Vec::new();
         for (n, item) in found.iter().rev().enumerate() {
             let piece = self.message(PointedKind::Recent, item, n < MAX_NAMES).await;
-            pieces.push(PointedAt { problem: None, ..piece });
+            let person = item.pointer("/sender/sender_type").and_then(Value::as_str) == Some("user");
+            let author_id = item.pointer("/sender/id").and_then(Value::as_str).filter(|_| person);
+            pieces.push(PointedAt { problem: None, author_id: author_id.map(str::to_owned), ..piece });
         }
         pieces.retain(|piece| !piece.is_empty());
         Ok(pieces)

@@ -251,7 +251,11 @@ pub(super) async fn recent(
     let me = state.me().await?;
     let names = state.people.names(&state.client, &people).await;
     let context = PieceContext { me, names: &names };
-    Ok(found.iter().map(|message| context.message(PointedKind::Recent, message)).collect())
+    let piece = |message: &SlackMessage| PointedAt {
+        author_id: message.user.clone().filter(|_| message.bot_id.is_none()),
+        ..context.message(PointedKind::Recent, message)
+    };
+    Ok(found.iter().map(piece).collect())
 }
 
 /// Returns whether a person is in a channel. The bot sees only members of channels in which it is, too.
