@@ -53,6 +53,11 @@ impl Subject {
         share
     }
 
+    /// Returns the last telling word of a text that is among them.
+    pub(crate) fn last_word(&self, text: &str) -> Option<String> {
+        telling_words(text).into_iter().rev().find(|word| self.0.contains(word))
+    }
+
     /// Whether a sentence speaks of the fact.
     pub(crate) fn is_in(&self, sentence: &str) -> bool {
         !self.0.is_empty() && self.share_in(&recall_words(sentence)) >= MIN_SHARE_TO_SPEAK

@@ -10,6 +10,7 @@ use super::{
     signals::Signal,
     support::{restates, said, share_of_words, stated_for, supported},
     transcript::Transcript,
+    verify::{Doubt, verify, verify_summary},
 };
 use crate::{
     about::Subject,
@@ -55,6 +56,20 @@ pub enum RefusedReason {
     Quote,
     /// Its quote does not show it: they speak of something else, or of somebody else.
     Support,
+    /// It says the opposite of its quote, or the other side of a comparison.
+    Opposite,
+    /// It says that something holds which is over, or the other way round.
+    Outdated,
+    /// It is certain where the person is not.
+    Uncertain,
+    /// It takes a wish, a plan or a condition for a fact.
+    Unreal,
+    /// It says of the person what they say of somebody else.
+    Another,
+    /// It has a password, a key, a PIN or the number of a card or a document.
+    Secret,
+    /// It is in a language in which it cannot be compared with its quote.
+    Language,
     /// It is remembered already, or repeats what was injected.
     Known,
     /// It is about an uploaded file.
@@ -65,6 +80,45 @@ pub enum RefusedReason {
     Malformed,
     /// A merge that says more than its sources, or names others than were offered.
     Merge,
+}
+
+impl RefusedReason {
+    /// Returns the reason's name in logs and records.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Labels => "labels",
+            Self::Confidence => "confidence",
+            Self::Quote => "quote",
+            Self::Support => "support",
+            Self::Opposite => "opposite",
+            Self::Outdated => "outdated",
+            Self::Uncertain => "uncertain",
+            Self::Unreal => "unreal",
+            Self::Another => "another",
+            Self::Secret => "secret",
+            Self::Language => "language",
+            Self::Known => "known",
+            Self::Upload => "upload",
+            Self::TooMuch => "too_much",
+            Self::Malformed => "malformed",
+            Self::Merge => "merge",
+        }
+    }
+}
+
+impl From<Doubt> for RefusedReason {
+    fn from(doubt: Doubt) -> Self {
+        match doubt {
+            Doubt::Opposite => Self::Opposite,
+            Doubt::Outdated => Self::Outdated,
+            Doubt::Uncertain => Self::Uncertain,
+            Doubt::Unreal => Self::Unreal,
+            Doubt::Another => Self::Another,
+            Doubt::Secret => Self::Secret,
+            Doubt::Language => Self::Language,
+        }
+    }
 }
 
 /// A proposed fact or summary that is not stored.
@@ -182,6 +236,8 @@ impl Work<'_> {
                 RefusedReason::Quote
             } else if !self.is_grounded(&text) {
                 RefusedReason::Support
+            } else if let Err(doubt) = self.verify_summary(&text) {
+                doubt.into()
             } else if text.is_empty() {
                 RefusedReason::Upload
             } else if text.chars().count() > self.case.options.max_summary_chars {
@@ -192,6 +248,17 @@ impl Work<'_> {
             };
             self.refuse(&summary.text, reason);
         }
+    }
+
+    /// Compares a summary with what the person states, as far as memory does not have it already.
+    fn verify_summary(&self, summary: &str) -> Result<(), Doubt> {
+        let case = self.case;
+        let stated = case.transcript.own().iter().flat_map(|line| &line.statements);
+        let stated: Vec<String> = stated.cloned().collect();
+        let facts = case.document.facts.iter().map(|fact| fact.content.as_str());
+        let known =
+            SummaryKey::ALL.iter().map(|key| case.document.summaries.get(*key).text.as_str()).chain(facts);
+        verify_summary(summary, &stated, &known.collect::<Vec<_>>())
     }
 
     /// Whether most words of a summary are in memory already, or the person stated them.
@@ -280,6 +347,7 @@ impl Work<'_> {
         said(case.transcript, &proposed.quote).ok_or(RefusedReason::Quote)?;
         let line = supported(case.transcript, &proposed.quote, &proposed.content);
         let line = line.ok_or(RefusedReason::Support)?;
+        verify(&proposed.content, &proposed.quote, &line.statements)?;
         if self.is_known(&proposed.content, replaced) {
             return Err(RefusedReason::Known);
         }
@@ -373,7 +441,8 @@ impl Work<'_> {
             && !is_known
             && merged.content.chars().count() <= case.options.max_content_chars
             && !ids.iter().any(|id| self.gone.contains(id))
-            && share_of_words(&merged.content, texts) >= MIN_MERGED_SHARE
+            && share_of_words(&merged.content, texts.clone()) >= MIN_MERGED_SHARE
+            && verify(&merged.content, "", &texts.map(str::to_owned).collect::<Vec<_>>()).is_ok()
     }
 }
 

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 /// Verbs that ask for work on a text or for a look at something.
 const TASKS: &str = "translate|summari[sz]e|paraphrase|proofread|rewrite|rephrase|reword|edit|fix|correct|polish|improve|explain|analy[sz]e|review|check|classify|extract|read|parse|convert|continue|complete|repeat|echo|print|write|draft|reply|respond|quote|transcribe|tag|grade|rate|evaluate|compare|format|spell-?check|describe|list|show|find|search|look|open|tell|give|create|make|generate|run|say|fetch|download|browse|visit|summary|translation|cite|recite|render|turn|put|sum|guess|sing|play|roleplay|act|debug|refactor|test|implement|solve|calculate|count|sort|shorten|expand|clean|store|save|note|add";
 /// The same in Chinese.
-const DENSE_TASKS: &str = "翻译|总结|概括|润色|改写|解释|分析|检查|看看|看一下|读一下|阅读|列出|写一|写个|写封|写首|生成|比较|修改|续写|复述|重复|告诉我|搜索|查一|提取|校对|扮演|说说|介绍|纠正|改正|打开|存下|保存|记录|摘要|转述|朗读|念一";
+const DENSE_TASKS: &str = "翻译|翻成|译成|译为|总结|概括|润色|改写|解释|分析|检查|看看|看一下|读一下|阅读|列出|写一|写个|写封|写首|生成|比较|修改|续写|复述|重复|告诉我|搜索|查一|提取|校对|扮演|说说|介绍|纠正|改正|打开|存下|保存|记录|摘要|转述|朗读|念一";
 /// Things that are handed over.
 const HANDED: &str = "mail|email|e-mail|message|article|text|letter|log|logs|output|doc|document|page|webpage|transcript|prompt|post|review|answer|reply|conversation|chat|quote|story|essay|poem|lyrics|bio|cv|script|code|config|file|note|notes|ticket|paragraph|sentence|sentences|result|snippet|screenshot|comment|tweet|memo|report|readme|contract|form|subtitle|caption|example|test case|fixture|csv|json|yaml|table|dialogue|dialog|wiki|blog|tool|page says|website|pdf|slide|slides|minutes|interview|testimony|speech|diary|recipe|sample";
 /// Words before a colon that name no speaker.
@@ -42,6 +42,9 @@ const RELATIONS: &str = "wife|husband|spouse|girlfriend|boyfriend|fiance|fiancee
 /// The same in Chinese.
 const DENSE_RELATIONS: &str = "妻子|老婆|丈夫|老公|女朋友|男朋友|妈妈|母亲|爸爸|父亲|哥哥|弟弟|姐姐|妹妹|儿子|女儿|孩子|奶奶|爷爷|朋友|老板|上司|经理|同事|邻居|室友|老师|教授|客户|房东|医生|同学|领导";
 
+/// Number of words that a clause has at most in front of what is stated: "Quick one".
+const MAX_LEAD_WORDS: usize = 3;
+
 /// Patterns, each for one reason why words are no statement of the person.
 struct StatementRules {
     /// Pieces between quotation marks.
@@ -56,6 +59,9 @@ struct StatementRules {
     task: Regex,
     /// A wish that holds from now on, though it is worded as a task.
     lasting: Regex,
+    sarcastic: Regex,
+    /// A request to remember something, whatever its form.
+    reminder: Regex,
     reported: Regex,
     own_report: Regex,
     imagined: Regex,
@@ -75,7 +81,7 @@ static RULES: LazyLock<Option<StatementRules>> = LazyLock::new(|| StatementRules
 impl StatementRules {
     fn compile() -> Result<Self, regex::Error> {
         let lead = r"^\W*(?:(?:please|pls|can you|could you|would you|will you|you|hey|hi|hello|ok|okay|so|and|now|then|first|also|next|just|kindly|i want you to|i need you to|i'd like you to|help me(?: to)?|let's|thanks|quickly|pudu)\b\W*)*";
-        let dense_lead = r"^\W*(?:请|麻烦|帮我|帮忙|你|能不能|能否|可以|可不可以|给我|把|将|现在|先|再|然后|那|好的|，|,)*";
+        let dense_lead = r"^\W*(?:请|麻烦|帮我|帮忙|你|能不能|能否|可以|可不可以|给我|把|将|现在|先|再|然后|那|好的|这句话?|这段话?|下面的?|这个|它|，|,)*";
         Ok(Self {
             quoted: Regex::new(
                 r#"“[^”\n]{8,}”|„[^“”\n]{8,}[“”]|«[^»\n]{8,}»|「[^」\n]{3,}」|『[^』\n]{3,}』|《[^》\n]{3,}》|“[^”\n]*[\p{Han}][^”\n]*”|"[^"\n]{8,}"|"[^"\n]*\p{Han}{2}[^"\n]*"|(?:^|[\s(:,])'[^'\n]{8,}?'(?:$|[\s.,;:!?)])|‘[^’\n]{8,}’|`[^`\n]+`"#,
@@ -87,23 +93,31 @@ impl StatementRules {
                 r"^\W*(\p{Lu}[\w.'-]{1,20}(?: \p{Lu}[\w.'-]{1,20})?|@\w+|\p{Han}{2,4})\s?[:：]\s*(?i:i|i'm|i've|my|we|our|我|咱)",
             )?,
             unmeant: Regex::new(
-                r"(?i)\b(?:just kidding|only kidding|i'?m (?:just )?(?:kidding|joking)|(?:that|this) (?:was|is) a joke|(?:this|that) is (?:just )?a test|not (?:really )?true|not real|for testing|ignore that|lorem ipsum|fill(?:er|-in) text|made that up)\b|开玩笑|我乱说|随便说|只是测试|这是测试|瞎编",
+                r"(?i)\b(?:role-?play(?:ing)?|stay in character|just kidding|only kidding|i'?m (?:just )?(?:kidding|joking)|(?:that|this) (?:was|is) a joke|(?:this|that) is (?:just )?a test|not (?:really )?true|not real|for testing|ignore that|lorem ipsum|fill(?:er|-in) text|made that up|for (?:this|the) (?:exercise|scenario|simulation|role|sake of (?:the )?argument)|which (?:band|song|singer)|what song|who (?:sings|sang|sung)|name (?:that|this) song|stuck in my head|verified purchase|posted \d+ (?:minutes?|hours?|days?) ago|posted by u/\w+|yours (?:faithfully|sincerely|truly))\b|\bdear (?:sir|madam|hiring|mr\b|mrs\b|ms\b)|[♪♫]|★★|^\W*(?:please )?act as\b|^\W*q[:.)].*\n\W*a[:.)]|\byou(?:'re| are) (?:my|the|an?) [\w-]+(?: [\w-]+)?[.,;!]*\s+(?:and )?(?:i am|i'm)\b|\bi(?:'m| am) [^.!?\n]{1,60}\byou(?:'re| are) (?:my|the|an?)\b|\bfrom now on,? (?:i'm|i am|you're|you are)\b|(?:🙄|🤡|\s/s)\W*$|开玩笑|我乱说|随便说|只是测试|这是测试|瞎编|角色扮演|你是(?:我的?)?(?:病人|客人|顾客|老师|学生|医生|面试官|敌人)|这首歌|谁唱|哪首歌|尊敬的|此致|敬上",
             )?,
             question: Regex::new(
                 r#"(?i)[?？]["'”’)\]\s]*$|^\W*(?:(?:and|but|so|ok|hey|please)\b\W*)*(?:(?:what|who|where|when|why|how|which|whose)(?:'s|\s+(?:is|are|do|does|did|was|were|can|could|should|would|will|have|has|am|much|many|to|about|if|else|kind|colou?r|of))\b|(?:is|are|am|was|were|do|does|did|can|could|would|will|should|shall|may|have|has)\s+(?:i|you|we|he|she|it|they|this|that|there|the|my|your|these|those|any|some|an?)\b)|[吗么呢][\s。.!！]*$|^\W*(?:请问|什么|谁|怎么|怎样|为什么|哪|如何|是否|有没有)"#,
             )?,
-            task: Regex::new(&format!(r"(?i){lead}(?:{TASKS})\b|{dense_lead}(?:{DENSE_TASKS})"))?,
+            task: Regex::new(&format!(
+                r"(?i){lead}(?:{TASKS})\b|^\W*(?:please )?(?:call|ping|remind|wake|notify) me (?:when|if|once|later|back|at|in|on|tomorrow|asap|after|before|about|to)\b|{dense_lead}(?:{DENSE_TASKS})"
+            ))?,
             lasting: Regex::new(
                 r"(?i)^\W*(?:please\s+)?(?:always|never|from now on|in (?:the )?future|by default|whenever)\b|\b(?:from now on|every time|in (?:the )?future|by default|from here on)[.!\s]*$|^\W*(?:请|麻烦)?(?:以后|今后|总是|永远|一律|从现在起|从今)",
             )?,
+            sarcastic: Regex::new(
+                r"(?i)🙄|🤡|\byeah,? right\b|\b(?:oh|wow|ah),? (?:great|wonderful|joy|perfect|fantastic|lovely|brilliant)\b|\b(?:sure|right|yeah),? because\b|\bjust love (?:it when|how|when|wait\w*|being|getting|having)\b|\blike i'd ever\b|\bas if i\b|呵呵|才怪|狗头|\[doge\]|可真(?:是)?(?:太)?(?:喜欢|爱|开心|棒|行|会|好)|可太(?:喜欢|爱)|真是(?:太)?(?:爱|喜欢)死",
+            )?,
+            reminder: Regex::new(
+                r"(?i)^\W*(?:(?:please|pls|could you|can you|would you|will you|hey|hi|and|also|so)\b\W*)*(?:keep in mind|bear in mind|remember|note|don't forget|be aware)(?: please)?(?: that)?\W+(?:i'm|i am|i've|i|my|we|our)\b",
+            )?,
             reported: Regex::new(
-                r"(?i)\b(?:asking for (?:a|my|someone|somebody)|(?:they|people|some|others|you) say|says|said|saying|stated|states that|told (?:me|us|him|her|them|you)|wrote|writes that|claims? (?:that|to|he|she|they|i|you)|claimed|mentioned|mentions that|according to|reportedly|allegedly|heard (?:that|from)|asks? (?:you|me|us|to)|asked (?:me|us|you) to|quot(?:e|es|ed|ing)|announced|reads that|insists|believes (?:that|i|he|she)|thinks (?:that|i|he|she|they)|pretends|posted|tweeted|replied)\b|(?:他|她|们|人|友|事|板|师|妈|爸|生|姐|哥|弟|妹|档|章|件|里|面|据|听|上|位|户|员|婆|公|网页|站|它|书|报|导|道|闻|社)(?:们)?(?:都|也|曾|刚|又)?(?:说|称|写着|讲|表示|提到|认为|觉得|要求|声称)|写道|声称|据称|告诉我|写着|转告|转发",
+                r"(?i)\b(?:complain(?:s|ed)|assum(?:es|ed)|swears?|swore|insist|(?:was|is|were|are) like,|ha(?:s|ve) me down|tell(?:s|ing)? people|keeps? (?:telling|saying)|exact words|told by|(?:wants|needs|asks|expects|begs|forces|urges|would like) (?:me|us) to|thinks i|figures|reckons|(?:everyone|everybody|people|they) (?:thinks?|assumes?|believes?|calls?))\b|抱怨|吐槽|以为|(?:算命|星座|网上|传言|大师|朋友圈)的?(?:们)?(?:都)?说|网友|\b(?:asking for (?:a|my|someone|somebody)|(?:they|people|some|others|you) say|says|said|saying|stated|states that|told (?:me|us|him|her|them|you)|wrote|writes that|claims? (?:that|to|he|she|they|i|you)|claimed|mentioned|mentions that|according to|reportedly|allegedly|heard (?:that|from)|asks? (?:you|me|us|to)|asked (?:me|us|you) to|quot(?:e|es|ed|ing)|announced|reads that|insists|believes (?:that|i|he|she)|thinks (?:that|i|he|she|they)|pretends|posted|tweeted|replied)\b|(?:他|她|们|人|友|事|板|师|妈|爸|生|姐|哥|弟|妹|档|章|件|里|面|据|听|上|位|户|员|婆|公|网页|站|它|书|报|导|道|闻|社)(?:们)?(?:都|也|曾|刚|又)?(?:说|称|写着|讲|表示|提到|认为|觉得|要求|声称)|写道|声称|据称|告诉我|写着|转告|转发",
             )?,
             own_report: Regex::new(
-                r"(?i)\b(?:i|we)(?:'ve| have| just| already| once| also)?\s+(?:said|told (?:you|u)|mentioned|wrote|stated|announced|posted|replied|say|quote)\b|我(?:刚|已经|之前|也|都)?(?:说|讲|提到)",
+                r"(?i)\b(?:i|we)(?:'ve| have| just| already| once| also)?\s+(?:keep telling (?:you|people)|keep saying|said|told (?:you|u)|mentioned|wrote|stated|announced|posted|replied|say|quote)\b|我(?:刚|已经|之前|也|都)?(?:说|讲|提到)",
             )?,
             imagined: Regex::new(
-                r"(?i)^\W*(?:please |let's |let us |just )?(?:imagine|pretend|suppose|supposing|assume|assuming|say that|hypothetically|what if|if i (?:were|was|had|lived|became|would)|once upon)\b|\b(?:imagine|pretend|role-?play(?:ing)?|hypothetical(?:ly)?|let's say|if i (?:were|was|lived|had been)|in (?:the|this|my|a) (?:story|novel|game|movie|film|play|scene|dream|role|script|screenplay)|(?:my|the|his|her) (?:character|protagonist|hero|narrator|persona)|fictional|make-believe|in character|would have been|i wish i (?:were|was|had|lived))\b|假如|假设|假装|如果我(?:是|有|住|在)|要是我|想象|扮演|故事里|小说里|游戏里|剧本|角色|梦里|虚构|设定",
+                r"(?i)\b(?:for example|for instance|e\.g\.),? (?:i|my)\b|^\W*(?:please |let's |let us |just )?(?:imagine|pretend|suppose|supposing|assume|assuming|say that|hypothetically|what if|if i (?:were|was|had|lived|became|would)|once upon)\b|\b(?:imagine|pretend|role-?play(?:ing)?|hypothetical(?:ly)?|let's say|if i (?:were|was|lived|had been)|in (?:the|this|my|a|our) (?:[\w&'-]+ ){0,2}(?:story|novel|game|movie|film|play|scene|dream|role|script|screenplay|campaign|larp|rpg|d&d|session|simulation)|(?:my|the) (?:persona|character) (?:for|in)|(?:my|the|his|her) (?:character|protagonist|hero|narrator|persona)|fictional|make-believe|in character|would have been|i wish i (?:were|was|had|lived))\b|假如|假设|假装|例如|比如|比方|你就当我|就当我是|如果我(?:是|有|住|在)|要是我|想象|扮演|故事里|小说里|游戏里|剧本|角色|梦里|虚构|设定",
             )?,
             scripted: Regex::new(
                 r"(?i)\b(?:(?:the|this|our|every|any|all|each) (?:user|users|reader|readers|assistant|human|ai|model|bot|chatbot|agent|llm|operator|recipient|speaker|author|applicant|patient|narrator)|dear (?:assistant|ai|model|agent|bot)|ai (?:assistants?|agents?|models?)|system prompt|ignore (?:all |the |your )?(?:previous|above|prior)|you (?:must|shall|are) (?:now |always )?(?:remember|store|save|memori[sz]e|an? (?:ai|assistant|helpful|bot|agent)|instructed)|(?:store|save|add|write|put|commit) (?:this|that|it|the following)?\s*(?:fact )?(?:in|into|to) (?:your |long-term |the |permanent )*memory|to be remembered|newfacts|<[a-z_/-]+>)\b|用户|读者|助手|系统提示|人工智能|写入记忆|存入记忆|加入记忆|长期记忆",
@@ -128,7 +142,7 @@ impl StatementRules {
     }
 
     fn is_statement(&self, sentence: &str) -> bool {
-        let wished = self.lasting.is_match(sentence);
+        let wished = self.lasting.is_match(sentence) || self.reminder.is_match(sentence);
         let reported = self.reported.is_match(&self.own_report.replace_all(sentence, ""));
         let speaker = self.spoken_by.captures(sentence).and_then(|found| found.get(1));
         let is_another = speaker.is_some_and(|name| !NOTES.contains(&name.as_str().to_lowercase().as_str()));
@@ -136,6 +150,7 @@ impl StatementRules {
             && !is_another
             && (!self.task.is_match(sentence) || wished)
             && !reported
+            && !self.sarcastic.is_match(sentence)
             && !self.imagined.is_match(sentence)
             && !self.scripted.is_match(sentence)
     }
@@ -158,7 +173,7 @@ pub(super) fn statements(own: &str) -> Vec<String> {
     }
     let mut stated = Vec::new();
     for sentence in sentences(&text) {
-        if rules.question.is_match(sentence) {
+        if rules.question.is_match(sentence) && !rules.reminder.is_match(sentence) {
             stated.extend(own_clauses(rules, sentence));
         } else if rules.is_statement(sentence) {
             stated.push(sentence.trim().to_owned());
@@ -174,8 +189,12 @@ fn own_clauses(rules: &StatementRules, question: &str) -> Vec<String> {
     }
     let clauses: Vec<&str> = question.split([',', '，', '—', '–', ':', '：']).collect();
     let before = clauses.split_last().map(|(_, before)| before).unwrap_or_default();
+    let is_lead = |clause: &&&str| {
+        !rules.own_clause.is_match(clause) && clause.split_whitespace().count() <= MAX_LEAD_WORDS
+    };
     let own = before
         .iter()
+        .skip_while(is_lead)
         .take_while(|clause| rules.own_clause.is_match(clause) && !rules.question.is_match(clause));
     own.filter(|clause| rules.is_statement(clause)).map(|clause| clause.trim().to_owned()).collect()
 }

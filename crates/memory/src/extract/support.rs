@@ -4,6 +4,7 @@ use super::{
     own::evidence,
     statements::is_of_another,
     transcript::{OwnLine, Transcript},
+    verify::verify,
 };
 use crate::{
     about::Subject,
@@ -57,7 +58,11 @@ pub(super) fn supported<'a>(transcript: &'a Transcript, quote: &str, fact: &str)
 /// Finds the person's statement that says what a fact says, and the words of it.
 pub(super) fn proof<'a>(own: &'a [OwnLine], fact: &str) -> Option<(&'a OwnLine, &'a str)> {
     let subject = Subject::of(fact);
-    let says = |said: &&String| is_stated(fact, &recall_words(said)) && !is_of_another(said, fact);
+    let says = |said: &&String| {
+        is_stated(fact, &recall_words(said))
+            && !is_of_another(said, fact)
+            && verify(fact, said, std::slice::from_ref(*said)).is_ok()
+    };
     own.iter().rev().find_map(|line| {
         let found = line.statements.iter().filter(says);
         let best = found.max_by(|a, b| {

@@ -1,4 +1,4 @@
-//! The tables of traps and of honest statements, against a model that believes everything and quotes whatever proves it best.
+//! Tables of traps and of honest statements, against a model that believes everything and quotes the words that prove it best.
 
 use super::{
     Extraction, OfferedFacts, Proposal, Transcript, TranscriptTurn,
@@ -12,6 +12,34 @@ use serde_json::{Value, json};
 
 const TRAPS: &str = include_str!("../../../../tests/memory/traps.jsonl");
 const HONEST: &str = include_str!("../../../../tests/memory/honest.jsonl");
+/// Traps whose fact contradicts its quote, and honest statements beside them, by language. Of the first tables rules were tuned
+/// on the lines with even numbers; the second tables were written once those rules were there.
+const CLAIMS: [(&str, &str, &str); 4] = [
+    (
+        "English",
+        include_str!("../../../../tests/memory/claims/traps.en.jsonl"),
+        include_str!("../../../../tests/memory/claims/honest.en.jsonl"),
+    ),
+    (
+        "Chinese",
+        include_str!("../../../../tests/memory/claims/traps.zh.jsonl"),
+        include_str!("../../../../tests/memory/claims/honest.zh.jsonl"),
+    ),
+    (
+        "English, second table",
+        include_str!("../../../../tests/memory/claims/second.traps.en.jsonl"),
+        include_str!("../../../../tests/memory/claims/second.honest.en.jsonl"),
+    ),
+    (
+        "Chinese, second table",
+        include_str!("../../../../tests/memory/claims/second.traps.zh.jsonl"),
+        include_str!("../../../../tests/memory/claims/second.honest.zh.jsonl"),
+    ),
+];
+/// Smallest share of traps that are refused, in percent.
+const MIN_REFUSED: f64 = 98.0;
+/// Smallest share of honest statements that are stored, in percent.
+const MIN_STORED: f64 = 90.0;
 
 #[derive(Deserialize)]
 struct Line {
@@ -81,4 +109,38 @@ fn of_two_hundred_traps_none_is_stored_and_honest_statements_are() {
     let missed =
         honest.iter().filter(|line| !stored(line).contains(&line.fact)).map(|line| line.said.as_str());
     assert_eq!(missed.collect::<Vec<_>>(), [] as [&str; 0], "statements that were not stored");
+}
+
+/// Prints the share of lines for which `is_right` holds, for all and for each half, and the other lines. Returns the share of all.
+fn share(name: &str, lines: &[Line], is_right: impl Fn(&Line) -> bool) -> f64 {
+    let wrong: Vec<usize> = (0..lines.len()).filter(|at| !is_right(&lines[*at])).collect();
+    let percent = |wrong: usize, of: usize| 100.0 * (of - wrong) as f64 / of as f64;
+    let even = wrong.iter().filter(|at| *at % 2 == 0).count();
+    let (all, half) = (percent(wrong.len(), lines.len()), lines.len() / 2);
+    println!(
+        "{name}: {all:.1} % ({:.1} % of the half for tuning, {:.1} % of the half held back)",
+        percent(even, half),
+        percent(wrong.len() - even, half)
+    );
+    for at in wrong {
+        println!(
+            "  {}{at}: {} / {}",
+            if at % 2 == 0 { "" } else { "held back " },
+            lines[at].said,
+            lines[at].fact
+        );
+    }
+    all
+}
+
+#[test]
+fn facts_that_contradict_their_quote_are_refused_and_honest_ones_are_stored() {
+    for (language, traps, honest) in CLAIMS {
+        let (traps, honest) = (table(traps), table(honest));
+        let refused = share(&format!("{language} traps refused"), &traps, |line| stored(line).is_empty());
+        let kept = share(&format!("{language} honest statements stored"), &honest, |line| {
+            stored(line).contains(&line.fact)
+        });
+        assert!(refused >= MIN_REFUSED && kept >= MIN_STORED, "{language}: {refused:.1} / {kept:.1}");
+    }
 }

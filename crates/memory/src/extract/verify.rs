@@ -1,0 +1,153 @@
+//! Compares a proposed fact with the statements that it rests on, between the model's proposal and the commit. Pure.
+//!
+//! Each clause of the fact is compared with the clauses that speak of the same thing: who the subject is, whether it holds, held
+//! or does not hold, whether it is certain, wanted or only imagined, and which side of a comparison is meant. All of
+//! it has to agree, so a stored fact never contradicts its quote. English and Chinese are judged by words; in any other
+//! language only a whole sentence, copied, is known to say the same.
+//!
+//! Deliberately absent: grammar and meaning. In doubt a fact is refused, with the reason, and the person can say it again.
+
+mod clauses;
+mod language;
+mod mood;
+mod roles;
+
+use super::support::{restates, share_of_words};
+use crate::{
+    about::Subject,
+    secrets::has_secret,
+    text::{normalized, sentences},
+};
+use clauses::{ClauseSubject, clauses};
+use language::Language;
+use mood::Mood;
+use pudu_store::recall_words;
+
+/// Two clauses with shares of a fact's words that differ by less speak of it equally.
+const SAME_SHARE: f64 = 1e-6;
+/// A statement with this share of a fact's words speaks of it.
+const MIN_SHARE: f64 = 0.34;
+
+/// Reason why a fact does not say the same as the statement that it was taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doubt {
+    /// It says the opposite, or the other side of a comparison.
+    Opposite,
+    /// It says that something holds which is over, or the other way round.
+    Outdated,
+    /// It is certain where the person is not.
+    Uncertain,
+    /// It takes a wish or a plan for a fact, or a condition for a case.
+    Unreal,
+    /// It says of the person what is said of somebody else.
+    Another,
+    /// It has a password, a key, a PIN or the number of a card or a document.
+    Secret,
+    /// It is in a language in which it cannot be compared.
+    Language,
+}
+
+/// Checks that a fact says the same as the statements of the message that it was taken from. `quote` is the piece that
+/// the model gave as proof.
+pub(super) fn verify(fact: &str, quote: &str, statements: &[String]) -> Result<(), Doubt> {
+    if has_secret(fact) || has_secret(quote) {
+        return Err(Doubt::Secret);
+    }
+    let about: Vec<&String> = statements.iter().filter(|said| speaks_of(said, fact, quote)).collect();
+    match about.iter().map(|said| Language::of(said)).max() {
+        Some(Language::Other) => return verify_copy(fact, &about),
+        Some(Language::English | Language::Chinese) => {}
+        None => return Err(Doubt::Opposite),
+    }
+    let said: Vec<Claim> = about.iter().flat_map(|said| claims(said)).collect();
+    claims(fact).iter().try_for_each(|part| verify_part(part, fact, &said))
+}
+
+/// Checks that a summary says the same as the person's statements, as far as it is not in memory already.
+pub(super) fn verify_summary(summary: &str, statements: &[String], known: &[&str]) -> Result<(), Doubt> {
+    sentences(summary).into_iter().map(str::trim).filter(|sentence| !sentence.is_empty()).try_for_each(
+        |sentence| {
+            if has_secret(sentence) {
+                return Err(Doubt::Secret);
+            }
+            let is_stated = statements.iter().any(|said| speaks_of(said, sentence, sentence));
+            if known.iter().any(|known| restates(sentence, known)) || !is_stated {
+                return Ok(());
+            }
+            verify(sentence, sentence, statements)
+        },
+    )
+}
+
+/// Whether a statement has the quote, or the words of a fact.
+fn speaks_of(said: &str, fact: &str, quote: &str) -> bool {
+    let (said_plain, quote) = (normalized(said), normalized(quote));
+    let has_quote = said_plain.contains(quote.as_str()) || quote.contains(said_plain.as_str());
+    has_quote || Subject::of(fact).share_in(&recall_words(said)) >= MIN_SHARE
+}
+
+/// Accepts a whole sentence, copied.
+fn verify_copy(fact: &str, about: &[&String]) -> Result<(), Doubt> {
+    let fact = normalized(fact);
+    about.iter().any(|said| normalized(said) == fact).then_some(()).ok_or(Doubt::Language)
+}
+
+/// A clause, and how it presents what it says.
+struct Claim {
+    text: String,
+    mood: Mood,
+    /// Its own subject, or that of the clause before.
+    subject: ClauseSubject,
+}
+
+fn claims(text: &str) -> Vec<Claim> {
+    let is_imagined = mood::is_imagined(text);
+    let mut subject = ClauseSubject::Person;
+    let claim = |clause: String| {
+        subject = clauses::subject(&clause).unwrap_or_else(|| subject.clone());
+        let mut mood = Mood::of(&clause);
+        mood.unreal |= is_imagined;
+        Claim { mood, subject: subject.clone(), text: clause }
+    };
+    clauses(text).into_iter().map(claim).collect()
+}
+
+fn verify_part(part: &Claim, fact: &str, said: &[Claim]) -> Result<(), Doubt> {
+    let subject = Subject::of(&part.text);
+    let last = subject.last_word(&part.text);
+    let shares: Vec<f64> = said.iter().map(|claim| subject.share_in(&recall_words(&claim.text))).collect();
+    let best = shares.iter().copied().fold(0.0, f64::max);
+    if best <= 0.0 {
+        // A part without a word of the person's: the share of words of the whole fact is another rule's.
+        return Ok(());
+    }
+    let mut nearest: Vec<&Claim> = said
+        .iter()
+        .zip(&shares)
+        .filter(|(_, share)| **share >= best - SAME_SHARE)
+        .map(|(claim, _)| claim)
+        .collect();
+    // Of clauses that have as many of its words, those with its last word have its object.
+    let has_object =
+        |claim: &Claim| last.as_ref().is_some_and(|last| recall_words(&claim.text).contains(last));
+    if nearest.iter().any(|claim| has_object(claim)) {
+        nearest.retain(|claim| has_object(claim));
+    }
+    // A clause that is copied whole is the one that is meant.
+    let is_copy = |claim: &Claim| share_of_words(&part.text, std::iter::once(claim.text.as_str())) >= 1.0;
+    if nearest.iter().any(|claim| is_copy(claim)) {
+        nearest.retain(|claim| is_copy(claim));
+    }
+    nearest.into_iter().try_for_each(|claim| compare(part, fact, claim))
+}
+
+fn compare(part: &Claim, fact: &str, said: &Claim) -> Result<(), Doubt> {
+    if !said.subject.is_in(fact) {
+        return Err(Doubt::Another);
+    }
+    part.mood.compare(&said.mood)?;
+    if roles::are_swapped(&part.text, &said.text) { Err(Doubt::Opposite) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests;
