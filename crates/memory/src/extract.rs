@@ -28,6 +28,7 @@ pub use evidence::{OwnWords, has_signal};
 pub use offered::OfferedFacts;
 pub use prompt::{ExtractionPrompt, PROMPT_VERSION, prompt};
 pub use signals::{Signal, Signals};
+pub use statements::states_something;
 pub use transcript::{Person, SaidBy, Transcript, TranscriptTurn};
 
 #[cfg(test)]

@@ -267,6 +267,18 @@ impl Fact {
         }
     }
 
+    /// Returns the moment when it was last stored, changed or confirmed.
+    #[must_use]
+    pub fn last_said(&self) -> FactTime {
+        self.last_confirmed_at.map_or(self.updated_at, |at| at.max(self.updated_at))
+    }
+
+    /// Returns the name of the person who said it.
+    #[must_use]
+    pub fn author_name(&self) -> Option<&str> {
+        self.origin.as_ref()?.author_name.as_deref().filter(|name| !name.trim().is_empty())
+    }
+
     /// Whether two versions say the same, whenever and how often they were written.
     #[must_use]
     pub fn same_matter(&self, other: &Self) -> bool {

@@ -38,7 +38,7 @@ pub use changes::{Changes, Committed, EvictedFact, SupersedeReason, SupersededFa
 pub use document::{BrokenFile, DocumentDetail, MemoryDocument, fact_json};
 pub use error::{MemoryError, MemoryRefusal};
 pub use fact::{Fact, FactCategory, FactId, FactOrigin, FactSource};
-pub use inject::{InjectedMemory, inject, pinned};
+pub use inject::{InjectedMemory, MemoryKind, inject, pinned};
 pub use learnt::LearntMark;
 pub use merge::MergedMemory;
 pub use operations::{FactEdit, NewFact};

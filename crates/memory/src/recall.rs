@@ -1,15 +1,17 @@
 //! What of a search goes into a prompt: the best facts and the best turns, half of the budget each.
 //!
 //! Better nothing than something that does not fit: a hit that has too little of the question is left out, however much
-//! room there is, and what a thread was given once it is not given again.
+//! room there is, and so is a turn that only asks. A question about the person needs less to be answered from memory than one about
+//! the world. A thread is not given the same line twice.
 //!
 //! Deliberately absent: the search itself (the store's), pinned facts, summaries, and where in a prompt the text stands.
 
 mod line;
+mod question;
 
 pub use line::RecallableFact;
 
-use crate::text::count_tokens;
+use crate::{extract::states_something, text::count_tokens};
 use jiff::tz::TimeZone;
 use pudu_store::{RecallHit, RecallHits, RecallKind, RecallLimits};
 use std::collections::{HashMap, HashSet};
@@ -17,10 +19,10 @@ use std::collections::{HashMap, HashSet};
 /// How many hits to ask the store for: more than a budget of 2,000 tokens takes.
 pub const RECALL_LIMITS: RecallLimits = RecallLimits { facts: 60, turns: 60 };
 
-/// A hit that has a single word of its question has this share of it at least.
-const MIN_SHARE_OF_ONE_WORD: f64 = 0.25;
-/// One that has more words has this share.
-const MIN_SHARE_OF_MORE: f64 = 0.1;
+/// Smallest share of a question about the person that a hit has, with one of its words and with more.
+const MIN_SHARES_OF_OWN: (f64, f64) = (0.25, 0.1);
+/// The same for any other question: most of it, since everyday words are in every memory.
+const MIN_SHARES: (f64, f64) = (0.6, 0.4);
 /// A hit has this share of the score of the best of its kind.
 const MIN_SHARE_OF_BEST: f64 = 0.05;
 
@@ -36,6 +38,8 @@ pub struct RecalledId {
 /// How much is told, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct RecallBudget<'b> {
+    /// The question.
+    pub question: &'b str,
     /// Tokens of all lines together, as [`count_tokens`] counts them.
     pub tokens: usize,
     /// What the thread was given before, and the messages that it has before its eyes anyhow.
@@ -65,14 +69,19 @@ pub fn choose_recalled(
     facts: &[RecallableFact<'_>],
     budget: &RecallBudget<'_>,
 ) -> RecalledMemory {
-    if !hits.facts.iter().chain(&hits.turns).any(answers) {
+    let is_personal = question::is_personal(budget.question);
+    // Of a question about the world each line has to answer it; of one about the person, one has to.
+    let fits = |hit: &&RecallHit| is_personal || answers(hit, is_personal);
+    let facts_found = || hits.facts.iter().filter(fits);
+    let turns_found = || hits.turns.iter().filter(|turn| states_something(&turn.text)).filter(fits);
+    if !facts_found().chain(turns_found()).any(|hit| answers(hit, is_personal)) {
         return RecalledMemory::default();
     }
     let facts: HashMap<&str, &RecallableFact<'_>> = facts.iter().map(|fact| (fact.id, fact)).collect();
     let of_fact = |hit: &RecallHit| facts.get(hit.doc.as_str()).map(|fact| line::fact(fact));
     let of_turn = |hit: &RecallHit| Some(line::turn(hit, budget.zone));
-    let mut facts = RecallSide::new(&hits.facts, budget.given, of_fact);
-    let mut turns = RecallSide::new(&hits.turns, budget.given, of_turn);
+    let mut facts = RecallSide::new(facts_found(), budget.given, of_fact);
+    let mut turns = RecallSide::new(turns_found(), budget.given, of_turn);
     let mut left = budget.tokens;
     left -= facts.take(budget.tokens / 2);
     left -= turns.take(left);
@@ -83,8 +92,15 @@ pub fn choose_recalled(
 }
 
 /// Whether a hit shows that the question is about this memory at all.
-fn answers(hit: &RecallHit) -> bool {
-    let least = if hit.matched > 1 { MIN_SHARE_OF_MORE } else { MIN_SHARE_OF_ONE_WORD };
+fn answers(hit: &RecallHit, is_personal: bool) -> bool {
+    let (one, more) = if is_personal { MIN_SHARES_OF_OWN } else { MIN_SHARES };
+    let least = match hit.matched {
+        // A single character: too little for a question about the world.
+        0 if is_personal => one,
+        0 => f64::INFINITY,
+        1 => one,
+        _ => more,
+    };
     hit.named || hit.share >= least
 }
 
@@ -102,24 +118,24 @@ struct RecallSide {
 }
 
 impl RecallSide {
-    fn new(
-        hits: &[RecallHit],
+    fn new<'h>(
+        hits: impl Iterator<Item = &'h RecallHit> + Clone,
         given: &HashSet<RecalledId>,
         render: impl Fn(&RecallHit) -> Option<String>,
     ) -> Self {
-        let best = hits.iter().map(|hit| hit.score).fold(0.0, f64::max);
+        let best = hits.clone().map(|hit| hit.score).fold(0.0, f64::max);
         let mut seen = HashSet::new();
         let line = |hit: &RecallHit| {
             let id = RecalledId { kind: hit.kind, doc: hit.doc.clone() };
-            // What has stray characters of the question alone is only told of somebody whom it names.
-            let about = hit.matched > 0 || hit.named;
+            // An entry with stray characters of the question alone is told only if the question names its author.
+            let about = hit.share > 0.0 || hit.named;
             let fits = about && hit.score >= best * MIN_SHARE_OF_BEST && !given.contains(&id);
             let text = render(hit).filter(|_| fits)?;
             // The line break counts, too.
             let tokens = count_tokens(&text) + 1;
             seen.insert(text.clone()).then_some(RecallLine { id, text, tokens })
         };
-        Self { waiting: hits.iter().filter_map(line).collect(), taken: Vec::new() }
+        Self { waiting: hits.filter_map(line).collect(), taken: Vec::new() }
     }
 
     /// Takes the best lines for which there is room, and returns how many tokens they have. A line that is too long is

@@ -5,6 +5,9 @@ use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 /// One day, in milliseconds.
 const DAY_MS: f64 = 86_400_000.0;
 
+/// Length of a date in ISO 8601, in characters.
+const DATE_CHARS: usize = 10;
+
 /// A moment, to the microsecond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FactTime(i64);
@@ -30,6 +33,12 @@ impl FactTime {
             || text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok().map(|time| time.timestamp());
         let time = text.parse::<Timestamp>().ok().or_else(civil)?;
         Some(Self(time.as_microsecond()))
+    }
+
+    /// Returns its date; nothing for a moment that was never set.
+    #[must_use]
+    pub fn date(self) -> Option<String> {
+        (self.0 != 0).then(|| self.to_string().chars().take(DATE_CHARS).collect())
     }
 
     /// Days from this moment to a later one; 0 if it is not later.

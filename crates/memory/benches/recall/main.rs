@@ -11,6 +11,8 @@ mod corpus;
 mod english;
 #[path = "../../tests/recall/found.rs"]
 mod found;
+#[path = "../../tests/recall/person.rs"]
+mod person;
 mod speed;
 
 use corpus::Hop;
@@ -81,21 +83,25 @@ async fn table(db: &Db, kept: &[Kept], chinese: bool) {
     }
 }
 
-/// How many questions that have nothing to do with anybody bring something all the same.
+/// Prints the share of questions about other things that bring something all the same: the false recalls.
 async fn unrelated(db: &Db, kept: &[Kept]) {
-    println!("\nquestions that have nothing to do with it, and how many lines they bring:");
+    println!("\nfalse recalls: questions that have nothing to do with it, and the lines that they bring:");
     for chinese in [false, true] {
-        let (mut asked, mut with, mut lines) = (0, 0, 0);
-        for kept in kept.iter().filter(|kept| kept.chinese == chinese) {
-            for question in found::language(chinese).unrelated {
-                let hits = db.recall(&kept.scope, question, pudu_memory::RECALL_LIMITS).await.unwrap();
-                let told = found::chosen(&kept.made.facts, &hits, BUDGETS[2]);
-                (asked, with, lines) = (asked + 1, with + usize::from(!told.is_empty()), lines + told.len());
+        let language = found::language(chinese);
+        for (name, questions) in
+            [("of other fields", language.unrelated), ("in everyday words", language.everyday)]
+        {
+            let (mut asked, mut with, mut lines) = (0, 0, 0);
+            for kept in kept.iter().filter(|kept| kept.chinese == chinese) {
+                for question in questions {
+                    let told = found::told_for(db, kept, question, BUDGETS[2]).await;
+                    (asked, with, lines) =
+                        (asked + 1, with + usize::from(!told.is_empty()), lines + told.len());
+                }
             }
+            let share = 100.0 * with as f64 / asked as f64;
+            let language = if chinese { "Chinese" } else { "English" };
+            println!("{language}, {name:18}: {with} of {asked} ({share:.1} %), {lines} lines");
         }
-        println!(
-            "{}: {with} of {asked} bring any, {lines} lines",
-            if chinese { "Chinese" } else { "English" }
-        );
     }
 }

@@ -38,7 +38,7 @@ const FORWARDED: [&str; 3] = [
 /// Single lines that are not the person's: quotes, injected memory, logs of chats, transcripts.
 const PASSED_ON: [&str; 4] = [
     r"(?m)^[ \t]*(?:>|&gt;).*$",
-    r"(?m)^[ \t]*[-*]?[ \t]*\[[\w -]{1,40}\|[^\]\n]{1,12}\].*$",
+    r"(?m)^[ \t]*[-*]?[ \t]*\[[\w -]{1,40}\|[^\]\n]{1,30}\].*$",
     r"(?im)^[ \t]*\[?\d{1,2}:\d{2}(?::\d{2})?(?:[ \t]?[ap]m)?\]?[ \t,-]+[^\n:：]{1,40}[:：].*$",
     r"(?im)^[ \t]*(?:user|assistant|system|human|ai|bot)(?:[ \t]*\([^)\n]{1,60}\))?[ \t]*[:：].*$",
 ];
@@ -101,6 +101,7 @@ mod tests {
             ("> Ann: I live in Rome\nIs that so?", "[…]\nIs that so?"),
             ("see:\n```\nremember: x\n```\nok?", "see:\n[…]\nok?"),
             ("- [preference | 0.95] likes tea", ""),
+            ("- [preference | 0.95 | 2026-03-01] Ada: likes tea", ""),
             ("fyi\n---------- Forwarded message ---------\nFrom: Bob\nI live in Rome", "fyi\n[…]"),
             ("what is this?\nFrom: Bob <b@x.org>\nDate: today\n\nI live in Rome", "what is this?\n[…]"),
             ("ok so\nOn Monday, 3 May 2026, Bob wrote:\nI live in Rome", "ok so\n[…]"),

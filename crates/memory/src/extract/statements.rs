@@ -182,6 +182,45 @@ pub(super) fn statements(own: &str) -> Vec<String> {
     stated
 }
 
+/// Words without which a sentence is hardly a statement, and beginnings of Chinese requests, which have some of them.
+struct DeclarativeRules {
+    said: Regex,
+    /// Words for the person who asks, as the one whom something is done for.
+    asked_for: Regex,
+    dense_request: Regex,
+}
+
+static DECLARATIVE: LazyLock<Option<DeclarativeRules>> = LazyLock::new(|| {
+    Some(DeclarativeRules {
+        said: Regex::new(
+            r"(?i)\b(?:i|i'm|i've|i'd|i'll|we|we're|we've|my|our|mine|ours|is|are|was|were|has|had|will|\w+'s)\b|我|咱|俺|[是在了有]",
+        )
+        .ok()?,
+        asked_for: Regex::new(r"(?i)\b(?:do|can|could|should) (?:i|we)\b|\b(?:i|we) (?:need|want)\b|(?:给|帮|告诉|教|让)(?:我们|我)|我(?:们)?需要").ok()?,
+        dense_request: Regex::new(r"^\W*(?:请|麻烦)?(?:把|将|给|帮|用.{1,6}(?:总结|写|做|画|说)|根据|按|写|列|找|讲|安排|推荐|设置|优化|修复|计算|比较|画|查|算|做|改|谢谢|你好|为|为了|检查|搜|计划|想)").ok()?,
+    })
+});
+
+/// Whether a text says something, and does not only ask for something or greet.
+#[must_use]
+pub fn states_something(text: &str) -> bool {
+    let (Some(rules), Some(declarative)) = (RULES.as_ref(), DECLARATIVE.as_ref()) else { return true };
+    let is_declarative = |sentence: &str| {
+        let is_request = declarative.dense_request.is_match(sentence) && !sentence.contains('我');
+        declarative.said.is_match(&declarative.asked_for.replace_all(sentence, " ")) && !is_request
+    };
+    let says = |sentence: &str| {
+        if rules.lasting.is_match(sentence) || rules.reminder.is_match(sentence) {
+            return true;
+        }
+        match rules.question.is_match(sentence) || rules.task.is_match(sentence) {
+            true => !own_clauses(rules, sentence).is_empty(),
+            false => is_declarative(sentence),
+        }
+    };
+    sentences(&text.replace('\u{2019}', "'")).into_iter().any(says)
+}
+
 /// Returns what somebody says of themselves on the way to a question: the clauses before it.
 fn own_clauses(rules: &StatementRules, question: &str) -> Vec<String> {
     if !rules.is_statement(question) {

@@ -1,5 +1,6 @@
 //! Writes a fact or a turn as one line.
 
+use crate::{inject::fact_head, time::FactTime};
 use jiff::{Timestamp, tz::TimeZone};
 use pudu_store::RecallHit;
 
@@ -14,14 +15,20 @@ pub struct RecallableFact<'f> {
     pub confidence: f64,
     /// Its content.
     pub text: &'f str,
+    /// The moment when it was last said.
+    pub at: FactTime,
+    /// The name of the person who said it, in a room's memory.
+    pub author: Option<&'f str>,
 }
 
 /// A longer text is cut: one giant does not take the place of everything else.
 const MAX_LINE_CHARS: usize = 800;
 
-/// Returns `- [category | 0.95] text`.
+/// Returns `- [category | 0.95 | 2026-03-01] text`, in a room with the name of its person before the text.
 pub(super) fn fact(fact: &RecallableFact<'_>) -> String {
-    format!("- [{} | {:.2}] {}", plain(fact.category), fact.confidence, plain(fact.text))
+    let name = fact.author.map(|name| format!("{}: ", plain(name))).unwrap_or_default();
+    let head = fact_head(&plain(fact.category), fact.confidence, fact.at);
+    format!("- {head} {name}{}", plain(fact.text))
 }
 
 /// Returns `- 2026-03-01 Name: words`.

@@ -38,6 +38,8 @@ pub(crate) struct Language {
     pub(crate) chat: &'static [&'static str],
     /// Questions that have nothing to do with anybody.
     pub(crate) unrelated: &'static [&'static str],
+    /// The same in everyday words, many of which the conversations have.
+    pub(crate) everyday: &'static [&'static str],
 }
 
 /// Something that was said.

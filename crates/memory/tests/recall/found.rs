@@ -7,7 +7,7 @@ use crate::{
 };
 use jiff::tz::TimeZone;
 use pudu_base::UserId;
-use pudu_memory::{RECALL_LIMITS, RecallBudget, RecallableFact, choose_recalled, count_tokens};
+use pudu_memory::{FactTime, RECALL_LIMITS, RecallBudget, RecallableFact, choose_recalled, count_tokens};
 use pudu_store::{Db, RecallEntry, RecallHits, RecallKind, RecallScope};
 use std::collections::HashSet;
 
@@ -120,18 +120,31 @@ async fn told(db: &Db, kept: &Kept, question: &Question, way: Way, tokens: usize
         Way::Turns => hits.facts.clear(),
         Way::Surest | Way::Half => {}
     }
-    chosen(&kept.made.facts, &hits, tokens).into_iter().collect()
+    chosen(&kept.made.facts, &question.text, &hits, tokens).into_iter().collect()
+}
+
+/// Returns the ids of what any question brings.
+pub(crate) async fn told_for(db: &Db, kept: &Kept, question: &str, tokens: usize) -> Vec<String> {
+    let hits = db.recall(&kept.scope, question, RECALL_LIMITS).await.unwrap();
+    chosen(&kept.made.facts, question, &hits, tokens)
 }
 
 /// Returns the ids of what is told.
-pub(crate) fn chosen(facts: &[Fact], hits: &RecallHits, tokens: usize) -> Vec<String> {
+pub(crate) fn chosen(facts: &[Fact], question: &str, hits: &RecallHits, tokens: usize) -> Vec<String> {
     let facts: Vec<_> = facts.iter().map(shown).collect();
-    let budget = RecallBudget { tokens, given: &HashSet::new(), zone: &TimeZone::UTC };
+    let budget = RecallBudget { question, tokens, given: &HashSet::new(), zone: &TimeZone::UTC };
     choose_recalled(hits, &facts, &budget).ids.into_iter().map(|id| id.doc).collect()
 }
 
 fn shown(fact: &Fact) -> RecallableFact<'_> {
-    RecallableFact { id: &fact.id, category: "context", confidence: fact.confidence, text: &fact.text }
+    RecallableFact {
+        id: &fact.id,
+        category: "context",
+        confidence: fact.confidence,
+        text: &fact.text,
+        at: FactTime::default(),
+        author: None,
+    }
 }
 
 /// DeerFlow's way: a store of 100 facts, the surest first, until one does not fit.

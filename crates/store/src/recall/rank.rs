@@ -16,6 +16,11 @@ const MAX_PAIRED_WORDS: usize = 6;
 /// To look up a pair costs this share of its words' places, which the index skips through.
 const SKIP_SHARE: i64 = 8;
 
+/// Number of entries that have a rare character, in a small scope.
+const MAX_RARE: i64 = 2;
+/// In a large scope a rare character is in one entry of this number.
+const RARE_SHARE: i64 = 25;
+
 /// BM25's usual numbers: how much a repetition counts, and how much length does.
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
@@ -128,9 +133,28 @@ impl ScopeStatistics {
         fits
     }
 
-    /// Which words show that an entry is about the question: not single characters, unless it is the whole question.
+    /// Returns for each word whether it shows that an entry is about the question. A single character does so as the whole
+    /// question, or where it is rare and no entry has it with its neighbours: "猫叫" is in none, and 猫 is in one. Such a pair is
+    /// left out, since the character takes its place.
     fn telling(&self) -> Vec<bool> {
-        self.asked.iter().map(|(word, _)| self.asked.len() == 1 || !is_faint(word)).collect()
+        let is_alone: Vec<bool> = (0..self.asked.len()).map(|place| self.is_rare_alone(place)).collect();
+        let stands_for = |pair: &str| {
+            self.asked.iter().zip(&is_alone).any(|((word, _), alone)| *alone && pair.contains(word.as_str()))
+        };
+        let is_telling = |((word, count), alone): (&(String, i64), &bool)| match is_faint(word) {
+            true => self.asked.len() == 1 || *alone,
+            false => *count > 0 || !stands_for(word),
+        };
+        self.asked.iter().zip(&is_alone).map(is_telling).collect()
+    }
+
+    /// Whether a word is a single character that few entries have, and none together with a neighbour in the question.
+    fn is_rare_alone(&self, place: usize) -> bool {
+        let Some((word, count)) = self.asked.get(place) else { return false };
+        let is_in_pair =
+            |(pair, count): &(String, i64)| *count > 0 && pair != word && pair.contains(word.as_str());
+        let most = MAX_RARE.max(self.docs / RARE_SHARE);
+        is_faint(word) && (1..=most).contains(count) && !self.asked.iter().any(is_in_pair)
     }
 
     fn fit(&self, bag: &Bag<'_>, weights: &[f64], telling: &[bool], all: f64) -> Fit {
@@ -146,13 +170,16 @@ impl ScopeStatistics {
         }
         let norm = K1 * (1.0 - B + B * length / (self.words as f64 / self.docs.max(1) as f64).max(1.0));
         let (mut score, mut heard, mut matched) = (0.0, 0.0, 0);
-        let words = weights.iter().zip(telling).zip(times).filter(|(_, times)| *times > 0);
-        for ((weight, telling), times) in words {
+        let is_whole: Vec<bool> =
+            self.asked.iter().map(|(word, _)| self.asked.len() == 1 || !is_faint(word)).collect();
+        let words =
+            weights.iter().zip(telling).zip(times).zip(&is_whole).filter(|((_, times), _)| *times > 0);
+        for (((weight, telling), times), is_whole) in words {
             let times = f64::from(times);
             score += weight * times * (K1 + 1.0) / (times + norm);
             if *telling {
                 heard += weight;
-                matched += 1;
+                matched += usize::from(*is_whole);
             }
         }
         Fit { id: bag.id, at: bag.at, score, share: heard / all.max(f64::MIN_POSITIVE), matched }
@@ -181,6 +208,20 @@ mod tests {
         ];
         for (asked, expected) in table {
             assert_eq!(statistics(100_000, asked).probes(), expected, "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn a_rare_character_stands_for_its_pair() {
+        for (docs, asked, expected) in [
+            (20, &[("猫叫", 0), ("猫", 1), ("叫", 9)][..], &[false, true, false][..]),
+            (20, &[("猫叫", 1), ("猫", 1), ("叫", 1)], &[true, false, false]),
+            (20, &[("猫叫", 0), ("猫", 9)], &[true, false]),
+            (20, &[("猫", 9)], &[true]),
+            (100, &[("猫叫", 0), ("猫", 4)], &[false, true]),
+            (20, &[("cat", 0), ("name", 3)], &[true, true]),
+        ] {
+            assert_eq!(statistics(docs, asked).telling(), expected, "{asked:?}");
         }
     }
 

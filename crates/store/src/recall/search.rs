@@ -57,7 +57,7 @@ pub struct RecallHit {
     /// Which share of the question it has, from 0 to 1: words that few entries have count for more, and those that no
     /// entry has for most. It compares hits of any questions.
     pub share: f64,
-    /// How many different words of the question it has.
+    /// How many different words of the question it has, without single characters of longer words.
     pub matched: usize,
     /// Whether the question names its author.
     pub named: bool,

@@ -55,3 +55,25 @@ fn a_sentence_about_others_proves_nothing_of_the_person() {
         assert_eq!(is_of_another(sentence, fact), expect, "{sentence} / {fact}");
     }
 }
+
+#[test]
+fn a_question_or_a_task_says_nothing() {
+    for (text, expect) in [
+        ("I live in Rome", true),
+        ("The deploy is on Friday", true),
+        ("I'm a nurse, what should I cook?", true),
+        ("Always answer in German", true),
+        ("What is the capital of Australia?", false),
+        ("Rename every file in the folder", false),
+        ("Optimise this shader, it drops frames.", false),
+        ("Good morning!", false),
+        ("I need a catchy name", false),
+        ("我住在罗马", true),
+        ("部署在周五", true),
+        ("把附件里的段落翻译成德文。", false),
+        ("给我三个点子", false),
+        ("东京现在几点？", false),
+    ] {
+        assert_eq!(states_something(text), expect, "{text}");
+    }
+}
