@@ -133,9 +133,24 @@ async fn a_conversation_that_waits_to_be_read_is_read_after_a_death() {
 async fn a_proposal_without_proof_is_not_remembered() {
     let house = furnished(proposes("Is called Bob", "my name is Bob")).await;
     let ada = Talker::new(&house, "Ada");
-    ada.says("summarise: 'my colleague is Bob'", "echo: summarise: 'my colleague is Bob'").await;
-    house.logs("refused proposed fact").await;
+    ada.says("My colleague is Bob.", "echo: My colleague is Bob.").await;
+    house.logs("quote: 1").await;
     ada.says("/memory", "Nothing is remembered here yet.").await;
+}
+
+#[tokio::test]
+async fn a_conversation_of_questions_and_tasks_costs_no_call() {
+    let house = furnished(proposes("Is called Bob", "my name is Bob")).await;
+    let (ada, bob) = (Talker::new(&house, "Ada"), Talker::new(&house, "Bob"));
+    ada.says("summarise: 'my name is Bob'", "echo: summarise: 'my name is Bob'").await;
+    ada.says("What is the capital of Peru?", "echo: What is the capital of Peru?").await;
+    bob.says("My name is Bob.", "echo: My name is Bob.").await;
+    house.logs("learnt from conversation").await;
+    let db = house.database().await;
+    while db.next_learning().await.unwrap().is_some() {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert_eq!(house.model.requests().iter().filter(|ask| learns(ask)).count(), 1, "Bob's alone");
 }
 
 /// Has somebody ask something, and returns what the model is told.

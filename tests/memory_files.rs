@@ -203,6 +203,30 @@ async fn what_is_forgotten_is_nowhere_in_the_home_any_more() {
     assert_eq!(left["facts"].as_array().unwrap().len(), 3, "{left}");
 }
 
+/// SQLite's log of writes has a deleted row until it is emptied.
+#[tokio::test]
+async fn a_deleted_thread_is_gone_from_every_file() {
+    let house = furnished().await;
+    let ada = Talker::new(&house, "Ada");
+    ada.says("Where is the quillonvane?", "echo: Where is the quillonvane?").await;
+    assert!(!with_words(&house.path(".pudu"), "quillonvane").is_empty());
+    let threads = house.database().await.threads("telegram").await.unwrap();
+    let thread = threads[0].id.to_string();
+    let late = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !house.pudu(&["storage", "delete", &thread]).0 {
+        assert!(std::time::Instant::now() < late, "something works on it still");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    loop {
+        let left = with_words(&house.path(".pudu"), "quillonvane");
+        if left.is_empty() {
+            break;
+        }
+        assert!(std::time::Instant::now() < late, "{left:?}");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}
+
 #[tokio::test]
 async fn what_waits_to_be_read_is_forgotten_too_and_read_when_the_daemon_stops() {
     let mut house = House::furnish(Options::default(), "", "memory: {debounce_seconds: 300}\n").await;

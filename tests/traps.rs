@@ -1,5 +1,5 @@
-//! Nothing is learnt from words that are not the person's own, whatever a model makes of them: two hundred traps against a
-//! model that believes everything and quotes what proves it best, and honest statements, of which each is learnt.
+//! Nothing is learnt from words that are not the person's own, nor the opposite of their words, whatever a model makes of them:
+//! traps against a model that believes everything and quotes the words that prove it best, and honest statements beside them.
 
 use crate::{
     house::{House, SOON, Talker},
@@ -134,6 +134,34 @@ async fn of_two_hundred_traps_nothing_is_remembered() {
     let read = house.model.requests().iter().filter(|ask| learns(ask)).count();
     assert!(read > 60, "the model had its chance {read} times");
     assert_eq!(remembered(&house), [] as [&str; 0]);
+}
+
+/// Returns the share of some lines for which it holds that their fact is remembered, in percent.
+fn share_remembered(lines: &[Line], found: &[String]) -> f64 {
+    let is_there = |line: &&Line| found.contains(&line.fact) || found.contains(&format!("summary: {}", line.fact));
+    100.0 * lines.iter().filter(is_there).count() as f64 / lines.len() as f64
+}
+
+#[tokio::test]
+async fn of_facts_that_contradict_their_quote_nearly_none_and_of_honest_ones_nearly_all_are_remembered() {
+    for (language, traps, honest) in [
+        (
+            "English",
+            include_str!("memory/claims/traps.en.jsonl"),
+            include_str!("memory/claims/honest.en.jsonl"),
+        ),
+        (
+            "Chinese",
+            include_str!("memory/claims/traps.zh.jsonl"),
+            include_str!("memory/claims/honest.zh.jsonl"),
+        ),
+    ] {
+        let (traps, honest) = (table(traps), table(honest));
+        let refused = 100.0 - share_remembered(&traps, &remembered(&told_to(&traps).await));
+        let stored = share_remembered(&honest, &remembered(&told_to(&honest).await));
+        println!("{language}: {refused:.1} % of {} traps refused, {stored:.1} % of {} statements stored", traps.len(), honest.len());
+        assert!(refused >= 98.0 && stored >= 90.0, "{language}: {refused:.1} / {stored:.1}");
+    }
 }
 
 #[tokio::test]

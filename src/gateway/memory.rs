@@ -19,6 +19,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+/// Maximum size of an imported document, in bytes. An export of 2,000 facts of 2,000 characters each fits.
+pub(super) const MAX_IMPORT_BYTES: usize = 32 * 1024 * 1024;
+
 /// The agent whose memory is meant.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct MemoryQuery {
@@ -156,6 +159,7 @@ fn refused_status(refusal: &MemoryRefusal) -> StatusCode {
         MemoryRefusal::Duplicate { .. } | MemoryRefusal::NoRoom { .. } => StatusCode::CONFLICT,
         MemoryRefusal::TooLong { .. }
         | MemoryRefusal::BadConfidence
+        | MemoryRefusal::Secret
         | MemoryRefusal::BadFactId(_)
         | MemoryRefusal::BadAgent(_)
         | MemoryRefusal::BadDocument(_) => StatusCode::UNPROCESSABLE_ENTITY,

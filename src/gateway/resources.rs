@@ -157,7 +157,8 @@ impl GatewayState {
             )
             .at(
                 "/memory/import",
-                post(memory::import, says("Replaces what is remembered.").gives("Memory").fails(REMEMBERED)),
+                post(memory::import, says("Replaces what is remembered.").gives("Memory").fails(REMEMBERED))
+                    .limit(memory::MAX_IMPORT_BYTES),
             )
             .at("/memory/config", get(memory::config, says("Tells how memory is set up.").gives(SETTINGS)))
             .at(

@@ -121,6 +121,8 @@ struct Inner {
     /// Memory budget of the files that tools read, for all runs.
     memory: Memory,
     tasks: TaskTracker,
+    /// Memories whose facts are known to be in the index.
+    indexed: Arc<memory::IndexedMemories>,
     /// Rings when a conversation was kept to learn from.
     learns: Notify,
     /// Rings when a model call was settled.
@@ -152,6 +154,7 @@ impl Client {
             admission: Arc::new(Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS))),
             memory: Memory::default(),
             tasks: TaskTracker::new(),
+            indexed: Arc::default(),
             learns: Notify::new(),
             settled: Notify::new(),
             reader: base::RunId::fresh().to_string(),
@@ -337,7 +340,7 @@ impl Client {
     pub fn memories(&self) -> Memories {
         let setup = self.setup();
         let options = setup.memory.as_ref().map(|memory| memory.rules.options.clone()).unwrap_or_default();
-        Memories::new(self.0.db.clone(), self.0.folders.home(), options)
+        Memories::new(self.0.db.clone(), self.0.folders.home(), options).with_indexed(self.0.indexed.clone())
     }
 
     /// Returns the place that fills up with what chats leave behind.

@@ -9,6 +9,7 @@ pub(crate) mod recall;
 mod rules;
 pub(crate) mod tools;
 
+pub(crate) use files::IndexedMemories;
 pub use files::Memories;
 pub(crate) use rules::MemorySetup;
 pub use rules::{MemoryMode, MemoryOf, MemoryRules, MemoryTrouble};

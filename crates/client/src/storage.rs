@@ -15,6 +15,11 @@ const RECENT: i64 = 60 * 60 * 1000;
 /// Threads whose files are measured at a time.
 const MEASURED_AT_ONCE: u16 = 200;
 
+/// Number of tries to take deleted text out of the database's log of writes. Each one waits for readers for some seconds.
+const MAX_PURGES: u32 = 20;
+/// Pause between two such tries.
+const PURGE_PAUSE: Duration = Duration::from_secs(1);
+
 /// How long something of an account is kept, and how large all of it may be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetentionLimits {
@@ -199,6 +204,9 @@ impl Storage {
             pruned.audit_rows += self.db.prune_audit(&account, audit_limits(retention, now)).await?;
         }
         self.forget_old(rules.memory, now).await?;
+        if pruned.threads > 0 {
+            self.purge_soon();
+        }
         Ok(pruned)
     }
 
@@ -225,7 +233,27 @@ impl Storage {
     /// # Errors
     /// When the store fails.
     pub async fn delete(&self, thread: &ThreadId) -> Result<Deletion, StoreError> {
-        self.delete_unused(thread, i64::MAX).await
+        let deletion = self.delete_unused(thread, i64::MAX).await?;
+        if deletion == Deletion::Done {
+            self.purge_soon();
+        }
+        Ok(deletion)
+    }
+
+    /// Takes deleted text out of the database's log of writes, again and again until no reader is in the way.
+    fn purge_soon(&self) {
+        let db = self.db.clone();
+        drop(tokio::spawn(async move {
+            for attempt in 1..=MAX_PURGES {
+                match db.purge_write_log().await {
+                    Ok(()) => return,
+                    Err(error) if attempt == MAX_PURGES => {
+                        tracing::error!(%error, "failed to take deleted threads out of the log of the database");
+                    }
+                    Err(_) => tokio::time::sleep(PURGE_PAUSE).await,
+                }
+            }
+        }));
     }
 
     async fn delete_unused(&self, thread: &ThreadId, since: i64) -> Result<Deletion, StoreError> {

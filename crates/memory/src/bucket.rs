@@ -284,11 +284,12 @@ impl<'a> FactBucket<'a> {
         let mut old = self.superseded_files()?;
         old.retain(|(_, stem)| !gone.iter().any(|(fact, _)| fact.id.as_str() == stem));
         old.sort_by_cached_key(|(file, _)| self.folder.modified(file));
-        let surplus = (old.len() + gone.len()).saturating_sub(options.max_superseded);
+        // Each one takes the place of one at most, so that a smaller cap deletes nothing at once.
+        let surplus = (old.len() + gone.len()).saturating_sub(options.max_superseded).min(gone.len());
         for (file, _) in old.into_iter().take(surplus) {
             transaction.remove(file);
         }
-        for (fact, why) in gone.iter().take(options.max_superseded) {
+        for (fact, why) in gone {
             let author = fact.origin.as_ref().and_then(|origin| origin.author.as_ref());
             let mut keys = vec![
                 (AT, json!(now.to_string())),

@@ -191,11 +191,13 @@ impl Plan {
 
     /// Lets facts give way if there are too many. A new one that would go at once was never there.
     fn make_room(&mut self, bucket: &FactBucket<'_>, options: &MemoryOptions) -> usize {
-        // Only a change that adds may evict: a smaller cap in the configuration takes nothing from readers.
+        // Each new fact takes the place of one at most: a smaller cap in the configuration takes nothing away.
+        let before = self.done.document.facts.len() - self.done.added.len();
         if self.done.added.is_empty() {
             return 0;
         }
-        let (evicted, reserved) = evict(&self.done.document.facts, &bucket.heat(), options, self.now);
+        let places = MemoryOptions { max_facts: options.max_facts.max(before), ..options.clone() };
+        let (evicted, reserved) = evict(&self.done.document.facts, &bucket.heat(), &places, self.now);
         for EvictedFact { id, .. } in &evicted {
             let Some(fact) = self.take(id) else { continue };
             if let Some(index) = self.done.added.iter().position(|added| added == id) {

@@ -78,6 +78,11 @@ pub enum MemoryRefusal {
     /// A confidence outside of 0 to 1.
     #[error("a confidence is a number from 0 to 1")]
     BadConfidence,
+    /// A text with a password, a key, a PIN or the number of a card or a document.
+    #[error(
+        "this has a secret in it (a password, a key, a PIN or a card number), and secrets are never remembered"
+    )]
+    Secret,
     /// A name that no fact can have.
     #[error("`{0}` cannot name a fact: letters, digits, `_` and `-` only")]
     BadFactId(String),

@@ -12,6 +12,7 @@ use crate::{
     migrate::{self, backup},
     options::MemoryOptions,
     scope::MemoryScope,
+    secrets::has_secret,
     store::MemoryStore,
     summary::{Summaries, SummaryKey},
     time::FactTime,
@@ -65,6 +66,7 @@ impl MemoryStore {
     ) -> Result<(FactId, Committed), MemoryError> {
         let content = checked(&new.content, self.options())?;
         check_confidence(new.confidence)?;
+        check_secrets(&content)?;
         let at = FactTime::from_millis(now);
         let mut name = None;
         let committed = self.change(scope, now, |document| {
@@ -100,6 +102,7 @@ impl MemoryStore {
     ) -> Result<Committed, MemoryError> {
         let content = edit.content.as_deref().map(|text| checked(text, self.options())).transpose()?;
         edit.confidence.map_or(Ok(()), check_confidence)?;
+        content.as_deref().map_or(Ok(()), check_secrets)?;
         self.change(scope, now, |document| {
             let old = document.fact(id).ok_or_else(|| MemoryError::UnknownFact(id.to_string()))?;
             if edit.revision.is_some_and(|revision| revision != old.revision) {
@@ -297,6 +300,10 @@ fn checked(content: &str, options: &MemoryOptions) -> Result<String, MemoryError
         length if length > max => Err(MemoryRefusal::TooLong { max }.into()),
         _ => Ok(content),
     }
+}
+
+fn check_secrets(content: &str) -> Result<(), MemoryError> {
+    if has_secret(content) { Err(MemoryRefusal::Secret.into()) } else { Ok(()) }
 }
 
 fn check_confidence(confidence: f64) -> Result<(), MemoryError> {

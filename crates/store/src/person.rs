@@ -196,23 +196,41 @@ impl Db {
         }
         let mut session = pools::session(self.location()).await?;
         sqlx::raw_sql("VACUUM").execute(&mut session).await?;
-        let mut is_busy = true;
-        for _ in 0..CHECKPOINTS {
-            let row = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut session).await?;
-            is_busy = row.try_get::<i64, _>(0)? != 0;
-            if !is_busy {
-                break;
-            }
-            tokio::time::sleep(CHECKPOINT_PAUSE).await;
-        }
+        let is_empty = empty_write_log(&mut session).await?;
         sqlx::Connection::close(session).await?;
-        match is_busy {
-            true => Err(StoreError::Unavailable(
-                "the log of the database is in use, and has what was deleted still: do it again".to_owned(),
-            )),
-            false => Ok(()),
-        }
+        if is_empty { Ok(()) } else { Err(log_in_use()) }
     }
+
+    /// Takes everything that was deleted out of SQLite's log of writes. A server does that on its own.
+    ///
+    /// # Errors
+    /// When a reader uses the log for seconds, so that deleted text is in it still, and when the store fails.
+    pub async fn purge_write_log(&self) -> Result<(), StoreError> {
+        if self.engine() != crate::engine::DbEngine::Sqlite {
+            return Ok(());
+        }
+        let mut session = pools::session(self.location()).await?;
+        let is_empty = empty_write_log(&mut session).await?;
+        sqlx::Connection::close(session).await?;
+        if is_empty { Ok(()) } else { Err(log_in_use()) }
+    }
+}
+
+/// Empties SQLite's log of writes, and returns whether that was possible: readers may use it all the time.
+async fn empty_write_log(session: &mut sqlx::AnyConnection) -> Result<bool, StoreError> {
+    for _ in 0..CHECKPOINTS {
+        let row = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut *session).await?;
+        if row.try_get::<i64, _>(0)? == 0 {
+            return Ok(true);
+        }
+        tokio::time::sleep(CHECKPOINT_PAUSE).await;
+    }
+    Ok(false)
+}
+
+fn log_in_use() -> StoreError {
+    let why = "the log of the database is in use, and has what was deleted still: do it again";
+    StoreError::Unavailable(why.to_owned())
 }
 
 async fn people(tx: &mut Tx<'_>) -> Result<Vec<AccountPerson>, StoreError> {

@@ -5,16 +5,23 @@ use pudu_memory::{
     Committed, Fact, FactCategory, FactEdit, FactId, FactOrigin, FactSource, MemoryDocument, MemoryError,
     MemoryOptions, MemoryScope, MemoryStore, NewFact, speaks_of,
 };
-use pudu_store::{Db, MemoryMerge, RecallEntry, RecallKind, RecallLimits, now};
+use pudu_store::{Db, MemoryMerge, RecallEntry, RecallKind, RecallLimits, RecallScope, now};
 use serde_json::Value;
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 /// So many turns are looked at for one fact that is forgotten.
 const TURNS_TO_FORGET: RecallLimits = RecallLimits { facts: 0, turns: 200 };
+
+/// Number of memories whose digest a process keeps.
+const MAX_KNOWN_MEMORIES: usize = 10_000;
+
+/// Number of times that a memory is indexed for one question, while others change it.
+const MAX_INDEX_TRIES: usize = 3;
 
 /// What is remembered in a home: the files, and the store's index of them.
 #[derive(Clone)]
@@ -22,13 +29,38 @@ pub struct Memories {
     db: Db,
     home: PathBuf,
     options: MemoryOptions,
+    indexed: Arc<IndexedMemories>,
+}
+
+/// Digests of the memories whose facts are known to be in the index, as this process saw them last.
+#[derive(Default)]
+pub(crate) struct IndexedMemories(Mutex<HashMap<RecallScope, String>>);
+
+impl IndexedMemories {
+    fn is_known(&self, scope: &RecallScope, digest: &str) -> bool {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(scope).is_some_and(|known| known == digest)
+    }
+
+    fn note(&self, scope: RecallScope, digest: String) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MAX_KNOWN_MEMORIES {
+            known.clear();
+        }
+        known.insert(scope, digest);
+    }
 }
 
 impl Memories {
     /// Names the home and the store that has its index.
     #[must_use]
     pub fn new(db: Db, home: &Path, options: MemoryOptions) -> Self {
-        Self { db, home: home.to_owned(), options }
+        Self { db, home: home.to_owned(), options, indexed: Arc::default() }
+    }
+
+    /// Shares the digests of indexed memories with other handles of the process.
+    pub(crate) fn with_indexed(self, indexed: Arc<IndexedMemories>) -> Self {
+        Self { indexed, ..self }
     }
 
     /// The numbers that it works by.
@@ -43,6 +75,31 @@ impl Memories {
     pub async fn read(&self, of: &MemoryOf) -> Result<MemoryDocument, MemoryTrouble> {
         let scope = of.scope()?;
         self.work(move |store, now| store.read(&scope, now)).await
+    }
+
+    /// Returns what is remembered, once the index has it: another program may have written or deleted facts.
+    pub(super) async fn read_indexed(&self, of: &MemoryOf) -> Result<MemoryDocument, MemoryTrouble> {
+        let mut document = self.read(of).await?;
+        for _ in 0..MAX_INDEX_TRIES {
+            let (scope, digest) = (of.indexed(), digest_of(&document));
+            if self.indexed.is_known(&scope, &digest) {
+                break;
+            }
+            let indexed = self.db.indexed_facts(&scope).await?;
+            let is_new = |fact: &&Fact| indexed.get(fact.id.as_str()) != Some(&fact.content);
+            let new: Vec<RecallEntry> =
+                document.facts.iter().filter(is_new).map(|fact| entry(of, fact)).collect();
+            self.db.index(&new).await?;
+            let is_there = |id: &str| document.facts.iter().any(|fact| fact.id.as_str() == id);
+            let gone: Vec<String> = indexed.into_keys().filter(|id| !is_there(id)).collect();
+            self.db.unindex(&scope, RecallKind::Fact, &gone).await?;
+            // A fact that was forgotten meanwhile is taken out by the next try.
+            document = self.read(of).await?;
+            if digest_of(&document) == digest {
+                self.indexed.note(scope, digest);
+            }
+        }
+        Ok(document)
     }
 
     /// Works on the files, where that may block.
@@ -234,6 +291,12 @@ impl Memories {
     }
 }
 
+/// Returns a digest of the facts that an index has.
+fn digest_of(document: &MemoryDocument) -> String {
+    let facts = document.facts.iter().map(|fact| format!("{}\0{}\0", fact.id, fact.content));
+    pudu_base::digest(facts.collect::<String>())
+}
+
 fn entry(of: &MemoryOf, fact: &Fact) -> RecallEntry {
     RecallEntry {
         scope: of.indexed(),
@@ -290,6 +353,31 @@ mod tests {
         memories.forget(&of(None), &id).await.unwrap();
         assert_eq!(found(&memories, &of(None), "falcon").await, (0, 1));
         assert!(memories.forget(&of(None), &id).await.is_err(), "there is none any more");
+    }
+
+    /// As DeerFlow would: another handle knows nothing of the first one's index, and a file is removed by hand.
+    #[tokio::test]
+    async fn facts_that_another_program_wrote_or_deleted_are_indexed_with_the_next_question() {
+        let home = tempfile::tempdir().unwrap();
+        let memories = memories(home.path()).await;
+        let id = memories.remember(&of(None), "Keeps a falcon", "U1", "Ada").await.unwrap();
+        memories.read_indexed(&of(None)).await.unwrap();
+        let store = MemoryStore::new(home.path().to_owned(), MemoryOptions::default());
+        let fact = NewFact {
+            content: "Owns a sailing boat".to_owned(),
+            category: FactCategory::Context,
+            confidence: 0.9,
+            source: FactSource::manual(),
+            origin: None,
+        };
+        store.add(&of(None).scope().unwrap(), fact, now()).unwrap();
+        assert_eq!(found(&memories, &of(None), "boat").await, (0, 0));
+        memories.read_indexed(&of(None)).await.unwrap();
+        assert_eq!(found(&memories, &of(None), "boat").await, (1, 0));
+        store.forget(&of(None).scope().unwrap(), &[FactId::new(&id).unwrap()], now()).unwrap();
+        memories.read_indexed(&of(None)).await.unwrap();
+        assert_eq!(found(&memories, &of(None), "falcon").await, (0, 0));
+        assert_eq!(found(&memories, &of(None), "boat").await, (1, 0));
     }
 
     #[tokio::test]

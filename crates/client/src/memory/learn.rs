@@ -10,9 +10,11 @@ use super::{
     rules::{MemoryMode, MemoryOf, MemorySetup, MemoryTrouble},
 };
 use crate::{
-    Client, RunTask,
+    Asker, Client, RunTask,
+    audit::AuditLog,
     budget::{Meter, metered},
 };
+use jiff::Timestamp;
 use pudu_base::{
     Human, Message, MessageId, ModelCaller, ModelError, Request, SpendingTally, ThreadState, UserId,
 };
@@ -20,13 +22,14 @@ use pudu_harness::side_call;
 use pudu_memory::{
     Changes, LearntMark, MemoryDocument,
     extract::{
-        AnswerError, Extraction, OfferedFacts, Person, Proposal, SaidBy, Transcript, TranscriptTurn,
-        has_signal, prompt,
+        AnswerError, Extraction, OfferedFacts, Person, Proposal, RefusedFact, SaidBy, Transcript,
+        TranscriptTurn, has_signal, prompt, states_something,
     },
+    without_secrets,
 };
 use pudu_store::{Learning, LearningReader, PartedPerson, RecallEntry, RecallKind, alone, now};
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
     time::Duration,
 };
@@ -48,6 +51,9 @@ const MAX_BUDGET_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 const CLAIM_TIME: Duration = Duration::from_secs(30);
 /// A reader renews its claim this often.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Action of the audit entry for facts that were refused.
+const REFUSED_ACTION: &str = "memory_refused";
 
 /// Reason why a conversation was not read.
 #[derive(Debug, thiserror::Error)]
@@ -294,6 +300,8 @@ impl Reading<'_> {
             let new = self.without_who_is_off(new).await?;
             self.index(&turns(&self.of, learning, &new)).await?;
             let transcript = Transcript::of(&new.iter().filter_map(turn).collect::<Vec<_>>());
+            // Without a statement there is nothing that a fact could rest on, and no reason to pay for a call.
+            let transcript = transcript.filter(|transcript| transcript.has_statement());
             if let Some(transcript) = transcript.filter(|_| !self.memory.model.only_echoes()) {
                 let told = notes(&state).map(|note| note.text.clone()).collect();
                 let mark = LearntMark { thread: learning.thread.to_string(), message: last.clone() };
@@ -365,7 +373,7 @@ impl Reading<'_> {
         (before, mark): (Option<String>, LearntMark),
     ) -> Result<(), LearnError> {
         let options = self.memory.rules.options.clone();
-        let offered = OfferedFacts::of(&document, &options, now());
+        let offered = OfferedFacts::of(&document, &transcript, &options, now());
         let asked = prompt(&document, &transcript, &offered);
         let request = Request {
             system: asked.system.to_owned(),
@@ -389,7 +397,7 @@ impl Reading<'_> {
         let plan = move |document: &MemoryDocument| {
             if document.learnt_up_to(&mark.thread) != before.as_deref() {
                 // Another reader was faster, whom this one had taken for dead.
-                return Ok(Changes::default());
+                return Ok((Changes::default(), Vec::new()));
             }
             let (thread, now) = (mark.thread.clone(), now());
             let case = Extraction {
@@ -402,20 +410,47 @@ impl Reading<'_> {
                 now,
             };
             let applied = case.apply(&proposal);
-            for refused in &applied.refused {
-                tracing::info!(reason = ?refused.reason, "refused proposed fact");
-            }
-            Ok(Changes { learnt: Some(mark), ..applied.changes })
+            Ok((Changes { learnt: Some(mark), ..applied.changes }, applied.refused))
         };
         let commit = move |store: &pudu_memory::MemoryStore, scope: &pudu_memory::MemoryScope, now| {
-            Ok(((), store.change(scope, now, plan)?))
+            let mut refused = Vec::new();
+            let change = |document: &MemoryDocument| {
+                let (changes, refusals) = plan(document)?;
+                refused = refusals;
+                Ok(changes)
+            };
+            let committed = store.change(scope, now, change)?;
+            Ok((refused, committed))
         };
-        let (_, committed) = self.client.memories().change(&self.of, commit).await?;
+        let (refused, committed) = self.client.memories().change(&self.of, commit).await?;
         self.done(&last).await?;
+        let refused = count_refused(&refused);
+        self.note_refused(&refused).await;
         let (thread, user, facts) = (&learning.thread, &learning.user, committed.added.len());
-        tracing::info!(%thread, %user, facts, "learnt from conversation");
+        tracing::info!(%thread, %user, facts, refused = %refused.unwrap_or_default(), "learnt from conversation");
         Ok(())
     }
+
+    /// Notes in the audit how much a model proposed that the person did not say, by reason and without the texts.
+    async fn note_refused(&self, refused: &Option<String>) {
+        let Some(refused) = refused else { return };
+        let (learning, db) = (self.learning, self.client.0.db.clone());
+        let spender = &learning.spender;
+        let asker =
+            Asker { account: spender.account.clone(), person: spender.person.clone(), ..Asker::default() };
+        let (thread, run) = (learning.thread.clone(), learning.run.clone());
+        let audit_log = AuditLog { db, thread, run, asker, is_guarded: false };
+        audit_log.note(REFUSED_ACTION, refused, "refused".to_owned()).await;
+    }
+}
+
+/// Counts refusals by reason, as text: `opposite: 2, secret: 1`. `None` if there are none.
+fn count_refused(refused: &[RefusedFact]) -> Option<String> {
+    let mut counts = BTreeMap::<&str, usize>::new();
+    refused.iter().for_each(|fact| *counts.entry(fact.reason.name()).or_default() += 1);
+    let counts: Vec<String> =
+        counts.into_iter().map(|(reason, count)| format!("{reason}: {count}")).collect();
+    (!counts.is_empty()).then(|| counts.join(", "))
 }
 
 /// Returns the first message of a run and the last one.
@@ -470,19 +505,30 @@ fn turn(message: &&Message) -> Option<TranscriptTurn> {
 /// Returns people's words as entries of the index.
 fn turns(of: &MemoryOf, learning: &Learning, new: &[&Message]) -> Vec<RecallEntry> {
     let turn = |message: &&Message| match message {
-        Message::Human(human) if !human.text.trim().is_empty() => Some(RecallEntry {
+        // What only asks for something is no evidence of anything.
+        Message::Human(human) if states_something(&human.text) => Some(RecallEntry {
             scope: of.indexed(),
             kind: RecallKind::Turn,
             doc: human.id.to_string(),
             thread: learning.thread.to_string(),
             author: human.sender.clone().unwrap_or_default(),
-            at: now(),
+            at: human.at.as_deref().and_then(said_at).unwrap_or_else(now),
             confidence: 1.0,
-            text: human.text.clone(),
+            text: without_secrets(&human.text),
         }),
         _ => None,
     };
     new.iter().filter_map(turn).collect()
+}
+
+/// Reads the time of a message out of its words, such as `Sunday 2026-11-22 15:04, Europe/Berlin (UTC+01:00)`, as milliseconds
+/// since 1970.
+fn said_at(at: &str) -> Option<i64> {
+    let (_, offset) = at.rsplit_once("(UTC")?;
+    let mut words = at.split_whitespace().skip(1);
+    let (date, time) = (words.next()?, words.next()?.trim_end_matches(','));
+    let moment = format!("{date}T{time}:00{}", offset.trim_end_matches(')'));
+    Some(moment.parse::<Timestamp>().ok()?.as_millisecond())
 }
 
 fn millis(time: Duration) -> i64 {

@@ -5,8 +5,8 @@ use super::rules::{MemoryMode, MemoryOf, MemoryRules, MemoryTrouble};
 use crate::{Client, RunTask};
 use pudu_base::{Human, MemoryNote, Message, ThreadState};
 use pudu_memory::{
-    InjectedMemory, MemoryDocument, MemoryOptions, RECALL_LIMITS, RecallBudget, RecallableFact, RecalledId,
-    choose_recalled, count_tokens, inject, pinned,
+    InjectedMemory, MemoryDocument, MemoryKind, MemoryOptions, RECALL_LIMITS, RecallBudget, RecallableFact,
+    RecalledId, choose_recalled, count_tokens, inject, pinned,
 };
 use pudu_store::{RecallHits, RecallKind};
 use std::collections::HashSet;
@@ -35,7 +35,8 @@ pub(crate) async fn tell(client: &Client, task: &mut RunTask, state: &ThreadStat
             return;
         }
     }
-    match recalled(client, &of, &asked.join("\n"), given(state, &of), &memory.rules).await {
+    let kind = if task.room.is_some() { MemoryKind::Room } else { MemoryKind::Person };
+    match recalled(client, (&of, kind), &asked.join("\n"), given(state, &of), &memory.rules).await {
         Ok(recalled) => {
             if let Some(first) = task.input.iter_mut().find(is_new) {
                 first.recalled = recalled;
@@ -61,12 +62,12 @@ fn given(state: &ThreadState, of: &MemoryOf) -> HashSet<String> {
 
 async fn recalled(
     client: &Client,
-    of: &MemoryOf,
+    (of, kind): (&MemoryOf, MemoryKind),
     asked: &str,
     given: HashSet<String>,
     rules: &MemoryRules,
 ) -> Result<Option<MemoryNote>, MemoryTrouble> {
-    let mut document = client.memories().read(of).await?;
+    let mut document = client.memories().read_indexed(of).await?;
     let hits = match rules.mode {
         MemoryMode::Middleware => client.0.db.recall(&of.indexed(), asked, RECALL_LIMITS).await?,
         // The model looks facts up by itself.
@@ -75,30 +76,43 @@ async fn recalled(
             RecallHits::default()
         }
     };
-    let (text, ids) = told(&document, &hits, &given, &rules.options);
+    let question = Question { text: asked, hits: &hits, given: &given, kind };
+    let (text, ids) = told(&document, &question, &rules.options);
     Ok((!text.is_empty()).then(|| MemoryNote { user: of.user.clone(), text, ids }))
 }
 
-/// Chooses what is told, and the marks of it.
+/// A question, and the entries of memory that have its words.
+struct Question<'q> {
+    text: &'q str,
+    hits: &'q RecallHits,
+    /// Marks of the entries that the thread has already.
+    given: &'q HashSet<String>,
+    kind: MemoryKind,
+}
+
+/// Chooses the text for a question, and returns it with its marks.
 fn told(
     document: &MemoryDocument,
-    hits: &RecallHits,
-    given: &HashSet<String>,
+    Question { text, hits, given, kind }: &Question<'_>,
     options: &MemoryOptions,
 ) -> (String, Vec<String>) {
     let base = match given.contains(BASE) {
         true => InjectedMemory::default(),
-        false => inject(&document.summaries, &pinned(document, options), options),
+        false => base(document, hits, *kind, options),
     };
     let mut marks: Vec<String> = base.facts.iter().map(|id| format!("{FACT}{id}")).collect();
     if !base.text.is_empty() {
         marks.push(BASE.to_owned());
     }
     let known: HashSet<RecalledId> = given.iter().chain(&marks).filter_map(|mark| id_of(mark)).collect();
-    let facts: Vec<RecallableFact<'_>> = document.facts.iter().map(recallable).collect();
+    let facts: Vec<RecallableFact<'_>> = document.facts.iter().map(|fact| recallable(fact, *kind)).collect();
     let room = options.max_injection_tokens.saturating_sub(count_tokens(&base.text));
     let zone = jiff::tz::TimeZone::UTC;
-    let found = choose_recalled(hits, &facts, &RecallBudget { tokens: room, given: &known, zone: &zone });
+    let found = choose_recalled(
+        hits,
+        &facts,
+        &RecallBudget { question: text, tokens: room, given: &known, zone: &zone },
+    );
     marks.extend(found.ids.iter().map(mark_of));
     let part = |title: &str, lines: &[String]| match lines {
         [] => String::new(),
@@ -113,9 +127,34 @@ fn told(
     (parts.join("\n\n"), marks)
 }
 
-fn recallable(fact: &pudu_memory::Fact) -> RecallableFact<'_> {
-    let (id, category) = (fact.id.as_str(), fact.category.label());
-    RecallableFact { id, category, confidence: fact.confidence, text: &fact.content }
+/// Returns the text that every thread begins with. It leaves a part of the budget to the entries that fit the question.
+fn base(
+    document: &MemoryDocument,
+    hits: &RecallHits,
+    kind: MemoryKind,
+    options: &MemoryOptions,
+) -> InjectedMemory {
+    let pinned = pinned(document, options);
+    if hits.facts.is_empty() && hits.turns.is_empty() {
+        return inject(&document.summaries, &pinned, options, kind);
+    }
+    let options = MemoryOptions {
+        max_injection_tokens: options.max_injection_tokens / 2,
+        guaranteed_tokens: options.guaranteed_tokens.min(options.max_injection_tokens / 4),
+        ..options.clone()
+    };
+    inject(&document.summaries, &pinned, &options, kind)
+}
+
+fn recallable(fact: &pudu_memory::Fact, kind: MemoryKind) -> RecallableFact<'_> {
+    RecallableFact {
+        id: fact.id.as_str(),
+        category: fact.category.label(),
+        confidence: fact.confidence,
+        text: &fact.content,
+        at: fact.last_said(),
+        author: fact.author_name().filter(|_| kind == MemoryKind::Room),
+    }
 }
 
 fn mark_of(id: &RecalledId) -> String {
@@ -130,4 +169,67 @@ fn id_of(mark: &str) -> Option<RecalledId> {
     let fact = mark.strip_prefix(FACT).map(|doc| (RecallKind::Fact, doc));
     let (kind, doc) = fact.or_else(|| mark.strip_prefix(TURN).map(|doc| (RecallKind::Turn, doc)))?;
     Some(RecalledId { kind, doc: doc.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pudu_memory::{Fact, FactCategory, FactId, FactOrigin, FactTime, MemoryScope};
+    use pudu_store::RecallHit;
+
+    fn document(count: usize) -> MemoryDocument {
+        let mut document = MemoryDocument::empty(MemoryScope::of(pudu_base::UserId::local()));
+        document.facts = (0..count)
+            .map(|n| {
+                let (id, text) = (format!("f{n:02}"), format!("Fact number {n} has some words about tea"));
+                let at = FactTime::from_millis(1_772_323_200_000);
+                let confidence = 1.0 - n as f64 / 100.0;
+                let fact = Fact::new(FactId::new(&id).unwrap(), &text, FactCategory::Context, confidence, at);
+                let origin = FactOrigin { author_name: Some("Ada".into()), ..FactOrigin::default() };
+                Fact { origin: Some(origin), ..fact }
+            })
+            .collect();
+        document
+    }
+
+    fn asked(document: &MemoryDocument, hit: &str, tokens: usize, kind: MemoryKind) -> String {
+        let hit = RecallHit {
+            kind: RecallKind::Fact,
+            doc: hit.into(),
+            thread: String::new(),
+            author: String::new(),
+            at: 0,
+            confidence: 1.0,
+            text: String::new(),
+            score: 1.0,
+            share: 1.0,
+            matched: 2,
+            named: false,
+        };
+        let hits = RecallHits { facts: vec![hit], turns: Vec::new() };
+        let question = Question { text: "What is my tea?", hits: &hits, given: &HashSet::new(), kind };
+        let options = MemoryOptions { max_injection_tokens: tokens, ..MemoryOptions::default() };
+        told(document, &question, &options).0
+    }
+
+    #[test]
+    fn what_fits_the_question_has_room_beside_pinned_facts() {
+        let document = document(40);
+        for tokens in [120, 200, 400, 2_000] {
+            let text = asked(&document, "f39", tokens, MemoryKind::Person);
+            assert!(text.contains("Fact number 39"), "{tokens}: {text}");
+            assert!(text.contains("Fact number 0 "), "{tokens}: {text}");
+            assert!(count_tokens(&text) <= tokens + 20, "{tokens}: {text}");
+        }
+    }
+
+    #[test]
+    fn each_fact_has_its_date_and_in_a_room_its_person() {
+        for (kind, name) in [(MemoryKind::Person, ""), (MemoryKind::Room, "Ada: ")] {
+            let text = asked(&document(20), "f19", 2_000, kind);
+            for fact in ["1.00 | 2026-03-01", "0.81 | 2026-03-01"] {
+                assert!(text.contains(&format!("{fact}] {name}Fact number")), "{text}");
+            }
+        }
+    }
 }

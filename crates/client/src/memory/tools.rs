@@ -83,7 +83,7 @@ impl RunMemory {
 
     async fn document(&self) -> Result<MemoryDocument, ToolRefusal> {
         self.check_on().await?;
-        Ok(self.client.memories().read(&self.of).await?)
+        Ok(self.client.memories().read_indexed(&self.of).await?)
     }
 
     /// Returns what people said in the conversation of a call.

@@ -37,6 +37,7 @@ async fn main() {
         table(&db, &kept, chinese).await;
     }
     unrelated(&db, &kept).await;
+    of_one_person(&db).await;
     db.close().await;
     speed::measure().await;
 }
@@ -103,5 +104,14 @@ async fn unrelated(db: &Db, kept: &[Kept]) {
             let language = if chinese { "Chinese" } else { "English" };
             println!("{language}, {name:18}: {with} of {asked} ({share:.1} %), {lines} lines");
         }
+    }
+}
+
+/// Prints the same for the small memory of one person.
+async fn of_one_person(db: &Db) {
+    println!("\nmemory of one person, who asked all of the other questions before:");
+    for (memory, language) in person::keep(db).await.iter().zip(["English", "Chinese"]) {
+        let ((found, asked), (with, others)) = memory.measure(db).await;
+        println!("{language}: {found} of {asked} own questions answered, {with} of {others} false recalls");
     }
 }

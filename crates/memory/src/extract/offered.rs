@@ -1,17 +1,45 @@
 //! The part of memory that a prompt shows. An answer may touch nothing else, and nothing that changed since.
 
+use super::transcript::Transcript;
 use crate::{
     document::MemoryDocument,
     fact::{Fact, FactId},
     options::MemoryOptions,
     time::FactTime,
 };
-use std::collections::{BTreeMap, HashMap};
+use pudu_store::{recall_words, telling_words};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// Topics in which something new replaces something old without a common word: "moved to Rome", "lives in Paris". Each has the
+/// stems of English words, and Chinese words.
+const TOPICS: [(&str, &[&str]); 6] = [
+    ("live move resid flat apart home hous citi town born reloc", &["住", "搬", "家在", "老家", "城市"]),
+    (
+        "work job employ compani hire quit join boss manag career retir studi student teach",
+        &["工作", "上班", "公司", "离职", "入职", "辞职", "退休", "读书", "老师"],
+    ),
+    ("name call nicknam", &["叫", "名字", "姓"]),
+    (
+        "like love prefer hate favourit favorit enjoy dislik switch use want",
+        &["喜欢", "爱", "讨厌", "偏好", "习惯", "换成", "改用", "希望"],
+    ),
+    (
+        "eat drink vegan vegetarian diet allerg meat food alcohol smoke",
+        &["吃", "喝", "素", "过敏", "抽烟", "酒"],
+    ),
+    (
+        "marri divorc wife husband partner girlfriend boyfriend children kid babi daughter son engag",
+        &["结婚", "离婚", "老婆", "老公", "女朋友", "男朋友", "孩子", "儿子", "女儿"],
+    ),
+];
+
+/// Maximum number of facts that are shown because the conversation speaks of them.
+const MAX_RELATED: usize = 40;
 
 /// Facts shown to a model, and those that it is asked about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OfferedFacts {
-    /// Every fact of the document, with its revision.
+    /// Facts that the conversation speaks of, and those below, with their revisions.
     pub shown: HashMap<FactId, u64>,
     /// Facts that are due for review. Empty if there are too few for one.
     pub stale: Vec<FactId>,
@@ -22,19 +50,48 @@ pub struct OfferedFacts {
 impl OfferedFacts {
     /// Works out what a prompt shows. `now` is in milliseconds since 1970.
     #[must_use]
-    pub fn of(document: &MemoryDocument, options: &MemoryOptions, now: i64) -> Self {
+    pub fn of(document: &MemoryDocument, transcript: &Transcript, options: &MemoryOptions, now: i64) -> Self {
         let now = FactTime::from_millis(now);
-        Self {
-            shown: document.facts.iter().map(|fact| (fact.id.clone(), fact.revision)).collect(),
-            stale: stale(document, options, now),
-            groups: groups(document, options),
-        }
+        let (stale, groups) = (stale(document, options, now), groups(document, options));
+        let mut shown: HashSet<&FactId> = stale.iter().chain(groups.iter().flatten()).collect();
+        shown.extend(related(document, transcript).into_iter().map(|fact| &fact.id));
+        let shown = document.facts.iter().filter(|fact| shown.contains(&fact.id));
+        Self { shown: shown.map(|fact| (fact.id.clone(), fact.revision)).collect(), stale, groups }
     }
 
     /// Whether a fact stands as it was shown.
     pub(super) fn stands(&self, fact: &Fact) -> bool {
         self.shown.get(&fact.id) == Some(&fact.revision)
     }
+}
+
+/// Returns the topics of a text, by their places.
+fn topics(text: &str) -> impl Iterator<Item = usize> {
+    let (words, text) = (recall_words(text), text.to_lowercase());
+    let is_in = move |(stems, dense): &(&str, &[&str])| {
+        stems.split(' ').any(|stem| words.contains(stem)) || dense.iter().any(|word| text.contains(word))
+    };
+    TOPICS.iter().enumerate().filter(move |(_, topic)| is_in(topic)).map(|(place, _)| place)
+}
+
+/// Returns the facts that have words of the conversation or are about one of its topics, those with the largest share of
+/// words first.
+fn related<'a>(document: &'a MemoryDocument, transcript: &Transcript) -> Vec<&'a Fact> {
+    let spoken: HashSet<&String> = transcript.own().iter().flat_map(|line| &line.spoken).collect();
+    let topics_spoken: HashSet<usize> =
+        transcript.own().iter().flat_map(|line| &line.statements).flat_map(|said| topics(said)).collect();
+    let share = |fact: &Fact| {
+        let words = telling_words(&fact.content);
+        let words = if words.is_empty() { recall_words(&fact.content).into_iter().collect() } else { words };
+        let found = words.iter().filter(|word| spoken.contains(word)).count();
+        // In parts of a thousand, so that it has an order.
+        let share = found * 1_000 / words.len().max(1);
+        share.max(usize::from(topics(&fact.content).any(|topic| topics_spoken.contains(&topic))))
+    };
+    let mut related: Vec<(usize, &Fact)> = document.facts.iter().map(|fact| (share(fact), fact)).collect();
+    related.retain(|(share, _)| *share > 0);
+    related.sort_by(|(a, first), (b, second)| b.cmp(a).then_with(|| first.id.cmp(&second.id)));
+    related.into_iter().take(MAX_RELATED).map(|(_, fact)| fact).collect()
 }
 
 fn stale(document: &MemoryDocument, options: &MemoryOptions, now: FactTime) -> Vec<FactId> {
@@ -60,4 +117,39 @@ fn groups(document: &MemoryDocument, options: &MemoryOptions) -> Vec<Vec<FactId>
     groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
     groups.truncate(options.consolidation_max_groups);
     groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        FactCategory, MemoryScope,
+        extract::transcript::tests::{bot, me},
+    };
+    use pudu_base::UserId;
+
+    #[test]
+    fn only_facts_of_which_the_conversation_speaks_are_shown() {
+        let mut document = MemoryDocument::empty(MemoryScope::of(UserId::local()));
+        let facts = ["Lives in Paris", "Has a dog named Bo", "Is allergic to nuts", "住在北京", "养了一只猫"];
+        document.facts = (facts.iter().enumerate())
+            .map(|(n, text)| {
+                let (id, now) = (FactId::new(&format!("f{n}")).unwrap(), FactTime::default());
+                Fact::new(id, text, FactCategory::Context, 0.9, now)
+            })
+            .collect();
+        for (said, expect) in [
+            ("I moved to Rome", &["f0", "f3"][..]),
+            ("My dog is ill", &["f1"]),
+            ("I stopped eating nuts", &["f2"]),
+            ("我搬到上海了", &["f0", "f3"]),
+            ("My car is red", &[]),
+        ] {
+            let transcript = Transcript::of(&[me(said), bot("ok")]).unwrap();
+            let offered = OfferedFacts::of(&document, &transcript, &MemoryOptions::default(), 0);
+            let mut shown: Vec<&str> = offered.shown.keys().map(FactId::as_str).collect();
+            shown.sort_unstable();
+            assert_eq!(shown, expect, "{said}");
+        }
+    }
 }

@@ -29,7 +29,7 @@ pub fn prompt(
     transcript: &Transcript,
     offered: &OfferedFacts,
 ) -> ExtractionPrompt {
-    let mut user = format!("<current_memory>\n{}\n</current_memory>\n", escape(&memory(document)));
+    let mut user = format!("<current_memory>\n{}\n</current_memory>\n", escape(&memory(document, offered)));
     if !offered.stale.is_empty() {
         let lines: String = offered.stale.iter().filter_map(|id| document.fact(id)).map(listed).collect();
         user.push_str(&format!("\n<facts_for_review>\n{lines}</facts_for_review>\n"));
@@ -46,10 +46,12 @@ pub fn prompt(
     ExtractionPrompt { system: include_str!("prompt.md"), user }
 }
 
-/// Returns memory as the model sees it. Facts that a person stored themselves are marked.
-fn memory(document: &MemoryDocument) -> String {
+/// Returns memory as the model sees it: summaries, and the facts that are offered. Facts that a person stored themselves
+/// are marked.
+fn memory(document: &MemoryDocument, offered: &OfferedFacts) -> String {
     let mut value = document.to_json(DocumentDetail::Api);
-    let facts: Vec<Value> = document.facts.iter().map(shown).collect();
+    let facts = document.facts.iter().filter(|fact| offered.shown.contains_key(&fact.id));
+    let facts: Vec<Value> = facts.map(shown).collect();
     if let Some(map) = value.as_object_mut() {
         map.retain(|key, _| key == "user" || key == "history");
         map.insert("facts".to_owned(), json!(facts));
@@ -101,8 +103,8 @@ mod tests {
         };
         document.facts = vec![fact("fact_1"), fact("fact_2"), fact("fact_3")];
         let options = MemoryOptions { consolidation: true, consolidation_min: 3, ..MemoryOptions::default() };
-        let offered = OfferedFacts::of(&document, &options, 30 * 86_400_000);
         let transcript = Transcript::of(&[me("I like tea </conversation>"), bot("ok")]).unwrap();
+        let offered = OfferedFacts::of(&document, &transcript, &options, 30 * 86_400_000);
         let asked = prompt(&document, &transcript, &offered);
         assert_eq!(asked.user.matches("</current_memory>").count(), 1, "{}", asked.user);
         assert_eq!(asked.user.matches("</conversation>").count(), 1);

@@ -4,7 +4,7 @@ use super::{
     own::evidence,
     statements::is_of_another,
     transcript::{OwnLine, Transcript},
-    verify::verify,
+    verify::{agree, verify},
 };
 use crate::{
     about::Subject,
@@ -22,9 +22,6 @@ const MAX_QUOTE_CHARS: usize = 400;
 const MIN_QUOTE_WEIGHT: usize = 3;
 /// Weight of a word, where such a character has 1.
 const WORD_WEIGHT: usize = 2;
-/// Words that turn a sentence around.
-const NEGATIONS: [&str; 14] =
-    ["not", "no", "never", "don", "doesn", "didn", "isn", "without", "cannot", "不", "没", "别", "无", "非"];
 
 /// Finds the person's words that a quote is of. A quote of a word or two proves something only if the message has no more.
 pub(super) fn said<'a>(transcript: &'a Transcript, quote: &str) -> Option<&'a OwnLine> {
@@ -114,8 +111,7 @@ fn holds(text: &str, piece: &str) -> bool {
 pub(super) fn restates(text: &str, known: &str) -> bool {
     let (new, old): (HashSet<String>, HashSet<String>) =
         (words(text).into_iter().collect(), words(known).into_iter().collect());
-    let turned = |words: &HashSet<String>| NEGATIONS.iter().any(|no| words.contains(*no));
-    !new.is_empty() && new.is_subset(&old) && turned(&new) == turned(&old)
+    !new.is_empty() && new.is_subset(&old) && agree(text, known)
 }
 
 /// Share of a text's words that some texts have.
@@ -194,6 +190,9 @@ mod tests {
             ("I drink tea", "I don't drink tea", false),
             ("喜欢茶", "喜欢绿茶", true),
             ("喜欢茶", "不喜欢茶", false),
+            ("Can eat nuts", "Can't eat nuts", false),
+            ("Lives in Rome", "Used to live in Rome", false),
+            ("Prefers Go over Rust", "Prefers Rust over Go", false),
             ("", "a", false),
         ] {
             assert_eq!(restates(text, known), expect, "{text} / {known}");

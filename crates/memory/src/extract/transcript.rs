@@ -148,6 +148,12 @@ impl Transcript {
         &self.signals
     }
 
+    /// Whether somebody states something in it, beside questions and tasks.
+    #[must_use]
+    pub fn has_statement(&self) -> bool {
+        self.own.iter().flat_map(|line| &line.statements).any(|said| !said.replace(CUT, "").trim().is_empty())
+    }
+
     pub(super) fn own(&self) -> &[OwnLine] {
         &self.own
     }

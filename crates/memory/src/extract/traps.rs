@@ -4,7 +4,9 @@ use super::{
     Extraction, OfferedFacts, Proposal, Transcript, TranscriptTurn,
     transcript::tests::{bot, me},
 };
-use crate::{MemoryDocument, MemoryOptions, MemoryScope, about::Subject};
+use crate::{
+    Fact, FactCategory, FactId, FactTime, MemoryDocument, MemoryOptions, MemoryScope, about::Subject,
+};
 use pudu_base::UserId;
 use pudu_store::recall_words;
 use serde::Deserialize;
@@ -62,6 +64,11 @@ fn quotes(line: &Line) -> Vec<&str> {
 }
 
 fn stored(line: &Line) -> Vec<String> {
+    stored_beside(line, None)
+}
+
+/// Returns what is stored of a line, beside a fact that is known.
+fn stored_beside(line: &Line, known: Option<&str>) -> Vec<String> {
     let answer = line.answer.clone().unwrap_or_else(|| format!("echo: {}", line.said));
     let said = TranscriptTurn { forwarded: line.forwarded.is_some(), ..me(&line.said) };
     let Some(transcript) = Transcript::of(&[me("Good day"), bot("Hello"), said, bot(&answer)]) else {
@@ -73,7 +80,10 @@ fn stored(line: &Line) -> Vec<String> {
         json!({"summary": line.fact, "quote": quote, "shouldUpdate": true, "scope": scope, "authority": authority})
     };
     let facts: Vec<Value> = quotes(line).into_iter().map(fact).collect();
-    let document = MemoryDocument::empty(MemoryScope::of(UserId::local()));
+    let mut document = MemoryDocument::empty(MemoryScope::of(UserId::local()));
+    let id = FactId::new("known").unwrap();
+    let known = known.map(|text| Fact::new(id, text, FactCategory::Context, 0.9, FactTime::default()));
+    document.facts.extend(known);
     let mut found = Vec::new();
     // A summary has one quote each time.
     for (place, quote) in quotes(line).iter().enumerate() {
@@ -142,5 +152,25 @@ fn facts_that_contradict_their_quote_are_refused_and_honest_ones_are_stored() {
             stored(line).contains(&line.fact)
         });
         assert!(refused >= MIN_REFUSED && kept >= MIN_STORED, "{language}: {refused:.1} / {kept:.1}");
+    }
+}
+
+/// An input of a public report about another system, and whether its fact is stored.
+#[derive(Deserialize)]
+struct Reported {
+    report: String,
+    #[serde(flatten)]
+    line: Line,
+    known: Option<String>,
+    stored: bool,
+}
+
+#[test]
+fn inputs_of_public_reports_are_judged_right() {
+    for text in include_str!("../../../../tests/memory/claims/reports.jsonl").lines() {
+        let Reported { report, line, known, stored } = serde_json::from_str(text).unwrap();
+        let found = stored_beside(&line, known.as_deref());
+        let is_stored = found.iter().any(|found| found.trim_start_matches("summary: ") == line.fact);
+        assert_eq!(is_stored, stored, "{report}: {} / {}", line.said, line.fact);
     }
 }

@@ -63,6 +63,12 @@ pub(super) fn verify(fact: &str, quote: &str, statements: &[String]) -> Result<(
     claims(fact).iter().try_for_each(|part| verify_part(part, fact, &said))
 }
 
+/// Whether two texts with the same words say the same: neither turns around, dates or doubts what the other says.
+pub(super) fn agree(text: &str, other: &str) -> bool {
+    let (mood, other_mood) = (Mood::of(text), Mood::of(other));
+    mood.compare(&other_mood).is_ok() && other_mood.compare(&mood).is_ok() && !roles::are_swapped(text, other)
+}
+
 /// Checks that a summary says the same as the person's statements, as far as it is not in memory already.
 pub(super) fn verify_summary(summary: &str, statements: &[String], known: &[&str]) -> Result<(), Doubt> {
     sentences(summary).into_iter().map(str::trim).filter(|sentence| !sentence.is_empty()).try_for_each(

@@ -530,7 +530,7 @@ fn a_conversation_becomes_facts_in_files() {
         [turn(SaidBy::Person(me), "I moved to Rome last week"), turn(SaidBy::Assistant, "Enjoy <Rome>!")];
     let transcript = Transcript::of(&turns).unwrap();
     let document = scene.read();
-    let offered = OfferedFacts::of(&document, scene.store.options(), NOW);
+    let offered = OfferedFacts::of(&document, &transcript, scene.store.options(), NOW);
     let asked = prompt(&document, &transcript, &offered);
     assert!(
         asked.user.contains("[MANUAL] Lives in Paris")

@@ -28,7 +28,6 @@ async fn search_tells_the_evidence_that_questions_need() {
         let half = found::ask(&db, kept, Way::Half, TOKENS, None).await;
         let (some, every) = half.percent();
         let language = if kept.chinese { "Chinese" } else { "English" };
-        println!("{language}: {some:.1} / {every:.1}");
         assert!(half.asked > 50, "{language}: {} questions", half.asked);
         assert!(some >= 85.0 && every >= 70.0, "{language}: {some:.1} / {every:.1}");
         for other in [Way::Surest, Way::Facts, Way::Turns] {
@@ -88,4 +87,37 @@ async fn a_persons_own_questions_are_answered_and_others_bring_nothing() {
     let percent = |of: usize, all: usize| 100.0 * of as f64 / all as f64;
     println!("found {:.1} %, false recalls {:.1} %", percent(found, asked), percent(false_recalls, others));
     assert!(percent(found, asked) >= 90.0 && percent(false_recalls, others) < 8.0);
+}
+
+/// Inputs of public reports: `tomcounsell/ai#1213` and `open-webui/open-webui#30234` for words that bring anything,
+/// `thedotmack/claude-mem#3801` and `openclaw/openclaw#20730` for Chinese, Japanese and Korean words that bring nothing.
+#[tokio::test]
+async fn questions_of_public_reports_bring_what_they_should() {
+    let db = Db::open(&DbLocation::Memory).await.unwrap();
+    let lines = [
+        "I work on user identity, 用户身份验证",
+        "今日は成語しりとりをした、私は",
+        "나는 오늘 끝말잇기 게임을 했다",
+        "今天我玩成语接龙游戏",
+        "我养了一只橘猫",
+        "I keep a parrot called Rio",
+    ];
+    let memory = person::keep_lines(&db, &lines).await;
+    for (question, expected) in [
+        ("PHRASE_THAT_DEFINITELY_DOES_NOT_APPEAR_ANYWHERE_QQQQ", None),
+        ("Hi there, good morning!", None),
+        ("你好，早上好", None),
+        ("用户身份", Some(lines[0])),
+        ("しりとり", Some(lines[1])),
+        ("끝말잇기", Some(lines[2])),
+        ("成语接龙", Some(lines[3])),
+        ("我的猫叫什么名字？", Some(lines[4])),
+        ("What is my parrot called?", Some(lines[5])),
+    ] {
+        let told = memory.told(&db, question).await;
+        match expected {
+            None => assert_eq!(told, [] as [&str; 0], "{question}"),
+            Some(line) => assert!(told.iter().any(|told| told.contains(line)), "{question}: {told:?}"),
+        }
+    }
 }

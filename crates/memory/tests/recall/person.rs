@@ -110,6 +110,16 @@ pub(crate) async fn keep(db: &Db) -> Vec<PersonMemory> {
     all
 }
 
+/// Indexes the memory of a person who said some lines, each of which is a fact, too.
+#[allow(dead_code, reason = "the bench has no such lines")]
+pub(crate) async fn keep_lines(db: &Db, lines: &[&str]) -> PersonMemory {
+    let learnt = lines.iter().map(|line| Learnt { said: (*line).to_owned(), fact: (*line).to_owned() });
+    let scope = crate::found::scope("person-of-reports");
+    let memory = PersonMemory { scope, learnt: learnt.collect(), language: &ENGLISH, asked: &[] };
+    db.index(&memory.entries()).await.unwrap();
+    memory
+}
+
 impl PersonMemory {
     fn entries(&self) -> Vec<RecallEntry> {
         let entry = |kind, doc: usize, text: &str| RecallEntry {

@@ -10,11 +10,9 @@ use super::{
 use crate::{
     Db, StoreError, crash,
     engine::DbEngine,
-    pools,
     statement::{Tx, query},
 };
 use pudu_base::{MessageId, ThreadId, UserId};
-use sqlx::Connection;
 use std::collections::BTreeMap;
 
 /// Entries that go in one transaction.
@@ -38,16 +36,6 @@ impl Db {
         let sql = "SELECT docs.id, docs.scope, docs.at FROM recall_docs docs JOIN recall_scopes scopes
             ON docs.scope = scopes.id WHERE docs.at < CAST($1 AS BIGINT) AND scopes.kind = 'turn' LIMIT $2";
         self.forget_in_parts(&crash::RECALL_EXPIRE, sql, &at.to_string()).await
-    }
-
-    /// Leaves nothing of what was deleted in a file's log of writes. A server does that by itself.
-    pub async fn purge_write_log(&self) -> Result<(), StoreError> {
-        if self.engine() != DbEngine::Sqlite {
-            return Ok(());
-        }
-        let mut session = pools::session(self.location()).await?;
-        sqlx::raw_sql("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut session).await?;
-        Ok(session.close().await?)
     }
 
     /// Forgets the entries of single messages of a thread, whosoever they are.

@@ -6,7 +6,7 @@ use crate::{
     engine::DbEngine,
     statement::{Tx, query},
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Entries that go in one transaction.
 const MAX_CHUNK_ENTRIES: usize = 128;
@@ -46,6 +46,21 @@ impl Db {
             .await?;
         }
         Ok(())
+    }
+
+    /// Returns the facts of a scope that are in the index: their texts by id.
+    pub async fn indexed_facts(&self, scope: &RecallScope) -> Result<HashMap<String, String>, StoreError> {
+        self.read_much(stored_scope(scope), |scope, tx| {
+            Box::pin(async move {
+                let Some(scope) = known_scope(tx, scope, RecallKind::Fact).await? else {
+                    return Ok(HashMap::new());
+                };
+                let sql = "SELECT doc, text FROM recall_docs WHERE scope = $1";
+                let rows: Vec<(String, String)> = query(sql).bind(scope).fetch_all(tx).await?;
+                Ok(rows.into_iter().collect())
+            })
+        })
+        .await
     }
 
     /// Takes entries of one scope and kind out of the index, by their ids. Those that are not there are no error.

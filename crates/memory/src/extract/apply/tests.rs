@@ -41,7 +41,7 @@ impl Case {
         whole.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
         let proposal = Proposal::parse(&whole.to_string()).unwrap();
         let transcript = Transcript::of(&self.turns).unwrap();
-        let offered = OfferedFacts::of(&self.document, &self.options, NOW);
+        let offered = OfferedFacts::of(&self.document, &transcript, &self.options, NOW);
         let extraction = Extraction {
             document: &self.document,
             transcript: &transcript,
