@@ -138,7 +138,8 @@ async fn of_two_hundred_traps_nothing_is_remembered() {
 
 /// Returns the share of some lines for which it holds that their fact is remembered, in percent.
 fn share_remembered(lines: &[Line], found: &[String]) -> f64 {
-    let is_there = |line: &&Line| found.contains(&line.fact) || found.contains(&format!("summary: {}", line.fact));
+    let is_there =
+        |line: &&Line| found.contains(&line.fact) || found.contains(&format!("summary: {}", line.fact));
     100.0 * lines.iter().filter(is_there).count() as f64 / lines.len() as f64
 }
 
@@ -159,7 +160,11 @@ async fn of_facts_that_contradict_their_quote_nearly_none_and_of_honest_ones_nea
         let (traps, honest) = (table(traps), table(honest));
         let refused = 100.0 - share_remembered(&traps, &remembered(&told_to(&traps).await));
         let stored = share_remembered(&honest, &remembered(&told_to(&honest).await));
-        println!("{language}: {refused:.1} % of {} traps refused, {stored:.1} % of {} statements stored", traps.len(), honest.len());
+        println!(
+            "{language}: {refused:.1} % of {} traps refused, {stored:.1} % of {} statements stored",
+            traps.len(),
+            honest.len()
+        );
         assert!(refused >= 98.0 && stored >= 90.0, "{language}: {refused:.1} / {stored:.1}");
     }
 }

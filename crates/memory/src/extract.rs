@@ -5,7 +5,7 @@
 //! removal without a replacement, carries a `quote`, a piece of the person's own words, verbatim, from a sentence in which they state
 //! something; and the fact's telling words, names and numbers have to be theirs. So an echoed prompt, quoted memory, a document that
 //! asks to be remembered and other people's words store nothing, whatever the model makes of them and whichever words it quotes. A
-//! fact that only repeats what is in memory, or what was injected into the conversation, is dropped, too. Last, [`verify`] compares
+//! fact that only repeats what is in memory, or text that was injected into the conversation, is dropped, too. Last, [`verify`] compares
 //! the fact with the statement: neither negations nor times, doubts, wishes and subjects may differ.
 //!
 //! Order: [`Transcript::of`] → [`OfferedFacts::of`] and [`prompt`] → the model → [`Proposal::parse`] → [`Extraction::apply`].

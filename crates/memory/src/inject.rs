@@ -119,7 +119,7 @@ fn fit<'a>(facts: &[&'a Fact], budget: usize, kind: MemoryKind) -> (Vec<&'a Fact
     (chosen, used, left)
 }
 
-/// Returns what stands before a fact's text: `[category | 0.95 | 2026-03-01]`.
+/// Returns the head of a fact's line: `[category | 0.95 | 2026-03-01]`.
 pub(crate) fn fact_head(category: &str, confidence: f64, at: FactTime) -> String {
     let date = at.date().map(|date| format!(" | {date}")).unwrap_or_default();
     format!("[{category} | {confidence:.2}{date}]")

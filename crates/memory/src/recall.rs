@@ -21,7 +21,7 @@ pub const RECALL_LIMITS: RecallLimits = RecallLimits { facts: 60, turns: 60 };
 
 /// Smallest share of a question about the person that a hit has, with one of its words and with more.
 const MIN_SHARES_OF_OWN: (f64, f64) = (0.25, 0.1);
-/// The same for any other question: most of it, since everyday words are in every memory.
+/// The same for any other question. They are large, since everyday words are in every memory.
 const MIN_SHARES: (f64, f64) = (0.6, 0.4);
 /// A hit has this share of the score of the best of its kind.
 const MIN_SHARE_OF_BEST: f64 = 0.05;
@@ -127,7 +127,7 @@ impl RecallSide {
         let mut seen = HashSet::new();
         let line = |hit: &RecallHit| {
             let id = RecalledId { kind: hit.kind, doc: hit.doc.clone() };
-            // An entry with stray characters of the question alone is told only if the question names its author.
+            // An entry with stray characters of the question alone is used only if the question names its author.
             let about = hit.share > 0.0 || hit.named;
             let fits = about && hit.score >= best * MIN_SHARE_OF_BEST && !given.contains(&id);
             let text = render(hit).filter(|_| fits)?;

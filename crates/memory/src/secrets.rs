@@ -1,4 +1,4 @@
-//! Secrets in people's words: passwords, PINs, keys, and numbers of cards and documents. None of it is ever remembered.
+//! Secrets in people's words: passwords, PINs, keys, and numbers of cards and documents. They are never remembered.
 //!
 //! Secrets that the process itself holds are another list, which the caller has. Deliberately absent: a list of vendors. A
 //! long word of letters and digits mixed is a key, whatever its prefix is.

@@ -77,7 +77,7 @@ impl Memories {
         self.work(move |store, now| store.read(&scope, now)).await
     }
 
-    /// Returns what is remembered, once the index has it: another program may have written or deleted facts.
+    /// Returns a memory, once the index has its facts: another program may have written or deleted some.
     pub(super) async fn read_indexed(&self, of: &MemoryOf) -> Result<MemoryDocument, MemoryTrouble> {
         let mut document = self.read(of).await?;
         for _ in 0..MAX_INDEX_TRIES {

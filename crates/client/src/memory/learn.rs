@@ -20,7 +20,7 @@ use pudu_base::{
 };
 use pudu_harness::side_call;
 use pudu_memory::{
-    Changes, LearntMark, MemoryDocument,
+    Changes, LearntMark, MemoryDocument, MemoryError,
     extract::{
         AnswerError, Extraction, OfferedFacts, Person, Proposal, RefusedFact, SaidBy, Transcript,
         TranscriptTurn, has_signal, prompt, states_something,
@@ -394,7 +394,7 @@ impl Reading<'_> {
             return self.done(&mark.message).await;
         }
         let last = mark.message.clone();
-        let plan = move |document: &MemoryDocument| {
+        let plan = move |document: &MemoryDocument| -> Result<_, MemoryError> {
             if document.learnt_up_to(&mark.thread) != before.as_deref() {
                 // Another reader was faster, whom this one had taken for dead.
                 return Ok((Changes::default(), Vec::new()));
@@ -505,7 +505,7 @@ fn turn(message: &&Message) -> Option<TranscriptTurn> {
 /// Returns people's words as entries of the index.
 fn turns(of: &MemoryOf, learning: &Learning, new: &[&Message]) -> Vec<RecallEntry> {
     let turn = |message: &&Message| match message {
-        // What only asks for something is no evidence of anything.
+        // A question or a task is no evidence of anything.
         Message::Human(human) if states_something(&human.text) => Some(RecallEntry {
             scope: of.indexed(),
             kind: RecallKind::Turn,

@@ -64,7 +64,7 @@ pub enum RefusedReason {
     Uncertain,
     /// It takes a wish, a plan or a condition for a fact.
     Unreal,
-    /// It says of the person what they say of somebody else.
+    /// It attributes words about another person to the person.
     Another,
     /// It has a password, a key, a PIN or the number of a card or a document.
     Secret,

@@ -182,10 +182,10 @@ pub(super) fn statements(own: &str) -> Vec<String> {
     stated
 }
 
-/// Words without which a sentence is hardly a statement, and beginnings of Chinese requests, which have some of them.
+/// Words that a statement has, and beginnings of Chinese requests that have such words, too.
 struct DeclarativeRules {
     said: Regex,
-    /// Words for the person who asks, as the one whom something is done for.
+    /// Words for the person as the one to serve: "give me".
     asked_for: Regex,
     dense_request: Regex,
 }

@@ -148,7 +148,7 @@ impl Transcript {
         &self.signals
     }
 
-    /// Whether somebody states something in it, beside questions and tasks.
+    /// Whether a person states something, beside questions and tasks.
     #[must_use]
     pub fn has_statement(&self) -> bool {
         self.own.iter().flat_map(|line| &line.statements).any(|said| !said.replace(CUT, "").trim().is_empty())

@@ -1,6 +1,6 @@
 //! Compares a proposed fact with the statements that it rests on, between the model's proposal and the commit. Pure.
 //!
-//! Each clause of the fact is compared with the clauses that speak of the same thing: who the subject is, whether it holds, held
+//! Each clause of the fact is compared with the clauses that speak of the same thing: its subject, whether it holds, held
 //! or does not hold, whether it is certain, wanted or only imagined, and which side of a comparison is meant. All of
 //! it has to agree, so a stored fact never contradicts its quote. English and Chinese are judged by words; in any other
 //! language only a whole sentence, copied, is known to say the same.
@@ -23,9 +23,9 @@ use language::Language;
 use mood::Mood;
 use pudu_store::recall_words;
 
-/// Two clauses with shares of a fact's words that differ by less speak of it equally.
+/// Largest difference between two shares of a fact's words that count as equal.
 const SAME_SHARE: f64 = 1e-6;
-/// A statement with this share of a fact's words speaks of it.
+/// Smallest share of a fact's words with which a statement speaks about the fact.
 const MIN_SHARE: f64 = 0.34;
 
 /// Reason why a fact does not say the same as the statement that it was taken from.
@@ -39,7 +39,7 @@ pub(super) enum Doubt {
     Uncertain,
     /// It takes a wish or a plan for a fact, or a condition for a case.
     Unreal,
-    /// It says of the person what is said of somebody else.
+    /// It attributes words about another person to the person.
     Another,
     /// It has a password, a key, a PIN or the number of a card or a document.
     Secret,
@@ -63,7 +63,7 @@ pub(super) fn verify(fact: &str, quote: &str, statements: &[String]) -> Result<(
     claims(fact).iter().try_for_each(|part| verify_part(part, fact, &said))
 }
 
-/// Whether two texts with the same words say the same: neither turns around, dates or doubts what the other says.
+/// Whether two texts with the same words agree in negation, time, doubt and sides.
 pub(super) fn agree(text: &str, other: &str) -> bool {
     let (mood, other_mood) = (Mood::of(text), Mood::of(other));
     mood.compare(&other_mood).is_ok() && other_mood.compare(&mood).is_ok() && !roles::are_swapped(text, other)
@@ -98,7 +98,7 @@ fn verify_copy(fact: &str, about: &[&String]) -> Result<(), Doubt> {
     about.iter().any(|said| normalized(said) == fact).then_some(()).ok_or(Doubt::Language)
 }
 
-/// A clause, and how it presents what it says.
+/// A clause with its mood.
 struct Claim {
     text: String,
     mood: Mood,

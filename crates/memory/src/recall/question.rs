@@ -9,7 +9,7 @@ struct QuestionRules {
     how_to: Regex,
     /// Speaks of the person, or of an earlier conversation.
     own: Regex,
-    /// Has a word of a language whose questions are told apart.
+    /// Has a word of a language whose questions are distinguished.
     known: Regex,
 }
 

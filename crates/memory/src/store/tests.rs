@@ -355,6 +355,34 @@ fn an_export_can_be_imported_at_any_time() {
 }
 
 #[test]
+fn smaller_caps_delete_nothing() {
+    let scene = Scene::new();
+    for n in 0..10 {
+        scene.add(&format!("Fact {n}"));
+    }
+    let aside: Vec<Supersession> = (0..4)
+        .map(|n| Supersession {
+            id: scene.add(&format!("Old fact {n}")),
+            by: None,
+            reason: SupersedeReason::Replaced,
+        })
+        .collect();
+    let changes = Changes { superseded: aside, ..Changes::default() };
+    scene.store.change(&scene.scope, NOW, |_| Ok(changes)).unwrap();
+    let options = MemoryOptions { max_facts: 3, max_superseded: 1, ..MemoryOptions::default() };
+    let small = MemoryStore::new(scene.home.path().to_owned(), options);
+    let (_, done) = small.add(&scene.scope, new("A new fact"), NOW + 1).unwrap();
+    assert_eq!((done.document.facts.len(), done.superseded.len()), (10, 1), "one for one");
+    let aside = small.superseded(&scene.scope).unwrap();
+    assert_eq!(aside.len(), 4, "one for one: {aside:?}");
+    let is_there = |text: &str| {
+        done.document.facts.iter().any(|fact| fact.content == text)
+            || aside.iter().any(|old| old.fact.content == text)
+    };
+    assert!((0..10).all(|n| is_there(&format!("Fact {n}"))), "no fact is lost");
+}
+
+#[test]
 fn a_full_memory_evicts_on_the_record() {
     for eviction in [EvictionPolicy::Confidence, EvictionPolicy::Hybrid] {
         let scene = Scene::with(MemoryOptions {

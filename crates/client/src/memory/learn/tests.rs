@@ -280,3 +280,53 @@ async fn nothing_is_learnt_of_somebody_who_is_forgotten_meanwhile() {
     assert_eq!(scene.db.next_learning().await.unwrap(), None);
     assert!(scene.one.state(&"t".into()).await.unwrap().messages.is_empty(), "nothing is kept in memory");
 }
+
+#[test]
+fn the_time_of_a_message_is_read_from_its_words() {
+    for (at, expect) in [
+        ("Sunday 2026-11-22 15:04, Europe/Berlin (UTC+01:00)", Some("2026-11-22T14:04:00Z")),
+        ("Sunday 2026-11-22 15:04, (UTC+00:00)", Some("2026-11-22T15:04:00Z")),
+        ("Sunday 2026-11-22 15:04", None),
+        ("some day", None),
+        ("", None),
+    ] {
+        let expect: Option<i64> = expect.map(|at| at.parse::<Timestamp>().unwrap().as_millisecond());
+        assert_eq!(said_at(at), expect, "{at}");
+    }
+}
+
+#[test]
+fn refusals_are_counted_by_reason() {
+    use pudu_memory::extract::RefusedReason::{Opposite, Secret};
+    let refused = |reason| RefusedFact { content: "x".into(), reason };
+    let counted = count_refused(&[refused(Secret), refused(Opposite), refused(Opposite)]);
+    assert_eq!(counted.as_deref(), Some("opposite: 2, secret: 1"));
+    assert_eq!(count_refused(&[]), None);
+}
+
+#[test]
+fn turns_are_statements_with_their_time_and_without_secrets() {
+    let scope = MemoryOf { user: UserId::local(), agent: None };
+    let learning = Learning {
+        user: UserId::local(),
+        agent: String::new(),
+        thread: "t".into(),
+        run: "r".into(),
+        spender: pudu_store::Spender::default(),
+        due: 0,
+        attempts: 0,
+        priority: 0,
+        span: (String::new(), String::new()),
+    };
+    let at = Some("Sunday 2026-11-22 15:04, Europe/Berlin (UTC+01:00)".to_owned());
+    let said = |id: &str, text: &str| Message::Human(Human { at: at.clone(), ..Human::new(id, text) });
+    let messages = [
+        said("m1", "I'm a nurse. My password is hunter2"),
+        said("m2", "What is the capital of Peru?"),
+        said("m3", "Translate this file into German"),
+    ];
+    let turns = turns(&scope, &learning, &messages.iter().collect::<Vec<_>>());
+    let told: Vec<(&str, &str, i64)> =
+        turns.iter().map(|turn| (turn.doc.as_str(), turn.text.as_str(), turn.at)).collect();
+    assert_eq!(told, [("m1", "I'm a nurse. My [secret]", 1_795_356_240_000)]);
+}

@@ -1,18 +1,18 @@
 //! Splits sentences into clauses, each with a subject of its own or with that of the clause before.
 //!
-//! A list stays in one clause, since a negation holds for all of it: "I don't eat meat, fish or eggs".
+//! A list stays in one clause, since a negation holds for the whole list: "I don't eat meat, fish or eggs".
 
 use crate::text::is_cjk;
 use pudu_store::recall_words;
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// The one whom a clause is about.
+/// Subject of a clause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ClauseSubject {
     /// The person who speaks.
     Person,
-    /// Somebody or something else, with the noun if there is one: "sister".
+    /// Another person or a thing, with the noun if there is one: "sister".
     Another(Option<String>),
 }
 
@@ -104,7 +104,7 @@ static RULES: LazyLock<Option<SubjectRules>> = LazyLock::new(|| {
     Some(SubjectRules { person: Regex::new(&person).ok()?, another: Regex::new(&another).ok()? })
 });
 
-/// Returns the one whom a clause names as its subject, if it names one.
+/// Returns the subject that a clause names, if it names one.
 pub(super) fn subject(clause: &str) -> Option<ClauseSubject> {
     let Some(rules) = RULES.as_ref() else { return Some(ClauseSubject::Another(None)) };
     let plain = clause.to_lowercase().replace('\u{2019}', "'");

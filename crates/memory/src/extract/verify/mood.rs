@@ -182,7 +182,7 @@ impl Mood {
         }
     }
 
-    /// What is over may be told as such, or as something that does not hold.
+    /// Compares the times. A fact may say that something is over, or that it does not hold.
     fn compare_time(&self, said: &Self) -> Result<(), Doubt> {
         let is_over = self.former || self.past;
         match (said.former, is_over) {

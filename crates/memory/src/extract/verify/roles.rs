@@ -19,7 +19,7 @@ enum WordRole {
 /// Words after which a noun has no such part any more.
 const RESET: &str = " in at on with and but or for by as of because near when while ";
 
-/// Beginnings of words by which somebody chooses.
+/// Beginnings of words that choose between two things.
 const CHOICES: [&str; 9] = ["prefer", "rather", "choose", "chose", "pick", "like", "love", "better", "more"];
 
 /// The side that a Chinese comparison puts after.
