@@ -82,14 +82,14 @@ async fn memory_is_shown_changed_exported_and_forgotten() {
     assert_eq!(api.call(Method::POST, "/api/memory/reload", false, None).await.1, back);
     assert_eq!(api.get("/api/memory?agent=poet").await.1["facts"], json!([]), "another agent has its own");
 
-    // An export of any size comes back: 1.2 MiB here.
-    let facts = (0..800).map(|n| json!({"content": format!("Fact {n}: {}", "green tea ".repeat(150))}));
+    // An export of more than 1 MiB comes back, whatever `max_facts` is.
+    let facts = (0..220).map(|n| json!({"content": format!("Fact {n}: {}", "喜欢绿茶".repeat(470))}));
     let large = json!({"version": "1.0", "facts": facts.collect::<Vec<_>>()});
     assert_eq!(api.send(Method::POST, "/api/memory/import", &large).await.0, 200);
     let exported = api.get("/api/memory/export").await.1;
     assert!(exported.to_string().len() > 1 << 20);
     assert_eq!(api.send(Method::POST, "/api/memory/import", &exported).await.0, 200);
-    assert_eq!(api.get("/api/memory/export").await.1["facts"].as_array().unwrap().len(), 800);
+    assert_eq!(api.get("/api/memory/export").await.1["facts"].as_array().unwrap().len(), 220);
     let (status, back) = api.send(Method::POST, "/api/memory/import", &back).await;
     assert_eq!(status, 200);
     let secret = json!({"content": "The PIN of my card is 4821"});

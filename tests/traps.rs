@@ -132,7 +132,8 @@ async fn of_two_hundred_traps_nothing_is_remembered() {
     assert_eq!(traps.len(), 200);
     let house = told_to(&traps).await;
     let read = house.model.requests().iter().filter(|ask| learns(ask)).count();
-    assert!(read > 60, "the model had its chance {read} times");
+    // Most of them state nothing, and no model is asked.
+    assert!(read > 20, "the model had its chance {read} times");
     assert_eq!(remembered(&house), [] as [&str; 0]);
 }
 

@@ -77,6 +77,8 @@ pub struct Changes {
     pub superseded: Vec<Supersession>,
     /// Facts that are deleted for good.
     pub forgotten: Vec<FactId>,
+    /// Whether no fact gives way to a new one, however many there are: those of an import.
+    pub keeps_all: bool,
     /// The conversation that the changes come from, and how far it was read. It is noted with them, so that nobody makes
     /// them of the same words again.
     pub learnt: Option<LearntMark>,

@@ -33,7 +33,7 @@ pub(crate) fn commit(
     plan.forget(&forgetting);
     plan.supersede(&changes.superseded);
     plan.put(folder, &bucket, &changes.facts)?;
-    let reserved = plan.make_room(&bucket, options);
+    let reserved = if changes.keeps_all { 0 } else { plan.make_room(&bucket, options) };
     let summaries_changed = plan.summarize(changes, &forgetting);
     if plan.is_empty() && forgetting.is_empty() && !summaries_changed {
         return Ok(plan.done);

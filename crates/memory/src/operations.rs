@@ -264,7 +264,7 @@ fn replacement(document: &MemoryDocument, imported: ImportedDocument) -> Changes
     let summaries =
         SummaryKey::ALL.map(|key| (key, imported.summaries.get(key).text.clone())).into_iter().collect();
     let facts = imported.facts.into_iter().map(|fact| merged(document.fact(&fact.id), fact)).collect();
-    Changes { summaries, facts, forgotten, ..Changes::default() }
+    Changes { summaries, facts, forgotten, keeps_all: true, ..Changes::default() }
 }
 
 /// Adds to an imported fact what the API does not show, where it says the same as the one that stands.

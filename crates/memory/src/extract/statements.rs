@@ -193,11 +193,11 @@ struct DeclarativeRules {
 static DECLARATIVE: LazyLock<Option<DeclarativeRules>> = LazyLock::new(|| {
     Some(DeclarativeRules {
         said: Regex::new(
-            r"(?i)\b(?:i|i'm|i've|i'd|i'll|we|we're|we've|my|our|mine|ours|is|are|was|were|has|had|will|\w+'s)\b|我|咱|俺|[是在了有]",
+            r"(?i)\b(?:i|i'm|i've|i'd|i'll|we|we're|we've|my|our|mine|ours|is|are|was|were|has|had|will|\w+'s)\b|^\W*(?:the|this|that|these|those|there|it|he|she|they|everyone|nobody|paid|got|bought|went|met|had|saw|finally|today|yesterday|last|big news)\b|\p{Han}",
         )
         .ok()?,
         asked_for: Regex::new(r"(?i)\b(?:do|can|could|should) (?:i|we)\b|\b(?:i|we) (?:need|want)\b|(?:给|帮|告诉|教|让)(?:我们|我)|我(?:们)?需要").ok()?,
-        dense_request: Regex::new(r"^\W*(?:请|麻烦)?(?:把|将|给|帮|用.{1,6}(?:总结|写|做|画|说)|根据|按|写|列|找|讲|安排|推荐|设置|优化|修复|计算|比较|画|查|算|做|改|谢谢|你好|为|为了|检查|搜|计划|想)").ok()?,
+        dense_request: Regex::new(r"^\W*(?:请|麻烦)?(?:把|将|给|帮|用.{1,6}(?:总结|写|做|画|说)|根据|按|翻译|总结|概括|润色|解释|写|列|找|讲|安排|推荐|设置|优化|修复|计算|比较|画|查|算|做|改|谢谢|你好|为|为了|检查|搜|计划|想)").ok()?,
     })
 });
 
@@ -206,8 +206,9 @@ static DECLARATIVE: LazyLock<Option<DeclarativeRules>> = LazyLock::new(|| {
 pub fn states_something(text: &str) -> bool {
     let (Some(rules), Some(declarative)) = (RULES.as_ref(), DECLARATIVE.as_ref()) else { return true };
     let is_declarative = |sentence: &str| {
-        let is_request = declarative.dense_request.is_match(sentence) && !sentence.contains('我');
-        declarative.said.is_match(&declarative.asked_for.replace_all(sentence, " ")) && !is_request
+        let own = declarative.asked_for.replace_all(sentence, " ");
+        let is_request = declarative.dense_request.is_match(sentence) && !own.contains('我');
+        declarative.said.is_match(&own) && !is_request
     };
     let says = |sentence: &str| {
         if rules.lasting.is_match(sentence) || rules.reminder.is_match(sentence) {

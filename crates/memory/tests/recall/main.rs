@@ -28,6 +28,7 @@ async fn search_tells_the_evidence_that_questions_need() {
         let half = found::ask(&db, kept, Way::Half, TOKENS, None).await;
         let (some, every) = half.percent();
         let language = if kept.chinese { "Chinese" } else { "English" };
+        println!("{language}: {some:.1} / {every:.1}");
         assert!(half.asked > 50, "{language}: {} questions", half.asked);
         assert!(some >= 85.0 && every >= 70.0, "{language}: {some:.1} / {every:.1}");
         for other in [Way::Surest, Way::Facts, Way::Turns] {
