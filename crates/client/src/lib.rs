@@ -335,14 +335,6 @@ impl Client {
         self.setup().memory.is_some()
     }
 
-    /// Returns what is remembered of people and rooms.
-    #[must_use]
-    pub fn memories(&self) -> Memories {
-        let setup = self.setup();
-        let options = setup.memory.as_ref().map(|memory| memory.rules.options.clone()).unwrap_or_default();
-        Memories::new(self.0.db.clone(), self.0.folders.home(), options).with_indexed(self.0.indexed.clone())
-    }
-
     /// Returns the place that fills up with what chats leave behind.
     #[must_use]
     pub fn storage(&self) -> Storage {

@@ -1,6 +1,7 @@
 //! Files of memory, and the index that goes with them.
 
 use super::rules::{MemoryOf, MemoryTrouble};
+use crate::Client;
 use pudu_memory::{
     Committed, Fact, FactCategory, FactEdit, FactId, FactOrigin, FactSource, MemoryDocument, MemoryError,
     MemoryOptions, MemoryScope, MemoryStore, NewFact, speaks_of,
@@ -51,16 +52,22 @@ impl IndexedMemories {
     }
 }
 
+impl Client {
+    /// Returns the memories of people and rooms.
+    #[must_use]
+    pub fn memories(&self) -> Memories {
+        let setup = self.setup();
+        let options = setup.memory.as_ref().map(|memory| memory.rules.options.clone()).unwrap_or_default();
+        let (db, home) = (self.0.db.clone(), self.0.folders.home().to_owned());
+        Memories { db, home, options, indexed: self.0.indexed.clone() }
+    }
+}
+
 impl Memories {
     /// Names the home and the store that has its index.
     #[must_use]
     pub fn new(db: Db, home: &Path, options: MemoryOptions) -> Self {
         Self { db, home: home.to_owned(), options, indexed: Arc::default() }
-    }
-
-    /// Shares the digests of indexed memories with other handles of the process.
-    pub(crate) fn with_indexed(self, indexed: Arc<IndexedMemories>) -> Self {
-        Self { indexed, ..self }
     }
 
     /// The numbers that it works by.

@@ -5,6 +5,10 @@
 //! that of several processes one does; and how far it was read is noted with the facts themselves, so that a death between
 //! the facts and the note in the store makes nothing twice.
 
+mod turns;
+
+pub(super) use turns::said;
+
 use super::{
     recall::notes,
     rules::{MemoryMode, MemoryOf, MemorySetup, MemoryTrouble},
@@ -14,26 +18,22 @@ use crate::{
     audit::AuditLog,
     budget::{Meter, metered},
 };
-use jiff::Timestamp;
 use pudu_base::{
     Human, Message, MessageId, ModelCaller, ModelError, Request, SpendingTally, ThreadState, UserId,
 };
 use pudu_harness::side_call;
 use pudu_memory::{
     Changes, LearntMark, MemoryDocument, MemoryError,
-    extract::{
-        AnswerError, Extraction, OfferedFacts, Person, Proposal, RefusedFact, SaidBy, Transcript,
-        TranscriptTurn, has_signal, prompt, states_something,
-    },
-    without_secrets,
+    extract::{AnswerError, Extraction, OfferedFacts, Proposal, RefusedFact, Transcript, has_signal, prompt},
 };
-use pudu_store::{Learning, LearningReader, PartedPerson, RecallEntry, RecallKind, alone, now};
+use pudu_store::{Learning, LearningReader, PartedPerson, RecallEntry, alone, now};
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
     time::Duration,
 };
 use tokio_util::sync::CancellationToken;
+use turns::{turn, turns};
 
 /// So many conversations are looked at together.
 const MAX_READ_AT_ONCE: i64 = 16;
@@ -482,53 +482,6 @@ fn unread<'s>(
     let until = at(last).map_or(state.messages.len(), |at| at + 1);
     let span = state.messages.values().take(until).skip(from);
     span.map(|message| &**message).collect()
-}
-
-/// Returns the turns of a conversation as they are judged.
-pub(super) fn said(state: &ThreadState) -> Vec<TranscriptTurn> {
-    state.messages.values().filter_map(|message| turn(&&**message)).collect()
-}
-
-fn turn(message: &&Message) -> Option<TranscriptTurn> {
-    let (by, text, id) = match message {
-        Message::Human(human) => {
-            let id = human.person.clone().unwrap_or_default();
-            (SaidBy::Person(Person { id, name: human.sender.clone(), is_self: true }), &human.text, &human.id)
-        }
-        Message::Assistant(reply) if reply.calls.is_empty() => (SaidBy::Assistant, &reply.text, &reply.id),
-        Message::Assistant(_) | Message::Tool(_) | Message::Reminder(_) => return None,
-    };
-    let (text, message) = (text.clone(), Some(id.to_string()));
-    Some(TranscriptTurn { by, text, message, hidden: false, answers_question: false, forwarded: false })
-}
-
-/// Returns people's words as entries of the index.
-fn turns(of: &MemoryOf, learning: &Learning, new: &[&Message]) -> Vec<RecallEntry> {
-    let turn = |message: &&Message| match message {
-        // A question or a task is no evidence of anything.
-        Message::Human(human) if states_something(&human.text) => Some(RecallEntry {
-            scope: of.indexed(),
-            kind: RecallKind::Turn,
-            doc: human.id.to_string(),
-            thread: learning.thread.to_string(),
-            author: human.sender.clone().unwrap_or_default(),
-            at: human.at.as_deref().and_then(said_at).unwrap_or_else(now),
-            confidence: 1.0,
-            text: without_secrets(&human.text),
-        }),
-        _ => None,
-    };
-    new.iter().filter_map(turn).collect()
-}
-
-/// Reads the time of a message out of its words, such as `Sunday 2026-11-22 15:04, Europe/Berlin (UTC+01:00)`, as milliseconds
-/// since 1970.
-fn said_at(at: &str) -> Option<i64> {
-    let (_, offset) = at.rsplit_once("(UTC")?;
-    let mut words = at.split_whitespace().skip(1);
-    let (date, time) = (words.next()?, words.next()?.trim_end_matches(','));
-    let moment = format!("{date}T{time}:00{}", offset.trim_end_matches(')'));
-    Some(moment.parse::<Timestamp>().ok()?.as_millisecond())
 }
 
 fn millis(time: Duration) -> i64 {

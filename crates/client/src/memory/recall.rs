@@ -76,13 +76,13 @@ async fn recalled(
             RecallHits::default()
         }
     };
-    let question = Question { text: asked, hits: &hits, given: &given, kind };
+    let question = MemoryQuestion { text: asked, hits: &hits, given: &given, kind };
     let (text, ids) = told(&document, &question, &rules.options);
     Ok((!text.is_empty()).then(|| MemoryNote { user: of.user.clone(), text, ids }))
 }
 
 /// A question, and the entries of memory that have its words.
-struct Question<'q> {
+struct MemoryQuestion<'q> {
     text: &'q str,
     hits: &'q RecallHits,
     /// Marks of the entries that the thread has already.
@@ -93,7 +93,7 @@ struct Question<'q> {
 /// Chooses the text for a question, and returns it with its marks.
 fn told(
     document: &MemoryDocument,
-    Question { text, hits, given, kind }: &Question<'_>,
+    MemoryQuestion { text, hits, given, kind }: &MemoryQuestion<'_>,
     options: &MemoryOptions,
 ) -> (String, Vec<String>) {
     let base = match given.contains(BASE) {
@@ -207,7 +207,7 @@ mod tests {
             named: false,
         };
         let hits = RecallHits { facts: vec![hit], turns: Vec::new() };
-        let question = Question { text: "What is my tea?", hits: &hits, given: &HashSet::new(), kind };
+        let question = MemoryQuestion { text: "What is my tea?", hits: &hits, given: &HashSet::new(), kind };
         let options = MemoryOptions { max_injection_tokens: tokens, ..MemoryOptions::default() };
         told(document, &question, &options).0
     }

@@ -19,7 +19,7 @@ use crate::{
     text::{normalized, sentences},
 };
 use clauses::{ClauseSubject, clauses};
-use language::Language;
+use language::SentenceLanguage;
 use mood::Mood;
 use pudu_store::recall_words;
 
@@ -54,12 +54,12 @@ pub(super) fn verify(fact: &str, quote: &str, statements: &[String]) -> Result<(
         return Err(Doubt::Secret);
     }
     let about: Vec<&String> = statements.iter().filter(|said| speaks_of(said, fact, quote)).collect();
-    match about.iter().map(|said| Language::of(said)).max() {
-        Some(Language::Other) => return verify_copy(fact, &about),
-        Some(Language::English | Language::Chinese) => {}
+    match about.iter().map(|said| SentenceLanguage::of(said)).max() {
+        Some(SentenceLanguage::Other) => return verify_copy(fact, &about),
+        Some(SentenceLanguage::English | SentenceLanguage::Chinese) => {}
         None => return Err(Doubt::Opposite),
     }
-    let said: Vec<Claim> = about.iter().flat_map(|said| claims(said)).collect();
+    let said: Vec<JudgedClause> = about.iter().flat_map(|said| claims(said)).collect();
     claims(fact).iter().try_for_each(|part| verify_part(part, fact, &said))
 }
 
@@ -99,26 +99,26 @@ fn verify_copy(fact: &str, about: &[&String]) -> Result<(), Doubt> {
 }
 
 /// A clause with its mood.
-struct Claim {
+struct JudgedClause {
     text: String,
     mood: Mood,
     /// Its own subject, or that of the clause before.
     subject: ClauseSubject,
 }
 
-fn claims(text: &str) -> Vec<Claim> {
+fn claims(text: &str) -> Vec<JudgedClause> {
     let is_imagined = mood::is_imagined(text);
     let mut subject = ClauseSubject::Person;
     let claim = |clause: String| {
         subject = clauses::subject(&clause).unwrap_or_else(|| subject.clone());
         let mut mood = Mood::of(&clause);
         mood.unreal |= is_imagined;
-        Claim { mood, subject: subject.clone(), text: clause }
+        JudgedClause { mood, subject: subject.clone(), text: clause }
     };
     clauses(text).into_iter().map(claim).collect()
 }
 
-fn verify_part(part: &Claim, fact: &str, said: &[Claim]) -> Result<(), Doubt> {
+fn verify_part(part: &JudgedClause, fact: &str, said: &[JudgedClause]) -> Result<(), Doubt> {
     let subject = Subject::of(&part.text);
     let last = subject.last_word(&part.text);
     let shares: Vec<f64> = said.iter().map(|claim| subject.share_in(&recall_words(&claim.text))).collect();
@@ -127,7 +127,7 @@ fn verify_part(part: &Claim, fact: &str, said: &[Claim]) -> Result<(), Doubt> {
         // A part without a word of the person's: the share of words of the whole fact is another rule's.
         return Ok(());
     }
-    let mut nearest: Vec<&Claim> = said
+    let mut nearest: Vec<&JudgedClause> = said
         .iter()
         .zip(&shares)
         .filter(|(_, share)| **share >= best - SAME_SHARE)
@@ -135,19 +135,20 @@ fn verify_part(part: &Claim, fact: &str, said: &[Claim]) -> Result<(), Doubt> {
         .collect();
     // Of clauses that have as many of its words, those with its last word have its object.
     let has_object =
-        |claim: &Claim| last.as_ref().is_some_and(|last| recall_words(&claim.text).contains(last));
+        |claim: &JudgedClause| last.as_ref().is_some_and(|last| recall_words(&claim.text).contains(last));
     if nearest.iter().any(|claim| has_object(claim)) {
         nearest.retain(|claim| has_object(claim));
     }
     // A clause that is copied whole is the one that is meant.
-    let is_copy = |claim: &Claim| share_of_words(&part.text, std::iter::once(claim.text.as_str())) >= 1.0;
+    let is_copy =
+        |claim: &JudgedClause| share_of_words(&part.text, std::iter::once(claim.text.as_str())) >= 1.0;
     if nearest.iter().any(|claim| is_copy(claim)) {
         nearest.retain(|claim| is_copy(claim));
     }
     nearest.into_iter().try_for_each(|claim| compare(part, fact, claim))
 }
 
-fn compare(part: &Claim, fact: &str, said: &Claim) -> Result<(), Doubt> {
+fn compare(part: &JudgedClause, fact: &str, said: &JudgedClause) -> Result<(), Doubt> {
     if !said.subject.is_in(fact) {
         return Err(Doubt::Another);
     }

@@ -1,6 +1,10 @@
-use super::*;
+use super::{
+    turns::{said_at, turns},
+    *,
+};
 use crate::{AgentSetup, Asker, Control, MemoryMode, MemoryRules, ModelInfo};
 use futures_util::{StreamExt, stream};
+use jiff::Timestamp;
 use pudu_base::{Delta, Finish, Model, ModelStream, RunId, ThreadId, UserId};
 use pudu_harness::RunBounds;
 use pudu_memory::MemoryOptions;

@@ -1,8 +1,8 @@
 //! The language of a sentence, as far as it decides by which words a fact is compared with it.
 
-/// Language of a sentence, the one that is hardest to compare last.
+/// SentenceLanguage of a sentence, the one that is hardest to compare last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Language {
+pub(super) enum SentenceLanguage {
     English,
     Chinese,
     /// Any other.
@@ -25,7 +25,7 @@ const OTHERS: &str = " ich nicht und ist das der die den dem ein eine einen mein
     ik ben niet het een mijn heb geen wij van jag är inte och en ett min har jeg ikke og er har \
     nie jestem mam lubię mieszkam i w z na że się ben değil var benim ve bir ";
 
-impl Language {
+impl SentenceLanguage {
     /// Returns the language of a sentence. A word or two without any sign count as English: names are the same everywhere.
     pub(super) fn of(sentence: &str) -> Self {
         let letters = || sentence.chars().filter(|c| c.is_alphabetic());
@@ -58,24 +58,24 @@ mod tests {
     #[test]
     fn a_sentence_has_a_language() {
         for (sentence, expect) in [
-            ("I like tea", Language::English),
-            ("Rust", Language::English),
-            ("Green tea, please", Language::English),
-            ("no, I don't", Language::English),
-            ("I live in Tromsø with my partner", Language::English),
-            ("My uncle lives in La Paz en route to Los Angeles", Language::English),
-            ("我喜欢 Rust", Language::Chinese),
-            ("我最喜欢的编程语言是Elixir", Language::Chinese),
-            ("Ich wohne nicht mehr in Köln", Language::Other),
-            ("Je ne mange pas de viande", Language::Other),
-            ("Vivo en Madrid con mi perro", Language::Other),
-            ("Mieszkam w Krakowie od lat", Language::Other),
-            ("猫が好きです", Language::Other),
-            ("저는 고양이를 좋아해요", Language::Other),
-            ("Я живу в Москве", Language::Other),
-            ("أنا أعيش في القاهرة", Language::Other),
+            ("I like tea", SentenceLanguage::English),
+            ("Rust", SentenceLanguage::English),
+            ("Green tea, please", SentenceLanguage::English),
+            ("no, I don't", SentenceLanguage::English),
+            ("I live in Tromsø with my partner", SentenceLanguage::English),
+            ("My uncle lives in La Paz en route to Los Angeles", SentenceLanguage::English),
+            ("我喜欢 Rust", SentenceLanguage::Chinese),
+            ("我最喜欢的编程语言是Elixir", SentenceLanguage::Chinese),
+            ("Ich wohne nicht mehr in Köln", SentenceLanguage::Other),
+            ("Je ne mange pas de viande", SentenceLanguage::Other),
+            ("Vivo en Madrid con mi perro", SentenceLanguage::Other),
+            ("Mieszkam w Krakowie od lat", SentenceLanguage::Other),
+            ("猫が好きです", SentenceLanguage::Other),
+            ("저는 고양이를 좋아해요", SentenceLanguage::Other),
+            ("Я живу в Москве", SentenceLanguage::Other),
+            ("أنا أعيش في القاهرة", SentenceLanguage::Other),
         ] {
-            assert_eq!(Language::of(sentence), expect, "{sentence}");
+            assert_eq!(SentenceLanguage::of(sentence), expect, "{sentence}");
         }
     }
 }
