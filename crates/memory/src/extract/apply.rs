@@ -8,9 +8,9 @@ use super::{
     answer::{Labels, Proposal, ProposedFact},
     offered::OfferedFacts,
     signals::Signal,
-    support::{restates, said, share_of_words, stated_for, supported},
+    support::{said, share_of_words, stated_for, supported},
     transcript::Transcript,
-    verify::{Doubt, verify, verify_summary},
+    verify::{Doubt, restates, verify, verify_summary},
 };
 use crate::{
     about::Subject,

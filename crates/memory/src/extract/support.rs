@@ -4,7 +4,7 @@ use super::{
     own::evidence,
     statements::is_of_another,
     transcript::{OwnLine, Transcript},
-    verify::{agree, verify},
+    verify::verify,
 };
 use crate::{
     about::Subject,
@@ -107,13 +107,6 @@ fn holds(text: &str, piece: &str) -> bool {
     })
 }
 
-/// Whether a text has no word that a known one does not have, and means no opposite.
-pub(super) fn restates(text: &str, known: &str) -> bool {
-    let (new, old): (HashSet<String>, HashSet<String>) =
-        (words(text).into_iter().collect(), words(known).into_iter().collect());
-    !new.is_empty() && new.is_subset(&old) && agree(text, known)
-}
-
 /// Share of a text's words that some texts have.
 pub(super) fn share_of_words<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> f64 {
     let known: HashSet<String> = known.flat_map(words).collect();
@@ -178,24 +171,6 @@ mod tests {
         ] {
             assert_eq!(supported(&transcript, quote, fact).is_some(), expect, "{quote} / {fact}");
             assert_eq!(proof(transcript.own(), fact).is_some(), expect, "{fact}");
-        }
-    }
-
-    #[test]
-    fn a_restatement_has_no_word_of_its_own_and_no_opposite() {
-        for (text, known, expect) in [
-            ("Likes tea", "Likes green tea", true),
-            ("likes TEA.", "Likes tea", true),
-            ("Likes coffee", "Likes tea", false),
-            ("I drink tea", "I don't drink tea", false),
-            ("喜欢茶", "喜欢绿茶", true),
-            ("喜欢茶", "不喜欢茶", false),
-            ("Can eat nuts", "Can't eat nuts", false),
-            ("Lives in Rome", "Used to live in Rome", false),
-            ("Prefers Go over Rust", "Prefers Rust over Go", false),
-            ("", "a", false),
-        ] {
-            assert_eq!(restates(text, known), expect, "{text} / {known}");
         }
     }
 }

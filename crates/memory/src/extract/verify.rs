@@ -8,44 +8,28 @@
 //! Deliberately absent: grammar and meaning. In doubt a fact is refused, with the reason, and the person can say it again.
 
 mod clauses;
+mod doubt;
 mod language;
 mod mood;
 mod roles;
 
-use super::support::{restates, share_of_words};
+pub(super) use doubt::Doubt;
+
 use crate::{
     about::Subject,
     secrets::has_secret,
-    text::{normalized, sentences},
+    text::{normalized, sentences, words},
 };
 use clauses::{ClauseSubject, clauses};
 use language::SentenceLanguage;
 use mood::Mood;
 use pudu_store::recall_words;
+use std::collections::HashSet;
 
 /// Largest difference between two shares of a fact's words that count as equal.
 const SAME_SHARE: f64 = 1e-6;
 /// Smallest share of a fact's words with which a statement speaks about the fact.
 const MIN_SHARE: f64 = 0.34;
-
-/// Reason why a fact does not say the same as the statement that it was taken from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Doubt {
-    /// It says the opposite, or the other side of a comparison.
-    Opposite,
-    /// It says that something holds which is over, or the other way round.
-    Outdated,
-    /// It is certain where the person is not.
-    Uncertain,
-    /// It takes a wish or a plan for a fact, or a condition for a case.
-    Unreal,
-    /// It attributes words about another person to the person.
-    Another,
-    /// It has a password, a key, a PIN or the number of a card or a document.
-    Secret,
-    /// It is in a language in which it cannot be compared.
-    Language,
-}
 
 /// Checks that a fact says the same as the statements of the message that it was taken from. `quote` is the piece that
 /// the model gave as proof.
@@ -64,9 +48,16 @@ pub(super) fn verify(fact: &str, quote: &str, statements: &[String]) -> Result<(
 }
 
 /// Whether two texts with the same words agree in negation, time, doubt and sides.
-pub(super) fn agree(text: &str, other: &str) -> bool {
+fn agree(text: &str, other: &str) -> bool {
     let (mood, other_mood) = (Mood::of(text), Mood::of(other));
     mood.compare(&other_mood).is_ok() && other_mood.compare(&mood).is_ok() && !roles::are_swapped(text, other)
+}
+
+/// Whether a text has no word that a known one does not have, and means no opposite.
+pub(super) fn restates(text: &str, known: &str) -> bool {
+    let (new, old): (HashSet<String>, HashSet<String>) =
+        (words(text).into_iter().collect(), words(known).into_iter().collect());
+    !new.is_empty() && new.is_subset(&old) && agree(text, known)
 }
 
 /// Checks that a summary says the same as the person's statements, as far as it is not in memory already.

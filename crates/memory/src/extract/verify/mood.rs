@@ -1,6 +1,6 @@
 //! The way in which a clause presents what it says: that it holds, held or does not hold; that it is certain, wanted, imagined.
 
-use super::Doubt;
+use super::doubt::Doubt;
 use regex::Regex;
 use std::{collections::BTreeSet, sync::LazyLock};
 

@@ -32,3 +32,21 @@ fn a_fact_agrees_with_its_statement() {
         check(said, fact, expect);
     }
 }
+
+#[test]
+fn a_restatement_has_no_word_of_its_own_and_no_opposite() {
+    for (text, known, expect) in [
+        ("Likes tea", "Likes green tea", true),
+        ("likes TEA.", "Likes tea", true),
+        ("Likes coffee", "Likes tea", false),
+        ("I drink tea", "I don't drink tea", false),
+        ("喜欢茶", "喜欢绿茶", true),
+        ("喜欢茶", "不喜欢茶", false),
+        ("Can eat nuts", "Can't eat nuts", false),
+        ("Lives in Rome", "Used to live in Rome", false),
+        ("Prefers Go over Rust", "Prefers Rust over Go", false),
+        ("", "a", false),
+    ] {
+        assert_eq!(restates(text, known), expect, "{text} / {known}");
+    }
+}
