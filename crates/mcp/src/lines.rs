@@ -13,7 +13,7 @@ const END_BYTES: usize = 4 * 1024;
 
 /// A line without its line break.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum OutputLine {
     /// The whole line.
     Whole(Vec<u8>),
     /// The ends of a line that was too long.
@@ -43,7 +43,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
-    pub(crate) async fn next(&mut self) -> io::Result<Option<Line>> {
+    pub(crate) async fn next(&mut self) -> io::Result<Option<OutputLine>> {
         loop {
             let bytes = self.inner.fill_buf().await?;
             if bytes.is_empty() {
@@ -78,12 +78,12 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         Ok(())
     }
 
-    fn finish(&mut self) -> Line {
+    fn finish(&mut self) -> OutputLine {
         let line = std::mem::take(&mut self.line);
         let tail = std::mem::take(&mut self.tail);
         match std::mem::take(&mut self.length) > MAX_MESSAGE_BYTES {
-            true => Line::Oversized { head: line, tail },
-            false => Line::Whole(line),
+            true => OutputLine::Oversized { head: line, tail },
+            false => OutputLine::Whole(line),
         }
     }
 }
@@ -92,7 +92,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 mod tests {
     use super::*;
 
-    async fn read(bytes: &[u8]) -> Vec<Line> {
+    async fn read(bytes: &[u8]) -> Vec<OutputLine> {
         let mut reader = LineReader::new(bytes);
         let mut lines = Vec::new();
         while let Some(line) = reader.next().await.unwrap() {
@@ -107,13 +107,13 @@ mod tests {
         let giant = [b"{\"id\":1,", &long[..], b",\"end\":2}"].concat();
         let bytes = [&long[..], b"\n\n", &giant, b"\r\nlast"].concat();
         let lines = read(&bytes).await;
-        let [whole, empty, Line::Oversized { head, tail }, last] = &lines[..] else {
+        let [whole, empty, OutputLine::Oversized { head, tail }, last] = &lines[..] else {
             panic!("{}", lines.len())
         };
-        assert!(*whole == Line::Whole(long) && *empty == Line::Whole(vec![]));
+        assert!(*whole == OutputLine::Whole(long) && *empty == OutputLine::Whole(vec![]));
         assert!(head.starts_with(b"{\"id\":1,xxx") && tail.ends_with(b"xxx,\"end\":2}\r"));
         assert!(head.len() == END_BYTES && tail.len() == END_BYTES);
-        assert_eq!(*last, Line::Whole(b"last".to_vec()));
+        assert_eq!(*last, OutputLine::Whole(b"last".to_vec()));
     }
 
     #[tokio::test]

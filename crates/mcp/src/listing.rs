@@ -1,6 +1,6 @@
 //! A server's list of tools. One odd entry never costs its server: it is repaired, or left out with a note.
 
-use crate::{repair, schema::ToolSchema, server::McpServer};
+use crate::{failure, repair, schema::ToolSchema, server::McpServer};
 use rmcp::{
     RoleClient,
     model::{ListToolsResult, PaginatedRequestParams, Tool},
@@ -79,7 +79,7 @@ pub(crate) async fn ask(wire: &McpWire, server: &McpServer) -> Result<ToolList, 
             Ok(page) => page,
             Err(error) if list.tools.is_empty() => return Err(error),
             Err(error) => {
-                let why = server.error_of_request(&error);
+                let why = failure::of_request(&error, &server.label);
                 list.note(server, None, &format!("the rest of its tools cannot be listed: {why}"), true);
                 break;
             }

@@ -3,11 +3,9 @@
 //! not be read. An answer that cannot be read becomes an error for the call that it belongs to, and text that belongs to
 //! no call is passed over.
 
-use crate::repair;
+use crate::repair::{self, RequestKind};
 use pudu_net::json as foreign;
-use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, RequestId, ServerJsonRpcMessage,
-};
+use rmcp::model::{ClientJsonRpcMessage, ClientNotification, ErrorData, RequestId, ServerJsonRpcMessage};
 use serde_json::{Map, Value, json};
 use std::{
     collections::BTreeMap,
@@ -20,27 +18,6 @@ const MAX_PENDING: usize = 1024;
 const ID_WINDOW: usize = 4 * 1024;
 /// Beginning of a message as most servers write it.
 const MESSAGE_START: &[u8] = b"{\"jsonrpc\"";
-
-/// Kind of a request, which decides how its result is repaired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RequestKind {
-    /// Asks for tools.
-    List,
-    /// Calls a tool.
-    Call,
-    /// Begins the session, or something else.
-    Other,
-}
-
-impl RequestKind {
-    fn from_request(request: &ClientRequest) -> Self {
-        match request {
-            ClientRequest::ListToolsRequest(_) => Self::List,
-            ClientRequest::CallToolRequest(_) => Self::Call,
-            _ => Self::Other,
-        }
-    }
-}
 
 /// Requests of a session that have no answer yet. Clones share them.
 #[derive(Clone, Debug, Default)]

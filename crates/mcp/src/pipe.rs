@@ -1,7 +1,7 @@
 //! The protocol over the pipes of a child: one message a line, in both directions.
 
 use crate::{
-    lines::{Line, LineReader, MAX_MESSAGE_BYTES},
+    lines::{LineReader, MAX_MESSAGE_BYTES, OutputLine},
     message::{MessageReader, PendingRequests},
     server::ServerLabel,
 };
@@ -21,7 +21,7 @@ use tokio_util::task::AbortOnDropHandle;
 const MAX_QUEUED: usize = 16;
 
 /// Exchanges messages with a child.
-pub(crate) struct Pipe<R> {
+pub(crate) struct ServerPipe<R> {
     lines: LineReader<R>,
     reader: MessageReader,
     pending: PendingRequests,
@@ -35,7 +35,7 @@ pub(crate) struct Pipe<R> {
     noise: u64,
 }
 
-impl<R: AsyncRead + Send + Unpin> Pipe<R> {
+impl<R: AsyncRead + Send + Unpin> ServerPipe<R> {
     pub(crate) fn new(
         stdout: R,
         stdin: impl AsyncWrite + Send + Unpin + 'static,
@@ -57,10 +57,10 @@ impl<R: AsyncRead + Send + Unpin> Pipe<R> {
         }
     }
 
-    fn take(&mut self, line: Line) {
+    fn take(&mut self, line: OutputLine) {
         let messages = match line {
-            Line::Whole(line) => self.take_whole(&line),
-            Line::Oversized { head, tail } => {
+            OutputLine::Whole(line) => self.take_whole(&line),
+            OutputLine::Oversized { head, tail } => {
                 self.spread = None;
                 self.reader.read_oversized(&head, &tail, MAX_MESSAGE_BYTES)
             }
@@ -114,7 +114,7 @@ impl<R: AsyncRead + Send + Unpin> Pipe<R> {
     }
 }
 
-impl<R: AsyncRead + Send + Unpin> Transport<RoleClient> for Pipe<R> {
+impl<R: AsyncRead + Send + Unpin> Transport<RoleClient> for ServerPipe<R> {
     type Error = io::Error;
 
     fn send(

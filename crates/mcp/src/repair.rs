@@ -1,8 +1,7 @@
 //! Repairs results of servers, so that one odd field costs nothing but itself.
 
-use crate::message::RequestKind;
 use pudu_net::json as foreign;
-use rmcp::model::{ContentBlock, InitializeResult};
+use rmcp::model::{ClientRequest, ContentBlock, InitializeResult};
 use serde_json::{Map, Value, json};
 
 /// Key under which a repaired list of tools names the entries that are no tools.
@@ -11,6 +10,27 @@ pub(crate) const UNUSABLE: &str = "pudu/unusable";
 const MAX_UNUSABLE: usize = 20;
 /// Names that servers use for the schema of a tool's arguments, the protocol's own first.
 const SCHEMA_KEYS: [&str; 4] = ["inputSchema", "input_schema", "parameters", "schema"];
+
+/// Kind of a request, which decides how its result is repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequestKind {
+    /// Asks for tools.
+    List,
+    /// Calls a tool.
+    Call,
+    /// Begins the session, or something else.
+    Other,
+}
+
+impl RequestKind {
+    pub(crate) fn from_request(request: &ClientRequest) -> Self {
+        match request {
+            ClientRequest::ListToolsRequest(_) => Self::List,
+            ClientRequest::CallToolRequest(_) => Self::Call,
+            _ => Self::Other,
+        }
+    }
+}
 
 /// Repairs a result, by the kind of the request.
 pub(crate) fn result(kind: RequestKind, result: Value) -> Value {

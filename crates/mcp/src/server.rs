@@ -1,6 +1,5 @@
 //! One server as the configuration means it: every variable replaced, every default in place.
 
-use crate::failure;
 use pudu_net::{
     reqwest::{
         Url,
@@ -8,7 +7,6 @@ use pudu_net::{
     },
     scrub::{self, SecretWords},
 };
-use rmcp::service::ServiceError;
 use secrecy::SecretString;
 use std::{collections::HashSet, fmt, path::PathBuf, sync::Arc, time::Duration};
 
@@ -88,11 +86,6 @@ impl McpServer {
             session_timeout: Duration::ZERO,
             call_timeout: Duration::ZERO,
         }
-    }
-
-    /// Returns why a request failed, without secrets.
-    pub(crate) fn error_of_request(&self, error: &ServiceError) -> String {
-        failure::of_request(error, &self.label)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::{
     failure::{self, ServerFailure},
     http,
     listing::{self, McpWire, ToolList},
-    pipe::Pipe,
+    pipe::ServerPipe,
     server::{McpServer, Transport},
     stdio::{self, Process},
 };
@@ -40,7 +40,7 @@ impl McpSession {
             match listing::ask(session.wire(), server).await {
                 Ok(found) => Ok((session, found)),
                 Err(error) => {
-                    let hint = server.error_of_request(&error);
+                    let hint = failure::of_request(&error, &server.label);
                     Err(ServerFailure::Down(format!("its tools cannot be listed: {hint}")))
                 }
             }
@@ -53,7 +53,7 @@ impl McpSession {
             Transport::Stdio(command) => {
                 let (process, (stdout, stdin)) =
                     stdio::start(command, &server.label).map_err(ServerFailure::Down)?;
-                match us().serve(Pipe::new(stdout, stdin, server.label.clone())).await {
+                match us().serve(ServerPipe::new(stdout, stdin, server.label.clone())).await {
                     Ok(service) => Ok(Self { service, process: Some(process) }),
                     Err(error) => Err(explain(&failure::of_start(&error, &server.label), process).await),
                 }

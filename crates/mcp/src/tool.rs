@@ -2,6 +2,7 @@
 
 use crate::{
     answer::{self, ToolAnswer},
+    failure,
     keeper::KeeperHandle,
     listing::ListedTool,
     schema::ToolSchema,
@@ -65,7 +66,7 @@ impl McpTool {
                 Ok(ToolOutput { text, cut, partial, attached: images, ..ToolOutput::default() })
             }
             Ok(_) => Err(self.error("it asks for something that is not in this version")),
-            Err(error) => Err(self.error(&self.server.error_of_request(&error))),
+            Err(error) => Err(self.error(&failure::of_request(&error, &self.server.label))),
         }
     }
 

@@ -87,7 +87,7 @@ impl Front {
     /// # Errors
     /// When the skill cannot be used; the text names the fix.
     pub fn read(text: &str, folder: Option<&str>) -> Result<Self, String> {
-        let mut head = Head::parse(head(text)?)?;
+        let mut head = SkillHead::parse(head(text)?)?;
         let name = head.name(folder)?;
         let about = head.about()?;
         let license = head.text("license").ok().flatten();
@@ -117,13 +117,13 @@ impl Front {
 }
 
 /// The keys of a head, as they are taken one after the other.
-struct Head {
+struct SkillHead {
     keys: Map<String, Value>,
     odd: Vec<String>,
     notes: Vec<String>,
 }
 
-impl Head {
+impl SkillHead {
     fn parse(text: &str) -> Result<Self, String> {
         let (parsed, notes) = match yaml(text) {
             Ok(parsed) => (parsed, Vec::new()),
