@@ -3,8 +3,12 @@
 #[cfg(test)]
 mod words;
 
-use pudu_channels::render::citation_title;
-use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
+use comrak::{
+    Arena, Node, format_html,
+    nodes::{Ast, LineColumn, NodeValue},
+    parse_document,
+};
+use pudu_channels::render::{citation_title, markdown::options};
 
 /// The page's document. `{version}` stands for the version of its files, `{links}` for the links to them.
 pub(crate) const PAGE: &str = include_str!("console/page/page.html");
@@ -24,41 +28,58 @@ pub(crate) const PAGE_FILES: &[(&str, &str)] = page_files![
 /// Renders Markdown. HTML in it is shown as text, links lead to web and mail addresses only, and images
 /// become links, so that a text can neither run nor fetch anything.
 pub(crate) fn html(markdown: &str) -> String {
-    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let mut options = options(markdown);
+    (options.extension.math_dollars, options.extension.math_latex) = (false, false);
+    options.extension.footnotes = false;
+    (options.render.escape, options.render.hardbreaks) = (true, true);
+    let arena = Arena::new();
+    let root = parse_document(&arena, markdown, &options);
+    let nodes: Vec<Node<'_>> = root.descendants().collect();
+    for node in nodes {
+        tame(&arena, node);
+    }
     let mut out = String::new();
-    html::push_html(&mut out, Parser::new_ext(markdown, options).map(tame).scan(false, titled));
+    if format_html(root, &options, &mut out).is_err() {
+        out.clear();
+    }
     out
 }
 
-fn tame(event: Event<'_>) -> Event<'_> {
-    match event {
-        Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
-        Event::Start(
-            Tag::Link { link_type, dest_url, title, id } | Tag::Image { link_type, dest_url, title, id },
-        ) => Event::Start(Tag::Link { link_type, dest_url: target(dest_url), title, id }),
-        Event::End(TagEnd::Image) => Event::End(TagEnd::Link),
-        Event::SoftBreak => Event::HardBreak,
-        other => other,
+/// Changes a node so that it can neither run nor fetch anything.
+fn tame<'a>(arena: &'a Arena<'a>, node: Node<'a>) {
+    if node.data().value == NodeValue::Subscript {
+        return spell_tildes(arena, node);
     }
-}
-
-/// Shows the title of a page that a link cites, without the mark of a citation.
-fn titled<'a>(in_link: &mut bool, event: Event<'a>) -> Option<Event<'a>> {
-    match &event {
-        Event::Start(Tag::Link { .. }) => *in_link = true,
-        Event::End(TagEnd::Link) => *in_link = false,
-        Event::Text(text) if *in_link => {
-            return Some(Event::Text(citation_title(text).to_owned().into()));
+    let in_link = node.ancestors().skip(1).any(|above| matches!(above.data().value, NodeValue::Link(_)));
+    let mut data = node.data_mut();
+    let tamed = match &data.value {
+        NodeValue::Link(link) | NodeValue::Image(link) => {
+            let mut link = link.clone();
+            link.url = target(&link.url).to_owned();
+            NodeValue::Link(link)
         }
-        _ => {}
-    }
-    Some(event)
+        NodeValue::Text(text) if in_link => NodeValue::Text(citation_title(text).to_owned().into()),
+        _ => return,
+    };
+    data.value = tamed;
 }
 
-fn target(url: CowStr<'_>) -> CowStr<'_> {
+/// Puts a text between single tildes, which mark nothing, in the place of its node.
+fn spell_tildes<'a>(arena: &'a Arena<'a>, node: Node<'a>) {
+    let tilde = || -> Node<'a> {
+        arena.alloc(Ast::new(NodeValue::Text("~".into()), LineColumn::from((1, 1))).into())
+    };
+    node.insert_before(tilde());
+    let children: Vec<Node<'a>> = node.children().collect();
+    children.into_iter().for_each(|child| node.insert_before(child));
+    node.insert_before(tilde());
+    node.detach();
+}
+
+fn target(url: &str) -> &str {
     let safe = ["http://", "https://", "mailto:"];
     let lower = url.to_ascii_lowercase();
-    if safe.iter().any(|scheme| lower.starts_with(scheme)) { url } else { CowStr::Borrowed("") }
+    if safe.iter().any(|scheme| lower.starts_with(scheme)) { url } else { "" }
 }
 
 #[cfg(test)]
@@ -68,6 +89,7 @@ mod tests {
     #[test]
     fn markdown_becomes_html_that_can_do_nothing() {
         let check = |markdown: &str, expect: &str| assert_eq!(html(markdown).trim(), expect, "{markdown}");
+        check("**注意：**请先 ~5~ ~~6~~", "<p><strong>注意：</strong>请先 ~5~ <del>6</del></p>");
         check("**a** `b`", "<p><strong>a</strong> <code>b</code></p>");
         check("one\ntwo", "<p>one<br />\ntwo</p>");
         check("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;");

@@ -29,7 +29,7 @@ pub fn split(unit: u8, max: u8, text: &str) {
         1 => Unit::Chars,
         _ => Unit::Utf16,
     };
-    let limit = Limit { unit, max: usize::from(max).max(8) };
+    let limit = Limit { unit, max: usize::from(max).max(8), columns: 60 };
     let rich = parse(text);
     let parts = split::split(&rich, limit);
     for part in &parts {

@@ -11,13 +11,14 @@
 pub mod dingtalk;
 pub mod discord;
 pub mod feishu;
+pub mod markdown;
 pub mod slack;
 mod table;
 pub mod telegram;
 mod walk;
 
 use std::ops::Range;
-pub use walk::{citation_title, parse};
+pub use walk::{citation_title, parse, parse_within};
 
 /// Returns a text as a block of code, in Markdown, that nothing in it ends.
 #[must_use]
@@ -63,6 +64,8 @@ pub enum Style {
         /// Length of the header lines in bytes, with their last line break.
         header: usize,
     },
+    /// A table written row by row. Its rows may still become a drawn table while the text grows.
+    Rows,
     /// A quotation.
     Quote,
     /// A link, and where it leads: `http`, `https` or `mailto`.
@@ -70,6 +73,11 @@ pub enum Style {
 }
 
 impl Style {
+    /// Returns whether it covers whole lines and is no quotation.
+    pub(crate) fn is_block(&self) -> bool {
+        self.is_block_code() || *self == Self::Rows
+    }
+
     /// Returns whether white space in it has a meaning.
     pub(crate) fn is_block_code(&self) -> bool {
         matches!(self, Self::Pre(_) | Self::Table { .. })
@@ -92,6 +100,15 @@ impl Rich {
     pub(crate) fn mark(&mut self, start: usize, style: Style) {
         if start < self.text.len() {
             self.spans.push(Span { range: start..self.text.len(), style });
+        }
+    }
+
+    /// Appends a text with its marks.
+    pub(crate) fn append(&mut self, other: &Self) {
+        let at = self.text.len();
+        self.text.push_str(&other.text);
+        for Span { range, style } in &other.spans {
+            self.spans.push(Span { range: range.start + at..range.end + at, style: style.clone() });
         }
     }
 
@@ -119,6 +136,16 @@ impl Rich {
             _ => None,
         })
     }
+}
+
+/// Has no width, and is neither white space nor a sign of punctuation.
+pub(crate) const APART: char = '\u{200b}';
+
+/// Returns whether a reader that keeps to CommonMark takes no mark of emphasis between these two characters, the inner
+/// one being the character that the mark encloses. [`APART`] on its inner side makes it a mark.
+pub(crate) fn hides_mark(outer: Option<char>, inner: Option<char>) -> bool {
+    let is_sign = |c: char| !c.is_alphanumeric() && !c.is_whitespace() && c != APART;
+    inner.is_some_and(is_sign) && outer.is_some_and(|c| !c.is_whitespace() && !is_sign(c))
 }
 
 #[cfg(test)]

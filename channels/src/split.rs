@@ -54,6 +54,8 @@ pub struct Limit {
     pub unit: Unit,
     /// How many of them; at least 8, so that any character fits.
     pub max: usize,
+    /// Width of a line in fixed-width characters, on the small screens where the platform is read.
+    pub columns: usize,
 }
 
 /// Splits a text into parts of at most `limit`, none of them blank.

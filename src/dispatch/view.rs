@@ -57,8 +57,10 @@ pub(super) fn live(progress: &Progress, language: Language, others: bool) -> Rep
     let decided = decisions(language, &progress.decided);
     let todos = todos::live(language, &progress.todos);
     let tasks = tasks::live(language, &progress.tasks);
-    let text = paragraphs(&[&scrub::hide_in_growing_talk(&progress.text), &decided, &todos, &tasks]);
-    ReplyView { text, activity, prompt: ask, choices: vec![stop(language)] }
+    let own = scrub::hide_in_growing_talk(&progress.text);
+    let text = paragraphs(&[&own, &decided, &todos, &tasks]);
+    let below = text.strip_prefix(paragraphs(&[&own]).as_str()).map_or(0, str::len);
+    ReplyView { text, below, activity, prompt: ask, choices: vec![stop(language)] }
 }
 
 /// Whether all of what is asked is too long for a message.

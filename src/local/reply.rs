@@ -51,7 +51,8 @@ impl LiveReply for LocalReply {
         Box::pin(async move {
             let id = self.line().await?;
             let ((text, choices), activity) = (view.whole(), view.activity.clone());
-            self.room.put(TranscriptLine { id, text, activity, choices, ..TranscriptLine::default() });
+            let below = view.below + text.len().saturating_sub(view.text.len());
+            self.room.put(TranscriptLine { id, text, below, activity, choices, ..TranscriptLine::default() });
             self.shown = Some(Instant::now());
             Ok(())
         })

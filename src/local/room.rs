@@ -24,6 +24,9 @@ pub(crate) struct TranscriptLine {
     pub(crate) from: From,
     /// The words, Markdown.
     pub(crate) text: String,
+    /// Length of what is below the agent's own words at the end of `text`, in bytes. It changes while they grow.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) below: usize,
     /// The agent's current activity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) activity: Option<String>,
@@ -46,6 +49,10 @@ pub(crate) struct TranscriptLine {
     pub(crate) title: Option<String>,
     #[serde(skip)]
     pub(super) paths: Vec<OutFile>,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// The speaker of a line.

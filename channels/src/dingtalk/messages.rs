@@ -195,7 +195,7 @@ impl PlatformMessages for DingMessages {
     const CAPABILITIES: Capabilities = Capabilities {
         platform: "DingTalk",
         // Cards with more than about 3,000 characters were seen to stay blank.
-        text: Limit { unit: Unit::Chars, max: 2800 },
+        text: Limit { unit: Unit::Chars, max: 2800, columns: 40 },
         max_upload_bytes: MAX_UPLOAD_BYTES,
         max_download_bytes: MAX_DOWNLOAD_BYTES,
         edits: false,

@@ -235,7 +235,7 @@ impl PlatformMessages for DiscordMessages {
     const CAPABILITIES: Capabilities = Capabilities {
         platform: "Discord",
         // Escapes count too; most texts have few.
-        text: Limit { unit: Unit::Chars, max: CONTENT - 100 },
+        text: Limit { unit: Unit::Chars, max: CONTENT - 100, columns: 48 },
         max_upload_bytes: upload::MAX_UPLOAD_BYTES,
         max_download_bytes: MAX_DOWNLOAD_BYTES,
         edits: true,

@@ -263,7 +263,7 @@ impl PlatformMessages for FeishuMessages {
     const CAPABILITIES: Capabilities = Capabilities {
         platform: "Feishu",
         // Entities and escapes make it longer: what is too long then is cut smaller.
-        text: Limit { unit: Unit::Bytes, max: 20_000 },
+        text: Limit { unit: Unit::Bytes, max: 20_000, columns: 56 },
         max_upload_bytes: upload::MAX_UPLOAD_BYTES,
         max_download_bytes: MAX_DOWNLOAD_BYTES,
         edits: true,

@@ -6,7 +6,7 @@
 //! backslash that was not needed. Nothing written here names anybody to the platform: that takes a list of
 //! people beside the text, which is never sent.
 
-use super::{Rich, Style};
+use super::{APART, Rich, Style, hides_mark};
 use std::ops::Range;
 
 /// Returns the text as DingTalk's Markdown.
@@ -83,15 +83,40 @@ fn inline(rich: &Rich, range: Range<usize>, out: &mut String) {
     edges.sort_unstable();
     edges.dedup();
     let mut open: Vec<&Style> = Vec::new();
+    let mut before = None;
     for pair in edges.windows(2) {
         let &[from, to] = pair else { continue };
         let here = marks.iter().filter(|(range, _)| range.start <= from && to <= range.end);
         let wanted = allowed(here.map(|(_, style)| *style).collect());
-        change(&mut open, &wanted, out);
         let piece = rich.part(from..to);
+        change_between(&mut open, &wanted, (before, piece.chars().next()), out);
+        before = piece.chars().next_back();
         if matches!(open.last(), Some(Style::Code)) { code(piece, out) } else { escape(piece, out) }
     }
-    change(&mut open, &[], out);
+    change_between(&mut open, &[], (before, None), out);
+}
+
+/// Changes the marks between two characters so that each is read as a mark.
+fn change_between<'a>(
+    open: &mut Vec<&'a Style>,
+    wanted: &[&'a Style],
+    (before, after): (Option<char>, Option<char>),
+    out: &mut String,
+) {
+    let kept = open.iter().zip(wanted).take_while(|(a, b)| a == b).count();
+    let has_mark = |styles: &[&Style]| styles.iter().skip(kept).any(|style| is_emphasis(style));
+    let (closes, opens) = (has_mark(open), has_mark(wanted));
+    if closes && hides_mark(after, before) {
+        out.push(APART);
+    }
+    change(open, wanted, out);
+    if opens && hides_mark(before, after) {
+        out.push(APART);
+    }
+}
+
+fn is_emphasis(style: &Style) -> bool {
+    matches!(style, Style::Bold | Style::Italic | Style::Strike)
 }
 
 /// Returns the part of a line that a mark covers: marks do not begin or end with white space.
@@ -115,7 +140,7 @@ fn rank(style: &Style) -> Option<u8> {
         Style::Italic => Some(2),
         Style::Strike => Some(3),
         Style::Code => Some(4),
-        Style::Quote | Style::Pre(_) | Style::Table { .. } => None,
+        Style::Quote | Style::Rows | Style::Pre(_) | Style::Table { .. } => None,
     }
 }
 

@@ -4,11 +4,8 @@
 //! line by line and closed at each line's end: a quotation's sign can then stand before any line. An address is
 //! put between angle brackets, in which nothing is read and which makes no preview.
 
-use super::{Rich, Span, Style};
+use super::{APART, Rich, Span, Style};
 use std::{cmp::Reverse, fmt::Write, ops::Range};
-
-/// Has no width: it keeps apart what would be read together.
-const APART: char = '\u{200b}';
 
 /// Returns the text as Markdown for a message's content.
 #[must_use]
@@ -92,7 +89,7 @@ fn inline(rich: &Rich, line: &Range<usize>) -> Vec<Span> {
         let text = rich.part(start..end.max(start));
         let (lead, trail) = (text.len() - text.trim_start().len(), text.trim_end().len());
         let range = if span.style == Style::Code { start..end } else { start + lead..start + trail };
-        let blank = text.trim().is_empty() || span.style == Style::Quote;
+        let blank = text.trim().is_empty() || matches!(span.style, Style::Quote | Style::Rows);
         (!blank).then(|| Span { range, style: span.style.clone() })
     };
     rich.spans.iter().filter_map(cut).collect()
@@ -123,7 +120,7 @@ fn rank(style: &Style) -> u8 {
         Style::Strike => 2,
         Style::Link(_) => 3,
         Style::Code => CODE,
-        Style::Quote | Style::Pre(_) | Style::Table { .. } => 5,
+        Style::Quote | Style::Rows | Style::Pre(_) | Style::Table { .. } => 5,
     }
 }
 

@@ -5,10 +5,8 @@
 //! by a character that nobody sees. Marks do not span lines and do not touch white space, as the markup wants
 //! it.
 
-use super::{Rich, Span, Style};
+use super::{APART, Rich, Span, Style, hides_mark};
 
-/// Nobody sees it, and no tag has it.
-const UNSEEN: char = '\u{200b}';
 /// Tags that name people, in small letters.
 const NAMING: [&str; 2] = ["<at", "<person"];
 
@@ -24,7 +22,9 @@ pub fn card_markdown(rich: &Rich) -> String {
     for pair in edges.windows(2) {
         let &[start, end] = pair else { continue };
         let marks = FeishuTextStyle::at(rich, start);
-        marks.write(rich.part(start..end), &mut out);
+        let around =
+            (rich.part(0..start).chars().next_back(), rich.part(end..rich.text.len()).chars().next());
+        marks.write(rich.part(start..end), around, &mut out);
     }
     let end = out.trim_end().len();
     out.truncate(end);
@@ -55,12 +55,14 @@ impl<'a> FeishuTextStyle<'a> {
                 Style::Quote => marks.quote = true,
                 Style::Link(url) => marks.link = Some(url),
                 Style::Pre(_) | Style::Table { .. } => marks.block = Some(span),
+                Style::Rows => {}
             }
         }
         marks
     }
 
-    fn write(&self, text: &str, out: &mut String) {
+    /// Writes a stretch of the text that stands between two characters.
+    fn write(&self, text: &str, around: (Option<char>, Option<char>), out: &mut String) {
         if let Some(span) = self.block {
             return block(text, &span.style, out);
         }
@@ -71,16 +73,18 @@ impl<'a> FeishuTextStyle<'a> {
             if self.quote && begins_line(out) && !line.is_empty() {
                 out.push_str("> ");
             }
-            self.line(line, out);
+            self.line(line, around, out);
         }
     }
 
-    fn line(&self, line: &str, out: &mut String) {
+    fn line(&self, line: &str, (before_text, after_text): (Option<char>, Option<char>), out: &mut String) {
         let words = line.trim();
         if words.is_empty() {
             return out.push_str(line);
         }
         let (before, after) = line.split_once(words).unwrap_or_default();
+        let hides_open = before.is_empty() && hides_mark(before_text, words.chars().next());
+        let hides_close = after.is_empty() && hides_mark(after_text, words.chars().next_back());
         out.push_str(before);
         let marks: String = [(self.bold, "**"), (self.italic, "*"), (self.strike, "~~")]
             .into_iter()
@@ -88,16 +92,22 @@ impl<'a> FeishuTextStyle<'a> {
             .collect();
         // Marks of two stretches that touch would be read as one.
         if !marks.is_empty() && out.ends_with(['*', '~']) {
-            out.push(UNSEEN);
+            out.push(APART);
         }
         if self.link.is_some() {
             out.push('[');
         }
         out.push_str(&marks);
+        if hides_open && !marks.is_empty() {
+            out.push(APART);
+        }
         if self.code {
             code(words, out)
         } else {
             escape(words, out)
+        }
+        if hides_close && !marks.is_empty() {
+            out.push(APART);
         }
         out.extend(marks.chars().rev());
         if let Some(url) = self.link {
@@ -142,7 +152,7 @@ fn unnamed(text: &str, out: &mut String) {
         let rest = text.get(at..).unwrap_or_default();
         let names = |tag: &&str| rest.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag));
         if c == '<' && NAMING.iter().any(names) {
-            out.push(UNSEEN);
+            out.push(APART);
         }
     }
 }

@@ -4,10 +4,8 @@
 //! sign of no width stands in what would be a reference. mrkdwn knows no escape for its own marks; one that
 //! would begin something is followed by a sign of no width.
 
-use super::{Rich, Span, Style};
+use super::{APART, Rich, Span, Style, hides_mark};
 
-/// No width; words may break there.
-const SPACE: char = '\u{200b}';
 /// No width; words do not break there.
 const JOINER: char = '\u{2060}';
 
@@ -52,6 +50,14 @@ struct StyledPiece<'a> {
 
 struct SlackLine<'a> {
     pieces: Vec<StyledPiece<'a>>,
+}
+
+impl SlackLine<'_> {
+    /// Returns the character behind piece `n`, whose own white space at its end is `tail`.
+    fn next(&self, n: usize, tail: &str) -> Option<char> {
+        let next = || self.pieces.get(n + 1).and_then(|piece| piece.text.chars().next());
+        tail.chars().next().or_else(next)
+    }
 }
 
 fn write<M: Markup>(rich: &Rich, markup: &M) -> String {
@@ -156,23 +162,23 @@ impl Markup for Mrkdwn {
                 continue;
             }
             let marks = mrkdwn_marks(piece, words);
-            let next = if tail.is_empty() {
-                line.pieces.get(n + 1).and_then(|p| p.text.chars().next())
-            } else {
-                None
-            };
-            if !marks.is_empty() && out.ends_with(char::is_alphanumeric) {
-                out.push(SPACE);
+            if !marks.is_empty() && out.ends_with(hides_mrkdwn) {
+                out.push(APART);
             }
             out.push_str(&marks);
             mrkdwn_words(piece, words, n == 0 && head.is_empty(), out);
             out.extend(marks.chars().rev());
-            if !marks.is_empty() && next.is_some_and(char::is_alphanumeric) {
-                out.push(SPACE);
+            if !marks.is_empty() && line.next(n, tail).is_some_and(hides_mrkdwn) {
+                out.push(APART);
             }
             escape(tail, out);
         }
     }
+}
+
+/// Returns whether Slack takes no mark beside this character: a letter, or a sign of another script's.
+fn hides_mrkdwn(c: char) -> bool {
+    c.is_alphanumeric() || !(c.is_ascii() || c.is_whitespace() || c == APART)
 }
 
 /// Returns the marks that open a piece; they close it the other way round.
@@ -195,9 +201,9 @@ fn mrkdwn_words(piece: &StyledPiece<'_>, words: &str, begins_line: bool, out: &m
         escape(words, out);
     } else {
         if begins_line && words.starts_with('>') {
-            out.push(SPACE);
+            out.push(APART);
         }
-        literal(words, out, |mark, out| out.extend([mark, SPACE]));
+        literal(words, out, |mark, out| out.extend([mark, APART]));
     }
 }
 
@@ -255,11 +261,20 @@ impl Markup for Markdown {
             let code = piece.code && !words.contains('`');
             let marks = [(piece.bold, "**"), (piece.italic, "*"), (piece.strike, "~~"), (code, "`")];
             let marks: String = marks.into_iter().filter(|(on, _)| *on).map(|(_, mark)| mark).collect();
+            let emphasized = piece.bold || piece.italic || piece.strike;
+            let outer = out.chars().next_back().filter(|_| emphasized && piece.link.is_none());
+            let next = line.next(n, tail).filter(|_| emphasized && piece.link.is_none());
             if piece.link.is_some() {
                 out.push('[');
             }
             out.push_str(&marks);
+            if hides_mark(outer, words.chars().next()) {
+                out.push(APART);
+            }
             markdown_words(words, code, n == 0 && head.is_empty(), out);
+            if hides_mark(next, words.chars().next_back()) {
+                out.push(APART);
+            }
             out.extend(marks.chars().rev());
             if let Some(url) = piece.link {
                 out.push_str("](");
@@ -308,15 +323,16 @@ fn raw(code: &str, out: &mut String) {
 pub fn settled(rich: &Rich) -> Rich {
     let end = rich.text.len();
     let mut cut = end;
-    match rich.spans.iter().find(|span| span.style.is_block_code() && span.range.end == end) {
-        Some(Span { range, style: Style::Table { .. } }) => cut = range.start,
+    let is_last = |span: &&Span| span.style.is_block() && span.range.end == end;
+    match rich.spans.iter().rfind(is_last) {
+        Some(Span { range, style: Style::Table { .. } | Style::Rows }) => cut = range.start,
         Some(span) => cut = settled_code(rich, span),
         None => {
             let block = rich.text.rfind("\n\n").map_or(0, |at| at + 2);
             cut = cut.min(block + first_doubt(rich, block));
         }
     }
-    for span in rich.spans.iter().filter(|span| !span.style.is_block_code()) {
+    for span in rich.spans.iter().filter(|span| !span.style.is_block()) {
         // A mark that reaches the end may go on.
         if span.range.end >= cut && span.range.start < cut {
             cut = span.range.start;
@@ -325,7 +341,8 @@ pub fn settled(rich: &Rich) -> Rich {
     let mut kept = rich.part(0..cut).trim_end().len();
     // One more row may widen a table.
     let table = |span: &&Span| {
-        matches!(span.style, Style::Table { .. }) && span.range.contains(&kept.saturating_sub(1))
+        matches!(span.style, Style::Table { .. } | Style::Rows)
+            && span.range.contains(&kept.saturating_sub(1))
     };
     if let Some(table) = rich.spans.iter().find(table) {
         kept = rich.part(0..table.range.start).trim_end().len();
@@ -347,7 +364,8 @@ fn settled_code(rich: &Rich, span: &Span) -> usize {
 /// Returns where in the last paragraph something stands that later text may turn into a mark.
 fn first_doubt(rich: &Rich, block: usize) -> usize {
     let text = rich.part(block..rich.text.len());
-    let settled_mark = |at: usize| covers(rich, block + at, |style| !matches!(style, Style::Quote)).is_some();
+    let settled_mark =
+        |at: usize| covers(rich, block + at, |style| !matches!(style, Style::Quote | Style::Rows)).is_some();
     let mark =
         text.char_indices().find(|(at, _)| doubtful(text, *at) && !settled_mark(*at)).map(|(at, _)| at);
     let line = text.rfind('\n').map_or(0, |at| at + 1);
@@ -371,6 +389,8 @@ fn doubtful(text: &str, at: usize) -> bool {
         Some('*' | '~' | '`') => !loose,
         Some('_') => !loose && !within,
         Some('[' | '|') => true,
+        Some('(') => is_open(after),
+        Some('$') => next.is_none_or(|c| c == '$'),
         Some('<') => next.is_none_or(|c| c.is_alphabetic() || matches!(c, '/' | '!' | '?' | '@' | '#')),
         Some('&') => next.is_none_or(|c| c.is_alphanumeric() || c == '#'),
         Some('!') => next.is_none_or(|c| c == '['),
@@ -378,6 +398,19 @@ fn doubtful(text: &str, at: usize) -> bool {
         Some('@') => !after.contains(char::is_whitespace) && after.len() < "everyone".len(),
         _ => false,
     }
+}
+
+/// Returns whether a text behind a bracket does not close it: it may become a formula.
+fn is_open(after: &str) -> bool {
+    let mut depth = 1_usize;
+    after.chars().all(|c| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth > 0
+    })
 }
 
 #[cfg(test)]

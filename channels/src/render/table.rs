@@ -1,75 +1,140 @@
-//! Draws a table in fixed-width characters.
+//! Lays out a table: in fixed-width characters where it fits, else row by row.
 
-use pulldown_cmark::Alignment;
+use super::{Rich, Style};
+use comrak::nodes::TableAlignment;
 use unicode_width::UnicodeWidthStr;
 
-/// A table while its cells come in, header row first.
+/// Between two columns.
+const BAR: &str = " │ ";
+/// Begins a row that is written line by line, and its further lines.
+const MARKERS: [&str; 2] = ["• ", "  "];
+
+/// A table while its cells are read, header row first.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    pub(super) columns: Vec<Alignment>,
-    pub(super) rows: Vec<Vec<String>>,
-    /// The cell that is being written.
-    pub(super) cell: String,
+    columns: Vec<TableAlignment>,
+    rows: Vec<Vec<Rich>>,
 }
 
-/// A drawn table: its text, and how many bytes of it are header.
+/// A table in fixed-width characters, and how many bytes of its text are header.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Drawn {
+pub(super) struct Grid {
     pub(super) text: String,
     pub(super) header: usize,
 }
 
 impl Table {
-    pub(super) fn new(columns: Vec<Alignment>) -> Self {
-        Self { columns, ..Self::default() }
+    pub(super) fn new(columns: Vec<TableAlignment>) -> Self {
+        Self { columns, rows: Vec::new() }
     }
 
     pub(super) fn start_row(&mut self) {
         self.rows.push(Vec::new());
     }
 
-    pub(super) fn end_cell(&mut self) {
-        let words: Vec<&str> = self.cell.split_whitespace().collect();
-        let cell = words.join(" ");
-        self.cell.clear();
+    pub(super) fn add_cell(&mut self, cell: Rich) {
         if let Some(row) = self.rows.last_mut() {
             row.push(cell);
         }
     }
 
-    pub(super) fn draw(&self) -> Drawn {
-        let widths: Vec<usize> = (0..self.columns.len()).map(|column| self.width(column)).collect();
-        let mut rows = self.rows.iter().map(|row| self.line(row, &widths));
-        let rule = widths.iter().map(|width| "─".repeat(*width)).collect::<Vec<_>>().join("─┼─");
-        let mut text = format!("{}\n{rule}", rows.next().unwrap_or_default());
-        let header = text.len() + 1;
-        for row in rows {
-            text.push('\n');
-            text.push_str(&row);
+    /// Draws the table, if it is at most `max` characters wide. Text that runs from right to left is not drawn:
+    /// clients would reorder its columns.
+    pub(super) fn grid(&self, max: usize) -> Option<Grid> {
+        let rows: Vec<Vec<String>> = self.rows.iter().map(|row| row.iter().map(plain).collect()).collect();
+        let width =
+            |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max();
+        let widths: Vec<usize> = (0..self.columns.len()).map(|column| width(column).unwrap_or(0)).collect();
+        let bars = BAR.width() * widths.len().saturating_sub(1);
+        if widths.iter().sum::<usize>() + bars > max
+            || rows.iter().flatten().any(|cell| cell.contains(is_rtl))
+        {
+            return None;
         }
-        Drawn { header: header.min(text.len()), text }
-    }
-
-    fn width(&self, column: usize) -> usize {
-        self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max().unwrap_or(0)
+        let mut lines = rows.iter().map(|row| self.line(row, &widths));
+        let rule = widths.iter().map(|width| "─".repeat(*width)).collect::<Vec<_>>().join("─┼─");
+        let mut text = format!("{}\n{rule}", lines.next().unwrap_or_default());
+        let header = text.len() + 1;
+        for line in lines {
+            text.push('\n');
+            text.push_str(&line);
+        }
+        Some(Grid { header: header.min(text.len()), text })
     }
 
     fn line(&self, row: &[String], widths: &[usize]) -> String {
         let cell = |(column, width): (usize, &usize)| {
             let text = row.get(column).map_or("", String::as_str);
-            pad(text, *width, self.columns.get(column).copied().unwrap_or(Alignment::None))
+            pad(text, *width, self.columns.get(column).copied().unwrap_or(TableAlignment::None))
         };
         let cells: Vec<String> = widths.iter().enumerate().map(cell).collect();
-        cells.join(" │ ").trim_end().to_owned()
+        cells.join(BAR).trim_end().to_owned()
+    }
+
+    /// Writes each row as a list of its cells, each behind the name of its column. Empty cells are left out.
+    pub(super) fn stack(&self) -> Rich {
+        let (names, rows) = self.rows.split_first().map_or((&[][..], &[][..]), |(names, rows)| (names, rows));
+        let mut out = Rich::default();
+        if rows.is_empty() {
+            for name in names.iter().filter(|name| !name.text.is_empty()) {
+                out.add_line(MARKERS[0], &Rich::default(), name);
+            }
+        }
+        for row in rows {
+            let mut markers = MARKERS.iter();
+            for (column, cell) in row.iter().enumerate().filter(|(_, cell)| !cell.text.is_empty()) {
+                let name = names.get(column).cloned().unwrap_or_default();
+                out.add_line(markers.next().unwrap_or(&MARKERS[1]), &name, cell);
+            }
+        }
+        out
     }
 }
 
-fn pad(text: &str, width: usize, alignment: Alignment) -> String {
+impl Rich {
+    fn add_line(&mut self, marker: &str, name: &Rich, cell: &Rich) {
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.text.push_str(marker);
+        if !name.text.is_empty() {
+            let start = self.text.len();
+            self.text.push_str(&name.text);
+            self.text.push_str(if name.text.ends_with([':', '：', '?', '？']) { "" } else { ":" });
+            self.mark(start, Style::Bold);
+            self.text.push(' ');
+        }
+        self.append(cell);
+    }
+}
+
+/// Returns a cell for a place without marks: the target of a link follows its words.
+fn plain(cell: &Rich) -> String {
+    let mut text = String::new();
+    let mut at = 0;
+    for span in &cell.spans {
+        let Style::Link(url) = &span.style else { continue };
+        text.push_str(cell.part(at..span.range.end));
+        at = span.range.end;
+        if cell.part(span.range.clone()) != url {
+            text.push_str(&format!(" ({url})"));
+        }
+    }
+    text.push_str(cell.part(at..cell.text.len()));
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Returns whether a character belongs to a script that is written from right to left.
+fn is_rtl(c: char) -> bool {
+    matches!(c, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefe}' | '\u{10800}'..='\u{10fff}' | '\u{1e800}'..='\u{1efff}')
+}
+
+fn pad(text: &str, width: usize, alignment: TableAlignment) -> String {
     let space = width.saturating_sub(text.width());
     let left = match alignment {
-        Alignment::None | Alignment::Left => 0,
-        Alignment::Center => space / 2,
-        Alignment::Right => space,
+        TableAlignment::None | TableAlignment::Left => 0,
+        TableAlignment::Center => space / 2,
+        TableAlignment::Right => space,
     };
     format!("{}{text}{}", " ".repeat(left), " ".repeat(space - left))
 }

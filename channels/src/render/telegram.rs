@@ -82,7 +82,8 @@ fn stretches(rich: &Rich) -> Vec<(usize, Vec<&Style>)> {
 
 /// Returns the marks that may stand together, outermost first.
 fn allowed<'a>(active: &[&'a Span]) -> Vec<&'a Style> {
-    let mut marks: Vec<&Style> = active.iter().map(|span| &span.style).collect();
+    let mut marks: Vec<&Style> =
+        active.iter().map(|span| &span.style).filter(|style| **style != Style::Rows).collect();
     marks.sort_by_key(|style| rank(style));
     marks.dedup_by_key(|style| rank(style));
     let has = |wanted: u8| marks.iter().any(|style| rank(style) == wanted);
@@ -110,7 +111,7 @@ fn rank(style: &Style) -> u8 {
         Style::Italic => 3,
         Style::Strike => 4,
         Style::Code => CODE,
-        Style::Pre(_) | Style::Table { .. } => BLOCK,
+        Style::Pre(_) | Style::Table { .. } | Style::Rows => BLOCK,
     }
 }
 
@@ -139,6 +140,7 @@ fn begin(style: &Style, out: &mut String) {
             let _ = write!(out, "<pre><code class=\"language-{language}\">");
         }
         Style::Pre(None) | Style::Table { .. } => out.push_str("<pre>"),
+        Style::Rows => {}
     }
 }
 
@@ -152,6 +154,7 @@ fn close(style: &Style, out: &mut String) {
         Style::Code => "</code>",
         Style::Pre(Some(_)) => "</code></pre>",
         Style::Pre(None) | Style::Table { .. } => "</pre>",
+        Style::Rows => "",
     });
 }
 

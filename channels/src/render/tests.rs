@@ -1,5 +1,7 @@
 use super::{fenced, parse, telegram::html};
 
+mod answers;
+
 fn check(cases: &[(&str, &str)]) {
     for (markdown, expected) in cases {
         assert_eq!(html(&parse(markdown)), *expected, "for {markdown:?}");

@@ -1,7 +1,20 @@
-//! From Markdown's events to text with marked ranges.
+//! From a tree of Markdown to text with marked ranges.
 
-use super::{Rich, Style, table::Table};
-use pulldown_cmark::{CodeBlockKind, Event, LinkType, Options, Parser, Tag, TagEnd};
+use super::{
+    Rich, Style,
+    markdown::{Formula, formula, tree},
+    table::Table,
+};
+use comrak::{
+    Arena, Node,
+    arena_tree::NodeEdge,
+    nodes::{ListType, NodeMath, NodeValue},
+};
+
+/// Width of a line in fixed-width characters, where the platform sets none.
+const DEFAULT_COLUMNS: usize = 60;
+/// The longest name of a footnote, in bytes.
+const MAX_FOOTNOTE_NAME: usize = 64;
 
 /// Lists nested deeper than this are not indented further.
 const MAX_LIST_DEPTH: usize = 6;
@@ -14,19 +27,61 @@ pub fn citation_title(link: &str) -> &str {
     link.strip_prefix("citation:").map_or(link, str::trim_start)
 }
 
-/// Parses Markdown. Text that shows nothing when rendered is returned as it was typed.
+/// Parses Markdown for lines of ordinary width.
 #[must_use]
 pub fn parse(markdown: &str) -> Rich {
-    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let mut walk = Walk::default();
-    Parser::new_ext(markdown, options).for_each(|event| walk.event(event));
+    parse_within(markdown, DEFAULT_COLUMNS)
+}
+
+/// Parses Markdown. A table wider than `columns` fixed-width characters is written row by row. Text that shows
+/// nothing when rendered is returned unchanged.
+#[must_use]
+pub fn parse_within(markdown: &str, columns: usize) -> Rich {
+    let arena = Arena::new();
+    let mut walk = Walk { columns, source: Source::new(markdown), ..Walk::default() };
+    for edge in tree(&arena, markdown).traverse() {
+        match edge {
+            NodeEdge::Start(node) => walk.start(node),
+            NodeEdge::End(node) => walk.end(node),
+        }
+    }
     let rich = walk.finish();
     if rich.text.trim().is_empty() { Rich::plain(markdown.trim()) } else { rich }
 }
 
+/// The source of a tree.
 #[derive(Default)]
-struct Walk {
+struct Source<'s> {
+    text: &'s str,
+    /// Where its lines begin.
+    lines: Vec<usize>,
+}
+
+impl<'s> Source<'s> {
+    fn new(text: &'s str) -> Self {
+        let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Self { text, lines }
+    }
+
+    /// Returns the first character of a node.
+    fn first(&self, node: Node<'_>) -> Option<char> {
+        let start = node.data().sourcepos.start;
+        let line = self.lines.get(start.line.checked_sub(1)?)?;
+        self.text.get(line + start.column.checked_sub(1)?..)?.chars().next()
+    }
+
+    /// Returns whether the text defines a footnote.
+    fn defines(&self, name: &str) -> bool {
+        self.text.contains(&format!("[^{name}]:"))
+    }
+}
+
+#[derive(Default)]
+struct Walk<'s> {
     out: Rich,
+    /// Width of a line in fixed-width characters.
+    columns: usize,
+    source: Source<'s>,
     /// Line breaks owed before the next visible character; written late, so that nothing ends with them.
     gap: usize,
     /// Offset of the text when a block was begun: until something is written no break is owed.
@@ -37,14 +92,14 @@ struct Walk {
     lists: Vec<Option<u64>>,
     quotes: usize,
     links: Vec<LinkTarget>,
-    table: Option<Table>,
-    code: Option<Code>,
+    table: Option<OpenTable>,
 }
 
-/// A block of code while its lines come in.
-struct Code {
-    language: Option<String>,
-    text: String,
+/// A table that is being read.
+struct OpenTable {
+    table: Table,
+    /// The text around the table, while a cell is read in its place.
+    around: Option<(Rich, usize, usize)>,
 }
 
 /// Target of an open link or image.
@@ -54,87 +109,143 @@ struct LinkTarget {
     start: usize,
 }
 
-impl Walk {
-    fn event(&mut self, event: Event<'_>) {
-        match event {
-            Event::Start(tag) => self.start(tag),
-            Event::End(tag) => self.end(tag),
-            Event::Text(text) if !self.links.is_empty() => self.write(citation_title(&text)),
-            Event::Text(text) | Event::Html(text) => self.write(&text),
-            Event::Code(text) => self.inline_code(&text),
-            Event::InlineHtml(tag) if is_line_break(&tag) => self.line_break(),
-            Event::InlineHtml(tag) => self.write(&tag),
-            Event::SoftBreak | Event::HardBreak => self.line_break(),
-            Event::Rule => {
-                self.block(2);
-                self.write("———");
-                self.block(2);
-            }
-            Event::TaskListMarker(done) => self.task(done),
-            Event::FootnoteReference(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
-                self.write(&text);
-            }
+impl Walk<'_> {
+    fn start(&mut self, node: Node<'_>) {
+        match &node.data().value {
+            NodeValue::Text(text) => self.text(text),
+            NodeValue::Code(code) => self.inline_code(&code.literal),
+            NodeValue::SoftBreak | NodeValue::LineBreak => self.line_break(),
+            NodeValue::HtmlInline(tag) if is_line_break(tag) => self.line_break(),
+            NodeValue::HtmlInline(tag) => self.write(&without_details(tag)),
+            NodeValue::Math(math) => self.math(node, math),
+            NodeValue::FootnoteReference(note) => self.write(&format!("[{}]", note.name)),
+            NodeValue::Subscript => self.write("~"),
+            NodeValue::Emph | NodeValue::Strong | NodeValue::Strikethrough => self.open(),
+            NodeValue::Link(link) => self.start_link(link.url.clone(), false),
+            NodeValue::Image(link) => self.start_link(link.url.clone(), true),
+            value => self.start_block(node, value),
         }
     }
 
-    fn start(&mut self, tag: Tag<'_>) {
-        match tag {
-            Tag::Heading { .. } => {
+    fn start_block(&mut self, node: Node<'_>, value: &NodeValue) {
+        match value {
+            NodeValue::Heading(_) => {
                 self.block(2);
                 self.open();
             }
-            Tag::BlockQuote(_) => {
+            NodeValue::BlockQuote => {
                 self.block(2);
                 self.quotes += 1;
                 self.open();
             }
-            Tag::CodeBlock(kind) => self.code = Some(Code { language: language(&kind), text: String::new() }),
-            Tag::Table(columns) => self.table = Some(Table::new(columns)),
-            Tag::HtmlBlock | Tag::Paragraph => self.block(self.gap_of_blocks()),
-            Tag::List(first) => {
-                self.block(self.gap_of_blocks());
-                self.lists.push(first);
+            NodeValue::Paragraph => self.block(self.gap_of_blocks()),
+            NodeValue::HtmlBlock(html) => self.html_block(&html.literal),
+            NodeValue::CodeBlock(code) => {
+                self.block_code(code.literal.trim_end_matches('\n'), Style::Pre(language(&code.info)));
             }
-            Tag::Item => self.item(),
-            Tag::Emphasis | Tag::Strong | Tag::Strikethrough => self.open(),
-            Tag::Link { link_type, dest_url, .. } => self.start_link(target(link_type, &dest_url), false),
-            Tag::Image { link_type, dest_url, .. } => self.start_link(target(link_type, &dest_url), true),
-            Tag::TableHead | Tag::TableRow => {
-                if let Some(table) = &mut self.table {
-                    table.start_row();
+            NodeValue::ThematicBreak => {
+                self.block(2);
+                self.write("———");
+                self.block(2);
+            }
+            NodeValue::List(list) => {
+                self.block(self.gap_of_blocks());
+                let first = u64::try_from(list.start).unwrap_or_default();
+                self.lists.push((list.list_type == ListType::Ordered).then_some(first));
+            }
+            NodeValue::Item(_) => self.item(None),
+            NodeValue::TaskItem(task) => self.item(Some(task.symbol.is_some())),
+            NodeValue::FootnoteDefinition(note) => self.footnote(node, &note.name),
+            NodeValue::Table(table) => {
+                self.table = Some(OpenTable { table: Table::new(table.alignments.clone()), around: None });
+            }
+            NodeValue::TableRow(_) => {
+                if let Some(open) = &mut self.table {
+                    open.table.start_row();
                 }
             }
+            NodeValue::TableCell => self.start_cell(),
             _ => {}
         }
     }
 
-    fn end(&mut self, tag: TagEnd) {
-        match tag {
-            TagEnd::Heading(_) => {
+    fn end(&mut self, node: Node<'_>) {
+        match &node.data().value {
+            NodeValue::Heading(_) => {
                 self.close(Style::Bold);
                 self.block(2);
             }
-            TagEnd::BlockQuote(_) => self.end_quote(),
-            TagEnd::CodeBlock => self.end_code(),
-            TagEnd::HtmlBlock => self.end_html(),
-            TagEnd::Paragraph => self.block(self.gap_of_blocks()),
-            TagEnd::List(_) => {
+            NodeValue::BlockQuote => self.end_quote(),
+            NodeValue::Paragraph => self.block(self.gap_of_blocks()),
+            NodeValue::List(_) => {
                 self.lists.pop();
                 self.block(self.gap_of_blocks());
             }
-            TagEnd::Item => self.block(1),
-            TagEnd::Emphasis => self.close(Style::Italic),
-            TagEnd::Strong => self.close(Style::Bold),
-            TagEnd::Strikethrough => self.close(Style::Strike),
-            TagEnd::Link | TagEnd::Image => self.end_link(),
-            TagEnd::TableCell => {
-                if let Some(table) = &mut self.table {
-                    table.end_cell();
-                }
+            NodeValue::Item(_) | NodeValue::TaskItem(_) => self.block(1),
+            NodeValue::FootnoteDefinition(_) => {
+                self.lists.pop();
+                self.block(1);
             }
-            TagEnd::Table => self.end_table(),
+            NodeValue::Emph => self.close(Style::Italic),
+            NodeValue::Strong => self.close(Style::Bold),
+            NodeValue::Strikethrough => self.close(Style::Strike),
+            NodeValue::Subscript => self.write("~"),
+            NodeValue::Link(_) | NodeValue::Image(_) => self.end_link(),
+            NodeValue::TableCell => self.end_cell(),
+            NodeValue::Table(_) => self.end_table(),
             _ => {}
         }
+    }
+
+    /// Writes words. The mark of a citation and that of a footnote are not shown.
+    fn text(&mut self, text: &str) {
+        let mut rest = if self.links.is_empty() { text } else { citation_title(text) };
+        while let Some((before, from)) = rest.split_once("[^") {
+            self.write(before);
+            let name = from.split_once(']').map(|(name, _)| name).filter(|name| self.is_footnote(name));
+            self.write(if name.is_some() { "[" } else { "[^" });
+            rest = from;
+        }
+        if let (Some(_), Some(name)) = (self.links.last(), rest.strip_prefix('^')) {
+            // The definition of the footnote is an address, which makes a link of it.
+            rest = name;
+        }
+        self.write(rest);
+    }
+
+    fn is_footnote(&self, name: &str) -> bool {
+        let digits = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
+        digits || (name.len() <= MAX_FOOTNOTE_NAME && self.source.defines(name))
+    }
+
+    fn math(&mut self, node: Node<'_>, math: &NodeMath) {
+        let in_paragraph = node.parent().is_some_and(|parent| parent.data().value == NodeValue::Paragraph);
+        let alone = in_paragraph && node.previous_sibling().is_none() && node.next_sibling().is_none();
+        match formula(math, self.source.first(node).unwrap_or('$'), alone) {
+            Formula::Inline(formula) => self.inline_code(&formula),
+            Formula::Block(formula) => self.block_code(&formula, Style::Pre(Some("latex".to_owned()))),
+            Formula::Text(text) => self.write(&text),
+        }
+    }
+
+    fn html_block(&mut self, html: &str) {
+        self.block(self.gap_of_blocks());
+        let text = without_details(html);
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        self.write(&lines.join("\n"));
+        self.block(self.gap_of_blocks());
+    }
+
+    /// Begins a footnote, which is laid out like an item of a list.
+    fn footnote(&mut self, node: Node<'_>, name: &str) {
+        let follows = node
+            .previous_sibling()
+            .is_some_and(|before| matches!(before.data().value, NodeValue::FootnoteDefinition(_)));
+        self.block(if follows { 1 } else { 2 });
+        self.settle(self.lists.len());
+        self.out.text.push_str(&format!("[{name}] "));
+        self.begun = self.out.text.len();
+        self.lists.push(None);
     }
 
     /// Owes at least `lines` line breaks before what comes next.
@@ -160,36 +271,28 @@ impl Walk {
     }
 
     fn write(&mut self, text: &str) {
-        let visible = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t'));
-        if let Some(code) = &mut self.code {
-            code.text.extend(visible);
-        } else if let Some(table) = &mut self.table {
-            table.cell.extend(visible);
-        } else if !text.is_empty() {
+        if !text.is_empty() {
             self.settle(self.lists.len());
+            let visible = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t'));
             self.out.text.extend(visible);
         }
     }
 
     fn line_break(&mut self) {
-        match &mut self.table {
-            Some(table) => table.cell.push(' '),
+        match &self.table {
+            Some(_) => self.write(" "),
             None => self.gap = self.gap.max(1),
         }
     }
 
     /// Remembers where a style begins.
     fn open(&mut self) {
-        if self.table.is_none() {
-            self.settle(self.lists.len());
-        }
+        self.settle(self.lists.len());
         self.open.push(self.out.text.len());
     }
 
     fn close(&mut self, style: Style) {
-        if let Some(start) = self.open.pop()
-            && self.table.is_none()
-        {
+        if let Some(start) = self.open.pop() {
             self.out.mark(start, style);
         }
     }
@@ -211,26 +314,24 @@ impl Walk {
         self.block(2);
     }
 
-    fn item(&mut self) {
+    fn item(&mut self, task: Option<bool>) {
         self.block(1);
         let depth = self.lists.len();
-        let marker = match self.lists.last_mut() {
-            Some(Some(number)) => {
-                *number += 1;
-                format!("{}. ", *number - 1)
-            }
-            _ => BULLETS[depth.clamp(1, BULLETS.len()) - 1].to_owned(),
-        };
+        let number = self.lists.last_mut().and_then(Option::as_mut).map(|next| {
+            *next += 1;
+            format!("{}. ", *next - 1)
+        });
+        let bullet = BULLETS[depth.clamp(1, BULLETS.len()) - 1];
         self.settle(depth.saturating_sub(1));
-        self.out.text.push_str(&marker);
-        self.begun = self.out.text.len();
-    }
-
-    fn task(&mut self, done: bool) {
-        if let Some(bullet) = BULLETS.iter().find(|bullet| self.out.text.ends_with(**bullet)) {
-            self.out.text.truncate(self.out.text.len() - bullet.len());
+        match (number, task) {
+            (Some(number), _) => self.out.text.push_str(&number),
+            (None, None) => self.out.text.push_str(bullet),
+            (None, Some(_)) => {}
         }
-        self.write(if done { "☑ " } else { "☐ " });
+        if let Some(done) = task {
+            self.out.text.push_str(if done { "☑ " } else { "☐ " });
+        }
+        self.begun = self.out.text.len();
     }
 
     /// Writes a block whose white space counts. It starts at the margin even in a list: an indent would be
@@ -246,30 +347,44 @@ impl Walk {
         self.block(self.gap_of_blocks());
     }
 
-    fn end_code(&mut self) {
-        if let Some(code) = self.code.take() {
-            self.block_code(code.text.trim_end_matches('\n'), Style::Pre(code.language));
+    /// Begins a cell, which is written as a text of its own.
+    fn start_cell(&mut self) {
+        if let Some(open) = &mut self.table {
+            open.around = Some((std::mem::take(&mut self.out), self.gap, self.begun));
+            (self.gap, self.begun) = (0, 0);
+        }
+    }
+
+    fn end_cell(&mut self) {
+        if let Some(open) = &mut self.table
+            && let Some((around, gap, begun)) = open.around.take()
+        {
+            open.table.add_cell(std::mem::replace(&mut self.out, around));
+            (self.gap, self.begun) = (gap, begun);
         }
     }
 
     fn end_table(&mut self) {
-        if let Some(table) = self.table.take() {
-            let drawn = table.draw();
-            self.block_code(&drawn.text, Style::Table { header: drawn.header });
+        let Some(OpenTable { table, .. }) = self.table.take() else { return };
+        if let Some(grid) = table.grid(self.columns) {
+            return self.block_code(&grid.text, Style::Table { header: grid.header });
         }
+        self.block(self.gap_of_blocks());
+        self.settle(0);
+        let start = self.out.text.len();
+        self.out.append(&table.stack());
+        self.out.mark(start, Style::Rows);
+        self.block(self.gap_of_blocks());
     }
 
     fn start_link(&mut self, url: String, image: bool) {
-        if self.table.is_none() {
-            self.settle(self.lists.len());
-        }
-        let start = self.written().len();
-        self.links.push(LinkTarget { url, image, start });
+        self.settle(self.lists.len());
+        self.links.push(LinkTarget { url, image, start: self.out.text.len() });
     }
 
     fn end_link(&mut self) {
         let Some(LinkTarget { url, image, start }) = self.links.pop() else { return };
-        let named = self.written().get(start..).unwrap_or_default().to_owned();
+        let named = self.out.text.get(start..).unwrap_or_default().to_owned();
         if named.is_empty() {
             self.write(if image { "image" } else { &url });
         }
@@ -277,23 +392,11 @@ impl Walk {
         if !self.links.is_empty() || url.is_empty() {
             return;
         }
-        if self.table.is_none() && may_be_followed(&url) {
+        if may_be_followed(&url) {
             self.out.mark(start, Style::Link(url));
         } else if named != url {
             self.write(&format!(" ({url})"));
         }
-    }
-
-    /// Returns what the next character is appended to.
-    fn written(&self) -> &str {
-        self.table.as_ref().map_or(&self.out.text, |table| &table.cell)
-    }
-
-    /// An HTML block ends its lines itself.
-    fn end_html(&mut self) {
-        let end = self.out.text.trim_end_matches('\n').len();
-        self.out.text.truncate(end);
-        self.block(self.gap_of_blocks());
     }
 
     fn finish(mut self) -> Rich {
@@ -305,11 +408,6 @@ impl Walk {
         self.out.spans.retain(|span| span.range.start < span.range.end);
         self.out
     }
-}
-
-/// Returns a link's target as a URL.
-fn target(kind: LinkType, url: &str) -> String {
-    if kind == LinkType::Email { format!("mailto:{url}") } else { url.to_owned() }
 }
 
 /// Only these schemes become links: others may run code or open a file on the reader's machine, or call
@@ -325,9 +423,17 @@ fn is_line_break(tag: &str) -> bool {
     name.eq_ignore_ascii_case("br")
 }
 
+/// Removes the tags of a part that can be folded; chats cannot fold.
+fn without_details(html: &str) -> String {
+    let mut out = html.to_owned();
+    for tag in ["<details>", "<details open>", "</details>", "<summary>", "</summary>"] {
+        out = out.replace(tag, "");
+    }
+    out
+}
+
 /// Returns the language that a fence names, if it looks like one.
-fn language(kind: &CodeBlockKind<'_>) -> Option<String> {
-    let CodeBlockKind::Fenced(info) = kind else { return None };
+fn language(info: &str) -> Option<String> {
     let word = info.split([' ', ',', '{']).next().unwrap_or_default();
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '#' | '-' | '_' | '.');
     (!word.is_empty() && word.len() <= 32 && word.chars().all(fits)).then(|| word.to_owned())

@@ -2,7 +2,7 @@
 
 use crate::{
     Choice, FinalView, Prompt, ReplyView,
-    render::{Rich, Style, parse},
+    render::{Rich, Style, parse_within},
     split::{Limit, split},
 };
 use pudu_texts::Language;
@@ -72,7 +72,7 @@ impl MessageDraft {
 pub(super) fn growing(view: &ReplyView, first: Option<usize>, limit: Limit) -> Vec<MessageDraft> {
     let (text, choices) = view.whole();
     let asks = view.prompt.as_ref().map_or(0, |ask| ask.choices.len());
-    let mut parts = split(&parse(&text), limit);
+    let mut parts = split(&parse_within(&text, limit.columns), limit);
     let neutral = parts.is_empty();
     let mut last = parts.pop().unwrap_or_else(|| Rich::plain(SIGN));
     add_activity(&mut last, view.activity.as_deref(), if neutral { " " } else { "\n\n" }, limit);
@@ -83,7 +83,8 @@ pub(super) fn growing(view: &ReplyView, first: Option<usize>, limit: Limit) -> V
 
 /// Returns the messages that ask something where the reply itself cannot change.
 pub(super) fn question(ask: &Prompt, others: &[Choice], first: usize, limit: Limit) -> Vec<MessageDraft> {
-    let mut drafts: Vec<MessageDraft> = split(&parse(&ask.text), limit).into_iter().map(full).collect();
+    let parts = split(&parse_within(&ask.text, limit.columns), limit);
+    let mut drafts: Vec<MessageDraft> = parts.into_iter().map(full).collect();
     if let Some(last) = drafts.last_mut() {
         last.choices = [ask.choices.as_slice(), others].concat();
         (last.asks, last.first) = (ask.choices.len(), Some(first));
@@ -118,7 +119,7 @@ pub(super) fn finished(
     limit: Limit,
     language: Language,
 ) -> Vec<MessageDraft> {
-    let mut rich = parse(&view.text);
+    let mut rich = parse_within(&view.text, limit.columns);
     for note in notes {
         let gap = if rich.text.is_empty() { "" } else { "\n\n" };
         rich.text.push_str(&format!("{gap}{note}"));
@@ -148,7 +149,7 @@ mod tests {
     use crate::{OutFile, split::Unit};
 
     const EN: Language = Language::English;
-    const LIMIT: Limit = Limit { unit: Unit::Utf16, max: 4096 };
+    const LIMIT: Limit = Limit { unit: Unit::Utf16, max: 4096, columns: 60 };
 
     fn view(text: &str, activity: Option<&str>) -> ReplyView {
         ReplyView { text: text.into(), activity: activity.map(Into::into), ..ReplyView::default() }

@@ -275,7 +275,7 @@ impl PlatformMessages for SlackMessages {
 
     const CAPABILITIES: Capabilities = Capabilities {
         platform: "Slack",
-        text: Limit { unit: Unit::Chars, max: 3500 },
+        text: Limit { unit: Unit::Chars, max: 3500, columns: 64 },
         max_upload_bytes: upload::MAX_UPLOAD_BYTES,
         max_download_bytes: MAX_DOWNLOAD_BYTES,
         edits: true,

@@ -6,8 +6,9 @@ use crate::{
         Rich, Style,
         slack::{escape, markdown, markdown_so_far, mrkdwn, settled},
     },
-    reply::MessageDraft,
-    split::{Limit, Unit, split},
+    reply::{MessageDraft, PlatformMessages},
+    slack::messages::SlackMessages,
+    split::{Limit, split},
 };
 use serde_json::{Value, json};
 
@@ -89,8 +90,8 @@ fn sections(rich: &Rich, text: &str) -> Vec<Value> {
     if text.chars().count() <= SECTION {
         return if text.is_empty() { Vec::new() } else { vec![section(text)] };
     }
-    let cut =
-        |max| -> Vec<String> { split(rich, Limit { unit: Unit::Chars, max }).iter().map(mrkdwn).collect() };
+    let limit = SlackMessages::CAPABILITIES.text;
+    let cut = |max| -> Vec<String> { split(rich, Limit { max, ..limit }).iter().map(mrkdwn).collect() };
     let fits = |parts: &Vec<String>| parts.iter().all(|part| part.chars().count() <= SECTION);
     let parts = SECTIONS.into_iter().map(cut).find(fits).unwrap_or_default();
     parts.iter().map(|part| section(part)).collect()

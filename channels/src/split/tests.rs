@@ -3,7 +3,7 @@ use crate::render::{Rich, parse, telegram::html};
 use proptest::prelude::*;
 
 fn parts(markdown: &str, max: usize) -> Vec<String> {
-    split(&parse(markdown), Limit { unit: Unit::Chars, max }).iter().map(html).collect()
+    split(&parse(markdown), Limit { unit: Unit::Chars, max, columns: 60 }).iter().map(html).collect()
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn a_grapheme_is_not_cut() {
 #[test]
 fn every_unit_is_counted_as_the_platform_counts() {
     assert_eq!([Unit::Bytes, Unit::Chars, Unit::Utf16].map(|unit| unit.len("a😀é")), [7, 3, 4]);
-    let cut = |unit| split(&Rich::plain("😀".repeat(6)), Limit { unit, max: 8 }).len();
+    let cut = |unit| split(&Rich::plain("😀".repeat(6)), Limit { unit, max: 8, columns: 60 }).len();
     assert_eq!([Unit::Bytes, Unit::Chars, Unit::Utf16].map(cut), [3, 1, 2]);
 }
 
@@ -98,7 +98,7 @@ proptest! {
     fn nothing_is_lost_and_every_part_fits(text in markdown(), max in 8_usize..200) {
         for unit in [Unit::Bytes, Unit::Chars, Unit::Utf16] {
             let rich = parse(&text);
-            let parts = split(&rich, Limit { unit, max });
+            let parts = split(&rich, Limit { unit, max, columns: 60 });
             let joined: String = parts.iter().map(|part| ink(&part.text)).collect();
             prop_assert_eq!(joined, ink(&rich.text));
             for part in &parts {
@@ -111,7 +111,7 @@ proptest! {
 
     #[test]
     fn full_parts_of_a_growing_text_do_not_change(text in "[a-z中 ]{1,9}(\n|\n\n| )?([a-z中😀 ]{1,20}(\n|\n\n| )?){0,40}", max in 16_usize..80) {
-        let limit = Limit { unit: Unit::Utf16, max };
+        let limit = Limit { unit: Unit::Utf16, max, columns: 60 };
         let mut before: Vec<Rich> = Vec::new();
         for end in text.char_indices().map(|(at, c)| at + c.len_utf8()) {
             let now = split(&Rich::plain(text.get(..end).unwrap_or_default().trim()), limit);
@@ -123,7 +123,7 @@ proptest! {
 
     #[test]
     fn any_text_at_all_is_parsed_split_and_written(text in "\\PC{0,200}", max in 8_usize..60) {
-        for part in split(&parse(&text), Limit { unit: Unit::Utf16, max }) {
+        for part in split(&parse(&text), Limit { unit: Unit::Utf16, max, columns: 60 }) {
             assert_balanced(&html(&part));
         }
     }

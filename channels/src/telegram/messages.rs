@@ -133,7 +133,7 @@ impl PlatformMessages for TelegramMessages {
 
     const CAPABILITIES: Capabilities = Capabilities {
         platform: "Telegram",
-        text: Limit { unit: Unit::Utf16, max: 4096 },
+        text: Limit { unit: Unit::Utf16, max: 4096, columns: 40 },
         max_upload_bytes: MAX_UPLOAD_BYTES,
         max_download_bytes: MAX_DOWNLOAD_BYTES,
         edits: true,

@@ -7,6 +7,7 @@ use crate::{
     reply::{MessageDraft, SIGN},
     split::Unit,
 };
+use pudu_texts::Language;
 
 /// The most that Telegram takes as a button's action, in bytes.
 const ACTION: usize = 64;
@@ -23,6 +24,8 @@ pub(super) struct TelegramPage {
     pub(super) plain: TelegramText,
     /// Whether it holds no words of the answer yet.
     pub(super) neutral: bool,
+    /// Language of the phrase that holds its place.
+    language: Language,
 }
 
 impl TelegramPage {
@@ -33,6 +36,7 @@ impl TelegramPage {
             text: TelegramText { body: html(&draft.rich), html: true, buttons },
             plain,
             neutral: draft.neutral,
+            language: draft.language,
         }
     }
 
@@ -41,10 +45,11 @@ impl TelegramPage {
         Unit::Utf16.len(&self.plain.body)
     }
 
-    /// Makes the page that holds the place of this one.
+    /// Makes the page that holds the place of this one. It has a whole phrase, since people get it as a notification.
     pub(super) fn sign(&self) -> Self {
-        let text = TelegramText { buttons: self.text.buttons.clone(), ..sign(0) };
-        Self { plain: text.clone(), text, neutral: true }
+        let body = format!("{SIGN} {}", self.language.thinking());
+        let text = TelegramText { body, html: false, buttons: self.text.buttons.clone() };
+        Self { plain: text.clone(), text, neutral: true, language: self.language }
     }
 }
 

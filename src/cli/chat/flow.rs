@@ -27,7 +27,8 @@ impl Flow {
     pub(super) fn step(&mut self, line: &TranscriptLine) -> AnswerStep {
         let before = self.printed.get(&line.id).map_or("", String::as_str);
         let before = if line.text.starts_with(before) { before.len() } else { 0 };
-        let end = if line.done { line.text.len() } else { settled(&line.text).max(before) };
+        let own = line.text.get(..line.text.len().saturating_sub(line.below)).unwrap_or(&line.text);
+        let end = if line.done { line.text.len() } else { settled(own).max(before) };
         let part = |from: usize, to: usize| line.text.get(from..to).unwrap_or_default();
         let step =
             AnswerStep { print: part(before, end).to_owned(), tail: part(end, line.text.len()).to_owned() };
@@ -72,6 +73,22 @@ mod tests {
         assert_eq!(flow.step(&line("1", "one\n\ntwo\nmore", false)), step("", "two\nmore"));
         assert_eq!(flow.step(&line("1", "one\n\ntwo\nmore!", true)), step("two\nmore!", ""));
         assert_eq!(flow.step(&line("2", "next", true)), step("next", ""));
+    }
+
+    #[test]
+    fn an_answer_above_a_list_that_changes_is_printed_once() {
+        let mut flow = Flow::default();
+        let mut printed = String::new();
+        let words = "one two\n\nthree four\n\nfive six";
+        for (at, _) in words.char_indices().skip(1) {
+            let (own, list) = (words.get(..at).unwrap(), format!("\n\n▶️ step {at}\n▫️ next"));
+            let text = format!("{own}{list}");
+            let step = flow.step(&TranscriptLine { below: list.len(), ..line("1", &text, false) });
+            assert!(step.tail.ends_with(&list), "{step:?}");
+            printed += &step.print;
+        }
+        printed += &flow.step(&line("1", words, true)).print;
+        assert_eq!(printed, words);
     }
 
     #[test]

@@ -7,9 +7,8 @@ use super::{
     paint::{Paint, TextLook, tame},
     wrap::{StyledChar, cells, wrap, write},
 };
+use comrak::Arena;
 use pudu_channels::render::{self, Rich, Span, Style};
-use pulldown_cmark::{Event, Options, Parser};
-use unicode_width::UnicodeWidthStr;
 
 /// How a text is laid out.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +21,7 @@ pub(super) struct Layout {
 
 /// Renders Markdown as lines.
 pub(super) fn lines(markdown: &str, layout: Layout) -> Vec<String> {
-    let rich = render::parse(&tame(markdown));
+    let rich = render::parse_within(&tame(markdown), layout.width);
     let mut out = Vec::new();
     let mut at = 0;
     for line in rich.text.split('\n') {
@@ -58,30 +57,14 @@ fn code_line(out: &mut Vec<String>, line: &str, at: usize, span: &Span, language
     }
 }
 
-/// Writes a table as it is drawn, or row by row where it is too wide: each cell with the name of its column.
+/// Writes a table that is drawn, its lines dimmed.
 fn table(out: &mut Vec<String>, drawn: &str, layout: Layout) {
     let dim = |text: &str| layout.paint.text(TextLook::DIM, text);
     let is_rule = |line: &str| line.chars().all(|c| matches!(c, '─' | '┼'));
-    if drawn.lines().all(|line| line.width() <= layout.width) {
-        out.extend(drawn.lines().map(|line| match is_rule(line) {
-            true => dim(line),
-            false => line.replace('│', &dim("│")),
-        }));
-        return;
-    }
-    let row = |line: &str| line.split('│').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
-    let mut rows = drawn.lines().filter(|line| !is_rule(line)).map(row);
-    let names = rows.next().unwrap_or_default();
-    for (at, row) in rows.enumerate() {
-        if at > 0 {
-            out.push(dim(&"─".repeat(layout.width.min(20))));
-        }
-        for (name, cell) in names.iter().zip(row).filter(|(_, cell)| !cell.is_empty()) {
-            let line: Vec<StyledChar> =
-                cells(name, TextLook::BOLD).chain(cells(&format!(": {cell}"), TextLook::default())).collect();
-            out.extend(wrap(&line, layout.width.max(1), 2).iter().map(|part| write(part, layout.paint)));
-        }
-    }
+    out.extend(drawn.lines().map(|line| match is_rule(line) {
+        true => dim(line),
+        false => line.replace('│', &dim("│")),
+    }));
 }
 
 /// Draws the upper or the lower edge of a block of code.
@@ -135,7 +118,7 @@ fn look_of(style: &Style) -> TextLook {
         Style::Code => TextLook::CODE,
         Style::Quote => TextLook::DIM,
         Style::Link(_) => TextLook::UNDERLINE,
-        Style::Pre(_) | Style::Table { .. } => TextLook::default(),
+        Style::Pre(_) | Style::Table { .. } | Style::Rows => TextLook::default(),
     }
 }
 
@@ -161,18 +144,11 @@ fn hanging(line: &str) -> usize {
 /// tell. What comes later can still change the last block, but none before it.
 pub(super) fn settled(text: &str) -> usize {
     let whole = text.rfind('\n').map_or(0, |at| at + 1);
-    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let (mut depth, mut last) = (0_usize, 0);
-    for (event, range) in Parser::new_ext(text.get(..whole).unwrap_or_default(), options).into_offset_iter() {
-        match event {
-            Event::Start(_) if depth == 0 => (depth, last) = (1, range.start),
-            Event::Start(_) => depth += 1,
-            Event::End(_) => depth -= 1,
-            _ if depth == 0 => last = range.start,
-            _ => {}
-        }
-    }
-    last
+    let known = text.get(..whole).unwrap_or_default();
+    let arena = Arena::new();
+    let last = render::markdown::tree(&arena, known).last_child();
+    let line = last.map_or(0, |block| block.data().sourcepos.start.line.saturating_sub(1));
+    known.split_inclusive('\n').take(line).map(str::len).sum()
 }
 
 #[cfg(test)]
@@ -208,16 +184,8 @@ mod tests {
         check("a\n\n```\nx\n```\n\nb", &["a", "", rule, "x", rule, "", "b"]);
         check("|n|word|\n|-:|:-|\n|1|one|\n|10|ten|", &[" n │ word", "───┼─────", " 1 │ one", "10 │ ten"]);
         let wide = "|n|what it is|\n|-|-|\n|1|much longer than that|\n|2||\n|3|short|";
-        let rows = [
-            "n: 1",
-            "what it is: much",
-            "  longer than that",
-            rule,
-            "n: 2",
-            rule,
-            "n: 3",
-            "what it is: short",
-        ];
+        let rows =
+            ["• n: 1", "  what it is: much", "  longer than that", "• n: 2", "• n: 3", "  what it is: short"];
         check(wide, &rows);
     }
 

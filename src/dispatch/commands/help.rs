@@ -22,11 +22,12 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
 pub(super) fn text(language: Language, skills: &[Skill]) -> String {
     let line = |row: &CommandSpec| {
         let (argument, about) = ((row.argument)(language), (row.about)(language));
-        let space = if argument.is_empty() { "" } else { " " };
-        format!("- `/{}{space}{argument}` — {about}", row.name)
+        // A command in a code span cannot be tapped.
+        let argument = if argument.is_empty() { String::new() } else { format!(" `{argument}`") };
+        format!("- /{}{argument} — {about}", row.name)
     };
     let lines: Vec<String> = TABLE.iter().map(line).collect();
-    let names = started_by_people(skills).take(MAX_LISTED_SKILLS).map(|skill| format!("`/{}`", skill.name));
+    let names = started_by_people(skills).take(MAX_LISTED_SKILLS).map(|skill| format!("/{}", skill.name));
     let names: Vec<String> = names.collect();
     let skills = match names.as_slice() {
         [] => String::new(),

@@ -55,7 +55,7 @@ impl PlatformMessages for Fake {
 
     const CAPABILITIES: Capabilities = Capabilities {
         platform: "Fake",
-        text: Limit { unit: Unit::Chars, max: 4000 },
+        text: Limit { unit: Unit::Chars, max: 4000, columns: 60 },
         max_upload_bytes: 50_000_000,
         max_download_bytes: 0,
         edits: true,

@@ -82,7 +82,7 @@ async fn a_reply_is_one_message_that_grows() {
     show(&mut reply, &views, &done("one **two** three")).await;
     assert_eq!(
         told(&fake),
-        ["send ⏳", "edit 2 one", "edit 2 one <b>two</b>", "edit 2 one <b>two</b> three"]
+        ["send ⏳ Thinking…", "edit 2 one", "edit 2 one <b>two</b>", "edit 2 one <b>two</b> three"]
     );
     assert_eq!(fake.with(|world| world.saved.clone().unwrap().messages), ["2"]);
     reply.finish(&done("one **two** three")).await.unwrap();
@@ -96,7 +96,7 @@ async fn a_message_is_intended_sent_and_recorded_before_any_word_is_shown() {
     fake.open(&place(ANN, asked)).update(&growing("one")).await.unwrap();
     let mut log = fake.with(|world| world.log.clone());
     assert!(log.remove(0).starts_with(r#"save [{"intended":{"key":""#));
-    assert_eq!(log, ["send ⏳", r#"save [{"sent":{"id":2}}]"#, "edit 2 one"]);
+    assert_eq!(log, ["send ⏳ Thinking…", r#"save [{"sent":{"id":2}}]"#, "edit 2 one"]);
 }
 
 #[tokio::test(start_paused = true)]

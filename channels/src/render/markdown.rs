@@ -1,0 +1,59 @@
+//! How pudu reads Markdown: one set of options for chats, page and terminal.
+//!
+//! Models write GitHub's Markdown with three differences. Emphasis beside Chinese, Japanese and Korean needs no
+//! spaces. One tilde is a tilde. Formulas stand between `\(…\)`, `\[…\]` or dollar signs.
+
+use comrak::{Arena, Node, Options, nodes::NodeMath, parse_document};
+
+/// Most formulas that are looked for in a text. The parser looks for the end of each in the whole paragraph.
+const MAX_FORMULAS: usize = 1000;
+
+/// Parses Markdown into a tree.
+#[must_use]
+pub fn tree<'a>(arena: &'a Arena<'a>, markdown: &str) -> Node<'a> {
+    parse_document(arena, markdown, &options(markdown))
+}
+
+/// Returns the options for a text. A pair of single tildes becomes a `Subscript` node: its tildes belong to the text.
+#[must_use]
+pub fn options(markdown: &str) -> Options<'static> {
+    let formulas = markdown.matches(['$', '\\']).take(MAX_FORMULAS + 1).count() <= MAX_FORMULAS;
+    let mut options = Options::default();
+    let extension = &mut options.extension;
+    extension.table = true;
+    extension.tasklist = true;
+    extension.strikethrough = true;
+    extension.subscript = true;
+    extension.cjk_friendly_emphasis = true;
+    extension.footnotes = true;
+    extension.math_latex = formulas;
+    extension.math_dollars = formulas;
+    options.parse.leave_footnote_definitions = true;
+    options
+}
+
+/// A formula, or text that only looks like one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Formula {
+    /// A formula in a line, without its delimiters.
+    Inline(String),
+    /// A formula on lines of its own, without its delimiters.
+    Block(String),
+    /// Text with the signs around it: an amount, a variable of a shell, escaped brackets.
+    Text(String),
+}
+
+/// Reads a node of mathematics. `delimiter` is the first character of its source.
+pub(super) fn formula(math: &NodeMath, delimiter: char, alone: bool) -> Formula {
+    let literal = math.literal.trim();
+    let is_latex = |c: char| c.is_ascii_digit() || "\\^_=+-*/<>{}|".contains(c);
+    match (delimiter, math.display_math) {
+        ('$', false) => Formula::Text(format!("${}$", math.literal)),
+        ('\\', true) if !literal.contains(is_latex) => Formula::Text(format!("[{}]", math.literal)),
+        ('\\', false) if literal.chars().count() > 2 && !literal.contains(is_latex) => {
+            Formula::Text(format!("({})", math.literal))
+        }
+        (_, true) if alone => Formula::Block(literal.to_owned()),
+        _ => Formula::Inline(literal.split_whitespace().collect::<Vec<_>>().join(" ")),
+    }
+}
