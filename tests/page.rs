@@ -1,6 +1,7 @@
 //! The page, in a real browser.
 
 mod agents;
+mod answers;
 mod approvals;
 mod browser;
 mod door;

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 pub struct ReplyView {
     /// The words so far, Markdown, whole.
     pub text: String,
-    /// Length of what is below the assistant's own words at the end of `text`, in bytes: decisions, to-dos,
-    /// sub-agents. It changes while the words above it grow.
+    /// Length of the lines below the assistant's own words at the end of `text`, in bytes: decisions, to-dos,
+    /// sub-agents. They change while the words above them grow.
     pub below: usize,
     /// The agent's current activity, a few words of plain text.
     pub activity: Option<String>,

@@ -24,7 +24,7 @@ pub(crate) struct TranscriptLine {
     pub(crate) from: From,
     /// The words, Markdown.
     pub(crate) text: String,
-    /// Length of what is below the agent's own words at the end of `text`, in bytes. It changes while they grow.
+    /// Length of the lines below the agent's own words at the end of `text`, in bytes. They change while it grows.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) below: usize,
     /// The agent's current activity.

@@ -89,20 +89,22 @@ fn inline(rich: &Rich, range: Range<usize>, out: &mut String) {
         let here = marks.iter().filter(|(range, _)| range.start <= from && to <= range.end);
         let wanted = allowed(here.map(|(_, style)| *style).collect());
         let piece = rich.part(from..to);
-        change_between(&mut open, &wanted, (before, piece.chars().next()), out);
+        change_between(&mut open, &wanted, CharPair { before, after: piece.chars().next() }, out);
         before = piece.chars().next_back();
         if matches!(open.last(), Some(Style::Code)) { code(piece, out) } else { escape(piece, out) }
     }
-    change_between(&mut open, &[], (before, None), out);
+    change_between(&mut open, &[], CharPair { before, after: None }, out);
+}
+
+/// The characters around a place in a line.
+struct CharPair {
+    before: Option<char>,
+    after: Option<char>,
 }
 
 /// Changes the marks between two characters so that each is read as a mark.
-fn change_between<'a>(
-    open: &mut Vec<&'a Style>,
-    wanted: &[&'a Style],
-    (before, after): (Option<char>, Option<char>),
-    out: &mut String,
-) {
+fn change_between<'a>(open: &mut Vec<&'a Style>, wanted: &[&'a Style], around: CharPair, out: &mut String) {
+    let CharPair { before, after } = around;
     let kept = open.iter().zip(wanted).take_while(|(a, b)| a == b).count();
     let has_mark = |styles: &[&Style]| styles.iter().skip(kept).any(|style| is_emphasis(style));
     let (closes, opens) = (has_mark(open), has_mark(wanted));

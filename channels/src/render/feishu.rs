@@ -61,7 +61,7 @@ impl<'a> FeishuTextStyle<'a> {
         marks
     }
 
-    /// Writes a stretch of the text that stands between two characters.
+    /// Writes a stretch of the text between two characters.
     fn write(&self, text: &str, around: (Option<char>, Option<char>), out: &mut String) {
         if let Some(span) = self.block {
             return block(text, &span.style, out);

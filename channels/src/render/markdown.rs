@@ -1,7 +1,7 @@
 //! How pudu reads Markdown: one set of options for chats, page and terminal.
 //!
 //! Models write GitHub's Markdown with three differences. Emphasis beside Chinese, Japanese and Korean needs no
-//! spaces. One tilde is a tilde. Formulas stand between `\(…\)`, `\[…\]` or dollar signs.
+//! spaces. One tilde is a tilde. Formulas are written between `\(…\)`, `\[…\]` or dollar signs.
 
 use comrak::{Arena, Node, Options, nodes::NodeMath, parse_document};
 

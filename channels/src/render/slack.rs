@@ -115,19 +115,41 @@ fn pieces(rich: &Rich, start: usize, end: usize) -> Vec<StyledPiece<'_>> {
     edges.extend([start, end]);
     edges.sort_unstable();
     edges.dedup();
-    let piece = |pair: &[usize]| {
-        let &[from, to] = pair else { return None };
-        let has = |wanted: fn(&Style) -> bool| covers(rich, from, wanted).is_some();
-        Some(StyledPiece {
-            text: rich.part(from..to),
-            bold: has(|style| matches!(style, Style::Bold)),
-            italic: has(|style| matches!(style, Style::Italic)),
-            strike: has(|style| matches!(style, Style::Strike)),
-            code: has(|style| matches!(style, Style::Code)),
-            link: covers(rich, from, |style| matches!(style, Style::Link(_))).and_then(target),
-        })
-    };
-    edges.windows(2).filter_map(piece).collect()
+    let mut pieces: Vec<StyledPiece<'_>> = Vec::new();
+    let mut begun = start;
+    for (from, to) in edges.iter().zip(edges.iter().skip(1)) {
+        let piece = styled(rich, *from, *to);
+        match pieces.last_mut().filter(|last| last.looks_like(&piece)) {
+            // A mark within its like: two pieces would end and begin in one place.
+            Some(last) => last.text = rich.part(begun..*to),
+            None => {
+                begun = *from;
+                pieces.push(piece);
+            }
+        }
+    }
+    pieces
+}
+
+/// Returns a piece of text that is marked alike.
+fn styled(rich: &Rich, from: usize, to: usize) -> StyledPiece<'_> {
+    let has = |wanted: fn(&Style) -> bool| covers(rich, from, wanted).is_some();
+    StyledPiece {
+        text: rich.part(from..to),
+        bold: has(|style| matches!(style, Style::Bold)),
+        italic: has(|style| matches!(style, Style::Italic)),
+        strike: has(|style| matches!(style, Style::Strike)),
+        code: has(|style| matches!(style, Style::Code)),
+        link: covers(rich, from, |style| matches!(style, Style::Link(_))).and_then(target),
+    }
+}
+
+impl StyledPiece<'_> {
+    /// Returns whether another piece has the same marks. Two pieces of code stay apart.
+    fn looks_like(&self, other: &Self) -> bool {
+        let marks = |piece: &Self| (piece.bold, piece.italic, piece.strike);
+        marks(self) == marks(other) && self.link == other.link && !self.code && !other.code
+    }
 }
 
 fn target(style: &Style) -> Option<&str> {

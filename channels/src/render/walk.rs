@@ -207,8 +207,21 @@ impl Walk<'_> {
             rest = from;
         }
         if let (Some(_), Some(name)) = (self.links.last(), rest.strip_prefix('^')) {
-            // The definition of the footnote is an address, which makes a link of it.
+            // A footnote whose definition is an address is read as a link.
             rest = name;
+        }
+        self.write_labels(rest);
+    }
+
+    /// Writes words, and labels in bold that CommonMark does not read: `**Status:**OK`.
+    fn write_labels(&mut self, text: &str) {
+        let mut rest = text;
+        while let Some((before, label, after)) = bold_label(rest) {
+            self.write(before);
+            self.open();
+            self.write(label);
+            self.close(Style::Bold);
+            rest = after;
         }
         self.write(rest);
     }
@@ -421,6 +434,16 @@ fn may_be_followed(url: &str) -> bool {
 fn is_line_break(tag: &str) -> bool {
     let name = tag.trim_matches(|c: char| matches!(c, '<' | '>' | '/') || c.is_whitespace());
     name.eq_ignore_ascii_case("br")
+}
+
+/// Finds a label between double asterisks that ends with punctuation and is followed by a word without a space.
+fn bold_label(text: &str) -> Option<(&str, &str, &str)> {
+    let (before, from) = text.split_once("**")?;
+    let (label, after) = from.split_once("**")?;
+    let begins = before.chars().next_back().is_none_or(|c| !c.is_alphanumeric() && c != '*');
+    let is_label =
+        label.starts_with(char::is_alphanumeric) && label.ends_with([':', '.', '!', '?', ')', '"', '”']);
+    (begins && is_label && after.starts_with(char::is_alphanumeric)).then_some((before, label, after))
 }
 
 /// Removes the tags of a part that can be folded; chats cannot fold.

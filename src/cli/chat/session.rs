@@ -20,6 +20,7 @@ use crate::local::{From, TranscriptChange, TranscriptLine};
 use anyhow::{Result, bail};
 use futures_util::StreamExt;
 use pudu_channels::Choice;
+use pudu_texts::Language;
 use std::{
     io::{self, Stdout},
     sync::Arc,
@@ -56,6 +57,8 @@ pub(super) struct TerminalSession {
     choices: (String, Vec<Choice>),
     /// The choices of the last decision that was printed for good.
     offered: Vec<Choice>,
+    /// The step of the work that was printed last.
+    step: Option<String>,
     lost: bool,
     /// When what was said while an answer grew counts as answered.
     doubt: Option<Instant>,
@@ -76,6 +79,7 @@ impl TerminalSession {
             draft: String::new(),
             choices: (String::new(), Vec::new()),
             offered: Vec::new(),
+            step: None,
             lost: false,
             doubt: None,
         }
@@ -178,8 +182,19 @@ impl TerminalSession {
         for line in self.talk.open().to_vec() {
             let step = self.flow.step(&line);
             self.markdown(&step.print)?;
+            self.show_step(&line)?;
         }
         if self.prompt.is_open() { self.offer() } else { Ok(()) }
+    }
+
+    /// Prints a step of the work when it begins, once.
+    fn show_step(&mut self, line: &TranscriptLine) -> Result<()> {
+        let Some(step) = line.activity.as_ref().filter(|activity| is_step(activity)) else { return Ok(()) };
+        if self.step.as_ref() == Some(step) {
+            return Ok(());
+        }
+        self.step = Some(step.clone());
+        self.note(TextLook::DIM, step)
     }
 
     /// Prints for good what waits for a decision: what is typed next may be one.
@@ -227,6 +242,7 @@ impl TerminalSession {
 
     /// Prints what is left of an answer, its files and its choices.
     fn finish(&mut self, line: &TranscriptLine) -> Result<()> {
+        self.step = None;
         let step = self.flow.step(line);
         self.markdown(&step.print)?;
         let mut extras = Vec::new();
@@ -358,6 +374,14 @@ impl TerminalSession {
         let gap = if doing.is_empty() { "" } else { "  " };
         format!("{} {doing}{gap}{hint}", self.paint.text(TextLook::CODE, frame))
     }
+}
+
+/// Returns whether an activity names work: a tool, a retry, a summary.
+fn is_step(activity: &str) -> bool {
+    let idle = |language: Language| {
+        [language.thinking(), language.waiting_for_decision(), language.working_on()].contains(&activity)
+    };
+    !activity.trim().is_empty() && !Language::ALL.into_iter().any(idle)
 }
 
 /// Waits for a moment; for ever if there is none.

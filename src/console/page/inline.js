@@ -8,7 +8,13 @@ const MAX_CHARS = 50_000;
 const MAX_MARKS = 400;
 
 const PUNCTUATION = /[!-/:-@[-`{-~]/;
-const SPECIAL = /[\\`*_~[\]!<\n]|https?:\/\//g;
+const SPECIAL = /[\\`*_~[\]!<\n]|\$\$|https?:\/\//g;
+/** Chinese, Japanese and Korean: beside them emphasis needs no spaces. */
+const CJK = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Bopomofo}\u3000-\u303f\ufe30-\ufe4f\uff00-\uffef]/u;
+const FORMULA = /\\\(([^]{1,2000}?)\\\)|\\\[([^]{1,4000}?)\\\]|\$\$([^$]{1,4000})\$\$/y;
+/** A formula has more than words in it, or at most two characters. */
+const IS_FORMULA = /[\d\\^_=+\-*/<>{}|]|^\s*\S{1,2}\s*$/;
+const FOOTNOTE = /\[\^(\d{1,4}|[A-Za-z]\w{0,31})\](:(?=\s))?/y;
 const AUTOLINK = /<((?:https?:\/\/|mailto:)[^\s<>]{1,2000})>/y;
 const BREAK = /<br\s{0,3}\/?>/iy;
 const BARE = /https?:\/\/[^\s<>"`|\\\]]{1,2000}/y;
@@ -40,13 +46,13 @@ class Line {
   }
 
   special(mark) {
-    if (mark === '\\') return this.escape();
+    if (mark === '\\' || mark === '$') return this.formula() || this.escape();
     if (mark === '`') return this.code();
     if (mark === '\n') return this.add(make('br'), 1);
     if (mark === '<') return this.angle();
     if (mark === 'h') return this.bare();
     if (mark === '!' && this.text[this.at + 1] === '[') return this.open('![');
-    if (mark === '[') return this.open('[');
+    if (mark === '[') return this.footnote() || this.open('[');
     if (mark === ']') return this.close();
     if (mark === '!') return this.add('!', 1);
     return this.delimiters(mark);
@@ -54,7 +60,27 @@ class Line {
 
   add(node, length) { this.out.append(node); this.at += length; }
 
+  /** Shows a formula as it is written; tells whether one begins here. */
+  formula() {
+    FORMULA.lastIndex = this.at;
+    const found = FORMULA.exec(this.text);
+    const body = found && (found[1] ?? found[2] ?? found[3]);
+    if (!found || !IS_FORMULA.test(body)) return false;
+    this.add(make('code', { className: 'formula', textContent: body.trim() }), found[0].length);
+    return true;
+  }
+
+  /** Shows the number of a footnote; tells whether one begins here. */
+  footnote() {
+    FOOTNOTE.lastIndex = this.at;
+    const found = FOOTNOTE.exec(this.text);
+    if (!found) return false;
+    this.add(make('sup', { className: 'footnote', textContent: found[1] }), found[0].length);
+    return true;
+  }
+
   escape() {
+    if (this.text[this.at] === '$') return this.add('$', 1);
     const next = this.text[this.at + 1];
     if (next === '\n') return this.add(make('br'), 2);
     if (next && PUNCTUATION.test(next)) return this.add(next, 2);
@@ -130,7 +156,8 @@ class Line {
 
   delimiters(mark) {
     const length = this.run(mark);
-    const [before, after] = [this.text[this.at - 1] ?? ' ', this.text[this.at + length] ?? ' '];
+    const before = [...this.text.slice(Math.max(0, this.at - 2), this.at)].at(-1) ?? ' ';
+    const after = String.fromCodePoint(this.text.codePointAt(this.at + length) ?? 32);
     const node = document.createTextNode(mark.repeat(length));
     const [opens, closes] = flanks(mark, before, after);
     if ((mark !== '~' || length === 2) && (opens || closes) && this.marks.length < MAX_MARKS) {
@@ -169,8 +196,9 @@ const fits = (opener, closer) => opener.opens && opener.left > 0 && opener.mark 
 function flanks(mark, before, after) {
   const [blankBefore, blankAfter] = [/\s/.test(before), /\s/.test(after)];
   const [markBefore, markAfter] = [/[\p{P}\p{S}]/u.test(before), /[\p{P}\p{S}]/u.test(after)];
-  const left = !blankAfter && (!markAfter || blankBefore || markBefore);
-  const right = !blankBefore && (!markBefore || blankAfter || markAfter);
+  const [cjkBefore, cjkAfter] = [CJK.test(before), CJK.test(after)];
+  const left = !blankAfter && (!markAfter || cjkAfter || blankBefore || markBefore || cjkBefore);
+  const right = !blankBefore && (!markBefore || cjkBefore || blankAfter || markAfter || cjkAfter);
   return mark === '_' ? [left && (!right || markBefore), right && (!left || markAfter)] : [left, right];
 }
 

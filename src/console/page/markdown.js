@@ -10,6 +10,8 @@ const ITEM = /^( *)([-+*]|\d{1,9}[.)])(?:( +)(.*))?$/;
 const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+(.*))?$/;
 const QUOTE = /^ {0,3}> ?/;
 const ROW_RULE = /^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/;
+const DETAILS = /^ {0,3}<details(?:\s+open)?>/i;
+const SUMMARY = /<summary>([^]{0,2000}?)<\/summary>/i;
 const UNDERLINE = /^ {0,3}(=+|-+)[ \t]*$/;
 
 const isRule = line => line.length < 1000 && RULE.test(line);
@@ -48,6 +50,7 @@ function one(lines, at, depth) {
   if (depth < MAX_DEPTH) {
     if (QUOTE.test(line)) return quote(lines, at, depth);
     if (ITEM.test(line)) return list(lines, at, depth);
+    if (DETAILS.test(line)) return details(lines, at, depth);
   }
   if (isTable(lines, at)) return table(lines, at);
   return paragraph(lines, at, depth);
@@ -79,6 +82,19 @@ function quote(lines, at, depth) {
   const body = [];
   while (next < lines.length && QUOTE.test(lines[next])) body.push(lines[next++].replace(QUOTE, ''));
   return { kind: 'quote', blocks: read(body, depth + 1), next };
+}
+
+/** Reads a part that can be folded, to its end or that of the text. */
+function details(lines, at, depth) {
+  let [next, open] = [at, 0];
+  do {
+    open += (lines[next].match(/<details\b/gi) ?? []).length - (lines[next].match(/<\/details>/gi) ?? []).length;
+    next += 1;
+  } while (next < lines.length && open > 0);
+  const whole = lines.slice(at, next).join('\n').replace(DETAILS, '').replace(/<\/details>\s*$/i, '');
+  const summary = SUMMARY.exec(whole);
+  const body = (summary ? whole.replace(summary[0], '') : whole).split('\n');
+  return { kind: 'details', summary: summary ? summary[1].replace(/<[^>]{1,100}>/g, '').trim() : '', blocks: read(body, depth + 1), next };
 }
 
 function list(lines, at, depth) {
@@ -160,7 +176,7 @@ function cells(line) {
 function begins(lines, at) {
   const line = lines[at];
   const item = ITEM.exec(line);
-  return FENCE.test(line) || HEADING.test(line) || isRule(line) || QUOTE.test(line)
+  return FENCE.test(line) || HEADING.test(line) || isRule(line) || QUOTE.test(line) || DETAILS.test(line)
     || (item !== null && item[4] !== undefined && (!/\d/.test(item[2]) || parseInt(item[2], 10) === 1));
 }
 

@@ -84,6 +84,9 @@ function shown(block, context) {
     case 'code': return code(block);
     case 'quote': return make('blockquote', { dir: 'auto' }, ...block.blocks.map(inner => shown(inner, context)));
     case 'list': return list(block, context);
+    case 'details':
+      return make('details', { className: 'folded-part' }, make('summary', { dir: 'auto' }, block.summary ? inline(block.summary, context.files) : t`Details`),
+        ...block.blocks.map(inner => shown(inner, context)));
     case 'table': return table(block, context);
     default: return words('p');
   }

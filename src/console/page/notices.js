@@ -37,18 +37,24 @@ export function showTodos(todos, isRunning) {
   node.replaceChildren(summary, list);
 }
 
+/** Rounds money: two places, and two significant digits of what is less than a hundredth. */
+function costText(amount) {
+  const small = Math.abs(amount) < 0.01;
+  return amount.toLocaleString(language, small ? { maximumSignificantDigits: 2 } : { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+}
+
 /** Shows the tokens of the thread, and the money where the daemon knows it. */
 export function showCosts(usage) {
   const button = $('costs');
   button.hidden = !usage?.total_tokens;
   if (button.hidden) return;
-  const money = Object.entries(usage.costs ?? {}).map(([currency, amount]) => `${amount} ${currency}`).join(', ');
+  const money = Object.entries(usage.costs ?? {}).map(([currency, amount]) => `${costText(amount)} ${currency}`).join(', ');
   button.textContent = t`${countText(usage.total_tokens)} tokens` + (money ? ` · ${money}` : '');
   const callers = { lead_agent: t`Agent`, subagent: t`Sub-agents`, middleware: t`Summaries and titles` };
   const rows = [[t`Tokens read`, usage.total_input_tokens], [t`Tokens written`, usage.total_output_tokens],
     ...Object.entries(usage.by_model ?? {}).map(([name, { tokens }]) => [name, tokens]),
     ...Object.entries(usage.by_caller ?? {}).filter(([, tokens]) => tokens).map(([name, tokens]) => [callers[name] ?? name, tokens]), [t`Runs`, usage.total_runs],
-    ...Object.entries(usage.costs ?? {}).map(([currency, amount]) => [t`Cost in ${currency}`, amount])];
+    ...Object.entries(usage.costs ?? {}).map(([currency, amount]) => [t`Cost in ${currency}`, costText(amount)])];
   const list = rows.flatMap(([label, value]) => [make('dt', { textContent: label }), make('dd', { textContent: value.toLocaleString(language, { maximumFractionDigits: 6 }) })]);
   button.onclick = () => panel(t`Tokens of this conversation`, make('dl', { className: 'costs' }, ...list));
 }

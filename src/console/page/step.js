@@ -23,6 +23,11 @@ const TOOLS = {
   task: ['i-people', t`Sub-agent`, 'description'],
 };
 
+/** How a command ended, in the last line of its result. */
+const EXIT_CODE = /\nExit Code: (-?\d+)\s*$/;
+/** How the step of a sub-agent ends that did not report, by the state of its task. */
+const TASK_ENDS = { failed: 'failed', 'out of time': 'failed', 'timed out': 'failed', stopped: 'stopped', cancelled: 'stopped' };
+
 /** So many characters of a result are shown at once. */
 const SHOWN_CHARS = 12_000;
 
@@ -39,13 +44,13 @@ export class StepView {
   }
 
   update(step) {
-    const signature = JSON.stringify([step.state, step.title, step.detail, step.version]);
+    const signature = JSON.stringify([step.state, step.note, step.title, step.detail, step.version]);
     if (signature === this.signature) return;
     Object.assign(this, { signature, step });
     this.node.className = `step ${step.state}`;
     this.mark.replaceChildren(step.state === 'running' ? make('span', { className: 'spinner' }) : icon(step.state === 'failed' ? 'i-alert' : step.icon));
     this.title.replaceChildren(step.title, ...(step.detail ? [' ', make('span', { className: 'step-detail', textContent: plain(step.detail) })] : []));
-    this.state.textContent = { running: t`running`, failed: t`failed`, stopped: t`stopped` }[step.state] ?? step.note ?? '';
+    this.state.textContent = step.note || ({ running: t`running`, failed: t`failed`, stopped: t`stopped` }[step.state] ?? '');
     if (this.node.open) this.fill();
   }
 
@@ -66,8 +71,9 @@ export function call({ name, args, isBroken }, { result, isLive, task, load }) {
   const [symbol, verb, key] = TOOLS[name] ?? ['i-tool', name, ''];
   const told = typeof args.description === 'string' && name !== 'task' ? args.description : '';
   const detail = firstLine(args[key] ?? (TOOLS[name] ? '' : Object.values(args).find(value => typeof value === 'string')));
-  const state = result ? (result.isError ? 'failed' : 'done') : isLive ? 'running' : 'stopped';
-  const step = { state, icon: symbol, title: told || verb, detail: told ? '' : detail, note: TOOLS[name] ? '' : '' };
+  const state = result?.isError ? 'failed' : TASK_ENDS[task?.state] ?? (result ? 'done' : isLive ? 'running' : 'stopped');
+  const code = name === 'bash' && EXIT_CODE.exec(result?.text ?? '')?.[1];
+  const step = { state: code && state === 'done' ? 'wrong' : state, icon: symbol, title: told || verb, detail: told ? '' : detail, note: code ? t`exit code ${code}` : '' };
   step.version = `${result?.text.length ?? -1} ${task?.steps.length ?? 0} ${task?.state ?? ''}`;
   if (name === 'task') {
     step.title = task?.agent ? t`Sub-agent ${task.agent}` : verb;

@@ -153,6 +153,7 @@ function partsOf({ items, run, hasRun }, state, thread, actions) {
     if (item.kind !== 'ai') continue;
     if (item.reasoning) step(`${item.id}-thought`, thought(item.reasoning, item.done || item.text || !state.isWorking));
     if (item.text) parts.push({ key: `words-${item.id}`, kind: 'words', text: item.text, isDone: item.done });
+    if (item.done && CUTS[item.finish]) parts.push({ key: `cut-${item.id}`, kind: 'cut', text: CUTS[item.finish] });
     for (const one of item.calls) {
       const result = results.get(one.id);
       if (one.name === 'ask_clarification' && result?.question) continue;
@@ -168,8 +169,16 @@ function partsOf({ items, run, hasRun }, state, thread, actions) {
   return [...parts, ...handed];
 }
 
+/** What is said of an answer that its provider cut. */
+const CUTS = { length: t`This answer was cut off: it reached the longest length that the model may write.`, content_filter: t`A filter of the provider cut this answer off.` };
+
 const PARTS = {
   approval,
+
+  cut() {
+    const words = make('p');
+    return { node: make('div', { className: 'failure cut' }, icon('i-alert'), words), update: ({ text }) => { words.textContent = text; } };
+  },
 
   words(thread, actions) {
     const node = make('div', { className: 'words' });
@@ -192,7 +201,9 @@ const PARTS = {
       toggle.hidden = !mayFold;
       list.hidden = !isOpen;
       toggle.setAttribute('aria-expanded', String(isOpen));
-      toggle.replaceChildren(icon('i-chevron'), `${steps.length} steps`);
+      const failed = steps.filter(({ state }) => state === 'failed' || state === 'wrong').length;
+      toggle.classList.toggle('failed', failed > 0);
+      toggle.replaceChildren(icon('i-chevron'), failed ? t`${steps.length} steps, ${failed} failed` : t`${steps.length} steps`);
       toggle.onclick = () => { chosen = list.hidden; update({ steps }, { isWorking }); };
     };
     return { node, update };

@@ -155,6 +155,48 @@ fn reported_answers_read_well() {
         "**重要提示（Important Notice）：**请注意。",
         "<b>重要提示（Important Notice）：</b>请注意。",
     );
+    check(
+        "HKUDS/nanobot#1107",
+        "**Status:**Healthy\n**CPU:**45%\n- **Name:**x **y:** z",
+        "<b>Status:</b>Healthy\n<b>CPU:</b>45%\n\n• <b>Name:</b>x <b>y:</b> z",
+    );
+    check("NousResearch/hermes-agent#50871", "分组：1~10,11~20", "分组：1~10,11~20");
+    check(
+        "skoropadas/telegramify-markdown#3",
+        "- To make text **bold**, use (`**`): `**This.**`",
+        "• To make text <b>bold</b>, use (<code>**</code>): <code>**This.**</code>",
+    );
+    check("skoropadas/telegramify-markdown#4", "1. Foo:\n\n```\nBar\n```", "1. Foo:\n\n<pre>Bar</pre>");
+    check(
+        "nesquena/hermes-webui#3830",
+        "1. First step:\n$$\nx = 1\n$$\n2. Second step:\n$y = x + 1$",
+        "1. First step:\n  <code>x = 1</code>\n2. Second step:\n  $y = x + 1$",
+    );
+    check(
+        "fla9ua/markdown_to_mrkdwn#30",
+        "結果:\n```\n| a | b |\n|---|---|\n```",
+        "結果:\n\n<pre>| a | b |\n|---|---|</pre>",
+    );
+    check(
+        "xqicxx/dsh-telegram#19",
+        "| 消息 | 文件 |\n|---|---|\n| ① | `石棉汉源万源开江_男_简阳户籍_可报岗位75个_全部对照.xlsx` |",
+        "• <b>消息:</b> ①\n  <b>文件:</b> <code>石棉汉源万源开江_男_简阳户籍_可报岗位75个_全部对照.xlsx</code>",
+    );
+    check("codeaholicguy/ai-devkit#170", "- **a** `b` <script>", "• <b>a</b> <code>b</code> &lt;script&gt;");
+    let on_slack = |report: &str, markdown: &str, shown: &str| {
+        assert_eq!(slack::mrkdwn(&parse(markdown)), shown, "{report}");
+    };
+    on_slack(
+        "thesmallstar/slackify-markdown-python#10",
+        "### **Step 1**: Description here",
+        "*Step 1: Description here*",
+    );
+    on_slack(
+        "BaseIntelligence/bounty-challenge#50969",
+        "~~gone **bold** [x](https://a.b)~~",
+        "~gone~ *~bold~* ~<https://a.b|x>~",
+    );
+    on_slack("PostHog/posthog#62322", "**<https://a.b/pull/123>**", "*<https://a.b/pull/123>*");
 }
 
 #[test]

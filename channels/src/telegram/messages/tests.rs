@@ -82,7 +82,7 @@ async fn a_reply_is_one_message_that_grows() {
     show(&mut reply, &views, &done("one **two** three")).await;
     assert_eq!(
         told(&fake),
-        ["send ⏳ Thinking…", "edit 2 one", "edit 2 one <b>two</b>", "edit 2 one <b>two</b> three"]
+        ["send ⏳", "edit 2 one", "edit 2 one <b>two</b>", "edit 2 one <b>two</b> three"]
     );
     assert_eq!(fake.with(|world| world.saved.clone().unwrap().messages), ["2"]);
     reply.finish(&done("one **two** three")).await.unwrap();

@@ -1,0 +1,80 @@
+//! How the page shows answers as models write them, and how they end.
+
+use super::{IDLE, browser::Browser, house, open};
+use crate::house::House;
+use pudu_sim::model::Reply;
+use serde_json::json;
+
+const BOLD: &str = include_str!("../../channels/src/render/tests/bold.md");
+
+async fn answers(browser: &mut Browser, house: &House, reply: Reply) {
+    house.model.next(reply);
+    browser.types("go").await;
+    browser.presses("Enter").await;
+    browser.sees("document.querySelectorAll('.words').length > 0", true).await;
+    browser.sees(IDLE, true).await;
+}
+
+#[tokio::test]
+async fn marks_become_what_models_mean() {
+    let house = house("").await;
+    let Some(mut browser) = open(&house).await else { return };
+    let more = "\n\n~5 min ~/path[^1], \\(a_1 * b_1\\) and ~~gone~~\n\n- [ ] a\n  - b\n\n<details>\n<summary>Log</summary>\n\nall **well**\n\n</details>\n\n[^1]: a note";
+    answers(&mut browser, &house, Reply::text(&format!("{BOLD}{more}"))).await;
+    let texts = |selector: &str| {
+        format!("[...document.querySelectorAll('.words {selector}')].map(node => node.textContent)")
+    };
+    let bold = ["“重点”", "注意：", "粗体（说明）", "「強調」", "太字。", "\"강조\"", "중요(重要)", "bold"];
+    browser.sees(&format!("{}.slice(0, 8)", texts("strong")), bold.to_vec()).await;
+    browser.sees(&texts("em"), vec!["“quoted”"]).await;
+    browser.sees(&texts("code.formula"), vec!["a_1 * b_1"]).await;
+    browser.sees(&texts("del"), vec!["gone"]).await;
+    browser.sees(&texts("sup"), vec!["1", "1"]).await;
+    browser.sees(&texts(".tasks li li"), vec!["b"]).await;
+    browser.sees(&texts("details > summary"), vec!["Log"]).await;
+    browser.sees(&texts("details strong"), vec!["well"]).await;
+    browser.sees("document.querySelector('.words').textContent.includes('~5 min ~/path')", true).await;
+    assert_eq!(browser.failures, [""; 0]);
+}
+
+#[tokio::test]
+async fn an_answer_that_was_cut_says_so() {
+    for (reason, words) in [("length", "longest length"), ("content_filter", "filter of the provider")] {
+        let house = house("").await;
+        let Some(mut browser) = open(&house).await else { return };
+        answers(&mut browser, &house, Reply::text("half an ans").finish(reason)).await;
+        let seen = format!("document.querySelector('.cut')?.innerText.includes('{words}')");
+        browser.sees(&seen, true).await;
+    }
+}
+
+#[tokio::test]
+async fn failed_steps_and_exit_codes_are_visible_when_steps_are_folded() {
+    let house = house("").await;
+    let Some(mut browser) = open(&house).await else { return };
+    let read = Reply::tool("read_file", &json!({"path": "/mnt/user-data/outputs/none.md"}));
+    let list = || Reply::tool("ls", &json!({"path": "/mnt/user-data"}));
+    for reply in [Reply::tool("bash", &json!({"command": "exit 3"})), read, list(), list()] {
+        house.model.next(reply);
+    }
+    answers(&mut browser, &house, Reply::text("done")).await;
+    browser.sees("document.querySelector('.steps-toggle').innerText", "4 steps, 2 failed").await;
+    browser.clicks(".steps-toggle").await;
+    let states = "[...document.querySelectorAll('.step-state')].map(node => node.innerText)";
+    browser.sees(states, vec!["exit code 3", "failed", "", ""]).await;
+}
+
+#[tokio::test]
+async fn focus_never_scrolls_the_page_off_the_screen() {
+    let house = house("").await;
+    let Some(mut browser) = open(&house).await else { return };
+    let rows = "| a | b |\n|---|---|\n".to_owned() + &"| x | y |\n".repeat(150);
+    answers(&mut browser, &house, Reply::text(&rows)).await;
+    let scrolled = "(() => {
+        for (const node of document.querySelectorAll('button, a, [tabindex], textarea, input, summary')) node.focus();
+        for (const node of [document.documentElement, document.body, app, document.querySelector('main')]) node.scrollTop = node.scrollLeft = 300;
+        const top = Math.round(app.getBoundingClientRect().top), left = Math.round(app.getBoundingClientRect().left);
+        return [top, left, scrollY, Math.round(document.querySelector('header').getBoundingClientRect().top)];
+    })()";
+    browser.sees(scrolled, json!([0, 0, 0, 0])).await;
+}
