@@ -492,7 +492,9 @@ mod tests {
     #[test]
     fn what_is_settled_stays_the_beginning_while_the_text_grows() {
         let whole = "# A title\n\nSome **bold words** and `code` with a [link](https://a.b) in it, 2 < 3.\n\n\
-            - one\n- two *x*\n\n```rust\nfn a() {\n    b\n}\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n> quote\n\nThe end & more.";
+            - one\n- two *x*\n\n```rust\nfn a() {\n    b\n}\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n> quote\n\n\
+            A (note) and \\(x_1 * y_1\\) for $5, [^1] too.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | a cell that is wider than sixty characters, \
+            which makes rows of the table |\n\nThe end & more.\n\n[^1]: note";
         let mut sent = String::new();
         let mut steps = 0;
         for (at, _) in whole.char_indices().skip(1) {

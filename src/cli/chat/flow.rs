@@ -83,7 +83,9 @@ mod tests {
         for (at, _) in words.char_indices().skip(1) {
             let (own, list) = (words.get(..at).unwrap(), format!("\n\n▶️ step {at}\n▫️ next"));
             let text = format!("{own}{list}");
-            let step = flow.step(&TranscriptLine { below: list.len(), ..line("1", &text, false) });
+            let mut grown = line("1", &text, false);
+            grown.below = list.len();
+            let step = flow.step(&grown);
             assert!(step.tail.ends_with(&list), "{step:?}");
             printed += &step.print;
         }

@@ -268,3 +268,22 @@ fn signs_in_thousands_take_no_long_time() {
         assert!(begun.elapsed().as_secs() < 20, "{sign:?}: {:?}", begun.elapsed());
     }
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn any_mixture_of_marks_is_written_everywhere_within_bounds(pieces in proptest::collection::vec(
+        proptest::sample::select(vec![
+            "**", "*", "_", "~", "~~", "`", "```\n", "。", "“", "字", "a", "é", " ", "\n", "\n\n", "|", "|-|-|\n", "- ", "- [ ] ",
+            "1. ", "> ", "# ", "\\(", "\\)", "\\[", "\\]", "$", "$$", "[^1]", "[^1]: ", "[x](https://a.b)", "<details>\n",
+            "</details>\n", "<br>", "عربي", "👩‍🚀", "\u{200b}", "\0", "a long cell with many words in it",
+        ]), 0..60)) {
+        let markdown = pieces.concat();
+        for (platform, messages) in on_all_platforms(&markdown) {
+            let length: usize = messages.iter().map(String::len).sum();
+            proptest::prop_assert!(length <= markdown.len() * 12 + 400, "{platform}: {length} of {}", markdown.len());
+            proptest::prop_assert!(!messages.concat().contains(&" ".repeat(100)));
+        }
+    }
+}
