@@ -65,7 +65,9 @@ impl TitleRules {
     fn read(&self, answer: &str) -> Option<String> {
         let line = answer.lines().map(str::trim).rfind(|line| !line.is_empty())?;
         let quotes = |c: char| c.is_whitespace() || "\"'“”‘’「」《》*#`".contains(c);
-        let title = line.trim_matches(quotes).trim_end_matches(['.', '。']);
+        // Titles are shown as plain text.
+        let title = line.replace("**", "").replace('`', "");
+        let title = title.trim_matches(quotes).trim_end_matches(['.', '。']);
         (!title.is_empty()).then(|| cut(title, self.max_chars, "…"))
     }
 }
@@ -162,6 +164,7 @@ mod tests {
         check("\"Sales of March\"", Some("Sales of March"));
         check("Here is a title:\n\n**Sales of March.**\n", Some("Sales of March"));
         check("「三月销售」", Some("三月销售"));
+        check("**销售：**三月 `x`", Some("销售：三月 x"));
         check("\"\"", None);
         check("", None);
         check(&"x".repeat(100), Some(&format!("{}…", "x".repeat(60))));
