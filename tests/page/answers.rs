@@ -7,7 +7,7 @@ use serde_json::json;
 
 const BOLD: &str = include_str!("../../channels/src/render/tests/bold.md");
 
-async fn answers(browser: &mut Browser, house: &House, reply: Reply) {
+async fn answers(browser: &mut Browser, house: &House, reply: impl Into<Reply>) {
     house.model.next(reply);
     browser.types("go").await;
     browser.presses("Enter").await;

@@ -18,7 +18,7 @@ pub(super) struct Table {
 
 /// A table in fixed-width characters, and how many bytes of its text are header.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Grid {
+pub(super) struct DrawnTable {
     pub(super) text: String,
     pub(super) header: usize,
 }
@@ -40,7 +40,7 @@ impl Table {
 
     /// Draws the table, if it is at most `max` characters wide. Text that runs from right to left is not drawn:
     /// clients would reorder its columns.
-    pub(super) fn grid(&self, max: usize) -> Option<Grid> {
+    pub(super) fn grid(&self, max: usize) -> Option<DrawnTable> {
         let rows: Vec<Vec<String>> = self.rows.iter().map(|row| row.iter().map(plain).collect()).collect();
         let width =
             |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max();
@@ -59,7 +59,7 @@ impl Table {
             text.push('\n');
             text.push_str(&line);
         }
-        Some(Grid { header: header.min(text.len()), text })
+        Some(DrawnTable { header: header.min(text.len()), text })
     }
 
     fn line(&self, row: &[String], widths: &[usize]) -> String {

@@ -38,7 +38,7 @@ pub fn parse(markdown: &str) -> Rich {
 #[must_use]
 pub fn parse_within(markdown: &str, columns: usize) -> Rich {
     let arena = Arena::new();
-    let mut walk = Walk { columns, source: Source::new(markdown), ..Walk::default() };
+    let mut walk = Walk { columns, source: MarkdownSource::new(markdown), ..Walk::default() };
     for edge in tree(&arena, markdown).traverse() {
         match edge {
             NodeEdge::Start(node) => walk.start(node),
@@ -51,13 +51,13 @@ pub fn parse_within(markdown: &str, columns: usize) -> Rich {
 
 /// The source of a tree.
 #[derive(Default)]
-struct Source<'s> {
+struct MarkdownSource<'s> {
     text: &'s str,
     /// Where its lines begin.
     lines: Vec<usize>,
 }
 
-impl<'s> Source<'s> {
+impl<'s> MarkdownSource<'s> {
     fn new(text: &'s str) -> Self {
         let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         Self { text, lines }
@@ -81,7 +81,7 @@ struct Walk<'s> {
     out: Rich,
     /// Width of a line in fixed-width characters.
     columns: usize,
-    source: Source<'s>,
+    source: MarkdownSource<'s>,
     /// Line breaks owed before the next visible character; written late, so that nothing ends with them.
     gap: usize,
     /// Offset of the text when a block was begun: until something is written no break is owed.

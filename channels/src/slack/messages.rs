@@ -23,7 +23,7 @@ use super::{
     decode::RESPOND,
     download::MAX_DOWNLOAD_BYTES,
     failure::{SlackCase, SlackError},
-    page::SlackPage,
+    page::{LIMIT, SlackPage},
     upload,
 };
 use crate::{
@@ -33,7 +33,6 @@ use crate::{
         Capabilities, EditOutcome, FoundFile, MessageDraft, MessageHistory, MessageRef, PlatformMessages,
         SendIntent, Typing,
     },
-    split::{Limit, Unit},
     transport::{CallError, KeyedLock},
 };
 use pudu_texts::Language;
@@ -275,7 +274,7 @@ impl PlatformMessages for SlackMessages {
 
     const CAPABILITIES: Capabilities = Capabilities {
         platform: "Slack",
-        text: Limit { unit: Unit::Chars, max: 3500, columns: 64 },
+        text: LIMIT,
         max_upload_bytes: upload::MAX_UPLOAD_BYTES,
         max_download_bytes: MAX_DOWNLOAD_BYTES,
         edits: true,

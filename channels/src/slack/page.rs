@@ -6,12 +6,13 @@ use crate::{
         Rich, Style,
         slack::{escape, markdown, markdown_so_far, mrkdwn, settled},
     },
-    reply::{MessageDraft, PlatformMessages},
-    slack::messages::SlackMessages,
-    split::{Limit, split},
+    reply::MessageDraft,
+    split::{Limit, Unit, split},
 };
 use serde_json::{Value, json};
 
+/// Size of one message.
+pub(super) const LIMIT: Limit = Limit { unit: Unit::Chars, max: 3500, columns: 64 };
 /// Action of the stop button, which alone is no reason to end an answer's stream.
 const STOP: &str = "/stop";
 /// Characters of a text that `chat.update` takes, less some for safety.
@@ -90,8 +91,7 @@ fn sections(rich: &Rich, text: &str) -> Vec<Value> {
     if text.chars().count() <= SECTION {
         return if text.is_empty() { Vec::new() } else { vec![section(text)] };
     }
-    let limit = SlackMessages::CAPABILITIES.text;
-    let cut = |max| -> Vec<String> { split(rich, Limit { max, ..limit }).iter().map(mrkdwn).collect() };
+    let cut = |max| -> Vec<String> { split(rich, Limit { max, ..LIMIT }).iter().map(mrkdwn).collect() };
     let fits = |parts: &Vec<String>| parts.iter().all(|part| part.chars().count() <= SECTION);
     let parts = SECTIONS.into_iter().map(cut).find(fits).unwrap_or_default();
     parts.iter().map(|part| section(part)).collect()
