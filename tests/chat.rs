@@ -69,7 +69,7 @@ async fn without_a_daemon_and_without_a_model_a_pipe_is_answered_all_the_same() 
     assert!(out.contains("\n\n> hi\n") && out.contains("> and a second line"), "one message: {out}");
     assert_eq!(out.matches("built-in").count(), 1, "{out}");
     let (_, help, _) = piped(dir.path(), "0", &[], "/help\n").await;
-    assert!(help.contains("- `/stop` — Stop what is being worked on\n"), "{help}");
+    assert!(help.contains("- /stop — Stop what is being worked on\n"), "{help}");
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ const TOOLS = {
 };
 
 /** How a command ended, in the last line of its result. */
-const EXIT_CODE = /\nExit Code: (-?\d+)\s*$/;
+const EXIT_CODE = /(?:^|\n)Exit Code: (-?\d+)\s*$/;
 /** How the step of a sub-agent ends that did not report, by the state of its task. */
 const TASK_ENDS = { failed: 'failed', 'out of time': 'failed', 'timed out': 'failed', stopped: 'stopped', cancelled: 'stopped' };
 
