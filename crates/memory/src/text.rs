@@ -1,5 +1,6 @@
 //! Texts, compared and counted: two that differ in case, width or spaces alone say the same.
 
+use std::collections::HashSet;
 use unicode_normalization::UnicodeNormalization;
 
 /// Characters of a token; a wide character is half a token. DeerFlow's `char` counting.
@@ -84,6 +85,16 @@ pub(crate) fn sentences(text: &str) -> Vec<&str> {
 /// Returns at most so many characters from the beginning.
 pub(crate) fn beginning(text: &str, chars: usize) -> String {
     text.chars().take(chars).collect()
+}
+
+/// Returns the share of a text's words that some texts have, from 0 to 1.
+pub(crate) fn share_of_words<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> f64 {
+    let known: HashSet<String> = known.flat_map(words).collect();
+    let words = words(text);
+    let found = words.iter().filter(|word| known.contains(*word)).count();
+    #[expect(clippy::cast_precision_loss, reason = "a few words")]
+    let share = found as f64 / words.len().max(1) as f64;
+    share
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@
 //! struct Message { text: Option<String>, sizes: Vec<u32> }
 //! let json::Decoded { value, dropped } = json::decode::<Message>(br#"{"text": ["odd"], "sizes": [1, "two", 3]}"#)?;
 //! assert_eq!((value.text, value.sizes), (None, vec![1, 3]));
-//! assert_eq!(dropped, ["text", "sizes[1]"]);
+//! assert!(dropped.contains(&"text".to_owned()) && dropped.contains(&"sizes[1]".to_owned()));
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 

@@ -50,9 +50,7 @@ fn people(package: &Package<'_>) -> BTreeMap<String, String> {
 
 fn sheet_extras(package: &Package<'_>, part: &str, people: &BTreeMap<String, String>) -> SheetExtras {
     let mut extras = SheetExtras::default();
-    if let Some(xml) =
-        package.text(part).filter(|xml| xml.contains(" hidden="))
-    {
+    if let Some(xml) = package.text(part).filter(|xml| xml.contains(" hidden=")) {
         extras.hidden = hidden(&xml);
     }
     let mut comments = BTreeMap::new();

@@ -8,7 +8,7 @@ use super::{
     answer::{Labels, Proposal, ProposedFact},
     offered::OfferedFacts,
     signals::Signal,
-    support::{said, share_of_words, stated_for, supported},
+    support::{said, stated_for, supported},
     transcript::Transcript,
     verify::{Doubt, restates, verify, verify_summary},
 };
@@ -20,7 +20,7 @@ use crate::{
     operations::is_taken,
     options::{EvictionPolicy, MemoryOptions},
     summary::SummaryKey,
-    text::beginning,
+    text::{beginning, share_of_words},
     time::FactTime,
 };
 use pudu_store::recall_words;

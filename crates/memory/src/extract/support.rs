@@ -107,16 +107,6 @@ fn holds(text: &str, piece: &str) -> bool {
     })
 }
 
-/// Share of a text's words that some texts have.
-pub(super) fn share_of_words<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> f64 {
-    let known: HashSet<String> = known.flat_map(words).collect();
-    let words = words(text);
-    let found = words.iter().filter(|word| known.contains(*word)).count();
-    #[expect(clippy::cast_precision_loss, reason = "a few words")]
-    let share = found as f64 / words.len().max(1) as f64;
-    share
-}
-
 #[cfg(test)]
 mod tests {
     use super::{

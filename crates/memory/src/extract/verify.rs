@@ -18,7 +18,7 @@ pub(super) use doubt::Doubt;
 use crate::{
     about::Subject,
     secrets::has_secret,
-    text::{normalized, sentences, words},
+    text::{normalized, sentences, share_of_words, words},
 };
 use clauses::{ClauseSubject, clauses};
 use language::SentenceLanguage;
