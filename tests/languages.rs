@@ -59,7 +59,7 @@ fn speaks_no_english(house: &House) {
         let text: String =
             text.split("</code>").map(|part| part.split("<code>").next().unwrap_or_default()).collect();
         let is_word = |word: &&str| !word.starts_with('/');
-        let words: Vec<&str> = text.split([' ', '\n', '、']).filter(is_word).collect();
+        let words: Vec<&str> = text.split([' ', '\n', '、', '：']).filter(is_word).collect();
         let text = words.join(" ");
         let found: Vec<_> = english.iter().filter(|words| text.contains(**words)).collect();
         assert!(found.is_empty(), "{found:?} in {text}");
