@@ -32,15 +32,15 @@ mod tests {
     #[test]
     fn half_a_pair_and_a_strange_field_cost_nothing_beside_them() {
         #[derive(Debug, PartialEq, Deserialize)]
-        struct Event {
+        struct LenientEvent {
             #[serde(default, deserialize_with = "lenient")]
             title: String,
             #[serde(default, deserialize_with = "each")]
             files: Vec<u8>,
         }
         let check = |text: &str, title: &str, files: &[u8]| {
-            let event: Event = from_bytes(text.as_bytes()).unwrap();
-            assert_eq!(event, Event { title: title.into(), files: files.to_vec() }, "{text}");
+            let event: LenientEvent = from_bytes(text.as_bytes()).unwrap();
+            assert_eq!(event, LenientEvent { title: title.into(), files: files.to_vec() }, "{text}");
         };
         check(r#"{"title": "cut \ud83d", "files": [1]}"#, "cut \u{fffd}", &[1]);
         check(r#"{"title": "\ude00", "other": "\ud83d"}"#, "\u{fffd}", &[]);

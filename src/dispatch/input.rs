@@ -125,7 +125,7 @@ pub(super) async fn read(
         if !is_complete(arrival) && known(shared, thread, &human.id).await {
             continue;
         }
-        let Fetched { files, problems, words } =
+        let FetchedFiles { files, problems, words } =
             basket.fetch_all(attachments, language, &mut input.notes).await;
         human.files = files;
         human.notes.extend(problems);
@@ -191,14 +191,14 @@ async fn known(shared: &Shared, thread: &ThreadId, id: &MessageId) -> bool {
 
 /// Files that were fetched, and the problems of the others in words for the model.
 #[derive(Default)]
-pub(super) struct Fetched {
+pub(super) struct FetchedFiles {
     pub(super) files: Vec<SharedFile>,
     pub(super) problems: Vec<String>,
     /// The spoken words of recordings.
     pub(super) words: Vec<String>,
 }
 
-impl Fetched {
+impl FetchedFiles {
     /// Notes the outcome of a transcription.
     fn note(&mut self, heard: Option<Heard>, language: Language, name: &str, notes: &mut Vec<String>) {
         match heard {
@@ -257,8 +257,8 @@ impl<'a> Basket<'a> {
         attachments: &[Attachment],
         language: Language,
         notes: &mut Vec<String>,
-    ) -> Fetched {
-        let mut fetched = Fetched::default();
+    ) -> FetchedFiles {
+        let mut fetched = FetchedFiles::default();
         for attachment in attachments {
             match self.fetch(attachment).await {
                 Ok((file, heard)) => {

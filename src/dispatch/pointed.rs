@@ -3,7 +3,7 @@
 
 use super::{
     account::{Account, AccountRules},
-    input::{Basket, Fetched, TurnPlace, join},
+    input::{Basket, FetchedFiles, TurnPlace, join},
     shared::Shared,
 };
 use crate::{bus::InboxItem, clock, config::GroupContext};
@@ -65,7 +65,7 @@ impl PointedReader<'_> {
             if piece.own && piece.kind == PointedKind::Reply && is_in(&state, &piece.text) {
                 pointed.text = excerpt(&piece.text);
             }
-            let Fetched { files, problems, words } =
+            let FetchedFiles { files, problems, words } =
                 basket.fetch_all(&piece.attachments, language, notes).await;
             pointed.text = join(&pointed.text, &words);
             pointed.files = files.iter().map(|file| file.name.clone()).collect();

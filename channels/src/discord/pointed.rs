@@ -36,7 +36,7 @@ const FOREIGN_CHANNEL: &str =
 
 /// Place of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct MessageLink {
+pub(super) struct DiscordMessageLink {
     /// The server; `None` for the one of the message that points at it.
     guild: Option<String>,
     channel: String,
@@ -46,14 +46,14 @@ pub(super) struct MessageLink {
 impl DiscordDecoder<'_> {
     /// Returns the content that a message points at. `parent` is the channel of the thread in which it stands.
     pub(super) fn pointed(&self, message: &DiscordMessage, parent: Option<&str>) -> Vec<PointedAt> {
-        let opening = parent.map(|parent| MessageLink::here(parent, &message.channel_id));
+        let opening = parent.map(|parent| DiscordMessageLink::here(parent, &message.channel_id));
         let opening = opening.map(|link| PointedAt::unread(PointedKind::Opening, link.reference()));
         let answered = answered(message).map(|id| match &message.referenced_message {
             Some(answered) => self.piece(PointedKind::Reply, answered),
             None => {
                 let reference = message.message_reference.as_ref();
                 let channel = reference.and_then(|reference| reference.channel_id.as_deref());
-                let link = MessageLink::here(channel.unwrap_or(&message.channel_id), &id);
+                let link = DiscordMessageLink::here(channel.unwrap_or(&message.channel_id), &id);
                 PointedAt::unread(PointedKind::Reply, link.reference())
             }
         });
@@ -151,7 +151,7 @@ fn components(components: &[Value]) -> String {
     lines(found)
 }
 
-impl MessageLink {
+impl DiscordMessageLink {
     fn here(channel: &str, message: &str) -> Self {
         Self { guild: None, channel: channel.to_owned(), message: message.to_owned() }
     }
@@ -178,10 +178,10 @@ impl MessageLink {
 }
 
 /// Returns the messages to which a text links, each once.
-fn links(text: &str) -> Vec<MessageLink> {
-    let mut found: Vec<MessageLink> = Vec::new();
+fn links(text: &str) -> Vec<DiscordMessageLink> {
+    let mut found: Vec<DiscordMessageLink> = Vec::new();
     for word in text.split(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | '(' | ')' | '|' | '"')) {
-        let link = MessageLink::from_url(word).filter(|link| !found.contains(link));
+        let link = DiscordMessageLink::from_url(word).filter(|link| !found.contains(link));
         found.extend(link);
     }
     found
@@ -195,7 +195,7 @@ impl DiscordChannel {
         piece: &PointedAt,
     ) -> Result<Vec<PointedAt>, SendError> {
         let state = &self.handler.state;
-        let link = piece.reference.as_deref().and_then(MessageLink::from_reference);
+        let link = piece.reference.as_deref().and_then(DiscordMessageLink::from_reference);
         let Some(link) = link else { return Ok(Vec::new()) };
         let here = [Some(&inbound.address.chat), inbound.address.topic.as_ref()];
         let here = here.into_iter().flatten().any(|channel| *channel == link.channel);
@@ -251,7 +251,7 @@ impl DiscordChannel {
     /// Returns whether the bot listens on a server and the sender may read the channel there.
     async fn listens(
         &self,
-        link: &MessageLink,
+        link: &DiscordMessageLink,
         inbound: &Inbound,
         state: &DiscordAccountState,
     ) -> Result<bool, DiscordError> {

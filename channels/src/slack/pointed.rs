@@ -33,7 +33,7 @@ const FOREIGN_CHANNEL: &str =
 
 /// Place of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct MessageLink {
+struct SlackMessageLink {
     channel: String,
     ts: String,
     thread: Option<String>,
@@ -55,11 +55,11 @@ pub(super) fn pointed(
     context: PieceContext<'_>,
 ) -> Vec<PointedAt> {
     let opening = thread.map(|thread| {
-        let link = MessageLink { channel: channel.to_owned(), ts: thread.to_owned(), thread: None };
+        let link = SlackMessageLink { channel: channel.to_owned(), ts: thread.to_owned(), thread: None };
         PointedAt::unread(PointedKind::Opening, link.reference())
     });
     let cards = message.attachments.iter().map(|card| context.card(card));
-    let shown = |link: &MessageLink| message.attachments.iter().any(|card| card.shows(link));
+    let shown = |link: &SlackMessageLink| message.attachments.iter().any(|card| card.shows(link));
     let links = links(&message.text).into_iter().filter(|link| !shown(link)).take(MAX_LINKS);
     let links = links.map(|link| PointedAt::unread(PointedKind::Link, link.reference()));
     opening.into_iter().chain(cards).chain(links).filter(|piece| !piece.is_empty()).collect()
@@ -135,7 +135,7 @@ impl PieceContext<'_> {
 }
 
 impl SlackAttachment {
-    fn shows(&self, link: &MessageLink) -> bool {
+    fn shows(&self, link: &SlackMessageLink) -> bool {
         self.channel_id.as_ref() == Some(&link.channel) && self.ts.as_str() == Some(&link.ts)
     }
 }
@@ -149,7 +149,7 @@ fn time(ts: &Value) -> Option<i64> {
     (at > 0).then_some(at)
 }
 
-impl MessageLink {
+impl SlackMessageLink {
     /// Reads the address of a message, `…/archives/C1/p1750000000000100`.
     fn from_url(url: &str) -> Option<Self> {
         let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
@@ -184,11 +184,11 @@ impl MessageLink {
 }
 
 /// Returns the messages to which a text links, each once.
-fn links(text: &str) -> Vec<MessageLink> {
-    let mut found: Vec<MessageLink> = Vec::new();
+fn links(text: &str) -> Vec<SlackMessageLink> {
+    let mut found: Vec<SlackMessageLink> = Vec::new();
     for part in text.split('<').skip(1) {
         let url = part.split(['>', '|']).next().unwrap_or_default().replace("&amp;", "&");
-        let link = MessageLink::from_url(&url).filter(|link| !found.contains(link));
+        let link = SlackMessageLink::from_url(&url).filter(|link| !found.contains(link));
         found.extend(link);
     }
     found
@@ -200,7 +200,7 @@ pub(super) async fn look_up(
     inbound: &Inbound,
     piece: &PointedAt,
 ) -> Result<Vec<PointedAt>, SendError> {
-    let link = piece.reference.as_deref().and_then(MessageLink::from_reference);
+    let link = piece.reference.as_deref().and_then(SlackMessageLink::from_reference);
     let Some(link) = link else { return Ok(Vec::new()) };
     let elsewhere = link.channel != inbound.address.chat;
     if elsewhere && !is_member(state, &link.channel, &inbound.sender.id).await? {
@@ -275,8 +275,11 @@ async fn is_member(state: &SlackAccountState, channel: &str, person: &str) -> Re
     Err(CallError::Refused("the channel has too many members to look for the sender".to_owned()))
 }
 
-async fn message(state: &SlackAccountState, link: &MessageLink) -> Result<Option<SlackMessage>, SlackError> {
-    let MessageLink { channel, ts, thread } = link;
+async fn message(
+    state: &SlackAccountState,
+    link: &SlackMessageLink,
+) -> Result<Option<SlackMessage>, SlackError> {
+    let SlackMessageLink { channel, ts, thread } = link;
     let window = [("latest", ts.as_str()), ("oldest", ts.as_str()), ("inclusive", "true"), ("limit", "2")];
     let place = [("channel", channel.as_str()), ("ts", thread.as_deref().unwrap_or_default())];
     let (method, params) = match thread {

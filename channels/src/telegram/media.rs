@@ -1,13 +1,13 @@
 //! Contents of a message besides words: files to fetch, and things that words can describe.
 
-use super::wire::{ChecklistTask, Content, Media, PollOption, TelegramLocation, full_name};
+use super::wire::{ChecklistTask, Media, PollOption, TelegramContent, TelegramLocation, full_name};
 use crate::{
     Attachment,
     name::{clean, extension_of},
 };
 
 /// Returns the files of a content.
-pub(super) fn attachments(content: &Content) -> Vec<Attachment> {
+pub(super) fn attachments(content: &TelegramContent) -> Vec<Attachment> {
     let photo = content.photo.iter().max_by_key(|photo| u64::from(photo.width) * u64::from(photo.height));
     // An animation is repeated as a document for old clients.
     let document = content.document.as_ref().filter(|_| content.animation.is_none());
@@ -47,7 +47,7 @@ fn sticker_type(sticker: &Media) -> &'static str {
 }
 
 /// Describes in words the content that is neither text nor a file.
-pub(super) fn described(content: &Content) -> Option<String> {
+pub(super) fn described(content: &TelegramContent) -> Option<String> {
     let place = |at: &TelegramLocation| format!("{}, {}", at.latitude, at.longitude);
     if let Some(venue) = &content.venue {
         return Some(format!("[Place: {}, {} ({})]", venue.title, venue.address, place(&venue.location)));

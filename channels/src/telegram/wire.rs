@@ -115,12 +115,12 @@ pub(super) struct TelegramMessage {
     #[serde(default, deserialize_with = "each")]
     pub(super) caption_entities: Vec<Entity>,
     #[serde(flatten)]
-    pub(super) content: Content,
+    pub(super) content: TelegramContent,
 }
 
 /// Content of a message besides its text.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Content {
+pub(super) struct TelegramContent {
     #[serde(default, deserialize_with = "each")]
     pub(super) photo: Vec<Media>,
     #[serde(default, deserialize_with = "lenient")]
@@ -194,7 +194,7 @@ pub(super) struct ExternalReply {
     #[serde(default, deserialize_with = "lenient")]
     pub(super) chat: Option<Chat>,
     #[serde(flatten)]
-    pub(super) content: Content,
+    pub(super) content: TelegramContent,
 }
 
 /// Something whose presence is all that matters.

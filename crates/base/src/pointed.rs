@@ -44,7 +44,7 @@ pub struct Pointed {
 
 /// The line that begins one piece.
 #[derive(Serialize)]
-struct Head {
+struct PieceHead {
     #[serde(skip_serializing_if = "Option::is_none")]
     author: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -88,7 +88,7 @@ pub fn size(pointed: &[Pointed]) -> usize {
 
 impl Pointed {
     fn render(&self, left: &mut usize, rendered: &mut String) {
-        let head = Head {
+        let head = PieceHead {
             author: self.author.as_deref().map(name),
             yours: self.own,
             at: self.at.as_deref().map(name),

@@ -113,9 +113,12 @@ fn previews_links_and_the_message_that_opened_the_thread_are_pointed_at() {
     let opening = PointedAt::unread(PointedKind::Opening, "/2/30");
     check("30", json!({"content": "hi"}), "hi", &[opening]);
     let link = |url: &str, expected: Option<&str>| {
-        let found = MessageLink::from_url(url);
-        assert_eq!(found.as_ref().map(MessageLink::reference).as_deref(), expected, "{url}");
-        assert_eq!(found.as_ref().and_then(|link| MessageLink::from_reference(&link.reference())), found);
+        let found = DiscordMessageLink::from_url(url);
+        assert_eq!(found.as_ref().map(DiscordMessageLink::reference).as_deref(), expected, "{url}");
+        assert_eq!(
+            found.as_ref().and_then(|link| DiscordMessageLink::from_reference(&link.reference())),
+            found
+        );
     };
     link("https://discord.com/channels/1/2/3", Some("1/2/3"));
     link("https://canary.discord.com/channels/1/2/3", Some("1/2/3"));
@@ -125,5 +128,5 @@ fn previews_links_and_the_message_that_opened_the_thread_are_pointed_at() {
     link("https://discord.com.evil.example/channels/1/2/3", None);
     link("http://discord.com/channels/1/2/3", None);
     let text = "see <https://discord.com/channels/1/2/3>, (https://discord.com/channels/1/2/3) and https://discord.com/channels/1/2/4";
-    assert_eq!(links(text).iter().map(MessageLink::reference).collect::<Vec<_>>(), ["1/2/3", "1/2/4"]);
+    assert_eq!(links(text).iter().map(DiscordMessageLink::reference).collect::<Vec<_>>(), ["1/2/3", "1/2/4"]);
 }

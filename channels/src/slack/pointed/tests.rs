@@ -64,10 +64,10 @@ fn shared_messages_cards_and_previews_are_read_with_their_files() {
 #[test]
 fn links_to_messages_are_followed_once_and_nothing_else_is() {
     let check = |url: &str, expected: Option<&str>| {
-        let found = MessageLink::from_url(url).map(|link| link.reference());
+        let found = SlackMessageLink::from_url(url).map(|link| link.reference());
         assert_eq!(found.as_deref(), expected, "{url}");
-        let link = MessageLink::from_url(url);
-        assert_eq!(link.as_ref().and_then(|link| MessageLink::from_reference(&link.reference())), link);
+        let link = SlackMessageLink::from_url(url);
+        assert_eq!(link.as_ref().and_then(|link| SlackMessageLink::from_reference(&link.reference())), link);
     };
     check("https://team.slack.com/archives/C9/p1750000000000100", Some("C9:1750000000.000100:"));
     let threaded = "https://team.slack.com/archives/C9/p1750000000000200?thread_ts=1750000000.000100&cid=C9";
