@@ -154,7 +154,7 @@ impl Daemon {
             outbox,
             home: fixed.home,
             accounts,
-            rules: RwLock::new(Arc::new(rules(&hot))),
+            rules: RwLock::new(Arc::new(DispatchRules::new(&hot))),
             drain: CancellationToken::new(),
             tasks: turns,
             refusals: Refusals::default(),
@@ -435,18 +435,9 @@ fn apply(shared: &Shared, hot: &config::HotConfig, machine: &Machine, extensions
         Ok(setup) => shared.client.configure(setup),
         Err(error) => tracing::error!(%error, "refused edited models, those before stay"),
     }
-    shared.set_rules(rules(hot));
+    shared.set_rules(DispatchRules::new(hot));
     shared.outbox.set_oldest(hot.timing.outbox_max_age);
     connections::apply_policies(shared, hot);
-}
-
-fn rules(hot: &config::HotConfig) -> DispatchRules {
-    DispatchRules {
-        follow_up_window: hot.timing.follow_up_window,
-        uploads: hot.uploads.clone(),
-        unpaired: hot.timing.unpaired,
-        transcription: hot.transcription.clone(),
-    }
 }
 
 /// Makes the accounts: the local one, and those that are configured. Nothing is connected yet.

@@ -16,7 +16,6 @@ mod loopback;
 mod messages;
 mod names;
 mod page;
-mod pointed;
 mod robot;
 mod seal;
 

@@ -22,7 +22,6 @@ mod messages;
 mod page;
 mod permissions;
 mod placing;
-mod pointed;
 mod session;
 mod text;
 mod unplaced;

@@ -1,6 +1,6 @@
 //! Decoded events from a platform.
 
-use crate::{Address, PointedAt};
+use crate::{Address, PointedAt, attachment::Attachment};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -97,16 +97,4 @@ pub enum InboundKind {
         /// The button's text, as if typed. It comes from outside: no more trusted than typed text.
         action: String,
     },
-}
-
-/// A file of a message, still on the platform.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attachment {
-    /// The platform's handle for fetching it.
-    pub handle: String,
-    /// The name that the sender gave, or one made up. Not safe as a path.
-    pub name: String,
-    /// Size in bytes, where the platform says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size: Option<u64>,
 }

@@ -7,6 +7,7 @@
 
 mod address;
 mod allowance;
+mod attachment;
 mod boxed;
 mod bucket;
 mod channel;
@@ -41,6 +42,7 @@ mod view;
 mod webhook;
 
 pub use address::Address;
+pub use attachment::Attachment;
 pub use boxed::BoxFuture;
 pub use channel::{
     Channel, ChannelError, ChannelLimits, LiveReply, RecentMessages, ReplyTarget, RunOptions, SendError,
@@ -50,7 +52,7 @@ pub use command::ChatCommand;
 pub use event_sink::{AcceptError, Accepted, EventSink, StreamPosition};
 pub use health::{Health, HealthCell, HealthState};
 pub use hurry::Hurry;
-pub use inbound::{Attachment, EventKey, Inbound, InboundKind, Sender};
+pub use inbound::{EventKey, Inbound, InboundKind, Sender};
 pub use pointed::{PointedAt, PointedKind};
 pub use reply_store::{KnownMessage, ReplyHandle, ReplyStore, ReplyStoreError};
 pub use view::{Choice, FinalView, OutFile, Prompt, ReplyView};

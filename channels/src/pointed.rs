@@ -1,7 +1,7 @@
 //! Content that a message points at: messages that it answers, quotes, forwards or links to, and cards, previews and
 //! polls that come with it. The sender did not write it, so it is never a command.
 
-use crate::{Attachment, lenient::from_bytes};
+use crate::{attachment::Attachment, lenient::from_bytes};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

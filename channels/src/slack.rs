@@ -15,7 +15,6 @@ mod listen;
 mod messages;
 mod page;
 mod people;
-mod pointed;
 mod text;
 mod threads;
 mod upload;
@@ -193,7 +192,7 @@ impl PlatformAccount for SlackChannel {
     }
 
     async fn look_up(&self, inbound: &Inbound, piece: &PointedAt) -> Result<Vec<PointedAt>, SendError> {
-        pointed::look_up(&self.handler.state, inbound, piece).await
+        decode::pointed::look_up(&self.handler.state, inbound, piece).await
     }
 
     async fn recent(
@@ -201,7 +200,7 @@ impl PlatformAccount for SlackChannel {
         inbound: &Inbound,
         wanted: RecentMessages<'_>,
     ) -> Result<Vec<PointedAt>, SendError> {
-        pointed::recent(&self.handler.state, inbound, wanted).await
+        decode::pointed::recent(&self.handler.state, inbound, wanted).await
     }
 
     async fn download(&self, attachment: &Attachment, to: &Path, limit: u64) -> Result<u64, SendError> {

@@ -7,6 +7,7 @@
 //! To add a platform: one file beside `telegram.rs` with its [`Platform`] and its [`PlatformReader`], one
 //! line in [`READERS`]; its line in `other.rs` goes.
 
+mod context;
 mod dingtalk;
 mod discord;
 mod feishu;
@@ -21,6 +22,7 @@ use super::{
     reader::{Effect, Key, Section},
     retention,
 };
+pub(crate) use context::GroupContext;
 use indexmap::IndexMap;
 use jiff::tz::TimeZone;
 use pudu_channels::{Channel, ChannelError, ChatCommand};
@@ -135,20 +137,6 @@ pub(crate) struct AccountPolicy {
     pub(crate) language: Option<Language>,
     /// Recent messages of a group that the model reads beside a question.
     pub(crate) context: GroupContext,
-}
-
-/// Recent messages of a group that the model reads beside a question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct GroupContext {
-    /// Maximum number of messages; 0 for none.
-    pub(crate) messages: usize,
-    /// Maximum age of a message.
-    pub(crate) age: Duration,
-}
-
-impl GroupContext {
-    /// Reads nothing.
-    pub(crate) const OFF: Self = Self { messages: 0, age: Duration::ZERO };
 }
 
 impl AccountPolicy {
@@ -348,20 +336,10 @@ pub(super) fn policies(top: &Section<'_>) -> IndexMap<String, AccountPolicy> {
             language: own_language(&section, language),
             context: GroupContext::OFF,
         };
-        let policy = AccountPolicy { context: context(&section, &policy), ..policy };
+        let policy = AccountPolicy { context: context::read(&section, &policy), ..policy };
         section.is_needed().then(|| (name.to_owned(), policy))
     };
     find(top).into_iter().filter_map(one).collect()
-}
-
-/// Reads the limits of group context. An account that is open to all has strangers in its groups: its default is off.
-fn context(section: &Section<'_>, policy: &AccountPolicy) -> GroupContext {
-    let section = section.section("context");
-    let usual = if policy.admits_everybody() { 0 } else { 50 };
-    let messages = section.number("messages", 0..=200_u32);
-    let messages = messages.or_told(usual, "50; 0 where the account admits everybody");
-    let minutes = section.number("minutes", 1..=10_080_u64).or(1440);
-    GroupContext { messages: messages as usize, age: Duration::from_secs(minutes * 60) }
 }
 
 /// Reads how long what accounts leave behind is kept; that of an account that is off counts, too.

@@ -13,12 +13,13 @@ use super::{
     running::{RunningTurn, over},
     shared::Shared,
     turn::{self, Delivering, Interruption, ModelChoice, TurnEnd, TurnJob, TurnWork},
+    view,
 };
 use crate::{
     bus::{InboxItem, OutboxItem, retry_until_stored},
     clock,
 };
-use pudu_channels::{Choice, FinalView, InboundKind, ReplyTarget, RunOptions};
+use pudu_channels::{FinalView, InboundKind, ReplyTarget, RunOptions};
 use pudu_client::{
     Control,
     base::{BoxFuture, RunId, Skill, ThreadFolder, ThreadId, UserId},
@@ -33,8 +34,6 @@ use tokio::sync::{mpsc, oneshot};
 
 /// An actor that has nothing to do for so long goes.
 const IDLE: Duration = Duration::from_secs(60);
-/// Maximum length of the action of a button, in bytes.
-const MAX_ACTION_BYTES: usize = 64;
 /// Files sent together arrive one by one; the last is awaited for so long.
 const ALBUM: Duration = Duration::from_millis(600);
 
@@ -230,22 +229,12 @@ impl ConversationActor {
                 done.extend(self.waiting.remove(at).map(|taken| taken.id));
             }
             (InboundKind::Edit { text }, None, _) if !text.trim().is_empty() => {
-                let view = self.offer_to_ask_again(&change, text.trim());
+                let view = view::late_edit(self.language(&change), text.trim());
                 return self.answer_with(change, view, Vec::new());
             }
             _ => {}
         }
         self.shared.inbox.finish(&done).await;
-    }
-
-    /// Returns the answer to an edit that comes too late: a button that asks with the new words, where they fit one.
-    fn offer_to_ask_again(&self, change: &InboxItem, text: &str) -> FinalView {
-        let language = self.language(change);
-        if text.len() > MAX_ACTION_BYTES || text.contains('\n') {
-            return FinalView { text: language.edit_late_long().to_owned(), ..FinalView::default() };
-        }
-        let choice = Choice { label: language.edit_ask_again().to_owned(), action: text.to_owned() };
-        FinalView { text: language.edit_late().to_owned(), choices: vec![choice], ..FinalView::default() }
     }
 
     /// Stops the run; what it said so far is kept and shown. Tells whether there was one.

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     bus::{Inbox, InboxItem, Outbox},
-    config::{Transcription, UnpairedPeople, Uploads},
+    config::{HotConfig, Transcription, UnpairedPeople, Uploads},
     links::Links,
 };
 use pudu_channels::Inbound;
@@ -34,6 +34,18 @@ pub(crate) struct DispatchRules {
     pub(crate) unpaired: UnpairedPeople,
     /// The server that transcribes voice notes and videos.
     pub(crate) transcription: Option<Transcription>,
+}
+
+impl DispatchRules {
+    /// Takes the rules out of the configuration.
+    pub(crate) fn new(hot: &HotConfig) -> Self {
+        Self {
+            follow_up_window: hot.timing.follow_up_window,
+            uploads: hot.uploads.clone(),
+            unpaired: hot.timing.unpaired,
+            transcription: hot.transcription.clone(),
+        }
+    }
 }
 
 /// The services that all conversations share.

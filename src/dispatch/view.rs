@@ -19,6 +19,9 @@ use url::Url;
 /// Maximum length of an option that becomes a button, in bytes: not every platform shows more.
 const MAX_LABEL_BYTES: usize = 40;
 
+/// Maximum length of the action of a button, in bytes.
+const MAX_ACTION_BYTES: usize = 64;
+
 /// Bytes of a question that stand in the message; more of it stands in a file.
 const MAX_ASKED_BYTES: usize = 3_000;
 
@@ -73,6 +76,15 @@ pub(super) fn file_to_read(progress: &Progress) -> Option<(&str, &str)> {
     let asked = progress.asked.first()?;
     let whole = asked.whole.as_deref().filter(|whole| is_file(whole))?;
     Some((&asked.key, whole))
+}
+
+/// Returns the answer to an edit that comes too late: a button that asks with the new words, where they fit one.
+pub(super) fn late_edit(language: Language, text: &str) -> FinalView {
+    if text.len() > MAX_ACTION_BYTES || text.contains('\n') {
+        return FinalView { text: language.edit_late_long().to_owned(), ..FinalView::default() };
+    }
+    let choice = Choice { label: language.edit_ask_again().to_owned(), action: text.to_owned() };
+    FinalView { text: language.edit_late().to_owned(), choices: vec![choice], ..FinalView::default() }
 }
 
 fn decide(language: Language, key: &str) -> Vec<Choice> {

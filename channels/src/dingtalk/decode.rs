@@ -1,10 +1,10 @@
 //! From DingTalk's events to what a person did. Every part of an event may be missing or strange.
 
-use super::{
-    pointed::{PASSED_ON, pointed},
-    seal::NameSeal,
-};
+pub(super) mod pointed;
+
+use super::seal::NameSeal;
 use crate::{Address, Attachment, EventKey, Inbound, InboundKind, Sender, name};
+use pointed::{PASSED_ON, pointed};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -2,12 +2,13 @@
 //!
 //! Deliberately absent: who may speak. That is decided by id in one place for all platforms.
 
+pub(super) mod pointed;
+
 use super::{
     account_state::DiscordIdentity,
     deferred::{DiscordHint, given},
     download::handle,
     guild_cache::{CachedChannel, GuildCache},
-    pointed::{poll, stickers},
     text::{name, words},
     wire::{DiscordAttachment, DiscordMessage, Interaction, made},
 };
@@ -15,6 +16,7 @@ use crate::{
     Address, Attachment, ChatCommand, EventKey, Inbound, InboundKind, PointedKind, Sender, name::clean,
     pointed::lines,
 };
+use pointed::{poll, stickers};
 use std::collections::BTreeSet;
 
 /// Ordinary messages, and such that answer another; all others tell of what happened.

@@ -3,13 +3,15 @@
 //! A message in a channel that names the bot comes as two events; a redelivery and the history bring it once
 //! more. All have the same key, made of channel and time stamp. What is deliberately absent: who may speak.
 
+pub(super) mod pointed;
+
 use super::{
     blocks,
-    pointed::{PieceContext, pointed},
     text::{named, words},
     wire::{Actions, SlackFile, SlackIdentity, SlackMessage, Slash},
 };
 use crate::{Address, Attachment, ChatCommand, EventKey, Inbound, InboundKind, PointedKind, Sender};
+use pointed::{PieceContext, pointed};
 use serde_json::{Value, json};
 use std::{borrow::Cow, collections::HashMap};
 

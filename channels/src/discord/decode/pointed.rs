@@ -2,13 +2,15 @@
 //! for what the event does not contain, and only for messages that the sender may read.
 
 use super::{
-    DiscordChannel,
-    account_state::{ApiRoute, DiscordAccountState},
-    decode::{DiscordDecoder, answered, file},
-    failure::DiscordError,
-    permissions::may_read,
-    text::{name, words},
-    wire::{DiscordMessage, DiscordPoll, DiscordUser, Embed, Passed, Sticker, made},
+    super::{
+        DiscordChannel,
+        account_state::{ApiRoute, DiscordAccountState},
+        failure::DiscordError,
+        permissions::may_read,
+        text::{name, words},
+        wire::{DiscordMessage, DiscordPoll, DiscordUser, Embed, Passed, Sticker, made},
+    },
+    DiscordDecoder, answered, file,
 };
 use crate::{
     Inbound, PointedAt, PointedKind, RecentMessages, SendError, pointed::lines, transport::CallError,
@@ -36,7 +38,7 @@ const FOREIGN_CHANNEL: &str =
 
 /// Place of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct DiscordMessageLink {
+pub(in crate::discord) struct DiscordMessageLink {
     /// The server; `None` for the one of the message that points at it.
     guild: Option<String>,
     channel: String,
@@ -45,7 +47,11 @@ pub(super) struct DiscordMessageLink {
 
 impl DiscordDecoder<'_> {
     /// Returns the content that a message points at. `parent` is the channel of the thread in which it stands.
-    pub(super) fn pointed(&self, message: &DiscordMessage, parent: Option<&str>) -> Vec<PointedAt> {
+    pub(in crate::discord) fn pointed(
+        &self,
+        message: &DiscordMessage,
+        parent: Option<&str>,
+    ) -> Vec<PointedAt> {
         let opening = parent.map(|parent| DiscordMessageLink::here(parent, &message.channel_id));
         let opening = opening.map(|link| PointedAt::unread(PointedKind::Opening, link.reference()));
         let answered = answered(message).map(|id| match &message.referenced_message {
@@ -66,7 +72,7 @@ impl DiscordDecoder<'_> {
     }
 
     /// Returns a message of any author as one piece, with the words of its cards and its files.
-    pub(super) fn piece(&self, kind: PointedKind, message: &DiscordMessage) -> PointedAt {
+    pub(in crate::discord) fn piece(&self, kind: PointedKind, message: &DiscordMessage) -> PointedAt {
         let embeds = message.embeds.iter().map(|embed| self.words_of(embed, &message.mentions));
         let passed = message.message_snapshots.iter().map(|passed| self.passed(&passed.message));
         let poll = message.poll.as_ref().map(poll);
@@ -125,7 +131,7 @@ impl DiscordDecoder<'_> {
 }
 
 /// Returns the words of a poll, with its votes once there are some.
-pub(super) fn poll(poll: &DiscordPoll) -> String {
+pub(in crate::discord) fn poll(poll: &DiscordPoll) -> String {
     let votes =
         |id: u64| poll.results.answer_counts.iter().find(|count| count.id == id).map(|count| count.count);
     let answers = poll.answers.iter().map(|answer| match votes(answer.answer_id) {
@@ -136,7 +142,7 @@ pub(super) fn poll(poll: &DiscordPoll) -> String {
 }
 
 /// Returns the names of stickers.
-pub(super) fn stickers(stickers: &[Sticker]) -> String {
+pub(in crate::discord) fn stickers(stickers: &[Sticker]) -> String {
     lines(stickers.iter().map(|sticker| format!("[sticker: {}]", sticker.name)))
 }
 
@@ -189,7 +195,7 @@ fn links(text: &str) -> Vec<DiscordMessageLink> {
 
 impl DiscordChannel {
     /// Reads content that an event does not contain.
-    pub(super) async fn read_pointed(
+    pub(in crate::discord) async fn read_pointed(
         &self,
         inbound: &Inbound,
         piece: &PointedAt,
@@ -219,7 +225,7 @@ impl DiscordChannel {
     }
 
     /// Reads recent messages of a thread, or of a channel outside of its threads.
-    pub(super) async fn read_recent(
+    pub(in crate::discord) async fn read_recent(
         &self,
         inbound: &Inbound,
         wanted: RecentMessages<'_>,

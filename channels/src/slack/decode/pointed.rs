@@ -2,12 +2,14 @@
 //! Slack is asked for. A message of another channel is read only for people who are in that channel.
 
 use super::{
-    account_state::SlackAccountState,
-    blocks,
-    decode::{attachment, millis},
-    failure::SlackError,
-    text::words,
-    wire::{HistoryPage, MembersPage, SlackAttachment, SlackIdentity, SlackMessage},
+    super::{
+        account_state::SlackAccountState,
+        blocks,
+        failure::SlackError,
+        text::words,
+        wire::{HistoryPage, MembersPage, SlackAttachment, SlackIdentity, SlackMessage},
+    },
+    attachment, millis,
 };
 use crate::{
     Attachment, Inbound, PointedAt, PointedKind, RecentMessages, SendError, pointed::lines,
@@ -41,14 +43,14 @@ struct SlackMessageLink {
 
 /// Bot and people whose names replace ids.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PieceContext<'a> {
-    pub(super) me: &'a SlackIdentity,
+pub(in crate::slack) struct PieceContext<'a> {
+    pub(in crate::slack) me: &'a SlackIdentity,
     /// The names of people by their ids.
-    pub(super) names: &'a HashMap<String, String>,
+    pub(in crate::slack) names: &'a HashMap<String, String>,
 }
 
 /// Returns the content that a message points at. `thread` is the thread that holds the message.
-pub(super) fn pointed(
+pub(in crate::slack) fn pointed(
     message: &SlackMessage,
     channel: &str,
     thread: Option<&str>,
@@ -195,7 +197,7 @@ fn links(text: &str) -> Vec<SlackMessageLink> {
 }
 
 /// Reads content that an event does not contain.
-pub(super) async fn look_up(
+pub(in crate::slack) async fn look_up(
     state: &SlackAccountState,
     inbound: &Inbound,
     piece: &PointedAt,
@@ -218,7 +220,7 @@ pub(super) async fn look_up(
 }
 
 /// Reads recent messages of a thread, or of a channel outside of its threads.
-pub(super) async fn recent(
+pub(in crate::slack) async fn recent(
     state: &SlackAccountState,
     inbound: &Inbound,
     wanted: RecentMessages<'_>,

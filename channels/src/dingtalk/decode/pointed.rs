@@ -1,7 +1,7 @@
 //! Content that a message points at. DingTalk puts it into the event, in several forms: a bot cannot read any other
 //! message.
 
-use super::decode::{file, number, object, text};
+use super::{file, number, object, text};
 use crate::{
     Attachment, PointedAt, PointedKind,
     pointed::{MAX_PIECES, card_words, lines},
@@ -9,7 +9,7 @@ use crate::{
 use serde_json::Value;
 
 /// Kinds of messages in which nothing is the sender's own word: forwarded records, and cards of apps.
-pub(super) const PASSED_ON: [&str; 6] =
+pub(in crate::dingtalk) const PASSED_ON: [&str; 6] =
     ["actionCard", "chatRecord", "interactiveCard", "link", "markdown", "oa"];
 /// Keys of cards and links whose values are words for people.
 const WORDS: [&str; 6] = ["title", "text", "content", "markdown", "value", "messageUrl"];
@@ -17,7 +17,7 @@ const WORDS: [&str; 6] = ["title", "text", "content", "markdown", "value", "mess
 const NOT_GIVEN: &str = "DingTalk gave out none of its content";
 
 /// Returns the content that a message points at: what it answers, and what it passes on.
-pub(super) fn pointed(data: &Value) -> Vec<PointedAt> {
+pub(in crate::dingtalk) fn pointed(data: &Value) -> Vec<PointedAt> {
     let mut pieces: Vec<PointedAt> = reply(data).into_iter().collect();
     let content = object(&data["content"]);
     let kind = text(data, "msgtype");
