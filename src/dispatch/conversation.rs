@@ -1,6 +1,5 @@
-//! A conversation: an actor that runs one turn at a time and decides what a message does meanwhile.
-//!
-//! It never waits for a run or a platform itself, so commands are answered at once.
+//! A conversation: an actor that runs one turn at a time and decides the effect of each message meanwhile. It never waits
+//! for a run or a platform itself, so commands are answered at once.
 
 use super::{
     account::{Account, AgentSession},
@@ -327,10 +326,9 @@ impl ConversationActor {
         let reply_target = reply::target(&self.account, newest);
         let item = reply::outbox_item(&self.key, &reply_target);
         let choice = record.as_ref().map(ModelChoice::of).unwrap_or_default();
-        let last_talk = record.as_ref().map(|record| record.updated);
-        let (thread, chosen) = match record {
-            Some(known) => (known.thread, known.agent),
-            None => (self.bind(newest).await.thread, None),
+        let (thread, chosen, last_talk) = match record {
+            Some(known) => (known.thread, known.agent, Some(known.updated)),
+            None => (self.bind(newest).await.thread, None, None),
         };
         let (run, control) = (RunId::fresh(), Control::default());
         let items: Vec<InboxItemId> = said.iter().map(|arrival| arrival.id).collect();
