@@ -8,6 +8,7 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use pudu_client::net::json::repair;
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{DeserializeOwned, Visitor},
@@ -86,9 +87,10 @@ impl<T: Serialize> IntoResponse for Json<T> {
     }
 }
 
-/// Reads a body.
+/// Reads a body, leniently: a client that cuts text by its length sends halves of pairs.
 pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, BodyRejection> {
-    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let text = repair(bytes);
+    let mut deserializer = serde_json::Deserializer::from_str(&text);
     let KeyedBody(body) = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
         unread(&path, &error.into_inner())
@@ -187,6 +189,21 @@ mod tests {
             assert!(read::<NamedKeys>(wrong.as_bytes()).is_err(), "{wrong}");
         }
         assert_eq!(read::<serde_json::Value>(b"[1]").unwrap(), serde_json::json!([1]));
+    }
+
+    #[test]
+    fn foreign_bytes_in_texts_are_replaced_and_cost_nothing_else() {
+        for (body, name) in [
+            (br#"{"name": "cut \ud83d"}"#.as_slice(), "cut \u{fffd}"),
+            (br#"{"name": "\udc00 whole \ud83d\ude00"}"#, "\u{fffd} whole \u{1f600}"),
+            (b"{\"name\": \"latin \xfc\"}", "latin \u{fffd}"),
+            (b"{\"name\": \"a\x00b \\u0000\"}", "a\u{fffd}b \u{fffd}"),
+            (b"\xef\xbb\xbf{\"name\": \"mark\"}", "mark"),
+            (b"{\"name\": \"raw\nline\ttab\"}", "raw\nline\ttab"),
+        ] {
+            let read = read::<NamedKeys>(body).unwrap();
+            assert_eq!(read.name.as_deref(), Some(name), "{}", String::from_utf8_lossy(body));
+        }
     }
 
     #[test]

@@ -268,3 +268,14 @@ async fn a_file_that_is_too_large_gets_its_refusal_after_it_was_sent() {
     let answer = sent.await.unwrap().unwrap();
     assert!(answer.starts_with("HTTP/1.1 413") && answer.contains("detail"), "{answer}");
 }
+
+#[tokio::test]
+async fn a_body_with_half_a_pair_is_accepted_and_the_model_sees_the_rest() {
+    let house = House::open("").await;
+    let body = br#"{"assistant_id":"lead_agent","input":{"messages":[{"type":"human","content":"title cut in the middle \ud83d"}]}}"#;
+    let call = http().post(Client(&house).at("/runs/wait")).header("content-type", "application/json");
+    let answer = call.body(body.to_vec()).send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    assert!(answer.text().await.unwrap().contains("title cut in the middle \u{fffd}"));
+    assert!(house.model.requests().last().unwrap().last_user().contains("title cut in the middle \u{fffd}"));
+}
