@@ -106,6 +106,8 @@ struct PlatformReader {
     chat: ReadId,
     /// Form of ids, in a few words.
     ids: &'static str,
+    /// Whether bots can read the recent messages of a group there.
+    has_history: bool,
 }
 
 type ReadId = fn(&NodeValue) -> Result<String, String>;
@@ -336,7 +338,8 @@ pub(super) fn policies(top: &Section<'_>) -> IndexMap<String, AccountPolicy> {
             language: own_language(&section, language),
             context: GroupContext::OFF,
         };
-        let policy = AccountPolicy { context: context::read(&section, &policy), ..policy };
+        let context = if reader.has_history { context::read(&section, &policy) } else { GroupContext::OFF };
+        let policy = AccountPolicy { context, ..policy };
         section.is_needed().then(|| (name.to_owned(), policy))
     };
     find(top).into_iter().filter_map(one).collect()

@@ -44,6 +44,7 @@ pub(super) const READER: PlatformReader = PlatformReader {
     user: id,
     chat: id,
     ids: "ids",
+    has_history: false,
 };
 
 const CONVERSATIONS: &[(&str, GroupConversations)] =

@@ -47,6 +47,7 @@ pub(super) const READER: PlatformReader = PlatformReader {
     user: id,
     chat: id,
     ids: "ids of 17 to 20 digits",
+    has_history: true,
 };
 
 fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {

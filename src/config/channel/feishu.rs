@@ -50,6 +50,7 @@ pub(super) const READER: PlatformReader = PlatformReader {
     user: id,
     chat: id,
     ids: "ids as Feishu has them (ou_…, oc_…)",
+    has_history: true,
 };
 
 /// Whether events are posted.

@@ -85,6 +85,7 @@ pub(super) const READER: PlatformReader = PlatformReader {
     user: id,
     chat: id,
     ids: "ids like U012ABCDEF",
+    has_history: true,
 };
 
 /// Whether events are posted.

@@ -73,6 +73,7 @@ pub(super) const READER: PlatformReader = PlatformReader {
     user,
     chat: id,
     ids: "numeric ids",
+    has_history: false,
 };
 
 /// Minimum length of what follows the colon of a token: 35 characters; older ones were shorter by few.
