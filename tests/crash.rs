@@ -204,8 +204,8 @@ fn people(house: &House) -> Vec<Talk> {
     (0..CHATS).map(|n| person(house, n)).collect()
 }
 
-/// Some of those whose last message is answered say something new, give a command, or change a message
-/// that is answered already, which is to change nothing. Who is asked something decides.
+/// Some people whose last message is answered say something new, give a command, or change a message that is answered
+/// already: that is acknowledged once at most, and changes nothing. A person who is asked something decides.
 fn speak(house: &House, talks: &mut [Talk], random: &mut fastrand::Rng, bound: Bound) {
     for talk in talks {
         if talk.read(&house.platform.shown(&talk.chat), bound).is_err() {
@@ -217,6 +217,7 @@ fn speak(house: &House, talks: &mut [Talk], random: &mut fastrand::Rng, bound: B
         }
         if let Some(said) = talk.said.last().filter(|_| random.u32(0..6) == 0) {
             house.platform.edit(&talk.chat, &said.message, "too late");
+            talk.edits += 1;
         }
         talk.say(house, random, bound);
     }

@@ -20,6 +20,8 @@ pub struct Talk {
     pub name: String,
     pub group: bool,
     pub said: Vec<Said>,
+    /// Number of edits of messages that were answered already.
+    pub edits: usize,
 }
 
 /// One message and the one answer to it.
@@ -69,7 +71,10 @@ impl Talk {
             return Err(format!("stale: {stale:?}"));
         }
         let words = shown.iter().map(|one| one.text.trim()).filter(|text| !text.is_empty());
-        let mut left: Vec<&str> = words.collect();
+        let (notices, mut left): (Vec<&str>, Vec<&str>) = words.partition(|text| text.starts_with('✏'));
+        if notices.len() > self.edits * bound.copies {
+            return Err(format!("{} notices of {} late edits", notices.len(), self.edits));
+        }
         if bound.copies > 1 {
             let all = left.len();
             left.retain(|text| !text.starts_with('⏳'));
@@ -233,7 +238,7 @@ pub fn person(house: &House, n: usize) -> Talk {
         true => house.platform.group(&name, &[&person]),
         false => house.platform.private(&person),
     };
-    Talk { chat, person, name, group, said: Vec::new() }
+    Talk { chat, person, name, group, said: Vec::new(), edits: 0 }
 }
 
 /// Waits until everything is answered; what is asked meanwhile is decided.
