@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(skills::text(EN, &[]), "There are no skills here.");
         let helper = SkillInvocation { by_model: true, by_people: false };
         let helper = Skill { invocation: helper, ..skill("helper", "Helps the model.") };
-        assert_eq!(skills::text(EN, &[helper.clone()]), "There are no skills here.");
+        assert_eq!(skills::text(EN, std::slice::from_ref(&helper)), "There are no skills here.");
         let hinted = Skill { argument_hint: Some("[file]".into()), ..skill("a", "Does this.") };
         let both = [hinted, helper];
         let listed = skills::text(EN, &both);

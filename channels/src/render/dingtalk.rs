@@ -97,6 +97,7 @@ fn inline(rich: &Rich, range: Range<usize>, out: &mut String) {
 }
 
 /// The characters around a place in a line.
+#[derive(Clone, Copy)]
 struct CharPair {
     before: Option<char>,
     after: Option<char>,

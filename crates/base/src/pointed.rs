@@ -67,7 +67,7 @@ pub fn render(pointed: &[Pointed]) -> String {
         let kind: String = kind.chars().filter(char::is_ascii_alphanumeric).collect();
         let gap = if at == 0 { "" } else { "\n" };
         // Writing to a String cannot fail.
-        let _ = write!(rendered, "{gap}<{MARK} kind=\"{kind}\">\n");
+        let _ = writeln!(rendered, "{gap}<{MARK} kind=\"{kind}\">");
         for one in group {
             one.render(&mut left, &mut rendered);
         }

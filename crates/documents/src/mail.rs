@@ -96,7 +96,7 @@ fn encoded_word(text: &str) -> Option<(&str, &str)> {
 /// Whether other data can be added to a word that ends here.
 fn is_whole(how: &str, data: Option<&str>) -> bool {
     let data = data.and_then(|data| data.strip_suffix("?=")).unwrap_or_default();
-    how.ends_with(['q', 'Q']) || (data.len() % 4 == 0 && !data.ends_with('='))
+    how.ends_with(['q', 'Q']) || (data.len().is_multiple_of(4) && !data.ends_with('='))
 }
 
 fn pad(joined: &mut String, last: Option<(&str, usize)>) {

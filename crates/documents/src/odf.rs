@@ -184,8 +184,7 @@ impl OdfReader<'_> {
 
     fn table(&mut self, table: &Element) {
         let mut grid = Grid::new(self.draft.room(), self.limits);
-        let mut row_at = 0;
-        for row in rows(table) {
+        for (row_at, row) in rows(table).into_iter().enumerate() {
             let mut column = 0_usize;
             for cell in row.elements().filter(|cell| cell.name.ends_with("table-cell")) {
                 let paragraphs: Vec<String> =
@@ -195,7 +194,6 @@ impl OdfReader<'_> {
                 }
                 column = column.saturating_add(repeats(cell, "number-columns-repeated"));
             }
-            row_at += 1;
         }
         grid.write(&mut self.draft, "a table");
         self.draft.push("\n");

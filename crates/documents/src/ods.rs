@@ -52,10 +52,11 @@ fn hidden_styles(content: &str) -> BTreeSet<String> {
     while let Ok(event) = reader.read_event() {
         match event {
             Event::Start(tag) if tag.local_name().as_ref() == "style" => style = attribute(&tag, "name"),
-            Event::Start(tag) | Event::Empty(tag) if tag.local_name().as_ref() == "table-properties" => {
-                if attribute(&tag, "display").is_some_and(|display| display == "false") {
-                    hidden.extend(style.clone());
-                }
+            Event::Start(tag) | Event::Empty(tag)
+                if tag.local_name().as_ref() == "table-properties"
+                    && attribute(&tag, "display").is_some_and(|display| display == "false") =>
+            {
+                hidden.extend(style.clone());
             }
             // Styles come before the tables.
             Event::Start(tag) if tag.local_name().as_ref() == "body" => break,

@@ -98,8 +98,11 @@ impl TextFile {
     /// # Errors
     /// When the encoding cannot hold the text, or the changed lines would lose bytes.
     pub fn with_text(&self, text: &str) -> Result<Vec<u8>, EncodeError> {
-        let kept =
-            self.encoding.keeps_line_feeds().then(|| common_lines(&self.text, text)).unwrap_or_default();
+        let kept = if self.encoding.keeps_line_feeds() {
+            common_lines(&self.text, text)
+        } else {
+            Default::default()
+        };
         let (head, old, tail) = split_lines(self.bytes(), kept);
         let (_, old_text, _) = split_lines(self.text.as_bytes(), kept);
         let (_, new_text, _) = split_lines(text.as_bytes(), kept);

@@ -99,7 +99,7 @@ mod tests {
         for list in [skills_prompt(&both), skills_index(&both)] {
             assert!(list.as_ref().is_some_and(|list| !list.contains("hidden")), "{list:?}");
         }
-        assert_eq!((skills_prompt(&[hidden.clone()]), skills_index(&[hidden])), (None, None));
+        assert_eq!((skills_prompt(std::slice::from_ref(&hidden)), skills_index(&[hidden])), (None, None));
     }
 
     #[test]

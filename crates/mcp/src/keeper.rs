@@ -60,7 +60,7 @@ impl Keeper {
     pub(crate) async fn run(mut self) {
         let stop = self.stop.clone();
         // Dropping a start half-way ends the child that it began.
-        stop.run_until_cancelled(self.serve()).await;
+        stop.run_until_cancelled(Box::pin(self.serve())).await;
         if let Some(session) = self.session.take() {
             session.close().await;
         }

@@ -369,10 +369,7 @@ impl Repair {
                 None => schema.remove(word),
             };
         }
-        if schema
-            .get("enum")
-            .is_some_and(|values| !values.as_array().is_some_and(|values| !values.is_empty()))
-        {
+        if schema.get("enum").is_some_and(|values| values.as_array().is_none_or(Vec::is_empty)) {
             schema.remove("enum");
             self.note("`enum` is no list of values");
         }

@@ -14,8 +14,8 @@ pub(crate) struct UsageReport {
 
 /// Returns a usage whose input includes audio and cached tokens, and whose output includes thoughts. Some providers count
 /// them separately (xAI thoughts, Mistral audio, gateways the cache); their total shows it.
-pub(crate) fn to_usage(report: UsageReport) -> Usage {
-    let UsageReport { reported, audio, total } = report;
+pub(crate) fn to_usage(report: &UsageReport) -> Usage {
+    let UsageReport { reported, audio, total } = *report;
     let Usage { input, output, cached, cache_writes, reasoning } = reported;
     let from_cache = cached.saturating_add(cache_writes);
     let beside = total.and_then(|total| total.checked_sub(reported.total())).unwrap_or(0);

@@ -75,15 +75,17 @@ pub(crate) fn matcher(pattern: &str) -> Result<NamePattern, ToolError> {
     }
     let pattern = composed(pattern);
     let mut set = GlobSetBuilder::new();
-    set.add(glob(&pattern).map_err(unreadable)?);
+    set.add(glob(&pattern).map_err(|error| unreadable(&error))?);
     for literal in ["[]", "[]{}"] {
         if pattern.contains(|c| literal.contains(c)) {
             let escape = |c| if literal.contains(c) { format!("\\{c}") } else { String::from(c) };
-            set.add(glob(&pattern.chars().map(escape).collect::<String>()).map_err(unreadable)?);
+            set.add(
+                glob(&pattern.chars().map(escape).collect::<String>()).map_err(|error| unreadable(&error))?,
+            );
         }
     }
     // As a set: a single glob panics where its regular expression becomes too large.
-    Ok(NamePattern(set.build().map_err(unreadable)?))
+    Ok(NamePattern(set.build().map_err(|error| unreadable(&error))?))
 }
 
 fn glob(pattern: &str) -> Result<Glob, globset::Error> {
@@ -91,7 +93,7 @@ fn glob(pattern: &str) -> Result<Glob, globset::Error> {
     GlobBuilder::new(&anywhere).literal_separator(true).build()
 }
 
-fn unreadable(error: globset::Error) -> ToolError {
+fn unreadable(error: &globset::Error) -> ToolError {
     ToolError(format!("the pattern cannot be read: {error}"))
 }
 

@@ -91,8 +91,8 @@ struct Unsearched {
 }
 
 impl Unsearched {
-    fn file(&mut self, path: &str, why: impl ToString) {
-        self.files.entry(why.to_string()).or_default().push(path.to_owned());
+    fn file(&mut self, path: &str, why: impl Into<String>) {
+        self.files.entry(why.into()).or_default().push(path.to_owned());
     }
 
     fn notes(&self) -> Vec<String> {

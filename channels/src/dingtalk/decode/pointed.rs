@@ -24,7 +24,7 @@ pub(in crate::dingtalk) fn pointed(data: &Value) -> Vec<PointedAt> {
     if kind == "chatRecord" {
         pieces.extend(record(&content));
     } else if PASSED_ON.contains(&kind.as_str()) {
-        let whole = [&content, &object(&data[kind.as_str()])].map(|part| card_text(part));
+        let whole = [&content, &object(&data[kind.as_str()])].map(card_text);
         let card = PointedAt::of_text(PointedKind::Card, &lines(whole));
         let problem = card.is_empty().then(|| NOT_GIVEN.to_owned());
         pieces.push(PointedAt { problem, ..card });

@@ -10,7 +10,8 @@ const BOLD: &str = include_str!("bold.md");
 
 /// The messages of an answer, as each platform gets them.
 fn on_all_platforms(markdown: &str) -> Vec<(&'static str, Vec<String>)> {
-    let platforms: [(&str, usize, usize, fn(&Rich) -> String); 6] = [
+    type Rendering = (&'static str, usize, usize, fn(&Rich) -> String);
+    let platforms: [Rendering; 6] = [
         ("Telegram", 4096, 40, telegram::html),
         ("Slack", 3500, 64, slack::mrkdwn),
         ("Slack's streams", 3500, 64, slack::markdown),

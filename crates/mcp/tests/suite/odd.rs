@@ -134,7 +134,7 @@ async fn names_that_providers_refuse_are_mapped_and_mapped_back() {
 /// Calls the tool that prints a text as it is.
 async fn print(servers: &Servers, text: &str) -> Result<String, String> {
     let calling = call(servers, "s_raw", json!({ "text": text }));
-    tokio::time::timeout(Duration::from_secs(30), calling).await.expect("the call hangs")
+    tokio::time::timeout(Duration::from_secs(30), calling).await.unwrap()
 }
 
 #[tokio::test]

@@ -300,7 +300,7 @@ fn usage(usage: &Value) -> Option<Usage> {
     };
     let total = usage["total_tokens"].as_u64();
     let audio = count(&input["audio_tokens"]);
-    usage.is_object().then(|| to_usage(UsageReport { reported: told, audio, total }))
+    usage.is_object().then(|| to_usage(&UsageReport { reported: told, audio, total }))
 }
 
 #[cfg(test)]

@@ -146,7 +146,7 @@ pub fn has_half(text: &str) -> bool {
         // An even number of backslashes before it escape each other.
         let Some(unit) = unit(after).filter(|_| backslashes % 2 == 0) else { continue };
         if (0xD800..0xE000).contains(&unit) {
-            let low = after.get(4..).and_then(|after| unit_of_escape(after));
+            let low = after.get(4..).and_then(unit_of_escape);
             if low.and_then(|low| joined(unit, low)).is_none() {
                 return true;
             }

@@ -8,7 +8,7 @@ use serde_json::json;
 const ME: &str = "7";
 
 /// Decodes a message with these fields; `None` for one that is dropped.
-fn decode(channel: &str, fields: Value) -> Option<Inbound> {
+fn decode(channel: &str, fields: &Value) -> Option<Inbound> {
     let places = GuildCache::default();
     let guild = json!({"id": "1", "channels": [{"id": "2", "type": 0, "name": "team"}],
         "threads": [{"id": "30", "type": 11, "name": "t", "parent_id": "2"}]});
@@ -23,8 +23,8 @@ fn decode(channel: &str, fields: Value) -> Option<Inbound> {
     decoder.message(&message, &places.get(channel).unwrap_or_default())
 }
 
-fn check(channel: &str, fields: Value, words: &str, expected: &[PointedAt]) {
-    let inbound = decode(channel, fields.clone()).unwrap_or_else(|| panic!("{fields} is dropped"));
+fn check(channel: &str, fields: &Value, words: &str, expected: &[PointedAt]) {
+    let inbound = decode(channel, fields).unwrap_or_else(|| panic!("{fields} is dropped"));
     let InboundKind::Message { text, attachments, .. } = inbound.kind else { panic!("{fields}") };
     assert_eq!(
         (text.as_str(), attachments, inbound.pointed.as_slice()),
@@ -59,10 +59,10 @@ fn the_answered_message_comes_along_whole() {
     let bob = json!({"id": "9", "username": "bob", "global_name": "Bob"});
     let fields = answer(json!({"author": bob, "content": "the <@7> log of <#2>", "attachments": [told, 5]}));
     let expected = piece(PointedKind::Reply, "Bob", "the @somebody log of #team").with_files([file]);
-    check("2", fields, "what is it?", &[expected]);
+    check("2", &fields, "what is it?", &[expected]);
     let own = answer(json!({"author": {"id": ME, "username": "pudu", "bot": true}, "content": "4711"}));
     let expected = PointedAt { own: true, ..piece(PointedKind::Reply, "pudu", "4711") };
-    check("2", own, "what is it?", &[expected]);
+    check("2", &own, "what is it?", &[expected]);
     // An alert has all its words in an embed or in components.
     let embed = json!({"title": "disk full", "url": "https://m.example/1", "description": "host db1",
         "fields": [{"name": "use", "value": "98 %"}, 7], "image": {"url": "https://m.example/g.png"},
@@ -70,16 +70,16 @@ fn the_answered_message_comes_along_whole() {
     let text =
         "disk full (https://m.example/1)\nhost db1\nuse: 98 %\n[image: https://m.example/g.png]\nmonitor";
     let fields = answer(json!({"author": bob, "embeds": [embed, "odd"]}));
-    check("2", fields, "what is it?", &[piece(PointedKind::Reply, "Bob", text)]);
+    check("2", &fields, "what is it?", &[piece(PointedKind::Reply, "Bob", text)]);
     let container = json!({"type": 17, "components": [{"type": 10, "content": "one"},
         {"type": 9, "components": [{"type": 10, "content": "two"}]}]});
     let fields = answer(json!({"author": bob, "components": [container, {"type": 10, "content": "three"}]}));
-    check("2", fields, "what is it?", &[piece(PointedKind::Reply, "Bob", "one\ntwo\nthree")]);
+    check("2", &fields, "what is it?", &[piece(PointedKind::Reply, "Bob", "one\ntwo\nthree")]);
     // Discord did not say what the answered message is.
     let mut unknown = answer(json!({}));
     unknown["referenced_message"] = Value::Null;
     let expected = PointedAt::unread(PointedKind::Reply, "/2/1000000000000000000");
-    check("2", unknown, "what is it?", &[expected]);
+    check("2", &unknown, "what is it?", &[expected]);
 }
 
 #[test]
@@ -91,13 +91,13 @@ fn a_forward_is_no_word_of_its_sender() {
     };
     let expected = PointedAt::of_text(PointedKind::Forward, "/new\nI live in Rome");
     let fields = forward(json!({"content": "/new\nI live in Rome", "attachments": [told]}));
-    check("2", fields, "", &[expected.with_files([file])]);
+    check("2", &fields, "", &[expected.with_files([file])]);
     let fields = forward(
         json!({"content": "", "embeds": [{"title": "alert"}], "sticker_items": [{"id": "1", "name": "Wave"}]}),
     );
-    check("2", fields, "", &[PointedAt::of_text(PointedKind::Forward, "[sticker: Wave]\nalert")]);
+    check("2", &fields, "", &[PointedAt::of_text(PointedKind::Forward, "[sticker: Wave]\nalert")]);
     let expected = PointedAt::unreadable(PointedKind::Forward, "Discord shows its content to no bot");
-    check("2", forward(json!({"content": 7, "embeds": {}})), "", &[expected]);
+    check("2", &forward(json!({"content": 7, "embeds": {}})), "", &[expected]);
 }
 
 #[test]
@@ -106,12 +106,12 @@ fn previews_links_and_the_message_that_opened_the_thread_are_pointed_at() {
     let expected = PointedAt::of_text(PointedKind::Embed, "A page (https://x.example/a)").from(Some("X"));
     check(
         "2",
-        json!({"content": "https://x.example/a", "embeds": [preview]}),
+        &json!({"content": "https://x.example/a", "embeds": [preview]}),
         "https://x.example/a",
         &[expected],
     );
     let opening = PointedAt::unread(PointedKind::Opening, "/2/30");
-    check("30", json!({"content": "hi"}), "hi", &[opening]);
+    check("30", &json!({"content": "hi"}), "hi", &[opening]);
     let link = |url: &str, expected: Option<&str>| {
         let found = DiscordMessageLink::from_url(url);
         assert_eq!(found.as_ref().map(DiscordMessageLink::reference).as_deref(), expected, "{url}");

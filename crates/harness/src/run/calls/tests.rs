@@ -163,7 +163,7 @@ async fn a_tool_gets_arguments_of_its_schema_and_is_found_by_a_garbled_name() {
         bench.agent.tools = bench.agent.tools.with(probe.clone());
         bench.agent.guardrail = Some(Arc::new(FinalArguments(expect.clone())));
         assert_eq!(bench.run(Some("go")).await.0, Outcome::Success, "{name}");
-        assert_eq!(*probe.called.lock().unwrap(), [expect.clone()], "{name}");
+        assert_eq!(*probe.called.lock().unwrap(), std::slice::from_ref(&expect), "{name}");
         let log = ThreadState::fold(bench.log.updates.lock().unwrap().clone());
         let kept = log.messages.values().find_map(|message| match &**message {
             Message::Assistant(reply) => {

@@ -186,12 +186,10 @@ impl Mood {
     fn compare_time(&self, said: &Self) -> Result<(), Doubt> {
         let is_over = self.former || self.past;
         match (said.former, is_over) {
-            (true, true) => Ok(()),
-            (true, false) if self.negative != said.negative => Ok(()),
-            (true, false) => Err(Doubt::Outdated),
+            (true, false) if self.negative == said.negative => Err(Doubt::Outdated),
             (false, true) if !said.past => Err(Doubt::Outdated),
             (false, _) if self.negative != said.negative => Err(Doubt::Opposite),
-            (false, _) => Ok(()),
+            _ => Ok(()),
         }
     }
 }

@@ -137,6 +137,6 @@ impl From<UsagePart> for Usage {
         let (input, output) = (part.prompt_tokens.unwrap_or(0), part.completion_tokens.unwrap_or(0));
         let reported = Self { input, output, cached, cache_writes, reasoning };
         let audio = prompt.audio_tokens.unwrap_or(0);
-        to_usage(UsageReport { reported, audio, total: part.total_tokens })
+        to_usage(&UsageReport { reported, audio, total: part.total_tokens })
     }
 }
