@@ -9,6 +9,7 @@ mod account;
 mod agent;
 mod answer;
 mod approval;
+mod basket;
 mod budgets;
 mod choice;
 mod command;

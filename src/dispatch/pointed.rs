@@ -3,7 +3,7 @@
 
 use super::{
     account::{Account, AccountRules},
-    input::{Basket, FetchedFiles, TurnPlace, join},
+    basket::{Basket, FetchedFiles, TurnPlace, join},
     shared::Shared,
 };
 use crate::{bus::InboxItem, clock, config::GroupContext};

@@ -3,8 +3,9 @@
 use super::{
     account::{Account, AccountRules, AgentSession},
     approval,
+    basket::TurnPlace,
     command::SlashCommand,
-    input::{self, Input, TurnPlace, item_id, message_id},
+    input::{self, Input, item_id, message_id},
     reply, secrets,
     shared::Shared,
     users, view, vision,

@@ -70,6 +70,7 @@ async fn skills_are_installed_listed_and_switched() {
     zip.finish().unwrap();
     let installed = json!({
         "success": true, "skill_name": "tea", "message": "Skill 'tea' installed successfully", "findings": [],
+        "notes": [],
     });
     assert_eq!(json!(client.install_skill(&archive).await.unwrap()), installed);
     assert!(client.install_skill(&archive).await.is_err(), "there is one of this name");

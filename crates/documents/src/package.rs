@@ -59,7 +59,7 @@ impl<'a> Package<'a> {
     /// Returns the parts that a part refers to, by the ids of its relationships.
     pub(crate) fn relationships(&self, part: &str) -> BTreeMap<String, Relationship> {
         let (folder, file) = part.rsplit_once('/').unwrap_or(("", part));
-        let rels = self.text(&format!("{folder}/_rels/{file}.rels").trim_start_matches('/'));
+        let rels = self.text(format!("{folder}/_rels/{file}.rels").trim_start_matches('/'));
         let tree = Element::parse(&rels.unwrap_or_default());
         let relationships = tree.all("Relationship").into_iter().filter_map(|entry| {
             let kind = entry.attribute("Type").unwrap_or_default();

@@ -16,7 +16,9 @@ const MAX_ALL_BYTES: usize = 192 << 20;
 /// So much the images of all requests that models work on, in bytes.
 const MAX_IMAGE_BYTES: usize = 192 << 20;
 /// Number of copies of a file that a call holds at once: as read, as text, as changed text, and as written.
-const COPIES: usize = 4;
+const FILE_COPIES: usize = 4;
+/// Number of copies of an image that a request holds at once: as read, as scaled, and as written.
+const IMAGE_COPIES: usize = 3;
 /// As much of a file is asked for before it is known how large it is, in bytes.
 const FIRST_BYTES: u64 = 256 << 10;
 
@@ -52,7 +54,7 @@ impl Memory {
 
     /// Waits until there is room for a file.
     async fn hold(&self, bytes: u64) -> ReservedMemory {
-        let bytes = copies(bytes, MAX_RUN_BYTES);
+        let bytes = copies(bytes, FILE_COPIES, MAX_RUN_BYTES);
         // First that of the run: one that waits for itself keeps nothing from others.
         let run = self.run.clone().acquire_many_owned(bytes).await.ok();
         ReservedMemory { _run: run, _all: self.all.clone().acquire_many_owned(bytes).await.ok() }
@@ -73,14 +75,14 @@ impl Memory {
 
     /// Waits until there is room for the images of a request.
     pub(crate) async fn hold_images(&self, bytes: u64) -> ReservedMemory {
-        let bytes = copies(bytes, MAX_IMAGE_BYTES);
+        let bytes = copies(bytes, IMAGE_COPIES, MAX_IMAGE_BYTES);
         ReservedMemory { _run: None, _all: self.images.clone().acquire_many_owned(bytes).await.ok() }
     }
 }
 
-/// Returns what so many bytes take, `most` at most.
-fn copies(bytes: u64, most: usize) -> u32 {
-    let bytes = usize::try_from(bytes).unwrap_or(most).saturating_mul(COPIES).min(most);
+/// Returns the size of a number of copies, at most `most`.
+fn copies(bytes: u64, count: usize, most: usize) -> u32 {
+    let bytes = usize::try_from(bytes).unwrap_or(most).saturating_mul(count).min(most);
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
@@ -195,7 +197,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_tools_read_is_bounded_for_a_run_and_for_all() {
         for (runs, calls, mib, expect) in
-            [(1, 40, 16, 1), (1, 40, 0, 40), (1, 40, 5, 4), (10, 1, 16, 4), (10, 40, 16, 4), (1, 1, 20, 1)]
+            [(1, 40, 16, 1), (1, 40, 0, 40), (1, 40, 4, 4), (10, 1, 16, 3), (10, 40, 16, 3), (1, 1, 20, 1)]
         {
             assert_eq!(at_once(runs, calls, mib).await, expect, "{runs} runs, {calls} calls, {mib} MiB");
         }
@@ -207,7 +209,7 @@ mod tests {
         let two: Vec<CallSandbox> =
             (0..2).map(|_| CallSandbox::new(files.clone(), Vec::new(), all.clone())).collect();
         for sandbox in &two {
-            sandbox.read("9", 20 << 20).await.unwrap();
+            sandbox.read("8", 20 << 20).await.unwrap();
         }
         let [first, second] = &two[..] else { unreachable!() };
         let (one, _) = tokio::join!(first.read("16", 20 << 20), async {
