@@ -218,8 +218,10 @@ mod tests {
 
     fn update() -> impl Strategy<Value = Update> {
         let id = || (0u8..6).prop_map(|n| n.to_string());
-        let human = (id(), ".{0,40}").prop_map(|(id, text)| Message::Human(Human::new(id.as_str(), text)));
-        let tool = (id(), id(), ".{0,40}", any::<bool>()).prop_map(|(id, call, text, error)| {
+        // The store replaces NUL, which PostgreSQL refuses.
+        let text = || ".{0,40}".prop_map(|text: String| text.replace('\0', "\u{fffd}"));
+        let human = (id(), text()).prop_map(|(id, text)| Message::Human(Human::new(id.as_str(), text)));
+        let tool = (id(), id(), text(), any::<bool>()).prop_map(|(id, call, text, error)| {
             let (id, call) = (id.as_str().into(), call.as_str().into());
             Message::Tool(ToolResult {
                 id,
