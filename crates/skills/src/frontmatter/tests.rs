@@ -173,7 +173,7 @@ fn every_seed_of_the_fuzzer_is_read_or_refused_with_a_reason() {
     for seed in seeds {
         let text = std::fs::read_to_string(&seed).unwrap();
         for (end, _) in text.char_indices() {
-            match Front::read(&text[..end], Some("folder")) {
+            match Front::read(text.get(..end).unwrap(), Some("folder")) {
                 Ok(front) => assert!(is_skill_name(&front.name) && front.notes.len() <= MAX_NOTES),
                 Err(why) => assert!(!why.is_empty()),
             }
