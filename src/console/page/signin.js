@@ -5,9 +5,11 @@ import { kept, make, plain } from './dom.js';
 import { t } from './words.js';
 
 const OPEN = { open: true, timeout: 20_000 };
+const CHECK_MS = 5_000;
 
 let who = null;      // the account that is signed in; null where nobody has one
 let waiting = null;  // what waits for somebody to sign in
+let lastCheck = -Infinity;  // when a refusal last asked whether there is a session
 
 /** The account of this browser; null where nobody is asked. */
 export const account = () => who;
@@ -28,10 +30,18 @@ async function learn() {
   if (known?.needs_setup) await door('settle');
 }
 
-/** Lets somebody in whose request was refused; what they have typed stays where it is. */
+/** Lets a person in whose request was refused; what they have typed stays where it is. */
 function admit(detail) {
-  waiting ??= door(detail?.code ? 'login' : 'token').then(learn).then(() => true).finally(() => { waiting = null; });
+  waiting ??= letIn(detail).then(learn).then(() => true).finally(() => { waiting = null; });
   return waiting;
+}
+
+async function letIn(detail) {
+  if (!detail?.code) return door('token');
+  // A request that was on its way while the session changed is made again. Not twice in a row: the refusal may hold.
+  const isRecent = performance.now() - lastCheck < CHECK_MS;
+  lastCheck = performance.now();
+  return (!isRecent && await get('/api/v1/auth/me', OPEN).catch(() => null)) || door('login');
 }
 
 const field = (name, label, type, autocomplete, more = {}) => ({ name, label, type, autocomplete, required: true, ...more });
