@@ -57,7 +57,7 @@ pub(crate) use {
     auth::AuthConfig,
     channel::{
         AccountConfig, AccountPolicy, Allow, CLOSING, Capacity, Choosing, FollowUpMode, GroupContext, LOCAL,
-        Menu, SessionOverrides, Timing, UnpairedPeople, session_secrets,
+        Menu, SessionOverrides, Timing, UnpairedPeople,
     },
     class::Native,
     containers::{DockerConfig, SandboxBackend},

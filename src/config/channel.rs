@@ -29,7 +29,7 @@ use pudu_channels::{Channel, ChannelError, ChatCommand};
 use pudu_client::{RetentionRules, wire::thread::API_ACCOUNT};
 use pudu_texts::Language;
 use secrecy::{ExposeSecret, SecretString};
-pub(crate) use session::{SessionOverrides, secrets as session_secrets};
+pub(crate) use session::SessionOverrides;
 use std::{
     collections::BTreeSet,
     fmt,

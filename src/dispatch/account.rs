@@ -126,7 +126,7 @@ impl AccountRules {
             steps: steps.and_then(|steps| u32::try_from(steps.clamp(1, self.max_steps.into())).ok()),
             // The configuration refuses options that cannot be read.
             features: RunFeatures::read(&session.context).unwrap_or_default(),
-            own_secrets: config::session_secrets(&session.context).unwrap_or_default(),
+            own_secrets: RunSecrets::read(&session.context).unwrap_or_default(),
             authoring,
             user: UserId::local(),
         }

@@ -93,11 +93,7 @@ impl NamedOptions {
 
     /// Reads the secrets that commands of the run find.
     pub(super) fn secrets(&self) -> Result<RunSecrets, OptionsRefused> {
-        let Some(secrets) = self.0.get("secrets") else { return Ok(RunSecrets::default()) };
-        // The value in an error of serde would be a secret.
-        let secrets = serde_json::from_value(secrets.clone())
-            .map_err(|_| wrong("secrets must be an object of texts".to_owned()))?;
-        RunSecrets::new(secrets).map_err(|error| wrong(format!("secrets: {error}")))
+        RunSecrets::read(&self.0).map_err(wrong)
     }
 
     /// Reads a text; an empty one says nothing.

@@ -6,6 +6,7 @@
 use pudu_base::{SecretSource, UserId, Variable, is_secret_name};
 use pudu_net::scrub::SecretWords;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
@@ -263,11 +264,18 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
 pub struct RunSecrets(BTreeMap<String, String>);
 
 impl RunSecrets {
-    /// Reads secrets by their names.
+    /// Reads the option `secrets` of a run, an object of texts.
     ///
     /// # Errors
-    /// When there are too many, or a name or a value can be no secret's.
-    pub fn new(secrets: BTreeMap<String, String>) -> Result<Self, SecretError> {
+    /// When there are too many, or a name or a value can be no secret's. No error has a value in it.
+    pub fn read(options: &Map<String, Value>) -> Result<Self, String> {
+        let Some(secrets) = options.get("secrets") else { return Ok(Self::default()) };
+        let secrets = serde_json::from_value(secrets.clone())
+            .map_err(|_| "secrets must be an object of texts".to_owned())?;
+        Self::new(secrets).map_err(|error| format!("secrets: {error}"))
+    }
+
+    fn new(secrets: BTreeMap<String, String>) -> Result<Self, SecretError> {
         if secrets.len() > MAX_SECRETS {
             return Err(SecretError::Full);
         }

@@ -45,7 +45,7 @@ pub(super) fn read(of: &Section<'_>) -> SessionOverrides {
         if let Err(why) = RunFeatures::read(context) {
             section.refuse("context", why, "correct the option, or remove it");
         }
-        if let Err(why) = secrets(context) {
+        if let Err(why) = RunSecrets::read(context) {
             section.refuse(
                 "context",
                 why,
@@ -54,18 +54,6 @@ pub(super) fn read(of: &Section<'_>) -> SessionOverrides {
         }
     }
     session
-}
-
-/// Reads the secrets of a context, which commands of its runs find.
-///
-/// # Errors
-/// When a name or a value can be no secret's.
-pub(crate) fn secrets(context: &Map<String, Json>) -> Result<RunSecrets, String> {
-    let Some(secrets) = context.get("secrets") else { return Ok(RunSecrets::default()) };
-    // The value in an error of serde would be a secret.
-    let secrets = serde_json::from_value(secrets.clone())
-        .map_err(|_| "secrets must be a mapping of texts".to_owned())?;
-    RunSecrets::new(secrets).map_err(|error| format!("secrets: {error}"))
 }
 
 impl SessionOverrides {

@@ -7,10 +7,11 @@
 use super::{
     answer::{Labels, Proposal, ProposedFact},
     offered::OfferedFacts,
+    refused::RefusedReason,
     signals::Signal,
     support::{said, stated_for, supported},
     transcript::Transcript,
-    verify::{Doubt, restates, verify, verify_summary},
+    verify::{restates, verify, verify_summary},
 };
 use crate::{
     about::Subject,
@@ -44,82 +45,6 @@ static UPLOADS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let english = r"\b(?:upload(?:ed|s|ing)?|attach(?:ed|ment|ments)?)\b.{0,60}\b(?:file|files|document|documents|image|images|pdf|spreadsheet|csv)\b|\b(?:file|files|document|image|pdf|spreadsheet|csv)\b.{0,40}\b(?:uploaded|attached)\b";
     Regex::new(&format!("(?i)(?:{english})|上传.{{0,20}}(?:文件|文档|图片|表格)|附件")).ok()
 });
-
-/// Reason why a proposed fact or summary is not stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefusedReason {
-    /// It is of this conversation or project, passing, or a request.
-    Labels,
-    /// It is not certain enough.
-    Confidence,
-    /// Its quote is not in the person's words.
-    Quote,
-    /// Its quote does not show it: they speak of something else, or of somebody else.
-    Support,
-    /// It says the opposite of its quote, or the other side of a comparison.
-    Opposite,
-    /// It says that something holds which is over, or the other way round.
-    Outdated,
-    /// It is certain where the person is not.
-    Uncertain,
-    /// It takes a wish, a plan or a condition for a fact.
-    Unreal,
-    /// It attributes words about another person to the person.
-    Another,
-    /// It has a password, a key, a PIN or the number of a card or a document.
-    Secret,
-    /// It is in a language in which it cannot be compared with its quote.
-    Language,
-    /// It is remembered already, or repeats what was injected.
-    Known,
-    /// It is about an uploaded file.
-    Upload,
-    /// It is too long, or one too many.
-    TooMuch,
-    /// It is malformed.
-    Malformed,
-    /// A merge that says more than its sources, or names others than were offered.
-    Merge,
-}
-
-impl RefusedReason {
-    /// Returns the reason's name in logs and records.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Labels => "labels",
-            Self::Confidence => "confidence",
-            Self::Quote => "quote",
-            Self::Support => "support",
-            Self::Opposite => "opposite",
-            Self::Outdated => "outdated",
-            Self::Uncertain => "uncertain",
-            Self::Unreal => "unreal",
-            Self::Another => "another",
-            Self::Secret => "secret",
-            Self::Language => "language",
-            Self::Known => "known",
-            Self::Upload => "upload",
-            Self::TooMuch => "too_much",
-            Self::Malformed => "malformed",
-            Self::Merge => "merge",
-        }
-    }
-}
-
-impl From<Doubt> for RefusedReason {
-    fn from(doubt: Doubt) -> Self {
-        match doubt {
-            Doubt::Opposite => Self::Opposite,
-            Doubt::Outdated => Self::Outdated,
-            Doubt::Uncertain => Self::Uncertain,
-            Doubt::Unreal => Self::Unreal,
-            Doubt::Another => Self::Another,
-            Doubt::Secret => Self::Secret,
-            Doubt::Language => Self::Language,
-        }
-    }
-}
 
 /// A proposed fact or summary that is not stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -236,8 +161,8 @@ impl Work<'_> {
                 RefusedReason::Quote
             } else if !self.is_grounded(&text) {
                 RefusedReason::Support
-            } else if let Err(doubt) = self.verify_summary(&text) {
-                doubt.into()
+            } else if let Err(reason) = self.verify_summary(&text) {
+                reason
             } else if text.is_empty() {
                 RefusedReason::Upload
             } else if text.chars().count() > self.case.options.max_summary_chars {
@@ -251,7 +176,7 @@ impl Work<'_> {
     }
 
     /// Compares a summary with what the person states, as far as memory does not have it already.
-    fn verify_summary(&self, summary: &str) -> Result<(), Doubt> {
+    fn verify_summary(&self, summary: &str) -> Result<(), RefusedReason> {
         let case = self.case;
         let stated = case.transcript.own().iter().flat_map(|line| &line.statements);
         let stated: Vec<String> = stated.cloned().collect();

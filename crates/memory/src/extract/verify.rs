@@ -8,13 +8,11 @@
 //! Deliberately absent: grammar and meaning. In doubt a fact is refused, with the reason, and the person can say it again.
 
 mod clauses;
-mod doubt;
 mod language;
 mod mood;
 mod roles;
 
-pub(super) use doubt::Doubt;
-
+use super::refused::RefusedReason;
 use crate::{
     about::Subject,
     secrets::has_secret,
@@ -33,15 +31,15 @@ const MIN_SHARE: f64 = 0.34;
 
 /// Checks that a fact says the same as the statements of the message that it was taken from. `quote` is the piece that
 /// the model gave as proof.
-pub(super) fn verify(fact: &str, quote: &str, statements: &[String]) -> Result<(), Doubt> {
+pub(super) fn verify(fact: &str, quote: &str, statements: &[String]) -> Result<(), RefusedReason> {
     if has_secret(fact) || has_secret(quote) {
-        return Err(Doubt::Secret);
+        return Err(RefusedReason::Secret);
     }
     let about: Vec<&String> = statements.iter().filter(|said| speaks_of(said, fact, quote)).collect();
     match about.iter().map(|said| SentenceLanguage::of(said)).max() {
         Some(SentenceLanguage::Other) => return verify_copy(fact, &about),
         Some(SentenceLanguage::English | SentenceLanguage::Chinese) => {}
-        None => return Err(Doubt::Opposite),
+        None => return Err(RefusedReason::Opposite),
     }
     let said: Vec<JudgedClause> = about.iter().flat_map(|said| claims(said)).collect();
     claims(fact).iter().try_for_each(|part| verify_part(part, fact, &said))
@@ -61,11 +59,15 @@ pub(super) fn restates(text: &str, known: &str) -> bool {
 }
 
 /// Checks that a summary says the same as the person's statements, as far as it is not in memory already.
-pub(super) fn verify_summary(summary: &str, statements: &[String], known: &[&str]) -> Result<(), Doubt> {
+pub(super) fn verify_summary(
+    summary: &str,
+    statements: &[String],
+    known: &[&str],
+) -> Result<(), RefusedReason> {
     sentences(summary).into_iter().map(str::trim).filter(|sentence| !sentence.is_empty()).try_for_each(
         |sentence| {
             if has_secret(sentence) {
-                return Err(Doubt::Secret);
+                return Err(RefusedReason::Secret);
             }
             let is_stated = statements.iter().any(|said| speaks_of(said, sentence, sentence));
             if known.iter().any(|known| restates(sentence, known)) || !is_stated {
@@ -84,9 +86,9 @@ fn speaks_of(said: &str, fact: &str, quote: &str) -> bool {
 }
 
 /// Accepts a whole sentence, copied.
-fn verify_copy(fact: &str, about: &[&String]) -> Result<(), Doubt> {
+fn verify_copy(fact: &str, about: &[&String]) -> Result<(), RefusedReason> {
     let fact = normalized(fact);
-    about.iter().any(|said| normalized(said) == fact).then_some(()).ok_or(Doubt::Language)
+    about.iter().any(|said| normalized(said) == fact).then_some(()).ok_or(RefusedReason::Language)
 }
 
 /// A clause with its mood.
@@ -109,7 +111,7 @@ fn claims(text: &str) -> Vec<JudgedClause> {
     clauses(text).into_iter().map(claim).collect()
 }
 
-fn verify_part(part: &JudgedClause, fact: &str, said: &[JudgedClause]) -> Result<(), Doubt> {
+fn verify_part(part: &JudgedClause, fact: &str, said: &[JudgedClause]) -> Result<(), RefusedReason> {
     let subject = Subject::of(&part.text);
     let last = subject.last_word(&part.text);
     let shares: Vec<f64> = said.iter().map(|claim| subject.share_in(&recall_words(&claim.text))).collect();
@@ -139,12 +141,12 @@ fn verify_part(part: &JudgedClause, fact: &str, said: &[JudgedClause]) -> Result
     nearest.into_iter().try_for_each(|claim| compare(part, fact, claim))
 }
 
-fn compare(part: &JudgedClause, fact: &str, said: &JudgedClause) -> Result<(), Doubt> {
+fn compare(part: &JudgedClause, fact: &str, said: &JudgedClause) -> Result<(), RefusedReason> {
     if !said.subject.is_in(fact) {
-        return Err(Doubt::Another);
+        return Err(RefusedReason::Another);
     }
     part.mood.compare(&said.mood)?;
-    if roles::are_swapped(&part.text, &said.text) { Err(Doubt::Opposite) } else { Ok(()) }
+    if roles::are_swapped(&part.text, &said.text) { Err(RefusedReason::Opposite) } else { Ok(()) }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The way in which a clause presents what it says: that it holds, held or does not hold; that it is certain, wanted, imagined.
 
-use super::doubt::Doubt;
+use super::super::refused::RefusedReason;
 use regex::Regex;
 use std::{collections::BTreeSet, sync::LazyLock};
 
@@ -167,28 +167,28 @@ impl Mood {
     }
 
     /// Compares the mood of a fact's clause with that of the clause that it was taken from.
-    pub(super) fn compare(&self, said: &Self) -> Result<(), Doubt> {
+    pub(super) fn compare(&self, said: &Self) -> Result<(), RefusedReason> {
         if said.unreal && !self.unreal {
-            return Err(Doubt::Unreal);
+            return Err(RefusedReason::Unreal);
         }
         if !said.doubts.is_subset(&self.doubts) {
-            return Err(Doubt::Uncertain);
+            return Err(RefusedReason::Uncertain);
         }
         self.compare_time(said)?;
         match (said.wanted, self.names_wish) {
-            (true, false) => Err(Doubt::Unreal),
-            (false, true) if self.wanted && !said.asked => Err(Doubt::Unreal),
+            (true, false) => Err(RefusedReason::Unreal),
+            (false, true) if self.wanted && !said.asked => Err(RefusedReason::Unreal),
             _ => Ok(()),
         }
     }
 
     /// Compares the times. A fact may say that something is over, or that it does not hold.
-    fn compare_time(&self, said: &Self) -> Result<(), Doubt> {
+    fn compare_time(&self, said: &Self) -> Result<(), RefusedReason> {
         let is_over = self.former || self.past;
         match (said.former, is_over) {
-            (true, false) if self.negative == said.negative => Err(Doubt::Outdated),
-            (false, true) if !said.past => Err(Doubt::Outdated),
-            (false, _) if self.negative != said.negative => Err(Doubt::Opposite),
+            (true, false) if self.negative == said.negative => Err(RefusedReason::Outdated),
+            (false, true) if !said.past => Err(RefusedReason::Outdated),
+            (false, _) if self.negative != said.negative => Err(RefusedReason::Opposite),
             _ => Ok(()),
         }
     }

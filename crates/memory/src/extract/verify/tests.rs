@@ -1,13 +1,13 @@
 use super::*;
 
 #[track_caller]
-fn check(said: &str, fact: &str, expect: Result<(), Doubt>) {
+fn check(said: &str, fact: &str, expect: Result<(), RefusedReason>) {
     assert_eq!(verify(fact, said, &[said.to_owned()]), expect, "{said} / {fact}");
 }
 
 #[test]
 fn a_fact_agrees_with_its_statement() {
-    use Doubt::{Another, Language, Opposite, Outdated, Secret, Uncertain, Unreal};
+    use RefusedReason::{Another, Language, Opposite, Outdated, Secret, Uncertain, Unreal};
     for (said, fact, expect) in [
         ("I like tea", "Likes tea", Ok(())),
         ("I don't like tea", "Likes tea", Err(Opposite)),
