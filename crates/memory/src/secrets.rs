@@ -19,8 +19,8 @@ const CARD_DIGITS: std::ops::RangeInclusive<usize> = 13..=19;
 const NAMED: &[&str] = &[
     r"(?i)\b(?:pass ?phrases?|pass ?codes?|api[ _-]?keys?|secret keys?|access keys?|private keys?|recovery (?:codes?|phrase)|seed phrases?|security codes?|one-time codes?|otp|cvv|cvc|social security (?:number|no\.?)|ssn|backup codes?)\b(?:[^\n。！？]{0,40}?\b(?:is|are|was|=|reads)\b|\s*[:=]|)\s*[^\s][^\n。！？]*",
     r"(?i)\b(?:passwords?|passwd|pwd|pins?|pin (?:code|number)|tokens?|secrets?|log ?in|credentials?|(?:bank |iban|account |passport |id(?:entity)? card |tax |insurance )(?:number|no\.?|id)|iban)\b[^\n.!?。！？]{0,60}?(?:\b(?:is|are|was|to)\b|[:=])\s*[^\s][^\n。！？]*",
-    r"(?:密码|口令|密钥|验证码|助记词|私钥|令牌|(?:身份证|银行卡|信用卡|护照|社保|账|帐|卡)(?:账|帐)?号码?|安全码|支付码)[^\n。！？]{0,12}?(?:是|为|：|:|=|叫)\s*[^\s\n。！？]+",
-    r"(?:密码|口令|验证码|身份证号?|银行卡号?|卡号)[^\n。！？，]{0,4}[0-9A-Za-z]{4,}",
+    r"(?:密[码碼]|口令|密[钥鑰]|金[钥鑰]|[验驗][证證][码碼]|助[记記][词詞]|私[钥鑰]|令牌|權杖|(?:身份证|银行卡|信用卡|护照|社保|账|帐|卡)(?:账|帐)?号码?|安全码|支付码)[^\n。！？]{0,12}?(?:是|为|：|:|=|叫)\s*[^\s\n。！？]+",
+    r"(?:密[码碼]|口令|[验驗][证證][码碼]|身份[证證][号號]?|[银銀]行卡[号號]?|卡[号號])[^\n。！？，]{0,4}[0-9A-Za-z]{4,}",
 ];
 /// Talk about such words that names no secret.
 const HARMLESS: &str = r"(?i)\b(?:passwords?|tokens?|secrets?|pins?|api keys?|credentials?) (?:managers?|vaults?|hygiene|polic(?:y|ies)|rotation|resets?|limits?|usage|santas?)\b|密码(?:管理|学|策略|本|重置)";

@@ -1,6 +1,7 @@
 //! Texts, compared and counted: two that differ in case, width or spaces alone say the same.
 
-use std::collections::HashSet;
+use regex::Regex;
+use std::{collections::HashSet, sync::LazyLock};
 use unicode_normalization::UnicodeNormalization;
 
 /// Characters of a token; a wide character is half a token. DeerFlow's `char` counting.
@@ -56,6 +57,20 @@ pub(crate) fn escape(text: &str) -> String {
 pub(crate) fn unescape(text: &str) -> String {
     let quotes = text.replace("&quot;", "\"").replace("&#39;", "'").replace("&#x27;", "'");
     quotes.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+}
+
+/// Contractions typed without their apostrophe: "im a nurse", "dont".
+static HASTY: LazyLock<Option<[Regex; 2]>> = LazyLock::new(|| {
+    let own = r"(?i)(^\W*|[.,!?;\n]\s*|\b(?:and|but|so|since|as|because|btw|that)\s+)(i)(m|ve)\b";
+    let negated = r"(?i)\b(do|does|did|is|are|was|were|have|has|had|ca|could|wo|would|should)(nt)\b";
+    Some([Regex::new(own).ok()?, Regex::new(negated).ok()?])
+});
+
+/// Returns a text with straight quotation marks and apostrophes, also with those that hasty typing leaves out.
+pub(crate) fn straight(text: &str) -> String {
+    let text = text.replace(['\u{2018}', '\u{2019}'], "'").replace(['\u{201c}', '\u{201d}'], "\"");
+    let Some([own, negated]) = HASTY.as_ref() else { return text };
+    negated.replace_all(&own.replace_all(&text, "$1$2'$3"), "${1}n't").into_owned()
 }
 
 /// Splits a text into sentences, each with its end and the space behind it, if it has one.

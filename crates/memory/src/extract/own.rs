@@ -3,7 +3,7 @@
 //! Cut are blocks of uploads, memory and reminders, code and documents in fences, quoted lines, mail passed on, logs of chats,
 //! and lines in the form in which memory is injected. A document pasted without any sign of being one cannot be told from own words.
 
-use crate::text::normalized;
+use crate::text::{normalized, straight};
 use regex::Regex;
 use std::sync::LazyLock;
 
@@ -76,8 +76,7 @@ pub(super) fn own_words(text: &str) -> String {
 
 /// Returns a text as quotes are looked for in it.
 pub(super) fn evidence(text: &str) -> String {
-    let straight = text.replace(['\u{2018}', '\u{2019}'], "'").replace(['\u{201c}', '\u{201d}'], "\"");
-    normalized(&straight)
+    normalized(&straight(text))
 }
 
 #[cfg(test)]

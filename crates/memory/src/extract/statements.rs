@@ -5,7 +5,7 @@
 //! patterns are words of English and Chinese.
 
 use super::own::CUT;
-use crate::text::sentences;
+use crate::text::{sentences, straight};
 use pudu_store::{recall_words, telling_words};
 use regex::Regex;
 use std::sync::LazyLock;
@@ -84,7 +84,7 @@ impl StatementRules {
         let dense_lead = r"^\W*(?:请|麻烦|帮我|帮忙|你|能不能|能否|可以|可不可以|给我|把|将|现在|先|再|然后|那|好的|这句话?|这段话?|下面的?|这个|它|，|,)*";
         Ok(Self {
             quoted: Regex::new(
-                r#"“[^”\n]{8,}”|„[^“”\n]{8,}[“”]|«[^»\n]{8,}»|「[^」\n]{3,}」|『[^』\n]{3,}』|《[^》\n]{3,}》|“[^”\n]*[\p{Han}][^”\n]*”|"[^"\n]{8,}"|"[^"\n]*\p{Han}{2}[^"\n]*"|(?:^|[\s(:,])'[^'\n]{8,}?'(?:$|[\s.,;:!?)])|‘[^’\n]{8,}’|`[^`\n]+`"#,
+                r#"“[^”\n]{8,}”|„[^“”\n]{8,}[“”]|«[^»\n]{8,}»|「[^」\n]{3,}」|『[^』\n]{3,}』|《[^》\n]{3,}》|“[^”\n]*[\p{Han}][^”\n]*”|"[^"\n]{8,}"|"[^"\n]*\p{Han}{2}[^"\n]*"|(?:^|[\s(:,])'[^'\n]{8,}?'(?:$|[\s.,;:!?)])|‘[^’\n]{8,}’|`[^`\n]+`|[=;{}()][^\n#]{0,40}\s(?:#|//)[^\n]*"#,
             )?,
             handed: Regex::new(&format!(
                 r"(?im)^(?:[^\n]*?\b(?:{TASKS}|{HANDED})\b[^\n:：]{{0,120}}[:：](?:[^/\d]|\z)|[^\n]*?(?:{DENSE_TASKS}|这段|以下|下面|如下|这封|这篇|这个网页|内容|原文|写道|例句|日志|输出|结果)[^\n:：]{{0,60}}[:：]|[^\n]*\b(?:the following|below|(?:of|about|at|check|read|see) (?:this|these)|(?:this|these|the|a|an) (?:\w+ ){{0,3}}(?:{HANDED}))\b[^\n]{{0,60}}\n|{lead}(?:{TASKS})\b[^\n]{{0,120}}\n|[^\n]*(?:这段|以下|下面|如下|这封|这篇)[^\n]{{0,40}}\n|(?:from|via|by|in)\b[^\n]{{0,60}}[:：]\s*\n|[^\n]*?\b(?:begins?|starts?|goes|ends?|reads?|says|shows?|runs)\b[^\n:：]{{0,20}}[:：](?:[^/\d]|\z)|\W*(?:the|this|that|a|an|his|her|their)\b[^\n:：]{{0,60}}[:：]\s*(?:i|my|we|our)\b|(?-i:\p{{Lu}}[\w.'-]{{1,20}}(?: \p{{Lu}}[\w.'-]{{1,20}})?)[:：]\s*\n)"
@@ -102,22 +102,22 @@ impl StatementRules {
                 r"(?i){lead}(?:{TASKS})\b|^\W*(?:please )?(?:call|ping|remind|wake|notify) me (?:when|if|once|later|back|at|in|on|tomorrow|asap|after|before|about|to)\b|{dense_lead}(?:{DENSE_TASKS})"
             ))?,
             lasting: Regex::new(
-                r"(?i)^\W*(?:please\s+)?(?:always|never|from now on|in (?:the )?future|by default|whenever)\b|\b(?:from now on|every time|in (?:the )?future|by default|from here on)[.!\s]*$|^\W*(?:请|麻烦)?(?:以后|今后|总是|永远|一律|从现在起|从今)",
+                r"(?i)^\W*(?:please\s+)?(?:always|never|from now on|in (?:the )?future|by default|whenever)\b|\b(?:from now on|every time|in (?:the )?future|by default|from here on)(?:[.!\s]*$|,)|^\W*(?:请|麻烦)?(?:以后|今后|总是|永远|一律|从现在起|从今)",
             )?,
             sarcastic: Regex::new(
-                r"(?i)🙄|🤡|\byeah,? right\b|\b(?:oh|wow|ah),? (?:great|wonderful|joy|perfect|fantastic|lovely|brilliant)\b|\b(?:sure|right|yeah),? because\b|\bjust love (?:it when|how|when|wait\w*|being|getting|having)\b|\blike i'd ever\b|\bas if i\b|呵呵|才怪|狗头|\[doge\]|可真(?:是)?(?:太)?(?:喜欢|爱|开心|棒|行|会|好)|可太(?:喜欢|爱)|真是(?:太)?(?:爱|喜欢)死",
+                r"(?i)🙄|🤡|\byeah,? right\b|\b(?:oh|wow|ah),? (?:great|wonderful|joy|perfect|fantastic|lovely|brilliant)\b|\b(?:sure|right|yeah),? because\b|\bjust love (?:it when|how|when|wait\w*|being|getting|having)\b|\blike i'd ever\b|\bas if i\b|^\W*my (?:absolute |new )?favou?rite\W*$|呵呵|才怪|^\W*(?:对对对|是是是|好好好)|狗头|\[doge\]|可真(?:是)?(?:太)?(?:喜欢|爱|开心|棒|行|会|好)|可太(?:喜欢|爱)|真是(?:太)?(?:爱|喜欢)死",
             )?,
             reminder: Regex::new(
                 r"(?i)^\W*(?:(?:please|pls|could you|can you|would you|will you|hey|hi|and|also|so)\b\W*)*(?:keep in mind|bear in mind|remember|note|don't forget|be aware)(?: please)?(?: that)?\W+(?:i'm|i am|i've|i|my|we|our)\b",
             )?,
             reported: Regex::new(
-                r"(?i)\b(?:complain(?:s|ed)|assum(?:es|ed)|swears?|swore|insist|(?:was|is|were|are) like,|ha(?:s|ve) me down|tell(?:s|ing)? people|keeps? (?:telling|saying)|exact words|told by|(?:wants|needs|asks|expects|begs|forces|urges|would like) (?:me|us) to|thinks i|figures|reckons|(?:everyone|everybody|people|they) (?:thinks?|assumes?|believes?|calls?))\b|抱怨|吐槽|以为|(?:算命|星座|网上|传言|大师|朋友圈)的?(?:们)?(?:都)?说|网友|\b(?:asking for (?:a|my|someone|somebody)|(?:they|people|some|others|you) say|says|said|saying|stated|states that|told (?:me|us|him|her|them|you)|wrote|writes that|claims? (?:that|to|he|she|they|i|you)|claimed|mentioned|mentions that|according to|reportedly|allegedly|heard (?:that|from)|asks? (?:you|me|us|to)|asked (?:me|us|you) to|quot(?:e|es|ed|ing)|announced|reads that|insists|believes (?:that|i|he|she)|thinks (?:that|i|he|she|they)|pretends|posted|tweeted|replied)\b|(?:他|她|们|人|友|事|板|师|妈|爸|生|姐|哥|弟|妹|档|章|件|里|面|据|听|上|位|户|员|婆|公|网页|站|它|书|报|导|道|闻|社)(?:们)?(?:都|也|曾|刚|又)?(?:说|称|写着|讲|表示|提到|认为|觉得|要求|声称)|写道|声称|据称|告诉我|写着|转告|转发",
+                r"(?i)\b(?:complain(?:s|ed)|assum(?:es|ed)|swears?|swore|insist|(?:was|is|were|are) like,|ha(?:s|ve) me down|tell(?:s|ing)? people|keeps? (?:telling|saying)|exact words|told by|(?:wants|needs|asks|expects|begs|forces|urges|would like) (?:me|us) to|thinks i|figures|reckons|(?:everyone|everybody|people|they) (?:thinks?|assumes?|believes?|calls?))\b|抱怨|吐槽|以[为為]|(?:算命|星座|网上|传言|大师|朋友圈)的?(?:们)?(?:都)?说|网友|\b(?:asking for (?:a|my|someone|somebody)|(?:they|people|some|others|you) say|says|said|saying|stated|states that|told (?:me|us|him|her|them|you)|wrote|writes that|claims? (?:that|to|he|she|they|i|you)|claimed|mentioned|mentions that|according to|reportedly|allegedly|heard (?:that|from)|asks? (?:you|me|us|to)|asked (?:me|us|you) to|quot(?:e|es|ed|ing)|announced|reads that|insists|believes (?:that|i|he|she)|thinks (?:that|i|he|she|they)|pretends|posted|tweeted|replied)\b|(?:他|她|们|人|友|事|板|师|妈|爸|生|姐|哥|弟|妹|档|章|件|里|面|据|听|上|位|户|员|婆|公|网页|站|它|书|报|导|道|闻|社)(?:们)?(?:都|也|曾|刚|又)?(?:说|称|写着|讲|表示|提到|认为|觉得|要求|声称)|写道|声称|据称|告诉我|写着|转告|转发",
             )?,
             own_report: Regex::new(
-                r"(?i)\b(?:i|we)(?:'ve| have| just| already| once| also)?\s+(?:keep telling (?:you|people)|keep saying|said|told (?:you|u)|mentioned|wrote|stated|announced|posted|replied|say|quote)\b|我(?:刚|已经|之前|也|都)?(?:说|讲|提到)",
+                r"(?i)\bshould(?:'ve| have) (?:said|mentioned)\b|\b(?:i|we)(?:'ve| have| just| already| once| also)?\s+(?:keep telling (?:you|people)|keep saying|said|told (?:you|u)|mentioned|wrote|stated|announced|posted|replied|say|quote)\b|我(?:刚|已经|之前|也|都)?(?:说|讲|提到)",
             )?,
             imagined: Regex::new(
-                r"(?i)\b(?:for example|for instance|e\.g\.),? (?:i|my)\b|^\W*(?:please |let's |let us |just )?(?:imagine|pretend|suppose|supposing|assume|assuming|say that|hypothetically|what if|if i (?:were|was|had|lived|became|would)|once upon)\b|\b(?:imagine|pretend|role-?play(?:ing)?|hypothetical(?:ly)?|let's say|if i (?:were|was|lived|had been)|in (?:the|this|my|a|our) (?:[\w&'-]+ ){0,2}(?:story|novel|game|movie|film|play|scene|dream|role|script|screenplay|campaign|larp|rpg|d&d|session|simulation)|(?:my|the) (?:persona|character) (?:for|in)|(?:my|the|his|her) (?:character|protagonist|hero|narrator|persona)|fictional|make-believe|in character|would have been|i wish i (?:were|was|had|lived))\b|假如|假设|假装|例如|比如|比方|你就当我|就当我是|如果我(?:是|有|住|在)|要是我|想象|扮演|故事里|小说里|游戏里|剧本|角色|梦里|虚构|设定",
+                r"(?i)\b(?:for example|for instance|e\.g\.),? (?:i|my)\b|^\W*(?:please |let's |let us |just )?(?:imagine|pretend|suppose|supposing|assume|assuming|say that|hypothetically|what if|if i (?:were|was|had|lived|became|would)|once upon)\b|\b(?:imagine|pretend|role-?play(?:ing)?|hypothetical(?:ly)?|let's say|if i (?:were|was|lived|had been)|in (?:the|this|my|a|our) (?:[\w&'-]+ ){0,2}(?:story|novel|game|movie|film|play|scene|dream|role|script|screenplay|campaign|larp|rpg|d&d|session|simulation)|(?:my|the) (?:persona|character) (?:for|in)|(?:my|the|his|her) (?:character|protagonist|hero|narrator|persona)|fictional|make-believe|in character|(?:weird|strange|funny|crazy|odd|mad)(?:est)? dreams?|dreams? (?:last night|where|in which|that i)|nightmare|would have been|i wish i (?:were|was|had|lived))\b|假如|假设|假装|例如|比如|比方|你就当我|就当我是|如果我(?:是|有|住|在)|要是我|想象|扮演|演一段|来演|演个|对戏|故事里|小说里|游戏里|剧本|角色|梦里|虚构|设定",
             )?,
             scripted: Regex::new(
                 r"(?i)\b(?:(?:the|this|our|every|any|all|each) (?:user|users|reader|readers|assistant|human|ai|model|bot|chatbot|agent|llm|operator|recipient|speaker|author|applicant|patient|narrator)|dear (?:assistant|ai|model|agent|bot)|ai (?:assistants?|agents?|models?)|system prompt|ignore (?:all |the |your )?(?:previous|above|prior)|you (?:must|shall|are) (?:now |always )?(?:remember|store|save|memori[sz]e|an? (?:ai|assistant|helpful|bot|agent)|instructed)|(?:store|save|add|write|put|commit) (?:this|that|it|the following)?\s*(?:fact )?(?:in|into|to) (?:your |long-term |the |permanent )*memory|to be remembered|newfacts|<[a-z_/-]+>)\b|用户|读者|助手|系统提示|人工智能|写入记忆|存入记忆|加入记忆|长期记忆",
@@ -163,7 +163,7 @@ pub(super) fn statements(own: &str) -> Vec<String> {
     if rules.unmeant.is_match(own) {
         return Vec::new();
     }
-    let plain = own.replace(['\u{2019}', '\u{2018}'], "'");
+    let plain = straight(own);
     let mut text = rules.quoted.replace_all(&plain, CUT).into_owned();
     if let Some(found) = rules.handed.find(&text) {
         // What stands before may be a statement; the line that hands over is none.

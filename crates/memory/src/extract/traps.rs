@@ -14,34 +14,52 @@ use serde_json::{Value, json};
 
 const TRAPS: &str = include_str!("../../../../tests/memory/traps.jsonl");
 const HONEST: &str = include_str!("../../../../tests/memory/honest.jsonl");
-/// Traps whose fact contradicts its quote, and honest statements beside them, by language. Of the first tables rules were tuned
-/// on the lines with even numbers; the second tables were written once those rules were there.
-const CLAIMS: [(&str, &str, &str); 4] = [
-    (
-        "English",
-        include_str!("../../../../tests/memory/claims/traps.en.jsonl"),
-        include_str!("../../../../tests/memory/claims/honest.en.jsonl"),
-    ),
-    (
-        "Chinese",
-        include_str!("../../../../tests/memory/claims/traps.zh.jsonl"),
-        include_str!("../../../../tests/memory/claims/honest.zh.jsonl"),
-    ),
-    (
-        "English, second table",
-        include_str!("../../../../tests/memory/claims/second.traps.en.jsonl"),
-        include_str!("../../../../tests/memory/claims/second.honest.en.jsonl"),
-    ),
-    (
-        "Chinese, second table",
-        include_str!("../../../../tests/memory/claims/second.traps.zh.jsonl"),
-        include_str!("../../../../tests/memory/claims/second.honest.zh.jsonl"),
-    ),
+/// Traps whose fact contradicts its quote, honest statements beside them, and the smallest shares of them that are refused
+/// and stored, in percent.
+struct ClaimTable {
+    name: &'static str,
+    traps: &'static str,
+    honest: &'static str,
+    min_refused: f64,
+    min_stored: f64,
+}
+
+macro_rules! claims {
+    ($name:literal, $table:literal, $language:literal, $refused:literal, $stored:literal) => {
+        ClaimTable {
+            name: $name,
+            traps: include_str!(concat!(
+                "../../../../tests/memory/claims/",
+                $table,
+                "traps.",
+                $language,
+                ".jsonl"
+            )),
+            honest: include_str!(concat!(
+                "../../../../tests/memory/claims/",
+                $table,
+                "honest.",
+                $language,
+                ".jsonl"
+            )),
+            min_refused: $refused,
+            min_stored: $stored,
+        }
+    };
+}
+
+/// The rules were tuned on the first three tables. No rule was made for the fourth one, which has other authors than the rules:
+/// its shares are those of unseen words.
+const CLAIMS: [ClaimTable; 8] = [
+    claims!("English", "", "en", 98.0, 90.0),
+    claims!("Chinese", "", "zh", 98.0, 90.0),
+    claims!("English, second table", "second.", "en", 98.0, 90.0),
+    claims!("Chinese, second table", "second.", "zh", 98.0, 90.0),
+    claims!("English, third table", "third.", "en", 95.0, 90.0),
+    claims!("Chinese, third table", "third.", "zh", 95.0, 85.0),
+    claims!("English, fourth table", "fourth.", "en", 80.0, 75.0),
+    claims!("Chinese, fourth table", "fourth.", "zh", 65.0, 75.0),
 ];
-/// Smallest share of traps that are refused, in percent.
-const MIN_REFUSED: f64 = 98.0;
-/// Smallest share of honest statements that are stored, in percent.
-const MIN_STORED: f64 = 90.0;
 
 #[derive(Deserialize)]
 struct Line {
@@ -64,15 +82,15 @@ fn quotes(line: &Line) -> Vec<&str> {
 }
 
 fn stored(line: &Line) -> Vec<String> {
-    stored_beside(line, None)
+    judged(line, None).0
 }
 
-/// Returns what is stored of a line, beside a fact that is known.
-fn stored_beside(line: &Line, known: Option<&str>) -> Vec<String> {
+/// Returns what is stored of a line, beside a fact that is known, and why the rest is refused.
+fn judged(line: &Line, known: Option<&str>) -> (Vec<String>, Vec<&'static str>) {
     let answer = line.answer.clone().unwrap_or_else(|| format!("echo: {}", line.said));
     let said = TranscriptTurn { forwarded: line.forwarded.is_some(), ..me(&line.said) };
     let Some(transcript) = Transcript::of(&[me("Good day"), bot("Hello"), said, bot(&answer)]) else {
-        return Vec::new();
+        return (Vec::new(), vec!["no statement"]);
     };
     let fact = |quote: &str| json!({"content": line.fact, "quote": quote, "confidence": 0.95, "scope": "user", "durability": "durable", "authority": "descriptive"});
     let summary = |quote: &&str| {
@@ -84,7 +102,7 @@ fn stored_beside(line: &Line, known: Option<&str>) -> Vec<String> {
     let id = FactId::new("known").unwrap();
     let known = known.map(|text| Fact::new(id, text, FactCategory::Context, 0.9, FactTime::default()));
     document.facts.extend(known);
-    let mut found = Vec::new();
+    let (mut found, mut reasons) = (Vec::new(), Vec::new());
     // A summary has one quote each time.
     for (place, quote) in quotes(line).iter().enumerate() {
         let facts = if place == 0 { facts.as_slice() } else { &[] };
@@ -100,9 +118,10 @@ fn stored_beside(line: &Line, known: Option<&str>) -> Vec<String> {
         }
         .apply(&Proposal::parse(&answer.to_string()).unwrap());
         found.extend(applied.changes.facts.into_iter().map(|fact| fact.content));
+        reasons.extend(applied.refused.iter().map(|refused| refused.reason.name()));
         found.extend(applied.changes.summaries.into_iter().map(|(_, text)| format!("summary: {text}")));
     }
-    found
+    (found, reasons)
 }
 
 fn table(text: &str) -> Vec<Line> {
@@ -116,9 +135,9 @@ fn of_two_hundred_traps_none_is_stored_and_honest_statements_are() {
     let caught = traps.iter().filter(|line| !stored(line).is_empty()).map(|line| line.said.as_str());
     assert_eq!(caught.collect::<Vec<_>>(), [] as [&str; 0], "traps that worked");
     let honest = table(HONEST);
-    let missed =
-        honest.iter().filter(|line| !stored(line).contains(&line.fact)).map(|line| line.said.as_str());
-    assert_eq!(missed.collect::<Vec<_>>(), [] as [&str; 0], "statements that were not stored");
+    let missed = honest.iter().filter(|line| !stored(line).contains(&line.fact));
+    let missed: Vec<_> = missed.map(|line| (line.said.as_str(), judged(line, None).1)).collect();
+    assert!(missed.is_empty(), "statements that were not stored: {missed:?}");
 }
 
 /// Prints the share of lines for which `is_right` holds, for all and for each half, and the other lines. Returns the share of all.
@@ -134,10 +153,11 @@ fn share(name: &str, lines: &[Line], is_right: impl Fn(&Line) -> bool) -> f64 {
     );
     for at in wrong {
         println!(
-            "  {}{at}: {} / {}",
+            "  {}{at}: {} / {} {:?}",
             if at % 2 == 0 { "" } else { "held back " },
             lines[at].said,
-            lines[at].fact
+            lines[at].fact,
+            judged(&lines[at], None).1
         );
     }
     all
@@ -145,14 +165,18 @@ fn share(name: &str, lines: &[Line], is_right: impl Fn(&Line) -> bool) -> f64 {
 
 #[test]
 fn facts_that_contradict_their_quote_are_refused_and_honest_ones_are_stored() {
-    for (language, traps, honest) in CLAIMS {
+    let mut low = Vec::new();
+    for ClaimTable { name, traps, honest, min_refused, min_stored } in CLAIMS {
         let (traps, honest) = (table(traps), table(honest));
-        let refused = share(&format!("{language} traps refused"), &traps, |line| stored(line).is_empty());
-        let kept = share(&format!("{language} honest statements stored"), &honest, |line| {
+        let refused = share(&format!("{name} traps refused"), &traps, |line| stored(line).is_empty());
+        let kept = share(&format!("{name} honest statements stored"), &honest, |line| {
             stored(line).contains(&line.fact)
         });
-        assert!(refused >= MIN_REFUSED && kept >= MIN_STORED, "{language}: {refused:.1} / {kept:.1}");
+        if refused < min_refused || kept < min_stored {
+            low.push(format!("{name}: {refused:.1} / {kept:.1}"));
+        }
     }
+    assert!(low.is_empty(), "{low:?}");
 }
 
 /// An input of a public report about another system, and whether its fact is stored.
@@ -169,7 +193,7 @@ struct Reported {
 fn inputs_of_public_reports_are_judged_right() {
     for text in include_str!("../../../../tests/memory/claims/reports.jsonl").lines() {
         let Reported { report, line, known, stored } = serde_json::from_str(text).unwrap();
-        let found = stored_beside(&line, known.as_deref());
+        let found = judged(&line, known.as_deref()).0;
         let is_stored = found.iter().any(|found| found.trim_start_matches("summary: ") == line.fact);
         assert_eq!(is_stored, stored, "{report}: {} / {}", line.said, line.fact);
     }

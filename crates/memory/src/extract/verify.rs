@@ -8,6 +8,7 @@
 //! Deliberately absent: grammar and meaning. In doubt a fact is refused, with the reason, and the person can say it again.
 
 mod clauses;
+mod extent;
 mod language;
 mod mood;
 mod roles;
@@ -40,6 +41,9 @@ pub(super) fn verify(fact: &str, quote: &str, statements: &[String]) -> Result<(
         Some(SentenceLanguage::Other) => return verify_copy(fact, &about),
         Some(SentenceLanguage::English | SentenceLanguage::Chinese) => {}
         None => return Err(RefusedReason::Opposite),
+    }
+    if statements.iter().any(|said| extent::is_withdrawn(fact, said)) {
+        return Err(RefusedReason::Outdated);
     }
     let said: Vec<JudgedClause> = about.iter().flat_map(|said| claims(said)).collect();
     claims(fact).iter().try_for_each(|part| verify_part(part, fact, &said))
@@ -103,7 +107,14 @@ fn claims(text: &str) -> Vec<JudgedClause> {
     let is_imagined = mood::is_imagined(text);
     let mut subject = ClauseSubject::Person;
     let claim = |clause: String| {
-        subject = clauses::subject(&clause).unwrap_or_else(|| subject.clone());
+        subject = match clauses::subject(&clause) {
+            // "She" is the one who was named.
+            Some(ClauseSubject::Another(None)) if matches!(subject, ClauseSubject::Another(Some(_))) => {
+                subject.clone()
+            }
+            Some(own) => own,
+            None => subject.clone(),
+        };
         let mut mood = Mood::of(&clause);
         mood.unreal |= is_imagined;
         JudgedClause { mood, subject: subject.clone(), text: clause }
@@ -145,8 +156,22 @@ fn compare(part: &JudgedClause, fact: &str, said: &JudgedClause) -> Result<(), R
     if !said.subject.is_in(fact) {
         return Err(RefusedReason::Another);
     }
-    part.mood.compare(&said.mood)?;
+    extent::compare(&part.text, &said.text)?;
+    // A negation behind "and" is of something else: "I grew up here and feet mean nothing to me".
+    let heard = heard(&part.text, &said.text);
+    let mut mood = Mood::of(heard);
+    mood.unreal |= said.mood.unreal;
+    part.mood.compare(&mood)?;
     if roles::are_swapped(&part.text, &said.text) { Err(RefusedReason::Opposite) } else { Ok(()) }
+}
+
+/// Returns a clause up to the "and" that follows the last word of the fact in it.
+fn heard<'t>(part: &str, said: &'t str) -> &'t str {
+    let subject = Subject::of(part);
+    let has = |text: &str| subject.share_in(&recall_words(text)) > 0.0;
+    let ands = said.match_indices(" and ").map(|(at, _)| said.split_at(at));
+    let mut cuts = ands.filter(|(before, after)| has(before) && !has(after));
+    cuts.next().map_or(said, |(before, _)| before)
 }
 
 #[cfg(test)]

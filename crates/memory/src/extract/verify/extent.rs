@@ -1,0 +1,110 @@
+//! How far a statement reaches: how often and how long it holds, how many of a thing there are, and whether it is taken back.
+
+use super::super::refused::RefusedReason;
+use pudu_store::telling_words;
+use regex::Regex;
+use std::sync::LazyLock;
+
+/// Words for "at any time", which a fact must not add.
+const ALWAYS: &str = r"(?i)\b(?:always|every(?:day|one|body|where)?|daily|constantly|permanently|exclusively|all)\b|总是|一直|每天|天天|永远|每|全都|从来";
+/// Words for "at present only", which a fact must not drop.
+const BRIEF: &str = r"(?i)\b(?:this (?:week|weekend|morning|afternoon|evening)|tonight|for now|for the moment|temporarily|till|until|for (?:a few|a couple of|two|three) (?:days|weeks)|just for (?:today|now))\b|这周|本周|这两天|这几天|暂时|临时|先凑合|今晚";
+/// Words that take back what is before them.
+const WITHDRAWN: &str = r"(?i)\b(?:auto-?correct(?:ed)?|typo|scratch that|strike that|i meant?|(?:wait|sorry|oops|no),? (?:no|i mean|actually|make that)|make (?:that|it)|correction)\b|说错了|打错了|写错了|口误|更正|纠正一下";
+/// A number, and the thing that is counted.
+const COUNTED: &str = r"(?i)\b(\d+|one|two|three|four|five|six|seven|eight|nine|ten)\s+(?:[a-z]+\s+)?([a-z]{3,})\b|([\d一二两三四五六七八九十]+)[个位只条名辆台](\p{Han}{2})";
+/// Words of annoyance in front of a withdrawal.
+const ANNOYED: [&str; 8] = ["ugh", "oop", "argh", "damn", "haha", "lol", "sorri", "fuck"];
+
+struct ExtentRules {
+    always: Regex,
+    brief: Regex,
+    withdrawn: Regex,
+    counted: Regex,
+}
+
+static RULES: LazyLock<Option<ExtentRules>> = LazyLock::new(|| {
+    Some(ExtentRules {
+        always: Regex::new(ALWAYS).ok()?,
+        brief: Regex::new(BRIEF).ok()?,
+        withdrawn: Regex::new(WITHDRAWN).ok()?,
+        counted: Regex::new(COUNTED).ok()?,
+    })
+});
+
+/// Compares how far a fact's clause reaches with the clause that it was taken from.
+pub(super) fn compare(fact: &str, said: &str) -> Result<(), RefusedReason> {
+    let Some(rules) = RULES.as_ref() else { return Err(RefusedReason::Opposite) };
+    let (fact, said) = (fact.to_lowercase(), said.to_lowercase());
+    if rules.always.find_iter(&fact).any(|word| !said.contains(word.as_str())) {
+        return Err(RefusedReason::Opposite);
+    }
+    if rules.brief.is_match(&said) && !rules.brief.is_match(&fact) {
+        return Err(RefusedReason::Outdated);
+    }
+    let said: Vec<(String, String)> = counted(rules, &said);
+    let is_swapped = |(number, thing): &(String, String)| {
+        let mut same = said.iter().filter(|(_, counted)| counted == thing).peekable();
+        same.peek().is_some() && same.all(|(counted, _)| counted != number)
+    };
+    if counted(rules, &fact).iter().any(is_swapped) { Err(RefusedReason::Opposite) } else { Ok(()) }
+}
+
+fn counted(rules: &ExtentRules, text: &str) -> Vec<(String, String)> {
+    const NUMBERS: [&str; 10] =
+        ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
+    const DENSE: [&str; 10] = ["一", "二", "三", "四", "五", "六", "七", "八", "九", "十"];
+    let pairs = rules.counted.captures_iter(text);
+    let read = |found: regex::Captures<'_>| {
+        let number = found.get(1).or(found.get(3))?.as_str().replace('两', "二");
+        let place = NUMBERS.iter().chain(&DENSE).position(|name| *name == number);
+        let number = place.map_or(number, |place| (place % NUMBERS.len() + 1).to_string());
+        Some((number, found.get(2).or(found.get(4))?.as_str().to_owned()))
+    };
+    pairs.filter_map(read).collect()
+}
+
+/// Whether a fact has a word that the same sentence takes back: "Hansen, ugh, autocorrect, Jansen".
+pub(super) fn is_withdrawn(fact: &str, said: &str) -> bool {
+    let Some(mark) = RULES.as_ref().and_then(|rules| rules.withdrawn.find(said)) else { return false };
+    let (before, _) = said.split_at(mark.start());
+    let (_, after) = said.split_at(mark.end());
+    let kept = telling_words(after);
+    let facts = telling_words(fact);
+    let taken = telling_words(before);
+    let mut taken =
+        taken.iter().rev().filter(|word| !kept.contains(word) && !ANNOYED.contains(&word.as_str()));
+    !kept.is_empty() && taken.next().is_some_and(|word| facts.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fact_reaches_no_farther_than_its_statement() {
+        for (fact, said, expect) in [
+            ("Has 5 brothers and 3 nephews", "Got 3 brothers and 5 nephews", false),
+            ("Has three brothers", "Got 3 brothers and 5 nephews", true),
+            ("Goes by bike every day", "I go by bike", false),
+            ("Goes by bike every day", "I go by bike every day", true),
+            ("Lives at a cousin's", "I live at a cousin's till May", false),
+            ("有四个哥哥", "我有两个哥哥四个姐姐", false),
+            ("有2个哥哥", "我有两个哥哥四个姐姐", true),
+            ("每天跑步", "我周末跑步", false),
+        ] {
+            assert_eq!(compare(fact, said).is_ok(), expect, "{fact} / {said}");
+        }
+    }
+
+    #[test]
+    fn words_are_taken_back() {
+        for (fact, said, expect) in [
+            ("Surname is Hansen", "my surname is Hansen, ugh, autocorrect, Jansen with a J", true),
+            ("Surname is Jansen", "my surname is Hansen, ugh, autocorrect, Jansen with a J", false),
+            ("Is a nurse", "I'm a nurse", false),
+        ] {
+            assert_eq!(is_withdrawn(fact, said), expect, "{fact} / {said}");
+        }
+    }
+}
