@@ -3,6 +3,7 @@
 mod approvals;
 mod changes;
 mod edits;
+mod endings;
 mod options;
 mod resumed;
 mod stopped;

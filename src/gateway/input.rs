@@ -145,6 +145,7 @@ fn result(id: MessageId, text: String, fields: &Map<String, Value>) -> Result<To
         images: Vec::new(),
         decision: None,
         decisions: Vec::new(),
+        task: None,
     })
 }
 

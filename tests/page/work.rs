@@ -141,6 +141,30 @@ async fn a_sub_agent_shows_its_steps_and_again_after_a_reload() {
 }
 
 #[tokio::test]
+async fn a_sub_agent_that_failed_is_shown_so_and_again_after_a_reload() {
+    let house = house("").await;
+    let Some(mut browser) = open(&house).await else { return };
+    let task = json!({"description": "count apples", "prompt": "Count the apples.", "subagent_type": "general-purpose"});
+    house.model.next(Reply::tool("task", &task));
+    house.model.next(Reply::status(401));
+    house.model.next(Reply::text("It failed."));
+    browser.types("count").await;
+    browser.presses("Enter").await;
+    browser.sees("document.querySelector('.words')?.innerText ?? ''", "It failed.").await;
+    for _ in 0..2 {
+        browser.sees("document.querySelector('.step')?.className", "step failed").await;
+        browser.sees("document.querySelector('.step-state')?.innerText", "failed").await;
+        reloads(&mut browser).await;
+    }
+    // What it said is there though its steps are not.
+    browser.clicks(".turn [aria-label=\"Branch off here\"]").await;
+    browser.sees("document.querySelectorAll('#threads a').length", 2).await;
+    browser.sees("document.querySelector('.step')?.className", "step failed").await;
+    browser.clicks(".step summary").await;
+    browser.sees("document.querySelector('.step-body').innerText.includes('refused the key')", true).await;
+}
+
+#[tokio::test]
 async fn a_failure_is_said_plainly_and_tried_again() {
     let house = house("").await;
     let Some(mut browser) = open(&house).await else { return };

@@ -65,8 +65,8 @@ pub use shared::{DocumentText, OutlineEntry, ReadOutcome, SharedFile, UnreadCaus
 pub use skill::{RequiredSecret, Skill, SkillInvocation, SkillSecrets};
 pub use state::{Marks, Promoted, ThreadState, Todo, TodoStatus, Update};
 pub use task::{
-    MAX_TASK_TEXT_CHARS, StepCall, StepKind, StopReason, TaskEnd, TaskStage, TaskStatus, TaskStep,
-    cut as cut_task_text,
+    MAX_TASK_TEXT_CHARS, StepCall, StepKind, StopReason, TaskEnd, TaskReport, TaskStage, TaskStatus,
+    TaskStep, cut as cut_task_text,
 };
 pub use tool::{
     MAX_ARTIFACTS, PURPOSE_ARGUMENT, ResultOrigin, Tell, Tool, ToolCx, ToolError, ToolOutput, ToolSpec,

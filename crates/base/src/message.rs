@@ -1,6 +1,6 @@
 //! The messages of a thread.
 
-use crate::{CallId, MessageId, Pointed, SharedFile, Usage, UserId};
+use crate::{CallId, MessageId, Pointed, SharedFile, TaskReport, Usage, UserId};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -189,6 +189,9 @@ pub struct ToolResult {
     /// The decisions about calls that this one made itself, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<Decision>,
+    /// How the sub-agent ended, if one worked for the call; older versions stored none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<Box<TaskReport>>,
 }
 
 /// Words of pudu itself to the model, which nobody said and nobody is shown. They stay where they were first told, so

@@ -307,6 +307,7 @@ mod tests {
                 not_asked: false,
             }),
             decisions: Vec::new(),
+            task: None,
         };
         vec![
             human("h", "what is there?"),

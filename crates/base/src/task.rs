@@ -4,12 +4,14 @@
 //! Deliberately absent: the state of a thread. Steps are for people and programs that read the log; no model sees them,
 //! and the fold of a thread leaves them out.
 
-use crate::Usage;
+use crate::{Usage, digest, ends};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Maximum length of a text that is kept of a step, in characters.
 pub const MAX_TASK_TEXT_CHARS: usize = 8_192;
+/// Characters of the beginning and of the end of the text of a [`TaskReport`], as in DeerFlow.
+const REPORT_ENDS: (usize, usize) = (1_330, 665);
 
 /// How far a sub-agent is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -123,6 +125,52 @@ pub struct TaskEnd {
     pub omitted: u32,
 }
 
+/// End of a task as the tool message of its call has it, for clients that read the thread later.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskReport {
+    /// Its status.
+    pub status: TaskStatus,
+    /// The limit that ended it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<StopReason>,
+    /// The model; empty if unknown.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub model: String,
+    /// Its usage, as far as it is known.
+    #[serde(default)]
+    pub usage: Usage,
+    /// The report, or what went wrong; both ends of a long text, at most 2,000 characters.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// SHA-256 of the whole report in hexadecimal; `None` for a task that did not complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+impl TaskReport {
+    /// Makes the report of a task that ended with these words.
+    #[must_use]
+    pub fn new(status: TaskStatus, words: &str) -> Self {
+        let is_reported = status == TaskStatus::Completed && !words.trim().is_empty();
+        let digest = is_reported.then(|| digest(words));
+        Self {
+            status,
+            stop_reason: None,
+            model: String::new(),
+            usage: Usage::default(),
+            text: brief(words),
+            digest,
+        }
+    }
+}
+
+fn brief(words: &str) -> String {
+    match ends(words, REPORT_ENDS.0, REPORT_ENDS.1) {
+        Some((first, _, last)) => format!("{first}\n...\n{last}"),
+        None => words.to_owned(),
+    }
+}
+
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
 fn is_zero(count: &u32) -> bool {
     *count == 0
@@ -188,6 +236,23 @@ mod tests {
         let Value::String(text) = long.args else { panic!("{:?}", long.args) };
         assert_eq!(text.chars().count(), MAX_TASK_TEXT_CHARS);
         assert!(text.starts_with("{\"content\":\"üü"), "{text}");
+    }
+
+    #[test]
+    fn a_report_has_both_ends_of_a_long_text_and_the_digest_of_all_of_it() {
+        let long = format!("{}{}", "a".repeat(3_000), "z".repeat(3_000));
+        let report = TaskReport::new(TaskStatus::Completed, &long);
+        assert_eq!(report.text.chars().count(), 2_000);
+        assert!(report.text.starts_with("aaa") && report.text.ends_with("zzz"), "{}", report.text);
+        assert!(report.text.contains("a\n...\nz"), "{}", report.text);
+        assert_eq!(report.digest, Some(digest(&long)));
+        let check = |status, words: &str, has_digest| {
+            let report = TaskReport::new(status, words);
+            assert_eq!((report.text.as_str(), report.digest.is_some()), (words, has_digest));
+        };
+        check(TaskStatus::Completed, "Seven.", true);
+        check(TaskStatus::Completed, " \n", false);
+        check(TaskStatus::TimedOut, "it took too long", false);
     }
 
     #[test]

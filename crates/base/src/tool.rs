@@ -2,7 +2,7 @@
 
 use crate::{
     BoxFuture, CallId, Cut, Decision, Image, Marks, Question, RunEvent, RunId, Sandbox, SpendingTally,
-    ThreadId, Update, foreign,
+    TaskReport, ThreadId, Update, foreign,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -127,6 +127,8 @@ pub struct ToolOutput {
     pub spending: SpendingTally,
     /// The decisions about calls that it made itself, in order.
     pub decisions: Vec<Decision>,
+    /// How the sub-agent ended that worked for the call, if one did.
+    pub task: Option<Box<TaskReport>>,
 }
 
 impl From<String> for ToolOutput {

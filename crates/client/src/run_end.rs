@@ -187,6 +187,7 @@ mod tests {
                 images: Vec::new(),
                 decision,
                 decisions,
+                task: None,
             })
         };
         let said = [

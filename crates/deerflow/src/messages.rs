@@ -191,6 +191,7 @@ fn result(fields: &Map<String, Value>, id: MessageId, skipped: &mut SkippedParts
         images: Vec::new(),
         decision: None,
         decisions: Vec::new(),
+        task: None,
         id,
     }
 }

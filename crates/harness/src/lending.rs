@@ -2,7 +2,7 @@
 //! and no reader of a run meets the values.
 
 use crate::Agent;
-use pudu_base::{ToolError, ToolOutput, Variable};
+use pudu_base::{TaskReport, ToolError, ToolOutput, Variable};
 
 /// The tool whose commands find secrets.
 const BASH: &str = "bash";
@@ -18,7 +18,11 @@ pub(crate) fn lend(agent: &Agent, tool: &str, names: &[String]) -> Vec<Variable>
 /// Takes the values of secrets out of what a call brought.
 pub(crate) fn hide(agent: &Agent, result: Result<ToolOutput, ToolError>) -> Result<ToolOutput, ToolError> {
     match result {
-        Ok(output) => Ok(ToolOutput { text: agent.secrets.hide(output.text), ..output }),
+        Ok(output) => {
+            let task =
+                output.task.map(|task| Box::new(TaskReport { text: agent.secrets.hide(task.text), ..*task }));
+            Ok(ToolOutput { text: agent.secrets.hide(output.text), task, ..output })
+        }
         Err(ToolError(text)) => Err(ToolError(agent.secrets.hide(text))),
     }
 }

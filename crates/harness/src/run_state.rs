@@ -196,10 +196,17 @@ impl RunState {
         }
         for call in self.open_calls() {
             match call.name == TASK && !self.is_lost(&call) {
-                true => self.refuse(&call, TaskEnding::cut(Some(outcome)).text()),
+                true => self.cut_task(&call, outcome),
                 false => self.give_up(&call, why),
             }
         }
+    }
+
+    /// Answers the call of a task that the run does not wait for.
+    fn cut_task(&mut self, call: &ToolCall, outcome: &Outcome) {
+        let (ending, (model, usage)) = (TaskEnding::cut(Some(outcome)), self.tasks.spent(&call.id));
+        let task = Some(ending.report(model, usage));
+        self.answer(ToolResult { error: true, task, ..result(call, ending.text()) });
     }
 
     /// Answers each call that has no result: it is not made any more.
@@ -326,5 +333,6 @@ pub(crate) fn result(call: &ToolCall, text: String) -> ToolResult {
         images: Vec::new(),
         decision: None,
         decisions: Vec::new(),
+        task: None,
     }
 }

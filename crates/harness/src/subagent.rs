@@ -272,10 +272,11 @@ async fn work(
     };
     let limits = (kind.bounds.steps, kind.bounds.time);
     let ending = TaskEnding::of(&outcome, run_state.stop_reason, report(run_state.state()), limits);
-    let text = ending.text();
-    open.end(ending, run_state.spending.usage());
+    let (text, usage) = (ending.text(), run_state.spending.usage());
+    let task = Some(ending.report(model.clone(), usage));
+    open.end(ending, usage);
     let (spending, decisions) = (run_state.spending.of_subagent(), replay.progress().decided);
-    ToolOutput { text, spending, decisions, ..ToolOutput::default() }
+    ToolOutput { text, spending, decisions, task, ..ToolOutput::default() }
 }
 
 /// A task that readers know to be at work. If its call is dropped, it was cancelled; its parent's run says why.

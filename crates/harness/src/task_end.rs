@@ -1,7 +1,7 @@
 //! How a sub-agent's task ended, and what its parent's model reads of that: the results of the tool [`TASK`]. The beginnings of these texts are a contract
 //! with DeerFlow's clients, which read the status from them.
 
-use pudu_base::{Outcome, StopReason, TaskEnd, TaskStatus, Usage, cut_task_text};
+use pudu_base::{Outcome, StopReason, TaskEnd, TaskReport, TaskStatus, Usage, cut_task_text};
 use std::time::Duration;
 
 /// Name of the tool that starts a sub-agent.
@@ -82,6 +82,12 @@ impl TaskEnding {
             TaskStatus::Cancelled => CANCELLED.to_owned(),
             TaskStatus::TimedOut => format!("Task timed out. Error: {}", self.words),
         }
+    }
+
+    /// Returns the end as the tool message of the call has it.
+    pub(crate) fn report(&self, model: String, usage: Usage) -> Box<TaskReport> {
+        let report = TaskReport::new(self.status, &self.words);
+        Box::new(TaskReport { stop_reason: self.stop_reason, model, usage, ..report })
     }
 
     /// Returns the end as the log keeps it.

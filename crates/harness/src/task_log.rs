@@ -4,9 +4,9 @@
 //! parent's next commit, as soon as they are many, or when the first has waited for a while.
 
 use crate::task_end::TaskEnding;
-use pudu_base::{CallId, Outcome, RunEvent, TaskStage, TaskStatus, Update};
+use pudu_base::{CallId, Outcome, RunEvent, TaskStage, TaskStatus, Update, Usage};
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -30,6 +30,8 @@ struct TaskBacklog {
     updates: Vec<Update>,
     /// The tasks that began in this process. Their ends are told.
     begun: HashSet<CallId>,
+    /// The models of the tasks that are over, and their usage.
+    over: HashMap<CallId, (String, Usage)>,
     /// How the run ended that does not wait for its tasks.
     cut: Option<Outcome>,
 }
@@ -63,6 +65,9 @@ impl TaskLog {
         let rings = {
             let mut waiting = self.lock();
             waiting.begun.insert(call.clone());
+            if let TaskStage::Ended(end) = stage {
+                waiting.over.insert(call.clone(), (end.model.clone(), end.usage));
+            }
             waiting.updates.push(Update::Task { call: call.clone(), stage: stage.clone() });
             waiting.updates.len() == 1 || waiting.updates.len() >= BATCH
         };
@@ -98,6 +103,11 @@ impl TaskLog {
     /// Returns whether a task began in this process.
     pub(crate) fn began(&self, call: &CallId) -> bool {
         self.lock().begun.contains(call)
+    }
+
+    /// Returns the model of a task that is over, and its usage.
+    pub(crate) fn spent(&self, call: &CallId) -> (String, Usage) {
+        self.lock().over.get(call).cloned().unwrap_or_default()
     }
 
     fn lock(&self) -> MutexGuard<'_, TaskBacklog> {

@@ -58,6 +58,7 @@ fn thread(happened: &[Happening]) -> (Vec<Arc<Message>>, Vec<usize>) {
                         images: Vec::new(),
                         decision: None,
                         decisions: Vec::new(),
+                        task: None,
                     }));
                 }
             }

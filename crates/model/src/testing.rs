@@ -86,6 +86,7 @@ pub(crate) fn result(call: &str, text: &str) -> ToolResult {
         images: Vec::new(),
         decision: None,
         decisions: Vec::new(),
+        task: None,
     }
 }
 
@@ -170,6 +171,7 @@ pub(crate) fn request(provider_parts: Option<ProviderParts>) -> Request {
         images: Vec::new(),
         decision: None,
         decisions: Vec::new(),
+        task: None,
     };
     let spec = ToolSpec {
         name: "bash".into(),

@@ -233,6 +233,7 @@ mod tests {
                 images: Vec::new(),
                 decision: None,
                 decisions: Vec::new(),
+                task: None,
             })
         });
         prop_oneof![

@@ -71,7 +71,7 @@ export function call({ name, args, isBroken }, { result, isLive, task, load }) {
   const [symbol, verb, key] = TOOLS[name] ?? ['i-tool', name, ''];
   const told = typeof args.description === 'string' && name !== 'task' ? args.description : '';
   const detail = firstLine(args[key] ?? (TOOLS[name] ? '' : Object.values(args).find(value => typeof value === 'string')));
-  const state = result?.isError ? 'failed' : TASK_ENDS[task?.state] ?? (result ? 'done' : isLive ? 'running' : 'stopped');
+  const state = result?.isError ? 'failed' : TASK_ENDS[task?.state ?? result?.task?.state] ?? (result ? 'done' : isLive ? 'running' : 'stopped');
   const code = name === 'bash' && EXIT_CODE.exec(result?.text ?? '')?.[1];
   const step = { state: code && state === 'done' ? 'wrong' : state, icon: symbol, title: told || verb, detail: told ? '' : detail, note: code ? t`exit code ${code}` : '' };
   step.version = `${result?.text.length ?? -1} ${task?.steps.length ?? 0} ${task?.state ?? ''}`;
@@ -80,7 +80,7 @@ export function call({ name, args, isBroken }, { result, isLive, task, load }) {
     if (state === 'running' && task) step.detail = activity(task) || detail;
   }
   step.body = again => {
-    const parts = name === 'task' ? [...subagent(args, task, again, load)] : [argsBlock(name, args, isBroken)];
+    const parts = name === 'task' ? [...subagent(args, task, again, { load, ended: result?.task })] : [argsBlock(name, args, isBroken)];
     if (result && name !== 'task') parts.push(text(t`Result`, result.text, result.isError));
     return parts;
   };
@@ -116,11 +116,12 @@ export function text(label, whole, isError = false) {
   return box;
 }
 
-function* subagent(args, task, again, load) {
+function* subagent(args, task, again, { load, ended }) {
   if (args.prompt) yield text(t`Task`, String(args.prompt));
   if (!task?.steps.length) {
-    yield make('p', { className: 'step-label', textContent: t`Loading its steps…` });
+    if (load) yield make('p', { className: 'step-label', textContent: t`Loading its steps…` });
     load?.().then(found => found && again());
+    if (ended?.end) yield text(t`Report`, ended.end, ended.state !== 'done');
     return;
   }
   for (const step of task.steps.filter(Boolean)) {

@@ -32,6 +32,7 @@ function messageOf(sent, run) {
   if (kind === 'tool') {
     Object.assign(message, { call: sent.tool_call_id, tool: sent.name, isError: sent.status === 'error' });
     message.question = sent.artifact?.human_input;
+    if (extra.subagent_status) message.task = { state: taskState(extra.subagent_status), end: extra.subagent_result_brief ?? extra.subagent_error };
     message.approvals = (extra.approvals ?? []).map(decided => ({ ...decided, status: statusOf(decided) }));
   }
   return message;
@@ -44,6 +45,9 @@ const TASK_STATES = {
   task_started: 'running', task_running: 'running', task_completed: 'done', task_failed: 'failed',
   task_cancelled: 'stopped', task_timed_out: 'out of time',
 };
+
+/** Returns the state in which a stored status leaves a task. */
+const taskState = status => (status === 'completed' ? 'done' : status.replace('_', ' '));
 
 export class Thread {
   constructor(id) {
@@ -218,7 +222,7 @@ export class Thread {
         const calls = content.tool_calls?.map(call => ({ ...call, id: call.id ?? '' }));
         task.steps[content.message_index] = stepOf({ type: content.kind, content: content.text, tool_calls: calls, name: content.tool_name, status: content.error ? 'error' : '' });
       }
-      if (kind === 'subagent.end') Object.assign(task, { state: content.status === 'completed' ? 'done' : content.status.replace('_', ' '), end: content.result ?? content.error });
+      if (kind === 'subagent.end') Object.assign(task, { state: taskState(content.status), end: content.result ?? content.error });
     }
     this.tasks.set(id, task);
   }

@@ -198,6 +198,7 @@ async fn of_turns_in_a_room_no_file_and_no_goal_is_left_and_a_block_with_their_w
             question: None,
             decision: None,
             decisions: Vec::new(),
+            task: None,
         })))
     };
     let goal = || Update::Goal(Some(Goal::new("feed the marmoset".into(), 1)));

@@ -1,5 +1,6 @@
 //! Messages as LangChain dumps them, whole and in chunks.
 
+use super::task;
 use crate::{
     base::{
         Assistant, CallId, Decision, Finish, Human, Message, MessageId, Question, ToolCall, ToolResult,
@@ -135,9 +136,12 @@ fn tool(result: &ToolResult) -> Map<String, Value> {
     let asked = result.decision.iter().chain(&result.decisions).filter(|decision| !decision.not_asked);
     let told = |Decision { request, approved, by, .. }: &Decision| json!({ "request": request, "approved": approved, "by": by });
     let approvals: Vec<Value> = asked.map(told).collect();
+    let mut extra = Map::new();
     if !approvals.is_empty() {
-        fields.insert("additional_kwargs".into(), json!({ "approvals": approvals }));
+        extra.insert("approvals".into(), approvals.into());
     }
+    task::add_report(&mut extra, result);
+    fields.insert("additional_kwargs".into(), extra.into());
     fields
 }
 
@@ -228,6 +232,7 @@ mod tests {
             images: Vec::new(),
             decision: None,
             decisions: Vec::new(),
+            task: None,
         };
         let sent = json!({
             "content": [{"type": "text", "text": "hi"}], "additional_kwargs": {"mood": "good"}, "example": true,

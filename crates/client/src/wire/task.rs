@@ -1,7 +1,10 @@
 //! Sub-agents in DeerFlow's frozen names: `custom` frames while they work.
 
-use crate::base::{CallId, StepKind, TaskEnd, TaskStage, TaskStatus, TaskStep, Usage};
-use serde_json::{Value, json};
+use crate::{
+    base::{CallId, StepKind, TaskEnd, TaskReport, TaskStage, TaskStatus, TaskStep, ToolResult, Usage},
+    harness::TASK,
+};
+use serde_json::{Map, Value, json};
 
 /// Writes how far a sub-agent came; `None` for what no client knows.
 pub(super) fn custom(call: &CallId, stage: &TaskStage) -> Option<Value> {
@@ -43,6 +46,35 @@ fn ended(call: &CallId, end: &TaskEnd) -> Value {
     };
     let model = Some(&end.model).filter(|model| !model.is_empty());
     json!({ "type": kind, "task_id": call, key: end.text, "usage": tokens(&end.usage), "model_name": model })
+}
+
+/// Adds how a sub-agent ended to the fields of the tool message of its call.
+pub(super) fn add_report(fields: &mut Map<String, Value>, result: &ToolResult) {
+    let refused = || TaskReport::new(TaskStatus::Failed, &result.text);
+    let report = match &result.task {
+        Some(report) => (**report).clone(),
+        // The call was not made: no sub-agent worked.
+        None if result.tool == TASK && result.error => refused(),
+        None => return,
+    };
+    let TaskReport { status, stop_reason, model, usage, text, digest } = report;
+    let mut add = |key: &str, value: Value| drop(fields.insert(format!("subagent_{key}"), value));
+    add("status", json!(status));
+    if let Some(reason) = stop_reason {
+        add("stop_reason", json!(reason));
+    }
+    if !text.trim().is_empty() {
+        add(if status == TaskStatus::Completed { "result_brief" } else { "error" }, text.into());
+    }
+    if let Some(digest) = digest {
+        add("result_sha256", digest.into());
+    }
+    if !model.is_empty() {
+        add("model_name", model.into());
+    }
+    if usage != Usage::default() {
+        add("token_usage", tokens(&usage));
+    }
 }
 
 /// Writes a stage as it is stored: the event's name, its content and its metadata; `None` for what is not stored.

@@ -187,6 +187,7 @@ mod tests {
             images: paths.iter().map(image).collect(),
             decision: None,
             decisions: Vec::new(),
+            task: None,
         };
         let shown = Update::Message(Arc::new(Message::Tool(result)));
         RunState::new("t".into(), "r".into(), 1, ThreadState::fold([shown]), Arc::new(Replay::default()))

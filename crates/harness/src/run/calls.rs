@@ -453,13 +453,14 @@ fn record(
         run_state.tell(RunEvent::Usage { usage });
     }
     output.spending.parts().iter().for_each(|part| run_state.spending.add(part.clone()));
-    let ToolOutput { question, images, decisions, text, .. } = output;
+    let ToolOutput { question, images, decisions, text, task, .. } = output;
     run_state.answer(ToolResult {
         error,
         question,
         images,
         decision,
         decisions,
+        task,
         ..run_state::result(call, text)
     });
     run_state.tell(RunEvent::ToolEnded { call: call.id.clone(), tool: call.name.clone(), error });

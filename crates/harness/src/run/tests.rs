@@ -151,6 +151,7 @@ async fn after_a_crash_no_finished_tool_is_repeated() {
             images: Vec::new(),
             decision: None,
             decisions: Vec::new(),
+            task: None,
         })))
     };
     let all = vec![
@@ -252,6 +253,7 @@ async fn a_restart_behind_a_question_asks_nobody_again() {
         images: Vec::new(),
         decision: None,
         decisions: Vec::new(),
+        task: None,
     };
     let asked = Update::Message(Arc::new(Message::Tool(asked)));
     let past = vec![human("h", "go"), assistant(vec![call("1", "writes", json!({}))]), asked];

@@ -287,6 +287,7 @@ mod tests {
             images: Vec::new(),
             decision: None,
             decisions: Vec::new(),
+            task: None,
         };
         let spec = ToolSpec {
             name: "bash".into(),

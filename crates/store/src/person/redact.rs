@@ -7,7 +7,9 @@ use crate::{
     json::to_json,
     statement::{Tx, query},
 };
-use pudu_base::{Assistant, Human, Message, Reminder, TaskStage, ToolCall, ToolResult, Update, Usage};
+use pudu_base::{
+    Assistant, Human, Message, Reminder, TaskReport, TaskStage, ToolCall, ToolResult, Update, Usage,
+};
 use serde_json::{Map, Value};
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -81,6 +83,7 @@ fn emptied(message: &Message) -> Message {
             images: Vec::new(),
             decision: None,
             decisions: Vec::new(),
+            task: result.task.map(|task| Box::new(TaskReport { text: String::new(), digest: None, ..*task })),
             ..result
         }),
         Message::Reminder(reminder) => Message::Reminder(Reminder { text: REMOVED.to_owned(), ..reminder }),

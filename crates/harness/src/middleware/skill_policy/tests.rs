@@ -88,6 +88,7 @@ fn result(call: &str, error: bool) -> Update {
         images: Vec::new(),
         decision: None,
         decisions: Vec::new(),
+        task: None,
     }))
 }
 
