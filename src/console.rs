@@ -1,5 +1,6 @@
 //! The files of the web page, and Markdown as HTML that is safe to put into a page.
 
+pub(crate) mod vendor;
 #[cfg(test)]
 mod words;
 
@@ -17,12 +18,18 @@ macro_rules! page_files {
     ($($name:literal)*) => { &[$(($name, include_str!(concat!("console/page/", $name)))),*] };
 }
 
-/// The files of which the page is made, by their names. It loads nothing else.
+/// The files of which the page is made, by their names. Besides it loads libraries ([`vendor`]) when it needs them.
 pub(crate) const PAGE_FILES: &[(&str, &str)] = page_files![
     "base.css" "layout.css" "talk.css" "dialogs.css" "deer.svg"
     "main.js" "account.js" "api.js" "approval.js" "changes.js" "commands.js" "composer.js" "conversation.js" "dialogs.js"
-    "dom.js" "files.js" "help.js" "inline.js" "markdown.js" "markup.js" "notices.js" "sidebar.js" "signin.js" "step.js"
+    "dom.js" "draw.js" "files.js" "help.js" "inline.js" "markdown.js" "markup.js" "notices.js" "sidebar.js" "signin.js" "step.js"
     "stream.js" "theme.js" "thread.js" "transcript.js" "turn.js" "words.js" "zh-hans.js"
+];
+
+/// The documents of sandboxed frames and their scripts. Each frame has an origin of its own.
+pub(crate) const FRAME_FILES: &[(&str, &str)] = &[
+    ("frame/diagram.html", include_str!("console/frame/diagram.html")),
+    ("frame/diagram.js", include_str!("console/frame/diagram.js")),
 ];
 
 /// Renders Markdown. HTML in it is shown as text, links lead to web and mail addresses only, and images

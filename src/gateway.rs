@@ -401,7 +401,7 @@ impl GatewayState {
         let open = Routes::new("daemon")
             .at("/", get(page::page, says("Serves the page.").sends(200, "text/html").gives_nothing(304)))
             .at(
-                "/page/{version}/{file}",
+                "/page/{version}/{*file}",
                 get(page::file, says("Serves a file of the page.").sends(200, "*/*")),
             )
             .at(

@@ -5,6 +5,7 @@ mod answers;
 mod approvals;
 mod browser;
 mod door;
+mod drawn;
 mod history;
 mod looks;
 mod work;

@@ -37,7 +37,24 @@ pub(super) const MAX_EDIT_BODY_BYTES: usize = 8 * 1024 * 1024;
 /// How an artifact is to come.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct ArtifactQuery {
+    /// Whether the file comes as a download.
     download: Option<bool>,
+    /// Whether a page or picture may run in a sandboxed frame of the page.
+    preview: Option<bool>,
+    /// Whether the text of a document comes instead of the document, as Markdown.
+    text: Option<bool>,
+}
+
+impl ArtifactQuery {
+    fn disposition(&self, headers: &HeaderMap) -> FileDisposition {
+        // A browser that names where the file goes may show it in a frame only.
+        let framed = headers.get("sec-fetch-dest").is_none_or(|place| place == "iframe");
+        match (self.download, self.preview) {
+            (Some(true), _) => FileDisposition::Download,
+            (_, Some(true)) if framed => FileDisposition::Framed,
+            _ => FileDisposition::Inline,
+        }
+    }
 }
 
 /// Sends a file of a thread.
@@ -51,10 +68,13 @@ pub(super) async fn get(
         Ok(thread) => thread,
         Err(refusal) => return *refusal,
     };
-    let show = match request.download {
-        Some(true) => FileDisposition::Download,
-        Some(false) | None => FileDisposition::Inline,
-    };
+    if request.text == Some(true) {
+        return match gateway.0.shared.client.artifact_text(&thread, &path).await {
+            Ok(text) => file::send_bytes(text.into_bytes(), "text.md", FileDisposition::Inline),
+            Err(error) => unshown(&error),
+        };
+    }
+    let show = request.disposition(&headers);
     let name = path.rsplit('/').next().unwrap_or_default();
     match gateway.0.shared.client.open_artifact(&thread, &path).await {
         Ok(Artifact::Member(bytes)) => {
@@ -151,6 +171,8 @@ fn unshown(error: &ArtifactError) -> Response {
         ArtifactError::Unknown => StatusCode::BAD_REQUEST,
         ArtifactError::LargeArchive => StatusCode::PAYLOAD_TOO_LARGE,
         ArtifactError::Archived(_) => StatusCode::NOT_FOUND,
+        ArtifactError::NoDocument => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ArtifactError::Unreadable(_) => StatusCode::UNPROCESSABLE_ENTITY,
     };
     refuse(status, &error.to_string())
 }

@@ -41,7 +41,16 @@ pub(super) enum FileDisposition {
     Download,
     /// In the browser, unless it would run there.
     Inline,
+    /// In a frame of the page, where it may run without the page's origin and reach no address.
+    Framed,
 }
+
+/// Policy of a file that a browser shows: nothing runs, nothing is loaded. A picture may have styles and pictures inside.
+const SHOWN_POLICY: &str =
+    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:";
+/// Policy of a page that runs in a frame: it has what it brings along, and an opaque origin.
+const FRAMED_POLICY: &str = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; \
+     img-src data: blob:; font-src data:; media-src data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
 
 /// Sends the file that a signed link opens.
 pub(super) async fn linked(
@@ -106,20 +115,21 @@ pub(super) fn send_bytes(bytes: Vec<u8>, name: &str, show: FileDisposition) -> R
 
 /// Returns the headers that tell a browser how to treat a file.
 fn described(name: &str, kind: &str, show: FileDisposition) -> HeaderMap {
-    let attached = show == FileDisposition::Download || is_active(kind);
+    let runs = show == FileDisposition::Framed && is_active(kind);
+    let attached = show == FileDisposition::Download || (is_active(kind) && !runs);
     let place = if attached { "attachment" } else { "inline" };
     let name = in_address(name);
     // A download is bytes: no browser is to have ideas of its own about them.
     let kind = match show {
         FileDisposition::Download => "application/octet-stream".to_owned(),
-        FileDisposition::Inline if kind.starts_with("text/") => format!("{kind}; charset=utf-8"),
-        FileDisposition::Inline => kind.to_owned(),
+        _ if kind.starts_with("text/") => format!("{kind}; charset=utf-8"),
+        _ => kind.to_owned(),
     };
     let pairs = [
         (header::CONTENT_TYPE, kind),
         (header::CONTENT_DISPOSITION, format!("{place}; filename*=UTF-8''{name}")),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
-        (header::CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'".to_owned()),
+        (header::CONTENT_SECURITY_POLICY, if runs { FRAMED_POLICY } else { SHOWN_POLICY }.to_owned()),
         (header::CACHE_CONTROL, if attached { "private, no-store" } else { "private, no-cache" }.to_owned()),
     ];
     pairs.into_iter().filter_map(|(name, value)| Some((name, value.parse().ok()?))).collect()
@@ -230,6 +240,27 @@ mod tests {
         check(&[(header::IF_NONE_MATCH, "\"b\", W/\"a\"")], FileRequest::Nothing);
         check(&[(header::IF_NONE_MATCH, "\"b\"")], FileRequest::All);
         check(&[(header::IF_MODIFIED_SINCE, "Sun, 06 Nov 1994 08:49:37 GMT")], FileRequest::Nothing);
+    }
+
+    #[test]
+    fn a_page_runs_in_a_frame_only_and_without_an_origin() {
+        let policy = |name: &str, show| {
+            let response = send_bytes(b"x".to_vec(), name, show);
+            let text = |name| response.headers()[name].to_str().unwrap().to_owned();
+            (text("content-disposition").starts_with("inline"), text("content-security-policy"))
+        };
+        let framed = |name| policy(name, FileDisposition::Framed);
+        for name in ["a.html", "a.svg", "a.xhtml"] {
+            let (inline, policy) = framed(name);
+            assert!(inline && policy.starts_with("sandbox allow-scripts; default-src 'none'"), "{name}");
+            assert!(
+                !policy.contains("allow-same-origin") && policy.contains("frame-ancestors 'self'"),
+                "{name}"
+            );
+        }
+        assert_eq!(framed("a.pdf"), (true, SHOWN_POLICY.to_owned()));
+        assert_eq!(policy("a.html", FileDisposition::Inline), (false, SHOWN_POLICY.to_owned()));
+        assert!(!SHOWN_POLICY.contains("allow-") && !SHOWN_POLICY.contains("script-src"));
     }
 
     #[test]

@@ -2,9 +2,10 @@
 //!
 //! The files stand below an address that has their version, so that browsers keep them for good and never mix two
 //! versions. Nothing is loaded from anywhere else, no script or style stands in the document, no text becomes markup.
+//! Libraries are sent compressed. What needs styles of its own runs in a sandboxed frame, without the page's origin.
 
 use super::errors::refuse;
-use crate::console::{PAGE, PAGE_FILES};
+use crate::console::{FRAME_FILES, PAGE, PAGE_FILES, vendor};
 use axum::{
     extract::Path,
     http::{HeaderMap, HeaderName, StatusCode, header},
@@ -17,23 +18,32 @@ use std::sync::LazyLock;
 const VERSION_CHARS: usize = 16;
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob:; \
-     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+     font-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+
+/// Policy of a sandboxed frame: pudu's scripts run in an opaque origin, and reach nothing.
+const FRAME_POLICY: &str = "sandbox allow-scripts; default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
 
 /// Headers of everything that belongs to the page.
-const GUARDS: [(HeaderName, &str); 3] = [
-    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (header::REFERRER_POLICY, "no-referrer"),
-    (header::CONTENT_SECURITY_POLICY, POLICY),
-];
+const GUARDS: [(HeaderName, &str); 3] = guards(POLICY);
+
+const fn guards(policy: &'static str) -> [(HeaderName, &'static str); 3] {
+    [
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CONTENT_SECURITY_POLICY, policy),
+    ]
+}
 
 /// The document with the addresses of its files, and their version.
 static DOCUMENT: LazyLock<(String, String)> = LazyLock::new(|| {
     let mut digest = Sha256::new();
     digest.update(PAGE);
-    for (name, text) in PAGE_FILES {
+    for (name, text) in PAGE_FILES.iter().chain(FRAME_FILES) {
         digest.update(name);
         digest.update(text);
     }
+    digest.update(vendor::MANIFEST);
     let mut version: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     version.truncate(VERSION_CHARS);
     let links: Vec<String> = PAGE_FILES.iter().filter_map(|(name, _)| link(name, &version)).collect();
@@ -55,7 +65,10 @@ fn kind(name: &str) -> &'static str {
     match name.rsplit_once('.') {
         Some((_, "css")) => "text/css; charset=utf-8",
         Some((_, "js")) => "text/javascript; charset=utf-8",
-        _ => "image/svg+xml",
+        Some((_, "html")) => "text/html; charset=utf-8",
+        Some((_, "woff2")) => "font/woff2",
+        Some((_, "svg")) => "image/svg+xml",
+        _ => "text/plain; charset=utf-8",
     }
 }
 
@@ -72,12 +85,41 @@ pub(super) async fn page(headers: HeaderMap) -> Response {
 }
 
 /// Serves a file of the page. A document of another version gets what there is, and does not keep it.
-pub(super) async fn file(Path((version, name)): Path<(String, String)>) -> Response {
-    let Some((_, text)) = PAGE_FILES.iter().find(|(known, _)| *known == name) else {
-        return refuse(StatusCode::NOT_FOUND, "the page has no such file");
-    };
+pub(super) async fn file(Path((version, name)): Path<(String, String)>, headers: HeaderMap) -> Response {
     let keeps = if version == DOCUMENT.1 { "public, max-age=31536000, immutable" } else { "no-cache" };
-    (GUARDS, [(header::CACHE_CONTROL, keeps), (header::CONTENT_TYPE, kind(&name))], *text).into_response()
+    let about = [(header::CACHE_CONTROL, keeps), (header::CONTENT_TYPE, kind(&name))];
+    if let Some(library) = name.strip_prefix("vendor/").and_then(vendor::find) {
+        return (GUARDS, about, library_file(library, &headers)).into_response();
+    }
+    let policy = if name.ends_with(".html") { FRAME_POLICY } else { POLICY };
+    match PAGE_FILES.iter().chain(FRAME_FILES).find(|(known, _)| *known == name) {
+        Some((_, text)) => (guards(policy), about, *text).into_response(),
+        None => refuse(StatusCode::NOT_FOUND, "the page has no such file"),
+    }
+}
+
+/// Sends a file of a library: compressed, unless the client does not accept that.
+fn library_file(file: vendor::VendorFile, headers: &HeaderMap) -> Response {
+    let vary = [(header::VARY, "accept-encoding")];
+    if file.is_gzip && accepts_gzip(headers) {
+        return (vary, [(header::CONTENT_ENCODING, "gzip")], file.bytes).into_response();
+    }
+    match file.unpacked() {
+        Ok(bytes) => (vary, bytes).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "failed to unpack library of page");
+            refuse(StatusCode::INTERNAL_SERVER_ERROR, "the file could not be unpacked")
+        }
+    }
+}
+
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let lists = headers.get_all(header::ACCEPT_ENCODING).into_iter().filter_map(|list| list.to_str().ok());
+    lists.flat_map(|list| list.split(',')).any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
+        let refused = weight.trim().strip_prefix("q=").is_some_and(|weight| weight.parse() == Ok(0.0));
+        matches!(name.trim(), "gzip" | "*") && !refused
+    })
 }
 
 #[cfg(test)]
@@ -100,13 +142,33 @@ mod tests {
 
     #[test]
     fn every_file_of_the_page_is_served() {
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/console/page");
-        let names =
-            std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let mut names: Vec<String> = names.filter(|name| name != "page.html").collect();
-        let mut served: Vec<&str> = PAGE_FILES.iter().map(|(name, _)| *name).collect();
-        names.sort();
-        served.sort_unstable();
-        assert_eq!(names, served);
+        let check = |folder: &str, prefix: &str, files: &[(&str, &str)]| {
+            let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+            let names = std::fs::read_dir(folder).unwrap();
+            let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+            let mut names: Vec<String> =
+                names.filter(|name| name != "page.html").map(|name| format!("{prefix}{name}")).collect();
+            let mut served: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+            names.sort();
+            served.sort_unstable();
+            assert_eq!(names, served);
+        };
+        check("src/console/page", "", PAGE_FILES);
+        check("src/console/frame", "frame/", FRAME_FILES);
+    }
+
+    #[test]
+    fn gzip_is_sent_to_those_who_accept_it() {
+        let check = |accepts: &str, expect: bool| {
+            let headers = HeaderMap::from_iter([(header::ACCEPT_ENCODING, accepts.parse().unwrap())]);
+            assert_eq!(accepts_gzip(&headers), expect, "{accepts}");
+        };
+        check("gzip, deflate, br", true);
+        check("br;q=1.0, gzip;q=0.5", true);
+        check("*", true);
+        check("gzip;q=0, br", false);
+        check("gzip; q=0.0", false);
+        check("identity", false);
+        check("", false);
     }
 }

@@ -27,9 +27,14 @@ async fn marks_become_what_models_mean() {
     let bold = ["“重点”", "注意：", "粗体（说明）", "「強調」", "太字。", "\"강조\"", "중요(重要)", "bold"];
     browser.sees(&format!("{}.slice(0, 8)", texts("strong")), bold.to_vec()).await;
     browser.sees(&texts("em"), vec!["“quoted”"]).await;
-    browser.sees(&texts("code.formula"), vec!["a_1 * b_1"]).await;
+    browser.sees(&texts(".formula annotation"), vec!["a_1 * b_1"]).await;
     browser.sees(&texts("del"), vec!["gone"]).await;
     browser.sees(&texts("sup"), vec!["1", "1"]).await;
+    browser.sees(&texts(".note > div"), vec!["a note"]).await;
+    browser.clicks("p .footnote button").await;
+    browser.sees("document.activeElement.className", "note").await;
+    browser.clicks(".note .footnote button").await;
+    browser.sees("document.activeElement.closest('p') !== null", true).await;
     browser.sees(&texts(".tasks li li"), vec!["b"]).await;
     browser.sees(&texts("details > summary"), vec!["Log"]).await;
     browser.sees(&texts("details strong"), vec!["well"]).await;

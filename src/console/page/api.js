@@ -99,7 +99,7 @@ export function upload(path, files, progress, signal) {
 }
 
 /** Returns the address of a file of a thread by the agent's path. */
-export function fileUrl(thread, path, download = false) {
+export function fileUrl(thread, path, how = '') {
   const parts = path.replace(/^\/+/, '').split('/').map(encodeURIComponent).join('/');
-  return `/api/threads/${encodeURIComponent(thread)}/artifacts/${parts}${download ? '?download=true' : ''}`;
+  return `/api/threads/${encodeURIComponent(thread)}/artifacts/${parts}${how && `?${how}=true`}`;
 }

@@ -1,44 +1,90 @@
 // Files of a thread: looked at, listed, sent.
 
 import { fileUrl, get, request, upload } from './api.js';
-import { freshId, icon, make, plain, sizeText } from './dom.js';
+import { freshId, icon, make, plain, revealed, sizeText } from './dom.js';
 import { panel } from './dialogs.js';
+import { colouredText } from './draw.js';
 import { markdown } from './markup.js';
 import { fileCard, isImage } from './turn.js';
 import { t } from './words.js';
 
 /** So much of a text is looked at. */
 const PREVIEW_BYTES = 256 * 1024;
-const TEXT = /^(?:text\/|application\/(?:json|xml|yaml|toml|javascript|x-sh|sql))/;
 const TEXT_NAME = /\.(?:txt|md|markdown|csv|tsv|json|jsonl|ya?ml|toml|ini|cfg|conf|log|xml|html?|css|m?js|ts|tsx|jsx|py|rs|go|java|kt|c|h|cc|cpp|hpp|cs|rb|php|pl|sh|bash|sql|r|tex|diff|patch|srt|env)$/i;
 
-/** Shows a file: a picture, the text, or a way to download it. */
+/** Documents of which the daemon reads the text. */
+const DOCUMENT = /\.(?:pdf|docx?|pptx?|xlsx|xlsb|xls|odt|odp|ods|eml|msg|epub)$/i;
+const PAGE = /\.(?:html?|xhtml)$/i;
+
+const hint = text => make('p', { className: 'hint', textContent: text });
+
+/** Shows a file: a picture, a page, its text, or a way to download it. */
 export async function openFile(thread, { name, size, path }) {
-  const download = make('a', { className: 'button main', href: fileUrl(thread, path, true), download: plain(name).trim(), textContent: t`Download` });
-  const body = make('div', { className: 'preview' });
-  panel(plain(name).trim(), body, make('div', { className: 'row' }, make('span', { className: 'hint', textContent: sizeText(size) }), download));
-  if (isImage(name)) {
-    body.append(make('img', { src: fileUrl(thread, path), alt: plain(name) }));
-    return;
-  }
-  body.append(make('p', { className: 'hint', textContent: t`Loading…` }));
-  body.replaceChildren(await preview(thread, name, path));
+  const shown = plain(name).trim();
+  const download = make('a', { className: 'button main', href: fileUrl(thread, path, 'download'), download: shown, textContent: t`Download` });
+  const body = make('div', { className: 'preview', tabIndex: 0, role: 'region', 'aria-label': shown });
+  const views = viewsOf(thread, shown, path);
+  const tabs = views.length > 1 ? make('div', { className: 'tabs', role: 'group', 'aria-label': t`View` }) : '';
+  panel(shown, tabs, body, make('div', { className: 'row' }, make('span', { className: 'hint', textContent: sizeText(size) }), download));
+  let chosen = null;
+  const show = async view => {
+    chosen = view;
+    for (const [at, button] of [...(tabs.children ?? [])].entries()) button.setAttribute('aria-pressed', String(views[at] === view));
+    body.replaceChildren(hint(t`Loading…`));
+    const node = await view.look();
+    if (chosen === view) body.replaceChildren(node);
+  };
+  if (tabs) tabs.append(...views.map(view => make('button', { type: 'button', className: 'tab', textContent: view.label, onclick: () => show(view) })));
+  show(views[0]);
 }
 
-async function preview(thread, name, path) {
-  const nothing = text => make('p', { className: 'hint', textContent: text });
-  if (!TEXT_NAME.test(name)) return nothing(t`This kind of file cannot be shown here. Download it to open it.`);
+/** Returns how a file can be looked at, the best way first. */
+function viewsOf(thread, name, path) {
+  const view = (label, look) => ({ label, look });
+  const source = view(t`Text`, () => textOf(thread, name, path));
+  const words = view(t`Text`, () => documentText(thread, path));
+  if (isImage(name)) {
+    const picture = view(t`Preview`, () => make('img', { src: fileUrl(thread, path), alt: name }));
+    return /\.svg$/i.test(name) ? [picture, source] : [picture];
+  }
+  if (PAGE.test(name)) return [view(t`Preview`, () => framedPage(thread, name, path)), source];
+  // The browser's own viewer refuses to be in a sandbox by attribute; the file comes with one as its policy.
+  if (/\.pdf$/i.test(name) && navigator.pdfViewerEnabled) return [view(t`Preview`, () => frame(fileUrl(thread, path), name)), words];
+  if (DOCUMENT.test(name)) return [words];
+  if (/\.(?:md|markdown)$/i.test(name)) return [view(t`Preview`, () => textOf(thread, name, path, true)), source];
+  return [TEXT_NAME.test(name) ? source : view('', () => hint(t`This kind of file cannot be shown here. Download it to open it.`))];
+}
+
+const frame = (src, title, more = {}) => make('iframe', { className: 'framed', title, src, ...more });
+
+/** Shows a page in a frame without an origin: it may run what it brings along, and reaches no address. */
+const framedPage = (thread, name, path) => make('div', {}, frame(fileUrl(thread, path, 'preview'), name, { sandbox: 'allow-scripts' }),
+  hint(t`Pictures and scripts from other addresses are not loaded in the preview.`));
+
+async function documentText(thread, path) {
+  try {
+    const response = await request('GET', fileUrl(thread, path, 'text'));
+    return markdown((await response.text()).slice(0, PREVIEW_BYTES));
+  } catch (error) {
+    return hint(failure(error));
+  }
+}
+
+const failure = error => (error.status === 416 ? t`This file is empty.` : error.status === 404 ? t`This file is not there any more.`
+  : error.status === 415 || error.status === 422 ? t`The text of this file cannot be read. Download it to open it.` : t`This file could not be loaded: ${error.message}.`);
+
+/** Shows the beginning of a text: with colours, or as Markdown. */
+async function textOf(thread, name, path, asMarkdown = false) {
   try {
     const response = await request('GET', fileUrl(thread, path), { headers: { range: `bytes=0-${PREVIEW_BYTES - 1}` } });
-    const kind = response.headers.get('content-type') ?? '';
-    if (!TEXT.test(kind) && kind && !TEXT_NAME.test(name)) return nothing(t`This file is no text.`);
     const text = await response.text();
     const whole = Number(response.headers.get('content-range')?.split('/')[1] ?? 0);
-    const shown = /\.(?:md|markdown)$/i.test(name) ? markdown(text) : make('pre', { tabIndex: 0, role: 'region', 'aria-label': t`Text of the file`, dir: 'auto', textContent: text });
-    return whole > PREVIEW_BYTES ? make('div', {}, shown, nothing(t`Only the beginning is shown.`)) : shown;
+    const shown = asMarkdown ? markdown(text)
+      : make('pre', { tabIndex: 0, role: 'region', 'aria-label': t`Text of the file`, dir: 'auto' }, await colouredText(text, name.split('.').pop()) ?? revealed(text));
+    return whole > PREVIEW_BYTES ? make('div', {}, shown, hint(t`Only the beginning is shown.`)) : shown;
   } catch (error) {
     // An empty file has no range.
-    return nothing(error.status === 416 ? t`This file is empty.` : error.status === 404 ? t`This file is not there any more.` : t`This file could not be loaded: ${error.message}.`);
+    return hint(failure(error));
   }
 }
 

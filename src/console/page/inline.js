@@ -1,6 +1,7 @@
 // Markdown within a line, made into nodes: emphasis, code, links. Foreign text only ever becomes text nodes.
 
 import { make, plain } from './dom.js';
+import { t } from './words.js';
 
 /** A longer text is shown as it is. */
 const MAX_CHARS = 50_000;
@@ -8,13 +9,15 @@ const MAX_CHARS = 50_000;
 const MAX_MARKS = 400;
 
 const PUNCTUATION = /[!-/:-@[-`{-~]/;
-const SPECIAL = /[\\`*_~[\]!<\n]|\$\$|https?:\/\//g;
+const SPECIAL = /[\\`*_~[\]!<\n$]|https?:\/\//g;
 /** Chinese, Japanese and Korean: beside them emphasis needs no spaces. */
 const CJK = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Bopomofo}\u3000-\u303f\ufe30-\ufe4f\uff00-\uffef]/u;
 const FORMULA = /\\\(([^]{1,2000}?)\\\)|\\\[([^]{1,4000}?)\\\]|\$\$([^$]{1,4000})\$\$/y;
+/** A formula between single dollar signs, which amounts of money have as well: no space inside of them, no letter or digit outside. */
+const DOLLARS = /\$((?:[^\s$\\]|\\.)(?:(?:[^$\\\n]|\\.){0,400}(?:[^\s$\\]|\\.))?)\$(?![A-Za-z0-9$])/y;
 /** A formula has more than words in it, or at most two characters. */
 const IS_FORMULA = /[\d\\^_=+\-*/<>{}|]|^\s*\S{1,2}\s*$/;
-const FOOTNOTE = /\[\^(\d{1,4}|[A-Za-z]\w{0,31})\](:(?=\s))?/y;
+const FOOTNOTE = /\[\^(\d{1,4}|[A-Za-z]\w{0,31})\]/y;
 const AUTOLINK = /<((?:https?:\/\/|mailto:)[^\s<>]{1,2000})>/y;
 const BREAK = /<br\s{0,3}\/?>/iy;
 const BARE = /https?:\/\/[^\s<>"`|\\\]]{1,2000}/y;
@@ -62,20 +65,25 @@ class Line {
 
   /** Shows a formula as it is written; tells whether one begins here. */
   formula() {
-    FORMULA.lastIndex = this.at;
+    FORMULA.lastIndex = DOLLARS.lastIndex = this.at;
     const found = FORMULA.exec(this.text);
     const body = found && (found[1] ?? found[2] ?? found[3]);
-    if (!found || !IS_FORMULA.test(body)) return false;
-    this.add(make('code', { className: 'formula', textContent: body.trim() }), found[0].length);
+    if (found && IS_FORMULA.test(body)) {
+      this.add(formula(body, found[2] !== undefined), found[0].length);
+      return true;
+    }
+    const single = !/[A-Za-z0-9$\\]/.test(this.text[this.at - 1] ?? ' ') && DOLLARS.exec(this.text);
+    if (!single || !isMath(single[1])) return false;
+    this.add(formula(single[1], false), single[0].length);
     return true;
   }
 
-  /** Shows the number of a footnote; tells whether one begins here. */
+  /** Shows the number of a footnote, which leads to it; tells whether one begins here. */
   footnote() {
     FOOTNOTE.lastIndex = this.at;
     const found = FOOTNOTE.exec(this.text);
     if (!found) return false;
-    this.add(make('sup', { className: 'footnote', textContent: found[1] }), found[0].length);
+    this.add(noteLink(found[1], '.note', t`Footnote ${found[1]}`, found[1]), found[0].length);
     return true;
   }
 
@@ -188,6 +196,26 @@ class Line {
     }
     this.marks.length = from;
   }
+}
+
+/** Makes a link between the number of a footnote and the footnote: to the first of this kind in the same text. */
+export function noteLink(id, kind, label, text) {
+  const link = make('button', { type: 'button', className: 'link', title: label, 'aria-label': label, textContent: text });
+  link.onclick = () => {
+    const found = [...link.closest('.words').querySelectorAll(kind)].find(node => node.dataset.note === id);
+    found?.scrollIntoView({ block: 'nearest' });
+    (found?.matches('.note') ? found : found?.querySelector('button'))?.focus();
+  };
+  return make('sup', { className: 'footnote', dataset: { note: id } }, link);
+}
+
+/** Makes a formula as it is written; `draw.js` sets it. */
+export const formula = (text, isBlock) => make('code', { className: 'formula', textContent: text.trim(), dataset: isBlock ? { display: 'block' } : {} });
+
+/** Returns whether a text between single dollar signs is mathematics: a command, or no more than letters in a row that a name has. */
+function isMath(text) {
+  if (/\\[A-Za-z]/.test(text) || !/[A-Za-z]{3}/.test(text)) return true;
+  return /[\^_=]/.test(text) && !/[A-Za-z]{3,}\s+[A-Za-z]{2}/.test(text);
 }
 
 const fits = (opener, closer) => opener.opens && opener.left > 0 && opener.mark === closer.mark

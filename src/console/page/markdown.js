@@ -12,6 +12,10 @@ const QUOTE = /^ {0,3}> ?/;
 const ROW_RULE = /^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/;
 const DETAILS = /^ {0,3}<details(?:\s+open)?>/i;
 const SUMMARY = /<summary>([^]{0,2000}?)<\/summary>/i;
+const FORMULA = /^ {0,3}(?:(\$\$)|(\\\[)|\\begin\{((?:equation|align|aligned|alignat|gather|gathered|cases|split|CD|[bpvBV]?matrix|smallmatrix|array)\*?)\})/;
+const NOTE = /^ {0,3}\[\^(\d{1,4}|[A-Za-z]\w{0,31})\]:[ \t]+(.*)$/;
+/** Most lines of a formula. */
+const FORMULA_LINES = 200;
 const UNDERLINE = /^ {0,3}(=+|-+)[ \t]*$/;
 
 const isRule = line => line.length < 1000 && RULE.test(line);
@@ -52,8 +56,47 @@ function one(lines, at, depth) {
     if (ITEM.test(line)) return list(lines, at, depth);
     if (DETAILS.test(line)) return details(lines, at, depth);
   }
+  const footnote = NOTE.exec(line);
+  if (footnote && depth < MAX_DEPTH) return note(lines, at, depth, footnote);
+  const mathematics = formula(lines, at);
+  if (mathematics) return mathematics;
   if (isTable(lines, at)) return table(lines, at);
   return paragraph(lines, at, depth);
+}
+
+/** Reads a footnote: its lines, and indented ones behind a blank one. */
+function note(lines, at, depth, [, id, first]) {
+  const body = [first];
+  let next = at + 1;
+  for (; next < lines.length; next += 1) {
+    const line = lines[next];
+    const isMore = isBlank(line) ? next + 1 < lines.length && indent(lines[next + 1]) >= 2 : indent(line) >= 2 || (!isBlank(lines[next - 1]) && !begins(lines, next));
+    if (!isMore || NOTE.test(line)) break;
+    body.push(line.slice(Math.min(indent(line), 4)));
+  }
+  return { kind: 'note', id, blocks: read(body, depth + 1), next };
+}
+
+/** Reads a formula that has its lines to itself; null where none begins. One between dollar signs may still grow. */
+function formula(lines, at) {
+  const found = FORMULA.exec(lines[at]);
+  if (!found) return null;
+  const [mark, dollars, bracket, environment] = found;
+  const close = dollars ?? (bracket ? '\\]' : `\\end{${environment}}`);
+  const first = lines[at].slice(environment ? 0 : mark.length);
+  const body = [];
+  const last = Math.min(lines.length, at + FORMULA_LINES);
+  for (let next = at; next < last; next += 1) {
+    const line = next === at ? first : lines[next];
+    const end = line.indexOf(close);
+    if (end < 0) { body.push(line); continue; }
+    if (line.slice(end + close.length).trim()) return null;
+    body.push(line.slice(0, environment ? end + close.length : end));
+    const text = body.join('\n').trim();
+    return text && (!bracket || /[\d\\^_=+\-*/<>{}|]|^\S{1,2}$/.test(text)) ? { kind: 'formula', text, next: next + 1 } : null;
+  }
+  const grows = last === lines.length && dollars && !first.trim() && body.length > 1;
+  return grows ? { kind: 'formula', text: body.join('\n').trim(), next: last } : null;
 }
 
 function fenced(lines, at, [, space, mark, info]) {
@@ -66,6 +109,7 @@ function fenced(lines, at, [, space, mark, info]) {
     next += 1;
   }
   const closed = next < lines.length;
+  if (/^math\b/i.test(info)) return { kind: 'formula', text: body.join('\n'), next: closed ? next + 1 : next };
   return { kind: 'code', language: info.trim().split(/\s/)[0], text: body.join('\n'), closed, next: closed ? next + 1 : next };
 }
 
@@ -176,7 +220,7 @@ function cells(line) {
 function begins(lines, at) {
   const line = lines[at];
   const item = ITEM.exec(line);
-  return FENCE.test(line) || HEADING.test(line) || isRule(line) || QUOTE.test(line) || DETAILS.test(line)
+  return FENCE.test(line) || HEADING.test(line) || isRule(line) || QUOTE.test(line) || DETAILS.test(line) || NOTE.test(line) || formula(lines, at) !== null
     || (item !== null && item[4] !== undefined && (!/\d/.test(item[2]) || parseInt(item[2], 10) === 1));
 }
 

@@ -1,7 +1,8 @@
 // Markdown in the document: blocks as elements, and a view that follows a growing text.
 
 import { copyButton, grow, make, revealed } from './dom.js';
-import { inline } from './inline.js';
+import { draw } from './draw.js';
+import { formula, inline, noteLink } from './inline.js';
 import { blocks } from './markdown.js';
 import { t } from './words.js';
 
@@ -12,17 +13,26 @@ const TABLE_ROWS = 200;
 /** A text that is shown as Markdown and may grow. */
 export class MarkdownView {
   constructor(node, files) {
-    Object.assign(this, { node, files, text: '', tailAt: 0, fixed: 0, level: 2, cost: 0, drawn: 0, timer: 0 });
+    Object.assign(this, { node, files, text: '', tailAt: 0, fixed: 0, finished: 0, level: 2, cost: 0, drawn: 0, timer: 0 });
   }
 
   /** Shows a text; while it grows, not more often than the browser keeps up with. */
   update(text, isDone) {
-    if (text === this.text && !this.timer) return;
-    clearTimeout(this.timer);
-    this.timer = 0;
-    const wait = this.cost * 6 - (performance.now() - this.drawn);
-    if (!isDone && wait > 8) this.timer = setTimeout(() => this.draw(text), wait);
-    else this.draw(text);
+    if (text !== this.text || this.timer) {
+      clearTimeout(this.timer);
+      this.timer = 0;
+      const wait = this.cost * 6 - (performance.now() - this.drawn);
+      if (!isDone && wait > 8) this.timer = setTimeout(() => this.draw(text), wait);
+      else this.draw(text);
+    }
+    if (isDone) this.finish(this.node.children.length);
+  }
+
+  /** Adds colours, formulas and diagrams to the blocks before one, which do not change any more. */
+  finish(until) {
+    const blocks = [...this.node.children].slice(this.finished, until);
+    this.finished = Math.max(this.finished, until);
+    if (blocks.length) draw(blocks);
   }
 
   draw(text) {
@@ -30,6 +40,7 @@ export class MarkdownView {
     const begun = performance.now();
     if (!text.startsWith(this.text)) Object.assign(this, { tailAt: 0, fixed: 0, level: 2 });
     this.text = text;
+    this.finished = Math.min(this.finished, this.fixed);
     // Blocks before the last one do not change any more.
     const tail = text.slice(this.tailAt);
     const found = blocks(tail);
@@ -53,6 +64,7 @@ export class MarkdownView {
       this.fixed += found.length - 1;
       this.tailAt += offset(tail, found.at(-1).at);
     }
+    this.finish(this.fixed);
     this.drawn = performance.now();
     this.cost = this.drawn - begun;
   }
@@ -70,6 +82,7 @@ export function markdown(text, files) {
   const node = make('div', { className: 'words' });
   const context = { files, level: 2 };
   for (const block of blocks(text)) node.append(shown(block, context));
+  draw([...node.children]);
   return node;
 }
 
@@ -82,12 +95,16 @@ function shown(block, context) {
       return words(`h${context.level}`, { className: `h${block.level}` });
     case 'rule': return make('hr');
     case 'code': return code(block);
+    case 'formula': return make('p', {}, formula(block.text, true));
     case 'quote': return make('blockquote', { dir: 'auto' }, ...block.blocks.map(inner => shown(inner, context)));
     case 'list': return list(block, context);
     case 'details':
       return make('details', { className: 'folded-part' }, make('summary', { dir: 'auto' }, block.summary ? inline(block.summary, context.files) : t`Details`),
         ...block.blocks.map(inner => shown(inner, context)));
     case 'table': return table(block, context);
+    case 'note':
+      return make('div', { className: 'note', dir: 'auto', tabIndex: -1, dataset: { note: block.id } }, noteLink(block.id, '.footnote', t`Back to the text`, block.id),
+        make('div', {}, ...block.blocks.map(inner => shown(inner, context))));
     default: return words('p');
   }
 }
@@ -129,7 +146,7 @@ function code({ language, text }) {
   const body = make('code', { textContent: revealed(text.slice(0, CODE_CHARS)) });
   const pre = make('pre', { tabIndex: 0, role: 'region', 'aria-label': language ? t`Code, ${language}` : t`Code`, dir: 'ltr' }, body);
   const bar = make('div', {}, make('span', { textContent: language }), copyButton(t`Copy code`, () => block.raw));
-  const block = make('div', { className: 'code', raw: text }, bar, pre);
+  const block = make('div', { className: 'code', raw: text, dataset: { language: language.toLowerCase() } }, bar, pre);
   if (text.length > CODE_CHARS) {
     block.append(more(t`Show all ${Math.ceil(text.length / 1000)} thousand characters`, () => { body.textContent = revealed(block.raw); }));
   }

@@ -8,7 +8,7 @@ import { MarkdownView } from './markup.js';
 import { StepView, call, thought } from './step.js';
 import { t } from './words.js';
 
-const IMAGE = /\.(?:png|jpe?g|gif|webp|avif|bmp)$/i;
+const IMAGE = /\.(?:png|jpe?g|gif|webp|avif|bmp|svg)$/i;
 export const isImage = name => IMAGE.test(name ?? '');
 
 /** So many steps stay in sight once an answer is there. */
@@ -183,7 +183,7 @@ const PARTS = {
   words(thread, actions) {
     const node = make('div', { className: 'words' });
     const view = new MarkdownView(node, (url, isImageLink, label) => fileLink(thread, actions, url, isImageLink, label));
-    return { node, update: ({ text, isDone }) => view.update(text, isDone) };
+    return { node, update: ({ text, isDone }, { isWorking }) => view.update(text, isDone || !isWorking) };
   },
 
   steps() {

@@ -1,6 +1,27 @@
 // The words of the page in Simplified Chinese, by the English ones. A test holds that each has one.
 
 export const CHINESE = {
+  // Files.
+  'View': '视图',
+  'Preview': '预览',
+  'Text': '文本',
+  'Pictures and scripts from other addresses are not loaded in the preview.': '预览中不会加载其他地址的图片和脚本。',
+  'The text of this file cannot be read. Download it to open it.': '无法读取此文件的文本。请下载后打开。',
+
+  // Footnotes, formulas and diagrams.
+  'Footnote {0}': '脚注 {0}',
+  'Back to the text': '回到正文',
+  'Formula': '公式',
+  'Diagram': '图表',
+  'Diagrams': '图表绘制',
+  'Drawing…': '正在绘制…',
+  'Enlarge': '放大',
+  'Show the text': '显示文本',
+  'Show the diagram': '显示图表',
+  'it took too long': '用时过长',
+  'it is too long': '内容过长',
+  'This diagram could not be drawn: {0}': '无法绘制此图表：{0}',
+
   // The document.
   'To the message box': '跳到输入框',
   'Conversations': '对话',

@@ -3,7 +3,7 @@
 use crate::{
     Client,
     base::{SandboxError, ThreadId},
-    documents::member,
+    documents::{Error, member},
     wire::artifact::{self, ArtifactError},
 };
 use std::{fs::File, io::Read};
@@ -43,6 +43,25 @@ impl Client {
         let read = tokio::task::spawn_blocking(move || member(file, &inner, MAX_MEMBER_BYTES)).await;
         let read = read.map_err(|error| ArtifactError::Archived(error.to_string()))?;
         read.map(Artifact::Member).map_err(|error| ArtifactError::Archived(error.to_string()))
+    }
+
+    /// Returns the text of a document as Markdown, as the model gets it.
+    ///
+    /// # Errors
+    /// When the file is no document, its text cannot be read, or its path is none of those that are shown.
+    pub async fn artifact_text(&self, thread: &ThreadId, path: &str) -> Result<String, ArtifactError> {
+        let Artifact::File(file, _) = self.open_artifact(thread, path).await? else {
+            return Err(ArtifactError::NoDocument);
+        };
+        let name = path.rsplit('/').next().unwrap_or_default();
+        match self.setup().documents.convert(file, name).await {
+            Ok(document) => Ok(document.markdown),
+            Err(Error::Unknown) => Err(ArtifactError::NoDocument),
+            Err(error) => {
+                tracing::info!(%thread, path, %error, "failed to read document");
+                Err(ArtifactError::Unreadable(error.to_string()))
+            }
+        }
     }
 
     /// Returns the bytes of an artifact, 64 MiB at most, and their media type.

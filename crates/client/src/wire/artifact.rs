@@ -29,6 +29,12 @@ pub enum ArtifactError {
     /// The archive is none, or does not have the file, or a smaller one.
     #[error("the file cannot be had from the archive: {0}")]
     Archived(String),
+    /// The file is no document.
+    #[error("the file is no document, so there is no text to read from it")]
+    NoDocument,
+    /// The document's text cannot be read.
+    #[error("the text of the document cannot be read: {0}")]
+    Unreadable(String),
     /// The file cannot be opened.
     #[error(transparent)]
     Files(#[from] SandboxError),
