@@ -58,6 +58,31 @@ async fn the_agent_sends_files_and_pictures_as_what_they_are() {
 }
 
 #[tokio::test]
+async fn an_image_that_the_model_made_is_a_file_of_the_thread_and_is_sent() {
+    let house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    let png =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    house.model.next(Reply::text("").image(&format!("data:image/png;base64,{png}")));
+    ada.say("draw a dot");
+    let sent = house.telegram.wait(SOON, |view| {
+        let file = view.answers(ada.chat).into_iter().find_map(|answer| answer.file)?;
+        Some((file.name.clone(), view.bytes(&file)?))
+    });
+    let (name, bytes) = sent.await.unwrap();
+    assert!(name.starts_with("image-") && name.ends_with(".png"), "{name}");
+    assert!(bytes.starts_with(b"\x89PNG"));
+    let texts: Vec<String> = ada.answers().into_iter().map(|answer| answer.text).collect();
+    assert_eq!(texts[0], name, "no path is shown");
+    assert!(house.threads().remove(0).join("user-data/outputs").join(&name).is_file());
+    // The model knows its file.
+    ada.says("again", "echo: again").await;
+    let asked = house.model.requests().pop().unwrap();
+    let before = asked.messages().iter().map(|message| message["content"].to_string()).collect::<String>();
+    assert!(before.contains(&format!("/mnt/user-data/outputs/{name}")), "{before}");
+}
+
+#[tokio::test]
 async fn nothing_outside_the_outputs_is_ever_sent() {
     let house = House::open("").await;
     let ada = Talker::new(&house, "Ada");

@@ -244,3 +244,17 @@ async fn drawings_are_pictures_and_documents_have_their_text() {
     browser.sees("[document.querySelectorAll('dialog iframe').length, document.querySelector('dialog a.button').innerText]", json!([0, "Download"])).await;
     assert_eq!(browser.failures, [""; 0]);
 }
+
+#[tokio::test]
+async fn an_image_that_the_model_made_is_shown() {
+    let house = house("").await;
+    let Some(mut browser) = open(&house).await else { return };
+    let png = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    house.model.next(Reply::text("").image(png));
+    browser.types("draw a dot").await;
+    browser.presses("Enter").await;
+    browser.sees("document.querySelector('.words .picture img')?.naturalWidth", 1).await;
+    browser.sees(IDLE, true).await;
+    browser.clicks("#files").await;
+    browser.sees("document.querySelectorAll('dialog .picture').length", 1).await;
+}

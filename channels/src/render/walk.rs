@@ -407,7 +407,7 @@ impl Walk<'_> {
         }
         if may_be_followed(&url) {
             self.out.mark(start, Style::Link(url));
-        } else if named != url {
+        } else if named != url && !(image && is_thread_file(&url)) {
             self.write(&format!(" ({url})"));
         }
     }
@@ -421,6 +421,11 @@ impl Walk<'_> {
         self.out.spans.retain(|span| span.range.start < span.range.end);
         self.out
     }
+}
+
+/// Returns whether an address is a path of the agent. Files for people are sent beside the words.
+fn is_thread_file(url: &str) -> bool {
+    url.trim_start_matches("sandbox:").starts_with("/mnt/user-data/")
 }
 
 /// Only these schemes become links: others may run code or open a file on the reader's machine, or call

@@ -163,6 +163,8 @@ pub enum Delta {
     Reasoning(String),
     /// Parts that the provider wants back with the message.
     ProviderParts(ProviderParts),
+    /// An image that the model made: the bytes of its file.
+    Image(Vec<u8>),
     /// A whole call of a tool.
     Call(ToolCall),
     /// The cost of the call, once a reply.
@@ -224,7 +226,7 @@ pub enum ModelError {
     /// The request was not accepted. Asking again does not help.
     #[error("the model's provider rejected the request: {0}")]
     Rejected(String),
-    /// The reply has images or other media and no words. Asking for words, or another model, helps.
+    /// The reply has media that are no images, or too many and too large ones, and no words. Asking for words, or another model, helps.
     #[error("the model answered with media alone")]
     OnlyMedia,
     /// A budget is used up, or too little of it is left, so the model was not asked. Asking later helps.

@@ -1,6 +1,7 @@
 //! The loop.
 
 mod calls;
+mod drawn;
 
 use crate::{Agent, AnswerCheck, Middleware, RunState, Steering, goal, tool_names::repair_names};
 use futures_util::StreamExt;
@@ -108,7 +109,7 @@ async fn work(
 fn settle(
     chain: &mut Chain,
     run_state: &mut RunState,
-    ModelReply { reply, stopped }: ModelReply,
+    ModelReply { reply, stopped, images }: ModelReply,
 ) -> Result<(), RunFailure> {
     if reply.finish == Finish::Length && reply.calls.is_empty() && reply.text.trim().is_empty() {
         return Err(FailureCause::OnlyThought.into());
@@ -121,6 +122,10 @@ fn settle(
     drop(checks);
     if let AnswerCheck::Fail(cause) = check {
         return Err(cause.into());
+    }
+    if !images.is_empty() {
+        run_state.tell(RunEvent::Artifacts { paths: images.clone() });
+        run_state.apply(Update::Artifacts { run: run_state.run.clone(), paths: images });
     }
     if !matches!(check, AnswerCheck::Replace(_)) {
         run_state.apply(Update::Message(Arc::new(Message::Assistant(reply))));
@@ -196,6 +201,8 @@ struct ModelReply {
     reply: Assistant,
     /// Whether a middleware took all its calls away: then it ends the run as it is.
     stopped: bool,
+    /// Paths of the images that the model made, for the people in the chat.
+    images: Vec<String>,
 }
 
 /// Asks the model and returns its whole reply. A request that was too long for it is made shorter once.
@@ -265,7 +272,7 @@ async fn call(
         model: Some(agent.model.name().to_owned()),
         usage: None,
     };
-    let mut deltas = agent.model.stream(request);
+    let (mut deltas, mut images) = (agent.model.stream(request), Vec::new());
     while let Some(delta) = deltas.next().await {
         let thoughts = reply.reasoning.as_ref().map_or(0, String::len);
         if run_state.said() > MAX_ANSWER_BYTES || thoughts > MAX_THOUGHT_BYTES {
@@ -274,7 +281,13 @@ async fn call(
             break;
         }
         match delta {
-            Ok(delta) => take(delta, run_state, &mut reply),
+            Ok(Delta::Image(bytes)) => images.push(bytes),
+            Ok(delta) => {
+                if matches!(delta, Delta::Again { .. }) {
+                    images.clear();
+                }
+                take(delta, run_state, &mut reply);
+            }
             Err(error) => {
                 let is_free = run_state.said() == 0 && error.is_free();
                 count_failed(run_state, &mut reply, is_free);
@@ -282,6 +295,7 @@ async fn call(
             }
         }
     }
+    let images = drawn::keep(agent, run_state, images).await;
     reply.text = run_state.end_draft();
     run_state.spending.add_call(ModelCaller::Lead, reply.model.as_deref().unwrap_or_default(), reply.usage);
     if reply.finish == Finish::Filtered {
@@ -299,7 +313,7 @@ async fn call(
         // They name calls that are not there any more.
         reply.provider_parts = None;
     }
-    Ok(ModelReply { stopped: wanted > 0 && reply.calls.is_empty(), reply })
+    Ok(ModelReply { stopped: wanted > 0 && reply.calls.is_empty(), reply, images })
 }
 
 fn take(delta: Delta, run_state: &mut RunState, reply: &mut Assistant) {
@@ -313,6 +327,8 @@ fn take(delta: Delta, run_state: &mut RunState, reply: &mut Assistant) {
         Delta::Model(name) => reply.model = Some(name),
         Delta::ProviderParts(parts) => reply.provider_parts = Some(parts),
         Delta::Call(call) => reply.calls.push(call),
+        // The caller keeps them.
+        Delta::Image(_) => {}
         Delta::Usage(usage) => {
             reply.usage = Some(usage);
             run_state.tell(RunEvent::Usage { usage });

@@ -66,7 +66,11 @@ async fn read(
                 text.clear();
                 called = false;
             }
-            Delta::Usage(_) | Delta::Model(_) | Delta::Reasoning(_) | Delta::ProviderParts(_) => {}
+            Delta::Usage(_)
+            | Delta::Model(_)
+            | Delta::Reasoning(_)
+            | Delta::ProviderParts(_)
+            | Delta::Image(_) => {}
         }
         if text.len() > MAX_ANSWER_BYTES {
             return Ok(text);

@@ -72,7 +72,7 @@ impl ReplyDecoder {
         self.judge(ended, before, out)
     }
 
-    /// Adds the usage to a reply that failed, and fails one that has nothing but media.
+    /// Adds the usage to a reply that failed, and fails one that has nothing but media which are left out.
     fn judge(
         &mut self,
         read: Result<(), ModelError>,
@@ -82,7 +82,7 @@ impl ReplyDecoder {
         for delta in out.iter().skip(before) {
             match delta {
                 Delta::Text(text) => self.has_content |= !text.trim().is_empty(),
-                Delta::Call(_) => self.has_content = true,
+                Delta::Call(_) | Delta::Image(_) => self.has_content = true,
                 Delta::Retract => self.has_content = false,
                 _ => {}
             }

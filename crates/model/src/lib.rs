@@ -16,6 +16,7 @@ mod http;
 mod kind;
 mod legal;
 mod limit;
+mod media;
 mod messages;
 mod offline;
 mod ollama;

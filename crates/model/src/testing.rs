@@ -17,6 +17,7 @@ pub(crate) struct Reply {
     pub(crate) calls: Vec<ToolCall>,
     pub(crate) usage: Option<Usage>,
     pub(crate) finish: Option<Finish>,
+    pub(crate) images: Vec<Vec<u8>>,
 }
 
 impl Reply {
@@ -43,6 +44,7 @@ impl Reply {
                 Delta::ProviderParts(parts) => {
                     assert_eq!(reply.parts.replace(parts), None, "parts come once")
                 }
+                Delta::Image(bytes) => reply.images.push(bytes),
                 Delta::Call(call) => reply.calls.push(call),
                 Delta::Usage(usage) => assert_eq!(reply.usage.replace(usage), None, "the usage comes once"),
                 Delta::Finish(finish) => reply.finish = Some(finish),

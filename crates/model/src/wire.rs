@@ -50,7 +50,7 @@ pub(crate) trait EventDecoder: Send {
     /// Takes the usage that the provider has reported and that was not emitted, for a reply that fails.
     fn usage(&mut self) -> Option<Usage>;
 
-    /// Returns the number of images and other media in the reply, which are not kept.
+    /// Returns the number of media in the reply that are left out.
     fn media(&self) -> usize {
         0
     }

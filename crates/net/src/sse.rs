@@ -20,8 +20,8 @@ pub struct SseEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge;
 
-/// Maximum size of an event, in bytes.
-const LIMIT: usize = 8 * 1024 * 1024;
+/// Maximum size of an event, in bytes. A model sends an image in one.
+const LIMIT: usize = 24 * 1024 * 1024;
 
 /// Turns bytes into events. Chunks may split anywhere, even inside a character.
 #[derive(Debug, Default)]

@@ -386,7 +386,7 @@ impl OpenCall {
                 return meter.reserve(self).await;
             }
             Delta::Finish(_) => self.end(false),
-            Delta::Again { .. } | Delta::Retract | Delta::ProviderParts(_) => {}
+            Delta::Again { .. } | Delta::Retract | Delta::ProviderParts(_) | Delta::Image(_) => {}
         }
         Ok(())
     }

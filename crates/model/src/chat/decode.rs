@@ -13,6 +13,7 @@ use crate::{
     ModelSettings,
     calls::{CallPiece, PartialCalls},
     finish::finish,
+    media::ReplyMedia,
     parts, refusal,
     think::{Said, ThinkHabit, ThinkSplitter},
     wire::{self, EventDecoder, cut},
@@ -35,7 +36,7 @@ pub(super) struct ChunkDecoder {
     usage: Option<Usage>,
     finish: Option<Finish>,
     refused: bool,
-    media: usize,
+    media: ReplyMedia,
     done: bool,
 }
 
@@ -78,7 +79,6 @@ impl ChunkDecoder {
         let names = [part.reasoning_content.as_ref(), part.reasoning.as_ref()];
         let thought = names.into_iter().flatten().filter_map(Value::as_str).find(|text| !text.is_empty());
         thoughts.insert_str(0, thought.unwrap_or(&detailed));
-        self.media += part.images.map_or(0, |images| images.len());
         if !thoughts.is_empty()
             && let Some(said) = self.split.thinks_elsewhere()
         {
@@ -86,6 +86,9 @@ impl ChunkDecoder {
         }
         think(thoughts, out);
         self.speak(&words, out)?;
+        for image in part.images.into_iter().flatten() {
+            self.media.take_url(image["image_url"]["url"].as_str().unwrap_or_default(), out);
+        }
         if let Some(refusal) = part.refusal.filter(|refusal| !refusal.is_empty()) {
             self.refused = true;
             out.push(Delta::Text(refusal));
@@ -225,7 +228,7 @@ impl EventDecoder for ChunkDecoder {
     }
 
     fn media(&self) -> usize {
-        self.media
+        self.media.left_out()
     }
 }
 

@@ -14,6 +14,7 @@ use crate::{
     ModelSettings,
     calls::{CallPiece, PartialCalls},
     finish::finish,
+    media::ReplyMedia,
     order::ReplyOrder,
     paragraphs::Paragraphs,
     refusal,
@@ -40,7 +41,7 @@ pub(super) struct ContentDecoder {
     paragraphs: Paragraphs,
     kept_bytes: usize,
     usage: Option<ContentUsage>,
-    media: usize,
+    media: ReplyMedia,
     finish: Option<Finish>,
 }
 
@@ -85,6 +86,11 @@ impl ContentDecoder {
             out.extend(thought.map(Delta::Reasoning));
             return if part.signature.is_some() { self.keep(part.into_raw(), bytes) } else { Ok(()) };
         }
+        // Images do not go back: they are large.
+        if let Some(data) = part.rest.get("inlineData") {
+            self.media.take(data["data"].as_str().unwrap_or_default(), out);
+            return Ok(());
+        }
         if part.signature.is_some() {
             self.count(bytes)?;
         }
@@ -102,11 +108,6 @@ impl ContentDecoder {
                 Ok(())
             }
             None if part.rest.is_empty() => Ok(()),
-            // Media are not kept: they are large.
-            None if part.rest.contains_key("inlineData") => {
-                self.media += 1;
-                Ok(())
-            }
             None => self.keep(part.into_raw(), bytes),
         }
     }
@@ -231,7 +232,7 @@ impl EventDecoder for ContentDecoder {
     }
 
     fn media(&self) -> usize {
-        self.media
+        self.media.left_out()
     }
 }
 

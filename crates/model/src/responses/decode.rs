@@ -5,6 +5,7 @@ use crate::{
     ModelSettings,
     calls::{CallPiece, PartialCalls},
     finish::finish,
+    media::ReplyMedia,
     paragraphs::PARAGRAPH,
     refusal,
     usage::{UsageReport, to_usage},
@@ -33,7 +34,7 @@ pub(super) struct ItemDecoder {
     spoken: BTreeSet<u64>,
     /// Places of items whose thoughts have come.
     thought: BTreeSet<u64>,
-    media: usize,
+    media: ReplyMedia,
     /// Whole items, by place.
     items: BTreeMap<u64, Value>,
     kept_bytes: usize,
@@ -112,10 +113,21 @@ impl ItemDecoder {
                 let texts: Vec<&str> = parts.flatten().filter_map(|part| part["text"].as_str()).collect();
                 self.think(at, &texts.join(PARAGRAPH), out);
             }
-            "image_generation_call" => self.media += 1,
+            "image_generation_call" => {
+                // A tool that failed made none.
+                let result = text(item, "result");
+                if !result.is_empty() {
+                    self.media.take(result, out);
+                }
+            }
             _ => {}
         }
-        self.items.insert(at, item.clone());
+        let mut kept = item.clone();
+        // The provider knows the image by the item's id.
+        if let Some(fields) = kept.as_object_mut().filter(|fields| fields.contains_key("result")) {
+            fields.remove("result");
+        }
+        self.items.insert(at, kept);
         if self.items.len() > MAX_ITEMS { Err(garbled("too many items")) } else { Ok(()) }
     }
 
@@ -169,7 +181,9 @@ impl ItemDecoder {
             item["encrypted_content"].as_str().is_some_and(|text| !text.is_empty())
                 || item["content"].as_array().is_some_and(|parts| !parts.is_empty())
         };
-        let goes_back = |item: &Value| !is_thought(item) || self.is_stored || is_full(item);
+        let is_image = |item: &Value| item["type"] == "image_generation_call";
+        let goes_back =
+            |item: &Value| self.is_stored || !is_image(item) && (!is_thought(item) || is_full(item));
         let items: Vec<Value> = std::mem::take(&mut self.items).into_values().filter(goes_back).collect();
         let origin = std::mem::take(&mut self.origin);
         items.iter().any(is_thought).then(|| ProviderParts { origin, parts: json!({ITEMS: items}) })
@@ -281,7 +295,7 @@ impl EventDecoder for ItemDecoder {
     }
 
     fn media(&self) -> usize {
-        self.media
+        self.media.left_out()
     }
 }
 

@@ -23,6 +23,7 @@ pub struct Answer {
     pub(crate) reasoning: Vec<String>,
     pub(crate) chunks: Vec<String>,
     pub(crate) tools: Vec<ToolCall>,
+    pub(crate) images: Vec<String>,
     pub(crate) finish: Option<String>,
     pub(crate) usage: Option<Usage>,
     pub(crate) first_delay: Duration,
@@ -152,6 +153,13 @@ impl Answer {
     #[must_use]
     pub fn reasoning(mut self, text: &str) -> Self {
         self.reasoning = split(text, 1);
+        self
+    }
+
+    /// Draws an image, by its `data:` address; over chat completions only.
+    #[must_use]
+    pub fn image(mut self, address: &str) -> Self {
+        self.images.push(address.to_owned());
         self
     }
 

@@ -548,10 +548,13 @@ fn a_field_of_another_type_costs_nothing_beside_it() {
 }
 
 #[test]
-fn an_answer_of_images_alone_is_no_broken_answer() {
-    let image =
-        delta(json!({"images": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,eA=="}}]}));
+fn an_image_is_an_answer_and_media_that_are_left_out_are_no_broken_answer() {
+    let of = |url: &str| delta(json!({"images": [{"type": "image_url", "image_url": {"url": url}}]}));
     let with_usage = json!({"choices": [], "usage": usage(3, 1290)});
+    let png = of("data:image/png;base64,iVBORw0KGgo=");
+    let drawn = Reply { images: vec![b"\x89PNG\r\n\x1a\n".to_vec()], ..Reply::said("", Finish::Complete) };
+    assert_eq!(stream(&[png.clone(), png, end("stop")]), drawn, "a repeated image counts once");
+    let image = of("data:image/png;base64,eA==");
     let chunks = events(&[image.clone(), end("stop"), with_usage]) + "data: [DONE]\n\n";
     let (mut decoder, mut out) = (crate::ReplyDecoder::of(&settings()), Vec::new());
     assert_eq!(decoder.push(chunks.as_bytes(), &mut out), Err(ModelError::OnlyMedia));

@@ -339,7 +339,12 @@ fn an_end_that_a_gateway_writes_before_the_words_ends_nothing() {
 }
 
 #[test]
-fn an_answer_of_images_alone_is_no_broken_answer() {
+fn an_image_is_an_answer_and_media_that_are_left_out_are_no_broken_answer() {
+    let png =
+        json!([{"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}, "thoughtSignature": "s"}]);
+    let thought = json!([{"thought": true, "inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}]);
+    let drawn = stream(&[parts(thought), parts(png), end("STOP")]);
+    assert_eq!((drawn.images.len(), drawn.parts), (1, None), "a sketch among the thoughts is none");
     let image = json!([{"inlineData": {"mimeType": "image/png", "data": "eA=="}}]);
     let (mut decoder, mut out) = (ReplyDecoder::of(&settings()), Vec::new());
     decoder.push(events(&[last(image.clone(), "STOP")]).as_bytes(), &mut out).unwrap();

@@ -240,6 +240,23 @@ fn row_7_cache_writes_are_counted_and_thoughts_beside_the_reply_as_well() {
 }
 
 #[test]
+fn an_image_is_taken_once_and_does_not_go_back() {
+    let image = json!({"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "iVBORw0KGgo="});
+    let thought = json!({"type": "reasoning", "id": "rs_1", "encrypted_content": "x", "summary": []});
+    let events = [item("done", 0, &thought), item("done", 1, &image), completed(&json!([thought, image]))];
+    let reply = read(&events).unwrap();
+    assert_eq!(reply.images, [b"\x89PNG\r\n\x1a\n".to_vec()]);
+    assert!(!reply.parts.unwrap().parts.to_string().contains("image_generation_call"));
+    let failed = json!({"type": "image_generation_call", "id": "ig_1", "status": "failed", "result": null});
+    assert_eq!(
+        read(&[item("done", 0, &failed), item("done", 1, &message("Sorry")), completed(&json!([]))])
+            .unwrap()
+            .text,
+        "Sorry"
+    );
+}
+
+#[test]
 fn what_is_kept_is_bounded_and_no_place_is_too_high() {
     let high = item("done", u64::MAX, &message("a"));
     let other = json!({"type": "web_search_call", "id": "ws"});
@@ -247,8 +264,7 @@ fn what_is_kept_is_bounded_and_no_place_is_too_high() {
     assert_eq!(read(&[item("done", 0, &message("a")), high, list]).unwrap().text, "a\n\na");
     let mut decoder = crate::ReplyDecoder::of(&settings());
     let large = |at: u64| {
-        let item =
-            item("done", at, &json!({"type": "image_generation_call", "result": "x".repeat(4_000_000)}));
+        let item = item("done", at, &json!({"type": "web_search_call", "action": "x".repeat(4_000_000)}));
         format!("data: {item}\n\n")
     };
     assert!((0..5).any(|at| testing::push(&mut decoder, large(at).as_bytes()).is_err()));

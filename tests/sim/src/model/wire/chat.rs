@@ -64,7 +64,12 @@ impl Writer for ChatWriter {
 
     /// The reason, the usage if it was asked for, the last word.
     fn tail(&mut self) -> String {
-        let mut tail = self.delta(&json!({}), Some(self.said.answer.reason()));
+        let images = self.said.answer.images.iter();
+        let mut tail: String = images
+            .map(|url| json!({"content": "", "images": [{"type": "image_url", "image_url": {"url": url}}]}))
+            .map(|delta| self.delta(&delta, None))
+            .collect();
+        tail += &self.delta(&json!({}), Some(self.said.answer.reason()));
         if self.said.ask.wants_usage() {
             let mut chunk = self.chunk(&json!([]));
             chunk["usage"] = counted(self.said.usage);

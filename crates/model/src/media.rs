@@ -1,0 +1,89 @@
+//! Images that models make, as they come in replies. Other media are left out.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use pudu_base::{Delta, image_kind};
+
+/// Maximum number of images of a reply.
+const MAX_IMAGES: usize = 10;
+/// Maximum size of all images of a reply, in bytes.
+const MAX_IMAGE_BYTES: usize = 32 * 1024 * 1024;
+
+/// Images and other media of a reply.
+#[derive(Debug, Default)]
+pub(crate) struct ReplyMedia {
+    images: usize,
+    bytes: usize,
+    left_out: usize,
+    /// The newest image: some gateways repeat it at the end.
+    newest: Vec<u8>,
+}
+
+impl ReplyMedia {
+    /// Takes the data of an image in base64. What is none, too large or one too many is left out.
+    pub(crate) fn take(&mut self, data: &str, out: &mut Vec<Delta>) {
+        let room = MAX_IMAGE_BYTES.saturating_sub(self.bytes);
+        // Base64 has four characters for three bytes.
+        let fits = self.images < MAX_IMAGES && data.len() / 4 * 3 <= room;
+        let image = fits.then(|| STANDARD.decode(data.trim()).ok()).flatten();
+        match image.filter(|bytes| image_kind(bytes).is_some()) {
+            Some(bytes) if bytes == self.newest => {}
+            Some(bytes) => {
+                self.images += 1;
+                self.bytes += bytes.len();
+                self.newest.clone_from(&bytes);
+                out.push(Delta::Image(bytes));
+            }
+            None => self.left_out += 1,
+        }
+    }
+
+    /// Takes an image by its address, which has the data of the image itself.
+    pub(crate) fn take_url(&mut self, url: &str, out: &mut Vec<Delta>) {
+        match url.strip_prefix("data:image/").and_then(|rest| rest.split_once(";base64,")) {
+            Some((_, data)) => self.take(data, out),
+            None => self.left_out += 1,
+        }
+    }
+
+    /// Returns the number of media that are left out.
+    pub(crate) fn left_out(&self) -> usize {
+        self.left_out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
+
+    fn read(images: &[&[u8]]) -> (usize, usize) {
+        let (mut media, mut out) = (ReplyMedia::default(), Vec::new());
+        images.iter().for_each(|image| media.take(&STANDARD.encode(image), &mut out));
+        (out.len(), media.left_out())
+    }
+
+    #[test]
+    fn images_are_taken_and_all_else_is_counted() {
+        assert_eq!(read(&[PNG, b"RIFF\0\0\0\0WAVE"]), (1, 1));
+        assert_eq!(read(&[PNG, PNG]), (1, 0), "a repeated image counts once");
+        let many: Vec<Vec<u8>> = (0..12).map(|n| [PNG, &[n]].concat()).collect();
+        let many: Vec<&[u8]> = many.iter().map(Vec::as_slice).collect();
+        assert_eq!(read(&many), (10, 2));
+        let large = [PNG, &vec![0; 20 * 1024 * 1024]].concat();
+        let other = [&large[..], b"x"].concat();
+        assert_eq!(read(&[&large, &other]), (1, 1));
+    }
+
+    #[test]
+    fn an_address_has_its_image_or_is_left_out() {
+        let (mut media, mut out) = (ReplyMedia::default(), Vec::new());
+        media.take_url(&format!("data:image/png;base64,{}", STANDARD.encode(PNG)), &mut out);
+        for other in
+            ["https://example.org/a.png", "data:image/png;base64,!", "data:text/html;base64,eA==", ""]
+        {
+            media.take_url(other, &mut out);
+        }
+        assert_eq!((out, media.left_out()), (vec![Delta::Image(PNG.to_vec())], 4));
+    }
+}
