@@ -347,6 +347,36 @@ async fn a_choice_is_taken_by_its_number() {
 }
 
 #[tokio::test]
+async fn what_the_work_changed_in_files_is_shown_below_the_answer() {
+    let house = House::open("").await;
+    let url = format!("http://{}", house.address);
+    let Some(mut person) = Pty::start(&house.path(""), &["chat", "--url", &url]) else { return };
+    person.shows("› ").await;
+    let path = "/mnt/user-data/outputs/a.md";
+    house.model.next(Reply::tool("write_file", &json!({"path": path, "content": "one\ntwo\n"})));
+    house.model.next(Reply::text("Written."));
+    person.types("write\r");
+    person.shows("Written.").await;
+    person.shows("A outputs/a.md +2 -0").await;
+    person.shows("+one").await;
+    person.shows("› ").await;
+    house
+        .model
+        .next(Reply::tool("str_replace", &json!({"path": path, "old_str": "two", "new_str": "three"})));
+    house.model.next(Reply::text("Edited."));
+    person.types("edit\r");
+    person.shows("Edited.").await;
+    for line in ["M outputs/a.md +1 -1", "@@", " one", "-two", "+three"] {
+        person.shows(line).await;
+    }
+    // A program gets the answer alone.
+    house.model.next(Reply::tool("str_replace", &json!({"path": path, "old_str": "one", "new_str": "1"})));
+    house.model.next(Reply::text("Once more."));
+    let (_, out, err) = piped(&house.path(""), "0", &["--url", &url], "again\n").await;
+    assert_eq!((out.as_str(), err.as_str()), ("Once more.\n", ""));
+}
+
+#[tokio::test]
 async fn what_is_typed_while_the_daemon_is_away_is_said_once_when_it_is_back() {
     let mut house = House::open("").await;
     let url = format!("http://{}", house.address);

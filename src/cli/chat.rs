@@ -3,6 +3,7 @@
 //! A person gets a prompt and answers that grow (`session.rs`). What stands on the command line, in files or in a
 //! pipe is one message (`message.rs`), whose answer goes out as it was written (`piped.rs`).
 
+mod diff;
 mod flow;
 mod inside;
 mod markdown;

@@ -4,6 +4,7 @@ use super::{
     account::{Account, AccountRules, AgentSession},
     approval,
     basket::TurnPlace,
+    changes,
     command::SlashCommand,
     input::{self, Input, item_id, message_id},
     reply, secrets,
@@ -12,7 +13,7 @@ use super::{
 };
 use crate::{
     bus::{InboxItem, OutboxItem, retry_until_stored},
-    clock, sent,
+    clock, local, sent,
 };
 use futures_util::FutureExt;
 use pudu_channels::{
@@ -274,6 +275,9 @@ async fn work(
     let mut view = view::finished(shared, limits, language, &job.thread, &ended, asker.as_deref()).await;
     if !notes.is_empty() {
         view.text = format!("{}\n\n{}", view.text, notes.join("\n"));
+    }
+    if job.reply_target.address.account == local::ACCOUNT {
+        view.diff = changes::diff(shared, &job.thread, &run.id).await;
     }
     let unused: Vec<MessageId> = ended.unused.into_iter().map(|human| human.id).collect();
     let late: Vec<InboxItemId> = unused.iter().filter_map(item_id).collect();

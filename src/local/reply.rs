@@ -61,7 +61,7 @@ impl LiveReply for LocalReply {
     fn finish<'a>(&'a mut self, view: &'a FinalView) -> BoxFuture<'a, Result<(), SendError>> {
         Box::pin(async move {
             let id = self.line().await?;
-            let FinalView { text, files, choices, failed, title, .. } = view.clone();
+            let FinalView { text, files, choices, failed, title, diff, .. } = view.clone();
             let names = files.iter().map(|file| file.name.clone()).collect();
             self.room.put(TranscriptLine {
                 id,
@@ -72,6 +72,7 @@ impl LiveReply for LocalReply {
                 done: true,
                 failed,
                 title,
+                diff,
                 ..TranscriptLine::default()
             });
             Ok(())

@@ -47,6 +47,9 @@ pub(crate) struct TranscriptLine {
     /// Title of the conversation, if it is new; empty for one that has none yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) title: Option<String>,
+    /// Changes of files by the work, as unified diffs behind the name of each file.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) diff: String,
     #[serde(skip)]
     pub(super) paths: Vec<OutFile>,
 }

@@ -8,7 +8,7 @@ pub(super) struct Paint {
 
 /// A look; several combine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct TextLook(u8);
+pub(super) struct TextLook(u16);
 
 impl TextLook {
     pub(super) const BOLD: Self = Self(1);
@@ -18,6 +18,8 @@ impl TextLook {
     pub(super) const STRIKE: Self = Self(1 << 4);
     pub(super) const CODE: Self = Self(1 << 5);
     pub(super) const WARN: Self = Self(1 << 6);
+    pub(super) const ADDED: Self = Self(1 << 7);
+    pub(super) const REMOVED: Self = Self(1 << 8);
 
     /// Returns both looks together.
     pub(super) fn with(self, other: Self) -> Self {
@@ -30,7 +32,7 @@ impl TextLook {
 }
 
 /// Terminal code (SGR parameter) of each text look.
-const CODES: [(TextLook, &str); 7] = [
+const CODES: [(TextLook, &str); 9] = [
     (TextLook::BOLD, "1"),
     (TextLook::DIM, "2"),
     (TextLook::ITALIC, "3"),
@@ -38,6 +40,8 @@ const CODES: [(TextLook, &str); 7] = [
     (TextLook::STRIKE, "9"),
     (TextLook::CODE, "36"),
     (TextLook::WARN, "33"),
+    (TextLook::ADDED, "32"),
+    (TextLook::REMOVED, "31"),
 ];
 
 impl Paint {

@@ -5,7 +5,7 @@
 //! while watching opens the prompt and becomes its first letter; sending goes back to watching.
 
 use super::{
-    DOUBT,
+    DOUBT, diff,
     flow::Flow,
     markdown::{self, Layout},
     paint::{Paint, TextLook, tame},
@@ -245,7 +245,7 @@ impl TerminalSession {
         self.step = None;
         let step = self.flow.step(line);
         self.markdown(&step.print)?;
-        let mut extras = Vec::new();
+        let mut extras = diff::lines(&line.diff, self.paint);
         for (index, name) in line.files.iter().enumerate() {
             let place = self.wire.file(&line.id, index).unwrap_or_default();
             extras.push(format!("{}  {}", tame(name), self.paint.text(TextLook::DIM, &tame(&place))));
