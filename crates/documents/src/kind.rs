@@ -44,6 +44,8 @@ pub enum DocumentKind {
     Tsv,
     /// A book.
     Epub,
+    /// Rich text.
+    Rtf,
 }
 
 const OLE: &[u8] = b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1";
@@ -88,6 +90,7 @@ impl DocumentKind {
             Self::Html => "web page",
             Self::Csv | Self::Tsv => "table",
             Self::Epub => "book",
+            Self::Rtf => "rich text",
         }
     }
 
@@ -128,8 +131,7 @@ impl DocumentKind {
             return compound(bytes);
         }
         if head.starts_with(RTF) {
-            let text = "rich text (.rtf) is not read: save it as .docx or PDF";
-            return Err(Error::Refused(text.to_owned()));
+            return Ok(Self::Rtf);
         }
         if is_mail(head, ending(name) == "eml") {
             return Ok(Self::Eml);

@@ -28,6 +28,7 @@ mod office;
 mod outline;
 mod package;
 mod pdf;
+mod rtf;
 mod separated;
 pub mod text;
 mod workbook;
@@ -84,6 +85,7 @@ fn work(bytes: &[u8], name: &str, limits: &DocumentLimits) -> Result<Document, E
         DocumentKind::Csv => separated::read(bytes, b',', limits),
         DocumentKind::Tsv => separated::read(bytes, b'\t', limits),
         DocumentKind::Epub => epub::read(bytes, limits),
+        DocumentKind::Rtf => rtf::read(bytes, limits),
     }?;
     draft.finish(kind)
 }

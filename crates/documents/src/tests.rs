@@ -148,7 +148,6 @@ fn what_is_no_document_is_told_from_what_is_not_read() {
         (b"", "a.pdf", refused("its content is not that of a .pdf file")),
         (b"a\0b", "a.csv", Error::Unknown),
         (&zip(&[("a.txt", b"x")]), "a.docx", Error::Unknown),
-        (b"{\\rtf1 x}", "a.doc", refused("rich text (.rtf) is not read: save it as .docx or PDF")),
         (&drawing, "a", refused("this kind of OpenDocument is not read: save it as .odt, .odp or PDF")),
         (b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1 no mail", "a.msg", Error::Unknown),
         (b"no mail", "a.msg", refused("its content is not that of a .msg file")),

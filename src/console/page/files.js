@@ -13,7 +13,7 @@ const PREVIEW_BYTES = 256 * 1024;
 const TEXT_NAME = /\.(?:txt|md|markdown|csv|tsv|json|jsonl|ya?ml|toml|ini|cfg|conf|log|xml|html?|css|m?js|ts|tsx|jsx|py|rs|go|java|kt|c|h|cc|cpp|hpp|cs|rb|php|pl|sh|bash|sql|r|tex|diff|patch|srt|env)$/i;
 
 /** Documents of which the daemon reads the text. */
-const DOCUMENT = /\.(?:pdf|docx?|pptx?|xlsx|xlsb|xls|odt|odp|ods|eml|msg|epub)$/i;
+const DOCUMENT = /\.(?:pdf|docx?|pptx?|xlsx|xlsb|xls|odt|odp|ods|eml|msg|epub|rtf)$/i;
 const PAGE = /\.(?:html?|xhtml)$/i;
 
 const hint = text => make('p', { className: 'hint', textContent: text });
@@ -49,7 +49,7 @@ function viewsOf(thread, name, path) {
   }
   if (PAGE.test(name)) return [view(t`Preview`, () => framedPage(thread, name, path)), source];
   // The browser's own viewer refuses to be in a sandbox by attribute; the file comes with one as its policy.
-  if (/\.pdf$/i.test(name) && navigator.pdfViewerEnabled) return [view(t`Preview`, () => frame(fileUrl(thread, path), name)), words];
+  if (/\.pdf$/i.test(name) && navigator.pdfViewerEnabled) return [view(t`Preview`, () => framedDocument(thread, name, path)), words];
   if (DOCUMENT.test(name)) return [words];
   if (/\.(?:md|markdown)$/i.test(name)) return [view(t`Preview`, () => textOf(thread, name, path, true)), source];
   return [TEXT_NAME.test(name) ? source : view('', () => hint(t`This kind of file cannot be shown here. Download it to open it.`))];
@@ -60,6 +60,10 @@ const frame = (src, title, more = {}) => make('iframe', { className: 'framed', t
 /** Shows a page in a frame without an origin: it may run what it brings along, and reaches no address. */
 const framedPage = (thread, name, path) => make('div', {}, frame(fileUrl(thread, path, 'preview'), name, { sandbox: 'allow-scripts' }),
   hint(t`Pictures and scripts from other addresses are not loaded in the preview.`));
+
+/** Shows a PDF in the browser's viewer. Some viewers refuse to be in a frame, and no script hears of it. */
+const framedDocument = (thread, name, path) => make('div', {}, frame(fileUrl(thread, path), name),
+  hint(t`If nothing is shown here, look at the text, or download the file.`));
 
 async function documentText(thread, path) {
   try {

@@ -6,6 +6,7 @@ export const CHINESE = {
   'Preview': '预览',
   'Text': '文本',
   'Pictures and scripts from other addresses are not loaded in the preview.': '预览中不会加载其他地址的图片和脚本。',
+  'If nothing is shown here, look at the text, or download the file.': '如果此处没有显示内容，请查看文本或下载文件。',
   'The text of this file cannot be read. Download it to open it.': '无法读取此文件的文本。请下载后打开。',
 
   // Footnotes, formulas and diagrams.
