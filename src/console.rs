@@ -18,7 +18,7 @@ macro_rules! page_files {
     ($($name:literal)*) => { &[$(($name, include_str!(concat!("console/page/", $name)))),*] };
 }
 
-/// The files of which the page is made, by their names. Besides it loads libraries ([`vendor`]) when it needs them.
+/// Files of the page by their names. The page also loads libraries ([`vendor`]) when it needs them.
 pub(crate) const PAGE_FILES: &[(&str, &str)] = page_files![
     "base.css" "layout.css" "talk.css" "dialogs.css" "deer.svg"
     "main.js" "account.js" "api.js" "approval.js" "changes.js" "commands.js" "composer.js" "conversation.js" "dialogs.js"

@@ -119,6 +119,7 @@ fn carried(wire: WireKind) -> &'static [&'static str] {
         WireKind::Chat => &[
             "frequency_penalty",
             "logit_bias",
+            "modalities",
             "parallel_tool_calls",
             "presence_penalty",
             "reasoning_effort",
@@ -132,6 +133,7 @@ fn carried(wire: WireKind) -> &'static [&'static str] {
             "frequency_penalty",
             "include_thoughts",
             "presence_penalty",
+            "response_modalities",
             "seed",
             "stop",
             "stop_sequences",

@@ -1,4 +1,4 @@
-//! What a turn changed in files, for people at a terminal.
+//! Changes of files by a turn, for people at a terminal.
 
 use super::shared::Shared;
 use pudu_client::{

@@ -48,7 +48,7 @@ pub(super) enum FileDisposition {
 /// Policy of a file that a browser shows: nothing runs, nothing is loaded. A picture may have styles and pictures inside.
 const SHOWN_POLICY: &str =
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:";
-/// Policy of a page that runs in a frame: it has what it brings along, and an opaque origin.
+/// Policy of a page that runs in a frame: it has an opaque origin and loads nothing.
 const FRAMED_POLICY: &str = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; \
      img-src data: blob:; font-src data:; media-src data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
 

@@ -2,7 +2,7 @@
 //!
 //! The files stand below an address that has their version, so that browsers keep them for good and never mix two
 //! versions. Nothing is loaded from anywhere else, no script or style stands in the document, no text becomes markup.
-//! Libraries are sent compressed. What needs styles of its own runs in a sandboxed frame, without the page's origin.
+//! Libraries are sent compressed. A library with its own styles runs in a sandboxed frame, without the page's origin.
 
 use super::errors::refuse;
 use crate::console::{FRAME_FILES, PAGE, PAGE_FILES, vendor};

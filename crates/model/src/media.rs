@@ -19,7 +19,7 @@ pub(crate) struct ReplyMedia {
 }
 
 impl ReplyMedia {
-    /// Takes the data of an image in base64. What is none, too large or one too many is left out.
+    /// Takes the data of an image in base64. Leaves out other media, large images and those above the limit.
     pub(crate) fn take(&mut self, data: &str, out: &mut Vec<Delta>) {
         let room = MAX_IMAGE_BYTES.saturating_sub(self.bytes);
         // Base64 has four characters for three bytes.

@@ -5,7 +5,7 @@ use pudu_base::{MessageId, image_kind};
 
 /// Folder of files for people.
 const OUTPUTS: &str = "/mnt/user-data/outputs";
-/// Digits that tell images apart.
+/// Number of random digits in the name of an image.
 const DIGITS: usize = 12;
 
 /// Stores images and names each in the answer. Returns their paths.

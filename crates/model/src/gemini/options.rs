@@ -15,7 +15,7 @@ const THINKING: &str = "thinkingConfig";
 
 /// Keys as Google's Python client and DeerFlow's configurations write them, and the wire's names within the
 /// configuration of a reply.
-const CONFIG_KEYS: [(&str, &str); 10] = [
+const CONFIG_KEYS: [(&str, &str); 11] = [
     ("temperature", "temperature"),
     ("max_tokens", "maxOutputTokens"),
     ("max_output_tokens", "maxOutputTokens"),
@@ -26,6 +26,7 @@ const CONFIG_KEYS: [(&str, &str); 10] = [
     ("seed", "seed"),
     ("presence_penalty", "presencePenalty"),
     ("frequency_penalty", "frequencyPenalty"),
+    ("response_modalities", "responseModalities"),
 ];
 /// The same for what controls thinking.
 const THINKING_KEYS: [(&str, &str); 3] = [
@@ -183,6 +184,7 @@ mod tests {
     #[test]
     fn keys_of_the_python_client_get_the_wires_names_and_win() {
         let body = json!({"top_p": 0.9, "max_output_tokens": 9, "safetySettings": [],
+            "response_modalities": ["TEXT", "IMAGE"],
             "generationConfig": {"topK": 3, "thinkingConfig": {"includeThoughts": true}}});
         let settings = ModelSettings {
             body: body.as_object().cloned().unwrap(),
@@ -194,7 +196,7 @@ mod tests {
         assert_eq!(
             Value::Object(options),
             json!({"safetySettings": [], "generationConfig": {"topP": 0.9, "topK": 3, "maxOutputTokens": 9,
-                "temperature": 0.5, "thinkingConfig": {"includeThoughts": true}}}),
+                "responseModalities": ["TEXT", "IMAGE"], "temperature": 0.5, "thinkingConfig": {"includeThoughts": true}}}),
             "a model that cannot think is told nothing of it"
         );
     }
