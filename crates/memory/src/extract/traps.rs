@@ -14,8 +14,7 @@ use serde_json::{Value, json};
 
 const TRAPS: &str = include_str!("../../../../tests/memory/traps.jsonl");
 const HONEST: &str = include_str!("../../../../tests/memory/honest.jsonl");
-/// Traps whose fact contradicts its quote, honest statements beside them, and the smallest shares of them that are refused
-/// and stored, in percent.
+/// Traps whose fact contradicts its quote, with honest statements beside them. `min_refused` and `min_stored` are shares in percent.
 struct ClaimTable {
     name: &'static str,
     traps: &'static str,

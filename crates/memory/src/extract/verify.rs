@@ -158,7 +158,7 @@ fn compare(part: &JudgedClause, fact: &str, said: &JudgedClause) -> Result<(), R
     }
     extent::compare(&part.text, &said.text)?;
     // A negation behind "and" is of something else: "I grew up here and feet mean nothing to me".
-    let heard = heard(&part.text, &said.text);
+    let heard = cut_behind_and(&part.text, &said.text);
     let mut mood = Mood::of(heard);
     mood.unreal |= said.mood.unreal;
     part.mood.compare(&mood)?;
@@ -166,7 +166,7 @@ fn compare(part: &JudgedClause, fact: &str, said: &JudgedClause) -> Result<(), R
 }
 
 /// Returns a clause up to the "and" that follows the last word of the fact in it.
-fn heard<'t>(part: &str, said: &'t str) -> &'t str {
+fn cut_behind_and<'t>(part: &str, said: &'t str) -> &'t str {
     let subject = Subject::of(part);
     let has = |text: &str| subject.share_in(&recall_words(text)) > 0.0;
     let ands = said.match_indices(" and ").map(|(at, _)| said.split_at(at));
