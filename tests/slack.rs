@@ -122,7 +122,7 @@ async fn in_a_thread_an_answer_is_a_stream_and_what_goes_on_is_its_status() {
         |_: &[Shown]| office.slack.statuses().iter().all(|status| status.text.is_empty()).then_some(());
     office.sees(&office.team, quiet).await;
     let said = office.slack.calls("assistant.threads.setStatus");
-    assert!(said.len() <= 3 && said[0].params["status"] == "Thinking…", "{said:?}");
+    assert!(said.len() <= 3 && said[0].params["status"] == "is thinking…", "{said:?}");
     // What follows in the thread is meant for the bot, also when it has forgotten that it spoke there.
     office.write(&office.team, "and then?", false, Some(&asked));
     office.reads(&office.team, "echo: [Ada] and then?").await;

@@ -50,7 +50,9 @@ fn files(shown: &[Shown]) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_that_went_out_in_a_death_or_without_an_answer_is_there_once() {
-    let mut office = Office::open(Options::default()).await;
+    // A file appears some time after Slack took it, as on the real one.
+    let share_after = Duration::from_millis(1500);
+    let mut office = Office::open(Options { share_after, ..Options::default() }).await;
     let places: [(String, bool); 2] = [(office.team.clone(), true), (office.direct.clone(), false)];
     for (chat, in_thread) in places {
         let mut thread = None;
@@ -68,6 +70,9 @@ async fn a_file_that_went_out_in_a_death_or_without_an_answer_is_there_once() {
             assert!(office.house.ended(SOON).await.is_some());
             office.house.start();
             settled(&office).await;
+            office.sees(&chat, |shown| (files(shown) > n).then_some(())).await;
+            // One more would appear by now.
+            tokio::time::sleep(2 * share_after).await;
             assert_eq!(
                 files(&office.slack.shown(&chat)),
                 n + 1,
@@ -80,6 +85,7 @@ async fn a_file_that_went_out_in_a_death_or_without_an_answer_is_there_once() {
         office.write(&chat, "a file, please", true, thread.as_deref());
         office.sees(&chat, |shown| (files(shown) >= 3).then_some(())).await;
         settled(&office).await;
+        tokio::time::sleep(2 * share_after).await;
         assert_eq!(files(&office.slack.shown(&chat)), 3, "{chat}: {:#?}", office.slack.shown(&chat));
     }
 }
@@ -109,7 +115,7 @@ async fn a_last_change_that_is_refused_is_sent_anew() {
         (office.team.clone(), ["chat.appendStream", "chat.stopStream", "chat.update"].as_slice()),
     ] {
         office.slack.heal();
-        office.house.model.next(slowly(&words(12)));
+        office.house.model.next(slowly(&words(24)));
         office.write(&chat, "count", true, None);
         office.sees(&chat, |shown| shown.last().filter(|last| last.text.contains("word2")).map(|_| ())).await;
         for method in methods {
@@ -120,7 +126,7 @@ async fn a_last_change_that_is_refused_is_sent_anew() {
                 office.reads(&chat, answer).await;
                 office.slack.shown(&chat)
             },
-            &words(12),
+            &words(24),
         )
         .await;
     }
@@ -139,4 +145,111 @@ async fn a_last_change_that_is_refused_is_sent_anew() {
         &words(12),
     )
     .await;
+}
+
+/// How many calls of a method there were.
+fn counts(office: &Office) -> (usize, usize) {
+    (office.count("chat.postMessage"), office.count("chat.update"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_short_answer_is_one_message_and_no_change() {
+    let office = Office::open(Options::default()).await;
+    office.write(&office.direct, "hello", true, None);
+    office.reads(&office.direct, "echo: hello").await;
+    assert_eq!(counts(&office), (1, 0));
+    // A longer one shows that it is under way, and grows.
+    office.house.model.next(slowly(&words(40)));
+    office.write(&office.direct, "count", true, None);
+    office
+        .sees(&office.direct, |shown| shown.last().filter(|last| last.text.contains("word2")).map(|_| ()))
+        .await;
+    office.reads(&office.direct, &words(40)).await;
+    let (posts, updates) = counts(&office);
+    assert!(posts == 2 && updates > 1, "{posts} {updates}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_method_has_to_wait_for_holds_up_no_other() {
+    let office = Office::open(Options::default()).await;
+    let bob = office.slack.person("Bob");
+    let bobs = office.slack.private(&bob);
+    office.slack.fail_often("chat.update", 1.0, Fault::TooMany(60));
+    office.house.model.when(|ask| ask.last_user().contains("count"), |_| slowly(&words(30)).into());
+    office.write(&office.direct, "count", true, None);
+    let limited = |_: &[Shown]| (office.count("chat.update") > 0).then_some(());
+    office.sees(&office.direct, limited).await;
+    let begun = Instant::now();
+    let said = pudu_sim::platform::Words {
+        chat: bobs.clone(),
+        person: bob,
+        text: "hello".into(),
+        to_bot: true,
+        ..Default::default()
+    };
+    office.slack.write(&said);
+    office.slack.command(&office.direct, &office.ada, "/pudu", "status");
+    office.ask("count");
+    office.reads(&bobs, "echo: hello").await;
+    let status = |shown: &[Shown]| shown.iter().any(|one| one.text.contains("Model")).then_some(());
+    office.sees(&office.direct, status).await;
+    office.reads(&office.team, &words(30)).await;
+    // The answer that cannot be a change is a new message.
+    let whole = |shown: &[Shown]| {
+        let answers = shown.iter().filter(|one| one.text.contains("word"));
+        let answers: Vec<&Shown> = answers.collect();
+        (answers.len() == 1 && answers[0].text == words(30) && answers[0].buttons.is_empty()).then_some(())
+    };
+    office.sees(&office.direct, whole).await;
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_answers_in_a_minute_make_nobody_wait() {
+    let office = Office::open(Options::default()).await;
+    office.slack.pace(true);
+    let write = |chat: &str, person: &str, text: &str| {
+        let (chat, person, text) = (chat.to_owned(), person.to_owned(), text.to_owned());
+        office.slack.write(&pudu_sim::platform::Words {
+            chat,
+            person,
+            text,
+            to_bot: true,
+            ..Default::default()
+        });
+    };
+    // Long answers use up what unfinished ones may have of the changes.
+    office.house.model.when(|ask| ask.last_user().contains("count"), |_| slowly(&words(60)).into());
+    let people: Vec<String> = (0..12).map(|n| office.slack.person(&format!("P{n}"))).collect();
+    for person in &people {
+        write(&office.slack.private(person), person, "count");
+    }
+    for person in &people {
+        office.reads(&office.slack.private(person), &words(60)).await;
+    }
+    for n in 0..30 {
+        let person = office.slack.person(&format!("Q{n}"));
+        let (chat, begun) = (office.slack.private(&person), Instant::now());
+        write(&chat, &person, "hello");
+        office.reads(&chat, "echo: hello").await;
+        assert!(begun.elapsed() < MAX_REPLY_DELAY, "{n}: {:?}", begun.elapsed());
+    }
+    let refused = office.slack.calls("chat.update").into_iter();
+    let refused = refused.filter(|call| matches!(call.outcome, pudu_sim::Outcome::Refused(429, _))).count();
+    assert_eq!(refused, 0, "the budget is kept");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_streams_have_to_wait_words_grow_by_changes_at_once() {
+    let office = Office::open(Options::default()).await;
+    office.slack.fail_often("chat.startStream", 1.0, Fault::TooMany(60));
+    office.house.model.next(slowly(&words(60)));
+    let begun = Instant::now();
+    office.ask("count");
+    office
+        .sees(&office.team, |shown| shown.last().filter(|last| last.text.contains("word2")).map(|_| ()))
+        .await;
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    office.reads(&office.team, &words(60)).await;
+    assert_eq!(office.texts(&office.team).len(), 1);
 }

@@ -19,6 +19,7 @@ mod numbered_choices;
 mod outgoing;
 mod pages;
 mod record;
+mod removal;
 mod typing;
 
 pub(crate) use messages::{
@@ -33,14 +34,14 @@ use crate::{
     ReplyTarget, ReplyView, SendError,
     clock::now,
     recovery::Backoff,
-    render::{Rich, parse},
+    render::parse,
     transport::{CallError, KeyedLock},
 };
 use numbered_choices::NumberedPrompt;
 use pudu_texts::Language;
 use record::{RecordPart, ReplyRecord, fresh_key};
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 /// Messages that came before an intent may be recorded after it, and clocks differ.
 const MARGIN: Duration = Duration::from_secs(3600);
@@ -77,6 +78,10 @@ pub(crate) struct PlatformReply<M: PlatformMessages> {
     backoff: Backoff,
     /// Whether it has a place for an unfinished view that it did not use yet.
     has_place: bool,
+    /// When it was opened in this process.
+    opened: Instant,
+    /// When a view is due that was not worth a message of its own yet.
+    withheld: Option<Instant>,
 }
 
 impl<M: PlatformMessages> LiveReply for PlatformReply<M> {
@@ -90,7 +95,13 @@ impl<M: PlatformMessages> LiveReply for PlatformReply<M> {
     }
 
     fn next_refresh<'a>(&'a mut self) -> BoxFuture<'a, ()> {
-        Box::pin(self.messages.next_refresh())
+        let withheld = self.withheld;
+        Box::pin(async move {
+            tokio::select! {
+                () = self.messages.next_refresh() => {}
+                () = sleep_until(withheld.unwrap_or(self.opened)), if withheld.is_some() => self.withheld = None,
+            }
+        })
     }
 
     fn hurry(&mut self, hurry: Hurry) {
@@ -108,8 +119,14 @@ impl<M: PlatformMessages> LiveReply for PlatformReply<M> {
     }
 
     fn update<'a>(&'a mut self, view: &'a ReplyView) -> BoxFuture<'a, Result<(), SendError>> {
-        self.has_place = false;
-        Box::pin(self.grow(view))
+        Box::pin(async move {
+            self.withheld = self.withhold(view);
+            if self.withheld.is_some() {
+                return Ok(());
+            }
+            self.has_place = false;
+            self.grow(view).await
+        })
     }
 
     fn finish<'a>(&'a mut self, view: &'a FinalView) -> BoxFuture<'a, Result<(), SendError>> {
@@ -148,7 +165,18 @@ impl<M: PlatformMessages> PlatformReply<M> {
             lost: None,
             backoff: Backoff::new(),
             has_place: false,
+            opened: Instant::now(),
+            withheld: None,
         }
+    }
+
+    /// Returns until when a view is withheld, because the end may come first. A question is shown at once.
+    fn withhold(&self, view: &ReplyView) -> Option<Instant> {
+        if !self.record.parts.is_empty() || view.prompt.is_some() {
+            return None;
+        }
+        let due = self.opened + self.messages.patience(view.text.trim().is_empty());
+        (due > Instant::now()).then_some(due)
     }
 
     async fn grow(&mut self, view: &ReplyView) -> Result<(), SendError> {
@@ -181,6 +209,13 @@ impl<M: PlatformMessages> PlatformReply<M> {
     async fn end(&mut self, view: &FinalView) -> Result<(), SendError> {
         self.typing = None;
         self.messages.check_rate_limit()?;
+        self.show_end(view).await?;
+        let tidied = self.messages.tidy().await;
+        self.save().await?;
+        tidied
+    }
+
+    async fn show_end(&mut self, view: &FinalView) -> Result<(), SendError> {
         let note = view.note.as_deref().filter(|_| !self.record.parts.is_empty());
         self.noting = note.is_some();
         match note {
@@ -305,6 +340,12 @@ impl<M: PlatformMessages> PlatformReply<M> {
                 // Somebody deleted it, or it cannot change any more. Those behind it go too, so that the
                 // order stays.
                 Err(CallError::Gone(_)) if !self.noting => self.keep(n).await?,
+                Err(CallError::Wait(wait))
+                    if finished && !self.noting && self.messages.posts_sooner(wait) =>
+                {
+                    tracing::debug!(?wait, "sending the answer anew: changes of messages have to wait");
+                    self.keep(n).await?;
+                }
                 // The last words are worth another message; the half ones that it cannot change go.
                 Err(CallError::Refused(why)) if finished && round == 0 && !self.noting => {
                     tracing::warn!(why, "failed to finish message; sending the answer anew");
@@ -408,73 +449,6 @@ impl<M: PlatformMessages> PlatformReply<M> {
         let intent = SendIntent { n, ..intent };
         let history = MessageHistory::new(&*self.store, self.record.ids().collect());
         self.messages.find(&intent, &history).await
-    }
-
-    /// Finds a part that was perhaps sent; where a key makes one of two, by sending it once more.
-    async fn get_hold_of(&mut self, n: usize) -> Result<Option<M::Ref>, SendError> {
-        let Some(intent) = self.record.intended(n).cloned() else { return Ok(None) };
-        let found = self.find(n).await?;
-        if found.is_some() || !self.messages.capabilities().idempotent_send {
-            return Ok(found);
-        }
-        if !self.messages.capabilities().deletes {
-            self.messages.abandon(&SendIntent { n, ..intent }).await;
-            return Ok(None);
-        }
-        let page = self.sign(true);
-        let intent = SendIntent { n, again: true, ..intent };
-        Ok(Some(self.messages.post(&intent, &page).await?))
-    }
-
-    /// Takes away what a growing reply does not fill any more. A message that cannot be deleted stays: after
-    /// a restart the words that filled it come again.
-    async fn shrink(&mut self, pages: &[M::Page]) -> Result<(), SendError> {
-        if self.messages.capabilities().deletes {
-            return self.keep(pages.len()).await;
-        }
-        let sign = self.sign(false);
-        for n in pages.len()..self.record.parts.len() {
-            if self.record.part(n).is_some() {
-                self.page(n, &sign, false).await?;
-            }
-        }
-        self.save().await
-    }
-
-    /// A page that says nothing yet.
-    fn sign(&self, done: bool) -> M::Page {
-        let sign = MessageDraft { rich: Rich::plain(SIGN), neutral: true, done, ..MessageDraft::default() };
-        self.messages.page(&sign)
-    }
-
-    /// Deletes the parts behind the first `count`.
-    async fn keep(&mut self, count: usize) -> Result<(), SendError> {
-        while self.record.parts.len() > count {
-            let n = self.record.parts.len() - 1;
-            let _turn: Option<KeyedLock> = self.messages.lock_chat().await;
-            let sent = match self.record.part(n) {
-                Some(sent) => Some(sent.clone()),
-                None => self.get_hold_of(n).await?,
-            };
-            if let Some(sent) = sent {
-                self.delete(&sent).await?;
-            }
-            self.record.parts.truncate(n);
-            self.shown.truncate(n);
-            self.unsaved = true;
-        }
-        self.save().await
-    }
-
-    async fn delete(&mut self, sent: &M::Ref) -> Result<(), SendError> {
-        match self.messages.delete(sent).await {
-            Ok(()) | Err(CallError::Gone(_)) => Ok(()),
-            Err(CallError::Refused(error)) => {
-                tracing::warn!(error, "failed to delete message that is not needed any more");
-                Ok(())
-            }
-            Err(error) => Err(error.into()),
-        }
     }
 
     /// Brings the store up to the record.

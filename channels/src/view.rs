@@ -52,6 +52,9 @@ pub struct FinalView {
     /// Choices that may be clicked now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<Choice>,
+    /// Whether the words list the choices already, each with the number that is its action.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub listed: bool,
     /// Whether the work failed, as the words say. Programs want to know; people read it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,

@@ -294,12 +294,16 @@ async fn admit(shared: &Shared, job: &TurnJob, reply: &mut dyn LiveReply) -> Opt
     let mut admit = pin!(shared.client.admit(&job.control.cancel));
     match (&mut admit).now_or_never() {
         Some(admission) => admission,
-        None => {
+        None => loop {
             if let Err(error) = reply.update(&view::waiting(job.reply_target.language)).await {
                 tracing::debug!(%error, "failed to show that a turn waits");
             }
-            admit.await
-        }
+            tokio::select! {
+                biased;
+                admission = &mut admit => break admission,
+                () = reply.next_refresh() => {}
+            }
+        },
     }
 }
 

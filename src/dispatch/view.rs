@@ -112,18 +112,18 @@ fn paragraphs(parts: &[&str]) -> String {
     scrub::hide_in_talk(&parts.join("\n\n")).into_owned()
 }
 
-/// Returns a question's words, and its options to click. Options that are too long for a button, or that would
-/// be taken for commands, are listed and answered by their number.
-fn asked(Question { text, options }: &Question) -> (String, Vec<Choice>) {
+/// Returns a question's words, its options to click, and whether the words list them. Options that are too long for a
+/// button, or that would be taken for commands, are listed and answered by their number.
+fn asked(Question { text, options }: &Question) -> (String, Vec<Choice>, bool) {
     let plain = |option: &String| option.len() <= MAX_LABEL_BYTES && !option.starts_with('/');
     if options.iter().all(plain) {
         let choice = |option: &String| Choice { label: option.clone(), action: option.clone() };
-        return (text.clone(), options.iter().map(choice).collect());
+        return (text.clone(), options.iter().map(choice).collect(), false);
     }
     let numbered = |(at, option): (usize, &String)| format!("{}. {option}", at + 1);
     let list: Vec<String> = options.iter().enumerate().map(numbered).collect();
     let choice = |number: usize| Choice { label: number.to_string(), action: number.to_string() };
-    (paragraphs(&[text, &list.join("\n")]), (1..=options.len()).map(choice).collect())
+    (paragraphs(&[text, &list.join("\n")]), (1..=options.len()).map(choice).collect(), true)
 }
 
 /// Returns what is seen before anything happened.
@@ -207,7 +207,7 @@ pub(super) async fn finished(
     asker: Option<&str>,
 ) -> FinalView {
     let (files, missing) = files(shared, limits, language, thread, &ended.artifacts).await;
-    let (question, options) = ended.question.as_ref().map(asked).unwrap_or_default();
+    let (question, options, listed) = ended.question.as_ref().map(asked).unwrap_or_default();
     let (note, choices) = match &ended.outcome {
         Outcome::Success => match (ended.finish, &ended.question) {
             (Finish::Filtered, None) => (language.end_filtered().to_owned(), Vec::new()),
@@ -245,7 +245,8 @@ pub(super) async fn finished(
     }
     let failed = matches!(ended.outcome, Outcome::Error(_) | Outcome::Timeout);
     let title = ended.title.clone();
-    FinalView { text, files, choices, failed, title, ..FinalView::default() }
+    let listed = listed && !choices.is_empty();
+    FinalView { text, files, choices, listed, failed, title, ..FinalView::default() }
 }
 
 /// Returns what came of a summary that somebody asked for.
@@ -324,8 +325,9 @@ mod tests {
     fn short_options_are_buttons_and_long_ones_a_list_with_numbers() {
         let ask = |options: &[&str]| {
             let options = options.iter().map(|option| (*option).to_owned()).collect();
-            let (text, choices) = asked(&Question { text: "Which?".to_owned(), options });
+            let (text, choices, listed) = asked(&Question { text: "Which?".to_owned(), options });
             let choices: Vec<_> = choices.into_iter().map(|choice| (choice.label, choice.action)).collect();
+            assert_eq!(listed, text.contains('\n'));
             (text, choices)
         };
         let pair = |label: &str| (label.to_owned(), label.to_owned());

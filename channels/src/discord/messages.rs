@@ -354,6 +354,7 @@ impl PlatformMessages for DiscordMessages {
 
     async fn find_file(
         &mut self,
+        _key: &str,
         since: i64,
         _file: &OutFile,
         size: u64,

@@ -384,6 +384,7 @@ impl PlatformMessages for FeishuMessages {
     /// The platform knows a repetition for an hour.
     async fn find_file(
         &mut self,
+        _key: &str,
         since: i64,
         _file: &OutFile,
         _size: u64,

@@ -69,8 +69,11 @@ impl<M: PlatformMessages> PlatformReply<M> {
 
     /// Shows that something is coming where a message cannot change, and what is asked.
     pub(super) async fn hold_the_place(&mut self, view: &ReplyView) -> Result<(), SendError> {
-        if self.record.parts.is_empty() && self.messages.holds_a_place().await {
-            let (activity, choices) = (view.activity.clone(), view.choices.clone());
+        // A question needs no sign before it.
+        let empty = self.record.parts.is_empty() && view.prompt.is_none();
+        if empty && self.messages.holds_a_place().await {
+            // It cannot change, and may stay: the words hold as long as it does.
+            let (activity, choices) = (Some(self.language.answer_follows().to_owned()), view.choices.clone());
             let sign = ReplyView { activity, choices, ..ReplyView::default() };
             let pages = self.pages(|limit| pages::growing(&sign, None, limit));
             match self.show(&pages, false).await {

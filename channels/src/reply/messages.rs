@@ -9,7 +9,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// The messages of one reply on one platform. A value of it lives as long as the reply.
 pub(crate) trait PlatformMessages: Send + Sync + 'static {
@@ -50,6 +50,16 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
     /// back.
     fn holds_a_place(&mut self) -> impl Future<Output = bool> + Send {
         async { true }
+    }
+
+    /// Returns how long a reply waits for its end before its first message; `neutral` if there are no words yet.
+    fn patience(&self, _neutral: bool) -> Duration {
+        Duration::ZERO
+    }
+
+    /// Returns whether a new message shows the answer sooner than a change that has to wait for `wait`.
+    fn posts_sooner(&self, _wait: Duration) -> bool {
+        false
     }
 
     /// Returns where the numbers of choices are remembered, where there may be no buttons.
@@ -124,15 +134,31 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
     /// Deletes a message.
     fn delete(&mut self, sent: &Self::Ref) -> impl Future<Output = Result<(), CallError>> + Send;
 
+    /// Deletes messages whose deletion failed before. Called at the end of a finished reply, and again after an error.
+    fn tidy(&mut self) -> impl Future<Output = Result<(), SendError>> + Send {
+        async { Ok(()) }
+    }
+
     /// Looks for a file that was perhaps sent, first at `since`, in milliseconds since 1970.
     fn find_file(
         &mut self,
+        _key: &str,
         _since: i64,
         _file: &OutFile,
         _size: u64,
         _ledger: &MessageHistory<'_>,
     ) -> impl Future<Output = Result<FoundFile, SendError>> + Send {
         async { Ok(FoundFile::Perhaps) }
+    }
+
+    /// Prepares the sending of a file, invisibly. [`Self::platform_state`] is stored after it.
+    fn prepare_upload(
+        &mut self,
+        _key: &str,
+        _file: &OutFile,
+        _size: u64,
+    ) -> impl Future<Output = Result<(), CallError>> + Send {
+        async { Ok(()) }
     }
 
     /// Sends a file, which is there, not empty and not too large. Returns the message's id. The same key

@@ -172,9 +172,15 @@ impl<M: PlatformMessages> PlatformReply<M> {
                 FileAttempts { times: before.times + 1, since: now(), ..before.clone() }
             }
         };
-        self.now_is(n, tries.clone().into());
-        self.save().await?;
-        match self.messages.upload(&tries.key, file, size).await {
+        let sent = match self.messages.prepare_upload(&tries.key, file, size).await {
+            Ok(()) => {
+                self.now_is(n, tries.clone().into());
+                self.save().await?;
+                self.messages.upload(&tries.key, file, size).await
+            }
+            Err(error) => Err(error.before()),
+        };
+        match sent {
             Ok(id) => self.now_is(n, Sending::Sent { id: Id::Text(id) }),
             Err(error @ (CallError::Refused(_) | CallError::File(_) | CallError::Gone(_))) => {
                 tracing::warn!(%error, "failed to send file");
@@ -201,7 +207,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
             return Ok(FoundFile::Perhaps);
         }
         let history = MessageHistory::new(&*self.store, self.record.ids().collect());
-        self.messages.find_file(tries.since, file, size, &history).await
+        self.messages.find_file(&tries.key, tries.since, file, size, &history).await
     }
 
     /// Fails while the last try that a file has is to wait. A restart forgets that.

@@ -27,6 +27,8 @@ pub(crate) struct MessageDraft {
     pub(crate) asks: usize,
     /// The number of the first, where choices are made by number.
     pub(crate) first: Option<usize>,
+    /// Whether the words list the choices, with the numbers that choose them.
+    pub(crate) listed: bool,
     /// Whether it holds no words of the answer yet.
     pub(crate) neutral: bool,
     /// Whether it will not change any more: it is full, or the reply is finished.
@@ -51,7 +53,17 @@ impl MessageDraft {
             }
             rich.text.push_str(&format!("\n{}", self.language.answer_by_number()));
         }
+        if self.listed {
+            let gap = gap(&rich, 0);
+            rich.text.push_str(&format!("{gap}{}", self.language.answer_by_number()));
+            return rich;
+        }
         for (n, choice) in others.iter().enumerate() {
+            if let Some(first) = self.first.filter(|_| asks.is_empty() && choice.label == choice.action) {
+                let gap = gap(&rich, n);
+                rich.text.push_str(&format!("{gap}{}. {}", first + n, choice.label));
+                continue;
+            }
             let numbered = self.first.filter(|_| asks.is_empty());
             let (before, after) = match numbered {
                 Some(first) => (format!("{}. {} (", first + n, choice.label), ")"),
@@ -77,7 +89,8 @@ pub(super) fn growing(view: &ReplyView, first: Option<usize>, limit: Limit) -> V
     let mut last = parts.pop().unwrap_or_else(|| Rich::plain(SIGN));
     add_activity(&mut last, view.activity.as_deref(), if neutral { " " } else { "\n\n" }, limit);
     let (language, done) = (Language::default(), false);
-    let last = MessageDraft { language, rich: last, choices, asks, first, neutral, done };
+    let last =
+        MessageDraft { language, rich: last, choices, asks, first, neutral, done, ..MessageDraft::default() };
     parts.into_iter().map(full).chain([last]).collect()
 }
 
@@ -131,7 +144,7 @@ pub(super) fn finished(
     let mut drafts: Vec<MessageDraft> = parts.into_iter().map(full).collect();
     if let Some(last) = drafts.last_mut() {
         last.choices.clone_from(&view.choices);
-        last.first = first;
+        (last.first, last.listed) = (first, view.listed);
     }
     drafts
 }
@@ -222,8 +235,16 @@ mod tests {
             ReplyView { prompt: Some(ask), choices: stop.clone(), ..view("so far", Some("Waiting…")) };
         assert_eq!(words(growing(&view, Some(3), LIMIT)), format!("so far\n\nMay I?\n\nWaiting…\n\n{asked}"));
         assert!(!words(growing(&view, None, LIMIT)).contains("Approve"), "without a number it is no choice");
-        let done = FinalView { choices: stop, ..done("yes") };
-        assert_eq!(words(finished(&done, &[], Some(1), LIMIT, EN)), "yes\n\n1. Stop (/stop)");
-        assert_eq!(words(finished(&done, &[], None, LIMIT, EN)), "yes\n\nStop: /stop");
+        let stopped = FinalView { choices: stop, ..done("yes") };
+        assert_eq!(words(finished(&stopped, &[], Some(1), LIMIT, EN)), "yes\n\n1. Stop (/stop)");
+        assert_eq!(words(finished(&stopped, &[], None, LIMIT, EN)), "yes\n\nStop: /stop");
+        let options = FinalView { choices: vec![choice("Asia", "Asia")], ..done("Where?") };
+        assert_eq!(words(finished(&options, &[], Some(1), LIMIT, EN)), "Where?\n\n1. Asia");
+        let long =
+            FinalView { choices: vec![choice("1", "1")], listed: true, ..done("Where?\n\n1. Far away") };
+        for first in [Some(1), None] {
+            let asked = words(finished(&long, &[], first, LIMIT, EN));
+            assert_eq!(asked, "Where?\n\n1. Far away\n\nAnswer me with the number alone.");
+        }
     }
 }

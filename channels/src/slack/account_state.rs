@@ -9,6 +9,7 @@ use super::{
     wire::SlackIdentity,
 };
 use crate::{
+    bucket::Bucket,
     pace::Pacer,
     transport::{CallError, KeyedLocks},
 };
@@ -17,16 +18,21 @@ use serde_json::{Value, json};
 use std::{
     sync::{
         OnceLock,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 use tokio::time::timeout;
 
-/// How often one reply may change. Slack takes about a hundred additions to streams and fifty changes of
-/// messages a minute, of all replies together.
+/// Minimum interval between two changes of one reply.
 const APPEND: Duration = Duration::from_millis(650);
 const UPDATE: Duration = Duration::from_millis(1250);
+/// Unfinished changes of all replies: Slack takes about a hundred additions to streams a minute, which nothing else
+/// needs, and fifty changes of messages. Final answers need these too, so that unfinished ones get at most about 30.
+const APPENDS: (u32, Duration) = (8, APPEND);
+const LIVE_UPDATES: (u32, Duration) = (8, Duration::from_millis(2500));
+/// How long an answer may wait for a change of its message. A new message comes sooner.
+const MAX_CHANGE_DELAY: Duration = Duration::from_secs(3);
 /// How long a status may take; nobody misses it.
 const STATUS: Duration = Duration::from_secs(5);
 
@@ -42,8 +48,8 @@ pub(super) struct SlackAccountState {
     pub(super) locks: KeyedLocks<String>,
     /// The waits that Slack asked for, by method.
     holds: Pacer<String>,
-    /// How many replies are under way.
-    pub(super) active: AtomicUsize,
+    appends: Bucket,
+    updates: Bucket,
     streams_off: AtomicBool,
     status_off: AtomicBool,
 }
@@ -71,7 +77,8 @@ impl SlackAccountState {
             pacer: Pacer::default(),
             locks: KeyedLocks::default(),
             holds: Pacer::default(),
-            active: AtomicUsize::new(0),
+            appends: Bucket::new(APPENDS.0, APPENDS.1),
+            updates: Bucket::new(LIVE_UPDATES.0, LIVE_UPDATES.1),
             streams_off: AtomicBool::new(false),
             status_off: AtomicBool::new(false),
         }
@@ -98,6 +105,11 @@ impl SlackAccountState {
         if let Some(left) = self.holds.held(&key) {
             return Err(CallError::Wait(left));
         }
+        match method {
+            "chat.appendStream" => self.appends.spend(),
+            "chat.update" => self.updates.spend(),
+            _ => {}
+        }
         let result = self.client.write(method, params).await;
         if let Err(CallError::Wait(after)) = &result {
             self.holds.hold(&key, *after);
@@ -110,18 +122,25 @@ impl SlackAccountState {
         self.write::<Nothing>(method, channel, params).await.map(|Nothing {}| ())
     }
 
-    /// Fails while messages to a channel, or changes of them, have to wait.
-    pub(super) fn check_rate_limit(&self, channel: &str) -> Result<(), SlackError> {
-        let methods = ["chat.postMessage", "chat.update", "chat.stopStream"];
-        let longest = methods.iter().filter_map(|method| self.holds.held(&held(method, channel))).max();
-        longest.map_or(Ok(()), |left| Err(CallError::Wait(left)))
+    /// Fails while calls of a method have to wait. No other method waits with it.
+    pub(super) fn check_rate_limit(&self, method: &str, channel: &str) -> Result<(), SlackError> {
+        self.holds.held(&held(method, channel)).map_or(Ok(()), |left| Err(CallError::Wait(left)))
+    }
+
+    /// Returns whether a new message shows an answer sooner than a change that has to wait for `wait`.
+    pub(super) fn posts_sooner(&self, channel: &str, wait: Duration) -> bool {
+        let free = |method| self.check_rate_limit(method, channel).is_ok();
+        wait > MAX_CHANGE_DELAY && free("chat.postMessage") && free("chat.delete")
+    }
+
+    /// Waits until another unfinished change may be made: none takes what the final ones need.
+    pub(super) async fn may_change(&self, streams: bool) {
+        if streams { self.appends.ready().await } else { self.updates.ready().await }
     }
 
     /// Returns how long a reply waits between two changes.
-    pub(super) fn interval(&self, streams: bool) -> Duration {
-        let active = u32::try_from(self.active.load(Ordering::Relaxed).max(1)).unwrap_or(u32::MAX);
-        let each = if streams { APPEND } else { UPDATE };
-        each.saturating_mul(active)
+    pub(super) fn interval(streams: bool) -> Duration {
+        if streams { APPEND } else { UPDATE }
     }
 
     pub(super) fn streams(&self) -> bool {
@@ -165,7 +184,7 @@ fn held(method: &str, channel: &str) -> String {
 mod tests {
     use super::*;
     use axum::{Json, Router, extract::State, routing::post};
-    use std::sync::Arc;
+    use std::sync::{Arc, atomic::AtomicUsize};
 
     /// Refuses a status for one reason after the other.
     async fn refuse(State(count): State<Arc<AtomicUsize>>) -> Json<Value> {

@@ -9,8 +9,10 @@
 //! Slack has no idempotency key. A message carries the key of its slot in its metadata and is looked for by
 //! it; a stream has none until it ends, and is known by being ours, in this thread, and in nobody's record: so
 //! that none takes what another reply has just begun, replies of one thread take turns. Where the app may not
-//! read the history nothing is found; such a message is sent a second time, but never a third. A file that was perhaps
-//! sent is looked for by its name and size behind what is answered.
+//! read the history nothing is found; such a message is sent a second time, but never a third. Of a file the id is
+//! stored before it is shared: Slack shares an id once.
+//!
+//! Slack counts calls by method, and messages by channel too. A wait for one method holds up no other.
 
 mod aside;
 mod files;
@@ -37,7 +39,7 @@ use crate::{
 };
 use pudu_texts::Language;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use status::{STATUS, ThreadStatus};
 use std::{
     collections::{HashMap, HashSet},
@@ -52,6 +54,9 @@ use url::Url;
 
 /// Event type in the metadata of the bot's own messages.
 const EVENT: &str = "pudu_reply";
+/// How long a reply waits for its end before its first message, so that a short answer is one call. A stream begins
+/// with its first words: it has calls of its own.
+const PLACEHOLDER_DELAY: Duration = Duration::from_secs(2);
 /// How long a run works before its stop button appears.
 const STOP_BUTTON_DELAY: Duration = Duration::from_secs(8);
 
@@ -80,8 +85,12 @@ pub(super) struct SlackMessages {
     undone: bool,
     /// Whether the history could not be read when a message was looked for.
     blind: bool,
+    /// Whether a message is there, as far as this process knows.
+    begun: bool,
     /// The files of this reply that are there.
     files: Vec<String>,
+    /// The files whose bytes Slack has, and which are perhaps shared: ids by the key under which each is sent.
+    uploads: HashMap<String, String>,
     /// The message that is answered, or the thread: what was sent since stands behind it.
     behind: String,
     status: Arc<ThreadStatus>,
@@ -133,7 +142,6 @@ struct PostMessageResponse {
 
 impl SlackMessages {
     pub(super) fn new(state: Arc<SlackAccountState>, target: &ReplyTarget) -> Self {
-        state.active.fetch_add(1, Ordering::Relaxed);
         let hint = |key| target.hint.as_ref().and_then(|hint| hint.get(key)?.as_str());
         let (team, respond) = (hint("team"), hint(RESPOND).and_then(|url| Url::parse(url).ok()));
         let respond = respond.filter(|url| state.client.is_slacks(url));
@@ -151,7 +159,9 @@ impl SlackMessages {
             ends: AtomicBool::new(false),
             undone: false,
             blind: false,
+            begun: false,
             files: Vec::new(),
+            uploads: HashMap::new(),
             behind: target.reply_to.clone().or_else(|| target.address.topic.clone()).unwrap_or_default(),
             status: Arc::new(ThreadStatus::of(target)),
             late: Instant::now() + STOP_BUTTON_DELAY,
@@ -169,11 +179,11 @@ impl SlackMessages {
 
     /// Returns how long it waits between two changes of the last part.
     fn pace(&self) -> Duration {
-        self.state.interval(self.streaming && self.streams())
+        SlackAccountState::interval(self.streaming && self.streams())
     }
 
     fn spend(&self, streams: bool) {
-        self.state.pacer.spend(&self.place(), self.state.interval(streams));
+        self.state.pacer.spend(&self.place(), SlackAccountState::interval(streams));
     }
 
     async fn write<T: serde::de::DeserializeOwned>(
@@ -260,12 +270,6 @@ impl SlackMessages {
     }
 }
 
-impl Drop for SlackMessages {
-    fn drop(&mut self) {
-        self.state.active.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 impl PlatformMessages for SlackMessages {
     type Page = SlackPage;
     type Ref = SlackMessageRef;
@@ -300,6 +304,17 @@ impl PlatformMessages for SlackMessages {
 
     async fn ready(&mut self) {
         self.state.pacer.ready(&self.place(), self.pace()).await;
+        if self.begun {
+            self.state.may_change(self.streaming && self.streams()).await;
+        }
+    }
+
+    fn patience(&self, neutral: bool) -> Duration {
+        if self.streams() && !neutral { Duration::ZERO } else { PLACEHOLDER_DELAY }
+    }
+
+    fn posts_sooner(&self, wait: Duration) -> bool {
+        self.state.posts_sooner(&self.channel, wait)
     }
 
     async fn next_refresh(&mut self) {
@@ -317,7 +332,11 @@ impl PlatformMessages for SlackMessages {
     }
 
     fn check_rate_limit(&self) -> Result<(), CallError> {
-        Ok(self.state.check_rate_limit(&self.channel)?)
+        // A message that is there grows by other calls, and a stream begins by another.
+        if self.begun || self.streams() {
+            return Ok(());
+        }
+        Ok(self.state.check_rate_limit("chat.postMessage", &self.channel)?)
     }
 
     async fn dedup_key(
@@ -365,6 +384,7 @@ impl PlatformMessages for SlackMessages {
         let post = self.or_aside(post, intent.n, page).await;
         self.undone = post.as_ref().is_err_and(|error| !error.may_be_done());
         let post = post?;
+        self.begun = true;
         self.streaming = post.stream;
         if post.is_lost() {
             return Ok(post);
@@ -378,6 +398,7 @@ impl PlatformMessages for SlackMessages {
         if sent.is_lost() {
             return Ok(EditOutcome::Shown);
         }
+        self.begun = true;
         self.spend(sent.stream);
         if !(sent.stream && !page.asks && self.grow(sent, page).await?) {
             self.streaming = false;
@@ -411,30 +432,37 @@ impl PlatformMessages for SlackMessages {
 
     async fn find_file(
         &mut self,
+        key: &str,
         _since: i64,
         file: &OutFile,
         size: u64,
         _ledger: &MessageHistory<'_>,
     ) -> Result<FoundFile, SendError> {
-        let found = self.look_for_file(file, size).await?;
-        if let FoundFile::There(id) = &found {
-            self.files.push(id.clone());
-        }
-        Ok(found)
+        Ok(self.find_upload(key, file, size).await?)
     }
 
-    async fn upload(&mut self, _key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
-        let sent = upload::send(&self.state, &self.channel, self.thread.as_deref(), file, size).await;
-        self.files.extend(sent.clone());
-        sent
+    async fn prepare_upload(&mut self, key: &str, file: &OutFile, size: u64) -> Result<(), CallError> {
+        self.bring(key, file, size).await
+    }
+
+    async fn upload(&mut self, key: &str, file: &OutFile, _size: u64) -> Result<String, CallError> {
+        self.share(key, file).await
     }
 
     fn platform_state(&self) -> Value {
-        if self.files.is_empty() { Value::Null } else { json!({"files": self.files}) }
+        let mut state = Map::new();
+        if !self.files.is_empty() {
+            state.insert("files".to_owned(), json!(self.files));
+        }
+        if !self.uploads.is_empty() {
+            state.insert("uploads".to_owned(), json!(self.uploads));
+        }
+        if state.is_empty() { Value::Null } else { state.into() }
     }
 
     fn restore_platform_state(&mut self, memo: &Value) {
         self.files = serde_json::from_value(memo["files"].clone()).unwrap_or_default();
+        self.uploads = serde_json::from_value(memo["uploads"].clone()).unwrap_or_default();
     }
 
     fn typing(&self) -> Option<Typing> {

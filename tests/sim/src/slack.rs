@@ -81,6 +81,7 @@ impl Slack {
         core.act(|world| world.url = format!("http://{}", server.address()));
         tokio::spawn(stop.clone().run_until_cancelled_owned(envelopes::deliver(Arc::clone(&core))));
         tokio::spawn(stop.clone().run_until_cancelled_owned(hook::deliver(Arc::clone(&core))));
+        tokio::spawn(stop.clone().run_until_cancelled_owned(files::appear_late(Arc::clone(&core))));
         let running = Running { _server: server, _tasks: stop.drop_guard() };
         Ok(Self { core, running: Some(Arc::new(running)) })
     }

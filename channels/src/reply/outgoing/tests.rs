@@ -106,6 +106,7 @@ impl PlatformMessages for Fake {
 
     async fn find_file(
         &mut self,
+        _: &str,
         _: i64,
         _: &OutFile,
         _: u64,

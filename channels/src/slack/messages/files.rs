@@ -1,5 +1,5 @@
-//! How a file is found that was perhaps sent: nothing that can be hung on it comes back, so by its name and size,
-//! behind the message that is answered.
+//! Files of a reply. Slack gives each an id before it is shared, and shares it once. A file without a stored id, of an older
+//! version, is found by its name and size behind the message that is answered.
 
 use super::SlackMessages;
 use crate::{
@@ -8,16 +8,64 @@ use crate::{
     reply::FoundFile,
     slack::{
         failure::SlackError,
+        upload::{self, ShareOutcome},
         wire::{SlackIdentity, SlackMessage},
     },
+    transport::CallError,
 };
 
 /// Time to look back if no message before the reply is known, in milliseconds.
 const RECENT: i64 = 3600 * 1000;
 
 impl SlackMessages {
+    /// Looks for a file that was perhaps shared.
+    pub(super) async fn find_upload(
+        &mut self,
+        key: &str,
+        file: &OutFile,
+        size: u64,
+    ) -> Result<FoundFile, SlackError> {
+        let found = match self.uploads.get(key) {
+            Some(id) => match upload::is_shown(&self.state, &self.channel, id).await {
+                Ok(true) => FoundFile::There(id.clone()),
+                Err(error) if error.is_passing() => return Err(error),
+                // Slack shares a file once, however often it is asked.
+                Ok(false) | Err(_) => FoundFile::Repeatable,
+            },
+            None => self.look_for_file(file, size).await?,
+        };
+        if let FoundFile::There(id) = &found {
+            self.files.push(id.clone());
+            self.uploads.remove(key);
+        }
+        Ok(found)
+    }
+
+    /// Brings a file's bytes to Slack, unless it has them. The id is stored before the file is shared.
+    pub(super) async fn bring(&mut self, key: &str, file: &OutFile, size: u64) -> Result<(), CallError> {
+        if !self.uploads.contains_key(key) {
+            let id = upload::bring(&self.state, file, size).await?;
+            self.uploads.insert(key.to_owned(), id);
+        }
+        Ok(())
+    }
+
+    /// Shares a file whose bytes Slack has; returns its id.
+    pub(super) async fn share(&mut self, key: &str, file: &OutFile) -> Result<String, CallError> {
+        let gone = || CallError::Unconnected("Slack does not have the file's bytes any more".to_owned());
+        let id = self.uploads.get(key).cloned().ok_or_else(gone)?;
+        let shared = upload::share(&self.state, &self.channel, self.thread.as_deref(), file, &id).await?;
+        self.uploads.remove(key);
+        // Slack forgets bytes that are not shared for long: they are brought once more.
+        if shared == ShareOutcome::Never {
+            return Err(gone());
+        }
+        self.files.push(id.clone());
+        Ok(id)
+    }
+
     /// Looks for a file of this reply that is not known to be there. Where the history may not be read nothing tells.
-    pub(super) async fn look_for_file(&self, file: &OutFile, size: u64) -> Result<FoundFile, SlackError> {
+    async fn look_for_file(&self, file: &OutFile, size: u64) -> Result<FoundFile, SlackError> {
         let me = self.state.me().await?;
         match self.here(self.begun()).await {
             Ok(messages) => {

@@ -44,6 +44,12 @@ impl SlackMessages {
                 self.no_stream = true;
                 Ok(None)
             }
+            // Words that grow by changes are there at once.
+            Err(CallError::Wait(wait)) => {
+                tracing::debug!(?wait, "sending a message: streams have to wait");
+                self.no_stream = true;
+                Ok(None)
+            }
             Err(error) => Err(error),
         }
     }

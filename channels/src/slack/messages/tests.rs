@@ -121,7 +121,7 @@ async fn replies_of_one_thread_take_turns() {
 #[tokio::test]
 async fn a_stream_that_goes_on_by_changes_is_paced_like_them() {
     let mut reply = messages(Some("1.0"));
-    let (stream, changes) = (reply.state.interval(true), reply.state.interval(false));
+    let (stream, changes) = (SlackAccountState::interval(true), SlackAccountState::interval(false));
     assert_eq!(reply.pace(), stream);
     let mut post = SlackMessageRef { ts: "1.1".into(), stream: true };
     // It is not known what stands there, so that the whole has to be shown.

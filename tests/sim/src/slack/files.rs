@@ -2,6 +2,7 @@
 
 use super::{
     chat,
+    core::Core,
     error::{Answer, Refusal},
     params::Params,
     people, wire,
@@ -9,6 +10,8 @@ use super::{
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
+use std::{sync::Arc, time::Duration};
+use tokio::time::{Instant, sleep};
 
 /// The largest file that is taken, in bytes.
 pub(crate) const MAX_FILE_BYTES: usize = 1024 * 1024 * 1024;
@@ -63,7 +66,6 @@ pub(crate) fn complete(world: &mut World, params: &Params) -> Answer {
 }
 
 fn share(world: &mut World, params: &Params, channel: &str, ids: &[String]) -> Answer<()> {
-    let ts = world.ts();
     let thread = chat::thread(world.open_channel(channel)?, params)?;
     for id in ids {
         if let Some(file) = world.files.get_mut(id) {
@@ -72,25 +74,54 @@ fn share(world: &mut World, params: &Params, channel: &str, ids: &[String]) -> A
     }
     let text = params.text("initial_comment").unwrap_or_default().to_owned();
     let files = ids.to_vec();
-    people::put(world, channel, Message { ts, thread, from: Author::Bot, text, files, ..Message::default() });
+    let message = Message { thread, from: Author::Bot, text, files, ..Message::default() };
+    if world.options.share_after.is_zero() {
+        appear(world, channel, message);
+    } else {
+        world.unshared.push((Instant::now() + world.options.share_after, channel.to_owned(), message));
+    }
     Ok(())
+}
+
+fn appear(world: &mut World, channel: &str, message: Message) {
+    let ts = world.ts();
+    people::put(world, channel, Message { ts, ..message });
+}
+
+/// Lets files appear some time after they were taken.
+pub(crate) async fn appear_late(core: Arc<Core>) {
+    loop {
+        sleep(Duration::from_millis(20)).await;
+        let now = Instant::now();
+        if core.look(|world| world.unshared.iter().any(|(due, ..)| *due <= now)) {
+            core.act(|world| {
+                for (_, channel, message) in
+                    world.unshared.extract_if(.., |(due, ..)| *due <= now).collect::<Vec<_>>()
+                {
+                    appear(world, &channel, message);
+                }
+            });
+        }
+    }
 }
 
 /// `files.info`
 pub(crate) fn info(world: &mut World, params: &Params) -> Answer {
     world.need("files:read")?;
     let id = params.need("file")?;
-    if !world.files.contains_key(id) {
+    // One whose upload was not completed is none yet.
+    if !world.files.get(id).is_some_and(|file| file.shared) {
         return Err(Refusal::new("file_not_found"));
     }
-    let shares: Vec<Value> = world
-        .channels
-        .values()
-        .flat_map(|of| of.messages.iter().map(move |message| (of, message)))
-        .filter(|(_, message)| !message.deleted && message.files.iter().any(|file| file == id))
-        .map(|(of, message)| json!({"channel": of.id, "ts": message.ts}))
-        .collect();
     let mut file = wire::file(world, id);
-    file["shares"] = json!({"public": shares});
+    file["shares"] = json!({});
+    for of in world.channels.values() {
+        let with =
+            of.messages.iter().filter(|message| !message.deleted && message.files.iter().any(|f| f == id));
+        let shares: Vec<Value> = with.map(|message| json!({"ts": message.ts})).collect();
+        if !shares.is_empty() {
+            file["shares"][if of.with.is_some() { "private" } else { "public" }][&of.id] = shares.into();
+        }
+    }
     Ok(json!({"ok": true, "file": file}))
 }

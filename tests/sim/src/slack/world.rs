@@ -8,6 +8,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
+use tokio::time::Instant;
 
 /// How a simulated Slack behaves.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub struct Options {
     pub own_messages: bool,
     /// Whether events are lost while nobody is connected, so that only the history tells of them.
     pub lost_while_away: bool,
+    /// How long after `files.completeUploadExternal` a file appears in its channel.
+    pub share_after: Duration,
     /// Whether there are `chat.startStream` and its kin.
     pub streams: bool,
     /// For the failures that come by chance.
@@ -51,6 +54,7 @@ impl Default for Options {
             all_messages: true,
             own_messages: true,
             lost_while_away: false,
+            share_after: Duration::ZERO,
             streams: true,
             seed: 1,
         }
@@ -93,6 +97,8 @@ pub(crate) struct World {
     pub(crate) locales: BTreeMap<String, String>,
     pub(crate) channels: BTreeMap<String, Channel>,
     pub(crate) files: HashMap<String, Stored>,
+    /// Files that were taken and have not appeared: when each does, and where.
+    pub(crate) unshared: Vec<(Instant, String, Message)>,
     pub(crate) scopes: BTreeSet<String>,
     pub(crate) statuses: Vec<Status>,
     pub(crate) envelopes: Envelopes,
@@ -176,6 +182,7 @@ impl World {
             locales: BTreeMap::new(),
             channels: BTreeMap::new(),
             files: HashMap::new(),
+            unshared: Vec::new(),
             scopes: SCOPES.map(str::to_owned).into(),
             statuses: Vec::new(),
             envelopes: Envelopes::default(),
