@@ -78,14 +78,17 @@ fn slowly(text: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn without_a_template_a_sign_comes_at_once_and_makes_room_for_the_answer() {
+async fn without_a_template_a_sign_comes_where_an_answer_takes_long_and_makes_room_for_it() {
     let talk = Talk::open(options(false), "").await;
-    talk.house.model.next(slowly("one two **three** four five six"));
+    talk.say("hello");
+    talk.reads(&talk.ada, "echo: hello").await;
+    assert_eq!(talk.dingtalk.count("robot/oToMessages/batchSend"), 1, "a short answer needs none");
+    talk.house.model.next(slowly("one two **three** four five six").after(Duration::from_secs(5)));
     talk.say("count");
-    let sign = talk.sees(&talk.ada, |shown| !shown.is_empty()).await;
-    assert!(sign[0].text.starts_with('⏳'), "{sign:?}");
+    let sign = talk.sees(&talk.ada, |shown| shown.len() > 1).await;
+    assert!(sign[1].text.starts_with("⏳ I am working on it. The answer follows."), "{sign:?}");
     talk.reads(&talk.ada, "one two three four five six").await;
-    assert_eq!(talk.texts(&talk.ada), ["one two three four five six"]);
+    assert_eq!(talk.texts(&talk.ada), ["echo: hello", "one two three four five six"]);
     assert_eq!(talk.dingtalk.count("card/instances/createAndDeliver"), 0);
 }
 
@@ -119,7 +122,7 @@ async fn a_card_that_is_not_delivered_is_a_message() {
     assert_eq!(talk.dingtalk.count("card/instances/createAndDeliver"), 2, "the next reply is a card again");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_template_without_the_variable_costs_the_growing_and_nothing_else() {
     let card = format!("card_template_id: {}\ncard_content_key: wrong\n", Options::default().template);
     let talk = Talk::open(options(false), &card).await;
@@ -127,11 +130,18 @@ async fn a_template_without_the_variable_costs_the_growing_and_nothing_else() {
     talk.say("count");
     talk.reads(&talk.ada, "one two three four five six").await;
     // Cards rest then: the next reply does not leave another card behind.
-    let made = talk.dingtalk.count("card/instances/createAndDeliver");
     talk.say("hello");
     talk.reads(&talk.ada, "echo: hello").await;
-    assert_eq!(talk.dingtalk.count("card/instances/createAndDeliver"), made);
-    assert!(talk.house.log().contains("card_content_key"), "the log says what to look at");
+    assert_eq!(
+        talk.dingtalk.count("card/instances/createAndDeliver"),
+        0,
+        "nobody sees a card that does not work"
+    );
+    assert_eq!(talk.texts(&talk.ada), ["one two three four five six", "echo: hello"]);
+    let log = talk.house.log();
+    assert!(log.contains("card_content_key") && log.contains("no Markdown variable `wrong`"), "{log}");
+    let (_, said) = talk.house.pudu(&["doctor"]);
+    assert!(said.contains("no Markdown variable `wrong`"), "{said}");
 }
 
 #[tokio::test]
@@ -321,7 +331,7 @@ async fn an_answer_that_nobody_confirms_for_a_while_arrives_all_the_same() {
     let talk = Talk::open(options(false), "").await;
     talk.say("hello");
     talk.reads(&talk.ada, "echo: hello").await;
-    for nth in 1..=5 {
+    for nth in 1..=4 {
         talk.dingtalk.fail("robot/oToMessages/batchSend", nth, Fault::BadGateway);
     }
     talk.say("still there?");
@@ -348,13 +358,34 @@ async fn a_sign_that_cannot_be_taken_back_is_not_sent() {
             talk.ada = talk.dingtalk.outsider("Eve");
         }
         happens(&talk);
-        for text in ["hello", "and now"] {
-            talk.house.model.next(slowly(&format!("one two three {text}")));
+        for (text, after) in [("hello", 5), ("and now", 0)] {
+            let answer = slowly(&format!("one two three {text}")).after(Duration::from_secs(after));
+            talk.house.model.next(answer);
             talk.say(text);
             talk.reads(&talk.ada, &format!("one two three {text}")).await;
         }
         assert_eq!(talk.texts(&talk.ada), ["one two three hello", "one two three and now"], "{case}");
     }
+}
+
+#[tokio::test]
+async fn a_sign_is_taken_back_when_dingtalk_takes_it_back_at_last() {
+    let mut talk = Talk::open(options(false), "").await;
+    talk.house.model.next(slowly("one two three").after(Duration::from_secs(5)));
+    talk.say("count");
+    talk.sees(&talk.ada, |shown| shown.first().is_some_and(|sign| sign.text.starts_with('⏳'))).await;
+    let fault = Fault::Refused(403, "Forbidden.AccessDenied.AccessTokenPermissionDenied".to_owned());
+    talk.dingtalk.stage().fail_always("robot/otoMessages/batchRecall", fault);
+    talk.sees(&talk.ada, |shown| shown.last().is_some_and(|last| last.text == "one two three")).await;
+    assert_eq!(talk.texts(&talk.ada).len(), 2, "the answer does not wait for it");
+    talk.house.logs("DingTalk has not confirmed the recall").await;
+    talk.house.kill();
+    talk.house.start();
+    talk.say("and now");
+    talk.reads(&talk.ada, "echo: and now").await;
+    talk.dingtalk.heal();
+    talk.sees(&talk.ada, |shown| shown.len() == 2).await;
+    assert_eq!(talk.texts(&talk.ada), ["one two three", "echo: and now"]);
 }
 
 #[tokio::test]
@@ -409,7 +440,8 @@ async fn killed_at(talk: &mut Talk, method: &str, nth: u64, when: When) {
         Then::Cut
     };
     talk.dingtalk.on_call(method, nth, when, Box::new(kill));
-    talk.house.model.next(slowly("one two three four five six"));
+    // It takes long enough for a sign where there are no cards.
+    talk.house.model.next(slowly(&(0..40).map(|n| format!("word{n} ")).collect::<String>()));
     talk.say("count");
     // A call that this reply does not make kills nobody.
     if timeout(Duration::from_secs(8), killed).await.is_ok() {

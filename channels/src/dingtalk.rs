@@ -37,7 +37,10 @@ use seal::NameSeal;
 use secrecy::{ExposeSecret, SecretString};
 use std::{
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 use tokio::time::Instant;
@@ -96,6 +99,8 @@ struct DingTalkAccountState {
     everybody: String,
     /// Until when cards are left alone after they failed for everybody.
     rest: Mutex<Option<Instant>>,
+    /// Whether a card of the template was written with success since cards were last left alone.
+    cards_work: AtomicBool,
     /// Whether messages are taken back, and until when that is believed.
     taken_back: Mutex<Option<(bool, Instant)>>,
 }
@@ -133,6 +138,7 @@ impl DingTalkAccountState {
     }
 
     fn rest_cards(&self) {
+        self.cards_work.store(false, Ordering::Relaxed);
         *self.rest.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + Self::REST);
     }
 
@@ -163,6 +169,7 @@ impl DingTalkChannel {
             pacer: Pacer::default(),
             everybody: String::new(),
             rest: Mutex::default(),
+            cards_work: AtomicBool::new(false),
             taken_back: Mutex::default(),
         };
         let decoder =

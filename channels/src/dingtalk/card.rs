@@ -2,7 +2,7 @@
 
 use super::{
     api::DingTalkApi,
-    failure::DingTalkError,
+    failure::{DingTalkCase, DingTalkError},
     page::{DingTalkPage, digest},
     robot::RobotTarget,
 };
@@ -76,6 +76,12 @@ impl DingTalkCard<'_> {
         self.call(Method::POST, "/v1.0/card/instances", &body).await.map(drop)
     }
 
+    /// Tests the template with a card that is not delivered.
+    pub(super) async fn probe(&self) -> Result<(), DingTalkError> {
+        self.make_unseen().await?;
+        self.stream("pudu", true, 0).await
+    }
+
     /// Shows a page in place of the one before. The same change twice counts once: its name is made of what
     /// it is and of which one it is.
     pub(super) async fn stream(&self, text: &str, finish: bool, nth: u32) -> Result<(), DingTalkError> {
@@ -85,7 +91,15 @@ impl DingTalkCard<'_> {
             // A Markdown variable takes only whole contents.
             "isFull": true, "isFinalize": finish, "isError": false,
         });
-        self.call(Method::PUT, "/v1.0/card/streaming", &body).await.map(drop)
+        self.call(Method::PUT, "/v1.0/card/streaming", &body).await.map(drop).map_err(|error| match error {
+            CallError::Special(DingTalkCase::Strange(why)) => {
+                CallError::Special(DingTalkCase::Strange(format!(
+                    "the template has no Markdown variable `{}`, or its streaming is off: {why}",
+                    self.style.content_key
+                )))
+            }
+            error => error,
+        })
     }
 
     /// Changes the buttons, if the template has any.

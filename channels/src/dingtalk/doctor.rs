@@ -80,11 +80,7 @@ async fn cards(dingtalk: &DingTalkChannel) -> Check {
     let name = format!("pudu-doctor-{:016x}", fastrand::u64(..));
     let card =
         DingTalkCard { api: &dingtalk.api, style, robot_code: &dingtalk.state.robot_code, name: &name };
-    let tried = match card.make_unseen().await {
-        Ok(()) => card.stream("pudu doctor", true, 0).await,
-        made => made,
-    };
-    match tried {
+    match card.probe().await {
         Ok(()) => Check::good(what, "a card can be made and written"),
         Err(CallError::Special(DingTalkCase::Strange(why))) => Check::bad(
             what,

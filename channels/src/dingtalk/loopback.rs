@@ -10,7 +10,7 @@ use axum::{
 };
 use serde_json::{Value, json};
 use std::{
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, atomic::Ordering},
     time::Duration,
 };
 
@@ -36,7 +36,9 @@ impl DingTalkLoopback {
 
     /// Returns the state that the replies of a bot with this API share.
     pub(super) fn state(&self, cards: bool) -> Arc<DingTalkAccountState> {
-        channel(&self.url, cards).state
+        let state = channel(&self.url, cards).state;
+        state.cards_work.store(true, Ordering::Relaxed);
+        state
     }
 
     /// Returns the last parts of the paths that were asked so far, without the token's.

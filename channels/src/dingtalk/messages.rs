@@ -2,8 +2,8 @@
 //!
 //! A card grows in place: it is made under a name of ours and streamed into under names of the changes, so
 //! that nothing is there twice. Where there is no card (no template, a person from outside, a card that is
-//! not delivered or takes no words) the reply is ordinary messages, which cannot change: one holds the place,
-//! is taken back when the answer is there, and the answer follows.
+//! not delivered or takes no words) the reply is ordinary messages, which cannot change: if the answer takes seconds one
+//! holds the place, is taken back when the answer is there, and the answer follows.
 //!
 //! An ordinary message whose sending had no answer stays uncertain: DingTalk knows no key for it and does not
 //! list sent messages. An answer is therefore sent until DingTalk confirms it: a duplicate is better than a
@@ -11,6 +11,7 @@
 
 mod cards;
 mod kept;
+mod recalls;
 
 use super::{
     DingTalkAccountState,
@@ -28,7 +29,7 @@ use crate::{
     split::{Limit, Unit},
     transport::CallError,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::{
     path::Path,
     sync::{
@@ -40,6 +41,7 @@ use std::{
 use tokio::time::Instant;
 
 use kept::{DingDedupKey, DingIntent, DingMessageRef, StoredDedupKey, posted_message};
+use recalls::Recall;
 
 /// Maximum size of a file that DingTalk takes, in bytes.
 pub(super) const MAX_UPLOAD_BYTES: u64 = 20_000_000;
@@ -54,6 +56,8 @@ const MAX_REFRESH_INTERVAL: Duration = Duration::from_secs(30);
 const OFTEN: u8 = 12;
 /// The pause then.
 const RARELY: Duration = Duration::from_secs(10 * 60);
+/// How long a reply in ordinary messages waits for its end before one holds its place.
+const PLACEHOLDER_DELAY: Duration = Duration::from_secs(4);
 /// The value of a variable for buttons without any.
 const NO_BUTTONS: &str = "[]";
 /// Text left in a card whose answer was sent elsewhere. A card cannot be deleted.
@@ -82,6 +86,8 @@ pub(super) struct DingMessages {
     signless: bool,
     /// The card that is about to be finished for the first time.
     ends: Option<String>,
+    /// Messages to recall.
+    recalls: Vec<Recall>,
 }
 
 impl DingMessages {
@@ -109,6 +115,7 @@ impl DingMessages {
             tried: None,
             signless: false,
             ends: None,
+            recalls: Vec::new(),
         }
     }
 
@@ -238,6 +245,10 @@ impl PlatformMessages for DingMessages {
             && self.state.takes_back(&self.robot).await
     }
 
+    fn patience(&self, _neutral: bool) -> Duration {
+        if self.in_cards() { Duration::ZERO } else { PLACEHOLDER_DELAY }
+    }
+
     fn numbered_choices(&self) -> Option<&Arc<NumberedChoices>> {
         Some(&self.state.numbered)
     }
@@ -340,11 +351,16 @@ impl PlatformMessages for DingMessages {
         if sent.id.is_empty() {
             return Ok(());
         }
-        let recalled = self.robot.recall(&self.state.api, &sent.id).await;
-        if matches!(recalled, Err(CallError::Refused(_) | CallError::Special(DingTalkCase::Forbidden(_)))) {
-            self.state.takes_nothing_back();
+        // The answer does not wait for it.
+        if let Err(error) = self.recall(&sent.id).await {
+            tracing::debug!(%error, "failed to recall placeholder; trying again later");
+            self.recalls.push(Recall::failed_once(&sent.id));
         }
-        recalled.map_err(|error| self.failed(error))
+        Ok(())
+    }
+
+    async fn tidy(&mut self) -> Result<(), SendError> {
+        self.recall_all().await
     }
 
     async fn upload(&mut self, _key: &str, file: &OutFile, _size: u64) -> Result<String, CallError> {
@@ -367,15 +383,19 @@ impl PlatformMessages for DingMessages {
     }
 
     fn platform_state(&self) -> Value {
+        let mut state = Map::new();
         if self.plain && self.robot.target != RobotTarget::Session {
-            json!({"plain": true})
-        } else {
-            Value::Null
+            state.insert("plain".to_owned(), true.into());
         }
+        if !self.recalls.is_empty() {
+            state.insert("recalls".to_owned(), json!(self.recalls));
+        }
+        if state.is_empty() { Value::Null } else { state.into() }
     }
 
     fn restore_platform_state(&mut self, memo: &Value) {
         self.plain |= memo["plain"] == true;
+        self.recalls = serde_json::from_value(memo["recalls"].clone()).unwrap_or_default();
     }
 }
 

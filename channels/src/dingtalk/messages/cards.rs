@@ -12,6 +12,7 @@ use crate::{
     },
     transport::CallError,
 };
+use std::sync::atomic::Ordering;
 
 impl DingMessages {
     /// Gives cards up for this reply; for a while for all, where the fault is not this chat's.
@@ -37,6 +38,13 @@ impl DingMessages {
         page: &DingTalkPage,
     ) -> Result<Option<DingMessageRef>, CallError> {
         let name = self.state.seal.name(&intent.key, self.private, &self.address);
+        // A delivered card cannot be deleted, so the template is tested before.
+        if !intent.again
+            && let Err(error) = self.probe().await
+        {
+            self.give_up_cards(&error);
+            return Ok(None);
+        }
         let Some(card) = self.card(&name) else { return Ok(None) };
         let made = card.make(&self.robot.target, page).await;
         let there = made.is_ok();
@@ -67,6 +75,21 @@ impl DingMessages {
             }
             Err(error) => Err(self.failed(error)),
         }
+    }
+
+    /// Tries cards where it is not known that they work. Fails if none does.
+    async fn probe(&self) -> Result<(), DingTalkError> {
+        if self.state.cards_work.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let name = format!("pudu-probe-{:016x}", fastrand::u64(..));
+        let Some(card) = self.card(&name) else { return Ok(()) };
+        match card.probe().await {
+            Ok(()) => self.state.cards_work.store(true, Ordering::Relaxed),
+            Err(error) if rules_out_cards(&error) => return Err(error),
+            Err(error) => tracing::debug!(%error, "failed to try card"),
+        }
+        Ok(())
     }
 
     pub(super) fn posted_card(&self, id: String, page: &DingTalkPage) -> DingMessageRef {

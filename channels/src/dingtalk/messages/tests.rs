@@ -138,6 +138,10 @@ async fn an_answer_is_sent_until_its_arrival_is_confirmed() {
         let (state, shelf) = (server.state(false), MemoryReplyStore::default());
         let mut reply = shelf.reply(&state);
         if place {
+            assert_eq!(reply.update(&ReplyView::default()).await, Ok(()), "it may be over soon");
+            tokio::time::pause();
+            tokio::time::advance(PLACEHOLDER_DELAY).await;
+            tokio::time::resume();
             assert!(reply.update(&ReplyView::default()).await.is_err());
         }
         let mut rounds = 0;
@@ -333,4 +337,64 @@ async fn what_shows_nothing_to_anybody_was_not_done() {
     check("accessToken", false).await;
     check("upload", false).await;
     check("batchSend", true).await;
+}
+
+#[tokio::test]
+async fn cards_are_tried_before_one_is_delivered() {
+    let yes = answer;
+    let check = async |answer: fn(&str) -> (u16, Value), expected: &[&str]| {
+        let server = DingTalkLoopback::start(move |path, _| answer(path)).await;
+        let state = server.state(true);
+        state.cards_work.store(false, Ordering::Relaxed);
+        for _ in 0..2 {
+            assert_eq!(MemoryReplyStore::default().reply(&state).finish(&yes()).await, Ok(()));
+        }
+        assert_eq!(server.calls(), expected);
+    };
+    let well: fn(&str) -> (u16, Value) = |_| (200, json!({}));
+    check(
+        well,
+        &["instances", "streaming", "createAndDeliver", "streaming", "createAndDeliver", "streaming"],
+    )
+    .await;
+    let strange: fn(&str) -> (u16, Value) = |path| match path {
+        "/v1.0/card/streaming" => (500, json!({"code": "unknownError", "message": "unknownError"})),
+        _ => (200, json!({"processQueryKey": "k"})),
+    };
+    check(strange, &["instances", "streaming", "batchSend", "batchSend"]).await;
+}
+
+#[tokio::test]
+async fn a_recall_is_repeated_until_it_is_confirmed_and_not_for_ever() {
+    for (refusals, gone) in [(3, true), (usize::MAX, false)] {
+        let mut left = refusals;
+        let server = DingTalkLoopback::start(move |path, _| match path.ends_with("batchRecall") {
+            // Each sign is preceded by the question whether recalls work at all.
+            true if left == 0 => (200, json!({})),
+            true => {
+                left -= 1;
+                (200, json!({"failedResult": {"k": "busy", "pudu-nothing": "no such message"}}))
+            }
+            false => (200, json!({"processQueryKey": "k"})),
+        })
+        .await;
+        let (state, shelf) = (server.state(false), MemoryReplyStore::default());
+        let mut reply = shelf.reply(&state);
+        tokio::time::pause();
+        tokio::time::advance(PLACEHOLDER_DELAY).await;
+        tokio::time::resume();
+        reply.update(&ReplyView::default()).await.unwrap();
+        let mut rounds = 0;
+        while reply.finish(&answer()).await.is_err() {
+            rounds += 1;
+            assert!(rounds < 30, "it is not tried for ever");
+            // The process may end in between.
+            reply = shelf.reply(&state);
+        }
+        let calls = server.calls();
+        let sent = calls.iter().filter(|call| *call == "batchSend").count();
+        let recalls = calls.iter().filter(|call| *call == "batchRecall").count();
+        assert_eq!(sent, 2, "the sign and the answer, once: {calls:?}");
+        assert_eq!(rounds > 10, !gone, "{recalls} recalls in {rounds} rounds");
+    }
 }

@@ -1,0 +1,66 @@
+//! Messages to recall. Each recall is repeated until DingTalk confirms it, also after a restart, within a bound.
+
+use super::DingMessages;
+use crate::{
+    SendError,
+    dingtalk::failure::{DingTalkCase, DingTalkError},
+    transport::CallError,
+};
+use serde::{Deserialize, Serialize};
+
+/// Maximum number of recalls of one message; with the pauses between them about ten minutes.
+const TRIES: u8 = 15;
+
+/// A message to recall. Stored: a change must read the old format.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Recall {
+    key: String,
+    tries: u8,
+    /// Whether the last try was just now.
+    #[serde(skip)]
+    fresh: bool,
+}
+
+impl Recall {
+    pub(super) fn failed_once(key: &str) -> Self {
+        Self { key: key.to_owned(), tries: 1, fresh: true }
+    }
+}
+
+impl DingMessages {
+    pub(super) async fn recall(&self, key: &str) -> Result<(), DingTalkError> {
+        let recalled = self.robot.recall(&self.state.api, key).await;
+        if matches!(recalled, Err(CallError::Refused(_) | CallError::Special(DingTalkCase::Forbidden(_)))) {
+            self.state.takes_nothing_back();
+        }
+        recalled
+    }
+
+    /// Recalls the messages on the list. Fails as long as one is left.
+    pub(super) async fn recall_all(&mut self) -> Result<(), SendError> {
+        let mut left = None;
+        for mut recall in std::mem::take(&mut self.recalls) {
+            if !std::mem::take(&mut recall.fresh) {
+                match self.recall(&recall.key).await {
+                    Ok(()) => continue,
+                    Err(error) if recall.tries >= TRIES => {
+                        tracing::warn!(%error, "gave up recalling placeholder; it stays");
+                        continue;
+                    }
+                    Err(error) => {
+                        recall.tries += 1;
+                        left = error.wait();
+                    }
+                }
+            }
+            self.recalls.push(recall);
+        }
+        match (self.recalls.is_empty(), left) {
+            (true, _) => Ok(()),
+            (false, Some(after)) => Err(SendError::Later { after }),
+            (false, None) => Err(SendError::Unreachable(
+                "DingTalk has not confirmed the recall of a placeholder".to_owned(),
+            )),
+        }
+    }
+}
