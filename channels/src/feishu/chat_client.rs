@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
 
-/// A call that failed for a moment is made again after these. Every call may be: messages have their keys,
-/// and an operation on a card that was done already is refused for its number.
+/// A call that failed for a moment is made again after these. Every call may be: messages have their keys, and an
+/// operation on a card, which shows the same twice, has another number each time.
 const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis(800)];
 /// So many messages of a chat are looked through for one that was perhaps sent, a page of 50 at a time.
 const PAGES: usize = 4;
@@ -149,12 +149,12 @@ impl FeishuChatClient {
         id.map(str::to_owned).ok_or_else(|| CallError::Refused("the platform gave no card".to_owned()))
     }
 
-    /// Does something with a card.
+    /// Does something with a card. Each try has its own number: CardKit refuses one that it saw.
     pub(super) async fn operate(
         &self,
         card: &str,
         operation: &Operation<'_>,
-        sequence: i32,
+        mut number: impl FnMut() -> i32 + Send,
     ) -> Result<(), FeishuError> {
         let card = checked(card)?;
         let settings = |config: Value| {
@@ -176,8 +176,11 @@ impl FeishuChatClient {
                 settings(json!({"streaming_mode": false, "summary": {"content": page.summary()}}))
             }
         };
-        body["sequence"] = sequence.into();
-        self.call(method, &path, Some(&body)).await.map(drop)
+        let numbered = || {
+            body["sequence"] = number().into();
+            Some(body.clone())
+        };
+        self.call_each(method, &path, numbered).await.map(drop)
     }
 
     /// Returns the messages of this bot in the chat between two times in milliseconds, oldest first.
@@ -227,6 +230,16 @@ impl FeishuChatClient {
     /// Makes a call, unless the chat has to wait. What was perhaps made by one try stays so whatever the next
     /// ones say: only doing it again under its key, or looking, can tell.
     async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, FeishuError> {
+        self.call_each(method, path, || body.cloned()).await
+    }
+
+    /// Like [`Self::call`], with a body for each try.
+    async fn call_each(
+        &self,
+        method: Method,
+        path: &str,
+        mut body: impl FnMut() -> Option<Value> + Send,
+    ) -> Result<Value, FeishuError> {
         self.check_rate_limit()?;
         if method != Method::GET {
             self.state.pacer.spend(&self.chat, self.state.interval);
@@ -234,7 +247,7 @@ impl FeishuChatClient {
         }
         let (mut pauses, mut doubt) = (PAUSES.iter(), None);
         loop {
-            let result = self.state.client.call(method.clone(), path, body).await;
+            let result = self.state.client.call(method.clone(), path, body().as_ref()).await;
             let pause = pauses.next().filter(|_| result.as_ref().is_err_and(FeishuError::is_outage));
             let result = self.heed(result);
             // Only what is posted comes into being; anything else is simply done again.

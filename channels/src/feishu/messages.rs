@@ -137,8 +137,8 @@ impl FeishuMessages {
         true
     }
 
-    /// Does something with a card under the next number. One that is refused was perhaps done before without an
-    /// answer: the clock has gone on since.
+    /// Does something with a card under the next number. One that is refused was perhaps used by a process before this
+    /// one: the clock has gone on since.
     async fn operate(&mut self, card: &CreatedCard, operation: &Operation<'_>) -> Result<(), FeishuError> {
         match self.operate_once(card, operation).await {
             Err(failure) if failure.is_sequence() => self.operate_once(card, operation).await,
@@ -152,10 +152,12 @@ impl FeishuMessages {
         operation: &Operation<'_>,
     ) -> Result<(), FeishuError> {
         let face = self.cards.entry(card.id.clone()).or_default();
-        let age = i32::try_from((now() - card.at).max(1)).unwrap_or(i32::MAX);
-        face.sequence = face.sequence.saturating_add(1).max(age.saturating_add(card.ahead));
-        let sequence = face.sequence;
-        self.chat_client.operate(&card.id, operation, sequence).await
+        let next = || {
+            let age = i32::try_from((now() - card.at).max(1)).unwrap_or(i32::MAX);
+            face.sequence = face.sequence.saturating_add(1).max(age.saturating_add(card.ahead));
+            face.sequence
+        };
+        self.chat_client.operate(&card.id, operation, next).await
     }
 
     /// Puts a card's numbers further ahead of the clock. False where that was tried often enough.

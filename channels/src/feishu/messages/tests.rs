@@ -177,6 +177,17 @@ async fn a_number_goes_ahead_of_the_clock_only_when_that_is_kept() {
     assert!(matches!(result, Err(CallError::Refused(_))), "it is not tried for ever: {result:?}");
 }
 
+#[tokio::test]
+async fn a_try_without_an_answer_is_repeated_under_another_number() {
+    let (mut messages, platform) = reply(target(None, true)).await;
+    for _ in 0..2 {
+        platform.refuse("cards/7001", 2200);
+    }
+    messages.edit(&mut shown(5000), &page("a", false)).await.unwrap();
+    let sequences = platform.sequences();
+    assert!(sequences.len() == 3 && sequences.windows(2).all(|pair| pair[0] < pair[1]), "{sequences:?}");
+}
+
 /// What was done without an answer is refused for its number: the next one is the clock's, not one ahead of it.
 #[tokio::test]
 async fn a_number_that_was_used_already_makes_room_for_the_clocks() {

@@ -107,8 +107,7 @@ impl Platform for Feishu {
         let numbers = self.refusals("300317").into_iter().filter(|words| {
             let numbers = words.rsplit_once(": ").and_then(|(_, numbers)| numbers.split_once(" after "));
             let number = |text: &str| text.parse::<i64>().ok();
-            // The same once more is no mistake: its answer was lost.
-            numbers.is_none_or(|(number_is, last)| number(number_is) < number(last))
+            numbers.is_none_or(|(number_is, last)| number(number_is) <= number(last))
         });
         numbers.chain(self.violations()).collect()
     }
