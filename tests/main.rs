@@ -54,6 +54,7 @@ mod people;
 mod platforms;
 mod pointed;
 mod postgres;
+mod proxies;
 mod refused;
 mod runs;
 mod scenarios;

@@ -22,6 +22,7 @@ mod messages;
 mod page;
 mod permissions;
 mod placing;
+mod relay;
 mod session;
 mod text;
 mod unplaced;

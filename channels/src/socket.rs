@@ -5,18 +5,18 @@
 
 use crate::clock;
 use futures_util::{SinkExt, StreamExt};
+use pudu_net::proxy::{HostError, HostStream, ProxySettings};
 use std::{sync::Arc, time::Duration};
-use tokio::{
-    net::TcpStream,
-    time::{Instant, sleep_until, timeout},
-};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_tungstenite::{
-    Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config,
+    Connector, MaybeTlsStream, WebSocketStream, client_async_tls_with_config,
     tungstenite::{
         self, Message,
         protocol::{CloseFrame, WebSocketConfig, frame::coding::CloseCode},
     },
 };
+use tracing::{instrument::WithSubscriber, subscriber::NoSubscriber};
+use url::Url;
 
 /// How long it may take to connect.
 const CONNECT: Duration = Duration::from_secs(15);
@@ -39,7 +39,7 @@ pub(crate) struct Keepalive {
 
 /// A connection.
 pub(crate) struct Socket {
-    stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    stream: WebSocketStream<MaybeTlsStream<HostStream>>,
     pulse: Keepalive,
     next_ping: Instant,
     heard: Instant,
@@ -78,15 +78,24 @@ pub(crate) enum SocketError {
 }
 
 impl Socket {
-    /// Connects to a `ws` or `wss` URL.
+    /// Connects to a `ws` or `wss` URL, by the proxy that the environment names for it.
     pub(crate) async fn connect(url: &str, pulse: Keepalive) -> Result<Self, SocketError> {
+        Self::connect_by(&ProxySettings::from_env(), url, pulse).await
+    }
+
+    async fn connect_by(rules: &ProxySettings, url: &str, pulse: Keepalive) -> Result<Self, SocketError> {
         let config = WebSocketConfig::default()
             .max_message_size(Some(MAX_MESSAGE_BYTES))
             .max_frame_size(Some(MAX_MESSAGE_BYTES));
         let tls = pudu_net::tls().map(|tls| Connector::Rustls(Arc::new(tls)));
-        let connect = connect_async_tls_with_config(url, Some(config), true, tls);
+        let connect = async {
+            let line = line(rules, url).await?;
+            // At the finest level libraries log addresses and frames, which contain secrets.
+            let shake = client_async_tls_with_config(url, line, Some(config), tls);
+            shake.with_subscriber(NoSubscriber::new()).await.map_err(refused)
+        };
         let connected = timeout(CONNECT, connect).await;
-        let (stream, _) = connected.map_err(|_| lost("no connection in time"))?.map_err(refused)?;
+        let (stream, _) = connected.map_err(|_| lost("no connection in time"))??;
         let now = Instant::now();
         Ok(Self { stream, pulse, next_ping: now + pulse.ping, heard: now, heard_at: clock::now() })
     }
@@ -97,7 +106,7 @@ impl Socket {
             let dead = self.heard + self.pulse.idle;
             tokio::select! {
                 biased;
-                message = self.stream.next() => {
+                message = self.stream.next().with_subscriber(NoSubscriber::new()) => {
                     self.heard = Instant::now();
                     if let Some(Ok(_)) = message {
                         self.heard_at = clock::now();
@@ -142,16 +151,27 @@ impl Socket {
     pub(crate) async fn close(mut self) {
         let frame = CloseFrame { code: CloseCode::Normal, reason: "".into() };
         // A peer that is gone needs no goodbye.
-        timeout(CLOSE_TIMEOUT, self.stream.close(Some(frame))).await.ok();
+        timeout(CLOSE_TIMEOUT, self.stream.close(Some(frame)).with_subscriber(NoSubscriber::new()))
+            .await
+            .ok();
     }
 
     async fn put(&mut self, message: Message) -> Result<(), SocketError> {
-        match timeout(SEND, self.stream.send(message)).await {
+        match timeout(SEND, self.stream.send(message).with_subscriber(NoSubscriber::new())).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(lost(describe(&error))),
             Err(_) => Err(lost("the peer takes nothing any more")),
         }
     }
+}
+
+/// Connects to the host of a URL.
+async fn line(rules: &ProxySettings, url: &str) -> Result<HostStream, SocketError> {
+    let unfit = || lost("the address is not one of a WebSocket");
+    let url = Url::parse(url).map_err(|_| unfit())?;
+    let (host, port) = url.host_str().zip(url.port_or_known_default()).ok_or_else(unfit)?;
+    let connected = rules.connect(host, port, url.scheme() == "wss").await;
+    connected.map_err(|error: HostError| lost(error.to_string()))
 }
 
 fn lost(why: impl Into<String>) -> SocketError {

@@ -8,11 +8,13 @@
 use super::{
     account_state::DiscordIdentity,
     failure::{Closed, closed},
+    relay::Relay,
     session::GatewaySession,
     wire::{GatewayFrame, Ready},
 };
 use crate::supervise::ConnectionEnd;
 use futures_util::{FutureExt, StreamExt};
+use pudu_net::proxy::ProxySettings;
 use secrecy::{ExposeSecret, SecretString};
 use std::time::Duration;
 use tokio::{
@@ -61,6 +63,8 @@ impl Queue for AtOnce {
 pub(super) struct GatewayConnection {
     shard: Shard<AtOnce>,
     silent: Instant,
+    /// The way by a proxy, if there is one.
+    relay: Option<Relay>,
 }
 
 /// A message from the gateway.
@@ -111,14 +115,18 @@ impl GatewayConnector {
     }
 
     /// Begins a connection to `url`; the session goes on, if there is one.
-    pub(super) fn connect(&self, url: &str) -> Result<GatewayConnection, ConnectionEnd> {
+    pub(super) async fn connect(&self, url: &str) -> Result<GatewayConnection, ConnectionEnd> {
+        let lost = |error: &dyn std::fmt::Display| ConnectionEnd::Lost(error.to_string());
         let url = address(url)?;
+        let parsed = Url::parse(&url).map_err(|error| lost(&error))?;
+        let relay = Relay::open(ProxySettings::from_env(), &parsed).await.map_err(|error| lost(&error))?;
+        let url = relay.as_ref().map_or(url, |relay| relay.url.clone());
         let mut config = ConfigBuilder::from(self.config.clone()).proxy_url(url.clone());
         if let Some(kept) = &self.session {
             config = config.session(Session::new(kept.seq, kept.id.clone())).resume_url(url);
         }
         let shard = Shard::with_config(ShardId::ONE, config.build());
-        Ok(GatewayConnection { shard, silent: Instant::now() + HELLO })
+        Ok(GatewayConnection { shard, silent: Instant::now() + HELLO, relay })
     }
 
     /// A session began.
@@ -173,7 +181,9 @@ impl GatewayConnection {
             Some(Err(error))
                 if matches!(error.kind(), twilight_gateway::error::ReceiveMessageErrorType::Reconnect) =>
             {
-                Err(Parted { nobody: true, ..Parted::lost("no connection to the gateway") })
+                let why =
+                    self.relay.as_ref().and_then(Relay::failure).unwrap_or("no connection to the gateway");
+                Err(Parted { nobody: true, ..Parted::lost(why) })
             }
             Some(Err(_)) => Ok(GatewayEvent::Nothing),
             None => Err(Parted::lost("the connection ended")),
@@ -315,13 +325,13 @@ mod tests {
             gateway.session,
             Some(GatewaySession { id, seq: 5, url, me, behind: true, heard: 0, unplaced: Vec::new() })
         );
-        let link = gateway.connect(&gateway.address().unwrap()).unwrap();
+        let link = gateway.connect(&gateway.address().unwrap()).await.unwrap();
         assert_eq!(link.shard.session().map(Session::sequence), Some(5));
         assert_eq!(link.shard.resume_url(), Some("ws://x"));
         gateway.parted(&Parted { nobody: true, ..Parted::lost("x") });
         assert_eq!((gateway.address(), gateway.resumes()), (None, true), "it is asked for anew");
         gateway.parted(&Parted::new(ConnectionEnd::Renew, true));
-        assert!(gateway.connect("ws://y").unwrap().shard.session().is_none());
+        assert!(gateway.connect("ws://y").await.unwrap().shard.session().is_none());
     }
 
     proptest! {

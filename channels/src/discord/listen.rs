@@ -107,7 +107,11 @@ impl DiscordChannel {
                 () = stop.cancelled() => return ConnectionEnd::Renew,
             },
         };
-        let link = match url.and_then(|url| gateway.connect(&url)) {
+        let link = match url {
+            Ok(url) => gateway.connect(&url).await,
+            Err(ended) => Err(ended),
+        };
+        let link = match link {
             Ok(link) => link,
             Err(ended) => return ended,
         };

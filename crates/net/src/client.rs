@@ -1,6 +1,6 @@
 //! The HTTP client that everything shares.
 
-use crate::builder;
+use crate::{builder, proxy::ProxySettings};
 use std::{sync::OnceLock, time::Duration};
 
 /// Maximum time to connect: below the time of any call, so that a call which reached nobody is known to have done
@@ -13,7 +13,7 @@ const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_IDLE_PER_HOST: usize = 64;
 
 /// Returns the shared HTTP client: pooled connections, no limit on the whole exchange, because answers are streamed;
-/// callers bound the gaps. Redirects are not followed: no API that we
+/// callers bound the gaps. Proxies are those of [`ProxySettings`]. Redirects are not followed: no API that we
 /// call redirects, and a followed one would carry a key to another host.
 ///
 /// # Errors
@@ -23,7 +23,10 @@ pub fn client() -> Result<reqwest::Client, reqwest::Error> {
     if let Some(client) = CLIENT.get() {
         return Ok(client.clone());
     }
+    let rules = ProxySettings::from_env();
     let client = builder()
+        .no_proxy()
+        .proxy(reqwest::Proxy::custom(move |url| rules.for_request(url)))
         .connect_timeout(CONNECT_TIMEOUT)
         .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
         .http2_keep_alive_timeout(KEEP_ALIVE_TIMEOUT)

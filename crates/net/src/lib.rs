@@ -1,4 +1,4 @@
-//! The one HTTP client and the one TLS configuration, the guard for URLs that others chose, the lenient reader of
+//! The one HTTP client and the one TLS configuration, the way by proxies, the guard for URLs that others chose, the lenient reader of
 //! foreign JSON, the decoder of server-sent events, the words for waiting, and the scrubber that keeps secrets out of
 //! texts for people and logs.
 //!
@@ -9,6 +9,7 @@ mod client;
 pub mod fuzzing;
 pub mod guard;
 pub mod json;
+pub mod proxy;
 pub mod retry;
 pub mod scrub;
 pub mod sse;

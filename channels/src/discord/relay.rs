@@ -1,0 +1,132 @@
+//! Relay to Discord's gateway through a proxy. twilight does not support proxies: it connects to the relay.
+
+use pudu_net::proxy::{ProxySettings, secure};
+use std::{
+    io,
+    net::Ipv4Addr,
+    sync::{Arc, OnceLock},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional},
+    net::{TcpListener, TcpStream},
+};
+use tokio_util::task::AbortOnDropHandle;
+use url::Url;
+
+/// Maximum size of the request that opens a WebSocket, in bytes.
+const MAX_HEAD_BYTES: usize = 16 * 1024;
+
+/// Host that a relay connects to.
+struct RelayTarget {
+    host: String,
+    port: u16,
+    tls: bool,
+    /// Value of the header `Host`.
+    named: String,
+}
+
+/// Passes one connection on. It ends when it is dropped.
+pub(super) struct Relay {
+    /// Address for twilight.
+    pub(super) url: String,
+    failure: Arc<OnceLock<String>>,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl Relay {
+    /// Makes a way to the host of `url`; `None` if that is reached directly.
+    pub(super) async fn open(rules: ProxySettings, url: &Url) -> io::Result<Option<Self>> {
+        let to = url.host_str().map(str::to_owned).zip(url.port_or_known_default());
+        let Some((host, port)) = to else { return Ok(None) };
+        let tls = url.scheme() == "wss";
+        if !rules.concern(&host, port, tls) {
+            return Ok(None);
+        }
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let path = url.path().trim_end_matches('/');
+        let own = format!("ws://{}{path}", listener.local_addr()?);
+        let failure = Arc::new(OnceLock::new());
+        let failed = Arc::clone(&failure);
+        let named = url.port().map_or_else(|| host.clone(), |port| format!("{host}:{port}"));
+        let to = RelayTarget { host, port, tls, named };
+        let task = tokio::spawn(async move {
+            let Ok((mut client, _)) = listener.accept().await else { return };
+            drop(listener);
+            // The reason is there before the client sees the end.
+            if let Err(error) = pass(&mut client, &rules, &to).await {
+                failed.set(error.to_string()).ok();
+            }
+        });
+        Ok(Some(Self { url: own, failure, _task: AbortOnDropHandle::new(task) }))
+    }
+
+    /// Returns why the connection did not come about, or why it ended.
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
+    }
+}
+
+async fn pass(client: &mut TcpStream, rules: &ProxySettings, to: &RelayTarget) -> io::Result<()> {
+    let RelayTarget { host, port, tls, named } = to;
+    client.set_nodelay(true)?;
+    let head = head(client).await?;
+    let line = rules.connect(host, *port, *tls).await.map_err(io::Error::other)?;
+    let mut line = if *tls { secure(line, host).await? } else { line };
+    line.write_all(for_host(&head, named).as_bytes()).await?;
+    copy_bidirectional(client, &mut line).await?;
+    Ok(())
+}
+
+/// Reads the request that opens the WebSocket. Nothing follows it before it is answered.
+async fn head(client: &mut TcpStream) -> io::Result<String> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        if client.read_buf(&mut head).await? == 0 || head.len() > MAX_HEAD_BYTES {
+            return Err(io::Error::other("the request for a WebSocket is cut or too long"));
+        }
+    }
+    String::from_utf8(head).map_err(io::Error::other)
+}
+
+/// Names the real host in a request.
+fn for_host(head: &str, host: &str) -> String {
+    let line = |line: &str| match line.split_once(':') {
+        Some((name, _)) if name.eq_ignore_ascii_case("host") => format!("{name}: {host}"),
+        _ => line.to_owned(),
+    };
+    head.split("\r\n").map(line).collect::<Vec<_>>().join("\r\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_host_of_a_request_changes() {
+        let head = "GET /?v=10 HTTP/1.1\r\nhost: 127.0.0.1:7\r\nX-Host: a\r\n\r\n";
+        let expected = "GET /?v=10 HTTP/1.1\r\nhost: gateway.test\r\nX-Host: a\r\n\r\n";
+        assert_eq!(for_host(head, "gateway.test"), expected);
+    }
+
+    #[tokio::test]
+    async fn a_host_that_is_reached_directly_needs_no_relay() {
+        let rules = ProxySettings {
+            all: "http://127.0.0.1:1".into(),
+            no: "gateway.test".into(),
+            ..ProxySettings::default()
+        };
+        let open = async |url: &str| Relay::open(rules.clone(), &Url::parse(url).unwrap()).await;
+        assert!(open("wss://gateway.test").await.unwrap().is_none());
+        let relay = open("wss://other.test/gateway/").await.unwrap().unwrap();
+        assert!(relay.url.starts_with("ws://127.0.0.1:") && relay.url.ends_with("/gateway"), "{}", relay.url);
+        let (address, _) = relay.url["ws://".len()..].split_once('/').unwrap();
+        let mut client = TcpStream::connect(address).await.unwrap();
+        client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        assert_eq!(client.read(&mut [0; 8]).await.unwrap_or_default(), 0, "it is closed");
+        assert!(
+            relay.failure().is_some_and(|why| why.contains("the proxy http://127.0.0.1:1: ")),
+            "{:?}",
+            relay.failure()
+        );
+    }
+}

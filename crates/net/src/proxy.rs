@@ -1,0 +1,303 @@
+//! The proxies that the environment names, for the HTTP client and for connections that are no HTTP calls, such as those of
+//! WebSockets.
+
+use crate::{CONNECT_TIMEOUT, tls};
+use hyper::Uri;
+use hyper_util::{
+    client::{
+        legacy::connect::{
+            HttpConnector,
+            proxy::{SocksV4, SocksV5, Tunnel},
+        },
+        proxy::matcher::{Intercept, Matcher},
+    },
+    rt::TokioIo,
+};
+use rustls::pki_types::ServerName;
+use std::{error::Error, io, sync::Arc};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+};
+use tokio_rustls::TlsConnector;
+use tower::{Service, ServiceExt};
+use url::Url;
+
+/// Bytes both ways.
+pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+/// A connection to a host, directly or by a proxy.
+pub type HostStream = Box<dyn Duplex>;
+
+/// Why there is no connection. No password of a proxy is in it.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// The host could not be reached. No proxy is to be used for it.
+    #[error("{0}")]
+    Direct(#[from] io::Error),
+    /// The proxy could not be reached, or did not connect.
+    #[error("no connection by the proxy {proxy}: {why}")]
+    Proxy {
+        /// The proxy's address.
+        proxy: String,
+        /// What went wrong.
+        why: String,
+    },
+}
+
+/// The proxies to use, as the environment names them.
+#[derive(Clone, Debug, Default)]
+pub struct ProxySettings {
+    /// `HTTP_PROXY`, for connections without TLS.
+    pub http: String,
+    /// `HTTPS_PROXY`, for connections with TLS.
+    pub https: String,
+    /// `ALL_PROXY`, where the one above is not set.
+    pub all: String,
+    /// `NO_PROXY`: hosts that are reached directly.
+    pub no: String,
+}
+
+impl ProxySettings {
+    /// Reads the environment. Names in capital letters win.
+    #[must_use]
+    pub fn from_env() -> Self {
+        let [http, https, all, no] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"].map(|name| {
+            let value = std::env::var(name).or_else(|_| std::env::var(name.to_ascii_lowercase()));
+            value.unwrap_or_default()
+        });
+        Self { http, https, all, no }
+    }
+
+    /// Connects to a host in the form of URLs: an IPv6 address has its brackets. `secure` is true if TLS follows.
+    ///
+    /// # Errors
+    /// If the host or the proxy cannot be reached, or the proxy refuses.
+    pub async fn connect(&self, host: &str, port: u16, secure: bool) -> Result<HostStream, HostError> {
+        let Some((proxy, to)) = self.proxy(host, port, secure) else {
+            let stream = TcpStream::connect((host.trim_matches(['[', ']']), port)).await?;
+            stream.set_nodelay(true)?;
+            return Ok(Box::new(stream));
+        };
+        // Credentials are not part of this address.
+        let name = proxy.uri().to_string().trim_end_matches('/').to_owned();
+        by_proxy(&proxy, to).await.map_err(|error| HostError::Proxy { proxy: name, why: describe(&*error) })
+    }
+
+    /// Returns whether a host is reached by a proxy.
+    #[must_use]
+    pub fn concern(&self, host: &str, port: u16, secure: bool) -> bool {
+        self.proxy(host, port, secure).is_some()
+    }
+
+    /// Returns the address of the proxy for a request of the HTTP client, credentials included.
+    #[must_use]
+    pub fn for_request(&self, url: &Url) -> Option<Url> {
+        let secure = url.scheme() == "https";
+        self.proxy(url.host_str()?, url.port_or_known_default()?, secure)?;
+        let own = if secure { &self.https } else { &self.http };
+        let whole = |address: &String| match address.contains("://") {
+            true => address.clone(),
+            false => format!("http://{address}"),
+        };
+        let named = [own, &self.all].into_iter().filter(|address| !address.is_empty());
+        named.map(whole).find_map(|address| Url::parse(&address).ok())
+    }
+
+    /// Returns the proxy for a host, and the host's address.
+    fn proxy(&self, host: &str, port: u16, secure: bool) -> Option<(Intercept, Uri)> {
+        let scheme = if secure { "https" } else { "http" };
+        let to: Uri = format!("{scheme}://{host}:{port}/").parse().ok()?;
+        let rules = Matcher::builder().http(self.http.as_str()).https(self.https.as_str());
+        let rules = rules.all(self.all.as_str()).no(self.direct(port)).build();
+        Some((rules.intercept(&to)?, to))
+    }
+
+    /// Returns the hosts that are reached directly at a port. An entry may name the port that it is about.
+    fn direct(&self, port: u16) -> String {
+        let at_port = |entry: &'_ str| match entry.rsplit_once(':') {
+            Some((host, at)) if !host.contains(':') || host.ends_with(']') => match at.parse::<u16>() {
+                Ok(at) if at == port => Some(host.trim_matches(['[', ']']).to_owned()),
+                Ok(_) => None,
+                Err(_) => Some(entry.to_owned()),
+            },
+            _ => Some(entry.trim_matches(['[', ']']).to_owned()),
+        };
+        let entries = self.no.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+        entries.filter_map(at_port).collect::<Vec<_>>().join(",")
+    }
+}
+
+/// Speaks TLS over a line.
+///
+/// # Errors
+/// If the handshake fails.
+pub async fn secure(line: HostStream, host: &str) -> io::Result<HostStream> {
+    let tls = tls().ok_or_else(|| io::Error::other("the system's certificates cannot be read"))?;
+    let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned()).map_err(io::Error::other)?;
+    Ok(Box::new(TlsConnector::from(Arc::new(tls)).connect(name, line).await?))
+}
+
+type BoxError = Box<dyn Error + Send + Sync>;
+
+async fn by_proxy(proxy: &Intercept, to: Uri) -> Result<HostStream, BoxError> {
+    let mut http = HttpConnector::new();
+    http.enforce_http(false);
+    http.set_nodelay(true);
+    http.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    let address = proxy.uri().clone();
+    let credentials = proxy.raw_auth().map(|(user, password)| (user.to_owned(), password.to_owned()));
+    match address.scheme_str() {
+        Some("socks4" | "socks4a") => {
+            let resolves = address.scheme_str() == Some("socks4");
+            call(SocksV4::new(address, http).local_dns(resolves), to).await
+        }
+        Some("socks5" | "socks5h") => {
+            let resolves = address.scheme_str() == Some("socks5");
+            let socks = SocksV5::new(address, http).local_dns(resolves);
+            let socks = match credentials {
+                Some((user, password)) => socks.with_auth(user, password),
+                None => socks,
+            };
+            call(socks, to).await
+        }
+        Some("https") => {
+            let tls = tls().ok_or("the system's certificates cannot be read")?;
+            let https = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls);
+            call(tunnel(proxy, https.https_only().enable_http1().wrap_connector(http)), to).await
+        }
+        _ => call(tunnel(proxy, http), to).await,
+    }
+}
+
+fn tunnel<C>(proxy: &Intercept, connector: C) -> Tunnel<C> {
+    let tunnel = Tunnel::new(proxy.uri().clone(), connector);
+    match proxy.basic_auth() {
+        Some(credentials) => tunnel.with_auth(credentials.clone()),
+        None => tunnel,
+    }
+}
+
+async fn call<S>(service: S, to: Uri) -> Result<HostStream, BoxError>
+where
+    S: Service<Uri>,
+    S::Response: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+    S::Error: Into<BoxError>,
+{
+    Ok(Box::new(TokioIo::new(service.oneshot(to).await.map_err(Into::into)?)))
+}
+
+/// Describes an error with its causes.
+fn describe(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+
+    fn rules(no: &str) -> ProxySettings {
+        let [http, https] = ["http://plain.test:1", "http://ada:s3cret@secure.test:2"].map(str::to_owned);
+        ProxySettings { http, https, no: no.to_owned(), ..ProxySettings::default() }
+    }
+
+    #[test]
+    fn every_form_of_an_exception_counts() {
+        let cases = [
+            ("", "gateway.test", false),
+            ("*", "gateway.test", true),
+            ("gateway.test", "gateway.test", true),
+            (".gateway.test", "eu.gateway.test", true),
+            ("other.test , gateway.test", "eu.gateway.test", true),
+            ("teway.test", "gateway.test", false),
+            ("gateway.test:443", "gateway.test", true),
+            ("gateway.test:80", "gateway.test", false),
+            ("10.0.0.0/8", "10.1.2.3", true),
+            ("10.0.0.0/8", "11.1.2.3", false),
+            ("10.1.2.3", "10.1.2.3", true),
+            ("10.1.2.3:443", "10.1.2.3", true),
+            ("::1", "[::1]", true),
+            ("[::1]", "[::1]", true),
+            ("[::1]:443", "[::1]", true),
+            ("[::1]:80", "[::1]", false),
+            ("fd00::/8", "[fd00::7]", true),
+        ];
+        for (no, host, direct) in cases {
+            assert_eq!(rules(no).proxy(host, 443, true).is_none(), direct, "{no} for {host}");
+        }
+    }
+
+    #[test]
+    fn connections_with_and_without_tls_have_their_own_proxy() {
+        let by = |rules: &ProxySettings, secure| {
+            rules.proxy("x.test", 443, secure).map(|(proxy, _)| proxy.uri().to_string())
+        };
+        let own = rules("");
+        assert_eq!(
+            (by(&own, true).as_deref(), by(&own, false).as_deref()),
+            (Some("http://secure.test:2/"), Some("http://plain.test:1/"))
+        );
+        let request = |url: &str| own.for_request(&Url::parse(url).unwrap()).map(String::from);
+        assert_eq!(request("https://x.test/v1").as_deref(), Some("http://ada:s3cret@secure.test:2/"));
+        assert_eq!(request("http://x.test/v1").as_deref(), Some("http://plain.test:1/"));
+        assert_eq!(rules("x.test:443").for_request(&Url::parse("https://x.test/v1").unwrap()), None);
+        let bare = ProxySettings { all: "proxy.test:8080".into(), ..ProxySettings::default() };
+        let request = bare.for_request(&Url::parse("https://x.test/").unwrap());
+        assert_eq!(request.map(String::from).as_deref(), Some("http://proxy.test:8080/"));
+        let all = ProxySettings { all: "socks5h://all.test:3".into(), ..ProxySettings::default() };
+        assert_eq!(by(&all, true).as_deref(), Some("socks5h://all.test:3/"));
+        assert!(by(&ProxySettings::default(), true).is_none());
+    }
+
+    /// A proxy that answers each request like this; returns its port and what it is asked.
+    async fn proxy(answer: &'static str) -> (u16, tokio::task::JoinHandle<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let asked = tokio::spawn(async move {
+            let (mut client, _) = listener.accept().await.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(client.read_u8().await.unwrap());
+            }
+            client.write_all(answer.as_bytes()).await.unwrap();
+            String::from_utf8(head).unwrap()
+        });
+        (port, asked)
+    }
+
+    #[tokio::test]
+    async fn a_tunnel_is_asked_for_with_the_credentials_of_the_address() {
+        let (port, asked) = proxy("HTTP/1.1 200 OK\r\n\r\nhello").await;
+        let rules = ProxySettings { https: format!("http://ada:s3cret@127.0.0.1:{port}"), ..rules("") };
+        let mut line = rules.connect("gateway.test", 443, true).await.unwrap();
+        let mut words = [0; 5];
+        line.read_exact(&mut words).await.unwrap();
+        assert_eq!(&words, b"hello");
+        let asked = asked.await.unwrap();
+        assert!(asked.starts_with("CONNECT gateway.test:443 HTTP/1.1\r\n"), "{asked}");
+        assert!(asked.contains("Proxy-Authorization: Basic YWRhOnMzY3JldA==\r\n"), "{asked}");
+    }
+
+    #[tokio::test]
+    async fn an_error_names_the_proxy_and_not_its_password() {
+        let (port, _asked) = proxy("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n").await;
+        for (port, why) in [(port, "proxy authorization required"), (1, "onnect")] {
+            let rules = ProxySettings { https: format!("http://ada:s3cret@127.0.0.1:{port}"), ..rules("") };
+            let error = rules.connect("gateway.test", 443, true).await.err().unwrap().to_string();
+            assert!(error.contains(&format!("the proxy http://127.0.0.1:{port}: ")), "{error}");
+            assert!(error.contains(why) && !error.contains("s3cret") && !error.contains("ada"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! WebSockets go by the proxy that the environment names, and no log shows their addresses.
+
+use crate::{platforms, scene::Scene};
+use pudu_sim::{ForwardProxy, Platform};
+use std::sync::Arc;
+
+/// User and password of the proxy: in its address, and as the header says them.
+const USER: &str = "ada:s3cret-pass";
+const CREDENTIALS: &str = "Basic YWRhOnMzY3JldC1wYXNz";
+
+/// Secrets in addresses of connections, and of the proxy.
+const SECRETS: [&str; 4] = ["access_key=", "ticket=", "s3cret-pass", "YWRhOnMzY3JldC1wYXNz"];
+
+/// Talks by the proxy, then without it, and then by one that makes no tunnels.
+async fn by_proxy(platform: Arc<dyn Platform>) {
+    let proxy = ForwardProxy::start(Some(CREDENTIALS)).await.unwrap();
+    let address = proxy.address();
+    let mut scene = Scene::build(platform).await;
+    scene.house.set("HTTP_PROXY", &format!("http://{USER}@{address}"));
+    scene.house.set("RUST_LOG", "trace");
+    let says = async |scene: &Scene, text: &str| {
+        scene.say(text);
+        scene.reads(&scene.chat, &format!("echo: {text}")).await;
+    };
+    scene.start().await;
+    says(&scene, "hello").await;
+    let tunnels = proxy.tunnels().len();
+    assert!(tunnels > 0 && !proxy.plain().is_empty(), "{:?}", proxy.plain());
+    scene.house.kill();
+
+    scene.house.set("no_proxy", "localhost, 127.0.0.0/8");
+    scene.start().await;
+    says(&scene, "and now").await;
+    assert_eq!(proxy.tunnels().len(), tunnels, "it is not used for exceptions");
+    scene.house.kill();
+
+    scene.house.set("no_proxy", "");
+    proxy.refuse_tunnels();
+    scene.house.start();
+    scene.house.logs(&format!("no connection by the proxy http://{address}: ")).await;
+    let log = scene.house.log();
+    for secret in SECRETS {
+        assert!(!log.contains(secret), "{secret}: {:?}", log.lines().find(|line| line.contains(secret)));
+    }
+}
+
+/// Makes a test for each platform with a WebSocket.
+macro_rules! by_proxy {
+    ($($platform:ident)+) => {
+        $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $platform() {
+            by_proxy(platforms::$platform().await).await;
+        })+
+    };
+}
+
+by_proxy!(feishu dingtalk slack discord);
