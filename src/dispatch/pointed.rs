@@ -214,6 +214,7 @@ mod tests {
             finish: Finish::Complete,
             model: None,
             usage: None,
+            failure: None,
         };
         state.apply(Update::Message(Arc::new(Message::Assistant(reply))));
         let check = |text: &str, known: bool| assert_eq!(is_in(&state, text), known, "{text}");

@@ -31,7 +31,7 @@ use pudu_client::{
     base::{FailureCause, Outcome, RunId, ThreadId},
     net::scrub,
     store::{CancelAction, RunRow, StoreError},
-    wire::{frames::failure, modes::Modes, run},
+    wire::{failure::failure, modes::Modes, run},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

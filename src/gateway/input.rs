@@ -130,6 +130,7 @@ fn reply(id: MessageId, text: String, fields: &Map<String, Value>) -> Result<Ass
         finish: Finish::Complete,
         model: None,
         usage: usage.map(|(input, output)| Usage::plain(input, output)),
+        failure: None,
     })
 }
 

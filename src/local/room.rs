@@ -288,6 +288,7 @@ mod tests {
             finish: Finish::Complete,
             model: None,
             usage: None,
+            failure: None,
         })
     }
 

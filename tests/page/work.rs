@@ -173,6 +173,7 @@ async fn a_failure_is_said_plainly_and_tried_again() {
     browser.presses("Enter").await;
     browser.sees("document.querySelector('.failure p')?.innerText.length > 20", true).await;
     reloads(&mut browser).await;
+    browser.sees("document.querySelectorAll('.words').length", 0).await;
     browser.sees("document.querySelector('.failure button')?.innerText ?? ''", "Try again").await;
     browser.clicks(".failure button").await;
     browser.sees(TALK, vec!["you: hello", "pudu: echo: hello"]).await;

@@ -1,9 +1,6 @@
-//! Events of a run while it works, and its outcome.
+//! Events of a run while it works.
 
-use crate::{
-    CallId, Decision, FailureCause, Finish, MessageId, RetryReason, RunFailure, Seq, TaskStage, Todo, Update,
-    Usage, UsedBudget,
-};
+use crate::{CallId, Decision, Finish, MessageId, Outcome, RetryReason, Seq, TaskStage, Todo, Update, Usage};
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 
@@ -135,39 +132,6 @@ pub enum RunEvent {
         #[serde(default, skip_serializing_if = "Finish::is_complete")]
         finish: Finish,
     },
-}
-
-/// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "status", rename_all = "snake_case")]
-pub enum Outcome {
-    /// With an answer.
-    Success,
-    /// Somebody stopped it; what was said so far is kept.
-    Stopped,
-    /// It took longer than allowed.
-    Timeout,
-    /// It used up its model calls.
-    Limit,
-    /// Something failed for good.
-    Error(RunFailure),
-}
-
-impl Outcome {
-    /// Returns the budget that ended it, if one did.
-    #[must_use]
-    pub fn used_budget(&self) -> Option<&UsedBudget> {
-        match self {
-            Self::Error(RunFailure { cause: Some(FailureCause::Budget(used)), .. }) => Some(used),
-            _ => None,
-        }
-    }
-}
-
-impl From<FailureCause> for Outcome {
-    fn from(cause: FailureCause) -> Self {
-        Self::Error(cause.into())
-    }
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ mod image;
 mod log;
 mod message;
 mod model;
+mod outcome;
 pub mod pointed;
 mod results;
 mod sandbox;
@@ -41,7 +42,7 @@ pub use budget::{BudgetPeriod, BudgetScope, ShortBudget, UsedBudget, money};
 pub use context::{Compaction, ContextState, Delegation, DelegationStatus};
 pub use cut::{Cut, ends};
 pub use digest::digest;
-pub use event::{Outcome, RunEvent};
+pub use event::RunEvent;
 pub use failure::{FailureCause, FailureClass, RetryReason, RunFailure};
 pub use fill::fill;
 pub use goal::{Goal, GoalRest, GoalStanding, GoalVerdict};
@@ -54,6 +55,7 @@ pub use message::{
     ToolCall, ToolResult,
 };
 pub use model::{Delta, Model, ModelError, ModelImage, ModelStream, Request, Sampling, Thinking};
+pub use outcome::Outcome;
 pub use pointed::Pointed;
 pub use results::ResultFiles;
 pub use sandbox::{

@@ -1,6 +1,6 @@
 //! The messages of a thread.
 
-use crate::{CallId, MessageId, Pointed, SharedFile, TaskReport, Usage, UserId};
+use crate::{CallId, MessageId, Outcome, Pointed, RunId, SharedFile, TaskReport, Usage, UserId};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -28,6 +28,21 @@ impl Message {
             Self::Tool(m) => &m.id,
             Self::Reminder(m) => &m.id,
         }
+    }
+
+    /// Returns the model's reply; `None` for another message and for a failure.
+    #[must_use]
+    pub fn reply(&self) -> Option<&Assistant> {
+        match self {
+            Self::Assistant(reply) => Some(reply).filter(|reply| reply.failure.is_none()),
+            Self::Human(_) | Self::Tool(_) | Self::Reminder(_) => None,
+        }
+    }
+
+    /// Returns whether the message is the failure of a run.
+    #[must_use]
+    pub fn is_failure(&self) -> bool {
+        matches!(self, Self::Assistant(reply) if reply.failure.is_some())
     }
 
     /// Returns the text that the message carries.
@@ -112,6 +127,28 @@ pub struct Assistant {
     /// The cost of the call, if the provider reported it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// Failure of the run, if the message reports one. It has no words of a model, and no model reads it; clients of the API
+    /// read the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Box<Outcome>>,
+}
+
+impl Assistant {
+    /// Makes the message that reports the failure of a run. A run has one at most.
+    #[must_use]
+    pub fn failed(run: &RunId, outcome: Outcome) -> Self {
+        Self {
+            id: format!("failed-{run}").into(),
+            text: String::new(),
+            reasoning: None,
+            provider_parts: None,
+            calls: Vec::new(),
+            finish: Finish::Partial,
+            model: None,
+            usage: None,
+            failure: Some(Box::new(outcome)),
+        }
+    }
 }
 
 /// Parts of a reply that its provider wants back as they were, such as signed thoughts. Only the wire that made them

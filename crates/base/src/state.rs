@@ -291,6 +291,7 @@ mod tests {
             finish: Finish::Complete,
             model: Some("gpt".into()),
             usage: Some(Usage::plain(5, 2)),
+            failure: None,
         };
         let result = ToolResult {
             id: "r".into(),

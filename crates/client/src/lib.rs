@@ -437,6 +437,7 @@ impl Client {
         admission: Option<Admission>,
         turn: impl Future<Output = ThreadSlot>,
     ) -> RunEnd {
+        let by_client = task.by_client;
         let begun = run::wait(self, &task, &live.control.cancel, admission, turn).await;
         let (_slot, worked) = match begun {
             None => (None, Ok(run::did_nothing(base::Outcome::Stopped, live).await)),
@@ -449,7 +450,7 @@ impl Client {
             Ok(ended) => ended,
             Err(_) => {
                 tracing::error!(run = %live.run, "aborted run after panic");
-                run::did_nothing(base::FailureCause::Broken.into(), live).await
+                run::broke_down(self, live, by_client).await
             }
         };
         conclude::store_end(&self.0.db, &live.run, ending).await;

@@ -102,6 +102,21 @@ pub(crate) async fn work(
     (end, ending)
 }
 
+/// Ends a run whose work broke down. The thread may have rows of this run.
+pub(crate) async fn broke_down(client: &Client, live: &LiveRun, keeps_failure: bool) -> (RunEnd, RunEnding) {
+    let outcome = Outcome::from(FailureCause::Broken);
+    if let Ok((seq, state)) = client.0.threads.take(&live.thread).await {
+        let (thread, run, replay) = (live.thread.clone(), live.run.clone(), live.replay.clone());
+        let mut turn = RunState::new(thread, run, seq, state, replay);
+        turn.keeps_failure = keeps_failure;
+        turn.keep_failure(&outcome, &client.0.threads.log()).await;
+        if let Some((seq, state)) = turn.into_state() {
+            client.0.threads.put(live.thread.clone(), seq, state);
+        }
+    }
+    did_nothing(outcome, live).await
+}
+
 /// Ends a run that did nothing.
 pub(crate) async fn did_nothing(outcome: Outcome, live: &LiveRun) -> (RunEnd, RunEnding) {
     live.replay.publish(RunEvent::Ended { outcome: outcome.clone(), finish: Finish::default() });
@@ -117,6 +132,7 @@ async fn open(client: &Client, task: &RunTask, live: &LiveRun) -> Result<RunStat
         live.start.set((seq, state.clone())).ok();
     }
     let mut turn = RunState::new(task.thread.clone(), task.run.clone(), seq, state, live.replay.clone());
+    turn.keeps_failure = task.by_client;
     if let Some(from) = task.from.filter(|_| !task.resumed) {
         let before = rewind::go_back(client, &mut turn, from).await;
         before.map_err(|error| LogError::Store(error.to_string()))?;
@@ -173,7 +189,11 @@ async fn answer(
 ) -> (Outcome, EndNotes) {
     let assembled = match assemble::assemble(client, task).await {
         Ok(assembled) => assembled,
-        Err(cause) => return (tell(turn, cause.into()), EndNotes::default()),
+        Err(cause) => {
+            let outcome = Outcome::from(cause);
+            turn.keep_failure(&outcome, &client.0.threads.log()).await;
+            return (tell(turn, outcome), EndNotes::default());
+        }
     };
     let policy = SkillPolicy::new(assembled.skills.clone(), task.first.clone());
     let mut chain = assembled.chain(policy.clone());
@@ -285,6 +305,9 @@ fn hear(turn: &mut RunState, task: &RunTask) -> bool {
     if let Some(id) = task.again.as_ref().filter(|id| !turn.state().messages.contains_key(*id)) {
         ask_again(turn, id, task.at.clone());
     }
+    if goes_on || task.input.is_empty() {
+        take_back_failure(turn);
+    }
     if !goes_on {
         turn.give_up_calls(EARLIER);
     }
@@ -307,6 +330,15 @@ fn hear(turn: &mut RunState, task: &RunTask) -> bool {
         }
     }
     goes_on
+}
+
+/// Removes the failure at the end of the thread. A client tries again, or the run resumes after a death between the note
+/// of its failure and its end.
+fn take_back_failure(turn: &mut RunState) {
+    if let Some(failed) = turn.state().last().filter(|message| message.is_failure()) {
+        let id = failed.id().clone();
+        turn.apply(Update::Remove(id));
+    }
 }
 
 /// Returns whether a message is what somebody says once more.

@@ -105,10 +105,7 @@ impl RunEnd {
 /// Returns the assistant's replies since somebody spoke to it, newest first.
 pub(crate) fn replies(state: &ThreadState) -> impl Iterator<Item = &Assistant> {
     let since = state.messages.values().rev().take_while(|message| !matches!(***message, Message::Human(_)));
-    since.filter_map(|message| match &**message {
-        Message::Assistant(reply) => Some(reply),
-        Message::Human(_) | Message::Tool(_) | Message::Reminder(_) => None,
-    })
+    since.filter_map(|message| message.reply())
 }
 
 /// Returns the agent's list of what is to be done, if it wrote one since somebody spoke to it.

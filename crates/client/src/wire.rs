@@ -6,6 +6,7 @@ pub mod artifact;
 pub mod checkpoint;
 pub mod clock;
 pub mod event;
+pub mod failure;
 pub mod frame;
 pub mod frames;
 pub mod goal;

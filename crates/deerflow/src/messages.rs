@@ -5,7 +5,8 @@
 
 use crate::value::CLASS;
 use pudu_base::{
-    Assistant, CallId, Finish, Human, Message, MessageId, SharedFile, ToolCall, ToolResult, Usage,
+    Assistant, CallId, FailureClass, Finish, Human, Message, MessageId, Outcome, RunFailure, SharedFile,
+    StopReason, TaskReport, TaskStatus, ToolCall, ToolResult, Usage,
 };
 use serde_json::{Map, Value, json};
 
@@ -133,7 +134,31 @@ fn assistant(fields: &Map<String, Value>, id: MessageId, skipped: &mut SkippedPa
     let model = meta("model_name").or_else(|| meta("model")).map(str::to_owned);
     let (text, reasoning) = (content(fields, skipped), reasoning(fields));
     let (calls, usage) = (calls(fields), usage(fields));
-    Assistant { id, text, reasoning, provider_parts: None, calls, finish, model, usage }
+    if extra(fields, "deerflow_error_fallback").and_then(Value::as_bool) == Some(true) {
+        let failure = Some(Box::new(Outcome::Error(failure(fields, text))));
+        return Assistant {
+            id,
+            text: String::new(),
+            reasoning: None,
+            provider_parts: None,
+            calls: Vec::new(),
+            finish: Finish::Partial,
+            model: None,
+            usage: None,
+            failure,
+        };
+    }
+    Assistant { id, text, reasoning, provider_parts: None, calls, finish, model, usage, failure: None }
+}
+
+/// Returns why a model failed for which DeerFlow wrote an answer.
+fn failure(fields: &Map<String, Value>, hint: String) -> RunFailure {
+    let class = match extra(fields, "error_reason").and_then(Value::as_str) {
+        Some("quota") => FailureClass::Quota,
+        Some("auth") => FailureClass::Auth,
+        _ => FailureClass::Unavailable,
+    };
+    RunFailure { class, hint, cause: None }
 }
 
 /// Returns the thoughts of an answer: beside its words, or parts of its content.
@@ -191,7 +216,81 @@ fn result(fields: &Map<String, Value>, id: MessageId, skipped: &mut SkippedParts
         images: Vec::new(),
         decision: None,
         decisions: Vec::new(),
-        task: None,
+        task: report(fields).map(Box::new),
         id,
+    }
+}
+
+/// Returns how a sub-agent ended, as DeerFlow notes it beside the result of its call.
+fn report(fields: &Map<String, Value>) -> Option<TaskReport> {
+    let text = |key: &str| extra(fields, key).and_then(Value::as_str);
+    let brief = text("subagent_result_brief");
+    // Older versions wrote the limit of turns as a status.
+    let (status, capped) = match text("subagent_status")? {
+        "completed" => (TaskStatus::Completed, None),
+        "cancelled" => (TaskStatus::Cancelled, None),
+        "timed_out" | "polling_timed_out" => (TaskStatus::TimedOut, None),
+        "max_turns_reached" if brief.is_some() => (TaskStatus::Completed, Some(StopReason::TurnCapped)),
+        "max_turns_reached" => (TaskStatus::Failed, Some(StopReason::TurnCapped)),
+        _ => (TaskStatus::Failed, None),
+    };
+    let told = extra(fields, "subagent_stop_reason").cloned().unwrap_or_default();
+    let tokens = |key: &str| extra(fields, "subagent_token_usage")?.get(key)?.as_u64();
+    Some(TaskReport {
+        status,
+        stop_reason: capped.or_else(|| serde_json::from_value(told).ok()),
+        model: text("subagent_model_name").unwrap_or_default().to_owned(),
+        usage: Usage::plain(tokens("input_tokens").unwrap_or(0), tokens("output_tokens").unwrap_or(0)),
+        text: brief.or_else(|| text("subagent_error")).unwrap_or_default().to_owned(),
+        digest: text("subagent_result_sha256").map(str::to_owned),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(value: &Value) -> Message {
+        read(value, 1, &mut SkippedParts::default()).unwrap()
+    }
+
+    #[test]
+    fn how_a_sub_agent_ended_is_moved_in() {
+        let check = |extra: Value, expect: (TaskStatus, Option<StopReason>, &str, u64)| {
+            let Message::Tool(result) =
+                message(&json!({"type": "tool", "id": "1", "additional_kwargs": extra}))
+            else {
+                panic!("{extra}");
+            };
+            let report = result.task.unwrap();
+            let (status, reason) = (report.status, report.stop_reason);
+            assert_eq!((status, reason, report.text.as_str(), report.usage.total()), expect, "{extra}");
+        };
+        let (capped, failed) = (Some(StopReason::TurnCapped), TaskStatus::Failed);
+        let usage = json!({"input_tokens": 5, "output_tokens": 2, "total_tokens": 7});
+        check(
+            json!({"subagent_status": "completed", "subagent_result_brief": "Seven.", "subagent_token_usage": usage}),
+            (TaskStatus::Completed, None, "Seven.", 7),
+        );
+        check(json!({"subagent_status": "polling_timed_out"}), (TaskStatus::TimedOut, None, "", 0));
+        check(
+            json!({"subagent_status": "failed", "subagent_error": "no", "subagent_stop_reason": "turn_capped"}),
+            (failed, capped, "no", 0),
+        );
+        check(json!({"subagent_status": "max_turns_reached"}), (failed, capped, "", 0));
+        let plain = message(&json!({"type": "tool", "id": "1", "content": "x"}));
+        assert!(matches!(plain, Message::Tool(ToolResult { task: None, .. })));
+    }
+
+    #[test]
+    fn an_answer_for_a_model_that_failed_is_moved_in_as_a_failure() {
+        let extra = json!({"deerflow_error_fallback": true, "error_reason": "quota"});
+        let failed =
+            message(&json!({"type": "ai", "id": "1", "content": "No credit.", "additional_kwargs": extra}));
+        assert!(failed.is_failure() && failed.text().is_empty(), "{failed:?}");
+        let Message::Assistant(Assistant { failure: Some(outcome), .. }) = failed else { unreachable!() };
+        let failure = RunFailure { class: FailureClass::Quota, hint: "No credit.".to_owned(), cause: None };
+        assert_eq!(*outcome, Outcome::Error(failure));
+        assert!(!message(&json!({"type": "ai", "id": "1", "content": "Hi."})).is_failure());
     }
 }

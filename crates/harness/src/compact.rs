@@ -1,6 +1,6 @@
 //! A summary that a person asks for: the thread's beginning is summarised now, and nothing else is done.
 
-use crate::{Agent, Middleware, RunState, context::ContextFit, run::own_memory};
+use crate::{Agent, Middleware, RunState, context::ContextFit, run::messages};
 use pudu_base::{FailureCause, Finish, Outcome, Request, RunEvent, RunFailure};
 use tokio_util::sync::CancellationToken;
 
@@ -51,7 +51,7 @@ async fn work(
     }
     let mut request = Request {
         system: agent.system.to_string(),
-        messages: run_state.state().messages.values().map(|message| own_memory(agent, message)).collect(),
+        messages: messages(agent, run_state),
         tools: agent.tools.specs().clone(),
         ..Request::default()
     };

@@ -338,6 +338,7 @@ pub(crate) fn assistant(calls: Vec<ToolCall>) -> Update {
         finish: Finish::Complete,
         model: None,
         usage: None,
+        failure: None,
     })))
 }
 

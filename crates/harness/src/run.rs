@@ -59,6 +59,7 @@ pub async fn run(
         Ok(()) => outcome,
         Err(error) => Outcome::Error(log_failure(&error)),
     };
+    run_state.keep_failure(&outcome, &agent.log).await;
     run_state.tell(RunEvent::Ended { outcome: outcome.clone(), finish: finish(run_state) });
     outcome
 }
@@ -164,6 +165,7 @@ fn answered_here(run_state: &RunState) -> Option<Outcome> {
 /// the newest results asks people something.
 fn answered(run_state: &RunState) -> Option<Outcome> {
     match run_state.state().last().map(AsRef::as_ref) {
+        Some(Message::Assistant(reply)) if reply.failure.is_some() => None,
         Some(Message::Assistant(reply)) => match reply.finish {
             Finish::Partial => Some(Outcome::Stopped),
             // It goes on when it is sent back.
@@ -189,11 +191,8 @@ fn log_failure(error: &LogError) -> RunFailure {
 
 /// Returns why the model's last words since somebody spoke end where they do.
 fn finish(run_state: &RunState) -> Finish {
-    let mut replies = run_state.since_asked().filter_map(|message| match &**message {
-        Message::Assistant(reply) => Some(reply.finish),
-        Message::Human(_) | Message::Tool(_) | Message::Reminder(_) => None,
-    });
-    replies.next().unwrap_or_default()
+    let mut replies = run_state.since_asked().filter_map(|message| message.reply());
+    replies.next().map(|reply| reply.finish).unwrap_or_default()
 }
 
 /// A whole reply.
@@ -223,8 +222,14 @@ async fn ask(agent: &Agent, chain: &mut Chain, run_state: &mut RunState) -> Resu
     }
 }
 
+/// Returns the messages of the thread that models read.
+pub(super) fn messages(agent: &Agent, run_state: &RunState) -> Vec<Arc<Message>> {
+    let read = run_state.state().messages.values().filter(|message| !message.is_failure());
+    read.map(|message| own_memory(agent, message)).collect()
+}
+
 /// Returns a message without what is remembered of somebody else.
-pub(super) fn own_memory(agent: &Agent, message: &Arc<Message>) -> Arc<Message> {
+fn own_memory(agent: &Agent, message: &Arc<Message>) -> Arc<Message> {
     match &**message {
         Message::Human(human)
             if human.recalled.as_ref().is_some_and(|recalled| recalled.user != agent.remembers) =>
@@ -239,7 +244,7 @@ pub(super) fn own_memory(agent: &Agent, message: &Arc<Message>) -> Arc<Message> 
 async fn prepare(agent: &Agent, chain: &mut Chain, run_state: &mut RunState) -> Result<Request, RunFailure> {
     let mut request = Request {
         system: agent.system.to_string(),
-        messages: run_state.state().messages.values().map(|message| own_memory(agent, message)).collect(),
+        messages: messages(agent, run_state),
         tools: agent.tools.specs().clone(),
         images: Vec::new(),
         thinking: agent.thinking,
@@ -271,6 +276,7 @@ async fn call(
         finish: Finish::Complete,
         model: Some(agent.model.name().to_owned()),
         usage: None,
+        failure: None,
     };
     let (mut deltas, mut images) = (agent.model.stream(request), Vec::new());
     while let Some(delta) = deltas.next().await {

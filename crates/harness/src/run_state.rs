@@ -24,6 +24,8 @@ pub struct RunState {
     pub spending: SpendingTally,
     /// The limit for which a middleware ended it before its model was done.
     pub stop_reason: Option<StopReason>,
+    /// Whether the thread keeps its failure as a message, for clients that read the thread later.
+    pub keeps_failure: bool,
     /// Steps of its sub-agents.
     pub(crate) tasks: Arc<TaskLog>,
     state: ThreadState,
@@ -71,6 +73,7 @@ impl RunState {
             replay,
             spending: SpendingTally::default(),
             stop_reason: None,
+            keeps_failure: false,
             tasks: Arc::default(),
             state,
             seq,
@@ -121,6 +124,18 @@ impl RunState {
             }
             self.seq = done?;
             self.tell(RunEvent::Committed { seq: self.seq, updates });
+        }
+    }
+
+    /// Stores how the run failed, for clients that read the thread later.
+    pub async fn keep_failure(&mut self, outcome: &Outcome, log: &Arc<dyn ThreadLog>) {
+        if !self.keeps_failure || matches!(outcome, Outcome::Success | Outcome::Stopped) {
+            return;
+        }
+        let failed = Assistant::failed(&self.run, outcome.clone());
+        self.apply(Update::Message(Arc::new(Message::Assistant(failed))));
+        if let Err(error) = self.commit(log).await {
+            tracing::error!(thread = %self.thread, %error, "failed to store the failure of a run");
         }
     }
 
@@ -192,6 +207,7 @@ impl RunState {
                 finish: Finish::Partial,
                 model: Some(model.to_owned()),
                 usage: None,
+                failure: None,
             }))));
         }
         for call in self.open_calls() {
@@ -252,6 +268,7 @@ impl RunState {
         for message in self.state.messages.values().rev() {
             match &**message {
                 Message::Tool(result) => answered.push(&result.call),
+                Message::Assistant(failed) if failed.failure.is_some() => {}
                 Message::Assistant(assistant) => {
                     return assistant
                         .calls
@@ -268,10 +285,7 @@ impl RunState {
 
     /// Returns the newest assistant message.
     fn newest_reply(&self) -> Option<&Assistant> {
-        self.state.messages.values().rev().find_map(|message| match &**message {
-            Message::Assistant(reply) => Some(reply),
-            Message::Human(_) | Message::Tool(_) | Message::Reminder(_) => None,
-        })
+        self.state.messages.values().rev().find_map(|message| message.reply())
     }
 
     /// Returns the calls of the newest assistant message.

@@ -81,6 +81,7 @@ fn reply(n: usize, text: &str, calls: Vec<ToolCall>) -> Assistant {
         finish: Finish::Complete,
         model: None,
         usage: None,
+        failure: None,
     }
 }
 

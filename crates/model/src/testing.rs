@@ -74,6 +74,7 @@ pub(crate) fn reply(text: &str, calls: Vec<ToolCall>) -> Assistant {
         finish: Finish::Complete,
         model: None,
         usage: None,
+        failure: None,
     }
 }
 
@@ -162,6 +163,7 @@ pub(crate) fn request(provider_parts: Option<ProviderParts>) -> Request {
         finish: Finish::Complete,
         model: None,
         usage: None,
+        failure: None,
     };
     let result = ToolResult {
         id: "t".into(),

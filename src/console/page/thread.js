@@ -13,11 +13,12 @@ const KINDS = { human: 'human', ai: 'ai', AIMessageChunk: 'ai', tool: 'tool' };
 
 const callOf = call => ({ id: call.id, name: call.name ?? 'tool', args: call.args ?? {}, isBroken: call.type === 'invalid_tool_call' });
 
-/** Reads a message of the wire; null for those that nobody is shown. */
+/** Reads a message of the wire; null for those that nobody is shown. That a run failed is shown below its turn, in the
+ *  person's language. */
 function messageOf(sent, run) {
   const kind = KINDS[sent?.type];
   const extra = sent?.additional_kwargs ?? {};
-  if (!kind || extra.hide_from_ui) return null;
+  if (!kind || extra.hide_from_ui || extra.deerflow_error_fallback) return null;
   const message = { id: sent.id, kind, text: textOf(sent.content), run, done: true };
   if (kind === 'human') {
     message.files = (extra.files ?? []).map(file => ({ name: file.filename ?? file.name ?? '', size: file.size, path: file.path ?? file.virtual_path }));
@@ -142,6 +143,7 @@ export class Thread {
       if (message) this.put(message);
       return message !== null;
     }
+    if (piece.additional_kwargs?.deerflow_error_fallback) return false;
     let message = this.messages.get(piece.id);
     // A stream that is read once more tells what is there.
     if (message?.done) return false;

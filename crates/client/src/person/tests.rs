@@ -106,6 +106,7 @@ fn answered(id: &str) -> Update {
         finish: Finish::Complete,
         model: None,
         usage: None,
+        failure: None,
     })))
 }
 

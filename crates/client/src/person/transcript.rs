@@ -1,6 +1,7 @@
 //! A thread as a text that people can read.
 
-use pudu_base::{Message, ThreadState};
+use crate::wire::failure::failure;
+use pudu_base::{Assistant, Message, ThreadState};
 use std::fmt::Write;
 
 /// Writes the messages of a thread as Markdown. Reminders, which nobody said, are not told.
@@ -15,6 +16,10 @@ pub(super) fn markdown(title: &str, state: &ThreadState) -> String {
                 let files =
                     if files.is_empty() { String::new() } else { format!("\n\nFiles: {}", files.join(", ")) };
                 write!(text, "\n## {name}\n\n{}{files}\n", human.text)
+            }
+            Message::Assistant(Assistant { failure: Some(outcome), .. }) => {
+                let why = failure(outcome).map(|(_, why)| why).unwrap_or_default();
+                write!(text, "\n## No answer\n\n{why}\n")
             }
             Message::Assistant(reply) => {
                 let calls: Vec<String> = reply

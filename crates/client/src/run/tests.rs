@@ -52,6 +52,7 @@ fn left_open() -> ThreadState {
         finish: Finish::Complete,
         model: None,
         usage: None,
+        failure: None,
     };
     let said = [Message::Human(human("h1")), Message::Assistant(reply), Message::Human(human("h2"))];
     ThreadState::fold(said.map(|message| Update::Message(Arc::new(message))))

@@ -53,6 +53,8 @@ pub fn next(state: &ThreadState) -> &'static [&'static str] {
     for message in state.messages.values().rev() {
         match &**message {
             Message::Reminder(_) => {}
+            // A run without input tries again.
+            Message::Assistant(reply) if reply.failure.is_some() => {}
             Message::Tool(result) if result.question.is_some() => return &[],
             Message::Tool(result) => answered.push(&result.call),
             Message::Assistant(reply) if reply.calls.iter().any(|call| !answered.contains(&&call.id)) => {

@@ -6,6 +6,7 @@ mod tracing;
 use super::{
     checkpoint::ValuesWriter,
     clock,
+    failure::failure,
     frame::{Frame, Position},
     message::{self, MessageChunk},
     modes::Modes,
@@ -13,8 +14,7 @@ use super::{
     task,
 };
 use crate::base::{
-    Assistant, FailureClass, Message, MessageId, Outcome, RunEvent, RunFailure, RunId, Seq, ThreadId,
-    ThreadState, Update,
+    Assistant, Message, MessageId, Outcome, RunEvent, RunId, Seq, ThreadId, ThreadState, Update,
 };
 use serde_json::{Value, json, value::RawValue};
 use std::{collections::HashMap, sync::Arc};
@@ -450,26 +450,5 @@ fn is_shown(update: &Update) -> bool {
         | Update::Goal(_)
         | Update::Restore(_) => true,
         _ => false,
-    }
-}
-
-/// Returns the error by which clients learn how a run failed.
-#[must_use]
-pub fn failure(outcome: &Outcome) -> Option<(&'static str, String)> {
-    match outcome {
-        Outcome::Success | Outcome::Stopped => None,
-        Outcome::Timeout => Some(("TimeoutError", "The run took longer than allowed.".to_owned())),
-        Outcome::Limit => Some(("GraphRecursionError", "The run used up its model calls.".to_owned())),
-        Outcome::Error(RunFailure { class, hint, .. }) => Some((
-            match class {
-                FailureClass::Unavailable => "ModelUnavailableError",
-                FailureClass::Auth => "ModelAuthError",
-                FailureClass::Quota => "ModelQuotaError",
-                FailureClass::Rejected => "ModelRejectedError",
-                FailureClass::Budget => "BudgetError",
-                FailureClass::Internal => "InternalError",
-            },
-            hint.clone(),
-        )),
     }
 }

@@ -1,6 +1,6 @@
 //! Messages as LangChain dumps them, whole and in chunks.
 
-use super::task;
+use super::{failure, task};
 use crate::{
     base::{
         Assistant, CallId, Decision, Finish, Human, Message, MessageId, Question, ToolCall, ToolResult,
@@ -71,6 +71,9 @@ fn human(human: &Human) -> Map<String, Value> {
 
 fn assistant(reply: &Assistant) -> Map<String, Value> {
     let mut fields = base("ai", &reply.id, &reply.text);
+    if let Some(outcome) = &reply.failure {
+        failure::add(&mut fields, outcome);
+    }
     if let Some(reasoning) = reply.reasoning.as_ref().filter(|reasoning| !reasoning.is_empty()) {
         fields.insert("additional_kwargs".into(), json!({ "reasoning_content": reasoning }));
     }
@@ -105,6 +108,7 @@ fn finish(reply: &Assistant) -> &'static str {
         Finish::Length => "length",
         Finish::Filtered => "content_filter",
         Finish::Paused => "pause_turn",
+        Finish::Partial if reply.failure.is_some() => "error",
         Finish::Partial => "interrupted",
     }
 }
@@ -182,6 +186,9 @@ impl MessageChunk<'_> {
     #[must_use]
     pub fn value(&self, id: &MessageId) -> Value {
         let mut fields = base("AIMessageChunk", id, self.text);
+        if let Some(outcome) = self.last.and_then(|reply| reply.failure.as_ref()) {
+            failure::add(&mut fields, outcome);
+        }
         if let Some(reasoning) = self.reasoning {
             fields.insert("additional_kwargs".into(), json!({ "reasoning_content": reasoning }));
         }
@@ -221,6 +228,7 @@ mod tests {
             finish: Finish::Complete,
             model: Some("gpt".into()),
             usage: Some(Usage::plain(5, 2)),
+            failure: None,
         };
         let result = ToolResult {
             id: "r".into(),

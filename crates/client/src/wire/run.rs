@@ -1,6 +1,6 @@
 //! Runs as the API writes them.
 
-use super::{clock, frames::failure};
+use super::{clock, failure::failure};
 use crate::{
     base::Outcome,
     store::{CancelAction, RunRow, RunTokens},

@@ -50,7 +50,8 @@ fn ended(call: &CallId, end: &TaskEnd) -> Value {
 
 /// Adds how a sub-agent ended to the fields of the tool message of its call.
 pub(super) fn add_report(fields: &mut Map<String, Value>, result: &ToolResult) {
-    let refused = || TaskReport::new(TaskStatus::Failed, &result.text);
+    let error = || result.text.strip_prefix("Task failed. Error: ").unwrap_or(&result.text);
+    let refused = || TaskReport::new(TaskStatus::Failed, error());
     let report = match &result.task {
         Some(report) => (**report).clone(),
         // The call was not made: no sub-agent worked.

@@ -93,6 +93,7 @@ mod tests {
             finish: Finish::Complete,
             model: None,
             usage: None,
+            failure: None,
         }))
     }
 

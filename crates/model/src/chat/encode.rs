@@ -276,6 +276,7 @@ mod tests {
             finish: Finish::Complete,
             model: None,
             usage: None,
+            failure: None,
         };
         let result = ToolResult {
             id: "t".into(),

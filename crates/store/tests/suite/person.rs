@@ -39,6 +39,7 @@ fn answered(id: &str) -> Update {
         finish: Finish::Complete,
         model: None,
         usage: None,
+        failure: None,
     })))
 }
 

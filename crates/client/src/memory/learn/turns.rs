@@ -21,7 +21,9 @@ pub(super) fn turn(message: &&Message) -> Option<TranscriptTurn> {
             let id = human.person.clone().unwrap_or_default();
             (SaidBy::Person(Person { id, name: human.sender.clone(), is_self: true }), &human.text, &human.id)
         }
-        Message::Assistant(reply) if reply.calls.is_empty() => (SaidBy::Assistant, &reply.text, &reply.id),
+        Message::Assistant(reply) if reply.calls.is_empty() && reply.failure.is_none() => {
+            (SaidBy::Assistant, &reply.text, &reply.id)
+        }
         Message::Assistant(_) | Message::Tool(_) | Message::Reminder(_) => return None,
     };
     let (text, message) = (text.clone(), Some(id.to_string()));

@@ -74,6 +74,7 @@ fn says(id: &str, calls: Vec<ToolCall>) -> Update {
         finish: Finish::Complete,
         model: None,
         usage: None,
+        failure: None,
     }))
 }
 

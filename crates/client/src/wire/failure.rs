@@ -1,0 +1,41 @@
+//! Why a run failed, as clients read it: in the last frame of its stream, and in the thread.
+
+use crate::base::{FailureClass, Outcome, RunFailure};
+use serde_json::{Map, Value, json};
+
+/// Returns the name and the words of the error by which clients learn how a run failed; `None` if it did not.
+#[must_use]
+pub fn failure(outcome: &Outcome) -> Option<(&'static str, String)> {
+    match outcome {
+        Outcome::Success | Outcome::Stopped => None,
+        Outcome::Timeout => Some(("TimeoutError", "The run took longer than allowed.".to_owned())),
+        Outcome::Limit => Some(("GraphRecursionError", "The run used up its model calls.".to_owned())),
+        Outcome::Error(RunFailure { class, hint, .. }) => Some((
+            match class {
+                FailureClass::Unavailable => "ModelUnavailableError",
+                FailureClass::Auth => "ModelAuthError",
+                FailureClass::Quota => "ModelQuotaError",
+                FailureClass::Rejected => "ModelRejectedError",
+                FailureClass::Budget => "BudgetError",
+                FailureClass::Internal => "InternalError",
+            },
+            hint.clone(),
+        )),
+    }
+}
+
+/// Writes a failure into its message, in the form of DeerFlow's answer for a model that failed.
+pub(super) fn add(fields: &mut Map<String, Value>, outcome: &Outcome) {
+    let Some((kind, text)) = failure(outcome) else { return };
+    let reason = match outcome {
+        Outcome::Error(RunFailure { class: FailureClass::Unavailable, .. }) => "transient",
+        Outcome::Error(RunFailure { class: FailureClass::Auth, .. }) => "auth",
+        Outcome::Error(RunFailure { class: FailureClass::Quota | FailureClass::Budget, .. }) => "quota",
+        _ => "generic",
+    };
+    let extra = json!({
+        "deerflow_error_fallback": true, "error_type": kind, "error_reason": reason, "error_detail": text,
+    });
+    fields.insert("content".into(), text.into());
+    fields.insert("additional_kwargs".into(), extra);
+}
