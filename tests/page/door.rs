@@ -6,7 +6,10 @@ use pudu_sim::{
     Oidc,
     oidc::{CLIENT_ID, CLIENT_SECRET},
 };
-use std::io::Write;
+use std::{
+    io::Write,
+    net::{IpAddr, UdpSocket},
+};
 
 const PASSWORD: &str = "correct horse";
 
@@ -111,6 +114,50 @@ async fn where_nobody_has_an_account_the_first_administrator_is_made_on_the_page
     browser.sees("document.querySelectorAll('#threads a').length", 1).await;
     visit(&mut browser, &house).await;
     browser.sees(BOX, "").await;
+}
+
+/// Returns an address by which other machines reach this one.
+fn own_address() -> IpAddr {
+    // Connecting a datagram socket sends nothing; it asks for the route alone.
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    socket.connect("203.0.113.1:9").unwrap();
+    let address = socket.local_addr().unwrap().ip();
+    assert!(!address.is_loopback() && !address.is_unspecified(), "{address}");
+    address
+}
+
+#[tokio::test]
+async fn where_other_machines_come_the_first_administrator_is_made_with_the_operators_token() {
+    let mut house = build("").await;
+    house.bind = "0.0.0.0:0".to_owned();
+    house.start();
+    let port = house.address.rsplit_once(':').unwrap().1.to_owned();
+    let page = format!("http://{}:{port}/", own_address());
+    let Some(mut browser) = Browser::start().await else { return };
+    browser.open(&page).await;
+    browser.sees(HEADING, "This pudu asks for its token").await;
+    let token = std::fs::read_to_string(house.path(".pudu/gateway-token")).unwrap();
+    fills(&mut browser, "token", token.trim()).await;
+    browser.presses("Enter").await;
+    browser.sees("document.body.dataset.ready ?? ''", "true").await;
+    says(&mut browser, "held before", "echo: held before").await;
+    browser.clicks("#account").await;
+    browser.sees("[...document.querySelectorAll('.menu button')].some(one => one.innerText.includes('Make accounts'))", true).await;
+    browser.eval("[...document.querySelectorAll('.menu button')].find(one => one.innerText.includes('Make accounts')).click()").await;
+    fills(&mut browser, "email", "ada@example.org").await;
+    fills(&mut browser, "fresh", PASSWORD).await;
+    browser.presses("Enter").await;
+    browser.sees("document.getElementById('who')?.innerText ?? ''", "ada@example.org").await;
+    browser.sees(TALK, vec!["you: held before", "pudu: echo: held before"]).await;
+    says(&mut browser, "and after", "echo: and after").await;
+    let mut other = Browser::start().await.unwrap();
+    other.open(&page).await;
+    other.sees(HEADING, "Sign in").await;
+    fills(&mut other, "email", "ada@example.org").await;
+    fills(&mut other, "password", PASSWORD).await;
+    other.presses("Enter").await;
+    other.sees("document.getElementById('who')?.innerText ?? ''", "ada@example.org").await;
+    assert_eq!((&browser.failures, &other.failures), (&Vec::new(), &Vec::new()));
 }
 
 #[tokio::test]
