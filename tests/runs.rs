@@ -2,8 +2,10 @@
 
 mod approvals;
 mod changes;
+mod checkpoints;
 mod edits;
 mod endings;
+mod events;
 mod options;
 mod resumed;
 mod stopped;

@@ -15,7 +15,7 @@ use axum::{
     response::Response,
 };
 use pudu_client::{
-    base::{Human, Message, MessageId, Seq, ThreadState, Update},
+    base::{Human, Message, MessageId, RunId, Seq, ThreadState, Update},
     store::ClientThread,
     wire::{checkpoint, message},
 };
@@ -45,7 +45,8 @@ pub(super) struct EditBody {
 /// The newest turn of a thread: its question, and the position before it.
 struct NewestTurn {
     human: Human,
-    run: String,
+    /// The run that it was put to; `None` if it was copied from another thread.
+    run: Option<RunId>,
     before: Seq,
     state: ThreadState,
 }
@@ -71,6 +72,9 @@ async fn newest_turn(gateway: &GatewayState, thread: &ClientThread) -> Result<Ne
     let Some((seq, run)) = origin_of(gateway, thread, &human.id).await? else {
         return refused(StatusCode::CONFLICT, "nobody knows any more where the newest question was put");
     };
+    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+    let found = db.run(&run).await.map_err(|error| unavailable(&error))?;
+    let run = found.filter(|found| found.thread == thread.id).map(|found| found.id);
     Ok(NewestTurn { human, run, before: seq - 1, state })
 }
 
@@ -79,14 +83,14 @@ async fn origin_of(
     gateway: &GatewayState,
     thread: &ClientThread,
     id: &MessageId,
-) -> Result<Option<(Seq, String)>, Refusal> {
+) -> Result<Option<(Seq, RunId)>, Refusal> {
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
     let mut at = Seq::MAX;
     loop {
         let page = db.log_before(&thread.id, at, PAGE).await.map_err(|error| unavailable(&error))?;
         let is_it = |update: &Update| matches!(update, Update::Message(message) if message.id() == id);
         if let Some(entry) = page.iter().find(|entry| is_it(&entry.update)) {
-            return Ok(Some((entry.seq, entry.run.to_string())));
+            return Ok(Some((entry.seq, entry.run.clone())));
         }
         match page.last() {
             Some(last) => at = last.seq,
@@ -119,18 +123,27 @@ pub(super) async fn regenerate(
         if !since_question(&turn).any(|message| message.id().as_str() == wanted) {
             return refused(StatusCode::CONFLICT, "only the newest answer can be made once more");
         }
-        Ok(scrubbed(&json!({
+        let mut prepared = json!({
             "input": { "messages": [question(&turn.human, &turn.human.text)] },
             "checkpoint": reference(turn.before),
             "metadata": {
                 "regenerate_from_message_id": wanted,
-                "regenerate_from_run_id": turn.run,
                 "regenerate_checkpoint_id": checkpoint::id(turn.before),
             },
-            "target_run_id": turn.run,
-        })))
+        });
+        name_run(&mut prepared, turn.run.as_ref());
+        Ok(scrubbed(&prepared))
     };
     answer(prepared.await)
+}
+
+/// Adds the run whose answer is replaced. A turn that was copied from another thread has none, and clients drop all rows of
+/// the run that is named.
+fn name_run(prepared: &mut Value, run: Option<&RunId>) {
+    if let Some(run) = run {
+        prepared["target_run_id"] = json!(run);
+        prepared["metadata"]["regenerate_from_run_id"] = json!(run);
+    }
 }
 
 fn since_question(turn: &NewestTurn) -> impl Iterator<Item = &Arc<Message>> {
@@ -159,7 +172,7 @@ pub(super) async fn edit(
         let new = MessageId::fresh();
         let sources: Vec<&str> = since_question(&turn).map(|message| message.id().as_str()).collect();
         let human = Human { id: new.clone(), ..turn.human.clone() };
-        Ok(scrubbed(&json!({
+        let mut prepared = json!({
             "input": { "messages": [question(&human, text)] },
             "checkpoint": reference(turn.before),
             "metadata": {
@@ -167,13 +180,13 @@ pub(super) async fn edit(
                 "edit_from_message_id": human_message_id,
                 "edit_message_id": new,
                 "edit_version_group_id": human_message_id,
-                "regenerate_from_run_id": turn.run,
                 "regenerate_checkpoint_id": checkpoint::id(turn.before),
             },
-            "target_run_id": turn.run,
             "replacement_human_message_id": new,
             "source_message_ids": sources,
-        })))
+        });
+        name_run(&mut prepared, turn.run.as_ref());
+        Ok(scrubbed(&prepared))
     };
     answer(prepared.await)
 }

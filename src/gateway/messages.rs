@@ -116,7 +116,7 @@ async fn selected(
 }
 
 /// Adds to rows of messages what people judged, and how long each run took, to its last answer. A row that was copied from
-/// another thread, or whose run is forgotten, says that there is no such run.
+/// another thread, or whose run is forgotten, names none.
 async fn dressed(
     gateway: &GatewayState,
     caller: &Caller,
@@ -143,7 +143,7 @@ async fn dressed(
             }
         }
         if !took.contains_key(&run) {
-            told["metadata"]["without_run"] = true.into();
+            told["run_id"] = Value::Null;
         }
         rows.push(told);
     }

@@ -282,7 +282,7 @@ impl GatewayState {
 /// Statuses with which a run may be refused.
 const RUN: &[u16] = &[404, 409];
 /// What a client sends to go on otherwise.
-const PREPARED: &str = "{input: object, checkpoint: object, metadata: object, target_run_id: string}";
+const PREPARED: &str = "{input: object, checkpoint: object, metadata: object, target_run_id?: string}";
 /// A page of a run's messages.
 const PAGE: &str = "{data: [Row], has_more: boolean}";
 

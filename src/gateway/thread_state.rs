@@ -14,9 +14,12 @@ use axum::{
     response::Response,
 };
 use pudu_client::{
-    base::{Message, RunId, Seq, ThreadState, Update},
+    base::{RunId, Seq, ThreadState},
     store::{ClientThread, LogEntry},
-    wire::checkpoint::{self, Checkpoint, ValuesWriter},
+    wire::{
+        checkpoint::{self, Checkpoint, ValuesWriter},
+        steps::{Steps, restores},
+    },
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -97,20 +100,27 @@ pub(super) async fn checkpoint_of(
     };
     let before =
         db.log_before(&thread.id, seq.saturating_add(1), 64).await.map_err(|error| unavailable(&error))?;
-    let parent = boundaries(&before).into_iter().find(|at| *at < seq);
-    Ok(scrubbed(&written(thread, (&before, parent), seq, (state, true))))
+    let made_by = match before.first() {
+        Some(entry) => db.run(&entry.run).await.map_err(|error| unavailable(&error))?,
+        None => None,
+    };
+    let runs = made_by.filter(|run| run.thread == thread.id).map(|run| run.id).into_iter().collect();
+    let steps = shared.client.steps_at(&thread.id, seq).await.map_err(|error| unavailable(&error))?;
+    let parent = steps.parent();
+    Ok(scrubbed(&written((thread, &runs), (&before, parent), seq, (state, true))))
 }
 
 /// Writes a checkpoint; `step` are the rows of its step, newest first, and perhaps earlier ones. Of its messages all are
-/// shown, or the last.
+/// shown, or the last. Rows that a client wrote or copied are of no run that can be asked for, so none is named.
 fn written(
-    thread: &ClientThread,
+    (thread, runs): (&ClientThread, &HashSet<RunId>),
     (step, parent): (&[LogEntry], Option<Seq>),
     seq: Seq,
     (mut state, all): (ThreadState, bool),
 ) -> Map<String, Value> {
     let made = step.first();
-    let (at, run) = made.map_or((thread.created, ""), |entry| (entry.at, entry.run.as_str()));
+    let at = made.map_or(thread.created, |entry| entry.at);
+    let run = made.and_then(|entry| runs.get(&entry.run)).map_or("", RunId::as_str);
     let written = made.is_some_and(|entry| restores(step).contains(&(&entry.run, entry.at)));
     let (step, next) = (checkpoint::step(&state), checkpoint::next(&state));
     let checkpoint = Checkpoint { thread: &thread.id, seq, parent, at, run, step, written, next };
@@ -122,59 +132,10 @@ fn written(
     checkpoint.state(&values)
 }
 
-/// Returns which runs wrote a thread anew, and when: all that one wrote at that time is one step.
-fn restores(rows: &[LogEntry]) -> HashSet<(&RunId, i64)> {
-    let restores = rows.iter().filter(|entry| matches!(entry.update, Update::Restore(_)));
-    restores.map(|entry| (&entry.run, entry.at)).collect()
-}
-
-/// What a row is about.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum RowOf<'r> {
-    Human,
-    Assistant,
-    Tools,
-    /// A thread that was written anew by this run.
-    Restore(&'r RunId),
-}
-
-impl<'r> RowOf<'r> {
-    /// `None` for what belongs to the step before it.
-    fn entry(entry: &'r LogEntry, restores: &HashSet<(&RunId, i64)>) -> Option<Self> {
-        match &entry.update {
-            _ if restores.contains(&(&entry.run, entry.at)) => Some(Self::Restore(&entry.run)),
-            Update::Message(message) => match &**message {
-                Message::Human(_) => Some(Self::Human),
-                Message::Assistant(_) => Some(Self::Assistant),
-                Message::Tool(_) => Some(Self::Tools),
-                Message::Reminder(_) => None,
-            },
-            _ => None,
-        }
-    }
-}
-
 /// Returns the positions of checkpoints among rows, newest first: where a step ended. The newest row is one, whatever it is.
 fn boundaries(newest_first: &[LogEntry]) -> Vec<Seq> {
-    let restores = restores(newest_first);
-    let (mut found, mut later, mut end) = (Vec::new(), None, newest_first.first().map(|entry| entry.seq));
-    for entry in newest_first {
-        // How far calls of tools are comes in the middle of a step, and ends none.
-        let is_apart = matches!(
-            entry.update,
-            Update::Begin(_) | Update::Interrupt(_) | Update::Suspend(_) | Update::Task { .. }
-        );
-        if !is_apart {
-            end = end.or(Some(entry.seq));
-        }
-        let Some(step) = RowOf::entry(entry, &restores) else { continue };
-        // Of results that came together, and of what was said together, the last stands for all.
-        if later != Some(step) || step == RowOf::Assistant {
-            found.extend(end);
-        }
-        (later, end) = (Some(step), None);
-    }
-    found
+    let newest = newest_first.first().map(|entry| entry.seq);
+    newest.map(|newest| Steps::of(newest_first).ends(newest)).unwrap_or_default()
 }
 
 /// Which checkpoints are listed.
@@ -249,6 +210,8 @@ async fn past(
     let newest_first = &found[..found.len().min(limit)];
     let Some(oldest) = newest_first.last() else { return Ok(Vec::new()) };
     let (_, mut state) = db.state_at(&thread.id, *oldest).await.map_err(|error| unavailable(&error))?;
+    let runs = db.run_times(&thread.id).await.map_err(|error| unavailable(&error))?;
+    let runs: HashSet<RunId> = runs.into_iter().map(|(run, _)| run).collect();
     let row_at = |seq: Seq| rows.partition_point(|entry| entry.seq > seq);
     let mut told = Vec::new();
     for (at, seq) in newest_first.iter().enumerate().rev() {
@@ -258,7 +221,7 @@ async fn past(
             step.iter().rev().for_each(|entry| state.apply(entry.update.clone()));
         }
         // Each with all messages would be the square of the thread.
-        told.push(written(thread, (step, parent), *seq, (state.clone(), at == 0)));
+        told.push(written((thread, &runs), (step, parent), *seq, (state.clone(), at == 0)));
     }
     told.reverse();
     if limit == 1 {

@@ -5,14 +5,15 @@ use crate::house::House;
 use pudu_sim::model::{At, Reply};
 use serde_json::{Value, json};
 
-/// Returns the rows of a thread's messages: what was said, and by which run.
+/// Returns the rows of a thread's messages: what was said, and by which run, if any.
 async fn rows(client: &Client<'_>, thread: &str) -> Vec<(String, String)> {
     let page = client.get(&format!("/threads/{thread}/messages/page")).await;
     let told = |value: &Value| {
         value.as_str().map_or_else(|| value[0]["text"].as_str().unwrap().to_owned(), str::to_owned)
     };
     let rows = page["data"].as_array().unwrap().iter();
-    rows.map(|row| (told(&row["content"]["content"]), row["run_id"].as_str().unwrap().to_owned())).collect()
+    rows.map(|row| (told(&row["content"]["content"]), row["run_id"].as_str().unwrap_or_default().to_owned()))
+        .collect()
 }
 
 async fn runs(client: &Client<'_>, thread: &str) -> Vec<String> {
@@ -70,6 +71,72 @@ async fn a_copy_can_be_read_and_its_newest_answer_made_once_more() {
     assert_eq!(kinds(&values), ["human", "ai", "human", "ai"]);
     assert_eq!(said(rows(&client, copy).await), ["one", "re: one", "two", "better"]);
     assert_eq!(said(rows(&client, &thread).await), ["one", "re: one", "two", "re: two"]);
+}
+
+/// Returns each run that a thread names: in its state, its history and its messages.
+async fn named_runs(client: &Client<'_>, thread: &str) -> Vec<String> {
+    let at = format!("/threads/{thread}");
+    let mut all = vec![
+        client.get(&at).await,
+        client.get(&format!("{at}/state")).await,
+        client.post(&format!("{at}/history"), json!({"limit": 100})).await,
+        client.get(&format!("{at}/messages")).await,
+        client.get(&format!("{at}/runs")).await,
+    ];
+    let mut named = Vec::new();
+    while let Some(value) = all.pop() {
+        match value {
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    match value.as_str() {
+                        Some(run) if key.ends_with("run_id") => named.push(run.to_owned()),
+                        _ => all.push(value),
+                    }
+                }
+            }
+            Value::Array(values) => all.extend(values),
+            _ => {}
+        }
+    }
+    named
+}
+
+#[tokio::test]
+async fn each_run_that_a_thread_names_can_be_asked_for() {
+    let house = House::open("").await;
+    let client = Client(&house);
+    let thread = two_turns(&client).await;
+    let copy = client.post(&format!("/threads/{thread}/copy"), json!({})).await["thread_id"].clone();
+    let page = client.get(&format!("/threads/{thread}/messages/page")).await;
+    let first = json!({"message_id": page["data"][1]["content"]["id"]});
+    let branch = client.post(&format!("/threads/{thread}/branches"), first).await["thread_id"].clone();
+    let written = client.thread().await;
+    let values = json!({"values": {"messages": [{"type": "human", "content": "hello"}]}});
+    client.post(&format!("/threads/{written}/state"), values).await;
+    let of = |value: &Value| value.as_str().unwrap().to_owned();
+    for bare in [of(&copy), of(&branch), written.clone()] {
+        assert_eq!(named_runs(&client, &bare).await, [""; 0], "{bare}");
+    }
+    for thread in [of(&copy), of(&branch), written, thread.clone()] {
+        client.waits(&thread, "more").await;
+        let named = named_runs(&client, &thread).await;
+        assert!(named.len() > 4, "{named:?}");
+        for run in named {
+            client.get(&format!("/threads/{thread}/runs/{run}")).await;
+        }
+    }
+    // The newest question of a copy was put to no run, and can be put otherwise.
+    let copy = client.post(&format!("/threads/{thread}/copy"), json!({})).await;
+    let copy = copy["thread_id"].as_str().unwrap();
+    let page = client.get(&format!("/threads/{copy}/messages/page")).await;
+    let newest = json!({"message_id": page["data"].as_array().unwrap().last().unwrap()["content"]["id"]});
+    let prepared = client.post(&format!("/threads/{copy}/runs/regenerate/prepare"), newest).await;
+    assert!(prepared["target_run_id"].is_null() && prepared["metadata"]["regenerate_from_run_id"].is_null());
+    // A run that was deleted is named no more.
+    let run = client.get(&format!("/threads/{thread}/runs")).await[0]["run_id"].clone();
+    let (status, _) = client.call("DELETE", &format!("/threads/{thread}/runs/{}", of(&run)), None).await;
+    assert_eq!(status, 204);
+    assert!(!named_runs(&client, &thread).await.contains(&of(&run)));
 }
 
 #[tokio::test]

@@ -139,7 +139,7 @@ pub struct TaskReport {
     /// Its usage, as far as it is known.
     #[serde(default)]
     pub usage: Usage,
-    /// The report, or what went wrong; both ends of a long text, at most 2,000 characters.
+    /// The report or the error; both ends of a long text, at most 2,000 characters.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
     /// SHA-256 of the whole report in hexadecimal; `None` for a task that did not complete.

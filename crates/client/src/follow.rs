@@ -10,6 +10,8 @@ use crate::{
         frame::{Frame, Position},
         frames::Frames,
         modes::Modes,
+        run,
+        steps::Steps,
     },
 };
 use futures_util::{StreamExt, stream, stream::BoxStream};
@@ -17,6 +19,8 @@ use std::{cell::Cell, time::Duration};
 
 /// So many rows of the log are read at once.
 const LOG_PAGE: i64 = 500;
+/// Likewise, where the newest steps alone are wanted.
+const STEP_PAGE: i64 = 64;
 /// A reader waits no longer for the store.
 pub(crate) const STORE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -41,6 +45,24 @@ pub struct StreamRequest {
 pub type FrameStream = BoxStream<'static, Result<Vec<Frame>, StoreError>>;
 
 impl Client {
+    /// Returns the newest steps of a thread up to a position, as many as it takes to know the parent of the newest.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn steps_at(&self, thread: &ThreadId, seq: Seq) -> Result<Steps, StoreError> {
+        let (db, mut rows, mut at) = (self.0.db.within(STORE_TIMEOUT), Vec::new(), seq.saturating_add(1));
+        loop {
+            let page = db.log_before(thread, at, STEP_PAGE).await?;
+            let oldest = page.last().map(|entry| entry.seq);
+            rows.extend(page);
+            let steps = Steps::of(&rows);
+            match oldest {
+                Some(oldest) if oldest > 1 && steps.parent().is_none() => at = oldest,
+                _ => return Ok(steps),
+            }
+        }
+    }
+
     /// Follows a run. It goes on whether anybody follows it or not.
     #[must_use]
     pub fn follow(&self, request: StreamRequest) -> FrameStream {
@@ -147,7 +169,8 @@ impl Follower {
                 Some(state) => state,
                 None => self.client.0.db.state_at(&self.request.thread, before).await?.1,
             };
-            self.frames.set_state(state);
+            let steps = self.steps(before).await?;
+            self.frames.set_state(state, steps);
             self.read_title().await?;
         }
         self.frames.push(event);
@@ -181,7 +204,8 @@ impl Follower {
         let db = &self.client.0.db;
         let (seq, state) = db.state_at(&self.request.thread, until).await?;
         self.read_title().await?;
-        self.frames.gap(asked, seq, state);
+        let steps = self.steps(seq).await?;
+        self.frames.gap(asked, seq, (state, steps));
         Ok(seq)
     }
 
@@ -207,6 +231,13 @@ impl Follower {
         {
             self.request.after = None;
             self.request.lost = Some(after.to_string());
+        }
+        if self.frames.needs_run() {
+            let (db, request) = (self.client.0.db.within(STORE_TIMEOUT), &self.request);
+            let span = db.span_of_run(&request.thread, &request.run).await?;
+            let row = db.run(&request.run).await?;
+            self.frames
+                .set_run(span.map(|(first, _)| first), row.map(|row| run::input(&row)).unwrap_or_default());
         }
         if self.request.after.is_none() {
             self.frames.begin();
@@ -288,10 +319,19 @@ impl Follower {
         if seq > 0 {
             let db = &self.client.0.db;
             let (_, state) = db.state_at(&self.request.thread, seq).await?;
-            self.frames.set_state(state);
+            let steps = self.steps(seq).await?;
+            self.frames.set_state(state, steps);
             self.read_title().await?;
         }
         Ok(())
+    }
+
+    /// Returns the newest steps up to a position; none if no frame names them.
+    async fn steps(&self, seq: Seq) -> Result<Steps, StoreError> {
+        match self.frames.needs_steps() {
+            true => self.client.steps_at(&self.request.thread, seq).await,
+            false => Ok(Steps::default()),
+        }
     }
 
     /// Reads the run's rows behind a position of the log, up to another one.

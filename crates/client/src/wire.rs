@@ -17,6 +17,7 @@ pub mod modes;
 pub mod run;
 mod sent_pieces;
 pub mod skill;
+pub mod steps;
 pub mod task;
 pub mod thread;
 pub mod upload;

@@ -92,9 +92,9 @@ export class Thread {
     for (const row of rows) {
       const message = messageOf(row.content, row.run_id);
       if (!message) continue;
-      // Of what was copied from another thread there is no run to ask for.
+      // What was copied from another thread is of no run that can be asked for.
       const rating = this.judged.has(message.id) ? this.judged.get(message.id) : row.feedback?.rating;
-      Object.assign(message, { at: row.created_at, rating, hasRun: !row.metadata?.without_run });
+      Object.assign(message, { at: row.created_at, rating, hasRun: row.run_id !== null });
       // Not every provider's thoughts are stored; those that were seen stay.
       message.reasoning ||= this.messages.get(message.id)?.reasoning ?? '';
       this.messages.set(message.id, message);

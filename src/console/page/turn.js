@@ -36,7 +36,7 @@ export class TurnView {
 
   showQuestion() {
     const { human } = this.turn;
-    const mayEdit = this.state.isLast && !this.state.isBusy && human && !human.isUnsaid && this.turn.run;
+    const mayEdit = this.state.isLast && !this.state.isBusy && human && !human.isUnsaid && (this.turn.run || human.hasRun === false);
     const signature = JSON.stringify([human?.id, human?.text, human?.files, mayEdit, this.edits]);
     if (signature === this.asked) return;
     this.asked = signature;

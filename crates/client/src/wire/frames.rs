@@ -11,6 +11,7 @@ use super::{
     message::{self, MessageChunk},
     modes::Modes,
     sent_pieces::SentPieces,
+    steps::Steps,
     task,
 };
 use crate::base::{
@@ -46,8 +47,14 @@ pub struct Frames {
     /// The newest message whose metadata were told.
     announced: Option<MessageId>,
     out: Vec<Frame>,
-    /// The checkpoint before.
-    parent: Option<Seq>,
+    /// The steps of the thread, for frames about checkpoints.
+    steps: Steps,
+    /// The run's first row, if it had one when the reader came.
+    first: Option<Seq>,
+    /// The run's input, as its client sent it.
+    input: Value,
+    /// Whether the beginning of the graph was sent.
+    graph_has_begun: bool,
 }
 
 impl Frames {
@@ -70,7 +77,10 @@ impl Frames {
             model_task: None,
             announced: None,
             out: Vec::new(),
-            parent: None,
+            steps: Steps::default(),
+            first: None,
+            input: Value::Null,
+            graph_has_begun: false,
         }
     }
 
@@ -90,7 +100,6 @@ impl Frames {
     /// Goes on at a position, to which all was told.
     pub fn go_on_at(&mut self, position: Position) {
         self.position = position;
-        self.parent = (position.seq > 0).then_some(position.seq);
     }
 
     /// Returns whether it has to be told the state before the first change.
@@ -99,9 +108,27 @@ impl Frames {
         self.state.is_none()
     }
 
-    /// Tells the thread as it was before the next change.
-    pub fn set_state(&mut self, state: ThreadState) {
+    /// Returns whether its frames need facts about the run.
+    #[must_use]
+    pub fn needs_run(&self) -> bool {
+        self.modes.events
+    }
+
+    /// Sets the run's first row, if there is one yet, and its input, unchanged.
+    pub fn set_run(&mut self, first: Option<Seq>, input: Value) {
+        (self.first, self.input) = (first, input);
+    }
+
+    /// Returns whether its frames name checkpoints.
+    #[must_use]
+    pub fn needs_steps(&self) -> bool {
+        self.modes.checkpoints || self.modes.debug || self.modes.tasks || self.modes.events
+    }
+
+    /// Sets the thread as it was before the next change, and its steps.
+    pub fn set_state(&mut self, state: ThreadState, steps: Steps) {
         self.state = Some(state);
+        self.steps = steps;
         self.look();
     }
 
@@ -150,11 +177,12 @@ impl Frames {
     }
 
     /// Tells that events are missing, and how the thread is now. Nothing before `state` comes any more.
-    pub fn gap(&mut self, asked: Position, seq: Seq, state: ThreadState) {
+    pub fn gap(&mut self, asked: Position, seq: Seq, (state, steps): (ThreadState, Steps)) {
         self.known = None;
+        self.first.get_or_insert(seq);
         self.go_on_at(Position::behind(seq, 0));
         let data = self.gap_data(&asked.to_string());
-        self.set_state(state);
+        self.set_state(state, steps);
         let left = self.modes.values.then_some(0);
         self.out.push(Frame::of("gap", &data, Position { left, ..self.position }));
         self.send_values();
@@ -227,6 +255,9 @@ impl Frames {
             self.title = title;
             self.send_values();
         }
+        if *outcome == Outcome::Success {
+            self.graph_ends();
+        }
         if let Some((name, text)) = failure(outcome) {
             let data = json!({ "error": name, "message": text, "name": name });
             self.frame("error", &data);
@@ -256,7 +287,8 @@ impl Frames {
             && now.event == 0
             && let Some(state) = self.state.clone()
         {
-            return self.gap(known, now.seq, state);
+            let steps = self.steps.clone();
+            return self.gap(known, now.seq, (state, steps));
         }
         self.out.extend(frames.drain(has.unwrap_or(0)..));
     }
@@ -306,7 +338,7 @@ impl Frames {
         }
         let value = chunk.value(id);
         if self.modes.events {
-            self.event("on_chat_model_stream", &self.model.clone(), &json!({ "chunk": value }));
+            self.model_says(&value);
         }
         if self.modes.tuples {
             let data = json!([value, self.place(MODEL)]);
@@ -345,12 +377,12 @@ impl Frames {
     }
 
     fn commit(&mut self, seq: Seq, updates: &[Update]) {
-        let parent = self.parent.replace(seq);
         let (mut said, mut replies, mut results, mut has_more) = (Vec::new(), Vec::new(), Vec::new(), false);
         for update in updates {
             match update {
                 Update::Message(message) => match &**message {
                     Message::Assistant(reply) => {
+                        self.graph_begins();
                         self.reply(reply);
                         replies.push(message.clone());
                     }
@@ -366,9 +398,11 @@ impl Frames {
             }
         }
         let is_shown = updates.iter().any(is_shown);
+        self.graph_begins();
         for result in &results {
             self.result(result);
         }
+        self.steps.commit(&self.run, seq, updates);
         self.look();
         for human in &said {
             self.complete(human);
@@ -377,7 +411,7 @@ impl Frames {
         self.node(TOOLS, &results, has_more);
         if is_shown {
             self.send_values();
-            self.checkpoint(seq, parent);
+            self.checkpoint(seq);
         }
     }
 

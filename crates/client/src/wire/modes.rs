@@ -29,7 +29,7 @@ impl Modes {
     /// Returns whether the values of the thread stand in any frame.
     #[must_use]
     pub fn show_values(self) -> bool {
-        self.values || self.checkpoints || self.debug
+        self.values || self.checkpoints || self.debug || self.events
     }
 
     /// Reads one mode or a list of modes; `values` if there is none. A mode of a newer client has no frames and is added to

@@ -30,6 +30,13 @@ fn is_rolled_back(row: &RunRow) -> bool {
     row.cancelled == Some(CancelAction::Rollback) && row.outcome() == Some(Outcome::Stopped)
 }
 
+/// Returns the input of a run, as its client sent it; null for the run of a chat.
+#[must_use]
+pub fn input(row: &RunRow) -> Value {
+    let request: Value = serde_json::from_str(&row.request).unwrap_or_default();
+    request["kwargs"]["input"].clone()
+}
+
 /// All keys of a run.
 pub const KEYS: [&str; 22] = [
     "run_id",

@@ -8,29 +8,81 @@ use super::{
     },
     Frames, MODEL, TOOLS,
 };
-use crate::base::{CallId, Message, Seq, ToolCall};
+use crate::base::{CallId, Message, Seq, ToolCall, digest};
 use serde_json::{Value, json};
 
+/// Name of the graph in LangChain's events.
+const GRAPH: &str = "LangGraph";
+
+/// Subject of one of LangChain's events. Each has an id and the ids of its parents.
+pub(super) enum EventOf<'e> {
+    /// The graph: the whole run.
+    Graph,
+    /// A node; the id of its task.
+    Node(&'static str, &'e str),
+    /// A model or a tool that a node calls, by its name.
+    Call(&'static str, &'e str, &'e str),
+}
+
 impl Frames {
-    pub(super) fn event(&mut self, name: &str, of: &str, data: &Value) {
-        if self.modes.events {
-            let node = if name.contains("tool") || of == TOOLS { TOOLS } else { MODEL };
-            let told = json!({
-                "event": name, "name": of, "run_id": self.run, "data": data, "tags": [], "parent_ids": [],
-                "metadata": self.place(node),
-            });
-            self.frame("events", &told);
+    pub(super) fn event(&mut self, name: &str, of: &EventOf<'_>, data: &Value) {
+        if !self.modes.events {
+            return;
+        }
+        let id = |part: &str| uuid(&format!("{} {part}", self.run));
+        let (title, run, parents, metadata) = match of {
+            EventOf::Graph => {
+                let metadata =
+                    json!({ "run_id": self.run, "thread_id": self.thread, "assistant_id": self.assistant });
+                (GRAPH, self.run.to_string(), json!([]), metadata)
+            }
+            EventOf::Node(node, task) => (*node, id(task), json!([self.run]), self.place(node)),
+            EventOf::Call(node, task, called) => {
+                (*called, id(&format!("{task} call")), json!([self.run, id(task)]), self.place(node))
+            }
+        };
+        let told = json!({
+            "event": name, "name": title, "run_id": run, "data": data, "tags": [], "parent_ids": parents,
+            "metadata": metadata,
+        });
+        self.frame("events", &told);
+    }
+
+    /// Sends the beginning of the graph, once a run.
+    pub(super) fn graph_begins(&mut self) {
+        let has_begun = self.graph_has_begun || self.first.is_some_and(|first| self.position.seq >= first);
+        if self.modes.events && !has_begun {
+            let data = json!({ "input": self.input });
+            self.event("on_chain_start", &EventOf::Graph, &data);
+            self.graph_has_begun = true;
         }
     }
 
+    /// Sends the end of the graph with its values.
+    pub(super) fn graph_ends(&mut self) {
+        if !self.modes.events {
+            return;
+        }
+        let output = self.written().and_then(|values| serde_json::from_str(values.get()).ok());
+        let data = json!({ "input": self.input, "output": output.unwrap_or(Value::Null) });
+        self.event("on_chain_end", &EventOf::Graph, &data);
+    }
+
+    /// Sends a piece of the model's answer.
+    pub(super) fn model_says(&mut self, chunk: &Value) {
+        let (model, task) = (self.model.clone(), self.model_task.clone().unwrap_or_else(|| self.next_task()));
+        self.event("on_chat_model_stream", &EventOf::Call(MODEL, &task, &model), &json!({ "chunk": chunk }));
+    }
+
     pub(super) fn model_begins(&mut self) {
+        self.graph_begins();
         // A model that failed is asked again within its task.
         if self.model_task.is_some() {
             return;
         }
-        self.event("on_chain_start", MODEL, &json!({}));
-        self.event("on_chat_model_start", &self.model.clone(), &json!({}));
-        let id = self.next_task();
+        let (id, model) = (self.next_task(), self.model.clone());
+        self.event("on_chain_start", &EventOf::Node(MODEL, &id), &json!({}));
+        self.event("on_chat_model_start", &EventOf::Call(MODEL, &id, &model), &json!({}));
         if self.watches_tasks() {
             let input = self.written().and_then(|values| serde_json::from_str(values.get()).ok());
             self.task_begins(&id, MODEL, &input.unwrap_or(Value::Null));
@@ -42,9 +94,11 @@ impl Frames {
         let id = self.model_task.take().unwrap_or_else(|| self.next_task());
         self.node_ends(&id, MODEL, reply);
         if self.modes.events {
-            let output = message::whole(reply, None);
-            self.event("on_chat_model_end", &self.model.clone(), &json!({ "output": output }));
-            self.event("on_chain_end", MODEL, &json!({ "output": { "messages": [output] } }));
+            let (output, model) = (message::whole(reply, None), self.model.clone());
+            let call = EventOf::Call(MODEL, &id, &model);
+            self.event("on_chat_model_end", &call, &json!({ "output": output }));
+            let node = EventOf::Node(MODEL, &id);
+            self.event("on_chain_end", &node, &json!({ "output": { "messages": [output] } }));
         }
     }
 
@@ -54,8 +108,10 @@ impl Frames {
         }
         let call = self.call(id).map(message::tool_call);
         let args = call.as_ref().map_or(Value::Null, |call| call["args"].clone());
-        self.event("on_chain_start", TOOLS, &json!({ "input": { "tool_call": call } }));
-        self.event("on_tool_start", tool, &json!({ "input": args, "tool_call_id": id }));
+        let node = EventOf::Node(TOOLS, id.as_str());
+        self.event("on_chain_start", &node, &json!({ "input": { "tool_call": call } }));
+        let called = EventOf::Call(TOOLS, id.as_str(), tool);
+        self.event("on_tool_start", &called, &json!({ "input": args, "tool_call_id": id }));
         self.task_begins(id.as_str(), TOOLS, &json!({ "tool_call": call }));
     }
 
@@ -63,23 +119,29 @@ impl Frames {
         let Message::Tool(told) = result else { return };
         self.node_ends(told.call.as_str(), TOOLS, result);
         if self.modes.events {
-            let output = message::whole(result, None);
-            self.event("on_tool_end", &told.tool, &json!({ "output": output, "tool_call_id": told.call }));
-            self.event("on_chain_end", TOOLS, &json!({ "output": { "messages": [output] } }));
+            let (output, task) = (message::whole(result, None), told.call.as_str());
+            let call = EventOf::Call(TOOLS, task, &told.tool);
+            self.event("on_tool_end", &call, &json!({ "output": output, "tool_call_id": told.call }));
+            let node = EventOf::Node(TOOLS, task);
+            self.event("on_chain_end", &node, &json!({ "output": { "messages": [output] } }));
         }
     }
 
-    pub(super) fn checkpoint(&mut self, seq: Seq, parent: Option<Seq>) {
+    pub(super) fn checkpoint(&mut self, seq: Seq) {
         if !(self.modes.checkpoints || self.modes.debug) {
             return;
         }
         let (Some(values), Some(state)) = (self.written(), &self.state) else { return };
         let (thread, run) = (self.thread.clone(), self.run.to_string());
         let (at, step) = (clock::now(), checkpoint::step(state));
+        // The history has the same ones, whatever rows of calls and sub-agents follow.
+        let (seq, parent) = (self.steps.newest().unwrap_or(seq), self.steps.parent());
         let next = checkpoint::next(state);
         let made = Checkpoint { thread: &thread, seq, parent, at, run: &run, step, written: false, next };
         let mut told = Value::Object(made.state(&values));
-        told["config"] = json!({ "configurable": { "thread_id": thread, "checkpoint_ns": "", "checkpoint_id": checkpoint::id(seq) } });
+        let config = |seq| json!({ "configurable": { "thread_id": thread, "checkpoint_ns": "", "checkpoint_id": checkpoint::id(seq) } });
+        told["config"] = config(seq);
+        told["parent_config"] = parent.map(config).unwrap_or_default();
         if self.modes.checkpoints {
             self.frame("checkpoints", &told);
         }
@@ -92,7 +154,7 @@ impl Frames {
 
     /// Returns the id of the model's task behind the newest checkpoint, which names it as well.
     fn next_task(&self) -> String {
-        checkpoint::task(self.position.seq, MODEL)
+        checkpoint::task(self.steps.newest().unwrap_or(self.position.seq), MODEL)
     }
 
     /// Finds a call of the newest reply.
@@ -133,4 +195,11 @@ impl Frames {
             self.frame("debug", &told);
         }
     }
+}
+
+/// Returns a UUID that a text always has.
+fn uuid(text: &str) -> String {
+    let digits = digest(text);
+    let part = |from, to| digits.get(from..to).unwrap_or_default();
+    format!("{}-{}-8{}-8{}-{}", part(0, 8), part(8, 12), part(12, 15), part(15, 18), part(18, 30))
 }

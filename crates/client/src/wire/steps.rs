@@ -1,0 +1,107 @@
+//! Steps of a thread: the rows of its log that belong together, behind which stands a checkpoint.
+
+use crate::{
+    base::{Message, RunId, Seq, Update},
+    store::LogEntry,
+};
+use std::collections::HashSet;
+
+/// What a row is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum RowOf {
+    Human,
+    Assistant,
+    Tools,
+    /// A thread that was written anew by this run.
+    Restore(RunId),
+}
+
+impl RowOf {
+    /// `None` for what belongs to the step before it.
+    fn update(update: &Update) -> Option<Self> {
+        let Update::Message(message) = update else { return None };
+        match &**message {
+            Message::Human(_) => Some(Self::Human),
+            Message::Assistant(_) => Some(Self::Assistant),
+            Message::Tool(_) => Some(Self::Tools),
+            Message::Reminder(_) => None,
+        }
+    }
+}
+
+/// Finds the steps of a thread, row by row. Of results that came together, and of what was said together, the last stands
+/// for all.
+#[derive(Clone, Debug, Default)]
+pub struct Steps {
+    /// The newest step, and the position behind it so far.
+    newest: Option<(RowOf, Seq)>,
+    /// The positions behind the steps before it, oldest first.
+    ends: Vec<Seq>,
+}
+
+impl Steps {
+    /// Returns the steps of rows, which begin with the newest.
+    #[must_use]
+    pub fn of(newest_first: &[LogEntry]) -> Self {
+        let (mut steps, restores) = (Self::default(), restores(newest_first));
+        for entry in newest_first.iter().rev() {
+            steps.push(
+                entry.seq,
+                &entry.update,
+                restores.contains(&(&entry.run, entry.at)).then_some(&entry.run),
+            );
+        }
+        steps
+    }
+
+    /// Takes rows that were written at once by a run; `seq` is the position of the last.
+    pub fn commit(&mut self, run: &RunId, seq: Seq, updates: &[Update]) {
+        let restored = updates.iter().any(|update| matches!(update, Update::Restore(_))).then_some(run);
+        let first = seq + 1 - Seq::try_from(updates.len()).unwrap_or(0);
+        (first..).zip(updates).for_each(|(seq, update)| self.push(seq, update, restored));
+    }
+
+    fn push(&mut self, seq: Seq, update: &Update, restored: Option<&RunId>) {
+        let kind = restored.map(|run| RowOf::Restore(run.clone())).or_else(|| RowOf::update(update));
+        // How far calls of tools are comes in the middle of a step, and ends none.
+        let is_apart = matches!(
+            update,
+            Update::Begin(_) | Update::Interrupt(_) | Update::Suspend(_) | Update::Task { .. }
+        );
+        match (kind, &mut self.newest) {
+            (None, Some((_, end))) if !is_apart => *end = seq,
+            (Some(kind), Some((newest, end))) if kind == *newest && kind != RowOf::Assistant => *end = seq,
+            (Some(kind), newest) => {
+                let before = newest.replace((kind, seq));
+                self.ends.extend(before.map(|(_, end)| end));
+            }
+            (None, _) => {}
+        }
+    }
+
+    /// Returns the position behind the newest step, if there is one. Rows that end no step are left out.
+    #[must_use]
+    pub fn newest(&self) -> Option<Seq> {
+        self.newest.as_ref().map(|(_, end)| *end)
+    }
+
+    /// Returns the position behind the step before the newest, if there is one.
+    #[must_use]
+    pub fn parent(&self) -> Option<Seq> {
+        self.ends.last().copied()
+    }
+
+    /// Returns the positions behind all steps, newest first. The newest row counts as the end of its step, whatever it is.
+    #[must_use]
+    pub fn ends(&self, newest: Seq) -> Vec<Seq> {
+        let newest = self.newest.iter().map(|_| newest);
+        newest.chain(self.ends.iter().rev().copied()).collect()
+    }
+}
+
+/// Returns which runs wrote a thread anew, and when: all that one wrote at that time is one step.
+#[must_use]
+pub fn restores(rows: &[LogEntry]) -> HashSet<(&RunId, i64)> {
+    let restores = rows.iter().filter(|entry| matches!(entry.update, Update::Restore(_)));
+    restores.map(|entry| (&entry.run, entry.at)).collect()
+}
