@@ -299,3 +299,22 @@ async fn options_of_a_message_over_the_api_count_for_its_run_alone() {
     }
     assert_eq!(house.model.requests().len(), count, "what is refused starts nothing");
 }
+
+#[tokio::test]
+async fn a_model_gets_its_own_image_back_with_the_next_question_and_not_again() {
+    let mut house = House::of_model(true, "").await;
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    let drawn = picture(30, 20, ImageFormat::Png);
+    let address = format!("data:image/png;base64,{}", BASE64_STANDARD.encode(&drawn));
+    house.model.next(Reply::text("A dot:").image(&address));
+    ada.say("draw a dot");
+    ada.reads_so(|text| text.starts_with("A dot:")).await;
+    ada.says("make it blue", "echo: make it blue").await;
+    let seen = shown(&house.asked());
+    let [(name, mime, bytes)] = &seen[..] else { panic!("{seen:?}") };
+    assert!(name.contains("/mnt/user-data/outputs/image-") && mime == "image/png", "{name}");
+    assert_eq!(image::load_from_memory(bytes).unwrap().dimensions(), (30, 20));
+    ada.says("thanks", "echo: thanks").await;
+    assert!(shown(&house.asked()).is_empty(), "images are dear");
+}

@@ -70,6 +70,19 @@ async fn failed_steps_and_exit_codes_are_visible_when_steps_are_folded() {
 }
 
 #[tokio::test]
+async fn an_edit_is_shown_as_a_diff() {
+    let house = house("").await;
+    let Some(mut browser) = open(&house).await else { return };
+    let path = "/mnt/user-data/outputs/a.md";
+    house.model.next(Reply::tool("write_file", &json!({"path": path, "content": "one\ntwo\n"})));
+    house.model.next(Reply::tool("str_replace", &json!({"path": path, "old_str": "two", "new_str": "2\n3"})));
+    answers(&mut browser, &house, Reply::text("done")).await;
+    browser.eval("[...document.querySelectorAll('.step summary')].at(-1).click() ?? 1").await;
+    let lines = "[...document.querySelectorAll('.step .diff-line')].map(node => [node.classList[1], node.textContent.trim()])";
+    browser.sees(lines, json!([["removed", "- two"], ["added", "+ 2"], ["added", "+ 3"]])).await;
+}
+
+#[tokio::test]
 async fn focus_never_scrolls_the_page_off_the_screen() {
     let house = house("").await;
     let Some(mut browser) = open(&house).await else { return };

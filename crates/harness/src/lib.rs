@@ -9,6 +9,7 @@ mod coerce;
 mod compact;
 mod context;
 mod deferred;
+mod drawn;
 mod fallback;
 #[cfg(test)]
 mod fixture;

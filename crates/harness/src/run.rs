@@ -1,9 +1,8 @@
 //! The loop.
 
 mod calls;
-mod drawn;
 
-use crate::{Agent, AnswerCheck, Middleware, RunState, Steering, goal, tool_names::repair_names};
+use crate::{Agent, AnswerCheck, Middleware, RunState, Steering, drawn, goal, tool_names::repair_names};
 use futures_util::StreamExt;
 use pudu_base::{
     Assistant, Delta, FailureCause, Finish, Human, LogError, Message, ModelCaller, ModelError, Outcome,

@@ -13,6 +13,7 @@ mod frames;
 pub mod fuzzing;
 mod gemini;
 mod http;
+mod inline_images;
 mod kind;
 mod legal;
 mod limit;

@@ -6,7 +6,7 @@ use pudu_base::{Delta, image_kind};
 /// Maximum number of images of a reply.
 const MAX_IMAGES: usize = 10;
 /// Maximum size of all images of a reply, in bytes.
-const MAX_IMAGE_BYTES: usize = 32 * 1024 * 1024;
+pub(crate) const MAX_IMAGE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Images and other media of a reply.
 #[derive(Debug, Default)]
@@ -43,6 +43,11 @@ impl ReplyMedia {
             Some((_, data)) => self.take(data, out),
             None => self.left_out += 1,
         }
+    }
+
+    /// Counts a medium that is left out.
+    pub(crate) fn leave_out(&mut self) {
+        self.left_out += 1;
     }
 
     /// Returns the number of media that are left out.

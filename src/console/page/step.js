@@ -80,7 +80,8 @@ export function call({ name, args, isBroken }, { result, isLive, task, load }) {
     if (state === 'running' && task) step.detail = activity(task) || detail;
   }
   step.body = again => {
-    const parts = name === 'task' ? [...subagent(args, task, again, { load, ended: result?.task })] : [argsBlock(name, args, isBroken)];
+    const parts =
+      name === 'task' ? [...subagent(args, task, again, { load, ended: result?.task })] : isEdit(name, args) ? [edit(args)] : [argsBlock(name, args, isBroken)];
     if (result && name !== 'task') parts.push(text(t`Result`, result.text, result.isError));
     return parts;
   };
@@ -94,6 +95,16 @@ function activity(task) {
   const last = task.steps.filter(Boolean).at(-1);
   const next = last?.calls?.[0];
   return next ? `${TOOLS[next.name]?.[1] ?? next.name} ${firstLine(next.args?.[TOOLS[next.name]?.[2]])}` : firstLine(last?.text);
+}
+
+const isEdit = (name, args) => name === 'str_replace' && typeof args.old_str === 'string' && typeof args.new_str === 'string';
+
+/** Shows an edit as the lines that go and those that come. */
+function edit({ path, old_str: before, new_str: after }) {
+  const lines = (kind, sign, words) => (words ? words.slice(0, SHOWN_CHARS).split('\n').map(line =>
+    make('span', { className: `diff-line ${kind}`, textContent: `${sign} ${revealed(line)}\n` })) : []);
+  const pre = make('pre', { tabIndex: 0, role: 'region', 'aria-label': t`Diff`, dir: 'ltr' }, ...lines('removed', '-', before), ...lines('added', '+', after));
+  return make('div', { className: 'step-text' }, make('span', { className: 'step-label', textContent: plain(String(path ?? '')) }), pre);
 }
 
 function argsBlock(name, args, isBroken) {

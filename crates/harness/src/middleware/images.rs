@@ -7,6 +7,7 @@
 use super::Middleware;
 use crate::{
     Agent, Memory, RunState,
+    drawn::named_in,
     memory::ReservedMemory,
     scale::{MAX_SENT_BYTES, ScaledImage},
 };
@@ -148,8 +149,8 @@ fn remind(run_state: &mut RunState, request: &mut Request, text: String) {
     }
 }
 
-/// Returns the images that came since the model answered last, oldest first: those of results, and those that people
-/// sent.
+/// Returns the images that came since the model answered last, oldest first: those of results, those that people
+/// sent, and those that it made itself with that answer.
 fn newest(run_state: &RunState) -> Vec<Image> {
     let mut images: Vec<Image> = Vec::new();
     for message in run_state.state().messages.values().rev() {
@@ -157,7 +158,10 @@ fn newest(run_state: &RunState) -> Vec<Image> {
             Message::Tool(result) => images.extend(result.images.iter().rev().cloned()),
             Message::Human(human) => images.extend(human.files.iter().rev().filter_map(SharedFile::image)),
             Message::Reminder(_) => {}
-            Message::Assistant(_) => break,
+            Message::Assistant(reply) => {
+                images.extend(named_in(&reply.text).into_iter().rev());
+                break;
+            }
         }
     }
     images.reverse();

@@ -13,6 +13,7 @@ use crate::{
     ModelSettings,
     calls::{CallPiece, PartialCalls},
     finish::finish,
+    inline_images::InlineImages,
     media::ReplyMedia,
     parts, refusal,
     think::{Said, ThinkHabit, ThinkSplitter},
@@ -37,6 +38,7 @@ pub(super) struct ChunkDecoder {
     finish: Option<Finish>,
     refused: bool,
     media: ReplyMedia,
+    inline_images: InlineImages,
     done: bool,
 }
 
@@ -107,11 +109,12 @@ impl ChunkDecoder {
         match (said, &mut self.text_calls) {
             (Said::Thought(thought), _) => think(thought, out),
             (Said::Words(words), Some(calls)) => out.extend(calls.push(&words)?.map(Delta::Text)),
-            (Said::Words(words), None) => out.push(Delta::Text(words)),
+            (Said::Words(words), None) => self.inline_images.push(&words, &mut self.media, out),
             (Said::Retract, calls) => {
                 if let Some(calls) = calls {
                     *calls = TextCalls::default();
                 }
+                self.inline_images = InlineImages::default();
                 out.push(Delta::Retract);
             }
         }
@@ -155,6 +158,7 @@ impl ChunkDecoder {
         if let Some(said) = self.split.end() {
             self.said(said, out)?;
         }
+        self.inline_images.end(&mut self.media, out);
         if self.refused {
             finish = Finish::Filtered;
         }
