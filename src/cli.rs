@@ -11,6 +11,7 @@ mod explain;
 mod health;
 mod import;
 mod memory;
+mod missing_agents;
 mod person;
 mod remote;
 mod run;

@@ -23,6 +23,7 @@ mod containers;
 mod database;
 mod elsewhere;
 mod env;
+mod error;
 mod find;
 mod gateway;
 mod guardrails;
@@ -37,6 +38,7 @@ mod output;
 mod problem;
 mod progress;
 mod protections;
+mod quantity;
 mod raw;
 mod reader;
 mod retention;
@@ -48,6 +50,7 @@ mod summarization;
 mod title;
 mod transcription;
 pub(crate) mod trust;
+mod unknown;
 pub(crate) mod upgrade;
 mod watch;
 mod web;
@@ -64,6 +67,7 @@ pub(crate) use {
     database::{Backend, Database},
     elsewhere::ProvisionerConfig,
     env::Env,
+    error::ConfigError,
     find::Start,
     gateway::GatewayConfig,
     guardrails::GuardrailsConfig,
@@ -271,52 +275,15 @@ impl LoadedConfig {
         self.keys.get(key).and_then(|key| key.at)
     }
 
+    /// Returns where the file says a key.
+    pub(crate) fn said_at(&self, key: &str) -> Option<Pos> {
+        self.keys.get(key).filter(|key| key.said).and_then(|key| key.at)
+    }
+
     /// Has its secrets taken out of whatever leaves the process from now on.
     pub(crate) fn remember_secrets(&self) {
         scrub::remember(self.secrets.iter().map(|secret| secret.expose_secret().to_owned()));
     }
-}
-
-/// Why there is no configuration. All are for the operator to mend.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ConfigError {
-    /// A file that was named does not exist.
-    #[error("{}, named by {by}, is not there", path.display())]
-    NotThere {
-        /// The file.
-        path: PathBuf,
-        /// The flag or the variable that named it.
-        by: &'static str,
-    },
-    /// The file cannot be read.
-    #[error("{} cannot be read", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// An edit took out more than anybody means to.
-    #[error(
-        "the file has lost everything that it said, or all its accounts; to close an account write `enabled: false`, \
-         or restart pudu"
-    )]
-    Emptied,
-    /// An edit took out who may use an account.
-    #[error(
-        "the edit would let everybody in the world use `channels.{account}`: {CLOSING}; if all are meant, write \
-         `allowed_users: []`"
-    )]
-    Opened {
-        /// The account.
-        account: String,
-    },
-    /// The file, which nobody named, may not be the operator's.
-    #[error(transparent)]
-    Untrusted(#[from] trust::Untrusted),
-    /// The file says something that cannot be.
-    #[error("{0}")]
-    Wrong(Report),
 }
 
 /// Finds, reads and understands the configuration.
@@ -329,6 +296,9 @@ fn load_file(start: &Start, file: Option<&Path>) -> Result<LoadedConfig, ConfigE
     let stamp = file.and_then(watch::stamp);
     let (env, mut problems) = environment(start, file);
     let start = Start { env, ..start.clone() };
+    if let Some(path) = file.filter(|path| path.is_dir()) {
+        return Err(ConfigError::Folder { path: path.to_owned() });
+    }
     let bytes = file.map_or_else(|| Ok(Vec::new()), read_file)?;
     let (root, faults) = raw::parse(&bytes);
     problems.extend(faults);
@@ -341,6 +311,10 @@ fn load_file(start: &Start, file: Option<&Path>) -> Result<LoadedConfig, ConfigE
     if !log.unused.is_empty() {
         let unused: Vec<_> = log.unused.into_iter().collect();
         problems.push(Problem::note(format!("not used by this version: {}", unused.join(", "))));
+    }
+    if !log.differing.is_empty() {
+        let differing: Vec<_> = log.differing.into_iter().collect();
+        problems.push(Problem::note(format!("counts otherwise than in DeerFlow: {}", differing.join(", "))));
     }
     let report = Report::new(file.map(Into::into), problems);
     match config {

@@ -13,11 +13,9 @@ const PROBE_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// Returns models found on this machine, and a line that says which model answers and why.
 pub(crate) async fn models(hot: &HotConfig) -> (Vec<ModelConfig>, String) {
-    if let Some(first) = hot.models.first() {
-        return (
-            Vec::new(),
-            format!("{} ({} at {})", first.settings.name, first.settings.model, first.settings.base_url),
-        );
+    if let Some(ModelConfig { settings, .. }) = hot.models.first() {
+        let place = net::shown_url(&settings.base_url);
+        return (Vec::new(), format!("{} ({} at {place})", settings.name, settings.model));
     }
     let found: Vec<ModelConfig> =
         installed().await.iter().filter_map(|name| ModelConfig::ollama(name)).collect();

@@ -3,6 +3,7 @@
 //! Both write what people read to `out` and say with a [`ConfigVerdict`] how it went. Nothing here prints a
 //! secret: reports never have one, and the summary tells only that there is one.
 
+use super::missing_agents;
 use crate::{
     config::{
         AccountConfig, Backend, CLOSING, Config, ConfigError, LoadedConfig, ModelConfig, Problem, Report,
@@ -81,8 +82,8 @@ pub(crate) fn check(start: &Start, as_json: bool, out: &mut dyn Write) -> io::Re
     Ok(verdict)
 }
 
-/// Returns what is wrong with credentials as far as their shape tells, and which accounts are open to the
-/// world.
+/// Returns what is wrong with credentials as far as their shape tells, which accounts are open to the world, and which
+/// name an agent that is not there.
 fn doubts(loaded: &LoadedConfig) -> Vec<Problem> {
     let hot = &loaded.config.hot;
     let wrong = hot.accounts.iter().flat_map(|account| {
@@ -101,7 +102,7 @@ fn doubts(loaded: &LoadedConfig) -> Vec<Problem> {
             CLOSING,
         )
     });
-    wrong.chain(open).collect()
+    wrong.chain(open).chain(missing_agents::missing(loaded)).collect()
 }
 
 fn problems_of(error: &ConfigError) -> Vec<Value> {

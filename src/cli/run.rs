@@ -1,7 +1,8 @@
 //! `pudu`: the daemon, from start to a clean end.
 
+use super::missing_agents;
 use crate::{
-    config::{self, CLOSING, LoadedConfig, Start},
+    config::{self, CLOSING, LoadedConfig, Report, Start},
     daemon::{Daemon, Greeting, Scope},
     logging,
 };
@@ -18,6 +19,8 @@ pub(super) fn daemon(start: Start) -> ExitCode {
         Ok(loaded) => loaded,
         Err(code) => return code,
     };
+    let missing = Report::new(loaded.report.file.clone(), missing_agents::missing(&loaded));
+    missing.lines().for_each(|(_, line)| eprintln!("{line}"));
     logging::start(&loaded.config, start.env.get("RUST_LOG"));
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,

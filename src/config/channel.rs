@@ -18,6 +18,7 @@ mod telegram;
 
 use super::{
     problem::nearest,
+    quantity::Unit,
     raw::{MappingEntry, NodeValue},
     reader::{Effect, Key, Section},
     retention,
@@ -241,16 +242,20 @@ const CHOOSING: &[(&str, Choosing)] =
 pub(super) fn capacity(top: &Section<'_>) -> Capacity {
     let section = top.section("channels");
     section.later(&["gateway_url", "langgraph_url"]);
+    let max_concurrency = section.number("max_concurrency", 1..=100_000_u32).or(1_024);
+    if max_concurrency != 1_024 {
+        section.differs("max_concurrency", "runs of the whole daemon at once");
+    }
     Capacity {
         inbound_queue_maxsize: section.number("inbound_queue_maxsize", 1..=1_000_000_u32).or(1000) as usize,
-        max_concurrency: section.number("max_concurrency", 1..=100_000_u32).or(1_024) as usize,
+        max_concurrency: max_concurrency as usize,
     }
 }
 
 /// Reads what holds for all accounts.
 pub(super) fn timing(top: &Section<'_>) -> Timing {
     let section = top.section("channels");
-    let window = section.number("follow_up_window_ms", 0..=60_000_u64).or(500);
+    let window = section.amount("follow_up_window_ms", Unit::Milliseconds, 0..=60_000_u64).or(500);
     let unpaired = section.choice("unpaired_people", UNPAIRED_PEOPLE).or(UnpairedPeople::Own);
     Timing {
         shutdown_grace_period: section

@@ -49,7 +49,7 @@ impl Start {
 
     fn named(&self, file: &Path, by: &'static str) -> Result<PathBuf, ConfigError> {
         let path = self.dir.join(file);
-        match path.is_file() {
+        match path.is_file() || path.is_dir() {
             true => Ok(path),
             false => Err(ConfigError::NotThere { path, by }),
         }

@@ -4,11 +4,7 @@
 //! cannot be obeyed stops the start.
 
 use super::{Start, approvals, model, reader::Section};
-use pudu_client::{
-    guardrails::{Allowlist, HttpGuardrailSettings, PassportSource},
-    net::scrub,
-};
-use secrecy::SecretString;
+use pudu_client::guardrails::{Allowlist, HttpGuardrailSettings, PassportSource};
 use std::{path::Path, time::Duration};
 
 /// The guardrails that are on.
@@ -146,10 +142,5 @@ fn http(config: &Section<'_>, kind: Option<ProviderKind>) -> Option<HttpGuardrai
     }
     let headers = model::headers(config, "headers");
     let timeout = config.seconds("timeout_seconds", 0.1).or(TIMEOUT);
-    let url = url?;
-    let pairs = url.query_pairs().filter(|(name, value)| scrub::is_secret(name, value));
-    let hidden = pairs.map(|(_, value)| value.into_owned()).chain(url.password().map(str::to_owned));
-    let hidden: Vec<SecretString> = hidden.map(SecretString::from).collect();
-    config.know_secret(&hidden);
-    Some(HttpGuardrailSettings { url, headers, timeout })
+    Some(HttpGuardrailSettings { url: url?, headers, timeout })
 }

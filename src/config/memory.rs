@@ -2,7 +2,9 @@
 //!
 //! Older files have those keys in `memory` itself; where a key stands in both places, `backend_config` counts.
 
-use super::{channel::UnpairedPeople, model::ModelConfig, model_name, raw::NodeValue, reader::Section};
+use super::{
+    channel::UnpairedPeople, model::ModelConfig, model_name, quantity::Unit, raw::NodeValue, reader::Section,
+};
 use pudu_client::{
     MemoryMode, MemoryRules,
     memories::{EvictionPolicy, MemoryOptions},
@@ -77,9 +79,9 @@ pub(super) fn read(top: &Section<'_>, models: &[ModelConfig], unpaired: Unpaired
         true => &section,
         false => &backend,
     };
-    let debounce = place("debounce_seconds").number("debounce_seconds", 1..=300_u64).or(30);
+    let debounce = place("debounce_seconds").amount("debounce_seconds", Unit::Seconds, 1..=300_u64).or(30);
     let max_waiting = place("queue_max_depth").number("queue_max_depth", 0..=1_000_000_u32).or(1_000);
-    let last = section.number("shutdown_flush_timeout_seconds", 1..=300_u64).or(30);
+    let last = section.amount("shutdown_flush_timeout_seconds", Unit::Seconds, 1..=300_u64).or(30);
     let rules = MemoryRules {
         mode,
         injection,
@@ -97,11 +99,14 @@ fn options<'s, 'r: 's>(place: impl Fn(&str) -> &'s Section<'r>) -> MemoryOptions
     let count = |key: &'static str, range: std::ops::RangeInclusive<u32>, default: usize| {
         place(key).number(key, range).or(u32::try_from(default).unwrap_or(u32::MAX)) as usize
     };
+    let tokens = |key: &'static str, range: std::ops::RangeInclusive<u32>, default: usize| {
+        place(key).amount(key, Unit::Tokens, range).or(u32::try_from(default).unwrap_or(u32::MAX)) as usize
+    };
     let days = |key: &'static str, range: std::ops::RangeInclusive<u32>, default: u32| {
-        place(key).number(key, range).or(default)
+        place(key).amount(key, Unit::Days, range).or(default)
     };
     let share = |key: &'static str, default: f64| place(key).decimal(key, 0.0..=1.0).or(default);
-    let half_life = |key: &'static str, default: f64| place(key).decimal(key, 1.0..=3650.0).or(default);
+    let half_life = |key: &'static str, default: f64| place(key).days(key, 1.0..=3650.0).or(default);
     let flag = |key: &'static str, default: bool| place(key).flag(key).or(default);
     let names = |key: &'static str, default: Vec<String>| place(key).names(key).or(default);
     let [certain, fresh, used] = usual.eviction_weights;
@@ -109,7 +114,9 @@ fn options<'s, 'r: 's>(place: impl Fn(&str) -> &'s Section<'r>) -> MemoryOptions
     let (reserved, most) = usual.reserved_corrections;
     MemoryOptions {
         lock_timeout: Duration::from_secs(
-            place("file_lock_timeout_seconds").number("file_lock_timeout_seconds", 1..=120_u64).or(10),
+            place("file_lock_timeout_seconds")
+                .amount("file_lock_timeout_seconds", Unit::Seconds, 1..=120_u64)
+                .or(10),
         ),
         max_facts: count("max_facts", 10..=500, usual.max_facts),
         min_confidence: share("fact_confidence_threshold", usual.min_confidence),
@@ -128,9 +135,9 @@ fn options<'s, 'r: 's>(place: impl Fn(&str) -> &'s Section<'r>) -> MemoryOptions
             count("eviction_correction_reserved_max", 0..=100, most),
         ),
         max_audit_entries: count("eviction_audit_max_entries", 0..=10_000, usual.max_audit_entries),
-        max_injection_tokens: count("max_injection_tokens", 100..=8_000, usual.max_injection_tokens),
+        max_injection_tokens: tokens("max_injection_tokens", 100..=8_000, usual.max_injection_tokens),
         guaranteed_categories: names("guaranteed_categories", usual.guaranteed_categories),
-        guaranteed_tokens: count("guaranteed_token_budget", 50..=2_000, usual.guaranteed_tokens),
+        guaranteed_tokens: tokens("guaranteed_token_budget", 50..=2_000, usual.guaranteed_tokens),
         staleness_review: flag("staleness_review_enabled", usual.staleness_review),
         staleness_days: days("staleness_age_days", 30..=365, usual.staleness_days),
         staleness_min: count("staleness_min_candidates", 1..=50, usual.staleness_min),
@@ -140,7 +147,9 @@ fn options<'s, 'r: 's>(place: impl Fn(&str) -> &'s Section<'r>) -> MemoryOptions
             usual.staleness_max_removals,
         ),
         staleness_protected: names("staleness_protected_categories", usual.staleness_protected),
-        staleness_lifetimes: days("staleness_max_lifetime_multiplier", 1..=100, usual.staleness_lifetimes),
+        staleness_lifetimes: place("staleness_max_lifetime_multiplier")
+            .number("staleness_max_lifetime_multiplier", 1..=100)
+            .or(usual.staleness_lifetimes),
         max_extension_days: days("staleness_max_extension_days", 90..=36_500, usual.max_extension_days),
         consolidation: flag("consolidation_enabled", usual.consolidation),
         consolidation_min: count("consolidation_min_facts", 3..=30, usual.consolidation_min),

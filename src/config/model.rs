@@ -4,10 +4,16 @@
 //! constructors share are read under one name each, those that a request carries go into its body, and
 //! the rest is unknown.
 
+mod address;
+mod key;
+
+pub(super) use address::is_local;
+
 use super::{
     class::{self, Class, ClassKind},
     env::Env,
     problem::Pos,
+    quantity::Unit,
     raw::{MappingEntry, Node, NodeValue},
     reader::{ConfigReader, Section},
 };
@@ -212,7 +218,7 @@ fn one(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
     let model = section.text("model").required("give the name that the provider knows the model by");
     let class = vendor.or_else(|| Vendor::named(DEFAULT_VENDOR))?;
     let wire = wire(section, class);
-    let base_url = base_url(section, class, wire, model.as_deref(), env);
+    let base_url = address::base_url(section, class, wire, model.as_deref(), env);
     let vendor_of = ModelVendor::new(class, base_url.as_ref());
     let thinking = thinking(section, wire);
     let body = body(section, vendor_of, wire, thinking.takes_effort);
@@ -228,15 +234,15 @@ fn one(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
         settings: ModelSettings {
             wire,
             dialect: vendor_of.dialect(),
-            api_key: api_key(section, vendor_of, base_url.as_ref(), env),
+            api_key: key::api_key(section, vendor_of, base_url.as_ref(), env),
             headers: headers(section, "default_headers"),
             body,
             thinking,
             cache: cache(section),
-            max_tokens: section.number("max_tokens", 1..=10_000_000).optional("the provider's"),
+            max_tokens: section.amount("max_tokens", Unit::Tokens, 1..=10_000_000).optional("the provider's"),
             temperature: section.decimal("temperature", 0.0..=2.0).optional("the provider's"),
             window: section
-                .number("context_window", 1_000..=100_000_000)
+                .amount("context_window", Unit::Tokens, 1_000..=100_000_000)
                 .or_told(window, "128000, of Ollama its `num_ctx` or 32768"),
             sees: section.flag("supports_vision").or(false),
             gap: section.seconds("stream_chunk_timeout", 1.0).or(Duration::from_secs(240)),
@@ -264,97 +270,6 @@ fn wire(section: &Section<'_>, vendor: &Vendor) -> WireKind {
             }
             wire
         }
-    }
-}
-
-/// Native clients of some providers take an address without the endpoint's path; it is added.
-fn base_url(
-    section: &Section<'_>,
-    vendor: &'static Vendor,
-    wire: WireKind,
-    model: Option<&str>,
-    env: &Env,
-) -> Option<Url> {
-    if vendor.name == "azure" {
-        return azure_url(section, wire, model, env);
-    }
-    if let Some(mut url) = section.url("base_url").optional("the provider's") {
-        if url.path() == "/" && !vendor.path.is_empty() {
-            url.set_path(vendor.path);
-        }
-        return Some(url);
-    }
-    let named = env.first(vendor.url_variables).and_then(|(_, url)| address(url));
-    named.or_else(|| Url::parse(vendor.base_url).ok())
-}
-
-/// Reads an address as providers' own clients do: Ollama's is often `host:port`, or where it listens.
-fn address(text: &str) -> Option<Url> {
-    let text = text.trim();
-    let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-    let url = Url::parse(&whole).ok().filter(Url::has_host)?;
-    Url::parse(&url.as_str().replacen("//0.0.0.0", "//127.0.0.1", 1)).ok()
-}
-
-/// Makes Azure's address of a deployment: its resource, the deployment's name, and the version of the API.
-fn azure_url(section: &Section<'_>, wire: WireKind, model: Option<&str>, env: &Env) -> Option<Url> {
-    let written = section.url("azure_endpoint").optional("AZURE_OPENAI_ENDPOINT");
-    let deployment = section.text("azure_deployment").optional("the model's name");
-    let version = section.text("api_version").or("2024-10-21".to_owned());
-    let whole = section.url("base_url").optional("the provider's");
-    let named = || env.first(&["AZURE_OPENAI_ENDPOINT"]).and_then(|(_, url)| Url::parse(url).ok());
-    let Some(mut url) = written.or_else(|| if whole.is_none() { named() } else { None }) else {
-        if whole.is_none() {
-            let help = "write the resource's address, such as https://NAME.openai.azure.com, or set AZURE_OPENAI_ENDPOINT";
-            section.refuse("azure_endpoint", "this is missing", help);
-        }
-        return whole;
-    };
-    let deployment = deployment.or_else(|| model.map(str::to_owned))?;
-    let path: &[&str] = match wire {
-        WireKind::Responses => &["openai", "v1"],
-        _ => &["openai", "deployments", &deployment],
-    };
-    url.path_segments_mut().ok()?.pop_if_empty().extend(path);
-    if wire == WireKind::Chat {
-        url.query_pairs_mut().append_pair("api-version", &version);
-    }
-    Some(url)
-}
-
-/// A key that is not written is looked for where the provider's own clients look for it.
-fn api_key(
-    section: &Section<'_>,
-    vendor: ModelVendor,
-    base_url: Option<&Url>,
-    env: &Env,
-) -> Option<SecretString> {
-    let setting = section.secret("api_key");
-    let spoilt = setting.is_spoilt();
-    let written = setting.optional("the provider's variable");
-    let unfit = |key: &str| key.trim().is_empty() || key.chars().any(char::is_control);
-    if written.as_ref().is_some_and(|key| unfit(key.expose_secret())) {
-        section.refuse("api_key", "it is blank, or has a line break", "write the key alone");
-    }
-    let variables: Vec<&str> = vendor.variables().collect();
-    let key = written.or_else(|| env.first(&variables).map(|(_, key)| SecretString::from(key)));
-    let home = vendor.host.unwrap_or(vendor.class);
-    let public =
-        base_url.is_some_and(|url| !is_local(url) && url.as_str().trim_end_matches('/') == home.base_url);
-    if let (None, [name, ..], true) = (&key, &variables[..], public && !spoilt && section.is_needed()) {
-        let help = format!("set {name}, or write `api_key: $NAME` with a variable of your own");
-        section.refuse("api_key", format!("no key is written, and {name} is not set"), help);
-    }
-    key
-}
-
-/// Returns whether an address is on this machine.
-pub(super) fn is_local(url: &Url) -> bool {
-    match url.host() {
-        Some(url::Host::Domain(name)) => name == "localhost",
-        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
-        None => false,
     }
 }
 

@@ -13,7 +13,7 @@ type Unbuilt = (&'static str, &'static str, &'static str);
 
 const UNBUILT: &[Unbuilt] = &[(
     "authorization",
-    "this version knows no roles: whoever may speak may use everything",
+    "this version does not give tools to roles: everyone with access may use all of them",
     "name who may speak with `allowed_users` and who approves with `approvers`; then write `enabled: false`",
 )];
 
@@ -64,8 +64,8 @@ fn bound_identity(section: &Section<'_>) {
         let key = if required.is_some() { "require_bound_identity" } else { "enabled" };
         section.refuse(
             key,
-            "this version binds nobody to an account of DeerFlow's, so strangers would be let in",
-            "write `pairing: true` in each account, which lets in whoever has a code; then write `enabled: false` here",
+            "this version admits people who are bound to no account, so strangers would be let in",
+            "write `pairing: true` in each account, which admits people by a code; people bind themselves with `/connect`; then write `enabled: false` here",
         );
     }
 }

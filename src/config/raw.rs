@@ -172,6 +172,12 @@ fn advice(text: &str, at: Pos) -> &'static str {
     if indent.into_iter().any(|c| c == '\t') {
         return "indent with spaces, not with tabs";
     }
+    let apart = |c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '%');
+    let mut words = line.unwrap_or_default().split(apart);
+    let word = words.find(|word| word.len() > 2 && word.starts_with('%') && word.ends_with('%'));
+    if word.is_some() {
+        return "write a variable as $NAME; %NAME% is how Windows writes it";
+    }
     "look at the indentation and the quotes here and in the line above; text with `: ` or ` #` needs quotes"
 }
 

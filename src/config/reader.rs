@@ -10,8 +10,9 @@
 
 use super::{
     env::{self, Env},
-    problem::{Pos, Problem, Severity, join, nearest},
+    problem::{Pos, Problem, join},
     raw::{MappingEntry, Node, NodeValue},
+    unknown,
 };
 use indexmap::IndexMap;
 use pudu_client::net::scrub;
@@ -38,10 +39,14 @@ pub(super) struct Log {
     pub(super) keys: IndexMap<String, Key>,
     /// Keys that are understood and have no effect yet.
     pub(super) unused: BTreeSet<String>,
+    /// Keys whose values count something else than in DeerFlow, each with what.
+    pub(super) differing: BTreeSet<String>,
     /// Secrets in the configuration.
     pub(super) secrets: Vec<SecretString>,
+    /// Values of variables and their names. No problem shows such a value.
+    expanded: BTreeSet<(String, String)>,
     /// The known keys of each section that was read.
-    sections: BTreeMap<String, BTreeSet<String>>,
+    pub(super) sections: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// A key that was asked for.
@@ -109,94 +114,13 @@ impl<'a> ConfigReader<'a> {
     /// Ends the reading: what nobody asked for is unknown. `homes` names where a key belongs that no section has.
     pub(super) fn finish(&self, homes: fn(&str) -> Vec<String>) -> Log {
         let mut log = self.log.take();
-        unknown_keys(self.root, "", homes, &mut log);
+        unknown::report(self.root, "", homes, &mut log);
+        for Problem { what, help, .. } in &mut log.problems {
+            *what = named(what, &log.expanded);
+            *help = named(help, &log.expanded);
+        }
         log
     }
-}
-
-/// Keys that restrict access. Ignoring one that is misspelt or in the wrong place would leave an account
-/// open.
-const CLOSING_KEYS: &[&str] =
-    &["allowed_chats", "allowed_guilds", "allowed_users", "approval", "approvers", "pairing"];
-/// Sections whose keys decide what is deleted, who or what is asked before something is done, or what may be spent. A
-/// misspelt key would leave that as it is by default.
-const CLOSING_SECTIONS: &[&str] =
-    &["approvals", "budgets", "guardrails", "oidc", "retention", "token_budget"];
-/// A key that more sections have is of none in particular.
-const MAX_HOMES: usize = 3;
-
-/// Returns the closing key that a key is, or is near.
-fn closing(key: &str) -> Option<&'static str> {
-    nearest(key, CLOSING_KEYS.iter().copied())
-}
-
-/// Returns whether an unknown key must not be ignored: it is, or probably is, one that restricts something.
-fn closes(key: &str, path: &str, meant: &[String]) -> bool {
-    closing(key).is_some() || in_closing(path) || in_closing(key) || meant.iter().any(|key| in_closing(key))
-}
-
-/// Returns whether a path is one of a closing section's, or leads into one.
-fn in_closing(path: &str) -> bool {
-    path.split('.').any(|part| CLOSING_SECTIONS.contains(&part))
-}
-
-fn unknown_keys(node: &Node, path: &str, homes: fn(&str) -> Vec<String>, log: &mut Log) {
-    if let NodeValue::List(items) = &node.value {
-        for (index, item) in items.iter().enumerate() {
-            unknown_keys(item, &format!("{path}[{index}]"), homes, log);
-        }
-    }
-    for entry in node.entries() {
-        let below = join(path, &entry.key);
-        match log.sections.get(path) {
-            Some(known) if !known.contains(&entry.key) => {
-                let meant = meant(&entry.key, path, known, homes, log);
-                let help = match meant.as_slice() {
-                    [] => "remove it, or see docs/configuration.md for the keys there are".to_owned(),
-                    names => format!("did you mean `{}`?", names.join("` or `")),
-                };
-                let severity = match closes(&entry.key, path, &meant) {
-                    true => Severity::Error,
-                    false => Severity::Warning,
-                };
-                let problem = Problem::warning(entry.at, &below, "pudu does not know this key", help);
-                log.problems.push(Problem { severity, ..problem });
-            }
-            _ => unknown_keys(&entry.node, &below, homes, log),
-        }
-    }
-}
-
-/// Returns what was probably meant by an unknown key: one near it, those that it is the end of, or, of one that
-/// stands too far out, the same key where it belongs.
-fn meant(
-    key: &str,
-    path: &str,
-    known: &BTreeSet<String>,
-    homes: fn(&str) -> Vec<String>,
-    log: &Log,
-) -> Vec<String> {
-    let known = || known.iter().map(String::as_str);
-    if let Some(near) = nearest(key, known()) {
-        return vec![near.to_owned()];
-    }
-    let ends = |long: &str, short: &str| long.strip_suffix(short).is_some_and(|rest| rest.ends_with('_'));
-    let kin: Vec<_> =
-        known().filter(|other| ends(other, key) || ends(key, other)).map(str::to_owned).collect();
-    if !kin.is_empty() || !matches!(path, "" | "channels") {
-        return kin;
-    }
-    let (key, closes) = closing(key).map_or((key, false), |closing| (closing, true));
-    let there = |(section, keys): (&String, &BTreeSet<String>)| {
-        (keys.contains(key) && !section.is_empty()).then(|| join(section, key))
-    };
-    let found: Vec<_> = log.sections.iter().filter_map(there).collect();
-    let mut found = if found.is_empty() { homes(key) } else { found };
-    if found.len() > MAX_HOMES {
-        let closes = closes || found.iter().all(|path| in_closing(path));
-        found.truncate(if closes { MAX_HOMES } else { 0 });
-    }
-    found
 }
 
 /// A mapping of the file, or its absence.
@@ -290,6 +214,14 @@ impl<'r> Section<'r> {
         }
     }
 
+    /// Notes a key whose value counts something else than in DeerFlow, if the file has it.
+    pub(super) fn differs(&self, key: &str, counts: &str) {
+        if self.entry(key).is_some() {
+            let told = format!("{} ({counts})", join(&self.path, key));
+            self.reader.log.borrow_mut().differing.insert(told);
+        }
+    }
+
     /// Remembers what nobody may read.
     pub(super) fn know_secret<'a>(&self, secrets: impl IntoIterator<Item = &'a SecretString>) {
         self.reader.log.borrow_mut().secrets.extend(secrets.into_iter().cloned());
@@ -376,23 +308,37 @@ impl<'r> Section<'r> {
 
     /// Returns what a text stands for; `None` when it stands for nothing, which is reported where it matters.
     pub(super) fn expand(&self, key: &str, at: Pos, text: &str) -> Option<String> {
+        if let Some(name) = windows_variable(text) {
+            let what = format!("%{name}% is how Windows writes a variable");
+            self.note(Problem::error(at, key, what, format!("write ${name}")));
+            return None;
+        }
         let Some(rest) = text.strip_prefix('$') else { return Some(text.to_owned()) };
         if let Some(literal) = rest.strip_prefix('$') {
             return Some(format!("${literal}"));
         }
-        let name = rest.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(rest);
-        if !env::is_name(name) {
+        let Some(name) = variable(text) else {
             let help = "write $NAME or ${NAME}; a text that begins with a dollar sign begins with `$$`";
             self.note(Problem::error(at, key, "a text with `$` in front must be a variable's name", help));
             return None;
-        }
+        };
         let value = self.reader.env.get(name);
         if value.is_none() && self.needed {
             let what = format!("the environment variable {name} is not set");
             let help = format!("set {name}, or write {name}=… into the file .env beside this one");
             self.note(Problem::error(at, key, what, help));
         }
-        value.map(str::to_owned)
+        let value = value?;
+        self.reader.log.borrow_mut().expanded.insert((value.to_owned(), name.to_owned()));
+        Some(value.to_owned())
+    }
+
+    /// Returns the name of the variable that a key's value comes from.
+    pub(super) fn variable(&self, key: &str) -> Option<&'r str> {
+        match &self.entry(key)?.node.value {
+            NodeValue::Text(text) => variable(text),
+            _ => None,
+        }
     }
 
     fn know(&self, key: &str) {
@@ -421,6 +367,40 @@ impl Section<'_> {
             _ => "write `key: value` lines, indented alike".to_owned(),
         }
     }
+}
+
+/// Puts the names of variables in the place of their values, where those are words of their own.
+fn named(text: &str, expanded: &BTreeSet<(String, String)>) -> String {
+    const MIN_BYTES: usize = 5;
+    let mut text = text.to_owned();
+    for (value, name) in expanded.iter().rev().filter(|(value, _)| value.trim().len() >= MIN_BYTES) {
+        let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+        let mut rest = std::mem::take(&mut text);
+        while let Some(at) = rest.find(value.as_str()) {
+            let (before, found) = rest.split_at(at);
+            let after = found.get(value.len()..).unwrap_or_default().to_owned();
+            let whole =
+                !is_part(before.chars().last().or(text.chars().last())) && !is_part(after.chars().next());
+            text.push_str(before);
+            text.push_str(&if whole { format!("${name}") } else { value.clone() });
+            rest = after;
+        }
+        text.push_str(&rest);
+    }
+    text
+}
+
+/// Returns the name in `$NAME` or `${NAME}`.
+fn variable(text: &str) -> Option<&str> {
+    let rest = text.strip_prefix('$')?;
+    let name = rest.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(rest);
+    env::is_name(name).then_some(name)
+}
+
+/// Returns the name in `%NAME%`.
+fn windows_variable(text: &str) -> Option<&str> {
+    let name = text.strip_prefix('%')?.strip_suffix('%')?;
+    env::is_name(name).then_some(name)
 }
 
 fn is_name(word: &str) -> bool {

@@ -5,14 +5,16 @@
 
 use super::{
     problem::{Problem, join, nearest},
+    quantity::{self, Unit},
     raw::{Node, NodeValue},
     reader::{Section, describe, kind},
 };
 use jiff::tz::TimeZone;
+use pudu_client::net::scrub;
 use pudu_texts::Language;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value as Json};
-use std::{fmt::Display, ops::RangeInclusive, str::FromStr, time::Duration};
+use std::{fmt::Display, ops::RangeInclusive, time::Duration};
 use url::Url;
 
 /// Writes a value as a person would type it.
@@ -76,8 +78,26 @@ impl<'r> Section<'r> {
         self.scalar(key, "text", false, String::clone, text)
     }
 
-    /// Reads text that is never shown.
+    /// Reads text that is never shown. A placeholder is refused.
     pub(super) fn secret<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, SecretString> {
+        let secret = self.secret_or_placeholder(key);
+        match &secret.value {
+            Some(value) if self.is_needed() && is_placeholder(value.expose_secret()) => {
+                let what = match self.variable(key) {
+                    Some(name) => {
+                        format!("the environment variable {name} holds a placeholder, not a secret")
+                    }
+                    None => "this is a placeholder, not a secret".to_owned(),
+                };
+                self.refuse(key, what, "write the real one, best as a variable: $NAME");
+                Setting { value: None, spoilt: true, ..secret }
+            }
+            _ => secret,
+        }
+    }
+
+    /// Reads text that is never shown, whatever it is.
+    pub(super) fn secret_or_placeholder<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, SecretString> {
         let show = |secret: &SecretString| secret.expose_secret().to_owned();
         let secret = self.scalar(key, "secret", true, show, |value| Ok(text(value)?.map(SecretString::from)));
         self.know_secret(secret.value.as_ref());
@@ -94,20 +114,61 @@ impl<'r> Section<'r> {
     where
         T: Copy + Display + TryFrom<i128> + Into<i128> + 'static,
     {
+        self.amount(key, Unit::Plain, range)
+    }
+
+    /// Reads a whole number of a unit, which may be written with another one of the same kind.
+    pub(super) fn amount<'s, T>(
+        &'s self,
+        key: &'s str,
+        unit: Unit,
+        range: RangeInclusive<T>,
+    ) -> Setting<'s, 'r, T>
+    where
+        T: Copy + Display + TryFrom<i128> + Into<i128> + 'static,
+    {
         let (low, high) = (*range.start(), *range.end());
-        let kind = format!("whole number, {low} to {high}");
+        let kind = format!("{}, {low} to {high}", unit.name());
         self.scalar(key, &kind, false, T::to_string, move |value| {
             let within =
                 |n: i128| (low.into()..=high.into()).contains(&n).then(|| T::try_from(n).ok()).flatten();
-            Ok(Some(whole(value).and_then(within).ok_or("")?))
+            let number = unit.parse(value).and_then(quantity::whole).and_then(within);
+            Ok(Some(number.ok_or_else(|| unit.help(value))?))
         })
     }
 
     /// Reads any number.
     pub(super) fn decimal<'s>(&'s self, key: &'s str, range: RangeInclusive<f64>) -> Setting<'s, 'r, f64> {
         let kind = format!("number, {} to {}", range.start(), range.end());
+        self.any_number(key, Unit::Plain, kind, range)
+    }
+
+    /// Reads a number of days, with or without a fraction.
+    pub(super) fn days<'s>(&'s self, key: &'s str, range: RangeInclusive<f64>) -> Setting<'s, 'r, f64> {
+        let kind = format!("days, {} to {}", range.start(), range.end());
+        self.any_number(key, Unit::Days, kind, range)
+    }
+
+    /// Reads a share or a count, of tokens maybe.
+    pub(super) fn share_or_tokens<'s>(
+        &'s self,
+        key: &'s str,
+        range: RangeInclusive<f64>,
+    ) -> Setting<'s, 'r, f64> {
+        let kind = format!("number, {} to {}", range.start(), range.end());
+        self.any_number(key, Unit::Tokens, kind, range)
+    }
+
+    fn any_number<'s>(
+        &'s self,
+        key: &'s str,
+        unit: Unit,
+        kind: String,
+        range: RangeInclusive<f64>,
+    ) -> Setting<'s, 'r, f64> {
         self.scalar(key, &kind, false, f64::to_string, move |value| {
-            Ok(Some(decimal(value).filter(|n| range.contains(n)).ok_or("")?))
+            let number = unit.parse(value).filter(|n| range.contains(n));
+            Ok(Some(number.ok_or_else(|| unit.help(value))?))
         })
     }
 
@@ -116,28 +177,39 @@ impl<'r> Section<'r> {
         const YEAR: f64 = 31_536_000.0;
         let show = |time: &Duration| time.as_secs_f64().to_string();
         self.scalar(key, &format!("seconds, {least} to {YEAR}"), false, show, move |value| {
-            let within = decimal(value).filter(|n| (least..=YEAR).contains(n));
-            Ok(Some(Duration::from_secs_f64(within.ok_or("")?)))
+            let within = Unit::Seconds.parse(value).filter(|n| (least..=YEAR).contains(n));
+            Ok(Some(Duration::from_secs_f64(within.ok_or_else(|| Unit::Seconds.help(value))?)))
         })
     }
 
     /// Reads an address that begins with `http://` or `https://`.
     pub(super) fn url<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, Url> {
         let show = |url: &Url| url.as_str().trim_end_matches('/').to_owned();
-        self.scalar(key, "URL", false, show, |value| {
+        let setting = self.scalar(key, "URL", false, show, |value| {
             let Some(text) = text(value)? else { return Ok(None) };
             let url = Url::parse(&text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
             Ok(Some(url.ok_or("begin it with https:// or http://")?))
-        })
+        });
+        if let Some(url) = &setting.value {
+            let pairs = url.query_pairs().filter(|(name, value)| scrub::is_secret(name, value));
+            let hidden = pairs.map(|(_, value)| value.into_owned()).chain(url.password().map(str::to_owned));
+            self.know_secret(&hidden.map(SecretString::from).collect::<Vec<_>>());
+        }
+        setting
     }
 
     /// Reads the name of a time zone, as the system knows it.
     pub(super) fn timezone<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, TimeZone> {
-        let show = |zone: &TimeZone| zone.iana_name().unwrap_or("the system's").to_owned();
+        let show = |zone: &TimeZone| match (zone.iana_name(), zone.to_fixed_offset()) {
+            (Some(name), _) => name.to_owned(),
+            (None, Ok(offset)) => offset.to_string(),
+            (None, Err(_)) => "the system's".to_owned(),
+        };
         self.scalar(key, "time zone", false, show, |value| {
             let Some(text) = text(value)? else { return Ok(None) };
-            let help = "write the name of one that this machine knows, such as Europe/Berlin";
-            TimeZone::get(&text).map(Some).map_err(|_| help.to_owned())
+            let help =
+                "write the name of one that this machine knows, such as Europe/Berlin, or an offset: +02:00";
+            quantity::time_zone(&text).map(Some).ok_or_else(|| help.to_owned())
         })
     }
 
@@ -339,6 +411,27 @@ impl<'r> Section<'r> {
     }
 }
 
+/// Returns whether text only keeps the place of a secret, as in examples. Words that servers without keys are given, such as
+/// `EMPTY`, are none.
+pub(super) fn is_placeholder(text: &str) -> bool {
+    const WORDS: [&str; 6] = ["apikey", "changeme", "fixme", "placeholder", "replaceme", "todo"];
+    const ENDS: [&str; 4] = ["key", "password", "secret", "token"];
+    let text = text.trim().to_lowercase().replace(['-', ' '], "_");
+    let bare = text.trim_matches(|c| "<>{}[]".contains(c));
+    let joined = bare.replace('_', "");
+    let last = bare.rsplit('_').next().unwrap_or_default();
+    let is_blank = |part: &str| {
+        part.len() >= 3 && ['x', '.', '*', '…'].iter().any(|c| part.chars().all(|other| other == *c))
+    };
+    (text.len() > 2 && (text.starts_with('<') && text.ends_with('>') || text.starts_with("{{")))
+        || WORDS.contains(&joined.as_str())
+        || joined.starts_with("your") && ENDS.iter().any(|end| joined.ends_with(end))
+        || bare.starts_with("your_")
+        || bare.contains("_your_")
+        || bare.ends_with("_here")
+        || is_blank(last)
+}
+
 /// Returns the value for a message; of a variable only its name.
 fn found(value: &NodeValue) -> String {
     match value {
@@ -367,27 +460,5 @@ fn flag(value: &NodeValue) -> Result<Option<bool>, String> {
         "true" | "yes" | "on" | "1" => Ok(Some(true)),
         "false" | "no" | "off" | "0" => Ok(Some(false)),
         _ => Err(String::new()),
-    }
-}
-
-fn whole(value: &NodeValue) -> Option<i128> {
-    match value {
-        NodeValue::Int(value) => Some(*value),
-        // Exact up to 2^53, beyond which no setting goes.
-        #[allow(clippy::cast_possible_truncation)]
-        NodeValue::Float(value) if value.fract() == 0.0 && value.abs() < 9e15 => Some(*value as i128),
-        NodeValue::Text(text) => i128::from_str(text.trim()).ok(),
-        _ => None,
-    }
-}
-
-fn decimal(value: &NodeValue) -> Option<f64> {
-    match value {
-        // Exact up to 2^53, beyond which no setting goes.
-        #[allow(clippy::cast_precision_loss)]
-        NodeValue::Int(value) => Some(*value as f64),
-        NodeValue::Float(value) => Some(*value),
-        NodeValue::Text(text) => f64::from_str(text.trim()).ok().filter(|n| n.is_finite()),
-        _ => None,
     }
 }

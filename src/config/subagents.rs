@@ -6,6 +6,7 @@ use super::{
     model::ModelConfig,
     model_name,
     reader::Section,
+    setting::Setting,
 };
 use pudu_client::{
     harness::{RunBounds, subagent},
@@ -46,7 +47,7 @@ pub(super) fn subagents(top: &Section<'_>, models: &[ModelConfig], summaries: bo
         budgets::token_budget(&section.section("token_budget"), TokenBudgetConfig::of_task(summaries));
     let enabled = section.flag("enabled").or(true);
     let time = section.seconds("timeout_seconds", 1.0).or(Duration::from_secs(1800));
-    let turns = section.number("max_turns", 1..=1000).optional("as each kind has it");
+    let turns = turns(&section).optional("as each kind has it");
     let changes = section.section("agents");
     let builtin = subagent::builtin().into_iter().map(|kind| {
         let steps = turns.unwrap_or(kind.bounds.steps);
@@ -80,6 +81,12 @@ pub(super) fn subagents(top: &Section<'_>, models: &[ModelConfig], summaries: bo
     if enabled { all } else { Vec::new() }
 }
 
+/// Reads the maximum number of model calls of a task.
+fn turns<'s, 'r>(section: &'s Section<'r>) -> Setting<'s, 'r, u32> {
+    section.differs("max_turns", "model calls");
+    section.number("max_turns", 1..=1000)
+}
+
 /// Reads a kind of the operator's.
 fn own(
     section: &Section<'_>,
@@ -99,7 +106,7 @@ fn own(
         skills: skills(section),
         model: model(section, models),
         bounds: RunBounds {
-            steps: section.number("max_turns", 1..=1000).or(TURNS),
+            steps: turns(section).or(TURNS),
             time: section.seconds("timeout_seconds", 1.0).or(TIME),
             tokens: tokens.budget(),
             ..RunBounds::default()
@@ -121,7 +128,7 @@ fn alter(kind: &mut Subagent, section: &Section<'_>, models: &[ModelConfig], tok
     if let Some(time) = section.seconds("timeout_seconds", 1.0).optional("as above") {
         kind.bounds.time = time;
     }
-    if let Some(steps) = section.number("max_turns", 1..=1000).optional("as above") {
+    if let Some(steps) = turns(section).optional("as above") {
         kind.bounds.steps = steps;
     }
     kind.model = model(section, models).or_else(|| kind.model.take());

@@ -3,7 +3,7 @@
 //! Two keys work otherwise than there, because a summary is asked with the bytes that the provider has read already:
 //! `trim_tokens_to_summarize` counts for another model alone, and there is always a trigger, the full window.
 
-use super::{model::ModelConfig, model_name, raw::NodeValue, reader::Section};
+use super::{model::ModelConfig, model_name, quantity::Unit, raw::NodeValue, reader::Section};
 use pudu_client::harness::{ContextRules, ContextSize};
 
 /// Maximum value of a size in tokens or messages.
@@ -41,7 +41,8 @@ pub(super) fn read(top: &Section<'_>, models: &[ModelConfig]) -> Summarization {
     section.later(OLDER_KEYS);
     let usual = ContextRules::default();
     let model = model_name::named(&section, "model_name", models, "the run's own");
-    let most_read = section.number("trim_tokens_to_summarize", 1..=100_000_000_u32).optional("all");
+    let most_read =
+        section.amount("trim_tokens_to_summarize", Unit::Tokens, 1..=100_000_000_u32).optional("all");
     if most_read.is_some() && model.is_none() {
         let what = "this has no effect: the run's own model has read the conversation already";
         section.warn("trim_tokens_to_summarize", what, "name another model with `model_name`, or remove it");
@@ -72,7 +73,7 @@ fn triggers(section: &Section<'_>) -> Vec<ContextSize> {
 /// Reads a size; `None` if the file says none.
 fn size(section: &Section<'_>, kind: &str, value: &str) -> Option<ContextSize> {
     let kind = section.choice("type", KINDS).optional(kind);
-    let value = section.decimal("value", 0.0..=MAX_SIZE).optional(value);
+    let value = section.share_or_tokens("value", 0.0..=MAX_SIZE).optional(value);
     match (kind, value) {
         (None, None) => None,
         (Some(_), None) => {

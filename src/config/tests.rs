@@ -6,6 +6,7 @@ mod errors;
 mod feishu;
 mod guardrails;
 mod model_blocks;
+mod near_misses;
 mod values;
 mod web;
 

@@ -12,9 +12,11 @@ pub mod json;
 pub mod proxy;
 pub mod retry;
 pub mod scrub;
+mod shown_url;
 pub mod sse;
 mod tls;
 
 pub use client::{CONNECT_TIMEOUT, client};
 pub use reqwest;
+pub use shown_url::shown_url;
 pub use tls::{builder, install_crypto, tls};

@@ -6,7 +6,7 @@ use pudu_client::{
     model::ModelSettings,
     net::{
         self,
-        reqwest::{Client, Error, RequestBuilder, Response, Url, header},
+        reqwest::{Client, Error, RequestBuilder, Response, header},
     },
 };
 use serde_json::Value;
@@ -24,7 +24,6 @@ pub(super) async fn check(settings: &ModelSettings) -> Check {
         return Check::bad(what, "no HTTP client can be made", "see the log");
     };
     let place = settings.base_url.host_str().unwrap_or_default();
-    let base = settings.base_url.as_str().trim_end_matches('/');
     match look(&http, settings).await {
         Ok(ServerKind::Api) => Check::good(what, format!("{} at {place} answers", settings.model)),
         Ok(ServerKind::Refused) => {
@@ -35,12 +34,16 @@ pub(super) async fn check(settings: &ModelSettings) -> Check {
             Check::poor(what, format!("{place} answers {status}"), help)
         }
         Ok(ServerKind::NoApi) => {
-            let longer = Url::parse(&format!("{base}/v1")).unwrap_or_else(|_| settings.base_url.clone());
-            let settings = ModelSettings { base_url: longer.clone(), ..settings.clone() };
-            let help = match look(&http, &settings).await {
-                Ok(ServerKind::Api | ServerKind::Refused) => format!("write `base_url: {longer}`"),
+            let mut longer = settings.base_url.clone();
+            longer.set_path(&format!("{}/v1", longer.path().trim_end_matches('/')));
+            let longer = ModelSettings { base_url: longer, ..settings.clone() };
+            let help = match look(&http, &longer).await {
+                Ok(ServerKind::Api | ServerKind::Refused) => {
+                    format!("write `base_url: {}`", net::shown_url(&longer.base_url))
+                }
                 _ => "see `base_url` of this model: that of most providers ends in /v1".to_owned(),
             };
+            let base = net::shown_url(&settings.base_url);
             Check::bad(what, format!("there is no model API at {base}"), help)
         }
         Err(error) => {

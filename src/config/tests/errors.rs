@@ -14,7 +14,7 @@ fn a_time_zone_is_one_that_there_is() {
         "channels: {timezone: Mars/Olympus}\n",
         "
 config.yaml:2:22: error: channels.timezone: found \"Mars/Olympus\", expected time zone
-  help: write the name of one that this machine knows, such as Europe/Berlin",
+  help: write the name of one that this machine knows, such as Europe/Berlin, or an offset: +02:00",
     );
 }
 
@@ -79,7 +79,7 @@ fn an_unknown_key_is_told_with_the_nearest_known_one() {
     check(
         "chanels: {}\nchannels:\n  telegram:\n    enabled: false\n    bot_tokn: x\n  webex: 1\nfavourite: x\n",
         "
-config.yaml:2:1: warning: chanels: pudu does not know this key
+config.yaml:2:1: error: chanels: pudu does not know this key
   help: did you mean `channels`?
 config.yaml:6:5: warning: channels.telegram.bot_tokn: pudu does not know this key
   help: did you mean `bot_token`?
@@ -609,7 +609,7 @@ fn a_key_in_the_wrong_place_is_told_where_it_belongs_and_one_that_closes_a_door_
     );
     told(
         "port: 80\n",
-        "warning: port: pudu does not know this key\n  help: did you mean `gateway.port` or `sandbox.port`?",
+        "error: port: pudu does not know this key\n  help: did you mean `gateway.port` or `sandbox.port`?",
     );
     told(
         "channels: {allowed_users: [1], telegram: {bot_token: t}}\n",

@@ -1,0 +1,47 @@
+//! Agents that accounts name and that are not there.
+
+use crate::{
+    config::{LoadedConfig, Problem, nearest},
+    connections,
+};
+use pudu_client::agents::{AgentError, Agents};
+
+/// Returns a warning for each account that names an agent that does not exist. It can still be made while pudu runs.
+pub(super) fn missing(loaded: &LoadedConfig) -> Vec<Problem> {
+    let agents = Agents::new(loaded.config.fixed.home.clone());
+    let roster = agents.list();
+    let hot = &loaded.config.hot;
+    let mut problems = Vec::new();
+    for (account, configured) in &hot.policies {
+        let policy = connections::policy(hot, account);
+        // Nobody has an empty id: that is what holds for all who are not named.
+        let people = std::iter::once("").chain(configured.session.users.keys().map(String::as_str));
+        for person in people {
+            let Some(name) = policy.session(person).agent else { continue };
+            let Err(error @ (AgentError::Unknown(_) | AgentError::Name { .. })) = agents.find(&name) else {
+                continue;
+            };
+            let keys =
+                if person.is_empty() { &["assistant_id", "context"][..] } else { &["users", "assistant_id"] };
+            let places = keys.iter().flat_map(|key| {
+                [format!("channels.{account}.session.{key}"), format!("channels.session.{key}")]
+            });
+            let (key, at) = places
+                .filter_map(|key| loaded.said_at(&key).map(|at| (key, at)))
+                .next()
+                .map_or((format!("channels.{account}.session"), None), |(key, at)| (key, Some(at)));
+            let what = error.to_string();
+            let what = what.trim_end_matches('.');
+            let near = nearest(&name, roster.agents.iter().map(|agent| agent.name.as_str()));
+            let help = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("make it (`pudu agent new {name}`), or name another one"),
+            };
+            let problem = Problem::warning(at, &key, what, help);
+            if !problems.contains(&problem) {
+                problems.push(problem);
+            }
+        }
+    }
+    problems
+}

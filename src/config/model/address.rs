@@ -1,0 +1,106 @@
+//! Addresses of models' APIs.
+
+use super::super::{env::Env, reader::Section};
+use pudu_client::{
+    model::{Vendor, WireKind},
+    net,
+};
+use url::Url;
+
+/// Native clients of some providers take an address without the endpoint's path; it is added.
+pub(super) fn base_url(
+    section: &Section<'_>,
+    vendor: &'static Vendor,
+    wire: WireKind,
+    model: Option<&str>,
+    env: &Env,
+) -> Option<Url> {
+    if vendor.name == "azure" {
+        return azure_url(section, wire, model, env);
+    }
+    if let Some(mut url) = section.url("base_url").optional("the provider's") {
+        refuse_call(section, &url);
+        if url.path() == "/" && !vendor.path.is_empty() {
+            url.set_path(vendor.path);
+        }
+        return Some(url);
+    }
+    let named = env.first(vendor.url_variables).and_then(|(_, url)| address(url));
+    named.or_else(|| Url::parse(vendor.base_url).ok())
+}
+
+/// Ends of the addresses of calls. The API's own address ends before them.
+const CALLS: [&str; 8] = [
+    "/api/chat",
+    "/api/generate",
+    "/audio/transcriptions",
+    "/chat/completions",
+    "/completions",
+    "/embeddings",
+    "/messages",
+    "/responses",
+];
+
+/// Refuses the address of a call in the place of the API's.
+fn refuse_call(section: &Section<'_>, url: &Url) {
+    let path = url.path().trim_end_matches('/');
+    let gemini = path
+        .find("/models/")
+        .filter(|_| path.contains(":generateContent") || path.contains(":streamGenerateContent"));
+    let call = match gemini {
+        Some(at) => path.get(at..),
+        None => CALLS.into_iter().find(|call| path.ends_with(call)),
+    };
+    let Some(call) = call else { return };
+    let mut shorter = url.clone();
+    shorter.set_path(path.strip_suffix(call).unwrap_or(path));
+    let help = match section.variable("base_url").is_some() {
+        true => format!("end it before `{call}`"),
+        false => format!("write `base_url: {}`", net::shown_url(&shorter)),
+    };
+    section.refuse("base_url", format!("it ends in `{call}`, which pudu adds to each call"), help);
+}
+
+/// Reads an address as providers' own clients do: Ollama's is often `host:port`, or where it listens.
+fn address(text: &str) -> Option<Url> {
+    let text = text.trim();
+    let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    let url = Url::parse(&whole).ok().filter(Url::has_host)?;
+    Url::parse(&url.as_str().replacen("//0.0.0.0", "//127.0.0.1", 1)).ok()
+}
+
+/// Makes Azure's address of a deployment: its resource, the deployment's name, and the version of the API.
+fn azure_url(section: &Section<'_>, wire: WireKind, model: Option<&str>, env: &Env) -> Option<Url> {
+    let written = section.url("azure_endpoint").optional("AZURE_OPENAI_ENDPOINT");
+    let deployment = section.text("azure_deployment").optional("the model's name");
+    let version = section.text("api_version").or("2024-10-21".to_owned());
+    let whole = section.url("base_url").optional("the provider's");
+    let named = || env.first(&["AZURE_OPENAI_ENDPOINT"]).and_then(|(_, url)| Url::parse(url).ok());
+    let Some(mut url) = written.or_else(|| if whole.is_none() { named() } else { None }) else {
+        if whole.is_none() {
+            let help = "write the resource's address, such as https://NAME.openai.azure.com, or set AZURE_OPENAI_ENDPOINT";
+            section.refuse("azure_endpoint", "this is missing", help);
+        }
+        return whole;
+    };
+    let deployment = deployment.or_else(|| model.map(str::to_owned))?;
+    let path: &[&str] = match wire {
+        WireKind::Responses => &["openai", "v1"],
+        _ => &["openai", "deployments", &deployment],
+    };
+    url.path_segments_mut().ok()?.pop_if_empty().extend(path);
+    if wire == WireKind::Chat {
+        url.query_pairs_mut().append_pair("api-version", &version);
+    }
+    Some(url)
+}
+
+/// Returns whether an address is on this machine.
+pub(in super::super) fn is_local(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost",
+        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
+        None => false,
+    }
+}

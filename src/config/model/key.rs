@@ -1,0 +1,55 @@
+//! Keys of models' APIs.
+
+use super::{
+    super::{env::Env, reader::Section, setting::is_placeholder},
+    ModelVendor, is_local,
+};
+use secrecy::{ExposeSecret, SecretString};
+use url::Url;
+
+/// A key that is not written is looked for where the provider's own clients look for it.
+pub(super) fn api_key(
+    section: &Section<'_>,
+    vendor: ModelVendor,
+    base_url: Option<&Url>,
+    env: &Env,
+) -> Option<SecretString> {
+    let setting = section.secret_or_placeholder("api_key");
+    let spoilt = setting.is_spoilt();
+    let written = setting.optional("the provider's variable");
+    if let (None, false, Some(name)) = (&written, spoilt, section.variable("api_key")) {
+        let help = format!("set {name}; a server that wants no key needs no `api_key` here");
+        section.refuse("api_key", format!("the environment variable {name} is empty"), help);
+        return None;
+    }
+    let unfit = |key: &str| key.trim().is_empty() || key.chars().any(char::is_control);
+    if written.as_ref().is_some_and(|key| unfit(key.expose_secret())) {
+        section.refuse("api_key", "it is blank, or has a line break", "write the key alone");
+    }
+    let variables: Vec<&str> = vendor.variables().collect();
+    let found = env.first(&variables);
+    let holder = match (&written, found) {
+        (Some(_), _) => section.variable("api_key"),
+        (None, found) => found.map(|(name, _)| name),
+    };
+    let key = written.or_else(|| found.map(|(_, key)| SecretString::from(key)));
+    let home = vendor.host.unwrap_or(vendor.class);
+    let public =
+        base_url.is_some_and(|url| !is_local(url) && url.as_str().trim_end_matches('/') == home.base_url);
+    if key.as_ref().is_some_and(|key| is_placeholder(key.expose_secret())) {
+        let what = match holder {
+            Some(name) => format!("the environment variable {name} holds a placeholder, not a key"),
+            None => "this is a placeholder, not a key".to_owned(),
+        };
+        let name = holder.or(variables.first().copied()).unwrap_or("API_KEY");
+        match public && section.is_needed() {
+            true => section.refuse("api_key", what, format!("set {name} to the provider's key")),
+            false => section.warn("api_key", what, "write the server's key; remove this if it wants none"),
+        }
+    }
+    if let (None, [name, ..], true) = (&key, &variables[..], public && !spoilt && section.is_needed()) {
+        let help = format!("set {name}, or write `api_key: $NAME` with a variable of your own");
+        section.refuse("api_key", format!("no key is written, and {name} is not set"), help);
+    }
+    key
+}

@@ -1,0 +1,258 @@
+//! Numbers with and without units: sizes, counts of tokens, times and time zones as people write them.
+//!
+//! This is the one reader of units. A key's own unit counts where a number has none.
+
+use super::raw::NodeValue;
+use jiff::tz::{Offset, TimeZone};
+use std::str::FromStr;
+
+/// The unit that a key counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// No unit can be written.
+    Plain,
+    Bytes,
+    Tokens,
+    Milliseconds,
+    Seconds,
+    Minutes,
+    Days,
+}
+
+const MINUTE: f64 = 60.0;
+const HOUR: f64 = 3_600.0;
+const DAY: f64 = 86_400.0;
+
+/// Units of time, in seconds. `M` is left out: it may be minutes or months.
+const TIMES: &[(&[&str], f64)] = &[
+    (&["ms"], 0.001),
+    (&["s", "sec", "secs", "second", "seconds"], 1.0),
+    (&["m", "min", "mins", "minute", "minutes"], MINUTE),
+    (&["h", "hr", "hrs", "hour", "hours"], HOUR),
+    (&["d", "day", "days"], DAY),
+    (&["w", "week", "weeks"], 7.0 * DAY),
+    (&["y", "year", "years"], 365.0 * DAY),
+];
+
+/// Units of size, in bytes: those of SI are decimal, those of IEC binary.
+const SIZES: &[(&[&str], f64)] = &[
+    (&["b", "byte", "bytes"], 1.0),
+    (&["k", "kb"], 1e3),
+    (&["m", "mb"], 1e6),
+    (&["g", "gb"], 1e9),
+    (&["t", "tb"], 1e12),
+    (&["ki", "kib"], 1_024.0),
+    (&["mi", "mib"], 1_048_576.0),
+    (&["gi", "gib"], 1_073_741_824.0),
+    (&["ti", "tib"], 1_099_511_627_776.0),
+];
+
+const COUNTS: &[(&[&str], f64)] = &[(&["k"], 1e3), (&["m"], 1e6)];
+
+impl Unit {
+    /// Returns the name of the type, for people.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "whole number",
+            Self::Bytes => "bytes",
+            Self::Tokens => "tokens",
+            Self::Milliseconds => "milliseconds",
+            Self::Seconds => "seconds",
+            Self::Minutes => "minutes",
+            Self::Days => "days",
+        }
+    }
+
+    /// Returns advice for text that is no quantity.
+    pub(super) fn help(self, typed: &NodeValue) -> &'static str {
+        if !matches!(typed, NodeValue::Text(_)) {
+            return "";
+        }
+        match self {
+            Self::Plain => "",
+            Self::Bytes => {
+                "write bytes, or a size such as 500MB (decimal, 500,000,000) or 512MiB (binary, 536,870,912)"
+            }
+            Self::Tokens => "write a count, also as 128k (128,000) or 1M (1,000,000)",
+            _ => "write a number, or a time with its unit: ms, s, m, h, d, w or y, such as 90s, 10m or 1h30m",
+        }
+    }
+
+    /// Reads a value as a number of this unit.
+    pub(super) fn parse(self, value: &NodeValue) -> Option<f64> {
+        match value {
+            // Exact up to 2^53, beyond which no setting goes.
+            #[allow(clippy::cast_precision_loss)]
+            NodeValue::Int(value) => Some(*value as f64),
+            NodeValue::Float(value) => Some(*value),
+            NodeValue::Text(text) => self.parse_text(text.trim()),
+            _ => None,
+        }
+    }
+
+    fn parse_text(self, text: &str) -> Option<f64> {
+        if let Some(number) = number(text) {
+            return Some(number);
+        }
+        match self {
+            Self::Plain => None,
+            Self::Bytes => one_of(&text.to_ascii_lowercase(), SIZES),
+            Self::Tokens => one_of(&text.to_ascii_lowercase(), COUNTS),
+            Self::Milliseconds => time(text).map(|seconds| seconds * 1e3),
+            Self::Seconds => time(text),
+            Self::Minutes => time(text).map(|seconds| seconds / MINUTE),
+            Self::Days => time(text).map(|seconds| seconds / DAY),
+        }
+    }
+}
+
+/// Returns a whole number, unless it has a fraction.
+pub(super) fn whole(number: f64) -> Option<i128> {
+    // Factors such as 0.001 are not exact.
+    const NEAR: f64 = 1e-6;
+    let round = number.round();
+    // Exact up to 2^53, beyond which no setting goes.
+    #[allow(clippy::cast_possible_truncation)]
+    ((number - round).abs() < NEAR && round.abs() < 9e15).then_some(round as i128)
+}
+
+/// Reads a number; digits may be grouped by `_`, as in YAML 1.1.
+fn number(text: &str) -> Option<f64> {
+    let grouped = |at: usize| {
+        let digit =
+            |at: Option<usize>| at.and_then(|at| text.as_bytes().get(at)).is_some_and(u8::is_ascii_digit);
+        digit(at.checked_sub(1)) && digit(Some(at + 1))
+    };
+    let is_plain = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c))
+        && text.match_indices('_').all(|(at, _)| grouped(at));
+    is_plain.then(|| f64::from_str(&text.replace('_', "")).ok()).flatten().filter(|number| number.is_finite())
+}
+
+/// Reads one number and its unit.
+fn one_of(text: &str, units: &[(&[&str], f64)]) -> Option<f64> {
+    let end = text.find(|c: char| c.is_ascii_alphabetic())?;
+    let (digits, unit) = text.split_at(end);
+    // An exponent would be a unit's letter.
+    let number = number(digits.trim_end()).filter(|number| *number >= 0.0)?;
+    let (_, factor) = units.iter().find(|(names, _)| names.contains(&unit))?;
+    Some(number * factor)
+}
+
+/// Reads a time in seconds, of one part or several: `90s`, `1h30m`, `1h 30m`.
+fn time(text: &str) -> Option<f64> {
+    let (mut rest, mut seconds, mut before) = (text, 0.0, f64::INFINITY);
+    while !rest.is_empty() {
+        let unit = rest.find(|c: char| c.is_ascii_alphabetic())?;
+        let end = rest[unit..].find(|c: char| !c.is_ascii_alphabetic()).map_or(rest.len(), |end| unit + end);
+        let part = one_of(&rest[..end], TIMES)?;
+        let (_, factor) = TIMES.iter().find(|(names, _)| names.contains(&&rest[unit..end]))?;
+        if *factor >= before {
+            return None;
+        }
+        (seconds, before, rest) = (seconds + part, *factor, rest[end..].trim_start());
+    }
+    (!text.is_empty()).then_some(seconds)
+}
+
+/// Reads a time zone: a name that this machine knows, or a fixed offset such as `+02:00` or `UTC-3`.
+pub(super) fn time_zone(text: &str) -> Option<TimeZone> {
+    let text = text.trim();
+    TimeZone::get(text).ok().or_else(|| offset(text).map(TimeZone::fixed))
+}
+
+fn offset(text: &str) -> Option<Offset> {
+    let signed = ["UTC", "GMT"].iter().find_map(|name| text.strip_prefix(name)).unwrap_or(text);
+    let negative = || signed.strip_prefix(['-', '\u{2212}']).map(|digits| (-1, digits));
+    let (sign, digits) = signed.strip_prefix('+').map(|digits| (1, digits)).or_else(negative)?;
+    let (hours, minutes) = match digits.split_once(':') {
+        Some((hours, minutes)) if minutes.len() == 2 => (hours, minutes),
+        None if digits.len() == 4 => digits.split_at_checked(2)?,
+        None => (digits, "00"),
+        Some(_) => return None,
+    };
+    let read = |text: &str, most: i32| {
+        let plain = (1..=2).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+        plain.then(|| text.parse::<i32>().ok()).flatten().filter(|number| *number <= most)
+    };
+    // No place is farther than 14 hours from UTC.
+    let seconds = read(hours, 14)? * 3_600 + read(minutes, 59)? * 60;
+    Offset::from_seconds(sign * seconds).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_counts_and_times_may_have_units() {
+        let text = |text: &str| NodeValue::Text(text.to_owned());
+        for (unit, typed, expected) in [
+            (Unit::Bytes, "2GB", Some(2e9)),
+            (Unit::Bytes, "2g", Some(2e9)),
+            (Unit::Bytes, "2 GiB", Some(2_147_483_648.0)),
+            (Unit::Bytes, "2Gi", Some(2_147_483_648.0)),
+            (Unit::Bytes, "1.5kB", Some(1_500.0)),
+            (Unit::Bytes, "512 MiB", Some(536_870_912.0)),
+            (Unit::Bytes, "10_000", Some(10_000.0)),
+            (Unit::Bytes, "10m10k", None),
+            (Unit::Bytes, "2GHz", None),
+            (Unit::Bytes, "-1kB", None),
+            (Unit::Tokens, "128k", Some(128_000.0)),
+            (Unit::Tokens, "128K", Some(128_000.0)),
+            (Unit::Tokens, "1.5M", Some(1_500_000.0)),
+            (Unit::Tokens, "128kB", None),
+            (Unit::Tokens, "k", None),
+            (Unit::Seconds, "10m", Some(600.0)),
+            (Unit::Seconds, "1y", Some(31_536_000.0)),
+            (Unit::Seconds, "1h30m", Some(5_400.0)),
+            (Unit::Seconds, "1h 30m", Some(5_400.0)),
+            (Unit::Seconds, "90 seconds", Some(90.0)),
+            (Unit::Seconds, "250ms", Some(0.25)),
+            (Unit::Seconds, "90", Some(90.0)),
+            (Unit::Seconds, "1m1h", None),
+            (Unit::Seconds, "1m 1m", None),
+            (Unit::Seconds, "10M", None),
+            (Unit::Seconds, "1 fortnight", None),
+            (Unit::Seconds, "PT10M", None),
+            (Unit::Seconds, "", None),
+            (Unit::Milliseconds, "10s", Some(10_000.0)),
+            (Unit::Milliseconds, "500", Some(500.0)),
+            (Unit::Minutes, "1d", Some(1_440.0)),
+            (Unit::Days, "1y", Some(365.0)),
+            (Unit::Days, "2w", Some(14.0)),
+            (Unit::Days, "12h", Some(0.5)),
+            (Unit::Plain, "10k", None),
+            (Unit::Plain, "1_0", Some(10.0)),
+            (Unit::Plain, "_10", None),
+            (Unit::Plain, "1__0", None),
+            (Unit::Plain, "inf", None),
+            (Unit::Plain, "nan", None),
+        ] {
+            assert_eq!(unit.parse(&text(typed)), expected, "{unit:?} {typed}");
+        }
+        assert_eq!(Unit::Bytes.parse(&NodeValue::Int(7)), Some(7.0));
+        assert_eq!((whole(7.0), whole(7.5), whole(f64::NAN)), (Some(7), None, None));
+    }
+
+    #[test]
+    fn a_time_zone_is_a_name_or_an_offset() {
+        for (typed, expected) in [
+            ("+02:00", Some(7_200)),
+            ("-0330", Some(-12_600)),
+            ("+5", Some(18_000)),
+            ("UTC+2", Some(7_200)),
+            ("GMT-3", Some(-10_800)),
+            ("UTC", Some(0)),
+            ("\u{2212}02:00", Some(-7_200)),
+            ("+25:00", None),
+            ("+02:0", None),
+            ("02:00", None),
+            ("+", None),
+            ("Mars/Olympus", None),
+        ] {
+            let found = time_zone(typed).map(|zone| zone.to_offset(jiff::Timestamp::UNIX_EPOCH).seconds());
+            assert_eq!(found, expected, "{typed}");
+        }
+        assert_eq!(time_zone("Europe/Berlin").unwrap().iana_name(), Some("Europe/Berlin"));
+    }
+}

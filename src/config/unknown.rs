@@ -1,0 +1,162 @@
+//! Keys that no part of pudu asked for, the keys that were probably meant, and whether the start must stop.
+
+use super::{
+    problem::{Problem, Severity, join, nearest},
+    raw::{Node, NodeValue},
+    reader::Log,
+};
+use std::collections::BTreeSet;
+
+/// Start of the names of top-level keys that are the operator's own, such as a home for anchors.
+const EXTENSION: &str = "x-";
+
+/// Top-level keys that people bring from other programs, and where pudu has them.
+const HABITS: &[(&[&str], &str)] = &[
+    (
+        &["telegram", "slack", "discord", "feishu", "dingtalk"],
+        "accounts are below `channels:`, each under its own name",
+    ),
+    (&["lark"], "write `channels:`, and below it `feishu:` with `domain: https://open.larksuite.com`"),
+    (
+        &["accounts", "bot", "bots", "integrations", "messengers", "platform", "platforms"],
+        "write `channels:`, and below it a platform's name",
+    ),
+    (
+        &[
+            "ai",
+            "anthropic",
+            "gemini",
+            "llm",
+            "llms",
+            "ollama",
+            "openai",
+            "openrouter",
+            "provider",
+            "providers",
+        ],
+        "write `models:`, a list whose entries have `name`, `model` and `api_key`",
+    ),
+    (&["default_model"], "the first entry of `models:` is the default"),
+    (
+        &["mcp", "mcp_servers", "mcpservers"],
+        "MCP servers are in extensions_config.json beside this file (docs/extensions.md)",
+    ),
+    (
+        &["agent", "agents"],
+        "agents are folders in the home folder (`pudu agent new`); sub-agents are below `subagents:`",
+    ),
+    (&["api", "http", "server", "web_server"], "write `gateway:`, with `host` and `port` below it"),
+    (&["listen"], "write `gateway.host` and `gateway.port`"),
+    (&["debug", "log", "verbose"], "write `log_level`"),
+    (&["db", "storage", "store"], "write `database:`"),
+    (
+        &["env", "environment"],
+        "variables are in the file .env beside this one; those of commands are `sandbox.environment`",
+    ),
+    (&["language", "locale"], "write `channels.language`"),
+    (&["timezone", "tz"], "write `channels.timezone`"),
+    (&["home", "data_dir"], "set PUDU_HOME in the environment"),
+    (&["proxy"], "set HTTPS_PROXY in the environment"),
+    (&["version"], "write `config_version`, or remove it"),
+];
+
+/// Returns advice on a key that other programs have.
+fn habit(key: &str) -> Option<&'static str> {
+    let key = key.to_lowercase().replace('-', "_");
+    HABITS.iter().find(|(names, _)| names.contains(&key.as_str())).map(|(_, place)| *place)
+}
+
+/// Keys that restrict access. Ignoring one that is misspelt or in the wrong place would leave an account
+/// open.
+const CLOSING_KEYS: &[&str] =
+    &["allowed_chats", "allowed_guilds", "allowed_users", "approval", "approvers", "pairing"];
+/// Sections whose keys decide what is deleted, who or what is asked before something is done, or what may be spent. A
+/// misspelt key would leave that as it is by default.
+const CLOSING_SECTIONS: &[&str] =
+    &["approvals", "budgets", "guardrails", "oidc", "retention", "token_budget"];
+/// A key that more sections have is of none in particular.
+const MAX_HOMES: usize = 3;
+
+/// Returns the closing key that a key is, or is near.
+fn closing(key: &str) -> Option<&'static str> {
+    nearest(key, CLOSING_KEYS.iter().copied())
+}
+
+/// Returns whether an unknown key must not be ignored: it is, or probably is, one that restricts something.
+fn closes(key: &str, path: &str, meant: &[String]) -> bool {
+    closing(key).is_some() || in_closing(path) || in_closing(key) || meant.iter().any(|key| in_closing(key))
+}
+
+/// Returns whether a path is one of a closing section's, or leads into one.
+fn in_closing(path: &str) -> bool {
+    path.split('.').any(|part| CLOSING_SECTIONS.contains(&part))
+}
+
+/// Reports the keys of the file that were not asked for. A key at the top whose meaning is clear stops the start: a bot or
+/// a model that is missing because of a letter would be looked for elsewhere.
+pub(super) fn report(node: &Node, path: &str, homes: fn(&str) -> Vec<String>, log: &mut Log) {
+    if let NodeValue::List(items) = &node.value {
+        for (index, item) in items.iter().enumerate() {
+            report(item, &format!("{path}[{index}]"), homes, log);
+        }
+    }
+    for entry in node.entries() {
+        let below = join(path, &entry.key);
+        match log.sections.get(path) {
+            Some(_) if path.is_empty() && entry.key.starts_with(EXTENSION) => {}
+            Some(known) if !known.contains(&entry.key) => {
+                let habit = habit(&entry.key).filter(|_| path.is_empty());
+                let meant = match habit {
+                    Some(_) => Vec::new(),
+                    None => meant(&entry.key, path, known, homes, log),
+                };
+                let help = match (habit, meant.as_slice()) {
+                    (Some(place), _) => place.to_owned(),
+                    (None, []) => "remove it, or see docs/configuration.md for the keys there are".to_owned(),
+                    (None, names) => format!("did you mean `{}`?", names.join("` or `")),
+                };
+                let is_clear = path.is_empty() && (habit.is_some() || !meant.is_empty());
+                let severity = match is_clear || closes(&entry.key, path, &meant) {
+                    true => Severity::Error,
+                    false => Severity::Warning,
+                };
+                let problem = Problem::warning(entry.at, &below, "pudu does not know this key", help);
+                log.problems.push(Problem { severity, ..problem });
+            }
+            _ => report(&entry.node, &below, homes, log),
+        }
+    }
+}
+
+/// Returns what was probably meant by an unknown key: one near it, those that it is the end of, or, of one that
+/// stands too far out, the same key where it belongs.
+fn meant(
+    key: &str,
+    path: &str,
+    known: &BTreeSet<String>,
+    homes: fn(&str) -> Vec<String>,
+    log: &Log,
+) -> Vec<String> {
+    let known = || known.iter().map(String::as_str);
+    let plain = key.to_lowercase().replace('-', "_");
+    if let Some(near) = nearest(&plain, known()) {
+        return vec![near.to_owned()];
+    }
+    let ends = |long: &str, short: &str| long.strip_suffix(short).is_some_and(|rest| rest.ends_with('_'));
+    let kin: Vec<_> =
+        known().filter(|other| ends(other, key) || ends(key, other)).map(str::to_owned).collect();
+    if !kin.is_empty() || !matches!(path, "" | "channels") {
+        return kin;
+    }
+    let (key, closes) = closing(key).map_or((key, false), |closing| (closing, true));
+    let there = |(section, keys): (&String, &BTreeSet<String>)| {
+        (keys.contains(key) && !section.is_empty()).then(|| join(section, key))
+    };
+    let found: Vec<_> = log.sections.iter().filter_map(there).collect();
+    let mut found = if found.is_empty() { homes(key) } else { found };
+    if found.len() > MAX_HOMES {
+        let closes = closes || found.iter().all(|path| in_closing(path));
+        found.truncate(if closes { MAX_HOMES } else { 0 });
+    }
+    found
+}
