@@ -119,7 +119,7 @@ mod tests {
         assert!(open("wss://gateway.test").await.unwrap().is_none());
         let relay = open("wss://other.test/gateway/").await.unwrap().unwrap();
         assert!(relay.url.starts_with("ws://127.0.0.1:") && relay.url.ends_with("/gateway"), "{}", relay.url);
-        let (address, _) = relay.url["ws://".len()..].split_once('/').unwrap();
+        let (address, _) = relay.url.strip_prefix("ws://").and_then(|rest| rest.split_once('/')).unwrap();
         let mut client = TcpStream::connect(address).await.unwrap();
         client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
         assert_eq!(client.read(&mut [0; 8]).await.unwrap_or_default(), 0, "it is closed");

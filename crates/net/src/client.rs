@@ -1,11 +1,8 @@
 //! The HTTP client that everything shares.
 
-use crate::{builder, proxy::ProxySettings};
+use crate::{builder, proxy::ProxySettings, retry::CONNECT_TIMEOUT};
 use std::{sync::OnceLock, time::Duration};
 
-/// Maximum time to connect: below the time of any call, so that a call which reached nobody is known to have done
-/// nothing.
-pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 /// An HTTP/2 connection with calls under way is asked this often whether it lives, and given this long to say so.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -16,7 +16,8 @@ mod shown_url;
 pub mod sse;
 mod tls;
 
-pub use client::{CONNECT_TIMEOUT, client};
+pub use client::client;
 pub use reqwest;
+pub use retry::CONNECT_TIMEOUT;
 pub use shown_url::shown_url;
 pub use tls::{builder, install_crypto, tls};

@@ -1,7 +1,7 @@
 //! The proxies that the environment names, for the HTTP client and for connections that are no HTTP calls, such as those of
 //! WebSockets.
 
-use crate::{CONNECT_TIMEOUT, tls};
+use crate::{retry::CONNECT_TIMEOUT, tls};
 use hyper::Uri;
 use hyper_util::{
     client::{
@@ -261,7 +261,7 @@ mod tests {
         assert!(by(&ProxySettings::default(), true).is_none());
     }
 
-    /// A proxy that answers each request like this; returns its port and what it is asked.
+    /// A proxy that answers a request like this, and echoes; returns its port and the request.
     async fn proxy(answer: &'static str) -> (u16, tokio::task::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -272,6 +272,8 @@ mod tests {
                 head.push(client.read_u8().await.unwrap());
             }
             client.write_all(answer.as_bytes()).await.unwrap();
+            let (mut said, mut back) = client.split();
+            tokio::io::copy(&mut said, &mut back).await.ok();
             String::from_utf8(head).unwrap()
         });
         (port, asked)
@@ -279,12 +281,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_tunnel_is_asked_for_with_the_credentials_of_the_address() {
-        let (port, asked) = proxy("HTTP/1.1 200 OK\r\n\r\nhello").await;
+        let (port, asked) = proxy("HTTP/1.1 200 OK\r\n\r\n").await;
         let rules = ProxySettings { https: format!("http://ada:s3cret@127.0.0.1:{port}"), ..rules("") };
         let mut line = rules.connect("gateway.test", 443, true).await.unwrap();
+        line.write_all(b"hello").await.unwrap();
         let mut words = [0; 5];
         line.read_exact(&mut words).await.unwrap();
         assert_eq!(&words, b"hello");
+        drop(line);
         let asked = asked.await.unwrap();
         assert!(asked.starts_with("CONNECT gateway.test:443 HTTP/1.1\r\n"), "{asked}");
         assert!(asked.contains("Proxy-Authorization: Basic YWRhOnMzY3JldA==\r\n"), "{asked}");

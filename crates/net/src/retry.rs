@@ -1,8 +1,10 @@
-//! When to ask again.
+//! The timeout of connections, and when to ask again.
 
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use std::time::{Duration, SystemTime};
 
+/// Maximum time to connect, below the time of any call: a call that did not connect is known to have done nothing.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 /// Maximum delay that a server may ask for.
 pub const MAX_RETRY_DELAY: Duration = Duration::from_secs(4 * 60 * 60);
 
