@@ -310,7 +310,9 @@ async fn a_model_gets_its_own_image_back_with_the_next_question_and_not_again() 
     house.model.next(Reply::text("A dot:").image(&address));
     ada.say("draw a dot");
     ada.reads_so(|text| text.starts_with("A dot:")).await;
-    ada.says("make it blue", "echo: make it blue").await;
+    // What the simulated model would repeat is the name of the image.
+    house.model.next(Reply::text("It is blue."));
+    ada.says("make it blue", "It is blue.").await;
     let seen = shown(&house.asked());
     let [(name, mime, bytes)] = &seen[..] else { panic!("{seen:?}") };
     assert!(name.contains("/mnt/user-data/outputs/image-") && mime == "image/png", "{name}");
