@@ -387,7 +387,8 @@ fn understand(root: &Node, start: &Start) -> (Option<Config>, reader::Log) {
     let provider = fixed.as_ref().map(|fixed| fixed.provider.clone()).unwrap_or_default();
     let guardrails = guardrails::read(&reader.live(), start);
     let hot = hot(&reader.live(), &start.env, &provider);
-    let log = reader.finish(channel::homes);
+    let mut log = reader.finish();
+    unknown::report(root, "", channel::homes, &mut log);
     let accounts = accounts.into_iter().map(|account| account.stamped(&log.keys)).collect();
     (fixed.map(|fixed| Config { fixed, hot: Arc::new(HotConfig { accounts, guardrails, ..hot }) }), log)
 }

@@ -1,6 +1,6 @@
 //! Limits of what runs spend: DeerFlow's `token_budget`, for a run and for a sub-agent's task, and pudu's own `budgets`.
 
-use super::{model::ModelConfig, model_name, quantity::Unit, reader::Section};
+use super::{model::ModelConfig, model_name, quantity::NumberUnit, reader::Section};
 use pudu_client::{
     BudgetRule, BudgetRules, CheaperModel,
     base::{BudgetPeriod, BudgetScope},
@@ -82,13 +82,13 @@ pub(super) fn of_run(top: &Section<'_>) -> TokenBudget {
 pub(super) fn token_budget(section: &Section<'_>, before: TokenBudgetConfig) -> TokenBudgetConfig {
     let read = TokenBudgetConfig {
         enabled: section.flag("enabled").or(before.enabled),
-        max_tokens: section.amount("max_tokens", Unit::Tokens, 1..=MAX_TOKENS).or(before.max_tokens),
+        max_tokens: section.amount("max_tokens", NumberUnit::Tokens, 1..=MAX_TOKENS).or(before.max_tokens),
         max_input_tokens: section
-            .amount("max_input_tokens", Unit::Tokens, 1..=MAX_TOKENS)
+            .amount("max_input_tokens", NumberUnit::Tokens, 1..=MAX_TOKENS)
             .optional("no limit")
             .or(before.max_input_tokens),
         max_output_tokens: section
-            .amount("max_output_tokens", Unit::Tokens, 1..=MAX_TOKENS)
+            .amount("max_output_tokens", NumberUnit::Tokens, 1..=MAX_TOKENS)
             .optional("no limit")
             .or(before.max_output_tokens),
         warn: section.decimal("warn_threshold", 0.0..=1.0).or(before.warn),
@@ -147,7 +147,7 @@ fn periods(section: &Section<'_>, scope: BudgetScope, currency: &str) -> Vec<Bud
 
 fn tokens(section: &Section<'_>, key: &str) -> Option<i64> {
     section
-        .amount(key, Unit::Tokens, 0..=MAX_TOKENS)
+        .amount(key, NumberUnit::Tokens, 0..=MAX_TOKENS)
         .optional("no limit")
         .and_then(|tokens| i64::try_from(tokens).ok())
 }

@@ -18,7 +18,7 @@ mod telegram;
 
 use super::{
     problem::nearest,
-    quantity::Unit,
+    quantity::NumberUnit,
     raw::{MappingEntry, NodeValue},
     reader::{Effect, Key, Section},
     retention,
@@ -255,7 +255,7 @@ pub(super) fn capacity(top: &Section<'_>) -> Capacity {
 /// Reads what holds for all accounts.
 pub(super) fn timing(top: &Section<'_>) -> Timing {
     let section = top.section("channels");
-    let window = section.amount("follow_up_window_ms", Unit::Milliseconds, 0..=60_000_u64).or(500);
+    let window = section.amount("follow_up_window_ms", NumberUnit::Milliseconds, 0..=60_000_u64).or(500);
     let unpaired = section.choice("unpaired_people", UNPAIRED_PEOPLE).or(UnpairedPeople::Own);
     Timing {
         shutdown_grace_period: section

@@ -1,6 +1,6 @@
 //! How much of everything there may be.
 
-use super::{quantity::Unit, reader::Section};
+use super::{quantity::NumberUnit, reader::Section};
 use pudu_client::harness::{RestRules, RetryRules};
 use std::time::Duration;
 
@@ -48,8 +48,10 @@ pub(super) fn uploads(top: &Section<'_>) -> Uploads {
     section.later(&["pdf_converter"]);
     let uploads = Uploads {
         max_files: section.number("max_files", 0..=1000).or(10),
-        max_file_size: section.amount("max_file_size", Unit::Bytes, 1..=4 * GIB).or(50 * 1024 * 1024),
-        max_total_size: section.amount("max_total_size", Unit::Bytes, 1..=16 * GIB).or(100 * 1024 * 1024),
+        max_file_size: section.amount("max_file_size", NumberUnit::Bytes, 1..=4 * GIB).or(50 * 1024 * 1024),
+        max_total_size: section
+            .amount("max_total_size", NumberUnit::Bytes, 1..=16 * GIB)
+            .or(100 * 1024 * 1024),
         auto_convert_documents: section.flag("auto_convert_documents").or(true),
     };
     if uploads.max_file_size > uploads.max_total_size {
@@ -86,7 +88,7 @@ pub(super) fn model_calls(top: &Section<'_>) -> ModelCalls {
     let (section, usual) = (top.section("llm_call"), RetryRules::default());
     let wait = |key: &str, usual: Duration| {
         let millis = u64::try_from(usual.as_millis()).unwrap_or(u64::MAX);
-        Duration::from_millis(section.amount(key, Unit::Milliseconds, 1..=600_000).or(millis))
+        Duration::from_millis(section.amount(key, NumberUnit::Milliseconds, 1..=600_000).or(millis))
     };
     let retries = RetryRules {
         attempts: section.number("retry_max_attempts", 1..=20).or(usual.attempts),
@@ -94,7 +96,7 @@ pub(super) fn model_calls(top: &Section<'_>) -> ModelCalls {
         cap: wait("retry_cap_delay_ms", usual.cap),
         burst_base: wait("burst_retry_base_delay_ms", usual.burst_base),
         patience: Duration::from_secs(
-            section.amount("patience_seconds", Unit::Seconds, 1..=3_600).or(usual.patience.as_secs()),
+            section.amount("patience_seconds", NumberUnit::Seconds, 1..=3_600).or(usual.patience.as_secs()),
         ),
     };
     let max_concurrent = section.number("max_concurrent_calls", 0..=10_000_u32).or(0);

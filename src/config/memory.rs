@@ -3,7 +3,8 @@
 //! Older files have those keys in `memory` itself; where a key stands in both places, `backend_config` counts.
 
 use super::{
-    channel::UnpairedPeople, model::ModelConfig, model_name, quantity::Unit, raw::NodeValue, reader::Section,
+    channel::UnpairedPeople, model::ModelConfig, model_name, quantity::NumberUnit, raw::NodeValue,
+    reader::Section,
 };
 use pudu_client::{
     MemoryMode, MemoryRules,
@@ -79,9 +80,10 @@ pub(super) fn read(top: &Section<'_>, models: &[ModelConfig], unpaired: Unpaired
         true => &section,
         false => &backend,
     };
-    let debounce = place("debounce_seconds").amount("debounce_seconds", Unit::Seconds, 1..=300_u64).or(30);
+    let debounce =
+        place("debounce_seconds").amount("debounce_seconds", NumberUnit::Seconds, 1..=300_u64).or(30);
     let max_waiting = place("queue_max_depth").number("queue_max_depth", 0..=1_000_000_u32).or(1_000);
-    let last = section.amount("shutdown_flush_timeout_seconds", Unit::Seconds, 1..=300_u64).or(30);
+    let last = section.amount("shutdown_flush_timeout_seconds", NumberUnit::Seconds, 1..=300_u64).or(30);
     let rules = MemoryRules {
         mode,
         injection,
@@ -100,10 +102,11 @@ fn options<'s, 'r: 's>(place: impl Fn(&str) -> &'s Section<'r>) -> MemoryOptions
         place(key).number(key, range).or(u32::try_from(default).unwrap_or(u32::MAX)) as usize
     };
     let tokens = |key: &'static str, range: std::ops::RangeInclusive<u32>, default: usize| {
-        place(key).amount(key, Unit::Tokens, range).or(u32::try_from(default).unwrap_or(u32::MAX)) as usize
+        place(key).amount(key, NumberUnit::Tokens, range).or(u32::try_from(default).unwrap_or(u32::MAX))
+            as usize
     };
     let days = |key: &'static str, range: std::ops::RangeInclusive<u32>, default: u32| {
-        place(key).amount(key, Unit::Days, range).or(default)
+        place(key).amount(key, NumberUnit::Days, range).or(default)
     };
     let share = |key: &'static str, default: f64| place(key).decimal(key, 0.0..=1.0).or(default);
     let half_life = |key: &'static str, default: f64| place(key).days(key, 1.0..=3650.0).or(default);
@@ -115,7 +118,7 @@ fn options<'s, 'r: 's>(place: impl Fn(&str) -> &'s Section<'r>) -> MemoryOptions
     MemoryOptions {
         lock_timeout: Duration::from_secs(
             place("file_lock_timeout_seconds")
-                .amount("file_lock_timeout_seconds", Unit::Seconds, 1..=120_u64)
+                .amount("file_lock_timeout_seconds", NumberUnit::Seconds, 1..=120_u64)
                 .or(10),
         ),
         max_facts: count("max_facts", 10..=500, usual.max_facts),

@@ -13,7 +13,7 @@ use super::{
     class::{self, Class, ClassKind},
     env::Env,
     problem::Pos,
-    quantity::Unit,
+    quantity::NumberUnit,
     raw::{MappingEntry, Node, NodeValue},
     reader::{ConfigReader, Section},
 };
@@ -70,6 +70,12 @@ impl ModelVendor {
             None if self.class.name != DEFAULT_VENDOR => self.class.dialect,
             _ => Dialect::PLAIN,
         }
+    }
+
+    /// Returns whether an address is the vendor's own.
+    fn is_home(self, url: &Url) -> bool {
+        let home = self.host.unwrap_or(self.class).base_url;
+        !is_local(url) && url.as_str().trim_end_matches('/') == home
     }
 
     fn variables(self) -> impl Iterator<Item = &'static str> {
@@ -223,6 +229,8 @@ fn one(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
     let thinking = thinking(section, wire);
     let body = body(section, vendor_of, wire, thinking.takes_effort);
     let window = window(wire, &body);
+    let variables: Vec<&str> = vendor_of.variables().collect();
+    let is_providers = base_url.as_ref().is_some_and(|url| vendor_of.is_home(url));
     let config = ModelConfig {
         display_name: section.text("display_name").or_told(name.clone().unwrap_or_default(), "the name"),
         description: section.text("description").or(String::new()),
@@ -234,15 +242,17 @@ fn one(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
         settings: ModelSettings {
             wire,
             dialect: vendor_of.dialect(),
-            api_key: key::api_key(section, vendor_of, base_url.as_ref(), env),
+            api_key: key::api_key(section, &variables, is_providers, env),
             headers: headers(section, "default_headers"),
             body,
             thinking,
             cache: cache(section),
-            max_tokens: section.amount("max_tokens", Unit::Tokens, 1..=10_000_000).optional("the provider's"),
+            max_tokens: section
+                .amount("max_tokens", NumberUnit::Tokens, 1..=10_000_000)
+                .optional("the provider's"),
             temperature: section.decimal("temperature", 0.0..=2.0).optional("the provider's"),
             window: section
-                .amount("context_window", Unit::Tokens, 1_000..=100_000_000)
+                .amount("context_window", NumberUnit::Tokens, 1_000..=100_000_000)
                 .or_told(window, "128000, of Ollama its `num_ctx` or 32768"),
             sees: section.flag("supports_vision").or(false),
             gap: section.seconds("stream_chunk_timeout", 1.0).or(Duration::from_secs(240)),

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 /// The unit that a key counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(super) enum NumberUnit {
     /// No unit can be written.
     Plain,
     Bytes,
@@ -49,7 +49,7 @@ const SIZES: &[(&[&str], f64)] = &[
 
 const COUNTS: &[(&[&str], f64)] = &[(&["k"], 1e3), (&["m"], 1e6)];
 
-impl Unit {
+impl NumberUnit {
     /// Returns the name of the type, for people.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -187,50 +187,50 @@ mod tests {
     fn sizes_counts_and_times_may_have_units() {
         let text = |text: &str| NodeValue::Text(text.to_owned());
         for (unit, typed, expected) in [
-            (Unit::Bytes, "2GB", Some(2e9)),
-            (Unit::Bytes, "2g", Some(2e9)),
-            (Unit::Bytes, "2 GiB", Some(2_147_483_648.0)),
-            (Unit::Bytes, "2Gi", Some(2_147_483_648.0)),
-            (Unit::Bytes, "1.5kB", Some(1_500.0)),
-            (Unit::Bytes, "512 MiB", Some(536_870_912.0)),
-            (Unit::Bytes, "10_000", Some(10_000.0)),
-            (Unit::Bytes, "10m10k", None),
-            (Unit::Bytes, "2GHz", None),
-            (Unit::Bytes, "-1kB", None),
-            (Unit::Tokens, "128k", Some(128_000.0)),
-            (Unit::Tokens, "128K", Some(128_000.0)),
-            (Unit::Tokens, "1.5M", Some(1_500_000.0)),
-            (Unit::Tokens, "128kB", None),
-            (Unit::Tokens, "k", None),
-            (Unit::Seconds, "10m", Some(600.0)),
-            (Unit::Seconds, "1y", Some(31_536_000.0)),
-            (Unit::Seconds, "1h30m", Some(5_400.0)),
-            (Unit::Seconds, "1h 30m", Some(5_400.0)),
-            (Unit::Seconds, "90 seconds", Some(90.0)),
-            (Unit::Seconds, "250ms", Some(0.25)),
-            (Unit::Seconds, "90", Some(90.0)),
-            (Unit::Seconds, "1m1h", None),
-            (Unit::Seconds, "1m 1m", None),
-            (Unit::Seconds, "10M", None),
-            (Unit::Seconds, "1 fortnight", None),
-            (Unit::Seconds, "PT10M", None),
-            (Unit::Seconds, "", None),
-            (Unit::Milliseconds, "10s", Some(10_000.0)),
-            (Unit::Milliseconds, "500", Some(500.0)),
-            (Unit::Minutes, "1d", Some(1_440.0)),
-            (Unit::Days, "1y", Some(365.0)),
-            (Unit::Days, "2w", Some(14.0)),
-            (Unit::Days, "12h", Some(0.5)),
-            (Unit::Plain, "10k", None),
-            (Unit::Plain, "1_0", Some(10.0)),
-            (Unit::Plain, "_10", None),
-            (Unit::Plain, "1__0", None),
-            (Unit::Plain, "inf", None),
-            (Unit::Plain, "nan", None),
+            (NumberUnit::Bytes, "2GB", Some(2e9)),
+            (NumberUnit::Bytes, "2g", Some(2e9)),
+            (NumberUnit::Bytes, "2 GiB", Some(2_147_483_648.0)),
+            (NumberUnit::Bytes, "2Gi", Some(2_147_483_648.0)),
+            (NumberUnit::Bytes, "1.5kB", Some(1_500.0)),
+            (NumberUnit::Bytes, "512 MiB", Some(536_870_912.0)),
+            (NumberUnit::Bytes, "10_000", Some(10_000.0)),
+            (NumberUnit::Bytes, "10m10k", None),
+            (NumberUnit::Bytes, "2GHz", None),
+            (NumberUnit::Bytes, "-1kB", None),
+            (NumberUnit::Tokens, "128k", Some(128_000.0)),
+            (NumberUnit::Tokens, "128K", Some(128_000.0)),
+            (NumberUnit::Tokens, "1.5M", Some(1_500_000.0)),
+            (NumberUnit::Tokens, "128kB", None),
+            (NumberUnit::Tokens, "k", None),
+            (NumberUnit::Seconds, "10m", Some(600.0)),
+            (NumberUnit::Seconds, "1y", Some(31_536_000.0)),
+            (NumberUnit::Seconds, "1h30m", Some(5_400.0)),
+            (NumberUnit::Seconds, "1h 30m", Some(5_400.0)),
+            (NumberUnit::Seconds, "90 seconds", Some(90.0)),
+            (NumberUnit::Seconds, "250ms", Some(0.25)),
+            (NumberUnit::Seconds, "90", Some(90.0)),
+            (NumberUnit::Seconds, "1m1h", None),
+            (NumberUnit::Seconds, "1m 1m", None),
+            (NumberUnit::Seconds, "10M", None),
+            (NumberUnit::Seconds, "1 fortnight", None),
+            (NumberUnit::Seconds, "PT10M", None),
+            (NumberUnit::Seconds, "", None),
+            (NumberUnit::Milliseconds, "10s", Some(10_000.0)),
+            (NumberUnit::Milliseconds, "500", Some(500.0)),
+            (NumberUnit::Minutes, "1d", Some(1_440.0)),
+            (NumberUnit::Days, "1y", Some(365.0)),
+            (NumberUnit::Days, "2w", Some(14.0)),
+            (NumberUnit::Days, "12h", Some(0.5)),
+            (NumberUnit::Plain, "10k", None),
+            (NumberUnit::Plain, "1_0", Some(10.0)),
+            (NumberUnit::Plain, "_10", None),
+            (NumberUnit::Plain, "1__0", None),
+            (NumberUnit::Plain, "inf", None),
+            (NumberUnit::Plain, "nan", None),
         ] {
             assert_eq!(unit.parse(&text(typed)), expected, "{unit:?} {typed}");
         }
-        assert_eq!(Unit::Bytes.parse(&NodeValue::Int(7)), Some(7.0));
+        assert_eq!(NumberUnit::Bytes.parse(&NodeValue::Int(7)), Some(7.0));
         assert_eq!((whole(7.0), whole(7.5), whole(f64::NAN)), (Some(7), None, None));
     }
 

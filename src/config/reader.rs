@@ -12,7 +12,6 @@ use super::{
     env::{self, Env},
     problem::{Pos, Problem, join},
     raw::{MappingEntry, Node, NodeValue},
-    unknown,
 };
 use indexmap::IndexMap;
 use pudu_client::net::scrub;
@@ -111,10 +110,9 @@ impl<'a> ConfigReader<'a> {
         Section { effect: Effect::NextMessage, ..self.fixed() }
     }
 
-    /// Ends the reading: what nobody asked for is unknown. `homes` names where a key belongs that no section has.
-    pub(super) fn finish(&self, homes: fn(&str) -> Vec<String>) -> Log {
+    /// Ends the reading. No problem shows the value of a variable from then on.
+    pub(super) fn finish(&self) -> Log {
         let mut log = self.log.take();
-        unknown::report(self.root, "", homes, &mut log);
         for Problem { what, help, .. } in &mut log.problems {
             *what = named(what, &log.expanded);
             *help = named(help, &log.expanded);

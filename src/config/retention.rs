@@ -1,6 +1,6 @@
 //! How long what chats leave behind is kept, and how large it may become.
 
-use super::{quantity::Unit, reader::Section};
+use super::{quantity::NumberUnit, reader::Section};
 use pudu_client::{MemoryRetention, Retention, RetentionLimits};
 use std::time::Duration;
 
@@ -19,7 +19,8 @@ const MEMORY_KEYS: [&str; 2] = ["memory_facts_max_age_days", "memory_turns_max_a
 pub(super) fn memory(top: &Section<'_>) -> MemoryRetention {
     let section = top.section("retention");
     let days = |key: &str, usual: u64| {
-        let days = Some(section.amount(key, Unit::Days, 0..=MAX_DAYS).or(usual)).filter(|days| *days > 0);
+        let days =
+            Some(section.amount(key, NumberUnit::Days, 0..=MAX_DAYS).or(usual)).filter(|days| *days > 0);
         days.map(|days| Duration::from_secs(days * DAY))
     };
     let [facts, turns] = MEMORY_KEYS;
@@ -30,22 +31,22 @@ pub(super) fn memory(top: &Section<'_>) -> MemoryRetention {
 pub(super) fn read(of: &Section<'_>, common: Option<&Retention>) -> Retention {
     let section = of.section("retention").needed(of.is_needed());
     let usual = common.copied().unwrap_or_else(usual);
-    let number = |key: &str, unit: Unit, max: u64, usual: u64| {
+    let number = |key: &str, unit: NumberUnit, max: u64, usual: u64| {
         let number = section.amount(key, unit, 0..=max);
         match common {
             None => number.or(usual),
             Some(_) => number.or_told(usual, &format!("`retention.{key}`")),
         }
     };
-    let limit = |key: &str, unit: Unit, max: u64, usual: Option<u64>| {
+    let limit = |key: &str, unit: NumberUnit, max: u64, usual: Option<u64>| {
         Some(number(key, unit, max, usual.unwrap_or(0))).filter(|limit| *limit > 0)
     };
     let days = |key: &str, usual: Option<Duration>| {
-        let days = limit(key, Unit::Days, MAX_DAYS, usual.map(|age| age.as_secs() / DAY));
+        let days = limit(key, NumberUnit::Days, MAX_DAYS, usual.map(|age| age.as_secs() / DAY));
         days.map(|days| Duration::from_secs(days * DAY))
     };
-    let bytes = |key: &str, usual: Option<u64>| limit(key, Unit::Bytes, MAX_BYTES, usual);
-    let rows = limit("audit_max_rows", Unit::Plain, MAX_ROWS, usual.audit_rows.map(u64::from));
+    let bytes = |key: &str, usual: Option<u64>| limit(key, NumberUnit::Bytes, MAX_BYTES, usual);
+    let rows = limit("audit_max_rows", NumberUnit::Plain, MAX_ROWS, usual.audit_rows.map(u64::from));
     Retention {
         threads: RetentionLimits {
             age: days("threads_max_age_days", usual.threads.age),

@@ -6,7 +6,7 @@ use super::{
     containers::{self, Keep, SandboxBackend},
     elsewhere,
     env::Env,
-    quantity::Unit,
+    quantity::NumberUnit,
     raw::NodeValue,
     reader::{Section, describe},
     web::{self, WebConfig},
@@ -153,12 +153,12 @@ pub(super) fn limits(top: &Section<'_>, provider: &SandboxBackend) -> SandboxCon
         mounts: section.items("mounts").iter().filter_map(mount).collect(),
         limits: CommandLimits {
             memory: section
-                .amount("memory_limit", Unit::Bytes, 64 * MIB..=1 << 50)
+                .amount("memory_limit", NumberUnit::Bytes, 64 * MIB..=1 << 50)
                 .or_told(limits.memory, &told(|limits| limits.memory)),
             processes: section
                 .number("process_limit", 8..=100_000)
                 .or_told(limits.processes, &told(|limits| limits.processes)),
-            disk: section.amount("disk_limit", Unit::Bytes, MIB..=1 << 50).or(limits.disk),
+            disk: section.amount("disk_limit", NumberUnit::Bytes, MIB..=1 << 50).or(limits.disk),
         },
         bash_output_max_chars: chars(&section, "bash_output_max_chars", 20_000),
         read_file_output_max_chars: chars(&section, "read_file_output_max_chars", 50_000),

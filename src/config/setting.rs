@@ -5,7 +5,7 @@
 
 use super::{
     problem::{Problem, join, nearest},
-    quantity::{self, Unit},
+    quantity::{self, NumberUnit},
     raw::{Node, NodeValue},
     reader::{Section, describe, kind},
 };
@@ -114,14 +114,14 @@ impl<'r> Section<'r> {
     where
         T: Copy + Display + TryFrom<i128> + Into<i128> + 'static,
     {
-        self.amount(key, Unit::Plain, range)
+        self.amount(key, NumberUnit::Plain, range)
     }
 
     /// Reads a whole number of a unit, which may be written with another one of the same kind.
     pub(super) fn amount<'s, T>(
         &'s self,
         key: &'s str,
-        unit: Unit,
+        unit: NumberUnit,
         range: RangeInclusive<T>,
     ) -> Setting<'s, 'r, T>
     where
@@ -140,13 +140,13 @@ impl<'r> Section<'r> {
     /// Reads any number.
     pub(super) fn decimal<'s>(&'s self, key: &'s str, range: RangeInclusive<f64>) -> Setting<'s, 'r, f64> {
         let kind = format!("number, {} to {}", range.start(), range.end());
-        self.any_number(key, Unit::Plain, kind, range)
+        self.any_number(key, NumberUnit::Plain, kind, range)
     }
 
     /// Reads a number of days, with or without a fraction.
     pub(super) fn days<'s>(&'s self, key: &'s str, range: RangeInclusive<f64>) -> Setting<'s, 'r, f64> {
         let kind = format!("days, {} to {}", range.start(), range.end());
-        self.any_number(key, Unit::Days, kind, range)
+        self.any_number(key, NumberUnit::Days, kind, range)
     }
 
     /// Reads a share or a count, of tokens maybe.
@@ -156,13 +156,13 @@ impl<'r> Section<'r> {
         range: RangeInclusive<f64>,
     ) -> Setting<'s, 'r, f64> {
         let kind = format!("number, {} to {}", range.start(), range.end());
-        self.any_number(key, Unit::Tokens, kind, range)
+        self.any_number(key, NumberUnit::Tokens, kind, range)
     }
 
     fn any_number<'s>(
         &'s self,
         key: &'s str,
-        unit: Unit,
+        unit: NumberUnit,
         kind: String,
         range: RangeInclusive<f64>,
     ) -> Setting<'s, 'r, f64> {
@@ -177,8 +177,8 @@ impl<'r> Section<'r> {
         const YEAR: f64 = 31_536_000.0;
         let show = |time: &Duration| time.as_secs_f64().to_string();
         self.scalar(key, &format!("seconds, {least} to {YEAR}"), false, show, move |value| {
-            let within = Unit::Seconds.parse(value).filter(|n| (least..=YEAR).contains(n));
-            Ok(Some(Duration::from_secs_f64(within.ok_or_else(|| Unit::Seconds.help(value))?)))
+            let within = NumberUnit::Seconds.parse(value).filter(|n| (least..=YEAR).contains(n));
+            Ok(Some(Duration::from_secs_f64(within.ok_or_else(|| NumberUnit::Seconds.help(value))?)))
         })
     }
 

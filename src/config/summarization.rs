@@ -3,7 +3,7 @@
 //! Two keys work otherwise than there, because a summary is asked with the bytes that the provider has read already:
 //! `trim_tokens_to_summarize` counts for another model alone, and there is always a trigger, the full window.
 
-use super::{model::ModelConfig, model_name, quantity::Unit, raw::NodeValue, reader::Section};
+use super::{model::ModelConfig, model_name, quantity::NumberUnit, raw::NodeValue, reader::Section};
 use pudu_client::harness::{ContextRules, ContextSize};
 
 /// Maximum value of a size in tokens or messages.
@@ -42,7 +42,7 @@ pub(super) fn read(top: &Section<'_>, models: &[ModelConfig]) -> Summarization {
     let usual = ContextRules::default();
     let model = model_name::named(&section, "model_name", models, "the run's own");
     let most_read =
-        section.amount("trim_tokens_to_summarize", Unit::Tokens, 1..=100_000_000_u32).optional("all");
+        section.amount("trim_tokens_to_summarize", NumberUnit::Tokens, 1..=100_000_000_u32).optional("all");
     if most_read.is_some() && model.is_none() {
         let what = "this has no effect: the run's own model has read the conversation already";
         section.warn("trim_tokens_to_summarize", what, "name another model with `model_name`, or remove it");

@@ -1,7 +1,7 @@
 //! Recent messages of a group that the model reads beside a question: how many, and how old.
 
 use super::{
-    super::{quantity::Unit, reader::Section},
+    super::{quantity::NumberUnit, reader::Section},
     AccountPolicy,
 };
 use std::time::Duration;
@@ -26,6 +26,6 @@ pub(super) fn read(section: &Section<'_>, policy: &AccountPolicy) -> GroupContex
     let usual = if policy.admits_everybody() { 0 } else { 50 };
     let messages = section.number("messages", 0..=200_u32);
     let messages = messages.or_told(usual, "50; 0 where the account admits everybody");
-    let minutes = section.amount("minutes", Unit::Minutes, 1..=10_080_u64).or(1440);
+    let minutes = section.amount("minutes", NumberUnit::Minutes, 1..=10_080_u64).or(1440);
     GroupContext { messages: messages as usize, age: Duration::from_secs(minutes * 60) }
 }

@@ -1,7 +1,7 @@
 //! An app with its robot on DingTalk.
 
 use super::{
-    super::{quantity::Unit, raw::NodeValue, reader::Section},
+    super::{quantity::NumberUnit, raw::NodeValue, reader::Section},
     Menu, Platform, PlatformReader,
 };
 use pudu_channels::{
@@ -58,7 +58,7 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     let oapi_url = section.url("oapi_url").or(Url::parse(dingtalk::OAPI_URL).ok()?);
     let robot_code = section.text("robot_code").optional("the client id");
     let card = card(section);
-    let interval = section.amount("stream_interval_ms", Unit::Milliseconds, 200..=60_000_u64).or(800);
+    let interval = section.amount("stream_interval_ms", NumberUnit::Milliseconds, 200..=60_000_u64).or(800);
     let group_conversations =
         section.choice("group_conversations", CONVERSATIONS).or(GroupConversations::Group);
     let client_id = client_id?;

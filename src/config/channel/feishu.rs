@@ -1,7 +1,7 @@
 //! A bot on Feishu or Lark.
 
 use super::{
-    super::{quantity::Unit, raw::NodeValue, reader::Section},
+    super::{quantity::NumberUnit, raw::NodeValue, reader::Section},
     Menu, Platform, PlatformReader,
 };
 use pudu_channels::{
@@ -65,7 +65,7 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     let mode = mode(section, posted);
     let require_mention = section.flag("require_mention").or(true);
     let usual = u64::try_from(feishu::STREAM_INTERVAL.as_millis()).ok()?;
-    let interval = section.amount("stream_interval_ms", Unit::Milliseconds, 100..=60_000_u64).or(usual);
+    let interval = section.amount("stream_interval_ms", NumberUnit::Milliseconds, 100..=60_000_u64).or(usual);
     Some(Arc::new(FeishuAccountConfig(FeishuConfig {
         account: String::new(),
         app_id: app_id?,

@@ -1,17 +1,14 @@
 //! Keys of models' APIs.
 
-use super::{
-    super::{env::Env, reader::Section, setting::is_placeholder},
-    ModelVendor, is_local,
-};
+use super::super::{env::Env, reader::Section, setting::is_placeholder};
 use secrecy::{ExposeSecret, SecretString};
-use url::Url;
 
-/// A key that is not written is looked for where the provider's own clients look for it.
+/// A key that is not written is looked for where the provider's own clients look for it. `is_providers` says whether the
+/// address is the provider's own, where nothing works without a key.
 pub(super) fn api_key(
     section: &Section<'_>,
-    vendor: ModelVendor,
-    base_url: Option<&Url>,
+    variables: &[&'static str],
+    is_providers: bool,
     env: &Env,
 ) -> Option<SecretString> {
     let setting = section.secret_or_placeholder("api_key");
@@ -26,28 +23,24 @@ pub(super) fn api_key(
     if written.as_ref().is_some_and(|key| unfit(key.expose_secret())) {
         section.refuse("api_key", "it is blank, or has a line break", "write the key alone");
     }
-    let variables: Vec<&str> = vendor.variables().collect();
-    let found = env.first(&variables);
+    let found = env.first(variables);
     let holder = match (&written, found) {
         (Some(_), _) => section.variable("api_key"),
         (None, found) => found.map(|(name, _)| name),
     };
     let key = written.or_else(|| found.map(|(_, key)| SecretString::from(key)));
-    let home = vendor.host.unwrap_or(vendor.class);
-    let public =
-        base_url.is_some_and(|url| !is_local(url) && url.as_str().trim_end_matches('/') == home.base_url);
     if key.as_ref().is_some_and(|key| is_placeholder(key.expose_secret())) {
         let what = match holder {
             Some(name) => format!("the environment variable {name} holds a placeholder, not a key"),
             None => "this is a placeholder, not a key".to_owned(),
         };
         let name = holder.or(variables.first().copied()).unwrap_or("API_KEY");
-        match public && section.is_needed() {
+        match is_providers && section.is_needed() {
             true => section.refuse("api_key", what, format!("set {name} to the provider's key")),
             false => section.warn("api_key", what, "write the server's key; remove this if it wants none"),
         }
     }
-    if let (None, [name, ..], true) = (&key, &variables[..], public && !spoilt && section.is_needed()) {
+    if let (None, [name, ..], true) = (&key, variables, is_providers && !spoilt && section.is_needed()) {
         let help = format!("set {name}, or write `api_key: $NAME` with a variable of your own");
         section.refuse("api_key", format!("no key is written, and {name} is not set"), help);
     }
