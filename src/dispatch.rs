@@ -147,7 +147,7 @@ impl Dispatcher {
         if commands::exists(&command) {
             return Some(command);
         }
-        let skills = shared.client.catalog_of(&shared.skills_of(inbound)).await.enabled();
+        let skills = shared.client.catalog_of(&shared.owner_of(inbound)).await.enabled();
         named(&skills, &command.name).is_none().then_some(command)
     }
 

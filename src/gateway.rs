@@ -149,7 +149,7 @@ impl GatewayState {
 
     /// The routes about custom agents, which an operator may switch on.
     fn agents(&self) -> Routes {
-        let operator = middleware::from_fn_with_state(self.clone(), admit::operator);
+        let owner = middleware::from_fn_with_state(self.clone(), admit::owner);
         let writing = Routes::new("agents")
             .at(
                 "/api/agents",
@@ -160,7 +160,7 @@ impl GatewayState {
                 put(agents::update, says("Changes an agent.").gives("Agent"))
                     .delete(agents::remove, says("Deletes an agent.").gives_nothing(204)),
             )
-            .admitted(Access::Admin, operator);
+            .admitted(Access::Known, owner);
         Routes::new("agents")
             .at(
                 "/api/agents",

@@ -36,6 +36,9 @@ use tokio_util::sync::CancellationToken;
 
 /// The account's name: one that no account of the configuration has.
 pub(crate) use crate::config::LOCAL as ACCOUNT;
+
+/// Id of the person who uses the page and the terminal.
+pub(crate) const PERSON: &str = "local";
 /// So many rooms are kept; those that nobody reads go first.
 const ROOMS: usize = 512;
 
@@ -117,7 +120,7 @@ impl LocalChannel {
             message: message.to_owned(),
             reply_to: None,
             sender: Sender {
-                id: "local".to_owned(),
+                id: PERSON.to_owned(),
                 name: language.you().to_owned(),
                 language: Some(language.tag().to_owned()),
             },

@@ -17,12 +17,17 @@ fn system(ask: &Ask) -> String {
     ask.messages()[0]["content"].to_string()
 }
 
+/// A house in which Ada is an approver.
 async fn furnished(account: &str, rest: &str) -> (House, Talker) {
     let mut house = House::furnish(Options::default(), account, rest).await;
     house.start();
     let ada = Talker::new(&house, "Ada");
+    house.configure(&format!("approvers: [{}]\n{account}", ada.person), rest);
     (house, ada)
 }
+
+const REFUSED: &str =
+    "The lead agent is shared by everybody, so only this bot's approvers can shape its character.";
 
 #[tokio::test]
 async fn people_shape_the_lead_agent_which_then_answers_with_its_soul() {
@@ -61,8 +66,30 @@ async fn people_shape_the_lead_agent_which_then_answers_with_its_soul() {
 #[tokio::test]
 async fn who_may_not_make_agents_does_not_shape_the_lead_agent_either() {
     let (house, ada) = furnished("agent_choice: choose", "").await;
-    ada.says("/bootstrap", "The character of the lead agent is shaped by whoever runs this bot.").await;
+    ada.says("/bootstrap", REFUSED).await;
     assert_eq!(house.model.count(), 0);
+}
+
+#[tokio::test]
+async fn who_is_no_approver_does_not_shape_the_lead_agent_whether_changes_are_approved_or_not() {
+    for rest in ["", "approvals: {agent_changes: allow}\n"] {
+        let (house, ada) = furnished("", rest).await;
+        let bob = Talker::new(&house, "Bob");
+        bob.says("/bootstrap We are rude.", REFUSED).await;
+        house.configure("", rest);
+        ada.says("/bootstrap", REFUSED).await;
+        assert_eq!((house.model.count(), house.path(".pudu/SOUL.md").exists()), (0, false));
+    }
+}
+
+#[tokio::test]
+async fn the_right_to_shape_the_lead_agent_ends_with_the_approver() {
+    let (house, ada) = furnished("", "approvals: {agent_changes: allow}\n").await;
+    ada.says("/bootstrap", "echo: /bootstrap").await;
+    house.configure("", "approvals: {agent_changes: allow}\n");
+    ada.says("so?", "echo: so?").await;
+    let asked = house.model.requests().pop().unwrap();
+    assert!(!introduces(&asked) && !asked.tools().contains(&"setup_agent"), "{:?}", asked.tools());
 }
 
 #[tokio::test]

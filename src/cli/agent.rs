@@ -10,7 +10,9 @@ use crate::{
 };
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
-use pudu_client::agents::{AgentProfile, Agents, BrokenAgent, CustomAgent, MAX_SOUL_BYTES};
+use pudu_client::agents::{
+    AgentPlace, AgentProfile, Agents, BrokenAgent, CustomAgent, MAX_SOUL_BYTES, Roster,
+};
 use serde_json::{Value, json};
 use std::{
     fmt::Write as _,
@@ -124,15 +126,25 @@ fn all_in<'a>(kind: &str, mut wanted: impl Iterator<Item = &'a String>, known: &
 }
 
 fn as_json(agents: &Agents) -> Value {
-    let roster = agents.list();
-    let agent = |CustomAgent { name, profile, legacy, odd }: &CustomAgent| {
+    let own = agents.owners().into_iter().map(|owner| {
+        let mut told = roster_json(&agents.own_of(&owner));
+        told["user"] = json!(owner.as_str());
+        told
+    });
+    let mut told = roster_json(&agents.list());
+    told["own"] = own.collect();
+    told
+}
+
+fn roster_json(roster: &Roster) -> Value {
+    let agent = |CustomAgent { name, profile, place, odd }: &CustomAgent| {
         json!({
             "name": name,
             "description": profile.about,
             "model": profile.model,
             "tool_groups": profile.tool_groups,
             "skills": profile.skills,
-            "legacy": legacy,
+            "legacy": *place == AgentPlace::Legacy,
             "notes": odd,
         })
     };
@@ -144,19 +156,29 @@ fn as_json(agents: &Agents) -> Value {
 }
 
 fn list(agents: &Agents) -> String {
-    let roster = agents.list();
+    let mut out = listed(&agents.list());
+    for owner in agents.owners() {
+        let own = listed(&agents.own_of(&owner));
+        let indented: String = own.lines().map(|line| format!("  {line}\n")).collect();
+        // Writing to a String cannot fail.
+        let _ = write!(out, "of {owner}:\n{indented}");
+    }
+    out
+}
+
+fn listed(roster: &Roster) -> String {
     let mut out = String::new();
     let width = roster.agents.iter().map(|agent| agent.name.len()).max().unwrap_or(0);
-    for CustomAgent { name, profile, legacy, odd } in &roster.agents {
+    for CustomAgent { name, profile, place, odd } in &roster.agents {
         let about = crate::dispatch::commands::brief(&profile.about);
-        let legacy = if *legacy { " (in the older folder)" } else { "" };
+        let legacy = if *place == AgentPlace::Legacy { " (in the older folder)" } else { "" };
         // Writing to a String cannot fail.
         let _ = writeln!(out, "{name:width$}  {about}{legacy}");
         for note in odd {
             let _ = writeln!(out, "        {note}");
         }
     }
-    if roster.agents.is_empty() {
+    if roster.agents.is_empty() && roster.broken.is_empty() {
         out.push_str("no agents\n");
     }
     for BrokenAgent { name, why } in &roster.broken {

@@ -64,6 +64,9 @@ pub(crate) struct AgentSession {
     pub(crate) features: RunFeatures,
     /// Secrets of the configuration that commands of private chats find.
     pub(crate) own_secrets: RunSecrets,
+    /// The user, a person or a room, whose own agents are found besides the shared ones. The configuration means shared
+    /// ones.
+    pub(crate) agents_of: Option<UserId>,
     /// Rights of a run to change agents.
     pub(crate) authoring: Authoring,
     /// The user for whom a run works.
@@ -113,7 +116,8 @@ impl AccountRules {
         let steps = session.config.get("recursion_limit").and_then(Value::as_u64);
         let agent = agent.filter(|name| !is_lead(name));
         let authoring = match self.choosing_with(agent.is_some()) {
-            Choosing::Create => Authoring::Itself,
+            Choosing::Create if self.may_change_shared(person) => Authoring::Itself,
+            Choosing::Create => Authoring::Own,
             Choosing::Fixed | Choosing::Choose => Authoring::Nothing,
         };
         AgentSession {
@@ -127,9 +131,15 @@ impl AccountRules {
             // The configuration refuses options that cannot be read.
             features: RunFeatures::read(&session.context).unwrap_or_default(),
             own_secrets: RunSecrets::read(&session.context).unwrap_or_default(),
+            agents_of: None,
             authoring,
             user: UserId::local(),
         }
+    }
+
+    /// Returns whether a person may change shared agents, the lead agent among them: approvers may.
+    pub(crate) fn may_change_shared(&self, person: &str) -> bool {
+        self.approvers.contains(person)
     }
 
     /// Returns whether approvers other than this person decide.

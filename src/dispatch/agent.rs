@@ -4,8 +4,9 @@
 //! one from before neither.
 
 use super::{
-    account::{Account, AgentSession},
+    account::{Account, AccountRules, AgentSession},
     shared::Shared,
+    users::SpeakerPlace,
 };
 use crate::{bus::retry_until_stored, config::Choosing};
 use pudu_client::{
@@ -56,34 +57,41 @@ impl AgentChoice {
     }
 }
 
-/// Returns the session for a person: with the agent chosen in the conversation, or else the account's.
-pub(super) async fn settle(
+/// Returns the session for someone: with the agent chosen in the conversation, or else the account's.
+pub(super) async fn settle<'s>(
     shared: &Shared,
     account: &Account,
     key: &str,
     chosen: Option<&str>,
-    person: &str,
+    speaker: impl Into<SpeakerPlace<'s>>,
 ) -> AgentSession {
-    let policy = account.policy();
+    let speaker = speaker.into();
+    let (policy, person) = (account.policy(), speaker.person);
     let user = shared.user(account.channel().account(), person);
+    let owner = shared.owner_of(speaker);
     let session = AgentSession { user, ..policy.session(person) };
     let choosing = policy.choosing(person);
+    let named = |session: AgentSession, name| AgentSession {
+        agent: Some(name),
+        agents_of: Some(owner.clone()),
+        ..session
+    };
     let Some(choice) = chosen.map(AgentChoice::parse).filter(|_| choosing != Choosing::Fixed) else {
         return session;
     };
     match choice {
         AgentChoice::Lead => AgentSession { agent: None, ..session },
-        AgentChoice::Named(name) => AgentSession { agent: Some(name), ..session },
-        AgentChoice::New(name) if shared.client.has_agent(&name).await => {
+        AgentChoice::Named(name) => named(session, name),
+        AgentChoice::New(name) if shared.client.has_agent(&name, Some(&owner)).await => {
             // It was made: from now on it is a choice like any other.
-            let named = || shared.db.set_agent(key, Some(&name));
-            retry_until_stored("failed to store choice of agent", named).await;
-            AgentSession { agent: Some(name), ..session }
+            let keep = || shared.db.set_agent(key, Some(&name));
+            retry_until_stored("failed to store choice of agent", keep).await;
+            named(session, name)
         }
-        AgentChoice::New(name) if choosing == Choosing::Create => {
+        AgentChoice::New(name) if may_make(&policy, person, &owner) => {
             AgentSession { agent: None, authoring: Authoring::New(name), ..session }
         }
-        AgentChoice::Bootstrap(mark) if choosing == Choosing::Create => {
+        AgentChoice::Bootstrap(mark) if may_bootstrap(&policy, person) => {
             if shared.client.lead_soul_mark().await.is_some_and(|now| now != mark) {
                 // It has its soul: from now on it answers here.
                 let lead = || shared.db.set_agent(key, Some(LEAD));
@@ -96,9 +104,20 @@ pub(super) async fn settle(
     }
 }
 
+/// Returns whether a person may make an agent for a user, themselves or the room. An agent of the local user is shared.
+pub(super) fn may_make(policy: &AccountRules, person: &str, owner: &UserId) -> bool {
+    let is_shared = *owner == UserId::local();
+    policy.choosing(person) == Choosing::Create && (!is_shared || policy.may_change_shared(person))
+}
+
+/// Returns whether a person may give the lead agent, which is shared, its character.
+pub(super) fn may_bootstrap(policy: &AccountRules, person: &str) -> bool {
+    policy.choosing(person) == Choosing::Create && policy.may_change_shared(person)
+}
+
 /// Returns the custom agent of a session, if it is one and can be read.
 pub(super) async fn custom(shared: &Shared, session: &AgentSession) -> Option<CustomAgent> {
-    shared.client.custom_agent(session.agent.as_ref()?).await.ok()
+    shared.client.custom_agent(session.agent.as_ref()?, session.agents_of.as_ref()).await.ok()
 }
 
 /// Returns the skills of a session's agent: everybody's, and those of a user.
@@ -125,7 +144,10 @@ pub(super) fn problem(language: Language, error: &AgentError) -> String {
             NameProblem::Characters => language.agent_name_odd(name),
             NameProblem::Taken => language.agent_name_taken(name),
         },
-        error @ (AgentError::Legacy(_) | AgentError::Wrong(_) | AgentError::Io { .. }) => {
+        error @ (AgentError::Shared(_)
+        | AgentError::Legacy(_)
+        | AgentError::Wrong(_)
+        | AgentError::Io { .. }) => {
             tracing::error!(%error, "failed to read an agent");
             language.agent_unreadable().to_owned()
         }

@@ -18,7 +18,7 @@ use crate::{
     bus::{InboxItem, OutboxItem, retry_until_stored},
     clock,
 };
-use pudu_channels::{FinalView, InboundKind, ReplyTarget, RunOptions};
+use pudu_channels::{FinalView, Inbound, InboundKind, ReplyTarget, RunOptions};
 use pudu_client::{
     Control,
     base::{BoxFuture, RunId, Skill, ThreadFolder, ThreadId, UserId},
@@ -146,9 +146,9 @@ impl ConversationActor {
         if let InboundKind::Message { text, .. } = &arrival.inbound.kind
             && text.starts_with('/')
         {
-            let session = self.session(&arrival.inbound.sender.id).await;
+            let session = self.session(&arrival.inbound).await;
             let language = self.language(&arrival);
-            let user = self.shared.skills_of(&arrival.inbound);
+            let user = self.shared.owner_of(&arrival.inbound);
             if let Some(refusal) = agent::withheld(&self.shared, &session, language, &user, text).await {
                 self.answer(arrival, refusal);
                 return;
@@ -189,8 +189,7 @@ impl ConversationActor {
     /// options of its own.
     /// First the record, then the effect: after a crash the resumed turn answers this message too.
     async fn steer(&mut self, arrival: InboxItem) {
-        let (session, people) =
-            (Some(self.session(&arrival.inbound.sender.id).await), input::members([&arrival]));
+        let (session, people) = (Some(self.session(&arrival.inbound).await), input::members([&arrival]));
         let own = self.account.channel().run_options(arrival.inbound.hint.as_ref());
         if let InboundKind::Message { text, .. } = &arrival.inbound.kind
             && input::is_complete(&arrival)
@@ -299,8 +298,7 @@ impl ConversationActor {
     async fn together(&mut self, record: Option<&ConversationRow>) -> Vec<InboxItem> {
         let chosen = record.and_then(|record| record.agent.as_deref());
         let settle = async |arrival: &InboxItem| {
-            let person = &arrival.inbound.sender.id;
-            agent::settle(&self.shared, &self.account, &self.key, chosen, person).await
+            agent::settle(&self.shared, &self.account, &self.key, chosen, &arrival.inbound).await
         };
         let Some(first) = self.waiting.front() else { return Vec::new() };
         let options = |arrival: &InboxItem| self.account.channel().run_options(arrival.inbound.hint.as_ref());
@@ -343,8 +341,7 @@ impl ConversationActor {
             return self.shared.inbox.release(&items);
         }
         let (shared, account) = (&self.shared, &self.account);
-        let session =
-            agent::settle(shared, account, &self.key, chosen.as_deref(), &reply_target.sender).await;
+        let session = agent::settle(shared, account, &self.key, chosen.as_deref(), &reply_target).await;
         self.start(TurnJob {
             item,
             reply_target,
@@ -473,16 +470,16 @@ impl ConversationActor {
         chosen.as_deref().and_then(FollowUpMode::parse).unwrap_or_else(|| self.account.policy().mode)
     }
 
-    /// Returns agent and settings for a person.
-    pub(super) async fn session(&self, person: &str) -> AgentSession {
+    /// Returns agent and settings for the sender of an event.
+    pub(super) async fn session(&self, inbound: &Inbound) -> AgentSession {
         let chosen = self.record().await.and_then(|record| record.agent);
-        agent::settle(&self.shared, &self.account, &self.key, chosen.as_deref(), person).await
+        agent::settle(&self.shared, &self.account, &self.key, chosen.as_deref(), inbound).await
     }
 
     /// Returns the skills of the agent that answers an event here.
     pub(super) async fn skills(&self, arrival: &InboxItem) -> Arc<[Skill]> {
-        let session = self.session(&arrival.inbound.sender.id).await;
-        agent::skills(&self.shared, &session, &self.shared.skills_of(&arrival.inbound)).await
+        let session = self.session(&arrival.inbound).await;
+        agent::skills(&self.shared, &session, &self.shared.owner_of(&arrival.inbound)).await
     }
 }
 

@@ -147,7 +147,7 @@ impl Dispatcher {
         let read = || shared.db.conversation(&row.conversation);
         let known = retry_until_stored("failed to read conversation", read).await.flatten();
         let chosen = known.as_ref().and_then(|known| known.agent.as_deref());
-        let session = agent::settle(shared, account, &row.conversation, chosen, &reply_target.sender).await;
+        let session = agent::settle(shared, account, &row.conversation, chosen, &reply_target).await;
         let control = Control::default();
         if row.goal_dropped {
             control.steering.drop_goal();

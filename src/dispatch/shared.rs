@@ -3,7 +3,7 @@
 use super::{
     access::{PairedPeople, Refusals},
     account::Accounts,
-    users::{Users, room},
+    users::{SpeakerPlace, Users, room},
 };
 use crate::{
     bus::{Inbox, InboxItem, Outbox},
@@ -85,11 +85,12 @@ impl Shared {
         self.users.of(account, person, self.rules().unpaired)
     }
 
-    /// Returns whose skills an event may ask for besides everybody's: the room's among others, a person's own alone.
-    pub(super) fn skills_of(&self, inbound: &Inbound) -> UserId {
-        let Inbound { address, sender, private, .. } = inbound;
+    /// Returns the user whose skills and agents someone finds besides the shared ones: the room in a room, otherwise the
+    /// person.
+    pub(super) fn owner_of<'s>(&self, speaker: impl Into<SpeakerPlace<'s>>) -> UserId {
+        let SpeakerPlace { address, person, private } = speaker.into();
         match private {
-            true => self.user(&address.account, &sender.id),
+            true => self.user(&address.account, person),
             false => room(&address.account, &address.chat),
         }
     }

@@ -142,7 +142,8 @@ impl TurnJob {
     /// Returns the run's task: people's choice of a model comes before the account's session.
     fn task(&self, policy: &AccountRules, input: Vec<Human>, again: Option<MessageId>) -> RunTask {
         let session = self.session.clone();
-        let AgentSession { agent, model, thinking, steps, features, own_secrets, authoring, user } = session;
+        let AgentSession { agent, agents_of, model, thinking, steps, features, own_secrets, authoring, user } =
+            session;
         let ModelChoice { model: chosen, thinking: level } = self.choice.clone();
         let (model, thinking) = (chosen.or(model), level.or(thinking));
         let asker = Some(self.asker(policy));
@@ -163,6 +164,7 @@ impl TurnJob {
             clock,
             model,
             agent,
+            finds_own_agents: agents_of.is_some(),
             authoring,
             asker,
             steps,

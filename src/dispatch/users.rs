@@ -5,6 +5,7 @@
 //! by what somebody says.
 
 use crate::config::{LOCAL, UnpairedPeople};
+use pudu_channels::{Address, Inbound, ReplyTarget};
 use pudu_client::{
     base::UserId,
     store::{Db, Identity, StoreError, alone},
@@ -61,6 +62,27 @@ impl Users {
     pub(super) fn part(&self, account: &str, person: &str) {
         let mut joined = self.0.write().unwrap_or_else(PoisonError::into_inner);
         joined.remove(&(account.to_owned(), person.to_owned()));
+    }
+}
+
+/// Someone who speaks to a bot, and the place.
+#[derive(Clone, Copy)]
+pub(super) struct SpeakerPlace<'s> {
+    pub(super) address: &'s Address,
+    pub(super) person: &'s str,
+    /// Whether only the person and the bot are there.
+    pub(super) private: bool,
+}
+
+impl<'s> From<&'s Inbound> for SpeakerPlace<'s> {
+    fn from(Inbound { address, sender, private, .. }: &'s Inbound) -> Self {
+        Self { address, person: &sender.id, private: *private }
+    }
+}
+
+impl<'s> From<&'s ReplyTarget> for SpeakerPlace<'s> {
+    fn from(ReplyTarget { address, sender, private, .. }: &'s ReplyTarget) -> Self {
+        Self { address, person: sender, private: *private }
     }
 }
 

@@ -74,6 +74,22 @@ pub(super) async fn operator(
     next.run(request).await
 }
 
+/// Lets through administrators, and users with an account, who change their own things. Comes behind [`check`].
+pub(super) async fn owner(
+    state: State<GatewayState>,
+    peer: ConnectInfo<SocketAddr>,
+    visitor: Extension<Visitor>,
+    caller: Extension<Caller>,
+    Extension(proof): Extension<Proof>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match proof == Proof::Local || caller.is_admin() {
+        true => operator(state, peer, visitor, caller, Extension(proof), request, next).await,
+        false => next.run(request).await,
+    }
+}
+
 /// Lets through the local user and administrators: the page's chats are theirs. Comes behind [`check`].
 pub(super) async fn local(request: Request, next: Next) -> Response {
     let is_theirs = |caller: &Caller| caller.user == UserId::local() || caller.is_admin();

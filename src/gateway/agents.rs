@@ -1,9 +1,9 @@
 //! Custom agents: which there are, making, changing and taking them away. Shapes are DeerFlow's.
 //!
-//! All of it is off unless `agents_api.enabled`. What changes agents asks for the operator's token: an agent
-//! speaks to everybody, and may be given tools.
+//! All of it is off unless `agents_api.enabled`. Administrators make and change shared agents. Other users find those,
+//! and make and change agents of their own.
 
-use super::{GatewayState, JsonReply};
+use super::{GatewayState, JsonReply, caller::Caller};
 use crate::gateway::json::Json;
 use crate::gateway::query::Query;
 use axum::{
@@ -29,9 +29,9 @@ pub(super) async fn enabled(State(gateway): State<GatewayState>, request: Reques
     next.run(request).await
 }
 
-/// Lists the agents, by name. Those that cannot be used are named apart.
-pub(super) async fn list(State(gateway): State<GatewayState>) -> Json<Value> {
-    let roster = gateway.0.shared.client.roster().await;
+/// Lists the agents that the caller finds, by name. Those that cannot be used are named apart.
+pub(super) async fn list(State(gateway): State<GatewayState>, caller: Caller) -> Json<Value> {
+    let roster = gateway.0.shared.client.roster(Some(&caller.user)).await;
     let broken: Vec<Value> =
         roster.broken.iter().map(|broken| json!({ "name": broken.name, "detail": broken.why })).collect();
     Json(json!({ "agents": roster.agents.iter().map(shown).collect::<Vec<_>>(), "broken": broken }))
@@ -46,6 +46,7 @@ pub(super) struct AgentNameQuery {
 /// Answers whether an agent of a name can be made.
 pub(super) async fn check(
     State(gateway): State<GatewayState>,
+    caller: Caller,
     Query(AgentNameQuery { name }): Query<AgentNameQuery>,
 ) -> JsonReply {
     let name = match normal(&name) {
@@ -53,13 +54,17 @@ pub(super) async fn check(
         Err(error) => return refused(&error),
     };
     let wanted = name.clone();
-    let vacant = work(&gateway, move |agents| agents.vacant(&wanted)).await;
+    let vacant = work(&gateway, &caller, move |agents| agents.vacant(&wanted)).await;
     (StatusCode::OK, Json(json!({ "available": vacant.is_ok(), "name": name })))
 }
 
 /// Shows one agent.
-pub(super) async fn show(State(gateway): State<GatewayState>, Path(name): Path<String>) -> JsonReply {
-    told(StatusCode::OK, work(&gateway, move |agents| agents.find(&name)).await)
+pub(super) async fn show(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> JsonReply {
+    told(StatusCode::OK, work(&gateway, &caller, move |agents| agents.find(&name)).await)
 }
 
 /// An agent to make.
@@ -82,8 +87,12 @@ pub(super) struct NewAgent {
     reasoning_effort: Value,
 }
 
-/// Makes an agent.
-pub(super) async fn create(State(gateway): State<GatewayState>, Json(request): Json<NewAgent>) -> JsonReply {
+/// Makes an agent: a shared one for an administrator, or else one of the caller's own.
+pub(super) async fn create(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    Json(request): Json<NewAgent>,
+) -> JsonReply {
     let NewAgent { name, description: about, model, tool_groups, skills, soul, .. } = request;
     let options = [request.model_settings, request.thinking_enabled, request.reasoning_effort];
     let (thinking, sampling) =
@@ -94,11 +103,11 @@ pub(super) async fn create(State(gateway): State<GatewayState>, Json(request): J
     if let Some(refusal) = unknown_model(&gateway, model.as_deref()) {
         return refusal;
     }
-    if let Some(refusal) = unknown_parts(&gateway, tool_groups.as_deref(), skills.as_deref()).await {
+    if let Some(refusal) = unknown_parts(&gateway, &caller, tool_groups.as_deref(), skills.as_deref()).await {
         return refusal;
     }
     let profile = AgentProfile { about, model, thinking, sampling, tool_groups, skills, soul };
-    told(StatusCode::CREATED, work(&gateway, move |agents| agents.create(&name, &profile)).await)
+    told(StatusCode::CREATED, work(&gateway, &caller, move |agents| agents.create(&name, &profile)).await)
 }
 
 /// Change of an agent: a key that is missing stays, null stands for all or the default. A misspelt key would
@@ -147,6 +156,7 @@ fn there<'de, T: Deserialize<'de>, D: Deserializer<'de>>(value: D) -> Result<Opt
 /// Changes an agent, from its next run on.
 pub(super) async fn update(
     State(gateway): State<GatewayState>,
+    caller: Caller,
     Path(name): Path<String>,
     Json(edit): Json<Edit>,
 ) -> JsonReply {
@@ -156,7 +166,7 @@ pub(super) async fn update(
     }
     let (wanted_groups, wanted_skills) =
         (tool_groups.as_ref().and_then(Option::as_deref), skills.as_ref().and_then(Option::as_deref));
-    if let Some(refusal) = unknown_parts(&gateway, wanted_groups, wanted_skills).await {
+    if let Some(refusal) = unknown_parts(&gateway, &caller, wanted_groups, wanted_skills).await {
         return refusal;
     }
     let change = AgentChange {
@@ -167,7 +177,7 @@ pub(super) async fn update(
         soul: soul.clone(),
         ..AgentChange::default()
     };
-    let updated = work(&gateway, move |agents| {
+    let updated = work(&gateway, &caller, move |agents| {
         let now = agents.find(&name)?.profile;
         let (thinking, sampling) = edit.options(&now).map_err(AgentError::Wrong)?;
         agents.update(&name, AgentChange { thinking: Some(thinking), sampling: Some(sampling), ..change })
@@ -176,8 +186,12 @@ pub(super) async fn update(
 }
 
 /// Takes an agent away.
-pub(super) async fn remove(State(gateway): State<GatewayState>, Path(name): Path<String>) -> Response {
-    match work(&gateway, move |agents| agents.remove(&name)).await {
+pub(super) async fn remove(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Response {
+    match work(&gateway, &caller, move |agents| agents.remove(&name)).await {
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
         Err(error) => refused(&error).into_response(),
     }
@@ -195,6 +209,7 @@ fn unknown_model(gateway: &GatewayState, wanted: Option<&str>) -> Option<JsonRep
 /// Refuses tool groups and skills that there are not: an agent with them has less than whoever made it thinks.
 async fn unknown_parts(
     gateway: &GatewayState,
+    caller: &Caller,
     groups: Option<&[String]>,
     skills: Option<&[String]>,
 ) -> Option<JsonReply> {
@@ -202,7 +217,7 @@ async fn unknown_parts(
     if let Some(why) = client.unknown_groups(groups.unwrap_or_default()).into_iter().next() {
         return Some(unprocessable(&why));
     }
-    let catalog = client.catalog().await;
+    let catalog = client.catalog_of(&caller.user).await;
     let unknown = skills.unwrap_or_default().iter().find(|name| catalog.get(name).is_none())?;
     Some(unprocessable(&format!("there is no skill `{unknown}`")))
 }
@@ -214,9 +229,10 @@ fn unprocessable(detail: &str) -> JsonReply {
 /// Works on agents where it may block.
 async fn work<T: Send + 'static>(
     gateway: &GatewayState,
+    caller: &Caller,
     work: impl FnOnce(Agents) -> Result<T, AgentError> + Send + 'static,
 ) -> Result<T, AgentError> {
-    let agents = gateway.0.shared.client.agents();
+    let agents = gateway.0.shared.client.agents_of(Some(&caller.user), caller.is_admin());
     tokio::task::spawn_blocking(move || work(agents)).await.unwrap_or_else(|error| {
         Err(AgentError::Io { path: "agents".into(), why: std::io::Error::other(error) })
     })
@@ -260,6 +276,7 @@ fn refused(error: &AgentError) -> JsonReply {
     let status = match error {
         AgentError::Name { .. } | AgentError::Wrong(_) => StatusCode::UNPROCESSABLE_ENTITY,
         AgentError::Unknown(_) => StatusCode::NOT_FOUND,
+        AgentError::Shared(_) => StatusCode::FORBIDDEN,
         AgentError::Exists(_) | AgentError::Broken { .. } | AgentError::Legacy(_) | AgentError::Full(_) => {
             StatusCode::CONFLICT
         }

@@ -2,6 +2,7 @@
 
 use super::{
     GatewayState, JsonReply,
+    caller::Caller,
     json::{self, Json},
     threads::{next_page, selected},
     unsupported,
@@ -13,6 +14,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
+use pudu_client::base::UserId;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -74,12 +76,12 @@ impl AssistantSearch {
 }
 
 /// Lists assistants.
-pub(super) async fn search(State(gateway): State<GatewayState>, body: Bytes) -> Response {
+pub(super) async fn search(State(gateway): State<GatewayState>, caller: Caller, body: Bytes) -> Response {
     let wanted = match AssistantSearch::read(&body) {
         Ok(wanted) => wanted,
         Err(refusal) => return refusal.into_response(),
     };
-    let mut found = gateway.assistants().await;
+    let mut found = gateway.assistants(&caller.user).await;
     found.retain(|assistant| wanted.finds(assistant));
     let (limit, offset) = (wanted.limit.min(MAX_LISTED), wanted.offset);
     let next = next_page(offset.saturating_add(limit), offset.saturating_add(limit) < found.len());
@@ -89,10 +91,10 @@ pub(super) async fn search(State(gateway): State<GatewayState>, body: Bytes) -> 
 }
 
 /// Counts assistants.
-pub(super) async fn count(State(gateway): State<GatewayState>, body: Bytes) -> JsonReply {
+pub(super) async fn count(State(gateway): State<GatewayState>, caller: Caller, body: Bytes) -> JsonReply {
     match AssistantSearch::read(&body) {
         Ok(wanted) => {
-            let all = gateway.assistants().await;
+            let all = gateway.assistants(&caller.user).await;
             (StatusCode::OK, Json(json!(all.iter().filter(|assistant| wanted.finds(assistant)).count())))
         }
         Err(refusal) => refusal,
@@ -100,17 +102,29 @@ pub(super) async fn count(State(gateway): State<GatewayState>, body: Bytes) -> J
 }
 
 /// Shows an assistant.
-pub(super) async fn show(State(gateway): State<GatewayState>, Path(id): Path<String>) -> JsonReply {
-    gateway.assistant(&id, |assistant| assistant).await
+pub(super) async fn show(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> JsonReply {
+    gateway.assistant(&caller, &id, |assistant| assistant).await
 }
 
 /// Shows the graph of an assistant, which is never drawn.
-pub(super) async fn graph(State(gateway): State<GatewayState>, Path(id): Path<String>) -> JsonReply {
-    gateway.assistant(&id, |_| json!({ "graph_id": LEAD, "nodes": [], "edges": [] })).await
+pub(super) async fn graph(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> JsonReply {
+    gateway.assistant(&caller, &id, |_| json!({ "graph_id": LEAD, "nodes": [], "edges": [] })).await
 }
 
 /// Shows the schemas of an assistant, which are empty.
-pub(super) async fn schemas(State(gateway): State<GatewayState>, Path(id): Path<String>) -> JsonReply {
+pub(super) async fn schemas(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> JsonReply {
     let empty = json!({
         "graph_id": LEAD,
         "input_schema": {},
@@ -118,20 +132,25 @@ pub(super) async fn schemas(State(gateway): State<GatewayState>, Path(id): Path<
         "state_schema": {},
         "config_schema": {},
     });
-    gateway.assistant(&id, |_| empty).await
+    gateway.assistant(&caller, &id, |_| empty).await
 }
 
 /// Shows the subgraphs of an assistant, of which there are none: sub-agents have runs of their own.
-pub(super) async fn subgraphs(State(gateway): State<GatewayState>, Path(name): Path<String>) -> JsonReply {
-    gateway.assistant(&name, |_| json!({})).await
+pub(super) async fn subgraphs(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> JsonReply {
+    gateway.assistant(&caller, &name, |_| json!({})).await
 }
 
 /// Likewise, of one namespace.
 pub(super) async fn subgraph(
     state: State<GatewayState>,
+    caller: Caller,
     Path((name, _)): Path<(String, String)>,
 ) -> JsonReply {
-    subgraphs(state, Path(name)).await
+    subgraphs(state, caller, Path(name)).await
 }
 
 /// Answers whoever wants to change or delete one.
@@ -140,11 +159,11 @@ pub(super) async fn fixed(_: Bytes) -> Response {
 }
 
 impl GatewayState {
-    /// Returns the assistants. Custom agents are told of where the operator wants them told of.
-    async fn assistants(&self) -> Vec<Value> {
+    /// Returns the assistants of a user. Custom agents are told of where the operator wants them told of.
+    async fn assistants(&self, user: &UserId) -> Vec<Value> {
         let mut assistants = vec![assistant(LEAD, "system", "The lead agent")];
         if self.0.watcher.current().agents_api {
-            let roster = self.0.shared.client.roster().await;
+            let roster = self.0.shared.client.roster(Some(user)).await;
             let custom =
                 roster.agents.iter().map(|custom| assistant(&custom.name, "user", &custom.profile.about));
             assistants.extend(custom);
@@ -152,8 +171,13 @@ impl GatewayState {
         assistants
     }
 
-    async fn assistant(&self, id: &str, show: impl FnOnce(Value) -> Value) -> JsonReply {
-        match self.assistants().await.into_iter().find(|assistant| assistant["assistant_id"] == id) {
+    async fn assistant(&self, caller: &Caller, id: &str, show: impl FnOnce(Value) -> Value) -> JsonReply {
+        match self
+            .assistants(&caller.user)
+            .await
+            .into_iter()
+            .find(|assistant| assistant["assistant_id"] == id)
+        {
             Some(assistant) => (StatusCode::OK, Json(show(assistant))),
             None => {
                 let detail = format!("Assistant {id} not found");

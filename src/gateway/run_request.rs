@@ -3,7 +3,7 @@
 
 use super::{
     GatewayState,
-    caller::{Caller, CallerRole},
+    caller::Caller,
     errors::refuse,
     ignored::Ignored,
     input::InputMessage,
@@ -80,11 +80,11 @@ pub(super) async fn read(
     let (chosen, shows_approvals, agent, is_bootstrap, (features, own_secrets)) =
         options().or_else(|(status, why)| refused(status, &why))?;
     let builds = agent.clone().filter(|_| is_bootstrap);
-    if builds.is_some() && caller.role != CallerRole::Admin {
-        return refused(StatusCode::FORBIDDEN, "only an administrator makes agents");
+    if builds.is_some() && caller.user == UserId::local() && !caller.is_admin() {
+        return refused(StatusCode::FORBIDDEN, "only an administrator makes agents for everybody");
     }
     if let Some(name) = agent.as_deref().filter(|_| builds.is_none()) {
-        known_agent(client, name).await?;
+        known_agent(client, name, &caller.user).await?;
     }
     let from = body.checkpoint(thread)?;
     if let Some(seq) = from.filter(|seq| *seq > 0) {
@@ -136,8 +136,8 @@ pub(super) async fn read(
 }
 
 /// Refuses an agent that there is not.
-pub(super) async fn known_agent(client: &Client, name: &str) -> Result<(), Refusal> {
-    match client.custom_agent(name).await {
+pub(super) async fn known_agent(client: &Client, name: &str, user: &UserId) -> Result<(), Refusal> {
+    match client.custom_agent(name, Some(user)).await {
         Ok(_) => Ok(()),
         Err(_) => refused(StatusCode::NOT_FOUND, &format!("there is no assistant `{name}`")),
     }
@@ -258,6 +258,7 @@ fn task(thread: ThreadId, run: RunId, user: UserId, stored: StoredTask) -> RunTa
         thinking: thinking.as_deref().and_then(Thinking::parse),
         authoring: builds.clone().map_or(Authoring::Nothing, Authoring::New),
         agent: agent.filter(|_| builds.is_none()),
+        finds_own_agents: true,
         from,
         goal,
         steps,

@@ -179,7 +179,7 @@ pub(super) async fn compact(
         let client = &gateway.0.shared.client;
         let agent = asked.agent_name.as_deref().and_then(custom_agent);
         if let Some(name) = agent.as_deref() {
-            run_request::known_agent(client, name).await?;
+            run_request::known_agent(client, name, &caller.user).await?;
         }
         if let Some(unknown) =
             asked.model_name.as_ref().filter(|name| !client.models().iter().any(|model| model.name == **name))
@@ -192,6 +192,7 @@ pub(super) async fn compact(
             compact: true,
             model: asked.model_name,
             agent,
+            finds_own_agents: true,
             user: caller.user.clone(),
             ..RunTask::new(thread.id.clone(), run)
         };

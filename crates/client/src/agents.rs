@@ -1,5 +1,7 @@
 //! Custom agents: who may answer instead of the lead agent. Each is a folder in the home, as DeerFlow keeps them:
-//! `SOUL.md` says who it is, `config.yaml` what it may use.
+//! `SOUL.md` says who it is, `config.yaml` what it may use. Those of the local user are everybody's; any other user, a
+//! person or a room, may have agents of its own. Of two with one name the shared one counts: a name in the
+//! configuration never means another agent for someone.
 //!
 //! An agent whose `config.yaml` cannot be understood is broken and answers nobody: what it must not use is not
 //! known. Everything here is file work that blocks. What is deliberately absent: the run, and any opinion on
@@ -8,8 +10,10 @@
 mod disk;
 mod error;
 mod file;
+mod lookup;
 mod name;
 mod notes;
+mod place;
 mod profile;
 mod setup_agent;
 mod update_agent;
@@ -17,6 +21,7 @@ mod update_agent;
 pub use error::{AgentError, MAX_NAME_CHARS, NameProblem};
 pub use file::read_options;
 pub use name::{LEAD, is_lead, normal};
+pub use place::AgentPlace;
 pub use profile::{AgentProfile, MAX_SOUL_BYTES};
 pub use update_agent::UPDATE_AGENT;
 pub(crate) use {
@@ -26,7 +31,7 @@ pub(crate) use {
 };
 
 use error::FULL;
-use pudu_base::{Sampling, Thinking};
+use pudu_base::{Sampling, Thinking, UserId};
 use std::{
     collections::HashMap,
     io,
@@ -51,8 +56,8 @@ pub struct CustomAgent {
     pub name: String,
     /// Its profile.
     pub profile: AgentProfile,
-    /// Whether it lies where DeerFlow kept agents before people had their own; it is not changed there.
-    pub legacy: bool,
+    /// Where it is kept.
+    pub place: AgentPlace,
     /// Problems of its file.
     pub odd: Vec<String>,
 }
@@ -109,9 +114,15 @@ impl AgentChange {
     }
 }
 
-/// The agents of a home. Clones are the same.
+/// The agents of a home that one user finds: those of everybody, then their own. Clones are the same.
 #[derive(Clone, Debug)]
-pub struct Agents(Arc<Inner>);
+pub struct Agents {
+    inner: Arc<Inner>,
+    /// The user whose own agents are found, if they have a folder of their own.
+    owner: Option<UserId>,
+    /// Whether shared agents may be changed, and new ones are shared.
+    edits_shared: bool,
+}
 
 #[derive(Debug)]
 struct Inner {
@@ -121,10 +132,24 @@ struct Inner {
 }
 
 impl Agents {
-    /// Names the home. Nothing is read yet.
+    /// Names the home. Nothing is read yet. These are the shared agents, for the operator.
     #[must_use]
     pub fn new(home: PathBuf) -> Self {
-        Self(Arc::new(Inner { home, told: Mutex::default() }))
+        Self { inner: Arc::new(Inner { home, told: Mutex::default() }), owner: None, edits_shared: true }
+    }
+
+    /// Returns the agents that a user finds, shared ones alone without a user. With `edits_shared` shared agents may be
+    /// changed, otherwise only the user's own.
+    #[must_use]
+    pub fn of(&self, owner: Option<&UserId>, edits_shared: bool) -> Self {
+        let owner = owner.filter(|owner| **owner != UserId::local()).cloned();
+        Self { inner: self.inner.clone(), owner, edits_shared }
+    }
+
+    /// Lists the users that have agents of their own.
+    #[must_use]
+    pub fn owners(&self) -> Vec<UserId> {
+        disk::owners(&self.inner.home.join("users"))
     }
 
     /// Finds an agent by its name as people type it.
@@ -133,16 +158,16 @@ impl Agents {
     /// When there is none, or it is broken.
     pub fn find(&self, wanted: &str) -> Result<CustomAgent, AgentError> {
         let name = normal(wanted)?;
-        let Some((folder, legacy)) = self.folder(&name) else { return Err(AgentError::Unknown(name)) };
-        let read = file::read(&folder);
+        let Some((root, place)) = self.root_of(&name) else { return Err(AgentError::Unknown(name)) };
+        let read = file::read(&root.join(&name));
         let (profile, odd) = read.map_err(|why| AgentError::Broken { name: name.clone(), why })?;
-        Ok(CustomAgent { name, profile, legacy, odd })
+        Ok(CustomAgent { name, profile, place, odd })
     }
 
     /// Returns whether there is a folder of that name, broken or not.
     #[must_use]
     pub fn exists(&self, name: &str) -> bool {
-        normal(name).is_ok_and(|name| self.folder(&name).is_some())
+        normal(name).is_ok_and(|name| self.root_of(&name).is_some())
     }
 
     /// Lists them.
@@ -167,13 +192,28 @@ impl Agents {
         roster
     }
 
+    /// Lists a user's own agents, by name. One that a shared agent hides is among the broken ones.
+    #[must_use]
+    pub fn own_of(&self, owner: &UserId) -> Roster {
+        let shared = disk::names(&self.of(None, false).roots());
+        let mut roster = self.of(Some(owner), false).list();
+        roster.agents.retain(|agent| agent.place == AgentPlace::Own);
+        roster.broken.retain(|agent| !shared.contains(&agent.name));
+        let own = disk::names(&[(self.own(owner), AgentPlace::Own)]);
+        roster.broken.extend(own.intersection(&shared).map(|name| BrokenAgent {
+            name: name.clone(),
+            why: "a shared agent has its name, and answers in its place: rename its folder".to_owned(),
+        }));
+        roster
+    }
+
     /// Returns the normal form of a new agent's name, if it is free.
     ///
     /// # Errors
     /// When the name is taken or cannot be one, or there are too many.
     pub fn vacant(&self, wanted: &str) -> Result<String, AgentError> {
         let name = name::fresh(wanted)?;
-        if self.folder(&name).is_some() {
+        if self.root_of(&name).is_some() {
             return Err(AgentError::Exists(name));
         }
         match disk::names(&self.roots()).len() {
@@ -185,28 +225,32 @@ impl Agents {
     /// Makes an agent.
     ///
     /// # Errors
-    /// When the name is taken or cannot be one, a part of it cannot be, or the disk fails. Nothing of it is
-    /// kept then.
+    /// When the name is taken or cannot be one, a part of it cannot be, it would be everybody's, or the disk fails. Nothing
+    /// of it is kept then.
     pub fn create(&self, wanted: &str, profile: &AgentProfile) -> Result<CustomAgent, AgentError> {
         let profile = checked(profile.clone())?;
-        let root = self.own();
+        let (root, place) = match &self.owner {
+            _ if self.edits_shared => (self.shared(), AgentPlace::Shared),
+            Some(owner) => (self.own(owner), AgentPlace::Own),
+            None => return Err(AgentError::Shared(wanted.to_owned())),
+        };
         let _alone = disk::alone(&root)?;
         let name = self.vacant(wanted)?;
         let config = file::config(&name, &profile, None).map_err(AgentError::Wrong)?;
         disk::create(&root, &name, &[config, file::soul(&profile.soul)])?;
         tracing::info!(agent = name, "made agent");
-        Ok(CustomAgent { name, profile, legacy: false, odd: Vec::new() })
+        Ok(CustomAgent { name, profile, place, odd: Vec::new() })
     }
 
     /// Changes an agent, from its next run on. Each of its two files is there whole or not at all, what it may
     /// use before who it is; what is not spoken of stays.
     ///
     /// # Errors
-    /// When there is none, it is broken, lies in the older folder, a part cannot be, or the disk fails.
+    /// When there is none, it is broken, may not be changed, a part cannot be, or the disk fails.
     pub fn update(&self, wanted: &str, change: AgentChange) -> Result<CustomAgent, AgentError> {
-        let root = self.own();
+        let root = self.editable(wanted)?;
         let _alone = disk::alone(&root)?;
-        let old = self.editable(wanted)?;
+        let old = self.find(wanted)?;
         let folder = disk::inside(&root, &old.name)?;
         let now = old.profile.clone();
         if let Some((what, more)) = change.more(&now).filter(|_| change.only_less) {
@@ -242,14 +286,14 @@ impl Agents {
     /// # Errors
     /// When it is there and cannot be used.
     pub fn lead_soul(&self) -> Result<Option<String>, AgentError> {
-        let read = file::character(&self.0.home);
+        let read = file::character(&self.inner.home);
         read.map_err(|why| AgentError::Broken { name: LEAD.to_owned(), why })
     }
 
     /// Returns when the lead agent's soul was written, as a mark; `none` if it has none, and `None` if that cannot be told.
     #[must_use]
     pub fn lead_soul_mark(&self) -> Option<String> {
-        let written = file::soul_path(&self.0.home).metadata().and_then(|found| found.modified());
+        let written = file::soul_path(&self.inner.home).metadata().and_then(|found| found.modified());
         match written {
             Ok(at) => Some(at.duration_since(UNIX_EPOCH).ok()?.as_nanos().to_string()),
             Err(error) => (error.kind() == io::ErrorKind::NotFound).then(|| "none".to_owned()),
@@ -259,11 +303,14 @@ impl Agents {
     /// Gives the lead agent a soul, from its next run on.
     ///
     /// # Errors
-    /// When it is too long, or the disk fails.
+    /// When it is too long, shared agents may not be changed, or the disk fails.
     pub fn set_lead_soul(&self, soul: &str) -> Result<(), AgentError> {
+        if !self.edits_shared {
+            return Err(AgentError::Shared(LEAD.to_owned()));
+        }
         let profile = checked(AgentProfile { soul: soul.to_owned(), ..AgentProfile::default() })?;
-        let _alone = disk::alone(&self.own())?;
-        disk::replace(&self.0.home, &[file::soul(&profile.soul)])?;
+        let _alone = disk::alone(&self.shared())?;
+        disk::replace(&self.inner.home, &[file::soul(&profile.soul)])?;
         tracing::info!(agent = LEAD, "changed soul of lead agent");
         Ok(())
     }
@@ -271,44 +318,55 @@ impl Agents {
     /// Takes an agent away, with all that is in its folder.
     ///
     /// # Errors
-    /// When there is none, it lies in the older folder, or the disk fails.
+    /// When there is none, it may not be changed, or the disk fails.
     pub fn remove(&self, wanted: &str) -> Result<(), AgentError> {
-        let root = self.own();
+        let root = self.editable(wanted)?;
         let _alone = disk::alone(&root)?;
         // A broken one can be taken away too.
-        let name = match self.editable(wanted) {
-            Ok(custom) => custom.name,
-            Err(AgentError::Broken { name, .. }) if root.join(&name).is_dir() => name,
-            Err(error) => return Err(error),
-        };
+        let name = normal(wanted)?;
+        if !file::is_agent(&root.join(&name)) {
+            return Err(AgentError::Unknown(name));
+        }
         disk::remove(&root, &name)?;
         tracing::info!(agent = name, "removed agent");
         Ok(())
     }
 
-    fn editable(&self, wanted: &str) -> Result<CustomAgent, AgentError> {
-        let custom = self.find(wanted)?;
-        if custom.legacy { Err(AgentError::Legacy(custom.name)) } else { Ok(custom) }
+    /// Returns the folder in which an agent is that may be changed.
+    fn editable(&self, wanted: &str) -> Result<PathBuf, AgentError> {
+        let name = normal(wanted)?;
+        match self.root_of(&name) {
+            None => Err(AgentError::Unknown(name)),
+            Some((_, AgentPlace::Legacy)) => Err(AgentError::Legacy(name)),
+            Some((_, AgentPlace::Shared)) if !self.edits_shared => Err(AgentError::Shared(name)),
+            Some((root, AgentPlace::Shared | AgentPlace::Own)) => Ok(root),
+        }
     }
 
-    /// Returns an agent's folder and whether it is the older one.
-    fn folder(&self, name: &str) -> Option<(PathBuf, bool)> {
-        let mut found = self.roots().into_iter().map(|(root, legacy)| (root.join(name), legacy));
-        found.find(|(folder, _)| file::is_agent(folder))
+    /// Returns the folder in which an agent is.
+    fn root_of(&self, name: &str) -> Option<(PathBuf, AgentPlace)> {
+        self.roots().into_iter().find(|(root, _)| file::is_agent(&root.join(name)))
     }
 
-    /// Returns the folders of agents, each with whether it is that of older versions. The first counts.
-    fn roots(&self) -> [(PathBuf, bool); 2] {
-        [(self.own(), false), (self.0.home.join("agents"), true)]
+    /// Returns the folders of agents. The first that has a name counts.
+    fn roots(&self) -> Vec<(PathBuf, AgentPlace)> {
+        let shared =
+            [(self.shared(), AgentPlace::Shared), (self.inner.home.join("agents"), AgentPlace::Legacy)];
+        let own = self.owner.as_ref().map(|owner| (self.own(owner), AgentPlace::Own));
+        shared.into_iter().chain(own).collect()
     }
 
-    fn own(&self) -> PathBuf {
-        self.0.home.join("users/default/agents")
+    fn shared(&self) -> PathBuf {
+        self.own(&UserId::local())
+    }
+
+    fn own(&self, owner: &UserId) -> PathBuf {
+        self.inner.home.join("users").join(owner.as_str()).join("agents")
     }
 
     /// Logs the problems of an agent, once.
     pub(crate) fn tell(&self, agent: &str, notes: &[String]) {
-        let mut told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.inner.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.get(agent).map(Vec::as_slice).unwrap_or_default() == notes {
             return;
         }

@@ -19,7 +19,8 @@ use crate::{
     skill_manage::SkillManage,
 };
 use pudu_base::{
-    Approver, FailureCause, Guardrail, ModelCaller, Sampling, ShownFolder, Skill, Tool, erase, foreign,
+    Approver, FailureCause, Guardrail, ModelCaller, Sampling, ShownFolder, Skill, Tool, UserId, erase,
+    foreign,
 };
 use pudu_harness::{
     Agent, ApprovalPolicy, ContextSetup, Middleware, NoApprover, PromptFacts, PromptSection, Results,
@@ -202,7 +203,7 @@ async fn role(
     let Some(name) = &task.agent else {
         return client.lead_soul().await.map(Role::Lead).map_err(unusable);
     };
-    let custom = client.custom_agent(name).await.map_err(unusable)?;
+    let custom = client.custom_agent(name, task.agents_of()).await.map_err(unusable)?;
     client.0.agents.tell(&custom.name, &custom.notes(setup, catalog));
     Ok(Role::Custom(Box::new(custom)))
 }
@@ -310,12 +311,20 @@ fn own_tool(
     catalog: &Catalog,
     audit_log: &AuditLog,
 ) -> Option<Arc<dyn Tool>> {
-    let (agents, audit_log) = (client.agents(), audit_log.clone());
+    let audit_log = audit_log.clone();
+    // The right to change what is everybody's was looked at before the run began.
+    let owner = task.skills_of();
+    let edits_shared = match &task.authoring {
+        Authoring::Itself | Authoring::Lead => true,
+        Authoring::New(_) => *owner == UserId::local(),
+        Authoring::Own | Authoring::Nothing => false,
+    };
+    let agents = client.agents_of(Some(owner), edits_shared);
     let skills = catalog.entries.iter().map(|entry| entry.name.clone()).collect();
     match role {
         Role::Bootstrap(_) => Some(erase(SetupLead { agents, audit_log })),
         Role::AgentBuilder(name) => Some(erase(SetupAgent { agents, audit_log, name: name.clone(), skills })),
-        Role::Custom(custom) if task.authoring == Authoring::Itself && !custom.legacy => {
+        Role::Custom(custom) if task.authoring.may_change(custom.place) => {
             let models = setup.models.iter().map(|(info, _)| info.name.clone()).collect();
             let known = AgentOptions { models, groups: setup.groups.clone(), skills };
             // That each call is approved gives it more only where the operator named the tool.

@@ -79,7 +79,7 @@ pub use task::{Asker, Authoring, RunFeatures, RunTask};
 pub use title::TitleRules;
 pub use vision::BlindModel;
 
-use agents::{AgentError, Agents, CustomAgent, Roster};
+use agents::Agents;
 use base::{SandboxError, ThreadFolder};
 use catalog_cache::CatalogCache;
 use futures_util::FutureExt;
@@ -235,79 +235,6 @@ impl Client {
         let (thread, run) = (base::ThreadId::from(""), base::RunId::from(""));
         let audit_log = audit::AuditLog { db: self.0.db.clone(), thread, run, asker, is_guarded: false };
         audit_log.operated("skill", detail, work).await
-    }
-
-    /// Returns the handle on the custom agents. What it does blocks; [`Client::roster`] and
-    /// [`Client::custom_agent`] do not.
-    #[must_use]
-    pub fn agents(&self) -> Agents {
-        self.0.agents.clone()
-    }
-
-    /// Returns the custom agents as they are now.
-    pub async fn roster(&self) -> Roster {
-        let agents = self.agents();
-        tokio::task::spawn_blocking(move || agents.list()).await.unwrap_or_default()
-    }
-
-    /// Finds a custom agent.
-    ///
-    /// # Errors
-    /// When there is none of this name, or it cannot be used.
-    pub async fn custom_agent(&self, name: &str) -> Result<CustomAgent, AgentError> {
-        let (agents, name) = (self.agents(), name.to_owned());
-        match tokio::task::spawn_blocking(move || agents.find(&name)).await {
-            Ok(found) => found,
-            Err(error) => Err(AgentError::broken(error)),
-        }
-    }
-
-    /// Returns the soul of the lead agent, if it has one.
-    ///
-    /// # Errors
-    /// When it is there and cannot be used.
-    pub async fn lead_soul(&self) -> Result<Option<String>, AgentError> {
-        let agents = self.agents();
-        match tokio::task::spawn_blocking(move || agents.lead_soul()).await {
-            Ok(soul) => soul,
-            Err(error) => Err(AgentError::broken(error)),
-        }
-    }
-
-    /// Returns a mark of the lead agent's soul: another one as soon as it is written, the same words included. `None` if
-    /// nobody can tell at the moment.
-    pub async fn lead_soul_mark(&self) -> Option<String> {
-        let agents = self.agents();
-        tokio::task::spawn_blocking(move || agents.lead_soul_mark()).await.ok().flatten()
-    }
-
-    /// Returns whether there is a custom agent of that name, one that cannot be used included.
-    pub async fn has_agent(&self, name: &str) -> bool {
-        let (agents, name) = (self.agents(), name.to_owned());
-        tokio::task::spawn_blocking(move || agents.exists(&name)).await.unwrap_or(false)
-    }
-
-    /// Returns the normal form of a new agent's name, if it is free.
-    ///
-    /// # Errors
-    /// When the name is taken or cannot be one, or there are too many.
-    pub async fn vacant(&self, name: &str) -> Result<String, AgentError> {
-        let (agents, name) = (self.agents(), name.to_owned());
-        match tokio::task::spawn_blocking(move || agents.vacant(&name)).await {
-            Ok(vacant) => vacant,
-            Err(error) => Err(AgentError::broken(error)),
-        }
-    }
-
-    /// Returns the models, tool groups and skills of an agent that do not exist at the moment.
-    pub async fn notes(&self, custom: &CustomAgent) -> Vec<String> {
-        custom.notes(&self.setup(), &*self.catalog().await)
-    }
-
-    /// Returns a note for each of these tool groups that does not exist.
-    #[must_use]
-    pub fn unknown_groups(&self, wanted: &[String]) -> Vec<String> {
-        agents::unknown_groups(&self.setup().groups, wanted)
     }
 
     /// Returns what a thread remembers.

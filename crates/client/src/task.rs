@@ -4,7 +4,7 @@ mod features;
 
 pub use features::RunFeatures;
 
-use crate::RunSecrets;
+use crate::{RunSecrets, agents::AgentPlace};
 use pudu_base::{Human, MessageId, RunId, Seq, Thinking, ThreadId, UserId};
 use pudu_harness::WallClock;
 use pudu_store::Spender;
@@ -42,6 +42,8 @@ pub struct RunTask {
     pub thinking: Option<Thinking>,
     /// Name of the agent; the lead agent if `None`.
     pub agent: Option<String>,
+    /// Whether the agent may be one of the user's own, or of the room's. The configuration means shared ones.
+    pub finds_own_agents: bool,
     /// The run's rights to change custom agents.
     pub authoring: Authoring,
     /// For whom it is done, who is asked to approve what needs it; if nobody, nothing is approved.
@@ -86,6 +88,7 @@ impl RunTask {
             model: None,
             thinking: None,
             agent: None,
+            finds_own_agents: false,
             authoring: Authoring::Nothing,
             asker: None,
             own_secrets: RunSecrets::default(),
@@ -110,6 +113,12 @@ impl RunTask {
         Spender { account, person, user: self.user.clone(), room: self.room.clone() }
     }
 
+    /// Returns whose agents it finds besides everybody's.
+    #[must_use]
+    pub fn agents_of(&self) -> Option<&UserId> {
+        self.finds_own_agents.then(|| self.skills_of())
+    }
+
     /// Returns whose skills it has besides everybody's: the room's, or else the user's.
     #[must_use]
     pub fn skills_of(&self) -> &UserId {
@@ -123,12 +132,26 @@ pub enum Authoring {
     /// Nothing.
     #[default]
     Nothing,
-    /// If a custom agent answers, it may change what it is.
+    /// If an agent of the user's own answers, it may change what it is.
+    Own,
+    /// If a custom agent answers, a shared one too, it may change what it is.
     Itself,
     /// It gives the lead agent its character: nothing else can be done.
     Lead,
     /// It makes a new agent of this name: nobody else answers, and nothing else can be done.
     New(String),
+}
+
+impl Authoring {
+    /// Returns whether an agent that is kept there may change what it is.
+    #[must_use]
+    pub fn may_change(&self, place: AgentPlace) -> bool {
+        match place {
+            AgentPlace::Shared => *self == Self::Itself,
+            AgentPlace::Own => matches!(self, Self::Itself | Self::Own),
+            AgentPlace::Legacy => false,
+        }
+    }
 }
 
 /// The one for whom a run works.

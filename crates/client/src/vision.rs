@@ -1,6 +1,7 @@
 //! Whether the model that would answer sees images, and which one does.
 
 use crate::Client;
+use pudu_base::UserId;
 
 /// A model that cannot see images.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,11 +13,16 @@ pub struct BlindModel {
 }
 
 impl Client {
-    /// Returns the model that would answer, of this choice and this agent, if it cannot see images.
-    pub async fn blind(&self, model: Option<&str>, agent: Option<&str>) -> Option<BlindModel> {
+    /// Returns the model that would answer, of this choice and this agent, everybody's or a user's, if it cannot see images.
+    pub async fn blind(
+        &self,
+        model: Option<&str>,
+        agent: Option<&str>,
+        owner: Option<&UserId>,
+    ) -> Option<BlindModel> {
         let of_agent = match agent.filter(|_| model.is_none()) {
             // One that cannot be read answers nobody.
-            Some(agent) => self.custom_agent(agent).await.ok()?.profile.model,
+            Some(agent) => self.custom_agent(agent, owner).await.ok()?.profile.model,
             None => None,
         };
         let setup = self.setup();

@@ -295,7 +295,7 @@ agent_lead = the usual one
 agent_name_long = `{ $name }` cannot be the name of an agent: it has more than { $most } characters.
 agent_name_odd = `{ $name }` cannot be the name of an agent: it is made of letters, digits and hyphens.
 agent_name_taken = `{ $name }` cannot be the name of an agent: it means something else already.
-agent_not_made_here = New agents are made by whoever runs this bot.
+agent_not_made_here = Only the people who run this bot make agents here.
 agent_unknown = There is no agent `{ $name }`.
 agent_unreadable = The agent could not be read just now. Whoever runs this bot finds the reason in the log.
 agents = Agents:
@@ -304,7 +304,7 @@ agents_listed = /agent lists those there are.
 agents_new = `/agent new NAME` makes one.
 agents_new_usage = Write `/agent new NAME`, and behind it what the agent is for.
 agents_switch = `/agent NAME` switches this conversation, `/agent default` back.
-bootstrap_not_here = The character of the lead agent is shaped by whoever runs this bot.
+bootstrap_not_here = The lead agent is shared by everybody, so only this bot's approvers can shape its character.
 
 ## Buttons, and what came of them.
 

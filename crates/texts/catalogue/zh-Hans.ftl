@@ -279,7 +279,7 @@ agents_listed = 发送 /agent 查看已有的智能体。
 agents_new = 发送 `/agent new 名称` 可以创建新的智能体。
 agents_new_usage = 请发送 `/agent new 名称`，并在后面说明它的用途。
 agents_switch = 发送 `/agent 名称` 切换本对话的智能体，`/agent default` 恢复默认。
-bootstrap_not_here = 主代理的性格由运行此机器人的人设定。
+bootstrap_not_here = 主代理由所有人共用，只有此机器人的审批人可以设定它的性格。
 
 ## 按钮与选择结果。
 

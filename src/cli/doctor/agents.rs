@@ -2,13 +2,14 @@
 
 use crate::{
     agent,
-    config::{LoadedConfig, ModelConfig},
+    cli::missing_agents,
+    config::{AccountPolicy, Choosing, HotConfig, LoadedConfig, ModelConfig, Problem},
     connections,
 };
 use pudu_channels::Check;
 use pudu_client::{
     ToolGroups,
-    agents::{AgentError, Agents, BrokenAgent, CustomAgent, LEAD, normal},
+    agents::{Agents, BrokenAgent, CustomAgent, LEAD, normal},
 };
 
 /// Looks at each agent, and at whom each account lets answer.
@@ -16,6 +17,19 @@ pub(super) fn check(loaded: &LoadedConfig, models: &[ModelConfig]) -> Vec<Check>
     let agents = Agents::new(loaded.config.fixed.home.clone());
     let (roster, groups) = (agents.list(), agent::groups(&loaded.config.hot));
     let mut checks: Vec<Check> = roster.agents.iter().map(|custom| usable(custom, models, &groups)).collect();
+    for owner in agents.owners() {
+        let own = agents.own_of(&owner);
+        checks.extend(own.agents.iter().map(|custom| {
+            let Check { what, found } = usable(custom, models, &groups);
+            Check { what: format!("{what} of {owner}"), found }
+        }));
+        let help = "rename or mend its folder; it is that user's alone";
+        checks.extend(
+            own.broken
+                .into_iter()
+                .map(|BrokenAgent { name, why }| Check::poor(format!("{name} of {owner}"), why, help)),
+        );
+    }
     checks.extend(roster.broken.iter().map(|BrokenAgent { name, why }| {
         let help = match normal(name).is_ok_and(|normal| normal == *name) {
             true => format!("mend its files, or take it away: pudu agent remove {name}"),
@@ -27,22 +41,28 @@ pub(super) fn check(loaded: &LoadedConfig, models: &[ModelConfig]) -> Vec<Check>
         let help = format!("mend SOUL.md in {}, or delete it", loaded.config.fixed.home.display());
         checks.push(Check::bad(LEAD, error.to_string(), help));
     }
-    let hot = &loaded.config.hot;
-    for (account, configured) in &hot.policies {
-        let policy = connections::policy(hot, account);
-        // Nobody has an empty id: that is what holds for all who are not named.
-        let people = std::iter::once("").chain(configured.session.users.keys().map(String::as_str));
-        let mut named: Vec<String> = people.filter_map(|person| policy.session(person).agent).collect();
-        named.sort();
-        named.dedup();
-        for name in named {
-            if let Err(error @ (AgentError::Unknown(_) | AgentError::Name { .. })) = agents.find(&name) {
-                let help = "make it (pudu agent new), or name another one in its `session`";
-                checks.push(Check::bad(format!("channels.{account}"), error.to_string(), help));
-            }
-        }
-    }
+    checks.push(Check::good("shared agents", changers(&loaded.config.hot)));
+    checks.extend(
+        missing_agents::missing(loaded)
+            .into_iter()
+            .map(|Problem { key, what, help, .. }| Check::bad(key, what, help)),
+    );
     checks
+}
+
+/// Returns who changes what everybody shares, the lead agent first.
+fn changers(hot: &HotConfig) -> String {
+    let of_account = |(account, policy): (&String, &AccountPolicy)| {
+        let ids: Vec<&str> = policy.approvers.iter().map(String::as_str).collect();
+        let may = connections::policy(hot, account).agent_choice != Some(Choosing::Fixed);
+        (may && !ids.is_empty()).then(|| format!("{account} {}", ids.join(", ")))
+    };
+    let accounts: Vec<String> = hot.policies.iter().filter_map(of_account).collect();
+    let approvers = match accounts.as_slice() {
+        [] => "no account has any".to_owned(),
+        named => named.join("; "),
+    };
+    format!("changed by approvers: {approvers}; by the page, the terminal and administrators, too")
 }
 
 fn usable(custom: &CustomAgent, models: &[ModelConfig], groups: &ToolGroups) -> Check {

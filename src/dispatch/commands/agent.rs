@@ -10,7 +10,7 @@ use crate::{
     bus::{InboxItem, retry_until_stored},
     config::Choosing,
 };
-use pudu_channels::{Choice, FinalView};
+use pudu_channels::{Choice, FinalView, Inbound};
 use pudu_client::{
     Authoring,
     agents::{AgentError, LEAD, Roster, is_lead},
@@ -31,17 +31,18 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCo
     let words = command.argument.unwrap_or_default();
     let (first, rest) = words.split_once(char::is_whitespace).unwrap_or((&words, ""));
     let choosing = actor.account.policy().choosing(&person);
+    let owner = actor.shared.owner_of(&arrival.inbound);
     match (first.to_lowercase().as_str(), choosing) {
         ("" | "list", _) => {
-            let view = agents(actor, language, &person, choosing).await;
+            let view = agents(actor, language, &arrival.inbound, choosing).await;
             actor.answer_with(arrival, view, Vec::new());
         }
         (_, Choosing::Fixed) => actor.answer(arrival, language.agent_fixed()),
-        ("new", Choosing::Choose) => {
+        ("new", _) if !agent::may_make(&actor.account.policy(), &person, &owner) => {
             let text = language.paragraph(&[language.agent_not_made_here(), language.agents_listed()]);
             actor.answer(arrival, text);
         }
-        ("new", Choosing::Create) => {
+        ("new", _) => {
             let name = rest.split_whitespace().next().unwrap_or_default().to_owned();
             make(actor, arrival, &name).await;
         }
@@ -52,11 +53,12 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCo
 }
 
 async fn choose(actor: &ConversationActor, arrival: InboxItem, name: &str) {
-    match actor.shared.client.custom_agent(name).await {
+    let owner = actor.shared.owner_of(&arrival.inbound);
+    match actor.shared.client.custom_agent(name, Some(&owner)).await {
         Ok(persona) => switch(actor, arrival, Some(AgentChoice::Named(persona.name))).await,
         Err(error) => {
             let language = actor.language(&arrival);
-            let roster = actor.shared.client.roster().await;
+            let roster = actor.shared.client.roster(Some(&owner)).await;
             let near = roster.agents.iter().map(|agent| agent.name.as_str());
             let near = near.map(|known| (strsim::damerau_levenshtein(known, name), known)).min();
             let meant = match near {
@@ -75,7 +77,7 @@ async fn choose(actor: &ConversationActor, arrival: InboxItem, name: &str) {
 async fn switch(actor: &ConversationActor, arrival: InboxItem, choice: Option<AgentChoice>) {
     let language = actor.language(&arrival);
     let text = match keep(actor, &arrival, choice).await {
-        Ok(()) => introduce(actor, language, &arrival.inbound.sender.id).await,
+        Ok(()) => introduce(actor, language, &arrival.inbound).await,
         Err(error) => not_stored(language, &error),
     };
     actor.answer(arrival, text);
@@ -92,8 +94,8 @@ pub(super) async fn keep(
 }
 
 /// Returns the message that introduces the agent from now on, with its problems.
-async fn introduce(actor: &ConversationActor, language: Language, person: &str) -> String {
-    let session = actor.session(person).await;
+async fn introduce(actor: &ConversationActor, language: Language, inbound: &Inbound) -> String {
+    let session = actor.session(inbound).await;
     let Some(persona) = agent::custom(&actor.shared, &session).await else {
         return language.agent_answers(session.agent_name(language));
     };
@@ -110,7 +112,8 @@ async fn introduce(actor: &ConversationActor, language: Language, person: &str) 
 
 /// Begins a conversation in which an agent is made. The command is what is said first in it.
 async fn make(actor: &mut ConversationActor, arrival: InboxItem, name: &str) {
-    let name = match actor.shared.client.vacant(name).await {
+    let owner = actor.shared.owner_of(&arrival.inbound);
+    let name = match actor.shared.client.vacant(name, Some(&owner)).await {
         Ok(name) => name,
         Err(error) => {
             let language = actor.language(&arrival);
@@ -130,11 +133,12 @@ async fn make(actor: &mut ConversationActor, arrival: InboxItem, name: &str) {
 }
 
 /// Gives up an agent that is being made; tells whether there was one. One that was made answers from now on.
-pub(super) async fn give_up_making(actor: &ConversationActor) -> bool {
+pub(super) async fn give_up_making(actor: &ConversationActor, inbound: &Inbound) -> bool {
     let chosen = actor.record().await.and_then(|record| record.agent);
     let (made, choice) = match chosen.as_deref().map(AgentChoice::parse) {
         Some(AgentChoice::New(name)) => {
-            let made = actor.shared.client.has_agent(&name).await;
+            let owner = actor.shared.owner_of(inbound);
+            let made = actor.shared.client.has_agent(&name, Some(&owner)).await;
             (made, made.then_some(name))
         }
         Some(AgentChoice::Bootstrap(mark)) => {
@@ -152,16 +156,17 @@ pub(super) async fn give_up_making(actor: &ConversationActor) -> bool {
 async fn agents(
     actor: &ConversationActor,
     language: Language,
-    person: &str,
+    inbound: &Inbound,
     choosing: Choosing,
 ) -> FinalView {
-    let session = actor.session(person).await;
+    let session = actor.session(inbound).await;
     let now = session.agent_name(language);
     if choosing == Choosing::Fixed {
         let text = language.paragraph(&[&language.agent_answers_now(now), language.agent_fixed()]);
         return FinalView { text, ..FinalView::default() };
     }
-    let roster = actor.shared.client.roster().await;
+    let owner = actor.shared.owner_of(inbound);
+    let roster = actor.shared.client.roster(Some(&owner)).await;
     let mut text = format!("{}\n", language.agents());
     let mark = |name: &str| mark(name == now, language.agent_here());
     // Writing to a String cannot fail.
@@ -185,7 +190,8 @@ async fn agents(
     if roster.more > 0 {
         let _ = write!(text, "\n- {}", language.more(roster.more));
     }
-    let new = if choosing == Choosing::Create { language.agents_new() } else { "" };
+    let makes = agent::may_make(&actor.account.policy(), &inbound.sender.id, &owner);
+    let new = if makes { language.agents_new() } else { "" };
     let _ = write!(text, "\n\n{}", language.paragraph(&[language.agents_switch(), new]));
     FinalView { text, choices: buttons(&roster, &now), ..FinalView::default() }
 }

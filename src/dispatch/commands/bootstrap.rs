@@ -2,8 +2,10 @@
 
 use super::{CommandSpec, agent::keep, not_stored};
 use crate::bus::InboxItem;
-use crate::config::Choosing;
-use crate::dispatch::{agent::AgentChoice, conversation::ConversationActor};
+use crate::dispatch::{
+    agent::{self, AgentChoice},
+    conversation::ConversationActor,
+};
 use pudu_texts::Language;
 
 pub(super) const COMMAND: CommandSpec = CommandSpec {
@@ -13,10 +15,10 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
     run: |actor, arrival, _| Box::pin(run(actor, arrival)),
 };
 
-/// The lead agent is everybody's, so this needs the right to make agents. The command is what is said first.
+/// The lead agent is shared by everybody, so only approvers may. The command is the first message.
 async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
     let language = actor.language(&arrival);
-    if actor.account.policy().choosing(&arrival.inbound.sender.id) != Choosing::Create {
+    if !agent::may_bootstrap(&actor.account.policy(), &arrival.inbound.sender.id) {
         actor.answer(arrival, language.bootstrap_not_here());
         return;
     }

@@ -63,8 +63,8 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCo
 
 /// Returns whose memory is meant: the room's among others, one's own alone.
 async fn memory(actor: &ConversationActor, arrival: &InboxItem) -> MemoryOf {
-    let (address, person) = (&arrival.inbound.address, &arrival.inbound.sender.id);
-    let session = actor.session(person).await;
+    let address = &arrival.inbound.address;
+    let session = actor.session(&arrival.inbound).await;
     let user = match arrival.inbound.private {
         true => session.user,
         false => users::room(&address.account, &address.chat),

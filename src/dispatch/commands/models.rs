@@ -3,7 +3,7 @@
 use super::{CommandSpec, MAX_ACTION_BYTES, MAX_BUTTONS, mark, not_stored};
 use crate::bus::InboxItem;
 use crate::dispatch::{agent, command::SlashCommand, conversation::ConversationActor};
-use pudu_channels::{Choice, FinalView};
+use pudu_channels::{Choice, FinalView, Inbound};
 use pudu_client::ModelInfo;
 use pudu_texts::Language;
 use std::fmt::Write;
@@ -17,7 +17,7 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
 
 async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCommand) {
     let (models, language) = (actor.shared.client.models(), actor.language(&arrival));
-    let chosen = chosen(actor, &arrival.inbound.sender.id).await;
+    let chosen = chosen(actor, &arrival.inbound).await;
     let Some(name) = command.argument else {
         actor.answer_with(arrival, list(language, &models, chosen.as_deref()), Vec::new());
         return;
@@ -42,13 +42,13 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCo
 
 /// Returns the name of the model that answers a person here: what was chosen in this conversation, what the
 /// account's session says, what the agent wants, or the default.
-pub(super) async fn chosen(actor: &ConversationActor, person: &str) -> Option<String> {
+pub(super) async fn chosen(actor: &ConversationActor, inbound: &Inbound) -> Option<String> {
     let models = actor.shared.client.models();
     let chosen = actor.record().await.and_then(|record| record.model);
-    let wanted = match chosen.or_else(|| actor.account.policy().session(person).model) {
+    let wanted = match chosen.or_else(|| actor.account.policy().session(&inbound.sender.id).model) {
         Some(wanted) => Some(wanted),
         None => {
-            let agent = agent::custom(&actor.shared, &actor.session(person).await).await;
+            let agent = agent::custom(&actor.shared, &actor.session(inbound).await).await;
             agent.and_then(|agent| agent.profile.model)
         }
     };

@@ -17,7 +17,8 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
 async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
     actor.begin_anew(&arrival).await;
     let language = actor.language(&arrival);
-    let given_up = if give_up_making(actor).await { language.making_given_up() } else { "" };
+    let given_up =
+        if give_up_making(actor, &arrival.inbound).await { language.making_given_up() } else { "" };
     let text = language.paragraph(&[language.conversation_started(), given_up]);
     let view = FinalView { text, title: Some(String::new()), ..FinalView::default() };
     actor.answer_with(arrival, view, Vec::new());

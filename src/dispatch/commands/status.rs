@@ -3,7 +3,7 @@
 use super::{CommandSpec, count, models};
 use crate::dispatch::{conversation::ConversationActor, spending};
 use crate::{bus::InboxItem, clock};
-use pudu_channels::HealthState;
+use pudu_channels::{HealthState, Inbound};
 use pudu_client::{
     base::{Goal, foreign},
     store::{ConversationRow, SpendingFilter},
@@ -21,20 +21,20 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
 };
 
 async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
-    let text = text(actor, actor.language(&arrival), &arrival.inbound.sender.id).await;
+    let text = text(actor, actor.language(&arrival), &arrival.inbound).await;
     actor.answer(arrival, text);
 }
 
-async fn text(actor: &ConversationActor, language: Language, person: &str) -> String {
+async fn text(actor: &ConversationActor, language: Language, inbound: &Inbound) -> String {
     let record = actor.record().await;
-    let model = models::chosen(actor, person).await;
+    let model = models::chosen(actor, inbound).await;
     let state = match &actor.running {
         Some(running) if running.works() => language.state_working(running.since.elapsed().as_secs()),
         Some(_) => language.state_delivering().to_owned(),
         None => language.state_idle().to_owned(),
     };
     let mode = actor.mode().await;
-    let agent = actor.session(person).await.agent_name(language);
+    let agent = actor.session(inbound).await.agent_name(language);
     let mut lines = vec![
         match &record {
             Some(record) => language.status_thread(&record.thread),

@@ -3,7 +3,7 @@
 use super::{CommandSpec, mark, not_stored};
 use crate::bus::InboxItem;
 use crate::dispatch::{command::SlashCommand, conversation::ConversationActor};
-use pudu_channels::{Choice, FinalView};
+use pudu_channels::{Choice, FinalView, Inbound};
 use pudu_client::base::Thinking;
 use pudu_texts::Language;
 use std::fmt::Write;
@@ -30,7 +30,7 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCo
     let text = match actor.shared.db.set_thinking(&actor.key, Some(thinking.name())).await {
         Ok(()) => {
             let set = language.think_set(about(language, thinking), thinking.name());
-            language.paragraph(&[&set, &untold(actor, language, &arrival.inbound.sender.id).await])
+            language.paragraph(&[&set, &untold(actor, language, &arrival.inbound).await])
         }
         Err(error) => not_stored(language, &error),
     };
@@ -38,8 +38,8 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCo
 }
 
 /// Returns a note if the model here cannot be told how hard to think; empty if it can.
-async fn untold(actor: &ConversationActor, language: Language, person: &str) -> String {
-    let chosen = super::models::chosen(actor, person).await;
+async fn untold(actor: &ConversationActor, language: Language, inbound: &Inbound) -> String {
+    let chosen = super::models::chosen(actor, inbound).await;
     let models = actor.shared.client.models();
     let deaf = models.iter().find(|model| {
         Some(&model.name) == chosen.as_ref() && !(model.thinking.supported || model.thinking.takes_effort)

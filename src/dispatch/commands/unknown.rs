@@ -12,9 +12,9 @@ use pudu_texts::Language;
 pub(super) const RUN: CommandFn = |actor, arrival, command| Box::pin(run(actor, arrival, command));
 
 async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCommand) {
-    let person = &arrival.inbound.sender.id;
     // The model without a model calls tools by hand.
-    if command.name == "tool" && super::models::chosen(actor, person).await.as_deref() == Some(Offline::NAME)
+    if command.name == "tool"
+        && super::models::chosen(actor, &arrival.inbound).await.as_deref() == Some(Offline::NAME)
     {
         actor.say(arrival).await;
         return;

@@ -1,7 +1,7 @@
 //! Folders of agents: listed, made, changed and taken away in steps of which each is whole.
 
-use super::{error::AgentError, file::AgentFile};
-use pudu_base::MessageId;
+use super::{error::AgentError, file::AgentFile, place::AgentPlace};
+use pudu_base::{MessageId, UserId};
 use std::{
     collections::BTreeSet,
     fs::{self, DirBuilder, File, OpenOptions},
@@ -16,11 +16,24 @@ const PREFIX: &str = ".staging-";
 const PART: &str = ".part";
 
 /// Returns the names of all folders in which there are files of an agent, in order.
-pub(super) fn names(roots: &[(PathBuf, bool)]) -> BTreeSet<String> {
+pub(super) fn names(roots: &[(PathBuf, AgentPlace)]) -> BTreeSet<String> {
     let entries = roots.iter().filter_map(|(root, _)| fs::read_dir(root).ok()).flatten().flatten();
     let folders = entries.filter(|entry| super::file::is_agent(&entry.path()));
     let names = folders.filter_map(|entry| entry.file_name().into_string().ok());
     names.filter(|name| !name.starts_with('.')).collect()
+}
+
+/// Returns the users, the local one aside, that have files of agents.
+pub(super) fn owners(users: &Path) -> Vec<UserId> {
+    let folders = fs::read_dir(users).into_iter().flatten().flatten();
+    let user = |folder: fs::DirEntry| {
+        let name = folder.file_name().into_string().ok()?;
+        let user = UserId::of(&name).ok().filter(|user| user.as_str() == name && *user != UserId::local())?;
+        (!names(&[(folder.path().join("agents"), AgentPlace::Own)]).is_empty()).then_some(user)
+    };
+    let mut owners: Vec<UserId> = folders.filter_map(user).collect();
+    owners.sort();
+    owners
 }
 
 /// Keeps others, the command line for one, from changing agents at the same time.

@@ -55,6 +55,9 @@ pub enum AgentError {
         "`{0}` lies in the folder of older versions and is not changed there; move it from `agents` to `users/default/agents` in the home"
     )]
     Legacy(String),
+    /// It is everybody's, and was to be changed by someone who may change their own agents only.
+    #[error("`{0}` is shared by everybody: an approver or an administrator changes it")]
+    Shared(String),
     /// A part of it cannot be.
     #[error("{0}")]
     Wrong(String),

@@ -48,7 +48,8 @@ fn an_agent_is_a_folder_with_a_soul_or_a_config() {
         skills: None,
         soul: "You review code.".into(),
     };
-    let found = CustomAgent { name: "code-reviewer".into(), profile, legacy: false, odd: Vec::new() };
+    let found =
+        CustomAgent { name: "code-reviewer".into(), profile, place: AgentPlace::Shared, odd: Vec::new() };
     assert_eq!(agents.find(" Code_Reviewer ").unwrap(), found);
     for lone in ["SOUL.md", "config.yaml"] {
         let (home, agents) = house();
@@ -57,7 +58,7 @@ fn an_agent_is_a_folder_with_a_soul_or_a_config() {
         let old = CustomAgent {
             name: "old".into(),
             profile: AgentProfile::default(),
-            legacy: true,
+            place: AgentPlace::Legacy,
             odd: Vec::new(),
         };
         assert_eq!(agents.find("old").unwrap(), old, "without {lone}");
@@ -321,4 +322,56 @@ fn an_agent_gives_up_what_it_has_and_takes_no_more() {
     write(&home, "users/default/agents/a", "skills: [x]", "You.");
     let all = AgentChange { skills: Some(None), only_less: true, ..AgentChange::default() };
     assert!(agents.update("a", all).unwrap_err().to_string().contains("more skills (all)"));
+}
+
+#[test]
+fn a_user_finds_shared_agents_and_their_own_and_changes_their_own_alone() {
+    let (home, shared) = house();
+    write(&home, "users/default/agents/clerk", "", "Everybody's.");
+    write(&home, "agents/old", "", "Old.");
+    write(&home, "users/ada/agents/poet", "", "Ada's.");
+    write(&home, "users/ada/agents/clerk", "", "Hidden.");
+    write(&home, "users/bob/agents/poet", "", "Bob's.");
+    let (ada, bob) = (UserId::of("ada").unwrap(), UserId::of("bob").unwrap());
+    assert_eq!(shared.owners(), [ada.clone(), bob.clone()]);
+    let of = |user: &UserId| shared.of(Some(user), false);
+    let found =
+        |agents: &Agents, name: &str| agents.find(name).map(|agent| (agent.profile.soul, agent.place)).ok();
+    assert_eq!(found(&of(&ada), "poet"), Some(("Ada's.".into(), AgentPlace::Own)));
+    assert_eq!(found(&of(&bob), "poet"), Some(("Bob's.".into(), AgentPlace::Own)));
+    assert_eq!(found(&shared, "poet"), None);
+    assert_eq!(
+        found(&of(&ada), "clerk"),
+        Some(("Everybody's.".into(), AgentPlace::Shared)),
+        "a name means one agent"
+    );
+    let listed = |agents: &Agents| -> Vec<String> {
+        agents.list().agents.into_iter().map(|agent| agent.name).collect()
+    };
+    assert_eq!(listed(&of(&ada)), ["clerk", "old", "poet"]);
+    assert_eq!(listed(&shared), ["clerk", "old"]);
+
+    let own = shared.own_of(&ada);
+    assert_eq!(own.agents.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>(), ["poet"]);
+    assert!(own.broken.len() == 1 && own.broken[0].why.contains("a shared agent has its name"), "{own:?}");
+
+    let soul = |soul: &str| AgentChange { soul: Some(soul.into()), ..AgentChange::default() };
+    of(&ada).update("poet", soul("Ada's new.")).unwrap();
+    assert_eq!(found(&of(&bob), "poet"), Some(("Bob's.".into(), AgentPlace::Own)));
+    for refused in [
+        of(&ada).update("clerk", soul("Mine.")).map(drop),
+        of(&ada).remove("clerk"),
+        of(&ada).set_lead_soul("Mine."),
+        shared.of(None, false).create("mine", &poet()).map(drop),
+        shared.of(Some(&UserId::local()), false).create("mine", &poet()).map(drop),
+    ] {
+        assert!(matches!(refused, Err(AgentError::Shared(_))), "{refused:?}");
+    }
+    assert!(matches!(of(&ada).remove("old"), Err(AgentError::Legacy(_))));
+    assert_eq!(of(&ada).create("muse", &poet()).unwrap().place, AgentPlace::Own);
+    assert!(home.path().join("users/ada/agents/muse/SOUL.md").is_file());
+    assert!(matches!(of(&ada).vacant("clerk"), Err(AgentError::Exists(_))));
+    assert!(matches!(of(&bob).remove("muse"), Err(AgentError::Unknown(_))));
+    of(&ada).remove("muse").unwrap();
+    assert_eq!(shared.of(Some(&ada), true).create("desk", &poet()).unwrap().place, AgentPlace::Shared);
 }
